@@ -98,7 +98,7 @@ func TestPostStart_LostAddress(t *testing.T) {
 		lost := atomic.Bool{}
 		lost.Store(true)
 		m.options = func(o *reconcile.Options) {
-			o.Render.HostIPs = []string{"127.0.0.3"}
+			o.RenderNode.HostIPs = []string{"127.0.0.3"}
 			o.Effects.IsLocal = func(string) bool { return !lost.Load() }
 		}
 		port, closed := listen(t, "127.0.0.3", 0)
@@ -126,7 +126,7 @@ func TestProbes_LostAddress(t *testing.T) {
 		m.addresses = make(chan node.Addresses)
 		lost := atomic.Pointer[string]{}
 		m.options = func(o *reconcile.Options) {
-			o.Render.HostIPs = []string{"127.0.0.3"}
+			o.RenderNode.HostIPs = []string{"127.0.0.3"}
 			o.Effects.IsLocal = func(ip string) bool { is := lost.Load(); return is == nil || *is != ip }
 		}
 		port, closeOld := listen(t, "127.0.0.3", 0)

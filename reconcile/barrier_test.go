@@ -95,7 +95,7 @@ func (m *machine) checkEnd(failure *string) {
 		sandboxes[name]++
 	}
 	for key := range m.set.Pods {
-		if n := sandboxes[key.String()]; n != 1 && m.report(key.Name).Decision.Phase != plan.PhaseRest {
+		if n := sandboxes[key.String()]; n != 1 && m.report(key.Name).Decision.Phase != plan.PhaseCleanedUp {
 			*failure = fmt.Sprintf("there are %d sandboxes of %s\n%s", n, key, m.state())
 		}
 		delete(sandboxes, key.String())

@@ -64,8 +64,8 @@ containers: [{name: app, image: "web:1"}]`)
 		m.advance(40 * time.Second)
 		m.wantState("job 0 ready", "job/app 0 running")
 		m.advance(time.Minute)
-		if r := m.report("job"); r.Finished == nil || r.Finished.Reason != plan.DeadlineExceeded {
-			t.Errorf("job: got end %+v, want reason %s\n%s", r.Finished, plan.DeadlineExceeded, r.Decision)
+		if r := m.report("job"); r.Finished == nil || r.Finished.Reason != plan.ReasonDeadlineExceeded {
+			t.Errorf("job: got end %+v, want reason %s\n%s", r.Finished, plan.ReasonDeadlineExceeded, r.Decision)
 		}
 	})
 }

@@ -56,7 +56,7 @@ func (g *gpus) Allocate(_ context.Context, ids []string) (*v1beta1.ContainerAllo
 }
 
 func (g *gpus) PreStart(context.Context, []string) error { return nil }
-func (g *gpus) Prepares() bool                           { return false }
+func (g *gpus) RequiresPreStart() bool                   { return false }
 
 // runDevices runs a test like run, with a device.Manager that each podd reads from its file. The
 // plugin registers with it when register is called.
@@ -77,7 +77,7 @@ func runDevices(t *testing.T, test func(t *testing.T, m *machine, g *gpus, regis
 			for _, id := range g.ids {
 				all = append(all, device.Device{ID: id, Healthy: true})
 			}
-			devices.Update(gpu, g, all)
+			devices.SetDevices(gpu, g, all)
 		})
 	})
 }

@@ -21,11 +21,11 @@ type ephemeralRequest struct {
 	reply      chan<- error // receives the result; its capacity must be at least 1, so that the worker never blocks
 }
 
-// Debug sets the ephemeral containers of the pod with this name and UID. containers must include
+// SetEphemeralContainers sets the ephemeral containers of the pod with this name and UID. containers must include
 // the ephemeral containers that the pod already has. Debug returns when the worker has written the
 // containers to the journal. If dry is set, Debug only validates containers. The errors of Debug
 // are Kubernetes API errors, except when ctx is done or podd is stopping.
-func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
+func (r *Router) SetEphemeralContainers(ctx context.Context, key types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
 	reply := make(chan error, 1)
 	var workerDone <-chan struct{}
 	err := r.call(ctx, func() error {
@@ -33,11 +33,11 @@ func (r *Router) Debug(ctx context.Context, key types.NamespacedName, uid types.
 		if e == nil || e.memory.Order.Desired == nil {
 			return apierrors.NewNotFound(v1.Resource("pods"), key.Name)
 		}
-		if why := r.o.Limits.Features.RejectEphemeral(e.memory.Order.Desired.WithEphemeral(containers).Object); why != "" {
+		if why := r.o.Limits.Features.CheckEphemeral(e.memory.Order.Desired.WithEphemeral(containers).Object); why != "" {
 			return state.NewInvalidEphemeralError(key, why)
 		}
 		workerDone = e.workerDone
-		r.post(e, message{ephemeralRequests: []ephemeralRequest{{uid, containers, dry, reply}}})
+		r.post(e, workerMessage{ephemeralRequests: []ephemeralRequest{{uid, containers, dry, reply}}})
 		return nil
 	})
 	if err != nil {

@@ -36,7 +36,7 @@ func (m *machine) debug(name string, add ...v1.EphemeralContainer) error {
 			m.t.Fatal(err)
 		}
 	}
-	return m.current().router.Debug(context.Background(), key(name), p.UID, append(append([]v1.EphemeralContainer{}, p.Spec.EphemeralContainers...), add...), false)
+	return m.current().router.SetEphemeralContainers(context.Background(), key(name), p.UID, append(append([]v1.EphemeralContainer{}, p.Spec.EphemeralContainers...), add...), false)
 }
 
 // ephemerals returns the published ephemeral containers of a pod, each with its state.
@@ -216,13 +216,13 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 		router, ctx := m.current().router, context.Background()
 		list := []v1.EphemeralContainer{debugger("debug", "side:1", "")}
 		uid := m.report("web").Pod.UID
-		if err := router.Debug(ctx, key("no"), uid, list, false); !apierrors.IsNotFound(err) {
+		if err := router.SetEphemeralContainers(ctx, key("no"), uid, list, false); !apierrors.IsNotFound(err) {
 			t.Errorf("Debug of a missing pod: got error %v, want NotFound", err)
 		}
-		if err := router.Debug(ctx, key("web"), "other", list, false); !apierrors.IsConflict(err) {
+		if err := router.SetEphemeralContainers(ctx, key("web"), "other", list, false); !apierrors.IsConflict(err) {
 			t.Errorf("Debug of another UID: got error %v, want Conflict", err)
 		}
-		if err := router.Debug(ctx, key("job"), m.report("job").Pod.UID, list, false); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "has finished") {
+		if err := router.SetEphemeralContainers(ctx, key("job"), m.report("job").Pod.UID, list, false); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "has finished") {
 			t.Errorf("Debug of a finished pod: got error %v, want Invalid with %q", err, "has finished")
 		}
 		if err := m.debug("web", debugger("app", "side:1", "")); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.ephemeralContainers[0].name") {
@@ -233,7 +233,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 		if err := m.debug("web", confined); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "AppArmor is disabled") {
 			t.Errorf("Debug with an AppArmor profile: got error %v, want Invalid with %q", err, "AppArmor is disabled")
 		}
-		if err := router.Debug(ctx, key("web"), uid, list, true); err != nil {
+		if err := router.SetEphemeralContainers(ctx, key("web"), uid, list, true); err != nil {
 			t.Errorf("dry run of Debug: got error %v, want none", err)
 		}
 		m.settle()
@@ -242,7 +242,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 			t.Fatal(err)
 		}
 		m.settle()
-		if err := router.Debug(ctx, key("web"), uid, nil, false); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "cannot be removed") {
+		if err := router.SetEphemeralContainers(ctx, key("web"), uid, nil, false); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "cannot be removed") {
 			t.Errorf("Debug without containers: got error %v, want Invalid with %q", err, "cannot be removed")
 		}
 		if err := router.Restart(ctx, key("web"), "debug"); err == nil || !strings.Contains(err.Error(), "runs once") {

@@ -39,9 +39,9 @@ func (m *machine) unblockJournal(p *manifest.Pod) {
 }
 
 // journaledEnd returns the end of the pod in its journal; nil if there is none.
-func (m *machine) journaledEnd(p *manifest.Pod) *plan.Finished {
+func (m *machine) journaledEnd(p *manifest.Pod) *plan.PodEnd {
 	m.t.Helper()
-	var j struct{ Finished *plan.Finished }
+	var j struct{ Finished *plan.PodEnd }
 	text, err := os.ReadFile(m.journal(p))
 	if err == nil {
 		err = json.Unmarshal(text, &j)
@@ -60,13 +60,13 @@ type protection struct {
 
 // protections are the ends that must not wait for a journal. The grace period of the pod is 5 s.
 var protections = map[string]protection{
-	"storage limit": {plan.Evicted, func(m *machine, p *manifest.Pod) {
+	"storage limit": {plan.ReasonEvicted, func(m *machine, p *manifest.Pod) {
 		if err := m.current().router.Evict(m.t.Context(), p.Key, plan.Eviction{UID: p.UID, Hash: p.Hash, Message: "too big"}); err != nil {
 			m.t.Fatal(err)
 		}
 	}},
-	"deadline": {plan.DeadlineExceeded, func(m *machine, _ *manifest.Pod) { m.advance(2 * time.Minute) }},
-	"node shutdown": {plan.Terminated, func(m *machine, _ *manifest.Pod) {
+	"deadline": {plan.ReasonDeadlineExceeded, func(m *machine, _ *manifest.Pod) { m.advance(2 * time.Minute) }},
+	"node shutdown": {plan.ReasonTerminated, func(m *machine, _ *manifest.Pod) {
 		m.options = func(o *reconcile.Options) { o.ShutdownGroups = byPriority }
 		m.shutDown()
 	}},
@@ -135,7 +135,7 @@ func TestProtectionWithoutJournal_Crash(t *testing.T) {
 					m.kill()
 					m.unblockJournal(p)
 					m.start()
-					if test.reason == plan.Terminated {
+					if test.reason == plan.ReasonTerminated {
 						m.shutDown()
 					}
 					m.settle()
@@ -143,7 +143,7 @@ func TestProtectionWithoutJournal_Crash(t *testing.T) {
 					switch {
 					case policy == "Never":
 						reason = "" // the container of the pod has exited
-					case reason == plan.Evicted:
+					case reason == plan.ReasonEvicted:
 						phase, reason = v1.PodRunning, ""
 					}
 					if s := m.report("web").Pod.Status; s.Phase != phase || s.Reason != reason {
@@ -290,8 +290,8 @@ func TestShutdownOnReadOnlyDisk(t *testing.T) {
 			t.Fatalf("node shutdown: got no end within a minute\n%s", m.state())
 		}
 		m.wantState("web 0 dead", "web/app 0 exited 137")
-		if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != plan.Terminated {
-			t.Errorf("got phase %s and reason %q, want Failed and %q\n%s", s.Phase, s.Reason, plan.Terminated, m.state())
+		if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != plan.ReasonTerminated {
+			t.Errorf("got phase %s and reason %q, want Failed and %q\n%s", s.Phase, s.Reason, plan.ReasonTerminated, m.state())
 		}
 	})
 }
@@ -305,7 +305,7 @@ func TestDownOnReadOnlyDisk(t *testing.T) {
 		m.setPods(pod(t, "web", strings.Replace(limited, "%s", "Always", 1)))
 		m.settle()
 		done := make(chan error, 1)
-		go func() { done <- m.current().router.Down(t.Context()) }()
+		go func() { done <- m.current().router.StopAll(t.Context()) }()
 		select {
 		case err := <-done:
 			if err == nil || !strings.Contains(err.Error(), "default/web") {
@@ -336,8 +336,8 @@ func TestDeadlineWithoutJournal_Shutdown(t *testing.T) {
 		m.start()
 		m.shutDown()
 		m.settle()
-		if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != plan.DeadlineExceeded {
-			t.Errorf("got phase %s and reason %q, want Failed and %q\n%s", s.Phase, s.Reason, plan.DeadlineExceeded, m.state())
+		if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != plan.ReasonDeadlineExceeded {
+			t.Errorf("got phase %s and reason %q, want Failed and %q\n%s", s.Phase, s.Reason, plan.ReasonDeadlineExceeded, m.state())
 		}
 	})
 }

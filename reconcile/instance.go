@@ -20,11 +20,11 @@ import (
 // directory. The ID is the value of runtime.LabelInstance on everything that podd creates.
 type Instance struct {
 	ID string
-	// Adopted contains the IDs of other instances; podd took over their sandboxes.
-	Adopted []string
-	// Contested contains the IDs of adopted instances that another podd ran when this podd
+	// AdoptedIDs contains the IDs of other instances; podd took over their sandboxes.
+	AdoptedIDs []string
+	// ContestedIDs contains the IDs of adopted instances that another podd ran when this podd
 	// locked its root directory. podd does not manage the sandboxes of these instances.
-	Contested []string
+	ContestedIDs []string
 
 	root string
 	lock *os.File

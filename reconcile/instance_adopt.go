@@ -32,9 +32,9 @@ func isInstanceID(id string) bool {
 // root directory. Adopt returns an error if a podd runs one of these instances. IDs in i.Contested
 // are skipped without an error and remain in i.Contested.
 func (i *Instance) Adopt(ids ...string) error {
-	all := slices.Clone(i.Adopted)
+	all := slices.Clone(i.AdoptedIDs)
 	for _, id := range ids {
-		if id == i.ID || slices.Contains(all, id) || slices.Contains(i.Contested, id) {
+		if id == i.ID || slices.Contains(all, id) || slices.Contains(i.ContestedIDs, id) {
 			continue
 		}
 		if !isInstanceID(id) {
@@ -49,10 +49,10 @@ func (i *Instance) Adopt(ids ...string) error {
 		}
 		all = append(all, id)
 	}
-	if len(all) == len(i.Adopted) {
+	if len(all) == len(i.AdoptedIDs) {
 		return nil
 	}
-	data, err := json.Marshal(slices.Concat(all, i.Contested))
+	data, err := json.Marshal(slices.Concat(all, i.ContestedIDs))
 	if err != nil {
 		return fmt.Errorf("storing the adopted instances: %w", err)
 	}
@@ -64,7 +64,7 @@ func (i *Instance) Adopt(ids ...string) error {
 	if err := atomicfile.WriteIn(dir, adoptedFile, adoptedFile+".new", append(data, '\n')); err != nil {
 		return fmt.Errorf("storing the adopted instances: %w", err)
 	}
-	i.Adopted = all
+	i.AdoptedIDs = all
 	i.writeLockFile()
 	return nil
 }
@@ -102,9 +102,9 @@ func (i *Instance) loadAdopted(dir *os.Root) error {
 			return fmt.Errorf("checking whether a podd runs the adopted instance %s: %w", id, err)
 		}
 		if pid != 0 {
-			i.Contested = append(i.Contested, id)
+			i.ContestedIDs = append(i.ContestedIDs, id)
 		} else {
-			i.Adopted = append(i.Adopted, id)
+			i.AdoptedIDs = append(i.AdoptedIDs, id)
 		}
 	}
 	return nil
@@ -112,4 +112,4 @@ func (i *Instance) loadAdopted(dir *os.Root) error {
 
 // IDs returns i.ID followed by the IDs of the adopted instances: the values of
 // runtime.LabelInstance on all sandboxes of i.
-func (i *Instance) IDs() []string { return slices.Concat([]string{i.ID}, i.Adopted) }
+func (i *Instance) IDs() []string { return slices.Concat([]string{i.ID}, i.AdoptedIDs) }

@@ -86,8 +86,8 @@ func TestAdoptInstance(t *testing.T) {
 	if err := i.Adopt(id); err == nil || !strings.Contains(err.Error(), running) {
 		t.Errorf("Adopt of a running instance with a removed directory: got error %v, want %q", err, running)
 	}
-	if len(i.Adopted) > 0 {
-		t.Errorf("adopted instances: got %q, want none", i.Adopted)
+	if len(i.AdoptedIDs) > 0 {
+		t.Errorf("adopted instances: got %q, want none", i.AdoptedIDs)
 	}
 	end()
 	for _, bad := range []string{"", "x", "../../etc/passwd", strings.ToUpper(id)} {
@@ -99,7 +99,7 @@ func TestAdoptInstance(t *testing.T) {
 		t.Errorf("IDs after Adopt: got %q (error %v), want %s and %s", i.IDs(), err, i.ID, id)
 	}
 	i.Close()
-	if i, err = reconcile.LockRoot(ours); err != nil || !slices.Equal(i.Adopted, []string{id}) {
+	if i, err = reconcile.LockRoot(ours); err != nil || !slices.Equal(i.AdoptedIDs, []string{id}) {
 		t.Fatalf("instance of the next podd: got %+v (error %v), want adopted %s", i, err, id)
 	}
 	i.Close()
@@ -150,15 +150,15 @@ func TestAdoptedInstanceReturns(t *testing.T) {
 	end()
 	_, end = holdInstance(t, theirs)
 	i, err = reconcile.LockRoot(ours)
-	if err != nil || len(i.Adopted) > 0 || !slices.Equal(i.Contested, []string{id}) {
+	if err != nil || len(i.AdoptedIDs) > 0 || !slices.Equal(i.ContestedIDs, []string{id}) {
 		t.Fatalf("instance while the adopted one runs: got %+v (error %v), want contested %s", i, err, id)
 	}
-	if err := i.Adopt(id); err != nil || len(i.Adopted) > 0 {
-		t.Errorf("Adopt of a contested instance: got adopted %q (error %v), want none and no error", i.Adopted, err)
+	if err := i.Adopt(id); err != nil || len(i.AdoptedIDs) > 0 {
+		t.Errorf("Adopt of a contested instance: got adopted %q (error %v), want none and no error", i.AdoptedIDs, err)
 	}
 	i.Close()
 	end()
-	if i, err = reconcile.LockRoot(ours); err != nil || !slices.Equal(i.Adopted, []string{id}) {
+	if i, err = reconcile.LockRoot(ours); err != nil || !slices.Equal(i.AdoptedIDs, []string{id}) {
 		t.Errorf("instance after the adopted one exited: got %+v (error %v), want adopted %s", i, err, id)
 	}
 	i.Close()

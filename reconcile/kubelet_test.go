@@ -45,8 +45,8 @@ func TestKubeletStories(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
 				m.options = func(o *reconcile.Options) {
-					o.Render.SupportsSwapLimits, o.Render.HugePageSizes = true, on.HugePages
-					o.Render.Capacity = render.Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory}
+					o.RenderNode.SupportsSwapLimits, o.RenderNode.HugePageSizes = true, on.HugePages
+					o.RenderNode.Capacity = render.Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory}
 				}
 				s := readStory(t, m, file)
 				s.compare(s.play())

@@ -39,11 +39,11 @@ func (l *leftovers) NextAttempts(p *manifest.Pod) (map[string]uint32, error) {
 	return out, nil
 }
 
-func (l *leftovers) MakeLogs(p *manifest.Pod, container string) error {
+func (l *leftovers) MakeLogDirs(p *manifest.Pod, container string) error {
 	return os.MkdirAll(filepath.Join(logs.Dir(l.logs, p.Key, p.UID), container), 0o755)
 }
 
-func (l *leftovers) Started(p *manifest.Pod, container, _ string, attempt uint32) error {
+func (l *leftovers) HandleStart(p *manifest.Pod, container, _ string, attempt uint32) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.attempts[p.UID] == nil {

@@ -19,7 +19,7 @@ type logState struct {
 	problems      map[string]string // rule and reason of each problem, by container
 	ready         bool
 	hasActed      bool      // whether a decision contained an action since podd was started
-	wasReady      bool      // whether the pod was ever ready since podd was started
+	hasBeenReady  bool      // whether the pod was ever ready since podd was started
 	notReadySince time.Time // when the pod became unready
 	resizing      []string  // parts of the pod that were resized since the last log record about a resize
 }
@@ -51,11 +51,11 @@ func (w *worker) logDecision(d plan.Decision) {
 var phaseMessages = map[plan.Phase]string{
 	plan.PhaseHold: "pod is not changed for now", plan.PhaseWait: "pod is waiting", plan.PhaseStop: "stopping pod",
 	plan.PhasePrepare: "preparing pod", plan.PhaseInit: "initializing pod", plan.PhaseRun: "pod is running",
-	plan.PhaseWindDown: "pod finished", plan.PhaseRest: "pod finished and was cleaned up",
+	plan.PhaseWindDown: "pod finished", plan.PhaseCleanedUp: "pod finished and was cleaned up",
 }
 
 // decisionLevel returns the log level of a decision. Most decisions without a problem have the
-// level debug, because logOutcome logs their result.
+// level debug, because logPodChange logs their result.
 func decisionLevel(d plan.Decision) slog.Level {
 	switch {
 	case d.NeedsUser:
@@ -66,31 +66,31 @@ func decisionLevel(d plan.Decision) slog.Level {
 	return slog.LevelDebug
 }
 
-// logOutcome logs that the pod became ready, was adopted, or was removed.
-func (w *worker) logOutcome(d plan.Decision, pod *v1.Pod) {
-	if d.Done {
+// logPodChange logs that the pod became ready, was adopted, or was removed.
+func (w *worker) logPodChange(d plan.Decision, pod *v1.Pod) {
+	if d.FullyRemoved {
 		w.log.Info("pod removed")
 		return
 	}
 	ready := pod != nil && isReady(pod)
 	switch {
 	case ready && !w.logged.ready && !w.logged.hasActed:
-		w.log.Info("pod adopted", "age", roundedSince(w.state.In.Now, w.state.In.History.StartTime))
-	case ready && !w.logged.ready && w.logged.wasReady:
-		w.log.Info("pod is ready again", "down", roundedSince(w.state.In.Now, w.logged.notReadySince))
+		w.log.Info("pod adopted", "age", roundedSince(w.state.PlanInput.Now, w.state.PlanInput.History.StartTime))
+	case ready && !w.logged.ready && w.logged.hasBeenReady:
+		w.log.Info("pod is ready again", "down", roundedSince(w.state.PlanInput.Now, w.logged.notReadySince))
 	case ready && !w.logged.ready:
-		w.log.Info("pod is ready", "took", roundedSince(w.state.In.Now, w.state.In.History.StartTime))
+		w.log.Info("pod is ready", "took", roundedSince(w.state.PlanInput.Now, w.state.PlanInput.History.StartTime))
 	case !ready && w.logged.ready:
-		w.logged.notReadySince = w.state.In.Now
+		w.logged.notReadySince = w.state.PlanInput.Now
 	}
-	w.logged.ready, w.logged.wasReady = ready, w.logged.wasReady || ready
+	w.logged.ready, w.logged.hasBeenReady = ready, w.logged.hasBeenReady || ready
 	w.logged.hasActed = w.logged.hasActed || len(d.Actions) > 0
 }
 
 // logResize logs that a pod was resized when all its containers and its cgroup have the
 // desired size.
 func (w *worker) logResize() {
-	if len(w.logged.resizing) == 0 || w.state.In.Desired == nil || plan.ResizePending(&w.state.In) {
+	if len(w.logged.resizing) == 0 || w.state.PlanInput.Desired == nil || plan.IsResizePending(&w.state.PlanInput) {
 		return
 	}
 	w.log.Info("pod resized", "parts", strings.Join(w.logged.resizing, ", "))

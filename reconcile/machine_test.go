@@ -149,9 +149,9 @@ func (m *machine) newRouter(refresh func(types.NamespacedName, bool)) *reconcile
 			Disk: m.disk, LogsAndCgroups: m.leftovers, Gate: effect.NewGate(4),
 		},
 		Journals: journal.Store{Root: filepath.Join(m.root, "pods"), Clock: m.clock, HasData: volume.Dir{Root: filepath.Join(m.root, "pods")}.HasData},
-		Log:      slog.New(m.log), Refresh: refresh, Publish: m.publish,
+		Log:      slog.New(m.log), RequestObservation: refresh, Publish: m.publish,
 		SourceKinds: map[string]string{source: manifest.KindFile},
-		Render:      render.Node{Name: "node", Instance: m.instance, AdoptedInstances: m.adopted, HostIPs: []string{"192.0.2.1"}, LogsDir: filepath.Join(m.root, "logs")},
+		RenderNode:  render.Node{Name: "node", InstanceID: m.instance, AdoptedInstanceIDs: m.adopted, HostIPs: []string{"192.0.2.1"}, LogsDir: filepath.Join(m.root, "logs")},
 	}
 	if m.options != nil {
 		m.options(&o)
@@ -164,7 +164,7 @@ func (m *machine) clock() state.ClockReading {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	return state.ClockReading{Now: now, Boot: m.boot, Up: now.Sub(m.booted)}
+	return state.ClockReading{Now: now, BootID: m.boot, SinceBoot: now.Sub(m.booted)}
 }
 
 // current returns the running podd or, if none runs, the last podd that ran; nil before the first

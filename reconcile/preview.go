@@ -20,19 +20,19 @@ import (
 
 // A PreviewInput contains the facts about a node at one moment from which Preview plans.
 type PreviewInput struct {
-	Set      *manifest.Set // required
-	Observed runtime.Snapshot
-	Node     runtime.Node
-	Journals journal.Store
-	Limits   admission.Limits
-	Adopt    bool
+	Set              *manifest.Set // required
+	Observed         runtime.Snapshot
+	Node             runtime.Node
+	Journals         journal.Store
+	Limits           admission.Limits
+	AdoptKubeletPods bool
 	// MaxBackoff and SourceKinds have the meaning of the fields of Options with these names.
 	MaxBackoff  time.Duration
 	SourceKinds map[string]string
 	// StoredClaims contains the PersistentVolumeClaims whose data is in a directory of podd.
 	StoredClaims map[types.NamespacedName]bool
-	// Instance is the ID of the instance of the root directory; "" if there is none.
-	Instance string
+	// InstanceID is the ID of the instance of the root directory; "" if there is none.
+	InstanceID string
 }
 
 // A PlannedPod is the first decision about one pod name.
@@ -53,9 +53,9 @@ func Preview(in PreviewInput) ([]PlannedPod, error) {
 		return nil, err
 	}
 	known := manifest.Recognize(in.Set, nil, func(p *manifest.Pod) types.UID {
-		return recordedUID(p, past[p.Key], in.Observed.Pods[p.Key], in.Adopt)
+		return recordedUID(p, past[p.Key], in.Observed.Pods[p.Key], in.AdoptKubeletPods)
 	})
-	resolved := refs.ResolveSet(known.Set, in.Instance, in.StoredClaims, nil)
+	resolved := refs.ResolveSet(known.Set, in.InstanceID, in.StoredClaims, nil)
 	in.Set = resolved.Set
 	keys := map[types.NamespacedName]bool{}
 	for key := range in.Set.Pods {
@@ -70,14 +70,14 @@ func Preview(in PreviewInput) ([]PlannedPod, error) {
 		}
 	}
 	for _, o := range orphans {
-		if ownerOf(o.UID, in.Set.Pods, in.Observed.Pods) == noPod && !in.Journals.CheckData(context.Background(), o).MustKeep() {
+		if ownerOf(o.UID, in.Set.Pods, in.Observed.Pods) == ownerNone && !in.Journals.CheckData(context.Background(), o).MustKeep() {
 			key := orphanKey(o.UID)
-			past[key], keys[key] = []state.Record{{Key: key, UID: o.UID, Volumes: true}}, true
+			past[key], keys[key] = []state.Record{{Key: key, UID: o.UID, HasVolumes: true}}, true
 		}
 	}
 	names := make([]admission.NameFacts, 0, len(keys))
 	for key := range keys {
-		names = append(names, admission.NameFacts{Key: key, Observed: in.Observed.Pods[key], Past: past[key]})
+		names = append(names, admission.NameFacts{Key: key, Observed: in.Observed.Pods[key], PastRecords: past[key]})
 	}
 	now := time.Now()
 	memories, _ := admission.Decide(in.admissionInput(resolved), names, now)
@@ -99,16 +99,16 @@ func (in PreviewInput) admissionInput(resolved *refs.ResolvedSet) admission.Inpu
 	in.Limits.Features.Runtime = in.Node
 	in.Limits.ReadWriteOncePod = refs.SinglePodClaims(in.Set)
 	return admission.Input{
-		Set: in.Set, Refs: resolved.Refs, Instance: in.Instance, SourceKinds: in.SourceKinds,
-		Observed: in.Observed.Pods, HasSnapshot: true, Started: true,
-		Limits: in.Limits, Plan: planNode(in.Node, in.Adopt, in.MaxBackoff), RuntimeName: in.Node.Name,
+		Set: in.Set, Refs: resolved.Refs, InstanceID: in.InstanceID, SourceKinds: in.SourceKinds,
+		Observed: in.Observed.Pods, HasSnapshot: true, AllWorkersReported: true,
+		Limits: in.Limits, PlanNode: planNode(in.Node, in.AdoptKubeletPods, in.MaxBackoff), RuntimeName: in.Node.Name,
 	}
 }
 
 // decide returns the first decision about the pod name key with order o.
 func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unreadable map[types.UID]string, o state.Order, now time.Time) plan.Decision {
 	requests := state.Requests{Observation: &state.Observation{Pod: in.Observed.Pods[key], AsOf: now}}
-	s := state.New(state.InitialFacts{Key: key, Past: past, Unreadable: unreadable})
+	s := state.New(state.InitialFacts{Key: key, PastRecords: past, UnreadableJournals: unreadable})
 	s, _ = s.ApplyOrder(o, requests, o.Desired != nil && in.Journals.Has(o.Desired.UID), now)
 	s, _ = s.PrepareDecision(nil, nil, now)
 	return plan.Next(s.Input())
@@ -125,7 +125,7 @@ func replacesRunning(p *manifest.Pod, observed *runtime.Pod) bool {
 // planNode returns the facts about the node that decisions depend on.
 func planNode(n runtime.Node, adopt bool, maxBackoff time.Duration) plan.Node {
 	return plan.Node{
-		Reachable: n.Reachable, Ready: n.Ready, NetworkReady: n.NetworkReady,
-		Message: n.Message, NetworkMessage: n.NetworkMessage, Adopt: adopt, MaxBackoff: maxBackoff,
+		RuntimeReachable: n.Reachable, RuntimeReady: n.Ready, NetworkReady: n.NetworkReady,
+		RuntimeMessage: n.Message, NetworkMessage: n.NetworkMessage, AdoptKubeletPods: adopt, MaxBackoff: maxBackoff,
 	}
 }

@@ -31,7 +31,7 @@ func TestPreview_ClusterNotQueried(t *testing.T) {
 		first, stay bool
 	}{
 		"places":     {map[string]string{source: manifest.KindFile, clusterSource: manifest.KindAPI}, admission.Limits{MaxPods: 1}, true, true},
-		"amounts":    {map[string]string{source: manifest.KindFile, clusterSource: manifest.KindAPI}, admission.Limits{Amounts: admission.Amounts{"cpu": 1000}}, true, true},
+		"amounts":    {map[string]string{source: manifest.KindFile, clusterSource: manifest.KindAPI}, admission.Limits{Allocatable: admission.Amounts{"cpu": 1000}}, true, true},
 		"no cluster": {map[string]string{source: manifest.KindFile}, admission.Limits{MaxPods: 1}, false, false},
 	} {
 		planned, err := reconcile.Preview(reconcile.PreviewInput{

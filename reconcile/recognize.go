@@ -60,9 +60,9 @@ func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 // UID, even if the version has neither a sandbox nor a journal.
 func (r *Router) recognize(s *manifest.Set, before *manifest.RecognizedSet) *manifest.RecognizedSet {
 	return manifest.Recognize(s, before, func(p *manifest.Pod) types.UID {
-		if r.started && before != nil && before.Set.Pods[p.Key] != nil && state.EqualVersion(before.Set.Pods[p.Key], p) {
+		if r.allWorkersReported && before != nil && before.Set.Pods[p.Key] != nil && state.EqualVersion(before.Set.Pods[p.Key], p) {
 			return p.UID
 		}
-		return recordedUID(p, r.past[p.Key], r.observed[p.Key], r.o.Adopt)
+		return recordedUID(p, r.pastRecords[p.Key], r.observed[p.Key], r.o.AdoptKubeletPods)
 	})
 }

@@ -58,9 +58,9 @@ func TestRecognize_Started(t *testing.T) {
 	f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main, image: i}]}"), decode.Options{Kind: manifest.KindFile})
 	p := f.Pods[0]
 	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{p.Key: p}}
-	r := &Router{started: true}
+	r := &Router{allWorkersReported: true}
 	before := r.recognize(set, nil)
-	r.past = map[types.NamespacedName][]state.Record{p.Key: {{UID: "k", Hash: p.Hash}}}
+	r.pastRecords = map[types.NamespacedName][]state.Record{p.Key: {{UID: "k", Hash: p.Hash}}}
 	if got := r.recognize(set, before).Set.Pods[p.Key]; got != p {
 		t.Errorf("pod that runs with its own UID: got UID %s, want %s", got.UID, p.UID)
 	}

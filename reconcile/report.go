@@ -9,8 +9,8 @@ import (
 	"podd/reconcile/state"
 )
 
-// update is a message from a worker to the router.
-type update struct {
+// workerUpdate is a message from a worker to the router.
+type workerUpdate struct {
 	key    types.NamespacedName
 	worker *worker
 	seq    uint64        // sequence number of the newest message that the worker has received
@@ -22,25 +22,25 @@ type update struct {
 func (w *worker) newReport(d plan.Decision) *state.Report {
 	s := &w.state
 	r := &state.Report{
-		Key: w.key, Version: s.In.Desired, Successor: s.In.Successor,
-		Decision: d, Since: s.Since, Observed: s.In.Observed,
-		UIDs:       s.UIDs(),
-		Pulls:      w.pulls(),
-		Exists:     len(s.In.Observed)+len(s.In.Dirs)+len(w.actions) > 0,
-		OnDiskOnly: s.IsOnDiskOnly(),
+		Key: w.key, Version: s.PlanInput.Desired, Successor: s.PlanInput.Successor,
+		Decision: d, DecisionSince: s.DecisionSince, Observed: s.PlanInput.Observed,
+		UIDs:         s.UIDs(),
+		Pulls:        w.pulls(),
+		ExistsOnNode: len(s.PlanInput.Observed)+len(s.PlanInput.PodDirs)+len(w.actions) > 0,
+		OnDiskOnly:   s.IsOnDiskOnly(),
 	}
 	w.state, r.Pod = s.PodWithStatus(d)
-	if s.In.Desired == nil {
+	if s.PlanInput.Desired == nil {
 		return r
 	}
-	r.Finished = s.In.History.Finished
-	allocated, actual := plan.WithAllocatedSizes(&s.In), plan.WithActualSizes(&s.In)
-	r.Held, r.ResizePending = []*manifest.Pod{allocated}, plan.ResizePending(&s.In)
+	r.Finished = s.PlanInput.History.Finished
+	allocated, actual := plan.WithAllocatedSizes(&s.PlanInput), plan.WithActualSizes(&s.PlanInput)
+	r.ReservedVersions, r.IsResizePending = []*manifest.Pod{allocated}, plan.IsResizePending(&s.PlanInput)
 	if actual != allocated {
-		r.Held = append(r.Held, actual)
+		r.ReservedVersions = append(r.ReservedVersions, actual)
 	}
 	r.LastExits = map[string]plan.Exit{}
-	for name, h := range s.In.History.Containers {
+	for name, h := range s.PlanInput.History.Containers {
 		if h.LastExit != nil {
 			r.LastExits[name] = *h.LastExit
 		}

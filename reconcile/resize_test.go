@@ -100,8 +100,8 @@ func TestResize(t *testing.T) {
 		m.settle()
 		m.wantMemory("web", "128Mi", 128<<20)
 		m.wantCalls("UpdateContainerResources web/app")
-		if r := m.report("web"); r.ResizePending || len(r.Held) != 1 {
-			t.Errorf("got resize pending %t and held versions %v, want no pending resize and one version", r.ResizePending, r.Held)
+		if r := m.report("web"); r.IsResizePending || len(r.ReservedVersions) != 1 {
+			t.Errorf("got resize pending %t and held versions %v, want no pending resize and one version", r.IsResizePending, r.ReservedVersions)
 		}
 		m.restart()
 		m.wantCalls("UpdateContainerResources web/app")
@@ -180,7 +180,7 @@ func TestResizeFails(t *testing.T) {
 func TestResizeBelowUse(t *testing.T) {
 	for _, v2 := range []bool{false, true} {
 		run(t, func(t *testing.T, m *machine) {
-			m.options = func(o *reconcile.Options) { o.Render.UsesCgroupV2 = v2 }
+			m.options = func(o *reconcile.Options) { o.RenderNode.UsesCgroupV2 = v2 }
 			m.start()
 			m.setPods(sizedPod(t, "web", "64Mi", ""))
 			m.settle()
@@ -235,7 +235,7 @@ func TestResizeBelowUse_OfPod(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var used, limit atomic.Int64
 		m.options = func(o *reconcile.Options) {
-			o.Effects.PodMemory = func(render.Cgroup) (int64, int64, error) { return used.Load(), limit.Load(), nil }
+			o.Effects.MeasureCgroupMemory = func(render.Cgroup) (int64, int64, error) { return used.Load(), limit.Load(), nil }
 			o.Effects.MakeCgroup = func(c render.Cgroup) error { limit.Store(c.Memory); return nil }
 		}
 		m.start()
@@ -269,7 +269,7 @@ func TestResizeBelowUse_OfPod(t *testing.T) {
 		more := `containers: [{name: app, image: "web:1", resources: {limits: {memory: 32Mi, cpu: 2}, requests: {cpu: 100m}}}]`
 		m.setPods(pod(t, "web", more))
 		m.settle()
-		if r := m.report("web"); r.ResizePending {
+		if r := m.report("web"); r.IsResizePending {
 			t.Errorf("resize of the CPU: got it pending, want it complete: %+v", r.Decision.Steps)
 		}
 	})
@@ -291,7 +291,7 @@ func TestResizeByRestart(t *testing.T) {
 		if m.memoryOf("web") != 128<<20 {
 			t.Errorf("memory limit: got %d, want %d", m.memoryOf("web"), 128<<20)
 		}
-		if r := m.report("web"); r.ResizePending {
+		if r := m.report("web"); r.IsResizePending {
 			t.Error("resize: got it pending, want it complete")
 		}
 	})
@@ -305,7 +305,7 @@ func TestResizeWithoutRoom(t *testing.T) {
 		var mu sync.Mutex // guards pods
 		var pods []render.Cgroup
 		m.options = func(o *reconcile.Options) {
-			o.Limits = admission.Limits{Amounts: admission.Amounts{v1.ResourceMemory: 256 << 20}}
+			o.Limits = admission.Limits{Allocatable: admission.Amounts{v1.ResourceMemory: 256 << 20}}
 			o.Effects.MakeCgroup = func(c render.Cgroup) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -369,7 +369,7 @@ func TestResizeWithoutRoom(t *testing.T) {
 func TestSizeOutlivesSandbox(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = func(o *reconcile.Options) {
-			o.Limits = admission.Limits{Amounts: admission.Amounts{v1.ResourceMemory: 256 << 20}}
+			o.Limits = admission.Limits{Allocatable: admission.Amounts{v1.ResourceMemory: 256 << 20}}
 		}
 		m.start()
 		m.setPods(sizedPod(t, "web", "64Mi", ""))
@@ -471,7 +471,7 @@ func TestResize_InitContainers(t *testing.T) {
 				t.Errorf("%s: the status has %s, want 128Mi", c.Name, got)
 			}
 		}
-		if r := m.report("web"); r.ResizePending {
+		if r := m.report("web"); r.IsResizePending {
 			t.Error("resize: got it pending, want it complete")
 		}
 	})

@@ -33,9 +33,9 @@ type Options struct {
 	Effects  *effect.Runner
 	Journals journal.Store
 	Log      *slog.Logger
-	// Refresh requests a new observation of a pod. If urgent is true, the runtime is queried at
+	// RequestObservation requests a new observation of a pod. If urgent is true, the runtime is queried at
 	// once. It must not block.
-	Refresh func(key types.NamespacedName, urgent bool)
+	RequestObservation func(key types.NamespacedName, urgent bool)
 	// Publish receives every change, on the router's goroutine. It must not block.
 	Publish func(Change)
 	// SourceKinds maps the name of every configured source to its kind.
@@ -47,11 +47,11 @@ type Options struct {
 	// Devices manages the devices of the node. The numbers of available devices replace
 	// Limits.Devices. If it is nil, pods are admitted by Limits.Devices.
 	Devices DeviceManager
-	// Render contains the facts about the node from which sandboxes and containers are
+	// RenderNode contains the facts about the node from which sandboxes and containers are
 	// rendered. If the runtime reports its cgroup driver or the features of its handlers, these
 	// replace the values in Render.
-	Render render.Node
-	Adopt  bool
+	RenderNode       render.Node
+	AdoptKubeletPods bool
 	// IsInstanceRunning reports whether another process runs the instance with this ID. If
 	// IsInstanceRunning is nil, pods of other instances are not checked.
 	IsInstanceRunning func(id string) bool
@@ -107,23 +107,23 @@ type Change struct {
 // may be called from any goroutine while Run runs.
 type Router struct {
 	o        Options
-	updates  chan update
+	updates  chan workerUpdate
 	requests chan request
 	runDone  chan struct{} // closed when Run returns
 
-	entries map[types.NamespacedName]*entry
-	desired *desiredSet                             // nil before the first set
-	past    map[types.NamespacedName][]state.Record // journals, as read when Run began
-	node    runtime.Node
-	render  *render.Node
-	devices map[v1.ResourceName]allocation.Count // as of the last admission
+	entries     map[types.NamespacedName]*workerEntry
+	desired     *desiredSet                             // nil before the first set
+	pastRecords map[types.NamespacedName][]state.Record // journals, as read when Run began
+	node        runtime.Node
+	renderNode  *render.Node
+	devices     map[v1.ResourceName]allocation.Count // as of the last admission
 	// unhealthyDevices is nil if there is no device plugin manager. It is replaced when a health changes.
-	unhealthyDevices *allocation.UnhealthyDevices
-	driverChanges    uint64         // number of changes of the volume drivers
-	addresses        node.Addresses // as last received
-	hasFullSnapshot  bool           // whether a snapshot of all pods was received
-	started          bool           // whether markStarted has found that every worker has reported on its first observation
-	snapshotTime     time.Time      // time of the newest snapshot
+	unhealthyDevices   *allocation.UnhealthyDevices
+	driverChanges      uint64         // number of changes of the volume drivers
+	addresses          node.Addresses // as last received
+	hasFullSnapshot    bool           // whether a snapshot of all pods was received
+	allWorkersReported bool           // whether markAllWorkersReported has found that every worker has reported on its first observation
+	snapshotTime       time.Time      // time of the newest snapshot
 	// orphans are the pod directories without a valid journal that belong to no desired or
 	// observed pod, or whose pod is not known yet.
 	orphans []journal.Orphan
@@ -148,7 +148,7 @@ type Router struct {
 	isStoppingAll       bool
 	forceStop           bool
 	shutdown            *shutdown // nil if the node does not shut down
-	downWaiters         []chan error
+	stopAllWaiters      []chan error
 	changedPods         map[types.NamespacedName]bool // pods with reports that were not published yet
 	removed             []types.NamespacedName        // not published yet
 	hasUnpublished      bool                          // whether anything other than events was not published
@@ -173,10 +173,10 @@ type request struct {
 func NewRouter(o Options) *Router {
 	r := &Router{
 		o:              o,
-		render:         &o.Render,
-		updates:        make(chan update),
+		renderNode:     &o.RenderNode,
+		updates:        make(chan workerUpdate),
 		requests:       make(chan request),
-		entries:        map[types.NamespacedName]*entry{},
+		entries:        map[types.NamespacedName]*workerEntry{},
 		retiredAt:      map[types.NamespacedName]time.Time{},
 		removalWaiters: map[types.NamespacedName]chan error{},
 		runDone:        make(chan struct{}),
@@ -211,7 +211,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 	if err != nil {
 		return err
 	}
-	r.past, r.orphans, r.lateCallsUntil = past, orphans, time.Now().Add(lateCallTimeout)
+	r.pastRecords, r.orphans, r.lateCallsUntil = past, orphans, time.Now().Add(lateCallTimeout)
 	r.unreadableJournals = describeUnreadable(r.o.Journals, orphans)
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.workers.Wait()
@@ -233,7 +233,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		}
 		r.postOrdersIfDue()
 		r.removeRequestedOrphans(ctx)
-		r.markStarted()
+		r.markAllWorkersReported()
 		r.terminateDueGroups()
 		r.postOrdersIfDue() // terminateDueGroups may have shortened the grace period of a pod
 		if r.hasUnpublished || len(r.events) > 0 {
@@ -313,8 +313,8 @@ type desiredSet struct {
 	*refs.ResolvedSet
 }
 
-// set returns the set in effect; nil if d is nil.
-func (d *desiredSet) set() *manifest.Set {
+// manifestSet returns the set in effect; nil if d is nil.
+func (d *desiredSet) manifestSet() *manifest.Set {
 	if d == nil {
 		return nil
 	}
@@ -328,8 +328,8 @@ func (r *Router) resolve(received *manifest.Set) {
 		before = &desiredSet{}
 	}
 	known := r.recognize(received, before.recognized)
-	resolved := refs.ResolveSet(known.Set, r.o.Render.Instance, r.storedClaims(known.Set), before.ResolvedSet)
-	r.events = append(r.events, event.ForProblems(r.desired.set(), resolved.Set, time.Now())...)
+	resolved := refs.ResolveSet(known.Set, r.o.RenderNode.InstanceID, r.storedClaims(known.Set), before.ResolvedSet)
+	r.events = append(r.events, event.ForProblems(r.desired.manifestSet(), resolved.Set, time.Now())...)
 	r.desired, r.hasUnpublished, r.setChanged = &desiredSet{received, known, resolved}, true, true
 }
 
@@ -351,13 +351,13 @@ func (r *Router) applyNode(n runtime.Node) {
 	if r.node.Name != "" || r.node.Message != "" {
 		before = &r.node
 	}
-	r.events = append(r.events, event.ForNodeChange(r.o.Render.Name, before, n, time.Now())...)
+	r.events = append(r.events, event.ForNodeChange(r.o.RenderNode.Name, before, n, time.Now())...)
 	r.node, r.hasUnpublished = n, true
-	driver, images, cdi := cmp.Or(n.CgroupDriver, r.render.CgroupDriver), render.SupportedImageVolumes(n), render.SupportsCDI(n)
-	if driver != r.render.CgroupDriver || !maps.Equal(n.Handlers, r.render.Handlers) || images != r.render.ImageVolumes || cdi != r.render.SupportsCDI {
-		render := *r.render
-		render.CgroupDriver, render.Handlers, render.ImageVolumes, render.SupportsCDI = driver, n.Handlers, images, cdi
-		r.render = &render
+	driver, images, cdi := cmp.Or(n.CgroupDriver, r.renderNode.CgroupDriver), render.SupportedImageVolumes(n), render.SupportsCDI(n)
+	if driver != r.renderNode.CgroupDriver || !maps.Equal(n.Handlers, r.renderNode.Handlers) || images != r.renderNode.ImageVolumeSupport || cdi != r.renderNode.SupportsCDI {
+		render := *r.renderNode
+		render.CgroupDriver, render.Handlers, render.ImageVolumeSupport, render.SupportsCDI = driver, n.Handlers, images, cdi
+		r.renderNode = &render
 	}
 	r.postOrders()
 }
@@ -365,35 +365,35 @@ func (r *Router) applyNode(n runtime.Node) {
 // applyAddresses stores the addresses of the node, and orders all workers if they changed.
 func (r *Router) applyAddresses(a node.Addresses) {
 	r.addresses, r.hasUnpublished = a, true
-	if ips := a.Strings(); !slices.Equal(ips, r.render.HostIPs) {
-		render := *r.render
+	if ips := a.Strings(); !slices.Equal(ips, r.renderNode.HostIPs) {
+		render := *r.renderNode
 		render.HostIPs = ips
-		r.render = &render
+		r.renderNode = &render
 		r.postOrders()
 	}
 }
 
 // ensureEntry returns the entry of a name. If there is none, it starts a worker. past contains
 // the journals of the name that were read when Run began.
-func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, past []state.Record) *entry {
+func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, past []state.Record) *workerEntry {
 	if e, ok := r.entries[key]; ok {
 		return e
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &worker{
-		key: key, effects: r.o.Effects, journals: r.o.Journals, refresh: r.o.Refresh,
-		messages: make(chan message, 1), results: make(chan actionResult), pullStarts: make(chan pullStart),
+		key: key, effects: r.o.Effects, journals: r.o.Journals, requestObservation: r.o.RequestObservation,
+		messages: make(chan workerMessage, 1), results: make(chan actionResult), pullStarts: make(chan pullStart),
 		actions: map[string]runningAction{},
-		state:   state.New(state.InitialFacts{Key: key, Past: past, LateCallsUntil: r.lateCallsUntil, Unreadable: r.unreadableJournals, Barrier: r.retiredAt[key]}),
+		state:   state.New(state.InitialFacts{Key: key, PastRecords: past, LateCallsUntil: r.lateCallsUntil, UnreadableJournals: r.unreadableJournals, Barrier: r.retiredAt[key]}),
 	}
 	w.log = slog.New(redactHandler{r.o.Log.Handler(), func(text string) string { return w.state.Redact(text) }}).With("pod", r.shortName(key))
-	w.send = func(u update) {
+	w.send = func(u workerUpdate) {
 		select {
 		case r.updates <- u:
 		case <-ctx.Done():
 		}
 	}
-	e := &entry{worker: w, cancel: cancel, workerDone: make(chan struct{}), past: past}
+	e := &workerEntry{worker: w, cancel: cancel, workerDone: make(chan struct{}), pastRecords: past}
 	r.entries[key] = e
 	r.workers.Go(func() {
 		defer close(e.workerDone)
@@ -403,7 +403,7 @@ func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, past
 }
 
 // applyUpdate applies the update of a worker.
-func (r *Router) applyUpdate(u update) {
+func (r *Router) applyUpdate(u workerUpdate) {
 	e := r.entries[u.key]
 	if e == nil || e.worker != u.worker {
 		return
@@ -419,13 +419,13 @@ func (r *Router) applyUpdate(u update) {
 		r.changedPods[u.key], r.hasUnpublished = true, true
 	}
 	if r.isStoppingAll {
-		defer r.endDownCalls()
+		defer r.endStopAllCalls()
 	}
 	d := &u.report.Decision
 	if d.NeedsUser {
 		r.endRemoval(u.key, errors.New(d.Why))
 	}
-	if d.Done && e.memory.Order.Desired == nil && u.seq == e.seq {
+	if d.FullyRemoved && e.memory.Order.Desired == nil && u.seq == e.seq {
 		r.retire(u.key, e)
 		return
 	}
@@ -438,10 +438,10 @@ func (r *Router) applyUpdate(u update) {
 	}
 }
 
-// markStarted sets r.started and orders all workers if the sources were read, the runtime was
+// markAllWorkersReported sets r.started and orders all workers if the sources were read, the runtime was
 // observed and every worker has reported on its first observation. Later calls do nothing.
-func (r *Router) markStarted() {
-	if r.started || !r.hasFullSnapshot || r.desired == nil {
+func (r *Router) markAllWorkersReported() {
+	if r.allWorkersReported || !r.hasFullSnapshot || r.desired == nil {
 		return
 	}
 	for _, e := range r.entries {
@@ -449,18 +449,18 @@ func (r *Router) markStarted() {
 			return
 		}
 	}
-	r.started, r.hasUnpublished = true, true
+	r.allWorkersReported, r.hasUnpublished = true, true
 	r.postOrders() // from now on, reservations that no worker has reported are free, and objects that were not found count as missing
 }
 
 // shortName returns a pod's name as in its manifest, without the suffix for the node.
 func (r *Router) shortName(key types.NamespacedName) string {
-	return key.Namespace + "/" + strings.TrimSuffix(key.Name, "-"+r.o.Render.Name)
+	return key.Namespace + "/" + strings.TrimSuffix(key.Name, "-"+r.o.RenderNode.Name)
 }
 
 // publish calls Publish with everything that changed since the previous call.
 func (r *Router) publish() {
-	c := Change{Set: r.desired.set(), SetChanged: r.setChanged, Node: r.node, Capacity: r.render.Capacity, Allocatable: r.render.Allocatable, Devices: r.devices, Addresses: r.addresses, Removed: r.removed, IsStoppingAll: r.isStoppingAll, ShuttingDown: r.shutdown != nil, Starting: !r.started, Problems: r.problems, Events: r.events, EventsOnly: !r.hasUnpublished}
+	c := Change{Set: r.desired.manifestSet(), SetChanged: r.setChanged, Node: r.node, Capacity: r.renderNode.Capacity, Allocatable: r.renderNode.Allocatable, Devices: r.devices, Addresses: r.addresses, Removed: r.removed, IsStoppingAll: r.isStoppingAll, ShuttingDown: r.shutdown != nil, Starting: !r.allWorkersReported, Problems: r.problems, Events: r.events, EventsOnly: !r.hasUnpublished}
 	for key := range r.changedPods {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)

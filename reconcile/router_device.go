@@ -36,7 +36,7 @@ func (r *Router) setDeviceHolders() map[v1.ResourceName]allocation.Count {
 			n := e.nameFacts(key, r.observed[key])
 			maps.Copy(holders, n.DeviceAllocations())
 		}
-		r.o.Devices.SetHolders(holders, r.started)
+		r.o.Devices.SetHolders(holders, r.allWorkersReported)
 	}
 	r.devices = r.o.Devices.Counts()
 	if u := r.o.Devices.UnhealthyDevices(); r.unhealthyDevices == nil || !maps.EqualFunc(u, *r.unhealthyDevices, slices.Equal) {

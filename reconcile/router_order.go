@@ -50,9 +50,9 @@ func (r *Router) postOrders() {
 	}
 }
 
-// postChangedAnswers admits all pods, and posts a new order to each worker whose verdict has a
+// postChangedVerdicts admits all pods, and posts a new order to each worker whose verdict has a
 // different Answer. A verdict that differs only in its message is not posted.
-func (r *Router) postChangedAnswers() {
+func (r *Router) postChangedVerdicts() {
 	memories, requests := r.decideAdmission()
 	changed := map[types.NamespacedName]bool{}
 	for key, e := range r.entries {
@@ -69,7 +69,7 @@ func (r *Router) postChangedAnswers() {
 }
 
 // decideAdmission returns the decision of package admission about every name.
-func (r *Router) decideAdmission() (map[types.NamespacedName]admission.Memory, []admission.Request) {
+func (r *Router) decideAdmission() (map[types.NamespacedName]admission.Memory, []admission.WorkerRequest) {
 	names := make([]admission.NameFacts, 0, len(r.entries))
 	for key, e := range r.entries {
 		names = append(names, e.nameFacts(key, r.observed[key]))
@@ -80,9 +80,9 @@ func (r *Router) decideAdmission() (map[types.NamespacedName]admission.Memory, [
 // admissionInput returns the input of admission.
 func (r *Router) admissionInput() admission.Input {
 	n := admission.Input{
-		Set: r.desired.set(), Instance: r.o.Render.Instance, SourceKinds: r.o.SourceKinds, EarlierNodeNames: r.o.EarlierNodeNames,
-		Observed: r.observed, HasSnapshot: r.hasFullSnapshot, Started: r.started, IsStoppingAll: r.isStoppingAll, ForceStop: r.forceStop,
-		Limits: r.o.Limits, Plan: r.planNode(), RuntimeName: r.node.Name, Render: r.render, DriverChanges: r.driverChanges,
+		Set: r.desired.manifestSet(), InstanceID: r.o.RenderNode.InstanceID, SourceKinds: r.o.SourceKinds, EarlierNodeNames: r.o.EarlierNodeNames,
+		Observed: r.observed, HasSnapshot: r.hasFullSnapshot, AllWorkersReported: r.allWorkersReported, IsStoppingAll: r.isStoppingAll, ForceStop: r.forceStop,
+		Limits: r.o.Limits, PlanNode: r.planNode(), RuntimeName: r.node.Name, RenderNode: r.renderNode, DriverChanges: r.driverChanges,
 	}
 	if r.o.Devices != nil {
 		n.Limits.Devices = r.setDeviceHolders()
@@ -103,17 +103,17 @@ func (r *Router) admissionInput() admission.Input {
 
 // planNode returns the facts about the node that planning needs.
 func (r *Router) planNode() plan.Node {
-	n := planNode(r.node, r.o.Adopt, r.o.MaxBackoff)
-	n.Reachable, n.ShuttingDown = n.Reachable && r.hasFullSnapshot, r.shutdown != nil
-	if n.Message == "" && !n.Reachable {
-		n.Message = "the runtime has not responded yet"
+	n := planNode(r.node, r.o.AdoptKubeletPods, r.o.MaxBackoff)
+	n.RuntimeReachable, n.ShuttingDown = n.RuntimeReachable && r.hasFullSnapshot, r.shutdown != nil
+	if n.RuntimeMessage == "" && !n.RuntimeReachable {
+		n.RuntimeMessage = "the runtime has not responded yet"
 	}
 	return n
 }
 
 // postOrder sets the memory of a name to next, and posts the order in next unless the worker already
 // has it.
-func (r *Router) postOrder(key types.NamespacedName, e *entry, next admission.Memory) {
+func (r *Router) postOrder(key types.NamespacedName, e *workerEntry, next admission.Memory) {
 	same := e.seq > 0 && e.memory.Order == next.Order
 	if e.memory = next; same {
 		return
@@ -127,10 +127,12 @@ func (r *Router) postOrder(key types.NamespacedName, e *entry, next admission.Me
 }
 
 // postRequests posts requests with the present order to a worker.
-func (r *Router) postRequests(e *entry, q state.Requests) { r.post(e, message{requests: q}) }
+func (r *Router) postRequests(e *workerEntry, q state.Requests) {
+	r.post(e, workerMessage{requests: q})
+}
 
 // post sends a message with the present order to a worker.
-func (r *Router) post(e *entry, m message) {
+func (r *Router) post(e *workerEntry, m workerMessage) {
 	e.seq++
 	m.seq, m.order = e.seq, e.memory.Order
 	if o := m.requests.Observation; o != nil {
@@ -142,7 +144,7 @@ func (r *Router) post(e *entry, m message) {
 	e.worker.post(m)
 }
 
-// desiredPod returns the desired pod of a name; nil if there is none, or if Down was called.
+// ownerDesired returns the desired pod of a name; nil if there is none, or if Down was called.
 func (r *Router) desiredPod(key types.NamespacedName) *manifest.Pod {
 	if r.desired == nil || r.isStoppingAll {
 		return nil

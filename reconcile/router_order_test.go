@@ -28,10 +28,10 @@ func TestReservations_OneAdmission(t *testing.T) {
 		p := barePod("app")
 		p.Key, p.UID = key, types.UID(name)
 		pods[key] = p
-		r.entries[key] = &entry{worker: &worker{messages: make(chan message, 1)}}
+		r.entries[key] = &workerEntry{worker: &worker{messages: make(chan workerMessage, 1)}}
 	}
 	for key, e := range r.entries {
-		r.applyUpdate(update{key: key, worker: e.worker, report: &state.Report{Key: key, Version: pods[key], Exists: true}})
+		r.applyUpdate(workerUpdate{key: key, worker: e.worker, report: &state.Report{Key: key, Version: pods[key], ExistsOnNode: true}})
 	}
 	orders := func() (n int) {
 		for _, e := range r.entries {
@@ -79,7 +79,7 @@ func TestApplySnapshot_Unchanged(t *testing.T) {
 	still, changed, confirmed := keyOf("still"), keyOf("changed"), keyOf("confirmed")
 	pods := map[types.NamespacedName]*runtime.Pod{}
 	for _, key := range []types.NamespacedName{still, changed, confirmed} {
-		r.entries[key] = &entry{worker: &worker{key: key, messages: make(chan message, 1), refresh: func(types.NamespacedName, bool) {}}}
+		r.entries[key] = &workerEntry{worker: &worker{key: key, messages: make(chan workerMessage, 1), requestObservation: func(types.NamespacedName, bool) {}}}
 		pods[key] = seen(true)
 	}
 	now := time.Now()
@@ -102,7 +102,7 @@ func TestApplySnapshot_Unchanged(t *testing.T) {
 		t.Errorf("the first relist handed over %q, want all", got)
 	}
 	pods[changed] = seen(true)
-	r.entries[confirmed].worker.unconfirmed.Store(true)
+	r.entries[confirmed].worker.needsConfirmation.Store(true)
 	if got := strings.Join(relist(time.Second), " "); got != "changed confirmed" {
 		t.Errorf("observations of the second relist: got those of %q, want changed confirmed", got)
 	}

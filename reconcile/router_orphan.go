@@ -28,18 +28,18 @@ type Orphan struct {
 type ownerKind int
 
 const (
-	noPod      ownerKind = iota
-	unknownPod           // the pod of the directory may become known when all sources are read
-	desiredPod
-	observedPod
-	foreignPod
+	ownerNone    ownerKind = iota
+	ownerUnknown           // the pod of the directory may become known when all sources are read
+	ownerDesired
+	ownerObserved
+	ownerForeign
 )
 
-// ownerOf returns the kind of the pod with a UID; noPod if no desired or observed pod has the UID.
+// ownerOf returns the kind of the pod with a UID; ownerNone if no desired or observed pod has the UID.
 func ownerOf(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, observed map[types.NamespacedName]*runtime.Pod) ownerKind {
 	for _, p := range desired {
 		if p.UID == uid {
-			return desiredPod
+			return ownerDesired
 		}
 	}
 	for _, p := range observed {
@@ -50,13 +50,13 @@ func ownerOf(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, obse
 			switch inc := &p.Incarnations[i]; {
 			case inc.UID != uid:
 			case inc.Foreign:
-				return foreignPod
+				return ownerForeign
 			default:
-				return observedPod
+				return ownerObserved
 			}
 		}
 	}
-	return noPod
+	return ownerNone
 }
 
 // orphanKey returns the key of the worker that removes the directory of an unknown pod.
@@ -90,11 +90,11 @@ func (r *Router) handleOrphans(ctx context.Context) {
 	var remaining []journal.Orphan
 	for _, o := range r.orphans {
 		switch r.ownerOf(o.UID) {
-		case desiredPod, observedPod:
-			if o.Unreadable != nil {
+		case ownerDesired, ownerObserved:
+			if o.ReadError != nil {
 				r.unreadableInUse = append(r.unreadableInUse, o)
 			}
-		case noPod:
+		case ownerNone:
 			if !o.MustKeep() {
 				o = r.o.Journals.CheckData(ctx, o)
 			}
@@ -112,15 +112,15 @@ func (r *Router) handleOrphans(ctx context.Context) {
 }
 
 // ownerOf returns the kind of the pod to which the directory with a UID belongs. Before a set was
-// received and the runtime was observed, ownerOf always returns unknownPod, because the desired
-// pods may get other UIDs on this node. It returns noPod only if knowsOwners returns true.
+// received and the runtime was observed, ownerOf always returns ownerUnknown, because the desired
+// pods may get other UIDs on this node. It returns ownerNone only if knowsOwners returns true.
 func (r *Router) ownerOf(uid types.UID) ownerKind {
 	if !r.hasFullSnapshot || r.desired == nil {
-		return unknownPod
+		return ownerUnknown
 	}
 	owner := ownerOf(uid, r.desired.Set.Pods, r.observed)
-	if owner == noPod && !r.knowsOwners() {
-		return unknownPod
+	if owner == ownerNone && !r.knowsOwners() {
+		return ownerUnknown
 	}
 	return owner
 }
@@ -128,15 +128,15 @@ func (r *Router) ownerOf(uid types.UID) ownerKind {
 // removeOrphan starts a worker that removes the directory of an unknown pod.
 func (r *Router) removeOrphan(ctx context.Context, uid types.UID) {
 	key := orphanKey(uid)
-	r.ensureEntry(ctx, key, []state.Record{{Key: key, UID: uid, Volumes: true}})
+	r.ensureEntry(ctx, key, []state.Record{{Key: key, UID: uid, HasVolumes: true}})
 }
 
 // describeUnreadable returns a message for each journal that cannot be read, by UID.
 func describeUnreadable(s journal.Store, orphans []journal.Orphan) map[types.UID]string {
 	all := map[types.UID]string{}
 	for _, o := range orphans {
-		if o.Unreadable != nil {
-			all[o.UID] = fmt.Sprintf("%s cannot be read: %v", filepath.Join(s.Dir(o.UID), journal.FileName), o.Unreadable)
+		if o.ReadError != nil {
+			all[o.UID] = fmt.Sprintf("%s cannot be read: %v", filepath.Join(s.Dir(o.UID), journal.FileName), o.ReadError)
 		}
 	}
 	return all
@@ -176,7 +176,7 @@ func (r *Router) postReread(found state.JournalReread) {
 
 // keptOrphans returns the directories that belong to no pod and that only a user may remove.
 func (r *Router) keptOrphans() []journal.Orphan {
-	return slices.DeleteFunc(slices.Clone(r.orphans), func(o journal.Orphan) bool { return !o.MustKeep() || r.ownerOf(o.UID) != noPod })
+	return slices.DeleteFunc(slices.Clone(r.orphans), func(o journal.Orphan) bool { return !o.MustKeep() || r.ownerOf(o.UID) != ownerNone })
 }
 
 // undecidedOrphans returns the directories with unreadable journals whose pods may become known
@@ -184,7 +184,7 @@ func (r *Router) keptOrphans() []journal.Orphan {
 func (r *Router) undecidedOrphans() []journal.Orphan {
 	return slices.DeleteFunc(slices.Clone(r.orphans), func(o journal.Orphan) bool {
 		owner := r.ownerOf(o.UID)
-		return o.Unreadable == nil || owner != unknownPod && owner != foreignPod
+		return o.ReadError == nil || owner != ownerUnknown && owner != ownerForeign
 	})
 }
 
@@ -213,18 +213,18 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 	for _, o := range inUse {
-		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal of a pod cannot be read: %v; podd uses the state that the runtime reports, and at the next change of the pod it renames this file to %s and writes a new journal; a pod whose containers must not run twice waits until the journal is repaired or removed, if the runtime lists none of its containers", o.Unreadable, journal.FileName+journal.UnreadableSuffix)
+		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal of a pod cannot be read: %v; podd uses the state that the runtime reports, and at the next change of the pod it renames this file to %s and writes a new journal; a pod whose containers must not run twice waits until the journal is repaired or removed, if the runtime lists none of its containers", o.ReadError, journal.FileName+journal.UnreadableSuffix)
 	}
 	for _, o := range leftAlone {
-		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal cannot be read: %v; the directory is kept because podd has not read every source yet, or because its pod belongs to another agent; repair the journal and restart podd", o.Unreadable)
+		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal cannot be read: %v; the directory is kept because podd has not read every source yet, or because its pod belongs to another agent; repair the journal and restart podd", o.ReadError)
 	}
 	var bare []string
 	for _, o := range kept {
-		if o.Unreadable == nil {
+		if o.ReadError == nil {
 			bare = append(bare, string(o.UID))
 			continue
 		}
-		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal cannot be read: %v; the directory is kept because it belongs to no known pod; repair the journal and restart podd, or remove the directory with its data: podd orphans rm %s", o.Unreadable, o.UID)
+		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal cannot be read: %v; the directory is kept because it belongs to no known pod; repair the journal and restart podd, or remove the directory with its data: podd orphans rm %s", o.ReadError, o.UID)
 	}
 	if len(bare) > 0 {
 		named := strings.Join(bare[:min(len(bare), maxNamesInMessage)], ", ")

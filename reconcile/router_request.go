@@ -45,7 +45,7 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 		if e.report != nil && e.report.HasEphemeral(container) {
 			return fmt.Errorf("restarting %s: %s is an ephemeral container, which runs once; add another one", r.shortName(key), container)
 		}
-		r.postRequests(e, state.Requests{RestartContainers: []string{container}})
+		r.postRequests(e, state.Requests{ContainersToRestart: []string{container}})
 		return nil
 	})
 }
@@ -102,19 +102,19 @@ func (r *Router) CancelDelete(ctx context.Context, key types.NamespacedName, uid
 func (r *Router) SetDiskCapacity(ctx context.Context, capacity, allocatable int64) error {
 	return r.call(ctx, func() error {
 		amounts := admission.Amounts{}
-		maps.Copy(amounts, r.o.Limits.Amounts)
+		maps.Copy(amounts, r.o.Limits.Allocatable)
 		delete(amounts, v1.ResourceEphemeralStorage)
 		if allocatable > 0 {
 			amounts[v1.ResourceEphemeralStorage] = allocatable
 		}
-		r.o.Limits.Amounts = amounts
-		if isNear(capacity, r.render.Capacity.EphemeralStorage) && isNear(allocatable, r.render.Allocatable.EphemeralStorage) {
-			r.postChangedAnswers()
+		r.o.Limits.Allocatable = amounts
+		if isNear(capacity, r.renderNode.Capacity.EphemeralStorage) && isNear(allocatable, r.renderNode.Allocatable.EphemeralStorage) {
+			r.postChangedVerdicts()
 			return nil
 		}
-		node := *r.render
+		node := *r.renderNode
 		node.Capacity.EphemeralStorage, node.Allocatable.EphemeralStorage = capacity, allocatable
-		r.render, r.hasUnpublished = &node, true
+		r.renderNode, r.hasUnpublished = &node, true
 		r.postOrders()
 		return nil
 	})
@@ -134,16 +134,16 @@ func (r *Router) Republish(ctx context.Context) error {
 // at every poll.
 func isNear(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/10 }
 
-// Down stops every pod with its own grace period. It returns when all pods have stopped, or when
+// StopAll stops every pod with its own grace period. It returns when all pods have stopped, or when
 // ctx is done. No pod is started any more. Down returns an error if a pod directory could not be
 // removed.
-func (r *Router) Down(ctx context.Context) error {
+func (r *Router) StopAll(ctx context.Context) error {
 	done := make(chan error, 1)
 	err := r.call(ctx, func() error {
 		r.isStoppingAll, r.hasUnpublished = true, true
-		r.downWaiters = append(r.downWaiters, done)
+		r.stopAllWaiters = append(r.stopAllWaiters, done)
 		r.postOrders()
-		r.endDownCalls()
+		r.endStopAllCalls()
 		return nil
 	})
 	if err != nil {

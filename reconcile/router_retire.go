@@ -13,7 +13,7 @@ import (
 
 // retire stops the worker of a name after its pod was removed, and waits until the worker has
 // returned.
-func (r *Router) retire(key types.NamespacedName, e *entry) {
+func (r *Router) retire(key types.NamespacedName, e *workerEntry) {
 	e.cancel()
 	<-e.workerDone
 	r.markRetired(key, e)
@@ -22,12 +22,12 @@ func (r *Router) retire(key types.NamespacedName, e *entry) {
 	r.endRemoval(key, nil)
 	r.removed = append(r.removed, key)
 	r.reservationsChanged = true
-	r.endDownCalls()
+	r.endStopAllCalls()
 }
 
 // markRetired records when the last effect of key ended, so that an older snapshot does not
 // recreate its worker. Foreign sandboxes of that name remain in r.observed.
-func (r *Router) markRetired(key types.NamespacedName, e *entry) {
+func (r *Router) markRetired(key types.NamespacedName, e *workerEntry) {
 	r.retiredAt[key] = e.worker.state.Barrier
 	r.observed = maps.Clone(r.observed)
 	delete(r.observed, key)
@@ -36,9 +36,9 @@ func (r *Router) markRetired(key types.NamespacedName, e *entry) {
 	}
 }
 
-// endDownCalls ends the waiting calls of Down if every pod has stopped; otherwise it does nothing.
+// endStopAllCalls ends the waiting calls of Down if every pod has stopped; otherwise it does nothing.
 // If a pod directory could not be removed, the calls return an error.
-func (r *Router) endDownCalls() {
+func (r *Router) endStopAllCalls() {
 	if !r.isStoppingAll || !r.hasFullSnapshot {
 		return
 	}
@@ -54,8 +54,8 @@ func (r *Router) endDownCalls() {
 		slices.Sort(onDisk)
 		err = fmt.Errorf("every pod has stopped, but removing the data on disk of %s failed; podd retries while it runs", strings.Join(onDisk, ", "))
 	}
-	for _, c := range r.downWaiters {
+	for _, c := range r.stopAllWaiters {
 		c <- err
 	}
-	r.downWaiters = nil
+	r.stopAllWaiters = nil
 }

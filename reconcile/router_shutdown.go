@@ -107,13 +107,13 @@ func (s *shutdown) endWaits(err error) {
 // set.
 func (r *Router) terminateDueGroups() {
 	s := r.shutdown
-	if s == nil || !r.started {
+	if s == nil || !r.allWorkersReported {
 		return
 	}
 	var pods []plan.ShutdownPod
 	for key, e := range r.entries {
 		// A directory that cannot be removed must not block the node shutdown.
-		if e.report != nil && e.report.Exists && !e.isFinished() && !e.report.OnDiskOnly {
+		if e.report != nil && e.report.ExistsOnNode && !e.isFinished() && !e.report.OnDiskOnly {
 			pods = append(pods, plan.ShutdownPod{Key: key, Priority: e.priority()})
 		}
 	}
@@ -135,7 +135,7 @@ func (r *Router) terminateDueGroups() {
 
 // priority returns the priority of the version that runs or is being stopped; 0 if the manifest of
 // that version is unknown.
-func (e *entry) priority() int32 {
+func (e *workerEntry) priority() int32 {
 	if p := e.report.Pod; p != nil && p.Spec.Priority != nil {
 		return *p.Spec.Priority
 	}
@@ -154,7 +154,7 @@ func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
 	evicted := types.UID("")
 	if version != nil && e.memory.Order.Desired != nil {
 		evicted = version.UID
-		r.postRequests(e, state.Requests{Eviction: &plan.Eviction{UID: version.UID, Hash: version.Hash, Reason: plan.Terminated, Message: plan.TerminatedMessage, Grace: p.Grace}})
+		r.postRequests(e, state.Requests{Eviction: &plan.Eviction{UID: version.UID, Hash: version.Hash, Reason: plan.ReasonTerminated, Message: plan.TerminatedMessage, Grace: p.Grace}})
 	}
 	if e.shortenGrace(evicted, p.Grace, now) {
 		r.reservationsChanged = true
@@ -164,7 +164,7 @@ func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
 // shortenGrace limits the grace period of a version that is being stopped and whose UID is not
 // evicted. It returns false if there is no such version, or if the grace period of that version
 // already ends in time.
-func (e *entry) shortenGrace(evicted types.UID, grace time.Duration, now time.Time) bool {
+func (e *workerEntry) shortenGrace(evicted types.UID, grace time.Duration, now time.Time) bool {
 	i := slices.IndexFunc(e.report.UIDs, func(uid types.UID) bool { return uid != evicted })
 	if i < 0 {
 		return false

@@ -45,7 +45,7 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 		if !listed && !s.IsComplete {
 			continue
 		}
-		if !first && e.hasObservation(p) && !e.worker.unconfirmed.Load() {
+		if !first && e.hasObservation(p) && !e.worker.needsConfirmation.Load() {
 			continue
 		}
 		if first {
@@ -53,7 +53,7 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 		}
 		r.postRequests(e, state.Requests{Observation: &state.Observation{Pod: p, AsOf: s.AsOf}})
 	}
-	r.endDownCalls()
+	r.endStopAllCalls()
 }
 
 // storeObserved stores the newest observation of every name. An observation of a retired

@@ -129,7 +129,7 @@ func TestStarting(t *testing.T) {
 		}
 		m.kill()
 		m.start()
-		if err := m.current().router.Down(t.Context()); err != nil {
+		if err := m.current().router.StopAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		m.wantState()
@@ -143,7 +143,7 @@ func TestDown(t *testing.T) {
 		m.setPods(pod(t, "a", web), pod(t, "b", web), pod(t, "job", `restartPolicy: Never
 containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 		m.settle()
-		if err := m.current().router.Down(t.Context()); err != nil {
+		if err := m.current().router.StopAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		m.wantState()
@@ -153,7 +153,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 		m.setPods(pod(t, "c", web))
 		m.settle()
 		m.wantState()
-		if err := m.current().router.Down(t.Context()); err != nil {
+		if err := m.current().router.StopAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -168,7 +168,7 @@ func TestDown_Canceled(t *testing.T) {
 		m.settle()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := m.current().router.Down(ctx); err == nil {
+		if err := m.current().router.StopAll(ctx); err == nil {
 			t.Fatal("Down before the end of the grace period: got no error, want one")
 		}
 		m.settle()
@@ -712,7 +712,9 @@ func testEvicted(t *testing.T, restarted bool, image, memory string) {
 // and gets the new size. A running pod is not stopped when the disk shrinks.
 func TestDisk(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = func(o *reconcile.Options) { o.Limits.Amounts = admission.Amounts{v1.ResourceEphemeralStorage: 1 << 30} }
+		m.options = func(o *reconcile.Options) {
+			o.Limits.Allocatable = admission.Amounts{v1.ResourceEphemeralStorage: 1 << 30}
+		}
 		m.start()
 		m.setPods(pod(t, "big", `containers: [{name: app, image: "web:1", resources: {requests: {ephemeral-storage: 2Gi}}, env: [{name: DISK, valueFrom: {resourceFieldRef: {resource: limits.ephemeral-storage, divisor: 1Gi}}}]}]`))
 		m.settle()
@@ -741,8 +743,8 @@ func TestDisk_SmallChange(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		const gib = 1 << 30
 		m.options = func(o *reconcile.Options) {
-			o.Limits.Amounts = admission.Amounts{v1.ResourceEphemeralStorage: 100 * gib}
-			o.Render.Capacity.EphemeralStorage, o.Render.Allocatable.EphemeralStorage = 100*gib, 100*gib
+			o.Limits.Allocatable = admission.Amounts{v1.ResourceEphemeralStorage: 100 * gib}
+			o.RenderNode.Capacity.EphemeralStorage, o.RenderNode.Allocatable.EphemeralStorage = 100*gib, 100*gib
 		}
 		m.start()
 		m.setPods(pod(t, "web", web), pod(t, "big", `containers: [{name: app, image: "web:1", resources: {requests: {ephemeral-storage: 105Gi}}}]`))
@@ -792,7 +794,7 @@ func TestManyNames(t *testing.T) {
 // reservations until it is removed, even after a restart of podd.
 func TestReservations_UnknownVersion(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
-		m.options = func(o *reconcile.Options) { o.Limits.Amounts = admission.Amounts{v1.ResourceMemory: 1 << 30} }
+		m.options = func(o *reconcile.Options) { o.Limits.Allocatable = admission.Amounts{v1.ResourceMemory: 1 << 30} }
 		big := func(name, command string) *manifest.Pod {
 			return pod(t, name, `terminationGracePeriodSeconds: 60
 containers: [{name: app, image: "web:1", command: `+command+`, resources: {requests: {memory: 800Mi}}}]`)

@@ -123,7 +123,7 @@ containers:
 func TestSeccompFile(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		dir := filepath.Join(m.root, "seccomp")
-		m.options = func(o *reconcile.Options) { o.Render.SeccompDir = dir }
+		m.options = func(o *reconcile.Options) { o.RenderNode.SeccompDir = dir }
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -258,8 +258,8 @@ func TestRuntimeClass(t *testing.T) {
 		m.Inject(runtimetest.Fault{Method: "ListContainers", Delay: listTime})
 		m.AddImages("web:1")
 		m.options = func(o *reconcile.Options) {
-			o.Render.RuntimeClasses = map[string]string{"small": "kata"}
-			o.Limits.Features.RuntimeClasses = o.Render.RuntimeClasses
+			o.RenderNode.RuntimeClasses = map[string]string{"small": "kata"}
+			o.Limits.Features.RuntimeClasses = o.RenderNode.RuntimeClasses
 		}
 		defer m.finish()
 		of := func(name, class string) *manifest.Pod {

@@ -194,7 +194,7 @@ var startBlocks = map[string]struct {
 func TestStopDuringStart(t *testing.T) {
 	ends := maps.Clone(protections)
 	ends["removal"] = protection{"", func(m *machine, _ *manifest.Pod) { m.setPods() }}
-	ends["deadline"] = protection{plan.DeadlineExceeded, func(m *machine, _ *manifest.Pod) { m.advance(7 * time.Second) }}
+	ends["deadline"] = protection{plan.ReasonDeadlineExceeded, func(m *machine, _ *manifest.Pod) { m.advance(7 * time.Second) }}
 	for name, block := range startBlocks {
 		for cause, test := range ends {
 			t.Run(name+", "+cause, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestStopDuringStart(t *testing.T) {
 					m.disk = disk
 					m.start()
 					spec := twoContainers
-					if test.reason == plan.DeadlineExceeded {
+					if test.reason == plan.ReasonDeadlineExceeded {
 						spec = "activeDeadlineSeconds: 150\n" + spec
 					}
 					p := pod(t, "nfs", spec)

@@ -16,7 +16,7 @@ import (
 
 func adopts(o *reconcile.Options) {
 	useCluster(o)
-	o.Adopt = true
+	o.AdoptKubeletPods = true
 }
 
 // byKubelet creates the sandbox and containers of a kubelet for a pod of the cluster.

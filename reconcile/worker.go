@@ -18,9 +18,9 @@ import (
 	"podd/reconcile/state"
 )
 
-// message is a message from the router to a worker. A newer message replaces an unread message, so
+// workerMessage is a message from the router to a worker. A newer message replaces an unread message, so
 // each message contains the whole order.
-type message struct {
+type workerMessage struct {
 	seq               uint64
 	order             state.Order
 	requests          state.Requests
@@ -29,7 +29,7 @@ type message struct {
 
 // mergeUnread returns m combined with the requests and additions of an earlier message that was not
 // read.
-func (m message) mergeUnread(unread message) message {
+func (m workerMessage) mergeUnread(unread workerMessage) workerMessage {
 	m.requests = m.requests.MergeUnread(unread.requests)
 	m.ephemeralRequests = append(slices.Clone(unread.ephemeralRequests), m.ephemeralRequests...)
 	return m
@@ -39,19 +39,19 @@ func (m message) mergeUnread(unread message) message {
 // state, plans, and starts the actions of the decision. All fields below unconfirmed belong
 // to the goroutine in run.
 type worker struct {
-	key      types.NamespacedName
-	effects  *effect.Runner
-	journals journal.Store
-	refresh  func(key types.NamespacedName, urgent bool)
-	send     func(update)
-	log      *slog.Logger
+	key                types.NamespacedName
+	effects            *effect.Runner
+	journals           journal.Store
+	requestObservation func(key types.NamespacedName, urgent bool)
+	send               func(workerUpdate)
+	log                *slog.Logger
 
-	messages   chan message // capacity 1, see post
+	messages   chan workerMessage // capacity 1, see post
 	results    chan actionResult
 	pullStarts chan pullStart // from effects in progress
-	// unconfirmed reports whether no observation has confirmed the result of the newest effect
+	// needsConfirmation reports whether no observation has confirmed the result of the newest effect
 	// yet. If it is true, the router posts the next observation even if the pod did not change.
-	unconfirmed atomic.Bool
+	needsConfirmation atomic.Bool
 
 	state       state.State
 	seq         uint64             // sequence number of the newest message
@@ -82,7 +82,7 @@ type actionResult struct {
 }
 
 // post sends a message without blocking. Only the router calls it.
-func (w *worker) post(m message) {
+func (w *worker) post(m workerMessage) {
 	select {
 	case unread := <-w.messages:
 		m = m.mergeUnread(unread)
@@ -142,7 +142,7 @@ func (w *worker) awaitActions() {
 }
 
 // receive applies a message.
-func (w *worker) receive(m message) {
+func (w *worker) receive(m workerMessage) {
 	w.seq = m.seq
 	// The disk is read only if the state needs the result, because it may not respond.
 	p := m.order.Desired
@@ -163,13 +163,13 @@ func (w *worker) handleResult(f actionResult) (news bool) {
 	running.cancel()
 	delete(w.actions, f.Action.Subject())
 	w.state = w.state.WithInFlight(w.inFlight())
-	if plan.IsHook(f.Action) && !containsOperation(w.state.Reported.Actions, f.Action) {
+	if plan.IsHook(f.Action) && !containsOperation(w.state.ReportedDecision.Actions, f.Action) {
 		return false // the hook was canceled
 	}
 	if plan.IsObservable(f.Action) {
-		w.unconfirmed.Store(true)
+		w.needsConfirmation.Store(true)
 	}
-	isFor := f.IsFor(w.state.In.Desired)
+	isFor := f.IsFor(w.state.PlanInput.Desired)
 	next, out := w.state.ApplyResult(f.Result, time.Now())
 	w.applyTransition(next, out)
 	w.logResult(f.Result, isFor, f.Ended.Sub(running.since))
@@ -183,12 +183,12 @@ func (w *worker) applyTransition(next state.State, out state.Outputs) {
 		w.writeAndApply(j)
 	}
 	if out.AcceptedObservation {
-		w.unconfirmed.Store(false)
+		w.needsConfirmation.Store(false)
 	}
-	if out.RequestedObservation != state.NotRequested {
+	if out.RequestedObservation != state.ObserveNotRequested {
 		// The router must post the observation even if the pod did not change.
-		w.unconfirmed.Store(true)
-		w.refresh(w.key, out.RequestedObservation == state.Urgent)
+		w.needsConfirmation.Store(true)
+		w.requestObservation(w.key, out.RequestedObservation == state.ObserveAtOnce)
 	}
 	w.events = append(w.events, out.Events...)
 	for _, n := range out.LogRecords {

@@ -20,13 +20,13 @@ const (
 // duration of the suspension from the times in the state, so that waits end earlier.
 func (w *worker) now() time.Time {
 	r := w.journals.Now()
-	if w.clock.Boot == "" {
+	if w.clock.BootID == "" {
 		w.clock = r
 		return r.Now
 	}
 	// The duration is negative if an earlier call was delayed between the readings of the two
 	// clocks. Then the negative duration corrects the error of that call.
-	if suspended := r.Up - w.clock.Up - r.Now.Sub(w.clock.Now); suspended.Abs() >= minSuspend {
+	if suspended := r.SinceBoot - w.clock.SinceBoot - r.Now.Sub(w.clock.Now); suspended.Abs() >= minSuspend {
 		w.clock = r
 		w.state = w.state.ShiftTimes(-suspended)
 	}

@@ -21,8 +21,8 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	w.applyTransition(w.state.PrepareDecision(w.inFlight(), w.dirsInUse(), now))
 	w.retryWrites(now)
 	d := w.nextDecision()
-	news = news || d.Replace || d.Finished != nil || d.Stopping != nil
-	if d.Replace {
+	news = news || d.UseSuccessor || d.Finished != nil || d.Stopping != nil
+	if d.UseSuccessor {
 		w.state = w.state.UseSuccessor(time.Now())
 		d = w.nextDecision()
 	}
@@ -33,29 +33,29 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	if d.CancelStarts && w.cancelStarts() {
 		return w.decide(ctx, true)
 	}
-	d = w.commit(d, now)
+	d = w.recordDecision(d, now)
 	w.cancelObsolete(d)
 	for _, a := range d.Actions {
 		w.startAction(ctx, a)
 	}
 	w.applyTransition(w.state.RecordUrgentEnd(d, time.Now()))
-	if at := w.state.In.History.VolumesFailure.RetryAt; at.After(now) && (d.Wake.IsZero() || at.Before(d.Wake)) {
-		d.Wake = at
+	if at := w.state.PlanInput.History.VolumesFailure.RetryAt; at.After(now) && (d.WakeAt.IsZero() || at.Before(d.WakeAt)) {
+		d.WakeAt = at
 	}
 	next := limitWake(w.nextRetry(d.NextWake()), now)
-	if d = d.WithoutProbes(); news || !reflect.DeepEqual(d, w.state.Reported) {
+	if d = d.WithoutProbes(); news || !reflect.DeepEqual(d, w.state.ReportedDecision) {
 		w.publish(d)
 	} else if len(w.events) > 0 {
-		w.send(update{key: w.key, worker: w, seq: w.seq, events: w.takeEvents()})
+		w.send(workerUpdate{key: w.key, worker: w, seq: w.seq, events: w.takeEvents()})
 	}
 	return next
 }
 
-// commit writes the facts that must be in the journal before the actions of decision d start. If
+// recordDecision writes the facts that must be in the journal before the actions of decision d start. If
 // the end of the pod cannot be written, commit adds this problem to d, and the end is not
 // published. The actions of d are started anyway: they only stop containers and release volumes,
 // which may be what fills the disk.
-func (w *worker) commit(d plan.Decision, now time.Time) plan.Decision {
+func (w *worker) recordDecision(d plan.Decision, now time.Time) plan.Decision {
 	waited := w.state.AwaitsJournal()
 	w.applyTransition(w.state.RecordDecision(d, time.Now()))
 	next, err := w.state.ConfirmEnd(d)
@@ -65,7 +65,7 @@ func (w *worker) commit(d plan.Decision, now time.Time) plan.Decision {
 	}
 	if err != nil {
 		d.NeedsUser, d.Why = true, err.Error()
-		d.Wake = now.Add(plan.RetryDelay(1))
+		d.WakeAt = now.Add(plan.RetryDelay(1))
 	}
 	return d
 }
@@ -79,8 +79,8 @@ func (w *worker) publish(d plan.Decision) {
 	w.logDecision(d)
 	w.logResize()
 	r := w.newReport(d)
-	w.logOutcome(d, r.Pod)
-	w.send(update{key: w.key, worker: w, seq: w.seq, report: r, events: w.takeEvents()})
+	w.logPodChange(d, r.Pod)
+	w.send(workerUpdate{key: w.key, worker: w, seq: w.seq, report: r, events: w.takeEvents()})
 }
 
 // inFlight returns the actions in progress, by subject.
@@ -125,7 +125,7 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	}
 	w.applyTransition(w.state.BeginAction(a, time.Now()))
 	if _, ok := a.(plan.PrepareVolumes); ok {
-		if err := w.state.WriteError(w.state.In.Desired.UID); err != nil {
+		if err := w.state.WriteError(w.state.PlanInput.Desired.UID); err != nil {
 			w.state = w.state.WithVolumeFailure(err)
 			return
 		}
@@ -133,9 +133,9 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &w.state
 	in := effect.Input{
-		Key: w.key, Desired: plan.WithAllocatedSizes(&s.In), Actual: plan.WithActualSizes(&s.In), ResizePending: plan.ResizePending(&s.In),
-		Successor: s.In.Successor, Previous: s.In.Previous, Refs: s.Refs, SuccessorRefs: s.NextRefs, Observed: s.In.Observed, Node: s.Order.Render,
-		UserIDs: s.Order.FirstUserID, OnPull: w.sendPullStart, Permit: effect.NewPermit(),
+		Key: w.key, Desired: plan.WithAllocatedSizes(&s.PlanInput), Actual: plan.WithActualSizes(&s.PlanInput), IsResizePending: plan.IsResizePending(&s.PlanInput),
+		Successor: s.PlanInput.Successor, Previous: s.PlanInput.Previous, Refs: s.Refs, SuccessorRefs: s.SuccessorRefs, Observed: s.PlanInput.Observed, Node: s.Order.RenderNode,
+		FirstUserID: s.Order.FirstUserID, OnPull: w.sendPullStart, Permit: effect.NewPermit(),
 	}
 	w.actions[subject] = runningAction{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired)}
 	w.state = w.state.WithInFlight(w.inFlight())

@@ -26,13 +26,13 @@ func (w *worker) applyPullStart(f pullStart) {
 }
 
 // pulls returns the image pulls in progress, sorted by container name.
-func (w *worker) pulls() []state.Pull {
-	var all []state.Pull
+func (w *worker) pulls() []state.PullInProgress {
+	var all []state.PullInProgress
 	for _, running := range w.actions {
 		if a, ok := running.action.(plan.EnsureImage); ok && !running.pullStart.IsZero() {
-			all = append(all, state.Pull{Container: a.Container, Image: a.Image, Since: running.pullStart})
+			all = append(all, state.PullInProgress{Container: a.Container, Image: a.Image, Since: running.pullStart})
 		}
 	}
-	order.Slice(all, func(a, b state.Pull) int { return cmp.Compare(a.Container, b.Container) })
+	order.Slice(all, func(a, b state.PullInProgress) int { return cmp.Compare(a.Container, b.Container) })
 	return all
 }

@@ -27,10 +27,10 @@ type requests []bool
 func bare(p *manifest.Pod) (w *worker, refreshed *requests) {
 	refreshed = new(requests)
 	w = &worker{
-		refresh: func(_ types.NamespacedName, urgent bool) { *refreshed = append(*refreshed, urgent) },
-		log:     slog.New(slog.DiscardHandler), actions: map[string]runningAction{}, state: state.New(state.InitialFacts{Key: p.Key}),
+		requestObservation: func(_ types.NamespacedName, urgent bool) { *refreshed = append(*refreshed, urgent) },
+		log:                slog.New(slog.DiscardHandler), actions: map[string]runningAction{}, state: state.New(state.InitialFacts{Key: p.Key}),
 	}
-	w.receive(message{order: state.Order{Desired: p}})
+	w.receive(workerMessage{order: state.Order{Desired: p}})
 	return w, refreshed
 }
 
@@ -51,7 +51,7 @@ func seen(ready bool, containers ...runtime.Container) *runtime.Pod {
 
 // observe applies an observation of the pod.
 func (w *worker) observe(p *runtime.Pod, asOf time.Time) {
-	w.receive(message{order: w.state.Order, requests: state.Requests{Observation: &state.Observation{Pod: p, AsOf: asOf}}})
+	w.receive(workerMessage{order: w.state.Order, requests: state.Requests{Observation: &state.Observation{Pod: p, AsOf: asOf}}})
 }
 
 // landed adds an action in progress and ends it.
@@ -67,11 +67,11 @@ func TestUnconfirmed(t *testing.T) {
 	now := time.Now()
 	observed := seen(true)
 	w.observe(observed, now)
-	if w.unconfirmed.Load() {
+	if w.needsConfirmation.Load() {
 		t.Error("unconfirmed before any effect: got true, want false")
 	}
 	w.landed(result.Result{
-		Action: plan.StartContainer{Container: "a", SandboxID: "s"}, Version: w.state.In.Desired, Ended: now.Add(2 * time.Second),
+		Action: plan.StartContainer{Container: "a", SandboxID: "s"}, Version: w.state.PlanInput.Desired, Ended: now.Add(2 * time.Second),
 		Value: result.StartedContainer{Container: &runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running}},
 	})
 	for _, step := range []struct {
@@ -80,7 +80,7 @@ func TestUnconfirmed(t *testing.T) {
 		containers  int
 	}{{time.Second, true, 1}, {3 * time.Second, false, 0}} {
 		w.observe(observed, now.Add(step.asOf))
-		if got, n := w.unconfirmed.Load(), len(w.state.In.Observed[0].Containers); got != step.unconfirmed || n != step.containers {
+		if got, n := w.needsConfirmation.Load(), len(w.state.PlanInput.Observed[0].Containers); got != step.unconfirmed || n != step.containers {
 			t.Errorf("observed %s after the start: unconfirmed %t with %d containers, want %t and %d", step.asOf, got, n, step.unconfirmed, step.containers)
 		}
 	}
@@ -93,16 +93,16 @@ func TestProbe_SameResult(t *testing.T) {
 	p.Object.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 10, SuccessThreshold: 1, FailureThreshold: 2}
 	w, _ := bare(p)
 	w.journals = journal.Store{Root: t.TempDir()}
-	w.state.In.Node = plan.Node{Reachable: true, Ready: true, NetworkReady: true}
+	w.state.PlanInput.Node = plan.Node{RuntimeReachable: true, RuntimeReady: true, NetworkReady: true}
 	reports := 0
-	w.send = func(u update) {
+	w.send = func(u workerUpdate) {
 		if u.report != nil {
 			reports++
 		}
 	}
 	now := time.Now()
 	w.observe(seen(true, runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running}), now)
-	action := plan.RunProbe{Container: "a", ID: "a", Kind: plan.Readiness}
+	action := plan.RunProbe{Container: "a", ID: "a", Kind: plan.ReadinessProbe}
 	attempt := func(passed bool) {
 		f := result.Result{Action: action, Version: p, Began: time.Now(), Ended: time.Now()}
 		f.Value = result.ProbeAttempt{Passed: passed, Message: time.Now().String()}
@@ -141,7 +141,7 @@ func TestAdd_NotWritten(t *testing.T) {
 	if err := w.addEphemeral(ephemeralRequest{uid: "u", containers: []v1.EphemeralContainer{c}}); !apierrors.IsInternalError(err) {
 		t.Fatalf("add after a failed write: got error %v, want an internal error", err)
 	}
-	if n := len(w.state.Records["u"].Ephemeral); n > 0 || w.state.In.Desired != p {
-		t.Errorf("ephemeral containers: got %d in the records and %+v in the desired pod, want none", n, w.state.In.Desired.Object.Spec.EphemeralContainers)
+	if n := len(w.state.Records["u"].Ephemeral); n > 0 || w.state.PlanInput.Desired != p {
+		t.Errorf("ephemeral containers: got %d in the records and %+v in the desired pod, want none", n, w.state.PlanInput.Desired.Object.Spec.EphemeralContainers)
 	}
 }

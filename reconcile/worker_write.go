@@ -53,8 +53,8 @@ func (w *worker) write(j state.Write) error {
 		return fmt.Errorf("writing the journal of pod %s: %w", w.key, errSlowDisk)
 	}
 	write := w.journals.Write
-	if w.state.Unreadable[uid] != "" {
-		write = w.journals.Supersede
+	if w.state.UnreadableJournals[uid] != "" {
+		write = w.journals.ReplaceUnreadable
 	}
 	done := make(chan error, 1)
 	// This goroutine may outlive the worker, because a call that waits for a disk cannot be
@@ -99,7 +99,7 @@ func (w *worker) endWrite(err error) {
 	if err == nil {
 		except = ""
 	}
-	w.state = w.state.ExpireRetries(except)
+	w.state = w.state.MakeRetriesDue(except)
 	if err == nil {
 		w.state = w.state.RetryVolumes()
 	}

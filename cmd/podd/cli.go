@@ -94,7 +94,7 @@ func execute(ctx context.Context, args []string, s iostreams.Streams) error {
 	}
 	chosen, err := parse(k, words)
 	if err != nil {
-		return exit.NewError(usageCode(words), err)
+		return exit.NewError(usageExitCode(words), err)
 	}
 	return chosen.Run(ctx, s)
 }
@@ -159,7 +159,7 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 	}
 	node := cli.FindVerb(k.Model, words[0])
 	if node == nil {
-		return nil, unknownVerb(k.Model, words[0])
+		return nil, unknownVerbError(k.Model, words[0])
 	}
 	isBool, names := map[string]bool{}, []string(nil)
 	for _, group := range node.AllFlags(false) {
@@ -197,9 +197,9 @@ type verbHelp struct{ parsed *kong.Context }
 // Run prints the help of the verb.
 func (h verbHelp) Run(context.Context, iostreams.Streams) error { return h.parsed.PrintUsage(false) }
 
-// unknownVerb returns an error for a word that is not a verb. It suggests the most similar verb or,
+// unknownVerbError returns an error for a word that is not a verb. It suggests the most similar verb or,
 // if the word is a file, the flags that run the file.
-func unknownVerb(app *kong.Application, word string) error {
+func unknownVerbError(app *kong.Application, word string) error {
 	var names []string
 	for _, n := range app.Children {
 		names = append(names, n.Name)
@@ -213,9 +213,9 @@ func unknownVerb(app *kong.Application, word string) error {
 	return fmt.Errorf("unknown verb %q; podd help lists the verbs", word)
 }
 
-// usageCode returns the exit code of a usage error. With --runonce it is exit.Internal,
+// usageExitCode returns the exit code of a usage error. With --runonce it is exit.Internal,
 // because a container may exit with the value of exit.Usage.
-func usageCode(words []string) int {
+func usageExitCode(words []string) int {
 	for _, w := range words {
 		if name, _, _ := strings.Cut(w, "="); name == "--runonce" {
 			return exit.Internal

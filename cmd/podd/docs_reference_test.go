@@ -125,9 +125,9 @@ func writeOtherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
 		switch {
 		case rejectedValues[field] != "":
 			effect = "some values are rejected"
-		case support[field] == config.Served:
+		case support[field] == config.Supported:
 			effect = "served"
-		case support[field] == config.ServedInCluster:
+		case support[field] == config.SupportedInCluster:
 			effect = "served with `--kubeconfig`"
 		}
 		b.WriteString(row(code("--"+name), code(field), effect))
@@ -224,9 +224,9 @@ func configurationPage(t *testing.T) string {
 		}
 		served, value := "no", ""
 		switch field.Support {
-		case config.Served:
+		case config.Supported:
 			served, value = "yes", lookup(alone, field.Path)
-		case config.ServedInCluster:
+		case config.SupportedInCluster:
 			served, value = "in a cluster", lookup(inCluster, field.Path)
 		}
 		if rejectedValues[field.Path] != "" || field.Path == "featureGates" {
@@ -290,12 +290,12 @@ enables a feature that podd does not support, or disables one that it supports.
 // loadEffective returns the effective configuration with flags as a JSON object.
 func loadEffective(t *testing.T, flags config.Flags) map[string]any {
 	t.Helper()
-	cfg, _, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "node-1", CgroupV2: true})
+	cfg, _, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "node-1", UsesCgroupV2: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var tree map[string]any
-	if err := json.Unmarshal(cfg.Redacted.Kubelet, &tree); err != nil {
+	if err := json.Unmarshal(cfg.RedactedConfig.Kubelet, &tree); err != nil {
 		t.Fatal(err)
 	}
 	return tree
@@ -334,7 +334,7 @@ func TestRejectedValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		flags := config.Flags{FileFlags: config.FileFlags{Config: file}, ClusterFlags: config.ClusterFlags{Kubeconfig: "/kubeconfig"}}
-		_, _, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "node-1", CgroupV2: true})
+		_, _, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "node-1", UsesCgroupV2: true})
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %s: got error %v, want an error that names the field", field, value, err)
 		}

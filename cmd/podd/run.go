@@ -57,7 +57,7 @@ func (c *runCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	case err != nil:
 		return err
 	case cfg.RunOnce:
-		once := runonce.Command{Files: c.Files, Env: c.Env, EnvFile: c.EnvFile, Timeout: c.Timeout, Report: c.Report}
+		once := runonce.Command{Files: c.Files, Env: c.Env, EnvFiles: c.EnvFile, Timeout: c.Timeout, ReportPath: c.Report}
 		return once.Run(ctx, &cfg, s)
 	}
 	return daemon.Run(ctx, daemon.Options{Config: &cfg, Version: thisVersion().Version, Stderr: s.Err})

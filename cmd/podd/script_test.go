@@ -56,7 +56,7 @@ type configCmd struct{ runCmd }
 
 // Run prints the Config that results from the command line.
 func (c *configCmd) Run(_ context.Context, s iostreams.Streams) error {
-	cfg, warnings, err := config.Load(c.Flags, config.HostFacts{Program: "podd", Hostname: "node-1", CgroupV2: true})
+	cfg, warnings, err := config.Load(c.Flags, config.HostFacts{Program: "podd", Hostname: "node-1", UsesCgroupV2: true})
 	for _, w := range warnings {
 		fmt.Fprintln(s.Err, w)
 	}
@@ -80,7 +80,7 @@ func printConfig(args []string) error {
 	}
 	chosen, err := parse(k, args)
 	if err != nil {
-		return exit.NewError(usageCode(args), err)
+		return exit.NewError(usageExitCode(args), err)
 	}
 	return chosen.Run(context.Background(), streams())
 }

@@ -11,12 +11,12 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-type down struct {
+type downCmd struct {
 	Dir string `default:".run" help:"Directory with the files of the runtime and of podd."`
 }
 
 // Run removes the stack. It succeeds if there is no stack.
-func (d down) Run(ctx context.Context) error {
+func (d downCmd) Run(ctx context.Context) error {
 	begin := time.Now()
 	s, err := stack.Open(d.Dir, slog.Default())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,6 +48,6 @@ func (d down) Run(ctx context.Context) error {
 	if err := p.removeState(); err != nil {
 		return err
 	}
-	printStep("down", fmt.Sprintf("pods, container runtime and network of %s removed; %s kept", relativePath(s.Dir), relativePath(p.manifests())), time.Since(begin))
+	printStep("down", fmt.Sprintf("pods, container runtime and network of %s removed; %s kept", relativePath(s.Dir), relativePath(p.manifestDir())), time.Since(begin))
 	return nil
 }

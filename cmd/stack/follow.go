@@ -66,7 +66,7 @@ func (f *follower) print(c *server.Change) {
 }
 
 func (w workDir) printHints() {
-	fmt.Printf("  pods    drop files into %-24s see     bin/podd ps · bin/podd logs -f web\n", relativePath(w.manifests()))
+	fmt.Printf("  pods    drop files into %-24s see     bin/podd ps · bin/podd logs -f web\n", relativePath(w.manifestDir()))
 	fmt.Printf("  page    %-32s end     ^C leaves pods running; make stop removes all\n", "http://127.0.0.1:10255/")
 }
 
@@ -137,7 +137,7 @@ func (w workDir) whenServing(ctx context.Context, f func() error) error {
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
 	for {
-		c, err := net.Dial("unix", w.socket())
+		c, err := net.Dial("unix", w.socketPath())
 		if err == nil {
 			c.Close()
 			return f()
@@ -150,13 +150,13 @@ func (w workDir) whenServing(ctx context.Context, f func() error) error {
 	}
 }
 
-func (w workDir) socket() string { return filepath.Join(w.socketDir(), server.SocketName) }
+func (w workDir) socketPath() string { return filepath.Join(w.socketDir(), server.SocketName) }
 
 // watch calls handle for every change until ctx is done.
 func (w workDir) watch(ctx context.Context, handle func(*server.Change)) error {
 	client := http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", w.socket())
+			return (&net.Dialer{}).DialContext(ctx, "unix", w.socketPath())
 		},
 	}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://podd/v1/state?watch=1", nil)

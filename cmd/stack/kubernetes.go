@@ -8,10 +8,10 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-type kubernetes struct{}
+type kubernetesCmd struct{}
 
 // Run builds the missing programs of Kubernetes.
-func (kubernetes) Run(ctx context.Context) error {
+func (kubernetesCmd) Run(ctx context.Context) error {
 	begin := time.Now()
 	if _, err := tools.EnsureControlPlane(ctx, slog.Default()); err != nil {
 		return err

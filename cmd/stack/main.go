@@ -15,12 +15,12 @@ import (
 )
 
 var grammar struct {
-	Run        run        `cmd:"" help:"Build podd, start the runtime and run podd on it."`
-	Up         up         `cmd:"" help:"Build missing programs and start a runtime that keeps running."`
-	Down       down       `cmd:"" help:"Remove the runtime and everything that it has created."`
-	Tools      build      `cmd:"" help:"Build the runtime and the test images, and start nothing."`
-	Kubernetes kubernetes `cmd:"" help:"Build the programs of Kubernetes that tests need: the control plane, a kubelet and the conformance suite."`
-	VM         virtual    `cmd:"" name:"vm" help:"Run the tests that need a separate system in a virtual machine."`
+	Run        runCmd        `cmd:"" help:"Build podd, start the runtime and run podd on it."`
+	Up         upCmd         `cmd:"" help:"Build missing programs and start a runtime that keeps running."`
+	Down       downCmd       `cmd:"" help:"Remove the runtime and everything that it has created."`
+	Tools      buildCmd      `cmd:"" help:"Build the runtime and the test images, and start nothing."`
+	Kubernetes kubernetesCmd `cmd:"" help:"Build the programs of Kubernetes that tests need: the control plane, a kubelet and the conformance suite."`
+	VM         vmCmd         `cmd:"" name:"vm" help:"Run the tests that need a separate system in a virtual machine."`
 }
 
 func main() {

@@ -20,16 +20,16 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// run implements make run, a demonstration for new users.
-type run struct {
-	up
+// runCmd implements make run, a demonstration for new users.
+type runCmd struct {
+	upCmd
 	Version string `help:"Version that podd version prints."`
 	Demo    string `default:"testdata/demo" help:"Directory with the manifests of the demo."`
 }
 
 // Run builds podd, starts the runtime and runs podd on copies of the demo's manifests
 // until ctx is done. The pods continue to run.
-func (r run) Run(ctx context.Context) error {
+func (r runCmd) Run(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("starting a runtime needs root; run it with sudo")
 	}
@@ -50,7 +50,7 @@ func (r run) Run(ctx context.Context) error {
 	if err := buildPodd(ctx, r.Version); err != nil {
 		return err
 	}
-	if err := r.up.Run(ctx); err != nil {
+	if err := r.upCmd.Run(ctx); err != nil {
 		return err
 	}
 	s, err := stack.Open(r.Dir, slog.Default())
@@ -64,21 +64,21 @@ func (r run) Run(ctx context.Context) error {
 	return p.runAndFollow(ctx)
 }
 
-const binary = "bin/podd"
+const binaryPath = "bin/podd"
 
 func buildPodd(ctx context.Context, version string) error {
 	begin := time.Now()
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w -X main.version="+version, "-o", binary, "./cmd/podd")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w -X main.version="+version, "-o", binaryPath, "./cmd/podd")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("building podd: %w", err)
 	}
-	info, err := os.Stat(binary)
+	info, err := os.Stat(binaryPath)
 	if err != nil {
 		return fmt.Errorf("building podd: %w", err)
 	}
-	printStep("podd", fmt.Sprintf("%s, %d MB", binary, info.Size()/1e6), time.Since(begin))
+	printStep("podd", fmt.Sprintf("%s, %d MB", binaryPath, info.Size()/1e6), time.Since(begin))
 	return nil
 }
 
@@ -94,17 +94,17 @@ func newWorkDir(dir string) (workDir, error) {
 	return workDir{dir: abs}, err
 }
 
-func (w workDir) manifests() string { return filepath.Join(w.dir, "manifests") }
-func (w workDir) socketDir() string { return filepath.Join(w.dir, "run") }
-func (w workDir) log() string       { return filepath.Join(w.dir, "podd.log") }
+func (w workDir) manifestDir() string { return filepath.Join(w.dir, "manifests") }
+func (w workDir) socketDir() string   { return filepath.Join(w.dir, "run") }
+func (w workDir) logPath() string     { return filepath.Join(w.dir, "podd.log") }
 
 // copyDemo copies the manifests of the demo, unless the manifest directory already exists and
 // may contain changes of the user.
 func (w workDir) copyDemo(from string) error {
-	if _, err := os.Stat(w.manifests()); err == nil {
+	if _, err := os.Stat(w.manifestDir()); err == nil {
 		return nil
 	}
-	if err := os.CopyFS(w.manifests(), os.DirFS(from)); err != nil {
+	if err := os.CopyFS(w.manifestDir(), os.DirFS(from)); err != nil {
 		return fmt.Errorf("copying the demo's manifests: %w", err)
 	}
 	return nil
@@ -113,8 +113,8 @@ func (w workDir) copyDemo(from string) error {
 // poddCommand returns the command that runs podd in w. podd is stopped when ctx is done or this
 // program exits.
 func (w workDir) poddCommand(ctx context.Context, out io.Writer) *exec.Cmd {
-	c := exec.CommandContext(ctx, binary, "run",
-		"--pod-manifest-path="+w.manifests(), "--root-dir="+filepath.Join(w.dir, "root"),
+	c := exec.CommandContext(ctx, binaryPath, "run",
+		"--pod-manifest-path="+w.manifestDir(), "--root-dir="+filepath.Join(w.dir, "root"),
 		"--run-dir="+w.socketDir(), "--pod-logs-dir="+filepath.Join(w.dir, "logs"),
 		"--container-runtime-endpoint="+filepath.Join(w.dir, "containerd.sock"), "--cgroup-root="+w.cgroup, "--read-only-port=10255")
 	c.Stdout, c.Stderr = out, out
@@ -126,7 +126,7 @@ func (w workDir) poddCommand(ctx context.Context, out io.Writer) *exec.Cmd {
 
 // runAndFollow runs podd and prints changes of its pods until ctx is done.
 func (w workDir) runAndFollow(ctx context.Context) error {
-	out, err := os.OpenFile(w.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	out, err := os.OpenFile(w.logPath(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening podd's log: %w", err)
 	}
@@ -148,8 +148,8 @@ func (w workDir) runAndFollow(ctx context.Context) error {
 		fmt.Println("\npodd has stopped; its pods keep running. make run adopts the pods, make stop removes everything")
 		return nil
 	}
-	text, readErr := os.ReadFile(w.log())
-	return errors.Join(fmt.Errorf("podd exited (%w); its log %s ends with:\n%s", err, relativePath(w.log()), lastLines(text, 5)), readErr)
+	text, readErr := os.ReadFile(w.logPath())
+	return errors.Join(fmt.Errorf("podd exited (%w); its log %s ends with:\n%s", err, relativePath(w.logPath()), lastLines(text, 5)), readErr)
 }
 
 // lastLines returns the last n lines of a text.
@@ -173,7 +173,7 @@ func (w workDir) removePods(ctx context.Context) error {
 	if err := podd.Start(); err != nil {
 		return fmt.Errorf("starting podd to remove its pods: %w", err)
 	}
-	down := exec.CommandContext(ctx, binary, "down", "--run-dir="+w.socketDir())
+	down := exec.CommandContext(ctx, binaryPath, "down", "--run-dir="+w.socketDir())
 	err = w.whenServing(ctx, down.Run)
 	cancel()
 	podd.Wait() // returns, because cancel stops podd

@@ -14,13 +14,13 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-type up struct {
+type upCmd struct {
 	Dir     string       `default:".run" help:"Directory with the files of the runtime and of podd."`
 	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian,crio" help:"Runtime: containerd (pinned version), debian (containerd 1.6 of Debian) or crio (CRI-O in $$CRIO_DIR or the PATH)."`
 }
 
 // Run starts the stack. If the stack is already running, Run prints that.
-func (u up) Run(ctx context.Context) error {
+func (u upCmd) Run(ctx context.Context) error {
 	s, err := stack.Open(u.Dir, slog.Default())
 	if errors.Is(err, fs.ErrNotExist) {
 		return u.startStack(ctx)
@@ -39,7 +39,7 @@ func (u up) Run(ctx context.Context) error {
 }
 
 // startStack starts a stack that keeps running when this process exits.
-func (u up) startStack(ctx context.Context) error {
+func (u upCmd) startStack(ctx context.Context) error {
 	s, err := stack.Start(ctx, stack.Options{Dir: u.Dir, Flavor: u.Runtime, Detach: true, Log: slog.Default()})
 	if err != nil {
 		return err
@@ -54,12 +54,12 @@ func describeStack(s *stack.Stack) string {
 	return fmt.Sprintf("%s on %s; outside of %s it uses only the bridge %s with the subnet %s", s.Program(), relativePath(s.Socket()), relativePath(s.Dir), s.Claim.Bridge(), s.Claim.Subnet)
 }
 
-type build struct {
+type buildCmd struct {
 	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian,crio" help:"Runtime: containerd (pinned version), debian (containerd 1.6 of Debian) or crio (CRI-O in $$CRIO_DIR or the PATH)."`
 }
 
 // Run builds the missing programs and test images.
-func (b build) Run(ctx context.Context) error {
+func (b buildCmd) Run(ctx context.Context) error {
 	set, err := tools.Ensure(ctx, tools.Options{Flavor: b.Runtime, Log: slog.Default()})
 	if err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"podd/runtime/runtimetest/vm"
 )
 
-// virtual runs the tests that need a separate system in a virtual machine.
-type virtual struct {
+// vmCmd runs the tests that need a separate system in a virtual machine.
+type vmCmd struct {
 	Dir     string        `default:".run/vm" help:"Directory for the disk of the virtual machine and the logs."`
 	Version string        `help:"Version that podd version prints."`
 	Step    string        `help:"Run only the steps whose name contains this text."`
@@ -27,7 +27,7 @@ type virtual struct {
 }
 
 // Run runs the steps in order on one virtual machine. It stops at the first failure.
-func (v virtual) Run(ctx context.Context) error {
+func (v vmCmd) Run(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("creating the disk of a virtual machine needs root; run it with sudo")
 	}
@@ -49,7 +49,7 @@ func (v virtual) Run(ctx context.Context) error {
 	}
 	printStep("disk", "Debian with systemd and cgroup v2", disk.Took)
 	begin := time.Now()
-	h := vmRunner{virtual: v, newDisk: disk, options: vm.Options{Dir: p.dir, Payload: filepath.Join(p.dir, "payload"), XFS: filepath.Join(p.dir, "xfs"), Ext4: filepath.Join(p.dir, "ext4")}}
+	h := vmRunner{vmCmd: v, newDisk: disk, options: vm.Options{Dir: p.dir, Payload: filepath.Join(p.dir, "payload"), XFS: filepath.Join(p.dir, "xfs"), Ext4: filepath.Join(p.dir, "ext4")}}
 	if err := makePayload(ctx, v.Version, filepath.Join(p.dir, "pack"), h.options.Payload); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ const stateDiskSize = 1 << 30
 // A vmRunner runs steps in a virtual machine. It boots the machine before a step and cuts its
 // power after a step if necessary.
 type vmRunner struct {
-	virtual
+	vmCmd
 	newDisk tools.Disk // a disk to which no machine has written
 	options vm.Options
 	machine *vm.Machine // nil while the machine is powered off

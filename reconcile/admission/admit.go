@@ -22,9 +22,9 @@ type candidate struct {
 	Key types.NamespacedName
 	// Desired is the newest desired version; nil if the pod is not desired any more.
 	Desired *manifest.Pod
-	// Held contains the versions that may still run, including versions that were admitted and
+	// ReservedVersions contains the versions that may still run, including versions that were admitted and
 	// are being started.
-	Held []*manifest.Pod
+	ReservedVersions []*manifest.Pod
 	// UIDs contains the UIDs for which the name has a directory or sandbox on this node.
 	UIDs []types.UID
 	// Releasing reports whether the reservations in Held that Desired does not request are
@@ -45,16 +45,16 @@ type candidate struct {
 	Unconfirmed bool
 }
 
-// hasFinished reports whether the desired version has finished, so that c keeps none of its
+// isFinishedOrWindingDown reports whether the desired version has finished, so that c keeps none of its
 // reservations.
-func (c *candidate) hasFinished() bool { return c.Finished || c.WindingDown }
+func (c *candidate) isFinishedOrWindingDown() bool { return c.Finished || c.WindingDown }
 
 // Limits are the limits of the node.
 type Limits struct {
 	MaxPods int // 0: no limit
-	// Amounts contains the maximum sum of the requests of all pods, by resource. A resource
+	// Allocatable contains the maximum sum of the requests of all pods, by resource. A resource
 	// that is missing in Amounts has no limit.
-	Amounts Amounts
+	Allocatable Amounts
 	// Devices contains the number of plugin devices by resource; nil: device plugins are not
 	// supported.
 	Devices map[v1.ResourceName]allocation.Count
@@ -138,20 +138,20 @@ func createdAt(c *candidate) (at time.Time) {
 // admitter decides about candidates one after the other. Its tables contain the reservations
 // of running versions and of the candidates that were admitted before.
 type admitter struct {
-	all      []candidate
-	limits   Limits
-	ports    portTable
-	pods     *podCount
-	requests *nodeRequests
-	uids     uidTable
-	claims   claimTable
-	removed  removedTable
+	candidates []candidate
+	limits     Limits
+	ports      portTable
+	pods       *podCount
+	requests   *nodeRequests
+	uids       uidTable
+	claims     claimTable
+	removed    removedTable
 }
 
 // admitInOrder returns the verdicts of one computation of admitAll.
 func admitInOrder(ordered []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
 	a := admitter{
-		all: ordered, limits: limits, ports: newPortTable(ordered), pods: countPods(ordered, limits),
+		candidates: ordered, limits: limits, ports: newPortTable(ordered), pods: countPods(ordered, limits),
 		requests: newNodeRequests(ordered, limits.amountsWithDevices()), uids: newUIDTable(ordered), claims: newClaimTable(ordered, limits),
 		removed: newRemovedTable(ordered),
 	}
@@ -182,7 +182,7 @@ func (a *admitter) admit(c candidate) plan.Verdict {
 		func() plan.Verdict { return a.pods.admit(c) },
 		func() plan.Verdict { return a.limits.admitDevices(c) },
 		func() plan.Verdict { return a.requests.admit(c) },
-		func() plan.Verdict { return a.admitExclusive(c) },
+		func() plan.Verdict { return a.checkExclusive(c) },
 	)
 	if v.Answer == plan.Reject { // a rejected pod reserves nothing
 		*a.pods, a.requests.requested = pods, requested
@@ -197,8 +197,8 @@ func (a *admitter) admit(c candidate) plan.Verdict {
 	return v
 }
 
-// admitExclusive checks the resources that only one pod at a time can have.
-func (a *admitter) admitExclusive(c candidate) plan.Verdict {
+// checkExclusive checks the resources that only one pod at a time can have.
+func (a *admitter) checkExclusive(c candidate) plan.Verdict {
 	return firstNotAdmitted(
 		func() plan.Verdict { return a.ports.check(c) },
 		func() plan.Verdict { return a.uids.admit(c) },
@@ -268,11 +268,11 @@ func newPortTable(candidates []candidate) portTable {
 	t := portTable{}
 	for _, c := range candidates {
 		var retained []manifest.PortReservation
-		if !c.hasFinished() {
+		if !c.isFinishedOrWindingDown() {
 			retained = manifest.ListPortReservations(c.Desired)
 		}
-		for _, held := range c.Held {
-			if !c.Releasing && !c.hasFinished() {
+		for _, held := range c.ReservedVersions {
+			if !c.Releasing && !c.isFinishedOrWindingDown() {
 				retained = append(retained, manifest.ListPortReservations(held)...)
 			}
 			t.add(c.Key, held, retained)

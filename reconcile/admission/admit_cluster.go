@@ -20,7 +20,7 @@ import (
 // pod that was admitted before, only the requests are checked, because a resize may increase them.
 func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 	f, pod := &a.limits.Features, c.Desired.Object
-	if slices.ContainsFunc(c.Held, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID }) {
+	if slices.ContainsFunc(c.ReservedVersions, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID }) {
 		v := a.requests.admit(c)
 		v.IsResize = v.Answer != plan.Admit
 		return v
@@ -28,14 +28,16 @@ func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 	pods, requested := *a.pods, a.requests.requested
 	v := firstNotAdmitted(
 		// This is the first check, because podd also refuses the fields of undeclared features.
-		func() plan.Verdict { return rejectIf("PodFeatureUnsupported", rejectUndeclared(pod)) },
-		func() plan.Verdict { return rejectIf("UnexpectedAdmissionError", c.Desired.RefusalReason) },
-		func() plan.Verdict { return rejectIf("SysctlForbidden", f.rejectSysctl(pod)) },
+		func() plan.Verdict { return rejectIfMessage("PodFeatureUnsupported", rejectUndeclared(pod)) },
+		func() plan.Verdict { return rejectIfMessage("UnexpectedAdmissionError", c.Desired.RefusalReason) },
+		func() plan.Verdict { return rejectIfMessage("SysctlForbidden", f.sysctlRejection(pod)) },
 		func() plan.Verdict { return a.limits.admitDevices(c) },
-		func() plan.Verdict { return rejectIf("PodOSSelectorNodeLabelDoesNotMatch", rejectOSLabel(pod)) },
-		func() plan.Verdict { return rejectIf("PodOSNotSupported", rejectOS(pod)) },
 		func() plan.Verdict {
-			return rejectIf("SupplementalGroupsPolicyNotSupported", f.rejectStrictGroups(pod))
+			return rejectIfMessage("PodOSSelectorNodeLabelDoesNotMatch", osLabelRejection(pod))
+		},
+		func() plan.Verdict { return rejectIfMessage("PodOSNotSupported", osRejection(pod)) },
+		func() plan.Verdict {
+			return rejectIfMessage("SupplementalGroupsPolicyNotSupported", f.strictGroupsRejection(pod))
 		},
 		func() plan.Verdict { return a.pods.admit(c) },
 		func() plan.Verdict { return a.requests.admit(c) },
@@ -68,7 +70,7 @@ func (a *admitter) checkExceptCapacity(c candidate) plan.Verdict {
 		func() plan.Verdict {
 			return rejectByPredicate("TaintToleration", f.hasUntoleratedTaint(pod), "node(s) had taints that the pod didn't tolerate")
 		},
-		func() plan.Verdict { return rejectIf("AppArmor", f.rejectAppArmor(pod)) },
+		func() plan.Verdict { return rejectIfMessage("AppArmor", f.appArmorRejection(pod)) },
 		func() plan.Verdict { return waitInsteadOfReject(f.admit(c.Desired)) },
 		func() plan.Verdict { return a.uids.admit(c) },
 		func() plan.Verdict { return waitInsteadOfReject(a.claims.check(c)) },
@@ -89,8 +91,8 @@ func firstNotAdmitted(checks ...func() plan.Verdict) (v plan.Verdict) {
 	return v
 }
 
-// rejectIf returns Reject with a reason and a message, or Admit if message is "".
-func rejectIf(reason, message string) plan.Verdict {
+// rejectIfMessage returns Reject with a reason and a message, or Admit if message is "".
+func rejectIfMessage(reason, message string) plan.Verdict {
 	if message == "" {
 		return plan.Verdict{}
 	}
@@ -103,7 +105,7 @@ func rejectByPredicate(name string, fails bool, why string) plan.Verdict {
 	if !fails {
 		return plan.Verdict{}
 	}
-	return rejectIf(name, "Predicate "+name+" failed: "+why)
+	return rejectIfMessage(name, "Predicate "+name+" failed: "+why)
 }
 
 // waitInsteadOfReject returns v with the answer Wait instead of Reject, for conditions in which a
@@ -115,36 +117,36 @@ func waitInsteadOfReject(v plan.Verdict) plan.Verdict {
 	return v
 }
 
-// rejectSysctl returns the kubelet's message for a pod with a sysctl that the node does not allow;
+// sysctlRejection returns the kubelet's message for a pod with a sysctl that the node does not allow;
 // "" if the pod has no such sysctl.
-func (f *Features) rejectSysctl(pod *v1.Pod) string {
-	if name := f.unsafeSysctl(pod); name != "" {
+func (f *Features) sysctlRejection(pod *v1.Pod) string {
+	if name := f.forbiddenSysctl(pod); name != "" {
 		return fmt.Sprintf("forbidden sysctl: %q not allowlisted", name)
 	}
 	return ""
 }
 
-// rejectOSLabel returns the kubelet's message for a pod whose label names another operating
+// osLabelRejection returns the kubelet's message for a pod whose label names another operating
 // system; "" otherwise.
-func rejectOSLabel(pod *v1.Pod) string {
+func osLabelRejection(pod *v1.Pod) string {
 	if label, ok := pod.Labels[v1.LabelOSStable]; ok && label != goruntime.GOOS {
 		return "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
 	}
 	return ""
 }
 
-// rejectOS returns the kubelet's message for a pod whose spec names another operating system;
+// osRejection returns the kubelet's message for a pod whose spec names another operating system;
 // "" otherwise.
-func rejectOS(pod *v1.Pod) string {
+func osRejection(pod *v1.Pod) string {
 	if pod.Spec.OS != nil && string(pod.Spec.OS.Name) != goruntime.GOOS {
 		return "Failed to admit pod as the OS field doesn't match node OS"
 	}
 	return ""
 }
 
-// rejectStrictGroups returns the kubelet's message for a pod that needs an unsupported
+// strictGroupsRejection returns the kubelet's message for a pod that needs an unsupported
 // supplementalGroupsPolicy; "" otherwise.
-func (f *Features) rejectStrictGroups(pod *v1.Pod) string {
+func (f *Features) strictGroupsRejection(pod *v1.Pod) string {
 	if f.checkStrictGroups(pod) == "" {
 		return ""
 	}
@@ -160,9 +162,9 @@ func (f *Features) hasUntoleratedTaint(pod *v1.Pod) bool {
 	})
 }
 
-// rejectAppArmor returns the kubelet's message for a pod that needs HasAppArmor if HasAppArmor is
+// appArmorRejection returns the kubelet's message for a pod that needs HasAppArmor if HasAppArmor is
 // disabled; "" otherwise.
-func (f *Features) rejectAppArmor(pod *v1.Pod) string {
+func (f *Features) appArmorRejection(pod *v1.Pod) string {
 	if f.checkAppArmor(pod) == "" {
 		return ""
 	}

@@ -60,7 +60,7 @@ func TestAdmission_ClusterPod(t *testing.T) {
 		p.Spec.SecurityContext = &v1.PodSecurityContext{AppArmorProfile: &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}}
 	}
 	limits := Limits{
-		MaxPods: 3, Amounts: Amounts{v1.ResourceCPU: 1000, v1.ResourceMemory: 1 << 30, v1.ResourceEphemeralStorage: 1 << 30},
+		MaxPods: 3, Allocatable: Amounts{v1.ResourceCPU: 1000, v1.ResourceMemory: 1 << 30, v1.ResourceEphemeralStorage: 1 << 30},
 		Devices:  map[v1.ResourceName]allocation.Count{"example.com/gpu": {Total: 1, IsServed: true}, "example.com/late": {}},
 		Features: Features{Labels: map[string]string{"tier": "edge"}, Runtime: runtime.Node{Reachable: true, Name: "containerd", Version: "v1.6.20"}},
 	}
@@ -91,9 +91,9 @@ func TestAdmission_ClusterPod(t *testing.T) {
 		{"taint", nil, tainted, nil, plan.Verdict{Answer: plan.Reject, Reason: "TaintToleration", Message: "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"}},
 		{"taint tolerated", tolerant, tainted, nil, plan.Verdict{}},
 		{"port", onPort, limits, []candidate{{Key: named("b"), Desired: clusterPod("b", 0, onPort), Active: true}}, plan.Verdict{Answer: plan.Reject, Reason: "NodePorts", Message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}},
-		{"port of a pod that is being edited", onPort, limits, []candidate{{Key: named("b"), Held: []*manifest.Pod{clusterPod("b", 0, onPort)}, Active: true, Releasing: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict"}},
-		{"port of a finished pod that is being stopped", onPort, limits, []candidate{{Key: named("b"), Desired: clusterPod("b", 0, onPort), Held: []*manifest.Pod{clusterPod("b", 0, onPort)}, Active: true, WindingDown: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict"}},
-		{"port of a finished pod that still runs", onPort, limits, []candidate{{Key: named("b"), Desired: clusterPod("b", 0, onPort), Held: []*manifest.Pod{clusterPod("b", 0, onPort)}, Finished: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict"}},
+		{"port of a pod that is being edited", onPort, limits, []candidate{{Key: named("b"), ReservedVersions: []*manifest.Pod{clusterPod("b", 0, onPort)}, Active: true, Releasing: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict"}},
+		{"port of a finished pod that is being stopped", onPort, limits, []candidate{{Key: named("b"), Desired: clusterPod("b", 0, onPort), ReservedVersions: []*manifest.Pod{clusterPod("b", 0, onPort)}, Active: true, WindingDown: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict"}},
+		{"port of a finished pod that still runs", onPort, limits, []candidate{{Key: named("b"), Desired: clusterPod("b", 0, onPort), ReservedVersions: []*manifest.Pod{clusterPod("b", 0, onPort)}, Finished: true}}, plan.Verdict{Answer: plan.Wait, Reason: "HostPortConflict"}},
 		{"pods", requesting("cpu", "3"), limits, []candidate{{Key: named("b"), Active: true, Desired: clusterPod("b", 0, nil)}, {Key: named("c"), Active: true, Desired: clusterPod("c", 0, nil)}, {Key: named("d"), Active: true, Desired: clusterPod("d", 0, nil)}},
 			plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods", Message: "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3"}},
 		{"devices", requesting("example.com/gpu", "2"), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is unexpected", NeverFits: true}},
@@ -118,7 +118,7 @@ func TestAdmission_ClusterPod(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", test.name, got, test.want)
 		}
-		running := candidate{Key: named("a"), Desired: p, Held: []*manifest.Pod{p}, Active: true}
+		running := candidate{Key: named("a"), Desired: p, ReservedVersions: []*manifest.Pod{p}, Active: true}
 		if got := admitAll(append(test.others, running), test.limits)[named("a")]; got.Answer != plan.Admit {
 			t.Errorf("%s: got %+v for a running pod, want Admit", test.name, got)
 		}
@@ -128,7 +128,7 @@ func TestAdmission_ClusterPod(t *testing.T) {
 // TestAdmission_ClusterPodOrder checks that older pods come first, and that a rejected pod
 // reserves nothing.
 func TestAdmission_ClusterPodOrder(t *testing.T) {
-	limits := Limits{MaxPods: 1, Amounts: Amounts{v1.ResourceCPU: 1000}, Features: Features{}}
+	limits := Limits{MaxPods: 1, Allocatable: Amounts{v1.ResourceCPU: 1000}, Features: Features{}}
 	elsewhere := func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }
 	verdicts := admitAll([]candidate{
 		{Key: named("a"), Desired: clusterPod("a", 30, requesting("cpu", "1"))},
@@ -163,10 +163,10 @@ func TestPreempt(t *testing.T) {
 	prior := func(n int32) func(*v1.Pod) { return func(p *v1.Pod) { p.Spec.Priority = &n } }
 	runs := func(name string, change func(*v1.Pod)) candidate {
 		p := clusterPod(name, 0, change)
-		return candidate{Key: named(name), Desired: p, Held: []*manifest.Pod{p}, Active: true}
+		return candidate{Key: named(name), Desired: p, ReservedVersions: []*manifest.Pod{p}, Active: true}
 	}
 	ending := func(c candidate) candidate { c.WindingDown = true; return c }
-	limits := Limits{MaxPods: 4, Amounts: Amounts{v1.ResourceCPU: 1000, v1.ResourceMemory: 1 << 30}}
+	limits := Limits{MaxPods: 4, Allocatable: Amounts{v1.ResourceCPU: 1000, v1.ResourceMemory: 1 << 30}}
 	asks := both(sized("600m", false), prior(2_000_000_000))
 	less := both(sized("300m", false), prior(2_000_000_000))
 	for _, test := range []struct {

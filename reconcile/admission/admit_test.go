@@ -90,7 +90,7 @@ func parseCandidate(text string) candidate {
 	words := strings.Fields(text)
 	c := candidate{Key: types.NamespacedName{Namespace: "default", Name: words[0]}}
 	if words[2] != "-" {
-		c.Held = []*manifest.Pod{withPort(words[2])}
+		c.ReservedVersions = []*manifest.Pod{withPort(words[2])}
 	}
 	if words[4] != "-" {
 		c.Desired = withPort(words[4])

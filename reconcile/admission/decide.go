@@ -20,9 +20,9 @@ import (
 type Input struct {
 	// Set contains the desired pods; nil before the first set. Refs contains the objects that
 	// each pod refers to. Instance is the instance ID that refs.Resolve requires.
-	Set      *manifest.Set
-	Refs     map[types.NamespacedName]*refs.Resolved
-	Instance string
+	Set        *manifest.Set
+	Refs       map[types.NamespacedName]*refs.Resolved
+	InstanceID string
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
 	// EarlierNodeNames contains the earlier names of the node. A pod whose name ends with an
@@ -32,29 +32,29 @@ type Input struct {
 	Observed map[types.NamespacedName]*runtime.Pod
 	// HasSnapshot reports whether the runtime was observed. Started reports whether the runtime
 	// was observed and every worker has reported on its first observation.
-	HasSnapshot, Started bool
+	HasSnapshot, AllWorkersReported bool
 	// If IsStoppingAll is set, every pod is stopped. If ForceStop is set, pods that are being
 	// stopped get no grace period.
 	IsStoppingAll, ForceStop bool
 	Limits                   Limits
 	// Plan, RuntimeName, Render, DriverChanges and UnhealthyDevices are copied into every order.
-	Plan          plan.Node
+	PlanNode      plan.Node
 	RuntimeName   string
-	Render        *render.Node
+	RenderNode    *render.Node
 	DriverChanges uint64
 
 	UnhealthyDevices *allocation.UnhealthyDevices
 }
 
-// A Request contains the requests to send to the worker of one pod name.
-type Request struct {
+// A WorkerRequest contains the requests to send to the worker of one pod name.
+type WorkerRequest struct {
 	Key      types.NamespacedName
 	Requests state.Requests
 }
 
 // Decide returns the new memory of every name, which contains the order for its worker, and
 // requests to evict the pods that are preempted.
-func Decide(in Input, names []NameFacts, now time.Time) (memories map[types.NamespacedName]Memory, evictions []Request) {
+func Decide(in Input, names []NameFacts, now time.Time) (memories map[types.NamespacedName]Memory, evictions []WorkerRequest) {
 	d := decider{in: &in, names: names, now: now}
 	verdicts := d.admit()
 	memories = make(map[types.NamespacedName]Memory, len(names))
@@ -66,10 +66,10 @@ func Decide(in Input, names []NameFacts, now time.Time) (memories map[types.Name
 
 // decider contains the data of one call of Decide.
 type decider struct {
-	in      *Input
-	names   []NameFacts
-	now     time.Time
-	usedIDs map[uint32]bool // the first ID of each user namespace in use; nil until isUsedID fills it
+	in          *Input
+	names       []NameFacts
+	now         time.Time
+	usedUserIDs map[uint32]bool // the first ID of each user namespace in use; nil until isUsedID fills it
 }
 
 // admit returns the verdict of every name with a desired version.
@@ -84,7 +84,7 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 		candidates = append(candidates, c)
 	}
 	verdicts := admitAll(candidates, in.Limits)
-	if in.Started {
+	if in.AllWorkersReported {
 		return verdicts
 	}
 	for key, v := range verdicts {
@@ -107,7 +107,7 @@ func (d *decider) newMemory(name *NameFacts, v plan.Verdict) Memory {
 		m.setDeletion(terminating.UID, terminating.Deletion.GracePeriod, d.now)
 	}
 	if desired != nil {
-		m.kind, m.source = desired.Origin.Kind, desired.Origin.Source
+		m.sourceKind, m.sourceName = desired.Origin.Kind, desired.Origin.Source
 		// Before the first snapshot, the reservations of running pods are unknown. The
 		// verdict may change, and the worker does not start the pod yet. So the version is
 		// not added to Admitted.
@@ -116,8 +116,8 @@ func (d *decider) newMemory(name *NameFacts, v plan.Verdict) Memory {
 		}
 	}
 	o := state.Order{
-		Desired: desired, Verdict: v, Terminating: terminating, Deletion: m.Deletion, ForceStop: in.ForceStop,
-		Node: in.Plan, RuntimeName: in.RuntimeName, Render: in.Render, DriverChanges: in.DriverChanges,
+		Desired: desired, Verdict: v, TerminatingPod: terminating, Deletion: m.Deletion, ForceStop: in.ForceStop,
+		Node: in.PlanNode, RuntimeName: in.RuntimeName, RenderNode: in.RenderNode, DriverChanges: in.DriverChanges,
 		UnhealthyDevices: in.UnhealthyDevices,
 		FirstUserID:      d.firstUserID(name, desired),
 	}
@@ -144,7 +144,7 @@ func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	before := &name.Order
 	if v := name.Report.Version; state.EqualVersion(v, o.Desired) {
 		if len(v.Object.Spec.EphemeralContainers) > 0 { // d.in.Refs does not include the objects of ephemeral containers
-			o.Refs = refs.Resolve(v, d.in.Set, d.in.Instance, before.Refs)
+			o.Refs = refs.Resolve(v, d.in.Set, d.in.InstanceID, before.Refs)
 		}
 		return
 	}
@@ -153,13 +153,13 @@ func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 		o.Earlier = nil
 		return
 	}
-	o.EarlierRefs = refs.Resolve(o.Earlier, d.in.Set, d.in.Instance, before.EarlierRefs)
+	o.EarlierRefs = refs.Resolve(o.Earlier, d.in.Set, d.in.InstanceID, before.EarlierRefs)
 }
 
 // preempt returns requests to evict the victims of verdicts. It requests the eviction of each
 // version only once, and records the version in memories. A new version of a victim needs another
 // request, because an eviction applies to one version only.
-func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map[types.NamespacedName]plan.Verdict) (requests []Request) {
+func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map[types.NamespacedName]plan.Verdict) (requests []WorkerRequest) {
 	for _, v := range verdicts {
 		if v.Victim == (types.NamespacedName{}) {
 			continue
@@ -178,10 +178,10 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 		}
 		m.preempted = p
 		memories[v.Victim] = m
-		requests = append(requests, Request{v.Victim, state.Requests{Eviction: &plan.Eviction{
-			UID: p.UID, Hash: p.Hash, Reason: plan.Preempted, Message: "Preempted in order to admit critical pod",
+		requests = append(requests, WorkerRequest{v.Victim, state.Requests{Eviction: &plan.Eviction{
+			UID: p.UID, Hash: p.Hash, Reason: plan.ReasonPreempted, Message: "Preempted in order to admit critical pod",
 		}}})
 	}
-	order.Slice(requests, func(a, b Request) int { return manifest.CompareKeys(a.Key, b.Key) })
+	order.Slice(requests, func(a, b WorkerRequest) int { return manifest.CompareKeys(a.Key, b.Key) })
 	return requests
 }

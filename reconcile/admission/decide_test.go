@@ -58,7 +58,7 @@ func inputOf(pods ...*manifest.Pod) Input {
 	in := Input{
 		Set:         &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}, CompleteSources: map[string]bool{source: true}},
 		SourceKinds: map[string]string{source: manifest.KindFile}, Observed: map[types.NamespacedName]*runtime.Pod{},
-		HasSnapshot: true, Started: true,
+		HasSnapshot: true, AllWorkersReported: true,
 	}
 	for _, p := range pods {
 		in.Set.Pods[p.Key] = p
@@ -155,7 +155,7 @@ func TestDecide_Fixpoint(t *testing.T) {
 				n.Observed = running(podWith(name, port.Draw(t, "runs with port")))
 			}
 			if rapid.Bool().Draw(t, "reported") {
-				n.Report, n.HasReported = &state.Report{Key: p.Key, Version: node.Set.Pods[p.Key], Exists: n.Observed != nil}, true
+				n.Report, n.HasReported = &state.Report{Key: p.Key, Version: node.Set.Pods[p.Key], ExistsOnNode: n.Observed != nil}, true
 				if n.Observed != nil {
 					n.Report.Observed = n.Observed.Incarnations
 				}
@@ -164,7 +164,7 @@ func TestDecide_Fixpoint(t *testing.T) {
 			names = append(names, n)
 		}
 		node.HasSnapshot, node.IsStoppingAll = rapid.Bool().Draw(t, "snapshot"), rapid.Bool().Draw(t, "down")
-		node.Started = node.HasSnapshot && rapid.Bool().Draw(t, "started")
+		node.AllWorkersReported = node.HasSnapshot && rapid.Bool().Draw(t, "started")
 		node.Limits.MaxPods = rapid.IntRange(0, 3).Draw(t, "max pods")
 		now := time.Now()
 		first, _ := Decide(node, names, now)

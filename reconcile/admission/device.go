@@ -17,9 +17,9 @@ const noDevicesReason = "UnexpectedAdmissionError"
 // amountsWithDevices returns the amounts of the node including its devices.
 func (l Limits) amountsWithDevices() Amounts {
 	if len(l.Devices) == 0 {
-		return l.Amounts
+		return l.Allocatable
 	}
-	all := maps.Clone(l.Amounts)
+	all := maps.Clone(l.Allocatable)
 	if all == nil {
 		all = Amounts{}
 	}
@@ -51,9 +51,9 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 		switch {
 		case l.Devices == nil:
 			return plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, NeverFits: true, Message: fmt.Sprintf("the pod requests %s, but podd does not serve device plugins with --runonce; run the pod without --runonce", name)}
-		case l.Devices[name].IsServed || slices.ContainsFunc(c.Held, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash }):
+		case l.Devices[name].IsServed || slices.ContainsFunc(c.ReservedVersions, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash }):
 			continue
-		case len(c.Held) > 0:
+		case len(c.ReservedVersions) > 0:
 			answer = plan.Reject
 		}
 		return plan.Verdict{Answer: answer, Reason: noDevicesReason, Message: fmt.Sprintf("the pod requests %s of %s, which no device plugin provides now; the pod starts when such a plugin registers", formatAmount(name, amountOf(name, n)), name)}

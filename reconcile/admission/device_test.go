@@ -27,7 +27,7 @@ func TestDevices(t *testing.T) {
 	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
 	one, two, none := needing(t, "one", 1), needing(t, "two", 2), needing(t, "none", 0)
 	claim := func(key types.NamespacedName, wants *manifest.Pod, holds ...*manifest.Pod) candidate {
-		return candidate{Key: key, Desired: wants, Held: holds, Active: len(holds) > 0, UIDs: []types.UID{types.UID(key.Name)}}
+		return candidate{Key: key, Desired: wants, ReservedVersions: holds, Active: len(holds) > 0, UIDs: []types.UID{types.UID(key.Name)}}
 	}
 	of := func(n int64, served bool) map[v1.ResourceName]allocation.Count {
 		return map[v1.ResourceName]allocation.Count{gpu: {Total: n, IsServed: served}}
@@ -66,7 +66,7 @@ func TestDevices(t *testing.T) {
 func TestDevices_Unknown(t *testing.T) {
 	a := types.NamespacedName{Name: "a"}
 	for _, devices := range []map[v1.ResourceName]allocation.Count{nil, {}} {
-		limits := Limits{Amounts: Amounts{v1.ResourceCPU: 1000}, Devices: devices, DevicesUnknown: true}
+		limits := Limits{Allocatable: Amounts{v1.ResourceCPU: 1000}, Devices: devices, DevicesUnknown: true}
 		if got := admitAll([]candidate{{Key: a, Desired: needing(t, "one", 1)}}, limits)[a]; got != (plan.Verdict{}) {
 			t.Errorf("got %+v, want Admit", got)
 		}

@@ -20,8 +20,8 @@ type Features struct {
 	// Runtime is the last status of the runtime. The features of the runtime are checked only
 	// if the runtime has responded.
 	Runtime runtime.Node
-	// UnsafeSysctls contains the unsafe sysctls that are allowed. A name may end with *.
-	UnsafeSysctls []string
+	// AllowedUnsafeSysctls contains the unsafe sysctls that are allowed. A name may end with *.
+	AllowedUnsafeSysctls []string
 	// RuntimeClasses maps the name of a RuntimeClass to its handler, if the names differ.
 	RuntimeClasses map[string]string
 	// Labels contains the labels of the node.
@@ -84,25 +84,25 @@ func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// RejectEphemeral returns why the node cannot run the ephemeral containers of a pod, which are
+// CheckEphemeral returns why the node cannot run the ephemeral containers of a pod, which are
 // added after its admission; "" if the node can run them.
-func (f *Features) RejectEphemeral(pod *v1.Pod) string { return f.checkAppArmor(pod) }
+func (f *Features) CheckEphemeral(pod *v1.Pod) string { return f.checkAppArmor(pod) }
 
 // checkSysctls implements requirement.unmet.
 func (f *Features) checkSysctls(pod *v1.Pod) string {
-	if name := f.unsafeSysctl(pod); name != "" {
+	if name := f.forbiddenSysctl(pod); name != "" {
 		return fmt.Sprintf("sysctl %s is not safe and not allowed on this node; remove it, or allow it with --allowed-unsafe-sysctls", name)
 	}
 	return ""
 }
 
-// unsafeSysctl returns the first sysctl that the node does not allow, or "".
-func (f *Features) unsafeSysctl(pod *v1.Pod) string {
+// forbiddenSysctl returns the first sysctl that the node does not allow, or "".
+func (f *Features) forbiddenSysctl(pod *v1.Pod) string {
 	if pod.Spec.SecurityContext == nil {
 		return ""
 	}
 	for _, s := range pod.Spec.SecurityContext.Sysctls {
-		if !manifest.IsSysctlAllowed(s.Name, f.UnsafeSysctls) {
+		if !manifest.IsSysctlAllowed(s.Name, f.AllowedUnsafeSysctls) {
 			return s.Name
 		}
 	}
@@ -117,17 +117,17 @@ func (f *Features) checkAffinity(pod *v1.Pod) string {
 	return "the node does not match the nodeSelector or nodeAffinity of the pod; change them, or label the node with --node-labels"
 }
 
-// handler returns the runtime handler of a pod; "" means the default handler.
-func (f *Features) handler(pod *v1.Pod) string {
+// runtimeHandler returns the runtime handler of a pod; "" means the default handler.
+func (f *Features) runtimeHandler(pod *v1.Pod) string {
 	return manifest.RuntimeClassHandler(&pod.Spec, f.RuntimeClasses)
 }
 
 // checkHandler implements requirement.unmet. If the runtime does not list its handlers,
 // checkHandler accepts every handler, because the runtime checks the handler itself.
 func (f *Features) checkHandler(pod *v1.Pod) string {
-	handler := f.handler(pod)
+	handler := f.runtimeHandler(pod)
 	_, known := f.Runtime.Handlers[handler]
-	if handler == "" || known || !f.hasReported() || len(f.Runtime.Handlers) == 0 {
+	if handler == "" || known || !f.hasRuntimeStatus() || len(f.Runtime.Handlers) == 0 {
 		return ""
 	}
 	var available []string
@@ -159,7 +159,7 @@ func (f *Features) checkAppArmor(pod *v1.Pod) string {
 
 // checkUserNamespaces implements requirement.unmet.
 func (f *Features) checkUserNamespaces(pod *v1.Pod) string {
-	if !manifest.HasUserNamespace(&pod.Spec) || !f.hasReported() || f.Runtime.Handlers[f.handler(pod)].UserNamespaces {
+	if !manifest.HasUserNamespace(&pod.Spec) || !f.hasRuntimeStatus() || f.Runtime.Handlers[f.runtimeHandler(pod)].UserNamespaces {
 		return ""
 	}
 	return fmt.Sprintf("hostUsers: false needs a user namespace, which %s does not support; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove hostUsers", f.describeRuntime())
@@ -169,7 +169,7 @@ func (f *Features) checkUserNamespaces(pod *v1.Pod) string {
 func (f *Features) checkStrictGroups(pod *v1.Pod) string {
 	sc := pod.Spec.SecurityContext
 	if sc == nil || sc.SupplementalGroupsPolicy == nil || *sc.SupplementalGroupsPolicy != v1.SupplementalGroupsPolicyStrict ||
-		!f.hasReported() || f.Runtime.SupplementalGroupsPolicy {
+		!f.hasRuntimeStatus() || f.Runtime.SupplementalGroupsPolicy {
 		return ""
 	}
 	return fmt.Sprintf("supplementalGroupsPolicy Strict is not supported by %s; use containerd 2 or CRI-O 1.31, or later, or remove supplementalGroupsPolicy", f.describeRuntime())
@@ -181,7 +181,7 @@ var minStopSignalVersions = runtime.MinVersions{"containerd": {2, 3}, "cri-o": {
 
 // checkStopSignals implements requirement.unmet.
 func (f *Features) checkStopSignals(pod *v1.Pod) string {
-	if !f.hasReported() || f.Runtime.HasMinVersion(minStopSignalVersions) {
+	if !f.hasRuntimeStatus() || f.Runtime.HasMinVersion(minStopSignalVersions) {
 		return ""
 	}
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -194,8 +194,8 @@ func (f *Features) checkStopSignals(pod *v1.Pod) string {
 	return ""
 }
 
-// hasReported reports whether the runtime has reported its status.
-func (f *Features) hasReported() bool { return f.Runtime.Reachable && f.Runtime.Name != "" }
+// hasRuntimeStatus reports whether the runtime has reported its status.
+func (f *Features) hasRuntimeStatus() bool { return f.Runtime.Reachable && f.Runtime.Name != "" }
 
 // describeRuntime returns the runtime's name and version, like "containerd v2.4.2".
 func (f *Features) describeRuntime() string {

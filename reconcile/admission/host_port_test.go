@@ -48,7 +48,7 @@ func TestAdmission_HostPorts(t *testing.T) {
 			kept, wanted := one(tt.retained), one(tt.wants)
 			kept.UID, wanted.UID = "a", "b"
 			got := admitAll([]candidate{
-				{Key: a, Desired: kept, Held: []*manifest.Pod{one(tt.holds)}, Active: true, Releasing: true},
+				{Key: a, Desired: kept, ReservedVersions: []*manifest.Pod{one(tt.holds)}, Active: true, Releasing: true},
 				{Key: b, Desired: wanted},
 			}, Limits{})[b]
 			if got.Answer != tt.want {

@@ -23,8 +23,8 @@ type NameFacts struct {
 	HasReported bool
 	// Observed is the pod as of the newest snapshot; nil if the runtime has none.
 	Observed *runtime.Pod
-	// Past contains the records of the name that an earlier podd wrote.
-	Past []state.Record
+	// PastRecords contains the records of the name that an earlier podd wrote.
+	PastRecords []state.Record
 }
 
 // Memory is the data about a pod name that the caller passes from one call of Decide to the next.
@@ -35,24 +35,24 @@ type Memory struct {
 	// Admitted contains the versions that may have reservations: the desired version, if it
 	// was admitted, and earlier versions while one of their containers or sandboxes runs.
 	Admitted []*manifest.Pod
-	// Held contains the versions that may have running containers, with the sizes for which
+	// ReservedVersions contains the versions that may have running containers, with the sizes for which
 	// they have reservations.
-	Held []*manifest.Pod
+	ReservedVersions []*manifest.Pod
 	// Deletion is the requested deletion of the pod; nil if there is none.
 	Deletion *plan.Deletion
 	// preempted is the version that was last evicted for another pod; nil if there is none.
 	preempted *manifest.Pod
-	// kind and source are the kind and the name of the source that last contained the pod.
-	kind, source string
+	// sourceKind and source are the kind and the name of the source that last contained the pod.
+	sourceKind, sourceName string
 }
 
 // IsFinished reports whether the pod has terminated, so that only its records and logs remain.
 func (n *NameFacts) IsFinished() bool {
-	return n.Report != nil && n.Report.Finished != nil && n.Report.Version != nil && n.Report.Decision.Phase == plan.PhaseRest
+	return n.Report != nil && n.Report.Finished != nil && n.Report.Version != nil && n.Report.Decision.Phase == plan.PhaseCleanedUp
 }
 
-// observed returns the newest observed incarnations of a name.
-func (n *NameFacts) observed() []runtime.Incarnation {
+// observedIncarnations returns the newest observed incarnations of a name.
+func (n *NameFacts) observedIncarnations() []runtime.Incarnation {
 	switch {
 	case n.Report != nil:
 		return n.Report.Observed

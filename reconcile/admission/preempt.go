@@ -50,7 +50,7 @@ func (a *admitter) preempt(c candidate) plan.Verdict {
 		for _, name := range sortInKubeletOrder(slices.Collect(maps.Keys(shortage))) {
 			fmt.Fprintf(&resources, "(res: %s, q: %d), ", name, shortage[name])
 		}
-		return rejectIf("UnexpectedAdmissionError",
+		return rejectIfMessage("UnexpectedAdmissionError",
 			"Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: ["+resources.String()+"]")
 	}
 	v := waitForPreempted("this pod preempts " + next.Key.String())
@@ -60,7 +60,7 @@ func (a *admitter) preempt(c candidate) plan.Verdict {
 
 // waitForPreempted returns the verdict for a pod that waits until preempted pods have stopped.
 func waitForPreempted(message string) plan.Verdict {
-	return plan.Verdict{Answer: plan.Wait, Reason: plan.Preempted, Message: message}
+	return plan.Verdict{Answer: plan.Wait, Reason: plan.ReasonPreempted, Message: message}
 }
 
 // shortageAfterStops returns the shortage for c that remains when all pods that are being stopped
@@ -77,7 +77,7 @@ func (a *admitter) shortage(c candidate, pods int, amounts Amounts) Amounts {
 	if n := a.pods.count - pods + 1 - a.pods.max; !c.Active && a.pods.max > 0 && n > 0 {
 		shortage[v1.ResourcePods] = int64(n)
 	}
-	held := c.held(limits)
+	held := c.heldAmounts(limits)
 	for name, requested := range requestsOf(c.Desired, limits) {
 		others := a.requests.requested[name] - held[name] - amounts[name]
 		if n := others + requested - limits[name]; n > 0 && requested > held[name] {
@@ -104,7 +104,7 @@ func (a *admitter) released(c *candidate, name v1.ResourceName) int64 {
 	if name == v1.ResourcePods {
 		return 1
 	}
-	return c.held(a.requests.limits)[name]
+	return c.heldAmounts(a.requests.limits)[name]
 }
 
 // nextVictim returns the pod to stop next, so that preemptor can run. As in a kubelet, the pod is
@@ -112,8 +112,8 @@ func (a *admitter) released(c *candidate, name v1.ResourceName) int64 {
 // classes and pods with small requests. ok is false if no such set exists.
 func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim candidate, ok bool) {
 	classes := map[v1.PodQOSClass][]candidate{}
-	for i := range a.all {
-		if c := &a.all[i]; isPreemptible(c, preemptor) {
+	for i := range a.candidates {
+		if c := &a.candidates[i]; isPreemptible(c, preemptor) {
 			class := manifest.QoS(c.Desired.Object)
 			classes[class] = append(classes[class], *c)
 		}

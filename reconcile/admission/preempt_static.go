@@ -17,20 +17,20 @@ func (a *admitter) preemptForStatic(c candidate, rejection plan.Verdict) plan.Ve
 	if v := a.limits.admitDevices(c); v.Answer != plan.Admit {
 		return v // preemption would not help
 	}
-	if v := a.admitExclusive(c); v.Answer == plan.Reject {
+	if v := a.checkExclusive(c); v.Answer == plan.Reject {
 		return v
 	}
 	pods, amounts := 0, Amounts{}
-	for i := range a.all {
-		if o := &a.all[i]; o.Unconfirmed {
-			amounts.add(o.held(a.requests.limits))
+	for i := range a.candidates {
+		if o := &a.candidates[i]; o.Unconfirmed {
+			amounts.add(o.heldAmounts(a.requests.limits))
 			if o.Active {
 				pods++
 			}
 		}
 	}
 	if len(a.shortage(c, pods, amounts)) == 0 {
-		if v := a.admitExclusive(c); v.Answer != plan.Admit {
+		if v := a.checkExclusive(c); v.Answer != plan.Admit {
 			return v
 		}
 		if !c.Active {
@@ -49,7 +49,7 @@ func (a *admitter) preemptForStatic(c candidate, rejection plan.Verdict) plan.Ve
 		}
 		v.Victim, v.Message = next.Key, "this pod preempts "+next.Key.String()
 	}
-	if len(c.Held) > 0 {
+	if len(c.ReservedVersions) > 0 {
 		v.Answer = plan.Reject
 	}
 	return v
@@ -58,5 +58,5 @@ func (a *admitter) preemptForStatic(c candidate, rejection plan.Verdict) plan.Ve
 // isResize reports whether the desired version may already run, perhaps with another size. No
 // other pod is stopped for a resize.
 func (c *candidate) isResize() bool {
-	return slices.ContainsFunc(c.Held, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash })
+	return slices.ContainsFunc(c.ReservedVersions, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash })
 }

@@ -29,7 +29,7 @@ func TestPreempt_StaticPod(t *testing.T) {
 		return f.Pods[0]
 	}
 	runs := func(p *manifest.Pod) candidate {
-		return candidate{Key: p.Key, Desired: p, Held: []*manifest.Pod{p}, Active: true}
+		return candidate{Key: p.Key, Desired: p, ReservedVersions: []*manifest.Pod{p}, Active: true}
 	}
 	bound := func(name, cpu string, more ...func(*v1.Pod)) candidate {
 		return runs(clusterPod(name, 0, both(append(more, requesting("cpu", cpu))...)))
@@ -48,20 +48,20 @@ func TestPreempt_StaticPod(t *testing.T) {
 	resized := func(before, after string) candidate {
 		c := runs(static("new", "", before))
 		c.Desired = static("new", "", after)
-		if was := c.Held[0]; was.UID != c.Desired.UID || was.Hash != c.Desired.Hash {
+		if was := c.ReservedVersions[0]; was.UID != c.Desired.UID || was.Hash != c.Desired.Hash {
 			t.Fatal("the resized pod is another version")
 		}
 		return c
 	}
 	holding := func(name v1.ResourceName, n int64, c candidate) candidate {
-		for _, p := range append(slices.Clone(c.Held), c.Desired) {
+		for _, p := range append(slices.Clone(c.ReservedVersions), c.Desired) {
 			for i := range p.Object.Spec.Containers {
 				p.Object.Spec.Containers[i].Resources.Requests[name] = *resource.NewQuantity(n, resource.DecimalSI)
 			}
 		}
 		return c
 	}
-	limits := Limits{MaxPods: 3, Amounts: Amounts{v1.ResourceCPU: 1000, v1.ResourceMemory: 1000}}
+	limits := Limits{MaxPods: 3, Allocatable: Amounts{v1.ResourceCPU: 1000, v1.ResourceMemory: 1000}}
 	for _, test := range []struct {
 		name      string
 		claims    candidate

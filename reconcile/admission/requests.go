@@ -84,17 +84,17 @@ func newNodeRequests(candidates []candidate, limits Amounts) *nodeRequests {
 		return s
 	}
 	for i := range candidates {
-		s.requested.add(candidates[i].held(limits))
+		s.requested.add(candidates[i].heldAmounts(limits))
 		s.releasing.add(candidates[i].releasedAmounts(limits))
 	}
 	return s
 }
 
-// held returns the amounts that c already has: for each resource, the maximum of the versions in
+// heldAmounts returns the amounts that c already has: for each resource, the maximum of the versions in
 // c.Held.
-func (c *candidate) held(limits Amounts) Amounts {
+func (c *candidate) heldAmounts(limits Amounts) Amounts {
 	n := Amounts{}
-	for _, p := range c.Held {
+	for _, p := range c.ReservedVersions {
 		n = n.maximum(requestsOf(p, limits))
 	}
 	return n
@@ -102,9 +102,9 @@ func (c *candidate) held(limits Amounts) Amounts {
 
 // releasedAmounts returns the part of held that is being released.
 func (c *candidate) releasedAmounts(limits Amounts) Amounts {
-	n := c.held(limits)
+	n := c.heldAmounts(limits)
 	switch {
-	case c.Desired == nil && !c.Unconfirmed || c.hasFinished():
+	case c.Desired == nil && !c.Unconfirmed || c.isFinishedOrWindingDown():
 		return n
 	case !c.Releasing:
 		return nil
@@ -118,7 +118,7 @@ func (c *candidate) releasedAmounts(limits Amounts) Amounts {
 // admit returns the verdict for the amounts of the desired version and, if it is Admit, reserves
 // them. Amounts that the name already has are always admitted.
 func (s *nodeRequests) admit(c candidate) plan.Verdict {
-	held, requests := c.held(s.limits), requestsOf(c.Desired, s.limits)
+	held, requests := c.heldAmounts(s.limits), requestsOf(c.Desired, s.limits)
 	others, releasing := maps.Clone(s.requested), maps.Clone(s.releasing)
 	others.subtract(held)
 	releasing.subtract(c.releasedAmounts(s.limits))
@@ -150,7 +150,7 @@ func (s *nodeRequests) admit(c candidate) plan.Verdict {
 // reserve adds to s.requested the amounts by which the desired version exceeds the reservations of
 // the name.
 func (s *nodeRequests) reserve(c candidate) {
-	held, requested := c.held(s.limits), maps.Clone(s.requested)
+	held, requested := c.heldAmounts(s.limits), maps.Clone(s.requested)
 	requested.subtract(held)
 	requested.add(held.maximum(requestsOf(c.Desired, s.limits)))
 	s.requested = requested

@@ -29,7 +29,7 @@ func TestAmounts(t *testing.T) {
 	small, half, big, fat := asking(t, "s", "100m", "1Mi"), asking(t, "h", "500m", "1Mi"), asking(t, "b", "800m", "1Mi"), asking(t, "f", "1m", "1Gi")
 	a, b := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
 	claim := func(key types.NamespacedName, wants *manifest.Pod, holds ...*manifest.Pod) candidate {
-		return candidate{Key: key, Desired: wants, Held: holds, Active: len(holds) > 0, UIDs: []types.UID{types.UID(key.Name)}}
+		return candidate{Key: key, Desired: wants, ReservedVersions: holds, Active: len(holds) > 0, UIDs: []types.UID{types.UID(key.Name)}}
 	}
 	yields := func(c candidate) candidate { c.Releasing = true; return c }
 	tests := map[string]struct {
@@ -55,16 +55,16 @@ func TestAmounts(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := admitAll([]candidate{tt.other, tt.asks}, Limits{Amounts: Amounts{"cpu": 1000, "memory": 1 << 30}})[b]
+			got := admitAll([]candidate{tt.other, tt.asks}, Limits{Allocatable: Amounts{"cpu": 1000, "memory": 1 << 30}})[b]
 			if got.Answer != tt.want {
 				t.Errorf("got %+v, want %v", got, tt.want)
 			}
 		})
 	}
-	got := admitAll([]candidate{claim(a, half, half), claim(b, big)}, Limits{Amounts: Amounts{"cpu": 1000}})[b]
+	got := admitAll([]candidate{claim(a, half, half), claim(b, big)}, Limits{Allocatable: Amounts{"cpu": 1000}})[b]
 	disk := asking(t, "d", "1m", "1Mi")
 	disk.Object.Spec.Containers[0].Resources.Requests["ephemeral-storage"] = resource.MustParse("2Gi")
-	full := admitAll([]candidate{claim(a, half, half), claim(b, disk)}, Limits{Amounts: Amounts{"ephemeral-storage": 1 << 30}})[b]
+	full := admitAll([]candidate{claim(a, half, half), claim(b, disk)}, Limits{Allocatable: Amounts{"ephemeral-storage": 1 << 30}})[b]
 	if want := (plan.Verdict{Answer: plan.Reject, Reason: "OutOfephemeral-storage", Message: "the pod requests 2Gi of ephemeral-storage; the node has 1Gi for pods, of which other pods request 0", NeverFits: true}); full != want {
 		t.Errorf("got %+v, want %+v", full, want)
 	}

@@ -22,7 +22,7 @@ import (
 func (n *NameFacts) newCandidate(desired *manifest.Pod, removed bool) candidate {
 	c := n.newBaseCandidate(desired)
 	c.Releasing = c.Releasing || removed
-	c.Unconfirmed = desired == nil && !removed && manifest.KindTraits(cmp.Or(n.kind, kindOf(n.observed()))).DeletedOnlyBySource
+	c.Unconfirmed = desired == nil && !removed && manifest.KindTraits(cmp.Or(n.sourceKind, sourceKindOf(n.observedIncarnations()))).DeletedOnlyBySource
 	return c
 }
 
@@ -30,21 +30,21 @@ func (n *NameFacts) newCandidate(desired *manifest.Pod, removed bool) candidate 
 // worker has reported on its first observation, reservations are computed from the observation,
 // so that running pods keep their reservations.
 func (n *NameFacts) newBaseCandidate(desired *manifest.Pod) candidate {
-	c := candidate{Key: n.Key, Desired: desired, Held: n.Held}
+	c := candidate{Key: n.Key, Desired: desired, ReservedVersions: n.ReservedVersions}
 	if n.Report != nil {
 		c.UIDs, c.Releasing = n.Report.UIDs, n.Report.Decision.Releasing
 		c.Finished = n.IsFinished() && desired != nil && state.EqualVersion(desired, n.Report.Version)
-		c.Active = (len(n.Admitted) > 0 || n.Report.Exists) && !n.IsFinished()
+		c.Active = (len(n.Admitted) > 0 || n.Report.ExistsOnNode) && !n.IsFinished()
 	}
 	if p := n.startableVersion(); p != nil && !c.Finished {
-		c.Held, c.Active = append(slices.Clone(c.Held), p), true
+		c.ReservedVersions, c.Active = append(slices.Clone(c.ReservedVersions), p), true
 	}
 	c.WindingDown = n.Report != nil && n.Report.Finished != nil && !n.IsFinished() && desired != nil && state.EqualVersion(desired, n.Report.Version)
 	c.Finished = c.Finished || desired.HasFinishedAtSource()
 	if n.HasReported {
 		return c
 	}
-	for _, j := range n.Past {
+	for _, j := range n.PastRecords {
 		c.UIDs = append(slices.Clone(c.UIDs), j.UID)
 		c.Finished = c.Finished || desired != nil && j.Finished.AppliesTo(desired)
 	}
@@ -52,7 +52,7 @@ func (n *NameFacts) newBaseCandidate(desired *manifest.Pod) candidate {
 		return c
 	}
 	if held := n.runningVersion(desired, n.Observed.Incarnations); held != nil && !c.Finished {
-		c.Held = append(slices.Clone(c.Held), held)
+		c.ReservedVersions = append(slices.Clone(c.ReservedVersions), held)
 	}
 	for i := range n.Observed.Incarnations {
 		if inc := &n.Observed.Incarnations[i]; !inc.Foreign {
@@ -60,7 +60,7 @@ func (n *NameFacts) newBaseCandidate(desired *manifest.Pod) candidate {
 			c.Active = !c.Finished
 		}
 	}
-	c.Held = append(slices.Clone(c.Held), unknownVersions(n.Observed.Incarnations, c.Held)...)
+	c.ReservedVersions = append(slices.Clone(c.ReservedVersions), unknownVersions(n.Observed.Incarnations, c.ReservedVersions)...)
 	return c
 }
 
@@ -85,7 +85,7 @@ func (n *NameFacts) runningVersion(desired *manifest.Pod, observed []runtime.Inc
 		return nil
 	}
 	recorded := map[string]plan.Size{}
-	for _, j := range n.Past {
+	for _, j := range n.PastRecords {
 		maps.Copy(recorded, j.Sizes)
 	}
 	return desired.WithSizes(plan.ContainerSizes(desired, observed, recorded, false))
@@ -98,10 +98,10 @@ func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
 	var held, admitted []*manifest.Pod
 	for _, p := range n.Admitted {
 		inForce := n.Report.Version != nil && state.EqualVersion(p, n.Report.Version)
-		holds := inForce && n.Report.Exists && !n.IsFinished() || state.IsRunning(n.Report.Observed, p)
+		holds := inForce && n.Report.ExistsOnNode && !n.IsFinished() || state.IsRunning(n.Report.Observed, p)
 		switch {
 		case holds && inForce:
-			held = append(held, n.Report.Held...)
+			held = append(held, n.Report.ReservedVersions...)
 		case holds:
 			held = append(held, p)
 		}
@@ -112,13 +112,13 @@ func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
 	// The version in force may run although it is not in Admitted, if its desired size is not
 	// admitted.
 	if v := n.Report.Version; v != nil && state.IsRunning(n.Report.Observed, v) && !slices.ContainsFunc(n.Admitted, func(p *manifest.Pod) bool { return state.EqualVersion(p, v) }) {
-		held = append(held, n.Report.Held...)
+		held = append(held, n.Report.ReservedVersions...)
 	}
 	held = append(held, unknownVersions(n.Report.Observed, append(slices.Clone(n.Admitted), n.Report.Version))...)
-	changed = !slices.EqualFunc(held, n.Held, state.EqualSize) || len(admitted) != len(n.Admitted) || before == nil ||
+	changed = !slices.EqualFunc(held, n.ReservedVersions, state.EqualSize) || len(admitted) != len(n.Admitted) || before == nil ||
 		(before.Finished == nil) != (n.Report.Finished == nil) || !slices.Equal(before.UIDs, n.Report.UIDs) || before.Decision.Releasing != n.Report.Decision.Releasing
 	m = n.Memory
-	m.Held, m.Admitted = held, admitted
+	m.ReservedVersions, m.Admitted = held, admitted
 	return m, changed
 }
 
@@ -181,7 +181,7 @@ func devicesOf(inc *runtime.Incarnation) v1.ResourceList {
 // HasRecordedDevices reports whether an observed container has the annotation with the IDs of
 // its devices.
 func (n *NameFacts) HasRecordedDevices() bool {
-	observed := n.observed()
+	observed := n.observedIncarnations()
 	for i := range observed {
 		if allocation.IsRecorded(&observed[i]) {
 			return true
@@ -195,14 +195,14 @@ func (n *NameFacts) HasRecordedDevices() bool {
 // observed version are from the annotations of its containers. The IDs of other versions are nil.
 func (n *NameFacts) DeviceAllocations() map[allocation.PodVersion]allocation.IDs {
 	all := map[allocation.PodVersion]allocation.IDs{}
-	for _, list := range [][]*manifest.Pod{n.Admitted, n.Held} {
+	for _, list := range [][]*manifest.Pod{n.Admitted, n.ReservedVersions} {
 		for _, p := range list {
 			if n.Report == nil || !n.IsFinished() || !state.EqualVersion(p, n.Report.Version) {
 				all[allocation.PodVersion{Key: n.Key, UID: p.UID, Hash: p.Hash}] = nil
 			}
 		}
 	}
-	observed := n.observed()
+	observed := n.observedIncarnations()
 	for i := range observed {
 		if inc := &observed[i]; !inc.Foreign && plan.IsLive(inc) {
 			version := allocation.PodVersion{Key: n.Key, UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationPodHash]}

@@ -48,10 +48,10 @@ func (in *Input) isAbsent(name *NameFacts) bool {
 	if in.Set == nil || !in.HasSnapshot {
 		return false
 	}
-	if kind, configured := in.SourceKinds[name.source]; configured && kind == name.kind {
-		return in.Set.CompleteSources[name.source]
+	if kind, configured := in.SourceKinds[name.sourceName]; configured && kind == name.sourceKind {
+		return in.Set.CompleteSources[name.sourceName]
 	}
-	return isComplete(in.Set, in.SourceKinds, cmp.Or(name.kind, kindOf(name.observed())))
+	return isComplete(in.Set, in.SourceKinds, cmp.Or(name.sourceKind, sourceKindOf(name.observedIncarnations())))
 }
 
 // hasOtherUID reports whether p has an incarnation of podd with another UID than uid. p may be nil.
@@ -86,9 +86,9 @@ func isComplete(set *manifest.Set, kinds map[string]string, kind string) bool {
 	return !slices.ContainsFunc(set.FileStates, func(f manifest.FileState) bool { return f.Digest == "" })
 }
 
-// kindOf returns the kind of source in the annotations of sandboxes; "" if there is none. It
+// sourceKindOf returns the kind of source in the annotations of sandboxes; "" if there is none. It
 // ignores foreign sandboxes, because their pods come from the sources of another agent.
-func kindOf(incarnations []runtime.Incarnation) string {
+func sourceKindOf(incarnations []runtime.Incarnation) string {
 	for _, inc := range incarnations {
 		if kind := inc.Annotations[manifest.AnnotationConfigSource]; kind != "" && !inc.Foreign {
 			return kind

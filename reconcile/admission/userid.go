@@ -24,31 +24,31 @@ func (d *decider) firstUserID(name *NameFacts, desired *manifest.Pod) uint32 {
 	for d.isUsedID(ids) {
 		ids += render.IDsPerPod
 	}
-	d.usedIDs[ids] = true
+	d.usedUserIDs[ids] = true
 	return ids
 }
 
 // isUsedID reports whether the user IDs that start with ids are in use by a name or by a sandbox.
 // Sandboxes of other agents also count.
 func (d *decider) isUsedID(ids uint32) bool {
-	if d.usedIDs == nil {
-		d.usedIDs = map[uint32]bool{}
+	if d.usedUserIDs == nil {
+		d.usedUserIDs = map[uint32]bool{}
 		for _, name := range d.names {
-			d.usedIDs[name.Order.FirstUserID] = true
+			d.usedUserIDs[name.Order.FirstUserID] = true
 		}
 		for _, p := range d.in.Observed {
 			for _, ids := range append(firstUserIDs(p, false), firstUserIDs(p, true)...) {
-				d.usedIDs[ids] = true
+				d.usedUserIDs[ids] = true
 			}
 		}
 	}
-	return d.usedIDs[ids]
+	return d.usedUserIDs[ids]
 }
 
 // needsUserIDs reports whether the desired version of a name, or a version that may still run,
 // has a user namespace. desired may be nil.
 func (n *NameFacts) needsUserIDs(desired *manifest.Pod) bool {
-	versions := append([]*manifest.Pod{desired}, n.Held...)
+	versions := append([]*manifest.Pod{desired}, n.ReservedVersions...)
 	if n.Report != nil {
 		versions = append(versions, n.Report.Version)
 	}

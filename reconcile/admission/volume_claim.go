@@ -29,9 +29,9 @@ func newClaimTable(candidates []candidate, limits Limits) claimTable {
 	t := claimTable{limits.ReadWriteOncePod, map[refs.ClaimRef][]claimUser{}}
 	for _, c := range candidates {
 		desired := refs.ListClaims(c.Desired)
-		for _, held := range c.Held {
+		for _, held := range c.ReservedVersions {
 			for _, name := range refs.ListClaims(held) {
-				t.users[name] = append(t.users[name], claimUser{c.Key, !c.hasFinished() && (!c.Releasing || slices.Contains(desired, name))})
+				t.users[name] = append(t.users[name], claimUser{c.Key, !c.isFinishedOrWindingDown() && (!c.Releasing || slices.Contains(desired, name))})
 			}
 		}
 	}

@@ -29,14 +29,14 @@ func TestAdmission_ReadWriteOncePod(t *testing.T) {
 		claim  string
 		want   plan.Answer
 	}{
-		"in use":                              {candidate{Desired: using("a", "one"), Held: []*manifest.Pod{using("a", "one")}}, "one", plan.Reject},
+		"in use":                              {candidate{Desired: using("a", "one"), ReservedVersions: []*manifest.Pod{using("a", "one")}}, "one", plan.Reject},
 		"desired by an admitted pod":          {candidate{Desired: using("a", "one")}, "one", plan.Reject},
-		"claim with another access mode":      {candidate{Desired: using("a", "many"), Held: []*manifest.Pod{using("a", "many")}}, "many", plan.Admit},
-		"another claim":                       {candidate{Desired: using("a", "one"), Held: []*manifest.Pod{using("a", "one")}}, "many", plan.Admit},
-		"user is being deleted":               {candidate{Held: []*manifest.Pod{using("a", "one")}, Releasing: true}, "one", plan.Wait},
-		"user is edited to use another claim": {candidate{Desired: using("a", "two"), Held: []*manifest.Pod{using("a", "one")}, Releasing: true}, "one", plan.Wait},
-		"edit of the user waits":              {candidate{Desired: using("a", "two"), Held: []*manifest.Pod{using("a", "one")}}, "one", plan.Reject},
-		"claim of the cluster with this name": {candidate{Desired: bound(using("a", "one")), Held: []*manifest.Pod{bound(using("a", "one"))}}, "one", plan.Admit},
+		"claim with another access mode":      {candidate{Desired: using("a", "many"), ReservedVersions: []*manifest.Pod{using("a", "many")}}, "many", plan.Admit},
+		"another claim":                       {candidate{Desired: using("a", "one"), ReservedVersions: []*manifest.Pod{using("a", "one")}}, "many", plan.Admit},
+		"user is being deleted":               {candidate{ReservedVersions: []*manifest.Pod{using("a", "one")}, Releasing: true}, "one", plan.Wait},
+		"user is edited to use another claim": {candidate{Desired: using("a", "two"), ReservedVersions: []*manifest.Pod{using("a", "one")}, Releasing: true}, "one", plan.Wait},
+		"edit of the user waits":              {candidate{Desired: using("a", "two"), ReservedVersions: []*manifest.Pod{using("a", "one")}}, "one", plan.Reject},
+		"claim of the cluster with this name": {candidate{Desired: bound(using("a", "one")), ReservedVersions: []*manifest.Pod{bound(using("a", "one"))}}, "one", plan.Admit},
 	} {
 		test.holder.Key, test.holder.Active = a, true
 		verdicts := admitAll([]candidate{test.holder, {Key: b, Desired: using("b", test.claim)}}, single)

@@ -20,7 +20,7 @@ const uid = "8f7b2c1e-0000-4000-8000-0123456789ab"
 // its children when the test ends.
 func newTestRoot(t *testing.T) (root string, points []string) {
 	t.Helper()
-	all, err := listHierarchies()
+	all, err := listMountPoints()
 	if err != nil {
 		t.Fatal(err)
 	}

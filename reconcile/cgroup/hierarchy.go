@@ -23,8 +23,8 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// listHierarchies returns one mount point for each cgroup hierarchy of the host, v2 and v1.
-func listHierarchies() ([]string, error) {
+// listMountPoints returns one mount point for each cgroup hierarchy of the host, v2 and v1.
+func listMountPoints() ([]string, error) {
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil {
 		return nil, fmt.Errorf("listing the cgroup mounts: %w", err)
@@ -46,7 +46,7 @@ func Hierarchies() ([]Hierarchy, error) {
 		return nil, fmt.Errorf("listing the cgroup mounts: %w", err)
 	}
 	var all []Hierarchy
-	for _, m := range oneMountEach(mounts) {
+	for _, m := range oneMountPerHierarchy(mounts) {
 		h := newHierarchy(m)
 		if m.FSType == "cgroup2" {
 			text, err := os.ReadFile(path.Join(m.Mountpoint, "cgroup.controllers"))
@@ -79,17 +79,17 @@ func isMountOption(option string) bool {
 // mountPoints returns one mount point of each hierarchy, sorted.
 func mountPoints(mounts []*mountinfo.Info) []string {
 	var points []string
-	for _, m := range oneMountEach(mounts) {
+	for _, m := range oneMountPerHierarchy(mounts) {
 		points = append(points, m.Mountpoint)
 	}
 	slices.Sort(points)
 	return points
 }
 
-// oneMountEach returns one mount of each hierarchy. If a hierarchy has several mounts,
-// oneMountEach prefers a mount of the whole hierarchy to a mount of a subtree, such as a bind
-// mount into a chroot. If several mounts are left, oneMountEach chooses the shortest path.
-func oneMountEach(mounts []*mountinfo.Info) []*mountinfo.Info {
+// oneMountPerHierarchy returns one mount of each hierarchy. If a hierarchy has several mounts,
+// oneMountPerHierarchy prefers a mount of the whole hierarchy to a mount of a subtree, such as a bind
+// mount into a chroot. If several mounts are left, oneMountPerHierarchy chooses the shortest path.
+func oneMountPerHierarchy(mounts []*mountinfo.Info) []*mountinfo.Info {
 	slices.SortStableFunc(mounts, func(a, b *mountinfo.Info) int {
 		return cmp.Or(cmp.Compare(len(a.Root), len(b.Root)), cmp.Compare(len(a.Mountpoint), len(b.Mountpoint)))
 	})

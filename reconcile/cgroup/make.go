@@ -23,14 +23,14 @@ func Create(c render.Cgroup) error {
 	}
 	m, err := manager.New(at)
 	if err != nil {
-		return fmt.Errorf("creating cgroup %s: %w", c.Parent, err)
+		return fmt.Errorf("creating cgroup %s: %w", c.Path, err)
 	}
 	if err := m.Apply(-1); err != nil { // -1 adds no process to the cgroup
-		return fmt.Errorf("creating cgroup %s: %w", c.Parent, err)
+		return fmt.Errorf("creating cgroup %s: %w", c.Path, err)
 	}
 	inheritCPUSet(m.Path("cpuset"))
 	if err := m.Set(at.Resources); err != nil {
-		return fmt.Errorf("setting the limits of cgroup %s: %w", c.Parent, err)
+		return fmt.Errorf("setting the limits of cgroup %s: %w", c.Path, err)
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func libraryConfig(c render.Cgroup) (*cgroups.Cgroup, error) {
 	if c.UsesSystemd {
 		driver = driverSystemd
 	}
-	at, err := hierarchyPath(c.Parent, driver)
+	at, err := hierarchyPath(c.Path, driver)
 	if err != nil {
 		return nil, fmt.Errorf("creating a cgroup: %w", err)
 	}
@@ -91,7 +91,7 @@ func cpuWeight(shares int64) uint64 { return uint64(1 + (shares-2)*9999/262142) 
 // HugePageSizes returns the huge page sizes of the host in the format of the kernel
 // ("2MB"). It returns nil if no cgroup hierarchy limits huge pages.
 func HugePageSizes() []string {
-	points, err := listHierarchies()
+	points, err := listMountPoints()
 	if err != nil || !slices.ContainsFunc(points, limitsHugePages) {
 		return nil
 	}

@@ -31,7 +31,7 @@ func readCgroupFile(t *testing.T, points []string, at, file string) string {
 func TestMake(t *testing.T) {
 	root, points := newTestRoot(t)
 	at := root + "/kubepods/burstable/pod" + uid
-	c := render.Cgroup{Parent: at, CPUShares: 512, CPUQuota: 150000, CPUPeriod: 100000, Memory: 64 << 20, Pids: 100}
+	c := render.Cgroup{Path: at, CPUShares: 512, CPUQuota: 150000, CPUPeriod: 100000, Memory: 64 << 20, Pids: 100}
 	want := map[string]string{"cpu.shares": "512", "cpu.cfs_quota_us": "150000", "memory.limit_in_bytes": "67108864", "pids.max": "100"}
 	if cgroups.IsCgroup2UnifiedMode() {
 		want = map[string]string{"cpu.weight": "20", "cpu.max": "150000 100000", "memory.max": "67108864", "pids.max": "100"}
@@ -65,7 +65,7 @@ func TestMake(t *testing.T) {
 // parent from the beginning. With cgroup v2 the kernel always does this.
 func TestMake_CPUSet(t *testing.T) {
 	root, points := newTestRoot(t)
-	if err := Create(render.Cgroup{Parent: root + "/kubepods"}); err != nil {
+	if err := Create(render.Cgroup{Path: root + "/kubepods"}); err != nil {
 		t.Fatal(err)
 	}
 	mkdir(t, points, root+"/kubepods/burstable/pod"+uid)
@@ -84,7 +84,7 @@ func TestMake_CPUSet(t *testing.T) {
 func TestMemory(t *testing.T) {
 	root, points := newTestRoot(t)
 	at := root + "/kubepods/burstable/pod" + uid
-	c := render.Cgroup{Parent: at, Memory: 64 << 20}
+	c := render.Cgroup{Path: at, Memory: 64 << 20}
 	if got, limit, err := MeasureMemory(c); err != nil || got != 0 || limit != 0 {
 		t.Errorf("cgroup does not exist: got %d bytes, limit %d, error %v; want 0, 0 and no error", got, limit, err)
 	}
@@ -95,7 +95,7 @@ func TestMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, limit, err := MeasureMemory(render.Cgroup{Parent: root}); err != nil || limit != 0 {
+	if _, limit, err := MeasureMemory(render.Cgroup{Path: root}); err != nil || limit != 0 {
 		t.Errorf("cgroup without a limit: got limit %d, error %v; want 0 and no error", limit, err)
 	}
 	hoard := exec.Command("sh", "-c", "read go; x=$(head -c 8388608 /dev/zero | tr '\\0' x); echo ready; read end")
@@ -137,7 +137,7 @@ func TestMemory(t *testing.T) {
 
 func TestMake_InvalidParent(t *testing.T) {
 	for _, parent := range []string{"", "relative", "/a/../b", "/a/"} {
-		if err := Create(render.Cgroup{Parent: parent}); err == nil {
+		if err := Create(render.Cgroup{Path: parent}); err == nil {
 			t.Errorf("Make(%q): got no error, want one", parent)
 		}
 	}
@@ -148,7 +148,7 @@ func TestLibraryConfig(t *testing.T) {
 		"/kubepods.slice": {"-.slice", "kubepods.slice"},
 		"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu.slice": {"kubepods-burstable.slice", "kubepods-burstable-podu.slice"},
 	} {
-		c, err := libraryConfig(render.Cgroup{Parent: parent, UsesSystemd: true})
+		c, err := libraryConfig(render.Cgroup{Path: parent, UsesSystemd: true})
 		if err != nil || c.Parent != want[0] || c.Name != want[1] || !c.Systemd {
 			t.Errorf("%s: got %+v, error %v; want parent and name %q", parent, c, err, want)
 		}

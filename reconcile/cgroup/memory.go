@@ -32,11 +32,11 @@ func MeasureMemory(c render.Cgroup) (used, limit int64, err error) {
 	if c.UsesSystemd {
 		driver = driverSystemd
 	}
-	at, err := hierarchyPath(c.Parent, driver)
+	at, err := hierarchyPath(c.Path, driver)
 	if err != nil {
 		return 0, 0, fmt.Errorf("measuring the memory of a cgroup: %w", err)
 	}
-	points, err := listHierarchies()
+	points, err := listMountPoints()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -50,7 +50,7 @@ func MeasureMemory(c render.Cgroup) (used, limit int64, err error) {
 				limit, err = readBytes(filepath.Join(point, at, f.limit))
 			}
 			if err != nil {
-				return 0, 0, fmt.Errorf("measuring the memory of cgroup %s: %w", c.Parent, err)
+				return 0, 0, fmt.Errorf("measuring the memory of cgroup %s: %w", c.Path, err)
 			}
 			return used, limit, nil
 		}

@@ -50,7 +50,7 @@ type TerminateFunc func(pid int, inCgroup func() bool) error
 // parent of kubepods, as configured for the cgroupfs or the systemd driver; "" and "/" are
 // the top of the hierarchy.
 func RemovePod(ctx context.Context, root string, uid types.UID, terminate TerminateFunc) error {
-	points, err := listHierarchies()
+	points, err := listMountPoints()
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ const maxUnkillable = 5
 // kubepods, as in RemovePod. UnkillableProcesses ignores processes that it cannot read, and returns
 // at most maxUnkillable processes.
 func UnkillableProcesses(root string, uid types.UID) []string {
-	points, err := listHierarchies()
+	points, err := listMountPoints()
 	if err != nil {
 		return nil
 	}

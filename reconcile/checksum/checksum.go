@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	field = `,"checksum":"`
-	size  = len(field) + 8 + len(`"}`)
+	fieldPrefix = `,"checksum":"`
+	suffixSize  = len(fieldPrefix) + 8 + len(`"}`)
 )
 
 var (
@@ -44,8 +44,8 @@ func Marshal(v any) ([]byte, error) {
 // Verify checks the checksum of data, which may be arbitrary. It does not check that data
 // is valid JSON.
 func Verify(data []byte) error {
-	at := len(data) - size
-	if at < 0 || !bytes.HasPrefix(data[at:], []byte(field)) {
+	at := len(data) - suffixSize
+	if at < 0 || !bytes.HasPrefix(data[at:], []byte(fieldPrefix)) {
 		return ErrMissing
 	}
 	if string(data[at:]) != checksumSuffix(data[:at]) {
@@ -70,5 +70,5 @@ func CheckVersion(data []byte, latest int) error {
 
 // checksumSuffix returns the field with the checksum of data, and the closing brace.
 func checksumSuffix(data []byte) string {
-	return fmt.Sprintf(`%s%08x"}`, field, crc32.Checksum(data, crcTable))
+	return fmt.Sprintf(`%s%08x"}`, fieldPrefix, crc32.Checksum(data, crcTable))
 }

@@ -19,13 +19,13 @@ func Read() state.ClockReading {
 	r := state.ClockReading{Now: time.Now()}
 	var up unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err == nil {
-		r.Boot, r.Up = boot(), time.Duration(up.Nano())
+		r.BootID, r.SinceBoot = bootID(), time.Duration(up.Nano())
 	}
 	return r
 }
 
-// boot returns the kernel's random ID of the present boot; "" if it cannot be read.
-var boot = sync.OnceValue(func() string {
+// bootID returns the kernel's random ID of the present boot; "" if it cannot be read.
+var bootID = sync.OnceValue(func() string {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""

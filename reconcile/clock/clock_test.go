@@ -15,10 +15,10 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second := clock.Read(), clock.Read()
-	if want := strings.TrimSpace(string(text)); first.Boot != want || second.Boot != want {
-		t.Errorf("got boots %q and %q, want %q", first.Boot, second.Boot, want)
+	if want := strings.TrimSpace(string(text)); first.BootID != want || second.BootID != want {
+		t.Errorf("got boots %q and %q, want %q", first.BootID, second.BootID, want)
 	}
-	if first.Up <= 0 || second.Up < first.Up || second.Now.Before(first.Now) {
+	if first.SinceBoot <= 0 || second.SinceBoot < first.SinceBoot || second.Now.Before(first.Now) {
 		t.Errorf("got %+v, then %+v; want increasing times", first, second)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // keeps the logs of the latest of these attempts. removed reports whether removeOldAttempts found
 // logs to remove. podLogs is the pod's log directory.
 func removeOldAttempts(podLogs, container string, attempt uint32) (removed bool, err error) {
-	dir, err := openContainer(podLogs, container)
+	dir, err := openContainerLogs(podLogs, container)
 	if dir == nil {
 		return false, err
 	}
@@ -47,7 +47,7 @@ func removeOldAttempts(podLogs, container string, attempt uint32) (removed bool,
 // is needed if the runtime no longer lists the exited containers of these attempts. podLogs is the
 // pod's log directory.
 func lowestFreeAttempt(podLogs, container string) (uint32, error) {
-	dir, err := openContainer(podLogs, container)
+	dir, err := openContainerLogs(podLogs, container)
 	if dir == nil {
 		return 0, err
 	}
@@ -75,9 +75,9 @@ func nextAttempt(names []string) (next uint32) {
 	return next
 }
 
-// openContainer opens the log directory of a container. It returns nil and no error if
+// openContainerLogs opens the log directory of a container. It returns nil and no error if
 // the directory does not exist.
-func openContainer(podLogs, container string) (*safepath.Dir, error) {
+func openContainerLogs(podLogs, container string) (*safepath.Dir, error) {
 	if !isContainerName(container) {
 		return nil, fmt.Errorf("opening the log directory of a container: %q is not a valid container name", container)
 	}

@@ -32,7 +32,7 @@ func must(t *testing.T, err error) {
 // newLogs returns Logs with the given files, which are paths below Dir.
 func newLogs(t *testing.T, files ...string) Logs {
 	t.Helper()
-	l := Logs{Dir: filepath.Join(t.TempDir(), "pods"), Links: filepath.Join(t.TempDir(), "containers")}
+	l := Logs{Dir: filepath.Join(t.TempDir(), "pods"), LinkDir: filepath.Join(t.TempDir(), "containers")}
 	must(t, os.MkdirAll(l.Dir, 0o755))
 	for _, name := range files {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(l.Dir, name)), 0o755))
@@ -60,7 +60,7 @@ func TestSweep(t *testing.T) {
 	l := newLogs(t,
 		"default_gone_u1/c/0.log", "default_live_u2/c/3.log", "default_foreign_u3/c/0.log",
 		"default_u1/c/0.log", "a_b_c_u1/c/0.log", "__u1/c/0.log", "u1/c/0.log")
-	must(t, os.MkdirAll(l.Links, 0o755))
+	must(t, os.MkdirAll(l.LinkDir, 0o755))
 	for name, to := range map[string]string{
 		"gone.log":      l.Dir + "/default_gone_u1/c/0.log",
 		"gone-dead.log": l.Dir + "/default_gone_u1/c/7.log",
@@ -74,9 +74,9 @@ func TestSweep(t *testing.T) {
 		"gone.txt":      l.Dir + "/default_gone_u1/c/0.log",
 		"deeper.log":    l.Dir + "/default_gone_u1/c/d/0.log",
 	} {
-		must(t, os.Symlink(to, filepath.Join(l.Links, name)))
+		must(t, os.Symlink(to, filepath.Join(l.LinkDir, name)))
 	}
-	must(t, os.WriteFile(filepath.Join(l.Links, "file.log"), nil, 0o644))
+	must(t, os.WriteFile(filepath.Join(l.LinkDir, "file.log"), nil, 0o644))
 	for range 2 {
 		must(t, l.Sweep(t.Context(), sets.New[types.UID]("u1", "u2"), sets.New[types.UID]("u2", "u3")))
 		want := []string{"__u1", "a_b_c_u1", "default_foreign_u3", "default_live_u2", "default_u1", "u1"}
@@ -84,13 +84,13 @@ func TestSweep(t *testing.T) {
 			t.Errorf("log directories (-want +got):\n%s", diff)
 		}
 		want = []string{"deeper.log", "elsewhere.log", "file.log", "foreign.log", "gone.txt", "live-turn.log", "live.log", "relative.log", "up.log"}
-		if diff := cmp.Diff(want, names(t, l.Links)); diff != "" {
+		if diff := cmp.Diff(want, names(t, l.LinkDir)); diff != "" {
 			t.Errorf("links (-want +got):\n%s", diff)
 		}
 	}
 	must(t, os.RemoveAll(l.Dir))
 	must(t, l.remove(t.Context(), "u2"))
-	if left := names(t, l.Links); slices.Contains(left, "live.log") {
+	if left := names(t, l.LinkDir); slices.Contains(left, "live.log") {
 		t.Errorf("links to removed logs: got %q, want none", left)
 	}
 }
@@ -123,12 +123,12 @@ func TestLink(t *testing.T) {
 	l := newLogs(t)
 	path := filepath.Join(l.Dir, "default_web-node1_u1/c/0.log")
 	made, err := l.Link(path, web, "c", "abc")
-	if made || err != nil || len(names(t, l.Links)) > 0 {
+	if made || err != nil || len(names(t, l.LinkDir)) > 0 {
 		t.Fatalf("without a log: made %v, error %v", made, err)
 	}
 	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must(t, os.WriteFile(path, nil, 0o644))
-	link := filepath.Join(l.Links, "web-node1_default_c-abc.log")
+	link := filepath.Join(l.LinkDir, "web-node1_default_c-abc.log")
 	for range 2 {
 		made, err := l.Link(path, web, "c", "abc")
 		if got, _ := os.Readlink(link); !made || err != nil || got != path {
@@ -167,11 +167,11 @@ func TestLink_LongNames(t *testing.T) {
 		if !made || err != nil {
 			t.Fatalf("made %v, error %v", made, err)
 		}
-		got := names(t, l.Links)
+		got := names(t, l.LinkDir)
 		if len(got) != 1 || len(got[0]) != 255 || !strings.HasSuffix(got[0], ".log") {
 			t.Errorf("links %q", got)
 		}
-		if to, _ := os.Readlink(filepath.Join(l.Links, got[0])); to != path {
+		if to, _ := os.Readlink(filepath.Join(l.LinkDir, got[0])); to != path {
 			t.Errorf("links to %q, want %q", to, path)
 		}
 	}
@@ -246,23 +246,23 @@ func TestLogsAndCgroups(t *testing.T) {
 	for attempt := range uint32(4) {
 		path := filepath.Join(l.Logs.Dir, "default_web-node1_u1/c", itoa(attempt)+".log")
 		must(t, os.WriteFile(path, nil, 0o644))
-		must(t, l.Started(pod, "c", "id"+itoa(attempt), attempt))
+		must(t, l.HandleStart(pod, "c", "id"+itoa(attempt), attempt))
 	}
 	if diff := cmp.Diff([]string{"2.log", "3.log"}, names(t, l.Logs.Dir+"/default_web-node1_u1/c")); diff != "" {
 		t.Errorf("logs (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"web-node1_default_c-id2.log", "web-node1_default_c-id3.log"}, names(t, l.Logs.Links)); diff != "" {
+	if diff := cmp.Diff([]string{"web-node1_default_c-id2.log", "web-node1_default_c-id3.log"}, names(t, l.Logs.LinkDir)); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}
 	// There are no containers with the attempt numbers in between.
 	must(t, os.WriteFile(filepath.Join(l.Logs.Dir, "default_web-node1_u1/c/6.log"), nil, 0o644))
-	must(t, l.Started(pod, "c", "id6", 6))
+	must(t, l.HandleStart(pod, "c", "id6", 6))
 	if diff := cmp.Diff([]string{"3.log", "6.log"}, names(t, l.Logs.Dir+"/default_web-node1_u1/c")); diff != "" {
 		t.Errorf("logs after numbers that were skipped (-want +got):\n%s", diff)
 	}
 	for range 2 {
 		must(t, l.Remove(t.Context(), web, "u1"))
-		if left := append(names(t, l.Logs.Dir), names(t, l.Logs.Links)...); len(left) > 0 {
+		if left := append(names(t, l.Logs.Dir), names(t, l.Logs.LinkDir)...); len(left) > 0 {
 			t.Errorf("remaining: %q", left)
 		}
 	}
@@ -274,7 +274,7 @@ func TestMakeLogs(t *testing.T) {
 	old := unix.Umask(0o077) // the mode does not depend on the umask
 	defer unix.Umask(old)
 	for _, container := range []string{"", "c", "c"} {
-		must(t, l.MakeLogs(pod, container))
+		must(t, l.MakeLogDirs(pod, container))
 	}
 	for _, name := range []string{"default_web-node1_u1", "default_web-node1_u1/c"} {
 		info, err := os.Stat(filepath.Join(l.Logs.Dir, name))
@@ -284,16 +284,16 @@ func TestMakeLogs(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"..", ".", "../other", "a/b", "/etc"} {
-		if err := l.MakeLogs(pod, bad); err == nil {
+		if err := l.MakeLogDirs(pod, bad); err == nil {
 			t.Errorf("container %q: got no error, want one", bad)
 		}
 	}
 	must(t, os.Symlink(t.TempDir(), filepath.Join(l.Logs.Dir, "default_web-node1_u1/link")))
-	if err := l.MakeLogs(pod, "link"); !errors.Is(err, safepath.ErrLink) {
+	if err := l.MakeLogDirs(pod, "link"); !errors.Is(err, safepath.ErrLink) {
 		t.Errorf("a link in place of the directory: got %v, want %v", err, safepath.ErrLink)
 	}
 	must(t, os.Symlink(t.TempDir(), filepath.Join(l.Logs.Dir, "default_web-node1_u2")))
-	if err := l.MakeLogs(&manifest.Pod{Key: web, UID: "u2"}, "c"); !errors.Is(err, safepath.ErrLink) {
+	if err := l.MakeLogDirs(&manifest.Pod{Key: web, UID: "u2"}, "c"); !errors.Is(err, safepath.ErrLink) {
 		t.Errorf("a link in place of the pod's directory: got %v, want %v", err, safepath.ErrLink)
 	}
 }

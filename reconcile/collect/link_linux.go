@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	maxName    = 255 // maximum length of a file name in bytes on all common file systems
-	linkSuffix = ".log"
+	maxNameLength = 255 // maximum length of a file name in bytes on all common file systems
+	linkSuffix    = ".log"
 )
 
 // linkName returns the name of the link to a container's log. If the name is too long, it is
 // truncated before the suffix ".log".
 func linkName(pod types.NamespacedName, container, id string) string {
 	name := pod.Name + "_" + pod.Namespace + "_" + container + "-" + id
-	return name[:min(len(name), maxName-len(linkSuffix))] + linkSuffix
+	return name[:min(len(name), maxNameLength-len(linkSuffix))] + linkSuffix
 }
 
 // Link creates the link to a container's log at path, which must be below Dir. exists reports
@@ -57,7 +57,7 @@ func (l Logs) link(path, name string) (exists bool, err error) {
 		return err == nil, err
 	}
 	// The link belongs to an earlier container with the same truncated name.
-	temp := ".new." + name[:min(len(name), maxName-len(".new."))]
+	temp := ".new." + name[:min(len(name), maxNameLength-len(".new."))]
 	if err := unix.Symlinkat(path, links.Fd(), temp); err != nil && err != unix.EEXIST {
 		return false, err
 	}

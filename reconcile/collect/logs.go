@@ -31,12 +31,12 @@ import (
 type Logs struct {
 	// Dir contains the log directories of pods, usually /var/log/pods; required.
 	Dir string
-	// Links contains the links to logs, usually /var/log/containers; "" means that no
+	// LinkDir contains the links to logs, usually /var/log/containers; "" means that no
 	// links are created.
-	Links string
-	// Passes merges the removals of pods that are removed at the same time, so that they
+	LinkDir string
+	// Batcher merges the removals of pods that are removed at the same time, so that they
 	// share a pass over Dir and Links. nil means that each removal makes its own pass.
-	Passes *Passes
+	Batcher *RemovalBatcher
 }
 
 // uidFromName returns the pod UID in name. ok is false if name is not the name of a pod's log
@@ -52,7 +52,7 @@ func uidFromName(name string) (uid types.UID, ok bool) {
 // remove removes the logs of a removed pod and the links to these logs. It returns nil if there
 // are no logs and no links.
 func (l Logs) remove(ctx context.Context, uid types.UID) error {
-	return l.Passes.removeShared(uid, func(uids sets.Set[types.UID]) failures { return l.sweep(ctx, uids, nil) })
+	return l.Batcher.removeShared(uid, func(uids sets.Set[types.UID]) failures { return l.sweep(ctx, uids, nil) })
 }
 
 // Sweep removes the logs, and the links to logs, of every pod whose UID is in owned and not in
@@ -98,15 +98,15 @@ func (l Logs) sweep(ctx context.Context, owned, live sets.Set[types.UID]) failur
 // true. It returns nil and no error if the directory is missing and create is false, or if l.Links
 // is "".
 func (l Logs) openLinks(create bool) (*safepath.Dir, error) {
-	if l.Links == "" {
+	if l.LinkDir == "" {
 		return nil, nil
 	}
 	if create {
-		if err := os.MkdirAll(l.Links, 0o755); err != nil {
+		if err := os.MkdirAll(l.LinkDir, 0o755); err != nil {
 			return nil, err
 		}
 	}
-	dir, err := safepath.Open(l.Links)
+	dir, err := safepath.Open(l.LinkDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

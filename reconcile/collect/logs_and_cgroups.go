@@ -23,9 +23,9 @@ type LogsAndCgroups struct {
 	Logs Logs
 	// CgroupRoot is the parent cgroup of kubepods; "" means the top of the hierarchy.
 	CgroupRoot string
-	// CgroupRemoved is called after each attempt to remove a pod's cgroup, with the duration
+	// OnCgroupRemoved is called after each attempt to remove a pod's cgroup, with the duration
 	// of the attempt. It may be nil.
-	CgroupRemoved func(took time.Duration)
+	OnCgroupRemoved func(took time.Duration)
 }
 
 // podLogDir returns the log directory of a pod.
@@ -51,9 +51,9 @@ func (l LogsAndCgroups) NextAttempts(pod *manifest.Pod) (map[string]uint32, erro
 	return next, errors.Join(failed...)
 }
 
-// Started creates the link to the log of a started container for log agents. It keeps the logs
+// HandleStart creates the link to the log of a started container for log agents. It keeps the logs
 // of the previous attempt, and removes the logs and links of all earlier attempts.
-func (l LogsAndCgroups) Started(pod *manifest.Pod, container, id string, attempt uint32) error {
+func (l LogsAndCgroups) HandleStart(pod *manifest.Pod, container, id string, attempt uint32) error {
 	path := filepath.Join(l.podLogDir(pod), container, fmt.Sprintf("%d.log", attempt))
 	_, err := l.Logs.Link(path, pod.Key, container, id)
 	if attempt < 2 {
@@ -74,8 +74,8 @@ func (l LogsAndCgroups) Started(pod *manifest.Pod, container, id string, attempt
 func (l LogsAndCgroups) Remove(ctx context.Context, _ types.NamespacedName, uid types.UID) error {
 	err, began := l.Logs.remove(ctx, uid), time.Now()
 	err = errors.Join(err, cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.KillOrphan))
-	if l.CgroupRemoved != nil {
-		l.CgroupRemoved(time.Since(began))
+	if l.OnCgroupRemoved != nil {
+		l.OnCgroupRemoved(time.Since(began))
 	}
 	return err
 }

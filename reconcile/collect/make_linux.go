@@ -10,26 +10,26 @@ import (
 	"podd/runtime/safepath"
 )
 
-// logsMode is the mode of log directories, as in the kubelet. Log agents that do not run as
+// logDirMode is the mode of log directories, as in the kubelet. Log agents that do not run as
 // root can read these directories.
-const logsMode = 0o755
+const logDirMode = 0o755
 
-// MakeLogs creates the log directory of a pod and, unless container is "", the log directory of
-// the container below it. MakeLogs does not change existing directories.
+// MakeLogDirs creates the log directory of a pod and, unless container is "", the log directory of
+// the container below it. MakeLogDirs does not change existing directories.
 //
 // According to the CRI, the node agent creates these directories. containerd creates missing
 // directories. CRI-O fails to create a container if the container's directory is missing, and
 // creates the pod's directory with a mode that only root can read.
-func (l LogsAndCgroups) MakeLogs(pod *manifest.Pod, container string) error {
-	if err := l.makeLogs(logs.DirName(pod.Key, pod.UID), container); err != nil {
+func (l LogsAndCgroups) MakeLogDirs(pod *manifest.Pod, container string) error {
+	if err := l.makeLogDirs(logs.DirName(pod.Key, pod.UID), container); err != nil {
 		return fmt.Errorf("creating the log directory: %w", err)
 	}
 	return nil
 }
 
-// makeLogs implements MakeLogs. pod is the name of the pod's log directory in l.Logs.Dir.
-func (l LogsAndCgroups) makeLogs(pod, container string) error {
-	if err := os.MkdirAll(l.Logs.Dir, logsMode); err != nil {
+// makeLogDirs implements MakeLogDirs. pod is the name of the pod's log directory in l.Logs.Dir.
+func (l LogsAndCgroups) makeLogDirs(pod, container string) error {
+	if err := os.MkdirAll(l.Logs.Dir, logDirMode); err != nil {
 		return err
 	}
 	all, err := safepath.Open(l.Logs.Dir)
@@ -37,12 +37,12 @@ func (l LogsAndCgroups) makeLogs(pod, container string) error {
 		return err
 	}
 	defer all.Close()
-	if _, err := all.Mkdir(pod, logsMode, -1); err != nil || container == "" {
+	if _, err := all.Mkdir(pod, logDirMode, -1); err != nil || container == "" {
 		return err
 	}
 	if !isContainerName(container) {
 		return fmt.Errorf("%q is not a valid container name", container)
 	}
-	_, err = all.Mkdir(filepath.Join(pod, container), logsMode, -1)
+	_, err = all.Mkdir(filepath.Join(pod, container), logDirMode, -1)
 	return err
 }

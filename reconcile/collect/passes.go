@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Passes merges removals of pods. All removals that are requested during a pass over the logs share
+// RemovalBatcher merges removals of pods. All removals that are requested during a pass over the logs share
 // the next pass. A pass reads the names of all logs of the node, so separate passes for thousands
 // of pods would read millions of names. The zero value is ready for use. The methods may be called
 // concurrently.
-type Passes struct {
+type RemovalBatcher struct {
 	mu   sync.Mutex // guards the following fields
 	next *pass      // the pass that has not started; nil if no caller waits for a pass
 	last *pass      // the newest pass, started or not; nil if there was no pass
@@ -29,7 +29,7 @@ type pass struct {
 // several callers wait for the same pass, the first caller calls remove with the UIDs of all
 // callers, and the other callers wait for the result. If p is nil, removeShared calls remove with
 // uid alone.
-func (p *Passes) removeShared(uid types.UID, remove func(sets.Set[types.UID]) failures) error {
+func (p *RemovalBatcher) removeShared(uid types.UID, remove func(sets.Set[types.UID]) failures) error {
 	if p == nil {
 		return remove(sets.New(uid)).forPod(uid)
 	}
@@ -48,7 +48,7 @@ func (p *Passes) removeShared(uid types.UID, remove func(sets.Set[types.UID]) fa
 
 // join adds uid to the next pass and returns the pass. first reports whether uid is the first
 // UID of the pass, so that the caller must run the pass.
-func (p *Passes) join(uid types.UID) (next *pass, first bool) {
+func (p *RemovalBatcher) join(uid types.UID) (next *pass, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.next == nil {
@@ -61,7 +61,7 @@ func (p *Passes) join(uid types.UID) (next *pass, first bool) {
 
 // begin marks own as started, so that later callers join a new pass. It drops the reference to
 // the earlier pass, so that finished passes are garbage-collected.
-func (p *Passes) begin(own *pass) {
+func (p *RemovalBatcher) begin(own *pass) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next, own.before = nil, nil

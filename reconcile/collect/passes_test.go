@@ -15,7 +15,7 @@ import (
 // caller gets the errors of its own pod and the errors of all pods.
 func TestPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, goOn := &Passes{}, make(chan struct{})
+		p, goOn := &RemovalBatcher{}, make(chan struct{})
 		var passes [][]types.UID // one pass at a time
 		remove := func(uids sets.Set[types.UID]) failures {
 			passes = append(passes, sets.List(uids))
@@ -51,7 +51,7 @@ func TestPasses(t *testing.T) {
 }
 
 func TestPasses_Nil(t *testing.T) {
-	var p *Passes
+	var p *RemovalBatcher
 	err := p.removeShared("a", func(uids sets.Set[types.UID]) failures {
 		if !uids.Equal(sets.New[types.UID]("a")) {
 			t.Errorf("got %v", uids)

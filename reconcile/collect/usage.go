@@ -9,20 +9,20 @@ import (
 	"podd/runtime/safepath"
 )
 
-// maxUsageNames is the maximum number of files that are measured per container.
-const maxUsageNames = 1 << 16
+// maxMeasuredFiles is the maximum number of files that are measured per container.
+const maxMeasuredFiles = 1 << 16
 
 // MeasureUsage returns the disk usage of a container's log directory, with the rotated logs and the
 // logs of earlier attempts. It returns zero if the directory does not exist. podLogs is the pod's
 // log directory. If MeasureUsage returns an error while it measures, the result contains the usage
 // that was measured before the error.
 func MeasureUsage(ctx context.Context, podLogs, container string) (safepath.Usage, error) {
-	dir, err := openContainer(podLogs, container)
+	dir, err := openContainerLogs(podLogs, container)
 	if dir == nil {
 		return safepath.Usage{}, err
 	}
 	defer dir.Close()
-	used, err := dir.Usage(ctx, maxUsageNames)
+	used, err := dir.Usage(ctx, maxMeasuredFiles)
 	if err != nil {
 		return used, fmt.Errorf("measuring logs of container %s: %w", container, err)
 	}
@@ -32,12 +32,12 @@ func MeasureUsage(ctx context.Context, podLogs, container string) (safepath.Usag
 // MeasureFiles is like MeasureUsage, but does not count the directory itself, as in the kubelet. If
 // MeasureFiles returns an error, the result is zero.
 func MeasureFiles(ctx context.Context, podLogs, container string) (safepath.Usage, error) {
-	dir, err := openContainer(podLogs, container)
+	dir, err := openContainerLogs(podLogs, container)
 	if dir == nil {
 		return safepath.Usage{}, err
 	}
 	defer dir.Close()
-	used, err := dir.Usage(ctx, maxUsageNames)
+	used, err := dir.Usage(ctx, maxMeasuredFiles)
 	var own unix.Stat_t
 	if err == nil {
 		err = unix.Fstat(dir.Fd(), &own)

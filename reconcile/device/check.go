@@ -13,14 +13,14 @@ import (
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// maxResponse is the maximum size in bytes of a plugin's response to Allocate. It is larger than
+// maxResponseBytes is the maximum size in bytes of a plugin's response to Allocate. It is larger than
 // the environment of any container can be. It limits the size of the file of allocations.
-const maxResponse = 1 << 20
+const maxResponseBytes = 1 << 20
 
 // reservedPrefixes are prefixes of annotations that control how podd handles a container.
 var reservedPrefixes = []string{"podd/", "io.kubernetes.container.", "io.kubernetes.pod."}
 
-var cdiName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9_-]*=[A-Za-z0-9][A-Za-z0-9._:-]*$`)
+var cdiNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9_-]*=[A-Za-z0-9][A-Za-z0-9._:-]*$`)
 
 // checkResponse returns an error if no container could be created with a response, or if the
 // response sets something that plugins must not set. The error does not contain the values of
@@ -29,8 +29,8 @@ func checkResponse(r *v1beta1.ContainerAllocateResponse) error {
 	if r == nil {
 		return errors.New("its plugin returned no response for the container")
 	}
-	if n := proto.Size(r); n > maxResponse {
-		return fmt.Errorf("its plugin's response has %d bytes, more than %d", n, maxResponse)
+	if n := proto.Size(r); n > maxResponseBytes {
+		return fmt.Errorf("its plugin's response has %d bytes, more than %d", n, maxResponseBytes)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Envs)) {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(r.Envs[name], "\x00") {
@@ -56,7 +56,7 @@ func checkResponse(r *v1beta1.ContainerAllocateResponse) error {
 		}
 	}
 	for _, d := range r.CdiDevices {
-		if !cdiName.MatchString(d.GetName()) {
+		if !cdiNamePattern.MatchString(d.GetName()) {
 			return fmt.Errorf("its plugin returned the CDI device %q, which does not have the form vendor/class=name", truncate(d.GetName()))
 		}
 	}

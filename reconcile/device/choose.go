@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// An offer contains the devices of a resource that can be allocated to a container now.
-type offer struct {
+// An availableDevices contains the devices of a resource that can be allocated to a container now.
+type availableDevices struct {
 	// reusable contains the devices of init containers that have completed when the container
 	// starts. choose chooses these devices first.
 	reusable []string
@@ -18,7 +18,7 @@ type offer struct {
 
 // choose returns the IDs of n devices, sorted. It chooses reusable devices first, then the devices
 // that the plugin prefers, and then other free devices.
-func (o offer) choose(n int, preferred []string) ([]string, error) {
+func (o availableDevices) choose(n int, preferred []string) ([]string, error) {
 	taken := o.chosenReusable(n)
 	if needed := n - len(taken); needed > len(o.free) {
 		return nil, fmt.Errorf("%d devices are requested, but only %d are free", n, len(o.free)+len(taken))
@@ -36,7 +36,7 @@ func (o offer) choose(n int, preferred []string) ([]string, error) {
 }
 
 // chosenReusable returns the reusable devices that choose(n) returns.
-func (o offer) chosenReusable(n int) []string {
+func (o availableDevices) chosenReusable(n int) []string {
 	all := slices.Sorted(slices.Values(o.reusable))
 	return all[:min(n, len(all))]
 }

@@ -19,15 +19,15 @@ import (
 
 // A record is the form of a Grant in the file.
 type record struct {
-	Key       types.NamespacedName `json:"key"`
-	UID       types.UID            `json:"uid"`
-	Hash      string               `json:"hash"`
-	Container string               `json:"container"`
-	Resource  string               `json:"resource"`
-	IDs       []string             `json:"ids"`
-	NUMA      map[string][]int64   `json:"numa,omitempty"`
-	Prepares  bool                 `json:"prepares,omitempty"`
-	Response  []byte               `json:"response"` // protobuf encoding of Grant.Response
+	Key              types.NamespacedName `json:"key"`
+	UID              types.UID            `json:"uid"`
+	Hash             string               `json:"hash"`
+	Container        string               `json:"container"`
+	Resource         string               `json:"resource"`
+	IDs              []string             `json:"ids"`
+	NUMA             map[string][]int64   `json:"numa,omitempty"`
+	RequiresPreStart bool                 `json:"prepares,omitempty"`
+	Response         []byte               `json:"response"` // protobuf encoding of Grant.Response
 }
 
 // fileVersion is the version of the files that podd writes. It must be incremented with each change
@@ -42,8 +42,8 @@ type fileContents struct {
 }
 
 const (
-	// maxFile is the maximum number of bytes that are read from the file.
-	maxFile = 256 << 20
+	// maxFileBytes is the maximum number of bytes that are read from the file.
+	maxFileBytes = 256 << 20
 	// UnreadableSuffix is appended to the name of an unreadable file that is kept.
 	UnreadableSuffix = ".unreadable"
 )
@@ -63,7 +63,7 @@ func Open(file string) (*Manager, error) {
 		return m, fmt.Errorf("reading the device allocations: %w", err)
 	}
 	for _, r := range records {
-		g := Grant{Resource: r.Resource, IDs: r.IDs, NUMA: r.NUMA, Prepares: r.Prepares}
+		g := Grant{Resource: r.Resource, IDs: r.IDs, NUMA: r.NUMA, RequiresPreStart: r.RequiresPreStart}
 		response := &v1beta1.ContainerAllocateResponse{}
 		if proto.Unmarshal(r.Response, response) == nil {
 			g.Response = response
@@ -78,7 +78,7 @@ func Open(file string) (*Manager, error) {
 }
 
 func read(file string) ([]record, error) {
-	data, err := atomicfile.Read(file, maxFile)
+	data, err := atomicfile.Read(file, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -125,7 +125,7 @@ func (m *Manager) save() error {
 	}
 	data, err := checksum.Marshal(fileContents{fileVersion, records})
 	if err == nil {
-		err = m.setAside()
+		err = m.renameUnreadable()
 	}
 	if err == nil {
 		err = atomicfile.Write(m.file, data)
@@ -137,8 +137,8 @@ func (m *Manager) save() error {
 	return nil
 }
 
-// setAside renames a file that Open could not read. It appends UnreadableSuffix to the name.
-func (m *Manager) setAside() error {
+// renameUnreadable renames a file that Open could not read. It appends UnreadableSuffix to the name.
+func (m *Manager) renameUnreadable() error {
 	if !m.unreadable {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (m *Manager) records() ([]record, uint64, error) {
 				if err != nil {
 					return nil, 0, fmt.Errorf("saving the devices of %s: %w", h.Key, err)
 				}
-				records = append(records, record{h.Key, h.UID, h.Hash, container, g.Resource, g.IDs, g.NUMA, g.Prepares, response})
+				records = append(records, record{h.Key, h.UID, h.Hash, container, g.Resource, g.IDs, g.NUMA, g.RequiresPreStart, response})
 			}
 		}
 	}

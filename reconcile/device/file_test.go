@@ -21,7 +21,7 @@ import (
 func sample() map[allocation.PodVersion]grantMap {
 	return map[allocation.PodVersion]grantMap{
 		{Key: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "u1", Hash: "h1"}: {"main": {gpu: Grant{
-			Resource: gpu, IDs: []string{"gpu0", "gpu1"}, NUMA: map[string][]int64{"gpu0": {0}, "gpu1": {0, 1}}, Prepares: true,
+			Resource: gpu, IDs: []string{"gpu0", "gpu1"}, NUMA: map[string][]int64{"gpu0": {0}, "gpu1": {0, 1}}, RequiresPreStart: true,
 			Response: &v1beta1.ContainerAllocateResponse{Envs: map[string]string{"IDS": "gpu0 gpu1"}},
 		}}},
 	}

@@ -21,8 +21,8 @@ type Grant struct {
 	NUMA     map[string][]int64 // by device ID; only devices with known NUMA nodes
 	// Response is the plugin's response to Allocate. It is nil if Allocate was not called yet.
 	Response *v1beta1.ContainerAllocateResponse
-	// Prepares reports whether the plugin must be called before each start of the container.
-	Prepares bool
+	// RequiresPreStart reports whether the plugin must be called before each start of the container.
+	RequiresPreStart bool
 }
 
 // A grantMap contains a pod's grants by container and resource.

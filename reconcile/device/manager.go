@@ -23,7 +23,7 @@ type Plugin interface {
 	Allocate(ctx context.Context, ids []string) (*v1beta1.ContainerAllocateResponse, error)
 	// PreStart is called before each start of a container if Prepares returns true.
 	PreStart(ctx context.Context, ids []string) error
-	Prepares() bool
+	RequiresPreStart() bool
 }
 
 // A Manager allocates the devices of this node to pods. Its methods may be called concurrently.
@@ -69,9 +69,9 @@ func (m *Manager) Register(resource string, plugin Plugin) {
 	m.signalChange()
 }
 
-// Update sets the devices of a resource. It does nothing if plugin is no longer the
+// SetDevices sets the devices of a resource. It does nothing if plugin is no longer the
 // plugin of the resource.
-func (m *Manager) Update(resource string, plugin Plugin, devices []Device) {
+func (m *Manager) SetDevices(resource string, plugin Plugin, devices []Device) {
 	all := make(map[string]Device, len(devices))
 	for _, d := range devices {
 		all[d.ID] = d

@@ -59,7 +59,7 @@ func (f *fake) PreStart(_ context.Context, ids []string) error {
 	return nil
 }
 
-func (f *fake) Prepares() bool { return f.prepares }
+func (f *fake) RequiresPreStart() bool { return f.prepares }
 
 func open(t testing.TB) *Manager {
 	t.Helper()
@@ -86,7 +86,7 @@ func list(l *Manager, resource string, p Plugin, ids string) {
 	for _, id := range strings.Fields(ids) {
 		all = append(all, Device{ID: strings.TrimPrefix(id, "-"), Healthy: !strings.HasPrefix(id, "-")})
 	}
-	l.Update(resource, p, all)
+	l.SetDevices(resource, p, all)
 }
 
 // podRequesting returns a pod whose containers request devices: "main=2", "init:a=1" or
@@ -119,7 +119,7 @@ func podRequesting(t testing.TB, name string, containers ...string) *manifest.Po
 // use calls Use and done, and returns the IDs of the devices.
 func use(t testing.TB, l *Manager, p *manifest.Pod, container string) (string, error) {
 	t.Helper()
-	grants, done, err := l.Use(t.Context(), p, container)
+	grants, done, err := l.Acquire(t.Context(), p, container)
 	if err != nil {
 		return "", err
 	}
@@ -191,7 +191,7 @@ func TestUse_Restart(t *testing.T) {
 			manager = reopen(t, l.file)
 			manager.Register(gpu, plugin)
 		}
-		grants, done, err := manager.Use(t.Context(), p, "main")
+		grants, done, err := manager.Acquire(t.Context(), p, "main")
 		if err != nil || len(grants) != 1 || grants[0].Response.Envs["IDS"] != "a" {
 			t.Fatalf("got %v, %v", grants, err)
 		}
@@ -265,7 +265,7 @@ func TestSetHolders(t *testing.T) {
 	if l.HasAllocations() {
 		t.Error("HasAllocations without allocations: got true, want false")
 	}
-	_, done, err := l.Use(t.Context(), p, "")
+	_, done, err := l.Acquire(t.Context(), p, "")
 	if err != nil || !l.HasAllocations() {
 		t.Fatal(err, l.HasAllocations())
 	}
@@ -380,7 +380,7 @@ func TestAllocate_Errors(t *testing.T) {
 	}{
 		"error":               {nil, errors.New("it burns"), "it burns"},
 		"no response":         {nil, nil, "no response"},
-		"large response":      {&response{Envs: map[string]string{"A": strings.Repeat("x", maxResponse)}}, nil, "more than 1048576"},
+		"large response":      {&response{Envs: map[string]string{"A": strings.Repeat("x", maxResponseBytes)}}, nil, "more than 1048576"},
 		"invalid variable":    {&response{Envs: map[string]string{"A=B": "x"}}, nil, `variable "A=B"`},
 		"NUL byte":            {&response{Envs: map[string]string{"A": "secret\x00"}}, nil, `variable "A"`},
 		"relative path":       {&response{Mounts: []*v1beta1.Mount{{HostPath: "lib", ContainerPath: "/lib"}}}, nil, `mounts "lib"`},
@@ -427,7 +427,7 @@ func TestAllocate_Hangs(t *testing.T) {
 	// Another start of the same pod waits for the first one until ctx is done.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, _, err := l.Use(ctx, slow, "main"); err == nil {
+	if _, _, err := l.Acquire(ctx, slow, "main"); err == nil {
 		t.Error("the second start did not wait")
 	}
 	close(hung)

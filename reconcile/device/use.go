@@ -10,7 +10,7 @@ import (
 	"podd/reconcile/device/allocation"
 )
 
-// Use allocates the devices that the containers of a pod request, unless they are already
+// Acquire allocates the devices that the containers of a pod request, unless they are already
 // allocated. It returns the grants of the container that is about to be created. Before the sandbox
 // is created, container is "", and Use returns no grants. At that time no container of the pod
 // runs, so Use replaces devices that are unhealthy or no longer listed.
@@ -18,14 +18,14 @@ import (
 // Use releases the devices of an earlier version of the pod, because that version has been stopped.
 // SetHolders does not release the pod's devices before done is called. The error contains the names
 // of the container and the resource.
-func (m *Manager) Use(ctx context.Context, pod *manifest.Pod, container string) (grants []Grant, done func(), err error) {
+func (m *Manager) Acquire(ctx context.Context, pod *manifest.Pod, container string) (grants []Grant, done func(), err error) {
 	requests := deviceRequests(&pod.Object.Spec)
 	if len(requests) == 0 {
 		return nil, func() {}, nil
 	}
 	h := versionOf(pod)
 	done = m.beginUse(h)
-	grants, err = m.use(ctx, pod, h, requests, container)
+	grants, err = m.acquire(ctx, pod, h, requests, container)
 	if err != nil {
 		done()
 		return nil, nil, err
@@ -33,7 +33,7 @@ func (m *Manager) Use(ctx context.Context, pod *manifest.Pod, container string) 
 	return grants, done, nil
 }
 
-func (m *Manager) use(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, requests []deviceRequest, container string) ([]Grant, error) {
+func (m *Manager) acquire(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, requests []deviceRequest, container string) ([]Grant, error) {
 	unlock, err := m.lockPod(ctx, h)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (m *Manager) replaceUnhealthy(h allocation.PodVersion, requests []deviceReq
 // the container.
 func (m *Manager) PreStart(ctx context.Context, container string, grants []Grant) error {
 	for _, g := range grants {
-		if !g.Prepares {
+		if !g.RequiresPreStart {
 			continue
 		}
 		plugin, err := m.plugin(g.Resource)
@@ -187,7 +187,7 @@ func (m *Manager) allocate(ctx context.Context, pod *manifest.Pod, h allocation.
 		return err
 	}
 	m.revision++
-	g.Response, g.Prepares = response, plugin.Prepares()
+	g.Response, g.RequiresPreStart = response, plugin.RequiresPreStart()
 	m.pods[h].put(a.container, g)
 	return nil
 }
@@ -205,7 +205,7 @@ func (m *Manager) findGrant(h allocation.PodVersion, a deviceRequest) Grant {
 // queries the plugin for its preferred devices, without locking the mutex. It ignores preferred
 // devices that are no longer free when the plugin has responded.
 func (m *Manager) reserve(ctx context.Context, pod *manifest.Pod, h allocation.PodVersion, a deviceRequest, plugin Plugin) (Grant, error) {
-	now := m.offer(pod, h, a)
+	now := m.availableDevices(pod, h, a)
 	if _, err := now.choose(a.n, nil); err != nil {
 		return Grant{}, err
 	}
@@ -216,7 +216,7 @@ func (m *Manager) reserve(ctx context.Context, pod *manifest.Pod, h allocation.P
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ids, err := m.offerLocked(pod, h, a).choose(a.n, preferred)
+	ids, err := m.availableDevicesLocked(pod, h, a).choose(a.n, preferred)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -226,18 +226,18 @@ func (m *Manager) reserve(ctx context.Context, pod *manifest.Pod, h allocation.P
 	return g, nil
 }
 
-// offer returns the devices that can be allocated now for a request.
-func (m *Manager) offer(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) offer {
+// availableDevices returns the devices that can be allocated now for a request.
+func (m *Manager) availableDevices(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) availableDevices {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.offerLocked(pod, h, a)
+	return m.availableDevicesLocked(pod, h, a)
 }
 
-func (m *Manager) offerLocked(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) offer {
+func (m *Manager) availableDevicesLocked(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) availableDevices {
 	s := m.resources[a.resource]
 	healthy := func(id string) bool { return s != nil && s.devices[id].Healthy }
-	earlier := reusable(&pod.Object.Spec, a.container, func(container string) []string { return m.pods[h].ids(container, a.resource) })
-	return offer{
+	earlier := reusableDevices(&pod.Object.Spec, a.container, func(container string) []string { return m.pods[h].ids(container, a.resource) })
+	return availableDevices{
 		reusable: slices.DeleteFunc(earlier, func(id string) bool { return !healthy(id) }),
 		free:     m.freeLocked(a.resource),
 	}

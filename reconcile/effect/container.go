@@ -21,7 +21,7 @@ import (
 // an error. c is nil if the container was not created or its status is unknown. warning is the
 // error of a step after the start, such as linking the log, or "".
 func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContainer) (c *runtime.Container, warning string, err error) {
-	var devices []render.Device
+	var devices []render.DeviceGrant
 	if a.CreatedID == "" {
 		all, done, err := e.prepareContainerDevices(ctx, s, a.Container)
 		if err != nil {
@@ -49,7 +49,7 @@ func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContai
 	if statusErr != nil {
 		statusErr = fmt.Errorf("querying the status of started container %s: %w", a.Container, statusErr)
 	}
-	if err := errors.Join(statusErr, e.LogsAndCgroups.Started(s.Desired, a.Container, id, a.Attempt)); err != nil {
+	if err := errors.Join(statusErr, e.LogsAndCgroups.HandleStart(s.Desired, a.Container, id, a.Attempt)); err != nil {
 		warning = err.Error()
 	}
 	return c, warning, nil
@@ -78,7 +78,7 @@ func isUnstartable(s Input, c *runtime.Container, err error) bool {
 		return false
 	}
 	_, kind, _ := plan.FindContainer(s.Desired.Object, c.Name)
-	return kind != plan.Ephemeral
+	return kind != plan.KindEphemeral
 }
 
 // removeUnstartable removes a container whose start failed with err, so that the next start
@@ -98,7 +98,7 @@ func (e *Runner) removeUnstartable(ctx context.Context, uid types.UID, c *runtim
 // startWithRetry creates and starts a container. It retries while the container's name is reserved.
 // id is the ID of the container, even if startWithRetry returns an error. id is "" if no container
 // was created.
-func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContainer, devices []render.Device) (id string, err error) {
+func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContainer, devices []render.DeviceGrant) (id string, err error) {
 	var config *cri.ContainerConfig
 	var sandbox *cri.PodSandboxConfig
 	if a.CreatedID == "" {
@@ -106,12 +106,12 @@ func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContai
 			return "", err
 		}
 	}
-	err = retryReserved(ctx, func() (err error) {
+	err = retryWhileNameReserved(ctx, func() (err error) {
 		id, err = e.createAndStart(ctx, s, a, config, sandbox)
 		return err
 	})
 	if id == "" {
-		err = e.createError(ctx, a, err)
+		err = e.wrapCreateError(ctx, a, err)
 	}
 	return id, err
 }
@@ -120,7 +120,7 @@ func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContai
 // configurations of the container and its sandbox. prepareContainerConfig may take long, for
 // example if the server of a volume does not respond. Therefore it is called before the start
 // occupies a slot of the Gate.
-func (e *Runner) prepareContainerConfig(ctx context.Context, s Input, a plan.StartContainer, devices []render.Device) (*cri.ContainerConfig, *cri.PodSandboxConfig, error) {
+func (e *Runner) prepareContainerConfig(ctx context.Context, s Input, a plan.StartContainer, devices []render.DeviceGrant) (*cri.ContainerConfig, *cri.PodSandboxConfig, error) {
 	sandbox, in, err := e.prepareContainerInput(ctx, s, a)
 	if err != nil {
 		return nil, nil, &result.StartError{Reason: "CreateContainerConfigError", Err: err}
@@ -133,7 +133,7 @@ func (e *Runner) prepareContainerConfig(ctx context.Context, s Input, a plan.Sta
 	if err := e.raiseCgroupLimits(s); err != nil {
 		return nil, nil, &result.StartError{Reason: "CreateContainerError", Err: err}
 	}
-	if err := e.LogsAndCgroups.MakeLogs(s.Desired, a.Container); err != nil {
+	if err := e.LogsAndCgroups.MakeLogDirs(s.Desired, a.Container); err != nil {
 		return nil, nil, &result.StartError{Reason: "CreateContainerConfigError", Err: err}
 	}
 	return config, sandbox, nil
@@ -169,9 +169,9 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 	return id, e.Runtime.StartContainer(ending, id)
 }
 
-// createError returns the error for a container that was not created because of err. If the cause
+// wrapCreateError returns the error for a container that was not created because of err. If the cause
 // is a missing image, the returned error says so.
-func (e *Runner) createError(ctx context.Context, a plan.StartContainer, err error) error {
+func (e *Runner) wrapCreateError(ctx context.Context, a plan.StartContainer, err error) error {
 	if errors.Is(err, runtime.ErrNotFound) {
 		// ErrNotFound means that either the image or the sandbox was not found.
 		if _, missing := e.queryImageUser(ctx, a); missing != nil {
@@ -207,7 +207,7 @@ func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.Star
 	if err := checkProfile(&s.Desired.Object.Spec, c, s.Node); err != nil {
 		return nil, in, err
 	}
-	message, err := e.Disk.MakeMessage(s.Desired.UID, a.Container, a.Attempt)
+	message, err := e.Disk.CreateMessageFile(s.Desired.UID, a.Container, a.Attempt)
 	if err != nil {
 		return nil, in, fmt.Errorf("creating the file for the termination message of container %s: %w", a.Container, err)
 	}
@@ -220,7 +220,7 @@ func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.Star
 	in = render.ContainerInput{
 		Pod: s.Desired, Container: c, Node: *s.Node, Refs: s.Refs, Attempt: a.Attempt, Restarts: a.Restarts,
 		Image: a.ImageRef, ImageUser: user, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
-		UserIDs: sandbox.FirstHostUID(), BackoffStep: a.Backoff, PodRestarts: a.PodRestarts, Kind: string(kind), Index: index, TargetID: a.TargetID,
+		FirstUserID: sandbox.FirstHostUID(), BackoffStep: a.Crashes, PodRestarts: a.PodRestarts, Kind: string(kind), Index: index, TargetID: a.TargetID,
 	}
 	if in.Images, err = e.pullVolumeImages(ctx, s, s.Desired, true); err != nil {
 		return nil, in, err
@@ -235,7 +235,7 @@ func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.Star
 	if in.SubPaths, err = e.Disk.BindSubPaths(ctx, s.Desired, a.Container, volumes, subs); err != nil {
 		return nil, in, err
 	}
-	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: *s.Node, Attempt: sandbox.Attempt, UserIDs: in.UserIDs})
+	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: *s.Node, Attempt: sandbox.Attempt, FirstUserID: in.FirstUserID})
 	return config, in, err
 }
 

@@ -17,17 +17,17 @@ func (e *Runner) allocateDevices(ctx context.Context, p *manifest.Pod) (done fun
 	if e.Devices == nil {
 		return func() {}, nil
 	}
-	_, done, err = e.Devices.Use(ctx, p, "")
+	_, done, err = e.Devices.Acquire(ctx, p, "")
 	return done, err
 }
 
 // prepareContainerDevices prepares and returns the devices of a container that is about to be
 // created. The caller must call done when creating the container has succeeded or failed.
-func (e *Runner) prepareContainerDevices(ctx context.Context, s Input, container string) (devices []render.Device, done func(), err error) {
+func (e *Runner) prepareContainerDevices(ctx context.Context, s Input, container string) (devices []render.DeviceGrant, done func(), err error) {
 	if e.Devices == nil {
 		return nil, func() {}, nil
 	}
-	grants, done, err := e.Devices.Use(ctx, s.Desired, container)
+	grants, done, err := e.Devices.Acquire(ctx, s.Desired, container)
 	if err != nil {
 		return nil, nil, &result.StartError{Reason: "CreateContainerConfigError", Err: err}
 	}
@@ -36,7 +36,7 @@ func (e *Runner) prepareContainerDevices(ctx context.Context, s Input, container
 		if n := len(g.Response.GetCdiDevices()); err == nil && n > 0 && !s.Node.SupportsCDI {
 			err = fmt.Errorf("allocating %s for container %s: its plugin uses CDI devices, which the runtime does not support; use containerd 1.7, CRI-O 1.27 or a later version, or configure the plugin not to use CDI", g.Resource, container)
 		}
-		devices = append(devices, render.Device{Resource: g.Resource, IDs: g.IDs, Response: g.Response})
+		devices = append(devices, render.DeviceGrant{Resource: g.Resource, IDs: g.IDs, Response: g.Response})
 	}
 	if err != nil {
 		done()

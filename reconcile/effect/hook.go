@@ -69,7 +69,7 @@ func (e *Runner) preStop(ctx context.Context, s Input, a plan.RunPreStop) error 
 // Like the kubelet, podd expands them only in the command of a probe.
 func (e *Runner) runHook(ctx context.Context, id string, h *v1.LifecycleHandler, to probe.Target) error {
 	if h.Exec == nil {
-		return probe.Call(ctx, h, to)
+		return probe.CallHTTPHook(ctx, h, to)
 	}
 	r, err := e.exec(ctx, id, h.Exec.Command, to.Timeout)
 	if err == nil && !r.Passed {

@@ -67,12 +67,12 @@ type Disk interface {
 	ReadEnvFiles(pod *manifest.Pod, volumes map[string]string, files []render.EnvFile) (map[render.EnvFile]string, error)
 	// WriteHosts writes the pod's hosts file and returns its path.
 	WriteHosts(uid types.UID, text string) (path string, err error)
-	// MakeMessage creates an empty file for the termination message of a container. It creates one
+	// CreateMessageFile creates an empty file for the termination message of a container. It creates one
 	// file for each attempt of the container, and returns the path of the file.
-	MakeMessage(uid types.UID, container string, attempt uint32) (path string, err error)
-	// Message returns the end of the content of the file that MakeMessage created. The error is
+	CreateMessageFile(uid types.UID, container string, attempt uint32) (path string, err error)
+	// ReadMessage returns the end of the content of the file that CreateMessageFile created. The error is
 	// fs.ErrNotExist if the file does not exist.
-	Message(uid types.UID, container string, attempt uint32) (string, error)
+	ReadMessage(uid types.UID, container string, attempt uint32) (string, error)
 	// Check returns an error if Prepare would fail for the pod after all earlier versions of the
 	// pod have stopped. earlier contains the UIDs of these versions. Check changes nothing.
 	Check(ctx context.Context, pod *manifest.Pod, content render.Volumes, earlier []types.UID) error
@@ -87,13 +87,13 @@ type LogsAndCgroups interface {
 	// NextAttempts returns the lowest free attempt number of each container that has log files. It
 	// is one more than the highest attempt number of these files.
 	NextAttempts(pod *manifest.Pod) (map[string]uint32, error)
-	// MakeLogs creates the log directory of a pod. Unless container is "", it also creates the log
+	// MakeLogDirs creates the log directory of a pod. Unless container is "", it also creates the log
 	// directory of that container. CRI requires that the agent create these directories.
-	MakeLogs(pod *manifest.Pod, container string) error
-	// Started creates a link to the log of a started container in the directory where log agents
+	MakeLogDirs(pod *manifest.Pod, container string) error
+	// HandleStart creates a link to the log of a started container in the directory where log agents
 	// expect it. It keeps the logs of this attempt and the previous attempt, and removes all older
 	// logs of the container.
-	Started(pod *manifest.Pod, container, id string, attempt uint32) error
+	HandleStart(pod *manifest.Pod, container, id string, attempt uint32) error
 	// LastLines returns the last lines of the log of one attempt of a container, or "" if the
 	// container logged nothing.
 	LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error)
@@ -103,11 +103,11 @@ type LogsAndCgroups interface {
 
 // Devices provides the devices of device plugins for pods, as a *device.Manager does.
 type Devices interface {
-	// Use allocates the devices that the containers of a pod request, unless they were
+	// Acquire allocates the devices that the containers of a pod request, unless they were
 	// allocated before, and returns the devices of one container. If container is "", Use only
 	// allocates the devices and returns none. The caller must call done when the creation of
 	// the container, or of the sandbox if container is "", has succeeded or failed.
-	Use(ctx context.Context, pod *manifest.Pod, container string) (grants []device.Grant, done func(), err error)
+	Acquire(ctx context.Context, pod *manifest.Pod, container string) (grants []device.Grant, done func(), err error)
 	// PreStart prepares devices for the start of a container.
 	PreStart(ctx context.Context, container string, grants []device.Grant) error
 }

@@ -12,9 +12,9 @@ import (
 
 const (
 	nodeHostsPath = "/etc/hosts"
-	// maxHostsFile is the maximum number of bytes that are read from the node's hosts file. It is
+	// maxHostsFileBytes is the maximum number of bytes that are read from the node's hosts file. It is
 	// large because some nodes use a long hosts file to block advertisements.
-	maxHostsFile = 16 << 20
+	maxHostsFileBytes = 16 << 20
 )
 
 // writeHosts writes the file that is mounted as /etc/hosts in the pod's containers, and returns its
@@ -47,6 +47,6 @@ func readNodeHosts() (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxHostsFile))
+	text, err := io.ReadAll(io.LimitReader(f, maxHostsFileBytes))
 	return string(text), err
 }

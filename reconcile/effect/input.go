@@ -17,18 +17,18 @@ import (
 
 // An Input contains the values of a worker that an effect reads. It is immutable.
 type Input struct {
-	Key           types.NamespacedName
-	Desired       *manifest.Pod // see plan.WithAllocatedSizes
-	Actual        *manifest.Pod // see plan.WithActualSizes
-	ResizePending bool          // see plan.ResizePending
-	Successor     *manifest.Pod
-	Previous      *manifest.Pod  // see plan.Input
-	Refs          *refs.Resolved // objects that Desired refers to
-	SuccessorRefs *refs.Resolved // objects that Successor refers to
-	Observed      []runtime.Incarnation
-	Node          *render.Node
-	UserIDs       uint32 // user IDs for a new sandbox; see render.SandboxInput
-	Permit        Permit // permit of a plan.StartContainer
+	Key             types.NamespacedName
+	Desired         *manifest.Pod // see plan.WithAllocatedSizes
+	Actual          *manifest.Pod // see plan.WithActualSizes
+	IsResizePending bool          // see plan.IsResizePending
+	Successor       *manifest.Pod
+	Previous        *manifest.Pod  // see plan.Input
+	Refs            *refs.Resolved // objects that Desired refers to
+	SuccessorRefs   *refs.Resolved // objects that Successor refers to
+	Observed        []runtime.Incarnation
+	Node            *render.Node
+	FirstUserID     uint32 // user IDs for a new sandbox; see render.SandboxInput
+	Permit          Permit // permit of a plan.StartContainer
 	// OnPull reports to the worker that the pull of the action's image begins.
 	OnPull func(context.Context, plan.EnsureImage, event.Event)
 }
@@ -77,13 +77,13 @@ func (s Input) refsFor(p *manifest.Pod) *refs.Resolved {
 
 // volumes returns the value that provides the content of the volumes of version p.
 func (s Input) volumes(p *manifest.Pod) render.Volumes {
-	return render.Content{Pod: p, Refs: s.refsFor(p), Node: *s.Node}
+	return render.PodVolumes{Pod: p, Refs: s.refsFor(p), Node: *s.Node}
 }
 
-// filesID returns Refs.Files, which identifies the objects whose content an effect writes into
+// filesDigest returns Refs.Files, which identifies the objects whose content an effect writes into
 // the volumes of the desired version (plan.Objects.Files). It returns "" if the content depends on
 // no object.
-func (s Input) filesID() string {
+func (s Input) filesDigest() string {
 	if s.Refs == nil {
 		return ""
 	}

@@ -21,7 +21,7 @@ func (e *Runner) readTerminationMessage(ctx context.Context, s Input, a plan.Rea
 	if c == nil {
 		return ""
 	}
-	text, err := e.Disk.Message(inc.UID, c.Name, c.Attempt)
+	text, err := e.Disk.ReadMessage(inc.UID, c.Name, c.Attempt)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Sprintf("reading the termination message: %v", err)
 	}

@@ -13,12 +13,12 @@ import (
 
 // An Outcome describes an effect that has ended, for metrics.
 type Outcome struct {
-	Key    types.NamespacedName
-	Pod    *manifest.Pod // the version that the action belongs to; nil if unknown
-	Action plan.Action
-	Took   time.Duration
-	Passed bool  // whether a plan.Probe has passed
-	Err    error // nil if the effect succeeded
+	Key         types.NamespacedName
+	Pod         *manifest.Pod // the version that the action belongs to; nil if unknown
+	Action      plan.Action
+	Took        time.Duration
+	ProbePassed bool  // whether a plan.Probe has passed
+	Err         error // nil if the effect succeeded
 	// Pull describes the pull of a plan.EnsureImage; nil if the image was not pulled.
 	Pull *event.Pull
 	// Reason is the waiting reason of a failed plan.StartContainer.
@@ -30,7 +30,7 @@ func newOutcome(key types.NamespacedName, r *result.Result) Outcome {
 	o := Outcome{Key: key, Pod: r.Version, Action: r.Action, Took: r.Ended.Sub(r.Began), Err: r.Err}
 	switch v := r.Value.(type) {
 	case result.ProbeAttempt:
-		o.Passed = v.Passed
+		o.ProbePassed = v.Passed
 	case result.EnsuredImage:
 		o.Pull = v.Pull
 	case result.StartedContainer:

@@ -98,7 +98,7 @@ func TestStaticCommand(t *testing.T) {
 func TestProbe_Missing(t *testing.T) {
 	s := Input{Desired: withContainer("a"), Node: &render.Node{}}
 	for _, name := range []string{"a", "b"} {
-		if _, err := (&Runner{}).probe(t.Context(), s, s.Desired, plan.RunProbe{Container: name, Kind: plan.Liveness}); err == nil {
+		if _, err := (&Runner{}).probe(t.Context(), s, s.Desired, plan.RunProbe{Container: name, Kind: plan.LivenessProbe}); err == nil {
 			t.Errorf("probe of container %s: got no error, want one", name)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 )
 
 // After a resize, a runtime may report the previous resources for a short time. Therefore
-// awaitResources queries them every resizePoll for up to resizeTimeout.
+// awaitResources queries them every resizePollInterval for up to resizeTimeout.
 const (
-	resizePoll    = 50 * time.Millisecond
-	resizeTimeout = 5 * time.Second
+	resizePollInterval = 50 * time.Millisecond
+	resizeTimeout      = 5 * time.Second
 )
 
 // resizeContainer changes the resources of a running container to its size in the desired
@@ -50,7 +50,7 @@ func (e *Runner) updateResources(ctx context.Context, id string, requested *cri.
 // awaitResources waits until the runtime reports the requested resources. It returns an
 // error after resizeTimeout. It does not wait for a runtime that does not report resources.
 func (e *Runner) awaitResources(ctx context.Context, id string, requested *cri.LinuxContainerResources) error {
-	tick := time.NewTicker(resizePoll)
+	tick := time.NewTicker(resizePollInterval)
 	defer tick.Stop()
 	for since := time.Now(); ; {
 		reported, err := e.Runtime.ContainerResources(ctx, id)
@@ -81,14 +81,14 @@ func matchesRequest(reported *runtime.Resources, requested *cri.LinuxContainerRe
 // its actual and its desired size are allowed. This is necessary because on cgroup v1 no
 // container may have more quota than its pod.
 func (e *Runner) raiseCgroupLimits(s Input) error {
-	if !s.ResizePending {
+	if !s.IsResizePending {
 		return nil
 	}
-	return e.setCgroup(render.PodCgroup(s.Desired, *s.Node).WithLimitsAtLeast(render.PodCgroup(s.Actual, *s.Node)))
+	return e.setCgroupLimits(render.PodCgroup(s.Desired, *s.Node).WithLimitsAtLeast(render.PodCgroup(s.Actual, *s.Node)))
 }
 
-// setCgroup creates the cgroup of a pod, or sets its limits if it exists.
-func (e *Runner) setCgroup(c render.Cgroup) error {
+// setCgroupLimits creates the cgroup of a pod, or sets its limits if it exists.
+func (e *Runner) setCgroupLimits(c render.Cgroup) error {
 	if e.MakeCgroup == nil {
 		return nil
 	}

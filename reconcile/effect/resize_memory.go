@@ -17,9 +17,9 @@ import (
 // checkMemory returns an error if the containers use more memory now than the limits of the desired
 // version allow. It measures the usage only if a limit decreases.
 func (e *Runner) checkMemory(ctx context.Context, s Input) error {
-	pod := plan.MemoryLimit{Current: render.PodCgroup(s.Actual, *s.Node).Memory, Desired: render.PodCgroup(s.Desired, *s.Node).Memory}
-	limits := append([]plan.MemoryLimit{pod}, containerLimits(s.Actual, s.Desired)...)
-	if !slices.ContainsFunc(limits, plan.MemoryLimit.Decreases) {
+	pod := plan.MemoryLimitChange{Current: render.PodCgroup(s.Actual, *s.Node).Memory, Desired: render.PodCgroup(s.Desired, *s.Node).Memory}
+	limits := append([]plan.MemoryLimitChange{pod}, containerMemoryLimits(s.Actual, s.Desired)...)
+	if !slices.ContainsFunc(limits, plan.MemoryLimitChange.Decreases) {
 		return nil
 	}
 	used, err := e.measureContainerMemory(ctx, s)
@@ -40,23 +40,23 @@ func (e *Runner) checkMemory(ctx context.Context, s Input) error {
 // resized.
 func (e *Runner) resizePod(s Input) error {
 	desired := render.PodCgroup(s.Desired, *s.Node)
-	if e.PodMemory != nil {
-		used, limit, err := e.PodMemory(desired)
+	if e.MeasureCgroupMemory != nil {
+		used, limit, err := e.MeasureCgroupMemory(desired)
 		if err == nil {
-			err = plan.CheckMemory([]plan.MemoryLimit{{Current: limit, Desired: desired.Memory, Used: used}})
+			err = plan.CheckMemory([]plan.MemoryLimitChange{{Current: limit, Desired: desired.Memory, Used: used}})
 		}
 		if err != nil {
 			return fmt.Errorf("resizing the pod: %w", err)
 		}
 	}
-	return e.setCgroup(desired)
+	return e.setCgroupLimits(desired)
 }
 
-// containerLimits returns the actual and the desired memory limits of the containers that
+// containerMemoryLimits returns the actual and the desired memory limits of the containers that
 // are resized without a restart. A container that is restarted frees its memory, so its
 // limit is not checked.
-func containerLimits(actual, desired *manifest.Pod) []plan.MemoryLimit {
-	var all []plan.MemoryLimit
+func containerMemoryLimits(actual, desired *manifest.Pod) []plan.MemoryLimitChange {
+	var all []plan.MemoryLimitChange
 	for _, list := range [][]v1.Container{desired.Object.Spec.InitContainers, desired.Object.Spec.Containers} {
 		for i := range list {
 			c := &list[i]
@@ -64,7 +64,7 @@ func containerLimits(actual, desired *manifest.Pod) []plan.MemoryLimit {
 			if before == nil || manifest.RestartsToResize(c, actual.ContainerHashes[c.Name].Resources, desired.ContainerHashes[c.Name].Resources) {
 				continue
 			}
-			all = append(all, plan.MemoryLimit{
+			all = append(all, plan.MemoryLimitChange{
 				Container: c.Name, Current: before.Resources.Limits.Memory().Value(), Desired: c.Resources.Limits.Memory().Value(),
 			})
 		}
@@ -95,11 +95,11 @@ func (e *Runner) measureContainerMemory(ctx context.Context, s Input) (map[strin
 }
 
 // measurePodMemory returns the memory usage of a pod in bytes. It is the usage of the pod's cgroup.
-// If e.PodMemory is nil, measurePodMemory returns the sum of containers, which contains the usage
+// If e.MeasureCgroupMemory is nil, measurePodMemory returns the sum of containers, which contains the usage
 // of each container.
 func (e *Runner) measurePodMemory(s Input, containers map[string]int64) (sum int64, err error) {
-	if e.PodMemory != nil {
-		sum, _, err = e.PodMemory(render.PodCgroup(s.Desired, *s.Node))
+	if e.MeasureCgroupMemory != nil {
+		sum, _, err = e.MeasureCgroupMemory(render.PodCgroup(s.Desired, *s.Node))
 		return sum, err
 	}
 	for _, used := range containers {

@@ -30,10 +30,10 @@ type Runner struct {
 	// MakeCgroup creates a pod's cgroup and sets its limits. If it is nil, the runtime
 	// creates the cgroup, without limits.
 	MakeCgroup func(render.Cgroup) error
-	// PodMemory returns the memory usage and the memory limit of a pod's cgroup in bytes.
-	// The limit is 0 if there is none. If PodMemory is nil, the sum of the memory of the
+	// MeasureCgroupMemory returns the memory usage and the memory limit of a pod's cgroup in bytes.
+	// The limit is 0 if there is none. If MeasureCgroupMemory is nil, the sum of the memory of the
 	// containers is used instead.
-	PodMemory func(render.Cgroup) (used, limit int64, err error)
+	MeasureCgroupMemory func(render.Cgroup) (used, limit int64, err error)
 	// UnkillableProcesses returns the processes of a pod that SIGKILL does not terminate now,
 	// because they are in an uninterruptible wait in the kernel. If UnkillableProcesses is nil, the
 	// errors of stops do not name such processes.
@@ -64,11 +64,11 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 		image, r.Err = e.ensureImage(ctx, s, r.Version, a)
 		r.Value, r.Warning = image, image.Warning
 	case plan.PrepareVolumes:
-		volumes := result.WrittenVolumes{Files: s.filesID()}
+		volumes := result.WrittenVolumes{FilesDigest: s.filesDigest()}
 		volumes.Attempts, r.Err = e.prepareVolumes(ctx, s)
 		r.Value = volumes
 	case plan.UpdateVolumes:
-		r.Value = result.WrittenVolumes{Files: s.filesID()}
+		r.Value = result.WrittenVolumes{FilesDigest: s.filesDigest()}
 		_, r.Err = e.Disk.Prepare(ctx, s.Desired, s.volumes(s.Desired))
 	case plan.CheckVolumes:
 		r.Err = e.checkVolumes(ctx, s, s.checkedVersion(a))

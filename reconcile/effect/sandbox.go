@@ -16,20 +16,20 @@ import (
 
 // An interrupted RunPodSandbox or CreateContainer reserves the name of the new object until
 // the runtime has cleaned up, although the object is not listed. podd tries again every
-// reservedRetry for reservedLimit, and then uses the next attempt number.
+// nameRetryInterval for nameRetryTimeout, and then uses the next attempt number.
 const (
-	reservedRetry = 100 * time.Millisecond
-	reservedLimit = 5 * time.Second
+	nameRetryInterval = 100 * time.Millisecond
+	nameRetryTimeout  = 5 * time.Second
 )
 
-// retryReserved calls try until try succeeds or returns an error other than
-// runtime.ErrNameReserved. It returns runtime.ErrNameReserved after reservedLimit.
-func retryReserved(ctx context.Context, try func() error) error {
-	retry := time.NewTicker(reservedRetry)
+// retryWhileNameReserved calls try until try succeeds or returns an error other than
+// runtime.ErrNameReserved. It returns runtime.ErrNameReserved after nameRetryTimeout.
+func retryWhileNameReserved(ctx context.Context, try func() error) error {
+	retry := time.NewTicker(nameRetryInterval)
 	defer retry.Stop()
 	for since := time.Now(); ; {
 		err := try()
-		if !errors.Is(err, runtime.ErrNameReserved) || time.Since(since) > reservedLimit {
+		if !errors.Is(err, runtime.ErrNameReserved) || time.Since(since) > nameRetryTimeout {
 			return err
 		}
 		select {
@@ -71,27 +71,27 @@ func (e *Runner) listOtherSandboxes(ctx context.Context, s Input) ([]runtime.San
 }
 
 // createSandbox creates the cgroup, the log directory and the sandbox of a pod. It returns
-// runtime.ErrNameReserved if the name of the sandbox is still reserved after reservedLimit. Another
+// runtime.ErrNameReserved if the name of the sandbox is still reserved after nameRetryTimeout. Another
 // instance that creates the same pod may have reserved the name. In this case podd creates its
 // sandbox later, with the next attempt number, and runSandbox then finds the sandbox of the other
 // instance.
 func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*runtime.Sandbox, error) {
-	if err := e.setCgroup(render.PodCgroup(s.Desired, *s.Node)); err != nil {
+	if err := e.setCgroupLimits(render.PodCgroup(s.Desired, *s.Node)); err != nil {
 		return nil, err
 	}
-	if err := e.LogsAndCgroups.MakeLogs(s.Desired, ""); err != nil {
+	if err := e.LogsAndCgroups.MakeLogDirs(s.Desired, ""); err != nil {
 		return nil, fmt.Errorf("creating the sandbox: %w", err)
 	}
 	node, err := e.currentNode(s)
 	if err != nil {
 		return nil, fmt.Errorf("creating the sandbox: %w", err)
 	}
-	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: node, Attempt: attempt, UserIDs: s.UserIDs})
+	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: node, Attempt: attempt, FirstUserID: s.FirstUserID})
 	if err != nil {
 		return nil, fmt.Errorf("creating the sandbox: %w", err)
 	}
 	var sandbox *runtime.Sandbox
-	err = retryReserved(ctx, func() (err error) {
+	err = retryWhileNameReserved(ctx, func() (err error) {
 		sandbox, err = e.runPodSandbox(ctx, s, config)
 		return err
 	})

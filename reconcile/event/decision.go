@@ -15,14 +15,14 @@ import (
 	"podd/runtime"
 )
 
-// A Decision contains the new decision about a pod, the previous decision, and the parts of
+// A DecisionChange contains the new decision about a pod, the previous decision, and the parts of
 // plan.Input from which the new decision was made.
-type Decision struct {
+type DecisionChange struct {
 	Key types.NamespacedName
 	// Pod is the desired version of the pod; nil if there is none.
-	Pod         *manifest.Pod
-	Before, Now plan.Decision
-	Observed    []runtime.Incarnation
+	Pod           *manifest.Pod
+	Before, After plan.Decision
+	Observed      []runtime.Incarnation
 	// Terminations is plan.History.Terminations: the terminations that had begun before the new
 	// decision, by container ID.
 	Terminations map[string]plan.Termination
@@ -32,18 +32,18 @@ type Decision struct {
 }
 
 // ForDecision returns the events for the differences between d.Now and d.Before.
-func ForDecision(d Decision) []Event {
+func ForDecision(d DecisionChange) []Event {
 	if d.Pod == nil {
 		return d.killingEvents()
 	}
 	var all []Event
 	s := NewSubject(d.Pod, d.At)
-	if d.Now.Rule == plan.RuleSandboxLost && d.Before.Rule != plan.RuleSandboxLost {
+	if d.After.Rule == plan.RuleSandboxLost && d.Before.Rule != plan.RuleSandboxLost {
 		all = append(all, s.NewNormalEvent("SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created."))
 	}
 	// If the cluster already has a terminal status of the pod, there is no event, because it
 	// was recorded when the pod finished.
-	if fin := d.Now.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.Terminated && !d.Pod.HasFinishedAtSource() {
+	if fin := d.After.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.ReasonTerminated && !d.Pod.HasFinishedAtSource() {
 		all = append(all, s.failedEvent(fin))
 	}
 	return slices.Concat(all, d.waitEvents(s), d.backOffEvents(s), d.killingEvents())
@@ -51,8 +51,8 @@ func ForDecision(d Decision) []Event {
 
 // failedEvent returns the event for the end fin of a pod that failed for another reason than the
 // exit of a container.
-func (s Subject) failedEvent(fin *plan.Finished) Event {
-	if fin.Reason == plan.DeadlineExceeded {
+func (s Subject) failedEvent(fin *plan.PodEnd) Event {
+	if fin.Reason == plan.ReasonDeadlineExceeded {
 		return s.NewNormalEvent(fin.Reason, "", fin.Message)
 	}
 	return s.NewWarningEvent(fin.Reason, "", strings.TrimPrefix(fin.Message, plan.RejectedPrefix))
@@ -61,8 +61,8 @@ func (s Subject) failedEvent(fin *plan.Finished) Event {
 // waitEvents returns the event for a new reason why the pod does not start, or why an edit of the
 // pod is not applied. It returns no event for failed operations on volumes, images and sandboxes,
 // because ForOutcome returns the events for these failures.
-func (d Decision) waitEvents(s Subject) []Event {
-	now := &d.Now
+func (d DecisionChange) waitEvents(s Subject) []Event {
+	now := &d.After
 	if !now.NeedsUser || now.Why == "" || now.Why == d.Before.Why {
 		return nil
 	}
@@ -84,22 +84,22 @@ func (d Decision) waitEvents(s Subject) []Event {
 // missingEvent returns the event for a missing object. The reason and message depend on what the
 // missing object prevents: the setup of a volume, of the sandbox, or of a container whose
 // environment refers to the object.
-func (d Decision) missingEvent(s Subject) Event {
+func (d DecisionChange) missingEvent(s Subject) Event {
 	switch {
 	case d.Volume != "":
-		return s.NewVolumeFailedEvent("MountVolume.SetUp", d.Volume, d.Now.Why)
+		return s.NewVolumeFailedEvent("MountVolume.SetUp", d.Volume, d.After.Why)
 	case d.Reason == "":
-		return s.NewWarningEvent("FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+d.Now.Why)
+		return s.NewWarningEvent("FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+d.After.Why)
 	}
-	return s.NewWarningEvent("Failed", "", "Error: "+d.Now.Why)
+	return s.NewWarningEvent("Failed", "", "Error: "+d.After.Why)
 }
 
 // backOffEvents returns an event for each container that waits for the end of a new back-off. A
 // back-off is new if its end differs from the end in d.Before, because then the container has
 // crashed again.
-func (d Decision) backOffEvents(s Subject) []Event {
+func (d DecisionChange) backOffEvents(s Subject) []Event {
 	var all []Event
-	for _, step := range d.Now.Steps {
+	for _, step := range d.After.Steps {
 		if step.Crashes == 0 || slices.ContainsFunc(d.Before.Steps, func(b plan.Step) bool {
 			return b.Container == step.Container && b.Crashes > 0 && b.Until.Equal(step.Until)
 		}) {
@@ -113,19 +113,19 @@ func (d Decision) backOffEvents(s Subject) []Event {
 
 // killingEvents returns an event for each running container that this decision begins
 // to stop.
-func (d Decision) killingEvents() []Event {
-	if d.Now.Stopping == nil && d.Now.Finished == nil && len(d.Now.Terminations) == 0 {
+func (d DecisionChange) killingEvents() []Event {
+	if d.After.Stopping == nil && d.After.Finished == nil && len(d.After.Terminations) == 0 {
 		return nil // fast path: most decisions stop no container
 	}
 	var all []Event
 	for i := range d.Observed {
 		inc := &d.Observed[i]
-		whole := d.Now.Stopping != nil && d.Now.Stopping.SandboxID == inc.ID && inc.ID != "" ||
-			d.Now.Finished != nil && plan.IsCreatedFrom(inc, d.Pod)
+		whole := d.After.Stopping != nil && d.After.Stopping.SandboxID == inc.ID && inc.ID != "" ||
+			d.After.Finished != nil && plan.IsCreatedFrom(inc, d.Pod)
 		for j := range inc.Containers {
 			c := &inc.Containers[j]
 			_, stopping := d.Terminations[c.ID]
-			alone := !d.Now.Terminations[c.ID].Since.IsZero()
+			alone := !d.After.Terminations[c.ID].Since.IsZero()
 			if c.State != runtime.Running || !alone && (!whole || stopping) {
 				continue
 			}
@@ -140,13 +140,13 @@ func (d Decision) killingEvents() []Event {
 
 // killingMessage returns the message of the event for the stop of c. If alone is true, only c is
 // stopped. Otherwise its whole pod is stopped.
-func (d Decision) killingMessage(c *runtime.Container, alone bool) string {
-	i := slices.IndexFunc(d.Now.Steps, func(s plan.Step) bool { return alone && s.Container == c.Name })
+func (d DecisionChange) killingMessage(c *runtime.Container, alone bool) string {
+	i := slices.IndexFunc(d.After.Steps, func(s plan.Step) bool { return alone && s.Container == c.Name })
 	if i < 0 {
 		return "Stopping container " + c.Name
 	}
-	switch step := d.Now.Steps[i]; {
-	case step.Probe == plan.Startup, step.Probe == plan.Liveness:
+	switch step := d.After.Steps[i]; {
+	case step.Probe == plan.StartupProbe, step.Probe == plan.LivenessProbe:
 		return fmt.Sprintf("Container %s failed %s probe%s", c.Name, step.Probe, d.restartSuffix(c))
 	case step.Reason == "PostStartHookError":
 		return "FailedPostStartHook"
@@ -157,7 +157,7 @@ func (d Decision) killingMessage(c *runtime.Container, alone bool) string {
 // restartSuffix returns the last part of the message for a failed probe of c. This part states
 // whether c is restarted. It depends only on the restart policy, because the exit code is not known
 // yet.
-func (d Decision) restartSuffix(c *runtime.Container) string {
+func (d DecisionChange) restartSuffix(c *runtime.Container) string {
 	if d.Pod == nil {
 		return ", will be restarted"
 	}

@@ -71,63 +71,63 @@ func NewSubject(p *manifest.Pod, at time.Time) Subject { return Subject{p.Key, p
 // NewNormalEvent returns a normal event of the named container, or of the whole pod if
 // container is "".
 func (s Subject) NewNormalEvent(reason, container, message string) Event {
-	return s.event(v1.EventTypeNormal, reason, container, message)
+	return s.newEvent(v1.EventTypeNormal, reason, container, message)
 }
 
 // NewWarningEvent returns a warning event of the named container, or of the whole pod if
 // container is "".
 func (s Subject) NewWarningEvent(reason, container, message string) Event {
-	return s.event(v1.EventTypeWarning, reason, container, message)
+	return s.newEvent(v1.EventTypeWarning, reason, container, message)
 }
 
-func (s Subject) event(kind, reason, container, message string) Event {
+func (s Subject) newEvent(kind, reason, container, message string) Event {
 	if s.Pod != nil {
 		message = redact.Text(message, s.Pod.Object)
 	}
-	return Event{kind, reason, truncate(message), s.Key, s.UID, s.field(container), s.At}
+	return Event{kind, reason, truncate(message), s.Key, s.UID, s.containerFieldPath(container), s.At}
 }
 
-func (s Subject) field(container string) string {
+func (s Subject) containerFieldPath(container string) string {
 	if container == "" {
 		return ""
 	}
 	if s.Pod != nil {
 		for _, c := range s.Pod.Object.Spec.InitContainers {
 			if c.Name == container {
-				return fieldPath(container, plan.Init)
+				return fieldPath(container, plan.KindInit)
 			}
 		}
 		for _, c := range s.Pod.Object.Spec.EphemeralContainers {
 			if c.Name == container {
-				return fieldPath(container, plan.Ephemeral)
+				return fieldPath(container, plan.KindEphemeral)
 			}
 		}
 	}
-	return fieldPath(container, plan.Regular)
+	return fieldPath(container, plan.KindRegular)
 }
 
 func fieldPath(container string, kind plan.Kind) string {
 	list := "containers"
 	switch kind {
-	case plan.Init, plan.Sidecar:
+	case plan.KindInit, plan.KindSidecar:
 		list = "initContainers"
-	case plan.Ephemeral:
+	case plan.KindEphemeral:
 		list = "ephemeralContainers"
 	}
 	return fmt.Sprintf("spec.%s{%s}", list, container)
 }
 
-// maxMessage is the maximum length of a message in bytes, the limit of the API server.
-const maxMessage = 1024
+// maxMessageBytes is the maximum length of a message in bytes, the limit of the API server.
+const maxMessageBytes = 1024
 
-// truncate returns s as valid UTF-8 and cut to at most maxMessage bytes, because the output of a
+// truncate returns s as valid UTF-8 and cut to at most maxMessageBytes bytes, because the output of a
 // container or of a registry can have any length.
 func truncate(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= maxMessage {
+	if len(s) <= maxMessageBytes {
 		return s
 	}
-	cut := maxMessage - len("…")
+	cut := maxMessageBytes - len("…")
 	for !utf8.RuneStart(s[cut]) {
 		cut--
 	}

@@ -106,10 +106,10 @@ func TestForProbe(t *testing.T) {
 		warning bool
 		want    string
 	}{
-		{plan.Liveness, plan.ProbeResult{Passed: true}, false, ""},
-		{plan.Liveness, plan.ProbeResult{Message: "exit 1"}, false, "Warning Unhealthy spec.containers{app}: Liveness probe failed: exit 1"},
-		{plan.Startup, plan.ProbeResult{Errored: true, Message: "no port"}, false, "Warning Unhealthy spec.containers{app}: Startup probe errored and resulted in unknown state: no port"},
-		{plan.Readiness, plan.ProbeResult{Passed: true, Message: "redirect"}, true, "Warning ProbeWarning spec.containers{app}: Readiness probe warning: redirect"},
+		{plan.LivenessProbe, plan.ProbeResult{Passed: true}, false, ""},
+		{plan.LivenessProbe, plan.ProbeResult{Message: "exit 1"}, false, "Warning Unhealthy spec.containers{app}: Liveness probe failed: exit 1"},
+		{plan.StartupProbe, plan.ProbeResult{Errored: true, Message: "no port"}, false, "Warning Unhealthy spec.containers{app}: Startup probe errored and resulted in unknown state: no port"},
+		{plan.ReadinessProbe, plan.ProbeResult{Passed: true, Message: "redirect"}, true, "Warning ProbeWarning spec.containers{app}: Readiness probe warning: redirect"},
 	} {
 		if got := format(ForProbe(NewSubject(web(), at), plan.RunProbe{Container: "app", Kind: c.kind}, c.o, c.warning)); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
@@ -132,7 +132,7 @@ func TestForDecision(t *testing.T) {
 			{ID: "3", Name: "app", State: runtime.Exited},
 		},
 	}}
-	liveness := plan.Decision{Terminations: map[string]plan.Termination{"2": {Since: at}}, Steps: []plan.Step{{Container: "app", Probe: plan.Liveness}}}
+	liveness := plan.Decision{Terminations: map[string]plan.Termination{"2": {Since: at}}, Steps: []plan.Step{{Container: "app", Probe: plan.LivenessProbe}}}
 	wait := func(reason, why string) plan.Decision {
 		return plan.Decision{Phase: plan.PhaseWait, NeedsUser: true, Reason: reason, Why: why}
 	}
@@ -141,36 +141,36 @@ func TestForDecision(t *testing.T) {
 	}
 	const backOff = "Warning BackOff spec.containers{app}: Back-off restarting failed container app in pod web-node_default(u)"
 	for name, c := range map[string]struct {
-		d    Decision
+		d    DecisionChange
 		want string
 	}{
-		"stopped": {Decision{Pod: web(), Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}},
+		"stopped": {DecisionChange{Pod: web(), After: plan.Decision{Stopping: &plan.SandboxTermination{SandboxID: "s"}}},
 			"Normal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
-		"stopped, no manifest": {Decision{Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}},
+		"stopped, no manifest": {DecisionChange{After: plan.Decision{Stopping: &plan.SandboxTermination{SandboxID: "s"}}},
 			"Normal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
-		"other sandbox stopped": {Decision{Pod: web(), Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "other"}}}, ""},
-		"one stopping already":  {Decision{Pod: web(), Terminations: map[string]plan.Termination{"1": {}}, Now: plan.Decision{Stopping: &plan.Stopping{SandboxID: "s"}}}, "Normal Killing spec.containers{app}: Stopping container app"},
-		"liveness":              {Decision{Pod: web(), Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
-		"liveness, never":       {Decision{Pod: never, Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe"},
-		"liveness, own policy":  {Decision{Pod: own, Now: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
-		"restart requested":     {Decision{Pod: web(), Now: plan.Decision{Terminations: liveness.Terminations, Steps: []plan.Step{{Container: "app"}}}}, "Normal Killing spec.containers{app}: Stopping container app"},
-		"hook":                  {Decision{Pod: web(), Now: plan.Decision{Terminations: liveness.Terminations, Steps: []plan.Step{{Container: "app", Reason: "PostStartHookError"}}}}, "Normal Killing spec.containers{app}: FailedPostStartHook"},
-		"crashed":               {Decision{Pod: web(), Now: held(at)}, backOff},
-		"still held":            {Decision{Pod: web(), Before: held(at), Now: held(at)}, ""},
-		"crashed again":         {Decision{Pod: web(), Before: held(at), Now: held(at.Add(1))}, backOff},
-		"sandbox lost":          {Decision{Pod: web(), Now: plan.Decision{Rule: plan.RuleSandboxLost}}, "Normal SandboxChanged : Pod sandbox changed, it will be killed and re-created."},
-		"sandbox still lost":    {Decision{Pod: web(), Before: plan.Decision{Rule: plan.RuleSandboxLost}, Now: plan.Decision{Rule: plan.RuleSandboxLost}}, ""},
-		"evicted":               {Decision{Pod: web(), Now: plan.Decision{Finished: &plan.Finished{Reason: "Evicted", Message: "too big"}}}, "Warning Evicted : too big\nNormal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
-		"shutdown":              {Decision{Pod: web(), Now: plan.Decision{Finished: &plan.Finished{Reason: "Terminated", Message: "it goes down"}}}, "Normal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
-		"finished":              {Decision{Pod: web(), Observed: []runtime.Incarnation{{}}, Now: plan.Decision{Finished: &plan.Finished{}}}, ""},
-		"deadline":              {Decision{Pod: web(), Observed: []runtime.Incarnation{{}}, Now: plan.Decision{Finished: &plan.Finished{Reason: "DeadlineExceeded", Message: "too long"}}}, "Normal DeadlineExceeded : too long"},
-		"no network":            {Decision{Pod: web(), Now: wait("NetworkNotReady", "no CNI")}, "Warning NetworkNotReady : network is not ready: no CNI"},
-		"no network, still":     {Decision{Pod: web(), Before: wait("NetworkNotReady", "no CNI"), Now: wait("NetworkNotReady", "no CNI")}, ""},
-		"no room":               {Decision{Pod: web(), Now: wait("OutOfcpu", "all is taken")}, "Warning OutOfcpu : all is taken"},
-		"name taken":            {Decision{Pod: web(), Now: wait("NameInUse", "by others")}, "Warning FailedSync : by others"},
-		"runtime not ready":     {Decision{Pod: web(), Now: wait("", "no runtime")}, ""},
-		"edit waits":            {Decision{Pod: web(), Now: plan.Decision{WhyRule: plan.RuleEditWaits, NeedsUser: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
-		"edit pulls an image":   {Decision{Pod: web(), Now: plan.Decision{WhyRule: plan.RuleEditWaits, Why: "pulling image"}}, ""},
+		"other sandbox stopped": {DecisionChange{Pod: web(), After: plan.Decision{Stopping: &plan.SandboxTermination{SandboxID: "other"}}}, ""},
+		"one stopping already":  {DecisionChange{Pod: web(), Terminations: map[string]plan.Termination{"1": {}}, After: plan.Decision{Stopping: &plan.SandboxTermination{SandboxID: "s"}}}, "Normal Killing spec.containers{app}: Stopping container app"},
+		"liveness":              {DecisionChange{Pod: web(), After: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
+		"liveness, never":       {DecisionChange{Pod: never, After: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe"},
+		"liveness, own policy":  {DecisionChange{Pod: own, After: liveness}, "Normal Killing spec.containers{app}: Container app failed liveness probe, will be restarted"},
+		"restart requested":     {DecisionChange{Pod: web(), After: plan.Decision{Terminations: liveness.Terminations, Steps: []plan.Step{{Container: "app"}}}}, "Normal Killing spec.containers{app}: Stopping container app"},
+		"hook":                  {DecisionChange{Pod: web(), After: plan.Decision{Terminations: liveness.Terminations, Steps: []plan.Step{{Container: "app", Reason: "PostStartHookError"}}}}, "Normal Killing spec.containers{app}: FailedPostStartHook"},
+		"crashed":               {DecisionChange{Pod: web(), After: held(at)}, backOff},
+		"still held":            {DecisionChange{Pod: web(), Before: held(at), After: held(at)}, ""},
+		"crashed again":         {DecisionChange{Pod: web(), Before: held(at), After: held(at.Add(1))}, backOff},
+		"sandbox lost":          {DecisionChange{Pod: web(), After: plan.Decision{Rule: plan.RuleSandboxLost}}, "Normal SandboxChanged : Pod sandbox changed, it will be killed and re-created."},
+		"sandbox still lost":    {DecisionChange{Pod: web(), Before: plan.Decision{Rule: plan.RuleSandboxLost}, After: plan.Decision{Rule: plan.RuleSandboxLost}}, ""},
+		"evicted":               {DecisionChange{Pod: web(), After: plan.Decision{Finished: &plan.PodEnd{Reason: "Evicted", Message: "too big"}}}, "Warning Evicted : too big\nNormal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
+		"shutdown":              {DecisionChange{Pod: web(), After: plan.Decision{Finished: &plan.PodEnd{Reason: "Terminated", Message: "it goes down"}}}, "Normal Killing spec.initContainers{first}: Stopping container first\nNormal Killing spec.containers{app}: Stopping container app"},
+		"finished":              {DecisionChange{Pod: web(), Observed: []runtime.Incarnation{{}}, After: plan.Decision{Finished: &plan.PodEnd{}}}, ""},
+		"deadline":              {DecisionChange{Pod: web(), Observed: []runtime.Incarnation{{}}, After: plan.Decision{Finished: &plan.PodEnd{Reason: "DeadlineExceeded", Message: "too long"}}}, "Normal DeadlineExceeded : too long"},
+		"no network":            {DecisionChange{Pod: web(), After: wait("NetworkNotReady", "no CNI")}, "Warning NetworkNotReady : network is not ready: no CNI"},
+		"no network, still":     {DecisionChange{Pod: web(), Before: wait("NetworkNotReady", "no CNI"), After: wait("NetworkNotReady", "no CNI")}, ""},
+		"no room":               {DecisionChange{Pod: web(), After: wait("OutOfcpu", "all is taken")}, "Warning OutOfcpu : all is taken"},
+		"name taken":            {DecisionChange{Pod: web(), After: wait("NameInUse", "by others")}, "Warning FailedSync : by others"},
+		"runtime not ready":     {DecisionChange{Pod: web(), After: wait("", "no runtime")}, ""},
+		"edit waits":            {DecisionChange{Pod: web(), After: plan.Decision{WhyRule: plan.RuleEditWaits, NeedsUser: true, Why: "for an image"}}, "Warning FailedSync : for an image"},
+		"edit pulls an image":   {DecisionChange{Pod: web(), After: plan.Decision{WhyRule: plan.RuleEditWaits, Why: "pulling image"}}, ""},
 	} {
 		if c.d.Observed == nil {
 			c.d.Observed = running
@@ -186,7 +186,7 @@ func TestForDecision(t *testing.T) {
 func TestMessage(t *testing.T) {
 	for _, given := range []string{strings.Repeat("ä", 600), "\xff" + strings.Repeat("€", 400), "short"} {
 		got := NewSubject(web(), at).NewNormalEvent("R", "", given).Message
-		if len(got) > maxMessage || !utf8.ValidString(got) || len(given) < maxMessage && len(got) < len(given) {
+		if len(got) > maxMessageBytes || !utf8.ValidString(got) || len(given) < maxMessageBytes && len(got) < len(given) {
 			t.Errorf("%d bytes: %q", len(got), got)
 		}
 	}

@@ -129,14 +129,14 @@ type mountFailure interface {
 // mountEvents returns an event for every volume that err names, or one event for all
 // volumes if it names none.
 func (s Subject) mountEvents(err error) []Event {
-	all := s.eachMountFailure(err)
+	all := s.mountFailureEvents(err)
 	if len(all) == 0 {
 		all = []Event{s.NewWarningEvent("FailedMount", "", fmt.Sprintf("Unable to attach or mount volumes: %v", err))}
 	}
 	return all
 }
 
-func (s Subject) eachMountFailure(err error) []Event {
+func (s Subject) mountFailureEvents(err error) []Event {
 	switch e := err.(type) {
 	case mountFailure:
 		volume, why := e.MountFailure()
@@ -148,11 +148,11 @@ func (s Subject) eachMountFailure(err error) []Event {
 	case interface{ Unwrap() []error }:
 		var all []Event
 		for _, each := range e.Unwrap() {
-			all = append(all, s.eachMountFailure(each)...)
+			all = append(all, s.mountFailureEvents(each)...)
 		}
 		return all
 	case interface{ Unwrap() error }:
-		return s.eachMountFailure(e.Unwrap())
+		return s.mountFailureEvents(e.Unwrap())
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (s Subject) NewVolumeFailedEvent(step, volume, why string) Event {
 // ForProbe returns the event for a probe attempt that failed, could not be carried out,
 // or passed with a warning.
 func ForProbe(s Subject, a plan.RunProbe, o plan.ProbeResult, warning bool) []Event {
-	kind := map[plan.ProbeKind]string{plan.Startup: "Startup", plan.Liveness: "Liveness", plan.Readiness: "Readiness"}[a.Kind]
+	kind := map[plan.ProbeKind]string{plan.StartupProbe: "Startup", plan.LivenessProbe: "Liveness", plan.ReadinessProbe: "Readiness"}[a.Kind]
 	switch {
 	case o.Errored:
 		return []Event{s.NewWarningEvent("Unhealthy", a.Container, fmt.Sprintf("%s probe errored and resulted in unknown state: %s", kind, o.Message))}

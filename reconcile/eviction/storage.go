@@ -23,27 +23,27 @@ import (
 	"podd/runtime/cri"
 )
 
-// limitsInterval is the interval between measurements of the pods' disk usage, with the value
+// checkInterval is the interval between measurements of the pods' disk usage, with the value
 // of the kubelet.
-const limitsInterval = 10 * time.Second
+const checkInterval = 10 * time.Second
 
 // A StorageLimiter evicts pods that exceed the sizeLimit of an emptyDir or the
 // ephemeral-storage limit of their containers.
 type StorageLimiter struct {
-	o               StorageOptions
-	hasWarnedLayers bool                       // whether a warning was logged that the runtime reports no layers
-	failures        map[podPart]measuringError // the failures of the last round
-	reported        []manifest.Problem         // the last argument of Report
+	o                      StorageOptions
+	hasLoggedMissingLayers bool                       // whether a warning was logged that the runtime reports no layers
+	failures               map[podPart]measureFailure // the failures of the last round
+	reported               []manifest.Problem         // the last argument of Report
 }
 
 // StorageOptions are the options of a StorageLimiter. Only Report may be nil.
 type StorageOptions struct {
-	Disk   volume.Dir             // the pod directories
-	Node   render.Node            // contains the log directory and the instance IDs of the pods
-	Pods   func() []*state.Report // returns the current pods
-	Router evictor
-	Layers layerReader
-	Log    *slog.Logger
+	Disk    volume.Dir             // the pod directories
+	Node    render.Node            // contains the log directory and the instance IDs of the pods
+	Reports func() []*state.Report // returns the current pods
+	Router  evictor
+	Layers  layerReader
+	Log     *slog.Logger
 	// ReportProblems is called with the problems of all pods that could not be measured completely,
 	// when these problems change.
 	ReportProblems func(ctx context.Context, all []manifest.Problem)
@@ -65,7 +65,7 @@ type layerReader interface {
 
 // Run checks the pods periodically until ctx is done.
 func (k *StorageLimiter) Run(ctx context.Context) error {
-	tick := time.NewTicker(limitsInterval)
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -91,7 +91,7 @@ type measurement struct {
 // only for pods that exceed no limit without their layers.
 func (k *StorageLimiter) check(ctx context.Context) {
 	var all, rest []*measurement
-	for _, r := range k.o.Pods() {
+	for _, r := range k.o.Reports() {
 		m := k.measure(ctx, r)
 		if m == nil {
 			continue
@@ -118,7 +118,7 @@ const excessGrace = time.Second
 // period to excessGrace instead. It returns false if the pod exceeds no limit.
 func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 	r := m.report
-	why := m.used.ExceededLimit(&r.Pod.Spec)
+	why := m.used.EvictionReason(&r.Pod.Spec)
 	if why == "" {
 		return false
 	}
@@ -146,7 +146,7 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 	}
 	m.used = plan.DiskUse{
 		Volumes: map[string]int64{}, Logs: map[string]int64{}, Messages: map[string]int64{},
-		Excess: plan.Excess{Volumes: map[string]string{}, Logs: map[string]string{}},
+		Incomplete: plan.IncompleteMeasurements{Volumes: map[string]string{}, Logs: map[string]string{}},
 	}
 	p, dir := r.Version, k.o.Disk
 	if p == nil { // the pod is being deleted
@@ -164,8 +164,8 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 	return m
 }
 
-// fail records that a part could not be measured, unless err is nil.
-func (m *measurement) fail(part string, err error) {
+// recordFailure records that a part could not be measured, unless err is nil.
+func (m *measurement) recordFailure(part string, err error) {
 	if err != nil {
 		m.failed[part] = err
 	}
@@ -173,18 +173,18 @@ func (m *measurement) fail(part string, err error) {
 
 func (m *measurement) addVolume(ctx context.Context, dir volume.Dir, p *manifest.Pod, name string) {
 	used, err := dir.EmptyDirUsage(ctx, p, func(v *v1.Volume) bool { return v.Name == name })
-	m.fail(fmt.Sprintf("volume %q", name), err)
+	m.recordFailure(fmt.Sprintf("volume %q", name), err)
 	if u, ok := used[name]; ok {
 		m.used.Volumes[name] = u.Bytes
 		if u.Excess != "" {
-			m.used.Excess.Volumes[name] = u.Excess
+			m.used.Incomplete.Volumes[name] = u.Excess
 		}
 	}
 }
 
 func (m *measurement) addFiles(dir volume.Dir, uid types.UID) {
 	files, err := dir.FileUsage(uid)
-	m.fail("the hosts file and termination messages", err)
+	m.recordFailure("the hosts file and termination messages", err)
 	m.used.HostsFile = files.Hosts.Bytes
 	for container, u := range files.Messages {
 		m.used.Messages[container] = u.Bytes
@@ -194,10 +194,10 @@ func (m *measurement) addFiles(dir volume.Dir, uid types.UID) {
 func (m *measurement) addLogs(ctx context.Context, dir string) {
 	for _, name := range containerNames(&m.report.Pod.Spec) {
 		u, err := collect.MeasureUsage(ctx, dir, name)
-		m.fail("the logs of container "+name, err)
+		m.recordFailure("the logs of container "+name, err)
 		m.used.Logs[name] = u.Bytes
 		if u.Excess != "" {
-			m.used.Excess.Logs[name] = u.Excess
+			m.used.Incomplete.Logs[name] = u.Excess
 		}
 	}
 }
@@ -218,7 +218,7 @@ func containerNames(spec *v1.PodSpec) []string {
 }
 
 // addLayers adds the sizes of the writable layers to the measurements. It waits for the
-// runtime no longer than limitsInterval.
+// runtime no longer than checkInterval.
 func (k *StorageLimiter) addLayers(ctx context.Context, all []*measurement) {
 	if len(all) == 0 {
 		return
@@ -227,7 +227,7 @@ func (k *StorageLimiter) addLayers(ctx context.Context, all []*measurement) {
 	for _, m := range all {
 		uids = append(uids, m.report.Pod.UID)
 	}
-	limited, cancel := context.WithTimeout(ctx, limitsInterval)
+	limited, cancel := context.WithTimeout(ctx, checkInterval)
 	defer cancel()
 	layers, err := k.o.Layers.WritableLayers(limited, k.o.Node.OwnInstances(), uids)
 	isReported := !errors.Is(err, runtime.ErrUnimplemented)
@@ -238,10 +238,10 @@ func (k *StorageLimiter) addLayers(ctx context.Context, all []*measurement) {
 		of := layers[m.report.Pod.UID]
 		m.used.Layers = of.Bytes
 		isReported = isReported && !of.Partial
-		m.fail(layersPart, err)
+		m.recordFailure(layersPart, err)
 	}
-	if err == nil && !isReported && !k.hasWarnedLayers {
-		k.hasWarnedLayers = true
+	if err == nil && !isReported && !k.hasLoggedMissingLayers {
+		k.hasLoggedMissingLayers = true
 		k.o.Log.Warn("runtime does not report writable layers; they are not counted toward limits of ephemeral-storage")
 	}
 }

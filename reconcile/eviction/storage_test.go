@@ -141,7 +141,7 @@ func TestStorageLimiter(t *testing.T) {
 	} {
 		got := evictions{}
 		var log strings.Builder
-		k := NewStorageLimiter(StorageOptions{Disk: podDirs(root), Node: render.Node{LogsDir: logs}, Pods: podsOf(tt.pod), Router: got, Layers: &tt.layers, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		k := NewStorageLimiter(StorageOptions{Disk: podDirs(root), Node: render.Node{LogsDir: logs}, Reports: podsOf(tt.pod), Router: got, Layers: &tt.layers, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		k.check(t.Context())
 		evict, evicted := got[tt.pod.Name]
 		if !strings.HasPrefix(evict.Message, tt.want) || evicted != (tt.want != "") {
@@ -176,7 +176,7 @@ func TestStorageLimiter_Deleted(t *testing.T) {
 	}
 	got := evictions{}
 	NewStorageLimiter(StorageOptions{
-		Disk: podDirs(root), Node: render.Node{LogsDir: t.TempDir()}, Pods: func() []*state.Report { return reports },
+		Disk: podDirs(root), Node: render.Node{LogsDir: t.TempDir()}, Reports: func() []*state.Report { return reports },
 		Router: got, Layers: &layers{reported: true}, Log: slog.New(slog.DiscardHandler),
 	}).check(t.Context())
 	want := evictions{"full": {UID: "uid-full", Reason: deleted, Grace: time.Second}}
@@ -188,7 +188,7 @@ func TestStorageLimiter_Deleted(t *testing.T) {
 func TestStorageLimiter_NoLayers(t *testing.T) {
 	for _, unreported := range []layers{{}, {err: runtime.ErrUnimplemented}} {
 		var log strings.Builder
-		k := NewStorageLimiter(StorageOptions{Disk: podDirs(t.TempDir()), Node: render.Node{LogsDir: t.TempDir()}, Pods: podsOf(diskPod("p", "1Mi")), Router: evictions{}, Layers: &unreported, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		k := NewStorageLimiter(StorageOptions{Disk: podDirs(t.TempDir()), Node: render.Node{LogsDir: t.TempDir()}, Reports: podsOf(diskPod("p", "1Mi")), Router: evictions{}, Layers: &unreported, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		for range 3 {
 			k.check(t.Context())
 		}
@@ -217,7 +217,7 @@ func TestStorageLimiter_SlowRuntime(t *testing.T) {
 		}
 		pods = append(pods, diskPod("full", "1Mi"))
 		got, slow := evictions{}, &layers{hangs: true}
-		k := NewStorageLimiter(StorageOptions{Disk: podDirs(root), Node: render.Node{LogsDir: t.TempDir()}, Pods: podsOf(pods...), Router: got, Layers: slow, Log: slog.New(slog.DiscardHandler)})
+		k := NewStorageLimiter(StorageOptions{Disk: podDirs(root), Node: render.Node{LogsDir: t.TempDir()}, Reports: podsOf(pods...), Router: got, Layers: slow, Log: slog.New(slog.DiscardHandler)})
 		k.check(t.Context())
 		if len(got) != 1 || got["full"].UID != "uid-full" {
 			t.Errorf("evicted %v, want the full pod", got)
@@ -249,7 +249,7 @@ func TestStorageLimiter_NotMeasured(t *testing.T) {
 	var reported [][]manifest.Problem
 	failing := &layers{reported: true, err: runtime.ErrUnavailable}
 	k := NewStorageLimiter(StorageOptions{
-		Disk: podDirs(root), Node: render.Node{LogsDir: logs}, Pods: podsOf(diskPod("p", "1Mi")), Router: evictions{}, Layers: failing, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Disk: podDirs(root), Node: render.Node{LogsDir: logs}, Reports: podsOf(diskPod("p", "1Mi")), Router: evictions{}, Layers: failing, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		ReportProblems: func(_ context.Context, all []manifest.Problem) { reported = append(reported, all) },
 	})
 	for range unmeasuredRounds - 1 {

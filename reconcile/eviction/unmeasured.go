@@ -30,8 +30,8 @@ type podPart struct {
 	part string
 }
 
-// A measuringError is the error of a part that could not be measured in the last rounds.
-type measuringError struct {
+// A measureFailure is the error of a part that could not be measured in the last rounds.
+type measureFailure struct {
 	rounds int
 	err    error // the error of the first round, so that the problem does not change in each round
 }
@@ -39,7 +39,7 @@ type measuringError struct {
 // recordFailures records the failures of a round, logs new failures, and reports the problems
 // if they have changed.
 func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement) {
-	now := map[podPart]measuringError{}
+	now := map[podPart]measureFailure{}
 	var problems []manifest.Problem
 	for _, m := range all {
 		for part, err := range m.failed {

@@ -13,7 +13,7 @@ import (
 // TestClock checks the age of the times of a journal at the time when podd reads the journal. The
 // journal was written 10 minutes after a boot, and its times are 60s before the write.
 func TestClock(t *testing.T) {
-	written := state.ClockReading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Boot: "a", Up: 10 * time.Minute}
+	written := state.ClockReading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), BootID: "a", SinceBoot: 10 * time.Minute}
 	for name, test := range map[string]struct {
 		boot string
 		up   time.Duration
@@ -34,14 +34,14 @@ func TestClock(t *testing.T) {
 			s := Store{Root: root, Clock: func() state.ClockReading { return now }}
 			at := written.Now.Add(-time.Minute)
 			j := state.Record{
-				UID: "u", StartTime: at, MonotonicStartTime: at, Finished: &plan.Finished{At: at}, Stopping: &plan.Stopping{Since: at},
+				UID: "u", StartTime: at, MonotonicStartTime: at, Finished: &plan.PodEnd{At: at}, Stopping: &plan.SandboxTermination{Since: at},
 				Terminations: map[string]plan.Termination{"c": {Since: at}, "hooked": {HookDone: true}},
 			}
 			j.Key.Name = "web"
 			if err := s.Write(j, true); err != nil {
 				t.Fatal(err)
 			}
-			now = state.ClockReading{Now: written.Now.Add(test.wall), Boot: test.boot, Up: test.up}
+			now = state.ClockReading{Now: written.Now.Add(test.wall), BootID: test.boot, SinceBoot: test.up}
 			got, err := s.Read("u")
 			if err != nil {
 				t.Fatal(err)
@@ -63,7 +63,7 @@ func TestClock(t *testing.T) {
 // TestClock_OlderFormat checks that the age of a journal without times since the boot is measured
 // by the wall clock, and that a time in the future counts as now.
 func TestClock_OlderFormat(t *testing.T) {
-	now := state.ClockReading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Boot: "a", Up: time.Minute}
+	now := state.ClockReading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), BootID: "a", SinceBoot: time.Minute}
 	s := Store{Root: t.TempDir(), Clock: func() state.ClockReading { return now }}
 	if err := os.Mkdir(filepath.Join(s.Root, "u"), 0o700); err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 // An Orphan is a pod directory without a valid journal, so that the name of its pod is unknown.
 type Orphan struct {
 	UID types.UID
-	// Unreadable is the error of reading the journal. It is nil if there is no journal.
-	Unreadable error
+	// ReadError is the error of reading the journal. It is nil if there is no journal.
+	ReadError error
 	// KeepReason is the reason why a directory without a journal is kept. It is "" before CheckData
 	// is called, and if the directory need not be kept.
 	KeepReason string
@@ -22,12 +22,12 @@ type Orphan struct {
 // the case if its journal is unreadable, because the journal may record that a pod needs the
 // directory. It is also the case if the directory contains data, because the data may belong to
 // another agent.
-func (o Orphan) MustKeep() bool { return o.Unreadable != nil || o.KeepReason != "" }
+func (o Orphan) MustKeep() bool { return o.ReadError != nil || o.KeepReason != "" }
 
 // Reason returns the reason why o is kept.
 func (o Orphan) Reason() string {
-	if o.Unreadable != nil {
-		return "journal cannot be read: " + o.Unreadable.Error()
+	if o.ReadError != nil {
+		return "journal cannot be read: " + o.ReadError.Error()
 	}
 	return "no journal, " + o.KeepReason
 }
@@ -35,7 +35,7 @@ func (o Orphan) Reason() string {
 // CheckData checks whether a directory without a journal must be kept, and returns o with Data set
 // to the reason. A directory whose volumes cannot be read must be kept.
 func (s Store) CheckData(ctx context.Context, o Orphan) Orphan {
-	if o.Unreadable != nil || s.HasData == nil {
+	if o.ReadError != nil || s.HasData == nil {
 		return o
 	}
 	switch has, err := s.HasData(ctx, o.UID); {

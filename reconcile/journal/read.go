@@ -45,7 +45,7 @@ func (s Store) ReadAll() (found map[types.NamespacedName][]state.Record, orphans
 		case errors.Is(err, fs.ErrNotExist):
 			orphans = append(orphans, Orphan{UID: uid})
 		default:
-			orphans = append(orphans, Orphan{UID: uid, Unreadable: err})
+			orphans = append(orphans, Orphan{UID: uid, ReadError: err})
 		}
 	}
 	return found, orphans, nil
@@ -87,7 +87,7 @@ func readIn(root *os.Root, uid types.UID) (state.Record, error) {
 	if !info.Mode().IsRegular() {
 		return state.Record{}, errNotRegular
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {
 		return state.Record{}, err
 	}
@@ -128,8 +128,8 @@ func replacedError(root *os.Root, err error) error {
 // that changed on the disk could change the name of the pod in the journal, and podd could then
 // remove the directory of a different pod. The journals of older versions of podd have no checksum.
 func decode(uid types.UID, data []byte) (state.Record, error) {
-	if len(data) > maxSize {
-		return state.Record{}, fmt.Errorf("more than %d bytes", maxSize)
+	if len(data) > maxBytes {
+		return state.Record{}, fmt.Errorf("more than %d bytes", maxBytes)
 	}
 	if err := checksum.CheckVersion(data, formatVersion); err != nil {
 		return state.Record{}, err
@@ -151,20 +151,20 @@ func decode(uid types.UID, data []byte) (state.Record, error) {
 // writes a new journal.
 const UnreadableSuffix = ".unreadable"
 
-// Supersede writes r in place of an unreadable journal. It keeps the unreadable journal under a
+// ReplaceUnreadable writes r in place of an unreadable journal. It keeps the unreadable journal under a
 // name with UnreadableSuffix, unless a file with that name exists. If writing fails, Read still
 // reports an unreadable journal. If durable is set, r is on disk when Supersede returns.
-func (s Store) Supersede(r state.Record, durable bool) error {
-	if err := s.setAside(r.UID); err != nil {
+func (s Store) ReplaceUnreadable(r state.Record, durable bool) error {
+	if err := s.keepUnreadable(r.UID); err != nil {
 		return fmt.Errorf("writing the journal of pod %s: keeping its unreadable journal: %w", r.Key, err)
 	}
 	return s.Write(r, durable)
 }
 
-// setAside adds a hard link with UnreadableSuffix to an unreadable journal, unless a file with that
+// keepUnreadable adds a hard link with UnreadableSuffix to an unreadable journal, unless a file with that
 // name exists. If the journal is a directory, or the file system does not support hard links,
-// setAside renames the journal instead.
-func (s Store) setAside(uid types.UID) error {
+// keepUnreadable renames the journal instead.
+func (s Store) keepUnreadable(uid types.UID) error {
 	root, err := os.OpenRoot(s.Dir(uid))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -17,10 +17,10 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// maxSize is the maximum size in bytes of a journal that podd writes or reads. The data of a
+// maxBytes is the maximum size in bytes of a journal that podd writes or reads. The data of a
 // container needs less than 1 KiB without its termination message. The message has up to 4 KiB,
-// which may become 24 KiB in JSON. If a journal would exceed maxSize, podd omits the messages.
-const maxSize = 1 << 20
+// which may become 24 KiB in JSON. If a journal would exceed maxBytes, podd omits the messages.
+const maxBytes = 1 << 20
 
 // A Store is the directory of all pod directories. Each journal in it has a single writer, which is
 // the worker of the pod.
@@ -39,8 +39,8 @@ type Store struct {
 // FileName is the name of the journal in the directory of its pod.
 const FileName = "journal.json"
 
-// spareName is the name of the file that the next journal is written to.
-const spareName = FileName + ".new"
+// tempFileName is the name of the file that the next journal is written to.
+const tempFileName = FileName + ".new"
 
 // Write stores r. If durable is set, r is on disk when Write returns.
 func (s Store) Write(r state.Record, durable bool) error {
@@ -78,11 +78,11 @@ func (s Store) Now() state.ClockReading {
 func encode(r state.Record) ([]byte, error) {
 	r.Version = formatVersion
 	data, err := checksum.Marshal(r)
-	if err == nil && len(data) > maxSize {
+	if err == nil && len(data) > maxBytes {
 		data, err = checksum.Marshal(r.WithoutMessages())
 	}
-	if err == nil && len(data) > maxSize {
-		err = fmt.Errorf("its journal has %d bytes (limit %d)", len(data), maxSize)
+	if err == nil && len(data) > maxBytes {
+		err = fmt.Errorf("its journal has %d bytes (limit %d)", len(data), maxBytes)
 	}
 	return data, err
 }
@@ -95,7 +95,7 @@ func Replace(dir string, data []byte, durable bool) error {
 		return err
 	}
 	defer root.Close()
-	if err := atomicfile.SwapIn(root, FileName, spareName, data, durable); err != nil || !durable {
+	if err := atomicfile.SwapIn(root, FileName, tempFileName, data, durable); err != nil || !durable {
 		return err
 	}
 	parent, err := os.OpenRoot(filepath.Dir(dir))
@@ -110,7 +110,7 @@ func Replace(dir string, data []byte, durable bool) error {
 func (s Store) HasTakenOverPod() (bool, error) {
 	found, _, err := s.ReadAll()
 	for _, all := range found {
-		if slices.ContainsFunc(all, func(r state.Record) bool { return r.Taken }) {
+		if slices.ContainsFunc(all, func(r state.Record) bool { return r.TakenOver }) {
 			return true, nil
 		}
 	}

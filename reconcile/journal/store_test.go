@@ -14,7 +14,7 @@ import (
 // containers are very long.
 func TestWrite_TooLarge(t *testing.T) {
 	s := Store{Root: t.TempDir()}
-	j := state.Record{UID: "u", Hash: "h", Finished: &plan.Finished{UID: "u", Hash: "h"}, Containers: map[string]state.ContainerRecord{}}
+	j := state.Record{UID: "u", Hash: "h", Finished: &plan.PodEnd{UID: "u", Hash: "h"}, Containers: map[string]state.ContainerRecord{}}
 	j.Key.Name = "a"
 	for n := range 100 {
 		exit := &plan.Exit{ID: fmt.Sprint(n), TerminationMessage: strings.Repeat("\x01", 4096), MessageRead: true, Message: "x"}
@@ -30,7 +30,7 @@ func TestWrite_TooLarge(t *testing.T) {
 	if e := j.Containers["c7"].LastExit; !e.MessageRead || e.TerminationMessage == "" {
 		t.Error("messages of the record in memory: got none, want them unchanged")
 	}
-	j.Hash = strings.Repeat("x", maxSize)
+	j.Hash = strings.Repeat("x", maxBytes)
 	if err := s.Write(j, true); err == nil || !strings.Contains(err.Error(), "(limit 1048576)") {
 		t.Errorf("a journal above the limit: got error %v", err)
 	}

@@ -15,7 +15,7 @@ import (
 // TestSupersede checks that a journal replaces an unreadable journal. The unreadable journal is
 // kept, unless an earlier unreadable journal was kept already.
 func TestSupersede(t *testing.T) {
-	j := state.Record{UID: "u", Hash: "h", Finished: &plan.Finished{UID: "u", Hash: "h"}}
+	j := state.Record{UID: "u", Hash: "h", Finished: &plan.PodEnd{UID: "u", Hash: "h"}}
 	j.Key.Name = "web"
 	file := func(text string) func(string) error {
 		return func(path string) error { return os.WriteFile(path, []byte(text), 0o600) }
@@ -47,7 +47,7 @@ func TestSupersede(t *testing.T) {
 			if missing := errors.Is(before, fs.ErrNotExist); before == nil || missing != (name == "nothing") {
 				t.Errorf("error of reading before Supersede: got %v, want fs.ErrNotExist %t", before, name == "nothing")
 			}
-			err := s.Supersede(j, true)
+			err := s.ReplaceUnreadable(j, true)
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Fatalf("got %v, want %q", err, test.err)
 			}

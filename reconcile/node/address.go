@@ -34,7 +34,7 @@ func (a Addresses) equal(b Addresses) bool {
 
 // givenAddresses returns the Addresses with ips, which the user has set. ips are used even if the
 // host does not have them. In that case Problem names the missing addresses.
-func givenAddresses(ips []netip.Addr, r reading) Addresses {
+func givenAddresses(ips []netip.Addr, r hostAddresses) Addresses {
 	a := Addresses{IPs: ips}
 	var missing []string
 	for _, ip := range ips {
@@ -85,7 +85,7 @@ const (
 // two ways. An IPv4 address is never replaced by an IPv6 address. An address that was found in one
 // of these two ways is also stored in a file, because podd may be restarted during this time, or
 // may start before DHCP after a boot.
-func (c choice) next(f family, r reading) choice {
+func (c choice) next(f family, r hostAddresses) choice {
 	if r.failed {
 		return c.orLoopback(f) // only the first reading can have failed, because update ignores later failures
 	}
@@ -96,14 +96,14 @@ func (c choice) next(f family, r reading) choice {
 		return c
 	}
 	for _, source := range []netip.Addr{r.source4, r.source6} {
-		if f.allows(source) && !(c.isFound() && c.ip.Is4() && source.Is6()) {
+		if f.allows(source) && !(c.isFromRouteOrName() && c.ip.Is4() && source.Is6()) {
 			return choice{source, byRoute}
 		}
 	}
-	if c.isFound() || c.isPublishable() && r.has(c.ip) {
+	if c.isFromRouteOrName() || c.isPublishable() && r.has(c.ip) {
 		return c
 	}
-	for _, ip := range r.all {
+	for _, ip := range r.interfaceIPs {
 		if f.allows(ip) && ip.IsGlobalUnicast() {
 			return choice{ip, byDefault}
 		}
@@ -111,8 +111,8 @@ func (c choice) next(f family, r reading) choice {
 	return c.orLoopback(f)
 }
 
-// isFound reports whether the address was found by a route or by the node's name.
-func (c choice) isFound() bool { return c.isPublishable() && c.by != byDefault }
+// isFromRouteOrName reports whether the address was found by a route or by the node's name.
+func (c choice) isFromRouteOrName() bool { return c.isPublishable() && c.by != byDefault }
 
 // isPublishable reports whether there is an address and it is not a loopback address, which other
 // hosts could not use.
@@ -130,7 +130,7 @@ func (c choice) orLoopback(f family) choice {
 }
 
 // addresses returns the Addresses that contain the chosen address.
-func (c choice) addresses(r reading) Addresses {
+func (c choice) addresses(r hostAddresses) Addresses {
 	a := Addresses{IPs: []netip.Addr{c.ip}}
 	if !r.failed && c.isPublishable() && !r.has(c.ip) {
 		a.Problem = fmt.Sprintf("this host has lost the address %s and has no default route from another address; the node keeps the lost address until such a route exists or --node-ip sets another address", c.ip)

@@ -40,7 +40,7 @@ func readChoice(path string) (choice, error) {
 	if s.ByName {
 		c.by = byName
 	}
-	if !c.isFound() {
+	if !c.isFromRouteOrName() {
 		return choice{}, fmt.Errorf("reading the node's address in %s: %s is not a valid node address", path, s.IP)
 	}
 	return c, nil

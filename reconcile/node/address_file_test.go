@@ -47,19 +47,19 @@ func TestAddressFollower_Restart(t *testing.T) {
 }
 
 // start returns a follower of a host that does not change.
-func start(t *testing.T, o AddressOptions, on string) *AddressFollower {
+func start(t *testing.T, o AddressOptions, on string) *AddressWatcher {
 	t.Helper()
 	r := host(t, on)
-	o.read = func(context.Context) reading { return r }
+	o.read = func(context.Context) hostAddresses { return r }
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return NewAddressFollower(t.Context(), o)
+	return NewAddressWatcher(t.Context(), o)
 }
 
 func TestAddressFollower_RestartAfterChange(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "node-address")
-	following(t, AddressOptions{File: file}, func(h *fakeHost, f *AddressFollower, reported func() string) {
+	following(t, AddressOptions{File: file}, func(h *fakeHost, f *AddressWatcher, reported func() string) {
 		h.set("10.0.0.1 default=10.0.0.1")
 		h.wake <- struct{}{}
 		time.Sleep(time.Second)
@@ -77,10 +77,10 @@ func TestAddressFollower_HangingDisk(t *testing.T) {
 		h.set("")
 		written := make(chan string)
 		o := AddressOptions{
-			File: "node-address", Log: slog.New(slog.DiscardHandler), read: h.read, events: h.events,
+			File: "node-address", Log: slog.New(slog.DiscardHandler), read: h.read, watchEvents: h.events,
 			write: func(_ string, c choice) error { written <- c.ip.String(); return nil },
 		}
-		f := NewAddressFollower(t.Context(), o)
+		f := NewAddressWatcher(t.Context(), o)
 		ctx, cancel := context.WithCancel(t.Context())
 		var run sync.WaitGroup
 		run.Go(func() { f.Run(ctx, func(Addresses) {}) })
@@ -118,7 +118,7 @@ func TestAddressFollower_RestartWithFlag(t *testing.T) {
 		start(t, AddressOptions{File: file}, "10.0.0.1 default=10.0.0.1")
 		o := AddressOptions{File: file}
 		if flag != "" {
-			o.Given = []netip.Addr{netip.MustParseAddr(flag)}
+			o.NodeIPs = []netip.Addr{netip.MustParseAddr(flag)}
 		}
 		if a := start(t, o, "fd00::1 default=fd00::1").Addresses(); a.String() != want {
 			t.Errorf("--node-ip %q: got %s, want %s", flag, a, want)

@@ -10,9 +10,9 @@ import (
 
 // host parses a reading: "10.0.0.1 10.1.0.1 default=10.0.0.1 name=10.1.0.1". "name=?" means that
 // the resolver does not respond, and "failed" means that the reading failed.
-func host(t *testing.T, text string) reading {
+func host(t *testing.T, text string) hostAddresses {
 	t.Helper()
-	r := reading{all: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")}}
+	r := hostAddresses{interfaceIPs: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")}}
 	for _, word := range strings.Fields(text) {
 		kind, value, found := strings.Cut(word, "=")
 		if !found {
@@ -23,7 +23,7 @@ func host(t *testing.T, text string) reading {
 			continue
 		}
 		if word == "failed" {
-			return reading{failed: true}
+			return hostAddresses{failed: true}
 		}
 		ip, err := netip.ParseAddr(value)
 		if err != nil {
@@ -31,7 +31,7 @@ func host(t *testing.T, text string) reading {
 		}
 		switch {
 		case kind == "address":
-			r.all = append(r.all, ip)
+			r.interfaceIPs = append(r.interfaceIPs, ip)
 		case kind == "name":
 			r.nameAddress = ip
 		case ip.Is4():
@@ -95,10 +95,10 @@ func TestChoice_Lasts(t *testing.T) {
 		var c choice
 		f := family(rapid.IntRange(0, 2).Draw(t, "family"))
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
-			r := reading{isUnresolved: rapid.Bool().Draw(t, "unresolved"), failed: rapid.Bool().Draw(t, "failed")}
+			r := hostAddresses{isUnresolved: rapid.Bool().Draw(t, "unresolved"), failed: rapid.Bool().Draw(t, "failed")}
 			for _, ip := range pool[1:] {
 				if rapid.Bool().Draw(t, ip.String()) {
-					r.all = append(r.all, ip)
+					r.interfaceIPs = append(r.interfaceIPs, ip)
 				}
 			}
 			pick := func(label string, is func(netip.Addr) bool) netip.Addr {

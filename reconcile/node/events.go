@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeEvents sends to wake when the kernel reports a changed address or route. It returns
+// watchRouteEvents sends to wake when the kernel reports a changed address or route. It returns
 // when ctx is done, or with an error when events cannot be received.
-func routeEvents(ctx context.Context, wake chan<- struct{}) error {
+func watchRouteEvents(ctx context.Context, wake chan<- struct{}) error {
 	socket, err := openRouteSocket()
 	if err != nil {
 		return fmt.Errorf("opening a netlink socket: %w", err)

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Addresses are read every pollEvery and after each event. There is a pause of readGap after
+// Addresses are read every pollEvery and after each event. There is a pause of minReadInterval after
 // each reading, because a busy host may have thousands of events per second.
 const (
-	pollEvery = 10 * time.Second
-	readGap   = 100 * time.Millisecond
+	pollEvery       = 10 * time.Second
+	minReadInterval = 100 * time.Millisecond
 )
 
 // storeTimeout is how long Run waits for a write to the file when ctx is done, because a
@@ -22,10 +22,10 @@ const storeTimeout = time.Second
 
 // AddressOptions configure how the addresses of a node are determined.
 type AddressOptions struct {
-	// Given contains the addresses of --node-ip, which are used even if the host does not
+	// NodeIPs contains the addresses of --node-ip, which are used even if the host does not
 	// have them. 0.0.0.0 or :: alone means any address of that family. If Given is empty, an
 	// address of any family is used.
-	Given []netip.Addr
+	NodeIPs []netip.Addr
 	// Name is the node's name. As in a kubelet, an address to which the name resolves takes
 	// precedence over other addresses. If Name is "", podd does not resolve the name.
 	Name string
@@ -37,13 +37,13 @@ type AddressOptions struct {
 
 	// Tests replace these functions. If they are nil, the follower reads the host, receives
 	// the kernel's events and writes the file.
-	read   func(context.Context) reading
-	events func(ctx context.Context, wake chan<- struct{}) error
-	write  func(path string, c choice) error
+	read        func(context.Context) hostAddresses
+	watchEvents func(ctx context.Context, wake chan<- struct{}) error
+	write       func(path string, c choice) error
 }
 
-// An AddressFollower determines the addresses of the node and follows their changes.
-type AddressFollower struct {
+// An AddressWatcher determines the addresses of the node and follows their changes.
+type AddressWatcher struct {
 	o       AddressOptions
 	family  family
 	current atomic.Pointer[Addresses]
@@ -54,27 +54,27 @@ type AddressFollower struct {
 	writing <-chan error // receives the result of the write in progress; nil if there is none
 }
 
-// NewAddressFollower determines the current addresses from the address in File and from the host,
+// NewAddressWatcher determines the current addresses from the address in File and from the host,
 // and stores the address that it chooses. If Name is set, it may block for a second to resolve the
 // name. It also blocks while the disk does not respond.
-func NewAddressFollower(ctx context.Context, o AddressOptions) *AddressFollower {
+func NewAddressWatcher(ctx context.Context, o AddressOptions) *AddressWatcher {
 	if o.read == nil {
 		name := o.Name
-		o.read = func(ctx context.Context) reading { return read(ctx, name) }
+		o.read = func(ctx context.Context) hostAddresses { return readHostAddresses(ctx, name) }
 	}
-	if o.events == nil {
-		o.events = routeEvents
+	if o.watchEvents == nil {
+		o.watchEvents = watchRouteEvents
 	}
 	if o.write == nil {
 		o.write = writeChoice
 	}
-	f := &AddressFollower{o: o}
-	if len(o.Given) == 1 && o.Given[0].IsUnspecified() {
+	f := &AddressWatcher{o: o}
+	if len(o.NodeIPs) == 1 && o.NodeIPs[0].IsUnspecified() {
 		f.family = onlyIPv6
-		if o.Given[0].Is4() {
+		if o.NodeIPs[0].Is4() {
 			f.family = onlyIPv4
 		}
-		f.o.Given = nil
+		f.o.NodeIPs = nil
 	}
 	f.load()
 	f.current.Store(new(f.chooseAddresses(o.read(ctx))))
@@ -85,7 +85,7 @@ func NewAddressFollower(ctx context.Context, o AddressOptions) *AddressFollower 
 }
 
 // load makes the address in the file the current choice if its family is allowed.
-func (f *AddressFollower) load() {
+func (f *AddressWatcher) load() {
 	if f.o.File == "" {
 		return
 	}
@@ -101,8 +101,8 @@ func (f *AddressFollower) load() {
 // store begins to write the choice to the file if the choice has changed and was found by a route
 // or by the node's name. While a write is in progress, store does nothing, because endWrite calls
 // it again. After a failed write, store does not try again until the choice changes.
-func (f *AddressFollower) store() {
-	if f.o.File == "" || !f.choice.isFound() || f.choice == f.stored || f.writing != nil {
+func (f *AddressWatcher) store() {
+	if f.o.File == "" || !f.choice.isFromRouteOrName() || f.choice == f.stored || f.writing != nil {
 		return
 	}
 	f.stored = f.choice
@@ -113,7 +113,7 @@ func (f *AddressFollower) store() {
 }
 
 // endWrite handles the result err of the write in progress, and begins to store a newer choice.
-func (f *AddressFollower) endWrite(err error) {
+func (f *AddressWatcher) endWrite(err error) {
 	f.writing = nil
 	if err != nil {
 		f.o.Log.Warn("storing the node address failed; if podd restarts while the host has no default route, the address may change", "err", err)
@@ -122,7 +122,7 @@ func (f *AddressFollower) endWrite(err error) {
 }
 
 // finishWrites waits until the newest choice is stored, but no longer than storeTimeout.
-func (f *AddressFollower) finishWrites() {
+func (f *AddressWatcher) finishWrites() {
 	timer := time.NewTimer(storeTimeout)
 	defer timer.Stop()
 	for f.writing != nil {
@@ -137,10 +137,10 @@ func (f *AddressFollower) finishWrites() {
 }
 
 // Addresses returns the current addresses. It is safe for concurrent use.
-func (f *AddressFollower) Addresses() Addresses { return *f.current.Load() }
+func (f *AddressWatcher) Addresses() Addresses { return *f.current.Load() }
 
 // Run calls changed with the current addresses, and then after each change until ctx is done.
-func (f *AddressFollower) Run(ctx context.Context, changed func(Addresses)) {
+func (f *AddressWatcher) Run(ctx context.Context, changed func(Addresses)) {
 	wake := make(chan struct{}, 1)
 	var events sync.WaitGroup
 	defer events.Wait()
@@ -151,7 +151,7 @@ func (f *AddressFollower) Run(ctx context.Context, changed func(Addresses)) {
 	changed(f.Addresses())
 	for {
 		f.update(ctx, changed)
-		if !sleep(ctx, readGap) || !f.wait(ctx, wake, tick.C) {
+		if !sleep(ctx, minReadInterval) || !f.wait(ctx, wake, tick.C) {
 			return
 		}
 	}
@@ -159,7 +159,7 @@ func (f *AddressFollower) Run(ctx context.Context, changed func(Addresses)) {
 
 // wait handles the results of writes until the next reading is due. It returns false if ctx
 // is done first.
-func (f *AddressFollower) wait(ctx context.Context, wake <-chan struct{}, tick <-chan time.Time) bool {
+func (f *AddressWatcher) wait(ctx context.Context, wake <-chan struct{}, tick <-chan time.Time) bool {
 	for {
 		select {
 		case <-ctx.Done():
@@ -176,7 +176,7 @@ func (f *AddressFollower) wait(ctx context.Context, wake <-chan struct{}, tick <
 
 // update reads the addresses once and stores the choice. If the addresses have changed, it calls
 // changed. It ignores a reading that failed.
-func (f *AddressFollower) update(ctx context.Context, changed func(Addresses)) {
+func (f *AddressWatcher) update(ctx context.Context, changed func(Addresses)) {
 	r := f.o.read(ctx)
 	if r.failed || ctx.Err() != nil {
 		return
@@ -192,9 +192,9 @@ func (f *AddressFollower) update(ctx context.Context, changed func(Addresses)) {
 
 // chooseAddresses returns the addresses that follow from reading r, and updates f.choice unless the
 // user has set the addresses.
-func (f *AddressFollower) chooseAddresses(r reading) Addresses {
-	if len(f.o.Given) > 0 {
-		return givenAddresses(f.o.Given, r)
+func (f *AddressWatcher) chooseAddresses(r hostAddresses) Addresses {
+	if len(f.o.NodeIPs) > 0 {
+		return givenAddresses(f.o.NodeIPs, r)
 	}
 	f.choice = f.choice.next(f.family, r)
 	return f.choice.addresses(r)
@@ -202,9 +202,9 @@ func (f *AddressFollower) chooseAddresses(r reading) Addresses {
 
 // followEvents sends to wake after each event until ctx is done. If events cannot be received, it
 // tries again every pollEvery.
-func (f *AddressFollower) followEvents(ctx context.Context, wake chan<- struct{}) {
+func (f *AddressWatcher) followEvents(ctx context.Context, wake chan<- struct{}) {
 	for logged := false; ; {
-		err := f.o.events(ctx, wake)
+		err := f.o.watchEvents(ctx, wake)
 		if ctx.Err() != nil {
 			return
 		}

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reading is what the kernel and the resolver report at one moment.
-type reading struct {
-	all    []netip.Addr // the addresses of all interfaces
-	failed bool         // whether reading all failed
+// hostAddresses is what the kernel and the resolver report at one moment.
+type hostAddresses struct {
+	interfaceIPs []netip.Addr // the addresses of all interfaces
+	failed       bool         // whether reading all failed
 	// source4 and source6 are the source addresses of packets to the default route of each
 	// family; zero if there is no such route.
 	source4, source6 netip.Addr
@@ -25,7 +25,7 @@ type reading struct {
 	isUnresolved bool
 }
 
-func (r reading) has(ip netip.Addr) bool { return slices.Contains(r.all, ip) }
+func (r hostAddresses) has(ip netip.Addr) bool { return slices.Contains(r.interfaceIPs, ip) }
 
 // These addresses stand for any address outside the host's networks. They are reserved for
 // documentation (RFC 5737, RFC 3849), so that only a default route leads to them.
@@ -37,16 +37,16 @@ var (
 // lookupTimeout limits how long the lookup of a name may take.
 const lookupTimeout = time.Second
 
-// read reads the addresses of the host. If name is not "", it also resolves name, which is
+// readHostAddresses reads the addresses of the host. If name is not "", it also resolves name, which is
 // the node's name.
-func read(ctx context.Context, name string) reading {
-	r := reading{source4: sourceAddress(externalIPv4), source6: sourceAddress(externalIPv6)}
+func readHostAddresses(ctx context.Context, name string) hostAddresses {
+	r := hostAddresses{source4: sourceAddress(externalIPv4), source6: sourceAddress(externalIPv6)}
 	var err error
-	if r.all, err = interfaceAddresses(); err != nil {
-		return reading{failed: true}
+	if r.interfaceIPs, err = interfaceAddresses(); err != nil {
+		return hostAddresses{failed: true}
 	}
 	if name != "" {
-		r.nameAddress, r.isUnresolved = resolve(ctx, name, r.all)
+		r.nameAddress, r.isUnresolved = resolve(ctx, name, r.interfaceIPs)
 	}
 	return r
 }
@@ -59,7 +59,7 @@ func IsLocal(ip string) bool {
 	if err != nil {
 		return true
 	}
-	from, err := route(netip.AddrPortFrom(addr, externalIPv4.Port()))
+	from, err := routeSource(netip.AddrPortFrom(addr, externalIPv4.Port()))
 	for _, exhausted := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS} {
 		if errors.Is(err, exhausted) {
 			return true
@@ -86,15 +86,15 @@ func interfaceAddresses() ([]netip.Addr, error) {
 
 // sourceAddress returns the source address of packets to world; zero if there is no route to world.
 func sourceAddress(world netip.AddrPort) netip.Addr {
-	ip, err := route(world)
+	ip, err := routeSource(world)
 	if err != nil || ip.IsLoopback() {
 		return netip.Addr{}
 	}
 	return ip
 }
 
-// route returns the source address of packets to an address.
-func route(to netip.AddrPort) (from netip.Addr, err error) {
+// routeSource returns the source address of packets to an address.
+func routeSource(to netip.AddrPort) (from netip.Addr, err error) {
 	// Connecting a UDP socket sends nothing, but makes the kernel choose a route.
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
 	if err != nil {

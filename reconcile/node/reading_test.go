@@ -19,7 +19,7 @@ func TestResolve(t *testing.T) {
 // TestRead reads the addresses of the host of the test.
 func TestRead(t *testing.T) {
 	for _, given := range [][]netip.Addr{nil, {netip.IPv4Unspecified()}, {netip.IPv6Unspecified()}} {
-		f := NewAddressFollower(t.Context(), AddressOptions{Given: given, Log: slog.New(slog.DiscardHandler)})
+		f := NewAddressWatcher(t.Context(), AddressOptions{NodeIPs: given, Log: slog.New(slog.DiscardHandler)})
 		ips := f.Addresses().IPs
 		if len(ips) != 1 || ips[0].IsUnspecified() || !IsLocal(ips[0].String()) || len(given) > 0 && ips[0].Is4() != given[0].Is4() {
 			t.Errorf("for %v: got %v, want one address of the host", given, ips)

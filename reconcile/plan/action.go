@@ -38,8 +38,8 @@ type PrepareVolumes struct{ UID types.UID }
 // UpdateVolumes writes the present content of ConfigMaps and Secrets to the volumes of a running
 // pod. It is idempotent.
 type UpdateVolumes struct {
-	UID   types.UID
-	Files string // see Objects.Files
+	UID         types.UID
+	FilesDigest string // see Objects.Files
 }
 
 // CheckVolumes checks whether the volumes and seccomp profiles of a newer version are available. It
@@ -60,7 +60,7 @@ type StartContainer struct {
 	// Attempt is the attempt number, which is part of the container's name in the runtime.
 	// Restarts is the restart count.
 	Attempt, Restarts uint32
-	Backoff           int // number of consecutive crashes before this start
+	Crashes           int // number of consecutive crashes before this start
 	// PodRestarts is how often all containers of the pod were restarted together before this
 	// start.
 	PodRestarts uint32
@@ -94,8 +94,8 @@ type StopContainer struct {
 	ID        string
 	Grace     time.Duration
 	Why       string
-	// Restart reports whether the container is restarted after it has exited.
-	Restart bool
+	// WillRestart reports whether the container is restarted after it has exited.
+	WillRestart bool
 }
 
 // RemoveContainer removes an exited container.
@@ -228,9 +228,9 @@ func IsCancellable(a Action) bool {
 	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox:
 		return true
 	case RunPostStart:
-		return !a.Exec
+		return !a.IsExec
 	case RunPreStop:
-		return !a.Exec
+		return !a.IsExec
 	}
 	return false
 }

@@ -28,7 +28,7 @@ var additionalRules = []additionalRule{
 	{RuleVolumesOutdated, "update", "an object that the pod mounts has changed, and its volumes are updated", false,
 		(*facts).hasOutdatedVolumes, (*facts).updateVolumes},
 	{RuleEditDuringShutdown, "wait", "the node is shutting down, so the new version of the pod does not replace the running version", false,
-		(*facts).editDuringShutdown, (*facts).waitShutdown},
+		(*facts).hasEditDuringShutdown, (*facts).waitShutdown},
 	{RuleEditWaits, "wait", "the new version of the pod replaces the running one as soon as it can start", false,
 		(*facts).hasSuccessor, (*facts).replaceOrPrepare},
 	{RuleTerminationMessages, "read", "the termination messages of exited containers are read", false,
@@ -73,4 +73,4 @@ func (f *facts) keepPreparing(d *Decision) {
 }
 
 // isNotReplaced reports whether d does not replace the version in force.
-func isNotReplaced(_ *facts, d *Decision) bool { return !d.Replace }
+func isNotReplaced(_ *facts, d *Decision) bool { return !d.UseSuccessor }

@@ -67,6 +67,6 @@ func (w *world) state() string {
 	for _, name := range slices.Sorted(maps.Keys(w.starts)) {
 		fmt.Fprintf(&b, "%s started %d times\n", name, w.starts[name])
 	}
-	fmt.Fprintln(&b, w.in.Dirs)
+	fmt.Fprintln(&b, w.in.PodDirs)
 	return b.String()
 }

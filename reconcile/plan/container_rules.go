@@ -15,8 +15,8 @@ type containerRule struct {
 	id       RuleID
 	verb     string
 	sentence string
-	when     func(*facts, *member) bool
-	then     func(*facts, *member, *Decision, *Step)
+	when     func(*facts, *containerFacts) bool
+	then     func(*facts, *containerFacts, *Decision, *Step)
 }
 
 // containerRules apply to each container of a pod with a ready sandbox, except ephemeral
@@ -24,12 +24,12 @@ type containerRule struct {
 var containerRules = []containerRule{
 	// The request is for the running container, not for a later container of the same name.
 	{RuleRestartRequested, "stop", "a restart of the container was requested",
-		func(f *facts, m *member) bool { return m.isRestartRequested() && m.hasState(runtime.Running) }, stopForRestart},
+		func(f *facts, m *containerFacts) bool { return m.isRestartRequested() && m.hasState(runtime.Running) }, stopForRestart},
 	// The result of the probe remains in effect until another container is started.
 	{RuleStartupProbeFailed, "stop", "the startup probe failed, so the container is stopped",
-		hasFailedProbe(Startup), stopUnhealthy(Startup)},
+		hasFailedProbe(StartupProbe), stopUnhealthy(StartupProbe)},
 	{RuleLivenessProbeFailed, "stop", "the liveness probe failed, so the container is stopped",
-		hasFailedProbe(Liveness), stopUnhealthy(Liveness)},
+		hasFailedProbe(LivenessProbe), stopUnhealthy(LivenessProbe)},
 	{RulePostStartHookFailed, "stop", "the postStart hook failed, so the container is stopped",
 		hasHookFailed, stopFailedHook},
 	// A stop continues even if the reason for it does not apply any more.
@@ -52,38 +52,38 @@ var containerRules = []containerRule{
 	{RuleNotReady, "probe", "the readiness probe of the container has not passed",
 		isUnready, waitReadiness},
 	{RuleRunning, "keep", "the container runs",
-		func(f *facts, m *member) bool { return m.hasState(runtime.Running) }, keepRunning},
+		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Running) }, keepRunning},
 	// The container is stopped, because the runtime knows its state after the stop.
 	{RuleStateUnknown, "stop", "the runtime does not know the state of the container, so the container is stopped",
-		func(f *facts, m *member) bool { return m.hasState(runtime.Unknown) }, stopUnknown},
+		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "the container has exited, and the next step depends on an exit code that the runtime has not reported",
 		(*facts).needsExitCode, waitExitCode},
 	{RuleCompleted, "keep", "the container has exited and is not restarted",
 		(*facts).isCompleted, keepRunning},
 	{RuleInitCompleted, "keep", "the init container has completed",
-		func(f *facts, m *member) bool { return m.kind == Init && f.allowsFollowing(m) }, keepRunning},
+		func(f *facts, m *containerFacts) bool { return m.kind == KindInit && f.allowsFollowing(m) }, keepRunning},
 	// The image is pulled while the container waits.
 	{RuleNotItsTurn, "wait", "containers that start before this one have not completed or started",
-		func(f *facts, m *member) bool { return !f.isItsTurn(m) }, waitTurn},
+		func(f *facts, m *containerFacts) bool { return !f.isItsTurn(m) }, waitTurn},
 	// This applies only to a container that was never created. Other containers are started
 	// with their earlier sizes, which are admitted.
 	{RuleSizeNotAdmitted, "wait", "the node does not admit the cpu and memory of the container",
 		(*facts).hasNoAdmittedSize, waitSize},
 	{RuleCreated, "start", "an interrupted start created the container, which is started now",
-		func(f *facts, m *member) bool { return m.hasState(runtime.Created) && !f.isStarting(m) }, startCreated},
+		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Created) && !f.isStarting(m) }, startCreated},
 	{RuleCrashBackOff, "wait", "the container crashed repeatedly; the delay of its restart doubles with each crash, up to a limit",
 		(*facts).backsOff, backOff},
 	{RuleStartFailed, "wait", "the last start of the container failed and is retried after a delay",
-		func(f *facts, m *member) bool { return f.in.Now.Before(m.history.StartFailure.RetryAt) }, waitStart},
+		func(f *facts, m *containerFacts) bool { return f.in.Now.Before(m.history.StartFailure.RetryAt) }, waitStart},
 	{RuleImageMissing, "pull", "the image of the container is not present",
-		func(f *facts, m *member) bool { return !f.isStarting(m) && !m.hasImage() }, ensureImage},
+		func(f *facts, m *containerFacts) bool { return !f.isStarting(m) && !m.hasImage() }, ensureImage},
 	{RuleVolumesMissing, "prepare", "the volumes of the pod are not prepared",
-		func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
+		func(f *facts, m *containerFacts) bool { return !f.in.History.VolumesReady }, waitVolumes},
 	// A start that failed or has an unknown result may have created the container.
 	{RuleNotObserved, "wait", "an earlier start may have created the container, so the runtime is checked first",
-		func(f *facts, m *member) bool { return f.in.MayHaveUnobserved && !f.isStarting(m) }, waitObservation},
+		func(f *facts, m *containerFacts) bool { return f.in.MayHaveUnobserved && !f.isStarting(m) }, waitObservation},
 	{RuleStart, "start", "the container is started",
-		func(*facts, *member) bool { return true }, start},
+		func(*facts, *containerFacts) bool { return true }, start},
 }
 
 // preparingRules apply to each container of a pod without a ready sandbox. The images are pulled
@@ -92,30 +92,30 @@ var preparingRules = []containerRule{
 	{RuleCompleted, "keep", "",
 		(*facts).isCompleted, keepUnchanged},
 	{RuleEphemeralRemoved, "keep", "",
-		func(f *facts, m *member) bool { return m.kind == Ephemeral && m.created }, keepUnchanged},
+		func(f *facts, m *containerFacts) bool { return m.kind == KindEphemeral && m.isEphemeralCreated }, keepUnchanged},
 	{RuleImageMissing, "pull", "",
-		func(f *facts, m *member) bool { return !m.hasImage() }, prefetchImage},
+		func(f *facts, m *containerFacts) bool { return !m.hasImage() }, prefetchImage},
 	{RuleSandboxNotReady, "wait", "the pod has no sandbox that is ready",
-		func(*facts, *member) bool { return true }, waitSandbox},
+		func(*facts, *containerFacts) bool { return true }, waitSandbox},
 }
 
 // keepEarlierRules apply to each container of a version that cannot start yet, while an earlier
 // version runs.
 var keepEarlierRules = []containerRule{
 	{RuleImageMissing, "pull", "",
-		func(f *facts, m *member) bool { return !m.hasImage() }, ensureImage},
+		func(f *facts, m *containerFacts) bool { return !m.hasImage() }, ensureImage},
 	{RuleEarlierVersionRuns, "wait", "an earlier version of the pod is kept running",
-		func(*facts, *member) bool { return true }, keepUnchanged},
+		func(*facts, *containerFacts) bool { return true }, keepUnchanged},
 }
 
 // decideContainers applies the container rules to a pod with a ready sandbox.
 func (f *facts) decideContainers(d *Decision) {
-	f.applyContainerRules(containerRules, f.members, d)
-	f.applyContainerRules(ephemeralRules, f.ephemeral, d)
+	f.applyContainerRules(containerRules, f.containers, d)
+	f.applyContainerRules(ephemeralRules, f.ephemeralContainers, d)
 }
 
 // applyContainerRules applies the first matching rule to each container.
-func (f *facts) applyContainerRules(rules []containerRule, members []member, d *Decision) {
+func (f *facts) applyContainerRules(rules []containerRule, members []containerFacts, d *Decision) {
 	for i := range members {
 		m := &members[i]
 		for _, r := range rules {
@@ -131,7 +131,7 @@ func (f *facts) applyContainerRules(rules []containerRule, members []member, d *
 }
 
 // isStarting reports whether a start of the container is in progress.
-func (f *facts) isStarting(m *member) bool {
+func (f *facts) isStarting(m *containerFacts) bool {
 	a, ok := f.in.InFlight[StartContainer{Container: m.spec.Name}.Subject()]
 	if !ok {
 		return false
@@ -140,33 +140,33 @@ func (f *facts) isStarting(m *member) bool {
 	return ok
 }
 
-func keepRunning(f *facts, m *member, d *Decision, s *Step) {
+func keepRunning(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Why, s.NeedsUser = m.history.Image.Warning, m.history.Image.Warning != ""
 	if !m.hasState(runtime.Running) {
 		return
 	}
 	// Show that attempts of the liveness probe cannot be carried out, because such attempts
 	// have no other effect.
-	if f.probeState(m, Liveness).needsUser() {
-		f.showProbe(m, Liveness, s)
+	if f.probeState(m, LivenessProbe).needsUser() {
+		f.showProbe(m, LivenessProbe, s)
 	}
-	f.probeStarted(m, d)
+	f.probeStartedContainer(m, d)
 }
 
-func stopForRestart(f *facts, m *member, d *Decision, s *Step) {
+func stopForRestart(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Why = "restart requested"
 	f.stopForOwnReason(d, m, graceOf(f.current), s.Why)
 }
 
 // isChanged reports whether a running container was created from another manifest of the
 // container. Init containers are excluded, because they have completed.
-func (f *facts) isChanged(m *member) bool {
-	return m.kind != Init && m.hasState(runtime.Running) && f.hasChangedManifest(m)
+func (f *facts) isChanged(m *containerFacts) bool {
+	return m.kind != KindInit && m.hasState(runtime.Running) && f.hasChangedManifest(m)
 }
 
 // hasChangedManifest reports whether the newest container of m was created from another manifest of
 // the container than the desired manifest.
-func (f *facts) hasChangedManifest(m *member) bool {
+func (f *facts) hasChangedManifest(m *containerFacts) bool {
 	created, known := m.last.Annotations[runtime.AnnotationStartHash]
 	if !known { // the container was created by a kubelet that ran the pod for some time, or by an older version of podd
 		created = m.last.Annotations[runtime.AnnotationContainerHash]
@@ -175,36 +175,36 @@ func (f *facts) hasChangedManifest(m *member) bool {
 	return f.in.Desired.HasFixedUID && known && created != f.in.Desired.ContainerHashes[m.spec.Name].StartHashPrefix()
 }
 
-func stopChanged(f *facts, m *member, d *Decision, s *Step) {
+func stopChanged(f *facts, m *containerFacts, d *Decision, s *Step) {
 	if m.hasImage() {
 		s.Why = "its manifest changed"
-		f.beginStop(d, m, stopBudget{grace: graceOf(f.current), why: s.Why, restart: true})
+		f.beginStop(d, m, stopBudget{grace: graceOf(f.current), why: s.Why, willRestart: true})
 		return
 	}
 	ensureImage(f, m, d, s)
 	s.Reason = ""
 	if isUnstarted(f, m) {
-		f.scheduleProbe(m, d, Startup)
+		f.scheduleProbe(m, d, StartupProbe)
 	} else {
-		f.probeStarted(m, d)
+		f.probeStartedContainer(m, d)
 	}
 }
 
-func stopUnknown(f *facts, m *member, d *Decision, s *Step) {
+func stopUnknown(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Why = "the runtime does not know its state"
 	f.stopForOwnReason(d, m, graceOf(f.current), s.Why)
 }
 
 // needsExitCode reports whether a container has exited with an unknown code, and the next step
 // depends on the code.
-func (f *facts) needsExitCode(m *member) bool {
+func (f *facts) needsExitCode(m *containerFacts) bool {
 	if !m.hasState(runtime.ExitCodeUnknown) || m.isRestartRequested() {
 		return false
 	}
-	return manifest.CanRestartAll(m.spec) || m.kind == Init || m.kind == Regular && !manifest.RestartsAlways(&f.in.Desired.Object.Spec, m.spec)
+	return manifest.CanRestartAll(m.spec) || m.kind == KindInit || m.kind == KindRegular && !manifest.RestartsAlways(&f.in.Desired.Object.Spec, m.spec)
 }
 
-func waitExitCode(f *facts, m *member, d *Decision, s *Step) {
+func waitExitCode(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Why, s.NeedsUser = missingExitMessage(m.last), true
 }
 
@@ -213,16 +213,16 @@ func missingExitMessage(c *runtime.Container) string {
 	return "the container has exited, but the runtime has not reported its exit code; podd queries the exit code again; cause: " + c.Message
 }
 
-func waitTurn(f *facts, m *member, d *Decision, s *Step) {
+func waitTurn(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Reason = f.startingReason(m)
 	if m.last == nil && !m.hasImage() {
-		d.tryImage(f.in, m.spec, m.history.Image, false)
+		d.addImagePull(f.in, m.spec, m.history.Image, false)
 	}
 }
 
 // startingReason returns the waiting reason of a container that waits without a problem.
-func (f *facts) startingReason(m *member) string {
-	if m.beforeRestart != nil {
+func (f *facts) startingReason(m *containerFacts) string {
+	if m.lastBeforeRestart != nil {
 		return restartingReason
 	}
 	if len(f.in.Desired.Object.Spec.InitContainers) == 0 {
@@ -231,7 +231,7 @@ func (f *facts) startingReason(m *member) string {
 	return "PodInitializing"
 }
 
-func startCreated(f *facts, m *member, d *Decision, s *Step) {
+func startCreated(f *facts, m *containerFacts, d *Decision, s *Step) {
 	if f.in.Now.Before(m.history.StartFailure.RetryAt) {
 		waitStart(f, m, d, s)
 		return
@@ -242,16 +242,16 @@ func startCreated(f *facts, m *member, d *Decision, s *Step) {
 	})
 }
 
-func (f *facts) backsOff(m *member) bool {
-	c := f.crashed(m)
+func (f *facts) backsOff(m *containerFacts) bool {
+	c := f.crashedContainer(m)
 	return c != nil && f.in.Now.Before(f.restartAt(c))
 }
 
-// crashed returns the exited container whose exit delays the next start of m; nil if there is none.
-func (f *facts) crashed(m *member) *runtime.Container {
+// crashedContainer returns the exited container whose exit delays the next start of m; nil if there is none.
+func (f *facts) crashedContainer(m *containerFacts) *runtime.Container {
 	switch {
-	case m.restartedAll():
-		return m.beforeRestart
+	case m.causedRestartAll():
+		return m.lastBeforeRestart
 	case m.hasExited() && !m.isRestartRequested() && !f.hasChangedManifest(m):
 		return m.last
 	}
@@ -267,8 +267,8 @@ func (f *facts) restartAt(c *runtime.Container) time.Time {
 	return restartAt(c, seen, f.in.Node.MaxBackoff)
 }
 
-func backOff(f *facts, m *member, d *Decision, s *Step) {
-	c := f.crashed(m)
+func backOff(f *facts, m *containerFacts, d *Decision, s *Step) {
+	c := f.crashedContainer(m)
 	n := crashesBeforeStart(c)
 	limit := f.in.Node.MaxBackoff
 	s.Until = f.restartAt(c)
@@ -282,24 +282,24 @@ func backOff(f *facts, m *member, d *Decision, s *Step) {
 	d.wakeAt(s.Until)
 }
 
-func waitStart(f *facts, m *member, d *Decision, s *Step) {
+func waitStart(f *facts, m *containerFacts, d *Decision, s *Step) {
 	fail := m.history.StartFailure
 	s.Reason, s.Why, s.Until, s.NeedsUser, s.Failure = fail.Reason, fail.Message, fail.RetryAt, true, fail
 	d.wakeAt(fail.RetryAt)
 }
 
-func ensureImage(f *facts, m *member, d *Decision, s *Step) {
+func ensureImage(f *facts, m *containerFacts, d *Decision, s *Step) {
 	img := m.history.Image
 	if img.Name == m.spec.Image && img.Failure.Message != "" {
 		s.Reason, s.Why, s.NeedsUser = img.Failure.Reason, img.Failure.Message, true
 		s.Until, s.Failure = img.Failure.RetryAt, img.Failure
 	}
-	d.tryImage(f.in, m.spec, img, false)
+	d.addImagePull(f.in, m.spec, img, false)
 }
 
-// tryImage adds the action that pulls the image of container c. It does nothing if img, the result
+// addImagePull adds the action that pulls the image of container c. It does nothing if img, the result
 // of the last pull, is a failure whose retry is not due.
-func (d *Decision) tryImage(in *Input, c *v1.Container, img Image, successor bool) {
+func (d *Decision) addImagePull(in *Input, c *v1.Container, img Image, successor bool) {
 	if img.Name == c.Image {
 		if img.Failure.IsFinal {
 			return
@@ -313,7 +313,7 @@ func (d *Decision) tryImage(in *Input, c *v1.Container, img Image, successor boo
 }
 
 // hasImage reports whether the image for the next start of m is present.
-func (m *member) hasImage() bool {
+func (m *containerFacts) hasImage() bool {
 	img := m.history.Image
 	stale := img.Used && m.spec.ImagePullPolicy == v1.PullAlways
 	return img.Ref != "" && img.Name == m.spec.Image && !stale
@@ -321,40 +321,40 @@ func (m *member) hasImage() bool {
 
 // prefetchImages pulls the images of all containers while the pod has no ready sandbox.
 func (f *facts) prefetchImages(d *Decision) {
-	f.applyContainerRules(preparingRules, f.members, d)
-	f.applyContainerRules(preparingRules, f.ephemeral, d)
+	f.applyContainerRules(preparingRules, f.containers, d)
+	f.applyContainerRules(preparingRules, f.ephemeralContainers, d)
 }
 
-func prefetchImage(f *facts, m *member, d *Decision, s *Step) {
+func prefetchImage(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Reason = f.startingReason(m)
 	ensureImage(f, m, d, s)
 }
 
-func waitSandbox(f *facts, m *member, _ *Decision, s *Step) { s.Reason = f.startingReason(m) }
+func waitSandbox(f *facts, m *containerFacts, _ *Decision, s *Step) { s.Reason = f.startingReason(m) }
 
-func keepUnchanged(*facts, *member, *Decision, *Step) {}
+func keepUnchanged(*facts, *containerFacts, *Decision, *Step) {}
 
-func waitVolumes(f *facts, m *member, d *Decision, s *Step) {
+func waitVolumes(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Reason = f.startingReason(m)
-	if d.prepares() {
+	if d.hasPrepareVolumes() {
 		return
 	}
 	f.prepareVolumes(d)
 	s.Why = d.Why
 }
 
-func waitObservation(f *facts, m *member, _ *Decision, s *Step) {
+func waitObservation(f *facts, m *containerFacts, _ *Decision, s *Step) {
 	s.Reason, s.Why = f.startingReason(m), "checking whether an earlier start has created the container"
 }
 
-func start(f *facts, m *member, d *Decision, s *Step) {
+func start(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Reason = f.startingReason(m)
 	a := StartContainer{Container: m.spec.Name, SandboxID: f.current.ID, Attempt: m.attempt, Restarts: m.restarts, RunsPostStart: HasPostStart(m.spec), PodRestarts: f.podRestarts, Why: "desired"}
 	a.ImageRef, a.ImageUser = m.history.Image.Ref, m.history.Image.User
-	switch c := f.crashed(m); {
+	switch c := f.crashedContainer(m); {
 	case c != nil:
-		a.Backoff, a.Why = crashesBeforeStart(c)+1, "exited with "+exitText(c)
-	case m.beforeRestart != nil:
+		a.Crashes, a.Why = crashesBeforeStart(c)+1, "exited with "+exitText(c)
+	case m.lastBeforeRestart != nil:
 		a.Why = "all containers are restarted"
 	case m.hasExited() && f.hasChangedManifest(m):
 		a.Why = "its manifest changed"

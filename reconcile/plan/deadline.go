@@ -2,8 +2,8 @@ package plan
 
 import "time"
 
-// DeadlineExceeded is the reason of a pod that exceeded its activeDeadlineSeconds.
-const DeadlineExceeded = "DeadlineExceeded"
+// ReasonDeadlineExceeded is the reason of a pod that exceeded its activeDeadlineSeconds.
+const ReasonDeadlineExceeded = "DeadlineExceeded"
 
 // deadline returns when the pod fails because of activeDeadlineSeconds; zero means never. The time
 // is counted from the admission of the pod, and is not affected by restarts of podd and of
@@ -25,5 +25,5 @@ func (f *facts) isPastDeadline() bool {
 
 // hasDeadlineAhead reports whether the pod has not finished and its deadline has not passed.
 func (f *facts) hasDeadlineAhead(d *Decision) bool {
-	return !d.Replace && f.in.Now.Before(f.deadline()) && d.Phase != PhaseWindDown && d.Phase != PhaseRest
+	return !d.UseSuccessor && f.in.Now.Before(f.deadline()) && d.Phase != PhaseWindDown && d.Phase != PhaseCleanedUp
 }

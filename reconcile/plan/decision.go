@@ -10,14 +10,14 @@ type Phase string
 
 // The phases.
 const (
-	PhaseHold     Phase = "hold"
-	PhaseWait     Phase = "wait"
-	PhaseStop     Phase = "stop"
-	PhasePrepare  Phase = "prepare"
-	PhaseInit     Phase = "init"
-	PhaseRun      Phase = "run"
-	PhaseWindDown Phase = "wind down"
-	PhaseRest     Phase = "rest"
+	PhaseHold      Phase = "hold"
+	PhaseWait      Phase = "wait"
+	PhaseStop      Phase = "stop"
+	PhasePrepare   Phase = "prepare"
+	PhaseInit      Phase = "init"
+	PhaseRun       Phase = "run"
+	PhaseWindDown  Phase = "wind down"
+	PhaseCleanedUp Phase = "rest"
 )
 
 // A Decision contains the actions that should be in progress for a pod now, with the rules that
@@ -39,17 +39,17 @@ type Decision struct {
 	Actions []Action
 	// Steps contains the decision for each container, in the order of the manifest.
 	Steps []Step
-	// Wake is when Next must be called again if nothing happens; zero means never.
-	Wake time.Time
+	// WakeAt is when Next must be called again if nothing happens; zero means never.
+	WakeAt time.Time
 	// ProbeAt is when the next attempt of a probe is due; zero if there is none. It is separate
 	// from Wake, so that WithoutProbes can omit it when decisions are compared.
 	ProbeAt time.Time
 	// Releasing reports whether reservations of an earlier version are being released, or would
 	// be released if the newer version was admitted.
 	Releasing bool
-	// Replace reports whether Successor replaces Desired now. The worker makes Successor the
+	// UseSuccessor reports whether Successor replaces Desired now. The worker makes Successor the
 	// new Desired and decides again.
-	Replace bool
+	UseSuccessor bool
 	// CancelStarts reports whether the starts of containers in progress are canceled because
 	// the pod is stopped. The worker cancels these starts, and removes those that have not
 	// called the runtime from InFlight.
@@ -57,12 +57,12 @@ type Decision struct {
 	// Resume reports whether Desired runs again, because the node shutdown that stopped it is
 	// over. The worker removes History.Finished and decides again.
 	Resume bool
-	// Done reports whether the pod is not desired and no sandbox, directory or action of its
+	// FullyRemoved reports whether the pod is not desired and no sandbox, directory or action of its
 	// name is left.
-	Done bool
+	FullyRemoved bool
 	// Finished is the end of the pod that the worker must record after it has started the
 	// actions; nil if there is no new end. A failed write is retried.
-	Finished *Finished
+	Finished *PodEnd
 	// RecordFirst reports whether the end of the pod must not be published before Finished is
 	// on disk. Finished stays nil until the termination messages of the containers were read.
 	// The actions do not wait for the write: they only stop containers and release volumes,
@@ -70,7 +70,7 @@ type Decision struct {
 	RecordFirst bool
 	// Stopping is the termination that the worker must record before it starts the actions;
 	// nil if there is no new termination. The actions are started even if the write fails.
-	Stopping *Stopping
+	Stopping *SandboxTermination
 	// Terminations contains the terminations of containers, by container ID, that the worker
 	// must record before it starts the actions, as with Stopping; nil if there are none.
 	Terminations map[string]Termination
@@ -112,10 +112,10 @@ func (d Decision) WithoutProbes() Decision {
 
 // NextWake returns the earlier of Wake and ProbeAt; zero means never.
 func (d Decision) NextWake() time.Time {
-	if d.Wake.IsZero() || !d.ProbeAt.IsZero() && d.ProbeAt.Before(d.Wake) {
+	if d.WakeAt.IsZero() || !d.ProbeAt.IsZero() && d.ProbeAt.Before(d.WakeAt) {
 		return d.ProbeAt
 	}
-	return d.Wake
+	return d.WakeAt
 }
 
 // addAction adds an action unless the decision contains an action with the same subject.
@@ -150,8 +150,8 @@ func (d *Decision) recordTermination(id string, e Termination) {
 
 // wakeAt sets Wake to the earlier of Wake and t.
 func (d *Decision) wakeAt(t time.Time) {
-	if !t.IsZero() && (d.Wake.IsZero() || t.Before(d.Wake)) {
-		d.Wake = t
+	if !t.IsZero() && (d.WakeAt.IsZero() || t.Before(d.WakeAt)) {
+		d.WakeAt = t
 	}
 }
 
@@ -173,7 +173,7 @@ func (d Decision) String() string {
 	for _, a := range d.Actions {
 		line("  > ", a.String())
 	}
-	if d.Done {
+	if d.FullyRemoved {
 		line("  done")
 	}
 	return b.String()

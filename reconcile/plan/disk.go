@@ -21,14 +21,14 @@ type DiskUse struct {
 	Layers, Logs, Messages map[string]int64
 	// HostsFile is the size of the hosts file, to which all containers of the pod can write.
 	HostsFile int64
-	// Excess contains the parts that could not be measured completely and may be larger.
-	Excess Excess
+	// Incomplete contains the parts that could not be measured completely and may be larger.
+	Incomplete IncompleteMeasurements
 }
 
-// Excess contains, by the name of a volume or container, the limit of the measurement that was
+// IncompleteMeasurements contains, by the name of a volume or container, the limit of the measurement that was
 // exceeded, for example "more than 1000 files and directories". A pod with such a part counts as
 // exceeding its storage limit, because otherwise the pod could hide any amount of data.
-type Excess struct{ Volumes, Logs map[string]string }
+type IncompleteMeasurements struct{ Volumes, Logs map[string]string }
 
 // HasVolumeLimit reports whether a pod has an emptyDir on disk with a sizeLimit. The limit of an
 // emptyDir in memory is enforced by its file system.
@@ -50,7 +50,7 @@ func HasStorageLimit(spec *v1.PodSpec) bool {
 	return slices.ContainsFunc(spec.Containers, limited) || slices.ContainsFunc(spec.InitContainers, limited)
 }
 
-// ExceededLimit returns why a pod must be evicted because of its disk usage; "" if the pod need not
+// EvictionReason returns why a pod must be evicted because of its disk usage; "" if the pod need not
 // be evicted. A part that could not be measured completely exceeds all limits that apply to it.
 // Each reason begins with the kubelet's words. The limits are checked in the kubelet's order:
 //
@@ -59,36 +59,36 @@ func HasStorageLimit(spec *v1.PodSpec) bool {
 //     DiskUse, including ephemeral containers;
 //   - the limit of a container, which applies to its layer, logs and termination messages. Init
 //     containers other than sidecars have no limit of their own. The kubelet also omits sidecars.
-func (u DiskUse) ExceededLimit(spec *v1.PodSpec) string {
+func (u DiskUse) EvictionReason(spec *v1.PodSpec) string {
 	for i := range spec.Volumes {
 		v := &spec.Volumes[i]
 		if !IsOnDisk(v) || v.EmptyDir.SizeLimit == nil {
 			continue
 		}
-		limit, used, excess := v.EmptyDir.SizeLimit, u.Volumes[v.Name], u.Excess.Volumes[v.Name]
+		limit, used, excess := v.EmptyDir.SizeLimit, u.Volumes[v.Name], u.Incomplete.Volumes[v.Name]
 		switch {
 		case limit.Sign() <= 0:
 		case limit.CmpInt64(used) < 0:
 			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit) + usageRemedy(used)
 		case excess != "":
-			return fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured and counts as above the limit %q: the volume has %s. ", v.Name, limit, excess) + excessRemedy(used)
+			return fmt.Sprintf("Usage of EmptyDir volume %q cannot be measured and counts as above the limit %q: the volume has %s. ", v.Name, limit, excess) + incompleteRemedy(used)
 		}
 	}
 	if !HasStorageLimit(spec) {
 		return ""
 	}
-	limit, used, excess := manifest.PodLimits(spec)[v1.ResourceEphemeralStorage], u.total(spec), u.describeExcess(spec)
+	limit, used, excess := manifest.PodLimits(spec)[v1.ResourceEphemeralStorage], u.total(spec), u.describeIncomplete(spec)
 	switch {
 	case limit.CmpInt64(used) < 0:
 		return fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String()) + usageRemedy(used)
 	case excess != "":
-		return fmt.Sprintf("Pod ephemeral local storage usage cannot be measured and counts as above the total limit of containers %s: %s. ", limit.String(), excess) + excessRemedy(used)
+		return fmt.Sprintf("Pod ephemeral local storage usage cannot be measured and counts as above the total limit of containers %s: %s. ", limit.String(), excess) + incompleteRemedy(used)
 	}
 	for i, c := range containersOf(spec) {
 		if i < len(spec.InitContainers) && !manifest.IsSidecar(c) {
 			continue
 		}
-		limit, used := c.Resources.Limits.StorageEphemeral(), u.container(c.Name)
+		limit, used := c.Resources.Limits.StorageEphemeral(), u.containerUsage(c.Name)
 		if limit.Sign() > 0 && limit.CmpInt64(used) < 0 {
 			return fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit) + usageRemedy(used)
 		}
@@ -96,8 +96,8 @@ func (u DiskUse) ExceededLimit(spec *v1.PodSpec) string {
 	return ""
 }
 
-// container returns the usage of the container with this name.
-func (u DiskUse) container(name string) int64 {
+// containerUsage returns the usage of the container with this name.
+func (u DiskUse) containerUsage(name string) int64 {
 	return u.Layers[name] + u.Logs[name] + u.Messages[name]
 }
 
@@ -110,27 +110,27 @@ func (u DiskUse) total(spec *v1.PodSpec) int64 {
 		}
 	}
 	for _, c := range containersOf(spec) {
-		sum += u.container(c.Name)
+		sum += u.containerUsage(c.Name)
 	}
 	for i := range spec.EphemeralContainers {
-		sum += u.container(spec.EphemeralContainers[i].Name)
+		sum += u.containerUsage(spec.EphemeralContainers[i].Name)
 	}
 	return sum
 }
 
-// describeExcess returns a description of the first part of the pod that could not be measured
+// describeIncomplete returns a description of the first part of the pod that could not be measured
 // completely; "" if there is none.
-func (u DiskUse) describeExcess(spec *v1.PodSpec) string {
+func (u DiskUse) describeIncomplete(spec *v1.PodSpec) string {
 	for i := range spec.Volumes {
-		if v := &spec.Volumes[i]; IsOnDisk(v) && u.Excess.Volumes[v.Name] != "" {
-			return fmt.Sprintf("EmptyDir volume %q has %s", v.Name, u.Excess.Volumes[v.Name])
+		if v := &spec.Volumes[i]; IsOnDisk(v) && u.Incomplete.Volumes[v.Name] != "" {
+			return fmt.Sprintf("EmptyDir volume %q has %s", v.Name, u.Incomplete.Volumes[v.Name])
 		}
 	}
-	names := slices.Sorted(maps.Keys(u.Excess.Logs))
+	names := slices.Sorted(maps.Keys(u.Incomplete.Logs))
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the log directory of container %s has %s", names[0], u.Excess.Logs[names[0]])
+	return fmt.Sprintf("the log directory of container %s has %s", names[0], u.Incomplete.Logs[names[0]])
 }
 
 // usageRemedy returns the remedy for a pod that uses this number of bytes.
@@ -138,8 +138,8 @@ func usageRemedy(used int64) string {
 	return fmt.Sprintf("The usage is %s; raise the limit or write less, and edit the pod to start it again", quantity(used))
 }
 
-// excessRemedy returns the remedy for a pod that uses more than this number of bytes.
-func excessRemedy(used int64) string {
+// incompleteRemedy returns the remedy for a pod that uses more than this number of bytes.
+func incompleteRemedy(used int64) string {
 	return fmt.Sprintf("The usage is at least %s; write fewer files or remove the limit, and edit the pod to start it again", quantity(used))
 }
 

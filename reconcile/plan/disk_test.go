@@ -68,11 +68,11 @@ spec:
 		"the hosts file":                           {DiskUse{HostsFile: 7 * mi}, pod + "7Mi"},
 		"the hosts file and more":                  {DiskUse{HostsFile: 4 * mi, Volumes: use{"disk": 2 * mi}, Logs: use{"free": mi}}, pod + "7Mi"},
 		"hosts file below the limit of the pod":    {DiskUse{HostsFile: 5 * mi}, ""},
-		"a volume with many files":                 {DiskUse{Volumes: use{"sized": mi / 2}, Excess: Excess{Volumes: reasons{"sized": many}}}, `Usage of EmptyDir volume "sized"` + excess(`limit "1Mi": the volume`) + "512Ki"},
-		"volume with many files exceeds its limit": {DiskUse{Volumes: use{"sized": 2 * mi}, Excess: Excess{Volumes: reasons{"sized": many}}}, volume + "2Mi"},
-		"volume without a limit with many files":   {DiskUse{Volumes: use{"disk": mi}, Excess: Excess{Volumes: reasons{"disk": many}}}, "Pod ephemeral local storage usage" + excess(`total limit of containers 6Mi: EmptyDir volume "disk"`) + "1Mi"},
-		"volume in memory with many files":         {DiskUse{Excess: Excess{Volumes: reasons{"mem": many}}}, ""},
-		"many log files":                           {DiskUse{Logs: use{"app": mi}, Excess: Excess{Logs: reasons{"app": many}}}, "Pod ephemeral local storage usage" + excess("total limit of containers 6Mi: the log directory of container app") + "1Mi"},
+		"a volume with many files":                 {DiskUse{Volumes: use{"sized": mi / 2}, Incomplete: IncompleteMeasurements{Volumes: reasons{"sized": many}}}, `Usage of EmptyDir volume "sized"` + excess(`limit "1Mi": the volume`) + "512Ki"},
+		"volume with many files exceeds its limit": {DiskUse{Volumes: use{"sized": 2 * mi}, Incomplete: IncompleteMeasurements{Volumes: reasons{"sized": many}}}, volume + "2Mi"},
+		"volume without a limit with many files":   {DiskUse{Volumes: use{"disk": mi}, Incomplete: IncompleteMeasurements{Volumes: reasons{"disk": many}}}, "Pod ephemeral local storage usage" + excess(`total limit of containers 6Mi: EmptyDir volume "disk"`) + "1Mi"},
+		"volume in memory with many files":         {DiskUse{Incomplete: IncompleteMeasurements{Volumes: reasons{"mem": many}}}, ""},
+		"many log files":                           {DiskUse{Logs: use{"app": mi}, Incomplete: IncompleteMeasurements{Logs: reasons{"app": many}}}, "Pod ephemeral local storage usage" + excess("total limit of containers 6Mi: the log directory of container app") + "1Mi"},
 		"volume below the limit of the pod":        {DiskUse{Volumes: use{"disk": 5 * mi}}, ""},
 	} {
 		switch {
@@ -81,7 +81,7 @@ spec:
 		case tt.want != "":
 			tt.want += advised
 		}
-		if got := tt.use.ExceededLimit(&p.Object.Spec); got != tt.want {
+		if got := tt.use.EvictionReason(&p.Object.Spec); got != tt.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, tt.want)
 		}
 	}
@@ -90,8 +90,8 @@ spec:
 		if len(f.Pods) != 1 {
 			t.Fatal(f.Problems)
 		}
-		unlimited := DiskUse{Layers: use{"c": mi}, Excess: Excess{Logs: reasons{"c": many}}}
-		if got := unlimited.ExceededLimit(&f.Pods[0].Object.Spec); got != "" {
+		unlimited := DiskUse{Layers: use{"c": mi}, Incomplete: IncompleteMeasurements{Logs: reasons{"c": many}}}
+		if got := unlimited.EvictionReason(&f.Pods[0].Object.Spec); got != "" {
 			t.Errorf("%s: got %q, want no reason without a limit", spec, got)
 		}
 	}

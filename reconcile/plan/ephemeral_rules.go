@@ -14,68 +14,68 @@ var ephemeralRules = []containerRule{
 	{RuleTerminating, "stop", "",
 		isTerminating, continueTermination},
 	{RuleRunning, "keep", "",
-		func(f *facts, m *member) bool { return m.hasState(runtime.Running) }, showWarning},
+		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Running) }, showWarning},
 	// The container is stopped, because the runtime knows its state after the stop.
 	{RuleStateUnknown, "stop", "",
-		func(f *facts, m *member) bool { return m.hasState(runtime.Unknown) }, stopUnknown},
+		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "",
-		func(f *facts, m *member) bool { return m.hasState(runtime.ExitCodeUnknown) }, waitExitCode},
+		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.ExitCodeUnknown) }, waitExitCode},
 	// A user can add another ephemeral container.
 	{RuleEphemeralExited, "keep", "the ephemeral container has exited and is never restarted",
-		func(f *facts, m *member) bool { return m.hasState(runtime.Exited) }, showWarning},
+		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Exited) }, showWarning},
 	{RuleCreated, "start", "",
-		func(f *facts, m *member) bool { return m.hasState(runtime.Created) && !f.isStarting(m) }, startCreated},
+		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Created) && !f.isStarting(m) }, startCreated},
 	{RuleStarting, "start", "the start of the container is in progress",
 		(*facts).isStarting, continueStart},
 	{RuleEphemeralRemoved, "keep", "the ephemeral container was removed, alone or with its sandbox, and is never restarted",
-		func(f *facts, m *member) bool { return m.created }, showWarning},
+		func(f *facts, m *containerFacts) bool { return m.isEphemeralCreated }, showWarning},
 	{RuleStartFailed, "wait", "",
-		func(f *facts, m *member) bool { return f.in.Now.Before(m.history.StartFailure.RetryAt) }, waitStart},
+		func(f *facts, m *containerFacts) bool { return f.in.Now.Before(m.history.StartFailure.RetryAt) }, waitStart},
 	{RuleImageMissing, "pull", "",
-		func(f *facts, m *member) bool { return !m.hasImage() }, ensureImage},
+		func(f *facts, m *containerFacts) bool { return !m.hasImage() }, ensureImage},
 	// The process namespace that the container joins does not exist yet.
 	{RuleTargetNotRunning, "wait", "the target of the ephemeral container does not run",
 		(*facts).lacksRunningTarget, waitTarget},
 	{RuleVolumesMissing, "prepare", "",
-		func(f *facts, m *member) bool { return !f.in.History.VolumesReady }, waitVolumes},
+		func(f *facts, m *containerFacts) bool { return !f.in.History.VolumesReady }, waitVolumes},
 	// An ephemeral container must not be created twice.
 	{RuleNotObserved, "wait", "",
-		func(f *facts, m *member) bool { return f.in.MayHaveUnobserved }, waitTurn},
+		func(f *facts, m *containerFacts) bool { return f.in.MayHaveUnobserved }, waitTurn},
 	{RuleStart, "start", "",
-		func(*facts, *member) bool { return true }, startEphemeral},
+		func(*facts, *containerFacts) bool { return true }, startEphemeral},
 }
 
-func continueStart(f *facts, m *member, d *Decision, s *Step) {
+func continueStart(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Reason = f.startingReason(m)
 	d.addAction(f.in.InFlight[StartContainer{Container: m.spec.Name}.Subject()])
 }
 
-func showWarning(f *facts, m *member, d *Decision, s *Step) {
+func showWarning(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Why, s.NeedsUser = m.history.Image.Warning, m.history.Image.Warning != ""
 }
 
 // lacksRunningTarget reports whether m has a target and the target does not run.
-func (f *facts) lacksRunningTarget(m *member) bool {
+func (f *facts) lacksRunningTarget(m *containerFacts) bool {
 	return m.target != "" && f.runningID(m.target) == ""
 }
 
 // runningID returns the ID of the running container with this name; "" if there is none.
 func (f *facts) runningID(name string) string {
-	for i := range f.members {
-		if m := &f.members[i]; m.spec.Name == name && m.hasState(runtime.Running) {
+	for i := range f.containers {
+		if m := &f.containers[i]; m.spec.Name == name && m.hasState(runtime.Running) {
 			return m.last.ID
 		}
 	}
 	return ""
 }
 
-func waitTarget(f *facts, m *member, d *Decision, s *Step) {
+func waitTarget(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Reason = f.startingReason(m)
 	s.Why = fmt.Sprintf("its target container %s does not run", m.target)
 }
 
 // startEphemeral starts an ephemeral container. All attempts use the same attempt number.
-func startEphemeral(f *facts, m *member, d *Decision, s *Step) {
+func startEphemeral(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Reason = f.startingReason(m)
 	d.addAction(StartContainer{
 		Container: m.spec.Name, SandboxID: f.current.ID, Attempt: m.attempt, Restarts: m.restarts, ImageRef: m.history.Image.Ref, ImageUser: m.history.Image.User,

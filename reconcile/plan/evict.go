@@ -7,11 +7,11 @@ import (
 	"podd/runtime"
 )
 
-// Evicted is the reason of a pod that was evicted. Preempted is the reason of a pod that was
+// ReasonEvicted is the reason of a pod that was evicted. Preempted is the reason of a pod that was
 // stopped so that a critical pod can run.
 const (
-	Evicted   = "Evicted"
-	Preempted = "Preempting"
+	ReasonEvicted   = "Evicted"
+	ReasonPreempted = "Preempting"
 )
 
 // evictGrace is the grace period of an evicted pod, including its preStop hooks. The period is
@@ -32,14 +32,14 @@ func (e *Eviction) isFor(p *manifest.Pod) bool {
 // effectiveGrace returns the grace period of an incarnation. The grace period is shorter if fin is
 // the end of the incarnation's version, and an eviction or a node shutdown has caused it. fin may
 // be nil.
-func effectiveGrace(inc *runtime.Incarnation, fin *Finished) time.Duration {
+func effectiveGrace(inc *runtime.Incarnation, fin *PodEnd) time.Duration {
 	if fin == nil || fin.UID != inc.UID || fin.Hash != inc.Annotations[runtime.AnnotationPodHash] {
 		return graceOf(inc)
 	}
 	switch fin.Reason {
-	case Evicted:
+	case ReasonEvicted:
 		return min(graceOf(inc), evictGrace)
-	case Terminated:
+	case ReasonTerminated:
 		return min(graceOf(inc), max(fin.Grace, evictGrace))
 	}
 	return graceOf(inc)

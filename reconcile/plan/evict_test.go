@@ -20,7 +20,7 @@ func evictable(grace, preStop string) Input {
 	}
 	return Input{
 		Desired: pod, Now: time.Unix(1000, 0),
-		Node: Node{Reachable: true, Ready: true, NetworkReady: true},
+		Node: Node{RuntimeReachable: true, RuntimeReady: true, NetworkReady: true},
 		Observed: []runtime.Incarnation{{
 			Sandbox: runtime.Sandbox{ID: "s", UID: "u", Ready: true, Annotations: map[string]string{
 				runtime.AnnotationPodHash: "v1:a", runtime.AnnotationGracePeriod: grace,
@@ -71,7 +71,7 @@ func TestEvictGrace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := evictable(test.grace, test.preStop)
-			if fin := (&Finished{UID: "u", Hash: "v1:a", Size: in.Desired.PodSize(), Failed: true, Reason: Evicted, At: in.Now.Add(-test.begun)}); test.begun > 0 {
+			if fin := (&PodEnd{UID: "u", Hash: "v1:a", Size: in.Desired.PodSize(), Failed: true, Reason: ReasonEvicted, At: in.Now.Add(-test.begun)}); test.begun > 0 {
 				in.History.Finished = fin
 			} else {
 				in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Message: "too big"}
@@ -102,15 +102,15 @@ func TestEvict_DeadlineInShutdown(t *testing.T) {
 		runs   bool
 		want   string
 	}{
-		"running before the deadline": {time.Minute, true, Terminated},
-		"running after the deadline":  {time.Hour, true, Terminated},
-		"stopped before the deadline": {time.Minute, false, Terminated},
-		"stopped after the deadline":  {time.Hour, false, DeadlineExceeded},
+		"running before the deadline": {time.Minute, true, ReasonTerminated},
+		"running after the deadline":  {time.Hour, true, ReasonTerminated},
+		"stopped before the deadline": {time.Minute, false, ReasonTerminated},
+		"stopped after the deadline":  {time.Hour, false, ReasonDeadlineExceeded},
 	} {
 		in := evictable("30", "")
 		in.Desired.Object.Spec.ActiveDeadlineSeconds = new(int64(600))
 		in.History.StartTime = in.Now.Add(-test.active)
-		in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Reason: Terminated, Grace: time.Second}
+		in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Reason: ReasonTerminated, Grace: time.Second}
 		if !test.runs {
 			in.Observed[0].Ready = false
 			in.Observed[0].Containers[0].State = runtime.Exited

@@ -31,34 +31,34 @@ type facts struct {
 	// podRestarts is how often all containers of the desired version were restarted together;
 	// see countPodRestarts.
 	podRestarts uint32
-	members     []member
-	// ephemeral contains the ephemeral containers. They do not affect decisions about the
+	containers  []containerFacts
+	// ephemeralContainers contains the ephemeral containers. They do not affect decisions about the
 	// whole pod.
-	ephemeral []member
+	ephemeralContainers []containerFacts
 }
 
-// member is a container of the desired version with the observed state and the history of the
+// containerFacts is a container of the desired version with the observed state and the history of the
 // container.
-type member struct {
+type containerFacts struct {
 	spec *v1.Container
 	kind Kind
 	// last is the newest container with this name in the current incarnation; nil if there is
-	// none. beforeRestart is set instead if the newest container was created before the last
+	// none. lastBeforeRestart is set instead if the newest container was created before the last
 	// restart of all containers, so that another container must be started.
-	last, beforeRestart *runtime.Container
+	last, lastBeforeRestart *runtime.Container
 	// podRestarts is the value of facts.podRestarts.
 	podRestarts uint32
 	history     ContainerHistory
 	// restartDue reports whether last was stopped to be restarted.
 	restartDue bool
-	// started reports whether a container with this name ran in cur.
-	started bool
+	// hasRun reports whether a container with this name ran in cur.
+	hasRun bool
 	// attempt is the attempt number of the next start, and restarts is its restart count.
 	attempt, restarts uint32
-	// created reports whether an ephemeral container was created. target is the name of the
+	// isEphemeralCreated reports whether an ephemeral container was created. target is the name of the
 	// container whose process namespace it joins; "" if there is none.
-	created bool
-	target  string
+	isEphemeralCreated bool
+	target             string
 }
 
 // Kind is the kind of a container, which determines what its exit means for the pod.
@@ -66,22 +66,22 @@ type Kind string
 
 // The kinds. The annotation podd/kind contains the kind of a container, followed by ":<index>".
 const (
-	Init    Kind = "init"
-	Sidecar Kind = "sidecar"
-	Regular Kind = "container"
-	// Ephemeral containers are not part of a manifest and do not affect the pod's state.
-	Ephemeral Kind = "ephemeral"
+	KindInit    Kind = "init"
+	KindSidecar Kind = "sidecar"
+	KindRegular Kind = "container"
+	// KindEphemeral containers are not part of a manifest and do not affect the pod's state.
+	KindEphemeral Kind = "ephemeral"
 )
 
 // ContainerKind returns the kind of a container. init reports whether it is an init container.
 func ContainerKind(c *v1.Container, init bool) Kind {
 	switch {
 	case !init:
-		return Regular
+		return KindRegular
 	case manifest.IsSidecar(c):
-		return Sidecar
+		return KindSidecar
 	}
-	return Init
+	return KindInit
 }
 
 // newFacts returns the facts of in.
@@ -91,7 +91,7 @@ func newFacts(in *Input) *facts {
 		switch {
 		case inc.Foreign:
 			f.foreign = append(f.foreign, inc)
-		case IsCreatedFrom(&inc, in.Desired) && !in.isStopping(inc.ID):
+		case IsCreatedFrom(&inc, in.Desired) && !in.isSandboxStopping(inc.ID):
 			f.desiredIncarnations = append(f.desiredIncarnations, inc)
 		default:
 			f.toStop = append(f.toStop, inc)
@@ -156,8 +156,8 @@ func FindVersion(inc *runtime.Incarnation, versions ...*manifest.Pod) *manifest.
 	return nil
 }
 
-// isStopping reports whether the sandbox with ID id is being stopped.
-func (in *Input) isStopping(id string) bool {
+// isSandboxStopping reports whether the sandbox with ID id is being stopped.
+func (in *Input) isSandboxStopping(id string) bool {
 	return in.History.Stopping != nil && in.History.Stopping.SandboxID == id && id != ""
 }
 
@@ -170,23 +170,23 @@ func (f *facts) addMembers() {
 	f.podRestarts = f.countPodRestarts()
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
-		f.members = append(f.members, f.newMember(c, ContainerKind(c, true)))
+		f.containers = append(f.containers, f.newMember(c, ContainerKind(c, true)))
 	}
 	for i := range spec.Containers {
-		f.members = append(f.members, f.newMember(&spec.Containers[i], Regular))
+		f.containers = append(f.containers, f.newMember(&spec.Containers[i], KindRegular))
 	}
 	for i := range spec.EphemeralContainers {
 		c := &spec.EphemeralContainers[i]
-		m := f.newMember((*v1.Container)(&c.EphemeralContainerCommon), Ephemeral)
+		m := f.newMember((*v1.Container)(&c.EphemeralContainerCommon), KindEphemeral)
 		m.target = c.TargetContainerName
-		f.ephemeral = append(f.ephemeral, m)
+		f.ephemeralContainers = append(f.ephemeralContainers, m)
 	}
 }
 
 // newMember returns the member for container c.
-func (f *facts) newMember(c *v1.Container, kind Kind) member {
-	m := member{spec: c, kind: kind, history: f.in.History.Containers[c.Name], podRestarts: f.podRestarts}
-	m.attempt, m.restarts, m.created = m.history.Attempt, m.history.Restarts, m.history.Created
+func (f *facts) newMember(c *v1.Container, kind Kind) containerFacts {
+	m := containerFacts{spec: c, kind: kind, history: f.in.History.Containers[c.Name], podRestarts: f.podRestarts}
+	m.attempt, m.restarts, m.isEphemeralCreated = m.history.Attempt, m.history.Restarts, m.history.EphemeralCreated
 	for i := range f.desiredIncarnations {
 		for j := range f.desiredIncarnations[i].Containers {
 			rec := &f.desiredIncarnations[i].Containers[j]
@@ -197,23 +197,23 @@ func (f *facts) newMember(c *v1.Container, kind Kind) member {
 			if rec.State != runtime.Created {
 				m.restarts = max(m.restarts, rec.Restarts()+1)
 			}
-			m.created = true
-			if rec.WasStartInterrupted() && kind != Ephemeral {
+			m.isEphemeralCreated = true
+			if rec.WasStartInterrupted() && kind != KindEphemeral {
 				continue // an interrupted start increases only the attempt number
 			}
 			if i > 0 {
 				continue
 			}
-			if kind != Ephemeral && rec.PodRestarts() < f.podRestarts {
-				m.beforeRestart = newerAttempt(m.beforeRestart, rec)
+			if kind != KindEphemeral && rec.PodRestarts() < f.podRestarts {
+				m.lastBeforeRestart = newerAttempt(m.lastBeforeRestart, rec)
 				continue
 			}
-			m.started = m.started || rec.State != runtime.Created
+			m.hasRun = m.hasRun || rec.State != runtime.Created
 			m.last = newerAttempt(m.last, rec)
 		}
 	}
 	if m.last != nil {
-		m.restartDue = f.in.History.Terminations[m.last.ID].Restart
+		m.restartDue = f.in.History.Terminations[m.last.ID].WillRestart
 	}
 	return m
 }
@@ -227,7 +227,7 @@ func newerAttempt(a, b *runtime.Container) *runtime.Container {
 }
 
 // hasExited reports whether the container has exited, with a known or an unknown exit code.
-func (m *member) hasExited() bool {
+func (m *containerFacts) hasExited() bool {
 	return m.hasState(runtime.Exited) || m.hasState(runtime.ExitCodeUnknown)
 }
 
@@ -240,23 +240,25 @@ func exitText(c *runtime.Container) string {
 }
 
 // hasState reports whether the container exists and has state s.
-func (m *member) hasState(s runtime.ContainerState) bool { return m.last != nil && m.last.State == s }
+func (m *containerFacts) hasState(s runtime.ContainerState) bool {
+	return m.last != nil && m.last.State == s
+}
 
 // restartsAfter reports whether the restart policy and the restart rules of m require a restart
 // after an exit with this code.
-func (f *facts) restartsAfter(m *member, code int32) bool {
+func (f *facts) restartsAfter(m *containerFacts, code int32) bool {
 	return manifest.RestartsAfter(&f.in.Desired.Object.Spec, m.spec, code)
 }
 
-// policy returns the restart policy of a container.
-func (f *facts) policy(m *member) v1.RestartPolicy {
+// restartPolicy returns the restart policy of a container.
+func (f *facts) restartPolicy(m *containerFacts) v1.RestartPolicy {
 	return manifest.EffectiveRestartPolicy(&f.in.Desired.Object.Spec, m.spec)
 }
 
-// exit returns the last exit of the container; nil if it has not exited or its exit code is
+// lastExit returns the last exit of the container; nil if it has not exited or its exit code is
 // unknown. If the runtime has no container, exit reads it from the history. Exits before the last
 // restart of all containers are omitted.
-func (m *member) exit() *Exit {
+func (m *containerFacts) lastExit() *Exit {
 	if m.hasState(runtime.Exited) {
 		return exitOf(m.last)
 	}
@@ -275,9 +277,9 @@ func exitOf(c *runtime.Container) *Exit {
 }
 
 // isCompleted reports whether m is a regular container that has exited and is not restarted.
-func (f *facts) isCompleted(m *member) bool {
-	e := m.exit()
-	if m.kind != Regular || e == nil || m.isRestartRequested() {
+func (f *facts) isCompleted(m *containerFacts) bool {
+	e := m.lastExit()
+	if m.kind != KindRegular || e == nil || m.isRestartRequested() {
 		return false
 	}
 	return !f.restartsAfter(m, e.Code)
@@ -285,29 +287,29 @@ func (f *facts) isCompleted(m *member) bool {
 
 // isRestartRequested reports whether a user requested the restart of the newest container of m, or
 // the container was stopped to be restarted.
-func (m *member) isRestartRequested() bool {
-	return m.last != nil && m.history.RestartID == m.last.ID || m.restartDue && m.hasExited()
+func (m *containerFacts) isRestartRequested() bool {
+	return m.last != nil && m.history.RestartRequestedID == m.last.ID || m.restartDue && m.hasExited()
 }
 
 // allowsFollowing reports whether m does not prevent the start of the containers after it. It
 // returns true if m is neither an init container nor a sidecar.
-func (f *facts) allowsFollowing(m *member) bool {
+func (f *facts) allowsFollowing(m *containerFacts) bool {
 	switch m.kind {
-	case Init:
+	case KindInit:
 		// If a regular container was created in this sandbox, all init containers have
 		// completed, even if the runtime no longer lists them (k/k#86531). An init
 		// container that was stopped to be restarted has not completed.
 		return m.hasState(runtime.Exited) && m.last.ExitCode == 0 && !m.isRestartRequested() || f.wasRegularCreated()
-	case Sidecar:
-		return m.started && !f.isHookPending(m) && (m.spec.StartupProbe == nil || f.hasPassed(m, Startup)) || f.wasRegularCreated()
+	case KindSidecar:
+		return m.hasRun && !f.isHookPending(m) && (m.spec.StartupProbe == nil || f.hasPassed(m, StartupProbe)) || f.wasRegularCreated()
 	}
 	return true
 }
 
 // wasRegularCreated reports whether a regular container was created in the present sandbox.
 func (f *facts) wasRegularCreated() bool {
-	for i := range f.members {
-		if m := &f.members[i]; m.kind == Regular && m.last != nil {
+	for i := range f.containers {
+		if m := &f.containers[i]; m.kind == KindRegular && m.last != nil {
 			return true
 		}
 	}
@@ -316,16 +318,16 @@ func (f *facts) wasRegularCreated() bool {
 
 // isItsTurn reports whether m may start, because the containers before it have completed or
 // started.
-func (f *facts) isItsTurn(m *member) bool {
-	for i := range f.members {
-		before := &f.members[i]
+func (f *facts) isItsTurn(m *containerFacts) bool {
+	for i := range f.containers {
+		before := &f.containers[i]
 		if before.spec == m.spec {
 			return true
 		}
-		if before.kind != Regular && !f.allowsFollowing(before) {
+		if before.kind != KindRegular && !f.allowsFollowing(before) {
 			return false
 		}
-		if before.kind == Regular && f.blocksNext(before) {
+		if before.kind == KindRegular && f.blocksNext(before) {
 			return false
 		}
 	}
@@ -353,7 +355,7 @@ func runningContainers(inc *runtime.Incarnation) []runtime.Container {
 func recordedKind(c *runtime.Container) (Kind, int) {
 	kind, index := c.Kind()
 	if kind == "" {
-		return Regular, 0
+		return KindRegular, 0
 	}
 	return Kind(kind), index
 }

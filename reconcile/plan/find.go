@@ -12,12 +12,12 @@ func FindContainer(pod *v1.Pod, name string) (c *v1.Container, kind Kind, index 
 	}
 	for i := range pod.Spec.EphemeralContainers {
 		if c := &pod.Spec.EphemeralContainers[i].EphemeralContainerCommon; c.Name == name {
-			return (*v1.Container)(c), Ephemeral, i
+			return (*v1.Container)(c), KindEphemeral, i
 		}
 	}
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; c.Name == name {
-			return c, Regular, i
+			return c, KindRegular, i
 		}
 	}
 	return nil, "", 0

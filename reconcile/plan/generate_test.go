@@ -130,7 +130,7 @@ func genProbes(t *rapid.T, c *v1.Container) {
 			PeriodSeconds:       rapid.SampledFrom([]int32{20, 30, 60}).Draw(t, "period"),
 			TimeoutSeconds:      1, SuccessThreshold: 1, FailureThreshold: rapid.Int32Range(1, 3).Draw(t, "failures"),
 		}
-		if kind == Readiness {
+		if kind == ReadinessProbe {
 			p.SuccessThreshold = rapid.Int32Range(1, 3).Draw(t, "successes")
 		} else if rapid.Bool().Draw(t, "own grace") {
 			grace := rapid.Int64Range(1, 60).Draw(t, "grace")
@@ -138,7 +138,7 @@ func genProbes(t *rapid.T, c *v1.Container) {
 		}
 		return p
 	}
-	c.StartupProbe, c.LivenessProbe, c.ReadinessProbe = gen(Startup), gen(Liveness), gen(Readiness)
+	c.StartupProbe, c.LivenessProbe, c.ReadinessProbe = gen(StartupProbe), gen(LivenessProbe), gen(ReadinessProbe)
 }
 
 // genHooks perhaps gives a container hooks.

@@ -88,19 +88,19 @@ var happenings = map[string]func(*world, op, []*manifest.Pod){
 		if o.m == 0 {
 			missing = `ConfigMap "c" not found`
 		}
-		w.objects[pods[o.n%len(pods)].Hash] = Objects{Blocker: refs.Blocker{MissingMessage: missing}, Files: []string{"", "one", "two", "three"}[o.m]}
+		w.objects[pods[o.n%len(pods)].Hash] = ReferencedObjects{Blocker: refs.Blocker{MissingMessage: missing}, FilesDigest: []string{"", "one", "two", "three"}[o.m]}
 	},
 	"node": func(w *world, o op, _ []*manifest.Pod) {
-		w.in.Node.Reachable, w.in.Node.Ready, w.in.Node.NetworkReady = o.n != 0, o.n != 1, o.n != 2
+		w.in.Node.RuntimeReachable, w.in.Node.RuntimeReady, w.in.Node.NetworkReady = o.n != 0, o.n != 1, o.n != 2
 	},
-	"adopt": func(w *world, o op, _ []*manifest.Pod) { w.in.Node.Adopt = o.m == 0 },
+	"adopt": func(w *world, o op, _ []*manifest.Pod) { w.in.Node.AdoptKubeletPods = o.m == 0 },
 	"verdict": func(w *world, o op, _ []*manifest.Pod) {
 		w.in.Verdict = Verdict{Answer: Answer(o.m % 3), Message: "because"}
 	},
 	"hurry": func(w *world, o op, _ []*manifest.Pod) { w.in.ForceStop = o.m == 0 },
 	"restart": func(w *world, o op, _ []*manifest.Pod) {
 		if c := w.nth(o.n, func(c *runtime.Container) bool { return c.State == runtime.Running }); c != nil {
-			w.container(c.Name, func(h *ContainerHistory) { h.RestartID = c.ID })
+			w.container(c.Name, func(h *ContainerHistory) { h.RestartRequestedID = c.ID })
 		}
 	},
 	"pass":     func(w *world, o op, _ []*manifest.Pod) { w.in.Now = w.in.Now.Add(o.d) },

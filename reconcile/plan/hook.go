@@ -15,7 +15,7 @@ type RunPostStart struct {
 	Container string
 	ID        string
 	Attempt   uint32
-	Exec      bool // whether the hook is a command in the container
+	IsExec    bool // whether the hook is a command in the container
 }
 
 // RunPreStop runs the preStop hook of a container that is about to be stopped, for at most Grace.
@@ -23,7 +23,7 @@ type RunPreStop struct {
 	Container string
 	ID        string
 	Grace     time.Duration
-	Exec      bool // whether the hook is a command in the container
+	IsExec    bool // whether the hook is a command in the container
 }
 
 // Subject implements Action.
@@ -112,8 +112,8 @@ type Termination struct {
 	Since time.Time     `json:"since,omitzero"`
 	Grace time.Duration `json:"grace,omitempty"`
 	Why   string        `json:"why,omitempty"`
-	// Restart reports whether the container is restarted after it has exited.
-	Restart bool `json:"again,omitempty"`
+	// WillRestart reports whether the container is restarted after it has exited.
+	WillRestart bool `json:"again,omitempty"`
 	// HookDone reports whether the preStop hook has finished, successfully or not.
 	HookDone bool `json:"hooked,omitempty"`
 }

@@ -8,10 +8,10 @@ import (
 
 // A stopBudget is the grace period of a termination, which the preStop hook and the stop share.
 type stopBudget struct {
-	since   time.Time
-	grace   time.Duration
-	why     string
-	restart bool // whether the container is restarted after it has exited
+	since       time.Time
+	grace       time.Duration
+	why         string
+	willRestart bool // whether the container is restarted after it has exited
 }
 
 // elapsed returns the part of the grace period that has passed. A start time in the future counts
@@ -36,24 +36,24 @@ func (t stopBudget) runtimeGrace(now time.Time) time.Duration {
 // is false if there is none.
 func (f *facts) ownTermination(id string) (budget stopBudget, ok bool) {
 	e := f.in.History.Terminations[id]
-	return stopBudget{e.Since, e.Grace, e.Why, e.Restart}, !e.Since.IsZero()
+	return stopBudget{e.Since, e.Grace, e.Why, e.WillRestart}, !e.Since.IsZero()
 }
 
 // stopForOwnReason stops a container for a reason that concerns only this container; see beginStop.
-func (f *facts) stopForOwnReason(d *Decision, m *member, grace time.Duration, why string) {
+func (f *facts) stopForOwnReason(d *Decision, m *containerFacts, grace time.Duration, why string) {
 	f.beginStop(d, m, stopBudget{grace: grace, why: why})
 }
 
 // beginStop stops a container, or continues its termination. If the termination has not begun, it
 // is recorded with the values in began, so that the duration of the hook is subtracted from the
 // grace period.
-func (f *facts) beginStop(d *Decision, m *member, began stopBudget) {
+func (f *facts) beginStop(d *Decision, m *containerFacts, began stopBudget) {
 	t, known := f.ownTermination(m.last.ID)
 	if !known {
 		t = began
 		t.since = f.in.Now
 		e := f.in.History.Terminations[m.last.ID]
-		e.Since, e.Grace, e.Why, e.Restart = t.since, t.grace, t.why, t.restart
+		e.Since, e.Grace, e.Why, e.WillRestart = t.since, t.grace, t.why, t.willRestart
 		d.recordTermination(m.last.ID, e)
 	}
 	f.stopContainer(d, m.last, t)
@@ -66,7 +66,7 @@ func (f *facts) stopContainer(d *Decision, c *runtime.Container, t stopBudget) (
 	if f.runPreStop(d, c, t) {
 		return false
 	}
-	f.addCleanup(d, StopContainer{Container: c.Name, ID: c.ID, Grace: t.runtimeGrace(f.in.Now), Why: t.why, Restart: t.restart})
+	f.addCleanup(d, StopContainer{Container: c.Name, ID: c.ID, Grace: t.runtimeGrace(f.in.Now), Why: t.why, WillRestart: t.willRestart})
 	return true
 }
 
@@ -75,7 +75,7 @@ func (f *facts) stopContainer(d *Decision, c *runtime.Container, t stopBudget) (
 // passed.
 func (f *facts) runPreStop(d *Decision, c *runtime.Container, t stopBudget) (mustWait bool) {
 	h, left := RecordedPreStop(c), t.remaining(f.in.Now)
-	if h == nil || left == 0 || c.State != runtime.Running || f.in.History.Terminations[c.ID].HookDone || f.isBeingStopped(c.ID) {
+	if h == nil || left == 0 || c.State != runtime.Running || f.in.History.Terminations[c.ID].HookDone || f.isStopInFlight(c.ID) {
 		return false
 	}
 	if h.Sleep != nil {
@@ -87,12 +87,12 @@ func (f *facts) runPreStop(d *Decision, c *runtime.Container, t stopBudget) (mus
 		return true
 	}
 	d.wakeAt(f.in.Now.Add(left))
-	f.addCleanup(d, RunPreStop{Container: c.Name, ID: c.ID, Grace: left, Exec: h.Exec != nil})
+	f.addCleanup(d, RunPreStop{Container: c.Name, ID: c.ID, Grace: left, IsExec: h.Exec != nil})
 	return true
 }
 
-// isBeingStopped reports whether the runtime is stopping the container with ID id.
-func (f *facts) isBeingStopped(id string) bool {
+// isStopInFlight reports whether the runtime is stopping the container with ID id.
+func (f *facts) isStopInFlight(id string) bool {
 	_, ok := f.in.InFlight[StopContainer{ID: id}.Subject()]
 	return ok
 }
@@ -114,7 +114,7 @@ func (f *facts) terminationInPod(c *runtime.Container, pod stopBudget) stopBudge
 // grace period of a stop that the runtime has begun cannot be shortened.
 func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod stopBudget) bool {
 	own, known := f.ownTermination(c.ID)
-	if !known || !f.isBeingStopped(c.ID) {
+	if !known || !f.isStopInFlight(c.ID) {
 		return false
 	}
 	rest := max(pod.remaining(f.in.Now), minGrace)
@@ -130,7 +130,7 @@ func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod stopBudge
 
 // isTerminating reports whether a container runs and its own termination has begun, even if the
 // reason for the termination does not apply any more.
-func isTerminating(f *facts, m *member) bool {
+func isTerminating(f *facts, m *containerFacts) bool {
 	if !m.hasState(runtime.Running) {
 		return false
 	}
@@ -138,14 +138,14 @@ func isTerminating(f *facts, m *member) bool {
 	return known
 }
 
-func continueTermination(f *facts, m *member, d *Decision, s *Step) {
+func continueTermination(f *facts, m *containerFacts, d *Decision, s *Step) {
 	t, _ := f.ownTermination(m.last.ID)
 	s.Why = t.why
 	f.stopForOwnReason(d, m, t.grace, t.why)
 }
 
 // postStart returns the state of the postStart hook of m.last.
-func (m *member) postStart() PostStartState {
+func (m *containerFacts) postStart() PostStartState {
 	if m.last == nil || m.history.PostStart.Attempt != m.last.Attempt {
 		return PostStartState{}
 	}
@@ -154,40 +154,40 @@ func (m *member) postStart() PostStartState {
 
 // isHookPending reports whether m does not count as started, because its postStart hook is not done
 // or has failed.
-func (f *facts) isHookPending(m *member) bool {
+func (f *facts) isHookPending(m *containerFacts) bool {
 	return m.postStart().IsPending(m.spec, m.last, f.in.Now)
 }
 
-func hasHookFailed(_ *facts, m *member) bool {
+func hasHookFailed(_ *facts, m *containerFacts) bool {
 	return m.hasState(runtime.Running) && m.postStart().Failed
 }
 
 // stopFailedHook stops a container after its postStart hook has failed, so that it is restarted.
-func stopFailedHook(f *facts, m *member, d *Decision, s *Step) {
+func stopFailedHook(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Why, s.Reason, s.NeedsUser = hookText(m.postStart()), "PostStartHookError", true
 	f.stopForOwnReason(d, m, graceOf(f.current), s.Why)
 }
 
 func hookText(h PostStartState) string { return "postStart hook failed: " + h.Message }
 
-func isPostStartPending(f *facts, m *member) bool {
+func isPostStartPending(f *facts, m *containerFacts) bool {
 	return m.hasState(runtime.Running) && f.isHookPending(m)
 }
 
-func runPostStart(f *facts, m *member, d *Decision, s *Step) {
+func runPostStart(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Why = "its postStart hook is running"
 	h := m.spec.Lifecycle.PostStart
 	if h.Sleep != nil {
 		d.wakeAt(f.in.Now.Add(m.postStart().remaining(m.spec, m.last, f.in.Now)))
 		return
 	}
-	f.addCleanup(d, RunPostStart{Container: m.spec.Name, ID: m.last.ID, Attempt: m.last.Attempt, Exec: h.Exec != nil})
+	f.addCleanup(d, RunPostStart{Container: m.spec.Name, ID: m.last.ID, Attempt: m.last.Attempt, IsExec: h.Exec != nil})
 }
 
 // blocksNext reports whether regular container m prevents the start of the containers after it. The
 // containers of a pod are started in order, and the postStart hook of a container must be done
 // before the next start. A container that cannot start does not block later containers.
-func (f *facts) blocksNext(m *member) bool {
+func (f *facts) blocksNext(m *containerFacts) bool {
 	if !HasPostStart(m.spec) || f.isCompleted(m) {
 		return false
 	}

@@ -27,8 +27,8 @@ type Input struct {
 	SourcesRead bool
 	// Observed contains every sandbox of this name, newest first.
 	Observed []runtime.Incarnation
-	// Dirs contains the pod directories of this name on disk.
-	Dirs []Dir
+	// PodDirs contains the pod directories of this name on disk.
+	PodDirs []PodDir
 	// JournalError is why the journal of Desired's UID cannot be read; "" if it was read or
 	// does not exist.
 	JournalError string
@@ -39,10 +39,10 @@ type Input struct {
 	Node              Node
 	// Verdict is the verdict of admission about the newest desired version.
 	Verdict Verdict
-	// Objects describes the objects that Desired refers to. NextObjects describes the objects
+	// Objects describes the objects that Desired refers to. SuccessorObjects describes the objects
 	// that Successor refers to.
-	Objects, NextObjects Objects
-	History              History
+	Objects, SuccessorObjects ReferencedObjects
+	History                   History
 	// Eviction is the reason for stopping the desired version permanently; nil if there is
 	// none.
 	Eviction *Eviction
@@ -59,8 +59,8 @@ type Input struct {
 	Now time.Time
 }
 
-// A Dir is a pod directory on disk.
-type Dir struct {
+// A PodDir is a pod directory on disk.
+type PodDir struct {
 	UID types.UID
 	// Hash is the hash of the version for which the directory was created; "" if it is
 	// unknown.
@@ -73,25 +73,25 @@ type Dir struct {
 	KeepUntil time.Time
 }
 
-// Objects describes the ConfigMaps and Secrets that a version refers to. The zero value means that
+// ReferencedObjects describes the ConfigMaps and Secrets that a version refers to. The zero value means that
 // the version refers to none.
-type Objects struct {
+type ReferencedObjects struct {
 	refs.Blocker
-	// Files identifies the content that the files in the version's volumes should have; "" if
+	// FilesDigest identifies the content that the files in the version's volumes should have; "" if
 	// no file depends on an object.
-	Files string
+	FilesDigest string
 }
 
 // Node contains the facts about the node on which decisions depend.
 type Node struct {
-	Reachable      bool   // whether the runtime responds
-	Ready          bool   // whether the runtime is ready
-	NetworkReady   bool   // whether the pod network is ready
-	Message        string // why the runtime is not reachable or not ready
-	NetworkMessage string // why the pod network is not ready
-	// Adopt reports whether podd stops a pod of a kubelet that has the name of a desired pod.
+	RuntimeReachable bool   // whether the runtime responds
+	RuntimeReady     bool   // whether the runtime is ready
+	NetworkReady     bool   // whether the pod network is ready
+	RuntimeMessage   string // why the runtime is not reachable or not ready
+	NetworkMessage   string // why the pod network is not ready
+	// AdoptKubeletPods reports whether podd stops a pod of a kubelet that has the name of a desired pod.
 	// Otherwise the desired pod waits.
-	Adopt bool
+	AdoptKubeletPods bool
 	// MaxBackoff limits the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
 	// ShuttingDown reports whether the node is shutting down. During the shutdown no version
@@ -141,9 +141,9 @@ type Verdict struct {
 // If a fact differs from what the runtime reports, the runtime takes precedence.
 type History struct {
 	// Finished is the end of the pod; nil if the pod has not finished.
-	Finished *Finished
+	Finished *PodEnd
 	// Stopping is the incarnation that is being stopped; nil if there is none.
-	Stopping *Stopping
+	Stopping *SandboxTermination
 	// TerminationMessages contains the termination messages that were read, by container ID.
 	TerminationMessages map[string]string
 	// Terminations contains the terminations of containers of all versions, by container ID.
@@ -163,9 +163,9 @@ type History struct {
 	VolumesFailure Failure
 	// VolumesReady reports whether the volumes of the desired version are prepared.
 	VolumesReady bool
-	// WrittenFiles is the value of Objects.Files from which the present content of the volumes was
+	// WrittenFilesDigest is the value of Objects.Files from which the present content of the volumes was
 	// written; "" if the content was not checked yet.
-	WrittenFiles string
+	WrittenFilesDigest string
 	// UpdateFailure is the last failure to update the files in the volumes.
 	UpdateFailure Failure
 	// VolumeCheck is the last result of checking the volumes of a newer version.
@@ -176,13 +176,13 @@ type History struct {
 	// Sizes contains the sizes of containers and sandboxes that were resized after their
 	// creation, by ID.
 	Sizes map[string]Size
-	// Allocated contains the allocated sizes of containers, by name, while the desired sizes
+	// AllocatedSizes contains the allocated sizes of containers, by name, while the desired sizes
 	// are not admitted. podd uses them for containers that the runtime does not list.
-	Allocated map[string]string
+	AllocatedSizes map[string]string
 	// ResizePodFailure is the last failure to resize the pod's cgroup.
 	ResizePodFailure Failure
-	// Probed contains the state of probes, by container ID.
-	Probed map[string]ContainerProbes
+	// ProbeStates contains the state of probes, by container ID.
+	ProbeStates map[string]ContainerProbes
 	// SuccessorImages contains the results for the images of Successor, by container name.
 	SuccessorImages map[string]Image
 	// ReleasedSandboxes contains the IDs of the sandboxes that podd has stopped and whose network is
@@ -193,9 +193,9 @@ type History struct {
 	CleanupFailures map[string]Failure
 }
 
-// Finished is the end of a pod that has completed, has failed or was evicted. It is stored in the
+// PodEnd is the end of a pod that has completed, has failed or was evicted. It is stored in the
 // journal.
-type Finished struct {
+type PodEnd struct {
 	UID     types.UID
 	Hash    string
 	Size    string // value of manifest.Pod.PodSize; the pod runs again if its size changes
@@ -211,12 +211,12 @@ type Finished struct {
 
 // AppliesTo reports whether f is the end of version p. f may be nil. If the size of p has changed
 // since the end, f applies only if p has the trait RunsOnce.
-func (f *Finished) AppliesTo(p *manifest.Pod) bool {
+func (f *PodEnd) AppliesTo(p *manifest.Pod) bool {
 	return f != nil && f.UID == p.UID && f.Hash == p.Hash && (f.Size == p.PodSize() || p.Traits.RunsOnce)
 }
 
-// Stopping is the termination of an incarnation in progress. It is stored in the journal.
-type Stopping struct {
+// SandboxTermination is the termination of an incarnation in progress. It is stored in the journal.
+type SandboxTermination struct {
 	// SandboxID is the ID of the sandbox that is stopped with all its containers.
 	SandboxID string
 	Since     time.Time
@@ -240,10 +240,10 @@ type ContainerHistory struct {
 	// LastExit is the last exit, which is kept when the container is removed from the runtime;
 	// nil if there was none.
 	LastExit *Exit
-	// Created reports whether an ephemeral container with this name was ever created.
-	Created bool
-	// RestartID is the ID of the container whose restart was requested; "" if there is none.
-	RestartID string
+	// EphemeralCreated reports whether an ephemeral container with this name was ever created.
+	EphemeralCreated bool
+	// RestartRequestedID is the ID of the container whose restart was requested; "" if there is none.
+	RestartRequestedID string
 	// RunPostStart is the state of the postStart hook of the newest container.
 	PostStart PostStartState
 }

@@ -37,7 +37,7 @@ func FuzzInput(f *testing.F) {
 		if diff := cmp.Diff(d, Next(in)); diff != "" {
 			t.Fatalf("the second decision differs (-first +second)\n%s", diff)
 		}
-		if d.Replace {
+		if d.UseSuccessor {
 			return
 		}
 		if err := checkLaws(in, d); err != nil {
@@ -80,10 +80,10 @@ var fuzzUIDs, fuzzHashes = []types.UID{"u1", "u2", ""}, []string{"v1:1", "v1:2",
 func (c *choices) input() Input {
 	in := Input{
 		Now: c.start, SourcesRead: c.is(), MayHaveUnobserved: c.is(), ForceStop: c.is(), InFlight: map[string]Action{},
-		Node:         Node{Reachable: c.n(8) > 0, Ready: c.n(8) > 0, NetworkReady: c.n(8) > 0, Adopt: c.is()},
+		Node:         Node{RuntimeReachable: c.n(8) > 0, RuntimeReady: c.n(8) > 0, NetworkReady: c.n(8) > 0, AdoptKubeletPods: c.is()},
 		JournalError: []string{"", "", "journal cannot be read"}[c.n(3)],
 		Verdict:      Verdict{Answer: Answer(c.n(3)), Message: "because"},
-		Objects:      c.objects(), NextObjects: c.objects(),
+		Objects:      c.objects(), SuccessorObjects: c.objects(),
 	}
 	if c.n(8) > 0 {
 		in.Desired = c.pod()
@@ -95,12 +95,12 @@ func (c *choices) input() Input {
 		in.Observed = append(in.Observed, c.incarnation())
 	}
 	for i := range c.n(3) {
-		in.Dirs = append(in.Dirs, Dir{UID: fuzzUIDs[i], Hash: fuzzHashes[c.n(3)], MayHaveVolumes: c.is(), KeepUntil: c.near()})
+		in.PodDirs = append(in.PodDirs, PodDir{UID: fuzzUIDs[i], Hash: fuzzHashes[c.n(3)], MayHaveVolumes: c.is(), KeepUntil: c.near()})
 	}
 	in.History = c.history(in.Observed)
 	for _, a := range []Action{
 		RunSandbox{Attempt: uint32(c.n(3))}, StartContainer{Container: "c0", SandboxID: "s1"}, StopContainer{ID: "c2", Container: "c0"},
-		EnsureImage{Container: "c0", Image: "a:1"}, PrepareVolumes{UID: "u1"}, UpdateVolumes{UID: "u2", Files: "1"}, RemoveDir{UID: "u2"}, StopSandbox{ID: "s1"}, RemoveSandbox{ID: "s4"},
+		EnsureImage{Container: "c0", Image: "a:1"}, PrepareVolumes{UID: "u1"}, UpdateVolumes{UID: "u2", FilesDigest: "1"}, RemoveDir{UID: "u2"}, StopSandbox{ID: "s1"}, RemoveSandbox{ID: "s4"},
 	} {
 		if c.n(6) == 1 {
 			in.InFlight[a.Subject()] = a
@@ -109,8 +109,8 @@ func (c *choices) input() Input {
 	return in
 }
 
-func (c *choices) objects() Objects {
-	return Objects{Blocker: refs.Blocker{MissingMessage: []string{"", "", "a Secret"}[c.n(3)]}, Files: []string{"", "1", "2"}[c.n(3)]}
+func (c *choices) objects() ReferencedObjects {
+	return ReferencedObjects{Blocker: refs.Blocker{MissingMessage: []string{"", "", "a Secret"}[c.n(3)]}, FilesDigest: []string{"", "1", "2"}[c.n(3)]}
 }
 
 func (c *choices) pod() *manifest.Pod {
@@ -157,7 +157,7 @@ func (c *choices) probe() *v1.Probe {
 }
 
 func (c *choices) trial() ProbeState {
-	t := ProbeState{Health: []Health{"", Passed, Failed}[c.n(3)], InRow: c.n(4), Passing: c.is(), Errors: c.n(5)}
+	t := ProbeState{Health: []Health{"", ProbePassed, ProbeFailed}[c.n(3)], Consecutive: c.n(4), Passing: c.is(), Errors: c.n(5)}
 	if c.is() {
 		t.Began = c.start.Add(-time.Duration(c.n(20)) * time.Second)
 	}
@@ -201,12 +201,12 @@ func (c *choices) incarnation() runtime.Incarnation {
 func (c *choices) history(observed []runtime.Incarnation) History {
 	h := History{
 		VolumesReady: c.is(), Containers: map[string]ContainerHistory{}, ExitSeenAt: map[string]time.Time{},
-		ReleasedSandboxes: map[string]bool{}, CleanupFailures: map[string]Failure{}, SuccessorImages: map[string]Image{}, Probed: map[string]ContainerProbes{},
+		ReleasedSandboxes: map[string]bool{}, CleanupFailures: map[string]Failure{}, SuccessorImages: map[string]Image{}, ProbeStates: map[string]ContainerProbes{},
 		Terminations:   map[string]Termination{},
-		SandboxFailure: c.failure(), VolumesFailure: c.failure(), UpdateFailure: c.failure(), WrittenFiles: []string{"", "1"}[c.n(2)],
+		SandboxFailure: c.failure(), VolumesFailure: c.failure(), UpdateFailure: c.failure(), WrittenFilesDigest: []string{"", "1"}[c.n(2)],
 	}
 	for _, name := range []string{"c0", "c1", "i0", "i1", "e0", "e1"} {
-		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), StartFailure: c.failure(), Created: c.is()}
+		ch := ContainerHistory{Attempt: uint32(c.n(4)), Image: c.image(), StartFailure: c.failure(), EphemeralCreated: c.is()}
 		if c.is() {
 			ch.LastExit = &Exit{Code: int32(c.n(3)), PodRestarts: uint32(c.n(3))}
 		}
@@ -214,7 +214,7 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 			ch.PostStart = PostStartState{Attempt: uint32(c.n(4)), Due: c.is(), Failed: c.is(), Since: []time.Time{{}, c.start, c.start.Add(-3 * time.Second)}[c.n(3)]}
 		}
 		if c.n(5) == 1 {
-			ch.RestartID = fmt.Sprint("c", c.n(12))
+			ch.RestartRequestedID = fmt.Sprint("c", c.n(12))
 		}
 		h.Containers[name], h.SuccessorImages[name] = ch, c.image()
 	}
@@ -223,7 +223,7 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 		h.CleanupFailures["sandbox/"+inc.ID] = c.failure()
 		for _, container := range inc.Containers {
 			if c.is() {
-				h.Probed[container.ID] = ContainerProbes{Since: c.start.Add(-time.Duration(c.n(20)) * time.Second), Adopted: c.is(), Startup: c.trial(), Liveness: c.trial(), Readiness: c.trial()}
+				h.ProbeStates[container.ID] = ContainerProbes{Since: c.start.Add(-time.Duration(c.n(20)) * time.Second), RanBeforeStart: c.is(), Startup: c.trial(), Liveness: c.trial(), Readiness: c.trial()}
 			}
 			if c.is() {
 				h.Terminations[container.ID] = Termination{Since: c.wall(), Grace: []time.Duration{0, time.Second, graceOf(&inc)}[c.n(3)], HookDone: c.is()}
@@ -233,11 +233,11 @@ func (c *choices) history(observed []runtime.Incarnation) History {
 			}
 		}
 		if c.n(4) == 1 {
-			h.Stopping = &Stopping{SandboxID: inc.ID, Since: c.wall(), Grace: graceOf(&inc)}
+			h.Stopping = &SandboxTermination{SandboxID: inc.ID, Since: c.wall(), Grace: graceOf(&inc)}
 		}
 	}
 	if c.n(4) == 1 {
-		h.Finished = &Finished{UID: fuzzUIDs[c.n(2)], Hash: fuzzHashes[c.n(2)], Size: "cpu=/ memory=/", Failed: c.is()}
+		h.Finished = &PodEnd{UID: fuzzUIDs[c.n(2)], Hash: fuzzHashes[c.n(2)], Size: "cpu=/ memory=/", Failed: c.is()}
 	}
 	return h
 }

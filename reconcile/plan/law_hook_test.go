@@ -67,7 +67,7 @@ func checkPreStop(in Input, a RunPreStop) error {
 		return fmt.Errorf("the hook is done")
 	case in.ForceStop && in.Desired == nil:
 		return fmt.Errorf("the stop is forced")
-	case a.Grace <= 0 || a.Grace > graceLeft(in, inc, a.ID) && in.History.Probed[a.ID] == (ContainerProbes{}):
+	case a.Grace <= 0 || a.Grace > graceLeft(in, inc, a.ID) && in.History.ProbeStates[a.ID] == (ContainerProbes{}):
 		return fmt.Errorf("only %s are left", graceLeft(in, inc, a.ID))
 	}
 	return nil
@@ -76,9 +76,9 @@ func checkPreStop(in Input, a RunPreStop) error {
 // checkPostStart returns an error if a postStart hook must not run.
 func checkPostStart(in Input, a RunPostStart) error {
 	f := newFacts(&in)
-	for i := range f.members {
-		if m := &f.members[i]; m.spec.Name == a.Container {
-			if !m.hasState(runtime.Running) || m.last.ID != a.ID || !m.postStart().Due || !f.current.Ready || in.isStopping(f.current.ID) {
+	for i := range f.containers {
+		if m := &f.containers[i]; m.spec.Name == a.Container {
+			if !m.hasState(runtime.Running) || m.last.ID != a.ID || !m.postStart().Due || !f.current.Ready || in.isSandboxStopping(f.current.ID) {
 				return fmt.Errorf("the container does not run, or its hook is done")
 			}
 			return nil

@@ -17,33 +17,33 @@ func checkProbe(in Input, d Decision, a RunProbe) error {
 		switch p := FindVersion(inc, in.Desired, in.Previous); {
 		case p == nil || FindProbe(specOf(p, a.Container), a.Kind) == nil:
 			return fmt.Errorf("the container has no such probe")
-		case a.Kind != Readiness || c.State != runtime.Running || in.History.Probed[a.ID].Readiness == (ProbeState{}):
+		case a.Kind != ReadinessProbe || c.State != runtime.Running || in.History.ProbeStates[a.ID].Readiness == (ProbeState{}):
 			return fmt.Errorf("the container is being stopped, or its readiness was never probed")
 		}
 		return nil
 	}
-	if d.Phase != PhaseInit && d.Phase != PhaseRun && !(inFlight && !in.Node.Reachable) {
+	if d.Phase != PhaseInit && d.Phase != PhaseRun && !(inFlight && !in.Node.RuntimeReachable) {
 		return fmt.Errorf("in phase %s", d.Phase)
 	}
 	if inFlight {
 		return nil
 	}
 	f := newFacts(&in)
-	for i := range f.members {
-		m := &f.members[i]
+	for i := range f.containers {
+		m := &f.containers[i]
 		if m.spec.Name != a.Container {
 			continue
 		}
 		switch {
-		case FindProbe(m.spec, a.Kind) == nil, m.kind == Init:
+		case FindProbe(m.spec, a.Kind) == nil, m.kind == KindInit:
 			return fmt.Errorf("the container has no such probe")
-		case !m.hasState(runtime.Running) || m.last.ID != a.ID || !f.current.Ready || in.isStopping(f.current.ID):
+		case !m.hasState(runtime.Running) || m.last.ID != a.ID || !f.current.Ready || in.isSandboxStopping(f.current.ID):
 			return fmt.Errorf("the container does not run, or is being stopped")
-		case a.Kind != Startup && !f.hasPassed(m, Startup):
+		case a.Kind != StartupProbe && !f.hasPassed(m, StartupProbe):
 			return fmt.Errorf("the container has not started")
-		case a.Kind == Startup && f.hasPassed(m, Startup):
+		case a.Kind == StartupProbe && f.hasPassed(m, StartupProbe):
 			return fmt.Errorf("the container has started")
-		case a.Kind != Readiness && !d.terminationOf(in, a.ID).Since.IsZero():
+		case a.Kind != ReadinessProbe && !d.terminationOf(in, a.ID).Since.IsZero():
 			return fmt.Errorf("the container is being stopped")
 		}
 		return nil
@@ -71,12 +71,12 @@ func checkReadinessContinues(in Input, d Decision) error {
 		inc := &in.Observed[i]
 		p := FindVersion(inc, in.Desired, in.Previous)
 		for _, c := range inc.Containers {
-			probe := RunProbe{Container: c.Name, ID: c.ID, Kind: Readiness}
-			if c.State != runtime.Running || p == nil || in.History.Probed[c.ID].Readiness == (ProbeState{}) || d.Phase == PhaseWindDown {
+			probe := RunProbe{Container: c.Name, ID: c.ID, Kind: ReadinessProbe}
+			if c.State != runtime.Running || p == nil || in.History.ProbeStates[c.ID].Readiness == (ProbeState{}) || d.Phase == PhaseWindDown {
 				continue
 			}
 			// Nothing is probed while the runtime is unreachable.
-			if in.Node.Reachable && d.names(StopContainer{ID: c.ID}) && !d.names(probe) && d.ProbeAt.IsZero() {
+			if in.Node.RuntimeReachable && d.names(StopContainer{ID: c.ID}) && !d.names(probe) && d.ProbeAt.IsZero() {
 				return fmt.Errorf("%s is being stopped and its readiness is not probed any more", c.Name)
 			}
 		}
@@ -107,9 +107,9 @@ func ownGrace(in Input, c *runtime.Container) (grace time.Duration, ok bool) {
 		return 0, false
 	}
 	for _, spec := range containersOf(&in.Desired.Object.Spec) {
-		for _, kind := range []ProbeKind{Startup, Liveness} {
+		for _, kind := range []ProbeKind{StartupProbe, LivenessProbe} {
 			p := FindProbe(spec, kind)
-			if spec.Name == c.Name && p != nil && in.History.Probed[c.ID].State(kind).Health == Failed {
+			if spec.Name == c.Name && p != nil && in.History.ProbeStates[c.ID].State(kind).Health == ProbeFailed {
 				if p.TerminationGracePeriodSeconds == nil {
 					return 0, false
 				}

@@ -43,14 +43,14 @@ func checkLaws(in Input, d Decision) error {
 		return fmt.Errorf("no rule")
 	case in.Desired == nil && !in.SourcesRead && slices.ContainsFunc(d.Actions, isNew):
 		return fmt.Errorf("a new action, although the sources were not read")
-	case !in.Node.Reachable && slices.ContainsFunc(d.Actions, isNew):
+	case !in.Node.RuntimeReachable && slices.ContainsFunc(d.Actions, isNew):
 		return fmt.Errorf("a new action, although the runtime is unreachable")
-	case d.Done && (in.Desired != nil || !in.SourcesRead || in.MayHaveUnobserved || newFacts(&in).hasPendingAction() || len(in.Dirs)+len(in.DirsInUse) > 0 || slices.ContainsFunc(in.Observed, ours)):
+	case d.FullyRemoved && (in.Desired != nil || !in.SourcesRead || in.MayHaveUnobserved || newFacts(&in).hasPendingAction() || len(in.PodDirs)+len(in.DirsInUse) > 0 || slices.ContainsFunc(in.Observed, ours)):
 		return fmt.Errorf("done, although something is left")
-	case !d.Wake.IsZero() && !d.Wake.After(in.Now):
+	case !d.WakeAt.IsZero() && !d.WakeAt.After(in.Now):
 		return fmt.Errorf("wakes immediately, forever")
-	case d.Wake.Sub(in.Now) > longestWait && !d.Wake.IsZero():
-		return fmt.Errorf("waits for %s", d.Wake.Sub(in.Now))
+	case d.WakeAt.Sub(in.Now) > longestWait && !d.WakeAt.IsZero():
+		return fmt.Errorf("waits for %s", d.WakeAt.Sub(in.Now))
 	case !d.ProbeAt.IsZero() && (!d.ProbeAt.After(in.Now) || d.ProbeAt.Sub(in.Now) > longestProbe(in)):
 		return fmt.Errorf("probes in %s", d.ProbeAt.Sub(in.Now))
 	}
@@ -91,9 +91,9 @@ func checkExitCodes(in Input, d Decision) error {
 func checkBackOff(in Input, d Decision) error {
 	f := newFacts(&in)
 	for _, s := range d.Steps {
-		for i := range f.members {
-			m := &f.members[i]
-			if m.spec.Name == s.Container && s.Rule == RuleCrashBackOff && s.Until.Sub(in.Now) > backoffDelay(crashesBeforeStart(f.crashed(m)), 0) {
+		for i := range f.containers {
+			m := &f.containers[i]
+			if m.spec.Name == s.Container && s.Rule == RuleCrashBackOff && s.Until.Sub(in.Now) > backoffDelay(crashesBeforeStart(f.crashedContainer(m)), 0) {
 				return fmt.Errorf("%s waits for %s", s.Container, s.Until.Sub(in.Now))
 			}
 		}
@@ -159,8 +159,8 @@ func checkAction(in Input, a Action) error {
 		}
 	case ResizeContainer:
 		f := newFacts(&in)
-		for i := range f.members {
-			if m := &f.members[i]; m.spec.Name == a.Container && m.hasState(runtime.Running) && m.last.ID == a.ID {
+		for i := range f.containers {
+			if m := &f.containers[i]; m.spec.Name == a.Container && m.hasState(runtime.Running) && m.last.ID == a.ID {
 				return nil
 			}
 		}
@@ -217,22 +217,22 @@ func checkAlone(in Input) error {
 // completed or started, unless a later container shows that they did.
 func checkTurn(in Input, a StartContainer) error {
 	f := newFacts(&in)
-	for i := range f.members {
-		if m := &f.members[i]; m.isStoppedWithAll() {
+	for i := range f.containers {
+		if m := &f.containers[i]; m.mustStopForRestartAll() {
 			return fmt.Errorf("%s must be stopped first, because all containers restart", m.spec.Name)
 		}
 	}
-	for i := range f.members {
-		m := &f.members[i]
+	for i := range f.containers {
+		m := &f.containers[i]
 		switch {
 		case m.spec.Name == a.Container:
 			return nil
-		case m.kind != Regular && f.wasRegularCreated():
-		case m.kind == Init && !(m.hasState(runtime.Exited) && m.last.ExitCode == 0),
-			m.kind == Sidecar && !m.started,
-			m.kind == Sidecar && f.isHookPending(m),
-			m.kind == Regular && m.hasState(runtime.Running) && f.isHookPending(m),
-			m.kind == Sidecar && m.spec.StartupProbe != nil && f.probeState(m, Startup).Health != Passed:
+		case m.kind != KindRegular && f.wasRegularCreated():
+		case m.kind == KindInit && !(m.hasState(runtime.Exited) && m.last.ExitCode == 0),
+			m.kind == KindSidecar && !m.hasRun,
+			m.kind == KindSidecar && f.isHookPending(m),
+			m.kind == KindRegular && m.hasState(runtime.Running) && f.isHookPending(m),
+			m.kind == KindSidecar && m.spec.StartupProbe != nil && f.probeState(m, StartupProbe).Health != ProbePassed:
 			return fmt.Errorf("%s must come first", m.spec.Name)
 		}
 	}
@@ -249,7 +249,7 @@ func checkReplacement(in Input) error {
 	if in.Verdict.Answer == Reject {
 		return fmt.Errorf("a running version is replaced by one that is rejected")
 	}
-	if in.NextObjects.MissingMessage != "" {
+	if in.SuccessorObjects.MissingMessage != "" {
 		return fmt.Errorf("a running version is replaced by one with a missing object")
 	}
 	for _, c := range containersOf(&in.Successor.Object.Spec) {
@@ -327,7 +327,7 @@ func (w *world) check(t *rapid.T, in Input) {
 	if diff := cmp.Diff(d, Next(in)); diff != "" {
 		t.Fatalf("the second decision differs (-first +second)\n%s", diff)
 	}
-	if d.Replace {
+	if d.UseSuccessor {
 		if err := checkReplacement(in); err != nil {
 			t.Fatal(err)
 		}
@@ -340,7 +340,7 @@ func (w *world) check(t *rapid.T, in Input) {
 
 func deepCopy(in Input) Input {
 	in.Observed = cloneAll(in.Observed)
-	in.Dirs = slices.Clone(in.Dirs)
+	in.PodDirs = slices.Clone(in.PodDirs)
 	in.InFlight, in.DirsInUse = maps.Clone(in.InFlight), maps.Clone(in.DirsInUse)
 	for _, p := range []**manifest.Pod{&in.Desired, &in.Successor, &in.Previous} {
 		if *p != nil {
@@ -352,7 +352,7 @@ func deepCopy(in Input) Input {
 	h := &in.History
 	h.Containers, h.ExitSeenAt, h.SuccessorImages = maps.Clone(h.Containers), maps.Clone(h.ExitSeenAt), maps.Clone(h.SuccessorImages)
 	h.ReleasedSandboxes, h.CleanupFailures = maps.Clone(h.ReleasedSandboxes), maps.Clone(h.CleanupFailures)
-	h.Probed, h.Terminations, h.TerminationMessages = maps.Clone(h.Probed), maps.Clone(h.Terminations), maps.Clone(h.TerminationMessages)
+	h.ProbeStates, h.Terminations, h.TerminationMessages = maps.Clone(h.ProbeStates), maps.Clone(h.Terminations), maps.Clone(h.TerminationMessages)
 	if h.Stopping != nil {
 		s := *h.Stopping
 		h.Stopping = &s
@@ -402,7 +402,7 @@ func (w *world) calm(t *rapid.T, desired *manifest.Pod) {
 		o.MissingMessage = ""
 		w.objects[hash] = o
 	}
-	w.in.Node = Node{Reachable: true, Ready: true, NetworkReady: true}
+	w.in.Node = Node{RuntimeReachable: true, RuntimeReady: true, NetworkReady: true}
 	w.in.Verdict, w.in.SourcesRead, w.in.ForceStop = Verdict{}, true, false
 	w.order(desired)
 	for range 20 {
@@ -422,7 +422,7 @@ func (w *world) endInits() (any bool) {
 	for {
 		c := w.nth(0, func(c *runtime.Container) bool {
 			kind, _ := recordedKind(c)
-			return kind == Init && c.State == runtime.Running
+			return kind == KindInit && c.State == runtime.Running
 		})
 		if c == nil {
 			return any
@@ -436,21 +436,21 @@ func (w *world) endInits() (any bool) {
 func (w *world) checkEnd(t *rapid.T, desired *manifest.Pod) {
 	d := w.decide()
 	if desired == nil {
-		if !d.Done || len(w.machine)+len(w.in.Dirs) > 0 {
-			t.Fatalf("nothing is desired, but there are %v and %v\n%s", w.machine, w.in.Dirs, d)
+		if !d.FullyRemoved || len(w.machine)+len(w.in.PodDirs) > 0 {
+			t.Fatalf("nothing is desired, but there are %v and %v\n%s", w.machine, w.in.PodDirs, d)
 		}
 		return
 	}
-	if w.in.Desired.Hash != desired.Hash || w.in.Successor != nil || d.Done {
+	if w.in.Desired.Hash != desired.Hash || w.in.Successor != nil || d.FullyRemoved {
 		t.Fatalf("got version %s, want %s\n%s", w.in.Desired.Hash, desired.Hash, d)
 	}
-	for _, dir := range w.in.Dirs {
+	for _, dir := range w.in.PodDirs {
 		if dir.UID != desired.UID {
 			t.Fatalf("directory %s is not removed", dir.UID)
 		}
 	}
 	lives := slices.DeleteFunc(cloneAll(w.machine), func(i runtime.Incarnation) bool { return !IsLive(&i) })
-	if d.Phase == PhaseRest {
+	if d.Phase == PhaseCleanedUp {
 		if len(lives) > 0 || neverEnds(&desired.Object.Spec) {
 			t.Fatalf("the pod rests, but %v runs\n%s", lives, d)
 		}
@@ -473,7 +473,7 @@ func neverEnds(spec *v1.PodSpec) bool {
 // checkRunning fails the test unless each container runs as often as desired, with its size,
 // hooks and probes done, and the volumes have the content of the newest objects.
 func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
-	if want := w.objects[w.in.Desired.Hash].Files; want != "" && w.written[inc.UID] != want {
+	if want := w.objects[w.in.Desired.Hash].FilesDigest; want != "" && w.written[inc.UID] != want {
 		t.Fatalf("got files %q, want %q\n%s", w.written[inc.UID], want, d)
 	}
 	if size, made := w.sizes[inc.ID]; made && size != w.in.Desired.PodSize() {
@@ -492,10 +492,10 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 		runs[c.Name]++
 	}
 	f := newFacts(&w.in)
-	for i := range f.members {
-		m := &f.members[i]
+	for i := range f.containers {
+		m := &f.containers[i]
 		want := 1
-		if m.kind == Init || f.isCompleted(m) {
+		if m.kind == KindInit || f.isCompleted(m) {
 			want = 0
 		}
 		if runs[m.spec.Name] != want {

@@ -22,7 +22,7 @@ func (ReadMessage) sealed() {}
 // readMessages reads the termination messages of exited containers, each once. more reports whether
 // messages have not been read yet.
 func (f *facts) readMessages(d *Decision) (more bool) {
-	if f.current == nil || !f.in.Node.Reachable {
+	if f.current == nil || !f.in.Node.RuntimeReachable {
 		return false
 	}
 	for i := range f.current.Containers {

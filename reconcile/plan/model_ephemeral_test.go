@@ -42,7 +42,7 @@ func (w *world) add(name, target string) {
 		return
 	}
 	delete(w.added.ids, string(p.UID)+name)
-	w.container(name, func(h *ContainerHistory) { h.Created = false })
+	w.container(name, func(h *ContainerHistory) { h.EphemeralCreated = false })
 	c := debugger(name, target)
 	w.in.Desired = p.WithEphemeral(append(slices.Clone(p.Object.Spec.EphemeralContainers), c))
 	for subject, of := range w.version { // actions in progress are for the same version
@@ -65,8 +65,8 @@ func (w *world) noteEphemeral(c *runtime.Container) {
 		w.in.Desired = p.WithEphemeral(append(slices.Clone(p.Object.Spec.EphemeralContainers), e))
 	}
 	w.added.pending[p.UID] = slices.DeleteFunc(slices.Clone(w.added.pending[p.UID]), isNamed(c.Name))
-	if !w.in.History.Containers[c.Name].Created {
-		w.container(c.Name, func(h *ContainerHistory) { h.Created = true })
+	if !w.in.History.Containers[c.Name].EphemeralCreated {
+		w.container(c.Name, func(h *ContainerHistory) { h.EphemeralCreated = true })
 	}
 }
 
@@ -100,11 +100,11 @@ func (w *world) listed(id string) bool {
 // reports whether the container is an ephemeral container.
 func checkEphemeralStart(in Input, a StartContainer) (ephemeral bool, err error) {
 	f := newFacts(&in)
-	for i := range f.ephemeral {
-		m := &f.ephemeral[i]
+	for i := range f.ephemeralContainers {
+		m := &f.ephemeralContainers[i]
 		switch {
 		case m.spec.Name != a.Container:
-		case m.created && a.CreatedID == "":
+		case m.isEphemeralCreated && a.CreatedID == "":
 			return true, fmt.Errorf("the container was created before")
 		case a.CreatedID == "" && m.target != "" && (a.TargetID == "" || a.TargetID != f.runningID(m.target)):
 			return true, fmt.Errorf("the target %s does not run as %q", m.target, a.TargetID)
@@ -124,8 +124,8 @@ func (w *world) checkEphemeral() error {
 		return w.added.broken
 	}
 	f := newFacts(&w.in)
-	for i := range f.ephemeral {
-		if m := &f.ephemeral[i]; !m.created && !f.lacksRunningTarget(m) {
+	for i := range f.ephemeralContainers {
+		if m := &f.ephemeralContainers[i]; !m.isEphemeralCreated && !f.lacksRunningTarget(m) {
 			return fmt.Errorf("the ephemeral container %s was never created", m.spec.Name)
 		}
 	}

@@ -30,7 +30,7 @@ func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 			return
 		}
 		w.in.History.VolumesFailure, w.in.History.VolumesReady = Failure{}, true
-		w.in.History.WrittenFiles = w.written[p.UID]
+		w.in.History.WrittenFilesDigest = w.written[p.UID]
 		return
 	case UpdateVolumes:
 		if p != w.in.Desired {
@@ -40,7 +40,7 @@ func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 			w.in.History.UpdateFailure = w.failure(w.in.History.UpdateFailure, err)
 			return
 		}
-		w.in.History.UpdateFailure, w.in.History.WrittenFiles = Failure{}, w.written[p.UID]
+		w.in.History.UpdateFailure, w.in.History.WrittenFilesDigest = Failure{}, w.written[p.UID]
 		return
 	case CheckVolumes:
 		c := VolumeCheck{UID: a.UID, Hash: a.Hash}
@@ -87,7 +87,7 @@ func (w *world) apply(a Action, p, alloc *manifest.Pod, err error) {
 		}
 	case RemoveDir:
 		if err == nil {
-			w.in.Dirs = slices.DeleteFunc(slices.Clone(w.in.Dirs), func(d Dir) bool { return d.UID == a.UID })
+			w.in.PodDirs = slices.DeleteFunc(slices.Clone(w.in.PodDirs), func(d PodDir) bool { return d.UID == a.UID })
 			w.in.History.VolumesReady = false
 			delete(w.past, a.UID)
 			delete(w.added.pending, a.UID)
@@ -106,7 +106,7 @@ func (w *world) applySize(before Failure, id, size string, err error) Failure {
 }
 
 func (w *world) releaseDir(a ReleaseVolumes) {
-	for _, d := range w.in.Dirs {
+	for _, d := range w.in.PodDirs {
 		if d.UID == a.UID {
 			d.MayHaveVolumes = false
 			w.setDir(d)
@@ -151,7 +151,7 @@ func (w *world) applyStart(a StartContainer, err error) {
 			h.Attempt = max(h.Attempt, a.Attempt+1)
 			h.StartFailure = Failure{}
 			if err == nil {
-				h.RestartID = ""
+				h.RestartRequestedID = ""
 			}
 			return
 		}
@@ -184,7 +184,7 @@ func (w *world) settle(patience time.Duration, decided func(Decision), did func(
 			w.observe()
 			continue
 		}
-		next := d.Wake
+		next := d.WakeAt
 		if w.unsettled() {
 			next = d.NextWake()
 		}

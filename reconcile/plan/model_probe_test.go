@@ -10,22 +10,22 @@ import (
 	"podd/runtime"
 )
 
-var probeKinds = []ProbeKind{Startup, Liveness, Readiness}
+var probeKinds = []ProbeKind{StartupProbe, LivenessProbe, ReadinessProbe}
 
 // noteRunning records when a container with probes was first observed running.
 func (w *world) noteRunning(c *runtime.Container) {
 	spec := w.spec(c.Name)
-	probed := w.in.History.Probed[c.ID]
+	probed := w.in.History.ProbeStates[c.ID]
 	if c.State != runtime.Running || spec == nil || !HasProbes(spec) || !probed.Since.IsZero() {
 		return
 	}
-	probed.Since, probed.Adopted = w.in.Now, !w.made[c.ID]
-	w.in.History.Probed = with(w.in.History.Probed, c.ID, probed)
+	probed.Since, probed.RanBeforeStart = w.in.Now, !w.made[c.ID]
+	w.in.History.ProbeStates = with(w.in.History.ProbeStates, c.ID, probed)
 }
 
 // applyProbe applies the result of an attempt; errLost means that it could not be made.
 func (w *world) applyProbe(a RunProbe, p *manifest.Pod, began time.Time, err error) {
-	probed, known := w.in.History.Probed[a.ID]
+	probed, known := w.in.History.ProbeStates[a.ID]
 	if !known {
 		return
 	}
@@ -33,8 +33,8 @@ func (w *world) applyProbe(a RunProbe, p *manifest.Pod, began time.Time, err err
 	if err != nil {
 		o.Message = err.Error()
 	}
-	t := probed.State(a.Kind).After(FindProbe(specOf(p, a.Container), a.Kind), o)
-	w.in.History.Probed = with(w.in.History.Probed, a.ID, probed.With(a.Kind, t))
+	t := probed.State(a.Kind).WithResult(FindProbe(specOf(p, a.Container), a.Kind), o)
+	w.in.History.ProbeStates = with(w.in.History.ProbeStates, a.ID, probed.With(a.Kind, t))
 }
 
 // failureOf returns the error of an action in progress; nil if it succeeds.
@@ -51,10 +51,10 @@ func (w *world) unsettled() bool {
 		return true
 	}
 	f := newFacts(&w.in)
-	for i := range f.members {
-		m := &f.members[i]
+	for i := range f.containers {
+		m := &f.containers[i]
 		for _, kind := range probeKinds {
-			if m.hasState(runtime.Running) && FindProbe(m.spec, kind) != nil && f.probeState(m, kind).Health != Passed && kind != Startup == f.hasPassed(m, Startup) {
+			if m.hasState(runtime.Running) && FindProbe(m.spec, kind) != nil && f.probeState(m, kind).Health != ProbePassed && kind != StartupProbe == f.hasPassed(m, StartupProbe) {
 				return true
 			}
 		}

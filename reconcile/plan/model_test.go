@@ -34,17 +34,17 @@ type world struct {
 	version map[string]*manifest.Pod
 	// alloc contains that version with its allocated sizes.
 	alloc   map[string]*manifest.Pod
-	sizes   map[string]string          // sizes of containers and sandboxes, by ID
-	resized map[string]Size            // the sizes after resizes, as in the journal
-	machine []runtime.Incarnation      // actual state, newest first
-	images  map[string]error           // errors of image pulls; a pull without an entry succeeds
-	volumes error                      // error of preparing volumes; nil means success
-	failing map[string]string          // messages of failing probes, by subject; a probe without an entry passes
-	probed  map[string]ContainerProbes // results of probes, as in the journal
-	hooks   map[string]PostStartState  // postStart hooks, as in the journal, by hash and container
-	objects map[string]Objects         // of versions, by hash
-	written map[types.UID]string       // the Objects.Files on disk
-	past    map[types.UID]*Finished
+	sizes   map[string]string            // sizes of containers and sandboxes, by ID
+	resized map[string]Size              // the sizes after resizes, as in the journal
+	machine []runtime.Incarnation        // actual state, newest first
+	images  map[string]error             // errors of image pulls; a pull without an entry succeeds
+	volumes error                        // error of preparing volumes; nil means success
+	failing map[string]string            // messages of failing probes, by subject; a probe without an entry passes
+	probed  map[string]ContainerProbes   // results of probes, as in the journal
+	hooks   map[string]PostStartState    // postStart hooks, as in the journal, by hash and container
+	objects map[string]ReferencedObjects // of versions, by hash
+	written map[types.UID]string         // the Objects.Files on disk
+	past    map[types.UID]*PodEnd
 	start   time.Time
 	// skew is the error of the wall clock.
 	skew time.Duration
@@ -62,14 +62,14 @@ type world struct {
 
 func newWorld() *world {
 	w := &world{
-		images: map[string]error{}, failing: map[string]string{}, hooks: map[string]PostStartState{}, past: map[types.UID]*Finished{}, canceled: map[string]bool{}, called: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, version: map[string]*manifest.Pod{},
+		images: map[string]error{}, failing: map[string]string{}, hooks: map[string]PostStartState{}, past: map[types.UID]*PodEnd{}, canceled: map[string]bool{}, called: map[string]bool{}, began: map[string]time.Time{}, made: map[string]bool{}, version: map[string]*manifest.Pod{},
 		start: time.Now(), termCode: 143, starts: map[string]int{}, since: map[string]time.Time{},
 		alloc: map[string]*manifest.Pod{}, sizes: map[string]string{},
-		objects: map[string]Objects{}, written: map[types.UID]string{}, added: newAdded(), unreported: map[string]bool{},
+		objects: map[string]ReferencedObjects{}, written: map[types.UID]string{}, added: newAdded(), unreported: map[string]bool{},
 	}
 	w.in = Input{
 		SourcesRead: true, Now: w.start, InFlight: map[string]Action{},
-		Node: Node{Reachable: true, Ready: true, NetworkReady: true},
+		Node: Node{RuntimeReachable: true, RuntimeReady: true, NetworkReady: true},
 	}
 	return w
 }
@@ -129,7 +129,7 @@ func (w *world) lives(p *manifest.Pod) bool {
 func (w *world) begin(p *manifest.Pod) {
 	w.keepPrevious()
 	old := w.in.History
-	h := History{Stopping: old.Stopping, Terminations: old.Terminations, ReleasedSandboxes: old.ReleasedSandboxes, CleanupFailures: old.CleanupFailures, VolumeCheck: old.VolumeCheck, Probed: old.Probed, Containers: map[string]ContainerHistory{}, Sizes: w.resized}
+	h := History{Stopping: old.Stopping, Terminations: old.Terminations, ReleasedSandboxes: old.ReleasedSandboxes, CleanupFailures: old.CleanupFailures, VolumeCheck: old.VolumeCheck, ProbeStates: old.ProbeStates, Containers: map[string]ContainerHistory{}, Sizes: w.resized}
 	for name, img := range old.SuccessorImages {
 		h.Containers[name] = ContainerHistory{Image: img}
 	}
@@ -148,7 +148,7 @@ func (w *world) begin(p *manifest.Pod) {
 	}
 	h.StartTime = w.since[p.Hash]
 	if w.probed != nil {
-		h.Probed, w.probed = w.probed, nil
+		h.ProbeStates, w.probed = w.probed, nil
 	}
 	w.in.Desired, w.in.Successor, w.in.History = p.WithEphemeral(w.added.pending[p.UID]), nil, h
 }
@@ -168,7 +168,7 @@ func (w *world) poddRestarts() {
 	w.in.InFlight, w.canceled, w.called = map[string]Action{}, map[string]bool{}, map[string]bool{}
 	w.use(nil)
 	w.probed, w.made = map[string]ContainerProbes{}, map[string]bool{}
-	for id, probed := range w.in.History.Probed {
+	for id, probed := range w.in.History.ProbeStates {
 		kept := ContainerProbes{}
 		for _, kind := range probeKinds {
 			t := probed.State(kind)
@@ -182,7 +182,7 @@ func (w *world) poddRestarts() {
 		terminations[id] = e
 	}
 	w.in.History = History{Stopping: stopping, Terminations: terminations}
-	for _, d := range w.in.Dirs {
+	for _, d := range w.in.PodDirs {
 		if stopping == nil && w.past[d.UID] == nil {
 			d.KeepUntil = w.in.Now.Add(10 * time.Second)
 			w.setDir(d)
@@ -206,7 +206,7 @@ func (w *world) observe() {
 		}
 	}
 	w.in.MayHaveUnobserved = false
-	for _, d := range w.in.Dirs {
+	for _, d := range w.in.PodDirs {
 		if slices.ContainsFunc(w.machine, func(i runtime.Incarnation) bool { return i.UID == d.UID }) {
 			d.KeepUntil = time.Time{}
 			w.setDir(d)
@@ -227,7 +227,7 @@ func (w *world) decide() Decision {
 	w.note()
 	w.lookUp()
 	d := Next(w.in)
-	if d.Replace {
+	if d.UseSuccessor {
 		w.begin(w.in.Successor)
 		w.lookUp()
 		d = Next(w.in)
@@ -264,7 +264,7 @@ func (w *world) decide() Decision {
 			continue
 		}
 		if _, ok := a.(PrepareVolumes); ok {
-			w.setDir(Dir{UID: w.in.Desired.UID, Hash: w.in.Desired.Hash, MayHaveVolumes: true})
+			w.setDir(PodDir{UID: w.in.Desired.UID, Hash: w.in.Desired.Hash, MayHaveVolumes: true})
 		}
 		if a, ok := a.(StartContainer); ok && a.RunsPostStart {
 			w.recordHook(a.Container, PostStartState{Attempt: a.Attempt, Due: true})
@@ -275,8 +275,8 @@ func (w *world) decide() Decision {
 		}
 		w.in.InFlight[a.Subject()], w.began[a.Subject()] = a, w.in.Now
 		w.version[a.Subject()], w.alloc[a.Subject()] = w.in.Desired, WithAllocatedSizes(&w.in)
-		if stop, ok := a.(StopContainer); ok && stop.Restart {
-			w.container(stop.Container, func(h *ContainerHistory) { h.RestartID = stop.ID })
+		if stop, ok := a.(StopContainer); ok && stop.WillRestart {
+			w.container(stop.Container, func(h *ContainerHistory) { h.RestartRequestedID = stop.ID })
 		}
 		if a, ok := a.(RunProbe); ok {
 			inc, _ := recordOf(w.in, a.ID)
@@ -320,13 +320,13 @@ func (w *world) use(all []types.UID) {
 
 // lookUp sets the state of the referenced objects, as a router does.
 func (w *world) lookUp() {
-	of := func(p *manifest.Pod) Objects {
+	of := func(p *manifest.Pod) ReferencedObjects {
 		if p == nil {
-			return Objects{}
+			return ReferencedObjects{}
 		}
 		return w.objects[p.Hash]
 	}
-	w.in.Objects, w.in.NextObjects = of(w.in.Desired), of(w.in.Successor)
+	w.in.Objects, w.in.SuccessorObjects = of(w.in.Desired), of(w.in.Successor)
 }
 
 // note records what a worker takes from an observation before a decision.
@@ -427,12 +427,12 @@ func (w *world) do(a Action, p, alloc *manifest.Pod) error {
 		return w.images[a.Image]
 	case PrepareVolumes:
 		if w.volumes == nil {
-			w.written[a.UID] = w.objects[p.Hash].Files
+			w.written[a.UID] = w.objects[p.Hash].FilesDigest
 		}
 		return w.volumes
 	case UpdateVolumes:
 		if w.volumes == nil {
-			w.written[a.UID] = a.Files
+			w.written[a.UID] = a.FilesDigest
 		}
 		return w.volumes
 	case CheckVolumes:
@@ -506,7 +506,7 @@ func (w *world) startContainer(a StartContainer, p *manifest.Pod) error {
 			ID: id, SandboxID: inc.ID, Name: a.Container, Attempt: a.Attempt,
 			State: runtime.Running, CreatedAt: w.wall(), StartedAt: w.wall(),
 			Annotations: map[string]string{
-				runtime.AnnotationBackoffStep:   strconv.Itoa(a.Backoff),
+				runtime.AnnotationBackoffStep:   strconv.Itoa(a.Crashes),
 				runtime.AnnotationSize:          w.sizes[id],
 				runtime.AnnotationContainerKind: fmt.Sprintf("%s:%d", kind, index),
 
@@ -529,9 +529,9 @@ func kindOf(p *manifest.Pod, name string) (Kind, int) {
 		}
 	}
 	if i := slices.IndexFunc(p.Object.Spec.EphemeralContainers, isNamed(name)); i >= 0 {
-		return Ephemeral, i
+		return KindEphemeral, i
 	}
-	return Regular, slices.IndexFunc(containersOf(&p.Object.Spec), func(c *v1.Container) bool { return c.Name == name }) - len(p.Object.Spec.InitContainers)
+	return KindRegular, slices.IndexFunc(containersOf(&p.Object.Spec), func(c *v1.Container) bool { return c.Name == name }) - len(p.Object.Spec.InitContainers)
 }
 
 // each calls change for the container with an ID.
@@ -594,7 +594,7 @@ func (w *world) exit(name string, code int32, reason string) bool {
 	return false
 }
 
-func (w *world) setDir(d Dir) {
-	w.in.Dirs = append(slices.DeleteFunc(slices.Clone(w.in.Dirs), func(have Dir) bool { return have.UID == d.UID }), d)
-	slices.SortFunc(w.in.Dirs, func(a, b Dir) int { return cmp.Compare(a.UID, b.UID) })
+func (w *world) setDir(d PodDir) {
+	w.in.PodDirs = append(slices.DeleteFunc(slices.Clone(w.in.PodDirs), func(have PodDir) bool { return have.UID == d.UID }), d)
+	slices.SortFunc(w.in.PodDirs, func(a, b PodDir) int { return cmp.Compare(a.UID, b.UID) })
 }

@@ -33,12 +33,12 @@ func (f *facts) podRule() *podRule {
 
 // hasSuccessor reports whether a newer version may replace the desired version now.
 func (f *facts) hasSuccessor(*Decision) bool {
-	return f.in.Successor != nil && f.in.Node.Reachable && !f.in.Node.ShuttingDown
+	return f.in.Successor != nil && f.in.Node.RuntimeReachable && !f.in.Node.ShuttingDown
 }
 
-// editDuringShutdown reports whether a newer version waits because the node is shutting down.
-func (f *facts) editDuringShutdown(*Decision) bool {
-	return f.in.Successor != nil && f.in.Node.Reachable && f.in.Node.ShuttingDown
+// hasEditDuringShutdown reports whether a newer version waits because the node is shutting down.
+func (f *facts) hasEditDuringShutdown(*Decision) bool {
+	return f.in.Successor != nil && f.in.Node.RuntimeReachable && f.in.Node.ShuttingDown
 }
 
 func (f *facts) waitShutdown(d *Decision) { d.explainEdit("the node is shutting down") }
@@ -48,8 +48,8 @@ func (f *facts) waitShutdown(d *Decision) { d.explainEdit("the node is shutting 
 func (f *facts) replaceOrPrepare(d *Decision) {
 	wait, problem := f.whySuccessorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
-	if wait == "" || !f.isWorthKeeping(d) || f.in.Successor.Traits.DeletedOnlyBySource { // DeletedAtSource: the pod of the earlier version was deleted at its source
-		d.Replace = true
+	if wait == "" || !f.shouldRunUntilReplaced(d) || f.in.Successor.Traits.DeletedOnlyBySource { // DeletedAtSource: the pod of the earlier version was deleted at its source
+		d.UseSuccessor = true
 		d.Actions = nil
 		return
 	}
@@ -57,18 +57,18 @@ func (f *facts) replaceOrPrepare(d *Decision) {
 	d.NeedsUser = problem
 }
 
-// isWorthKeeping reports whether the present version keeps running until its successor can start.
+// shouldRunUntilReplaced reports whether the present version keeps running until its successor can start.
 // It returns false if the present version has never run or has finished.
-func (f *facts) isWorthKeeping(d *Decision) bool {
-	if d.Phase == PhaseRest || d.Phase == PhaseWindDown {
+func (f *facts) shouldRunUntilReplaced(d *Decision) bool {
+	if d.Phase == PhaseCleanedUp || d.Phase == PhaseWindDown {
 		return false
 	}
 	if f.current != nil && slices.ContainsFunc(f.current.Containers, wasStarted) {
 		return true
 	}
 	// If the sandbox was lost, the history contains the exits.
-	for i := range f.members {
-		if f.members[i].history.LastExit != nil {
+	for i := range f.containers {
+		if f.containers[i].history.LastExit != nil {
 			return true
 		}
 	}
@@ -81,8 +81,8 @@ func wasStarted(c runtime.Container) bool { return c.State != runtime.Created }
 // whyNodeWaits returns why the node cannot start version p now; "" if the node can start it.
 func (f *facts) whyNodeWaits(p *manifest.Pod) string {
 	switch n := &f.in.Node; {
-	case !n.Ready:
-		return cmp.Or(n.Message, "the runtime is not ready")
+	case !n.RuntimeReady:
+		return cmp.Or(n.RuntimeMessage, "the runtime is not ready")
 	case !n.NetworkReady && !p.Object.Spec.HostNetwork:
 		return cmp.Or(n.NetworkMessage, "the pod network is not ready")
 	}
@@ -117,10 +117,10 @@ func (f *facts) whySuccessorWaits(d *Decision) (why string, problem bool) {
 		case why == "":
 			why = "pulling image " + cs.Image
 		}
-		d.tryImage(f.in, cs, img, true)
+		d.addImagePull(f.in, cs, img, true)
 	}
-	if f.in.NextObjects.MissingMessage != "" {
-		why, problem = f.in.NextObjects.MissingMessage, true
+	if f.in.SuccessorObjects.MissingMessage != "" {
+		why, problem = f.in.SuccessorObjects.MissingMessage, true
 	} else if vol, bad := f.whyVolumesWait(d, f.in.Successor); vol != "" {
 		why, problem = cmp.Or(why, vol), problem || bad
 	}

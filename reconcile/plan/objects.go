@@ -31,7 +31,7 @@ func (f *facts) showMissing(d *Decision) {
 // not updated, because they get the present content.
 func (f *facts) hasOutdatedVolumes(d *Decision) bool {
 	o := &f.in.Objects
-	return f.containerRulesApply(d) && !f.preparesVolumes(d) && !o.EndsByItself && o.Files != "" && o.Files != f.in.History.WrittenFiles
+	return f.containerRulesApply(d) && !f.preparesVolumes(d) && !o.EndsByItself && o.FilesDigest != "" && o.FilesDigest != f.in.History.WrittenFilesDigest
 }
 
 func (f *facts) updateVolumes(d *Decision) {
@@ -40,5 +40,5 @@ func (f *facts) updateVolumes(d *Decision) {
 		d.wakeAt(fail.RetryAt)
 		return
 	}
-	d.addAction(UpdateVolumes{UID: f.in.Desired.UID, Files: f.in.Objects.Files})
+	d.addAction(UpdateVolumes{UID: f.in.Desired.UID, FilesDigest: f.in.Objects.FilesDigest})
 }

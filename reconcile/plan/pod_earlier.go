@@ -17,7 +17,7 @@ func (f *facts) nextToStop() *runtime.Incarnation {
 		if !IsLive(inc) && (inc.ID == "" || f.in.History.ReleasedSandboxes[inc.ID]) {
 			continue
 		}
-		if f.in.isStopping(inc.ID) {
+		if f.in.isSandboxStopping(inc.ID) {
 			return inc
 		}
 		if found == nil {
@@ -27,18 +27,18 @@ func (f *facts) nextToStop() *runtime.Incarnation {
 	return found
 }
 
-// keepsEarlier reports whether the running earlier version, whose manifest podd does not have,
+// shouldKeepEarlier reports whether the running earlier version, whose manifest podd does not have,
 // keeps running because the desired version cannot start yet.
-func (f *facts) keepsEarlier() bool {
+func (f *facts) shouldKeepEarlier() bool {
 	inc := f.nextToStop()
-	if f.in.Desired == nil || f.in.Desired.Traits.DeletedOnlyBySource || inc == nil || !IsLive(inc) || f.in.isStopping(inc.ID) || IsCreatedFrom(inc, f.in.Desired) || !slices.ContainsFunc(inc.Containers, wasStarted) {
+	if f.in.Desired == nil || f.in.Desired.Traits.DeletedOnlyBySource || inc == nil || !IsLive(inc) || f.in.isSandboxStopping(inc.ID) || IsCreatedFrom(inc, f.in.Desired) || !slices.ContainsFunc(inc.Containers, wasStarted) {
 		return false
 	}
 	if f.in.Verdict.Answer == Reject || f.whyNodeWaits(f.in.Desired) != "" || f.in.Objects.MissingMessage != "" {
 		return true
 	}
-	for i := range f.members {
-		if !f.members[i].hasImage() {
+	for i := range f.containers {
+		if !f.containers[i].hasImage() {
 			return true
 		}
 	}
@@ -48,7 +48,7 @@ func (f *facts) keepsEarlier() bool {
 
 // keepEarlier prepares the start of the desired version while the earlier version runs.
 func (f *facts) keepEarlier(d *Decision) {
-	f.applyContainerRules(keepEarlierRules, f.members, d)
+	f.applyContainerRules(keepEarlierRules, f.containers, d)
 	why := ""
 	for _, step := range d.Steps {
 		if step.Rule == RuleImageMissing {

@@ -18,14 +18,14 @@ func (f *facts) isFinished() bool {
 }
 
 // endOfPod returns the end of the pod; nil if it has not finished.
-func (f *facts) endOfPod() *Finished {
+func (f *facts) endOfPod() *PodEnd {
 	if f.in.Desired.HasFinishedAtSource() {
 		return f.endAtSource()
 	}
 	e := f.in.Eviction
 	evicted := e.isFor(f.in.Desired)
-	if evicted && e.Reason != Terminated {
-		return f.failedEnd(cmp.Or(e.Reason, Evicted), e.Message)
+	if evicted && e.Reason != ReasonTerminated {
+		return f.failedEnd(cmp.Or(e.Reason, ReasonEvicted), e.Message)
 	}
 	if f.isRejected() {
 		return f.failedEnd(f.in.Verdict.Reason, RejectedPrefix+f.in.Verdict.Message)
@@ -39,7 +39,7 @@ func (f *facts) endOfPod() *Finished {
 		// the grace period of the shutdown.
 		return f.endByShutdown(e)
 	case over:
-		return f.failedEnd(DeadlineExceeded, "Pod was active on the node longer than the specified deadline")
+		return f.failedEnd(ReasonDeadlineExceeded, "Pod was active on the node longer than the specified deadline")
 	}
 	return nil
 }
@@ -50,11 +50,11 @@ const RejectedPrefix = "Pod was rejected: "
 // isRejected reports whether admission has rejected a pod of a cluster. Such a pod fails instead of
 // waiting, because the cluster can replace it by a pod on another node.
 func (f *facts) isRejected() bool {
-	return f.in.Desired.Traits.FailsIfRejected && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.wasAdmitted() && f.in.Node.Reachable
+	return f.in.Desired.Traits.FailsIfRejected && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.wasAdmitted() && f.in.Node.RuntimeReachable
 }
 
 // endAtSource returns the end of the pod that its source reports.
-func (f *facts) endAtSource() *Finished {
+func (f *facts) endAtSource() *PodEnd {
 	s := &f.in.Desired.Object.Status
 	fin := f.failedEnd(s.Reason, s.Message)
 	fin.Failed = s.Phase == v1.PodFailed
@@ -62,8 +62,8 @@ func (f *facts) endAtSource() *Finished {
 }
 
 // failedEnd returns the end of a pod that fails because of reason, not because of its containers.
-func (f *facts) failedEnd(reason, message string) *Finished {
-	return &Finished{
+func (f *facts) failedEnd(reason, message string) *PodEnd {
+	return &PodEnd{
 		UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now,
 		Failed: true, Reason: reason, Message: message,
 	}
@@ -71,17 +71,17 @@ func (f *facts) failedEnd(reason, message string) *Finished {
 
 // completedEnd returns the end of a pod after its containers have completed or failed; nil if the
 // pod has not finished by itself.
-func (f *facts) completedEnd() *Finished {
-	fin := &Finished{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now}
+func (f *facts) completedEnd() *PodEnd {
+	fin := &PodEnd{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now}
 	if m := f.failedInit(); m != nil {
 		fin.Failed = true
 		fin.Message = fmt.Sprintf("init container %s exited with %d", m.spec.Name, m.last.ExitCode)
 		return fin
 	}
 	lost := f.isLostForGood()
-	for i := range f.members {
-		m := &f.members[i]
-		if m.kind != Regular {
+	for i := range f.containers {
+		m := &f.containers[i]
+		if m.kind != KindRegular {
 			continue
 		}
 		if !f.isCompleted(m) {
@@ -92,20 +92,20 @@ func (f *facts) completedEnd() *Finished {
 			fin.Message = "the sandbox disappeared before container " + m.spec.Name + " exited"
 			continue
 		}
-		fin.Failed = fin.Failed || m.exit().Code != 0
+		fin.Failed = fin.Failed || m.lastExit().Code != 0
 	}
 	return fin
 }
 
 // failedInit returns the init container that failed permanently, so that the pod fails; nil if
 // there is none.
-func (f *facts) failedInit() *member {
+func (f *facts) failedInit() *containerFacts {
 	if f.wasRegularCreated() {
 		return nil
 	}
-	for i := range f.members {
-		m := &f.members[i]
-		if m.kind == Init && m.hasState(runtime.Exited) && m.last.ExitCode != 0 && !f.restartsAfter(m, m.last.ExitCode) && !m.isRestartRequested() {
+	for i := range f.containers {
+		m := &f.containers[i]
+		if m.kind == KindInit && m.hasState(runtime.Exited) && m.last.ExitCode != 0 && !f.restartsAfter(m, m.last.ExitCode) && !m.isRestartRequested() {
 			return m
 		}
 	}
@@ -119,27 +119,27 @@ func (f *facts) isLostForGood() bool {
 		return false
 	}
 	ran := false
-	for i := range f.members {
-		m := &f.members[i]
+	for i := range f.containers {
+		m := &f.containers[i]
 		if f.needsExitCode(m) {
 			return false
 		}
-		if m.kind != Regular {
+		if m.kind != KindRegular {
 			continue
 		}
 		if f.mayRunAgain(m) {
 			return false
 		}
-		ran = ran || m.started
+		ran = ran || m.hasRun
 	}
 	return ran
 }
 
 // mayRunAgain reports whether a container may be restarted after its last exit. If the exit code is
 // unknown, only the restart policy is evaluated, because restart rules depend on the exit code.
-func (f *facts) mayRunAgain(m *member) bool {
-	if e := m.exit(); e != nil && !m.isRestartRequested() {
+func (f *facts) mayRunAgain(m *containerFacts) bool {
+	if e := m.lastExit(); e != nil && !m.isRestartRequested() {
 		return f.restartsAfter(m, e.Code)
 	}
-	return f.policy(m) != v1.RestartPolicyNever
+	return f.restartPolicy(m) != v1.RestartPolicyNever
 }

@@ -6,8 +6,8 @@ import (
 	"podd/runtime"
 )
 
-// liveForeign returns a live incarnation of another agent; nil if there is none.
-func (f *facts) liveForeign() *runtime.Incarnation {
+// liveForeignIncarnation returns a live incarnation of another agent; nil if there is none.
+func (f *facts) liveForeignIncarnation() *runtime.Incarnation {
 	for i := range f.foreign {
 		if IsLive(&f.foreign[i]) {
 			return &f.foreign[i]
@@ -21,7 +21,7 @@ func (f *facts) liveForeign() *runtime.Incarnation {
 // pod, so that its names in the runtime would conflict with those of the desired pod. Incarnations
 // of another podd are excluded.
 func (f *facts) adoptableIncarnation() *runtime.Incarnation {
-	if f.in.Desired == nil || !f.in.Node.Adopt {
+	if f.in.Desired == nil || !f.in.Node.AdoptKubeletPods {
 		return nil
 	}
 	for i := range f.foreign {
@@ -46,7 +46,7 @@ func (f *facts) stopForeign(d *Decision) {
 // sandbox of podd that has no containers does not count, because podd removes it if both agents
 // have created a sandbox at the same time.
 func (f *facts) isNameInUse() bool {
-	return f.in.Desired != nil && f.liveForeign() != nil && (f.current == nil || !IsLive(f.current) || f.hasUnusedSandbox())
+	return f.in.Desired != nil && f.liveForeignIncarnation() != nil && (f.current == nil || !IsLive(f.current) || f.hasUnusedSandbox())
 }
 
 // hasUnusedSandbox reports whether the pod has a ready sandbox in which no container was created.
@@ -60,7 +60,7 @@ func (f *facts) waitForeign(d *Decision) {
 		f.addCleanup(d, StopSandbox{ID: f.current.ID, Why: "another agent has also created the pod"})
 	}
 	d.Why = "a pod of this name that podd did not create runs on this runtime; remove that pod, or start podd with --adopt"
-	if id := f.liveForeign().Labels[runtime.LabelInstance]; id != "" {
+	if id := f.liveForeignIncarnation().Labels[runtime.LabelInstance]; id != "" {
 		d.Why = fmt.Sprintf("a pod of this name that belongs to podd instance %.40s runs on this runtime; if that instance is in use, remove the pod there; if its root directory was moved or is not mounted yet, start podd with that directory; if that directory is lost, take over the pods of the instance with --adopt-instance=%.40s", id, id)
 	}
 	d.NeedsUser = true

@@ -19,12 +19,12 @@ func (f *facts) stopLostSandbox(d *Decision) {
 // lacksExitCode reports whether the sandbox is not ready, and the next step depends on an unknown
 // exit code.
 func (f *facts) lacksExitCode() bool {
-	return f.current != nil && !f.current.Ready && slices.ContainsFunc(f.members, func(m member) bool { return f.needsExitCode(&m) })
+	return f.current != nil && !f.current.Ready && slices.ContainsFunc(f.containers, func(m containerFacts) bool { return f.needsExitCode(&m) })
 }
 
 func (f *facts) waitExits(d *Decision) {
-	for i := range f.members {
-		if m := &f.members[i]; f.needsExitCode(m) {
+	for i := range f.containers {
+		if m := &f.containers[i]; f.needsExitCode(m) {
 			d.Why, d.NeedsUser = m.spec.Name+": "+missingExitMessage(m.last), true
 			d.Steps = append(d.Steps, Step{Container: m.spec.Name, Rule: RuleExitCodeUnknown, Why: missingExitMessage(m.last), NeedsUser: true})
 		}
@@ -42,7 +42,7 @@ func (f *facts) prepare(d *Decision) {
 		d.wakeAt(fail.RetryAt)
 	case f.in.MayHaveUnobserved: // a sandbox with this name may exist that was not observed yet
 	default:
-		d.addAction(RunSandbox{Attempt: f.nextAttempt()})
+		d.addAction(RunSandbox{Attempt: f.nextSandboxAttempt()})
 	}
 	f.prefetchImages(d)
 }
@@ -79,17 +79,17 @@ func (f *facts) mustPrepareVolumesFirst() bool {
 // preparesVolumes reports whether d prepares volumes, or the preparation of volumes waits for a
 // retry.
 func (f *facts) preparesVolumes(d *Decision) bool {
-	return f.in.Now.Before(f.in.History.VolumesFailure.RetryAt) || d.prepares()
+	return f.in.Now.Before(f.in.History.VolumesFailure.RetryAt) || d.hasPrepareVolumes()
 }
 
-// prepares reports whether d contains a PrepareVolumes action.
-func (d *Decision) prepares() bool {
+// hasPrepareVolumes reports whether d contains a PrepareVolumes action.
+func (d *Decision) hasPrepareVolumes() bool {
 	return slices.ContainsFunc(d.Actions, func(a Action) bool { _, is := a.(PrepareVolumes); return is })
 }
 
-// nextAttempt returns the attempt number for the next sandbox. The number is higher than those of
+// nextSandboxAttempt returns the attempt number for the next sandbox. The number is higher than those of
 // all observed sandboxes with the pod's UID, and at least History.SandboxAttempt.
-func (f *facts) nextAttempt() uint32 {
+func (f *facts) nextSandboxAttempt() uint32 {
 	n := f.in.History.SandboxAttempt
 	for _, inc := range f.in.Observed {
 		if inc.UID == f.in.Desired.UID && inc.ID != "" {
@@ -101,8 +101,8 @@ func (f *facts) nextAttempt() uint32 {
 
 // isInitPending reports whether an init container has not completed or a sidecar has not started.
 func (f *facts) isInitPending() bool {
-	for i := range f.members {
-		if m := &f.members[i]; m.kind != Regular && !f.allowsFollowing(m) {
+	for i := range f.containers {
+		if m := &f.containers[i]; m.kind != KindRegular && !f.allowsFollowing(m) {
 			return true
 		}
 	}

@@ -15,9 +15,9 @@ const restartingReason = "RestartingAllContainers"
 // (restart rule RestartAllContainers, KEP-5532).
 var restartRules = []containerRule{
 	{RuleStoppedWithAll, "stop", "another container exited with an exit code that restarts all containers, so the container is stopped",
-		func(_ *facts, m *member) bool { return m.isStoppedWithAll() }, stopWithAll},
+		func(_ *facts, m *containerFacts) bool { return m.mustStopForRestartAll() }, stopWithAll},
 	{RuleRestartsWithAll, "wait", "all containers of the pod are restarted, and the running ones are stopped first",
-		func(*facts, *member) bool { return true }, func(_ *facts, _ *member, _ *Decision, s *Step) { s.Reason = restartingReason }},
+		func(*facts, *containerFacts) bool { return true }, func(_ *facts, _ *containerFacts, _ *Decision, s *Step) { s.Reason = restartingReason }},
 }
 
 // countPodRestarts returns how often all containers of the desired version were restarted together.
@@ -51,70 +51,70 @@ func (f *facts) countPodRestarts() (n uint32) {
 	return n
 }
 
-// isStoppedWithAll reports whether a container runs that must be stopped because all containers are
+// mustStopForRestartAll reports whether a container runs that must be stopped because all containers are
 // restarted.
-func (m *member) isStoppedWithAll() bool {
-	return m.last == nil && m.beforeRestart != nil && (m.beforeRestart.State == runtime.Running || m.beforeRestart.State == runtime.Unknown)
+func (m *containerFacts) mustStopForRestartAll() bool {
+	return m.last == nil && m.lastBeforeRestart != nil && (m.lastBeforeRestart.State == runtime.Running || m.lastBeforeRestart.State == runtime.Unknown)
 }
 
-// restartedAll reports whether the exit of m is why all containers are restarted, and m was not
+// causedRestartAll reports whether the exit of m is why all containers are restarted, and m was not
 // started since.
-func (m *member) restartedAll() bool {
-	c := m.beforeRestart
+func (m *containerFacts) causedRestartAll() bool {
+	c := m.lastBeforeRestart
 	return m.last == nil && c != nil && c.State == runtime.Exited && c.PodRestarts()+1 == m.podRestarts && manifest.RestartsAllAfter(m.spec, c.ExitCode)
 }
 
 // isRestartingAll reports whether containers must be stopped before all containers of the pod are
 // started again. It also returns true while a start from before the restart is in progress.
 func (f *facts) isRestartingAll() bool {
-	for i := range f.members {
-		if f.members[i].isStoppedWithAll() {
+	for i := range f.containers {
+		if f.containers[i].mustStopForRestartAll() {
 			return true
 		}
 	}
 	for _, a := range f.in.InFlight {
-		if s, ok := a.(StartContainer); ok && s.PodRestarts < f.podRestarts && f.hasMember(s.Container) {
+		if s, ok := a.(StartContainer); ok && s.PodRestarts < f.podRestarts && f.hasContainer(s.Container) {
 			return true
 		}
 	}
 	return false
 }
 
-// hasMember reports whether the pod has an init container or a regular container with this name.
-func (f *facts) hasMember(name string) bool {
+// hasContainer reports whether the pod has an init container or a regular container with this name.
+func (f *facts) hasContainer(name string) bool {
 	_, kind, _ := FindContainer(f.in.Desired.Object, name)
-	return kind != "" && kind != Ephemeral
+	return kind != "" && kind != KindEphemeral
 }
 
 // restartAll stops all running containers without a grace period, as the kubelet does. Init
 // containers run again when the last container has stopped.
 func (f *facts) restartAll(d *Decision) {
 	f.cancelStarts(d)
-	f.applyContainerRules(restartRules, f.members, d)
-	f.applyContainerRules(ephemeralRules, f.ephemeral, d)
-	for i := range f.members {
-		if m := &f.members[i]; m.restartedAll() {
-			d.Why = fmt.Sprintf("container %s exited with %s", m.spec.Name, exitText(m.beforeRestart))
+	f.applyContainerRules(restartRules, f.containers, d)
+	f.applyContainerRules(ephemeralRules, f.ephemeralContainers, d)
+	for i := range f.containers {
+		if m := &f.containers[i]; m.causedRestartAll() {
+			d.Why = fmt.Sprintf("container %s exited with %s", m.spec.Name, exitText(m.lastBeforeRestart))
 		}
 	}
 }
 
-func stopWithAll(f *facts, m *member, d *Decision, s *Step) {
+func stopWithAll(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Why = "all containers are restarted"
-	f.addCleanup(d, StopContainer{Container: m.spec.Name, ID: m.beforeRestart.ID, Why: s.Why, Restart: true})
+	f.addCleanup(d, StopContainer{Container: m.spec.Name, ID: m.lastBeforeRestart.ID, Why: s.Why, WillRestart: true})
 }
 
-// RestartsWithAll returns the names of the containers that are or will be restarted because all
+// ContainersRestartedWithAll returns the names of the containers that are or will be restarted because all
 // containers of the pod are restarted, so that their last exit is no end; nil if there are none.
-func RestartsWithAll(in *Input) map[string]bool {
+func ContainersRestartedWithAll(in *Input) map[string]bool {
 	if in.Desired == nil || !manifest.HasRestartAll(&in.Desired.Object.Spec) {
 		return nil
 	}
 	f := newFacts(in)
 	names := map[string]bool{}
-	for i := range f.members {
-		m := &f.members[i]
-		if e := m.history.LastExit; m.last == nil && (m.beforeRestart != nil || e != nil && e.PodRestarts < f.podRestarts) {
+	for i := range f.containers {
+		m := &f.containers[i]
+		if e := m.history.LastExit; m.last == nil && (m.lastBeforeRestart != nil || e != nil && e.PodRestarts < f.podRestarts) {
 			names[m.spec.Name] = true
 		}
 	}

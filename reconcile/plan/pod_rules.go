@@ -16,7 +16,7 @@ var podRules = []podRule{
 	{RuleSourcesNotRead, PhaseHold, "podd has not read all sources of this pod yet, so nothing is changed",
 		func(f *facts) bool { return f.in.Desired == nil && !f.in.SourcesRead }, (*facts).keepHooks},
 	{RuleRuntimeUnreachable, PhaseWait, "the runtime does not respond; containers keep running",
-		func(f *facts) bool { return !f.in.Node.Reachable }, (*facts).waitRuntime},
+		func(f *facts) bool { return !f.in.Node.RuntimeReachable }, (*facts).waitRuntimeReachable},
 	{RuleAdoptForeign, PhaseStop, "a pod that another agent runs under this name is stopped, because podd takes over the pods of other agents",
 		(*facts).hasAdoptable, (*facts).stopForeign},
 	// podd stops foreign pods only with --adopt.
@@ -24,13 +24,13 @@ var podRules = []podRule{
 		(*facts).isNameInUse, (*facts).waitForeign},
 	// A running version must not be stopped for an edit that cannot start.
 	{RuleKeepEarlierVersion, PhaseWait, "the new version cannot start yet, so the earlier version keeps running",
-		(*facts).keepsEarlier, (*facts).keepEarlier},
+		(*facts).shouldKeepEarlier, (*facts).keepEarlier},
 	// Two versions never run at the same time, because they may use the same ports and host
 	// paths.
 	{RuleStop, PhaseStop, "a version that is not desired any more is stopped before anything else starts",
 		(*facts).mustStop, (*facts).stopStale},
-	{RuleRemoved, PhaseRest, "the pod is not desired any more; its files are removed",
-		func(f *facts) bool { return f.in.Desired == nil }, (*facts).checkDone},
+	{RuleRemoved, PhaseCleanedUp, "the pod is not desired any more; its files are removed",
+		func(f *facts) bool { return f.in.Desired == nil }, (*facts).checkFullyRemoved},
 	{RuleEarlierDirectoryLeft, PhaseWait, "the directory of an earlier version with the same UID is removed first",
 		(*facts).hasEarlierDirectory, func(*facts, *Decision) {}},
 	{RuleFinished, PhaseWindDown, "the pod has finished; its sandbox is stopped and its volumes are released",
@@ -47,7 +47,7 @@ var podRules = []podRule{
 	{RuleNotAdmitted, PhaseWait, "the node does not admit the pod",
 		(*facts).isNotAdmitted, (*facts).waitAdmission},
 	{RuleRuntimeNotReady, PhaseWait, "the runtime is not ready",
-		(*facts).isRuntimeNotReady, (*facts).waitReady},
+		(*facts).isRuntimeNotReady, (*facts).waitRuntimeReady},
 	{RuleNetworkNotReady, PhaseWait, "the pod network is not ready",
 		(*facts).isNetworkNotReady, (*facts).waitNetwork},
 	// The pod waits, because the object may be created later.

@@ -19,7 +19,7 @@ func (f *facts) stopStale(d *Decision) {
 		why = "deleted from the cluster"
 	case f.in.Desired == nil:
 		why = "manifest removed"
-	case f.in.isStopping(inc.ID):
+	case f.in.isSandboxStopping(inc.ID):
 		why = f.in.History.Stopping.Why
 	case IsCreatedFrom(inc, f.in.Desired):
 		why = "created twice"
@@ -41,10 +41,10 @@ func DescribeQoSChange(was, is *v1.Pod) string {
 	return fmt.Sprintf("the QoS class would change from %s to %s, but cannot change while the pod runs", before, after)
 }
 
-// checkDone sets d.Done if no sandbox, directory or action of this name is left. cleanUp removes
+// checkFullyRemoved sets d.Done if no sandbox, directory or action of this name is left. cleanUp removes
 // what is left.
-func (f *facts) checkDone(d *Decision) {
-	d.Done = len(f.toStop)+len(f.desiredIncarnations)+len(f.in.Dirs)+len(f.in.DirsInUse) == 0 && !f.in.MayHaveUnobserved && !f.hasPendingAction()
+func (f *facts) checkFullyRemoved(d *Decision) {
+	d.FullyRemoved = len(f.toStop)+len(f.desiredIncarnations)+len(f.in.PodDirs)+len(f.in.DirsInUse) == 0 && !f.in.MayHaveUnobserved && !f.hasPendingAction()
 }
 
 // hasPendingAction reports whether an action other than a probe or a hook is in progress. The
@@ -65,7 +65,7 @@ func (f *facts) hasEarlierDirectory() bool {
 	if f.in.InFlight[remove.Subject()] == Action(remove) {
 		return true // removing the directory also removes logs and cgroups
 	}
-	for _, dir := range f.in.Dirs {
+	for _, dir := range f.in.PodDirs {
 		if dir.UID == f.in.Desired.UID && !dir.mayBelongTo(f.in.Desired) {
 			return true
 		}

@@ -18,11 +18,11 @@ func (f *facts) keepHooks(d *Decision) {
 	}
 }
 
-// waitRuntime starts no action while the runtime does not respond. Actions in progress continue,
+// waitRuntimeReachable starts no action while the runtime does not respond. Actions in progress continue,
 // because they may succeed. For example, a pull must not be canceled because listing the
 // containers timed out.
-func (f *facts) waitRuntime(d *Decision) {
-	d.Why = f.in.Node.Message
+func (f *facts) waitRuntimeReachable(d *Decision) {
+	d.Why = f.in.Node.RuntimeMessage
 	if f.in.Desired == nil {
 		f.keepHooks(d)
 		return
@@ -51,11 +51,11 @@ func (f *facts) waitAdmission(d *Decision) {
 }
 
 func (f *facts) isRuntimeNotReady() bool {
-	return !f.in.Node.Ready && (f.current == nil || !f.current.Ready)
+	return !f.in.Node.RuntimeReady && (f.current == nil || !f.current.Ready)
 }
 
-func (f *facts) waitReady(d *Decision) {
-	d.Why, d.NeedsUser = f.in.Node.Message, true
+func (f *facts) waitRuntimeReady(d *Decision) {
+	d.Why, d.NeedsUser = f.in.Node.RuntimeMessage, true
 	f.prefetchImages(d)
 }
 
@@ -78,7 +78,7 @@ func (f *facts) mayHaveFinished() bool {
 	if slices.ContainsFunc(f.desiredIncarnations, func(inc runtime.Incarnation) bool { return len(inc.Containers) > 0 }) {
 		return false
 	}
-	return slices.ContainsFunc(f.members, func(m member) bool { return f.policy(&m) != v1.RestartPolicyAlways })
+	return slices.ContainsFunc(f.containers, func(m containerFacts) bool { return f.restartPolicy(&m) != v1.RestartPolicyAlways })
 }
 
 func (f *facts) waitJournal(d *Decision) {

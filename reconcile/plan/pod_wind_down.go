@@ -3,11 +3,11 @@ package plan
 import "cmp"
 
 // windDown stops the sidecars and the sandbox of a finished pod, and releases its volumes. Then the
-// pod enters PhaseRest. Its records and logs are kept.
+// pod enters PhaseCleanedUp. Its records and logs are kept.
 func (f *facts) windDown(d *Decision) {
 	if !f.in.History.Finished.AppliesTo(f.desired) {
 		fin := f.endOfPod()
-		d.RecordFirst = f.mustRecord(fin)
+		d.RecordFirst = f.mustRecordFirst(fin)
 		// An end that must be recorded first waits for the termination messages, because
 		// they are published with it.
 		if d.RecordFirst && f.readMessages(d) {
@@ -17,7 +17,7 @@ func (f *facts) windDown(d *Decision) {
 	}
 	why := "the pod has finished"
 	if fin := cmp.Or(d.Finished, f.in.History.Finished); fin != nil && fin.Reason != "" {
-		d.Why, d.Reason, d.NeedsUser = fin.Message, fin.Reason, fin.Reason != Terminated
+		d.Why, d.Reason, d.NeedsUser = fin.Message, fin.Reason, fin.Reason != ReasonTerminated
 		if !d.NeedsUser {
 			why = "the node is shutting down"
 		}
@@ -37,30 +37,30 @@ func (f *facts) windDown(d *Decision) {
 		f.addCleanup(d, ReleaseVolumes{UID: f.in.Desired.UID})
 		return
 	}
-	d.Phase, d.Resume = PhaseRest, f.mayResume()
+	d.Phase, d.Resume = PhaseCleanedUp, f.mayResume()
 }
 
-// mustRecord reports whether the end fin must be on disk before it is published. It returns true if
+// mustRecordFirst reports whether the end fin must be on disk before it is published. It returns true if
 // the pod finished by itself, because without the record the pod could run again after a restart of
 // podd. Other ends do not wait for the disk, because stopping the pod may be what frees the disk.
 // If the record of such an end is lost, the end is decided again or its loss does no harm; see
-// evictGrace, deadline and terminated. The end of a pod that finishes by itself while isUrgent is
+// evictGrace, deadline and terminated. The end of a pod that finishes by itself while mustStopAtOnce is
 // true does not wait either: if its record is lost, the end is decided again from the containers in
 // the runtime.
-func (f *facts) mustRecord(fin *Finished) bool {
-	return fin.Reason == "" && !f.in.Desired.HasFinishedAtSource() && !f.isUrgent()
+func (f *facts) mustRecordFirst(fin *PodEnd) bool {
+	return fin.Reason == "" && !f.in.Desired.HasFinishedAtSource() && !f.mustStopAtOnce()
 }
 
-// isUrgent reports whether the remaining containers of the pod must be stopped without waiting for
+// mustStopAtOnce reports whether the remaining containers of the pod must be stopped without waiting for
 // the disk.
-func (f *facts) isUrgent() bool {
+func (f *facts) mustStopAtOnce() bool {
 	return f.in.ForceStop || f.in.Eviction.isFor(f.in.Desired) || f.isPastDeadline()
 }
 
 // mayHaveVolumes reports whether the directory of the desired version may contain volumes that were
 // not released.
 func (f *facts) mayHaveVolumes() bool {
-	for _, dir := range f.in.Dirs {
+	for _, dir := range f.in.PodDirs {
 		if dir.UID == f.in.Desired.UID && dir.MayHaveVolumes {
 			return true
 		}

@@ -14,17 +14,17 @@ type ProbeKind string
 // fails, the container is not ready. Liveness and Readiness probes begin when the Startup probe has
 // passed.
 const (
-	Startup   ProbeKind = "startup"
-	Liveness  ProbeKind = "liveness"
-	Readiness ProbeKind = "readiness"
+	StartupProbe   ProbeKind = "startup"
+	LivenessProbe  ProbeKind = "liveness"
+	ReadinessProbe ProbeKind = "readiness"
 )
 
 // FindProbe returns the probe of container c with this kind; nil if there is none.
 func FindProbe(c *v1.Container, kind ProbeKind) *v1.Probe {
 	switch kind {
-	case Startup:
+	case StartupProbe:
 		return c.StartupProbe
-	case Liveness:
+	case LivenessProbe:
 		return c.LivenessProbe
 	}
 	return c.ReadinessProbe
@@ -59,11 +59,11 @@ type ContainerProbes struct {
 	// Since is when the container was first observed to run, with a monotonic clock reading.
 	// The initial delay of the probes is counted from it.
 	Since time.Time `json:"-"`
-	// Adopted reports whether the container already ran when podd started.
-	Adopted   bool       `json:"-"`
-	Startup   ProbeState `json:"startup,omitzero"`
-	Liveness  ProbeState `json:"liveness,omitzero"`
-	Readiness ProbeState `json:"readiness,omitzero"`
+	// RanBeforeStart reports whether the container already ran when podd started.
+	RanBeforeStart bool       `json:"-"`
+	Startup        ProbeState `json:"startup,omitzero"`
+	Liveness       ProbeState `json:"liveness,omitzero"`
+	Readiness      ProbeState `json:"readiness,omitzero"`
 }
 
 // State returns the state of the probe of this kind.
@@ -77,9 +77,9 @@ func (p ContainerProbes) With(kind ProbeKind, s ProbeState) ContainerProbes {
 
 func (p *ContainerProbes) at(kind ProbeKind) *ProbeState {
 	switch kind {
-	case Startup:
+	case StartupProbe:
 		return &p.Startup
-	case Liveness:
+	case LivenessProbe:
 		return &p.Liveness
 	}
 	return &p.Readiness
@@ -92,8 +92,8 @@ type Health string
 
 // Results of a probe.
 const (
-	Passed Health = "passed"
-	Failed Health = "failed"
+	ProbePassed Health = "passed"
+	ProbeFailed Health = "failed"
 )
 
 // A ProbeState is the state of one probe.
@@ -105,12 +105,12 @@ type ProbeState struct {
 	// Began is when the last attempt began, with a monotonic clock reading; zero if there was
 	// none.
 	Began time.Time `json:"-"`
-	// Passing is the result of the last attempt that could be carried out. InRow is the number
+	// Passing is the result of the last attempt that could be carried out. Consecutive is the number
 	// of consecutive attempts with this result. Errors is the number of attempts since then
 	// that could not be carried out.
-	Passing bool `json:"-"`
-	InRow   int  `json:"-"`
-	Errors  int  `json:"-"`
+	Passing     bool `json:"-"`
+	Consecutive int  `json:"-"`
+	Errors      int  `json:"-"`
 	// Warned reports whether a warning was published.
 	Warned bool `json:"-"`
 }
@@ -125,29 +125,29 @@ type ProbeResult struct {
 	Message string
 }
 
-// probeTries is the number of attempts that are made without a delay if they cannot be carried out.
+// maxImmediateTries is the number of attempts that are made without a delay if they cannot be carried out.
 // After that, the next attempt waits for the period of the probe.
-const probeTries = 3
+const maxImmediateTries = 3
 
-// After returns the state that follows t when an attempt of probe p had result o.
-func (t ProbeState) After(p *v1.Probe, o ProbeResult) ProbeState {
+// WithResult returns the state that follows t when an attempt of probe p had result o.
+func (t ProbeState) WithResult(p *v1.Probe, o ProbeResult) ProbeState {
 	t.Began = o.Began
 	if o.Errored {
 		t.Errors++
 		t.keepFirstMessage("could not be carried out: " + o.Message)
 		return t
 	}
-	if t.InRow > 0 && t.Passing == o.Passed {
-		t.InRow++
+	if t.Consecutive > 0 && t.Passing == o.Passed {
+		t.Consecutive++
 	} else {
-		t.InRow = 1
+		t.Consecutive = 1
 	}
 	t.Passing, t.Errors = o.Passed, 0
 	switch {
-	case o.Passed && t.InRow >= int(p.SuccessThreshold):
-		t.Health, t.Message = Passed, ""
-	case !o.Passed && t.InRow >= int(p.FailureThreshold) && t.Health != Failed:
-		t.Health, t.Message = Failed, "failed: "+o.Message
+	case o.Passed && t.Consecutive >= int(p.SuccessThreshold):
+		t.Health, t.Message = ProbePassed, ""
+	case !o.Passed && t.Consecutive >= int(p.FailureThreshold) && t.Health != ProbeFailed:
+		t.Health, t.Message = ProbeFailed, "failed: "+o.Message
 	case !o.Passed:
 		t.keepFirstMessage("failed: " + o.Message)
 	}
@@ -164,7 +164,7 @@ func (t *ProbeState) keepFirstMessage(message string) {
 // needsUser reports whether a user must act, because the probe failed or its attempts cannot be
 // carried out.
 func (t ProbeState) needsUser() bool {
-	return t.Health == Failed || t.Health == "" && t.Errors >= probeTries
+	return t.Health == ProbeFailed || t.Health == "" && t.Errors >= maxImmediateTries
 }
 
 // describe returns the message with the kind of the probe; "" if there is no message.

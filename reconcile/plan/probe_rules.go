@@ -10,31 +10,31 @@ import (
 )
 
 // probeState returns the state of the probe of m.last with this kind.
-func (f *facts) probeState(m *member, kind ProbeKind) ProbeState {
+func (f *facts) probeState(m *containerFacts, kind ProbeKind) ProbeState {
 	if m.last == nil {
 		return ProbeState{}
 	}
-	return f.in.History.Probed[m.last.ID].State(kind)
+	return f.in.History.ProbeStates[m.last.ID].State(kind)
 }
 
 // hasPassed reports whether the container runs and its probe of this kind has passed. A missing
 // probe counts as passed.
-func (f *facts) hasPassed(m *member, kind ProbeKind) bool {
-	return m.hasState(runtime.Running) && (FindProbe(m.spec, kind) == nil || f.probeState(m, kind).Health == Passed)
+func (f *facts) hasPassed(m *containerFacts, kind ProbeKind) bool {
+	return m.hasState(runtime.Running) && (FindProbe(m.spec, kind) == nil || f.probeState(m, kind).Health == ProbePassed)
 }
 
 // hasFailedProbe returns a condition of a container rule: the probe of this kind has failed.
-func hasFailedProbe(kind ProbeKind) func(*facts, *member) bool {
-	return func(f *facts, m *member) bool {
-		return m.hasState(runtime.Running) && FindProbe(m.spec, kind) != nil && f.probeState(m, kind).Health == Failed
+func hasFailedProbe(kind ProbeKind) func(*facts, *containerFacts) bool {
+	return func(f *facts, m *containerFacts) bool {
+		return m.hasState(runtime.Running) && FindProbe(m.spec, kind) != nil && f.probeState(m, kind).Health == ProbeFailed
 	}
 }
 
 // stopUnhealthy returns the action of a container rule that stops a container because the probe of
 // this kind has failed. The grace period is that of the probe, or of the pod if the probe has none.
 // The container is restarted by other rules after it has exited.
-func stopUnhealthy(kind ProbeKind) func(*facts, *member, *Decision, *Step) {
-	return func(f *facts, m *member, d *Decision, s *Step) {
+func stopUnhealthy(kind ProbeKind) func(*facts, *containerFacts, *Decision, *Step) {
+	return func(f *facts, m *containerFacts, d *Decision, s *Step) {
 		s.Why, s.NeedsUser, s.Probe = f.probeState(m, kind).describe(kind), true, kind
 		grace := graceOf(f.current)
 		if own := FindProbe(m.spec, kind).TerminationGracePeriodSeconds; own != nil {
@@ -45,20 +45,20 @@ func stopUnhealthy(kind ProbeKind) func(*facts, *member, *Decision, *Step) {
 }
 
 // isUnstarted reports whether a container runs and its startup probe has not passed.
-func isUnstarted(f *facts, m *member) bool {
-	return m.hasState(runtime.Running) && !f.hasPassed(m, Startup)
+func isUnstarted(f *facts, m *containerFacts) bool {
+	return m.hasState(runtime.Running) && !f.hasPassed(m, StartupProbe)
 }
 
 // waitStarted runs the startup probe. Failed attempts are not a Problem until the probe has failed,
 // because they are normal while a container starts.
-func waitStarted(f *facts, m *member, d *Decision, s *Step) {
-	f.showProbe(m, Startup, s)
-	f.scheduleProbe(m, d, Startup)
+func waitStarted(f *facts, m *containerFacts, d *Decision, s *Step) {
+	f.showProbe(m, StartupProbe, s)
+	f.scheduleProbe(m, d, StartupProbe)
 }
 
 // showProbe sets the reason of a step to the message of a probe that has not passed. It sets
 // Problem if a user must act.
-func (f *facts) showProbe(m *member, kind ProbeKind, s *Step) {
+func (f *facts) showProbe(m *containerFacts, kind ProbeKind, s *Step) {
 	t := f.probeState(m, kind)
 	s.Why = t.describe(kind)
 	if t.needsUser() {
@@ -67,27 +67,27 @@ func (f *facts) showProbe(m *member, kind ProbeKind, s *Step) {
 }
 
 // isUnready reports whether a container runs and its readiness probe has not passed.
-func isUnready(f *facts, m *member) bool {
-	return m.hasState(runtime.Running) && !f.hasPassed(m, Readiness)
+func isUnready(f *facts, m *containerFacts) bool {
+	return m.hasState(runtime.Running) && !f.hasPassed(m, ReadinessProbe)
 }
 
-func waitReadiness(f *facts, m *member, d *Decision, s *Step) {
-	f.showProbe(m, Readiness, s)
-	f.probeStarted(m, d)
+func waitReadiness(f *facts, m *containerFacts, d *Decision, s *Step) {
+	f.showProbe(m, ReadinessProbe, s)
+	f.probeStartedContainer(m, d)
 }
 
-// probeStarted runs the liveness and readiness probes of a container that has started.
-func (f *facts) probeStarted(m *member, d *Decision) {
-	f.scheduleProbe(m, d, Liveness)
-	f.scheduleProbe(m, d, Readiness)
+// probeStartedContainer runs the liveness and readiness probes of a container that has started.
+func (f *facts) probeStartedContainer(m *containerFacts, d *Decision) {
+	f.scheduleProbe(m, d, LivenessProbe)
+	f.scheduleProbe(m, d, ReadinessProbe)
 }
 
 // continueReadiness continues the readiness probe of a container that is being stopped, because its
 // status must show when the container is not ready any more. It does nothing if the probe has not
 // begun, because the container may not have started.
-func (f *facts) continueReadiness(m *member, d *Decision) {
-	if m.hasState(runtime.Running) && f.probeState(m, Readiness) != (ProbeState{}) {
-		f.scheduleProbe(m, d, Readiness)
+func (f *facts) continueReadiness(m *containerFacts, d *Decision) {
+	if m.hasState(runtime.Running) && f.probeState(m, ReadinessProbe) != (ProbeState{}) {
+		f.scheduleProbe(m, d, ReadinessProbe)
 	}
 }
 
@@ -100,14 +100,14 @@ func (f *facts) continueReadinessInStop(d *Decision, inc *runtime.Incarnation, c
 	}
 	for _, spec := range containersOf(&p.Object.Spec) {
 		if spec.Name == c.Name {
-			f.continueReadiness(&member{spec: spec, last: c}, d)
+			f.continueReadiness(&containerFacts{spec: spec, last: c}, d)
 		}
 	}
 }
 
 // scheduleProbe adds an attempt to d if the attempt is due or in progress. Otherwise it sets
 // ProbeAt.
-func (f *facts) scheduleProbe(m *member, d *Decision, kind ProbeKind) {
+func (f *facts) scheduleProbe(m *containerFacts, d *Decision, kind ProbeKind) {
 	p := FindProbe(m.spec, kind)
 	if p == nil {
 		return
@@ -124,11 +124,11 @@ func (f *facts) scheduleProbe(m *member, d *Decision, kind ProbeKind) {
 // nextAttemptAt returns when the next attempt is due. The initial delay is counted from the first
 // observation of the running container. The time from the start to that observation also counts; it
 // is measured by the runtime's clock.
-func (f *facts) nextAttemptAt(m *member, kind ProbeKind, p *v1.Probe) time.Time {
+func (f *facts) nextAttemptAt(m *containerFacts, kind ProbeKind, p *v1.Probe) time.Time {
 	period := time.Duration(max(p.PeriodSeconds, 1)) * time.Second
-	probed := f.in.History.Probed[m.last.ID]
+	probed := f.in.History.ProbeStates[m.last.ID]
 	if t := probed.State(kind); !t.Began.IsZero() {
-		if t.Errors%probeTries != 0 {
+		if t.Errors%maxImmediateTries != 0 {
 			return t.Began
 		}
 		return t.Began.Add(period)
@@ -139,7 +139,7 @@ func (f *facts) nextAttemptAt(m *member, kind ProbeKind, p *v1.Probe) time.Time 
 	}
 	delay := time.Duration(max(p.InitialDelaySeconds, 0)) * time.Second
 	delay -= min(max(since.Sub(m.last.StartedAt), 0), delay)
-	if probed.Adopted {
+	if probed.RanBeforeStart {
 		delay = max(delay, firstAttemptDelay(m.last.ID, kind, period))
 	}
 	return since.Add(delay)

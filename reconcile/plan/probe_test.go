@@ -20,14 +20,14 @@ func TestProbeState_After(t *testing.T) {
 		for i, o := range outcomes {
 			o.Began = time.Unix(int64(i), 0)
 			was := trial
-			if trial = trial.After(p, o); !o.Errored {
+			if trial = trial.WithResult(p, o); !o.Errored {
 				counted = append(counted, o.Passed)
 			}
 			want := was.Health
 			if lastAre(counted, true, p.SuccessThreshold) {
-				want = Passed
+				want = ProbePassed
 			} else if lastAre(counted, false, p.FailureThreshold) {
-				want = Failed
+				want = ProbeFailed
 			}
 			switch {
 			case trial.Health != want:
@@ -36,7 +36,7 @@ func TestProbeState_After(t *testing.T) {
 				t.Fatalf("got began %s, want %s", trial.Began, o.Began)
 			case was.Health == trial.Health && was.Message != "" && was.Message != trial.Message:
 				t.Fatalf("after %v: got message %q, want %q as before", outcomes[:i+1], trial.Message, was.Message)
-			case (trial.Health == Passed) != (trial.Message == "") && trial.Health != "":
+			case (trial.Health == ProbePassed) != (trial.Message == "") && trial.Health != "":
 				t.Fatalf("after %v: got %s with message %q", outcomes[:i+1], trial.Health, trial.Message)
 			}
 		}
@@ -63,9 +63,9 @@ func TestSpread(t *testing.T) {
 	tenths := map[time.Duration]int{}
 	for i := range 1000 {
 		id := time.Duration(i).String()
-		at := firstAttemptDelay(id, Liveness, period)
-		if at < 0 || at >= period || at != firstAttemptDelay(id, Liveness, period) {
-			t.Fatalf("%s: got %s and %s, want the same below %s", id, at, firstAttemptDelay(id, Liveness, period), period)
+		at := firstAttemptDelay(id, LivenessProbe, period)
+		if at < 0 || at >= period || at != firstAttemptDelay(id, LivenessProbe, period) {
+			t.Fatalf("%s: got %s and %s, want the same below %s", id, at, firstAttemptDelay(id, LivenessProbe, period), period)
 		}
 		tenths[at/time.Second]++
 	}

@@ -91,36 +91,36 @@ const (
 	RuleCleanup             RuleID = "Cleanup"
 )
 
-// A description contains the texts of a rule for users.
-type description struct{ verb, sentence string }
+// A ruleDescription contains the texts of a rule for users.
+type ruleDescription struct{ verb, sentence string }
 
-// descriptions contains the descriptions of the rules in all tables.
-var descriptions = describeRules()
+// ruleDescriptions contains the descriptions of the rules in all tables.
+var ruleDescriptions = describeRules()
 
 // describeRules returns the descriptions of the rules in all tables.
-func describeRules() map[RuleID]description {
-	all := map[RuleID]description{}
+func describeRules() map[RuleID]ruleDescription {
+	all := map[RuleID]ruleDescription{}
 	for _, r := range podRules {
-		all[r.id] = description{string(r.phase), r.sentence}
+		all[r.id] = ruleDescription{string(r.phase), r.sentence}
 	}
 	for _, table := range [][]containerRule{containerRules, restartRules, ephemeralRules, preparingRules, keepEarlierRules} {
 		for _, r := range table {
 			if r.sentence != "" { // otherwise it is in another table
-				all[r.id] = description{r.verb, r.sentence}
+				all[r.id] = ruleDescription{r.verb, r.sentence}
 			}
 		}
 	}
 	for _, r := range additionalRules {
-		all[r.id] = description{r.verb, r.sentence}
+		all[r.id] = ruleDescription{r.verb, r.sentence}
 	}
 	return all
 }
 
 // Verb returns a verb for what podd does while the rule applies. For a pod rule, it returns the
 // phase. It returns "" for an unknown rule.
-func (id RuleID) Verb() string { return descriptions[id].verb }
+func (id RuleID) Verb() string { return ruleDescriptions[id].verb }
 
 // Sentence returns the sentence that explains the rule to users, without a capital letter or
 // a full stop, so that it can follow a colon; "" for an unknown rule. Decision.Why and
 // Step.Why add what is specific to a pod.
-func (id RuleID) Sentence() string { return descriptions[id].sentence }
+func (id RuleID) Sentence() string { return ruleDescriptions[id].sentence }

@@ -95,12 +95,12 @@ func TestAdditionalRules(t *testing.T) {
 			whyRule: RuleRunsWithoutObjects, problem: true,
 		},
 		"content of an object changed": {
-			change: func(in *Input) { in.Objects.Files = "new" },
-			action: UpdateVolumes{UID: "u", Files: "new"},
+			change: func(in *Input) { in.Objects.FilesDigest = "new" },
+			action: UpdateVolumes{UID: "u", FilesDigest: "new"},
 		},
 		"update of the volumes failed": {
 			change: func(in *Input) {
-				in.Objects.Files = "new"
+				in.Objects.FilesDigest = "new"
 				in.History.UpdateFailure = Failure{Message: "no", RetryAt: in.Now.Add(time.Second)}
 			},
 			whyRule: RuleVolumesOutdated, wake: time.Second, problem: true,
@@ -129,12 +129,12 @@ func TestAdditionalRules(t *testing.T) {
 			wake: 5 * time.Second,
 		},
 		"directory of another version": {
-			change: func(in *Input) { in.Dirs = []Dir{{UID: "old"}} },
+			change: func(in *Input) { in.PodDirs = []PodDir{{UID: "old"}} },
 			action: RemoveDir{UID: "old"},
 		},
 		"removal failed": {
 			change: func(in *Input) {
-				in.Dirs = []Dir{{UID: "old"}}
+				in.PodDirs = []PodDir{{UID: "old"}}
 				in.History.CleanupFailures = map[string]Failure{"dir/old": {Message: "no", RetryAt: in.Now.Add(time.Second)}}
 			},
 			whyRule: RuleCleanup, wake: time.Second, problem: true,
@@ -151,8 +151,8 @@ func TestAdditionalRules(t *testing.T) {
 				first = d.Actions[0]
 			}
 			wake := time.Duration(0)
-			if !d.Wake.IsZero() {
-				wake = d.Wake.Sub(in.Now)
+			if !d.WakeAt.IsZero() {
+				wake = d.WakeAt.Sub(in.Now)
 			}
 			if d.Rule != RuleRun || d.WhyRule != test.whyRule || first != test.action || wake != test.wake || d.NeedsUser != test.problem {
 				t.Errorf("got rule %s, rule of the reason %q, wake %s, problem %t, want Run, %q, %s, %t, action %v\n%s",

@@ -34,7 +34,7 @@ func sandboxOf(p *manifest.Pod, ready bool, states ...runtime.ContainerState) ru
 // fresh returns an input with a desired pod that can start and has no sandbox yet.
 func fresh() Input {
 	return Input{
-		Desired: versioned("u"), SourcesRead: true, Now: time.Now(), Node: Node{Reachable: true, Ready: true, NetworkReady: true},
+		Desired: versioned("u"), SourcesRead: true, Now: time.Now(), Node: Node{RuntimeReachable: true, RuntimeReady: true, NetworkReady: true},
 		InFlight: map[string]Action{},
 		History: History{VolumesReady: true, ReleasedSandboxes: map[string]bool{}, ExitSeenAt: map[string]time.Time{},
 			Containers: map[string]ContainerHistory{"app": {Image: Image{Name: "a:1", Ref: "sha256:a"}}}},
@@ -57,19 +57,19 @@ func TestPodRules(t *testing.T) {
 	}{
 		"unchanged":                     {func(*Input) {}, RuleRun, PhaseRun},
 		"not desired, sources not read": {func(in *Input) { in.Desired, in.SourcesRead = nil, false }, RuleSourcesNotRead, PhaseHold},
-		"not desired, sources not read, runtime unreachable": {func(in *Input) { in.Desired, in.SourcesRead, in.Node.Reachable = nil, false, false }, RuleSourcesNotRead, PhaseHold},
-		"runtime unreachable":                                {func(in *Input) { in.Node.Reachable = false }, RuleRuntimeUnreachable, PhaseWait},
+		"not desired, sources not read, runtime unreachable": {func(in *Input) { in.Desired, in.SourcesRead, in.Node.RuntimeReachable = nil, false, false }, RuleSourcesNotRead, PhaseHold},
+		"runtime unreachable":                                {func(in *Input) { in.Node.RuntimeReachable = false }, RuleRuntimeUnreachable, PhaseWait},
 		"not desired, running":                               {func(in *Input) { in.Desired = nil }, RuleStop, PhaseStop},
-		"not desired, nothing observed":                      {func(in *Input) { in.Desired, in.Observed = nil, nil }, RuleRemoved, PhaseRest},
-		"not desired, foreign pod observed":                  {func(in *Input) { in.Desired = nil; in.Observed = []runtime.Incarnation{theirs()} }, RuleRemoved, PhaseRest},
+		"not desired, nothing observed":                      {func(in *Input) { in.Desired, in.Observed = nil, nil }, RuleRemoved, PhaseCleanedUp},
+		"not desired, foreign pod observed":                  {func(in *Input) { in.Desired = nil; in.Observed = []runtime.Incarnation{theirs()} }, RuleRemoved, PhaseCleanedUp},
 		"running in addition to a foreign pod":               {func(in *Input) { in.Observed = append(in.Observed, theirs()) }, RuleRun, PhaseRun},
 		"foreign pod runs instead":                           {func(in *Input) { in.Observed = []runtime.Incarnation{theirs()} }, RuleNameInUse, PhaseWait},
 		"foreign pod stopped":                                {func(in *Input) { dead := theirs(); dead.Ready = false; in.Observed = []runtime.Incarnation{dead} }, RuleNoSandbox, PhasePrepare},
-		"foreign pod to adopt":                               {func(in *Input) { in.Observed, in.Node.Adopt = []runtime.Incarnation{theirs()}, true }, RuleAdoptForeign, PhaseStop},
+		"foreign pod to adopt":                               {func(in *Input) { in.Observed, in.Node.AdoptKubeletPods = []runtime.Incarnation{theirs()}, true }, RuleAdoptForeign, PhaseStop},
 		"stopped foreign pod with the same UID to adopt": {func(in *Input) {
 			dead := theirs()
 			dead.Ready, dead.UID = false, "u"
-			in.Observed, in.Node.Adopt = []runtime.Incarnation{dead}, true
+			in.Observed, in.Node.AdoptKubeletPods = []runtime.Incarnation{dead}, true
 		}, RuleAdoptForeign, PhaseStop},
 		"another version runs":                                   {func(in *Input) { in.Desired = versioned("next") }, RuleStop, PhaseStop},
 		"another version runs, desired one rejected":             {func(in *Input) { in.Desired = versioned("next"); in.Verdict.Answer = Reject }, RuleKeepEarlierVersion, PhaseWait},
@@ -81,18 +81,18 @@ func TestPodRules(t *testing.T) {
 			in.Observed[0] = sandboxOf(versioned("u"), false)
 			in.History.ReleasedSandboxes["s-u"] = true
 		}, RuleNoSandbox, PhasePrepare},
-		"stop in progress": {func(in *Input) { in.History.Stopping = &Stopping{SandboxID: "s-u"} }, RuleStop, PhaseStop},
-		"directory of an earlier version with the same UID": {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u", Hash: "v1:other"}} }, RuleEarlierDirectoryLeft, PhaseWait},
-		"directory of an unknown version with the same UID": {func(in *Input) { in.Observed, in.Dirs = nil, []Dir{{UID: "u"}} }, RuleNoSandbox, PhasePrepare},
+		"stop in progress": {func(in *Input) { in.History.Stopping = &SandboxTermination{SandboxID: "s-u"} }, RuleStop, PhaseStop},
+		"directory of an earlier version with the same UID": {func(in *Input) { in.Observed, in.PodDirs = nil, []PodDir{{UID: "u", Hash: "v1:other"}} }, RuleEarlierDirectoryLeft, PhaseWait},
+		"directory of an unknown version with the same UID": {func(in *Input) { in.Observed, in.PodDirs = nil, []PodDir{{UID: "u"}} }, RuleNoSandbox, PhasePrepare},
 		"removal of its directory in progress":              {func(in *Input) { in.Observed, in.InFlight["dir/u"] = nil, RemoveDir{UID: "u"} }, RuleEarlierDirectoryLeft, PhaseWait},
-		"finished":                                          {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u", Size: in.Desired.PodSize()} }, RuleFinished, PhaseWindDown},
-		"finished in another size":                          {func(in *Input) { in.History.Finished = &Finished{UID: "u", Hash: "v1:u", Size: "cpu=1/ memory=/"} }, RuleRun, PhaseRun},
+		"finished":                                          {func(in *Input) { in.History.Finished = &PodEnd{UID: "u", Hash: "v1:u", Size: in.Desired.PodSize()} }, RuleFinished, PhaseWindDown},
+		"finished in another size":                          {func(in *Input) { in.History.Finished = &PodEnd{UID: "u", Hash: "v1:u", Size: "cpu=1/ memory=/"} }, RuleRun, PhaseRun},
 		"earlier version with the same UID finished": {func(in *Input) {
-			in.History.Finished = &Finished{UID: "u", Hash: "v1:other", Size: in.Desired.PodSize()}
+			in.History.Finished = &PodEnd{UID: "u", Hash: "v1:other", Size: in.Desired.PodSize()}
 		}, RuleRun, PhaseRun},
 		"finished, nothing observed": {func(in *Input) {
-			in.Observed, in.History.Finished = nil, &Finished{UID: "u", Hash: "v1:u", Size: in.Desired.PodSize()}
-		}, RuleFinished, PhaseRest},
+			in.Observed, in.History.Finished = nil, &PodEnd{UID: "u", Hash: "v1:u", Size: in.Desired.PodSize()}
+		}, RuleFinished, PhaseCleanedUp},
 		"exited, not restarted by the policy of the pod": {func(in *Input) {
 			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0].Containers[0].State = runtime.Exited
@@ -110,7 +110,7 @@ func TestPodRules(t *testing.T) {
 			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.ReleasedSandboxes["s-u"] = true
-		}, RuleFinished, PhaseRest},
+		}, RuleFinished, PhaseCleanedUp},
 		"sandbox released, restarted by a rule": {func(in *Input) {
 			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
 			own(in, v1.ContainerRestartPolicyNever, restart(v1.ContainerRestartRuleOnExitCodesOpIn, 0))
@@ -127,8 +127,8 @@ func TestPodRules(t *testing.T) {
 		}, RuleInit, PhaseInit},
 		"rejected":                   {func(in *Input) { in.Observed, in.Verdict.Answer = nil, Reject }, RuleNotAdmitted, PhaseWait},
 		"rejected, running":          {func(in *Input) { in.Verdict.Answer = Reject }, RuleRun, PhaseRun},
-		"runtime not ready":          {func(in *Input) { in.Observed, in.Node.Ready = nil, false }, RuleRuntimeNotReady, PhaseWait},
-		"runtime not ready, running": {func(in *Input) { in.Node.Ready = false }, RuleRun, PhaseRun},
+		"runtime not ready":          {func(in *Input) { in.Observed, in.Node.RuntimeReady = nil, false }, RuleRuntimeNotReady, PhaseWait},
+		"runtime not ready, running": {func(in *Input) { in.Node.RuntimeReady = false }, RuleRun, PhaseRun},
 		"network not ready":          {func(in *Input) { in.Observed, in.Node.NetworkReady = nil, false }, RuleNetworkNotReady, PhaseWait},
 		"network not ready, host network": {func(in *Input) {
 			in.Observed, in.Node.NetworkReady = nil, false
@@ -180,7 +180,7 @@ func TestPodRules(t *testing.T) {
 			unreadable(in, v1.RestartPolicyNever)
 			in.Observed[0] = sandboxOf(in.Desired, false, runtime.Exited)
 			in.History.ReleasedSandboxes["s-u"] = true
-		}, RuleFinished, PhaseRest},
+		}, RuleFinished, PhaseCleanedUp},
 		"no sandbox": {func(in *Input) { in.Observed = nil }, RuleNoSandbox, PhasePrepare},
 		"init container not started": {func(in *Input) {
 			in.Desired.Object.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1"}}
@@ -248,28 +248,28 @@ func TestContainerRules(t *testing.T) {
 		action string // verb of the first action; "" if there is no action
 	}{
 		"running":           {func(*Input) {}, RuleRunning, ""},
-		"restart requested": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, RuleRestartRequested, "stop"},
-		"restart requested for an earlier container": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartID = "b" }) }, RuleRunning, ""},
-		"restart requested, exited":                  {func(in *Input) { ended(in, "5"); history(in, func(h *ContainerHistory) { h.RestartID = "c" }) }, RuleStart, "start"},
-		"startup probe without a result":             {func(in *Input) { probes(in, Startup, ProbeState{}) }, RuleNotStarted, "probe"},
-		"startup probe failed once":                  {func(in *Input) { probes(in, Startup, ProbeState{InRow: 2, Began: in.Now}) }, RuleNotStarted, ""},
-		"startup probe failed":                       {func(in *Input) { probes(in, Startup, ProbeState{Health: Failed}) }, RuleStartupProbeFailed, "stop"},
-		"startup probe passed":                       {func(in *Input) { probes(in, Startup, ProbeState{Health: Passed}) }, RuleRunning, ""},
+		"restart requested": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartRequestedID = "c" }) }, RuleRestartRequested, "stop"},
+		"restart requested for an earlier container": {func(in *Input) { history(in, func(h *ContainerHistory) { h.RestartRequestedID = "b" }) }, RuleRunning, ""},
+		"restart requested, exited":                  {func(in *Input) { ended(in, "5"); history(in, func(h *ContainerHistory) { h.RestartRequestedID = "c" }) }, RuleStart, "start"},
+		"startup probe without a result":             {func(in *Input) { probes(in, StartupProbe, ProbeState{}) }, RuleNotStarted, "probe"},
+		"startup probe failed once":                  {func(in *Input) { probes(in, StartupProbe, ProbeState{Consecutive: 2, Began: in.Now}) }, RuleNotStarted, ""},
+		"startup probe failed":                       {func(in *Input) { probes(in, StartupProbe, ProbeState{Health: ProbeFailed}) }, RuleStartupProbeFailed, "stop"},
+		"startup probe passed":                       {func(in *Input) { probes(in, StartupProbe, ProbeState{Health: ProbePassed}) }, RuleRunning, ""},
 		"startup probe without a result, other probes wait": {func(in *Input) {
-			probes(in, Startup, ProbeState{Began: in.Now})
-			probes(in, Liveness, ProbeState{})
-			probes(in, Readiness, ProbeState{})
+			probes(in, StartupProbe, ProbeState{Began: in.Now})
+			probes(in, LivenessProbe, ProbeState{})
+			probes(in, ReadinessProbe, ProbeState{})
 		}, RuleNotStarted, ""},
-		"liveness probe without a result":               {func(in *Input) { probes(in, Liveness, ProbeState{}) }, RuleRunning, "probe"},
-		"liveness probe not due":                        {func(in *Input) { probes(in, Liveness, ProbeState{Began: in.Now}) }, RuleRunning, ""},
-		"liveness probe failed":                         {func(in *Input) { probes(in, Liveness, ProbeState{Health: Failed}) }, RuleLivenessProbeFailed, "stop"},
-		"liveness probe failed, exited":                 {func(in *Input) { ended(in, "0"); probes(in, Liveness, ProbeState{Health: Failed}) }, RuleStart, "start"},
-		"liveness probe of an earlier container failed": {func(in *Input) { probes(in, Liveness, ProbeState{Health: Failed}); last(in).ID = "b" }, RuleRunning, "probe"},
-		"readiness probe without a result":              {func(in *Input) { probes(in, Readiness, ProbeState{}) }, RuleNotReady, "probe"},
-		"readiness probe failed":                        {func(in *Input) { probes(in, Readiness, ProbeState{Health: Failed, Began: in.Now}) }, RuleNotReady, ""},
-		"readiness probe passed":                        {func(in *Input) { probes(in, Readiness, ProbeState{Health: Passed, Began: in.Now}) }, RuleRunning, ""},
+		"liveness probe without a result":               {func(in *Input) { probes(in, LivenessProbe, ProbeState{}) }, RuleRunning, "probe"},
+		"liveness probe not due":                        {func(in *Input) { probes(in, LivenessProbe, ProbeState{Began: in.Now}) }, RuleRunning, ""},
+		"liveness probe failed":                         {func(in *Input) { probes(in, LivenessProbe, ProbeState{Health: ProbeFailed}) }, RuleLivenessProbeFailed, "stop"},
+		"liveness probe failed, exited":                 {func(in *Input) { ended(in, "0"); probes(in, LivenessProbe, ProbeState{Health: ProbeFailed}) }, RuleStart, "start"},
+		"liveness probe of an earlier container failed": {func(in *Input) { probes(in, LivenessProbe, ProbeState{Health: ProbeFailed}); last(in).ID = "b" }, RuleRunning, "probe"},
+		"readiness probe without a result":              {func(in *Input) { probes(in, ReadinessProbe, ProbeState{}) }, RuleNotReady, "probe"},
+		"readiness probe failed":                        {func(in *Input) { probes(in, ReadinessProbe, ProbeState{Health: ProbeFailed, Began: in.Now}) }, RuleNotReady, ""},
+		"readiness probe passed":                        {func(in *Input) { probes(in, ReadinessProbe, ProbeState{Health: ProbePassed, Began: in.Now}) }, RuleRunning, ""},
 		"readiness probe passed, next attempt due": {func(in *Input) {
-			probes(in, Readiness, ProbeState{Health: Passed, Began: in.Now.Add(-10 * time.Second)})
+			probes(in, ReadinessProbe, ProbeState{Health: ProbePassed, Began: in.Now.Add(-10 * time.Second)})
 		}, RuleRunning, "probe"},
 		"resized": {func(in *Input) { resizes(in, small, large) }, RuleResizeInPlace, "resize"},
 		"resized, pod not resized yet": {func(in *Input) {
@@ -278,7 +278,7 @@ func TestContainerRules(t *testing.T) {
 		}, RuleRunning, "resize"}, // the pod
 		"resized with a probe": {func(in *Input) {
 			resizes(in, small, large)
-			probes(in, Liveness, ProbeState{})
+			probes(in, LivenessProbe, ProbeState{})
 		}, RuleResizeInPlace, "probe"},
 		"resize failed": {func(in *Input) {
 			resizes(in, small, large)
@@ -355,7 +355,7 @@ func TestContainerRules(t *testing.T) {
 		"exit code unknown, restart requested": {func(in *Input) {
 			unreported(in)
 			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
-			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
+			history(in, func(h *ContainerHistory) { h.RestartRequestedID = "c" })
 		}, RuleStart, "start"},
 		"exit code unknown, restart by a rule": {func(in *Input) {
 			unreported(in)
@@ -448,11 +448,11 @@ func TestContainerRules(t *testing.T) {
 		"postStart hook failed, exited":       {func(in *Input) { postStart(in, PostStartState{Failed: true}, exec()); ended(in, "0") }, RuleStart, "start"},
 		"postStart hook not done, restart requested": {func(in *Input) {
 			postStart(in, PostStartState{Due: true}, exec())
-			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
+			history(in, func(h *ContainerHistory) { h.RestartRequestedID = "c" })
 		}, RuleRestartRequested, "stop"},
 		"postStart hook not done, probes wait": {func(in *Input) {
 			postStart(in, PostStartState{Due: true}, sleeps(2))
-			probes(in, Startup, ProbeState{})
+			probes(in, StartupProbe, ProbeState{})
 		}, RulePostStartHookPending, ""},
 		"stop in progress": {func(in *Input) {
 			in.History.Terminations = map[string]Termination{"c": {Since: in.Now, Grace: time.Minute}}
@@ -463,7 +463,7 @@ func TestContainerRules(t *testing.T) {
 		}, RuleStart, "start"},
 		"restart requested, preStop hook": {func(in *Input) {
 			last(in).Annotations[runtime.AnnotationPreStopHandler] = `{"exec":{"command":["a"]}}`
-			history(in, func(h *ContainerHistory) { h.RestartID = "c" })
+			history(in, func(h *ContainerHistory) { h.RestartRequestedID = "c" })
 		}, RuleRestartRequested, "run hook"},
 		"after an init container": {func(in *Input) {
 			in.Observed[0].Containers = nil
@@ -520,16 +520,16 @@ func postStart(in *Input, recorded PostStartState, h *v1.LifecycleHandler) {
 func probes(in *Input, kind ProbeKind, t ProbeState) {
 	p := &v1.Probe{PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
 	switch c := &in.Desired.Object.Spec.Containers[0]; kind {
-	case Startup:
+	case StartupProbe:
 		c.StartupProbe = p
-	case Liveness:
+	case LivenessProbe:
 		c.LivenessProbe = p
-	case Readiness:
+	case ReadinessProbe:
 		c.ReadinessProbe = p
 	}
-	probed := in.History.Probed["c"]
+	probed := in.History.ProbeStates["c"]
 	probed.Since = in.Now
-	in.History.Probed = map[string]ContainerProbes{"c": probed.With(kind, t)}
+	in.History.ProbeStates = map[string]ContainerProbes{"c": probed.With(kind, t)}
 }
 
 func add(in *Input, name string) {

@@ -11,7 +11,7 @@ import (
 // The reason and message of a pod that was stopped because of a node shutdown, as in a
 // kubelet.
 const (
-	Terminated        = "Terminated"
+	ReasonTerminated  = "Terminated"
 	TerminatedMessage = "Pod was terminated in response to imminent node shutdown."
 )
 
@@ -81,8 +81,8 @@ func groupOf(groups []ShutdownGroup, priority int32) int {
 // RunsOnce runs again after the shutdown. If podd is killed before the end is on disk, the next
 // podd stops the pod again, because the run directory records the shutdown. If the node is booted
 // instead, the pod runs again, as after an interruption.
-func (f *facts) endByShutdown(e *Eviction) *Finished {
-	fin := f.failedEnd(Terminated, e.Message)
+func (f *facts) endByShutdown(e *Eviction) *PodEnd {
+	fin := f.failedEnd(ReasonTerminated, e.Message)
 	fin.Grace, fin.Resumes = e.Grace, !f.in.Desired.Traits.RunsOnce
 	return fin
 }

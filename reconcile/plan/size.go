@@ -40,7 +40,7 @@ func (in *Input) AllocatedSizes() map[string]string {
 		return nil
 	}
 	sizes := ContainerSizes(in.Desired, in.Observed, in.History.Sizes, false)
-	for name, size := range in.History.Allocated {
+	for name, size := range in.History.AllocatedSizes {
 		if _, ok := sizes[name]; !ok {
 			sizes[name] = size
 		}
@@ -179,7 +179,7 @@ func UncertainSizes(in *Input, a Action) map[string]Size {
 		}
 		sizes[inc.ID] = Size{Uncertain: true}
 	case StartContainer: // if a resize is pending, the start enlarges the pod's cgroup
-		if ResizePending(in) {
+		if IsResizePending(in) {
 			sizes[inc.ID] = Size{Uncertain: true}
 		}
 	}
@@ -196,9 +196,9 @@ func (in *Input) readyIncarnation() *runtime.Incarnation {
 	return nil
 }
 
-// ResizePending reports whether a running container or the cgroup of the pod does not have its
+// IsResizePending reports whether a running container or the cgroup of the pod does not have its
 // desired size yet.
-func ResizePending(in *Input) bool {
+func IsResizePending(in *Input) bool {
 	if in.Desired == nil {
 		return false
 	}

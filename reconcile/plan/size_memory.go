@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A MemoryLimit is a memory limit that a resize changes from Current to Desired, in bytes. 0 means
+// A MemoryLimitChange is a memory limit that a resize changes from Current to Desired, in bytes. 0 means
 // no limit.
-type MemoryLimit struct {
+type MemoryLimitChange struct {
 	Container        string // "" means the pod
 	Current, Desired int64
 	// Used is the memory usage including the page cache. Used is ignored unless the limit
@@ -17,12 +17,12 @@ type MemoryLimit struct {
 }
 
 // Decreases reports whether the resize lowers the limit or adds a limit.
-func (l MemoryLimit) Decreases() bool {
+func (l MemoryLimitChange) Decreases() bool {
 	return l.Desired != 0 && (l.Current == 0 || l.Desired < l.Current)
 }
 
 // subject returns the object with the limit, in the kubelet's words.
-func (l MemoryLimit) subject() string {
+func (l MemoryLimitChange) subject() string {
 	if l.Container == "" {
 		return "pod"
 	}
@@ -32,7 +32,7 @@ func (l MemoryLimit) subject() string {
 // CheckMemory returns an error if a limit would decrease to the present usage or less, because on
 // cgroup v2 the kernel would kill processes, and on cgroup v1 the resize would fail halfway. The
 // conditions and the message are the kubelet's (validateMemoryResizeAction).
-func CheckMemory(limits []MemoryLimit) error {
+func CheckMemory(limits []MemoryLimitChange) error {
 	var reasons []string
 	for _, l := range limits {
 		if l.Decreases() && l.Used >= l.Desired {

@@ -9,31 +9,31 @@ import (
 
 // needsResize reports whether a container runs and its size differs, or may differ, from its
 // allocated size.
-func (f *facts) needsResize(m *member) bool {
+func (f *facts) needsResize(m *containerFacts) bool {
 	return m.hasState(runtime.Running) && f.recordedSize(m).differs(f.in.Desired.ContainerHashes[m.spec.Name].Resources)
 }
 
 // recordedSize returns the size of m.last.
-func (f *facts) recordedSize(m *member) Size {
+func (f *facts) recordedSize(m *containerFacts) Size {
 	return recordedSize(f.in.History.Sizes, m.last.ID, m.last.Annotations)
 }
 
 // needsRestartToResize reports whether the container must be restarted to be resized.
-func (f *facts) needsRestartToResize(m *member) bool {
+func (f *facts) needsRestartToResize(m *containerFacts) bool {
 	return f.needsResize(m) && manifest.RestartsToResize(m.spec, f.recordedSize(m).Value, f.in.Desired.ContainerHashes[m.spec.Name].Resources)
 }
 
-func stopToResize(f *facts, m *member, d *Decision, s *Step) {
+func stopToResize(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Why, d.Releasing = f.describeResize(m), true
-	f.beginStop(d, m, stopBudget{grace: graceOf(f.current), why: "to resize it", restart: true})
+	f.beginStop(d, m, stopBudget{grace: graceOf(f.current), why: "to resize it", willRestart: true})
 }
 
 // resize resizes a running container, and continues its probes.
-func resize(f *facts, m *member, d *Decision, s *Step) {
+func resize(f *facts, m *containerFacts, d *Decision, s *Step) {
 	if isUnstarted(f, m) {
-		f.scheduleProbe(m, d, Startup)
+		f.scheduleProbe(m, d, StartupProbe)
 	} else {
-		f.probeStarted(m, d)
+		f.probeStartedContainer(m, d)
 	}
 	s.Why, d.Releasing = f.describeResize(m), true
 	if fail := m.history.ResizeFailure; f.in.Now.Before(fail.RetryAt) {
@@ -45,7 +45,7 @@ func resize(f *facts, m *member, d *Decision, s *Step) {
 }
 
 // describeResize returns the actual and the desired size of a container for messages.
-func (f *facts) describeResize(m *member) string {
+func (f *facts) describeResize(m *containerFacts) string {
 	actual, desired := f.recordedSize(m), f.in.Desired.ContainerHashes[m.spec.Name].Resources
 	if actual.Uncertain {
 		return "to " + desired + "; podd does not know its current size"
@@ -59,7 +59,7 @@ func (f *facts) needsPodResize(d *Decision) bool {
 	if !f.containerRulesApply(d) || f.isSizeUnadmitted() || !f.podSize().differs(f.in.Desired.PodSize()) {
 		return false
 	}
-	return !slices.ContainsFunc(f.members, func(m member) bool { return f.needsResize(&m) })
+	return !slices.ContainsFunc(f.containers, func(m containerFacts) bool { return f.needsResize(&m) })
 }
 
 func (f *facts) resizePod(d *Decision) {
@@ -95,11 +95,11 @@ func (f *facts) showUnadmitted(d *Decision) {
 
 // hasNoAdmittedSize reports whether the container was never created and the node does not admit its
 // desired size.
-func (f *facts) hasNoAdmittedSize(m *member) bool {
+func (f *facts) hasNoAdmittedSize(m *containerFacts) bool {
 	return f.isSizeUnadmitted() && m.last == nil && m.attempt == 0
 }
 
-func waitSize(f *facts, m *member, d *Decision, s *Step) {
+func waitSize(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Reason, s.Why, s.NeedsUser = f.in.Verdict.Reason, f.in.Verdict.Message, f.in.Verdict.Answer == Reject
 }
 
@@ -110,8 +110,8 @@ func (f *facts) keepsSize() bool {
 		return false
 	}
 	sizes := ContainerSizes(f.desired, f.in.Observed, f.in.History.Sizes, false)
-	for i := range f.members {
-		if sizes[f.members[i].spec.Name] == "" {
+	for i := range f.containers {
+		if sizes[f.containers[i].spec.Name] == "" {
 			return false
 		}
 	}

@@ -70,7 +70,7 @@ func TestSizes(t *testing.T) {
 			if got := WithActualSizes(&in).ContainerHashes["app"].Resources; got != tt.actual {
 				t.Errorf("got actual %s, want %s", got, tt.actual)
 			}
-			if got := ResizePending(&in); got != tt.unsized {
+			if got := IsResizePending(&in); got != tt.unsized {
 				t.Errorf("got unsized %t, want %t", got, tt.unsized)
 			}
 		})

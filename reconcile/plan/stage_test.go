@@ -142,7 +142,7 @@ func (s *stage) object(args []string) error {
 	case "there":
 		o.Blocker = refs.Blocker{}
 	case "hold":
-		o.Files = text
+		o.FilesDigest = text
 	default:
 		return fmt.Errorf("unknown word %s", args[1])
 	}
@@ -154,23 +154,23 @@ func (s *stage) node(args []string) error {
 	n := &s.in.Node
 	switch args[0] {
 	case "up":
-		n.Reachable, n.Message = true, ""
+		n.RuntimeReachable, n.RuntimeMessage = true, ""
 	case "down":
-		n.Reachable, n.Message = false, "the runtime does not respond"
+		n.RuntimeReachable, n.RuntimeMessage = false, "the runtime does not respond"
 	case "unready":
-		n.Ready, n.Message = false, "the runtime is not ready"
+		n.RuntimeReady, n.RuntimeMessage = false, "the runtime is not ready"
 	case "ready":
-		n.Ready, n.Message = true, ""
+		n.RuntimeReady, n.RuntimeMessage = true, ""
 	case "nonetwork":
 		n.NetworkReady, n.NetworkMessage = false, "cni plugin not initialized"
 	case "network":
 		n.NetworkReady, n.NetworkMessage = true, ""
 	case "adopt":
-		n.Adopt = true
+		n.AdoptKubeletPods = true
 	case "leaves": // GRACE
 		n.ShuttingDown = true
 		grace, err := time.ParseDuration(args[1])
-		s.in.Eviction = &Eviction{UID: s.in.Desired.UID, Hash: s.in.Desired.Hash, Reason: Terminated, Message: TerminatedMessage, Grace: grace}
+		s.in.Eviction = &Eviction{UID: s.in.Desired.UID, Hash: s.in.Desired.Hash, Reason: ReasonTerminated, Message: TerminatedMessage, Grace: grace}
 		return err
 	case "stays":
 		n.ShuttingDown = false

@@ -22,7 +22,7 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 	d.Why = why
 	s := f.in.History.Stopping
 	if s == nil || s.SandboxID != inc.ID {
-		s = &Stopping{SandboxID: inc.ID, Since: f.in.Now, Grace: effectiveGrace(inc, f.in.History.Finished), Why: why}
+		s = &SandboxTermination{SandboxID: inc.ID, Since: f.in.Now, Grace: effectiveGrace(inc, f.in.History.Finished), Why: why}
 		d.Stopping = s
 	}
 	s = f.shortenGrace(d, inc, s)
@@ -58,7 +58,7 @@ func (f *facts) deletionOf(inc *runtime.Incarnation) *Deletion {
 // shortenGrace returns s or, if there is a deletion request for inc, a copy of s with the grace
 // period of the request. The copy is returned if the stop begins now, or if the grace period of the
 // request ends earlier than that of s.
-func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *Stopping) *Stopping {
+func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *SandboxTermination) *SandboxTermination {
 	del := f.deletionOf(inc)
 	if del == nil {
 		return s
@@ -76,7 +76,7 @@ func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *Stopping)
 // isDeletionOverdue reports whether the grace period of a deletion request for inc has passed. Then
 // the sandbox must be stopped without a grace period, because the runtime may still be stopping a
 // container with a longer grace period.
-func (f *facts) isDeletionOverdue(d *Decision, inc *runtime.Incarnation, s *Stopping) bool {
+func (f *facts) isDeletionOverdue(d *Decision, inc *runtime.Incarnation, s *SandboxTermination) bool {
 	if f.deletionOf(inc) == nil {
 		return false
 	}
@@ -118,7 +118,7 @@ func (f *facts) stopContainers(d *Decision, inc *runtime.Incarnation, t stopBudg
 		}
 		f.continueReadinessInStop(d, inc, c)
 		kind, _ := recordedKind(c)
-		if i > 0 && (first == Sidecar || kind == Sidecar) {
+		if i > 0 && (first == KindSidecar || kind == KindSidecar) {
 			if f.runPreStop(d, c, f.terminationInPod(c, t)) { // only the hook runs now; the container is stopped after the containers before it
 				hooksLeft = append(hooksLeft, c.Name)
 			}
@@ -144,13 +144,13 @@ func (f *facts) mayHaveUnobserved(inc *runtime.Incarnation) bool {
 func byStopOrder(a, b runtime.Container) int {
 	ka, ia := recordedKind(&a)
 	kb, ib := recordedKind(&b)
-	if (ka == Sidecar) != (kb == Sidecar) {
-		if ka == Sidecar {
+	if (ka == KindSidecar) != (kb == KindSidecar) {
+		if ka == KindSidecar {
 			return 1
 		}
 		return -1
 	}
-	if ka == Sidecar {
+	if ka == KindSidecar {
 		return cmp.Compare(ib, ia)
 	}
 	return cmp.Compare(a.Name, b.Name)
@@ -180,7 +180,7 @@ func (f *facts) removeContainers(d *Decision, inc *runtime.Incarnation) {
 // mayCleanUp reports whether objects may be removed, because both the desired and the observed
 // state are known.
 func (f *facts) mayCleanUp(d *Decision) bool {
-	return d.Phase != PhaseHold && !d.Replace && f.in.Node.Reachable
+	return d.Phase != PhaseHold && !d.UseSuccessor && f.in.Node.RuntimeReachable
 }
 
 // cleanUp removes objects that are not needed any more: superseded sandboxes, all exited containers
@@ -197,7 +197,7 @@ func (f *facts) cleanUp(d *Decision) {
 	if f.current != nil {
 		f.removeOlderExited(d)
 	}
-	for _, dir := range f.in.Dirs {
+	for _, dir := range f.in.PodDirs {
 		switch {
 		case !f.isStaleDir(dir) || f.mayHaveUnknownObject() || f.in.DirsInUse[dir.UID]:
 		case f.in.Now.Before(dir.KeepUntil):
@@ -211,7 +211,7 @@ func (f *facts) cleanUp(d *Decision) {
 // removeStopped removes incarnation inc, unless inc is live, is still being stopped, or is kept for
 // its exit codes (see keepForExitsUntil).
 func (f *facts) removeStopped(d *Decision, inc *runtime.Incarnation) {
-	if IsLive(inc) || inc.ID != "" && f.in.isStopping(inc.ID) && !f.in.History.ReleasedSandboxes[inc.ID] {
+	if IsLive(inc) || inc.ID != "" && f.in.isSandboxStopping(inc.ID) && !f.in.History.ReleasedSandboxes[inc.ID] {
 		return
 	}
 	if until := f.keepForExitsUntil(inc); f.in.Now.Before(until) {
@@ -274,16 +274,16 @@ func (f *facts) removeOlderExited(d *Decision) {
 // attemptOf returns the attempt number of the next start of the container with this name; 0 if the
 // desired version has no such container.
 func (f *facts) attemptOf(name string) uint32 {
-	for i := range f.members {
-		if f.members[i].spec.Name == name {
-			return f.members[i].attempt
+	for i := range f.containers {
+		if f.containers[i].spec.Name == name {
+			return f.containers[i].attempt
 		}
 	}
 	return 0
 }
 
 // isStaleDir reports whether neither a desired nor an observed version uses directory dir.
-func (f *facts) isStaleDir(dir Dir) bool {
+func (f *facts) isStaleDir(dir PodDir) bool {
 	if dir.mayBelongTo(f.in.Desired) || dir.mayBelongTo(f.in.Successor) {
 		return false
 	}
@@ -296,7 +296,7 @@ func (f *facts) isStaleDir(dir Dir) bool {
 }
 
 // mayBelongTo reports whether d may be the directory of version p. p may be nil.
-func (d Dir) mayBelongTo(p *manifest.Pod) bool {
+func (d PodDir) mayBelongTo(p *manifest.Pod) bool {
 	return p != nil && d.UID == p.UID && (d.Hash == p.Hash || d.Hash == "")
 }
 

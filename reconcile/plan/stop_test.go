@@ -56,8 +56,8 @@ func TestStopOrder(t *testing.T) {
 				inc.Containers = append(inc.Containers, c)
 			}
 			now := time.Now()
-			in := Input{SourcesRead: true, Now: now, ForceStop: test.force, Observed: []runtime.Incarnation{inc}, Node: Node{Reachable: true}}
-			in.History.Stopping = &Stopping{SandboxID: "s", Since: now.Round(0).Add(-test.elapsed), Grace: graceOf(&inc)}
+			in := Input{SourcesRead: true, Now: now, ForceStop: test.force, Observed: []runtime.Incarnation{inc}, Node: Node{RuntimeReachable: true}}
+			in.History.Stopping = &SandboxTermination{SandboxID: "s", Since: now.Round(0).Add(-test.elapsed), Grace: graceOf(&inc)}
 			d := Next(in)
 			var got []string
 			for _, a := range d.Actions {
@@ -82,10 +82,10 @@ func TestStopOrder(t *testing.T) {
 // creates no container, but still uses the directory of the pod.
 func TestStop_DuringStart(t *testing.T) {
 	in := Input{
-		SourcesRead: true, Now: time.Now(), Node: Node{Reachable: true},
+		SourcesRead: true, Now: time.Now(), Node: Node{RuntimeReachable: true},
 		Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: "old", Ready: true}}},
 		InFlight: map[string]Action{"container/a": StartContainer{Container: "a", SandboxID: "s"}},
-		Dirs:     []Dir{{UID: "old"}, {UID: "older"}},
+		PodDirs:  []PodDir{{UID: "old"}, {UID: "older"}},
 	}
 	if d := Next(in); len(d.Actions) > 0 || d.Stopping == nil || !d.CancelStarts {
 		t.Errorf("got another decision, want the start canceled and no action\n%s", d)
@@ -99,16 +99,16 @@ func TestStop_DuringStart(t *testing.T) {
 	if d := Next(in); len(d.Actions) != 2 || d.Actions[0] != Action(StopSandbox{ID: "s", Why: "manifest removed"}) || d.Actions[1] != Action(RemoveDir{UID: "older"}) || d.CancelStarts {
 		t.Errorf("got another decision, want the sandbox stopped\n%s", d)
 	}
-	in.Observed, in.Dirs = nil, in.Dirs[:1]
-	if d := Next(in); len(d.Actions) > 0 || d.Done {
+	in.Observed, in.PodDirs = nil, in.PodDirs[:1]
+	if d := Next(in); len(d.Actions) > 0 || d.FullyRemoved {
 		t.Errorf("got another decision, want the directory kept\n%s", d)
 	}
 	in.DirsInUse = nil
 	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(RemoveDir{UID: "old"}) {
 		t.Errorf("got another decision, want the directory removed\n%s", d)
 	}
-	in.DirsInUse, in.Dirs = map[types.UID]bool{"old": true}, nil
-	if d := Next(in); len(d.Actions) > 0 || d.Done {
+	in.DirsInUse, in.PodDirs = map[types.UID]bool{"old": true}, nil
+	if d := Next(in); len(d.Actions) > 0 || d.FullyRemoved {
 		t.Errorf("got another decision, want a wait for the start\n%s", d)
 	}
 }
@@ -118,7 +118,7 @@ func TestStop_DuringStart(t *testing.T) {
 func TestWindDown_DuringStart(t *testing.T) {
 	in := fresh()
 	in.Observed = []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: in.Desired.UID, Ready: true, Annotations: map[string]string{runtime.AnnotationPodHash: in.Desired.Hash}}}}
-	in.Dirs = []Dir{{UID: in.Desired.UID, Hash: in.Desired.Hash, MayHaveVolumes: true}}
+	in.PodDirs = []PodDir{{UID: in.Desired.UID, Hash: in.Desired.Hash, MayHaveVolumes: true}}
 	in.Eviction = &Eviction{UID: in.Desired.UID, Hash: in.Desired.Hash, Message: "too big"}
 	in.InFlight = map[string]Action{"container/app": StartContainer{Container: "app", SandboxID: "s"}}
 	if d := Next(in); len(d.Actions) > 0 || d.Finished == nil || !d.CancelStarts {
@@ -129,7 +129,7 @@ func TestWindDown_DuringStart(t *testing.T) {
 		t.Errorf("got another decision, want the sandbox stopped\n%s", d)
 	}
 	in.Observed = nil
-	if d := Next(in); len(d.Actions) > 0 || d.Phase == PhaseRest {
+	if d := Next(in); len(d.Actions) > 0 || d.Phase == PhaseCleanedUp {
 		t.Errorf("got another decision, want the volumes kept\n%s", d)
 	}
 	in.DirsInUse = nil
@@ -162,12 +162,12 @@ func TestStop_WaitsForObservation(t *testing.T) {
 		}, []Action{RunPreStop{Container: "b", ID: "c", Grace: time.Second}}, now.Add(20 * time.Second)},
 	} {
 		in := Input{
-			SourcesRead: true, MayHaveUnobserved: true, Now: now, Node: Node{Reachable: true}, InFlight: map[string]Action{},
+			SourcesRead: true, MayHaveUnobserved: true, Now: now, Node: Node{RuntimeReachable: true}, InFlight: map[string]Action{},
 			Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: "old", Ready: true}}},
 		}
-		in.History.Stopping = &Stopping{SandboxID: "s", Since: now.Add(-10 * time.Second), Grace: 30 * time.Second, Why: "manifest removed"}
+		in.History.Stopping = &SandboxTermination{SandboxID: "s", Since: now.Add(-10 * time.Second), Grace: 30 * time.Second, Why: "manifest removed"}
 		c.change(&in)
-		if d := Next(in); !slices.Equal(d.Actions, c.want) || !d.Wake.Equal(c.wake) {
+		if d := Next(in); !slices.Equal(d.Actions, c.want) || !d.WakeAt.Equal(c.wake) {
 			t.Errorf("%s: got another decision, want %v, wake %v\n%s", name, c.want, c.wake, d)
 		}
 	}
@@ -179,7 +179,7 @@ func TestStop_KeepsReason(t *testing.T) {
 		return runtime.Incarnation{Sandbox: runtime.Sandbox{ID: id, UID: "old", Attempt: attempt, Ready: true}}
 	}
 	in := fresh()
-	in.History.Stopping = &Stopping{SandboxID: "a", Since: in.Now, Why: "restart requested"}
+	in.History.Stopping = &SandboxTermination{SandboxID: "a", Since: in.Now, Why: "restart requested"}
 	in.Observed = []runtime.Incarnation{one("b", 1), one("a", 0)}
 	if d := Next(in); d.Why != "restart requested" || d.Actions[0].Subject() != "sandbox/a" || d.Stopping != nil {
 		t.Errorf("got another decision, want the stop in progress continued\n%s", d)
@@ -197,7 +197,7 @@ func TestStop_KeepsHook(t *testing.T) {
 	pull := EnsureImage{Container: "app", Image: "i"}
 	for name, in := range map[string]Input{
 		"the runtime does not respond": {SourcesRead: true},
-		"a source was not read":        {Node: Node{Reachable: true, Ready: true}},
+		"a source was not read":        {Node: Node{RuntimeReachable: true, RuntimeReady: true}},
 	} {
 		in.InFlight, in.Now = map[string]Action{hook.Subject(): hook, pull.Subject(): pull}, time.Now()
 		if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(hook) {

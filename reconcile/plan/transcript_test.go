@@ -192,7 +192,7 @@ func (s *stage) restart(args []string) error {
 	for i := range s.in.Observed {
 		for _, c := range s.in.Observed[i].Containers {
 			if c.Name == args[0] && c.State == runtime.Running {
-				s.container(c.Name, func(h *ContainerHistory) { h.RestartID = c.ID })
+				s.container(c.Name, func(h *ContainerHistory) { h.RestartRequestedID = c.ID })
 			}
 		}
 	}
@@ -218,8 +218,8 @@ func (s *stage) settled(args []string) (string, error) {
 // show returns a decision with the fields that its String omits.
 func (s *stage) show(d Decision) string {
 	text := d.String() + recorded(d)
-	if !d.Wake.IsZero() {
-		text += fmt.Sprintf("  wake in %s\n", d.Wake.Sub(s.in.Now))
+	if !d.WakeAt.IsZero() {
+		text += fmt.Sprintf("  wake in %s\n", d.WakeAt.Sub(s.in.Now))
 	}
 	if !d.ProbeAt.IsZero() {
 		text += fmt.Sprintf("  probe in %s\n", d.ProbeAt.Sub(s.in.Now).Round(time.Millisecond))

@@ -144,10 +144,10 @@ func TestRun_WithoutInotify(t *testing.T) {
 		return
 	}
 	release := useInstances(t)
-	dir := filepath.Join(t.TempDir(), Dir)
+	dir := filepath.Join(t.TempDir(), DirName)
 	log := &logBuffer{wrote: make(chan struct{}, 1)}
 	kind := anyKind{make(chan string)}
-	w := &Watcher{Dir: dir, Kinds: map[string]Kind{"any": kind}, Log: slog.New(slog.NewTextHandler(log, nil))}
+	w := &Watcher{Dir: dir, Handlers: map[string]Handler{"any": kind}, Log: slog.New(slog.NewTextHandler(log, nil))}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.Run(ctx) }()

@@ -41,7 +41,7 @@ func Dial(socket string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 }
 
 // register gets the description of the plugin at a socket, registers the plugin with its
-// Kind, and reports the result to the plugin. It returns an unsupportedKind if podd does not
+// Kind, and reports the result to the plugin. It returns an unsupportedTypeError if podd does not
 // support the type of the plugin. This error is not reported to the plugin, because plugins
 // exit after a failed registration and would be restarted endlessly.
 func (w *Watcher) register(ctx context.Context, socket string) (Registration, error) {
@@ -57,9 +57,9 @@ func (w *Watcher) register(ctx context.Context, socket string) (Registration, er
 	if err != nil {
 		return nil, fmt.Errorf("calling GetInfo of the plugin: %w", PlainError(err))
 	}
-	kind := w.Kinds[info.GetType()]
+	kind := w.Handlers[info.GetType()]
 	if kind == nil {
-		return nil, w.newUnsupportedKind(info.GetType())
+		return nil, w.newUnsupportedTypeError(info.GetType())
 	}
 	var r Registration
 	p, err := newPlugin(info, socket)

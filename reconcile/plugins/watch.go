@@ -30,8 +30,8 @@ import (
 	"podd/manifest/dirwatch"
 )
 
-// Dir is the name of the directory of plugin sockets in a root directory, as in the kubelet.
-const Dir = "plugins_registry"
+// DirName is the name of the directory of plugin sockets in a root directory, as in the kubelet.
+const DirName = "plugins_registry"
 
 // The delay before the next attempt to register a plugin doubles after each failure.
 const (
@@ -58,8 +58,8 @@ type Plugin struct {
 	Versions []string // supported versions of the service's API
 }
 
-// A Kind handles the plugins of one type. Its methods may be called concurrently.
-type Kind interface {
+// A Handler handles the plugins of one type. Its methods may be called concurrently.
+type Handler interface {
 	// Register registers a plugin. The caller reports an error of Register to the plugin.
 	// Register must return soon after ctx is done.
 	Register(ctx context.Context, p Plugin) (Registration, error)
@@ -81,9 +81,9 @@ type Registration interface {
 
 // A Watcher registers the plugins with sockets in Dir. All exported fields are required.
 type Watcher struct {
-	Dir   string
-	Kinds map[string]Kind // by PluginInfo.Type: "CSIPlugin", "DevicePlugin"
-	Log   *slog.Logger
+	Dir      string
+	Handlers map[string]Handler // by PluginInfo.Type: "CSIPlugin", "DevicePlugin"
+	Log      *slog.Logger
 
 	sockets map[string]watchedSocket // by the name of the socket
 	running sync.WaitGroup
@@ -218,17 +218,17 @@ func (w *Watcher) scan(ctx context.Context) error {
 			if earlier := stopped[name]; earlier != nil {
 				<-earlier // the earlier plugin may have the same name, so it must be unregistered first
 			}
-			w.maintain(ctx, filepath.Join(w.Dir, name))
+			w.keepRegistered(ctx, filepath.Join(w.Dir, name))
 		})
 	}
 	return nil
 }
 
-// maintain registers the plugin at a socket, and registers it again whenever its registration
+// keepRegistered registers the plugin at a socket, and registers it again whenever its registration
 // is no longer valid, until ctx is done. If a different plugin with the same name displaced
 // the plugin, maintain does not register it again, because the two plugins would displace
 // each other forever. scan calls maintain again when the socket is recreated.
-func (w *Watcher) maintain(ctx context.Context, socket string) {
+func (w *Watcher) keepRegistered(ctx context.Context, socket string) {
 	wait := firstRetryDelay
 	for ctx.Err() == nil {
 		r, err := w.register(ctx, socket)
@@ -248,7 +248,7 @@ func (w *Watcher) maintain(ctx context.Context, socket string) {
 				r.Unregister()
 				return
 			}
-		} else if errors.As(err, new(unsupportedKind)) {
+		} else if errors.As(err, new(unsupportedTypeError)) {
 			w.Log.Info("plugin of an unsupported type ignored", "socket", socket, "reason", err)
 			<-ctx.Done()
 			return
@@ -263,14 +263,14 @@ func (w *Watcher) maintain(ctx context.Context, socket string) {
 	}
 }
 
-// An unsupportedKind is the error for a plugin of a type that podd does not support. Its value is
+// An unsupportedTypeError is the error for a plugin of a type that podd does not support. Its value is
 // the error message.
-type unsupportedKind string
+type unsupportedTypeError string
 
-func (k unsupportedKind) Error() string { return string(k) }
+func (k unsupportedTypeError) Error() string { return string(k) }
 
-// newUnsupportedKind returns the error for a plugin of the unsupported type kind.
-func (w *Watcher) newUnsupportedKind(kind string) unsupportedKind {
-	supported := strings.Join(slices.Sorted(maps.Keys(w.Kinds)), ", ")
-	return unsupportedKind(fmt.Sprintf("the type of the plugin is %q; podd supports %s", TruncateText(kind), supported))
+// newUnsupportedTypeError returns the error for a plugin of the unsupported type kind.
+func (w *Watcher) newUnsupportedTypeError(kind string) unsupportedTypeError {
+	supported := strings.Join(slices.Sorted(maps.Keys(w.Handlers)), ", ")
+	return unsupportedTypeError(fmt.Sprintf("the type of the plugin is %q; podd supports %s", TruncateText(kind), supported))
 }

@@ -27,7 +27,7 @@ func (t Target) probeGRPC(ctx context.Context, a *v1.GRPCAction) (Result, error)
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUserAgent(userAgent), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			return dialer().DialContext(ctx, "tcp", addr)
+			return newDialer().DialContext(ctx, "tcp", addr)
 		}))
 	if err != nil {
 		return Result{}, fmt.Errorf("connecting to %s: %w", addr, err)
@@ -37,7 +37,7 @@ func (t Target) probeGRPC(ctx context.Context, a *v1.GRPCAction) (Result, error)
 	if a.Service != nil {
 		request.Service = *a.Service
 	}
-	res, err := health.NewHealthClient(conn).Check(ctx, request, grpc.MaxCallRecvMsgSize(maxBody))
+	res, err := health.NewHealthClient(conn).Check(ctx, request, grpc.MaxCallRecvMsgSize(maxBodyBytes))
 	if err != nil {
 		return newFailure(t.grpcErrorText(addr, err))
 	}

@@ -15,10 +15,10 @@ import (
 // hookUserAgent is the user agent of the kubelet's lifecycle hooks.
 var hookUserAgent = "kube-lifecycle/" + manifest.KubernetesRelease()
 
-// Call runs an httpGet hook once. Every HTTP response is a success, regardless of its
+// CallHTTPHook runs an httpGet hook once. Every HTTP response is a success, regardless of its
 // status. Call returns an error if there is no response before ctx is done or t.Timeout
 // expires.
-func Call(ctx context.Context, handler *v1.LifecycleHandler, t Target) error {
+func CallHTTPHook(ctx context.Context, handler *v1.LifecycleHandler, t Target) error {
 	if handler.HTTPGet == nil {
 		return errors.New("the hook has no supported handler")
 	}
@@ -30,11 +30,11 @@ func Call(ctx context.Context, handler *v1.LifecycleHandler, t Target) error {
 }
 
 func (t Target) callHTTP(ctx context.Context, a *v1.HTTPGetAction) error {
-	req, err := t.request(ctx, a, hookUserAgent)
+	req, err := t.newRequest(ctx, a, hookUserAgent)
 	if err != nil {
 		return err
 	}
-	client := t.client()
+	client := t.newClient()
 	defer client.CloseIdleConnections()
 	res, err := client.Do(req)
 	if isPlainHTTPError(err) {

@@ -16,16 +16,16 @@ import (
 	"podd/manifest/wording"
 )
 
-// maxBody is the maximum number of bytes that a probe reads from a response body.
-const maxBody = 10 << 10
+// maxBodyBytes is the maximum number of bytes that a probe reads from a response body.
+const maxBodyBytes = 10 << 10
 
 // probeHTTP runs an HTTP probe. It passes if the status is 200 to 399.
 func (t Target) probeHTTP(ctx context.Context, a *v1.HTTPGetAction) (Result, error) {
-	req, err := t.request(ctx, a, userAgent)
+	req, err := t.newRequest(ctx, a, userAgent)
 	if err != nil {
 		return Result{}, err
 	}
-	res, err := t.client().Do(req)
+	res, err := t.newClient().Do(req)
 	if err != nil {
 		return newFailure(requestErrorText(err))
 	}
@@ -35,7 +35,7 @@ func (t Target) probeHTTP(ctx context.Context, a *v1.HTTPGetAction) (Result, err
 	if isRedirect(res.StatusCode) {
 		to = &body
 	}
-	if _, err := io.Copy(to, io.LimitReader(res.Body, maxBody)); err != nil {
+	if _, err := io.Copy(to, io.LimitReader(res.Body, maxBodyBytes)); err != nil {
 		// Like the kubelet, podd counts this attempt neither as a success nor as a failure.
 		return Result{}, fmt.Errorf("reading the response body: %w", err)
 	}
@@ -56,14 +56,14 @@ func isRedirect(status int) bool {
 	return status >= http.StatusMultipleChoices && status < http.StatusBadRequest
 }
 
-func (t Target) client() *http.Client {
+func (t Target) newClient() *http.Client {
 	return &http.Client{
 		Timeout:       t.Timeout,
 		CheckRedirect: followSameHost,
 		Transport: &http.Transport{
 			// Like the kubelet, podd does not verify the server's certificate.
 			TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
-			DialContext:        dialer().DialContext,
+			DialContext:        newDialer().DialContext,
 			DisableKeepAlives:  true,
 			DisableCompression: true,
 			Proxy:              nil,
@@ -71,7 +71,7 @@ func (t Target) client() *http.Client {
 	}
 }
 
-func (t Target) request(ctx context.Context, a *v1.HTTPGetAction, agent string) (*http.Request, error) {
+func (t Target) newRequest(ctx context.Context, a *v1.HTTPGetAction, agent string) (*http.Request, error) {
 	host, err := t.host(a.Host)
 	if err != nil {
 		return nil, err

@@ -127,9 +127,9 @@ func (t Target) namedPort(name string) int {
 	return n
 }
 
-// dialer returns a dialer whose closed connections stay in TIME_WAIT for at most one second,
+// newDialer returns a dialer whose closed connections stay in TIME_WAIT for at most one second,
 // because frequent probes of many pods would otherwise use up the local ports.
-func dialer() *net.Dialer {
+func newDialer() *net.Dialer {
 	return &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) {
 			// Ignore an error, because the probe works without the option.

@@ -17,7 +17,7 @@ func (t Target) probeTCP(ctx context.Context, a *v1.TCPSocketAction) (Result, er
 	if err != nil {
 		return Result{}, err
 	}
-	d := dialer()
+	d := newDialer()
 	d.Timeout = t.Timeout
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {

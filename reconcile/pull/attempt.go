@@ -94,10 +94,10 @@ func (p *Puller) pullWithCredentials(ctx context.Context, o request, auths []*cr
 
 // providerCredentials returns the credentials of the providers for an image.
 func (p *Puller) providerCredentials(ctx context.Context, image string) ([]*cri.AuthConfig, error) {
-	if p.o.Providers == nil {
+	if p.o.ProviderCredentials == nil {
 		return nil, nil
 	}
-	return p.o.Providers(ctx, fullRepository(image))
+	return p.o.ProviderCredentials(ctx, fullRepository(image))
 }
 
 // tryEach tries to pull with each element of auths. It stops when a pull succeeds, or fails for a

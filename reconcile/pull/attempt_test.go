@@ -48,7 +48,7 @@ func TestOrder(t *testing.T) {
 			var tried []string
 			o := pull.Options{
 				Credentials: func(string) ([]*cri.AuthConfig, error) { return auth(test.file), nil },
-				Providers: func(_ context.Context, repository string) ([]*cri.AuthConfig, error) {
+				ProviderCredentials: func(_ context.Context, repository string) ([]*cri.AuthConfig, error) {
 					if tried = append(tried, "query"); repository != "registry.example/web" {
 						t.Errorf("repository in the request to the provider: got %s, want registry.example/web", repository)
 					}
@@ -92,7 +92,7 @@ func TestRepository(t *testing.T) {
 		"localhost/web@sha256:abcd":        "localhost/web",
 	} {
 		got := ""
-		o := pull.Options{Providers: func(_ context.Context, repository string) ([]*cri.AuthConfig, error) {
+		o := pull.Options{ProviderCredentials: func(_ context.Context, repository string) ([]*cri.AuthConfig, error) {
 			got = repository
 			return nil, nil
 		}}

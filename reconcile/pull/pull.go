@@ -57,14 +57,14 @@ type Options struct {
 	// CredentialsFile is the name of the file that Credentials reads, for messages; "" means that
 	// there is no file. When the file changes, the back-offs of all images end.
 	CredentialsFile string
-	// Providers returns more credentials for a repository, in the order to try them, after all
+	// ProviderCredentials returns more credentials for a repository, in the order to try them, after all
 	// other credentials were rejected. The repository includes its registry, such as
 	// "docker.io/library/nginx". If Providers is nil, there are no more credentials. If some
 	// providers fail, Providers returns the credentials of the other providers and an error that
 	// names the failed providers.
-	Providers func(ctx context.Context, repository string) ([]*cri.AuthConfig, error)
-	// Parallel is the maximum number of parallel pulls; 0 means no limit.
-	Parallel int
+	ProviderCredentials func(ctx context.Context, repository string) ([]*cri.AuthConfig, error)
+	// MaxParallel is the maximum number of parallel pulls; 0 means no limit.
+	MaxParallel int
 	// QPS and Burst limit the rate of new pulls; a QPS of 0 means no limit.
 	QPS, Burst int
 	// UsePresentIfUnreachable reports whether, with the policy Always, a present image is used if
@@ -138,8 +138,8 @@ type failure struct {
 // New returns a Puller.
 func New(o Options) *Puller {
 	p := &Puller{o: o, pulls: map[string]*sharedPull{}, failures: map[string]failure{}}
-	if o.Parallel > 0 {
-		p.slots = make(chan struct{}, o.Parallel)
+	if o.MaxParallel > 0 {
+		p.slots = make(chan struct{}, o.MaxParallel)
 	}
 	if o.QPS > 0 {
 		p.rate = rate.NewLimiter(rate.Limit(o.QPS), max(o.Burst, 1))

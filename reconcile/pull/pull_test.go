@@ -287,7 +287,7 @@ func TestRuntimeUnavailable(t *testing.T) {
 // TestParallel checks that pulls run in parallel up to the limit, and that a pull that hangs
 // occupies only one slot.
 func TestParallel(t *testing.T) {
-	run(t, pull.Options{Parallel: 2}, func(b *fixture) {
+	run(t, pull.Options{MaxParallel: 2}, func(b *fixture) {
 		b.Inject(runtimetest.Fault{Method: "PullImage", Hangs: true, Match: func(q any) bool {
 			return strings.HasPrefix(q.(*cri.PullImageRequest).GetImage().GetImage(), "hung")
 		}})

@@ -37,13 +37,13 @@ func AdviseDNS(p *manifest.Pod, n Node) []Advice {
 	}
 	full := untruncatedDNS(p, n)
 	if slices.Equal(full.Servers, n.DNS.Servers) && slices.Equal(full.Searches, n.DNS.Searches) {
-		return all // AdviseNode reports the settings of the node once for all pods
+		return all // AdviseNodeDNS reports the settings of the node once for all pods
 	}
 	return append(all, adviseTruncated(full, "spec.dnsConfig.", "together with those of the node and the cluster, ")...)
 }
 
-// AdviseNode returns advice about settings of the node's DNS that have no effect in pods.
-func AdviseNode(d DNS) []Advice { return adviseTruncated(d, "", "") }
+// AdviseNodeDNS returns advice about settings of the node's DNS that have no effect in pods.
+func AdviseNodeDNS(d DNS) []Advice { return adviseTruncated(d, "", "") }
 
 func adviseTruncated(d DNS, prefix, with string) []Advice {
 	var all []Advice

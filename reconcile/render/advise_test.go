@@ -60,8 +60,8 @@ func TestAdviseDNS(t *testing.T) {
 			t.Errorf("%s: got advice about a default, want none", test.name)
 		}
 	}
-	if all := AdviseNode(crowded.DNS); len(all) != 2 || len(AdviseNode(node.DNS)) != 0 {
-		t.Errorf("got advice %v and %v, want two and none", all, AdviseNode(node.DNS))
+	if all := AdviseNodeDNS(crowded.DNS); len(all) != 2 || len(AdviseNodeDNS(node.DNS)) != 0 {
+		t.Errorf("got advice %v and %v, want two and none", all, AdviseNodeDNS(node.DNS))
 	}
 }
 

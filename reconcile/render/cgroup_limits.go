@@ -10,8 +10,8 @@ import (
 // A Cgroup is a cgroup that podd creates, with its limits. It is the cgroup of a pod or a parent of
 // the cgroups of pods. A limit of 0 means that podd sets no limit.
 type Cgroup struct {
-	// Parent is the path of the cgroup in the form of cgroupParent.
-	Parent string
+	// Path is the path of the cgroup in the form of cgroupParent.
+	Path string
 	// UsesSystemd reports whether the driver is systemd; else it is cgroupfs.
 	UsesSystemd bool
 	// CPUShares are the CPU shares of cgroup v1, which are converted to a weight for v2.
@@ -29,8 +29,8 @@ type Cgroup struct {
 func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 	requests, limits := manifest.PodRequests(&p.Object.Spec), manifest.PodLimits(&p.Object.Spec)
 	c := Cgroup{
-		Parent: cgroupParent(p, n), UsesSystemd: n.CgroupDriver == "systemd",
-		CPUShares: minShares, Pids: max(n.PodPids, 0),
+		Path: cgroupParent(p, n), UsesSystemd: n.CgroupDriver == "systemd",
+		CPUShares: minShares, Pids: max(n.PodPIDsLimit, 0),
 		HugePages: hugePages(n.HugePageSizes, limits),
 	}
 	if manifest.QoS(p.Object) == v1.PodQOSBestEffort {
@@ -87,13 +87,13 @@ func BurstableCPURequest(pod *v1.Pod) int64 {
 // burstable is the sum of BurstableCPURequest of all pods.
 func QOSCgroups(n Node, burstable int64) []Cgroup {
 	systemd := n.CgroupDriver == "systemd"
-	all := Cgroup{Parent: cgroupName(n, "kubepods"), UsesSystemd: systemd, Memory: n.PodsLimit.Memory, Pids: n.PodsLimit.Pids}
-	if n.PodsLimit.MilliCPU > 0 {
-		all.CPUShares = cpuShares(n.PodsLimit.MilliCPU)
+	all := Cgroup{Path: cgroupName(n, "kubepods"), UsesSystemd: systemd, Memory: n.AllPodsLimit.Memory, Pids: n.AllPodsLimit.Pids}
+	if n.AllPodsLimit.MilliCPU > 0 {
+		all.CPUShares = cpuShares(n.AllPodsLimit.MilliCPU)
 	}
 	return []Cgroup{
 		all,
-		{Parent: cgroupName(n, "kubepods", "burstable"), UsesSystemd: systemd, CPUShares: cpuShares(burstable)},
-		{Parent: cgroupName(n, "kubepods", "besteffort"), UsesSystemd: systemd, CPUShares: minShares},
+		{Path: cgroupName(n, "kubepods", "burstable"), UsesSystemd: systemd, CPUShares: cpuShares(burstable)},
+		{Path: cgroupName(n, "kubepods", "besteffort"), UsesSystemd: systemd, CPUShares: minShares},
 	}
 }

@@ -21,38 +21,38 @@ func TestPodCgroup(t *testing.T) {
 	}{
 		"best effort": {
 			v1.PodSpec{Containers: []v1.Container{c(v1.ResourceRequirements{})}}, Node{},
-			Cgroup{Parent: "/kubepods/besteffort/podu", CPUShares: 2},
+			Cgroup{Path: "/kubepods/besteffort/podu", CPUShares: 2},
 		},
 		"burstable, all limited": {
 			v1.PodSpec{Containers: []v1.Container{c(both), c(both)}}, Node{},
-			Cgroup{Parent: "/kubepods/burstable/podu", CPUShares: 204, CPUQuota: 200000, CPUPeriod: 100000, Memory: 256 << 20},
+			Cgroup{Path: "/kubepods/burstable/podu", CPUShares: 204, CPUQuota: 200000, CPUPeriod: 100000, Memory: 256 << 20},
 		},
 		"burstable, one without limits": {
 			v1.PodSpec{Containers: []v1.Container{c(both), c(amounts("250m", "", "", ""))}}, Node{},
-			Cgroup{Parent: "/kubepods/burstable/podu", CPUShares: 358},
+			Cgroup{Path: "/kubepods/burstable/podu", CPUShares: 358},
 		},
 		"burstable, an init container without a cpu limit": {
 			v1.PodSpec{InitContainers: []v1.Container{c(amounts("", "", "", "64Mi"))}, Containers: []v1.Container{c(both)}}, Node{},
-			Cgroup{Parent: "/kubepods/burstable/podu", CPUShares: 102, Memory: 128 << 20},
+			Cgroup{Path: "/kubepods/burstable/podu", CPUShares: 102, Memory: 128 << 20},
 		},
 		"guaranteed": {
-			v1.PodSpec{Containers: []v1.Container{c(whole)}}, Node{PodPids: 64},
-			Cgroup{Parent: "/kubepods/podu", CPUShares: 1024, CPUQuota: 100000, CPUPeriod: 100000, Memory: 128 << 20, Pids: 64},
+			v1.PodSpec{Containers: []v1.Container{c(whole)}}, Node{PodPIDsLimit: 64},
+			Cgroup{Path: "/kubepods/podu", CPUShares: 1024, CPUQuota: 100000, CPUPeriod: 100000, Memory: 128 << 20, Pids: 64},
 		},
 		"systemd": {
 			v1.PodSpec{Containers: []v1.Container{c(whole)}}, Node{CgroupDriver: "systemd"},
-			Cgroup{Parent: "/kubepods.slice/kubepods-podu.slice", UsesSystemd: true, CPUShares: 1024, CPUQuota: 100000, CPUPeriod: 100000, Memory: 128 << 20},
+			Cgroup{Path: "/kubepods.slice/kubepods-podu.slice", UsesSystemd: true, CPUShares: 1024, CPUQuota: 100000, CPUPeriod: 100000, Memory: 128 << 20},
 		},
 		"limits of the pod": {
 			v1.PodSpec{Resources: &both, Containers: []v1.Container{c(v1.ResourceRequirements{})}}, Node{},
-			Cgroup{Parent: "/kubepods/burstable/podu", CPUShares: 102, CPUQuota: 100000, CPUPeriod: 100000, Memory: 128 << 20},
+			Cgroup{Path: "/kubepods/burstable/podu", CPUShares: 102, CPUQuota: 100000, CPUPeriod: 100000, Memory: 128 << 20},
 		},
 		"overhead": {
 			v1.PodSpec{
 				Overhead:   v1.ResourceList{v1.ResourceCPU: resource.MustParse("1"), v1.ResourceMemory: resource.MustParse("64Mi")},
 				Containers: []v1.Container{c(amounts("1", "1", "", ""))},
 			}, Node{},
-			Cgroup{Parent: "/kubepods/burstable/podu", CPUShares: 2048, CPUQuota: 200000, CPUPeriod: 100000},
+			Cgroup{Path: "/kubepods/burstable/podu", CPUShares: 2048, CPUQuota: 200000, CPUPeriod: 100000},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

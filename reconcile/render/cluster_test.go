@@ -48,12 +48,12 @@ func TestTokenFile(t *testing.T) {
 			DefaultMode: &mode, Sources: []v1.VolumeProjection{{ServiceAccountToken: source}}}}}}
 		p, none := ofCluster(&v1.Pod{Spec: test.spec}, manifest.Objects{Cluster: &manifest.Cluster{}})
 		v := &p.Object.Spec.Volumes[0]
-		if _, err := (Content{Pod: p, Refs: none}).Files(v); err == nil || !strings.Contains(err.Error(), "has not been issued yet") {
+		if _, err := (PodVolumes{Pod: p, Refs: none}).Files(v); err == nil || !strings.Contains(err.Error(), "has not been issued yet") {
 			t.Errorf("%s: without a token: got %v, want that it has not been issued yet", test.name, err)
 		}
 		ref := refs.TokenRef(p.Object, source)
 		p, s := ofCluster(p.Object, manifest.Objects{Cluster: &manifest.Cluster{Tokens: map[types.NamespacedName]manifest.Token{ref.NamespacedName: {Text: []byte("t0ken")}}}})
-		files, err := (Content{Pod: p, Refs: s}).Files(v)
+		files, err := (PodVolumes{Pod: p, Refs: s}).Files(v)
 		f := files["a/token"]
 		if err != nil || string(f.Data) != "t0ken" || f.Mode != test.mode || (f.Owner == nil) != (test.owner == nil) || f.Owner != nil && *f.Owner != *test.owner {
 			t.Errorf("%s: got %o %v %v, want %o %v", test.name, f.Mode, f.Owner, err, test.mode, test.owner)

@@ -55,12 +55,12 @@ type ContainerInput struct {
 	Images map[string]string
 	// Devices contains the devices of device plugins that are allocated to the container,
 	// sorted by resource.
-	Devices []Device
+	Devices []DeviceGrant
 	// HostsFile is the host path of the pod's /etc/hosts, and TerminationLog the host path of
 	// the file for the container's termination message; "" means no mount.
 	HostsFile, TerminationLog string
-	// UserIDs is the first host ID of the pod's user namespace; see SandboxInput.UserIDs.
-	UserIDs uint32
+	// FirstUserID is the first host ID of the pod's user namespace; see SandboxInput.FirstUserID.
+	FirstUserID uint32
 	// BackoffStep is the step of the crash back-off that preceded this start.
 	BackoffStep int
 	// PodRestarts is the value of runtime.AnnotationPodRestarts.
@@ -84,7 +84,7 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 	if err := verifyNonRoot(&in); err != nil {
 		return nil, err
 	}
-	if err := checkHostIDs(&in.Pod.Object.Spec, in.UserIDs); err != nil {
+	if err := checkHostIDs(&in.Pod.Object.Spec, in.FirstUserID); err != nil {
 		return nil, fmt.Errorf("mapping the users of container %q: %w", c.Name, err)
 	}
 	env, err := newEnvironment(&in)

@@ -232,7 +232,7 @@ func TestAppArmor(t *testing.T) {
 // TestInstanceLabel checks that containers and sandboxes have the label of the instance.
 func TestInstanceLabel(t *testing.T) {
 	in := inputOf(v1.Container{})
-	in.Node.Instance = "i1"
+	in.Node.InstanceID = "i1"
 	c, err := Container(in)
 	if err != nil || c.Labels[runtime.LabelInstance] != "i1" || sandbox(t, in.Pod, in.Node, 0).Labels[runtime.LabelInstance] != "i1" {
 		t.Errorf("got %v, %v; want the instance on container and sandbox", c.GetLabels(), err)

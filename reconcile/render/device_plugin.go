@@ -12,8 +12,8 @@ import (
 	"podd/runtime"
 )
 
-// A Device contains the devices of a resource that are allocated to a container.
-type Device struct {
+// A DeviceGrant contains the devices of a resource that are allocated to a container.
+type DeviceGrant struct {
 	Resource string
 	IDs      []string
 	// Response is the plugin's response to Allocate; may be nil.
@@ -44,7 +44,7 @@ type pluginDevices struct {
 	cdi         []*cri.CDIDevice
 }
 
-func newPluginDevices(devices []Device) pluginDevices {
+func newPluginDevices(devices []DeviceGrant) pluginDevices {
 	p := pluginDevices{annotations: map[string]string{}}
 	seen := map[[2]string]bool{}
 	first := func(kind, name string) bool {
@@ -84,7 +84,7 @@ func newPluginDevices(devices []Device) pluginDevices {
 }
 
 // deviceIDs returns the IDs of a container's devices by resource.
-func deviceIDs(devices []Device) map[string][]string {
+func deviceIDs(devices []DeviceGrant) map[string][]string {
 	ids := map[string][]string{}
 	for _, d := range devices {
 		ids[d.Resource] = d.IDs

@@ -25,7 +25,7 @@ func newEnvironment(in *ContainerInput) (*environment, error) {
 	for _, v := range services {
 		e.services[v.Name] = v.Value
 	}
-	if err := e.addFrom(in); err != nil {
+	if err := e.addEnvFrom(in); err != nil {
 		return nil, err
 	}
 	for i := range in.Container.Env {

@@ -9,9 +9,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// addFrom adds the variables of envFrom: one for each key, sorted within an object. A
+// addEnvFrom adds the variables of envFrom: one for each key, sorted within an object. A
 // later object replaces variables of an earlier one. binaryData of a ConfigMap is ignored.
-func (e *environment) addFrom(in *ContainerInput) error {
+func (e *environment) addEnvFrom(in *ContainerInput) error {
 	for i := range in.Container.EnvFrom {
 		from := &in.Container.EnvFrom[i]
 		kind, name, optional := envFromObject(from)

@@ -39,22 +39,22 @@ type Volumes interface {
 	CSI(v *v1.Volume) *refs.CSIVolume
 }
 
-// Content implements Volumes from a pod and its objects, which it does not modify.
-type Content struct {
+// PodVolumes implements Volumes from a pod and its objects, which it does not modify.
+type PodVolumes struct {
 	Pod  *manifest.Pod
 	Refs *refs.Resolved // may be nil
 	Node Node
 }
 
-var _ Volumes = Content{}
+var _ Volumes = PodVolumes{}
 
 // Claim implements Volumes.
-func (c Content) Claim(v *v1.Volume) *refs.Claim {
+func (c PodVolumes) Claim(v *v1.Volume) *refs.Claim {
 	return c.Refs.Claim(ClaimName(c.Pod, v))
 }
 
 // CSI implements Volumes.
-func (c Content) CSI(v *v1.Volume) *refs.CSIVolume { return c.Refs.CSI(v) }
+func (c PodVolumes) CSI(v *v1.Volume) *refs.CSIVolume { return c.Refs.CSI(v) }
 
 // ClaimName returns the name of the claim of a volume; "" if the volume is not a claim.
 func ClaimName(p *manifest.Pod, v *v1.Volume) string {
@@ -69,8 +69,8 @@ func ClaimName(p *manifest.Pod, v *v1.Volume) string {
 
 // Files implements Volumes. The error contains the name of the object, key or field, and never its
 // content.
-func (c Content) Files(v *v1.Volume) (map[string]File, error) {
-	f := &fileBuilder{Content: c, files: map[string]File{}}
+func (c PodVolumes) Files(v *v1.Volume) (map[string]File, error) {
+	f := &fileBuilder{PodVolumes: c, files: map[string]File{}}
 	var err error
 	switch {
 	case v.ConfigMap != nil:
@@ -97,7 +97,7 @@ func (c Content) Files(v *v1.Volume) (map[string]File, error) {
 
 // A fileBuilder collects the files of a volume.
 type fileBuilder struct {
-	Content
+	PodVolumes
 	mode  int32 // for files without a mode in the manifest
 	files map[string]File
 }

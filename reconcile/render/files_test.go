@@ -34,7 +34,7 @@ func TestMissingObjects(t *testing.T) {
 		"optional key missing":             {configMap("c", key("l"), &yes), ""},
 		"file and directory with one path": {configMap("c", []v1.KeyToPath{{Key: "k", Path: "p"}, {Key: "k", Path: "p/q"}}, nil), `"p" is the path of a file and the parent directory of "p/q"`},
 	} {
-		_, err := Content{Pod: inputOf(v1.Container{}).Pod, Refs: supply}.Files(&v1.Volume{VolumeSource: test.source})
+		_, err := PodVolumes{Pod: inputOf(v1.Container{}).Pod, Refs: supply}.Files(&v1.Volume{VolumeSource: test.source})
 		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2")) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}

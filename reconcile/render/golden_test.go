@@ -108,10 +108,10 @@ var goldenRefs = map[types.NamespacedName]*refs.Resolved{}
 // goldenNode returns an edge node, or a control-plane node for the pods of kubeadm.
 func goldenNode(name string) Node {
 	n := Node{
-		Name:     "node1",
-		HostIPs:  []string{"192.0.2.10", "2001:db8::10"},
-		Capacity: Resources{MilliCPU: 4000, Memory: 4 << 30, EphemeralStorage: 64 << 30},
-		Instance: "0123456789abcdef",
+		Name:       "node1",
+		HostIPs:    []string{"192.0.2.10", "2001:db8::10"},
+		Capacity:   Resources{MilliCPU: 4000, Memory: 4 << 30, EphemeralStorage: 64 << 30},
+		InstanceID: "0123456789abcdef",
 		DNS: DNS{
 			Servers: []string{"192.0.2.53"}, Searches: []string{"lan.example"}, Options: []string{"rotate"},
 		},
@@ -162,7 +162,7 @@ const hostIDs = 3 * IDsPerPod
 
 func sandbox(t *testing.T, p *manifest.Pod, n Node, attempt uint32) *cri.PodSandboxConfig {
 	t.Helper()
-	config, err := Sandbox(SandboxInput{Pod: p, Node: n, Attempt: attempt, UserIDs: hostIDs})
+	config, err := Sandbox(SandboxInput{Pod: p, Node: n, Attempt: attempt, FirstUserID: hostIDs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func sandbox(t *testing.T, p *manifest.Pod, n Node, attempt uint32) *cri.PodSand
 func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 	in := ContainerInput{
 		Pod: p, Container: c, Node: n, Attempt: 2, Restarts: 2, Image: "sha256:feed", BackoffStep: 1,
-		UserIDs: hostIDs, ImageUser: &runtime.ImageUser{}, Volumes: map[string]string{}, Refs: goldenRefs[p.Key],
+		FirstUserID: hostIDs, ImageUser: &runtime.ImageUser{}, Volumes: map[string]string{}, Refs: goldenRefs[p.Key],
 	}
 	if !p.Object.Spec.HostNetwork {
 		in.PodIPs = []string{"10.88.0.3", "fd00::3"}
@@ -193,14 +193,14 @@ func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 
 // goldenDevices returns the devices that plugins allocate to a container, with conflicts among
 // them.
-func goldenDevices(c *v1.Container) []Device {
-	var all []Device
+func goldenDevices(c *v1.Container) []DeviceGrant {
+	var all []DeviceGrant
 	for _, name := range slices.Sorted(maps.Keys(c.Resources.Limits)) {
 		n := c.Resources.Limits[name]
 		if !manifest.IsExtendedResource(name) || n.IsZero() {
 			continue
 		}
-		d := Device{Resource: string(name), Response: &v1beta1.ContainerAllocateResponse{
+		d := DeviceGrant{Resource: string(name), Response: &v1beta1.ContainerAllocateResponse{
 			Envs:        map[string]string{"FANCY": string(name), "OWN": "the plugin's"},
 			Mounts:      []*v1beta1.Mount{{HostPath: "/opt/" + string(name), ContainerPath: "/usr/lib/fancy", ReadOnly: true}},
 			Devices:     []*v1beta1.DeviceSpec{{HostPath: "/dev/fancy", ContainerPath: "/dev/fancy", Permissions: "rw"}},
@@ -222,13 +222,13 @@ func renderAll(t *testing.T, p *manifest.Pod, n Node) string {
 		fmt.Fprintf(&out, "# %s\n%s\n", m.ProtoReflect().Descriptor().Name(), readable(t, m))
 	}
 	for i := range p.Object.Spec.Volumes {
-		writeFiles(t, &out, Content{Pod: p, Refs: goldenRefs[p.Key], Node: n}, &p.Object.Spec.Volumes[i])
+		writeFiles(t, &out, PodVolumes{Pod: p, Refs: goldenRefs[p.Key], Node: n}, &p.Object.Spec.Volumes[i])
 	}
 	return placeholders(p).Replace(out.String())
 }
 
 // writeFiles prints the files of a volume that podd writes.
-func writeFiles(t *testing.T, out *strings.Builder, c Content, v *v1.Volume) {
+func writeFiles(t *testing.T, out *strings.Builder, c PodVolumes, v *v1.Volume) {
 	t.Helper()
 	if !isProjected(&v.VolumeSource) {
 		return

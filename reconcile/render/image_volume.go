@@ -9,36 +9,36 @@ import (
 	"podd/runtime"
 )
 
-// ImageVolumes describes which image volumes a runtime supports: Whole if it supports volumes
+// ImageVolumeSupport describes which image volumes a runtime supports: Whole if it supports volumes
 // without subPath, and Parts if it also supports a subPath. podd decides this by the version of the
 // runtime, because runtimes do not report the feature, and older runtimes silently mount something
 // else.
-type ImageVolumes struct {
+type ImageVolumeSupport struct {
 	SupportsVolumes, SupportsSubPaths bool
-	Runtime                           string // name and version of the runtime, for messages
+	RuntimeVersion                    string // name and version of the runtime, for messages
 }
 
 // SupportedImageVolumes returns which image volumes a runtime of this version supports.
-func SupportedImageVolumes(n runtime.Node) ImageVolumes {
-	return ImageVolumes{
+func SupportedImageVolumes(n runtime.Node) ImageVolumeSupport {
+	return ImageVolumeSupport{
 		SupportsVolumes:  n.HasMinVersion(runtime.MinVersions{"containerd": {2, 1}, "cri-o": {1, 31}}),
 		SupportsSubPaths: n.HasMinVersion(runtime.MinVersions{"containerd": {2, 2}, "cri-o": {1, 33}}),
-		Runtime:          n.Name + " " + n.Version,
+		RuntimeVersion:   n.Name + " " + n.Version,
 	}
 }
 
-func (v ImageVolumes) check(m *v1.VolumeMount) error {
+func (v ImageVolumeSupport) check(m *v1.VolumeMount) error {
 	switch {
 	case !v.SupportsVolumes:
-		return fmt.Errorf("image volumes are not supported by %s; use containerd 2.1, CRI-O 1.31 or a later version", v.Runtime)
+		return fmt.Errorf("image volumes are not supported by %s; use containerd 2.1, CRI-O 1.31 or a later version", v.RuntimeVersion)
 	case !v.SupportsSubPaths && m.SubPath+m.SubPathExpr != "":
-		return fmt.Errorf("a subPath of an image volume is not supported by %s; remove the subPath, or use containerd 2.2, CRI-O 1.33 or a later version", v.Runtime)
+		return fmt.Errorf("a subPath of an image volume is not supported by %s; remove the subPath, or use containerd 2.2, CRI-O 1.33 or a later version", v.RuntimeVersion)
 	}
 	return nil
 }
 
 func imageMount(in *ContainerInput, m *v1.VolumeMount, source *v1.ImageVolumeSource) (*cri.Mount, error) {
-	if err := in.Node.ImageVolumes.check(m); err != nil {
+	if err := in.Node.ImageVolumeSupport.check(m); err != nil {
 		return nil, err
 	}
 	part, err := subPath(in, m)

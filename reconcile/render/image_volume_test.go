@@ -30,7 +30,7 @@ func TestImageMount(t *testing.T) {
 	in := inputOf(v1.Container{VolumeMounts: []v1.VolumeMount{{Name: "model", MountPath: "/model", SubPath: "a/b"}}})
 	in.Pod.Object.Spec.Volumes = []v1.Volume{{Name: "model", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "model:1"}}}}
 	in.Images = map[string]string{"model": "sha256:1"}
-	in.Node.ImageVolumes = ImageVolumes{SupportsVolumes: true, SupportsSubPaths: true}
+	in.Node.ImageVolumeSupport = ImageVolumeSupport{SupportsVolumes: true, SupportsSubPaths: true}
 	c, err := Container(in)
 	if err != nil || CheckMounts(in.Pod, in.Node) != nil {
 		t.Fatal(err)
@@ -42,11 +42,11 @@ func TestImageMount(t *testing.T) {
 	if subs, err := SubPaths(in); err != nil || len(subs) > 0 {
 		t.Errorf("got subpaths %v, %v, want none", subs, err)
 	}
-	for want, images := range map[string]ImageVolumes{
-		"image volumes are not supported by containerd 1.6.20": {Runtime: "containerd 1.6.20"},
-		"not supported by containerd 2.1.0":                    {SupportsVolumes: true, Runtime: "containerd 2.1.0"},
+	for want, images := range map[string]ImageVolumeSupport{
+		"image volumes are not supported by containerd 1.6.20": {RuntimeVersion: "containerd 1.6.20"},
+		"not supported by containerd 2.1.0":                    {SupportsVolumes: true, RuntimeVersion: "containerd 2.1.0"},
 	} {
-		in.Node.ImageVolumes = images
+		in.Node.ImageVolumeSupport = images
 		_, err := Container(in)
 		if before := CheckMounts(in.Pod, in.Node); err == nil || before == nil || before.Error() != err.Error() || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, and %v from CheckMounts; want %s", err, before, want)

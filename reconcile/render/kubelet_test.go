@@ -129,7 +129,7 @@ func (k compared) compare(t *testing.T, l recording.Pod) (list []string) {
 func (k compared) input(c *v1.Container) ContainerInput {
 	home := "ROOT/pods/" + string(k.UID)
 	in := ContainerInput{
-		Pod: k.Pod, Container: c, Node: k.Node, Refs: k.Refs, Image: "sha256:feed", ImageUser: &runtime.ImageUser{}, UserIDs: hostIDs,
+		Pod: k.Pod, Container: c, Node: k.Node, Refs: k.Refs, Image: "sha256:feed", ImageUser: &runtime.ImageUser{}, FirstUserID: hostIDs,
 		HostsFile:      home + "/etc-hosts",
 		TerminationLog: home + "/containers/" + c.Name + "/TERMINATION", Volumes: map[string]string{}, SubPaths: map[int]string{},
 	}

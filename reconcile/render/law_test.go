@@ -195,7 +195,7 @@ func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error)
 		out.Write(text)
 		return err
 	}
-	config, err := Sandbox(SandboxInput{Pod: p, Node: n, UserIDs: hostIDs})
+	config, err := Sandbox(SandboxInput{Pod: p, Node: n, FirstUserID: hostIDs})
 	if err != nil {
 		return "", err
 	}
@@ -229,7 +229,7 @@ func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error)
 	if strings.Contains(config.String(), hidden) {
 		return "", fmt.Errorf("the sandbox contains a value of a Secret: %s", config)
 	}
-	content := Content{Pod: p, Refs: supply, Node: n}
+	content := PodVolumes{Pod: p, Refs: supply, Node: n}
 	for i := range p.Object.Spec.Volumes {
 		if v := &p.Object.Spec.Volumes[i]; isProjected(&v.VolumeSource) {
 			files, err := content.Files(v)

@@ -46,7 +46,7 @@ func mounts(in *ContainerInput, all []*cri.Mount) ([]*cri.Mount, error) {
 		for _, m := range all {
 			// With these ID mappings, files on the mount have the same owners as in a pod without a
 			// user namespace.
-			m.UidMappings, m.GidMappings = idMappings(in.UserIDs), idMappings(in.UserIDs)
+			m.UidMappings, m.GidMappings = idMappings(in.FirstUserID), idMappings(in.FirstUserID)
 		}
 	}
 	return all, nil
@@ -133,7 +133,7 @@ func CheckMounts(p *manifest.Pod, n Node) error {
 				m := &list[i].VolumeMounts[j]
 				_, err := isRecursiveReadOnly(m, n.Handler(p))
 				if err == nil && findVolume(&ContainerInput{Pod: p}, m.Name).Image != nil {
-					err = n.ImageVolumes.check(m)
+					err = n.ImageVolumeSupport.check(m)
 				}
 				if err != nil {
 					return mountError(&list[i], m, err)

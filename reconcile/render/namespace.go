@@ -16,7 +16,7 @@ const IDsPerPod = 65536
 // namespaces returns the namespaces of a container. They are the namespaces of its pod, except that
 // an ephemeral container with a target joins the process namespace of the target.
 func (in *ContainerInput) namespaces() *cri.NamespaceOption {
-	o := namespaces(&in.Pod.Object.Spec, in.UserIDs)
+	o := namespaces(&in.Pod.Object.Spec, in.FirstUserID)
 	if in.TargetID != "" && o.Pid == cri.NamespaceMode_CONTAINER {
 		o.Pid, o.TargetId = cri.NamespaceMode_TARGET, in.TargetID
 	}

@@ -31,8 +31,8 @@ type Node struct {
 	Name string
 	// Handlers contains the features of the runtime's handlers by name.
 	Handlers map[string]runtime.Handler
-	// ImageVolumes describes which image volumes the runtime supports; the zero value means none.
-	ImageVolumes ImageVolumes
+	// ImageVolumeSupport describes which image volumes the runtime supports; the zero value means none.
+	ImageVolumeSupport ImageVolumeSupport
 	// SupportsCDI reports whether the runtime supports CDI devices.
 	SupportsCDI bool
 	// HostIPs contains the addresses of the node: at most one address of each family, the primary
@@ -46,14 +46,14 @@ type Node struct {
 	// Allocatable contains the resources that are available to pods. resourceFieldRef uses them if
 	// a container has no limit. If a field is 0, the value in Capacity is used.
 	Allocatable Resources
-	// PodsLimit is the limit of all pods together. A field that is 0 sets no limit. The field
+	// AllPodsLimit is the limit of all pods together. A field that is 0 sets no limit. The field
 	// EphemeralStorage has no effect.
-	PodsLimit Resources
-	// Instance is the ID of this podd, for runtime.LabelInstance; "" means no label.
-	Instance string
-	// AdoptedInstances contains the IDs of instances that this podd took over. Existing containers
+	AllPodsLimit Resources
+	// InstanceID is the ID of this podd, for runtime.LabelInstance; "" means no label.
+	InstanceID string
+	// AdoptedInstanceIDs contains the IDs of instances that this podd took over. Existing containers
 	// may have one of these IDs as their label. New containers have Instance.
-	AdoptedInstances []string
+	AdoptedInstanceIDs []string
 	// LogsDir is the directory of the log directories of all pods; "" means /var/log/pods. Use
 	// PodLogDir instead of LogsDir, which may be "".
 	LogsDir string
@@ -67,11 +67,11 @@ type Node struct {
 	// SupportsSwapLimits reports whether the kernel can limit swap. If it is true, a container gets
 	// its share of Swap, which may be 0.
 	SupportsSwapLimits bool
-	// Swap is the number of bytes of swap that Burstable pods share. It has no effect unless
+	// SwapBytes is the number of bytes of swap that Burstable pods share. It has no effect unless
 	// UsesCgroupV2 is true.
-	Swap int64
-	// PodPids is the maximum number of processes of a pod; 0 or less means no limit.
-	PodPids int64
+	SwapBytes int64
+	// PodPIDsLimit is the maximum number of processes of a pod; 0 or less means no limit.
+	PodPIDsLimit int64
 	// HugePageSizes contains the huge page sizes of the host, such as "2MB" and "1GB". podd limits
 	// the use of each size. The limit is 0 unless the container requests pages of the size.
 	HugePageSizes []string
@@ -132,4 +132,4 @@ func (n Node) Handler(p *manifest.Pod) runtime.Handler {
 }
 
 // OwnInstances returns the values of runtime.LabelInstance on this podd's containers.
-func (n Node) OwnInstances() []string { return append([]string{n.Instance}, n.AdoptedInstances...) }
+func (n Node) OwnInstances() []string { return append([]string{n.InstanceID}, n.AdoptedInstanceIDs...) }

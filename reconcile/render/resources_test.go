@@ -195,9 +195,9 @@ func TestContainerResources_Variants(t *testing.T) {
 
 // TestSwapShare checks shares on a host with 4 GiB of memory and 2 GiB of swap.
 func TestSwapShare(t *testing.T) {
-	host := Node{UsesCgroupV2: true, SupportsSwapLimits: true, Swap: 2 << 30, Capacity: Resources{Memory: 4 << 30}}
+	host := Node{UsesCgroupV2: true, SupportsSwapLimits: true, SwapBytes: 2 << 30, Capacity: Resources{Memory: 4 << 30}}
 	none := host
-	none.Swap = 0
+	none.SwapBytes = 0
 	for name, tt := range map[string]struct {
 		node     Node
 		priority int32

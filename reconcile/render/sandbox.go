@@ -17,16 +17,16 @@ type SandboxInput struct {
 	Node Node
 	// Attempt is the attempt number of the sandbox, from 0.
 	Attempt uint32
-	// UserIDs is the first host ID of the pod's user namespace, a multiple of IDsPerPod
+	// FirstUserID is the first host ID of the pod's user namespace, a multiple of IDsPerPod
 	// and not 0. It is 0 for a pod without a user namespace.
-	UserIDs uint32
+	FirstUserID uint32
 }
 
 // Sandbox returns the config of a pod's sandbox. CreateContainer requests for the sandbox must
 // contain the same config.
 func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 	p, n, attempt := in.Pod, in.Node, in.Attempt
-	if err := checkHostIDs(&p.Object.Spec, in.UserIDs); err != nil {
+	if err := checkHostIDs(&p.Object.Spec, in.FirstUserID); err != nil {
 		return nil, err
 	}
 	hostname := kernelHostname(p, n)
@@ -45,10 +45,10 @@ func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 		DnsConfig:    podDNS(p, n),
 		PortMappings: portMappings(&p.Object.Spec),
 		Labels:       sandboxLabels(p, n),
-		Annotations:  sandboxAnnotations(p, in.UserIDs),
+		Annotations:  sandboxAnnotations(p, in.FirstUserID),
 		Linux: &cri.LinuxPodSandboxConfig{
 			CgroupParent:    cgroupParent(p, n),
-			SecurityContext: sandboxSecurity(p.Object, in.UserIDs),
+			SecurityContext: sandboxSecurity(p.Object, in.FirstUserID),
 			Sysctls:         sysctls(p.Object),
 			Resources:       sandboxResources(n, p.Object),
 			Overhead:        overheadResources(n, p.Object),
@@ -71,8 +71,8 @@ func addIdentityLabels(labels map[string]string, p *manifest.Pod, n Node) map[st
 	labels[runtime.LabelPodNamespace] = p.Key.Namespace
 	labels[runtime.LabelPodUID] = string(p.UID)
 	delete(labels, runtime.LabelInstance)
-	if n.Instance != "" {
-		labels[runtime.LabelInstance] = n.Instance
+	if n.InstanceID != "" {
+		labels[runtime.LabelInstance] = n.InstanceID
 	}
 	return labels
 }

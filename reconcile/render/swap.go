@@ -34,8 +34,8 @@ func limitSwap(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Contai
 func swapShare(n Node, pod *v1.Pod, c *v1.Container) int64 {
 	request, limit := c.Resources.Requests.Memory().Value(), c.Resources.Limits.Memory().Value()
 	critical := pod.Spec.Priority != nil && *pod.Spec.Priority >= criticalPriority
-	if n.Swap <= 0 || critical || manifest.QoS(pod) != v1.PodQOSBurstable || request <= 0 || request == limit || request > n.Capacity.Memory {
+	if n.SwapBytes <= 0 || critical || manifest.QoS(pod) != v1.PodQOSBurstable || request <= 0 || request == limit || request > n.Capacity.Memory {
 		return 0
 	}
-	return int64(float64(request) / float64(n.Capacity.Memory) * float64(n.Swap))
+	return int64(float64(request) / float64(n.Capacity.Memory) * float64(n.SwapBytes))
 }

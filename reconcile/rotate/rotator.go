@@ -66,13 +66,13 @@ type Rotator struct {
 	o          Options
 	states     map[string]*logState // by Log.Dir
 	inProgress map[string]bool      // by Log.Dir; removed when the result is received
-	results    chan result
+	results    chan rotateResult
 	rounds     uint64        // number of calls of checkAll
 	filesSlot  chan struct{} // semaphore with capacity 1 for shrink and drop
 }
 
-// A result is the result of rotating a directory.
-type result struct {
+// A rotateResult is the result of rotating a directory.
+type rotateResult struct {
 	log        Log
 	incomplete bool
 	err        error
@@ -111,7 +111,7 @@ func New(o Options) *Rotator {
 		o.Log = slog.Default()
 	}
 	o.MaxFiles = max(o.MaxFiles, 2)
-	return &Rotator{o: o, states: map[string]*logState{}, inProgress: map[string]bool{}, results: make(chan result), filesSlot: make(chan struct{}, 1)}
+	return &Rotator{o: o, states: map[string]*logState{}, inProgress: map[string]bool{}, results: make(chan rotateResult), filesSlot: make(chan struct{}, 1)}
 }
 
 // Run rotates logs until ctx is done. After that, it waits for rotations in progress and returns
@@ -193,12 +193,12 @@ func (r *Rotator) check(ctx context.Context, s *logState) {
 	l := s.log
 	go func() { // Run or waitAll receives the result
 		incomplete, err := r.rotate(ctx, l)
-		r.results <- result{l, incomplete, err}
+		r.results <- rotateResult{l, incomplete, err}
 	}()
 }
 
 // handleResult records the result of a rotation.
-func (r *Rotator) handleResult(ctx context.Context, done result) {
+func (r *Rotator) handleResult(ctx context.Context, done rotateResult) {
 	delete(r.inProgress, done.log.Dir)
 	s := r.states[done.log.Dir]
 	if s == nil || s.log != done.log {

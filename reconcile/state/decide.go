@@ -9,10 +9,10 @@ import (
 
 // Input returns the plan.Input for the next decision. It equals s.In, but JournalError is set.
 func (s State) Input() plan.Input {
-	in := s.In
+	in := s.PlanInput
 	in.JournalError = ""
 	if in.Desired != nil {
-		in.JournalError = s.Unreadable[in.Desired.UID]
+		in.JournalError = s.UnreadableJournals[in.Desired.UID]
 	}
 	return in
 }
@@ -21,7 +21,7 @@ func (s State) Input() plan.Input {
 // Replace.
 func (s State) UseSuccessor(now time.Time) State {
 	t := s.begin(now)
-	t.setVersion(t.In.Successor)
+	t.setVersion(t.PlanInput.Successor)
 	t.applyRefs()
 	return t.State
 }
@@ -30,9 +30,9 @@ func (s State) UseSuccessor(now time.Time) State {
 // must be called if a decision has set Resume.
 func (s State) Resume(now time.Time) (State, Outputs) {
 	t := s.begin(now)
-	t.In.Eviction, t.In.History.Finished = nil, nil
+	t.PlanInput.Eviction, t.PlanInput.History.Finished = nil, nil
 	t.resetStartTime()
-	t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
+	t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 	return t.end()
 }
 
@@ -41,8 +41,8 @@ func (s State) Resume(now time.Time) (State, Outputs) {
 func (s State) RecordDecision(d plan.Decision, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	if d.Stopping != nil {
-		t.In.History.Stopping = d.Stopping
-		if inc := runtime.FindSandbox(t.In.Observed, d.Stopping.SandboxID); inc != nil && inc.ID != "" && d.Stopping.Grace > 0 {
+		t.PlanInput.History.Stopping = d.Stopping
+		if inc := runtime.FindSandbox(t.PlanInput.Observed, d.Stopping.SandboxID); inc != nil && inc.ID != "" && d.Stopping.Grace > 0 {
 			t.addWrite(inc.UID, inc.Annotations[runtime.AnnotationPodHash])
 		}
 	}
@@ -61,7 +61,7 @@ func (s State) RecordDecision(d plan.Decision, now time.Time) (State, Outputs) {
 // recordEnd writes the end fin of a pod that has finished by itself to the journal. The end takes
 // effect when the write has succeeded; see ConfirmEnd. If fin differs from the end that is already
 // being written only in its time, the earlier time is kept.
-func (t *transition) recordEnd(fin *plan.Finished) {
+func (t *transition) recordEnd(fin *plan.PodEnd) {
 	if t.pendingEnd != nil {
 		undated := *fin
 		undated.At = t.pendingEnd.At
@@ -70,7 +70,7 @@ func (t *transition) recordEnd(fin *plan.Finished) {
 		}
 	}
 	t.pendingEnd = fin
-	if p := t.In.Desired; t.Records[p.UID].Finished != fin {
+	if p := t.PlanInput.Desired; t.Records[p.UID].Finished != fin {
 		t.addWrite(p.UID, p.Hash)
 	}
 }
@@ -81,9 +81,9 @@ func (t *transition) dropEnd(d plan.Decision) {
 	waited := t.pendingEnd != nil
 	t.pendingEnd = nil
 	if d.Finished != nil {
-		t.In.History.Finished = d.Finished // see RecordUrgentEnd
-	} else if waited && t.In.Desired != nil {
-		t.addWrite(t.In.Desired.UID, t.In.Desired.Hash) // the journal may contain the removed end
+		t.PlanInput.History.Finished = d.Finished // see RecordUrgentEnd
+	} else if waited && t.PlanInput.Desired != nil {
+		t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash) // the journal may contain the removed end
 	}
 }
 
@@ -94,10 +94,10 @@ func (s State) ConfirmEnd(d plan.Decision) (State, error) {
 	if !d.RecordFirst || d.Finished == nil {
 		return s, nil
 	}
-	if err := s.WriteError(s.In.Desired.UID); err != nil {
+	if err := s.WriteError(s.PlanInput.Desired.UID); err != nil {
 		return s, err
 	}
-	s.In.History.Finished, s.pendingEnd = s.pendingEnd, nil
+	s.PlanInput.History.Finished, s.pendingEnd = s.pendingEnd, nil
 	return s, nil
 }
 
@@ -113,10 +113,10 @@ func (s State) RecordUrgentEnd(d plan.Decision, now time.Time) (State, Outputs) 
 	if d.Finished == nil || d.RecordFirst {
 		return t.end()
 	}
-	if t.In.Desired.Traits.HasStateAtSource && len(t.In.Observed)+len(t.In.Dirs) == 0 {
+	if t.PlanInput.Desired.Traits.HasStateAtSource && len(t.PlanInput.Observed)+len(t.PlanInput.PodDirs) == 0 {
 		return t.end() // nothing of the pod is on the node, and if the end is lost, it is decided again
 	}
-	t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
+	t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 	return t.end()
 }
 
@@ -125,11 +125,11 @@ func (s State) BeginAction(a plan.Action, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	switch a := a.(type) {
 	case plan.PrepareVolumes:
-		t.setDir(plan.Dir{UID: t.In.Desired.UID, Hash: t.In.Desired.Hash, MayHaveVolumes: true})
-		t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
+		t.setDir(plan.PodDir{UID: t.PlanInput.Desired.UID, Hash: t.PlanInput.Desired.Hash, MayHaveVolumes: true})
+		t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 	case plan.StopContainer:
-		if a.Restart {
-			t.changeContainer(a.Container, func(h *plan.ContainerHistory) { h.RestartID = a.ID })
+		if a.WillRestart {
+			t.changeContainer(a.Container, func(h *plan.ContainerHistory) { h.RestartRequestedID = a.ID })
 		}
 	case plan.StartContainer:
 		if a.RunsPostStart {
@@ -143,8 +143,8 @@ func (s State) BeginAction(a plan.Action, now time.Time) (State, Outputs) {
 // WithVolumeFailure records that no volume was prepared because writing the journal failed with
 // err. Without a journal, the directory of the pod would be an orphan.
 func (s State) WithVolumeFailure(err error) State {
-	n := s.In.History.VolumesFailure.Count + 1
-	s.In.History.VolumesFailure = plan.Failure{Count: n, Message: err.Error(), RetryAt: s.In.Now.Add(plan.RetryDelay(n))}
+	n := s.PlanInput.History.VolumesFailure.Count + 1
+	s.PlanInput.History.VolumesFailure = plan.Failure{Count: n, Message: err.Error(), RetryAt: s.PlanInput.Now.Add(plan.RetryDelay(n))}
 	return s
 }
 
@@ -157,9 +157,9 @@ func (s State) RetryVolumes() State {
 
 // WithReported returns s with decision d as the last reported decision.
 func (s State) WithReported(d plan.Decision) State {
-	if d.Rule != s.Reported.Rule {
-		s.Since = s.In.Now
+	if d.Rule != s.ReportedDecision.Rule {
+		s.DecisionSince = s.PlanInput.Now
 	}
-	s.Reported = d
+	s.ReportedDecision = d
 	return s
 }

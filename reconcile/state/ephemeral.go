@@ -42,7 +42,7 @@ func (s State) RecoverEphemeral(now time.Time) (State, Outputs) {
 
 // addEphemeral implements AddEphemeral, except for the check whether the runtime was observed.
 func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
-	p := t.In.Desired
+	p := t.PlanInput.Desired
 	if p == nil || p.UID != uid {
 		return NewReplacedError(t.Key)
 	}
@@ -50,7 +50,7 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 		return NewInvalidEphemeralError(t.Key, "the pod belongs to the cluster; add ephemeral containers there, with kubectl debug")
 	}
 	next, errs := decode.AddEphemeral(p, containers)
-	if next != p && t.In.History.Finished.AppliesTo(p) {
+	if next != p && t.PlanInput.History.Finished.AppliesTo(p) {
 		errs = append(errs, forbidden("the pod has finished; no container is started in it any more"))
 	}
 	if len(errs) > 0 {
@@ -64,7 +64,7 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 		// this name are not used again.
 		t.changeContainer(c.Name, func(h *plan.ContainerHistory) { *h = plan.ContainerHistory{Attempt: h.Attempt, Restarts: h.Restarts} })
 	}
-	t.In.Desired, t.out.NeedsReport = next, true
+	t.PlanInput.Desired, t.out.NeedsReport = next, true
 	t.addWrite(p.UID, p.Hash)
 	t.applyRefs()
 	return nil
@@ -76,8 +76,8 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 // start the removed containers.
 func (s State) WithdrawEphemeral(before State, now time.Time) (State, Outputs) {
 	t := s.begin(now)
-	t.In.Desired, t.In.History.Containers = before.In.Desired, before.In.History.Containers
-	t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
+	t.PlanInput.Desired, t.PlanInput.History.Containers = before.PlanInput.Desired, before.PlanInput.History.Containers
+	t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 	t.applyRefs()
 	return t.end()
 }
@@ -107,38 +107,38 @@ func invalid(key types.NamespacedName, errs ...*field.Error) error {
 func (t *transition) recoverEphemeral() {
 	var unknown []runtime.Container
 	inJournal := false
-	for i := range t.In.Observed {
-		inc := &t.In.Observed[i]
+	for i := range t.PlanInput.Observed {
+		inc := &t.PlanInput.Observed[i]
 		// The pod was removed and is desired again, and its earlier sandbox is still being
 		// stopped.
-		if s := t.In.History.Stopping; !plan.IsCreatedFrom(inc, t.In.Desired) || s != nil && s.SandboxID == inc.ID {
+		if s := t.PlanInput.History.Stopping; !plan.IsCreatedFrom(inc, t.PlanInput.Desired) || s != nil && s.SandboxID == inc.ID {
 			continue
 		}
 		for _, c := range inc.Containers {
 			switch {
-			case c.Annotations[runtime.AnnotationEphemeralContainer] == "" || t.In.History.Containers[c.Name].Created:
+			case c.Annotations[runtime.AnnotationEphemeralContainer] == "" || t.PlanInput.History.Containers[c.Name].EphemeralCreated:
 				continue
 			case !t.hasEphemeral(c.Name):
 				unknown = append(unknown, c)
 			default:
 				inJournal = true
 			}
-			t.changeContainer(c.Name, func(h *plan.ContainerHistory) { h.Created = true })
+			t.changeContainer(c.Name, func(h *plan.ContainerHistory) { h.EphemeralCreated = true })
 		}
 	}
 	if len(unknown) > 0 {
 		// Containers that were created come before containers that were not.
-		list := slices.Concat(ephemeralSpecs(unknown), t.In.Desired.Object.Spec.EphemeralContainers)
-		t.In.Desired = t.In.Desired.WithEphemeral(list)
+		list := slices.Concat(ephemeralSpecs(unknown), t.PlanInput.Desired.Object.Spec.EphemeralContainers)
+		t.PlanInput.Desired = t.PlanInput.Desired.WithEphemeral(list)
 	}
 	if inJournal {
-		t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
+		t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 	}
 }
 
 // hasEphemeral reports whether the version in force has an ephemeral container with this name.
 func (t *transition) hasEphemeral(name string) bool {
-	return slices.ContainsFunc(t.In.Desired.Object.Spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name })
+	return slices.ContainsFunc(t.PlanInput.Desired.Object.Spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name })
 }
 
 // ephemeralSpecs returns the specs of created ephemeral containers, in the order in which they were
@@ -165,11 +165,11 @@ func ephemeralIndex(c *runtime.Container) int {
 
 // uncreatedEphemeral returns the ephemeral containers that were not created yet.
 func (t *transition) uncreatedEphemeral() []v1.EphemeralContainer {
-	if t.In.Desired.Traits.HasStateAtSource {
+	if t.PlanInput.Desired.Traits.HasStateAtSource {
 		return nil // the cluster stores the ephemeral containers
 	}
-	return slices.DeleteFunc(slices.Clone(t.In.Desired.Object.Spec.EphemeralContainers), func(c v1.EphemeralContainer) bool {
-		return t.In.History.Containers[c.Name].Created
+	return slices.DeleteFunc(slices.Clone(t.PlanInput.Desired.Object.Spec.EphemeralContainers), func(c v1.EphemeralContainer) bool {
+		return t.PlanInput.History.Containers[c.Name].EphemeralCreated
 	})
 }
 
@@ -177,12 +177,12 @@ func (t *transition) uncreatedEphemeral() []v1.EphemeralContainer {
 // containers that podd added. If the router sent the same pointer before, withEphemeral returns
 // t.In.Desired.
 func (t *transition) withEphemeral(p *manifest.Pod) *manifest.Pod {
-	if p == t.withoutEphemeral {
-		return t.In.Desired
+	if p == t.versionWithoutEphemeral {
+		return t.PlanInput.Desired
 	}
 	if p.Traits.HasStateAtSource {
 		return p
 	}
-	t.withoutEphemeral = p
-	return p.WithEphemeral(t.In.Desired.Object.Spec.EphemeralContainers)
+	t.versionWithoutEphemeral = p
+	return p.WithEphemeral(t.PlanInput.Desired.Object.Spec.EphemeralContainers)
 }

@@ -11,9 +11,9 @@ import (
 
 // DecisionEvents returns the events of decision d, compared with the last reported decision.
 func (s State) DecisionEvents(d plan.Decision) []event.Event {
-	return event.ForDecision(event.Decision{
-		Key: s.Key, Pod: s.In.Desired, Before: s.Reported, Now: d, Observed: s.In.Observed,
-		Terminations: s.In.History.Terminations, Blocker: s.In.Objects.Blocker, At: s.In.Now,
+	return event.ForDecision(event.DecisionChange{
+		Key: s.Key, Pod: s.PlanInput.Desired, Before: s.ReportedDecision, After: d, Observed: s.PlanInput.Observed,
+		Terminations: s.PlanInput.History.Terminations, Blocker: s.PlanInput.Objects.Blocker, At: s.PlanInput.Now,
 	})
 }
 
@@ -49,11 +49,11 @@ func (t *transition) subject(f result.Result) event.Subject {
 		s.UID = a.UID
 		return s
 	case plan.StopContainer:
-		inc, _ = runtime.FindContainer(t.In.Observed, a.ID)
+		inc, _ = runtime.FindContainer(t.PlanInput.Observed, a.ID)
 	case plan.RunPreStop:
-		inc, _ = runtime.FindContainer(t.In.Observed, a.ID)
+		inc, _ = runtime.FindContainer(t.PlanInput.Observed, a.ID)
 	case plan.StopSandbox:
-		inc = runtime.FindSandbox(t.In.Observed, a.ID)
+		inc = runtime.FindSandbox(t.PlanInput.Observed, a.ID)
 	default:
 		if f.Version == nil {
 			return s
@@ -61,7 +61,7 @@ func (t *transition) subject(f result.Result) event.Subject {
 		return event.NewSubject(f.Version, f.Ended)
 	}
 	if inc != nil {
-		s.UID, s.Pod = inc.UID, plan.FindVersion(inc, t.In.Desired, t.In.Previous)
+		s.UID, s.Pod = inc.UID, plan.FindVersion(inc, t.PlanInput.Desired, t.PlanInput.Previous)
 	}
 	return s
 }

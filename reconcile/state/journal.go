@@ -44,31 +44,31 @@ func (t *transition) addWrite(uid types.UID, hash string) {
 func (t *transition) newRecord(uid types.UID, hash string) Record {
 	r := t.Records[uid]
 	if r.Hash != hash {
-		r = Record{Taken: r.Taken}
+		r = Record{TakenOver: r.TakenOver}
 	}
 	r.Key, r.UID, r.Hash = t.Key, uid, hash
 	r.Stopping = nil
-	if s := t.In.History.Stopping; s != nil {
-		if inc := runtime.FindSandbox(t.In.Observed, s.SandboxID); inc != nil && inc.UID == uid {
+	if s := t.PlanInput.History.Stopping; s != nil {
+		if inc := runtime.FindSandbox(t.PlanInput.Observed, s.SandboxID); inc != nil && inc.UID == uid {
 			r.Stopping = s
 		}
 	}
 	r.Terminations = t.terminationsOf(uid)
-	if p := t.In.Desired; p != nil && p.UID == uid && p.Hash == hash {
-		r.StartTime, r.MonotonicStartTime, r.Finished = t.StartTime, t.In.History.StartTime, cmp.Or(t.pendingEnd, t.In.History.Finished)
+	if p := t.PlanInput.Desired; p != nil && p.UID == uid && p.Hash == hash {
+		r.StartTime, r.MonotonicStartTime, r.Finished = t.StartTime, t.PlanInput.History.StartTime, cmp.Or(t.pendingEnd, t.PlanInput.History.Finished)
 		if t.waitsForAdmission() && r.Finished == nil {
 			r.StartTime, r.MonotonicStartTime = time.Time{}, time.Time{}
 		}
 		r.Containers = map[string]ContainerRecord{}
-		r.Probed, r.Sizes = recordedProbes(t.In.History.Probed), t.In.History.Sizes
+		r.ProbeStates, r.Sizes = recordedProbes(t.PlanInput.History.ProbeStates), t.PlanInput.History.Sizes
 		r.Ephemeral = t.uncreatedEphemeral()
-		for name, h := range t.In.History.Containers {
+		for name, h := range t.PlanInput.History.Containers {
 			r.Containers[name] = ContainerRecord{
-				Attempt: h.Attempt, Skipped: h.Attempt - min(h.Restarts, h.Attempt), LastExit: h.LastExit, RestartID: h.RestartID, PostStart: h.PostStart,
+				Attempt: h.Attempt, Skipped: h.Attempt - min(h.Restarts, h.Attempt), LastExit: h.LastExit, RestartRequestedID: h.RestartRequestedID, PostStart: h.PostStart,
 			}
 		}
 	}
-	r.Volumes = t.dir(uid).MayHaveVolumes
+	r.HasVolumes = t.dir(uid).MayHaveVolumes
 	return r
 }
 
@@ -88,8 +88,8 @@ func recordedProbes(all map[string]plan.ContainerProbes) map[string]plan.Contain
 // nil if there are none.
 func (t *transition) terminationsOf(uid types.UID) map[string]plan.Termination {
 	var kept map[string]plan.Termination
-	for id, e := range t.In.History.Terminations {
-		if inc, _ := runtime.FindContainer(t.In.Observed, id); inc != nil && inc.UID == uid {
+	for id, e := range t.PlanInput.History.Terminations {
+		if inc, _ := runtime.FindContainer(t.PlanInput.Observed, id); inc != nil && inc.UID == uid {
 			kept = withKey(kept, id, e)
 		}
 	}
@@ -103,7 +103,7 @@ func (s State) ApplyWrite(uid types.UID, durable bool, err error, quiet bool, no
 	t := s.begin(now)
 	failed, hadFailed := t.FailedWrites[uid]
 	if err == nil {
-		t.Unreadable = withoutKey(t.Unreadable, uid)
+		t.UnreadableJournals = withoutKey(t.UnreadableJournals, uid)
 		if hadFailed {
 			t.info("journal written", "uid", uid)
 			t.FailedWrites = withoutKey(t.FailedWrites, uid)
@@ -112,7 +112,7 @@ func (s State) ApplyWrite(uid types.UID, durable bool, err error, quiet bool, no
 	}
 	if failed.Message != err.Error() {
 		t.warn("writing the journal failed; retrying", "uid", uid, "err", err)
-		if p := t.In.Desired; p != nil && p.UID == uid && !quiet {
+		if p := t.PlanInput.Desired; p != nil && p.UID == uid && !quiet {
 			t.addEvents(event.NewSubject(p, now).NewWarningEvent("FailedSync", "", err.Error()))
 		}
 	}
@@ -156,8 +156,8 @@ func (s State) NextRetry(at time.Time) time.Time {
 	return at
 }
 
-// ExpireRetries makes all failed writes due now, except the write for the UID except.
-func (s State) ExpireRetries(except types.UID) State {
+// MakeRetriesDue makes all failed writes due now, except the write for the UID except.
+func (s State) MakeRetriesDue(except types.UID) State {
 	for uid, failed := range s.FailedWrites {
 		if uid != except {
 			failed.RetryAt = time.Time{}
@@ -170,7 +170,7 @@ func (s State) ExpireRetries(except types.UID) State {
 // isRemoving reports whether the directory of a UID is being removed. During the removal no journal
 // may be written, because writing a journal would create the directory again.
 func (s State) isRemoving(uid types.UID) bool {
-	_, removing := s.In.InFlight[plan.RemoveDir{UID: uid}.Subject()]
+	_, removing := s.PlanInput.InFlight[plan.RemoveDir{UID: uid}.Subject()]
 	return removing
 }
 
@@ -180,31 +180,31 @@ func (s State) LacksDir(uid types.UID) bool { return s.dir(uid).Hash == "" }
 
 // WithInFlight returns s with inFlight as the actions in progress, by subject.
 func (s State) WithInFlight(inFlight map[string]plan.Action) State {
-	s.In.InFlight = inFlight
+	s.PlanInput.InFlight = inFlight
 	return s
 }
 
 // setDir adds d to In.Dirs, or replaces the directory with the same UID.
-func (t *transition) setDir(d plan.Dir) {
-	dirs := make([]plan.Dir, 0, len(t.In.Dirs)+1)
-	for _, have := range t.In.Dirs {
+func (t *transition) setDir(d plan.PodDir) {
+	dirs := make([]plan.PodDir, 0, len(t.PlanInput.PodDirs)+1)
+	for _, have := range t.PlanInput.PodDirs {
 		if have.UID != d.UID {
 			dirs = append(dirs, have)
 		}
 	}
-	t.In.Dirs = append(dirs, d)
+	t.PlanInput.PodDirs = append(dirs, d)
 }
 
 // dropDir removes the directory that action a has removed, and its record, from the state.
 func (t *transition) dropDir(a plan.RemoveDir) {
-	var dirs []plan.Dir
-	for _, have := range t.In.Dirs {
+	var dirs []plan.PodDir
+	for _, have := range t.PlanInput.PodDirs {
 		if have.UID != a.UID {
 			dirs = append(dirs, have)
 		}
 	}
-	t.In.Dirs, t.Records, t.FailedWrites = dirs, withoutKey(t.Records, a.UID), withoutKey(t.FailedWrites, a.UID)
-	if t.In.Desired != nil && t.In.Desired.UID == a.UID {
-		t.In.History.VolumesReady = false
+	t.PlanInput.PodDirs, t.Records, t.FailedWrites = dirs, withoutKey(t.Records, a.UID), withoutKey(t.FailedWrites, a.UID)
+	if t.PlanInput.Desired != nil && t.PlanInput.Desired.UID == a.UID {
+		t.PlanInput.History.VolumesReady = false
 	}
 }

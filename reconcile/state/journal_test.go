@@ -87,11 +87,11 @@ func versionOf(hash string) *manifest.Pod {
 // journalSteps returns the changes after which a worker writes the journal of its pod.
 func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[string]func() {
 	change := func(f func(*transition)) func() { return func() { m.change(f) } }
-	write := func(t *transition) { t.addWrite(t.In.Desired.UID, t.In.Desired.Hash) }
+	write := func(t *transition) { t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash) }
 	return map[string]func(){
 		"finish": func() {
-			p := m.In.Desired
-			decision := plan.Decision{Finished: &plan.Finished{UID: p.UID, Hash: p.Hash, At: time.Now()}, RecordFirst: rapid.Bool().Draw(t, "first")}
+			p := m.PlanInput.Desired
+			decision := plan.Decision{Finished: &plan.PodEnd{UID: p.UID, Hash: p.Hash, At: time.Now()}, RecordFirst: rapid.Bool().Draw(t, "first")}
 			m.set(m.RecordDecision(decision, time.Now()))
 			d.store(m)
 			next, err := m.ConfirmEnd(decision)
@@ -100,7 +100,7 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 			}
 		},
 		"release volumes": change(func(t *transition) {
-			t.applyRemoval(result.Result{Action: plan.ReleaseVolumes{UID: t.In.Desired.UID}})
+			t.applyRemoval(result.Result{Action: plan.ReleaseVolumes{UID: t.PlanInput.Desired.UID}})
 		}),
 		"record a probe":       change(write),
 		"record a hook":        change(func(t *transition) { t.setPostStart("app", plan.PostStartState{Due: true}) }),
@@ -114,15 +114,15 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 		"add an ephemeral container": func() {
 			c := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "i:1"}}
 			before := m.State
-			next, out, err := m.AddEphemeral(m.In.Desired.UID, []v1.EphemeralContainer{c}, false, time.Now())
+			next, out, err := m.AddEphemeral(m.PlanInput.Desired.UID, []v1.EphemeralContainer{c}, false, time.Now())
 			m.set(next, out)
 			d.store(m)
-			if err == nil && len(out.Writes) > 0 && m.WriteError(m.In.Desired.UID) != nil {
+			if err == nil && len(out.Writes) > 0 && m.WriteError(m.PlanInput.Desired.UID) != nil {
 				m.set(m.WithdrawEphemeral(before, time.Now()))
 			}
 		},
 		"create the ephemeral container": change(func(t *transition) {
-			t.changeContainer("debug", func(h *plan.ContainerHistory) { h.Created = true })
+			t.changeContainer("debug", func(h *plan.ContainerHistory) { h.EphemeralCreated = true })
 			write(t)
 		}),
 		"disk fails": func() { d.fails = true },
@@ -141,7 +141,7 @@ func TestNextRetry(t *testing.T) {
 		t.Errorf("got the next write at %s, want %s", at, past)
 	}
 	remove := plan.RemoveDir{UID: "u"}
-	m.In.InFlight = map[string]plan.Action{remove.Subject(): remove}
+	m.PlanInput.InFlight = map[string]plan.Action{remove.Subject(): remove}
 	if at := m.NextRetry(later); !at.Equal(later) {
 		t.Errorf("during the removal: got the next write at %s, want none before %s", at, later)
 	}

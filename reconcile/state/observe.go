@@ -19,28 +19,28 @@ import (
 // shows that a sandbox or container has stopped.
 func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 	if !asOf.After(t.Barrier) {
-		t.requestObservation(Soon)
-		if t.In.MayHaveUnobserved || !t.HasObserved || hasNewStop(p, t.In.Observed) {
-			t.requestObservation(Urgent)
+		t.requestObservation(ObserveSoon)
+		if t.PlanInput.MayHaveUnobserved || !t.HasObserved || hasNewStop(p, t.PlanInput.Observed) {
+			t.requestObservation(ObserveAtOnce)
 		}
 		return
 	}
 	t.out.AcceptedObservation = true
-	t.HasObserved, t.In.MayHaveUnobserved = true, false
+	t.HasObserved, t.PlanInput.MayHaveUnobserved = true, false
 	var observed []runtime.Incarnation
 	if p != nil {
-		observed = t.takeOver(withExits(p.Incarnations, t.In.Observed))
+		observed = t.takeOver(withExits(p.Incarnations, t.PlanInput.Observed))
 	}
-	t.recordLost(observed)
-	t.In.Observed = observed
+	t.recordLostExits(observed)
+	t.PlanInput.Observed = observed
 	t.addDirs()
 }
 
-// requireObservation prevents the creation of a sandbox for a new name until there is a newer
+// blockUntilObserved prevents the creation of a sandbox for a new name until there is a newer
 // observation, because another agent may have used the name since the last observation.
-func (t *transition) requireObservation() {
-	t.In.MayHaveUnobserved, t.Barrier = true, t.now
-	t.requestObservation(Urgent)
+func (t *transition) blockUntilObserved() {
+	t.PlanInput.MayHaveUnobserved, t.Barrier = true, t.now
+	t.requestObservation(ObserveAtOnce)
 }
 
 // hasNewStop reports whether a sandbox that is recorded as ready is not ready in p, or a
@@ -68,17 +68,17 @@ func hasNewStop(p *runtime.Pod, recorded []runtime.Incarnation) bool {
 // Dir.KeepUntil, because the late call for which the directory was kept has created the
 // incarnation.
 func (t *transition) addDirs() {
-	for i := range t.In.Observed {
-		inc := &t.In.Observed[i]
+	for i := range t.PlanInput.Observed {
+		inc := &t.PlanInput.Observed[i]
 		if inc.Foreign {
 			continue
 		}
-		at := slices.IndexFunc(t.In.Dirs, func(d plan.Dir) bool { return d.UID == inc.UID })
+		at := slices.IndexFunc(t.PlanInput.PodDirs, func(d plan.PodDir) bool { return d.UID == inc.UID })
 		switch {
 		case at < 0:
-			t.setDir(plan.Dir{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationPodHash], MayHaveVolumes: true})
-		case !t.In.Dirs[at].KeepUntil.IsZero():
-			dir := t.In.Dirs[at]
+			t.setDir(plan.PodDir{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationPodHash], MayHaveVolumes: true})
+		case !t.PlanInput.PodDirs[at].KeepUntil.IsZero():
+			dir := t.PlanInput.PodDirs[at]
 			dir.KeepUntil = time.Time{}
 			t.setDir(dir)
 		}
@@ -90,20 +90,20 @@ func (t *transition) addDirs() {
 // plan.Input.DirsInUse.
 func (s State) PrepareDecision(inFlight map[string]plan.Action, dirsInUse map[types.UID]bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
-	t.In.InFlight, t.In.DirsInUse = inFlight, dirsInUse
-	if t.recordObserved() && runsToEnd(t.In.Desired) {
-		t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
+	t.PlanInput.InFlight, t.PlanInput.DirsInUse = inFlight, dirsInUse
+	if t.recordObserved() && mayFinish(t.PlanInput.Desired) {
+		t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 	}
 	t.recordTakenOver()
 	t.forgetStopped()
-	t.In.Now = now
-	t.In.History.Allocated = t.In.AllocatedSizes()
+	t.PlanInput.Now = now
+	t.PlanInput.History.AllocatedSizes = t.PlanInput.AllocatedSizes()
 	return t.end()
 }
 
-// runsToEnd reports whether a container of p may terminate for good, so that its exit must
+// mayFinish reports whether a container of p may terminate for good, so that its exit must
 // be stored in the journal.
-func runsToEnd(p *manifest.Pod) bool {
+func mayFinish(p *manifest.Pod) bool {
 	if p == nil {
 		return false
 	}
@@ -117,10 +117,10 @@ func runsToEnd(p *manifest.Pod) bool {
 // since the last call.
 func (t *transition) recordObserved() (exited bool) {
 	t.recoverEphemeral()
-	for i := range t.In.Observed {
-		inc := &t.In.Observed[i]
+	for i := range t.PlanInput.Observed {
+		inc := &t.PlanInput.Observed[i]
 		t.recordUnknownExits(inc)
-		if !plan.IsCreatedFrom(inc, t.In.Desired) {
+		if !plan.IsCreatedFrom(inc, t.PlanInput.Desired) {
 			continue
 		}
 		for j := range inc.Containers {
@@ -132,10 +132,10 @@ func (t *transition) recordObserved() (exited bool) {
 	return exited
 }
 
-// recordLost records the exits of containers that are missing in an observation; see lostExits.
-func (t *transition) recordLost(observed []runtime.Incarnation) {
-	runs := func(inc *runtime.Incarnation) bool { return plan.IsCreatedFrom(inc, t.In.Desired) }
-	lost := lostExits(runs, t.In.Observed, observed, t.now)
+// recordLostExits records the exits of containers that are missing in an observation; see lostExits.
+func (t *transition) recordLostExits(observed []runtime.Incarnation) {
+	runs := func(inc *runtime.Incarnation) bool { return plan.IsCreatedFrom(inc, t.PlanInput.Desired) }
+	lost := lostExits(runs, t.PlanInput.Observed, observed, t.now)
 	for name, e := range lost {
 		t.changeContainer(name, func(h *plan.ContainerHistory) {
 			if h.LastExit == nil || h.LastExit.Attempt <= e.Attempt {
@@ -150,28 +150,28 @@ func (t *transition) recordLost(observed []runtime.Incarnation) {
 // history.
 func (t *transition) forgetRemoved() {
 	existing := map[string]bool{} // IDs and subjects of actions
-	for _, d := range t.In.Dirs {
+	for _, d := range t.PlanInput.PodDirs {
 		existing["dir/"+string(d.UID)] = true
 	}
-	for i := range t.In.Observed {
-		id := t.In.Observed[i].ID
+	for i := range t.PlanInput.Observed {
+		id := t.PlanInput.Observed[i].ID
 		existing[id], existing["sandbox/"+id] = true, true
-		for _, c := range t.In.Observed[i].Containers {
+		for _, c := range t.PlanInput.Observed[i].Containers {
 			for _, subject := range []string{"", "stop/", "remove/", "preStop/", "postStart/"} {
 				existing[subject+c.ID] = true
 			}
 		}
 	}
-	if !IsRunning(t.In.Observed, t.In.Previous) && !awaitsExitCode(t.In.Observed, t.In.Previous) {
-		t.In.Previous = nil
+	if !IsRunning(t.PlanInput.Observed, t.PlanInput.Previous) && !awaitsExitCode(t.PlanInput.Observed, t.PlanInput.Previous) {
+		t.PlanInput.Previous = nil
 	}
-	if !slices.ContainsFunc(t.In.Observed, func(inc runtime.Incarnation) bool { return !plan.IsCreatedFrom(&inc, t.In.Desired) }) {
+	if !slices.ContainsFunc(t.PlanInput.Observed, func(inc runtime.Incarnation) bool { return !plan.IsCreatedFrom(&inc, t.PlanInput.Desired) }) {
 		t.replacedVersion = nil
 	}
-	h := &t.In.History
+	h := &t.PlanInput.History
 	h.ExitSeenAt, h.ReleasedSandboxes, h.CleanupFailures = filterKeys(h.ExitSeenAt, existing), filterKeys(h.ReleasedSandboxes, existing), filterKeys(h.CleanupFailures, existing)
 	if t.HasObserved { // before the first observation, containers that an earlier podd created may exist, so their history is kept
-		h.Probed, h.Terminations, h.TerminationMessages = filterKeys(h.Probed, existing), filterKeys(h.Terminations, existing), filterKeys(h.TerminationMessages, existing)
+		h.ProbeStates, h.Terminations, h.TerminationMessages = filterKeys(h.ProbeStates, existing), filterKeys(h.Terminations, existing), filterKeys(h.TerminationMessages, existing)
 		h.Sizes = filterKeys(h.Sizes, existing)
 	}
 }
@@ -194,8 +194,8 @@ func filterKeys[V any](m map[string]V, keys map[string]bool) map[string]V {
 func (t *transition) recordUnknownExits(inc *runtime.Incarnation) {
 	for i := range inc.Containers {
 		c := &inc.Containers[i]
-		if _, recorded := t.In.History.ExitSeenAt[c.ID]; !recorded && c.State == runtime.ExitCodeUnknown && !inc.Foreign {
-			t.In.History.ExitSeenAt = withKey(t.In.History.ExitSeenAt, c.ID, t.now)
+		if _, recorded := t.PlanInput.History.ExitSeenAt[c.ID]; !recorded && c.State == runtime.ExitCodeUnknown && !inc.Foreign {
+			t.PlanInput.History.ExitSeenAt = withKey(t.PlanInput.History.ExitSeenAt, c.ID, t.now)
 		}
 	}
 }
@@ -203,10 +203,10 @@ func (t *transition) recordUnknownExits(inc *runtime.Incarnation) {
 // recordContainer updates the history of an observed container of Desired. exited reports whether
 // an exit was added or changed.
 func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
-	_, starting := t.In.InFlight[plan.StartContainer{Container: c.Name}.Subject()]
+	_, starting := t.PlanInput.InFlight[plan.StartContainer{Container: c.Name}.Subject()]
 	t.recordRunning(c, !starting, t.now)
 	t.recordHookStart(c)
-	h := t.In.History.Containers[c.Name]
+	h := t.PlanInput.History.Containers[c.Name]
 	if (c.Attempt >= h.Attempt || c.Restarts() >= h.Restarts) && c.State != runtime.Created {
 		t.changeContainer(c.Name, func(h *plan.ContainerHistory) {
 			h.Attempt, h.Restarts = max(h.Attempt, c.Attempt+1), max(h.Restarts, c.Restarts()+1)
@@ -215,16 +215,16 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 	if c.State != runtime.Exited || c.WasStartInterrupted() {
 		return false
 	}
-	if _, recorded := t.In.History.ExitSeenAt[c.ID]; !recorded {
-		t.In.History.ExitSeenAt = withKey(t.In.History.ExitSeenAt, c.ID, t.now)
+	if _, recorded := t.PlanInput.History.ExitSeenAt[c.ID]; !recorded {
+		t.PlanInput.History.ExitSeenAt = withKey(t.PlanInput.History.ExitSeenAt, c.ID, t.now)
 	}
-	message, messageRead := t.In.History.TerminationMessages[c.ID]
+	message, messageRead := t.PlanInput.History.TerminationMessages[c.ID]
 	if e := h.LastExit; e != nil && (e.Attempt > c.Attempt || e.ID == c.ID && e.Code == c.ExitCode && (e.MessageRead || !messageRead)) {
 		return false
 	}
 	t.changeContainer(c.Name, func(h *plan.ContainerHistory) {
 		h.LastExit = &plan.Exit{
-			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: t.In.History.Terminations[c.ID].Why, TerminationMessage: message, MessageRead: messageRead,
+			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: t.PlanInput.History.Terminations[c.ID].Why, TerminationMessage: message, MessageRead: messageRead,
 			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(), PodRestarts: c.PodRestarts(),
 		}
 	})
@@ -237,19 +237,19 @@ func (t *transition) recordRunning(c *runtime.Container, adopted bool, now time.
 	if c.State != runtime.Running {
 		return
 	}
-	spec, _, _ := plan.FindContainer(t.In.Desired.Object, c.Name)
-	probed := t.In.History.Probed[c.ID]
+	spec, _, _ := plan.FindContainer(t.PlanInput.Desired.Object, c.Name)
+	probed := t.PlanInput.History.ProbeStates[c.ID]
 	if spec == nil || !plan.HasProbes(spec) || !probed.Since.IsZero() {
 		return
 	}
-	probed.Since, probed.Adopted = now, adopted
-	t.In.History.Probed = withKey(t.In.History.Probed, c.ID, probed)
+	probed.Since, probed.RanBeforeStart = now, adopted
+	t.PlanInput.History.ProbeStates = withKey(t.PlanInput.History.ProbeStates, c.ID, probed)
 }
 
 // recordHookStart records when a container whose postStart hook is not done was first observed to
 // run.
 func (t *transition) recordHookStart(c *runtime.Container) {
-	h := t.In.History.Containers[c.Name].PostStart
+	h := t.PlanInput.History.Containers[c.Name].PostStart
 	if c.State == runtime.Running && h.Due && h.Attempt == c.Attempt && h.Since.IsZero() {
 		h.Since = t.now
 		t.changeContainer(c.Name, func(ch *plan.ContainerHistory) { ch.PostStart = h })
@@ -260,11 +260,11 @@ func (t *transition) recordHookStart(c *runtime.Container) {
 // observed, it does nothing, because an earlier podd may have begun to stop a sandbox that still
 // exists.
 func (t *transition) forgetStopped() {
-	s := t.In.History.Stopping
+	s := t.PlanInput.History.Stopping
 	if s == nil || !t.HasObserved {
 		return
 	}
-	if runtime.FindSandbox(t.In.Observed, s.SandboxID) == nil {
-		t.In.History.Stopping = nil
+	if runtime.FindSandbox(t.PlanInput.Observed, s.SandboxID) == nil {
+		t.PlanInput.History.Stopping = nil
 	}
 }

@@ -34,10 +34,10 @@ type Order struct {
 	Deletion    *plan.Deletion
 	Verdict     plan.Verdict
 	Node        plan.Node
-	// Terminating is the pod of this name that its source is deleting; nil if there is none.
-	Terminating *manifest.Pod
-	RuntimeName string
-	Render      *render.Node
+	// TerminatingPod is the pod of this name that its source is deleting; nil if there is none.
+	TerminatingPod *manifest.Pod
+	RuntimeName    string
+	RenderNode     *render.Node
 	// FirstUserID is the first of the host's user IDs for the user namespaces of the name; 0 if the
 	// name needs no user namespace.
 	FirstUserID uint32
@@ -50,16 +50,16 @@ type Order struct {
 
 // Requests are sent to a worker in addition to an Order. Each request is carried out once.
 type Requests struct {
-	Observation       *Observation   // nil: none
-	Eviction          *plan.Eviction // nil: none
-	RestartContainers []string       // containers to restart; "" means all
-	Reread            *JournalReread // nil: none
+	Observation         *Observation   // nil: none
+	Eviction            *plan.Eviction // nil: none
+	ContainersToRestart []string       // containers to restart; "" means all
+	Reread              *JournalReread // nil: none
 }
 
 // MergeUnread returns r combined with earlier requests that the worker has not read. If both
 // contain a request of the same kind, the request in r applies. The restarts of both are combined.
 func (r Requests) MergeUnread(unread Requests) Requests {
-	r.RestartContainers = append(append([]string(nil), unread.RestartContainers...), r.RestartContainers...)
+	r.ContainersToRestart = append(append([]string(nil), unread.ContainersToRestart...), r.ContainersToRestart...)
 	if r.Eviction == nil {
 		r.Eviction = unread.Eviction
 	}
@@ -107,24 +107,24 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 	if obs := r.Observation; obs != nil {
 		t.applyObservation(obs.Pod, obs.AsOf)
 		if obs.IsStale {
-			t.requireObservation()
+			t.blockUntilObserved()
 		}
 	}
 	if o.Verdict.Answer == plan.Admit && t.waitsForAdmission() {
 		t.resetStartTime()
 	}
-	t.In.SourcesRead, t.In.Verdict, t.In.Node, t.In.ForceStop, t.In.Deletion = o.SourcesRead, o.Verdict, o.Node, o.ForceStop, o.Deletion
-	t.In.Node.Reachable = o.Node.Reachable && t.HasObserved
-	if e := r.Eviction; e != nil && (e.Reason != plan.Terminated || o.Node.ShuttingDown) {
-		t.In.Eviction = e
+	t.PlanInput.SourcesRead, t.PlanInput.Verdict, t.PlanInput.Node, t.PlanInput.ForceStop, t.PlanInput.Deletion = o.SourcesRead, o.Verdict, o.Node, o.ForceStop, o.Deletion
+	t.PlanInput.Node.RuntimeReachable = o.Node.RuntimeReachable && t.HasObserved
+	if e := r.Eviction; e != nil && (e.Reason != plan.ReasonTerminated || o.Node.ShuttingDown) {
+		t.PlanInput.Eviction = e
 	}
 	if r.Reread != nil {
 		t.applyReread(*r.Reread)
 	}
-	for _, name := range r.RestartContainers {
+	for _, name := range r.ContainersToRestart {
 		t.requestRestart(name)
 	}
-	t.recordStart()
+	t.recordStartTime()
 	t.out.NeedsReport = true
 	return t.end()
 }
@@ -132,25 +132,25 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 // waitsForAdmission reports whether the pod was not admitted yet and has no sandbox. The start time
 // of such a pod is set again when the pod is admitted.
 func (t *transition) waitsForAdmission() bool {
-	return t.In.Verdict.Answer != plan.Admit && t.HasObserved && len(t.In.Observed) == 0 && !t.hasRecordedStart
+	return t.PlanInput.Verdict.Answer != plan.Admit && t.HasObserved && len(t.PlanInput.Observed) == 0 && !t.hasRecordedStart
 }
 
-// recordStart writes the journal of an admitted pod with a deadline and without a sandbox, unless
+// recordStartTime writes the journal of an admitted pod with a deadline and without a sandbox, unless
 // the journal already contains the start time. Without this write, the journal would first be
 // written when the volumes are prepared, which may be much later. If podd is restarted before that,
 // it would know the start time only by the wall clock, or not at all.
-func (t *transition) recordStart() {
-	p := t.In.Desired
+func (t *transition) recordStartTime() {
+	p := t.PlanInput.Desired
 	if p == nil || p.Object.Spec.ActiveDeadlineSeconds == nil || p.HasFinishedAtSource() || t.Order.Desired == nil || !EqualVersion(p, t.Order.Desired) {
 		return
 	}
-	if !t.HasObserved || len(t.In.Observed) > 0 || t.In.Verdict.Answer != plan.Admit || t.In.History.Finished != nil || t.Unreadable[p.UID] != "" || t.isRemoving(p.UID) {
+	if !t.HasObserved || len(t.PlanInput.Observed) > 0 || t.PlanInput.Verdict.Answer != plan.Admit || t.PlanInput.History.Finished != nil || t.UnreadableJournals[p.UID] != "" || t.isRemoving(p.UID) {
 		return
 	}
 	if hash := t.dir(p.UID).Hash; hash != "" && hash != p.Hash {
 		return // the directory of an earlier version must be removed first
 	}
-	if r, ok := t.Records[p.UID]; !ok || r.Hash != p.Hash || !r.MonotonicStartTime.Equal(t.In.History.StartTime) {
+	if r, ok := t.Records[p.UID]; !ok || r.Hash != p.Hash || !r.MonotonicStartTime.Equal(t.PlanInput.History.StartTime) {
 		t.addWrite(p.UID, p.Hash)
 	}
 }
@@ -162,31 +162,31 @@ func (t *transition) setDesired(p *manifest.Pod) {
 	switch {
 	case p == nil:
 		t.retainManifest()
-		t.In.Desired, t.In.Successor = nil, nil
-		if p := t.Order.Terminating; p != nil && (t.In.Previous == nil || EqualVersion(p, t.In.Previous)) {
-			t.In.Previous = p
+		t.PlanInput.Desired, t.PlanInput.Successor = nil, nil
+		if p := t.Order.TerminatingPod; p != nil && (t.PlanInput.Previous == nil || EqualVersion(p, t.PlanInput.Previous)) {
+			t.PlanInput.Previous = p
 		}
-	case t.In.Desired == nil:
+	case t.PlanInput.Desired == nil:
 		t.setVersion(p)
-	case EqualVersion(p, t.In.Desired):
+	case EqualVersion(p, t.PlanInput.Desired):
 		p = t.withEphemeral(p)
 		t.retryResize(p)
-		t.In.Desired, t.In.Successor = p, nil
-	case !t.HasObserved && p.Hash == t.In.Desired.Hash: // the version of p has another UID on this node, and no action was started yet
+		t.PlanInput.Desired, t.PlanInput.Successor = p, nil
+	case !t.HasObserved && p.Hash == t.PlanInput.Desired.Hash: // the version of p has another UID on this node, and no action was started yet
 		t.setVersion(p)
 	default:
-		t.In.Successor = p
+		t.PlanInput.Successor = p
 	}
 }
 
 // retainManifest stores the version in force in t.replaced before another version replaces it. If
 // the version runs, retainManifest also stores it in In.Previous.
 func (t *transition) retainManifest() {
-	if t.In.Desired != nil {
-		t.replacedVersion = t.In.Desired
+	if t.PlanInput.Desired != nil {
+		t.replacedVersion = t.PlanInput.Desired
 	}
-	if IsRunning(t.In.Observed, t.In.Desired) {
-		t.In.Previous = t.In.Desired
+	if IsRunning(t.PlanInput.Observed, t.PlanInput.Desired) {
+		t.PlanInput.Previous = t.PlanInput.Desired
 	}
 }
 
@@ -196,9 +196,9 @@ func (t *transition) setVersion(p *manifest.Pod) {
 	t.retainManifest()
 	t.resetStartTime()
 	t.pendingEnd = nil
-	old := t.In.History
-	h := plan.History{Stopping: old.Stopping, Terminations: old.Terminations, ReleasedSandboxes: old.ReleasedSandboxes, CleanupFailures: old.CleanupFailures, VolumeCheck: old.VolumeCheck, Probed: old.Probed, StartTime: old.StartTime}
-	if t.In.Desired != nil && t.In.Desired.UID == p.UID {
+	old := t.PlanInput.History
+	h := plan.History{Stopping: old.Stopping, Terminations: old.Terminations, ReleasedSandboxes: old.ReleasedSandboxes, CleanupFailures: old.CleanupFailures, VolumeCheck: old.VolumeCheck, ProbeStates: old.ProbeStates, StartTime: old.StartTime}
+	if t.PlanInput.Desired != nil && t.PlanInput.Desired.UID == p.UID {
 		h.SandboxAttempt = old.SandboxAttempt
 	}
 	h.Containers = map[string]plan.ContainerHistory{}
@@ -218,22 +218,22 @@ func (t *transition) setVersion(p *manifest.Pod) {
 			h.StartTime = h.StartTime.Add(-max(h.StartTime.Sub(at.Time), 0))
 		}
 	}
-	t.withoutEphemeral = p
-	t.In.Desired, t.In.Successor, t.In.History, t.In.Eviction = p, nil, h, nil
+	t.versionWithoutEphemeral = p
+	t.PlanInput.Desired, t.PlanInput.Successor, t.PlanInput.History, t.PlanInput.Eviction = p, nil, h, nil
 	if !p.Traits.HasStateAtSource {
-		t.In.Desired = p.WithEphemeral(added)
+		t.PlanInput.Desired = p.WithEphemeral(added)
 	}
 	if t.hasDir && t.dir(p.UID).Hash == "" { // the journal was lost or never written
-		t.setDir(plan.Dir{UID: p.UID, MayHaveVolumes: true})
+		t.setDir(plan.PodDir{UID: p.UID, MayHaveVolumes: true})
 	}
 }
 
 // restore adds the history in r to h. p is the version of r.
 func (r Record) restore(h *plan.History, p *manifest.Pod) {
 	h.Sizes = r.Sizes
-	for id, probed := range r.Probed {
-		if _, newer := h.Probed[id]; !newer {
-			h.Probed = withKey(h.Probed, id, probed)
+	for id, probed := range r.ProbeStates {
+		if _, newer := h.ProbeStates[id]; !newer {
+			h.ProbeStates = withKey(h.ProbeStates, id, probed)
 		}
 	}
 	if r.Finished.AppliesTo(p) {
@@ -241,7 +241,7 @@ func (r Record) restore(h *plan.History, p *manifest.Pod) {
 	}
 	for name, e := range r.Containers {
 		c := h.Containers[name]
-		c.Attempt, c.LastExit, c.RestartID, c.PostStart = e.Attempt, e.LastExit, e.RestartID, e.PostStart
+		c.Attempt, c.LastExit, c.RestartRequestedID, c.PostStart = e.Attempt, e.LastExit, e.RestartRequestedID, e.PostStart
 		c.Restarts = e.Attempt - min(e.Skipped, e.Attempt)
 		h.Containers[name] = c
 		if e := e.LastExit; e != nil && e.MessageRead {
@@ -252,7 +252,7 @@ func (r Record) restore(h *plan.History, p *manifest.Pod) {
 
 // resetStartTime sets the start time of the pod to now.
 func (t *transition) resetStartTime() {
-	t.StartTime, t.In.History.StartTime, t.hasRecordedStart = t.now, t.now, false
+	t.StartTime, t.PlanInput.History.StartTime, t.hasRecordedStart = t.now, t.now, false
 }
 
 // applyRefs sets the referenced objects of the version in force and of its successor from the
@@ -260,7 +260,7 @@ func (t *transition) resetStartTime() {
 // previous objects.
 func (t *transition) applyRefs() {
 	before := t.Refs
-	switch p := t.In.Desired; {
+	switch p := t.PlanInput.Desired; {
 	case p == nil:
 		t.Refs = nil
 	case t.Order.Desired != nil && EqualVersion(p, t.Order.Desired):
@@ -268,32 +268,32 @@ func (t *transition) applyRefs() {
 	case t.Order.Earlier != nil && EqualVersion(p, t.Order.Earlier):
 		t.Refs = t.Order.EarlierRefs
 	}
-	next := t.NextRefs
-	t.NextRefs = nil
-	if t.In.Successor != nil {
-		t.NextRefs = t.Order.Refs
+	next := t.SuccessorRefs
+	t.SuccessorRefs = nil
+	if t.PlanInput.Successor != nil {
+		t.SuccessorRefs = t.Order.Refs
 	}
 	if t.Refs != before && before != nil {
-		t.FormerRefs = before
+		t.PreviousRefs = before
 	}
-	t.In.Objects, t.In.NextObjects = objectsOf(t.Refs), objectsOf(t.NextRefs)
-	if !t.Refs.EqualForStart(before) || !t.NextRefs.EqualForStart(next) {
+	t.PlanInput.Objects, t.PlanInput.SuccessorObjects = objectsOf(t.Refs), objectsOf(t.SuccessorRefs)
+	if !t.Refs.EqualForStart(before) || !t.SuccessorRefs.EqualForStart(next) {
 		t.retryObjectFailures()
 	}
 }
 
 // objectsOf returns the facts about r that decisions depend on. r may be nil.
-func objectsOf(r *refs.Resolved) plan.Objects {
+func objectsOf(r *refs.Resolved) plan.ReferencedObjects {
 	if r == nil {
-		return plan.Objects{}
+		return plan.ReferencedObjects{}
 	}
-	return plan.Objects{Blocker: r.Blocker, Files: r.FilesDigest}
+	return plan.ReferencedObjects{Blocker: r.Blocker, FilesDigest: r.FilesDigest}
 }
 
 // retryObjectFailures makes failed operations due now if they may have failed because of missing or
 // outdated objects: volumes, image pulls and container starts.
 func (t *transition) retryObjectFailures() {
-	h := &t.In.History
+	h := &t.PlanInput.History
 	t.retryVolumes()
 	h.Containers, h.SuccessorImages = maps.Clone(h.Containers), maps.Clone(h.SuccessorImages)
 	for name, c := range h.Containers {
@@ -308,13 +308,13 @@ func (t *transition) retryObjectFailures() {
 
 // retryVolumes makes the retries of failed operations on volumes due now.
 func (t *transition) retryVolumes() {
-	h := &t.In.History
+	h := &t.PlanInput.History
 	h.VolumesFailure.RetryAt, h.UpdateFailure.RetryAt, h.VolumeCheck.Failure.RetryAt = time.Time{}, time.Time{}, time.Time{}
 }
 
 // retryCleanup makes the retries of failed removals due now.
 func (t *transition) retryCleanup() {
-	h := &t.In.History
+	h := &t.PlanInput.History
 	h.CleanupFailures = maps.Clone(h.CleanupFailures)
 	for subject, fail := range h.CleanupFailures {
 		fail.RetryAt = time.Time{}
@@ -325,12 +325,12 @@ func (t *transition) retryCleanup() {
 // requestRestart requests the restart of the container with this name, or of all containers if name
 // is "". Containers that neither run nor wait in a crash back-off are ignored.
 func (t *transition) requestRestart(name string) {
-	for i := range t.In.Observed {
-		if !plan.IsCreatedFrom(&t.In.Observed[i], t.In.Desired) {
+	for i := range t.PlanInput.Observed {
+		if !plan.IsCreatedFrom(&t.PlanInput.Observed[i], t.PlanInput.Desired) {
 			continue
 		}
 		newest := map[string]runtime.Container{}
-		for _, c := range t.In.Observed[i].Containers {
+		for _, c := range t.PlanInput.Observed[i].Containers {
 			if c.Annotations[runtime.AnnotationEphemeralContainer] != "" {
 				continue // an ephemeral container is never restarted
 			}
@@ -340,7 +340,7 @@ func (t *transition) requestRestart(name string) {
 		}
 		for _, c := range newest {
 			if (c.State == runtime.Running || t.isBackingOff(c.Name)) && (name == "" || name == c.Name) {
-				t.changeContainer(c.Name, func(h *plan.ContainerHistory) { h.RestartID = c.ID })
+				t.changeContainer(c.Name, func(h *plan.ContainerHistory) { h.RestartRequestedID = c.ID })
 			}
 		}
 	}
@@ -349,7 +349,7 @@ func (t *transition) requestRestart(name string) {
 // isBackingOff reports whether the last reported decision delays the restart of a container after
 // a crash.
 func (t *transition) isBackingOff(container string) bool {
-	for _, s := range t.Reported.Steps {
+	for _, s := range t.ReportedDecision.Steps {
 		if s.Container == container && s.Crashes > 0 {
 			return true
 		}
@@ -363,14 +363,14 @@ func (t *transition) isBackingOff(container string) bool {
 func (t *transition) applyReread(found JournalReread) {
 	_, written := t.Records[found.UID]
 	p := t.Order.Desired
-	if t.Unreadable[found.UID] == "" || written || p == nil || p.UID != found.UID || len(t.In.Observed) > 0 {
+	if t.UnreadableJournals[found.UID] == "" || written || p == nil || p.UID != found.UID || len(t.PlanInput.Observed) > 0 {
 		return
 	}
 	t.info("the unreadable journal of a pod was repaired or removed", "uid", found.UID)
-	t.Unreadable = withoutKey(t.Unreadable, found.UID)
+	t.UnreadableJournals = withoutKey(t.UnreadableJournals, found.UID)
 	if r := found.Record; r != nil {
 		t.Records = withKey(t.Records, r.UID, *r)
-		t.setDir(plan.Dir{UID: r.UID, Hash: r.Hash, MayHaveVolumes: r.Volumes})
+		t.setDir(plan.PodDir{UID: r.UID, Hash: r.Hash, MayHaveVolumes: r.HasVolumes})
 		t.setVersion(p)
 	}
 }

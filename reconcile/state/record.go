@@ -28,13 +28,13 @@ type Record struct {
 	Key          types.NamespacedName            `json:"key"`
 	UID          types.UID                       `json:"uid"`
 	Hash         string                          `json:"hash"`
-	Taken        bool                            `json:"taken,omitempty"` // whether the pod was taken over from a kubelet
-	Volumes      bool                            `json:"volumes,omitempty"`
+	TakenOver    bool                            `json:"taken,omitempty"` // whether the pod was taken over from a kubelet
+	HasVolumes   bool                            `json:"volumes,omitempty"`
 	StartTime    time.Time                       `json:"startTime,omitzero"` // equals the start time in the pod's status
-	Finished     *plan.Finished                  `json:"finished,omitempty"`
-	Stopping     *plan.Stopping                  `json:"stopping,omitempty"`
+	Finished     *plan.PodEnd                    `json:"finished,omitempty"`
+	Stopping     *plan.SandboxTermination        `json:"stopping,omitempty"`
 	Containers   map[string]ContainerRecord      `json:"containers,omitempty"`
-	Probed       map[string]plan.ContainerProbes `json:"probed,omitempty"`  // by container ID
+	ProbeStates  map[string]plan.ContainerProbes `json:"probed,omitempty"`  // by container ID
 	Terminations map[string]plan.Termination     `json:"endings,omitempty"` // by container ID
 	Sizes        map[string]plan.Size            `json:"sizes,omitempty"`   // see plan.History
 	// Ephemeral contains the ephemeral containers that were added to the pod and not created
@@ -53,20 +53,20 @@ type ContainerRecord struct {
 	Attempt  uint32     `json:"attempt,omitempty"`
 	Skipped  uint32     `json:"skipped,omitempty"` // Attempt minus plan.ContainerHistory.Restarts; if Skipped is lost, restart counts are too high by this number
 	LastExit *plan.Exit `json:"lastExit,omitempty"`
-	// RestartID and PostStart are the fields of plan.ContainerHistory.
-	RestartID string              `json:"restartID,omitempty"`
-	PostStart plan.PostStartState `json:"postStart,omitzero"`
+	// RestartRequestedID and PostStart are the fields of plan.ContainerHistory.
+	RestartRequestedID string              `json:"restartID,omitempty"`
+	PostStart          plan.PostStartState `json:"postStart,omitzero"`
 }
 
 // A ClockReading contains the values of the host's clocks at one moment. Package clock reads them.
 type ClockReading struct {
 	// Now is the wall clock, with a monotonic clock reading.
 	Now time.Time
-	// Boot is the random ID of the present boot of the host; "" if it cannot be read.
-	Boot string
-	// Up is the time since the boot, including the time during which the host was suspended
+	// BootID is the random ID of the present boot of the host; "" if it cannot be read.
+	BootID string
+	// SinceBoot is the time since the boot, including the time during which the host was suspended
 	// (CLOCK_BOOTTIME). It is 0 if Boot is "".
-	Up time.Duration
+	SinceBoot time.Duration
 }
 
 // RecordClock contains the times of a record on the clock that counts from the boot of the host.
@@ -79,9 +79,9 @@ type ClockReading struct {
 // only the wall clock measures it, and the wall clock may be wrong. So after a boot, a deadline or
 // a grace period may end late, but never too early.
 type RecordClock struct {
-	Boot string `json:"boot"`
-	// Up is the time since the boot at which the record was written.
-	Up time.Duration `json:"up"`
+	BootID string `json:"boot"`
+	// SinceBoot is the time since the boot at which the record was written.
+	SinceBoot time.Duration `json:"up"`
 	// Moments contains the duration from the boot to each time in the record, by the name of
 	// the field. The duration is negative if the time was before the boot.
 	Moments map[string]time.Duration `json:"moments,omitempty"`
@@ -96,15 +96,15 @@ func (r *Record) isDurable() bool { return r.Finished != nil || len(r.Ephemeral)
 // WithClock returns r with Clock set, for a write at now.
 func (r Record) WithClock(now ClockReading) Record {
 	r.Clock = nil
-	if now.Boot == "" {
+	if now.BootID == "" {
 		return r
 	}
 	moments := map[string]time.Duration{}
 	r.replaceTimes(func(field string, t time.Time) time.Time {
-		moments[field] = now.Up - now.Now.Sub(t)
+		moments[field] = now.SinceBoot - now.Now.Sub(t)
 		return t
 	})
-	r.Clock = &RecordClock{Boot: now.Boot, Up: now.Up, Moments: moments}
+	r.Clock = &RecordClock{BootID: now.BootID, SinceBoot: now.SinceBoot, Moments: moments}
 	return r
 }
 
@@ -121,11 +121,11 @@ func (r Record) WithMonotonicTimes(now ClockReading) Record {
 // since returns the duration from t, the time in a field, to now. k may be nil. If k does not
 // contain the field, as in the records of older versions of podd, since uses the wall clock.
 func (k *RecordClock) since(field string, t time.Time, now ClockReading) time.Duration {
-	if k != nil && now.Boot != "" {
-		if at, ok := k.Moments[field]; ok && k.Boot == now.Boot {
-			return now.Up - at
+	if k != nil && now.BootID != "" {
+		if at, ok := k.Moments[field]; ok && k.BootID == now.BootID {
+			return now.SinceBoot - at
 		} else if ok {
-			return max(k.Up-at, 0) + now.Up
+			return max(k.SinceBoot-at, 0) + now.SinceBoot
 		}
 	}
 	return now.Now.Sub(t)

@@ -16,13 +16,13 @@ import (
 // these versions refer to. An error of the runtime may quote such values.
 func (s State) Redact(text string) string {
 	var pods []*v1.Pod
-	for _, p := range []*manifest.Pod{s.In.Desired, s.In.Successor, s.In.Previous, s.replacedVersion, s.publishedFrom} {
+	for _, p := range []*manifest.Pod{s.PlanInput.Desired, s.PlanInput.Successor, s.PlanInput.Previous, s.replacedVersion, s.publishedVersion} {
 		if p != nil && !slices.Contains(pods, p.Object) {
 			pods = append(pods, p.Object)
 		}
 	}
 	text = redact.Text(text, pods...)
-	for _, r := range []*refs.Resolved{s.Refs, s.NextRefs, s.FormerRefs, s.Order.Refs, s.Order.EarlierRefs} {
+	for _, r := range []*refs.Resolved{s.Refs, s.SuccessorRefs, s.PreviousRefs, s.Order.Refs, s.Order.EarlierRefs} {
 		if r != nil {
 			text = redact.Data(text, slices.Collect(maps.Values(r.Secrets))...)
 		}

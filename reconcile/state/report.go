@@ -23,23 +23,23 @@ type Report struct {
 	// Version is the version in force, and Successor is the version that waits to replace
 	// Version. Both may be nil.
 	Version, Successor *manifest.Pod
-	// Held contains Version with its allocated size and, if the actual size differs, Version
-	// with its actual size. ResizePending reports whether a running container or the pod does
+	// ReservedVersions contains Version with its allocated size and, if the actual size differs, Version
+	// with its actual size. IsResizePending reports whether a running container or the pod does
 	// not have its desired size yet.
-	Held          []*manifest.Pod
-	ResizePending bool
+	ReservedVersions []*manifest.Pod
+	IsResizePending  bool
 	// Decision is the last decision. Since is when its rule began to apply.
-	Decision plan.Decision
-	Since    time.Time
+	Decision      plan.Decision
+	DecisionSince time.Time
 	// Finished is the end of Version; nil if Version has not finished.
-	Finished *plan.Finished
+	Finished *plan.PodEnd
 	// LastExits contains the last exit of each container, by container name.
 	LastExits map[string]plan.Exit
 	// Pulls contains the image pulls in progress, sorted by container name.
-	Pulls []Pull
-	// Exists reports whether a sandbox, a container, a directory or an action in progress of
+	Pulls []PullInProgress
+	// ExistsOnNode reports whether a sandbox, a container, a directory or an action in progress of
 	// the pod is on this node.
-	Exists bool
+	ExistsOnNode bool
 	// OnDiskOnly reports whether no process of the pod runs, and removing its data on disk
 	// failed.
 	OnDiskOnly bool
@@ -49,10 +49,10 @@ type Report struct {
 	UIDs []types.UID
 }
 
-// A Pull is an image that is being pulled or waits to be pulled. The progress of a pull is unknown:
+// A PullInProgress is an image that is being pulled or waits to be pulled. The progress of a pull is unknown:
 // CRI's PullImage returns only when the pull has ended, and the growth of the runtime's file system
 // includes all images.
-type Pull struct {
+type PullInProgress struct {
 	Container, Image string
 	Since            time.Time
 }
@@ -61,7 +61,7 @@ type Pull struct {
 // the router reads.
 func (r *Report) Equal(later *Report) bool {
 	return r.Pod == later.Pod && r.Version == later.Version && r.Successor == later.Successor &&
-		r.Finished == later.Finished && r.Exists == later.Exists && r.OnDiskOnly == later.OnDiskOnly && r.ResizePending == later.ResizePending && r.Since.Equal(later.Since) &&
+		r.Finished == later.Finished && r.ExistsOnNode == later.ExistsOnNode && r.OnDiskOnly == later.OnDiskOnly && r.IsResizePending == later.IsResizePending && r.DecisionSince.Equal(later.DecisionSince) &&
 		maps.Equal(r.LastExits, later.LastExits) && slices.Equal(r.Pulls, later.Pulls) && reflect.DeepEqual(r.Decision, later.Decision)
 }
 

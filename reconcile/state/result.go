@@ -21,7 +21,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 		return t.end()
 	case plan.ReadMessage:
 		message, _ := f.Value.(result.TerminationMessage)
-		t.In.History.TerminationMessages = withKey(t.In.History.TerminationMessages, a.ID, message.Text)
+		t.PlanInput.History.TerminationMessages = withKey(t.PlanInput.History.TerminationMessages, a.ID, message.Text)
 		t.out.NeedsReport = true
 		return t.end()
 	}
@@ -31,11 +31,11 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 	f = t.redactResult(f)
 	t.addEvents(t.resultEvents(f)...)
 	observe := t.applyResult(f)
-	if f.Err != nil && f.Refs != t.Refs && f.Refs != t.NextRefs {
+	if f.Err != nil && f.Refs != t.Refs && f.Refs != t.SuccessorRefs {
 		t.retryObjectFailures() // the objects changed while the action was in progress
 	}
 	if observe {
-		t.requestObservation(Urgent)
+		t.requestObservation(ObserveAtOnce)
 	}
 	t.out.NeedsReport = true
 	return t.end()
@@ -46,7 +46,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 func (t *transition) applyResult(f result.Result) (observe bool) {
 	if createsInRuntime(f.Action) && (f.Err != nil || isStartUnobserved(f)) {
 		// The container or sandbox may exist although it was not observed.
-		t.In.MayHaveUnobserved, observe = true, true
+		t.PlanInput.MayHaveUnobserved, observe = true, true
 	}
 	if f.Canceled {
 		return observe
@@ -128,9 +128,9 @@ func (t *transition) applyImage(a plan.EnsureImage, f result.Result) {
 		}
 	}
 	switch {
-	case a.ForSuccessor && f.IsFor(t.In.Successor):
-		t.In.History.SuccessorImages = withKey(t.In.History.SuccessorImages, a.Container, img)
-	case !a.ForSuccessor && f.IsFor(t.In.Desired):
+	case a.ForSuccessor && f.IsFor(t.PlanInput.Successor):
+		t.PlanInput.History.SuccessorImages = withKey(t.PlanInput.History.SuccessorImages, a.Container, img)
+	case !a.ForSuccessor && f.IsFor(t.PlanInput.Desired):
 		t.changeContainer(a.Container, func(h *plan.ContainerHistory) { h.Image = img })
 	}
 }
@@ -138,23 +138,23 @@ func (t *transition) applyImage(a plan.EnsureImage, f result.Result) {
 // imageOf returns the recorded result for the image of action a.
 func (t *transition) imageOf(a plan.EnsureImage) plan.Image {
 	if a.ForSuccessor {
-		return t.In.History.SuccessorImages[a.Container]
+		return t.PlanInput.History.SuccessorImages[a.Container]
 	}
-	return t.In.History.Containers[a.Container].Image
+	return t.PlanInput.History.Containers[a.Container].Image
 }
 
 // applyVolumes records the result of preparing the volumes.
 func (t *transition) applyVolumes(f result.Result) {
-	if !f.IsFor(t.In.Desired) {
+	if !f.IsFor(t.PlanInput.Desired) {
 		return
 	}
 	if f.Err != nil {
-		t.In.History.VolumesFailure = nextFailure(t.In.History.VolumesFailure, f, "")
+		t.PlanInput.History.VolumesFailure = nextFailure(t.PlanInput.History.VolumesFailure, f, "")
 		return
 	}
-	t.In.History.VolumesFailure = plan.Failure{}
+	t.PlanInput.History.VolumesFailure = plan.Failure{}
 	volumes, _ := f.Value.(result.WrittenVolumes)
-	t.In.History.VolumesReady, t.In.History.WrittenFiles = true, volumes.Files
+	t.PlanInput.History.VolumesReady, t.PlanInput.History.WrittenFilesDigest = true, volumes.FilesDigest
 	for name, n := range volumes.Attempts {
 		t.changeContainer(name, func(h *plan.ContainerHistory) {
 			if n > h.Attempt {
@@ -167,12 +167,12 @@ func (t *transition) applyVolumes(f result.Result) {
 // applyVolumeUpdate records the result of updating the files in the volumes.
 func (t *transition) applyVolumeUpdate(f result.Result) {
 	switch {
-	case !f.IsFor(t.In.Desired):
+	case !f.IsFor(t.PlanInput.Desired):
 	case f.Err != nil:
-		t.In.History.UpdateFailure = nextFailure(t.In.History.UpdateFailure, f, "")
+		t.PlanInput.History.UpdateFailure = nextFailure(t.PlanInput.History.UpdateFailure, f, "")
 	default:
 		volumes, _ := f.Value.(result.WrittenVolumes)
-		t.In.History.UpdateFailure, t.In.History.WrittenFiles = plan.Failure{}, volumes.Files
+		t.PlanInput.History.UpdateFailure, t.PlanInput.History.WrittenFilesDigest = plan.Failure{}, volumes.FilesDigest
 	}
 }
 
@@ -180,44 +180,44 @@ func (t *transition) applyVolumeUpdate(f result.Result) {
 func (t *transition) applyVolumeCheck(a plan.CheckVolumes, f result.Result) {
 	c := plan.VolumeCheck{UID: a.UID, Hash: a.Hash}
 	if f.Err != nil {
-		if before := t.In.History.VolumeCheck; before.UID == a.UID && before.Hash == a.Hash {
+		if before := t.PlanInput.History.VolumeCheck; before.UID == a.UID && before.Hash == a.Hash {
 			c.Failure = before.Failure
 		}
 		c.Failure = nextFailure(c.Failure, f, "")
 	}
-	t.In.History.VolumeCheck = c
+	t.PlanInput.History.VolumeCheck = c
 }
 
 // applySandbox records the result of creating a sandbox. A sandbox that was already observed is not
 // replaced, because containers may have been started in it since its creation.
 func (t *transition) applySandbox(a plan.RunSandbox, f result.Result) {
 	if f.Err != nil {
-		if f.IsFor(t.In.Desired) {
+		if f.IsFor(t.PlanInput.Desired) {
 			t.applySandboxFailure(a, f)
 		}
 		return
 	}
 	created, _ := f.Value.(result.CreatedSandbox)
-	before := t.In.History.SandboxFailure
-	t.In.History.SandboxFailure = plan.Failure{}
+	before := t.PlanInput.History.SandboxFailure
+	t.PlanInput.History.SandboxFailure = plan.Failure{}
 	if len(created.Others) > 0 {
-		t.In.History.SandboxFailure = contentionFailure(before, f, created.Sandbox.ID)
+		t.PlanInput.History.SandboxFailure = contentionFailure(before, f, created.Sandbox.ID)
 	}
 	for _, o := range created.Others {
-		if runtime.FindSandbox(t.In.Observed, o.ID) == nil {
-			t.In.Observed = append(slices.Clone(t.In.Observed), runtime.Incarnation{Sandbox: o})
+		if runtime.FindSandbox(t.PlanInput.Observed, o.ID) == nil {
+			t.PlanInput.Observed = append(slices.Clone(t.PlanInput.Observed), runtime.Incarnation{Sandbox: o})
 		}
 	}
-	if runtime.FindSandbox(t.In.Observed, created.Sandbox.ID) != nil {
+	if runtime.FindSandbox(t.PlanInput.Observed, created.Sandbox.ID) != nil {
 		return
 	}
-	t.In.Observed = append([]runtime.Incarnation{{Sandbox: *created.Sandbox}}, t.In.Observed...)
+	t.PlanInput.Observed = append([]runtime.Incarnation{{Sandbox: *created.Sandbox}}, t.PlanInput.Observed...)
 	t.addDirs()
 }
 
 // applySandboxFailure records that creating a sandbox failed.
 func (t *transition) applySandboxFailure(a plan.RunSandbox, f result.Result) {
-	h := &t.In.History
+	h := &t.PlanInput.History
 	if errors.Is(f.Err, runtime.ErrNameReserved) {
 		h.SandboxAttempt = a.Attempt + 1
 		h.SandboxFailure = reservedNameFailure(h.SandboxFailure, f, "")
@@ -245,9 +245,9 @@ func contentionFailure(before plan.Failure, f result.Result, id string) plan.Fai
 func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 	started, _ := f.Value.(result.StartedContainer)
 	if started.Container != nil {
-		t.In.Observed = withContainer(t.In.Observed, *started.Container)
+		t.PlanInput.Observed = withContainer(t.PlanInput.Observed, *started.Container)
 	}
-	if !f.IsFor(t.In.Desired) {
+	if !f.IsFor(t.PlanInput.Desired) {
 		return
 	}
 	if started.Container != nil {
@@ -266,8 +266,8 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 			h.Attempt = max(h.Attempt, a.Attempt+1)
 			h.Restarts = max(h.Restarts, a.Restarts+1)
 			h.StartFailure = plan.Failure{}
-			if started.Container != nil { // while the new container is not observed, RestartID must match the newest observed container
-				h.RestartID = ""
+			if started.Container != nil { // while the new container is not observed, RestartRequestedID must match the newest observed container
+				h.RestartRequestedID = ""
 			}
 			return
 		}
@@ -283,8 +283,8 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 // attempts to start such a container use the same attempt number, because it must not be created
 // twice.
 func (t *transition) isEphemeral(container string) bool {
-	_, kind, _ := plan.FindContainer(t.In.Desired.Object, container)
-	return kind == plan.Ephemeral
+	_, kind, _ := plan.FindContainer(t.PlanInput.Desired.Object, container)
+	return kind == plan.KindEphemeral
 }
 
 // nextFailure returns the failure for the error in f. before is the previous failure of the

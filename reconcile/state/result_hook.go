@@ -20,7 +20,7 @@ func (t *transition) applyHook(f result.Result) (observe bool) {
 	case plan.RunPostStart:
 		t.applyPostStart(a, f)
 	case plan.RunPreStop:
-		e := t.In.History.Terminations[a.ID]
+		e := t.PlanInput.History.Terminations[a.ID]
 		e.HookDone = true
 		t.setTermination(a.ID, e)
 	}
@@ -29,8 +29,8 @@ func (t *transition) applyHook(f result.Result) (observe bool) {
 
 // applyPostStart records the result of a postStart hook.
 func (t *transition) applyPostStart(a plan.RunPostStart, f result.Result) {
-	h := t.In.History.Containers[a.Container].PostStart
-	if !f.IsFor(t.In.Desired) || !h.Due || h.Attempt != a.Attempt {
+	h := t.PlanInput.History.Containers[a.Container].PostStart
+	if !f.IsFor(t.PlanInput.Desired) || !h.Due || h.Attempt != a.Attempt {
 		return
 	}
 	if h.Due = false; f.Err != nil {
@@ -42,13 +42,13 @@ func (t *transition) applyPostStart(a plan.RunPostStart, f result.Result) {
 // setPostStart sets the state of a container's postStart hook and writes the journal.
 func (t *transition) setPostStart(container string, h plan.PostStartState) {
 	t.changeContainer(container, func(c *plan.ContainerHistory) { c.PostStart = h })
-	t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
+	t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 }
 
 // setTermination records the termination of the container with ID id and writes the journal.
 func (t *transition) setTermination(id string, e plan.Termination) {
-	t.In.History.Terminations = withKey(t.In.History.Terminations, id, e)
-	if inc, _ := runtime.FindContainer(t.In.Observed, id); inc != nil && inc.ID != "" {
+	t.PlanInput.History.Terminations = withKey(t.PlanInput.History.Terminations, id, e)
+	if inc, _ := runtime.FindContainer(t.PlanInput.Observed, id); inc != nil && inc.ID != "" {
 		t.addWrite(inc.UID, inc.Annotations[runtime.AnnotationPodHash])
 	}
 }

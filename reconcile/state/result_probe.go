@@ -10,7 +10,7 @@ import (
 // applyProbe records the result of a probe attempt. news reports whether the health or the message
 // of the probe has changed.
 func (t *transition) applyProbe(a plan.RunProbe, f result.Result) (news bool) {
-	history, known := t.In.History.Probed[a.ID]
+	history, known := t.PlanInput.History.ProbeStates[a.ID]
 	if !known || f.Version == nil {
 		return false
 	}
@@ -21,18 +21,18 @@ func (t *transition) applyProbe(a plan.RunProbe, f result.Result) (news bool) {
 		o.Errored, o.Message = true, wording.FirstLine(f.Err.Error())
 	}
 	was := history.State(a.Kind)
-	now := was.After(plan.FindProbe(c, a.Kind), o)
+	now := was.WithResult(plan.FindProbe(c, a.Kind), o)
 	t.addEvents(event.ForProbe(event.NewSubject(f.Version, f.Ended), a, o, probed.IsWarning)...)
 	if probed.IsWarning && !was.Warned {
 		now.Warned = true
 		t.warn("probe warning", "container", a.Container, "probe", a.Kind, "why", probed.Message)
 	}
-	t.In.History.Probed = withKey(t.In.History.Probed, a.ID, history.With(a.Kind, now))
+	t.PlanInput.History.ProbeStates = withKey(t.PlanInput.History.ProbeStates, a.ID, history.With(a.Kind, now))
 	if now.Health != was.Health {
-		if f.IsFor(t.In.Desired) {
-			t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
+		if f.IsFor(t.PlanInput.Desired) {
+			t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 		}
-		if was.Health == plan.Failed {
+		if was.Health == plan.ProbeFailed {
 			t.info("container is healthy again", "container", a.Container, "probe", a.Kind)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // applyResize records the result of resizing a container.
 func (t *transition) applyResize(a plan.ResizeContainer, f result.Result) {
-	if !f.IsFor(t.In.Desired) {
+	if !f.IsFor(t.PlanInput.Desired) {
 		return
 	}
 	if f.Err != nil {
@@ -24,11 +24,11 @@ func (t *transition) applyResize(a plan.ResizeContainer, f result.Result) {
 // applyPodResize records the result of resizing a pod's cgroup.
 func (t *transition) applyPodResize(a plan.ResizePod, f result.Result) {
 	switch {
-	case !f.IsFor(t.In.Desired):
+	case !f.IsFor(t.PlanInput.Desired):
 	case f.Err != nil:
-		t.In.History.ResizePodFailure = nextFailure(t.In.History.ResizePodFailure, f, "")
+		t.PlanInput.History.ResizePodFailure = nextFailure(t.PlanInput.History.ResizePodFailure, f, "")
 	default:
-		t.In.History.ResizePodFailure = plan.Failure{}
+		t.PlanInput.History.ResizePodFailure = plan.Failure{}
 		t.recordSize(a.SandboxID, plan.Size{Value: f.Version.PodSize()})
 	}
 }
@@ -36,14 +36,14 @@ func (t *transition) applyPodResize(a plan.ResizePod, f result.Result) {
 // recordSize records the size of the container or sandbox with ID id in the history, because its
 // annotations contain only the size with which it was created.
 func (t *transition) recordSize(id string, size plan.Size) {
-	t.In.History.Sizes = withKey(t.In.History.Sizes, id, size)
-	t.addWrite(t.In.Desired.UID, t.In.Desired.Hash)
+	t.PlanInput.History.Sizes = withKey(t.PlanInput.History.Sizes, id, size)
+	t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 }
 
 // recordUncertainSizes records which sizes are uncertain while action a runs. It is called
 // before a begins.
 func (t *transition) recordUncertainSizes(a plan.Action) {
-	for id, size := range plan.UncertainSizes(&t.In, a) {
+	for id, size := range plan.UncertainSizes(&t.PlanInput, a) {
 		t.recordSize(id, size)
 	}
 }
@@ -52,15 +52,15 @@ func (t *transition) recordUncertainSizes(a plan.Action) {
 // differ, retryResize makes failed resizes due now, and removes an eviction, and an end that does
 // not apply to the new size.
 func (t *transition) retryResize(p *manifest.Pod) {
-	if EqualSize(p, t.In.Desired) {
+	if EqualSize(p, t.PlanInput.Desired) {
 		return
 	}
-	h := &t.In.History
+	h := &t.PlanInput.History
 	h.ResizePodFailure.RetryAt = time.Time{}
 	for name := range h.Containers {
 		t.changeContainer(name, func(c *plan.ContainerHistory) { c.ResizeFailure.RetryAt = time.Time{} })
 	}
-	if t.In.Eviction = nil; h.Finished != nil && !h.Finished.AppliesTo(p) {
+	if t.PlanInput.Eviction = nil; h.Finished != nil && !h.Finished.AppliesTo(p) {
 		h.Finished = nil
 		t.resetStartTime()
 	}

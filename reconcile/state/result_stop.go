@@ -16,9 +16,9 @@ func (t *transition) applyStop(a plan.StopContainer, f result.Result) {
 	stopped, _ := f.Value.(result.StoppedContainer)
 	switch {
 	case stopped.Container != nil:
-		t.In.Observed = withContainer(t.In.Observed, *stopped.Container)
+		t.PlanInput.Observed = withContainer(t.PlanInput.Observed, *stopped.Container)
 	case f.Err == nil:
-		t.In.Observed = withoutContainer(t.In.Observed, a.ID)
+		t.PlanInput.Observed = withoutContainer(t.PlanInput.Observed, a.ID)
 	}
 }
 
@@ -26,19 +26,19 @@ func (t *transition) applyStop(a plan.StopContainer, f result.Result) {
 func (t *transition) applyRemoval(f result.Result) {
 	switch a := f.Action.(type) {
 	case plan.RemoveContainer:
-		t.In.Observed = withoutContainer(t.In.Observed, a.ID)
+		t.PlanInput.Observed = withoutContainer(t.PlanInput.Observed, a.ID)
 	case plan.StopSandbox:
 		stopped, _ := f.Value.(result.StoppedSandbox)
 		t.applySandboxStop(a.ID, stopped.Containers)
 	case plan.RemoveSandbox:
 		t.reserveSandboxAttempt(a.ID)
-		t.In.Observed = withoutSandbox(t.In.Observed, a.ID)
+		t.PlanInput.Observed = withoutSandbox(t.PlanInput.Observed, a.ID)
 	case plan.StopForeign:
-		t.In.Observed = withoutSandbox(t.In.Observed, a.ID)
+		t.PlanInput.Observed = withoutSandbox(t.PlanInput.Observed, a.ID)
 	case plan.ReleaseVolumes:
-		dir := plan.Dir{UID: a.UID, Hash: t.dir(a.UID).Hash}
+		dir := plan.PodDir{UID: a.UID, Hash: t.dir(a.UID).Hash}
 		t.setDir(dir)
-		t.In.History.VolumesReady = false
+		t.PlanInput.History.VolumesReady = false
 		t.addWrite(dir.UID, dir.Hash)
 	case plan.RemoveDir:
 		t.dropDir(a)
@@ -50,8 +50,8 @@ func (t *transition) applyRemoval(f result.Result) {
 // sandbox, it may store the sandbox after RemovePodSandbox has succeeded. A containerd that has
 // stored two sandboxes with the same name does not start any more.
 func (t *transition) reserveSandboxAttempt(id string) {
-	removed, h := runtime.FindSandbox(t.In.Observed, id), &t.In.History
-	if removed != nil && t.In.Desired != nil && removed.UID == t.In.Desired.UID {
+	removed, h := runtime.FindSandbox(t.PlanInput.Observed, id), &t.PlanInput.History
+	if removed != nil && t.PlanInput.Desired != nil && removed.UID == t.PlanInput.Desired.UID {
 		h.SandboxAttempt = max(h.SandboxAttempt, removed.Attempt+1)
 	}
 }
@@ -60,30 +60,30 @@ func (t *transition) reserveSandboxAttempt(id string) {
 // containers runs. exited contains the containers whose exits the runtime has reported.
 func (t *transition) applySandboxStop(id string, exited []runtime.Container) {
 	for _, c := range exited {
-		t.In.Observed = withContainer(t.In.Observed, c)
+		t.PlanInput.Observed = withContainer(t.PlanInput.Observed, c)
 	}
-	released := maps.Clone(t.In.History.ReleasedSandboxes)
+	released := maps.Clone(t.PlanInput.History.ReleasedSandboxes)
 	if released == nil {
 		released = map[string]bool{}
 	}
 	released[id] = true
-	t.In.History.ReleasedSandboxes = released
-	t.In.Observed = slices.Clone(t.In.Observed)
-	for i := range t.In.Observed {
-		if inc := &t.In.Observed[i]; inc.ID == id {
+	t.PlanInput.History.ReleasedSandboxes = released
+	t.PlanInput.Observed = slices.Clone(t.PlanInput.Observed)
+	for i := range t.PlanInput.Observed {
+		if inc := &t.PlanInput.Observed[i]; inc.ID == id {
 			inc.Ready = false
-			inc.Containers = t.allExited(inc)
-			if t.In.Desired != nil && inc.UID == t.In.Desired.UID {
-				t.In.History.VolumesReady = false
+			inc.Containers = t.containersAfterStop(inc)
+			if t.PlanInput.Desired != nil && inc.UID == t.PlanInput.Desired.UID {
+				t.PlanInput.History.VolumesReady = false
 			}
 		}
 	}
 }
 
-// allExited returns the containers of inc, whose sandbox was stopped. Containers that ran get the
+// containersAfterStop returns the containers of inc, whose sandbox was stopped. Containers that ran get the
 // state ExitUnknown if their exit codes are needed, until an observation reports the codes.
 // Otherwise they get the state Exited with status.LostExitCode.
-func (t *transition) allExited(inc *runtime.Incarnation) []runtime.Container {
+func (t *transition) containersAfterStop(inc *runtime.Incarnation) []runtime.Container {
 	cs := slices.Clone(inc.Containers)
 	for i := range cs {
 		switch c := &cs[i]; {
@@ -105,30 +105,30 @@ func (t *transition) lacksExitInSandbox(a plan.Action) bool {
 	if !ok {
 		return false
 	}
-	inc := runtime.FindSandbox(t.In.Observed, stop.ID)
+	inc := runtime.FindSandbox(t.PlanInput.Observed, stop.ID)
 	return inc != nil && lacksExitCode(inc)
 }
 
 // needsExitCodes reports whether the exit codes of inc are needed, because the next step of the pod
 // may depend on them or they are reported to the cluster.
 func (t *transition) needsExitCodes(inc *runtime.Incarnation) bool {
-	if t.In.Desired != nil {
-		return plan.IsCreatedFrom(inc, t.In.Desired)
+	if t.PlanInput.Desired != nil {
+		return plan.IsCreatedFrom(inc, t.PlanInput.Desired)
 	}
-	return t.In.Previous != nil && t.In.Previous.Traits.HasStateAtSource && plan.IsCreatedFrom(inc, t.In.Previous)
+	return t.PlanInput.Previous != nil && t.PlanInput.Previous.Traits.HasStateAtSource && plan.IsCreatedFrom(inc, t.PlanInput.Previous)
 }
 
 // applyCleanup records the failure of a stop, removal or hook in the history. If the action
 // succeeded, applyCleanup removes the earlier failure from the history.
 func (t *transition) applyCleanup(f result.Result) {
 	subject := f.Action.Subject()
-	before, known := t.In.History.CleanupFailures[subject]
+	before, known := t.PlanInput.History.CleanupFailures[subject]
 	if f.Err == nil {
 		if known {
-			t.In.History.CleanupFailures = maps.Clone(t.In.History.CleanupFailures)
-			delete(t.In.History.CleanupFailures, subject)
+			t.PlanInput.History.CleanupFailures = maps.Clone(t.PlanInput.History.CleanupFailures)
+			delete(t.PlanInput.History.CleanupFailures, subject)
 		}
 		return
 	}
-	t.In.History.CleanupFailures = withKey(t.In.History.CleanupFailures, subject, nextFailure(before, f, ""))
+	t.PlanInput.History.CleanupFailures = withKey(t.PlanInput.History.CleanupFailures, subject, nextFailure(before, f, ""))
 }

@@ -16,14 +16,14 @@ import (
 // A State is the state of the worker of one pod name. New returns the initial state.
 type State struct {
 	Key types.NamespacedName
-	// In is the input of the next decision, without JournalError, which the method Input sets.
-	In plan.Input
+	// PlanInput is the input of the next decision, without JournalError, which the method Input sets.
+	PlanInput plan.Input
 	// Order is the newest order.
 	Order Order
-	// Refs and NextRefs contain the objects that In.Desired and In.Successor refer to.
-	// FormerRefs contains the previous Refs. Redact needs FormerRefs, because containers that
+	// Refs and SuccessorRefs contain the objects that In.Desired and In.Successor refer to.
+	// PreviousRefs contains the previous Refs. Redact needs PreviousRefs, because containers that
 	// are being stopped may still use its Secrets. All three may be nil.
-	Refs, NextRefs, FormerRefs *refs.Resolved
+	Refs, SuccessorRefs, PreviousRefs *refs.Resolved
 	// StartTime is the start time in the pod's status. In.History.StartTime is the same moment
 	// with a monotonic clock reading, for deadlines.
 	StartTime time.Time
@@ -36,28 +36,28 @@ type State struct {
 	// UID whose newest record is not on disk.
 	Records      map[types.UID]Record
 	FailedWrites map[types.UID]FailedWrite
-	// Unreadable contains an error for each UID with a journal that cannot be read, until the
+	// UnreadableJournals contains an error for each UID with a journal that cannot be read, until the
 	// journal is replaced.
-	Unreadable map[types.UID]string
-	// Reported is the last decision that was reported, and Since is when its rule began to
+	UnreadableJournals map[types.UID]string
+	// ReportedDecision is the last decision that was reported, and Since is when its rule began to
 	// apply.
-	Reported plan.Decision
-	Since    time.Time
+	ReportedDecision plan.Decision
+	DecisionSince    time.Time
 
-	// withoutEphemeral is In.Desired as the router sent it, without the ephemeral containers
+	// versionWithoutEphemeral is In.Desired as the router sent it, without the ephemeral containers
 	// that podd added.
-	withoutEphemeral *manifest.Pod
-	hasRecordedStart bool           // whether In.History.StartTime is from a journal
-	hasDir           bool           // whether a pod directory with the UID of Order.Desired is on disk
-	hasLostExits     bool           // whether recordLost has recorded an exit since the last PrepareDecision
-	pendingEnd       *plan.Finished // the end of the pod that takes effect when it is in the journal; nil if there is none
+	versionWithoutEphemeral *manifest.Pod
+	hasRecordedStart        bool         // whether In.History.StartTime is from a journal
+	hasDir                  bool         // whether a pod directory with the UID of Order.Desired is on disk
+	hasLostExits            bool         // whether recordLostExits has recorded an exit since the last PrepareDecision
+	pendingEnd              *plan.PodEnd // the end of the pod that takes effect when it is in the journal; nil if there is none
 	// replacedVersion is the version that was in force before In.Desired. It is nil if the runtime
 	// lists no incarnation of another version. Redact needs replacedVersion, because an error about
 	// such an incarnation may quote private values of its version.
 	replacedVersion *manifest.Pod
-	// publishedPod is the pod that PodWithStatus last returned. Its spec is from publishedFrom.
-	publishedPod  *v1.Pod
-	publishedFrom *manifest.Pod
+	// publishedPod is the pod that PodWithStatus last returned. Its spec is from publishedVersion.
+	publishedPod     *v1.Pod
+	publishedVersion *manifest.Pod
 }
 
 // Outputs contains the operations that the caller must carry out, in the order of the fields, after
@@ -85,12 +85,12 @@ type Write struct {
 // An Urgency is the urgency with which an observation of the pod is requested.
 type Urgency int
 
-// The urgencies, in ascending order. NotRequested means that no observation is requested. Soon
+// The urgencies, in ascending order. ObserveNotRequested means that no observation is requested. Soon
 // allows a delay, and Urgent does not.
 const (
-	NotRequested Urgency = iota
-	Soon
-	Urgent
+	ObserveNotRequested Urgency = iota
+	ObserveSoon
+	ObserveAtOnce
 )
 
 // A LogRecord is a record that the caller must log.
@@ -103,33 +103,33 @@ type LogRecord struct {
 // InitialFacts contains the facts about a pod name from which New creates a State.
 type InitialFacts struct {
 	Key types.NamespacedName
-	// Past contains the records of the name that an earlier podd wrote.
-	Past []Record
+	// PastRecords contains the records of the name that an earlier podd wrote.
+	PastRecords []Record
 	// LateCallsUntil is the time until which a call of the earlier podd may still create a sandbox.
 	// It is ignored for pods that have finished or are being stopped.
 	LateCallsUntil time.Time
-	// Unreadable contains an error for each UID with a journal that cannot be read.
-	Unreadable map[types.UID]string
+	// UnreadableJournals contains an error for each UID with a journal that cannot be read.
+	UnreadableJournals map[types.UID]string
 	// Barrier is the end of the last effect of an earlier worker of the name.
 	Barrier time.Time
 }
 
 // New returns the initial state of a worker.
 func New(start InitialFacts) State {
-	s := State{Key: start.Key, Records: map[types.UID]Record{}, Unreadable: start.Unreadable, Barrier: start.Barrier}
-	for _, r := range start.Past {
+	s := State{Key: start.Key, Records: map[types.UID]Record{}, UnreadableJournals: start.UnreadableJournals, Barrier: start.Barrier}
+	for _, r := range start.PastRecords {
 		s.Records[r.UID] = r
-		dir := plan.Dir{UID: r.UID, Hash: r.Hash, MayHaveVolumes: r.Volumes, KeepUntil: start.LateCallsUntil}
+		dir := plan.PodDir{UID: r.UID, Hash: r.Hash, MayHaveVolumes: r.HasVolumes, KeepUntil: start.LateCallsUntil}
 		if r.Stopping != nil {
-			s.In.History.Stopping = r.Stopping
+			s.PlanInput.History.Stopping = r.Stopping
 		}
 		for id, e := range r.Terminations {
-			s.In.History.Terminations = withKey(s.In.History.Terminations, id, e)
+			s.PlanInput.History.Terminations = withKey(s.PlanInput.History.Terminations, id, e)
 		}
 		if r.Stopping != nil || r.Finished != nil {
 			dir.KeepUntil = time.Time{}
 		}
-		s.In.Dirs = append(s.In.Dirs, dir)
+		s.PlanInput.PodDirs = append(s.PlanInput.PodDirs, dir)
 	}
 	return s
 }
@@ -168,9 +168,9 @@ func (t *transition) addEvents(events ...event.Event) { t.out.Events = append(t.
 
 // changeContainer applies change to the history of the container with this name.
 func (t *transition) changeContainer(name string, change func(*plan.ContainerHistory)) {
-	h := t.In.History.Containers[name]
+	h := t.PlanInput.History.Containers[name]
 	change(&h)
-	t.In.History.Containers = withKey(t.In.History.Containers, name, h)
+	t.PlanInput.History.Containers = withKey(t.PlanInput.History.Containers, name, h)
 }
 
 // ShiftTimes returns s with d added to all times from which durations are measured. It is called
@@ -178,7 +178,7 @@ func (t *transition) changeContainer(name string, change func(*plan.ContainerHis
 // still.
 func (s State) ShiftTimes(d time.Duration) State {
 	move := func(_ string, t time.Time) time.Time { return t.Add(d) }
-	h := &s.In.History
+	h := &s.PlanInput.History
 	times := Record{MonotonicStartTime: h.StartTime, Finished: h.Finished, Stopping: h.Stopping, Terminations: h.Terminations}
 	times.replaceTimes(move)
 	h.StartTime, h.Finished, h.Stopping, h.Terminations = times.MonotonicStartTime, times.Finished, times.Stopping, times.Terminations
@@ -192,8 +192,8 @@ func (s State) ShiftTimes(d time.Duration) State {
 // UIDs returns the UIDs of In.Dirs. These include the UIDs of all sandboxes of podd, because
 // addDirs adds a directory for each of them.
 func (s State) UIDs() []types.UID {
-	uids := make([]types.UID, 0, len(s.In.Dirs))
-	for _, dir := range s.In.Dirs {
+	uids := make([]types.UID, 0, len(s.PlanInput.PodDirs))
+	for _, dir := range s.PlanInput.PodDirs {
 		uids = append(uids, dir.UID)
 	}
 	return uids
@@ -201,13 +201,13 @@ func (s State) UIDs() []types.UID {
 
 // dir returns the element of In.Dirs whose UID is uid. If there is none, it returns a Dir that contains
 // only uid.
-func (s State) dir(uid types.UID) plan.Dir {
-	for _, d := range s.In.Dirs {
+func (s State) dir(uid types.UID) plan.PodDir {
+	for _, d := range s.PlanInput.PodDirs {
 		if d.UID == uid {
 			return d
 		}
 	}
-	return plan.Dir{UID: uid}
+	return plan.PodDir{UID: uid}
 }
 
 // withKey returns a copy of m in which k has the value v. Maps in a State are never modified,

@@ -30,8 +30,8 @@ func newMemory(p *manifest.Pod) *memory {
 // set replaces the state and records the outputs of its change.
 func (m *memory) set(s State, out Outputs) {
 	m.State, m.writes = s, append(m.writes, out.Writes...)
-	if out.RequestedObservation != NotRequested {
-		m.urgent = append(m.urgent, out.RequestedObservation == Urgent)
+	if out.RequestedObservation != ObserveNotRequested {
+		m.urgent = append(m.urgent, out.RequestedObservation == ObserveAtOnce)
 	}
 }
 
@@ -47,7 +47,9 @@ func (m *memory) observe(p *runtime.Pod, asOf time.Time) {
 	m.change(func(t *transition) { t.applyObservation(p, asOf) })
 }
 
-func (m *memory) prepareDecision(now time.Time) { m.set(m.PrepareDecision(m.In.InFlight, nil, now)) }
+func (m *memory) prepareDecision(now time.Time) {
+	m.set(m.PrepareDecision(m.PlanInput.InFlight, nil, now))
+}
 
 // applyResult applies the result of an action.
 func (m *memory) applyResult(f result.Result) { m.set(m.ApplyResult(f, f.Ended)) }
@@ -86,7 +88,7 @@ func TestBarrierOrder(t *testing.T) {
 	m.applyResult(started("a", time.Second))
 	m.urgent = nil
 	m.observe(observedPod(true, runtime.Container{ID: "a", Name: "a", State: runtime.Running}), now.Add(1500*time.Millisecond))
-	if n := len(m.In.Observed[0].Containers); n != 2 || len(m.urgent) != 1 {
+	if n := len(m.PlanInput.Observed[0].Containers); n != 2 || len(m.urgent) != 1 {
 		t.Errorf("after an observation that began before b was started: got %d containers and %d requests, want 2 and 1", n, len(m.urgent))
 	}
 }
@@ -113,7 +115,7 @@ func TestObserve_Urgent(t *testing.T) {
 			m := newMemory(podOf("a", "b"))
 			now := time.Now()
 			m.observe(observedPod(true, running), now)
-			m.In.MayHaveUnobserved, m.Barrier = test.unobserved, now.Add(time.Second)
+			m.PlanInput.MayHaveUnobserved, m.Barrier = test.unobserved, now.Add(time.Second)
 			m.observe(test.old, now)
 			if len(m.urgent) != 1 || m.urgent[0] != test.want {
 				t.Errorf("got requests with urgency %v, want one with %t", m.urgent, test.want)
@@ -132,8 +134,8 @@ func TestBarrier_NotObservable(t *testing.T) {
 		m.applyResult(result.Result{Action: a, Version: p, Ended: now.Add(time.Second)})
 	}
 	m.observe(observedPod(true), now)
-	if len(m.In.Observed) != 1 || len(m.urgent) != 0 {
-		t.Errorf("got observed %+v and %d requests, want the sandbox and no request", m.In.Observed, len(m.urgent))
+	if len(m.PlanInput.Observed) != 1 || len(m.urgent) != 0 {
+		t.Errorf("got observed %+v and %d requests, want the sandbox and no request", m.PlanInput.Observed, len(m.urgent))
 	}
 }
 
@@ -146,8 +148,8 @@ func TestApplySandbox_ListedBefore(t *testing.T) {
 	pod := observedPod(true, runtime.Container{ID: "a", SandboxID: "s", Name: "a", State: runtime.Running})
 	m.observe(pod, now)
 	m.applyResult(result.Result{Action: plan.RunSandbox{}, Version: p, Ended: now.Add(1), Value: result.CreatedSandbox{Sandbox: &pod.Incarnations[0].Sandbox}})
-	if n := len(m.In.Observed); n != 1 || len(m.In.Observed[0].Containers) != 1 {
-		t.Errorf("got observed %+v, want the sandbox once with its container", m.In.Observed)
+	if n := len(m.PlanInput.Observed); n != 1 || len(m.PlanInput.Observed[0].Containers) != 1 {
+		t.Errorf("got observed %+v, want the sandbox once with its container", m.PlanInput.Observed)
 	}
 }
 
@@ -159,19 +161,19 @@ func TestSandboxAttempt_UsedOnce(t *testing.T) {
 	now := time.Now()
 	m.observe(observedPod(false), now)
 	m.applyResult(result.Result{Action: plan.RemoveSandbox{ID: "s"}, Version: p, Ended: now.Add(1)})
-	if got := m.In.History.SandboxAttempt; got != 1 {
+	if got := m.PlanInput.History.SandboxAttempt; got != 1 {
 		t.Errorf("after the removal of attempt 0: got next attempt %d, want 1", got)
 	}
 	edited := podOf("a")
 	edited.Hash = "v1:other"
 	m.change(func(t *transition) { t.setVersion(edited) })
-	if got := m.In.History.SandboxAttempt; got != 1 {
+	if got := m.PlanInput.History.SandboxAttempt; got != 1 {
 		t.Errorf("after an edit: got next attempt %d, want 1", got)
 	}
 	other := podOf("a")
 	other.UID = "other"
 	m.change(func(t *transition) { t.setVersion(other) })
-	if got := m.In.History.SandboxAttempt; got != 0 {
+	if got := m.PlanInput.History.SandboxAttempt; got != 0 {
 		t.Errorf("another UID: got first attempt %d, want 0", got)
 	}
 }
@@ -184,13 +186,13 @@ func TestForgetRemoved(t *testing.T) {
 	now := time.Now()
 	m.observe(observedPod(true, runtime.Container{ID: "a", Name: "a", State: runtime.Exited}), now)
 	m.prepareDecision(now)
-	shared := m.In
+	shared := m.PlanInput
 	m.applyResult(result.Result{Action: plan.StopSandbox{ID: "s"}, Version: p, Ended: now.Add(1)})
 	m.applyResult(result.Result{Action: plan.RemoveSandbox{ID: "s"}, Version: p, Ended: now.Add(2), Err: context.DeadlineExceeded})
 	m.observe(nil, now.Add(3))
-	m.In.Dirs = nil
+	m.PlanInput.PodDirs = nil
 	m.prepareDecision(now.Add(3))
-	if h := m.In.History; len(h.ExitSeenAt)+len(h.ReleasedSandboxes)+len(h.CleanupFailures) > 0 {
+	if h := m.PlanInput.History; len(h.ExitSeenAt)+len(h.ReleasedSandboxes)+len(h.CleanupFailures) > 0 {
 		t.Errorf("got SeenExit %v, Released %v and Cleanup %v, want none", h.ExitSeenAt, h.ReleasedSandboxes, h.CleanupFailures)
 	}
 	if len(shared.History.ExitSeenAt) != 1 {
@@ -207,7 +209,7 @@ func TestExits_OtherVersion(t *testing.T) {
 	pod.Incarnations[0].Annotations = map[string]string{runtime.AnnotationPodHash: "v1:other"}
 	m.observe(pod, time.Now())
 	m.prepareDecision(time.Now())
-	if e := m.In.History.Containers["a"].LastExit; e != nil {
+	if e := m.PlanInput.History.Containers["a"].LastExit; e != nil {
 		t.Errorf("got last exit %+v, want none", e)
 	}
 }
@@ -222,7 +224,7 @@ func TestRequestRestart_OtherSandbox(t *testing.T) {
 	pod.Incarnations = append(pod.Incarnations, theirs)
 	m.observe(pod, time.Now())
 	m.change(func(t *transition) { t.requestRestart("a") })
-	if got := m.In.History.Containers["a"].RestartID; got != "mine" {
+	if got := m.PlanInput.History.Containers["a"].RestartRequestedID; got != "mine" {
 		t.Errorf("got a restart of %q, want mine", got)
 	}
 }
@@ -236,7 +238,7 @@ func TestEqualVersion(t *testing.T) {
 	m.change(func(t *transition) { t.setDesired(&again) })
 	m.applyResult(result.Result{Action: plan.EnsureImage{Container: "a", Image: "i:1"}, Version: p, Ended: time.Now(), Value: result.EnsuredImage{Image: result.Image{Ref: "sha256:1"}}})
 	m.applyResult(result.Result{Action: plan.PrepareVolumes{UID: "u"}, Version: p, Ended: time.Now()})
-	if h := m.In.History; h.Containers["a"].Image.Ref != "sha256:1" || !h.VolumesReady {
+	if h := m.PlanInput.History; h.Containers["a"].Image.Ref != "sha256:1" || !h.VolumesReady {
 		t.Errorf("got image %+v and VolumesReady %t, want an image with Ref sha256:1 and true", h.Containers["a"].Image, h.VolumesReady)
 	}
 }
@@ -255,7 +257,7 @@ func TestWithExits(t *testing.T) {
 	end.State, end.ExitCode = runtime.Exited, 3
 	m.applyResult(result.Result{Action: plan.StopContainer{Container: "a", ID: "1"}, Version: p, Ended: now.Add(1), Value: result.StoppedContainer{Container: &end}})
 	m.observe(before, now.Add(2))
-	got := m.In.Observed[0].Containers
+	got := m.PlanInput.Observed[0].Containers
 	if len(got) != 2 || got[0].State != runtime.Exited || got[0].ExitCode != 3 || got[1].State != runtime.Running {
 		t.Errorf("got containers %+v, want a exited with 3 and b running", got)
 	}
@@ -266,7 +268,7 @@ func TestWithExits(t *testing.T) {
 	// An exit that the runtime reports is used.
 	end.ExitCode = 137
 	m.observe(observedPod(true, end, b), now.Add(3))
-	if got := m.In.Observed[0].Containers[0].ExitCode; got != 137 {
+	if got := m.PlanInput.Observed[0].Containers[0].ExitCode; got != 137 {
 		t.Errorf("got exit code %d, want the observed code 137", got)
 	}
 }
@@ -304,7 +306,7 @@ func TestApplyOrder_RecordsStart(t *testing.T) {
 		}
 	}
 
-	earlier := &memory{State: New(InitialFacts{Key: limited.Key, Past: []Record{{UID: limited.UID, Hash: "v1:earlier", Volumes: true}}})}
+	earlier := &memory{State: New(InitialFacts{Key: limited.Key, PastRecords: []Record{{UID: limited.UID, Hash: "v1:earlier", HasVolumes: true}}})}
 	if got := order(earlier, limited, plan.Admit, observed, now); len(got) > 0 || earlier.dir(limited.UID).Hash != "v1:earlier" {
 		t.Errorf("directory of an earlier version: got %d writes and hash %q, want none and v1:earlier", len(got), earlier.dir(limited.UID).Hash)
 	}
@@ -317,9 +319,9 @@ func TestApplyOrder_RecordsStart(t *testing.T) {
 	if got := order(m, limited, plan.Admit, Requests{}, now.Add(time.Second)); len(got) > 0 {
 		t.Errorf("next order: got %d writes, want none", len(got))
 	}
-	later := &memory{State: New(InitialFacts{Key: limited.Key, Past: []Record{written[0].Record}})}
-	if got := order(later, limited, plan.Admit, observed, now.Add(time.Minute)); len(got) > 0 || !later.In.History.StartTime.Equal(now) {
-		t.Errorf("after a restart of podd: got %d writes and start time %v, want none and %v", len(got), later.In.History.StartTime, now)
+	later := &memory{State: New(InitialFacts{Key: limited.Key, PastRecords: []Record{written[0].Record}})}
+	if got := order(later, limited, plan.Admit, observed, now.Add(time.Minute)); len(got) > 0 || !later.PlanInput.History.StartTime.Equal(now) {
+		t.Errorf("after a restart of podd: got %d writes and start time %v, want none and %v", len(got), later.PlanInput.History.StartTime, now)
 	}
 	if got := order(m, limited, plan.Wait, Requests{}, now.Add(2*time.Second)); len(got) > 0 {
 		t.Errorf("not admitted any more: got %d writes, want none", len(got))
@@ -335,7 +337,7 @@ func TestApplyOrder_RecordsStart(t *testing.T) {
 func TestApplyOrder_WaitsAfterRestart(t *testing.T) {
 	p, now := podOf("a"), time.Now()
 	started := now.Add(-time.Minute)
-	record := Record{UID: p.UID, Hash: p.Hash, StartTime: started.Round(0), MonotonicStartTime: started, Volumes: true}
+	record := Record{UID: p.UID, Hash: p.Hash, StartTime: started.Round(0), MonotonicStartTime: started, HasVolumes: true}
 	for _, test := range []struct {
 		name string
 		past []Record
@@ -344,11 +346,11 @@ func TestApplyOrder_WaitsAfterRestart(t *testing.T) {
 		{"started by an earlier podd", []Record{record}, started},
 		{"not started before", nil, now.Add(time.Second)},
 	} {
-		m := &memory{State: New(InitialFacts{Key: p.Key, Past: test.past})}
+		m := &memory{State: New(InitialFacts{Key: p.Key, PastRecords: test.past})}
 		waits := Order{Desired: p, Verdict: plan.Verdict{Answer: plan.Wait}}
 		m.set(m.ApplyOrder(waits, Requests{Observation: &Observation{AsOf: now}}, true, now))
 		m.set(m.ApplyOrder(Order{Desired: p}, Requests{}, true, now.Add(time.Second)))
-		if got := m.In.History.StartTime; !got.Equal(test.want) {
+		if got := m.PlanInput.History.StartTime; !got.Equal(test.want) {
 			t.Errorf("%s: got start time %v, want %v", test.name, got, test.want)
 		}
 		if got := m.StartTime; !got.Equal(test.want) {
@@ -371,11 +373,11 @@ func TestWrite_WaitsForAdmission(t *testing.T) {
 		t.Fatalf("adding an ephemeral container: got error %v and %d writes, want no error and one write", err, len(out.Writes))
 	}
 
-	later := &memory{State: New(InitialFacts{Key: p.Key, Past: []Record{out.Writes[0].Record}})}
+	later := &memory{State: New(InitialFacts{Key: p.Key, PastRecords: []Record{out.Writes[0].Record}})}
 	later.set(later.ApplyOrder(waits, observed, true, now.Add(time.Minute)))
 	admitted := now.Add(time.Hour)
 	later.set(later.ApplyOrder(Order{Desired: p}, Requests{}, true, admitted))
-	if got := later.In.History.StartTime; !got.Equal(admitted) {
+	if got := later.PlanInput.History.StartTime; !got.Equal(admitted) {
 		t.Errorf("got start time %v, want the admission at %v", got, admitted)
 	}
 	if got := later.StartTime; !got.Equal(admitted) {

@@ -21,9 +21,9 @@ import (
 // While the status does not change, it returns the same pointer. The pod is nil if podd never had a
 // manifest of the pod.
 func (s State) PodWithStatus(d plan.Decision) (State, *v1.Pod) {
-	t := s.begin(s.In.Now)
+	t := s.begin(s.PlanInput.Now)
 	var pod *v1.Pod
-	if t.In.Desired == nil {
+	if t.PlanInput.Desired == nil {
 		pod = t.terminatingPod()
 	} else {
 		pod = t.podWithStatus(d)
@@ -33,22 +33,22 @@ func (s State) PodWithStatus(d plan.Decision) (State, *v1.Pod) {
 
 // podWithStatus returns the version in force with its status.
 func (t *transition) podWithStatus(d plan.Decision) *v1.Pod {
-	if t.In.Desired.HasFinishedAtSource() && len(t.In.Observed) == 0 {
-		t.publishedPod, t.publishedFrom = t.In.Desired.Object, t.In.Desired
+	if t.PlanInput.Desired.HasFinishedAtSource() && len(t.PlanInput.Observed) == 0 {
+		t.publishedPod, t.publishedVersion = t.PlanInput.Desired.Object, t.PlanInput.Desired
 		return t.publishedPod
 	}
-	if !t.HasObserved && t.In.Desired.Traits.HasStateAtSource && t.In.Desired.Object.Status.Phase != "" {
+	if !t.HasObserved && t.PlanInput.Desired.Traits.HasStateAtSource && t.PlanInput.Desired.Object.Status.Phase != "" {
 		// The runtime was not observed yet, so the status at the source is the newest.
-		t.publishedPod, t.publishedFrom = t.In.Desired.Object, t.In.Desired
+		t.publishedPod, t.publishedVersion = t.PlanInput.Desired.Object, t.PlanInput.Desired
 		return t.publishedPod
 	}
 	st := status.Compute(t.statusFacts(d))
-	if t.publishedPod != nil && t.publishedFrom == t.In.Desired && equality.Semantic.DeepEqual(t.publishedPod.Status, st) {
+	if t.publishedPod != nil && t.publishedVersion == t.PlanInput.Desired && equality.Semantic.DeepEqual(t.publishedPod.Status, st) {
 		return t.publishedPod
 	}
-	p := *t.In.Desired.Object
+	p := *t.PlanInput.Desired.Object
 	p.Status = st
-	t.publishedPod, t.publishedFrom = &p, t.In.Desired
+	t.publishedPod, t.publishedVersion = &p, t.PlanInput.Desired
 	return t.publishedPod
 }
 
@@ -61,10 +61,10 @@ func (t *transition) terminatingPod() *v1.Pod {
 	}
 	p := *t.publishedPod
 	if p.DeletionTimestamp == nil {
-		now := metav1.NewTime(t.In.Now)
+		now := metav1.NewTime(t.PlanInput.Now)
 		p.DeletionTimestamp = &now
 	}
-	if s := t.In.History.Stopping; s != nil {
+	if s := t.PlanInput.History.Stopping; s != nil {
 		seconds := int64(s.Grace / time.Second)
 		p.DeletionGracePeriodSeconds = &seconds
 	}
@@ -73,10 +73,10 @@ func (t *transition) terminatingPod() *v1.Pod {
 		return t.publishedPod
 	}
 	facts := status.Facts{
-		Pod: t.publishedFrom, Observed: t.In.Observed, StartTime: t.StartTime,
-		HostIPs: t.hostIPs(), RuntimeName: t.Order.RuntimeName, TerminationMessages: t.In.History.TerminationMessages, Previous: &t.publishedPod.Status,
-		RecursiveReadOnly: t.supportsRecursiveReadOnly(t.publishedFrom),
-		Now:               t.In.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
+		Pod: t.publishedVersion, Observed: t.PlanInput.Observed, StartTime: t.StartTime,
+		HostIPs: t.hostIPs(), RuntimeName: t.Order.RuntimeName, TerminationMessages: t.PlanInput.History.TerminationMessages, Previous: &t.publishedPod.Status,
+		SupportsRecursiveReadOnly: t.supportsRecursiveReadOnly(t.publishedVersion),
+		Now:                       t.PlanInput.Now, Terminating: true, Containers: map[string]status.ContainerFacts{},
 	}
 	t.addProbeFacts(&facts)
 	t.addHookFacts(&facts)
@@ -88,87 +88,87 @@ func (t *transition) terminatingPod() *v1.Pod {
 // applyTerminating replaces the last version by t.Order.Terminating, because podd may not have had
 // a manifest of the pod before.
 func (t *transition) applyTerminating() {
-	from := t.Order.Terminating
-	if from == nil || from == t.publishedFrom || t.publishedPod != nil && !EqualVersion(from, t.publishedFrom) {
+	from := t.Order.TerminatingPod
+	if from == nil || from == t.publishedVersion || t.publishedPod != nil && !EqualVersion(from, t.publishedVersion) {
 		return
 	}
 	p := *from.Object
 	if t.publishedPod != nil {
 		p.Status = t.publishedPod.Status
 	}
-	t.publishedPod, t.publishedFrom = &p, from
+	t.publishedPod, t.publishedVersion = &p, from
 }
 
 // hostIPs returns the node's addresses; nil if there is no order with them yet.
 func (t *transition) hostIPs() []string {
-	if t.Order.Render == nil {
+	if t.Order.RenderNode == nil {
 		return nil
 	}
-	return t.Order.Render.HostIPs
+	return t.Order.RenderNode.HostIPs
 }
 
 // supportsRecursiveReadOnly reports whether the pod's runtime handler supports recursive read-only
 // mounts.
 func (t *transition) supportsRecursiveReadOnly(p *manifest.Pod) bool {
-	return t.Order.Render != nil && t.Order.Render.Handler(p).RecursiveReadOnlyMounts
+	return t.Order.RenderNode != nil && t.Order.RenderNode.Handler(p).RecursiveReadOnlyMounts
 }
 
 // statusFacts returns the facts from which status.Compute computes the status of the version in
 // force.
 func (t *transition) statusFacts(d plan.Decision) status.Facts {
 	f := status.Facts{
-		Pod: t.In.Desired, Observed: t.In.Observed,
+		Pod: t.PlanInput.Desired, Observed: t.PlanInput.Observed,
 		Containers:          map[string]status.ContainerFacts{},
 		StartTime:           t.StartTime,
 		HostIPs:             t.hostIPs(),
-		IsUnrecorded:        d.RecordFirst && t.In.History.Finished == nil,
-		TerminationMessages: t.In.History.TerminationMessages,
+		IsUnrecorded:        d.RecordFirst && t.PlanInput.History.Finished == nil,
+		TerminationMessages: t.PlanInput.History.TerminationMessages,
 		RuntimeName:         t.Order.RuntimeName,
-		Now:                 t.In.Now,
+		Now:                 t.PlanInput.Now,
 
-		RecursiveReadOnly: t.supportsRecursiveReadOnly(t.In.Desired),
+		SupportsRecursiveReadOnly: t.supportsRecursiveReadOnly(t.PlanInput.Desired),
 	}
-	if t.publishedPod != nil && t.publishedFrom != nil && EqualVersion(t.publishedFrom, t.In.Desired) {
+	if t.publishedPod != nil && t.publishedVersion != nil && EqualVersion(t.publishedVersion, t.PlanInput.Desired) {
 		f.Previous = &t.publishedPod.Status
-	} else if t.In.Desired.Traits.HasStateAtSource && t.In.Desired.Object.Status.Phase != "" {
-		f.Previous = &t.In.Desired.Object.Status // the status at the source, which an earlier podd reported
+	} else if t.PlanInput.Desired.Traits.HasStateAtSource && t.PlanInput.Desired.Object.Status.Phase != "" {
+		f.Previous = &t.PlanInput.Desired.Object.Status // the status at the source, which an earlier podd reported
 	}
 	if d.Phase == plan.PhaseWait {
 		f.Waiting = status.Reason{Reason: d.Reason, Message: d.Why}
 	}
-	if fin := t.In.History.Finished; fin != nil {
-		f.Finished = v1.PodSucceeded
+	if fin := t.PlanInput.History.Finished; fin != nil {
+		f.FinalPhase = v1.PodSucceeded
 		if fin.Failed {
-			f.Finished = v1.PodFailed
+			f.FinalPhase = v1.PodFailed
 		}
 		if fin.Reason != "" {
-			f.Failed = &status.Reason{Reason: fin.Reason, Message: fin.Message}
+			f.FailureReason = &status.Reason{Reason: fin.Reason, Message: fin.Message}
 		}
 	}
-	restarting := plan.RestartsWithAll(&t.In)
-	f.RestartsAll = d.Rule == plan.RuleRestartAllContainers
+	restarting := plan.ContainersRestartedWithAll(&t.PlanInput)
+	f.IsRestartingAll = d.Rule == plan.RuleRestartAllContainers
 	for _, s := range d.Steps {
 		f.Containers[s.Container] = status.ContainerFacts{Waiting: status.Reason{Reason: s.Reason, Message: s.Why}}
 	}
-	for name, h := range t.In.History.Containers {
+	for name, h := range t.PlanInput.History.Containers {
 		c := f.Containers[name]
 		c.Restarts, c.RestartsWithAll = int32(h.Restarts), restarting[name]
 		if h.LastExit != nil {
-			c.LastExit = terminated(h.LastExit)
+			c.LastExit = newTerminatedState(h.LastExit)
 			c.Restarts = int32(h.LastExit.Attempt - h.LastExit.Skipped)
 		}
 		f.Containers[name] = c
 	}
 	t.addProbeFacts(&f)
 	t.addHookFacts(&f)
-	f.Allocated, f.Actual, f.Resize = plan.WithAllocatedSizes(&t.In), plan.WithActualSizes(&t.In), t.resizeStatus()
+	f.Allocated, f.Actual, f.Resize = plan.WithAllocatedSizes(&t.PlanInput), plan.WithActualSizes(&t.PlanInput), t.resizeStatus()
 	f.UnhealthyDevices = t.Order.UnhealthyDevices
-	f.AllocatedResources, f.Resources = plan.PodResources(&t.In)
+	f.AllocatedResources, f.Resources = plan.PodResources(&t.PlanInput)
 	return f
 }
 
-// terminated returns the container status of an exit.
-func terminated(e *plan.Exit) *v1.ContainerStateTerminated {
+// newTerminatedState returns the container status of an exit.
+func newTerminatedState(e *plan.Exit) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{
 		ExitCode: e.Code, Reason: e.Reason, Message: status.JoinMessages(e.Message, e.TerminationMessage), ContainerID: e.ID,
 		StartedAt: metav1.NewTime(e.StartedAt), FinishedAt: metav1.NewTime(e.FinishedAt),
@@ -178,30 +178,30 @@ func terminated(e *plan.Exit) *v1.ContainerStateTerminated {
 // resizeStatus returns the progress of resizing the pod.
 func (t *transition) resizeStatus() status.Resize {
 	var r status.Resize
-	if t.In.Successor != nil || !plan.ResizePending(&t.In) {
+	if t.PlanInput.Successor != nil || !plan.IsResizePending(&t.PlanInput) {
 		return r
 	}
-	if v := t.In.Verdict; v.Answer != plan.Admit {
-		if r.Pending = (status.Reason{Reason: v1.PodReasonDeferred, Message: v.Message}); v.NeverFits {
-			r.Pending.Reason = v1.PodReasonInfeasible // the node is too small
+	if v := t.PlanInput.Verdict; v.Answer != plan.Admit {
+		if r.PendingReason = (status.Reason{Reason: v1.PodReasonDeferred, Message: v.Message}); v.NeverFits {
+			r.PendingReason.Reason = v1.PodReasonInfeasible // the node is too small
 		}
 		return r
 	}
-	r.InProgress, r.Failed = true, t.In.History.ResizePodFailure.Message
-	for _, name := range slices.Sorted(maps.Keys(t.In.History.Containers)) {
-		r.Failed = cmp.Or(r.Failed, t.In.History.Containers[name].ResizeFailure.Message)
+	r.InProgress, r.FailureMessage = true, t.PlanInput.History.ResizePodFailure.Message
+	for _, name := range slices.Sorted(maps.Keys(t.PlanInput.History.Containers)) {
+		r.FailureMessage = cmp.Or(r.FailureMessage, t.PlanInput.History.Containers[name].ResizeFailure.Message)
 	}
 	return r
 }
 
 // addProbeFacts adds the results of probes to the facts of the running containers.
 func (t *transition) addProbeFacts(f *status.Facts) {
-	for i := range t.In.Observed {
-		if !plan.IsCreatedFrom(&t.In.Observed[i], f.Pod) {
+	for i := range t.PlanInput.Observed {
+		if !plan.IsCreatedFrom(&t.PlanInput.Observed[i], f.Pod) {
 			continue
 		}
-		for _, c := range t.In.Observed[i].Containers {
-			probed, ok := t.In.History.Probed[c.ID]
+		for _, c := range t.PlanInput.Observed[i].Containers {
+			probed, ok := t.PlanInput.History.ProbeStates[c.ID]
 			if !ok || c.State != runtime.Running {
 				continue
 			}
@@ -215,7 +215,7 @@ func (t *transition) addProbeFacts(f *status.Facts) {
 // probePassed returns a pointer to true if the probe has passed. Otherwise it returns nil;
 // status.Compute then uses the default, which depends on whether the container has this probe.
 func probePassed(s plan.ProbeState) *bool {
-	if s.Health != plan.Passed {
+	if s.Health != plan.ProbePassed {
 		return nil
 	}
 	yes := true
@@ -225,17 +225,17 @@ func probePassed(s plan.ProbeState) *bool {
 // addHookFacts sets Starting for the running containers with an unfinished postStart hook. As
 // in a kubelet, the state of such a container is waiting.
 func (t *transition) addHookFacts(f *status.Facts) {
-	if f.Failed != nil || f.Finished != "" {
+	if f.FailureReason != nil || f.FinalPhase != "" {
 		return // the status must show the containers that still run as running
 	}
-	for i := range t.In.Observed {
-		if !plan.IsCreatedFrom(&t.In.Observed[i], f.Pod) {
+	for i := range t.PlanInput.Observed {
+		if !plan.IsCreatedFrom(&t.PlanInput.Observed[i], f.Pod) {
 			continue
 		}
-		for j := range t.In.Observed[i].Containers {
-			c := &t.In.Observed[i].Containers[j]
+		for j := range t.PlanInput.Observed[i].Containers {
+			c := &t.PlanInput.Observed[i].Containers[j]
 			spec, _, _ := plan.FindContainer(f.Pod.Object, c.Name)
-			if spec == nil || !t.In.History.Containers[c.Name].PostStart.IsPending(spec, c, t.In.Now) {
+			if spec == nil || !t.PlanInput.History.Containers[c.Name].PostStart.IsPending(spec, c, t.PlanInput.Now) {
 				continue
 			}
 			facts := f.Containers[c.Name]
@@ -248,8 +248,8 @@ func (t *transition) addHookFacts(f *status.Facts) {
 // IsOnDiskOnly reports whether no process of the pod runs, and removing its data on disk failed.
 func (s State) IsOnDiskOnly() bool {
 	runs := func(inc runtime.Incarnation) bool { return !inc.Foreign && plan.IsLive(&inc) }
-	failed := func(d plan.Dir) bool {
-		return s.In.History.CleanupFailures[plan.RemoveDir{UID: d.UID}.Subject()].Count > 0
+	failed := func(d plan.PodDir) bool {
+		return s.PlanInput.History.CleanupFailures[plan.RemoveDir{UID: d.UID}.Subject()].Count > 0
 	}
-	return !slices.ContainsFunc(s.In.Observed, runs) && slices.ContainsFunc(s.In.Dirs, failed)
+	return !slices.ContainsFunc(s.PlanInput.Observed, runs) && slices.ContainsFunc(s.PlanInput.PodDirs, failed)
 }

@@ -39,10 +39,10 @@ func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 		return ""
 	}
 	past := t.Records[inc.UID]
-	if !t.Order.Node.Adopt && !past.Taken {
+	if !t.Order.Node.AdoptKubeletPods && !past.TakenOver {
 		return ""
 	}
-	for _, p := range []*manifest.Pod{t.In.Desired, t.In.Successor, t.In.Previous, t.Order.Terminating} {
+	for _, p := range []*manifest.Pod{t.PlanInput.Desired, t.PlanInput.Successor, t.PlanInput.Previous, t.Order.TerminatingPod} {
 		if p == nil || !p.Traits.RunsOnce || p.UID != inc.UID {
 			continue
 		}
@@ -57,11 +57,11 @@ func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 // recordTakenOver records in the journals of pods that podd has taken them over, so that podd still
 // manages their sandboxes after a restart.
 func (t *transition) recordTakenOver() {
-	for i := range t.In.Observed {
-		inc := &t.In.Observed[i]
+	for i := range t.PlanInput.Observed {
+		inc := &t.PlanInput.Observed[i]
 		j := t.Records[inc.UID]
-		if !inc.Foreign && inc.ID != "" && inc.Labels[runtime.LabelInstance] == "" && !j.Taken {
-			j.Taken = true
+		if !inc.Foreign && inc.ID != "" && inc.Labels[runtime.LabelInstance] == "" && !j.TakenOver {
+			j.TakenOver = true
 			t.Records = withKey(t.Records, inc.UID, j)
 			t.addWrite(inc.UID, inc.Annotations[runtime.AnnotationPodHash])
 		}

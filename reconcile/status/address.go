@@ -8,7 +8,7 @@ import (
 
 // setAddresses sets the addresses of the node and of the pod. A pod without a sandbox keeps its
 // previous addresses. A finished pod also keeps the previous addresses of the node.
-func (o *observed) setAddresses(s *v1.PodStatus) {
+func (o *observedPod) setAddresses(s *v1.PodStatus) {
 	f := o.f
 	hosts := o.hostIPs()
 	for _, ip := range hosts {
@@ -37,9 +37,9 @@ func (o *observed) setAddresses(s *v1.PodStatus) {
 
 // hostIPs returns the node's addresses. For a finished pod, it returns the addresses in the pod's
 // previous status.
-func (o *observed) hostIPs() []string {
+func (o *observedPod) hostIPs() []string {
 	f := o.f
-	if p := f.Previous; p != nil && f.Finished != "" && len(p.HostIPs) > 0 {
+	if p := f.Previous; p != nil && f.FinalPhase != "" && len(p.HostIPs) > 0 {
 		var ended []string
 		for _, ip := range p.HostIPs {
 			ended = append(ended, ip.IP)

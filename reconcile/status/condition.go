@@ -13,9 +13,9 @@ import (
 
 // conditions returns the conditions of the pod's status that other components set, followed by
 // podd's conditions in the order of the kubelet.
-func (o *observed) conditions(s *v1.PodStatus) []v1.PodCondition {
+func (o *observedPod) conditions(s *v1.PodStatus) []v1.PodCondition {
 	var all []v1.PodCondition
-	disruptionTarget := o.disruptionTarget()
+	disruptionTarget := o.disruptionTargetConditions()
 	for _, c := range o.f.Pod.Object.Status.Conditions {
 		if !isOwnCondition(c.Type) && (c.Type != v1.DisruptionTarget || disruptionTarget == nil) {
 			all = append(all, *c.DeepCopy())
@@ -48,11 +48,11 @@ var disruptions = map[string]string{
 	"Preempting": "Pod was preempted by Kubelet to accommodate a critical pod.",
 }
 
-// disruptionTarget returns the condition by which controllers distinguish pods that the
+// disruptionTargetConditions returns the condition by which controllers distinguish pods that the
 // node terminated from pods that failed. It returns nil for other pods. A pod
 // without the trait HasStateAtSource has the condition only after a node shutdown.
-func (o *observed) disruptionTarget() []v1.PodCondition {
-	failed := o.f.Failed
+func (o *observedPod) disruptionTargetConditions() []v1.PodCondition {
+	failed := o.f.FailureReason
 	if failed == nil || !o.f.Pod.Traits.HasStateAtSource && failed.Reason != "Terminated" {
 		return nil
 	}
@@ -60,23 +60,23 @@ func (o *observed) disruptionTarget() []v1.PodCondition {
 	if !ok {
 		return nil
 	}
-	return []v1.PodCondition{condition(v1.DisruptionTarget, true, v1.PodReasonTerminationByKubelet, cmp.Or(message, failed.Message))}
+	return []v1.PodCondition{newCondition(v1.DisruptionTarget, true, v1.PodReasonTerminationByKubelet, cmp.Or(message, failed.Message))}
 }
 
 // restartingAllConditions returns the condition of a pod with a rule RestartAllContainers, which is
 // true while the containers are stopped to be restarted. It returns nil for other pods.
-func (o *observed) restartingAllConditions(s *v1.PodStatus) []v1.PodCondition {
+func (o *observedPod) restartingAllConditions(s *v1.PodStatus) []v1.PodCondition {
 	if !manifest.HasRestartAll(&o.f.Pod.Object.Spec) {
 		return nil
 	}
-	c := condition(v1.AllContainersRestarting, false, "", "")
+	c := newCondition(v1.AllContainersRestarting, false, "", "")
 	switch {
 	case s.Phase == v1.PodSucceeded:
 		c.Reason = "PodCompleted"
 	case s.Phase == v1.PodFailed:
 		c.Reason = "PodFailed"
-	case o.f.RestartsAll:
-		c = condition(v1.AllContainersRestarting, true, "RestartAllContainersStarted", "container exited with restart policy rule")
+	case o.f.IsRestartingAll:
+		c = newCondition(v1.AllContainersRestarting, true, "RestartAllContainersStarted", "container exited with restart policy rule")
 	}
 	return []v1.PodCondition{c}
 }
@@ -91,7 +91,7 @@ func isOwnCondition(t v1.PodConditionType) bool {
 
 // setTransitionTime sets the last transition time of c. If the previous status has the
 // condition with the same status, its time is kept; otherwise the time is now.
-func (o *observed) setTransitionTime(c *v1.PodCondition) {
+func (o *observedPod) setTransitionTime(c *v1.PodCondition) {
 	c.LastTransitionTime = wholeSecond(o.f.Now)
 	if o.f.Previous == nil {
 		return
@@ -103,15 +103,15 @@ func (o *observed) setTransitionTime(c *v1.PodCondition) {
 	}
 }
 
-func (o *observed) readyToStartCondition() v1.PodCondition {
+func (o *observedPod) readyToStartCondition() v1.PodCondition {
 	b := o.sandbox
 	ready := b != nil && b.Ready && (o.f.Pod.Object.Spec.HostNetwork || len(b.IPs) > 0)
-	return condition(v1.PodReadyToStartContainers, ready, "", "")
+	return newCondition(v1.PodReadyToStartContainers, ready, "", "")
 }
 
 // initializedCondition returns a condition that is true once every init container has
 // completed and every sidecar has started. It stays true while sidecars or all containers restart.
-func (o *observed) initializedCondition(s *v1.PodStatus) v1.PodCondition {
+func (o *observedPod) initializedCondition(s *v1.PodStatus) v1.PodCondition {
 	specs := o.f.Pod.Object.Spec.InitContainers
 	var incomplete []string
 	for i := range s.InitContainerStatuses {
@@ -126,18 +126,18 @@ func (o *observed) initializedCondition(s *v1.PodStatus) v1.PodCondition {
 	}
 	switch {
 	case len(specs) > 0 && s.InitContainerStatuses == nil:
-		return condition(v1.PodInitialized, false, "UnknownContainerStatuses", "")
+		return newCondition(v1.PodInitialized, false, "UnknownContainerStatuses", "")
 	case s.Phase == v1.PodSucceeded:
-		return condition(v1.PodInitialized, true, "PodCompleted", "")
+		return newCondition(v1.PodInitialized, true, "PodCompleted", "")
 	case len(incomplete) == 0 || anyStarted(s.ContainerStatuses) || manifest.HasRestartAll(&o.f.Pod.Object.Spec) && o.wasInitialized():
-		return condition(v1.PodInitialized, true, "", "")
+		return newCondition(v1.PodInitialized, true, "", "")
 	}
-	return condition(v1.PodInitialized, false, "ContainersNotInitialized",
+	return newCondition(v1.PodInitialized, false, "ContainersNotInitialized",
 		"containers with incomplete status: "+names(incomplete))
 }
 
 // wasInitialized reports whether the previous status has the condition Initialized.
-func (o *observed) wasInitialized() bool {
+func (o *observedPod) wasInitialized() bool {
 	return o.f.Previous != nil && slices.ContainsFunc(o.f.Previous.Conditions, func(c v1.PodCondition) bool {
 		return c.Type == v1.PodInitialized && c.Status == v1.ConditionTrue
 	})
@@ -152,7 +152,7 @@ func anyStarted(list []v1.ContainerStatus) bool {
 	return false
 }
 
-func (o *observed) containersReadyCondition(s *v1.PodStatus) v1.PodCondition {
+func (o *observedPod) containersReadyCondition(s *v1.PodStatus) v1.PodCondition {
 	var unready []string
 	for i := range s.InitContainerStatuses {
 		c := &s.InitContainerStatuses[i]
@@ -167,14 +167,14 @@ func (o *observed) containersReadyCondition(s *v1.PodStatus) v1.PodCondition {
 	}
 	switch {
 	case s.Phase == v1.PodSucceeded:
-		return condition(v1.ContainersReady, false, "PodCompleted", "")
+		return newCondition(v1.ContainersReady, false, "PodCompleted", "")
 	case s.Phase == v1.PodFailed:
-		return condition(v1.ContainersReady, false, "PodFailed", "")
+		return newCondition(v1.ContainersReady, false, "PodFailed", "")
 	case len(unready) > 0:
-		return condition(v1.ContainersReady, false, "ContainersNotReady",
+		return newCondition(v1.ContainersReady, false, "ContainersNotReady",
 			"containers with unready status: "+names(unready))
 	}
-	return condition(v1.ContainersReady, true, "", "")
+	return newCondition(v1.ContainersReady, true, "", "")
 }
 
 // podReadyCondition returns a condition that is true if ContainersReady is true and the condition
@@ -194,7 +194,7 @@ func podReadyCondition(gates []v1.PodReadinessGate, others []v1.PodCondition, co
 	if len(unready) == 0 {
 		return ready
 	}
-	return condition(v1.PodReady, false, "ReadinessGatesNotReady", strings.Join(unready, ", "))
+	return newCondition(v1.PodReady, false, "ReadinessGatesNotReady", strings.Join(unready, ", "))
 }
 
 // gateMessage returns why a readiness gate is not ready, or "" if it is.
@@ -213,7 +213,7 @@ func gateMessage(gate v1.PodConditionType, conditions []v1.PodCondition) string 
 
 func names(list []string) string { return "[" + strings.Join(list, " ") + "]" }
 
-func condition(t v1.PodConditionType, ok bool, reason, message string) v1.PodCondition {
+func newCondition(t v1.PodConditionType, ok bool, reason, message string) v1.PodCondition {
 	status := v1.ConditionFalse
 	if ok {
 		status = v1.ConditionTrue

@@ -12,7 +12,7 @@ import (
 
 // An observedContainer is a container of the pod with the facts about the container.
 type observedContainer struct {
-	*observed
+	*observedPod
 	spec  *v1.Container
 	role  role
 	facts ContainerFacts
@@ -33,7 +33,7 @@ const (
 )
 
 // statuses returns the statuses of the containers in the order of specs.
-func (o *observed) statuses(specs []v1.Container, previous []v1.ContainerStatus, r role) []v1.ContainerStatus {
+func (o *observedPod) statuses(specs []v1.Container, previous []v1.ContainerStatus, r role) []v1.ContainerStatus {
 	var all []v1.ContainerStatus
 	for i := range specs {
 		c := o.container(&specs[i], previous)
@@ -43,9 +43,9 @@ func (o *observed) statuses(specs []v1.Container, previous []v1.ContainerStatus,
 	return all
 }
 
-func (o *observed) container(spec *v1.Container, previous []v1.ContainerStatus) observedContainer {
-	c := observedContainer{observed: o, spec: spec, facts: o.f.Containers[spec.Name]}
-	records := o.records[spec.Name]
+func (o *observedPod) container(spec *v1.Container, previous []v1.ContainerStatus) observedContainer {
+	c := observedContainer{observedPod: o, spec: spec, facts: o.f.Containers[spec.Name]}
+	records := o.containers[spec.Name]
 	if len(records) > 0 {
 		c.last = &records[0]
 	}
@@ -68,20 +68,20 @@ func (c *observedContainer) status() v1.ContainerStatus {
 		VolumeMounts: c.volumeMounts(),
 	}
 	if c.last != nil {
-		c.setListed(&s)
+		c.setFromRuntime(&s)
 	} else {
-		c.setUnlisted(&s)
+		c.setFromHistory(&s)
 	}
 	if s.State.Terminated != nil && c.willRestart(s.State.Terminated.ExitCode) && c.facts.Waiting.Reason != "" {
 		s.LastTerminationState = s.State
-		s.State = c.waiting()
+		s.State = c.waitingState()
 	}
 	c.setReady(&s)
 	return s
 }
 
-// setListed sets the status of a container that the runtime lists.
-func (c *observedContainer) setListed(s *v1.ContainerStatus) {
+// setFromRuntime sets the status of a container that the runtime lists.
+func (c *observedContainer) setFromRuntime(s *v1.ContainerStatus) {
 	s.RestartCount = int32(c.last.Restarts())
 	s.ContainerID = c.containerID(c.last.ID)
 	s.ImageID = c.last.ImageRef
@@ -99,7 +99,7 @@ func (c *observedContainer) setListed(s *v1.ContainerStatus) {
 func (c *observedContainer) state(r *runtime.Container) v1.ContainerState {
 	switch {
 	case r.State == runtime.Running && c.facts.IsStarting:
-		return c.waiting()
+		return c.waitingState()
 	case r.State == runtime.Running:
 		var before metav1.Time
 		if p := c.previous.State.Running; p != nil && sameID(c.previous.ContainerID, r.ID) {
@@ -109,7 +109,7 @@ func (c *observedContainer) state(r *runtime.Container) v1.ContainerState {
 			StartedAt: timestamp(r.StartedAt, c.f.Now, before),
 		}}
 	case r.State == runtime.Exited:
-		return v1.ContainerState{Terminated: c.exit(r)}
+		return v1.ContainerState{Terminated: c.terminatedState(r)}
 	case r.State == runtime.ExitCodeUnknown:
 		return c.unreportedExit(r)
 	case r.State == runtime.Unknown:
@@ -117,7 +117,7 @@ func (c *observedContainer) state(r *runtime.Container) v1.ContainerState {
 		t.ContainerID = c.containerID(r.ID)
 		return v1.ContainerState{Terminated: t}
 	}
-	return c.waiting()
+	return c.waitingState()
 }
 
 // lastState returns the last termination state. It is read from the record before the newest
@@ -151,9 +151,9 @@ func hasEnded(r *runtime.Container) bool {
 	return r.State == runtime.Exited || r.State == runtime.Unknown
 }
 
-// waiting returns a waiting state with the recorded reason, or with the kubelet's
+// waitingState returns a waiting state with the recorded reason, or with the kubelet's
 // default reason for a pod that is being set up.
-func (c *observedContainer) waiting() v1.ContainerState {
+func (c *observedContainer) waitingState() v1.ContainerState {
 	w := v1.ContainerStateWaiting{Reason: c.facts.Waiting.Reason, Message: c.facts.Waiting.Message}
 	if w.Reason == "" {
 		w.Reason = containerCreating

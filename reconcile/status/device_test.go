@@ -28,7 +28,7 @@ func TestDeviceHealth(t *testing.T) {
 		"no annotation":      {regularRole, "", nil},
 		"invalid annotation": {regularRole, "{", nil},
 	} {
-		c := observedContainer{observed: &observed{f: facts}, role: test.role}
+		c := observedContainer{observedPod: &observedPod{f: facts}, role: test.role}
 		c.last = &runtime.Container{Annotations: map[string]string{runtime.AnnotationDevices: test.annotation}}
 		if diff := cmp.Diff(test.want, c.deviceHealth()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -6,12 +6,12 @@ import (
 	"podd/runtime"
 )
 
-// maxMessages is the maximum total length in bytes of the termination messages of a
+// maxMessageBytesPerPod is the maximum total length in bytes of the termination messages of a
 // pod. Each container gets an equal part, as with the kubelet.
-const maxMessages = 12 << 10
+const maxMessageBytesPerPod = 12 << 10
 
-// exit returns the terminated state of a record.
-func (c *observedContainer) exit(r *runtime.Container) *v1.ContainerStateTerminated {
+// terminatedState returns the terminated state of a record.
+func (c *observedContainer) terminatedState(r *runtime.Container) *v1.ContainerStateTerminated {
 	t := &v1.ContainerStateTerminated{
 		ExitCode:    r.ExitCode,
 		Reason:      r.Reason,
@@ -21,7 +21,7 @@ func (c *observedContainer) exit(r *runtime.Container) *v1.ContainerStateTermina
 	if t.Reason == "" {
 		t.Reason = errorReason
 		if r.ExitCode == 0 {
-			t.Reason = completed
+			t.Reason = completedReason
 		}
 	}
 	var before v1.ContainerStateTerminated
@@ -75,12 +75,12 @@ func (c *observedContainer) unknownExit(message string) *v1.ContainerStateTermin
 func (c *observedContainer) unreportedExit(r *runtime.Container) v1.ContainerState {
 	running := c.previous.State.Running
 	switch {
-	case c.f.Failed != nil || c.f.Finished != "":
+	case c.f.FailureReason != nil || c.f.FinalPhase != "":
 		t := c.unknownExit("The container could not be located when the pod was terminated")
 		t.ContainerID = c.containerID(r.ID)
 		return v1.ContainerState{Terminated: t}
 	case c.facts.Waiting.Reason != "":
-		return c.waiting()
+		return c.waitingState()
 	case running != nil && sameID(c.previous.ContainerID, r.ID):
 		return v1.ContainerState{Running: running.DeepCopy()}
 	}
@@ -96,6 +96,6 @@ func isUnreported(s *v1.ContainerStatus) bool {
 
 func (c *observedContainer) truncateMessage(message string) string {
 	spec := &c.f.Pod.Object.Spec
-	n := maxMessages / max(1, len(spec.InitContainers)+len(spec.Containers)+len(spec.EphemeralContainers))
+	n := maxMessageBytesPerPod / max(1, len(spec.InitContainers)+len(spec.Containers)+len(spec.EphemeralContainers))
 	return truncate(message, n)
 }

@@ -25,7 +25,7 @@ func TestUnreportedExit(t *testing.T) {
 		}, v1.PodRunning, "running"},
 		"never observed running": {func(*Facts) {}, v1.PodRunning, "waiting ContainerStatusUnknown"},
 		"deadline": {func(f *Facts) {
-			f.Failed, f.Finished = &Reason{"DeadlineExceeded", "too long"}, v1.PodFailed
+			f.FailureReason, f.FinalPhase = &Reason{"DeadlineExceeded", "too long"}, v1.PodFailed
 		}, v1.PodFailed, "terminated ContainerStatusUnknown"},
 		"back-off": {func(f *Facts) {
 			f.Pod.Object.Spec.RestartPolicy = v1.RestartPolicyAlways

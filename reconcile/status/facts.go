@@ -54,13 +54,13 @@ type Facts struct {
 	// Waiting is the reason and message of a Pending pod that cannot start; zero if there is no
 	// reason.
 	Waiting Reason
-	// Failed is the reason why the pod was rejected, evicted or stopped at its deadline;
+	// FailureReason is the reason why the pod was rejected, evicted or stopped at its deadline;
 	// otherwise nil. If Failed is set, the phase is Failed after the last container has
 	// stopped.
-	Failed *Reason
-	// Finished is Succeeded or Failed if the pod has finished, even if the runtime still lists
+	FailureReason *Reason
+	// FinalPhase is Succeeded or Failed if the pod has finished, even if the runtime still lists
 	// its containers; otherwise "".
-	Finished v1.PodPhase
+	FinalPhase v1.PodPhase
 	// IsUnrecorded reports whether the pod has finished, but its journal cannot be written yet.
 	// Then the phase is not terminal, because a pod must never run again after a terminal phase
 	// was published.
@@ -72,9 +72,9 @@ type Facts struct {
 	HostIPs []string
 	// RuntimeName is the scheme of container IDs: "containerd", "cri-o".
 	RuntimeName string
-	// RecursiveReadOnly reports whether the pod's runtime handler supports recursive
+	// SupportsRecursiveReadOnly reports whether the pod's runtime handler supports recursive
 	// read-only mounts.
-	RecursiveReadOnly bool
+	SupportsRecursiveReadOnly bool
 	// Previous is the last status of this version of the pod; nil if there is none. It
 	// provides the times of unchanged states and the statuses of containers that the
 	// runtime no longer lists.
@@ -82,9 +82,9 @@ type Facts struct {
 	// Now is the wall-clock time. Times of the runtime that are later are not used; see
 	// timestamp.
 	Now time.Time
-	// RestartsAll reports whether containers are being stopped because all containers of the pod
+	// IsRestartingAll reports whether containers are being stopped because all containers of the pod
 	// are restarted.
-	RestartsAll bool
+	IsRestartingAll bool
 	// Terminating reports whether the pod is being terminated, so that no container is
 	// restarted.
 	Terminating bool
@@ -93,13 +93,13 @@ type Facts struct {
 // Resize is the state of an in-place resize of a pod. The zero value means that there
 // is none.
 type Resize struct {
-	// Pending contains the reason, Infeasible or Deferred, and the message why the node does
+	// PendingReason contains the reason, Infeasible or Deferred, and the message why the node does
 	// not admit the resize; zero if the node admits it.
-	Pending Reason
+	PendingReason Reason
 	// InProgress reports whether the resize is being carried out. Failed is the error
 	// of the last attempt, or "".
-	InProgress bool
-	Failed     string
+	InProgress     bool
+	FailureMessage string
 }
 
 // ContainerFacts are the facts about a container that the runtime does not report. The zero value
@@ -134,7 +134,7 @@ type Reason struct{ Reason, Message string }
 const (
 	containerCreating = "ContainerCreating"
 	podInitializing   = "PodInitializing"
-	completed         = "Completed"
+	completedReason   = "Completed"
 	errorReason       = "Error"
 	// ContainerStatusUnknown is also the waiting reason of a container that has exited if the
 	// runtime has not reported the exit code.

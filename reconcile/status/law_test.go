@@ -80,7 +80,7 @@ func drawFacts(t *rapid.T, p *manifest.Pod) Facts {
 		StartTime:   rapid.SampledFrom([]time.Time{{}, epoch}).Draw(t, "start"),
 	}
 	if rapid.IntRange(0, 5).Draw(t, "failed") == 0 {
-		f.Failed = &Reason{"Evicted", "pressure"}
+		f.FailureReason = &Reason{"Evicted", "pressure"}
 	}
 	for attempt := range rapid.IntRange(0, 2).Draw(t, "sandboxes") {
 		inc := runtime.Incarnation{Sandbox: runtime.Sandbox{
@@ -99,7 +99,7 @@ func drawFacts(t *rapid.T, p *manifest.Pod) Facts {
 		if rapid.Bool().Draw(t, "waiting") {
 			c.Waiting = Reason{"CrashLoopBackOff", "back-off"}
 		}
-		c.IsStarting = f.Failed == nil && rapid.IntRange(0, 3).Draw(t, "starting") == 0
+		c.IsStarting = f.FailureReason == nil && rapid.IntRange(0, 3).Draw(t, "starting") == 0
 		if rapid.IntRange(0, 3).Draw(t, "recorded") == 0 {
 			c.Restarts = 1
 			c.LastExit = &v1.ContainerStateTerminated{
@@ -198,7 +198,7 @@ func checkStatus(t *rapid.T, f Facts, s v1.PodStatus) {
 // checkWithoutEphemeral checks that an ephemeral container does not affect the status of
 // its pod.
 func checkWithoutEphemeral(t *rapid.T, f Facts, s v1.PodStatus) {
-	if len(f.Pod.Object.Spec.EphemeralContainers) == 0 || f.Failed != nil { // a rejected pod has no container statuses
+	if len(f.Pod.Object.Spec.EphemeralContainers) == 0 || f.FailureReason != nil { // a rejected pod has no container statuses
 		return
 	}
 	f.Pod, f.Observed = f.Pod.WithEphemeral(nil), slices.Clone(f.Observed)
@@ -214,7 +214,7 @@ func checkWithoutEphemeral(t *rapid.T, f Facts, s v1.PodStatus) {
 
 // checkPhase checks that a terminal phase is final unless a regular container runs again.
 func checkPhase(t *rapid.T, f Facts, s v1.PodStatus) {
-	if f.Failed == nil && isFinal(f.Previous) && s.Phase != f.Previous.Phase && !observe(&f).isRegularRunning() {
+	if f.FailureReason == nil && isFinal(f.Previous) && s.Phase != f.Previous.Phase && !observe(&f).isRegularRunning() {
 		t.Fatalf("got phase %s, want %s as before", s.Phase, f.Previous.Phase)
 	}
 	ready := map[v1.PodConditionType]v1.ConditionStatus{}
@@ -257,10 +257,10 @@ func checkWholeSeconds(t *rapid.T, v reflect.Value) {
 func TestFinishedIsFinal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFacts(t, drawPod(t))
-		f.Failed = nil
-		f.Finished = rapid.SampledFrom([]v1.PodPhase{v1.PodSucceeded, v1.PodFailed}).Draw(t, "finished")
-		if s := Compute(f); s.Phase != f.Finished {
-			t.Fatalf("got phase %s, want %s", s.Phase, f.Finished)
+		f.FailureReason = nil
+		f.FinalPhase = rapid.SampledFrom([]v1.PodPhase{v1.PodSucceeded, v1.PodFailed}).Draw(t, "finished")
+		if s := Compute(f); s.Phase != f.FinalPhase {
+			t.Fatalf("got phase %s, want %s", s.Phase, f.FinalPhase)
 		}
 	})
 }

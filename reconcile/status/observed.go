@@ -10,13 +10,13 @@ import (
 	"podd/runtime"
 )
 
-// observed contains the runtime's records of this version of the pod.
-type observed struct {
+// observedPod contains the runtime's records of this version of the pod.
+type observedPod struct {
 	f *Facts
 	// sandbox is the newest sandbox; nil if there is none.
 	sandbox *runtime.Incarnation
-	// records contains the records by container name, the newest record first.
-	records map[string][]runtime.Container
+	// containers contains the records by container name, the newest record first.
+	containers map[string][]runtime.Container
 	// initialized reports whether the newest sandbox has a regular container.
 	initialized bool
 	// endPhase is the phase with which the pod finished; "" if the pod has not finished.
@@ -24,9 +24,9 @@ type observed struct {
 }
 
 // observe returns the records of f that belong to f.Pod.
-func observe(f *Facts) *observed {
-	o := &observed{f: f, records: map[string][]runtime.Container{}}
-	mine := slices.DeleteFunc(slices.Clone(f.Observed), func(i runtime.Incarnation) bool { return !isMine(f, &i) })
+func observe(f *Facts) *observedPod {
+	o := &observedPod{f: f, containers: map[string][]runtime.Container{}}
+	mine := slices.DeleteFunc(slices.Clone(f.Observed), func(i runtime.Incarnation) bool { return !isOwnIncarnation(f, &i) })
 	order.Stable(mine, func(a, b runtime.Incarnation) int { return cmp.Compare(b.Attempt, a.Attempt) })
 	for i := range mine {
 		if mine[i].ID != "" && o.sandbox == nil {
@@ -36,10 +36,10 @@ func observe(f *Facts) *observed {
 			if c.WasStartInterrupted() && c.Annotations[runtime.AnnotationEphemeralContainer] == "" {
 				continue // the start of the container was interrupted and is repeated
 			}
-			o.records[c.Name] = append(o.records[c.Name], c)
+			o.containers[c.Name] = append(o.containers[c.Name], c)
 		}
 	}
-	for _, list := range o.records {
+	for _, list := range o.containers {
 		order.Stable(list, newestFirst)
 	}
 	o.initialized = o.hasRegular()
@@ -49,9 +49,9 @@ func observe(f *Facts) *observed {
 	return o
 }
 
-// isMine reports whether i is a sandbox of this podd with the UID of f.Pod, and with its
+// isOwnIncarnation reports whether i is a sandbox of this podd with the UID of f.Pod, and with its
 // hash if the sandbox has one.
-func isMine(f *Facts, i *runtime.Incarnation) bool {
+func isOwnIncarnation(f *Facts, i *runtime.Incarnation) bool {
 	if i.Foreign || i.UID != f.Pod.UID {
 		return false
 	}
@@ -65,7 +65,7 @@ func newestFirst(a, b runtime.Container) int {
 	return cmp.Or(cmp.Compare(b.Attempt, a.Attempt), b.CreatedAt.Compare(a.CreatedAt))
 }
 
-func (o *observed) hasRegular() bool {
+func (o *observedPod) hasRegular() bool {
 	if o.sandbox == nil {
 		return false
 	}
@@ -82,9 +82,9 @@ func (o *observed) hasRegular() bool {
 
 // isRegularRunning reports whether a regular container runs. If the pod had finished, the container
 // was started because a user requested it.
-func (o *observed) isRegularRunning() bool {
+func (o *observedPod) isRegularRunning() bool {
 	for i := range o.f.Pod.Object.Spec.Containers {
-		r := o.records[o.f.Pod.Object.Spec.Containers[i].Name]
+		r := o.containers[o.f.Pod.Object.Spec.Containers[i].Name]
 		if len(r) > 0 && r[0].State == runtime.Running {
 			return true
 		}
@@ -103,15 +103,15 @@ func isFinal(previous *v1.PodStatus) bool {
 }
 
 // restartsNothing reports whether podd no longer starts any container of the pod.
-func (o *observed) restartsNothing() bool {
-	return o.endPhase != "" || o.f.Terminating || o.f.Finished != "" || o.f.Failed != nil
+func (o *observedPod) restartsNothing() bool {
+	return o.endPhase != "" || o.f.Terminating || o.f.FinalPhase != "" || o.f.FailureReason != nil
 }
 
 // isRejected reports whether the pod failed before any of its containers ran. Its
 // containers then have no status, because waiting containers would hide the reason of
 // the pod.
-func (o *observed) isRejected() bool {
-	if o.f.Failed == nil || len(o.records) > 0 {
+func (o *observedPod) isRejected() bool {
+	if o.f.FailureReason == nil || len(o.containers) > 0 {
 		return false
 	}
 	for _, c := range o.f.Containers {

@@ -20,24 +20,24 @@ type tally struct {
 }
 
 // count counts the container statuses in s.
-func (o *observed) count(s *v1.PodStatus) tally {
+func (o *observedPod) count(s *v1.PodStatus) tally {
 	t := tally{initialized: o.initialized}
 	spec := &o.f.Pod.Object.Spec
 	for i := range s.InitContainerStatuses {
 		c := &s.InitContainerStatuses[i]
 		if manifest.IsSidecar(&spec.InitContainers[i]) {
-			t.sidecar(c)
+			t.addSidecar(c)
 		} else {
-			t.init(c, spec, &spec.InitContainers[i])
+			t.addInit(c, spec, &spec.InitContainers[i])
 		}
 	}
 	for i := range s.ContainerStatuses {
-		t.regular(&s.ContainerStatuses[i], spec, &spec.Containers[i])
+		t.addRegular(&s.ContainerStatuses[i], spec, &spec.Containers[i])
 	}
 	return t
 }
 
-func (t *tally) init(c *v1.ContainerStatus, pod *v1.PodSpec, spec *v1.Container) {
+func (t *tally) addInit(c *v1.ContainerStatus, pod *v1.PodSpec, spec *v1.Container) {
 	end := c.State.Terminated
 	if c.State.Waiting != nil {
 		end = c.LastTerminationState.Terminated
@@ -50,9 +50,9 @@ func (t *tally) init(c *v1.ContainerStatus, pod *v1.PodSpec, spec *v1.Container)
 	}
 }
 
-// sidecar counts a sidecar. It does not count a stopped sidecar, because the sidecar is being
+// addSidecar counts a sidecar. It does not count a stopped sidecar, because the sidecar is being
 // restarted.
-func (t *tally) sidecar(c *v1.ContainerStatus) {
+func (t *tally) addSidecar(c *v1.ContainerStatus) {
 	switch {
 	case isUnreported(c):
 		t.running++
@@ -67,7 +67,7 @@ func (t *tally) sidecar(c *v1.ContainerStatus) {
 	}
 }
 
-func (t *tally) regular(c *v1.ContainerStatus, pod *v1.PodSpec, spec *v1.Container) {
+func (t *tally) addRegular(c *v1.ContainerStatus, pod *v1.PodSpec, spec *v1.Container) {
 	switch {
 	case c.State.Running != nil, isUnreported(c):
 		t.running++

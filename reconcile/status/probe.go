@@ -17,18 +17,18 @@ func (c *observedContainer) setReady(s *v1.ContainerStatus) {
 		return // as with the kubelet, an ephemeral container is never started or ready
 	}
 	running := s.State.Running != nil && (c.last == nil || c.last.State != runtime.ExitCodeUnknown)
-	started := running && probeResult(c.facts.Started, c.spec.StartupProbe)
+	started := running && probePassed(c.facts.Started, c.spec.StartupProbe)
 	s.Started = &started
 	if c.role == initRole && !manifest.IsSidecar(c.spec) {
 		s.Ready = s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 		return
 	}
-	s.Ready = started && probeResult(c.facts.Ready, c.spec.ReadinessProbe)
+	s.Ready = started && probePassed(c.facts.Ready, c.spec.ReadinessProbe)
 }
 
-// probeResult returns the result *v. If v is nil, a missing probe is a success, and a probe
+// probePassed returns the result *v. If v is nil, a missing probe is a success, and a probe
 // without a result is a failure.
-func probeResult(v *bool, probe *v1.Probe) bool {
+func probePassed(v *bool, probe *v1.Probe) bool {
 	if v != nil {
 		return *v
 	}
@@ -43,7 +43,7 @@ func (c *observedContainer) volumeMounts() []v1.VolumeMountStatus {
 		s := v1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
 		if m.ReadOnly {
 			mode := v1.RecursiveReadOnlyDisabled
-			if r := m.RecursiveReadOnly; r != nil && *r != v1.RecursiveReadOnlyDisabled && c.f.RecursiveReadOnly {
+			if r := m.RecursiveReadOnly; r != nil && *r != v1.RecursiveReadOnlyDisabled && c.f.SupportsRecursiveReadOnly {
 				mode = v1.RecursiveReadOnlyEnabled
 			}
 			s.RecursiveReadOnly = &mode

@@ -2,10 +2,10 @@ package status
 
 import v1 "k8s.io/api/core/v1"
 
-// setUnlisted sets the status of a container that the runtime does not list, because the container
+// setFromHistory sets the status of a container that the runtime does not list, because the container
 // was never created or its record was removed.
-func (c *observedContainer) setUnlisted(s *v1.ContainerStatus) {
-	s.State = c.waiting()
+func (c *observedContainer) setFromHistory(s *v1.ContainerStatus) {
+	s.State = c.waitingState()
 	end := c.lastKnownExit()
 	if end == nil {
 		return

@@ -8,18 +8,18 @@ import (
 
 // resizeConditions returns the conditions of a resize. Like the kubelet, podd removes
 // them once they are no longer true.
-func (o *observed) resizeConditions() []v1.PodCondition {
+func (o *observedPod) resizeConditions() []v1.PodCondition {
 	var all []v1.PodCondition
 	r := &o.f.Resize
-	if r.Pending != (Reason{}) {
-		all = append(all, condition(v1.PodResizePending, true, r.Pending.Reason, r.Pending.Message))
+	if r.PendingReason != (Reason{}) {
+		all = append(all, newCondition(v1.PodResizePending, true, r.PendingReason.Reason, r.PendingReason.Message))
 	}
 	if r.InProgress {
 		reason := ""
-		if r.Failed != "" {
+		if r.FailureMessage != "" {
 			reason = v1.PodReasonError
 		}
-		all = append(all, condition(v1.PodResizeInProgress, true, reason, r.Failed))
+		all = append(all, newCondition(v1.PodResizeInProgress, true, reason, r.FailureMessage))
 	}
 	return all
 }

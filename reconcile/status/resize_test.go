@@ -28,9 +28,9 @@ func TestResize(t *testing.T) {
 		conditions        string
 	}{
 		"none":        {Resize{}, nil, nil, "64Mi", "64Mi", ""},
-		"pending":     {Resize{Pending: Reason{"Deferred", "no room"}}, small, small, "32Mi", "32Mi", "PodResizePending Deferred no room;"},
+		"pending":     {Resize{PendingReason: Reason{"Deferred", "no room"}}, small, small, "32Mi", "32Mi", "PodResizePending Deferred no room;"},
 		"in progress": {Resize{InProgress: true}, p, small, "64Mi", "32Mi", "PodResizeInProgress  ;"},
-		"failed":      {Resize{InProgress: true, Failed: "busy"}, p, small, "64Mi", "32Mi", "PodResizeInProgress Error busy;"},
+		"failed":      {Resize{InProgress: true, FailureMessage: "busy"}, p, small, "64Mi", "32Mi", "PodResizeInProgress Error busy;"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Compute(Facts{

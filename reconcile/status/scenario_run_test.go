@@ -72,13 +72,13 @@ func (s *scenario) do(w []string) {
 		s.facts.Waiting = reason(w[1:])
 	case "failed":
 		r := reason(w[1:])
-		s.facts.Failed = &r
+		s.facts.FailureReason = &r
 	case "admitted":
-		s.facts.Failed = nil
+		s.facts.FailureReason = nil
 	case "finished":
-		s.facts.Finished = v1.PodPhase(w[1])
+		s.facts.FinalPhase = v1.PodPhase(w[1])
 	case "restarting":
-		s.facts.RestartsAll = len(w) > 1
+		s.facts.IsRestartingAll = len(w) > 1
 		for _, name := range w[1:] {
 			c := s.facts.Containers[name]
 			c.RestartsWithAll, c.Waiting = true, Reason{Reason: "RestartingAllContainers"}

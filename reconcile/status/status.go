@@ -23,7 +23,7 @@ func Compute(f Facts) v1.PodStatus {
 	return s
 }
 
-func (o *observed) status() v1.PodStatus {
+func (o *observedPod) status() v1.PodStatus {
 	f := o.f
 	s := v1.PodStatus{
 		ObservedGeneration: f.Pod.Object.Generation,
@@ -44,26 +44,26 @@ func (o *observed) status() v1.PodStatus {
 }
 
 // setPhase sets the phase, reason and message from the container statuses.
-func (o *observed) setPhase(s *v1.PodStatus) {
+func (o *observedPod) setPhase(s *v1.PodStatus) {
 	f := o.f
 	s.Phase = o.count(s).phase()
-	if f.Failed != nil {
-		s.Phase, s.Reason, s.Message = v1.PodFailed, f.Failed.Reason, f.Failed.Message
+	if f.FailureReason != nil {
+		s.Phase, s.Reason, s.Message = v1.PodFailed, f.FailureReason.Reason, f.FailureReason.Message
 	}
 	// The phase is not terminal while a container runs, because consumers of a terminal
 	// phase regard the pod's resources as free. It is also not terminal before the end is
 	// recorded in the journal, or if a container will be restarted although its restart
 	// policy does not require it.
-	if isTerminal(s.Phase) && (f.IsUnrecorded || anyRunning(s) || o.mayRun() || f.Failed == nil && o.isRestarting(s)) {
+	if isTerminal(s.Phase) && (f.IsUnrecorded || anyRunning(s) || o.mayRun() || f.FailureReason == nil && o.isRestarting(s)) {
 		s.Phase = v1.PodPending
 		if o.initialized {
 			s.Phase = v1.PodRunning
 		}
 	}
 	switch {
-	case f.Failed != nil:
-	case f.Finished != "":
-		s.Phase = f.Finished
+	case f.FailureReason != nil:
+	case f.FinalPhase != "":
+		s.Phase = f.FinalPhase
 	case o.endPhase != "":
 		s.Phase = o.endPhase
 	case s.Phase == v1.PodPending && !o.f.Pod.Traits.HasStateAtSource: // a kubelet reports the reason in events only
@@ -80,17 +80,17 @@ func anyRunning(s *v1.PodStatus) bool {
 
 // mayRun reports whether the runtime does not know the state of an init container, sidecar or
 // regular container, so that the container may still run.
-func (o *observed) mayRun() bool {
+func (o *observedPod) mayRun() bool {
 	spec := &o.f.Pod.Object.Spec
 	return slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c v1.Container) bool {
-		list := o.records[c.Name]
+		list := o.containers[c.Name]
 		return len(list) > 0 && list[0].State == runtime.Unknown
 	})
 }
 
 // isRestarting reports whether a container that has exited will be started again, because a user
 // requested its restart, its manifest changed, or all containers of the pod are restarted.
-func (o *observed) isRestarting(s *v1.PodStatus) bool {
+func (o *observedPod) isRestarting(s *v1.PodStatus) bool {
 	return slices.ContainsFunc(slices.Concat(s.InitContainerStatuses, s.ContainerStatuses), func(c v1.ContainerStatus) bool {
 		hasExited := c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
 		return hasExited && c.State.Running == nil && (o.f.Containers[c.Name].Waiting.Reason != "" || o.f.Containers[c.Name].RestartsWithAll)

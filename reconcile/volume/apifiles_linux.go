@@ -13,9 +13,9 @@ import (
 	"podd/runtime/safepath"
 )
 
-// podFiles implements volumeType for a type of volumes with files that podd writes and
+// apiVolume implements volumeType for a type of volumes with files that podd writes and
 // updates.
-type podFiles struct {
+type apiVolume struct {
 	plugin    string // the kubelet's name of the directory
 	fieldName string
 	inMemory  bool // whether the files may contain secrets, so that they must not be on disk
@@ -23,29 +23,29 @@ type podFiles struct {
 }
 
 var (
-	configMap   = podFiles{"kubernetes.io~configmap", "configMap", false, func(v *v1.Volume) bool { return v.ConfigMap != nil }}
-	secret      = podFiles{"kubernetes.io~secret", "secret", true, func(v *v1.Volume) bool { return v.Secret != nil }}
-	downwardAPI = podFiles{"kubernetes.io~downward-api", "downwardAPI", true, func(v *v1.Volume) bool { return v.DownwardAPI != nil }}
-	projected   = podFiles{"kubernetes.io~projected", "projected", true, func(v *v1.Volume) bool { return v.Projected != nil }}
+	configMapType   = apiVolume{"kubernetes.io~configmap", "configMap", false, func(v *v1.Volume) bool { return v.ConfigMap != nil }}
+	secretType      = apiVolume{"kubernetes.io~secret", "secret", true, func(v *v1.Volume) bool { return v.Secret != nil }}
+	downwardAPIType = apiVolume{"kubernetes.io~downward-api", "downwardAPI", true, func(v *v1.Volume) bool { return v.DownwardAPI != nil }}
+	projectedType   = apiVolume{"kubernetes.io~projected", "projected", true, func(v *v1.Volume) bool { return v.Projected != nil }}
 )
 
-func (w podFiles) field() string             { return w.fieldName }
-func (w podFiles) matches(v *v1.Volume) bool { return w.isType(v) }
+func (w apiVolume) field() string             { return w.fieldName }
+func (w apiVolume) matches(v *v1.Volume) bool { return w.isType(v) }
 
-func (podFiles) check(p *podDir, v *v1.Volume) (string, error) {
+func (apiVolume) check(p *podDir, v *v1.Volume) (string, error) {
 	_, err := p.renderFiles(v)
 	return "", err
 }
 
 // prepare writes the files of the volume. If an object is missing and the volume was written
 // before, prepare does not change the volume.
-func (w podFiles) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, error) {
+func (w apiVolume) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, error) {
 	path := filepath.Join(p.path, volumesDir, w.plugin, v.Name)
 	files, err := p.renderFiles(v)
 	if err != nil && !errors.Is(err, render.ErrMissing) {
 		return "", err
 	}
-	dir, openErr := p.openPlugin(w.plugin, privateMode)
+	dir, openErr := p.openPluginDir(w.plugin, privateMode)
 	if openErr != nil {
 		return path, openErr
 	}
@@ -63,7 +63,7 @@ func (w podFiles) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, e
 	}
 	mode, gid := emptyDirMode(p.pod.Object)
 	if w.inMemory {
-		err = mountTmpfs(dir, v.Name, tmpfsOptions(mode, gid, memorySize(p.pod.Object, nil, p.root.Memory)))
+		err = mountTmpfs(dir, v.Name, tmpfsOptions(mode, gid, memorySize(p.pod.Object, nil, p.root.MemoryVolumeLimit)))
 	} else {
 		err = makeDirVolume(dir, v.Name, mode, gid)
 	}

@@ -129,11 +129,11 @@ func readlink(t *testing.T, vol string) string {
 	return link
 }
 
-// TestPodFiles_Memory checks that all volumes except configMap are on a tmpfs, and that the parent
+// TestPodFiles_Memory checks that all volumes except configMapType are on a tmpfs, and that the parent
 // directory of every volume has mode 0700.
 func TestPodFiles_Memory(t *testing.T) {
 	d := newDir(t)
-	d.Memory = 64 << 20
+	d.MemoryVolumeLimit = 64 << 20
 	pod := newPod(secretVolume("s"), configVolume("c"),
 		v1.Volume{Name: "p", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{}}},
 		v1.Volume{Name: "d", VolumeSource: v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{}}})
@@ -145,8 +145,8 @@ func TestPodFiles_Memory(t *testing.T) {
 		if (int64(st.Type) == unix.TMPFS_MAGIC) != memory && name != "c" || mountCount(t, paths[name]) != map[bool]int{true: 1}[memory] {
 			t.Errorf("volume %s: on a tmpfs: got %v, want %v", name, !memory, memory)
 		}
-		if size := int64(st.Blocks) * st.Bsize; memory && size != d.Memory {
-			t.Errorf("volume %s: size of the tmpfs: got %d bytes, want %d", name, size, d.Memory)
+		if size := int64(st.Blocks) * st.Bsize; memory && size != d.MemoryVolumeLimit {
+			t.Errorf("volume %s: size of the tmpfs: got %d bytes, want %d", name, size, d.MemoryVolumeLimit)
 		}
 		info, err := os.Stat(filepath.Dir(paths[name]))
 		must(t, err)

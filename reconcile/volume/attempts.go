@@ -11,10 +11,10 @@ import (
 // was canceled, and has not returned yet.
 var errPending = errors.New("an earlier attempt has not finished")
 
-// Attempts limits system calls that may never return because a server does not respond. These
+// CallLimiter limits system calls that may never return because a server does not respond. These
 // calls cannot be interrupted. So there is only one call at a time for each subject, such as a
 // mount, and retries do not accumulate blocked threads. A nil *Attempts only applies timeouts.
-type Attempts struct {
+type CallLimiter struct {
 	mu      sync.Mutex // guards running
 	running map[string]*attempt
 }
@@ -33,11 +33,11 @@ type attempt struct {
 // After a timeout, call continues in its goroutine until the server responds, because it cannot be
 // interrupted. So call must own the resources that it uses, and must change nothing after its ctx
 // is done.
-func (a *Attempts) do(ctx context.Context, limit time.Duration, subject string, call func(context.Context) error) error {
+func (a *CallLimiter) do(ctx context.Context, limit time.Duration, subject string, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	if a == nil {
-		a = &Attempts{}
+		a = &CallLimiter{}
 	}
 	self := &attempt{returned: make(chan struct{}), abandoned: make(chan struct{})}
 	for earlier := a.tryBegin(subject, self); earlier != nil; earlier = a.tryBegin(subject, self) {
@@ -67,7 +67,7 @@ func (a *Attempts) do(ctx context.Context, limit time.Duration, subject string, 
 
 // tryBegin registers self as the attempt for subject and returns nil. If there is an earlier
 // attempt, tryBegin returns the earlier attempt and does not register self.
-func (a *Attempts) tryBegin(subject string, self *attempt) (earlier *attempt) {
+func (a *CallLimiter) tryBegin(subject string, self *attempt) (earlier *attempt) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if earlier := a.running[subject]; earlier != nil {
@@ -80,7 +80,7 @@ func (a *Attempts) tryBegin(subject string, self *attempt) (earlier *attempt) {
 	return nil
 }
 
-func (a *Attempts) end(subject string) {
+func (a *CallLimiter) end(subject string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.running, subject)

@@ -38,7 +38,7 @@ func bindSubPath(ctx context.Context, d Dir, pod *manifest.Pod, volume string) e
 // repeated starts make only one attempt.
 func TestSubPath_Timeout(t *testing.T) {
 	d := newDir(t)
-	d.Attempts, d.NFS.Timeout = &Attempts{}, 100*time.Millisecond
+	d.CallLimiter, d.NFS.Timeout = &CallLimiter{}, 100*time.Millisecond
 	top := t.TempDir()
 	mountSilent(t, top)
 	pod := newPod(hostPathVolume("data", top, v1.HostPathUnset))
@@ -100,7 +100,7 @@ func TestSubPath_SilentEarlierMount(t *testing.T) {
 
 // TestAttempts checks that an attempt waits for an earlier attempt that has not timed out.
 func TestAttempts(t *testing.T) {
-	var a Attempts
+	var a CallLimiter
 	began, finish := make(chan struct{}), make(chan struct{})
 	first := make(chan error)
 	go func() {

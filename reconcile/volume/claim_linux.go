@@ -50,7 +50,7 @@ func (claimVolume) check(p *podDir, v *v1.Volume) (string, error) {
 // binding or other pods use its PersistentVolume. volume is the name of the volume in the pod. If
 // the pod uses the claim already, only the binding is checked.
 func (p *podDir) checkAvailable(c *refs.Claim, volume string) error {
-	claims := claim.Store{Root: p.root.Claims}
+	claims := claim.Store{Root: p.root.ClaimsDir}
 	if err := claims.Verify(c); err != nil {
 		return err
 	}
@@ -66,20 +66,20 @@ func (claimVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string
 	if err != nil {
 		return "", err
 	}
-	links, err := p.openPlugin(claim.PluginDir, dirMode)
+	links, err := p.openPluginDir(claim.PluginDir, dirMode)
 	if err != nil {
 		return "", err
 	}
 	defer links.Close()
 	if c.Owner != "" { // a cluster records the binding itself
-		u := claim.User{Links: links, Volume: v.Name, Pods: p.root.Root}
+		u := claim.Consumer{Links: links, Volume: v.Name, Pods: p.root.Root}
 		u.Mode, u.GID = emptyDirMode(p.pod.Object)
-		if err := (claim.Store{Root: p.root.Claims}).Acquire(ctx, c, u); err != nil {
+		if err := (claim.Store{Root: p.root.ClaimsDir}).Acquire(ctx, c, u); err != nil {
 			return "", err
 		}
 	}
 	readOnly := v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
-	path := filepath.Join(p.root.Claims, c.Namespace, c.Name)
+	path := filepath.Join(p.root.ClaimsDir, c.Namespace, c.Name)
 	switch {
 	case c.Volume == nil:
 	case c.Volume.Spec.NFS != nil:
@@ -101,7 +101,7 @@ func (claimVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string
 // resolveClaim returns the claim of a volume. It returns an error if the claim does not exist or
 // has no usable volume.
 func (p *podDir) resolveClaim(v *v1.Volume) (*refs.Claim, error) {
-	if p.root.Claims == "" || p.content == nil {
+	if p.root.ClaimsDir == "" || p.content == nil {
 		return nil, errors.New("PersistentVolumeClaims are not supported for this pod")
 	}
 	c := p.content.Claim(v)

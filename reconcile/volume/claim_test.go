@@ -55,8 +55,8 @@ func newClaimPod() *manifest.Pod {
 
 func newDirWithClaims(t *testing.T) (Dir, claim.Store) {
 	d := newDir(t)
-	d.Claims = filepath.Join(filepath.Dir(d.Root), "claims")
-	return d, claim.Store{Root: d.Claims}
+	d.ClaimsDir = filepath.Join(filepath.Dir(d.Root), "claims")
+	return d, claim.Store{Root: d.ClaimsDir}
 }
 
 // recordOf returns the record that a new Store creates for a claim.
@@ -67,7 +67,7 @@ func recordOf(t *testing.T, c *claimContent) string {
 	pod.UID = "recorded"
 	_, err := d.Prepare(t.Context(), pod, c)
 	must(t, err)
-	text, err := os.Readlink(filepath.Join(d.Claims, ".bound", c.Namespace, c.Name))
+	text, err := os.Readlink(filepath.Join(d.ClaimsDir, ".bound", c.Namespace, c.Name))
 	must(t, err)
 	return text
 }
@@ -79,14 +79,14 @@ var dataClaim = types.NamespacedName{Namespace: "default", Name: "data"}
 func TestClaim(t *testing.T) {
 	d, claims := newDirWithClaims(t)
 	must(t, d.Check(t.Context(), newClaimPod(), newClaim("file", nil), nil))
-	if _, err := os.Stat(d.Claims); err == nil {
+	if _, err := os.Stat(d.ClaimsDir); err == nil {
 		t.Error("Check created the directory of claims, want no change")
 	}
 	paths, err := d.Prepare(t.Context(), newClaimPod(), newClaim("file", nil))
 	must(t, err)
 	path := paths["data"]
-	if info, err := os.Stat(path); path != filepath.Join(d.Claims, "default", "data") || err != nil || info.Mode().Perm() != 0o777 {
-		t.Fatalf("got path %s, Stat error %v, want a directory with mode 777 in %s", path, err, d.Claims)
+	if info, err := os.Stat(path); path != filepath.Join(d.ClaimsDir, "default", "data") || err != nil || info.Mode().Perm() != 0o777 {
+		t.Fatalf("got path %s, Stat error %v, want a directory with mode 777 in %s", path, err, d.ClaimsDir)
 	}
 	must(t, os.WriteFile(filepath.Join(path, "x"), nil, 0o600))
 	kept, err := claims.List(d.Root)
@@ -110,7 +110,7 @@ func TestClaim(t *testing.T) {
 	if kept, err := claims.List(d.Root); err != nil || len(kept) > 0 {
 		t.Errorf("List after Remove: got %+v, error %v, want none", kept, err)
 	}
-	for _, pattern := range []string{path, filepath.Join(d.Claims, ".removed", "*")} {
+	for _, pattern := range []string{path, filepath.Join(d.ClaimsDir, ".removed", "*")} {
 		if left, _ := filepath.Glob(pattern); len(left) > 0 {
 			t.Errorf("files after Remove: got %q, want none", left)
 		}
@@ -214,7 +214,7 @@ func TestClaim_AlreadySharedVolume(t *testing.T) {
 	must(t, err)
 	_, err = d.Prepare(t.Context(), pod, b)
 	must(t, err)
-	record := filepath.Join(d.Claims, ".bound", "shop", "data")
+	record := filepath.Join(d.ClaimsDir, ".bound", "shop", "data")
 	must(t, os.Remove(record))
 	b.Volume, b.Owner = a.Volume, "https://fleet.example/x"
 	must(t, os.Symlink(recordOf(t, b), record))
@@ -232,7 +232,7 @@ func TestClaim_AlreadySharedVolume(t *testing.T) {
 // every path.
 func TestClaim_RecordWithoutPath(t *testing.T) {
 	d, claims := newDirWithClaims(t)
-	records := filepath.Join(d.Claims, ".bound", "default")
+	records := filepath.Join(d.ClaimsDir, ".bound", "default")
 	must(t, os.MkdirAll(records, 0o755))
 	must(t, os.Symlink("file a", filepath.Join(records, "data")))
 	_, err := d.Prepare(t.Context(), newClaimPod(), newClaim("file", localVolume("a", t.TempDir())))
@@ -380,14 +380,14 @@ func TestClaim_RemoveLeftovers(t *testing.T) {
 	_, err := d.Prepare(t.Context(), newClaimPod(), newClaim("file", nil))
 	must(t, err)
 	must(t, d.Remove(t.Context(), uid))
-	stuck := filepath.Join(d.Claims, ".removed", "0", "disk")
+	stuck := filepath.Join(d.ClaimsDir, ".removed", "0", "disk")
 	must(t, os.MkdirAll(stuck, 0o755))
 	must(t, unix.Mount("tmpfs", stuck, "tmpfs", 0, ""))
 	t.Cleanup(func() { _ = unix.Unmount(stuck, unix.MNT_DETACH) })
 	if err := claims.Remove(t.Context(), dataClaim, d.Root); !errors.Is(err, claim.ErrLeftovers) {
 		t.Errorf("Remove: got error %v, want %v", err, claim.ErrLeftovers)
 	}
-	if left, err := os.ReadDir(filepath.Join(d.Claims, ".removed")); err != nil || len(left) != 1 {
+	if left, err := os.ReadDir(filepath.Join(d.ClaimsDir, ".removed")); err != nil || len(left) != 1 {
 		t.Errorf("removed data: got %v, error %v, want only the earlier claim", left, err)
 	}
 }
@@ -396,8 +396,8 @@ func TestClaim_RemoveLeftovers(t *testing.T) {
 // done.
 func TestClaim_Canceled(t *testing.T) {
 	d, claims := newDirWithClaims(t)
-	must(t, os.MkdirAll(d.Claims, 0o750))
-	lock, err := os.Open(d.Claims)
+	must(t, os.MkdirAll(d.ClaimsDir, 0o750))
+	lock, err := os.Open(d.ClaimsDir)
 	must(t, err)
 	defer lock.Close()
 	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
@@ -505,7 +505,7 @@ func TestClaim_FSGroupNestedVolumes(t *testing.T) {
 			t.Errorf("path %q: got group %d and mode %o, want group %d", path, st.Gid, st.Mode, gid)
 		}
 	}
-	kept, err := claim.Store{Root: d.Claims}.List(d.Root)
+	kept, err := claim.Store{Root: d.ClaimsDir}.List(d.Root)
 	if err != nil || len(kept) != 3 || len(kept[0].Users) != 1 || len(kept[1].Users) != 1 || len(kept[2].Users) != 0 {
 		t.Errorf("List: got %+v, error %v, want 3 claims, the first two with a user", kept, err)
 	}

@@ -83,7 +83,7 @@ func (p *podDir) setCSIGroup(ctx context.Context, path, name string) error {
 	if !isRemote {
 		return setGroup(ctx)
 	}
-	err = p.root.Attempts.do(ctx, setGroupTimeout, "owning "+path, setGroup)
+	err = p.root.CallLimiter.do(ctx, setGroupTimeout, "owning "+path, setGroup)
 	switch {
 	case errors.Is(err, errTimeout):
 		return fmt.Errorf("setting the group of the volume's files took longer than %s; check the server of the volume", setGroupTimeout)

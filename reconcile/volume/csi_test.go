@@ -54,12 +54,12 @@ func newDirWithDriver(t *testing.T) (Dir, *csidriver.Driver) {
 	t.Cleanup(func() { os.RemoveAll(top) })
 	t.Cleanup(func() { unmountAll(t, top) })
 	log := slog.New(slog.DiscardHandler)
-	drivers, err := csi.New(csi.Options{Root: top, Node: "node1", Log: log})
+	drivers, err := csi.New(csi.Options{Root: top, NodeName: "node1", Log: log})
 	must(t, err)
-	d := &csidriver.Driver{Dir: filepath.Join(top, "d"), Name: "host.csi.example.com", Registry: filepath.Join(top, plugins.Dir), Capabilities: []string{"STAGE_UNSTAGE_VOLUME"}}
+	d := &csidriver.Driver{Dir: filepath.Join(top, "d"), Name: "host.csi.example.com", Registry: filepath.Join(top, plugins.DirName), Capabilities: []string{"STAGE_UNSTAGE_VOLUME"}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	w := &plugins.Watcher{Dir: d.Registry, Kinds: map[string]plugins.Kind{registration.CSIPlugin: drivers}, Log: log}
+	w := &plugins.Watcher{Dir: d.Registry, Handlers: map[string]plugins.Handler{registration.CSIPlugin: drivers}, Log: log}
 	running.Go(func() { w.Run(ctx) })
 	running.Go(func() {
 		if err := drivers.Run(ctx); err != nil {
@@ -73,7 +73,7 @@ func newDirWithDriver(t *testing.T) (Dir, *csidriver.Driver) {
 	for all, changed := drivers.Registered(); len(all) == 0; all, changed = drivers.Registered() {
 		<-changed
 	}
-	return Dir{Root: filepath.Join(top, "pods"), Claims: filepath.Join(top, "claims"), CSI: drivers, Attempts: &Attempts{}}, d
+	return Dir{Root: filepath.Join(top, "pods"), ClaimsDir: filepath.Join(top, "claims"), CSI: drivers, CallLimiter: &CallLimiter{}}, d
 }
 
 // TestCSI checks that the driver publishes and unpublishes the volume of a claim and an inline volume,

@@ -33,7 +33,7 @@ func (d Dir) HasData(ctx context.Context, uid types.UID) (bool, error) {
 		return false, fmt.Errorf("searching for data in the directory of pod %s: %w", uid, err)
 	}
 	defer pod.Close()
-	for _, name := range []string{volumesDir, subpath.Dir, csi.DevicesDir} {
+	for _, name := range []string{volumesDir, subpath.DirName, csi.DevicesDir} {
 		if hasData, err := hasFiles(ctx, pod, name); err != nil || hasData {
 			return hasData, err
 		}

@@ -4,7 +4,7 @@
 //	<root-dir>/pods/<uid>/                          0750, all files of a pod
 //	    volumes/kubernetes.io~empty-dir/<volume>/   emptyDir: a directory, a tmpfs or a hugetlbfs
 //	    volumes/kubernetes.io~secret/<volume>/      a tmpfs, so that no Secret is written to disk; parent 0700
-//	    volumes/kubernetes.io~nfs/<volume>/         nfs, or a claim with an NFS PersistentVolume
+//	    volumes/kubernetes.io~nfs/<volume>/         nfs, or a claim with an NFSOptions PersistentVolume
 //	    volumes/kubernetes.io~csi/<volume>/mount    a volume of a CSI driver; devices are in volumeDevices/
 //	    volumes/podd~claim/<volume>                 a link with the name of the claim that the pod uses
 //	    volumes/podd~claim/<volume>.path            a link to the local volume of that claim
@@ -21,8 +21,8 @@
 //
 // Access to a network file system hangs if its server does not respond. So podd opens a
 // network volume only for a subPath, with a timeout and one attempt at a time (see Attempts).
-// podd mounts and unmounts NFS volumes with the programs mount.nfs and umount, and kills these
-// programs after a timeout (see NFS). k8s.io/mount-utils runs the same programs, but cannot kill
+// podd mounts and unmounts NFSOptions volumes with the programs mount.nfs and umount, and kills these
+// programs after a timeout (see NFSOptions). k8s.io/mount-utils runs the same programs, but cannot kill
 // them. Volumes of CSI drivers may be network file systems, too. Only the drivers mount and
 // unmount them (package csi).
 //
@@ -48,22 +48,22 @@ import (
 type Dir struct {
 	// Root is the absolute path of <root-dir>/pods; required. Prepare creates it.
 	Root string
-	// Memory is the maximum size in bytes of memory-backed volumes of pods without a
+	// MemoryVolumeLimit is the maximum size in bytes of memory-backed volumes of pods without a
 	// memory limit: the memory that is allocatable to pods. 0 means the default limit of
 	// the kernel.
-	Memory int64
-	// Claims is <root-dir>/claims, the directory of claims; "" means that claims are not
+	MemoryVolumeLimit int64
+	// ClaimsDir is <root-dir>/claims, the directory of claims; "" means that claims are not
 	// supported. See package claim.
-	Claims string
-	// NFS configures how NFS volumes are mounted. The zero value is valid, and only tests use
+	ClaimsDir string
+	// NFSOptions configures how NFSOptions volumes are mounted. The zero value is valid, and only tests use
 	// another value.
-	NFS NFS
+	NFS NFSOptions
 	// CSI manages the CSI volumes of pods in Root; nil means that CSI volumes are not
 	// supported.
 	CSI *csi.Drivers
-	// Attempts contains the accesses to network volumes that are in progress. Copies of a Dir share
+	// CallLimiter contains the accesses to network volumes that are in progress. Copies of a Dir share
 	// this pointer. If it is nil, several accesses to the same volume may hang at the same time.
-	Attempts *Attempts
+	CallLimiter *CallLimiter
 }
 
 const (

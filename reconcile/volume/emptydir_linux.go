@@ -27,7 +27,7 @@ func (emptyDir) check(*podDir, *v1.Volume) (string, error) { return "", nil }
 
 func (emptyDir) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, error) {
 	path := filepath.Join(p.path, volumesDir, emptyDirPlugin, v.Name)
-	dir, err := p.openPlugin(emptyDirPlugin, dirMode)
+	dir, err := p.openPluginDir(emptyDirPlugin, dirMode)
 	if err != nil {
 		return path, err
 	}
@@ -41,13 +41,13 @@ func (emptyDir) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, err
 		if err != nil {
 			return path, fmt.Errorf("medium %q: %w", medium, err)
 		}
-		h := hugePages{size: pages, mode: mode, gid: gid}
+		h := hugetlbfsMount{size: pages, mode: mode, gid: gid}
 		if limit := v.EmptyDir.SizeLimit; limit != nil {
 			h.limit = limit.Value()
 		}
 		return path, mountHugePages(dir, v.Name, h)
 	case medium == v1.StorageMediumMemory:
-		size := memorySize(p.pod.Object, v.EmptyDir.SizeLimit, p.root.Memory)
+		size := memorySize(p.pod.Object, v.EmptyDir.SizeLimit, p.root.MemoryVolumeLimit)
 		return path, mountTmpfs(dir, v.Name, tmpfsOptions(mode, gid, size))
 	}
 	return path, fmt.Errorf("podd does not support the medium %q; remove the medium or use %q",

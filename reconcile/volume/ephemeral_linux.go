@@ -9,28 +9,28 @@ import (
 
 const ephemeralPlugin = "podd~ephemeral"
 
-// ephemeral implements volumeType for volumes of type ephemeral. The volume is a claim if
+// ephemeralVolume implements volumeType for volumes of type ephemeral. The volume is a claim if
 // the pod has the trait HasEphemeralClaims. Otherwise it is a directory that is removed with
 // the pod.
-type ephemeral struct{}
+type ephemeralVolume struct{}
 
-func (ephemeral) field() string { return "ephemeral" }
+func (ephemeralVolume) field() string { return "ephemeral" }
 
-func (ephemeral) matches(v *v1.Volume) bool { return v.Ephemeral != nil }
+func (ephemeralVolume) matches(v *v1.Volume) bool { return v.Ephemeral != nil }
 
-func (ephemeral) check(p *podDir, v *v1.Volume) (string, error) {
+func (ephemeralVolume) check(p *podDir, v *v1.Volume) (string, error) {
 	if p.pod.Traits.HasEphemeralClaims {
 		return claimVolume{}.check(p, v)
 	}
 	return "", nil
 }
 
-func (ephemeral) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
+func (ephemeralVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
 	if p.pod.Traits.HasEphemeralClaims {
 		return claimVolume{}.prepare(ctx, p, v)
 	}
 	path := filepath.Join(p.path, volumesDir, ephemeralPlugin, v.Name)
-	dir, err := p.openPlugin(ephemeralPlugin, dirMode)
+	dir, err := p.openPluginDir(ephemeralPlugin, dirMode)
 	if err != nil {
 		return path, err
 	}

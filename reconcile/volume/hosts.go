@@ -45,7 +45,7 @@ func (d Dir) WriteHosts(uid types.UID, text string) (string, error) {
 		defer f.Close()
 		return path, overwrite(f, text)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, safepath.ErrLink), errors.Is(err, safepath.ErrNotRegular):
-		return path, replace(dir, hostsName, text)
+		return path, replaceFile(dir, hostsName, text)
 	}
 	return "", err
 }
@@ -64,8 +64,8 @@ func overwrite(f *os.File, text string) error {
 	return f.Truncate(size)
 }
 
-// replace writes text to a temporary file in dir and renames the file to name.
-func replace(dir *safepath.Dir, name, text string) error {
+// replaceFile writes text to a temporary file in dir and renames the file to name.
+func replaceFile(dir *safepath.Dir, name, text string) error {
 	if err := dir.Remove(name + newFileSuffix); err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// hugePages are the mount parameters of an emptyDir in huge pages.
-type hugePages struct {
+// hugetlbfsMount are the mount parameters of an emptyDir in huge pages.
+type hugetlbfsMount struct {
 	size  int64 // page size in bytes
 	limit int64 // size limit in bytes; 0 means only the limit of the cgroup
 	mode  uint32
@@ -19,7 +19,7 @@ type hugePages struct {
 }
 
 // options returns the mount options for a hugetlbfs. The limit is rounded up to whole pages.
-func (h hugePages) options() string {
+func (h hugetlbfsMount) options() string {
 	options := fmt.Sprintf("pagesize=%d,mode=%o", h.size, h.mode&0o1777)
 	if h.gid >= 0 {
 		options += fmt.Sprintf(",gid=%d", h.gid)
@@ -32,7 +32,7 @@ func (h hugePages) options() string {
 
 // mountHugePages mounts a hugetlbfs at name in dir, unless a hugetlbfs with this page size is
 // mounted there.
-func mountHugePages(dir *safepath.Dir, name string, h hugePages) error {
+func mountHugePages(dir *safepath.Dir, name string, h hugetlbfsMount) error {
 	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // mode of the mount point, which the mount hides
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestHugePagesOptions(t *testing.T) {
-	for want, h := range map[string]hugePages{
+	for want, h := range map[string]hugetlbfsMount{
 		"pagesize=2097152,mode=777":                    {size: 2 << 20, mode: 0o777, gid: -1},
 		"pagesize=2097152,mode=777,gid=4321":           {size: 2 << 20, mode: 0o2777, gid: 4321},
 		"pagesize=2097152,mode=777,size=4194304":       {size: 2 << 20, mode: 0o777, gid: -1, limit: 4 << 20},

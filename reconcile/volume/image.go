@@ -6,14 +6,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// image implements volumeType for volumes of type image. The runtime mounts the image, so
+// imageVolume implements volumeType for volumes of type image. The runtime mounts the image, so
 // podd prepares nothing, and the volume has no path on the host.
-type image struct{}
+type imageVolume struct{}
 
-func (image) field() string { return "image" }
+func (imageVolume) field() string { return "image" }
 
-func (image) matches(v *v1.Volume) bool { return v.Image != nil }
+func (imageVolume) matches(v *v1.Volume) bool { return v.Image != nil }
 
-func (image) check(*podDir, *v1.Volume) (string, error) { return "", nil }
+func (imageVolume) check(*podDir, *v1.Volume) (string, error) { return "", nil }
 
-func (image) prepare(context.Context, *podDir, *v1.Volume) (string, error) { return "", nil }
+func (imageVolume) prepare(context.Context, *podDir, *v1.Volume) (string, error) { return "", nil }

@@ -57,7 +57,7 @@ func prepareAll(t *testing.T, p *manifest.Pod, s *refs.Resolved, on recording.No
 		Name: on.Name, Capacity: render.Resources{MilliCPU: on.CPUs * 1000, Memory: on.Memory},
 		Allocatable: render.Resources{Memory: on.Memory - on.ReservedMemory},
 	}
-	paths, err := d.Prepare(t.Context(), p, render.Content{Pod: p, Refs: s, Node: node})
+	paths, err := d.Prepare(t.Context(), p, render.PodVolumes{Pod: p, Refs: s, Node: node})
 	must(t, err)
 	for i := range p.Object.Spec.Containers {
 		c := &p.Object.Spec.Containers[i]

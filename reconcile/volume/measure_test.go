@@ -12,7 +12,7 @@ import (
 // that a container creates in them.
 func TestMeasure(t *testing.T) {
 	d := newDir(t)
-	d.Claims = filepath.Join(t.TempDir(), "claims")
+	d.ClaimsDir = filepath.Join(t.TempDir(), "claims")
 	pod := newPod(emptyDirVolume("disk", "", ""), emptyDirVolume("mem", v1.StorageMediumMemory, "4Mi"),
 		v1.Volume{Name: "host", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/"}}},
 		v1.Volume{Name: "share", VolumeSource: v1.VolumeSource{NFS: &v1.NFSVolumeSource{Server: "silent", Path: "/"}}},
@@ -29,7 +29,7 @@ func TestMeasure(t *testing.T) {
 	prepared.Object = &kept
 	paths, err := d.Prepare(t.Context(), &prepared, nil)
 	must(t, err)
-	claim := filepath.Join(d.Claims, pod.Object.Namespace, "db")
+	claim := filepath.Join(d.ClaimsDir, pod.Object.Namespace, "db")
 	must(t, os.MkdirAll(claim, 0o755))
 	uses := filepath.Join(d.Root, string(pod.UID), "volumes", "podd~claim")
 	must(t, os.MkdirAll(uses, 0o755))

@@ -26,10 +26,10 @@ const (
 
 func messageName(attempt uint32) string { return fmt.Sprintf("%08x", attempt) }
 
-// MakeMessage creates the empty file for the termination message of an attempt of a container, and
+// CreateMessageFile creates the empty file for the termination message of an attempt of a container, and
 // returns its path on the host. It removes the files of all other attempts except the previous
 // attempt.
-func (d Dir) MakeMessage(uid types.UID, container string, attempt uint32) (string, error) {
+func (d Dir) CreateMessageFile(uid types.UID, container string, attempt uint32) (string, error) {
 	if err := checkUID(uid); err != nil {
 		return "", err
 	}
@@ -64,9 +64,9 @@ func (d Dir) MakeMessage(uid types.UID, container string, attempt uint32) (strin
 	return filepath.Join(d.Root, string(uid), containersDir, container, messageName(attempt)), f.Close()
 }
 
-// Message returns the last messageLimit bytes of the termination message of an attempt of a
+// ReadMessage returns the last messageLimit bytes of the termination message of an attempt of a
 // container. It returns fs.ErrNotExist if there is no file.
-func (d Dir) Message(uid types.UID, container string, attempt uint32) (string, error) {
+func (d Dir) ReadMessage(uid types.UID, container string, attempt uint32) (string, error) {
 	if err := checkUID(uid); err != nil {
 		return "", err
 	}

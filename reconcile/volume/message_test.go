@@ -11,10 +11,10 @@ import (
 
 func TestMessage(t *testing.T) {
 	d := Dir{Root: filepath.Join(t.TempDir(), "pods")}
-	if _, err := d.Message("u1", "app", 0); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := d.ReadMessage("u1", "app", 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Message without a directory: got error %v, want %v", err, fs.ErrNotExist)
 	}
-	path, err := d.MakeMessage("u1", "app", 26)
+	path, err := d.CreateMessageFile("u1", "app", 26)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestMessage(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := d.Message("u1", "app", 26); err != nil || got != c.want {
+		if got, err := d.ReadMessage("u1", "app", 26); err != nil || got != c.want {
 			t.Errorf("Message of %d bytes: got %d bytes, error %v, want %d bytes", len(c.text), len(got), err, len(c.want))
 		}
 	}
@@ -38,13 +38,13 @@ func TestMessage(t *testing.T) {
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.Message("u1", "app", 26); err != nil || len(got) != 4096 {
+	if got, err := d.ReadMessage("u1", "app", 26); err != nil || len(got) != 4096 {
 		t.Errorf("Message of 1 TiB: got %d bytes, error %v, want 4096 bytes", len(got), err)
 	}
-	if _, err := d.MakeMessage("u1", "app", 26); err != nil {
+	if _, err := d.CreateMessageFile("u1", "app", 26); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.Message("u1", "app", 26); err != nil || got != "" {
+	if got, err := d.ReadMessage("u1", "app", 26); err != nil || got != "" {
 		t.Errorf("Message after a second MakeMessage for the same attempt: got %q, error %v, want \"\"", got, err)
 	}
 }
@@ -53,7 +53,7 @@ func TestMessage(t *testing.T) {
 func TestMakeMessage_RemovesOld(t *testing.T) {
 	d := Dir{Root: t.TempDir()}
 	for attempt := range uint32(20) {
-		if _, err := d.MakeMessage("u1", "app", attempt); err != nil {
+		if _, err := d.CreateMessageFile("u1", "app", attempt); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestMakeMessage_RemovesOld(t *testing.T) {
 // TestMessage_NotRegular checks that Message does not read a link or a directory in place of the file.
 func TestMessage_NotRegular(t *testing.T) {
 	d := Dir{Root: t.TempDir()}
-	path, err := d.MakeMessage("u1", "app", 0)
+	path, err := d.CreateMessageFile("u1", "app", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestMessage_NotRegular(t *testing.T) {
 		if err := create(); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := d.Message("u1", "app", 0); err == nil || got != "" {
+		if got, err := d.ReadMessage("u1", "app", 0); err == nil || got != "" {
 			t.Errorf("%s: got %q, error %v, want an error", name, got, err)
 		}
 	}
@@ -91,7 +91,7 @@ func TestMessage_NotRegular(t *testing.T) {
 		return os.Symlink(filepath.Dir(secret), dir)
 	})
 	for _, bad := range []string{"..", "../u2", ""} {
-		if _, err := d.Message("u1", bad, 0); err == nil {
+		if _, err := d.ReadMessage("u1", bad, 0); err == nil {
 			t.Errorf("Message of container %q: got no error, want one", bad)
 		}
 	}

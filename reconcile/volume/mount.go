@@ -17,12 +17,12 @@ func isPoddMount(m mounts.Mount) bool {
 	parts := strings.Split(m.Rel, "/")
 	switch {
 	case len(parts) == 4 && parts[1] == volumesDir && slices.Contains(memoryPlugins, parts[2]):
-		return m.IsWhole && (m.Type == "tmpfs" || m.Type == "hugetlbfs" && parts[2] == emptyDirPlugin)
+		return m.IsFilesystemRoot && (m.Type == "tmpfs" || m.Type == "hugetlbfs" && parts[2] == emptyDirPlugin)
 	case len(parts) == 4 && parts[1] == volumesDir && parts[2] == nfsPlugin:
 		return m.IsNFS()
 	}
-	return len(parts) == 5 && parts[1] == subpath.Dir
+	return len(parts) == 5 && parts[1] == subpath.DirName
 }
 
 // memoryPlugins are the names of the directories of memory-backed volumes.
-var memoryPlugins = []string{emptyDirPlugin, secret.plugin, downwardAPI.plugin, projected.plugin}
+var memoryPlugins = []string{emptyDirPlugin, secretType.plugin, downwardAPIType.plugin, projectedType.plugin}

@@ -20,14 +20,14 @@ import (
 
 const nfsPlugin = "kubernetes.io~nfs"
 
-// NFS configures how NFS volumes are mounted. Every system call on an NFS volume may hang if the
+// NFSOptions configures how NFSOptions volumes are mounted. Every system call on an NFSOptions volume may hang if the
 // server does not respond, including stat and open. So podd reads from the mount table whether a
 // volume is mounted, and mounts and unmounts volumes with programs, because it can kill programs.
-type NFS struct {
-	// Mount is the path of mount.nfs; "" means that podd searches programDirs.
-	Mount string
-	// Unmount is the path of umount; "" means that podd searches programDirs.
-	Unmount string
+type NFSOptions struct {
+	// MountPath is the path of mount.nfs; "" means that podd searches programDirs.
+	MountPath string
+	// UnmountPath is the path of umount; "" means that podd searches programDirs.
+	UnmountPath string
 	// Timeout is the timeout of these programs; 0 means one minute.
 	Timeout time.Duration
 }
@@ -35,7 +35,7 @@ type NFS struct {
 // programDirs are the directories in which podd searches mount programs.
 var programDirs = []string{"/sbin", "/usr/sbin", "/bin", "/usr/bin"}
 
-func (n NFS) timeout() time.Duration { return cmp.Or(n.Timeout, time.Minute) }
+func (n NFSOptions) timeout() time.Duration { return cmp.Or(n.Timeout, time.Minute) }
 
 // findProgram returns path, or the path of the program with this name in programDirs if path is "".
 // If the program does not exist, the error contains remedy.
@@ -53,24 +53,24 @@ func findProgram(path, name, remedy string) (string, error) {
 
 // mountProgram returns the path of mount.nfs. podd runs mount.nfs instead of mount(8), because
 // mount(8) has options that change the mount point.
-func (n NFS) mountProgram() (string, error) {
-	return findProgram(n.Mount, "mount.nfs", "install the package nfs-common (Debian, Ubuntu) or nfs-utils")
+func (n NFSOptions) mountProgram() (string, error) {
+	return findProgram(n.MountPath, "mount.nfs", "install the package nfs-common (Debian, Ubuntu) or nfs-utils")
 }
 
-// nfs implements volumeType for volumes of type nfs.
-type nfs struct{}
+// nfsType implements volumeType for volumes of type nfs.
+type nfsType struct{}
 
-func (nfs) field() string { return "nfs" }
+func (nfsType) field() string { return "nfs" }
 
-func (nfs) matches(v *v1.Volume) bool { return v.NFS != nil }
+func (nfsType) matches(v *v1.Volume) bool { return v.NFS != nil }
 
-func (nfs) check(p *podDir, v *v1.Volume) (string, error) { return newExport(v.NFS).check(p) }
+func (nfsType) check(p *podDir, v *v1.Volume) (string, error) { return newExport(v.NFS).check(p) }
 
-func (nfs) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
+func (nfsType) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, error) {
 	return newExport(v.NFS).mount(ctx, p, v.Name)
 }
 
-// An export is a directory that an NFS server exports, with mount options.
+// An export is a directory that an NFSOptions server exports, with mount options.
 type export struct {
 	server, path string
 	options      []string
@@ -84,7 +84,7 @@ func newExport(s *v1.NFSVolumeSource) export {
 	return e
 }
 
-// newExportOfPV returns the export of an NFS PersistentVolume. If readOnly is true, the export is
+// newExportOfPV returns the export of an NFSOptions PersistentVolume. If readOnly is true, the export is
 // mounted read-only.
 func newExportOfPV(pv *v1.PersistentVolume, readOnly bool) export {
 	e := newExport(pv.Spec.NFS)
@@ -120,7 +120,7 @@ func (e export) mount(ctx context.Context, p *podDir, name string) (string, erro
 	if err != nil {
 		return e.String(), err
 	}
-	dir, err := p.openPlugin(nfsPlugin, dirMode)
+	dir, err := p.openPluginDir(nfsPlugin, dirMode)
 	if err != nil {
 		return path, err
 	}
@@ -158,7 +158,7 @@ func (e export) mountOptions() []string {
 	return append(slices.Clone(e.options), "retry=0")
 }
 
-// isNFSMounted reports whether an NFS file system is mounted at the volume with this name, according
+// isNFSMounted reports whether an NFSOptions file system is mounted at the volume with this name, according
 // to the mount table. It returns an error if another file system is mounted there.
 func (p *podDir) isNFSMounted(name string) (bool, error) {
 	rel := filepath.Join(string(p.pod.UID), volumesDir, nfsPlugin, name)

@@ -49,7 +49,7 @@ func TestNFS_MountFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			d := newDir(t)
-			d.NFS = NFS{Mount: writeScript(t, tt.script), Timeout: 300 * time.Millisecond}
+			d.NFS = NFSOptions{MountPath: writeScript(t, tt.script), Timeout: 300 * time.Millisecond}
 			if tt.name != "timeout" {
 				d.NFS.Timeout = time.Minute
 			}
@@ -70,7 +70,7 @@ func TestNFS_MountFails(t *testing.T) {
 func TestNFS_Canceled(t *testing.T) {
 	d := newDir(t)
 	began := filepath.Join(t.TempDir(), "began")
-	d.NFS.Mount = writeScript(t, "touch "+began+"; trap '' TERM; while :; do sleep 1000; done")
+	d.NFS.MountPath = writeScript(t, "touch "+began+"; trap '' TERM; while :; do sleep 1000; done")
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
 	go func() {
@@ -93,7 +93,7 @@ func TestNFS_NoProgram(t *testing.T) {
 	if want := "the host has no program mount.nothing; install something"; err == nil || err.Error() != want {
 		t.Errorf("findProgram: got error %v, want %q", err, want)
 	}
-	if _, err := (NFS{}).mountProgram(); err != nil && !strings.Contains(err.Error(), "install the package nfs-common") {
+	if _, err := (NFSOptions{}).mountProgram(); err != nil && !strings.Contains(err.Error(), "install the package nfs-common") {
 		t.Errorf("mountProgram: got error %v, want one with the package nfs-common", err)
 	}
 }
@@ -102,7 +102,7 @@ func TestNFS_NoProgram(t *testing.T) {
 func TestNFS_Arguments(t *testing.T) {
 	arguments := filepath.Join(t.TempDir(), "arguments")
 	d, _ := newDirWithClaims(t)
-	d.NFS.Mount = writeScript(t, `echo "$@" >>`+arguments+"; exit 1")
+	d.NFS.MountPath = writeScript(t, `echo "$@" >>`+arguments+"; exit 1")
 	pv := localVolume("share", "")
 	pv.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: "::1", Path: "/x/", ReadOnly: true}}
 	pv.Spec.MountOptions = []string{"nfsvers=4.2,noatime", "retry=1"}
@@ -124,11 +124,11 @@ func TestNFS_Arguments(t *testing.T) {
 	}
 }
 
-// TestNFS_OtherMount checks that a mount of another program at the directory of an NFS volume prevents
+// TestNFS_OtherMount checks that a mount of another program at the directory of an NFSOptions volume prevents
 // Prepare and Remove, and is not unmounted.
 func TestNFS_OtherMount(t *testing.T) {
 	d := newDir(t)
-	d.NFS.Mount = writeScript(t, "exit 1")
+	d.NFS.MountPath = writeScript(t, "exit 1")
 	at := filepath.Join(d.Root, uid, "volumes", nfsPlugin, "data")
 	must(t, os.MkdirAll(at, 0o755))
 	must(t, unix.Mount("tmpfs", at, "tmpfs", 0, ""))
@@ -167,7 +167,7 @@ func TestUnmountRemote(t *testing.T) {
 				defer user.Close()
 			}
 			if tt.script != "" {
-				d.NFS = NFS{Unmount: writeScript(t, tt.script), Timeout: time.Second}
+				d.NFS = NFSOptions{UnmountPath: writeScript(t, tt.script), Timeout: time.Second}
 			}
 			err = d.unmountRemote(t.Context(), mounts[0])
 			if n := mountCount(t, d.Root); (err == nil) != tt.unmounted || (n == 0) != tt.unmounted || err != nil && !isRetryable(err) {

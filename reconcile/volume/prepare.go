@@ -23,7 +23,7 @@ type volumeType interface {
 	// field returns the name of the type's field in a v1.Volume, such as "hostPath".
 	field() string
 	// prepare creates the volume unless it exists, and returns its path on the host. If
-	// prepare fails, path is the host path or NFS export for the error message, or "".
+	// prepare fails, path is the host path or NFSOptions export for the error message, or "".
 	prepare(ctx context.Context, p *podDir, v *v1.Volume) (path string, err error)
 	// check returns the error that prepare would return, as far as podd can determine the error
 	// without changes on disk. path is the path for the error message. In this call, p.dir is nil.
@@ -32,7 +32,7 @@ type volumeType interface {
 
 // volumeTypes contains all volume types. Their order has no effect, because a volume has exactly
 // one type.
-var volumeTypes = []volumeType{emptyDir{}, hostPath{}, configMap, secret, downwardAPI, projected, nfs{}, claimVolume{}, ephemeral{}, csiVolume{}, image{}}
+var volumeTypes = []volumeType{emptyDir{}, hostPath{}, configMapType, secretType, downwardAPIType, projectedType, nfsType{}, claimVolume{}, ephemeralVolume{}, csiVolume{}, imageVolume{}}
 
 // A podDir is the directory of a pod while its volumes are prepared or checked.
 type podDir struct {
@@ -48,7 +48,7 @@ type podDir struct {
 type Error struct {
 	Pod    types.NamespacedName
 	Volume string
-	// Path is the host path or NFS export that failed, or "".
+	// Path is the host path or NFSOptions export that failed, or "".
 	Path string
 	// Field is the path of the field in the pod's manifest, such as
 	// "spec.volumes[0].hostPath".
@@ -168,9 +168,9 @@ func callForVolume(pod *manifest.Pod, i int, v *v1.Volume, do func(volumeType, *
 	return "", e
 }
 
-// openPlugin opens the directory volumes/<plugin> of the pod. If the directory does not exist,
-// openPlugin creates it with this mode. The caller must close the result.
-func (p *podDir) openPlugin(plugin string, mode uint32) (*safepath.Dir, error) {
+// openPluginDir opens the directory volumes/<plugin> of the pod. If the directory does not exist,
+// openPluginDir creates it with this mode. The caller must close the result.
+func (p *podDir) openPluginDir(plugin string, mode uint32) (*safepath.Dir, error) {
 	if _, err := p.dir.Mkdir(volumesDir, dirMode, -1); err != nil {
 		return nil, err
 	}

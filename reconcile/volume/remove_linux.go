@@ -74,7 +74,7 @@ func (d Dir) Release(ctx context.Context, uid types.UID) error {
 			return err
 		}
 		defer pod.Close()
-		return errors.Join(pod.RemoveAll(ctx, subpath.Dir), pod.RemoveAll(ctx, volumesDir), pod.RemoveAll(ctx, csi.DevicesDir), freeFileSpace(pod))
+		return errors.Join(pod.RemoveAll(ctx, subpath.DirName), pod.RemoveAll(ctx, volumesDir), pod.RemoveAll(ctx, csi.DevicesDir), freeFileSpace(pod))
 	})
 }
 
@@ -182,7 +182,7 @@ func (d Dir) unmountLocal(_ context.Context, m mounts.Mount) error {
 		return err
 	}
 	defer parent.Close()
-	if strings.Contains(m.Rel, "/"+subpath.Dir+"/") {
+	if strings.Contains(m.Rel, "/"+subpath.DirName+"/") {
 		return subpath.Unbind(parent, filepath.Base(m.Rel))
 	}
 	return unix.Unmount(fmt.Sprintf("/proc/self/fd/%d/%s", parent.Fd(), filepath.Base(m.Rel)), unix.UMOUNT_NOFOLLOW)

@@ -31,7 +31,7 @@ func (d Dir) BindSubPaths(ctx context.Context, pod *manifest.Pod, container stri
 	}
 	paths := map[int]string{}
 	for _, s := range subs {
-		rel := filepath.Join(string(pod.UID), subpath.Dir, s.Volume, container, strconv.Itoa(s.MountIndex))
+		rel := filepath.Join(string(pod.UID), subpath.DirName, s.Volume, container, strconv.Itoa(s.MountIndex))
 		if err := d.bindSubPath(ctx, pod.UID, rel, volumes[s.Volume], s); err != nil {
 			// The message contains s.Text, not the path, because the path may contain confidential
 			// values of variables.
@@ -45,7 +45,7 @@ func (d Dir) BindSubPaths(ctx context.Context, pod *manifest.Pod, container stri
 // bindSubPath bind-mounts the subPath s of a volume. volumePath is the host path of the volume, and
 // rel the path of the bind mount relative to Root.
 func (d Dir) bindSubPath(ctx context.Context, uid types.UID, rel, volumePath string, s render.SubPath) error {
-	err := d.Attempts.do(ctx, d.NFS.timeout(), "opening "+volumePath, func(ctx context.Context) error {
+	err := d.CallLimiter.do(ctx, d.NFS.timeout(), "opening "+volumePath, func(ctx context.Context) error {
 		source, err := subpath.Open(volumePath, s.Path, s.CreateMissing)
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func (d Dir) makeSubPathDir(uid types.UID, rel string) (*safepath.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{subpath.Dir, filepath.Dir(inPod), inPod} {
+	for _, dir := range []string{subpath.DirName, filepath.Dir(inPod), inPod} {
 		if _, err := pod.Mkdir(dir, dirMode, -1); err != nil {
 			return nil, err
 		}

@@ -13,8 +13,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-func (n NFS) umountProgram() (string, error) {
-	return findProgram(n.Unmount, "umount", "install the package mount (Debian, Ubuntu) or util-linux")
+func (n NFSOptions) umountProgram() (string, error) {
+	return findProgram(n.UnmountPath, "umount", "install the package mount (Debian, Ubuntu) or util-linux")
 }
 
 // unmountRemote unmounts a remote mount (see mounts.Mount.IsRemote). If the mount is in use or the
@@ -94,7 +94,7 @@ func setPrivate(path string) error { return unix.Mount("", path, "", unix.MS_REC
 // withMount runs call with a path of the mount that contains no links. It returns EBUSY after a
 // timeout.
 func (d Dir) withMount(ctx context.Context, m mounts.Mount, call func(path string) error) error {
-	err := d.Attempts.do(ctx, d.NFS.timeout()/4, "changing "+m.Path, func(ctx context.Context) error {
+	err := d.CallLimiter.do(ctx, d.NFS.timeout()/4, "changing "+m.Path, func(ctx context.Context) error {
 		parent, err := d.openParent(m)
 		if err != nil {
 			return err

@@ -28,13 +28,13 @@ type VolumeUsage struct {
 	Capacity, Available, Inodes, InodesFree uint64
 }
 
-// maxMeasured is the maximum number of files that Measure counts in a volume. Counting this number
+// maxMeasuredFiles is the maximum number of files that Measure counts in a volume. Counting this number
 // of files takes about half a second.
-const maxMeasured = 1 << 18
+const maxMeasuredFiles = 1 << 18
 
 // Measure returns the usage of the pod's volumes that podd manages, in the order of the pod's spec,
 // and then the usage of CSI volumes as their drivers report it. It measures neither host paths nor
-// NFS volumes, because an NFS server may not respond. The result omits volumes that do not exist,
+// NFSOptions volumes, because an NFSOptions server may not respond. The result omits volumes that do not exist,
 // and volumes that could not be measured. The error joins the errors of volumes that could not be
 // measured. The pod may be running.
 func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
@@ -61,12 +61,12 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 		m.CountsAsEphemeral = v.ConfigMap != nil || v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
 		all = append(all, m)
 	}
-	all, err := d.addCSI(ctx, all, pod)
+	all, err := d.addCSIUsage(ctx, all, pod)
 	return all, errors.Join(append(failed, err)...)
 }
 
-// addCSI appends the usage of the pod's CSI volumes to all and returns the result.
-func (d Dir) addCSI(ctx context.Context, all []VolumeUsage, pod *v1.Pod) ([]VolumeUsage, error) {
+// addCSIUsage appends the usage of the pod's CSI volumes to all and returns the result.
+func (d Dir) addCSIUsage(ctx context.Context, all []VolumeUsage, pod *v1.Pod) ([]VolumeUsage, error) {
 	if d.CSI == nil {
 		return all, nil
 	}
@@ -101,7 +101,7 @@ func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, rel, claimName string) 
 		plugin = emptyDirPlugin
 	case v.Ephemeral != nil:
 		plugin, claimName = ephemeralPlugin, pod.Name+"-"+v.Name
-	case v.PersistentVolumeClaim != nil && d.Claims != "":
+	case v.PersistentVolumeClaim != nil && d.ClaimsDir != "":
 		claimName = v.PersistentVolumeClaim.ClaimName
 		rel = filepath.Join(pod.Namespace, claimName)
 		// If there is no such link, the claim belongs to a cluster, and podd does not measure its
@@ -110,9 +110,9 @@ func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, rel, claimName string) 
 		if err != nil || used != rel {
 			return "", "", ""
 		}
-		return d.Claims, rel, claimName
+		return d.ClaimsDir, rel, claimName
 	}
-	for _, w := range []podFiles{configMap, secret, downwardAPI, projected} {
+	for _, w := range []apiVolume{configMapType, secretType, downwardAPIType, projectedType} {
 		if w.matches(v) {
 			plugin = w.plugin
 		}
@@ -141,6 +141,6 @@ func measureDir(ctx context.Context, root, rel string) (VolumeUsage, error) {
 	}
 	size := uint64(st.Bsize)
 	m := VolumeUsage{Capacity: st.Blocks * size, Available: st.Bavail * size, Inodes: st.Files, InodesFree: st.Ffree}
-	m.Used, err = vol.Usage(ctx, maxMeasured)
+	m.Used, err = vol.Usage(ctx, maxMeasuredFiles)
 	return m, err
 }

@@ -57,14 +57,14 @@ func (d Dir) FileUsage(uid types.UID) (FileUsage, error) {
 // the part of termination messages that Message does not read.
 func freeFileSpace(pod *safepath.Dir) error {
 	return errors.Join(pod.Remove(hostsName), forEachMessage(pod, func(_ string, dir *safepath.Dir, name string) error {
-		return freeStart(dir, name)
+		return freeBeforeTail(dir, name)
 	}))
 }
 
-// freeStart frees the disk space of a file before the last messageLimit bytes. It needs no free
+// freeBeforeTail frees the disk space of a file before the last messageLimit bytes. It needs no free
 // disk space. It keeps the size of the file, so that a concurrent Message still reads the complete
 // end. It does nothing on file systems that do not support holes.
-func freeStart(dir *safepath.Dir, name string) error {
+func freeBeforeTail(dir *safepath.Dir, name string) error {
 	size, _, err := dir.Stat(name)
 	if err != nil || size <= messageLimit {
 		return ignoreNotExist(err)

@@ -48,11 +48,11 @@ func TestFileUsage(t *testing.T) {
 	hosts, err := d.WriteHosts(uid, "127.0.0.1 localhost\n")
 	must(t, err)
 	for attempt, size := range []int{1 << 20, 2 << 20} {
-		path, err := d.MakeMessage(uid, "main", uint32(attempt))
+		path, err := d.CreateMessageFile(uid, "main", uint32(attempt))
 		must(t, err)
 		must(t, os.WriteFile(path, make([]byte, size), 0))
 	}
-	sparse, err := d.MakeMessage(uid, "side", 0)
+	sparse, err := d.CreateMessageFile(uid, "side", 0)
 	must(t, err)
 	must(t, os.Truncate(sparse, 1<<40))
 	// A container with the pod's directory as a hostPath can create these files.
@@ -82,23 +82,23 @@ func TestRelease_Files(t *testing.T) {
 	hosts, err := d.WriteHosts(uid, "127.0.0.1 localhost\n")
 	must(t, err)
 	must(t, os.WriteFile(hosts, make([]byte, 4<<20), 0))
-	long, err := d.MakeMessage(uid, "main", 7)
+	long, err := d.CreateMessageFile(uid, "main", 7)
 	must(t, err)
 	must(t, os.WriteFile(long, []byte(strings.Repeat("x", 4<<20)+"the end"), 0))
-	short, err := d.MakeMessage(uid, "side", 0)
+	short, err := d.CreateMessageFile(uid, "side", 0)
 	must(t, err)
 	must(t, os.WriteFile(short, []byte("no disk"), 0))
-	want, err := d.Message(uid, "main", 7)
+	want, err := d.ReadMessage(uid, "main", 7)
 	must(t, err)
 	must(t, d.Release(t.Context(), uid))
 	u, err := d.FileUsage(uid)
 	if err != nil || u.Hosts.Bytes != 0 || u.Messages["main"].Bytes > 16<<10 {
 		t.Errorf("FileUsage after Release: got %+v, error %v, want no hosts file and at most 16 KiB for main", u, err)
 	}
-	if got, err := d.Message(uid, "main", 7); err != nil || got != want || !strings.HasSuffix(got, "the end") {
+	if got, err := d.ReadMessage(uid, "main", 7); err != nil || got != want || !strings.HasSuffix(got, "the end") {
 		t.Errorf("long message after Release: got %d bytes, error %v, want %d", len(got), err, len(want))
 	}
-	if got, err := d.Message(uid, "side", 0); err != nil || got != "no disk" {
+	if got, err := d.ReadMessage(uid, "side", 0); err != nil || got != "no disk" {
 		t.Errorf("short message after Release: got %q, error %v, want \"no disk\"", got, err)
 	}
 }

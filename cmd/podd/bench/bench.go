@@ -20,7 +20,7 @@ type bench struct {
 	options
 	dir         string
 	stack       *stack.Stack
-	floor       *floor
+	bareRunner  *bareRunner
 	daemon      *daemon
 	starts      *startRecorder
 	tasks       *taskWatcher
@@ -46,9 +46,9 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	if b.calls, err = newCallCounter(); err != nil {
 		return b, err
 	}
-	progress("stack", "starting containerd and loading images")
+	printProgress("stack", "starting containerd and loading images")
 	b.stack, err = stack.Start(ctx, stack.Options{
-		Dir: filepath.Join(b.dir, "s"), Config: b.calls.config(), Log: slog.Default(),
+		Dir: filepath.Join(b.dir, "s"), Config: b.calls.containerdConfig(), Log: slog.Default(),
 	})
 	if err != nil {
 		return b, err
@@ -59,11 +59,11 @@ func newBench(ctx context.Context, o options) (b *bench, err error) {
 	if b.tasks, err = newTaskWatcher(filepath.Join(b.stack.Dir, tasksDir)); err != nil {
 		return b, err
 	}
-	if b.floor, err = newFloor(ctx, b); err != nil {
+	if b.bareRunner, err = newBareRunner(ctx, b); err != nil {
 		return b, err
 	}
 	if b.Podd == "" {
-		progress("podd", "building")
+		printProgress("podd", "building")
 		b.Podd = filepath.Join(b.dir, "podd")
 		if err := harness.BuildPodd(ctx, b.Podd); err != nil {
 			return b, err
@@ -86,8 +86,8 @@ func (b *bench) close() error {
 	if b.daemon != nil {
 		errs = append(errs, b.daemon.stop())
 	}
-	if b.floor != nil {
-		errs = append(errs, b.floor.client.Close())
+	if b.bareRunner != nil {
+		errs = append(errs, b.bareRunner.client.Close())
 	}
 	if b.tasks != nil {
 		errs = append(errs, b.tasks.close())
@@ -112,8 +112,8 @@ func (b *bench) close() error {
 	return errors.Join(errs...)
 }
 
-// progress prints a line on standard error.
-func progress(what, text string) { fmt.Fprintf(os.Stderr, "%-8s%s\n", what, text) }
+// printProgress prints a line on standard error.
+func printProgress(what, text string) { fmt.Fprintf(os.Stderr, "%-8s%s\n", what, text) }
 
 // sleep waits for d, so that the host finishes the work of the previous round. It returns an
 // error if ctx is done.

@@ -8,15 +8,15 @@ import (
 
 // burst contains the durations of one round with many pods, in seconds.
 type burst struct {
-	startTime                    float64 // from the start until all pods run
-	taskRemovalTime              float64 // from the removal until no task exists
-	removalTime                  float64 // from the removal until everything is removed
-	startCPU, removalCPU         float64 // CPU time of containerd during startTime and removalTime
-	poddStartCPU, poddRemovalCPU float64 // CPU time of podd during startTime and removalTime
+	startSeconds                             float64 // from the start until all pods run
+	taskRemovalSeconds                       float64 // from the removal until no task exists
+	removalSeconds                           float64 // from the removal until everything is removed
+	containerdStartCPU, containerdRemovalCPU float64 // CPU time of containerd during startSeconds and removalSeconds
+	poddStartCPU, poddRemovalCPU             float64 // CPU time of podd during startSeconds and removalSeconds
 }
 
 func (b burst) String() string {
-	return fmt.Sprintf("all running after %.2f s; on removal, no tasks after %.2f s and everything removed after %.2f s; CPU time of containerd: start %.2f s, removal %.2f s", b.startTime, b.taskRemovalTime, b.removalTime, b.startCPU, b.removalCPU)
+	return fmt.Sprintf("all running after %.2f s; on removal, no tasks after %.2f s and everything removed after %.2f s; CPU time of containerd: start %.2f s, removal %.2f s", b.startSeconds, b.taskRemovalSeconds, b.removalSeconds, b.containerdStartCPU, b.containerdRemovalCPU)
 }
 
 // measureBursts measures the start and removal of many pods at once.
@@ -32,7 +32,7 @@ func (b *bench) measureBursts(ctx context.Context) error {
 // measureBurst measures the start and removal of n pods.
 func (b *bench) measureBurst(ctx context.Context, n int) error {
 	floors := map[int][]burst{} // by number of concurrent calls
-	var podds []burst
+	var poddBursts []burst
 	widths := b.Widths
 	for round := range b.Rounds {
 		for _, width := range widths {
@@ -47,7 +47,7 @@ func (b *bench) measureBurst(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
-		podds = append(podds, p)
+		poddBursts = append(poddBursts, p)
 		if round == 0 {
 			widths = []int{fastestWidth(floors, timeToRun), fastestWidth(floors, timeToNoTasks)}
 			if widths[0] == widths[1] {
@@ -55,21 +55,21 @@ func (b *bench) measureBurst(ctx context.Context, n int) error {
 			}
 		}
 	}
-	b.addBurstRow(n, "starting %d pods: all running", timeToRun, floors, podds, 1.15)
-	b.addBurstRow(n, "removing %d pods: no tasks", timeToNoTasks, floors, podds, 1.1)
-	b.addBurstRow(n, "removing %d pods: everything removed", timeToFullRemoval, floors, podds, 0)
-	b.addBurstRow(n, "starting %d pods: CPU time of containerd", containerdStartCPU, floors, podds, 0)
-	b.addBurstRow(n, "removing %d pods: CPU time of containerd", containerdRemovalCPU, floors, podds, 0)
-	b.table.add(row{name: fmt.Sprintf("starting %d pods: CPU time of podd", n), unit: seconds, podd: valuesOf(podds, func(b burst) float64 { return b.poddStartCPU })})
-	b.table.add(row{name: fmt.Sprintf("removing %d pods: CPU time of podd", n), unit: seconds, podd: valuesOf(podds, func(b burst) float64 { return b.poddRemovalCPU })})
+	b.addBurstRow(n, "starting %d pods: all running", timeToRun, floors, poddBursts, 1.15)
+	b.addBurstRow(n, "removing %d pods: no tasks", timeToNoTasks, floors, poddBursts, 1.1)
+	b.addBurstRow(n, "removing %d pods: everything removed", timeToFullRemoval, floors, poddBursts, 0)
+	b.addBurstRow(n, "starting %d pods: CPU time of containerd", containerdStartCPU, floors, poddBursts, 0)
+	b.addBurstRow(n, "removing %d pods: CPU time of containerd", containerdRemovalCPU, floors, poddBursts, 0)
+	b.table.add(row{name: fmt.Sprintf("starting %d pods: CPU time of podd", n), unit: seconds, podd: valuesOf(poddBursts, func(b burst) float64 { return b.poddStartCPU })})
+	b.table.add(row{name: fmt.Sprintf("removing %d pods: CPU time of podd", n), unit: seconds, podd: valuesOf(poddBursts, func(b burst) float64 { return b.poddRemovalCPU })})
 	return nil
 }
 
-func timeToRun(b burst) float64            { return b.startTime }
-func timeToNoTasks(b burst) float64        { return b.taskRemovalTime }
-func timeToFullRemoval(b burst) float64    { return b.removalTime }
-func containerdStartCPU(b burst) float64   { return b.startCPU }
-func containerdRemovalCPU(b burst) float64 { return b.removalCPU }
+func timeToRun(b burst) float64            { return b.startSeconds }
+func timeToNoTasks(b burst) float64        { return b.taskRemovalSeconds }
+func timeToFullRemoval(b burst) float64    { return b.removalSeconds }
+func containerdStartCPU(b burst) float64   { return b.containerdStartCPU }
+func containerdRemovalCPU(b burst) float64 { return b.containerdRemovalCPU }
 
 // valuesOf returns a value of each round, in the order of the rounds. what selects the value.
 func valuesOf(all []burst, what func(burst) float64) samples {
@@ -114,21 +114,21 @@ func (b *bench) addBurstRow(n int, format string, what func(burst) float64, floo
 func (b *bench) timeBareBurst(ctx context.Context, n, width int, printCalls bool) (burst, error) {
 	var f burst
 	pods := b.newPods(n)
-	bares, err := b.floor.render(pods)
+	bares, err := b.bareRunner.render(pods)
 	if err != nil {
 		return f, err
 	}
-	count := b.countCalls(ctx, n, printCalls)
+	count := b.startCallCount(ctx, n, printCalls)
 	work := measureCPU(b.stack.Daemon.PID)
 	begin := time.Now()
-	if err := b.floor.start(ctx, bares, width); err != nil {
+	if err := b.bareRunner.start(ctx, bares, width); err != nil {
 		return f, err
 	}
 	at, err := b.starts.waitFor(ctx, podNames(pods), begin)
 	if err != nil {
 		return f, err
 	}
-	f.startTime, f.startCPU = at.Sub(begin).Seconds(), work()
+	f.startSeconds, f.containerdStartCPU = at.Sub(begin).Seconds(), work()
 	if err := count(fmt.Sprintf("bare CRI calls, start of %d pods", n)); err != nil {
 		return f, err
 	}
@@ -137,18 +137,18 @@ func (b *bench) timeBareBurst(ctx context.Context, n, width int, printCalls bool
 	}
 	work = measureCPU(b.stack.Daemon.PID)
 	begin = time.Now()
-	if err := b.floor.stop(ctx, bares, width); err != nil {
+	if err := b.bareRunner.stop(ctx, bares, width); err != nil {
 		return f, err
 	}
 	if at, err = b.tasks.waitEmpty(ctx); err != nil {
 		return f, err
 	}
-	f.taskRemovalTime = at.Sub(begin).Seconds()
-	if err := b.floor.remove(ctx, bares, width); err != nil {
+	f.taskRemovalSeconds = at.Sub(begin).Seconds()
+	if err := b.bareRunner.remove(ctx, bares, width); err != nil {
 		return f, err
 	}
-	f.removalTime, f.removalCPU = time.Since(begin).Seconds(), work()
-	progress("round", fmt.Sprintf("%d pods with bare CRI calls, %d at a time: %s", n, width, f))
+	f.removalSeconds, f.containerdRemovalCPU = time.Since(begin).Seconds(), work()
+	printProgress("round", fmt.Sprintf("%d pods with bare CRI calls, %d at a time: %s", n, width, f))
 	return f, sleep(ctx, burstRoundPause)
 }
 
@@ -156,17 +156,17 @@ func (b *bench) timeBareBurst(ctx context.Context, n, width int, printCalls bool
 // it also measures podd while the pods run.
 func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdle bool) (burst, error) {
 	var p burst
-	if err := b.daemon.startSettled(ctx); err != nil {
+	if err := b.daemon.startAndSettle(ctx); err != nil {
 		return p, err
 	}
 	pods := b.newPods(n)
-	count := b.countCalls(ctx, n, printCalls)
+	count := b.startCallCount(ctx, n, printCalls)
 	work, own := measureCPU(b.stack.Daemon.PID), measureCPU(b.daemon.cmd.Process.Pid)
 	began, at, err := b.startPods(ctx, pods)
 	if err != nil {
 		return p, err
 	}
-	p.startTime, p.startCPU, p.poddStartCPU = at.Sub(began).Seconds(), work(), own()
+	p.startSeconds, p.containerdStartCPU, p.poddStartCPU = at.Sub(began).Seconds(), work(), own()
 	if err := count(fmt.Sprintf("podd, start of %d pods", n)); err != nil {
 		return p, err
 	}
@@ -177,26 +177,26 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 	} else if err := sleep(ctx, burstRoundPause); err != nil {
 		return p, err
 	}
-	count = b.countCalls(ctx, n, printCalls)
+	count = b.startCallCount(ctx, n, printCalls)
 	work, own = measureCPU(b.stack.Daemon.PID), measureCPU(b.daemon.cmd.Process.Pid)
 	tasks, all, err := b.timeRemoval(ctx, pods)
 	if err != nil {
 		return p, err
 	}
-	p.taskRemovalTime, p.removalTime, p.removalCPU, p.poddRemovalCPU = tasks.Seconds(), all.Seconds(), work(), own()
+	p.taskRemovalSeconds, p.removalSeconds, p.containerdRemovalCPU, p.poddRemovalCPU = tasks.Seconds(), all.Seconds(), work(), own()
 	if err := count(fmt.Sprintf("podd, removal of %d pods", n)); err != nil {
 		return p, err
 	}
-	progress("round", fmt.Sprintf("%d pods with podd: %s; CPU time of podd: start %.2f s, removal %.2f s", n, p, p.poddStartCPU, p.poddRemovalCPU))
+	printProgress("round", fmt.Sprintf("%d pods with podd: %s; CPU time of podd: start %.2f s, removal %.2f s", n, p, p.poddStartCPU, p.poddRemovalCPU))
 	if err := b.daemon.stop(); err != nil {
 		return p, err
 	}
 	return p, sleep(ctx, burstRoundPause)
 }
 
-// countCalls starts to count CRI calls. The returned function adds the number of calls since then
+// startCallCount starts to count CRI calls. The returned function adds the number of calls since then
 // to the table. If printCalls is false, both functions do nothing.
-func (b *bench) countCalls(ctx context.Context, pods int, printCalls bool) func(what string) error {
+func (b *bench) startCallCount(ctx context.Context, pods int, printCalls bool) func(what string) error {
 	if !printCalls {
 		return func(string) error { return nil }
 	}

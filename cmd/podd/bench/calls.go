@@ -22,7 +22,7 @@ func newCallCounter() (*callCounter, error) {
 	return &callCounter{l.Addr().String()}, l.Close()
 }
 
-func (c *callCounter) config() string {
+func (c *callCounter) containerdConfig() string {
 	return "version = 3\n[metrics]\naddress = \"" + c.address + "\"\n"
 }
 

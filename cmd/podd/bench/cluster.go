@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// clusterPods is the number of pods on each node of a cluster.
-const clusterPods = 100
+// clusterPodCount is the number of pods on each node of a cluster.
+const clusterPodCount = 100
 
 // measureCluster measures the cost of being a node of a cluster, compared with pods from files.
 func (b *bench) measureCluster(ctx context.Context) error {
-	for _, n := range []int{1, clusterPods} {
+	for _, n := range []int{1, clusterPodCount} {
 		alone, err := b.measureFilePods(ctx, n)
 		if err != nil {
 			return err
@@ -26,7 +26,7 @@ func (b *bench) measureCluster(ctx context.Context) error {
 
 // measureFilePods measures podd with n pods from files and the objects to which they refer.
 func (b *bench) measureFilePods(ctx context.Context, n int) (i idleUsage, err error) {
-	if err := b.daemon.startSettled(ctx); err != nil {
+	if err := b.daemon.startAndSettle(ctx); err != nil {
 		return i, err
 	}
 	pods := b.newPods(n)
@@ -101,7 +101,7 @@ func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) 
 	of := podCount(n) + " (bare: from files; podd: from a cluster)"
 	b.table.add(row{name: "RSS, " + of, unit: megabytes, bare: samples{alone.resident}, podd: samples{i.resident}, goal: goal{factor: 1, offset: 15e6}})
 	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, bare: samples{alone.anonymous}, podd: samples{i.anonymous}})
-	b.table.add(row{name: "idle CPU, " + of, unit: percent, bare: samples{alone.cpu}, podd: samples{i.cpu}, goal: goal{offset: 0.8}})
+	b.table.add(row{name: "idle CPU, " + of, unit: percent, bare: samples{alone.cpuPercent}, podd: samples{i.cpuPercent}, goal: goal{offset: 0.8}})
 	if err := b.compareWithKubelet(ctx, c, n); err != nil {
 		return err
 	}
@@ -112,9 +112,9 @@ func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) 
 }
 
 // compareWithKubelet compares the memory of an idle podd and of an idle kubelet, each with n pods.
-// If n is clusterPods, it also compares the requests that podd and the kubelet send.
+// If n is clusterPodCount, it also compares the requests that podd and the kubelet send.
 func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err error) {
-	k, err := newKubelet(ctx, filepath.Join(b.dir, "k"), c)
+	k, err := startKubeletNode(ctx, filepath.Join(b.dir, "k"), c)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 	if err := sleep(ctx, time.Minute); err != nil { // wait until statuses, images and events have been sent
 		return err
 	}
-	if n == clusterPods && b.Traffic > 0 {
+	if n == clusterPodCount && b.Traffic > 0 {
 		if err := b.measureTraffic(ctx, c, k); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (b *bench) compareWithKubelet(ctx context.Context, c *cluster, n int) (err 
 // measureTraffic counts the requests of podd and of the kubelet k, each with many pods.
 func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) error {
 	began, used, ours := time.Now(), measureCPU(k.cmd.Process.Pid), measureCPU(b.daemon.cmd.Process.Pid)
-	progress("traffic", "counting requests to the API server for "+b.Traffic.String())
+	printProgress("traffic", "counting requests to the API server for "+b.Traffic.String())
 	if err := sleep(ctx, b.Traffic); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ type cluster struct {
 // cluster if necessary.
 func (b *bench) joinCluster(ctx context.Context) (*cluster, error) {
 	if b.cluster == nil {
-		progress("cluster", "starting etcd and kube-apiserver")
+		printProgress("cluster", "starting etcd and kube-apiserver")
 		made, err := tools.EnsureControlPlane(ctx, slog.Default())
 		if err != nil {
 			return nil, err
@@ -80,7 +80,7 @@ func (c *cluster) kubeconfig(node string) string {
 // startPodd starts podd. It returns when podd has renewed its lease.
 func (c *cluster) startPodd(ctx context.Context) error {
 	began := time.Now()
-	if err := c.b.daemon.startSettled(ctx); err != nil {
+	if err := c.b.daemon.startAndSettle(ctx); err != nil {
 		return err
 	}
 	return c.waitForLeaseRenewal(ctx, nodeName, began)
@@ -112,10 +112,10 @@ type kubeletNode struct {
 	restoreHost func()
 }
 
-// newKubelet starts a kubelet with a separate containerd, because a kubelet stops all containers
+// startKubeletNode starts a kubelet with a separate containerd, because a kubelet stops all containers
 // of its runtime that are not in its pods.
-func newKubelet(ctx context.Context, dir string, c *cluster) (k *kubeletNode, err error) {
-	progress("kubelet", "starting a kubelet with a separate containerd")
+func startKubeletNode(ctx context.Context, dir string, c *cluster) (k *kubeletNode, err error) {
+	printProgress("kubelet", "starting a kubelet with a separate containerd")
 	k = &kubeletNode{name: kubeletName, dir: dir, restoreHost: kubelet.SaveHost(dir)}
 	defer func() {
 		if err != nil {

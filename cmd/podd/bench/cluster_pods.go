@@ -88,7 +88,7 @@ func (c *cluster) startPods(ctx context.Context, node string, pods []pod) (began
 // removePods deletes pods on podd's node and waits until podd has removed everything that
 // belongs to them.
 func (c *cluster) removePods(ctx context.Context, pods []pod) error {
-	dirs, err := newEmptyWatcher(c.b.daemon.podsDir())
+	dirs, err := newDirDrainWaiter(c.b.daemon.podsDir())
 	if err != nil {
 		return err
 	}

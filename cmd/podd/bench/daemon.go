@@ -100,8 +100,8 @@ func launch(cmd *exec.Cmd) (time.Time, chan struct{}, error) {
 // releases the memory that it needs only for its start.
 const settleTime = 4 * time.Second
 
-// startSettled starts podd, and returns settleTime after podd is ready.
-func (d *daemon) startSettled(ctx context.Context) error {
+// startAndSettle starts podd, and returns settleTime after podd is ready.
+func (d *daemon) startAndSettle(ctx context.Context) error {
 	if _, err := d.launch(); err != nil {
 		return err
 	}

@@ -18,32 +18,32 @@ import (
 )
 
 const (
-	endpointPods = 100  // number of pods
-	offeredRate  = 2000 // requests per second
-	followers    = 1000
-	watchers     = 100
-	scrapeRate   = 20 // requests per second
+	endpointPodCount = 100  // number of pods
+	offeredRate      = 2000 // requests per second
+	followerCount    = 1000
+	watcherCount     = 100
+	scrapeRate       = 20 // requests per second
 )
 
 // measureEndpoints measures the cost of podd's endpoints with many pods: without clients, under
 // overload, and with many clients that follow logs and watch pods.
 func (b *bench) measureEndpoints(ctx context.Context) error {
-	if err := b.daemon.startSettled(ctx); err != nil {
+	if err := b.daemon.startAndSettle(ctx); err != nil {
 		return err
 	}
-	pods := b.newPods(endpointPods)
+	pods := b.newPods(endpointPodCount)
 	if _, _, err := b.startPods(ctx, pods); err != nil {
 		return err
 	}
-	without, err := b.memoryAfterRestart(ctx) // excludes the memory that podd used to start the pods
+	without, err := b.restartAndMeasureMemory(ctx) // excludes the memory that podd used to start the pods
 	if err != nil {
 		return err
 	}
-	e, err := b.openEndpoints()
+	e, err := b.configureEndpoints()
 	if err != nil {
 		return err
 	}
-	with, err := b.memoryAfterRestart(ctx)
+	with, err := b.restartAndMeasureMemory(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,19 +63,19 @@ func (b *bench) measureEndpoints(ctx context.Context) error {
 	return b.daemon.stop()
 }
 
-// memoryAfterRestart restarts podd and returns its resident memory when it is idle.
-func (b *bench) memoryAfterRestart(ctx context.Context) (resident float64, err error) {
+// restartAndMeasureMemory restarts podd and returns its resident memory when it is idle.
+func (b *bench) restartAndMeasureMemory(ctx context.Context) (resident float64, err error) {
 	if err := b.daemon.stop(); err != nil {
 		return 0, err
 	}
-	if err := b.daemon.startSettled(ctx); err != nil {
+	if err := b.daemon.startAndSettle(ctx); err != nil {
 		return 0, err
 	}
-	return b.idleMemory(ctx)
+	return b.measureIdleMemory(ctx)
 }
 
-// idleMemory waits for idleTime and returns podd's resident memory.
-func (b *bench) idleMemory(ctx context.Context) (float64, error) {
+// measureIdleMemory waits for idleTime and returns podd's resident memory.
+func (b *bench) measureIdleMemory(ctx context.Context) (float64, error) {
 	if err := sleep(ctx, idleTime); err != nil {
 		return 0, err
 	}
@@ -91,8 +91,8 @@ type endpoints struct {
 	tls             *tls.Config
 }
 
-// openEndpoints makes podd serve on free ports from its next start.
-func (b *bench) openEndpoints() (*endpoints, error) {
+// configureEndpoints makes podd serve on free ports from its next start.
+func (b *bench) configureEndpoints() (*endpoints, error) {
 	e := &endpoints{b: b}
 	flags := []string{"--enable-server=true"}
 	for flag, to := range map[string]*string{"--port": &e.kubeletAddress, "--read-only-port": &e.readOnlyAddress} {
@@ -146,7 +146,7 @@ func (b *bench) measureScrapes(ctx context.Context, e *endpoints) error {
 		size := int64(0)
 		for time.Since(began) < b.Load/4 {
 			<-ticker.C
-			n, status, err := get(ctx, client, "https://"+e.kubeletAddress+path)
+			n, status, err := getAndDiscard(ctx, client, "https://"+e.kubeletAddress+path)
 			if err != nil {
 				return err
 			}
@@ -159,7 +159,7 @@ func (b *bench) measureScrapes(ctx context.Context, e *endpoints) error {
 		name := fmt.Sprintf("%s, %d requests/s, responses of %d kB: CPU of podd", path, scrapeRate, size/1000)
 		b.table.add(row{name: name, unit: percent, podd: samples{100 * used() / time.Since(began).Seconds()}})
 	}
-	after, err := b.idleMemory(ctx)
+	after, err := b.measureIdleMemory(ctx)
 	if err != nil {
 		return err
 	}
@@ -167,8 +167,8 @@ func (b *bench) measureScrapes(ctx context.Context, e *endpoints) error {
 	return nil
 }
 
-// inotifyInstances returns the number of inotify instances of a process.
-func inotifyInstances(pid int) (n int, err error) {
+// countInotifyInstances returns the number of inotify instances of a process.
+func countInotifyInstances(pid int) (n int, err error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	all, err := os.ReadDir(dir)
 	for _, fd := range all {

@@ -15,11 +15,11 @@ import (
 // measureClients measures the cost of many clients that follow logs and watch pods.
 func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 	pid := b.daemon.cmd.Process.Pid
-	before, err := b.idleMemory(ctx)
+	before, err := b.measureIdleMemory(ctx)
 	if err != nil {
 		return err
 	}
-	instances, err := inotifyInstances(pid)
+	instances, err := countInotifyInstances(pid)
 	if err != nil {
 		return err
 	}
@@ -32,47 +32,47 @@ func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 		reading.Wait()
 	}()
 	connect := func(path string) error {
-		c, rest, err := e.stream(ctx, path)
+		c, rest, err := e.openStream(ctx, path)
 		if err == nil {
 			conns = append(conns, c)
 			reading.Go(func() { io.Copy(io.Discard, rest) })
 		}
 		return err
 	}
-	for i := range followers {
+	for i := range followerCount {
 		// The pods of this measurement have the highest serial numbers.
-		name := fmt.Sprintf("p%d-%s", b.podsCreated-i%endpointPods, nodeName)
+		name := fmt.Sprintf("p%d-%s", b.podsCreated-i%endpointPodCount, nodeName)
 		if err := connect("/containerLogs/default/" + name + "/" + containerName + "?follow=true"); err != nil {
 			return err
 		}
 	}
-	for range watchers {
+	for range watcherCount {
 		if err := connect("/api/v1/pods?watch=1"); err != nil {
 			return err
 		}
 	}
 	used := measureCPU(pid)
-	with, err := b.idleMemory(ctx)
+	with, err := b.measureIdleMemory(ctx)
 	if err != nil {
 		return err
 	}
 	share := 100 * used() / idleTime.Seconds()
-	now, err := inotifyInstances(pid)
+	now, err := countInotifyInstances(pid)
 	if err != nil {
 		return err
 	}
-	name := fmt.Sprintf("%d clients that follow logs, %d that watch pods: ", followers, watchers)
+	name := fmt.Sprintf("%d clients that follow logs, %d that watch pods: ", followerCount, watcherCount)
 	b.table.add(row{name: name + "RSS (bare: without these clients)", unit: megabytes, bare: samples{before}, podd: samples{with}, goal: goal{factor: 1, offset: 60e6}})
-	b.table.add(row{name: name + "inotify instances (bare: without these clients)", unit: count, bare: samples{float64(instances)}, podd: samples{float64(now)}, goal: goal{factor: 1, offset: 1}})
+	b.table.add(row{name: name + "inotify instances (bare: without these clients)", unit: countUnit, bare: samples{float64(instances)}, podd: samples{float64(now)}, goal: goal{factor: 1, offset: 1}})
 	b.table.add(row{name: name + "idle CPU", unit: percent, podd: samples{share}})
 	return nil
 }
 
-var count = unit{1, "%.0f"}
+var countUnit = unit{1, "%.0f"}
 
-// stream requests a streaming response of the kubelet API. It returns the connection and a
+// openStream requests a streaming response of the kubelet API. It returns the connection and a
 // reader for the response after its status line.
-func (e *endpoints) stream(ctx context.Context, path string) (net.Conn, io.Reader, error) {
+func (e *endpoints) openStream(ctx context.Context, path string) (net.Conn, io.Reader, error) {
 	c, err := (&tls.Dialer{Config: e.tls}).DialContext(ctx, "tcp", e.kubeletAddress)
 	if err != nil {
 		return nil, nil, err

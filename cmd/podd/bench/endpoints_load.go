@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// senders is the number of concurrent requests. It is less than the connection limit of each
+// senderCount is the number of concurrent requests. It is less than the connection limit of each
 // endpoint.
-const senders = 48
+const senderCount = 48
 
 // measureOverload sends more requests than podd can handle, while a pod is started and stopped
 // repeatedly.
 func (b *bench) measureOverload(ctx context.Context, e *endpoints) error {
-	before, err := b.idleMemory(ctx)
+	before, err := b.measureIdleMemory(ctx)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (b *bench) measureOverload(ctx context.Context, e *endpoints) error {
 		{"the socket", "http://podd/pods", b.daemon.socketTransport()},
 		{"the read-only port", "http://" + e.readOnlyAddress + "/pods", &http.Transport{}},
 	} {
-		to.transport.MaxIdleConnsPerHost = senders
+		to.transport.MaxIdleConnsPerHost = senderCount
 		var r results
 		used := measureCPU(b.daemon.cmd.Process.Pid)
 		err := b.withPodChanges(ctx, func() error {
@@ -50,7 +50,7 @@ func (b *bench) measureOverload(ctx context.Context, e *endpoints) error {
 		b.table.add(row{name: name + ": p50 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.5)}})
 		b.table.add(row{name: name + ": p99 latency of responses with status 200", unit: seconds, podd: samples{r.quantile(0.99)}, goal: goal{offset: 0.1}})
 	}
-	after, err := b.idleMemory(ctx)
+	after, err := b.measureIdleMemory(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (r *results) quantile(q float64) float64 {
 // before it sends the next request. A request is dropped if no sender is free.
 func sendAtRate(ctx context.Context, client *http.Client, url string, during time.Duration) results {
 	due := make(chan struct{}, offeredRate/20)
-	parts := make([]results, senders)
+	parts := make([]results, senderCount)
 	var sending sync.WaitGroup
 	for i := range parts {
 		sending.Go(func() {
@@ -147,7 +147,7 @@ func sendAtRate(ctx context.Context, client *http.Client, url string, during tim
 
 func (r *results) send(ctx context.Context, client *http.Client, url string) {
 	began := time.Now()
-	_, status, err := get(ctx, client, url)
+	_, status, err := getAndDiscard(ctx, client, url)
 	r.sent++
 	switch {
 	case r.err != nil:
@@ -162,8 +162,8 @@ func (r *results) send(ctx context.Context, client *http.Client, url string) {
 	}
 }
 
-// get sends a GET request and reads the response completely.
-func get(ctx context.Context, client *http.Client, url string) (size int64, status int, err error) {
+// getAndDiscard sends a GET request and reads the response completely.
+func getAndDiscard(ctx context.Context, client *http.Client, url string) (size int64, status int, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, 0, err

@@ -18,9 +18,9 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// floor starts pods with the minimum of CRI calls. The cost of these calls is the lower bound of
+// bareRunner starts pods with the minimum of CRI calls. The cost of these calls is the lower bound of
 // podd's cost.
-type floor struct {
+type bareRunner struct {
 	client  *cri.Client
 	runtime api.RuntimeServiceClient // for calls that are not measured
 	node    render.Node
@@ -28,7 +28,7 @@ type floor struct {
 	volumes map[string]string
 }
 
-func newFloor(ctx context.Context, b *bench) (*floor, error) {
+func newBareRunner(ctx context.Context, b *bench) (*bareRunner, error) {
 	client, err := cri.Dial(cri.Options{Endpoint: b.stack.Endpoint()})
 	if err != nil {
 		return nil, err
@@ -48,12 +48,12 @@ func newFloor(ctx context.Context, b *bench) (*floor, error) {
 	if !present {
 		return nil, fmt.Errorf("querying the status of image %s: the containerd of this bench has no such image", stack.BusyboxImage)
 	}
-	return &floor{
+	return &bareRunner{
 		client: client, runtime: api.NewRuntimeServiceClient(conn), image: image.ID,
 		// The content of the directory does not affect the cost of a mount.
 		volumes: map[string]string{"bench": filepath.Dir(b.starts.path), "config": b.dir, "secret": b.dir},
 		node: render.Node{
-			Name: "floor", HostIPs: []string{"127.0.0.1"}, Instance: "floor",
+			Name: "floor", HostIPs: []string{"127.0.0.1"}, InstanceID: "floor",
 			Capacity: render.Resources{MilliCPU: 2000, Memory: 8 << 30},
 			LogsDir:  filepath.Join(b.dir, "floor"), CgroupDriver: "cgroupfs",
 			CgroupRoot: b.stack.CgroupParent() + "/floor", DNS: render.ParseResolvConf(string(dns)),
@@ -63,14 +63,14 @@ func newFloor(ctx context.Context, b *bench) (*floor, error) {
 
 // barePod is a pod that floor starts.
 type barePod struct {
-	pod     *manifest.Pod
-	config  *api.PodSandboxConfig
-	sandbox string
-	attempt uint32 // attempt of the next container
+	pod       *manifest.Pod
+	config    *api.PodSandboxConfig
+	sandboxID string
+	attempt   uint32 // attempt of the next container
 }
 
 // render decodes the manifests of pods and creates their sandbox configs. It makes no CRI calls.
-func (f *floor) render(pods []pod) ([]*barePod, error) {
+func (f *bareRunner) render(pods []pod) ([]*barePod, error) {
 	all := make([]*barePod, len(pods))
 	for i, p := range pods {
 		decoded, err := p.decode(f.node.Name)
@@ -87,9 +87,9 @@ func (f *floor) render(pods []pod) ([]*barePod, error) {
 }
 
 // start starts pods, width pods at a time.
-func (f *floor) start(ctx context.Context, pods []*barePod, width int) error {
+func (f *bareRunner) start(ctx context.Context, pods []*barePod, width int) error {
 	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) (err error) {
-		if p.sandbox, err = f.client.RunPodSandbox(ctx, p.config, ""); err != nil {
+		if p.sandboxID, err = f.client.RunPodSandbox(ctx, p.config, ""); err != nil {
 			return err
 		}
 		return f.startContainer(ctx, p)
@@ -97,7 +97,7 @@ func (f *floor) start(ctx context.Context, pods []*barePod, width int) error {
 }
 
 // startContainer creates and starts the next attempt of a pod's container.
-func (f *floor) startContainer(ctx context.Context, p *barePod) error {
+func (f *bareRunner) startContainer(ctx context.Context, p *barePod) error {
 	config, err := render.Container(render.ContainerInput{
 		Pod: p.pod, Container: &p.pod.Object.Spec.Containers[0], Node: f.node, Attempt: p.attempt,
 		Image: f.image, Volumes: f.volumes,
@@ -106,7 +106,7 @@ func (f *floor) startContainer(ctx context.Context, p *barePod) error {
 		return err
 	}
 	p.attempt++
-	id, err := f.client.CreateContainer(ctx, p.sandbox, config, p.config)
+	id, err := f.client.CreateContainer(ctx, p.sandboxID, config, p.config)
 	if err != nil {
 		return err
 	}
@@ -114,13 +114,13 @@ func (f *floor) startContainer(ctx context.Context, p *barePod) error {
 }
 
 // stop stops pods without a grace period.
-func (f *floor) stop(ctx context.Context, pods []*barePod, width int) error {
-	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.StopPodSandbox(ctx, p.sandbox) })
+func (f *bareRunner) stop(ctx context.Context, pods []*barePod, width int) error {
+	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.StopPodSandbox(ctx, p.sandboxID) })
 }
 
 // remove removes the sandboxes of pods, width pods at a time.
-func (f *floor) remove(ctx context.Context, pods []*barePod, width int) error {
-	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.RemovePodSandbox(ctx, p.sandbox) })
+func (f *bareRunner) remove(ctx context.Context, pods []*barePod, width int) error {
+	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.RemovePodSandbox(ctx, p.sandboxID) })
 }
 
 // forEachPod calls do for each pod, for up to width pods at a time. It returns the first error.
@@ -134,7 +134,7 @@ func forEachPod(ctx context.Context, pods []*barePod, width int, do func(context
 }
 
 // containerID returns the ID of a pod's running container.
-func (f *floor) containerID(ctx context.Context, pod string) (string, error) {
+func (f *bareRunner) containerID(ctx context.Context, pod string) (string, error) {
 	found, err := f.runtime.ListContainers(ctx, &api.ListContainersRequest{Filter: &api.ContainerFilter{
 		LabelSelector: map[string]string{runtime.LabelPodName: pod},
 		State:         &api.ContainerStateValue{State: api.ContainerState_CONTAINER_RUNNING},

@@ -11,7 +11,7 @@ const idleTime = 10 * time.Second
 
 // measureIdleOnePod measures an idle podd with one pod.
 func (b *bench) measureIdleOnePod(ctx context.Context) error {
-	if err := b.daemon.startSettled(ctx); err != nil {
+	if err := b.daemon.startAndSettle(ctx); err != nil {
 		return err
 	}
 	pods := b.newPods(1)
@@ -45,7 +45,7 @@ func (b *bench) reportIdle(ctx context.Context, n int) error {
 	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, podd: samples{i.anonymous}, goal: goal{offset: limit.anonymous}})
 	b.table.add(row{name: "RSS, " + of, unit: megabytes, podd: samples{i.resident}, goal: goal{offset: limit.resident}})
 	b.table.add(row{name: "peak RSS, " + of, unit: megabytes, podd: samples{i.peak}, goal: goal{offset: limit.peak}})
-	b.table.add(row{name: "idle CPU, " + of, unit: percent, podd: samples{i.cpu}, goal: goal{offset: 0.5}})
+	b.table.add(row{name: "idle CPU, " + of, unit: percent, podd: samples{i.cpuPercent}, goal: goal{offset: 0.5}})
 	return nil
 }
 
@@ -60,7 +60,7 @@ func podCount(n int) string {
 // idleUsage is the resource usage of an idle process.
 type idleUsage struct {
 	memory
-	cpu float64 // percent of a CPU
+	cpuPercent float64 // percent of a CPU
 }
 
 // sampleInterval is the interval between measurements of memory. One measurement is not
@@ -93,7 +93,7 @@ func (b *bench) measureIdle(ctx context.Context, pid int) (i idleUsage, err erro
 	if err != nil {
 		return i, err
 	}
-	i.cpu = 100 * float64(after-before) / float64(time.Since(begin))
+	i.cpuPercent = 100 * float64(after-before) / float64(time.Since(begin))
 	i.resident, i.anonymous = resident.median(), anonymous.median()
 	return i, nil
 }

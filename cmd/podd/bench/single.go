@@ -34,12 +34,12 @@ func (b *bench) measureOnePod(ctx context.Context) error {
 // first call until the process runs.
 func (b *bench) timeBarePod(ctx context.Context) (time.Duration, error) {
 	pods := b.newPods(1)
-	bares, err := b.floor.render(pods)
+	bares, err := b.bareRunner.render(pods)
 	if err != nil {
 		return 0, err
 	}
 	begin := time.Now()
-	if err := b.floor.start(ctx, bares, 1); err != nil {
+	if err := b.bareRunner.start(ctx, bares, 1); err != nil {
 		return 0, err
 	}
 	at, err := b.starts.waitFor(ctx, podNames(pods), begin)
@@ -51,10 +51,10 @@ func (b *bench) timeBarePod(ctx context.Context) (time.Duration, error) {
 
 // removeBarePods removes pods that the floor has started.
 func (b *bench) removeBarePods(ctx context.Context, bares []*barePod, width int) error {
-	if err := b.floor.stop(ctx, bares, width); err != nil {
+	if err := b.bareRunner.stop(ctx, bares, width); err != nil {
 		return err
 	}
-	if err := b.floor.remove(ctx, bares, width); err != nil {
+	if err := b.bareRunner.remove(ctx, bares, width); err != nil {
 		return err
 	}
 	return sleep(ctx, podRoundPause)
@@ -63,7 +63,7 @@ func (b *bench) removeBarePods(ctx context.Context, bares []*barePod, width int)
 // timePoddPod lets an idle podd start a pod, and removes the pod. It returns the time from
 // writing the manifest until the process runs.
 func (b *bench) timePoddPod(ctx context.Context) (time.Duration, error) {
-	if err := b.daemon.startSettled(ctx); err != nil {
+	if err := b.daemon.startAndSettle(ctx); err != nil {
 		return 0, err
 	}
 	pods := b.newPods(1)
@@ -103,7 +103,7 @@ func (b *bench) removePods(ctx context.Context, pods []pod) error {
 // timeRemoval removes the manifests of all of podd's pods. tasks is the time until no task
 // exists, and all is the time until everything is removed.
 func (b *bench) timeRemoval(ctx context.Context, pods []pod) (tasks, all time.Duration, err error) {
-	dirs, err := newEmptyWatcher(b.daemon.podsDir())
+	dirs, err := newDirDrainWaiter(b.daemon.podsDir())
 	if err != nil {
 		return 0, 0, err
 	}
@@ -167,15 +167,15 @@ func (b *bench) timePoddStart(ctx context.Context) (time.Duration, error) {
 // runs. The floor creates the container right after the kill, while podd must detect the exit.
 func (b *bench) measureRestart(ctx context.Context) error {
 	r := row{name: "one pod: kill of the container until running again", unit: seconds, goal: goal{offset: 0.2}}
-	bares, err := b.floor.render(b.newPods(1))
+	bares, err := b.bareRunner.render(b.newPods(1))
 	if err != nil {
 		return err
 	}
-	if err := b.floor.start(ctx, bares, 1); err != nil {
+	if err := b.bareRunner.start(ctx, bares, 1); err != nil {
 		return err
 	}
 	pods := b.newPods(b.Singles)
-	if err := b.daemon.startSettled(ctx); err != nil {
+	if err := b.daemon.startAndSettle(ctx); err != nil {
 		return err
 	}
 	if _, _, err := b.startPods(ctx, pods); err != nil {
@@ -185,12 +185,12 @@ func (b *bench) measureRestart(ctx context.Context) error {
 		if err := b.daemon.stop(); err != nil {
 			return err
 		}
-		took, err := b.timeRestart(ctx, bares[0].pod.Key.Name, manifestName(bares[0]), func() error { return b.floor.startContainer(ctx, bares[0]) })
+		took, err := b.timeRestart(ctx, bares[0].pod.Key.Name, manifestName(bares[0]), func() error { return b.bareRunner.startContainer(ctx, bares[0]) })
 		if err != nil {
 			return err
 		}
 		r.bare = append(r.bare, took.Seconds())
-		if err := b.daemon.startSettled(ctx); err != nil {
+		if err := b.daemon.startAndSettle(ctx); err != nil {
 			return err
 		}
 		if took, err = b.timeRestart(ctx, p.name+"-"+nodeName, p.name, func() error { return nil }); err != nil {
@@ -217,7 +217,7 @@ func manifestName(p *barePod) string {
 // until the next process of the pod runs. key is the pod's name in the runtime, and name is the
 // pod's name in the manifest.
 func (b *bench) timeRestart(ctx context.Context, key, name string, again func() error) (time.Duration, error) {
-	id, err := b.floor.containerID(ctx, key)
+	id, err := b.bareRunner.containerID(ctx, key)
 	if err != nil {
 		return 0, err
 	}

@@ -101,7 +101,7 @@ type table struct {
 }
 
 func (t *table) add(r row) {
-	progress("result", strings.ReplaceAll(r.String(), "\t", "  "))
+	printProgress("result", strings.ReplaceAll(r.String(), "\t", "  "))
 	t.rows = append(t.rows, r)
 }
 

@@ -17,42 +17,42 @@ import (
 // until its deletion.
 const tasksDir = "stack/run/io.containerd.runtime.v2.task/k8s.io"
 
-// emptyWatcher waits with inotify until a directory is empty.
-type emptyWatcher struct {
+// dirDrainWaiter waits with inotify until a directory is empty.
+type dirDrainWaiter struct {
 	dir     string
 	watcher *fsnotify.Watcher
 }
 
 // taskWatcher waits until containerd has no task.
-type taskWatcher struct{ emptyWatcher }
+type taskWatcher struct{ dirDrainWaiter }
 
 // newTaskWatcher watches the directory of tasks.
 func newTaskWatcher(dir string) (*taskWatcher, error) {
-	e, err := newEmptyWatcher(dir)
+	e, err := newDirDrainWaiter(dir)
 	return &taskWatcher{e}, err
 }
 
-// newEmptyWatcher creates dir if necessary and watches it.
-func newEmptyWatcher(dir string) (emptyWatcher, error) {
+// newDirDrainWaiter creates dir if necessary and watches it.
+func newDirDrainWaiter(dir string) (dirDrainWaiter, error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return emptyWatcher{}, err
+		return dirDrainWaiter{}, err
 	}
 	w, err := fsnotify.NewBufferedWatcher(4096)
 	if err != nil {
-		return emptyWatcher{}, fmt.Errorf("watching %s: %w", dir, err)
+		return dirDrainWaiter{}, fmt.Errorf("watching %s: %w", dir, err)
 	}
 	if err := w.Add(dir); err != nil {
 		w.Close()
-		return emptyWatcher{}, fmt.Errorf("watching %s: %w", dir, err)
+		return dirDrainWaiter{}, fmt.Errorf("watching %s: %w", dir, err)
 	}
-	return emptyWatcher{dir, w}, nil
+	return dirDrainWaiter{dir, w}, nil
 }
 
-func (e *emptyWatcher) close() error { return e.watcher.Close() }
+func (e *dirDrainWaiter) close() error { return e.watcher.Close() }
 
 // waitEmpty waits until the directory is empty, and returns the time of that observation. It reads
 // the directory once per batch of changes.
-func (e *emptyWatcher) waitEmpty(ctx context.Context) (time.Time, error) {
+func (e *dirDrainWaiter) waitEmpty(ctx context.Context) (time.Time, error) {
 	for {
 		for drained := false; !drained; {
 			select {

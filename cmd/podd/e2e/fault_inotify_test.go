@@ -22,8 +22,8 @@ func TestFaultNoInotify(t *testing.T) {
 	d.start()
 	d.untilProblem(d.manifestDir(), "all inotify instances are in use")
 
-	p := &plugintest.Plugin{Dir: filepath.Join(d.root(), "plugins_registry"), Resource: fancy, Watched: true}
-	p.Set("one")
+	p := &plugintest.Plugin{Dir: filepath.Join(d.root(), "plugins_registry"), Resource: fancy, WaitsForDiscovery: true}
+	p.SetDevices("one")
 	d.eventually("the directory for plugins exists", func() error { _, err := os.Stat(p.Dir); return err })
 	startPlugin(t, p)
 	web := d.pod("web", withDevices(shell("main", "echo first; until [ -e /trace/go ]; do sleep 0.1; done; echo second; "+serve("web")), "1"))

@@ -36,7 +36,7 @@ type client struct {
 // admin returns a client with the credential that podd kubeconfig issues.
 func (d *daemon) admin() *client {
 	d.t.Helper()
-	c, err := controlplane.Connect(d.kubeconfig())
+	c, err := controlplane.NewClient(d.kubeconfig())
 	if err != nil {
 		d.t.Fatal(err)
 	}

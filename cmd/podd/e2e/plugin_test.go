@@ -37,7 +37,7 @@ func newTestPlugin(d *daemon) *plugintest.Plugin {
 	}
 	p := &plugintest.Plugin{Dir: filepath.Join(d.root(), "device-plugins"), Resource: fancy}
 	p.Options.PreStartRequired = true
-	p.Answer = func(ids []string) (*v1beta1.ContainerAllocateResponse, error) {
+	p.AllocateFunc = func(ids []string) (*v1beta1.ContainerAllocateResponse, error) {
 		r := &v1beta1.ContainerAllocateResponse{
 			Envs:   map[string]string{"FANCY": strings.Join(ids, ",")},
 			Mounts: []*v1beta1.Mount{{HostPath: lib, ContainerPath: "/usr/lib/fancy", ReadOnly: true}},
@@ -47,7 +47,7 @@ func newTestPlugin(d *daemon) *plugintest.Plugin {
 		}
 		return r, nil
 	}
-	p.Set("one", "two")
+	p.SetDevices("one", "two")
 	return p
 }
 
@@ -172,9 +172,9 @@ func TestDevicePlugin(t *testing.T) {
 	d.untilAllocations("web/main: one", "web/plain: ")
 	d.wantDevices("web", fancy+"=one", fancy+"=one "+fancy+"=two")
 	d.untilDeviceHealth("web", v1.ResourceHealthStatusHealthy)
-	p.Set("-one", "two")
+	p.SetDevices("-one", "two")
 	d.untilDeviceHealth("web", v1.ResourceHealthStatusUnhealthy)
-	p.Set("one", "two")
+	p.SetDevices("one", "two")
 	d.untilDeviceHealth("web", v1.ResourceHealthStatusHealthy)
 
 	big := d.pod("big", withDevices(shell("main", serve("big")), "2"))
@@ -207,12 +207,12 @@ func TestHungDevicePlugin(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	hung := make(chan struct{})
-	p := &plugintest.Plugin{Dir: filepath.Join(d.root(), "plugins_registry"), Resource: fancy, Watched: true}
-	p.Answer = func([]string) (*v1beta1.ContainerAllocateResponse, error) {
+	p := &plugintest.Plugin{Dir: filepath.Join(d.root(), "plugins_registry"), Resource: fancy, WaitsForDiscovery: true}
+	p.AllocateFunc = func([]string) (*v1beta1.ContainerAllocateResponse, error) {
 		<-hung
 		return &v1beta1.ContainerAllocateResponse{}, nil
 	}
-	p.Set("one")
+	p.SetDevices("one")
 	d.eventually("podd watches for plugins", func() error { _, err := os.Stat(p.Dir); return err })
 	startPlugin(t, p)
 	defer close(hung) // before the plugin is stopped

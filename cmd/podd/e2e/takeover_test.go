@@ -27,7 +27,7 @@ import (
 // which must not be running. The kubelet runs until stop is called.
 func (d *daemon) kubelet(program string) (stop func()) {
 	d.t.Helper()
-	flags, err := kubelet.Options{Dir: d.dir, Name: d.host, Stack: d.on, Manifests: d.manifestDir()}.WriteConfig()
+	flags, err := kubelet.Options{Dir: d.dir, Name: d.host, Stack: d.on, ManifestDir: d.manifestDir()}.WriteConfig()
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -13,13 +13,13 @@ import (
 	"podd/reconcile/plugins"
 )
 
-// callTimeout is the timeout of most calls. workTimeout is the timeout of calls that change
+// callTimeout is the timeout of most calls. deviceChangeTimeout is the timeout of calls that change
 // devices. connectTimeout is the timeout for connecting to a plugin that registers. The kubelet
 // waits 30 seconds for PreStartContainer and has no timeout for other calls.
 const (
-	callTimeout    = 30 * time.Second
-	workTimeout    = 2 * time.Minute
-	connectTimeout = 10 * time.Second
+	callTimeout         = 30 * time.Second
+	deviceChangeTimeout = 2 * time.Minute
+	connectTimeout      = 10 * time.Second
 )
 
 // A client is a connection to a registered plugin.
@@ -68,7 +68,7 @@ func (c *client) Preferred(ctx context.Context, available, must []string, n int)
 
 // Allocate implements device.Plugin.
 func (c *client) Allocate(ctx context.Context, ids []string) (res *v1beta1.ContainerAllocateResponse, err error) {
-	err = c.call(ctx, workTimeout, "Allocate", func(ctx context.Context) error {
+	err = c.call(ctx, deviceChangeTimeout, "Allocate", func(ctx context.Context) error {
 		r, err := c.api.Allocate(ctx, &v1beta1.AllocateRequest{ContainerRequests: []*v1beta1.ContainerAllocateRequest{{DevicesIds: ids}}})
 		if all := r.GetContainerResponses(); len(all) == 1 {
 			res = all[0]
@@ -80,14 +80,14 @@ func (c *client) Allocate(ctx context.Context, ids []string) (res *v1beta1.Conta
 
 // PreStart implements device.Plugin.
 func (c *client) PreStart(ctx context.Context, ids []string) error {
-	return c.call(ctx, workTimeout, "PreStartContainer", func(ctx context.Context) error {
+	return c.call(ctx, deviceChangeTimeout, "PreStartContainer", func(ctx context.Context) error {
 		_, err := c.api.PreStartContainer(ctx, &v1beta1.PreStartContainerRequest{DevicesIds: ids})
 		return err
 	})
 }
 
-// Prepares implements device.Plugin.
-func (c *client) Prepares() bool { return c.options.GetPreStartRequired() }
+// RequiresPreStart implements device.Plugin.
+func (c *client) RequiresPreStart() bool { return c.options.GetPreStartRequired() }
 
 // call waits for other calls to return and then calls invoke. limit is the timeout of invoke and
 // does not include the wait. operation is the name of the call for errors.

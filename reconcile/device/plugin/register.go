@@ -10,14 +10,14 @@ import (
 	"podd/reconcile/plugins"
 )
 
-// Kind returns the Kind with which package plugins registers device plugins.
-func (s *Server) Kind() plugins.Kind { return kind{s} }
+// Handler returns the Kind with which package plugins registers device plugins.
+func (s *Server) Handler() plugins.Handler { return handler{s} }
 
-// kind implements plugins.Kind.
-type kind struct{ s *Server }
+// handler implements plugins.Kind.
+type handler struct{ s *Server }
 
 // Register implements plugins.Kind.
-func (f kind) Register(ctx context.Context, p plugins.Plugin) (plugins.Registration, error) {
+func (f handler) Register(ctx context.Context, p plugins.Plugin) (plugins.Registration, error) {
 	if !slices.Contains(p.Versions, v1beta1.Version) {
 		return nil, fmt.Errorf("the plugin does not support version %q of the device plugin API", v1beta1.Version)
 	}

@@ -34,8 +34,8 @@ import (
 	"podd/reconcile/plugins"
 )
 
-// Socket is the file name of the registration service's socket.
-const Socket = "kubelet.sock"
+// SocketName is the file name of the registration service's socket.
+const SocketName = "kubelet.sock"
 
 // Limits of plugins. Most hosts have one or two plugins, and their devices rarely change.
 const (
@@ -70,8 +70,8 @@ type registeredClient struct {
 	isDisplaced bool          // whether another plugin has replaced the client; valid after done is closed
 }
 
-// Prepare creates the directory of the sockets and removes old sockets from it.
-func Prepare(dir string) error {
+// PrepareDir creates the directory of the sockets and removes old sockets from it.
+func PrepareDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("creating the directory of device plugins: %w", err)
 	}
@@ -136,8 +136,8 @@ func (s *Server) register(ctx context.Context, r *v1beta1.RegisterRequest) error
 		return fmt.Errorf("the plugin uses version %q of the device plugin API; podd supports %q", r.GetVersion(), v1beta1.Version)
 	}
 	name := r.GetEndpoint()
-	if name == "" || name == "." || name == ".." || name == Socket || filepath.Base(name) != name {
-		return fmt.Errorf("the endpoint %q of the plugin is not the name of a socket in the directory of %s", name, filepath.Join(s.Dir, Socket))
+	if name == "" || name == "." || name == ".." || name == SocketName || filepath.Base(name) != name {
+		return fmt.Errorf("the endpoint %q of the plugin is not the name of a socket in the directory of %s", name, filepath.Join(s.Dir, SocketName))
 	}
 	_, err := s.connect(ctx, r.GetResourceName(), filepath.Join(s.Dir, name))
 	return err
@@ -158,7 +158,7 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.clients[resource]
-	if err := s.checkLocked(before); err != nil {
+	if err := s.checkRegistrationLocked(before); err != nil {
 		cancel()
 		c.conn.Close()
 		return nil, err
@@ -184,9 +184,9 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 	return reg, nil
 }
 
-// checkLocked returns an error if no more plugins can be registered. before is the present plugin
+// checkRegistrationLocked returns an error if no more plugins can be registered. before is the present plugin
 // of the resource, or nil.
-func (s *Server) checkLocked(before *registeredClient) error {
+func (s *Server) checkRegistrationLocked(before *registeredClient) error {
 	switch {
 	case s.stopped:
 		return errors.New("podd is shutting down")
@@ -224,7 +224,7 @@ func (s *Server) watch(ctx context.Context, c *registeredClient) error {
 			return err
 		}
 		all, invalid := validDevices(r.GetDevices())
-		s.Manager.Update(c.resource, c.client, all)
+		s.Manager.SetDevices(c.resource, c.client, all)
 		if invalid > 0 && invalid != logged {
 			s.Log.Warn("ignoring devices of a device plugin, because their IDs are empty or too long", "resource", c.resource, "devices", invalid)
 		}

@@ -51,10 +51,10 @@ func startServer(t *testing.T, dir string) *testServer {
 		registry: filepath.Join(dir, "plugins_registry"),
 		log:      log,
 	}
-	if err := Prepare(a.Dir); err != nil {
+	if err := PrepareDir(a.Dir); err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("unix", filepath.Join(a.Dir, Socket))
+	ln, err := net.Listen("unix", filepath.Join(a.Dir, SocketName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func startServer(t *testing.T, dir string) *testServer {
 		}
 	})
 	running.Go(func() {
-		watch := &plugins.Watcher{Dir: a.registry, Kinds: map[string]plugins.Kind{v1.DevicePlugin: a.Kind()}, Log: a.Log}
+		watch := &plugins.Watcher{Dir: a.registry, Handlers: map[string]plugins.Handler{v1.DevicePlugin: a.Handler()}, Log: a.Log}
 		watch.Run(ctx)
 	})
 	a.stop = sync.OnceFunc(func() { cancel(); running.Wait() })
@@ -125,15 +125,15 @@ func TestPlugin(t *testing.T) {
 	p := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
 	p.Options = v1beta1.DevicePluginOptions{PreStartRequired: true, GetPreferredAllocationAvailable: true}
 	p.Prefer = func(available, must []string, n int) []string { return available[len(available)-n:] }
-	p.Answer = func(ids []string) (*v1beta1.ContainerAllocateResponse, error) {
+	p.AllocateFunc = func(ids []string) (*v1beta1.ContainerAllocateResponse, error) {
 		return &v1beta1.ContainerAllocateResponse{Envs: map[string]string{"IDS": strings.Join(ids, " ")}}, nil
 	}
-	p.Set("a", "b", "-c", "", strings.Repeat("x", maxIDLength+1))
+	p.SetDevices("a", "b", "-c", "", strings.Repeat("x", maxIDLength+1))
 	start(t, p)
 	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
 
 	requesting := pod(t, 1)
-	grants, done, err := a.Manager.Use(t.Context(), requesting, "main")
+	grants, done, err := a.Manager.Acquire(t.Context(), requesting, "main")
 	if err != nil || len(grants) != 1 || grants[0].Response.Envs["IDS"] != "b" {
 		t.Fatalf("got %v, %v", grants, err)
 	}
@@ -144,9 +144,9 @@ func TestPlugin(t *testing.T) {
 	if got, want := p.Calls(), []string{"Prefer a b", "Allocate b", "PreStart b"}; !slices.Equal(got, want) {
 		t.Errorf("got calls %q, want %q", got, want)
 	}
-	p.Set("a", "-b", "", "")
+	p.SetDevices("a", "-b", "", "")
 	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
-	p.Set("-a", "-b", "", "")
+	p.SetDevices("-a", "-b", "", "")
 	a.untilCounts(t, allocation.Count{Total: 1, IsServed: true})
 	p.Stop()
 	a.untilCounts(t, allocation.Count{Total: 1})
@@ -157,10 +157,10 @@ func TestPlugin(t *testing.T) {
 	a.stop()
 	a = startServer(t, dir)
 	a.untilCounts(t, allocation.Count{Total: 1})
-	p.Set("a", "b")
+	p.SetDevices("a", "b")
 	start(t, p)
 	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
-	if grants, done, err = a.Manager.Use(t.Context(), requesting, "main"); err != nil || grants[0].IDs[0] != "b" {
+	if grants, done, err = a.Manager.Acquire(t.Context(), requesting, "main"); err != nil || grants[0].IDs[0] != "b" {
 		t.Fatalf("got %v, %v", grants, err)
 	}
 	done()
@@ -170,11 +170,11 @@ func TestPlugin(t *testing.T) {
 // respond, also while it waits for another call, and that the plugin stays registered.
 func TestAllocate_Canceled(t *testing.T) {
 	a, hung := startServer(t, shortTempDir(t)), make(chan struct{})
-	p := &plugintest.Plugin{Dir: a.Dir, Resource: gpu, Answer: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
+	p := &plugintest.Plugin{Dir: a.Dir, Resource: gpu, AllocateFunc: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
 		<-hung
 		return nil, errors.New("too late")
 	}}
-	p.Set("a", "b")
+	p.SetDevices("a", "b")
 	start(t, p)
 	defer close(hung) // runs before the plugin is stopped
 	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
@@ -184,7 +184,7 @@ func TestAllocate_Canceled(t *testing.T) {
 		p := *pod(t, 1)
 		p.Key.Name = name
 		go func() {
-			_, _, err := a.Manager.Use(ctx, &p, "main")
+			_, _, err := a.Manager.Acquire(ctx, &p, "main")
 			all <- err
 		}()
 	}
@@ -231,7 +231,7 @@ func TestPrepare(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "kept"), nil, 0o600), os.Mkdir(filepath.Join(dir, "sub"), 0o700), Prepare(dir)); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "kept"), nil, 0o600), os.Mkdir(filepath.Join(dir, "sub"), 0o700), PrepareDir(dir)); err != nil {
 		t.Fatal(err)
 	}
 	entries, _ := os.ReadDir(dir)
@@ -244,19 +244,19 @@ func TestPrepare(t *testing.T) {
 func TestRegister_Replaces(t *testing.T) {
 	a := startServer(t, shortTempDir(t))
 	first := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
-	first.Set("a")
+	first.SetDevices("a")
 	start(t, first)
 	a.untilCounts(t, allocation.Count{Total: 1, IsServed: true})
 	if err := os.Rename(filepath.Join(a.Dir, first.Endpoint()), filepath.Join(a.Dir, "first.sock")); err != nil {
 		t.Fatal(err)
 	}
 	second := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
-	second.Set("a", "b", "c")
+	second.SetDevices("a", "b", "c")
 	start(t, second)
 	a.untilCounts(t, allocation.Count{Total: 3, IsServed: true})
-	first.Set("a", "b")
+	first.SetDevices("a", "b")
 	first.Stop()
-	second.Set("a", "b", "c", "d")
+	second.SetDevices("a", "b", "c", "d")
 	a.untilCounts(t, allocation.Count{Total: 4, IsServed: true})
 }
 
@@ -271,7 +271,7 @@ func TestRegister_Invalid(t *testing.T) {
 		"a quota":           {resource: "requests.example.com/gpu", want: "<domain>/<name>"},
 		"a path":            {endpoint: "../gpu.sock", want: "not the name of a socket"},
 		"an absolute path":  {endpoint: "/run/gpu.sock", want: "not the name of a socket"},
-		"podd's own socket": {endpoint: Socket, want: "not the name of a socket"},
+		"podd's own socket": {endpoint: SocketName, want: "not the name of a socket"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -298,15 +298,15 @@ func TestWatched(t *testing.T) {
 	a := startServer(t, shortTempDir(t))
 	a.until(t, "the directory exists", func() bool { _, err := os.Stat(a.registry); return err == nil })
 	for range 2 {
-		p := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
-		p.Set("a", "b")
+		p := &plugintest.Plugin{Dir: a.registry, Resource: gpu, WaitsForDiscovery: true}
+		p.SetDevices("a", "b")
 		start(t, p)
 		a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
 		a.until(t, "the plugin is notified", func() bool { return p.Status().GetPluginRegistered() })
 		p.Stop()
 		a.untilCounts(t, allocation.Count{})
 	}
-	invalid := &plugintest.Plugin{Dir: a.registry, Resource: "gpu", Watched: true}
+	invalid := &plugintest.Plugin{Dir: a.registry, Resource: "gpu", WaitsForDiscovery: true}
 	start(t, invalid)
 	a.until(t, "the plugin is notified of the error", func() bool { return strings.Contains(invalid.Status().GetError(), "<domain>/<name>") })
 }
@@ -316,8 +316,8 @@ func TestWatched(t *testing.T) {
 func TestWatched_Displaced(t *testing.T) {
 	a := startServer(t, shortTempDir(t))
 	a.until(t, "the directory exists", func() bool { _, err := os.Stat(a.registry); return err == nil })
-	first := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
-	first.Set("a")
+	first := &plugintest.Plugin{Dir: a.registry, Resource: gpu, WaitsForDiscovery: true}
+	first.SetDevices("a")
 	start(t, first)
 	other := filepath.Join(a.registry, "first.sock")
 	if err := os.Rename(filepath.Join(a.registry, first.Endpoint()), other); err != nil {
@@ -326,8 +326,8 @@ func TestWatched_Displaced(t *testing.T) {
 	a.until(t, "the renamed socket is registered", func() bool {
 		return strings.Count(a.log.String(), "plugin registered\" resource="+gpu+" socket="+other) == 1
 	})
-	second := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Watched: true}
-	second.Set("a", "b", "c")
+	second := &plugintest.Plugin{Dir: a.registry, Resource: gpu, WaitsForDiscovery: true}
+	second.SetDevices("a", "b", "c")
 	start(t, second)
 	a.until(t, "the first plugin is displaced", func() bool { return strings.Count(a.log.String(), "has registered and replaced this one") == 1 })
 	a.untilCounts(t, allocation.Count{Total: 3, IsServed: true})
@@ -344,7 +344,7 @@ func TestWatched_UnsupportedType(t *testing.T) {
 	a := startServer(t, shortTempDir(t))
 	a.until(t, "the directory exists", func() bool { _, err := os.Stat(a.registry); return err == nil })
 	for n := range 2 {
-		p := &plugintest.Plugin{Dir: a.registry, Resource: "csi.example.com", Watched: true, Type: v1.CSIPlugin}
+		p := &plugintest.Plugin{Dir: a.registry, Resource: "csi.example.com", WaitsForDiscovery: true, Type: v1.CSIPlugin}
 		start(t, p)
 		a.until(t, "the plugin is logged", func() bool { return strings.Count(a.log.String(), "plugin of an unsupported type ignored") == n+1 })
 		if p.Stop(); p.Status() != nil {

@@ -25,7 +25,7 @@ import (
 
 // Plugins is a list of plugins. It is safe for concurrent use.
 type Plugins struct {
-	all []*plugin
+	plugins []*plugin
 }
 
 // New returns the plugins that providers configures. providers must be valid. dir is the directory
@@ -33,7 +33,7 @@ type Plugins struct {
 func New(dir string, providers []config.CredentialProvider) *Plugins {
 	p := &Plugins{}
 	for _, c := range providers {
-		p.all = append(p.all, &plugin{
+		p.plugins = append(p.plugins, &plugin{
 			CredentialProvider: c, path: filepath.Join(dir, c.Name), timeout: time.Minute,
 			cache: cache{runs: map[string]*sharedRun{}, entries: map[string]cacheEntry{}},
 		})
@@ -48,7 +48,7 @@ func New(dir string, providers []config.CredentialProvider) *Plugins {
 func (p *Plugins) Credentials(ctx context.Context, repository string) ([]*cri.AuthConfig, error) {
 	ring := keyring{}
 	var failed []string
-	for _, each := range p.all {
+	for _, each := range p.plugins {
 		if !each.matchesImage(repository) {
 			continue
 		}

@@ -173,7 +173,7 @@ func TestCache(t *testing.T) {
 // TestCache_Expires checks that a response is removed at the end of its duration.
 func TestCache_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New("/bin", []config.CredentialProvider{{Name: "none"}}).all[0]
+		p := New("/bin", []config.CredentialProvider{{Name: "none"}}).plugins[0]
 		_, f, owner := p.joinRun("a.io/x")
 		if f == nil || !owner {
 			t.Fatal("join with an empty cache: got a response, want a new run")
@@ -233,10 +233,10 @@ func TestFailures(t *testing.T) {
 // TestProgramMissing checks the error for a program that was removed after New.
 func TestProgramMissing(t *testing.T) {
 	b := newFixture(t, pluginFor("a.io", "fail"))
-	if err := os.Remove(b.all[0].path); err != nil {
+	if err := os.Remove(b.plugins[0].path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.users("a.io/web"); err == nil || strings.Count(err.Error(), b.all[0].path) != 1 || !strings.Contains(err.Error(), "no such file") {
+	if _, err := b.users("a.io/web"); err == nil || strings.Count(err.Error(), b.plugins[0].path) != 1 || !strings.Contains(err.Error(), "no such file") {
 		t.Error(err)
 	}
 }
@@ -244,11 +244,11 @@ func TestProgramMissing(t *testing.T) {
 // TestHangs checks that a plugin is killed after its timeout and on cancellation.
 func TestHangs(t *testing.T) {
 	b := newFixture(t, pluginFor("a.io", "hang"))
-	b.all[0].timeout = 100 * time.Millisecond
+	b.plugins[0].timeout = 100 * time.Millisecond
 	if _, err := b.users("a.io/web"); err == nil || !strings.Contains(err.Error(), "did not finish within 100ms") {
 		t.Error(err)
 	}
-	b.all[0].timeout = time.Hour
+	b.plugins[0].timeout = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	requestLog := b.requests()
 	go func() {
@@ -266,7 +266,7 @@ func TestHangs(t *testing.T) {
 // plugin again if the caller that ran it was canceled.
 func TestSharedRun(t *testing.T) {
 	b := newFixture(t, pluginFor("a.io", "answer", response("ann", `"cacheKeyType": "Image", "cacheDuration": "1h"`)))
-	p := b.all[0]
+	p := b.plugins[0]
 	_, f, _ := p.joinRun("a.io/web") // the first caller has begun to run the plugin
 	var all sync.WaitGroup
 	for range 5 {

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxResponse is the maximum length of a response in bytes.
-	maxResponse = 1 << 20
+	// maxResponseBytes is the maximum length of a response in bytes.
+	maxResponseBytes = 1 << 20
 	// After a plugin has exited, its child processes may keep its output open for outputDelay at
 	// most.
 	outputDelay = 2 * time.Second
@@ -36,7 +36,7 @@ func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialPr
 	}
 	limited, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	out := &limitedBuffer{limit: maxResponse, onExceeded: cancel}
+	out := &limitedBuffer{limit: maxResponseBytes, onExceeded: cancel}
 	cmd := exec.CommandContext(limited, p.path, p.Args...)
 	// Discard the stderr of the program, because it may contain credentials.
 	cmd.Stdin, cmd.Stdout = bytes.NewReader(append(request, '\n')), out

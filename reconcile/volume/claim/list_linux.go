@@ -53,7 +53,7 @@ func (c Store) List(pods ...string) ([]Entry, error) {
 			if err != nil {
 				continue // the claim is being removed
 			}
-			if volume := parseBinding(text).volume; volume != unbound {
+			if volume := parseBinding(text).volume; volume != storedByPodd {
 				e.Path, e.Volume = "", volume
 			}
 			e.Users = users[e.NamespacedName]
@@ -124,7 +124,7 @@ func (c Store) remove(ctx context.Context, dir *safepath.Dir, name types.Namespa
 		return fmt.Errorf("%s is mounted in the directory of the claim; unmount %s first", below[0].Description, below[0].Path)
 	}
 	trashName := fmt.Sprint(time.Now().UnixNano())
-	removed, err := moveAway(dir, name, trashName)
+	removed, err := moveToTrash(dir, name, trashName)
 	dir.Close()
 	if err != nil {
 		return err
@@ -139,9 +139,9 @@ func (c Store) remove(ctx context.Context, dir *safepath.Dir, name types.Namespa
 	return nil
 }
 
-// moveAway moves the data of a claim to trashName in trashDir, so that the removal is atomic, and
+// moveToTrash moves the data of a claim to trashName in trashDir, so that the removal is atomic, and
 // removes the binding. It returns the open trashDir.
-func moveAway(dir *safepath.Dir, name types.NamespacedName, trashName string) (*safepath.Dir, error) {
+func moveToTrash(dir *safepath.Dir, name types.NamespacedName, trashName string) (*safepath.Dir, error) {
 	if _, err := dir.Mkdir(trashDir, dirMode, -1); err != nil {
 		return nil, err
 	}

@@ -38,8 +38,8 @@ type Store struct{ Root string }
 
 const boundDir, trashDir = ".bound", ".removed"
 
-// unbound is the value of binding.volume for a claim whose data is in a directory of podd.
-const unbound = "-"
+// storedByPodd is the value of binding.volume for a claim whose data is in a directory of podd.
+const storedByPodd = "-"
 
 // openLocked opens Root and locks it until the caller closes the result. If Root does not exist,
 // openLocked creates it. openLocked waits for the lock until ctx is done.
@@ -79,8 +79,8 @@ func lock(ctx context.Context, dir *safepath.Dir) error {
 	}
 }
 
-// A User is a pod volume that uses a claim.
-type User struct {
+// A Consumer is a pod volume that uses a claim.
+type Consumer struct {
 	// Links is the open LinksDir of the pod, and Volume the name of the volume.
 	Links  *safepath.Dir
 	Volume string
@@ -95,7 +95,7 @@ type User struct {
 // the claim is not bound to a PersistentVolume, Acquire creates the directory of the claim. It
 // returns an error if another owner or binding is already recorded for the claim, or if pods use
 // the PersistentVolume of the claim through another claim.
-func (c Store) Acquire(ctx context.Context, claim *refs.Claim, u User) error {
+func (c Store) Acquire(ctx context.Context, claim *refs.Claim, u Consumer) error {
 	dir, err := c.openLocked(ctx)
 	if err != nil {
 		return err
@@ -143,13 +143,13 @@ func (c Store) Verify(claim *refs.Claim) error {
 	switch {
 	case recorded.owner != desired.owner:
 		return fmt.Errorf("claim %q belongs to another manifest source, and only pods of that source can use it%s", claim.Name, remove)
-	case recorded.volume == desired.volume && recorded.path != "" && recorded.path != desired.path:
+	case recorded.volume == desired.volume && recorded.pathHash != "" && recorded.pathHash != desired.pathHash:
 		return fmt.Errorf("claim %q is bound to the PersistentVolume %q, whose path has changed; restore the path%s", claim.Name, desired.volume, remove)
 	case recorded.volume == desired.volume:
 		return nil
-	case recorded.volume == unbound:
+	case recorded.volume == storedByPodd:
 		return fmt.Errorf("claim %q has data in a directory of podd, so it cannot be bound to the PersistentVolume %q%s", claim.Name, desired.volume, remove)
-	case desired.volume == unbound:
+	case desired.volume == storedByPodd:
 		return fmt.Errorf("claim %q is bound to the PersistentVolume %q, which no longer exists or no longer matches the claim; restore the PersistentVolume%s", claim.Name, recorded.volume, remove)
 	}
 	return fmt.Errorf("claim %q is bound to the PersistentVolume %q, so it cannot be bound to %q%s", claim.Name, recorded.volume, desired.volume, remove)
@@ -173,7 +173,7 @@ func (c Store) CheckExclusive(claim *refs.Claim, pods string, ignored []types.UI
 			continue
 		}
 		text, err := os.Readlink(filepath.Join(c.Root, boundDir, e.Namespace, e.Name))
-		if err == nil && parseBinding(text).path == desired.path {
+		if err == nil && parseBinding(text).pathHash == desired.pathHash {
 			return fmt.Errorf("pods use the PersistentVolume %q of claim %q through the claim %s; create a PersistentVolume for each claim", desired.volume, claim.Name, e.NamespacedName)
 		}
 	}
@@ -183,15 +183,15 @@ func (c Store) CheckExclusive(claim *refs.Claim, pods string, ignored []types.UI
 // A binding is the recorded binding of a claim. It is stored as the target of a link in boundDir.
 // owner is the source of the claim, volume is the name of the PersistentVolume or unbound, and path
 // is a hash of the path of the PersistentVolume. path is "" in records of older versions.
-type binding struct{ owner, volume, path string }
+type binding struct{ owner, volume, pathHash string }
 
 func newBinding(claim *refs.Claim) binding {
-	b := binding{owner: claim.Owner, volume: unbound}
+	b := binding{owner: claim.Owner, volume: storedByPodd}
 	if claim.Owner != manifest.KindFile { // hash a URL, because it may be long or confidential
 		b.owner = shortHash(claim.Owner)
 	}
 	if claim.Volume != nil {
-		b.volume, b.path = claim.Volume.Name, shortHash(volumePath(claim.Volume))
+		b.volume, b.pathHash = claim.Volume.Name, shortHash(volumePath(claim.Volume))
 	}
 	return b
 }
@@ -216,7 +216,7 @@ func shortHash(text string) string {
 }
 
 func (b binding) String() string {
-	return strings.TrimSuffix(b.owner+" "+b.volume+" "+b.path, " ")
+	return strings.TrimSuffix(b.owner+" "+b.volume+" "+b.pathHash, " ")
 }
 
 func parseBinding(text string) binding {

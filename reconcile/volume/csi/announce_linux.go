@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// announce records on disk that the pod uses the volume, so that Run does not unstage the volume.
-func (op *operation) announce() error {
+// recordUse records on disk that the pod uses the volume, so that Run does not unstage the volume.
+func (op *operation) recordUse() error {
 	f, err := op.loadFacts(op.p.dataDir)
 	if err != nil {
 		return err
@@ -20,7 +20,7 @@ func (op *operation) announce() error {
 		if f[keySpec] != "" && f[keyState] == "" {
 			before = stateBegun // a kubelet wrote the data file, and may have published the volume
 		}
-		f[keySpec], f[keyNode], f[keyAttachment] = op.v.specName(), op.d.o.Node, attachmentName(id, op.d.o.Node)
+		f[keySpec], f[keyNode], f[keyAttachment] = op.v.specName(), op.d.o.NodeName, attachmentName(id, op.d.o.NodeName)
 		f[op.p.nameKey], f[op.p.stateKey] = op.v.Name, before
 		if op.v.Block {
 			f[keyPersistentVolume], f[keyState] = op.v.Volume, cmp.Or(f[keyState], before)

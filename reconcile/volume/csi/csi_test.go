@@ -20,7 +20,7 @@ func TestPublish(t *testing.T) {
 	v := newVolume(pod1)
 	got := m.publish(t, v)
 	dir := filepath.Join(m.root, "pods/pod-1/volumes/kubernetes.io~csi/pv-1")
-	if want := (Published{filepath.Join(dir, "mount"), true}); got != want {
+	if want := (PublishResult{filepath.Join(dir, "mount"), true}); got != want {
 		t.Errorf("Publish: got %+v, want %+v", got, want)
 	}
 	m.waitInUse(t, "vol-1")
@@ -31,7 +31,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("second pod: read %q, error %v, want \"text\"; second Publish: got %+v, want %+v", text, err, again, got)
 	}
 	m.checkCalls(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodePublishVolume vol-1")
-	stage := filepath.Dir(m.pathsFor(v).staging)
+	stage := filepath.Dir(m.pathsFor(v).stagingPath)
 	if len(filepath.Base(stage)) != 64 || filepath.Dir(stage) != filepath.Join(m.root, "plugins/kubernetes.io/csi", driver) {
 		t.Errorf("directory of the staged volume: got %s, want a SHA-256 hash in the directory of the driver", stage)
 	}
@@ -72,7 +72,7 @@ func TestRequests(t *testing.T) {
 	if p.MustSetGroup {
 		t.Error("driver with VOLUME_MOUNT_GROUP: got Group true, want false")
 	}
-	stage := m.pathsFor(v).staging
+	stage := m.pathsFor(v).stagingPath
 	for method, want := range map[string]string{
 		"NodeStageVolume": `{
  "publishContext": {
@@ -173,7 +173,7 @@ func TestBlock(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	a, b := newVolume(pod1), newVolume(pod2)
 	a.CSIVolume.Block, b.CSIVolume.Block = true, true
-	var got [2]Published
+	var got [2]PublishResult
 	for i, v := range []Volume{a, b, a} {
 		p := m.publish(t, v)
 		got[i%2] = p

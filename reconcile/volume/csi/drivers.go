@@ -15,9 +15,9 @@ import (
 
 // Options are the options of Drivers. Root and Log are required.
 type Options struct {
-	Root string // absolute path of the root directory
-	Node string // name of the node, for the data files of volumes
-	Log  *slog.Logger
+	Root     string // absolute path of the root directory
+	NodeName string // name of the node, for the data files of volumes
+	Log      *slog.Logger
 	// OnCall is called after every call to a driver. It must not block. It may be nil.
 	OnCall func(driver, method, code string, took time.Duration)
 	// OnUpdateFailed is called if updating a volume in use has failed. The error is a *StepError.
@@ -127,9 +127,9 @@ func (d *Drivers) Registered() ([]Driver, <-chan struct{}) {
 	return all, d.driversChanged
 }
 
-// InUse returns the volumes that the cluster must not detach from this node, and a channel. The
+// VolumesInUse returns the volumes that the cluster must not detach from this node, and a channel. The
 // channel is closed when these volumes change.
-func (d *Drivers) InUse() ([]VolumeID, <-chan struct{}) {
+func (d *Drivers) VolumesInUse() ([]VolumeID, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(d.inUse), compareVolumeIDs), d.inUseChanged

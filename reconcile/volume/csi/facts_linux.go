@@ -35,7 +35,7 @@ const (
 	keyCapacity         = "podd.capacity" // capacity in bytes to which the volume was expanded on this node
 )
 
-const persistent, ephemeral = "Persistent", "Ephemeral"
+const lifecyclePersistent, lifecycleEphemeral = "Persistent", "Ephemeral"
 
 // States of a volume. After a successful call the state is the boot ID of the host, because the
 // result of the call does not outlive a reboot. If there is a mount, the suffix " mounted" is

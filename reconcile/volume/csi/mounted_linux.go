@@ -8,9 +8,9 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// isValid reports whether the result of a successful call, recorded as state, still exists. The
+// isStateCurrent reports whether the result of a successful call, recorded as state, still exists. The
 // result does not exist after a reboot of the host, or if the mount at path was removed.
-func (d *Drivers) isValid(state, path string) bool {
+func (d *Drivers) isStateCurrent(state, path string) bool {
 	switch state {
 	case d.bootID:
 		return true

@@ -71,7 +71,7 @@ func newTestNode(t *testing.T, o Options, can ...string) *testNode {
 		}
 	})
 	m := &testNode{root: filepath.Join(dir, "root"), log: &syncbuffer.Buffer{}}
-	m.driver = &csidriver.Driver{Dir: filepath.Join(dir, "d"), Name: driver, Registry: filepath.Join(m.root, plugins.Dir), Capabilities: can}
+	m.driver = &csidriver.Driver{Dir: filepath.Join(dir, "d"), Name: driver, Registry: filepath.Join(m.root, plugins.DirName), Capabilities: can}
 	m.startPodd(t, o)
 	m.startDriver(t)
 	return m
@@ -90,7 +90,7 @@ func (m *testNode) waitRegistered(t *testing.T) {
 	m.waitFor(t, "the driver is registered", func() bool { all, _ := m.Registered(); return len(all) == 1 })
 }
 
-func (m *testNode) publish(t *testing.T, v Volume) Published {
+func (m *testNode) publish(t *testing.T, v Volume) PublishResult {
 	t.Helper()
 	p, err := m.Publish(t.Context(), v)
 	must(t, err)
@@ -113,13 +113,13 @@ func (m *testNode) startDriver(t *testing.T) {
 // startPodd starts podd with the options o. It does not wait until the driver is registered.
 func (m *testNode) startPodd(t *testing.T, o Options) {
 	t.Helper()
-	o.Root, o.Node, o.Log = m.root, "node1", slog.New(slog.NewTextHandler(m.log, nil))
+	o.Root, o.NodeName, o.Log = m.root, "node1", slog.New(slog.NewTextHandler(m.log, nil))
 	d, err := New(o)
 	must(t, err)
 	m.Drivers = d
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	w := &plugins.Watcher{Dir: filepath.Join(m.root, plugins.Dir), Kinds: map[string]plugins.Kind{regv1.CSIPlugin: d}, Log: o.Log}
+	w := &plugins.Watcher{Dir: filepath.Join(m.root, plugins.DirName), Handlers: map[string]plugins.Handler{regv1.CSIPlugin: d}, Log: o.Log}
 	running.Go(func() { w.Run(ctx) })
 	running.Go(func() {
 		if err := d.Run(ctx); err != nil {
@@ -201,7 +201,7 @@ func (m *testNode) lastRequest(t *testing.T, method string) string {
 func (m *testNode) waitInUse(t *testing.T, handles ...string) {
 	t.Helper()
 	m.waitFor(t, fmt.Sprintf("exactly the volumes %q are in use", handles), func() bool {
-		inUse, _ := m.InUse()
+		inUse, _ := m.VolumesInUse()
 		var got []string
 		for _, id := range inUse {
 			got = append(got, id.Handle)

@@ -35,7 +35,7 @@ func (d *Drivers) PublishedPath(pod types.UID, volume string) string {
 		return ""
 	}
 	for _, p := range d.podVolumePaths(pod) {
-		if f, err := readFacts(p.dataDir); err == nil && f[p.nameKey] == volume && d.isValid(f[p.stateKey], p.target) {
+		if f, err := readFacts(p.dataDir); err == nil && f[p.nameKey] == volume && d.isStateCurrent(f[p.stateKey], p.target) {
 			return p.target
 		}
 	}

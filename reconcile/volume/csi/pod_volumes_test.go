@@ -46,13 +46,13 @@ func TestTwoPersistentVolumes(t *testing.T) {
 func TestStageLost(t *testing.T) {
 	m := newTestNode(t, Options{}, "STAGE_UNSTAGE_VOLUME")
 	m.publish(t, newVolume(pod1))
-	must(t, unix.Unmount(m.pathsFor(newVolume(pod1)).staging, 0))
+	must(t, unix.Unmount(m.pathsFor(newVolume(pod1)).stagingPath, 0))
 	must(t, m.driver.SetBehavior("NodeStageVolume", "Internal no disk"))
 	if _, err := m.Publish(t.Context(), newVolume(pod2)); err == nil {
 		t.Error("Publish after staging failed: got no error, want one")
 	}
 	m.unpublish(t, pod2)
-	if all, _ := m.InUse(); len(all) != 1 {
+	if all, _ := m.VolumesInUse(); len(all) != 1 {
 		t.Errorf("InUse while pod-1 uses the volume: got %v, want 1 volume", all)
 	}
 	m.unpublish(t, pod1)
@@ -135,7 +135,7 @@ func TestLostStageFacts(t *testing.T) {
 				if restarts {
 					m.restartPodd(t, Options{})
 				}
-				if all, _ := m.InUse(); len(all) != 1 || all[0] != v.id() {
+				if all, _ := m.VolumesInUse(); len(all) != 1 || all[0] != v.id() {
 					t.Errorf("InUse: got %v, want only %v", all, v.id())
 				}
 				m.unpublish(t, pod1)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Published is a published volume of a pod.
-type Published struct {
+// PublishResult is a published volume of a pod.
+type PublishResult struct {
 	Path string // path of the mount or of the block device
 	// MustSetGroup reports whether the caller must set the group of the files to the pod's fsGroup.
 	MustSetGroup bool
@@ -30,9 +30,9 @@ type operation struct {
 // Publish stages a volume and publishes the volume for a pod, unless the volume is already
 // published for the pod. Publish does not access the published file system. The caller must call
 // Unpublish later, even if Publish returns an error.
-func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
+func (d *Drivers) Publish(ctx context.Context, v Volume) (PublishResult, error) {
 	steps := volumeSteps(v)
-	failed := func(step int, err error) (Published, error) { return Published{}, steps.wrap(step, err) }
+	failed := func(step int, err error) (PublishResult, error) { return PublishResult{}, steps.wrap(step, err) }
 	if err := v.check(); err != nil {
 		return failed(publishing, err)
 	}
@@ -42,9 +42,9 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 		return failed(staging, err)
 	}
 	defer end()
-	if f, err := readFacts(p.dataDir); err == nil && f[keyHandle] == v.id().Handle && d.isValid(f[p.stateKey], p.target) {
+	if f, err := readFacts(p.dataDir); err == nil && f[keyHandle] == v.id().Handle && d.isStateCurrent(f[p.stateKey], p.target) {
 		d.setPublished(p, v, nil)
-		return Published{p.target, f[keyGroup] == "podd"}, nil
+		return PublishResult{p.target, f[keyGroup] == "podd"}, nil
 	}
 	first := staging
 	if !v.isPersistent() {
@@ -55,7 +55,7 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 		return failed(first, err)
 	}
 	defer op.close()
-	if err := op.announce(); err != nil {
+	if err := op.recordUse(); err != nil {
 		return failed(first, err)
 	}
 	if v.isPersistent() {
@@ -70,7 +70,7 @@ func (d *Drivers) Publish(ctx context.Context, v Volume) (Published, error) {
 	if err := op.expand(ctx); err != nil && !cannotExpandInUse(err) {
 		return failed(expanding, err)
 	}
-	return Published{p.target, v.mustSetGroup(op.caps)}, nil
+	return PublishResult{p.target, v.mustSetGroup(op.caps)}, nil
 }
 
 // newOperation connects to the driver, queries its capabilities and returns an operation. The
@@ -113,7 +113,7 @@ func (op *operation) publish(ctx context.Context) error {
 		return err
 	}
 	before := f[op.p.stateKey]
-	again := op.d.isValid(before, op.p.target)
+	again := op.d.isStateCurrent(before, op.p.target)
 	if !again {
 		f[op.p.stateKey] = stateBegun
 		if err := f.save(op.p.dataDir); err != nil {
@@ -140,7 +140,7 @@ func (op *operation) publish(ctx context.Context) error {
 			return nil
 		}
 		return f.save(op.p.dataDir)
-	case isFinal(err) && before == stateAnnounced: // otherwise, the volume may be published
+	case isFinalError(err) && before == stateAnnounced: // otherwise, the volume may be published
 		if isMounted, mountErr := isMounted(op.p.target); isMounted || mountErr != nil {
 			return errors.Join(err, mountErr)
 		}

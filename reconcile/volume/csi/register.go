@@ -40,7 +40,7 @@ type registration struct {
 	done    chan struct{}
 }
 
-var _ plugins.Kind = (*Drivers)(nil)
+var _ plugins.Handler = (*Drivers)(nil)
 
 // Register implements plugins.Kind. It returns after NodeGetInfo has succeeded, because
 // the scheduler needs the result to assign pods with volumes of the driver to this node.

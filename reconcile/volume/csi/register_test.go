@@ -60,7 +60,7 @@ func TestRegister_Rejects(t *testing.T) {
 	if all, _ := m.Registered(); len(all) > 0 {
 		t.Errorf("Registered after Unregister: got %+v, want none", all)
 	}
-	invalid := &csidriver.Driver{Dir: filepath.Join(filepath.Dir(m.root), "o"), Name: "odd.example.com", Registry: filepath.Join(m.root, plugins.Dir), NodeID: strings.Repeat("n", 300)}
+	invalid := &csidriver.Driver{Dir: filepath.Join(filepath.Dir(m.root), "o"), Name: "odd.example.com", Registry: filepath.Join(m.root, plugins.DirName), NodeID: strings.Repeat("n", 300)}
 	must(t, os.MkdirAll(invalid.Dir, 0o750))
 	must(t, invalid.Start())
 	defer func() { must(t, invalid.Stop()) }()

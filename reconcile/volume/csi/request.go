@@ -73,7 +73,7 @@ func (v Volume) mustSetGroup(can capabilities) bool {
 
 func (v Volume) stageRequest(p volumePaths, can capabilities) *csi.NodeStageVolumeRequest {
 	return &csi.NodeStageVolumeRequest{
-		VolumeId: v.Handle, PublishContext: v.Published, StagingTargetPath: p.staging,
+		VolumeId: v.Handle, PublishContext: v.Published, StagingTargetPath: p.stagingPath,
 		VolumeCapability: v.capability(can), Secrets: secretData(v.StageSecret), VolumeContext: v.Attributes,
 	}
 }
@@ -81,10 +81,10 @@ func (v Volume) stageRequest(p volumePaths, can capabilities) *csi.NodeStageVolu
 func (v Volume) publishRequest(p volumePaths, can capabilities) *csi.NodePublishVolumeRequest {
 	r := &csi.NodePublishVolumeRequest{
 		VolumeId: v.id().Handle, PublishContext: v.Published, TargetPath: p.target, Readonly: v.ReadOnly,
-		VolumeCapability: v.capability(can), Secrets: secretData(v.PublishSecret), VolumeContext: v.context(),
+		VolumeCapability: v.capability(can), Secrets: secretData(v.PublishSecret), VolumeContext: v.volumeContext(),
 	}
 	if v.Block || v.isPersistent() && can.supportsStaging() {
-		r.StagingTargetPath = p.staging
+		r.StagingTargetPath = p.stagingPath
 	}
 	return r
 }
@@ -98,14 +98,14 @@ func (v Volume) expandRequest(p volumePaths, can capabilities) *csi.NodeExpandVo
 		mount.VolumeMountGroup = ""
 	}
 	if can.supportsStaging() {
-		r.StagingTargetPath = p.staging
+		r.StagingTargetPath = p.stagingPath
 	}
 	return r
 }
 
-// context returns the volume context of a publish request. It contains the attributes of the
+// volumeContext returns the volume context of a publish request. It contains the attributes of the
 // volume, the pod info if the driver requires it, and the pod's service account tokens.
-func (v Volume) context() map[string]string {
+func (v Volume) volumeContext() map[string]string {
 	all := maps.Clone(v.Attributes)
 	if all == nil {
 		all = map[string]string{}
@@ -134,7 +134,7 @@ func secretData(data map[string][]byte) map[string]string {
 
 // hasSameRequest reports whether the publish requests for v and o are equal.
 func (v Volume) hasSameRequest(o Volume) bool {
-	return maps.Equal(v.Published, o.Published) && maps.Equal(v.context(), o.context()) &&
+	return maps.Equal(v.Published, o.Published) && maps.Equal(v.volumeContext(), o.volumeContext()) &&
 		maps.Equal(secretData(v.PublishSecret), secretData(o.PublishSecret)) && slices.Equal(v.MountOptions, o.MountOptions)
 }
 

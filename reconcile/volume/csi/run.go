@@ -26,8 +26,8 @@ type task struct {
 	onFailure func(error) // called after the first failure
 }
 
-// A retry is the state of a task that failed or is running.
-type retry struct {
+// A retryState is the state of a task that failed or is running.
+type retryState struct {
 	isRunning   bool
 	delay       time.Duration
 	nextAttempt time.Time
@@ -65,22 +65,22 @@ func (d *Drivers) Run(ctx context.Context) error {
 // A runner is the state of Run. Only the goroutine of Run uses it.
 type runner struct {
 	*Drivers
-	retries map[string]*retry
-	done    chan result
+	retries map[string]*retryState
+	done    chan taskResult
 	running map[string]int  // number of running tasks by kind
 	logged  map[string]bool // directories of the volumes that Run has logged as uncertain
 }
 
 func newRunner(d *Drivers) *runner {
-	return &runner{Drivers: d, retries: map[string]*retry{}, done: make(chan result), running: map[string]int{}}
+	return &runner{Drivers: d, retries: map[string]*retryState{}, done: make(chan taskResult), running: map[string]int{}}
 }
 
-type result struct {
+type taskResult struct {
 	task
 	err error
 }
 
-func (k *runner) handleResult(r result) {
+func (k *runner) handleResult(r taskResult) {
 	if k.running[r.kind]--; k.running[r.kind] == 0 {
 		delete(k.running, r.kind)
 	}
@@ -124,12 +124,12 @@ func (k *runner) startTasks(ctx context.Context, tasks []task) time.Duration {
 		case k.running[c.kind] == maxTasks: // Run calls sync when a running task has finished
 			continue
 		case t == nil:
-			t = &retry{}
+			t = &retryState{}
 			k.retries[c.key] = t
 		}
 		t.isRunning = true
 		k.running[c.kind]++
-		go func() { k.done <- result{c, c.do(ctx)} }()
+		go func() { k.done <- taskResult{c, c.do(ctx)} }()
 	}
 	for key, t := range k.retries {
 		if !published[key] && !t.isRunning {

@@ -18,7 +18,7 @@ func (op *operation) stage(ctx context.Context) error {
 	if shared {
 		f[keyShared] = "true"
 	}
-	switch isValid := op.d.isValid(f[keyState], op.p.staging); {
+	switch isValid := op.d.isStateCurrent(f[keyState], op.p.stagingPath); {
 	case isValid && shared:
 		return f.save(op.p.stageDataDir)
 	case isValid:
@@ -31,7 +31,7 @@ func (op *operation) stage(ctx context.Context) error {
 	}
 	was := op.d.setInUse(op.v.id(), true)
 	if !op.v.Block || op.caps.supportsStaging() {
-		err = makeDir(op.p.staging)
+		err = makeDir(op.p.stagingPath)
 	}
 	if err == nil {
 		err = f.save(op.p.stageDataDir)
@@ -48,12 +48,12 @@ func (op *operation) stage(ctx context.Context) error {
 		return err
 	})
 	if err == nil {
-		if f[keyState], err = op.d.currentState(op.p.staging); err != nil {
+		if f[keyState], err = op.d.currentState(op.p.stagingPath); err != nil {
 			return err
 		}
 		return f.save(op.p.stageDataDir)
 	}
-	if first && isFinal(err) { // otherwise, the volume may be staged and in use by other pods
+	if first && isFinalError(err) { // otherwise, the volume may be staged and in use by other pods
 		err = errors.Join(err, op.undoStage(f))
 	}
 	return err
@@ -61,10 +61,10 @@ func (op *operation) stage(ctx context.Context) error {
 
 // undoStage removes the staging path and the facts of a volume that the driver failed to stage.
 func (op *operation) undoStage(f facts) error {
-	if is, err := isMounted(op.p.staging); is || err != nil {
+	if is, err := isMounted(op.p.stagingPath); is || err != nil {
 		return err
 	}
-	if err := remove(op.p.staging); err != nil {
+	if err := remove(op.p.stagingPath); err != nil {
 		return err
 	}
 	stagedElsewhere, err := op.d.isStagedElsewhere(op.v.id(), op.p.stageDataDir)
@@ -81,8 +81,8 @@ func (op *operation) undoStage(f facts) error {
 	return err
 }
 
-// isFinal reports whether err is the error of a call that the driver no longer processes.
-func isFinal(err error) bool {
+// isFinalError reports whether err is the error of a call that the driver no longer processes.
+func isFinalError(err error) bool {
 	e, is := errors.AsType[*callError](err)
 	return is && !e.IsUncertain
 }

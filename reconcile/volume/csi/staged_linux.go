@@ -13,10 +13,10 @@ import (
 // A stagedVolume is a volume that is staged or may be staged.
 type stagedVolume struct {
 	VolumeID
-	facts   facts
-	dir     string // directory of the data file
-	staging string
-	device  string // name of the PersistentVolume if it is a block device, otherwise ""
+	facts       facts
+	dir         string // directory of the data file
+	stagingPath string
+	device      string // name of the PersistentVolume if it is a block device, otherwise ""
 }
 
 // isAnnounced reports whether podd has announced on disk that it will stage the volume, but has not
@@ -68,7 +68,7 @@ func (d *Drivers) readStaged() ([]stagedVolume, error) {
 	}
 	for _, volume := range devices {
 		p := d.devicePaths(volume, "")
-		if err := add(p.stageDataDir, p.staging, volume); err != nil {
+		if err := add(p.stageDataDir, p.stagingPath, volume); err != nil {
 			return nil, err
 		}
 	}

@@ -63,7 +63,7 @@ func (d *Drivers) Stats(ctx context.Context, pod types.UID) (map[string]Stats, e
 // the pod. stats is nil if there are no statistics.
 func (d *Drivers) volumeStats(ctx context.Context, p volumePaths) (name string, stats *Stats) {
 	f, err := readFacts(p.dataDir)
-	if err != nil || f[p.nameKey] == "" || !d.isValid(f[p.stateKey], p.target) || d.isPaused(f[keyDriver]) {
+	if err != nil || f[p.nameKey] == "" || !d.isStateCurrent(f[p.stateKey], p.target) || d.isPaused(f[keyDriver]) {
 		return "", nil
 	}
 	s, err := d.openSession(f[keyDriver])

@@ -74,13 +74,13 @@ func (d *Drivers) unstageOne(ctx context.Context, s stagedVolume) error {
 	if err != nil {
 		return err
 	}
-	switch is, err := isMounted(s.staging); {
+	switch is, err := isMounted(s.stagingPath); {
 	case err != nil:
 		return err
 	case is:
-		return fmt.Errorf("driver %s reported that it unstaged the volume, but it is still mounted at %s; check the driver, or unmount it", s.Driver, s.staging)
+		return fmt.Errorf("driver %s reported that it unstaged the volume, but it is still mounted at %s; check the driver, or unmount it", s.Driver, s.stagingPath)
 	}
-	if err := remove(s.staging); err != nil {
+	if err := remove(s.stagingPath); err != nil {
 		return err
 	}
 	if s.device == "" {
@@ -107,10 +107,10 @@ func (d *Drivers) callUnstage(ctx context.Context, s stagedVolume) error {
 		return err
 	}
 	err = to.call(ctx, func(ctx context.Context) error {
-		_, err := to.nodeClient.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: s.Handle, StagingTargetPath: s.staging})
+		_, err := to.nodeClient.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: s.Handle, StagingTargetPath: s.stagingPath})
 		return err
 	})
-	return ignoreNotFound(err, s.staging)
+	return ignoreNotFound(err, s.stagingPath)
 }
 
 // removeDevice removes the files of a block device. It removes the data file last.

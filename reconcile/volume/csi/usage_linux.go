@@ -71,7 +71,9 @@ func (u usage) add(dir string) {
 
 // wasStaged reports whether a published volume with the facts f must have been staged. This is the
 // case if the volume is a PersistentVolume and the driver was called to publish it.
-func wasStaged(f facts) bool { return f[keyLifecycle] != ephemeral && f[keyState] != stateAnnounced }
+func wasStaged(f facts) bool {
+	return f[keyLifecycle] != lifecycleEphemeral && f[keyState] != stateAnnounced
+}
 
 // uses reports whether a pod uses the staged volume s. It returns false and an error if podd cannot
 // determine whether a pod uses s.

@@ -80,9 +80,9 @@ func (v Volume) check() error {
 // lifecycle returns the lifecycle mode of the volume.
 func (v Volume) lifecycle() string {
 	if v.isPersistent() {
-		return persistent
+		return lifecyclePersistent
 	}
-	return ephemeral
+	return lifecycleEphemeral
 }
 
 // checkLifecycle returns an error in the kubelet's wording if the driver does not support the
@@ -106,7 +106,7 @@ func (v Volume) checkLifecycle() error {
 // volumePaths contains the paths of a volume on this node, and the keys of its data in the data
 // file.
 type volumePaths struct {
-	staging      string // path at which the volume is staged
+	stagingPath  string // path at which the volume is staged
 	stageDataDir string // directory of the data file of the staged volume
 	target       string // path at which the volume is published for the pod
 	dataDir      string // directory of the data file of the published volume
@@ -123,7 +123,7 @@ func (p volumePaths) deviceDataDir() string {
 	return p.dataDir
 }
 
-func (d *Drivers) registryDir() string { return filepath.Join(d.o.Root, plugins.Dir) }
+func (d *Drivers) registryDir() string { return filepath.Join(d.o.Root, plugins.DirName) }
 
 func (d *Drivers) podsDir() string { return filepath.Join(d.o.Root, "pods") }
 
@@ -144,14 +144,14 @@ func (d *Drivers) pathsFor(v Volume) volumePaths {
 func (d *Drivers) mountPaths(id VolumeID, specName string, pod types.UID) volumePaths {
 	dir := filepath.Join(d.podsDir(), string(pod), "volumes", podPluginDir, specName)
 	stage := filepath.Join(d.pluginsDir(), id.Driver, fmt.Sprintf("%x", sha256.Sum256([]byte(id.Handle))))
-	return volumePaths{staging: filepath.Join(stage, globalDir), stageDataDir: stage, target: filepath.Join(dir, targetName), dataDir: dir, stateKey: keyState, nameKey: keyPodVolume}
+	return volumePaths{stagingPath: filepath.Join(stage, globalDir), stageDataDir: stage, target: filepath.Join(dir, targetName), dataDir: dir, stateKey: keyState, nameKey: keyPodVolume}
 }
 
 // devicePaths returns the paths of a block device. volume is the name of the PersistentVolume.
 func (d *Drivers) devicePaths(volume string, pod types.UID) volumePaths {
 	data := filepath.Join(d.devicesDir(), volume, "data")
 	return volumePaths{
-		staging: filepath.Join(d.devicesDir(), "staging", volume), stageDataDir: data,
+		stagingPath: filepath.Join(d.devicesDir(), "staging", volume), stageDataDir: data,
 		target: filepath.Join(d.devicesDir(), "publish", volume, string(pod)), dataDir: data,
 		stateKey: keyState + "." + string(pod), nameKey: keyPodVolume + "." + string(pod),
 		link: filepath.Join(d.podsDir(), string(pod), DevicesDir, podPluginDir, volume),

@@ -19,9 +19,9 @@ type Mount struct {
 	// Description describes the mounted file system in messages, such as "tmpfs" or
 	// "ext4 /dev/sda1".
 	Description string
-	// IsWhole reports whether the root of the file system is mounted at this mount point, and not a
+	// IsFilesystemRoot reports whether the root of the file system is mounted at this mount point, and not a
 	// subdirectory.
-	IsWhole bool
+	IsFilesystemRoot bool
 	// Type is the type of the file system, such as "nfs4".
 	Type string
 
@@ -49,13 +49,13 @@ func Below(root, under string) ([]Mount, error) {
 			continue
 		}
 		found = append(found, Mount{
-			Path:        m.Mountpoint,
-			Rel:         rel,
-			Description: strings.TrimSpace(m.FSType + " " + strings.TrimPrefix(m.Source, m.FSType)),
-			IsWhole:     m.Root == "/",
-			Type:        m.FSType,
-			id:          m.ID,
-			order:       i,
+			Path:             m.Mountpoint,
+			Rel:              rel,
+			Description:      strings.TrimSpace(m.FSType + " " + strings.TrimPrefix(m.Source, m.FSType)),
+			IsFilesystemRoot: m.Root == "/",
+			Type:             m.FSType,
+			id:               m.ID,
+			order:            i,
 		})
 	}
 	order.Slice(found, func(a, b Mount) int {

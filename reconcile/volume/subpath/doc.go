@@ -3,6 +3,6 @@
 // mount to another path of the host (CVE-2017-1002101, CVE-2021-25741).
 package subpath
 
-// Dir is the directory of the bind mounts in a pod's directory, with the kubelet's name. It
+// DirName is the directory of the bind mounts in a pod's directory, with the kubelet's name. It
 // contains <volume>/<container>/<index of the volumeMount>.
-const Dir = "volume-subpaths"
+const DirName = "volume-subpaths"

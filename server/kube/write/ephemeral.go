@@ -21,12 +21,12 @@ import (
 
 // A Debugger adds ephemeral containers to running pods.
 type Debugger interface {
-	// Debug sets the ephemeral containers of the pod with this name and UID. The containers
+	// SetEphemeralContainers sets the ephemeral containers of the pod with this name and UID. The containers
 	// must include the existing ephemeral containers. Debug returns when the change is
 	// stored. If dry is set, Debug only validates the request. Errors are API errors:
 	// NotFound if no pod has the name and UID, and Invalid if the containers are invalid or
 	// existing containers are changed.
-	Debug(ctx context.Context, pod types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error
+	SetEphemeralContainers(ctx context.Context, pod types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error
 }
 
 // ephemeralTimeout is the time for which a request waits until the pod shows the
@@ -70,7 +70,7 @@ func (h *Handler) addEphemeral(w http.ResponseWriter, r *http.Request, res *reso
 // contains the containers.
 func (h *Handler) addContainers(ctx context.Context, res *resource.Definition, was *resource.Entry, containers []v1.EphemeralContainer, dry bool) (*resource.Entry, error) {
 	key, uid := types.NamespacedName(was.Key), was.Object.GetUID()
-	if err := h.debugger.Debug(ctx, key, uid, containers, dry); err != nil {
+	if err := h.debugger.SetEphemeralContainers(ctx, key, uid, containers, dry); err != nil {
 		return nil, err
 	}
 	if dry {

@@ -23,7 +23,7 @@ type debugger struct {
 	dry []bool
 }
 
-func (d *debugger) Debug(_ context.Context, key types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
+func (d *debugger) SetEphemeralContainers(_ context.Context, key types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
 	p := *d.View().Pod(server.Key(key)).Pod
 	d.dry = append(d.dry, dry)
 	if p.UID != uid || slices.ContainsFunc(containers, func(c v1.EphemeralContainer) bool { return c.Image == "" }) {

@@ -30,7 +30,7 @@ func startPlane(ctx context.Context, made tools.ControlPlane, dir string) (*cont
 	if err != nil {
 		return nil, err
 	}
-	return &controlPlane{p, p.Dir, p.URL, p.Admin}, nil
+	return &controlPlane{p, p.Dir, p.URL, p.AdminClient}, nil
 }
 
 // startControllers runs the scheduler and the controller manager, with additional flags, until

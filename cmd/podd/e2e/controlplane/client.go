@@ -19,8 +19,8 @@ type Client struct {
 	HTTP *http.Client
 }
 
-// Connect returns a client that authenticates as the user of a kubeconfig.
-func Connect(kubeconfig string) (Client, error) {
+// NewClient returns a client that authenticates as the user of a kubeconfig.
+func NewClient(kubeconfig string) (Client, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return Client{}, err

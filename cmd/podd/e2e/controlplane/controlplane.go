@@ -22,9 +22,9 @@ import (
 
 // A Plane is a control plane that runs until Stop is called. Only Do may be called concurrently.
 type Plane struct {
-	Dir   string // contains audit.log and the kubeconfigs of the administrator and of each node
-	URL   string // URL of the API server
-	Admin *http.Client
+	Dir         string // contains audit.log and the kubeconfigs of the administrator and of each node
+	URL         string // URL of the API server
+	AdminClient *http.Client
 
 	cmd         *exec.Cmd
 	stdin       io.WriteCloser
@@ -55,11 +55,11 @@ func Start(ctx context.Context, made tools.ControlPlane, dir string, nodes ...st
 	if !p.stdoutLines.Scan() {
 		return nil, errors.Join(errors.New("the control plane exited before it was ready"), p.Stop())
 	}
-	admin, err := Connect(filepath.Join(dir, "admin.kubeconfig"))
+	admin, err := NewClient(filepath.Join(dir, "admin.kubeconfig"))
 	if err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
-	p.URL, p.Admin = admin.URL, admin.HTTP
+	p.URL, p.AdminClient = admin.URL, admin.HTTP
 	return p, nil
 }
 
@@ -74,13 +74,13 @@ func (p *Plane) SendCommand(word string) error {
 	if !p.stdoutLines.Scan() || p.stdoutLines.Text() != word {
 		return errors.Join(fmt.Errorf("sending the command %q to the control plane: got the response %q, want the command", word, p.stdoutLines.Text()), p.stdoutLines.Err())
 	}
-	p.Admin.CloseIdleConnections()
+	p.AdminClient.CloseIdleConnections()
 	return nil
 }
 
 // Do sends a request as the administrator. Its parameters and errors are those of Client.Do.
 func (p *Plane) Do(method, path string, body, into any) error {
-	return Client{p.URL, p.Admin}.Do(method, path, body, into)
+	return Client{p.URL, p.AdminClient}.Do(method, path, body, into)
 }
 
 // CountRequests returns the number of requests of a node in the audit log since a time. The keys

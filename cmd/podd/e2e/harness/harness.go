@@ -71,9 +71,9 @@ func build(ctx context.Context, dir, file string, args ...string) error {
 	return nil
 }
 
-// Patience returns the maximum time that a test waits for an event: the duration in
+// MaxWait returns the maximum time that a test waits for an event: the duration in
 // $PODD_E2E_PATIENCE, which is set on slow hosts, or usual.
-func Patience(usual time.Duration) time.Duration {
+func MaxWait(usual time.Duration) time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
 		return d
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // patience is the maximum time that a test waits for an event.
-var patience = harness.Patience(3 * time.Minute)
+var patience = harness.MaxWait(3 * time.Minute)
 
 // eventually polls until check returns nil. After patience the test fails with the last error.
 func eventually(t *testing.T, condition string, check func() error) {
@@ -25,7 +25,7 @@ type client struct{ controlplane.Client }
 
 func newClient(t *testing.T, kubeconfig string) *client {
 	t.Helper()
-	c, err := controlplane.Connect(kubeconfig)
+	c, err := controlplane.NewClient(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,14 +23,14 @@ type Options struct {
 	Name  string // name of the node
 	Stack *stack.Stack
 
-	Manifests    string // the directory of static pods
+	ManifestDir  string // the directory of static pods
 	Kubeconfig   string // "" means a standalone kubelet
 	ReadOnlyPort int
 }
 
-// config is a configuration with which a kubelet changes as little of the host as possible.
+// baseConfig is a configuration with which a kubelet changes as little of the host as possible.
 // Flags adds the paths.
-const config = `apiVersion: kubelet.config.k8s.io/v1beta1
+const baseConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {webhook: {enabled: false}, anonymous: {enabled: false}}
 authorization: {mode: AlwaysAllow}
@@ -50,7 +50,7 @@ evictionHard: {memory.available: 1Mi}
 // WriteConfig writes the configuration and returns the kubelet's flags.
 func (o Options) WriteConfig() ([]string, error) {
 	cgroups := o.Stack.CgroupParent() + "/" + o.Name
-	if err := cgroup.Create(render.Cgroup{Parent: cgroups}); err != nil {
+	if err := cgroup.Create(render.Cgroup{Path: cgroups}); err != nil {
 		return nil, err
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,9 +59,9 @@ func (o Options) WriteConfig() ([]string, error) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	_ = l.Close()
-	text := config + fmt.Sprintf("cgroupRoot: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: %s\nport: %d\n", cgroups, o.path("logs"), o.Stack.Endpoint(), port)
-	if o.Manifests != "" {
-		text += "staticPodPath: " + o.Manifests + "\n"
+	text := baseConfig + fmt.Sprintf("cgroupRoot: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: %s\nport: %d\n", cgroups, o.path("logs"), o.Stack.Endpoint(), port)
+	if o.ManifestDir != "" {
+		text += "staticPodPath: " + o.ManifestDir + "\n"
 	}
 	if o.ReadOnlyPort != 0 {
 		text += fmt.Sprintf("readOnlyPort: %d\n", o.ReadOnlyPort)

@@ -28,7 +28,7 @@ type node struct {
 
 func newNode(name, dir string, s *stack.Stack) (*node, error) {
 	n := &node{name: name, dir: filepath.Join(dir, name), stack: s}
-	for _, dir := range []string{n.manifests(), n.path("root"), n.path("logs")} {
+	for _, dir := range []string{n.manifestDir(), n.path("root"), n.path("logs")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func newNode(name, dir string, s *stack.Stack) (*node, error) {
 }
 
 func (n *node) path(name string) string { return filepath.Join(n.dir, name) }
-func (n *node) manifests() string       { return n.path("manifests") }
+func (n *node) manifestDir() string     { return n.path("manifests") }
 func (n *node) cgroup() string          { return n.stack.CgroupParent() + "/" + n.name }
 
 func (n *node) start(program string, args ...string) error {
@@ -59,13 +59,13 @@ func (n *node) start(program string, args ...string) error {
 // startPodd starts podd.
 func (n *node) startPodd(program string) error {
 	return n.start(program, "--root-dir", n.path("root"), "--run-dir", n.path("run"), "--pod-logs-dir", n.path("logs"),
-		"--pod-manifest-path", n.manifests(), "--hostname-override", n.name, "--container-runtime-endpoint", n.stack.Endpoint(),
+		"--pod-manifest-path", n.manifestDir(), "--hostname-override", n.name, "--container-runtime-endpoint", n.stack.Endpoint(),
 		"--cgroup-root", n.cgroup(), "--healthz-port", "0", "--enable-server=false", "--read-only-port", strconv.Itoa(n.port))
 }
 
 // startKubelet starts a standalone kubelet.
 func (n *node) startKubelet(program string) error {
-	args, err := kubelet.Options{Dir: n.dir, Name: n.name, Stack: n.stack, Manifests: n.manifests(), ReadOnlyPort: n.port}.WriteConfig()
+	args, err := kubelet.Options{Dir: n.dir, Name: n.name, Stack: n.stack, ManifestDir: n.manifestDir(), ReadOnlyPort: n.port}.WriteConfig()
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (n *node) writeManifests(pods []*v1.Pod) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(n.manifests(), p.Name+".json"), text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(n.manifestDir(), p.Name+".json"), text, 0o600); err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ func (n *node) stop() {
 	if n.cmd == nil || n.cmd.Process == nil {
 		return
 	}
-	files, _ := filepath.Glob(filepath.Join(n.manifests(), "*.json"))
+	files, _ := filepath.Glob(filepath.Join(n.manifestDir(), "*.json"))
 	for _, f := range files {
 		_ = os.Remove(f)
 	}

@@ -40,7 +40,7 @@ func Extract(from io.Reader, name string, root *os.Root, to string, onSkip func(
 		isEmpty = false
 		target, err := targetPath(h.Name, name, to)
 		if err == nil {
-			err = extract(r, h, root, target, func(link string) (string, error) { return targetPath(link, name, to) }, onSkip)
+			err = extractEntry(r, h, root, target, func(link string) (string, error) { return targetPath(link, name, to) }, onSkip)
 		}
 		if err != nil {
 			return fmt.Errorf("extracting %.200q: %w", h.Name, err)
@@ -72,9 +72,9 @@ func targetPath(entry, name, to string) (string, error) {
 	return path.Join(to, below), nil
 }
 
-// extract writes one entry to the path target in root. linkTarget converts the entry name in a hard
+// extractEntry writes one entry to the path target in root. linkTarget converts the entry name in a hard
 // link to a path in root.
-func extract(r io.Reader, h *tar.Header, root *os.Root, target string, linkTarget func(string) (string, error), onSkip func(entry, reason string)) error {
+func extractEntry(r io.Reader, h *tar.Header, root *os.Root, target string, linkTarget func(string) (string, error), onSkip func(entry, reason string)) error {
 	mode := h.FileInfo().Mode().Perm() // without setuid, setgid and owner
 	switch h.Typeflag {
 	case tar.TypeDir:

@@ -12,20 +12,20 @@ const kubeletName = "kubelet"
 func checkAgents(f *Facts, r *Result) {
 	p := f.Processes
 	r.Detail = "none"
-	if pid := p.running(); pid != 0 {
+	if pid := p.runningPID(); pid != 0 {
 		r.Detail = fmt.Sprintf("podd is running (PID %d)", pid)
 	}
 	if p.Err != nil {
 		r.warn("mount /proc", "listing the processes of the host: %v", p.Err)
 	}
-	if pid := p.RootUser; pid != 0 && !p.isThisPodd(pid) {
+	if pid := p.RootDirPID; pid != 0 && !p.isThisPodd(pid) {
 		r.fail("stop that podd, or use another --root-dir", "the root directory %s is in use by the podd with PID %d", f.Config.RootDir, pid)
 	}
-	if pid := p.SocketUser; pid != 0 && !p.isThisPodd(pid) {
+	if pid := p.SocketPID; pid != 0 && !p.isThisPodd(pid) {
 		r.fail("stop that podd, or use another --run-dir", "the socket in the run directory %s is in use by the podd with PID %d", f.Config.RunDir, pid)
 	}
 	for _, a := range p.Agents {
-		if !p.isThisPodd(a.PID) && a.PID != p.RootUser && a.PID != p.SocketUser {
+		if !p.isThisPodd(a.PID) && a.PID != p.RootDirPID && a.PID != p.SocketPID {
 			checkAgent(f, a, r)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"podd/manifest"
 )
 
-// CgroupV1 is the problem of a host with cgroup v1, unless the user has accepted cgroup v1 with
+// CgroupV1Problem is the problem of a host with cgroup v1, unless the user has accepted cgroup v1 with
 // "failCgroupV1: false".
-var CgroupV1 = Problem{
+var CgroupV1Problem = Problem{
 	Outcome: Warning,
 	Cause:   "this host uses cgroup v1, with which the kubelet of Kubernetes " + manifest.KubernetesRelease() + " does not start",
 	Remedy:  "boot the host with systemd.unified_cgroup_hierarchy=1, or set failCgroupV1: false",
@@ -41,7 +41,7 @@ func checkCgroups(f *Facts, r *Result) {
 		r.Detail = "v2"
 	}
 	if f.Config != nil && f.Config.WarnsCgroupV1 {
-		r.Problems = append(r.Problems, CgroupV1)
+		r.Problems = append(r.Problems, CgroupV1Problem)
 	}
 	var present []string
 	for _, h := range c.Hierarchies {

@@ -63,8 +63,8 @@ const (
 	needsRuntime // and the configuration and root
 )
 
-// unmet returns why a check with this need is skipped, or "" if the check can be made.
-func (n need) unmet(f *Facts) string {
+// skipReason returns why a check with this need is skipped, or "" if the check can be made.
+func (n need) skipReason(f *Facts) string {
 	switch {
 	case n >= needsRoot && !f.Privileges.isRoot():
 		return "podd does not run as root"
@@ -92,7 +92,7 @@ var checks = []struct {
 	{"pod network", needsRuntime, checkNetwork},
 	{"disks", needsConfig, checkDisks},
 	{"clock", needsRoot, checkClock},
-	{"name resolution", needsConfig, checkNames},
+	{"name resolution", needsConfig, checkNameResolution},
 	{"ports", needsConfig, checkPorts},
 	{"node agents", needsConfig, checkAgents},
 }
@@ -102,7 +102,7 @@ func Run(f Facts) Report {
 	report := Report{Outcome: OK}
 	for _, c := range checks {
 		r := Result{Check: c.name, Outcome: OK}
-		if why := c.need.unmet(&f); why != "" {
+		if why := c.need.skipReason(&f); why != "" {
 			r.Outcome, r.Detail = Skipped, "not checked, because "+why
 		} else {
 			c.run(&f, &r)

@@ -26,7 +26,7 @@ func goodFacts() Facts {
 		Paths:   config.Paths{RootDir: "/var/lib/podd", RunDir: "/run/podd"},
 		Runtime: config.Runtime{CgroupDriver: "cgroupfs"},
 		DNS:     config.DNS{ResolvConf: "/etc/resolv.conf"},
-		Resources: config.Resources{Pressure: config.Pressure{
+		Resources: config.Resources{PressureThresholds: config.PressureThresholds{
 			Nodefs: config.Threshold{Share: .1}, NodefsInodes: config.Threshold{Share: .05}, Imagefs: config.Threshold{Share: .15},
 		}},
 	}
@@ -35,7 +35,7 @@ func goodFacts() Facts {
 		Privileges: Privileges{Capabilities: 1<<41 - 1},
 		Cgroups:    Cgroups{UsesV2: true, HasSystemd: true, Hierarchies: []cgroup.Hierarchy{{Path: "/sys/fs/cgroup", Controllers: []string{"cpuset", "cpu", "memory", "pids"}}}},
 		Kernel:     Kernel{Release: "6.1.0", HasOverlay: true},
-		Limits:     Limits{OpenFiles: 1 << 20, MaxInotifyInstances: 128, MaxInotifyWatches: 65536, MaxPids: 32768, Pids: 300},
+		Limits:     Limits{MaxOpenFiles: 1 << 20, MaxInotifyInstances: 128, MaxInotifyWatches: 65536, MaxPids: 32768, Pids: 300},
 		Runtime: Runtime{
 			Socket:       "/run/c.sock",
 			Node:         runtime.Node{Name: "containerd", Version: "v2.4.2", APIVersion: "v1", Reachable: true, Ready: true, NetworkReady: true, CgroupDriver: "systemd", Handlers: map[string]runtime.Handler{"": {}, "runc": {}}},
@@ -44,13 +44,13 @@ func goodFacts() Facts {
 		},
 		Network: Network{ForwardsIPv4: true},
 		Directories: []Directory{
-			{Use: RootDir, Path: "/var/lib/podd", Existing: "/var/lib", Space: space}, {Use: RunDir, Path: "/run/podd", Existing: "/run", Space: space},
-			{Use: LogsDir, Path: "/var/log/pods", Existing: "/var/log", Space: space}, {Use: ImageFS, Path: "/img", Existing: "/img", Space: space},
+			{Purpose: PurposeRootDir, Path: "/var/lib/podd", Existing: "/var/lib", Space: space}, {Purpose: PurposeRunDir, Path: "/run/podd", Existing: "/run", Space: space},
+			{Purpose: PurposeLogsDir, Path: "/var/log/pods", Existing: "/var/log", Space: space}, {Purpose: PurposeImageFS, Path: "/img", Existing: "/img", Space: space},
 		},
-		Clock:     Clock{Now: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), BuildTime: time.Date(2029, 1, 1, 0, 0, 0, 0, time.UTC), IsSynchronized: true},
-		Names:     Names{Host: "n1", DNS: render.DNS{Servers: []string{"10.0.0.1"}}},
-		Ports:     []Port{{Flag: "--port", Address: "127.0.0.1:10250"}, {Flag: "--healthz-port", Address: "127.0.0.1:10248"}},
-		Processes: Processes{Own: 1},
+		Clock:          Clock{Now: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), BuildTime: time.Date(2029, 1, 1, 0, 0, 0, 0, time.UTC), IsSynchronized: true},
+		NameResolution: NameResolution{LookupHost: "n1", DNS: render.DNS{Servers: []string{"10.0.0.1"}}},
+		Ports:          []Port{{Flag: "--port", Address: "127.0.0.1:10250"}, {Flag: "--healthz-port", Address: "127.0.0.1:10248"}},
+		Processes:      Processes{OwnPID: 1},
 	}
 }
 
@@ -103,11 +103,11 @@ func TestRun(t *testing.T) {
 			[]string{"cgroups: failed: the cgroup driver is systemd; SystemdCgroup = false"},
 		},
 
-		"no openat2":    {func(f *Facts) { f.Kernel.MissingCalls = []string{"openat2"} }, []string{"kernel: failed: system calls openat2; Linux 5.6"}},
+		"no openat2":    {func(f *Facts) { f.Kernel.MissingSyscalls = []string{"openat2"} }, []string{"kernel: failed: system calls openat2; Linux 5.6"}},
 		"no namespaces": {func(f *Facts) { f.Kernel.MissingNamespaces = []string{"cgroup"} }, []string{"kernel: failed: these types of namespaces: cgroup; CONFIG_NAMESPACES"}},
 		"no overlayfs":  {func(f *Facts) { f.Kernel.HasOverlay = false }, []string{"kernel: warning: overlayfs; modprobe overlay"}},
 
-		"few open files":        {func(f *Facts) { f.Limits.OpenFiles = 1024 }, []string{"limits: warning: only 1024 files; LimitNOFILE"}},
+		"few open files":        {func(f *Facts) { f.Limits.MaxOpenFiles = 1024 }, []string{"limits: warning: only 1024 files; LimitNOFILE"}},
 		"no inotify instance":   {func(f *Facts) { f.Limits.InotifyErr = unix.EMFILE }, []string{"limits: warning: cannot watch files with inotify (too many open files); max_user_instances"}},
 		"few inotify instances": {func(f *Facts) { f.Limits.MaxInotifyInstances = 16 }, []string{"limits: warning: only 16 inotify instances; max_user_instances"}},
 		"few inotify watches":   {func(f *Facts) { f.Limits.MaxInotifyWatches = 100 }, []string{"limits: warning: only 100 inotify watches; max_user_watches"}},
@@ -167,14 +167,16 @@ func TestRun(t *testing.T) {
 		"unsynchronized clock":   {func(f *Facts) { f.Clock.IsSynchronized = false }, []string{"clock: warning: not synchronized; chrony"}},
 		"unknown clock":          {func(f *Facts) { f.Clock.Err = unix.EPERM }, []string{"clock: warning: operation not permitted; adjtimex"}},
 
-		"unknown hostname":       {func(f *Facts) { f.Names.LookupErr = errors.New("no such host") }, []string{"name resolution: warning: this node, n1, cannot be resolved: no such host; /etc/hosts"}},
-		"no resolv.conf":         {func(f *Facts) { f.Config.ResolvConf, f.Names.DNS = "", render.DNS{} }, nil},
-		"unreadable resolv.conf": {func(f *Facts) { f.Names.ReadErr = errors.New("permission denied") }, []string{"name resolution: failed: permission denied; no pod starts; --resolv-conf"}},
-		"no name servers":        {func(f *Facts) { f.Names.DNS.Servers = nil }, []string{"name resolution: warning: /etc/resolv.conf contains no name servers; --resolv-conf"}},
-		"four name servers":      {func(f *Facts) { f.Names.DNS.Servers = []string{"1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4"} }, []string{"name resolution: warning: 4 name servers; /etc/resolv.conf"}},
-		"loopback resolver":      {func(f *Facts) { f.Names.DNS.Servers = []string{"127.0.0.1", "::1"} }, []string{"name resolution: warning: loopback address 127.0.0.1, ::1; --resolv-conf"}},
+		"unknown hostname":       {func(f *Facts) { f.NameResolution.LookupErr = errors.New("no such host") }, []string{"name resolution: warning: this node, n1, cannot be resolved: no such host; /etc/hosts"}},
+		"no resolv.conf":         {func(f *Facts) { f.Config.ResolvConf, f.NameResolution.DNS = "", render.DNS{} }, nil},
+		"unreadable resolv.conf": {func(f *Facts) { f.NameResolution.ResolvConfErr = errors.New("permission denied") }, []string{"name resolution: failed: permission denied; no pod starts; --resolv-conf"}},
+		"no name servers":        {func(f *Facts) { f.NameResolution.DNS.Servers = nil }, []string{"name resolution: warning: /etc/resolv.conf contains no name servers; --resolv-conf"}},
+		"four name servers":      {func(f *Facts) { f.NameResolution.DNS.Servers = []string{"1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4"} }, []string{"name resolution: warning: 4 name servers; /etc/resolv.conf"}},
+		"loopback resolver":      {func(f *Facts) { f.NameResolution.DNS.Servers = []string{"127.0.0.1", "::1"} }, []string{"name resolution: warning: loopback address 127.0.0.1, ::1; --resolv-conf"}},
 		"systemd-resolved": {
-			func(f *Facts) { f.Names.DNS.Servers, f.Names.HasUpstreamFile = []string{"127.0.0.53"}, true },
+			func(f *Facts) {
+				f.NameResolution.DNS.Servers, f.NameResolution.HasUpstreamFile = []string{"127.0.0.53"}, true
+			},
 			[]string{"name resolution: warning: 127.0.0.53; --resolv-conf=/run/systemd/resolve/resolv.conf"},
 		},
 
@@ -185,7 +187,7 @@ func TestRun(t *testing.T) {
 		"no ports":                  {func(f *Facts) { f.Ports = nil }, nil},
 		"port of the running podd": {
 			func(f *Facts) {
-				f.Processes.RootUser, f.Processes.SocketUser = 9, 9
+				f.Processes.RootDirPID, f.Processes.SocketPID = 9, 9
 				f.Ports[0].Err, f.Ports[0].Owner = errInUse, Process{9, "podd"}
 			}, nil,
 		},
@@ -198,16 +200,16 @@ func TestRun(t *testing.T) {
 
 		"podd with the same directories at the start": {
 			func(f *Facts) {
-				f.Processes = Processes{Own: 1, IsStarting: true, RootUser: 9, SocketUser: 9, Agents: []Agent{{Process: Process{9, "kubelet"}, SharesRoot: true}}}
+				f.Processes = Processes{OwnPID: 1, IsStarting: true, RootDirPID: 9, SocketPID: 9, Agents: []Agent{{Process: Process{9, "kubelet"}, SharesRoot: true}}}
 			},
 			[]string{"node agents: failed: root directory /var/lib/podd is in use by the podd with PID 9; --root-dir", "node agents: failed: run directory /run/podd is in use by the podd with PID 9; --run-dir"},
 		},
 		"podd with the same root directory": {
-			func(f *Facts) { f.Processes.RootUser = 9 },
+			func(f *Facts) { f.Processes.RootDirPID = 9 },
 			[]string{"node agents: failed: root directory /var/lib/podd is in use by the podd with PID 9; --root-dir"},
 		},
 		"podd with another root directory": {
-			func(f *Facts) { f.Processes.SocketUser = 9 },
+			func(f *Facts) { f.Processes.SocketPID = 9 },
 			[]string{"node agents: failed: run directory /run/podd is in use by the podd with PID 9; --run-dir"},
 		},
 		"kubelet":                         {func(f *Facts) { f.Processes.Agents = []Agent{{Process: Process{7, "kubelet"}}} }, []string{"node agents: warning: kubelet (PID 7) is running; systemctl disable --now kubelet"}},
@@ -220,7 +222,7 @@ func TestRun(t *testing.T) {
 		}, []string{"node agents: failed: podd (PID 7) also runs the pods in /m; other manifests"}},
 		"podd with other directories": {func(f *Facts) { f.Processes.Agents = []Agent{{Process: Process{7, "podd"}}} }, nil},
 		"podd check of the running kubelet": {func(f *Facts) {
-			f.Processes = Processes{RootUser: 9, SocketUser: 9, Agents: []Agent{{Process: Process{9, "kubelet"}, SharesRoot: true}}}
+			f.Processes = Processes{RootDirPID: 9, SocketPID: 9, Agents: []Agent{{Process: Process{9, "kubelet"}, SharesRoot: true}}}
 		}, nil},
 		"no /proc": {func(f *Facts) { f.Processes.Err = errors.New("no /proc") }, []string{"node agents: warning: no /proc; mount"}},
 	} {
@@ -294,7 +296,7 @@ func TestRun_Details(t *testing.T) {
 		t.Errorf("details (-want +got):\n%s", diff)
 	}
 	f := goodFacts()
-	f.Processes.RootUser, f.Processes.SocketUser, f.Kernel.SwapEnabled = 9, 9, true
+	f.Processes.RootDirPID, f.Processes.SocketPID, f.Kernel.SwapEnabled = 9, 9, true
 	for _, r := range Run(f).Checks {
 		switch {
 		case r.Check == "node agents" && r.Detail != "podd is running (PID 9)":

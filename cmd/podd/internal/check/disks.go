@@ -10,19 +10,19 @@ import (
 
 // The values of Directory.Use.
 const (
-	RootDir = "root directory"
-	RunDir  = "run directory"
-	LogsDir = "pod logs directory"
-	ImageFS = "image file system"
+	PurposeRootDir = "root directory"
+	PurposeRunDir  = "run directory"
+	PurposeLogsDir = "pod logs directory"
+	PurposeImageFS = "image file system"
 )
 
 // diskThresholds returns the thresholds of a directory and the prefix of their eviction signals.
 // The run directory has no thresholds, because podd stores only a few bytes in it.
-func diskThresholds(p config.Pressure, use string) (signals string, bytes, inodes config.Threshold) {
+func diskThresholds(p config.PressureThresholds, use string) (signals string, bytes, inodes config.Threshold) {
 	switch use {
-	case RootDir, LogsDir:
+	case PurposeRootDir, PurposeLogsDir:
 		return "nodefs", p.Nodefs, p.NodefsInodes
-	case ImageFS:
+	case PurposeImageFS:
 		return "imagefs", p.Imagefs, p.ImagefsInodes
 	}
 	return "", config.Threshold{}, config.Threshold{}
@@ -31,24 +31,24 @@ func diskThresholds(p config.Pressure, use string) (signals string, bytes, inode
 func checkDisks(f *Facts, r *Result) {
 	var details []string
 	for _, d := range f.Directories {
-		checkDirectory(f.Config.Pressure, d, r)
-		if d.Err == nil && (d.Use == RootDir || d.Use == ImageFS) {
-			details = append(details, fmt.Sprintf("%s of %s free for %s", formatMiB(d.Space.AvailableBytes), formatMiB(d.Space.CapacityBytes), use(d)))
+		checkDirectory(f.Config.PressureThresholds, d, r)
+		if d.Err == nil && (d.Purpose == PurposeRootDir || d.Purpose == PurposeImageFS) {
+			details = append(details, fmt.Sprintf("%s of %s free for %s", formatMiB(d.Space.AvailableBytes), formatMiB(d.Space.CapacityBytes), shortPurpose(d)))
 		}
 	}
 	r.Detail = cmp.Or(strings.Join(details, ", "), "unknown size")
 }
 
-// use returns the short name of a directory.
-func use(d Directory) string {
-	if d.Use == ImageFS {
+// shortPurpose returns the short name of a directory.
+func shortPurpose(d Directory) string {
+	if d.Purpose == PurposeImageFS {
 		return "images"
 	}
 	return "pods"
 }
 
-func checkDirectory(p config.Pressure, d Directory, r *Result) {
-	name := d.Use + " " + d.Path
+func checkDirectory(p config.PressureThresholds, d Directory, r *Result) {
+	name := d.Purpose + " " + d.Path
 	switch {
 	case d.Err != nil:
 		r.fail("create the directory, or configure another one", "%s: %v", name, d.Err)
@@ -56,10 +56,10 @@ func checkDirectory(p config.Pressure, d Directory, r *Result) {
 	case d.IsReadOnly:
 		r.fail("mount the file system read-write; after an error of the disk, see dmesg", "%s is on a read-only file system (%s)", name, d.Existing)
 		return
-	case d.IsNoExec && d.Use == RootDir:
+	case d.IsNoExec && d.Purpose == PurposeRootDir:
 		r.warn("mount the file system without noexec, or use another --root-dir", "%s is on a file system with noexec, so that containers cannot execute files in volumes", name)
 	}
-	signals, bytes, inodes := diskThresholds(p, d.Use)
+	signals, bytes, inodes := diskThresholds(p, d.Purpose)
 	const remedy = "remove files, or enlarge the file system"
 	switch s := d.Space; {
 	case s.CapacityBytes > 0 && s.AvailableBytes == 0:

@@ -19,17 +19,17 @@ type Facts struct {
 	ConfigWarnings []config.Warning
 	ConfigErr      error
 
-	Privileges  Privileges
-	Cgroups     Cgroups
-	Kernel      Kernel
-	Limits      Limits
-	Runtime     Runtime
-	Network     Network
-	Directories []Directory
-	Clock       Clock
-	Names       Names
-	Ports       []Port
-	Processes   Processes
+	Privileges     Privileges
+	Cgroups        Cgroups
+	Kernel         Kernel
+	Limits         Limits
+	Runtime        Runtime
+	Network        Network
+	Directories    []Directory
+	Clock          Clock
+	NameResolution NameResolution
+	Ports          []Port
+	Processes      Processes
 }
 
 // Privileges contains the privileges of this process.
@@ -50,7 +50,7 @@ type Cgroups struct {
 // Kernel contains the features of the kernel.
 type Kernel struct {
 	Release           string   // "6.1.0-13-amd64"
-	MissingCalls      []string // system calls that podd needs and the kernel does not have
+	MissingSyscalls   []string // system calls that podd needs and the kernel does not have
 	MissingNamespaces []string // kinds of namespaces that pods need and the kernel does not have
 	HasOverlay        bool
 	SwapEnabled       bool
@@ -58,7 +58,7 @@ type Kernel struct {
 
 // Limits contains the limits of the kernel and of this process.
 type Limits struct {
-	OpenFiles uint64 // hard limit of this process
+	MaxOpenFiles uint64 // hard limit of this process
 	// MaxInotifyInstances and MaxInotifyWatches are the limits for each user.
 	MaxInotifyInstances, MaxInotifyWatches int64
 	InotifyErr                             error // error of creating an instance and a watch
@@ -91,8 +91,8 @@ type Network struct {
 
 // A Directory is a directory that podd or the runtime writes.
 type Directory struct {
-	Use  string // "root directory"
-	Path string
+	Purpose string // "root directory"
+	Path    string
 	// Existing is the deepest existing directory of Path. podd creates the directories below it.
 	Existing   string
 	IsReadOnly bool
@@ -110,12 +110,12 @@ type Clock struct {
 	Err            error // error of querying the kernel
 }
 
-// Names contains the state of name resolution.
-type Names struct {
-	Host      string // the name that was looked up
-	LookupErr error
-	DNS       render.DNS // content of the resolv.conf for pods
-	ReadErr   error      // error of reading this file
+// NameResolution contains the state of name resolution.
+type NameResolution struct {
+	LookupHost    string // the name that was looked up
+	LookupErr     error
+	DNS           render.DNS // content of the resolv.conf for pods
+	ResolvConfErr error      // error of reading this file
 	// HasUpstreamFile is set if systemd-resolved provides a file with its upstream name servers.
 	HasUpstreamFile bool
 }
@@ -136,11 +136,11 @@ type Process struct {
 
 // Processes contains the processes that run pods.
 type Processes struct {
-	Own int // PID of this process
+	OwnPID int // PID of this process
 	// IsStarting is set if this process is a podd that fails to start, not podd check.
 	IsStarting bool
-	RootUser   int // PID of the podd that has locked the root directory; 0 if there is none
-	SocketUser int // PID of the podd that listens in the run directory; 0 if there is none
+	RootDirPID int // PID of the podd that has locked the root directory; 0 if there is none
+	SocketPID  int // PID of the podd that listens in the run directory; 0 if there is none
 	Agents     []Agent
 	Err        error // error of listing the processes
 }

@@ -11,8 +11,8 @@ func checkKernel(f *Facts, r *Result) {
 	if k.SwapEnabled {
 		r.Detail += ", with swap"
 	}
-	if len(k.MissingCalls) > 0 {
-		r.fail("use Linux 5.6 or later; in a container, allow these calls in its seccomp profile", "podd cannot use the system calls %s", strings.Join(k.MissingCalls, ", "))
+	if len(k.MissingSyscalls) > 0 {
+		r.fail("use Linux 5.6 or later; in a container, allow these calls in its seccomp profile", "podd cannot use the system calls %s", strings.Join(k.MissingSyscalls, ", "))
 	}
 	if len(k.MissingNamespaces) > 0 {
 		r.fail("use a kernel with CONFIG_NAMESPACES and the options of these namespaces", "the kernel does not support these types of namespaces: %s", strings.Join(k.MissingNamespaces, ", "))
@@ -32,9 +32,9 @@ const (
 
 func checkLimits(f *Facts, r *Result) {
 	l := f.Limits
-	r.Detail = fmt.Sprintf("%d open files, %d inotify instances, %d watches", l.OpenFiles, l.MaxInotifyInstances, l.MaxInotifyWatches)
-	if l.OpenFiles < minOpenFiles {
-		r.warn("set LimitNOFILE=1048576 in the systemd unit, or ulimit -Hn", "podd can open only %d files, which may be too few for many pods (recommended: %d)", l.OpenFiles, minOpenFiles)
+	r.Detail = fmt.Sprintf("%d open files, %d inotify instances, %d watches", l.MaxOpenFiles, l.MaxInotifyInstances, l.MaxInotifyWatches)
+	if l.MaxOpenFiles < minOpenFiles {
+		r.warn("set LimitNOFILE=1048576 in the systemd unit, or ulimit -Hn", "podd can open only %d files, which may be too few for many pods (recommended: %d)", l.MaxOpenFiles, minOpenFiles)
 	}
 	const remedy = "raise fs.inotify.max_user_instances and fs.inotify.max_user_watches with sysctl"
 	switch {

@@ -7,18 +7,18 @@ import (
 	"podd/reconcile/render"
 )
 
-func checkNames(f *Facts, r *Result) {
-	n, path := f.Names, f.Config.ResolvConf
+func checkNameResolution(f *Facts, r *Result) {
+	n, path := f.NameResolution, f.Config.ResolvConf
 	if n.LookupErr != nil {
-		r.warn("add the name to /etc/hosts or to the DNS", "the name of this node, %s, cannot be resolved: %v", n.Host, n.LookupErr)
+		r.warn("add the name to /etc/hosts or to the DNS", "the name of this node, %s, cannot be resolved: %v", n.LookupHost, n.LookupErr)
 	}
 	if path == "" {
 		r.Detail = "pods get no DNS configuration of the node"
 		return
 	}
-	if n.ReadErr != nil {
+	if n.ResolvConfErr != nil {
 		r.Detail = "cannot be read"
-		r.fail("correct the file, or set another file with --resolv-conf", "%v; no pod starts until it can be read", n.ReadErr)
+		r.fail("correct the file, or set another file with --resolv-conf", "%v; no pod starts until it can be read", n.ResolvConfErr)
 		return
 	}
 	if len(n.DNS.Servers) == 0 {
@@ -27,7 +27,7 @@ func checkNames(f *Facts, r *Result) {
 		return
 	}
 	r.Detail = "name servers " + strings.Join(n.DNS.Servers, " ")
-	for _, advice := range render.AdviseNode(n.DNS) {
+	for _, advice := range render.AdviseNodeDNS(n.DNS) {
 		r.warn("remove entries from "+path, "%s", advice.Message)
 	}
 	if local := loopbackServers(n.DNS.Servers); len(local) > 0 {

@@ -39,15 +39,15 @@ func (p Process) describe() string {
 	return fmt.Sprintf("%s (PID %d)", p.Name, p.PID)
 }
 
-// running returns the PID of the running podd that has the directories of this configuration, or 0
+// runningPID returns the PID of the running podd that has the directories of this configuration, or 0
 // if there is none.
-func (p Processes) running() int {
-	if p.IsStarting || p.RootUser != p.SocketUser {
+func (p Processes) runningPID() int {
+	if p.IsStarting || p.RootDirPID != p.SocketPID {
 		return 0
 	}
-	return p.RootUser
+	return p.RootDirPID
 }
 
 // isThisPodd reports whether pid is this process or the running podd that has the directories of
 // this configuration.
-func (p Processes) isThisPodd(pid int) bool { return pid == p.Own || pid == p.running() }
+func (p Processes) isThisPodd(pid int) bool { return pid == p.OwnPID || pid == p.runningPID() }

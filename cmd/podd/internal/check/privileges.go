@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NotRoot is the problem of a podd that does not run as root.
-var NotRoot = Problem{Outcome: Failed, Cause: "podd runs pods as root", Remedy: "start it with sudo"}
+// NotRootProblem is the problem of a podd that does not run as root.
+var NotRootProblem = Problem{Outcome: Failed, Cause: "podd runs pods as root", Remedy: "start it with sudo"}
 
 // neededCapabilities contains the capabilities that podd uses and the effect of their absence.
 var neededCapabilities = []struct {
@@ -32,7 +32,7 @@ func checkPrivileges(f *Facts, r *Result) {
 	p := f.Privileges
 	if !p.isRoot() {
 		r.Detail = "not root"
-		r.Problems = append(r.Problems, NotRoot)
+		r.Problems = append(r.Problems, NotRootProblem)
 		return
 	}
 	var missing []string

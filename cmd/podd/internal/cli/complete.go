@@ -14,8 +14,8 @@ import (
 // A choice is a possible completion and its description.
 type choice struct{ word, description string }
 
-// fileNames is a special choice. The completion scripts replace fileNames by the names of files.
-var fileNames = choice{word: ":files"}
+// fileNamesChoice is a special choice. The completion scripts replace fileNamesChoice by the names of files.
+var fileNamesChoice = choice{word: ":files"}
 
 // Complete prints the possible completions of a command line. The last word may be incomplete. Each
 // completion is printed on its own line, and may be followed by a tab and a description. Complete
@@ -29,7 +29,7 @@ func Complete(ctx context.Context, app *kong.Application, words []string, out io
 	var b strings.Builder
 	for _, c := range l.choices(ctx) {
 		switch {
-		case c == fileNames:
+		case c == fileNamesChoice:
 			b.WriteString(c.word + "\n")
 		case strings.HasPrefix(c.word, l.prefix):
 			b.WriteString(strings.TrimSuffix(printer.Escape(l.beforePrefix+c.word)+"\t"+printer.Escape(c.description), "\t") + "\n")

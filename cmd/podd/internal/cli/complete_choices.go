@@ -78,7 +78,7 @@ func (l *commandLine) valueChoices(ctx context.Context, v *kong.Value) []choice 
 		return all
 	}
 	if v.Tag.Get("complete") == "" && v.Flag != nil && slices.Contains([]string{"FILE", "DIR", "PATH", "SOCKET"}, v.Flag.PlaceHolder) {
-		return []choice{fileNames}
+		return []choice{fileNamesChoice}
 	}
 	n := &completer{commandLine: l}
 	for kind := range strings.SplitSeq(v.Tag.Get("complete"), ",") {

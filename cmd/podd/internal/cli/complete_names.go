@@ -19,7 +19,7 @@ import (
 // kind. A function that reads the state of podd returns no choices if the user cannot connect to
 // podd.
 var choicesByKind = map[string]func(context.Context, *completer) []choice{
-	"file":      func(context.Context, *completer) []choice { return []choice{fileNames} },
+	"file":      func(context.Context, *completer) []choice { return []choice{fileNamesChoice} },
 	"pod":       func(ctx context.Context, n *completer) []choice { return n.podChoices(ctx, "") },
 	"podfile":   func(ctx context.Context, n *completer) []choice { return n.podChoices(ctx, ":") },
 	"container": func(ctx context.Context, n *completer) []choice { return n.containerChoices(ctx) },
@@ -45,8 +45,8 @@ func (n *completer) connect(ctx context.Context) *client.Client {
 	return p
 }
 
-// state returns the state of podd, or an empty state if the user cannot connect to podd.
-func (n *completer) state(ctx context.Context) *server.View {
+// fetchView returns the state of podd, or an empty state if the user cannot connect to podd.
+func (n *completer) fetchView(ctx context.Context) *server.View {
 	if n.view != nil {
 		return n.view
 	}
@@ -61,7 +61,7 @@ func (n *completer) state(ctx context.Context) *server.View {
 
 // podChoices returns the names of pods. suffix is appended to each name.
 func (n *completer) podChoices(ctx context.Context, suffix string) []choice {
-	v := n.state(ctx)
+	v := n.fetchView(ctx)
 	s := PodSelector{Namespace: n.flags["namespace"]}
 	var all []choice
 	for _, p := range v.Pods {
@@ -84,7 +84,7 @@ func (n *completer) podChoices(ctx context.Context, suffix string) []choice {
 func (n *completer) selectedPod(ctx context.Context) *server.PodView {
 	for _, word := range n.args {
 		word, _, _ = strings.Cut(word, ":") // the argument of podd cp is POD:PATH
-		if p, err := (PodSelector{Namespace: n.flags["namespace"]}).findPod(n.state(ctx), word); err == nil {
+		if p, err := (PodSelector{Namespace: n.flags["namespace"]}).findPod(n.fetchView(ctx), word); err == nil {
 			return p
 		}
 	}
@@ -122,7 +122,7 @@ func (n *completer) portChoices(ctx context.Context) []choice {
 // claimChoices returns the PersistentVolumeClaims in the state of podd, as NAMESPACE/NAME.
 func (n *completer) claimChoices(ctx context.Context) []choice {
 	var all []choice
-	for _, c := range n.state(ctx).Claims {
+	for _, c := range n.fetchView(ctx).Claims {
 		all = append(all, choice{c.Claim.String(), c.Requested})
 	}
 	return all

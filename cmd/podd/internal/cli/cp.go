@@ -30,8 +30,8 @@ type CpCmd struct {
 	Container string `short:"c" placeholder:"NAME" help:"Container name. If omitted, use the kubectl.kubernetes.io/default-container annotation or the first container in the pod." complete:"container"`
 }
 
-// A container is a container to copy to or from.
-type container struct {
+// A copyContainer is a container to copy to or from.
+type copyContainer struct {
 	client *client.Client
 	pod    *server.PodView
 	name   string
@@ -57,7 +57,7 @@ func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	in := &container{p, pod, name, word, s.Err}
+	in := &copyContainer{p, pod, name, word, s.Err}
 	skipped := &skipReport{to: s.Err}
 	if fromInside {
 		err = in.copyOut(ctx, from, to, skipped)
@@ -80,7 +80,7 @@ func parsePodPath(word string) (pod, inside string, ok bool) {
 
 // run runs a command in the container. If the program does not exist in the container, run returns
 // an error that contains the name of the program.
-func (c *container) run(ctx context.Context, streams stream.Command, command ...string) error {
+func (c *copyContainer) run(ctx context.Context, streams stream.Command, command ...string) error {
 	stderr := &headWriter{to: streams.Stderr}
 	streams.Stderr = stderr
 	err := c.client.RunCommand(ctx, containerPath("/exec/", c.pod, c.name), url.Values{"command": command}, &streams)
@@ -92,7 +92,7 @@ func (c *container) run(ctx context.Context, streams stream.Command, command ...
 		return err
 	case errors.As(err, &exited) && exited.Code != 126 && exited.Code != 127 && !reportsMissingProgram(exited.Code, stderr.head):
 		return fmt.Errorf("%s in container %s of %s exited with code %d", command[0], c.name, c.podArg, exited.Code)
-	case exited != nil, errors.As(err, &missing) && missing.Code() == codeNotFound:
+	case exited != nil, errors.As(err, &missing) && missing.Code() == exitCodeNotFound:
 		return fmt.Errorf("container %s of %s has no %s, which podd cp requires; copy with a volume, or with podd exec and another program", c.name, c.podArg, command[0])
 	}
 	return withWhyHint(err, c.podArg)
@@ -111,7 +111,7 @@ func (b *headWriter) Write(p []byte) (int, error) {
 }
 
 // copyOut copies files out of the container.
-func (c *container) copyOut(ctx context.Context, from, to string, skipped *skipReport) error {
+func (c *copyContainer) copyOut(ctx context.Context, from, to string, skipped *skipReport) error {
 	dir, base := path.Split(path.Clean(from))
 	if base == "" || base == "." || base == ".." || strings.HasSuffix(from, "/.") {
 		dir, base = from, "."
@@ -155,7 +155,7 @@ func (c *container) copyOut(ctx context.Context, from, to string, skipped *skipR
 }
 
 // copyIn copies files into the container.
-func (c *container) copyIn(ctx context.Context, from, to string, skipped *skipReport) error {
+func (c *copyContainer) copyIn(ctx context.Context, from, to string, skipped *skipReport) error {
 	if _, err := os.Stat(from); err != nil {
 		return fmt.Errorf("copying to %s: %w", c.podArg, err)
 	}

@@ -69,22 +69,22 @@ func (c *DebugCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if c.Container == "" {
 		fmt.Fprintf(notices, "podd: defaulting debug container name to %s\n", added.Name)
 	}
-	if err := p.AddEphemeral(ctx, pod, added); err != nil {
+	if err := p.AddEphemeralContainer(ctx, pod, added); err != nil {
 		return err
 	}
 	pod, status, err := c.waitRunning(ctx, p, pod, added.Name, notices)
 	if err != nil {
 		return err
 	}
-	if c.attaches() {
+	if c.shouldAttach() {
 		return c.attach(ctx, p, pod, status, word, s)
 	}
 	fmt.Fprintf(notices, "podd: container %s of %s %s; see podd logs %s -c %s\n", added.Name, word, debugState(status), word, added.Name)
 	return nil
 }
 
-// attaches reports whether podd debug attaches to the container.
-func (c *DebugCmd) attaches() bool {
+// shouldAttach reports whether podd debug attaches to the container.
+func (c *DebugCmd) shouldAttach() bool {
 	if c.Attach != nil {
 		return *c.Attach
 	}
@@ -111,7 +111,7 @@ func (c *DebugCmd) newContainer(pod *server.PodView, env []v1.EnvVar) (*v1.Ephem
 		Stdin: c.Stdin, TTY: c.TTY, TerminationMessagePolicy: v1.TerminationMessageReadFile,
 		// Without StdinOnce, containerd closes the output at the end of the input, and the
 		// container does not receive the end of its input.
-		StdinOnce:       c.attaches() && c.Stdin && !c.TTY,
+		StdinOnce:       c.shouldAttach() && c.Stdin && !c.TTY,
 		SecurityContext: debugProfiles[c.Profile],
 	}}
 	if c.ArgumentsOnly {

@@ -85,7 +85,7 @@ func (c *DebugCmd) copyOutput(ctx context.Context, p *client.Client, pod *server
 		if from == server.Stderr {
 			to = s.Err
 		}
-		streams.Go(func() error { return p.Logs(ctx, req, to) })
+		streams.Go(func() error { return p.CopyLog(ctx, req, to) })
 	}
 	return streams.Wait()
 }
@@ -100,7 +100,7 @@ func waitTerminated(ctx context.Context, p *client.Client, pod *server.PodView, 
 	limited, cancel := context.WithTimeout(ctx, exitTimeout)
 	defer cancel()
 	var terminated *v1.ContainerStateTerminated
-	err := p.Watch(limited, func(v *server.View) (bool, error) {
+	err := p.WatchViews(limited, func(v *server.View) (bool, error) {
 		pod := v.Pod(key)
 		switch {
 		case pod == nil:

@@ -25,7 +25,7 @@ func (c *DebugCmd) waitRunning(ctx context.Context, p *client.Client, target *se
 	var pod *server.PodView
 	var status *v1.ContainerStatus
 	reported := ""
-	err := p.Watch(limited, func(v *server.View) (bool, error) {
+	err := p.WatchViews(limited, func(v *server.View) (bool, error) {
 		switch pod = v.Pod(key); {
 		case pod == nil:
 			return false, fmt.Errorf("pod %s was deleted before container %s started", key, name)

@@ -133,8 +133,8 @@ func (d *description) writeLine(level int, format string, values ...any) {
 	fmt.Fprintf(&d.text, format+"\n", values...)
 }
 
-// writeLineIf writes a line if value is not empty.
-func (d *description) writeLineIf(level int, label, value string) {
+// writeLineIfSet writes a line if value is not empty.
+func (d *description) writeLineIfSet(level int, label, value string) {
 	if value != "" {
 		d.writeLine(level, label+":\t%s", value)
 	}

@@ -31,8 +31,8 @@ func (d *description) writeContainers(label string, p *v1.Pod, all []v1.Containe
 		d.writeLine(2, "Image:\t%s", c.Image)
 		d.writeLine(2, "Image ID:\t%s", status.ImageID)
 		d.writePorts(c.Ports)
-		d.writeWords("Command", c.Command)
-		d.writeWords("Args", c.Args)
+		d.writeCommand("Command", c.Command)
+		d.writeCommand("Args", c.Args)
 		if n >= 0 {
 			d.writeState("State", &status.State)
 			if status.LastTerminationState.Terminated != nil {
@@ -43,9 +43,9 @@ func (d *description) writeContainers(label string, p *v1.Pod, all []v1.Containe
 		}
 		d.writeResources(2, "Limits", c.Resources.Limits)
 		d.writeResources(2, "Requests", c.Resources.Requests)
-		d.writeLineIf(2, "Liveness", probeText(c.LivenessProbe))
-		d.writeLineIf(2, "Readiness", probeText(c.ReadinessProbe))
-		d.writeLineIf(2, "Startup", probeText(c.StartupProbe))
+		d.writeLineIfSet(2, "Liveness", probeText(c.LivenessProbe))
+		d.writeLineIfSet(2, "Readiness", probeText(c.ReadinessProbe))
+		d.writeLineIfSet(2, "Startup", probeText(c.StartupProbe))
 		d.writeEnvironment(p, c)
 		d.writeMounts(c)
 	}
@@ -79,8 +79,8 @@ func (d *description) writePorts(all []v1.ContainerPort) {
 	d.writeLine(2, "Host "+label+":\t%s", printer.OrNone(strings.Join(hostPorts, ", ")))
 }
 
-// writeWords writes a label and the words of a command, one per line.
-func (d *description) writeWords(label string, all []string) {
+// writeCommand writes a label and the words of a command, one per line.
+func (d *description) writeCommand(label string, all []string) {
 	if len(all) > 0 {
 		d.writeLine(2, label+":")
 	}
@@ -98,8 +98,8 @@ func (d *description) writeState(label string, s *v1.ContainerState) {
 	case s.Terminated != nil:
 		t := s.Terminated
 		d.writeLine(2, label+":\tTerminated")
-		d.writeLineIf(3, "Reason", t.Reason)
-		d.writeLineIf(3, "Message", t.Message)
+		d.writeLineIfSet(3, "Reason", t.Reason)
+		d.writeLineIfSet(3, "Message", t.Message)
 		d.writeLine(3, "Exit Code:\t%s", t.ExitCode)
 		if t.Signal > 0 {
 			d.writeLine(3, "Signal:\t%s", t.Signal)
@@ -109,8 +109,8 @@ func (d *description) writeState(label string, s *v1.ContainerState) {
 	default:
 		d.writeLine(2, label+":\tWaiting")
 		if s.Waiting != nil {
-			d.writeLineIf(3, "Reason", s.Waiting.Reason)
-			d.writeLineIf(3, "Message", s.Waiting.Message)
+			d.writeLineIfSet(3, "Reason", s.Waiting.Reason)
+			d.writeLineIfSet(3, "Message", s.Waiting.Message)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (d *description) writeNode(n *v1.Node, pods []v1.Pod) {
 	} {
 		d.writeLine(1, line[0]+":\t%s", line[1])
 	}
-	d.writeLineIf(0, "PodCIDR", n.Spec.PodCIDR)
+	d.writeLineIfSet(0, "PodCIDR", n.Spec.PodCIDR)
 	d.writeAllocated(n, pods)
 	d.writeEvents(func(o *v1.ObjectReference) bool { return o.Kind == "Node" && o.Name == n.Name })
 }
@@ -74,17 +74,17 @@ func (d *description) writeAllocated(n *v1.Node, pods []v1.Pod) {
 		addResources(sumRequests, requests)
 		addResources(sumLimits, limits)
 		d.writeLine(1, "%s\t%s\t%s\t%s\t%s\t%s\t%s", p.Namespace, p.Name,
-			formatShare(n, requests, v1.ResourceCPU), formatShare(n, limits, v1.ResourceCPU), formatShare(n, requests, v1.ResourceMemory), formatShare(n, limits, v1.ResourceMemory),
+			formatWithPercent(n, requests, v1.ResourceCPU), formatWithPercent(n, limits, v1.ResourceCPU), formatWithPercent(n, requests, v1.ResourceMemory), formatWithPercent(n, limits, v1.ResourceMemory),
 			printer.FormatAge(p.CreationTimestamp.Time, d.now))
 	}
 	d.writeLine(0, "Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)\n  Resource\tRequests\tLimits\n  --------\t--------\t------")
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage} {
-		d.writeLine(1, "%s\t%s\t%s", name, formatShare(n, sumRequests, name), formatShare(n, sumLimits, name))
+		d.writeLine(1, "%s\t%s\t%s", name, formatWithPercent(n, sumRequests, name), formatWithPercent(n, sumLimits, name))
 	}
 }
 
-// formatShare formats an amount and its percentage of the node's allocatable amount.
-func formatShare(n *v1.Node, all v1.ResourceList, name v1.ResourceName) string {
+// formatWithPercent formats an amount and its percentage of the node's allocatable amount.
+func formatWithPercent(n *v1.Node, all v1.ResourceList, name v1.ResourceName) string {
 	q := all[name]
 	percent := int64(0)
 	if allocatable := n.Status.Allocatable[name]; allocatable.MilliValue() > 0 {

@@ -20,11 +20,11 @@ func (d *description) writePod(p *v1.Pod) {
 	if p.Spec.Priority != nil {
 		d.writeLine(0, "Priority:\t%s", *p.Spec.Priority)
 	}
-	d.writeLineIf(0, "Priority Class Name", p.Spec.PriorityClassName)
+	d.writeLineIfSet(0, "Priority Class Name", p.Spec.PriorityClassName)
 	if p.Spec.RuntimeClassName != nil {
 		d.writeLine(0, "Runtime Class Name:\t%s", *p.Spec.RuntimeClassName)
 	}
-	d.writeLineIf(0, "Service Account", p.Spec.ServiceAccountName)
+	d.writeLineIfSet(0, "Service Account", p.Spec.ServiceAccountName)
 	d.writeLine(0, "Node:\t%s", printer.OrNone(strings.Trim(p.Spec.NodeName+"/"+p.Status.HostIP, "/")))
 	if p.Status.StartTime != nil {
 		d.writeLine(0, "Start Time:\t%s", formatTimestamp(*p.Status.StartTime))
@@ -36,9 +36,9 @@ func (d *description) writePod(p *v1.Pod) {
 	} else {
 		d.writeLine(0, "Status:\t%s", p.Status.Phase)
 	}
-	d.writeLineIf(0, "Reason", p.Status.Reason)
-	d.writeLineIf(0, "Message", p.Status.Message)
-	d.writeLineIf(0, "Why", d.explainState(server.Key{Namespace: p.Namespace, Name: p.Name}))
+	d.writeLineIfSet(0, "Reason", p.Status.Reason)
+	d.writeLineIfSet(0, "Message", p.Status.Message)
+	d.writeLineIfSet(0, "Why", d.explainState(server.Key{Namespace: p.Namespace, Name: p.Name}))
 	d.writeLine(0, "IP:\t%s", p.Status.PodIP)
 	if len(p.Status.PodIPs) == 0 {
 		d.writeLine(0, "IPs:\t<none>")

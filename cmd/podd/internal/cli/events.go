@@ -84,10 +84,10 @@ func shortEventName(e *v1.Event) string {
 // eventPrinter prints events in one output format.
 type eventPrinter struct {
 	*EventsCmd
-	now       func() time.Time
-	useColor  bool
-	table     printer.Table
-	hasHeader bool
+	now              func() time.Time
+	useColor         bool
+	table            printer.Table
+	hasPrintedHeader bool
 }
 
 // print prints the selected events of list. It modifies list.

@@ -22,8 +22,8 @@ func (t *eventPrinter) printEvent(e *v1.Event, w io.Writer) error {
 		return err
 	}
 	var b strings.Builder
-	if !t.hasHeader {
-		t.hasHeader = true
+	if !t.hasPrintedHeader {
+		t.hasPrintedHeader = true
 		t.table.ColorCell = t.cellPainter()
 		t.table.WidenColumns([][]string{t.header()})
 		b.WriteString(t.table.FormatLine(t.header()))

@@ -13,8 +13,8 @@ import (
 
 // These are the exit codes of podd if a command cannot be started, as in shells and podman exec.
 const (
-	codeCannotRun = 126
-	codeNotFound  = 127
+	exitCodeCannotRun = 126
+	exitCodeNotFound  = 127
 )
 
 // startFailures contains patterns for the errors that runc and crun return if they cannot start a
@@ -25,13 +25,13 @@ var startFailures = []struct {
 	code    int
 	message string
 }{
-	{regexp.MustCompile(`(?i)executable file .*not found in \$PATH`), codeNotFound, "%[1]s has no program %[2]q in its $PATH"},
-	{regexp.MustCompile(`exec: ".*": (stat|open) .*: no such file or directory`), codeNotFound, "%[1]s has no %[2]q"},
-	{regexp.MustCompile(`open executable: No such file or directory`), codeNotFound, "%[1]s has no %[2]q"},
-	{regexp.MustCompile(`(?i)exec[ :].*no such file or directory`), codeNotFound, "%[1]s does not have %[2]q, or its interpreter"},
-	{regexp.MustCompile(`(?i)(exec: ".*"|exec \S+|open executable): permission denied`), codeCannotRun, "%[1]s may not run %[2]q: permission denied"},
-	{regexp.MustCompile(`(?i)(exec: ".*"|exec \S+|open executable): is a directory`), codeCannotRun, "%[1]s cannot run %[2]q: it is a directory"},
-	{regexp.MustCompile(`(?i)exec .*: exec format error`), codeCannotRun, "%[1]s cannot run %[2]q: it is for another architecture, or a script without #!"},
+	{regexp.MustCompile(`(?i)executable file .*not found in \$PATH`), exitCodeNotFound, "%[1]s has no program %[2]q in its $PATH"},
+	{regexp.MustCompile(`exec: ".*": (stat|open) .*: no such file or directory`), exitCodeNotFound, "%[1]s has no %[2]q"},
+	{regexp.MustCompile(`open executable: No such file or directory`), exitCodeNotFound, "%[1]s has no %[2]q"},
+	{regexp.MustCompile(`(?i)exec[ :].*no such file or directory`), exitCodeNotFound, "%[1]s does not have %[2]q, or its interpreter"},
+	{regexp.MustCompile(`(?i)(exec: ".*"|exec \S+|open executable): permission denied`), exitCodeCannotRun, "%[1]s may not run %[2]q: permission denied"},
+	{regexp.MustCompile(`(?i)(exec: ".*"|exec \S+|open executable): is a directory`), exitCodeCannotRun, "%[1]s cannot run %[2]q: it is a directory"},
+	{regexp.MustCompile(`(?i)exec .*: exec format error`), exitCodeCannotRun, "%[1]s cannot run %[2]q: it is for another architecture, or a script without #!"},
 }
 
 // runtimePrefixes matches the texts with which runtimes prefix the reason of an error.

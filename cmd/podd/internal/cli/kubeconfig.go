@@ -60,7 +60,7 @@ func (c *KubeconfigCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	var file *privateFile
 	if c.Output != nil {
-		if file, err = openPrivate(*c.Output); err != nil {
+		if file, err = openPrivateFile(*c.Output); err != nil {
 			return fmt.Errorf("--output: %w", err)
 		}
 		defer file.close()
@@ -78,7 +78,7 @@ func (c *KubeconfigCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return fmt.Errorf("encoding the kubeconfig: %w", err)
 	}
 	if file == nil {
-		warnIfReadable(s)
+		warnIfReadableByOthers(s)
 		_, err = s.Out.Write(text)
 		return err
 	}
@@ -99,8 +99,8 @@ func revokeCredentials(ctx context.Context, p *client.Client, out io.Writer) err
 	return err
 }
 
-// warnIfReadable warns if standard output is a file that other users can read.
-func warnIfReadable(s iostreams.Streams) {
+// warnIfReadableByOthers warns if standard output is a file that other users can read.
+func warnIfReadableByOthers(s iostreams.Streams) {
 	f, ok := s.Out.(*os.File)
 	if !ok {
 		return

@@ -44,13 +44,13 @@ func (c *LogsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	if c.AllContainers {
-		return c.readAll(ctx, p, pod, podArg, s)
+		return c.copyAllLogs(ctx, p, pod, podArg, s)
 	}
 	container, err := chooseContainer(pod, c.Container, "-c NAME or --all-containers", s.Err)
 	if err != nil {
 		return err
 	}
-	return withWhyHint(p.Logs(ctx, c.newLogRequest(pod, container), s.Out), podArg)
+	return withWhyHint(p.CopyLog(ctx, c.newLogRequest(pod, container), s.Out), podArg)
 }
 
 // withWhyHint adds the command podd why to an error if no container has run (server.ReasonNoLog) or
@@ -100,15 +100,15 @@ func chooseContainer(p *server.PodView, named, others string, notices io.Writer)
 	return name, nil
 }
 
-// readAll copies the logs of all containers. With -f it copies them concurrently, otherwise
+// copyAllLogs copies the logs of all containers. With -f it copies them concurrently, otherwise
 // one after the other. It continues after an error.
-func (c *LogsCmd) readAll(ctx context.Context, p *client.Client, pod *server.PodView, podArg string, s iostreams.Streams) error {
+func (c *LogsCmd) copyAllLogs(ctx context.Context, p *client.Client, pod *server.PodView, podArg string, s iostreams.Streams) error {
 	names := containers.Names(pod.Pod)
 	errs := make([]error, len(names))
 	var mu sync.Mutex // guards s.Out
 	read := func(i int) {
 		w := &prefixWriter{to: s.Out, mu: &mu, prefix: podArg + "/" + names[i] + " | "}
-		errs[i] = withWhyHint(errors.Join(p.Logs(ctx, c.newLogRequest(pod, names[i]), w), w.flush()), podArg)
+		errs[i] = withWhyHint(errors.Join(p.CopyLog(ctx, c.newLogRequest(pod, names[i]), w), w.flush()), podArg)
 	}
 	var group sync.WaitGroup
 	for i := range names {

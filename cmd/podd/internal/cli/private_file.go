@@ -18,10 +18,10 @@ type privateFile struct {
 	name string
 }
 
-// openPrivate returns the file at a path. It neither creates nor modifies the file. It
+// openPrivateFile returns the file at a path. It neither creates nor modifies the file. It
 // returns an error if path is not a regular file, because replacing /dev/stdout would break
 // other programs.
-func openPrivate(path string) (*privateFile, error) {
+func openPrivateFile(path string) (*privateFile, error) {
 	if strings.HasSuffix(path, "/") {
 		return nil, fmt.Errorf("%s is a directory; name a file in it", path)
 	}

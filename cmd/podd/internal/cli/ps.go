@@ -29,7 +29,7 @@ func (c *PsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	l := viewPrinter{PsCmd: c, dir: paths.WorkingDir(), now: time.Now}
+	l := viewPrinter{PsCmd: c, workingDir: paths.WorkingDir(), now: time.Now}
 	if printer.SupportsColor(s.Out) {
 		l.table.ColorCell = paintStatus
 	}
@@ -37,7 +37,7 @@ func (c *PsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		line := progress.New(s.Err)
 		defer line.Close()
 		s.Out, s.Err = line.Writer(s.Out), line.Writer(s.Err)
-		return p.Watch(ctx, func(v *server.View) (bool, error) {
+		return p.WatchViews(ctx, func(v *server.View) (bool, error) {
 			line.SetText(pullProgress(l.filterView(v).Pods...))
 			return false, l.printChanges(v, s)
 		})
@@ -52,9 +52,9 @@ func (c *PsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 // A viewPrinter prints Views in one format.
 type viewPrinter struct {
 	*PsCmd
-	dir   string
-	now   func() time.Time
-	table printer.Table
+	workingDir string
+	now        func() time.Time
+	table      printer.Table
 	// printedRows contains the identity of the last row that follow printed for each pod (see
 	// entry). problems contains the problems of the previous View.
 	printedRows  map[server.Key]string

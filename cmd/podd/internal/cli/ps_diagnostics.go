@@ -22,11 +22,11 @@ func (l *viewPrinter) diagnostics(v *server.View) string {
 	}
 	for _, p := range v.Problems {
 		if !isShownInStatus(v, p) {
-			b.WriteString(problemText(p, l.dir) + "\n")
+			b.WriteString(problemText(p, l.workingDir) + "\n")
 		}
 	}
 	if l.Output != "name" {
-		b.WriteString(whyHints(v, l.dir))
+		b.WriteString(whyHints(v, l.workingDir))
 	}
 	return b.String()
 }

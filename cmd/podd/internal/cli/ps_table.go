@@ -70,7 +70,7 @@ func (l *viewPrinter) fromCell(v *server.View, p *server.PodView, now time.Time)
 	switch {
 	case paths.IsURL(p.Path):
 	case l.Output == "wide":
-		place = paths.Shorten(place, l.dir)
+		place = paths.Shorten(place, l.workingDir)
 	default:
 		place = path.Base(place)
 	}

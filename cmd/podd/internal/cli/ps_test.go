@@ -51,7 +51,7 @@ func newView() *server.View {
 
 // runPs returns what podd ps writes to stdout and stderr for v.
 func runPs(v *server.View, output string, s PodSelector) (out, stderr string) {
-	l := &viewPrinter{PsCmd: &PsCmd{Output: output, PodSelector: s}, dir: "/etc/podd", now: func() time.Time { return poddtest.At }}
+	l := &viewPrinter{PsCmd: &PsCmd{Output: output, PodSelector: s}, workingDir: "/etc/podd", now: func() time.Time { return poddtest.At }}
 	var b, e bytes.Buffer
 	if err := l.print(v, iostreams.Streams{Out: &b, Err: &e}); err != nil {
 		return err.Error(), ""
@@ -118,7 +118,7 @@ func TestPs_Data(t *testing.T) {
 func TestPs_Watch(t *testing.T) {
 	now := poddtest.At
 	var out, stderr bytes.Buffer
-	l := &viewPrinter{PsCmd: &PsCmd{}, dir: "/etc/podd", now: func() time.Time { return now }}
+	l := &viewPrinter{PsCmd: &PsCmd{}, workingDir: "/etc/podd", now: func() time.Time { return now }}
 	show := func(name string, v *server.View) {
 		t.Helper()
 		out.WriteString("# " + name + "\n")

@@ -27,7 +27,7 @@ func (l *viewPrinter) printChanges(v *server.View, s iostreams.Streams) error {
 	var b strings.Builder
 	for _, p := range v.Problems {
 		if !slices.Contains(l.lastProblems, p) && !isShownInStatus(v, p) {
-			b.WriteString(problemText(p, l.dir) + "\n")
+			b.WriteString(problemText(p, l.workingDir) + "\n")
 		}
 	}
 	if !l.hasPrinted && len(v.Pods) == 0 {
@@ -47,7 +47,7 @@ func (l *viewPrinter) changedRows(v *server.View) (string, error) {
 	var rows [][]string
 	for _, p := range v.Pods {
 		seen[p.Key()] = true
-		identity, row, err := l.entry(v, p)
+		identity, row, err := l.rowWithIdentity(v, p)
 		if err != nil {
 			return "", err
 		}
@@ -71,9 +71,9 @@ func (l *viewPrinter) changedRows(v *server.View) (string, error) {
 	return l.table.FormatLines(rows), nil
 }
 
-// entry returns the row of a pod and the identity of the row. The pod must be printed again when
+// rowWithIdentity returns the row of a pod and the identity of the row. The pod must be printed again when
 // the identity changes. The identity contains no ages, because they always change.
-func (l *viewPrinter) entry(v *server.View, p *server.PodView) (identity string, row []string, err error) {
+func (l *viewPrinter) rowWithIdentity(v *server.View, p *server.PodView) (identity string, row []string, err error) {
 	var text []byte
 	switch l.Output {
 	case "json":

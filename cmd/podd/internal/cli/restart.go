@@ -43,7 +43,7 @@ func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	begin := time.Now()
 	key := pod.Key()
-	before := runningIDs(pod, c.Container)
+	before := runningContainerIDs(pod, c.Container)
 	if err := p.Restart(ctx, server.Target{Namespace: key.Namespace, Pod: key.Name, Container: c.Container}); err != nil {
 		return err
 	}
@@ -65,14 +65,14 @@ func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server
 	defer line.Close()
 	s.Err = line.Writer(s.Err)
 	var last *server.View
-	err := p.Watch(limited, func(v *server.View) (bool, error) {
+	err := p.WatchViews(limited, func(v *server.View) (bool, error) {
 		last = v
 		pod := v.Pod(key)
 		if pod == nil {
 			return false, fmt.Errorf("%s was deleted during its restart", displayName(v, key))
 		}
 		line.SetText(pullProgress(pod))
-		restarted := !slices.ContainsFunc(runningIDs(pod, c.Container), func(id string) bool { return slices.Contains(before, id) })
+		restarted := !slices.ContainsFunc(runningContainerIDs(pod, c.Container), func(id string) bool { return slices.Contains(before, id) })
 		return restarted && pod.Ready && pod.Pod.DeletionTimestamp == nil, nil
 	})
 	took := printer.FormatDuration(time.Since(begin))
@@ -92,9 +92,9 @@ func explainNotReady(r *explainer, key server.Key, took string, s iostreams.Stre
 	return fmt.Errorf("%s is not ready %s after its restart", displayName(r.view, key), took)
 }
 
-// runningIDs returns the ID of the running container with a name. If the name is "", it
+// runningContainerIDs returns the ID of the running container with a name. If the name is "", it
 // returns the IDs of all running containers.
-func runningIDs(p *server.PodView, container string) []string {
+func runningContainerIDs(p *server.PodView, container string) []string {
 	var ids []string
 	for _, c := range slices.Concat(p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses) {
 		if isRunning(c) && (container == "" || c.Name == container) {

@@ -35,8 +35,8 @@ type TopCmd struct {
 	ShowCapacity bool     `help:"Print node resources based on Capacity instead of Allocatable (default) of the nodes."`
 }
 
-// usage is a PodMetrics or NodeMetrics object of metrics.k8s.io/v1beta1.
-type usage struct {
+// resourceUsage is a PodMetrics or NodeMetrics object of metrics.k8s.io/v1beta1.
+type resourceUsage struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Usage             v1.ResourceList  `json:"usage"`
 	Containers        []containerUsage `json:"containers"`
@@ -92,7 +92,7 @@ func (c *TopCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		if err := p.Fetch(ctx, "/api/v1/nodes", nil, "", &nodes); err != nil {
 			return err
 		}
-		lines = func(all []usage) [][]string { return c.nodeRows(all, nodes.Items) }
+		lines = func(all []resourceUsage) [][]string { return c.nodeRows(all, nodes.Items) }
 	}
 	_, err = io.WriteString(s.Out, (&printer.Table{HasKubectlWidths: true}).FormatLines(lines(all)))
 	return err
@@ -126,7 +126,7 @@ const sampleTimeout = 2 * time.Second
 
 // waitUsage returns the usage. It waits for the first sample of containers that have just
 // started.
-func (c *TopCmd) waitUsage(ctx context.Context, p *client.Client, queries []query) ([]usage, error) {
+func (c *TopCmd) waitUsage(ctx context.Context, p *client.Client, queries []query) ([]resourceUsage, error) {
 	for deadline := time.Now().Add(sampleTimeout); ; {
 		v, err := p.FetchView(ctx)
 		if err != nil {
@@ -164,22 +164,22 @@ func noUsageError(v *server.View, queries []query, err error) error {
 }
 
 // fetchUsage requests the usage of the objects in queries.
-func (c *TopCmd) fetchUsage(ctx context.Context, p *client.Client, queries []query) ([]usage, error) {
+func (c *TopCmd) fetchUsage(ctx context.Context, p *client.Client, queries []query) ([]resourceUsage, error) {
 	selection := url.Values{}
 	if c.Selector != "" {
 		selection.Set("labelSelector", c.Selector)
 	}
-	var all []usage
+	var all []resourceUsage
 	for _, q := range queries {
 		if q.name != "" {
-			var one usage
+			var one resourceUsage
 			if err := p.Fetch(ctx, q.Path(q.namespace, q.name), nil, "", &one); err != nil {
 				return nil, err
 			}
 			all = append(all, one)
 			continue
 		}
-		var list struct{ Items []usage }
+		var list struct{ Items []resourceUsage }
 		if err := p.Fetch(ctx, q.Path(q.namespace, ""), selection, "", &list); err != nil {
 			return nil, err
 		}
@@ -189,11 +189,11 @@ func (c *TopCmd) fetchUsage(ctx context.Context, p *client.Client, queries []que
 }
 
 // hasUnsampledContainer reports whether a selected container has just started and has no sample yet.
-func (c *TopCmd) hasUnsampledContainer(v *server.View, all []usage, queries []query) bool {
+func (c *TopCmd) hasUnsampledContainer(v *server.View, all []resourceUsage, queries []query) bool {
 	if c.isForNodes() || c.Selector != "" && len(all) == 0 {
 		return false
 	}
-	byPod := map[server.Key]*usage{}
+	byPod := map[server.Key]*resourceUsage{}
 	for i := range all {
 		byPod[server.Key{Namespace: all[i].Namespace, Name: all[i].Name}] = &all[i]
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // podRows returns the lines of podd top pods, in the format of kubectl top pods.
-func (c *TopCmd) podRows(all []usage) [][]string {
+func (c *TopCmd) podRows(all []resourceUsage) [][]string {
 	header := []string{"NAME", "CPU(cores)", "MEMORY(bytes)"}
 	if c.Containers {
 		header = append([]string{"POD"}, header...)
@@ -33,7 +33,7 @@ func (c *TopCmd) podRows(all []usage) [][]string {
 		}
 		addResources(total, u.Usage)
 	}
-	order.Stable(all, func(a, b usage) int {
+	order.Stable(all, func(a, b resourceUsage) int {
 		return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for _, u := range all {
@@ -43,30 +43,32 @@ func (c *TopCmd) podRows(all []usage) [][]string {
 		}
 		row = append(row, printer.Escape(u.Name))
 		if !c.Containers {
-			lines = append(lines, append(row, formatCores(u.Usage), formatMebibytes(u.Usage)))
+			lines = append(lines, append(row, formatMillicores(u.Usage), formatMebibytes(u.Usage)))
 			continue
 		}
 		order.Stable(u.Containers, func(a, b containerUsage) int {
 			return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name))
 		})
 		for _, one := range u.Containers {
-			lines = append(lines, slices.Concat(row, []string{printer.Escape(one.Name), formatCores(one.Usage), formatMebibytes(one.Usage)}))
+			lines = append(lines, slices.Concat(row, []string{printer.Escape(one.Name), formatMillicores(one.Usage), formatMebibytes(one.Usage)}))
 		}
 	}
 	if c.Sum {
 		blank := make([]string, len(header)-2)
-		lines = append(lines, append(slices.Clone(blank), "________", "________"), append(blank, formatCores(total), formatMebibytes(total)))
+		lines = append(lines, append(slices.Clone(blank), "________", "________"), append(blank, formatMillicores(total), formatMebibytes(total)))
 	}
 	return lines
 }
 
 // nodeRows returns the lines of podd top nodes, in the format of kubectl top nodes.
-func (c *TopCmd) nodeRows(all []usage, nodes []v1.Node) [][]string {
+func (c *TopCmd) nodeRows(all []resourceUsage, nodes []v1.Node) [][]string {
 	lines := [][]string{{"NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"}}
 	if c.NoHeaders {
 		lines = nil
 	}
-	order.Stable(all, func(a, b usage) int { return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name)) })
+	order.Stable(all, func(a, b resourceUsage) int {
+		return cmp.Or(c.compareUsage(a.Usage, b.Usage), cmp.Compare(a.Name, b.Name))
+	})
 	for _, u := range all {
 		var available v1.ResourceList
 		if at := slices.IndexFunc(nodes, func(n v1.Node) bool { return n.Name == u.Name }); at >= 0 {
@@ -75,7 +77,7 @@ func (c *TopCmd) nodeRows(all []usage, nodes []v1.Node) [][]string {
 				available = nodes[at].Status.Capacity
 			}
 		}
-		lines = append(lines, []string{printer.Escape(u.Name), formatCores(u.Usage), formatPercent(u.Usage.Cpu().MilliValue(), available.Cpu().MilliValue()),
+		lines = append(lines, []string{printer.Escape(u.Name), formatMillicores(u.Usage), formatPercent(u.Usage.Cpu().MilliValue(), available.Cpu().MilliValue()),
 			formatMebibytes(u.Usage), formatPercent(u.Usage.Memory().Value(), available.Memory().Value())})
 	}
 	return lines
@@ -93,8 +95,8 @@ func (c *TopCmd) compareUsage(a, b v1.ResourceList) int {
 	return 0
 }
 
-// formatCores formats CPU usage in millicores.
-func formatCores(u v1.ResourceList) string { return fmt.Sprintf("%dm", u.Cpu().MilliValue()) }
+// formatMillicores formats CPU usage in millicores.
+func formatMillicores(u v1.ResourceList) string { return fmt.Sprintf("%dm", u.Cpu().MilliValue()) }
 
 // formatMebibytes formats memory usage in MiB.
 func formatMebibytes(u v1.ResourceList) string { return fmt.Sprintf("%dMi", u.Memory().Value()>>20) }

@@ -60,7 +60,7 @@ func (c *WaitCmd) follow(ctx context.Context, w *waitState, s iostreams.Streams)
 		p, err := c.Connect(ctx)
 		if err == nil {
 			w.client = p
-			err = p.Watch(ctx, w.check)
+			err = p.WatchViews(ctx, w.check)
 		}
 		if absent := (client.NotRunningError{}); !errors.Is(err, client.ErrStreamEnded) && !errors.As(err, &absent) {
 			return err

@@ -65,7 +65,7 @@ func generalProblems(v *server.View) []string {
 
 // newExplainer returns an explainer of v. The explainer reads logs with p.
 func newExplainer(ctx context.Context, p *client.Client, v *server.View) *explainer {
-	return &explainer{view: v, dir: paths.WorkingDir(), now: time.Now(), lastLogLine: func(k server.Key, container string) string {
+	return &explainer{view: v, workingDir: paths.WorkingDir(), now: time.Now(), lastLogLine: func(k server.Key, container string) string {
 		return fetchLastLogLine(ctx, p, k, container)
 	}}
 }
@@ -118,7 +118,7 @@ func fetchLastLogLine(ctx context.Context, p *client.Client, key server.Key, con
 	ctx, cancel := context.WithTimeout(ctx, client.ResponseTimeout)
 	defer cancel()
 	var b strings.Builder
-	err := p.Logs(ctx, server.LogRequest{
+	err := p.CopyLog(ctx, server.LogRequest{
 		Pod: types.NamespacedName(key), Container: container, Previous: true, Tail: 1, Limit: 4 << 10,
 	}, &b)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 func whyText(v *server.View, s subject) string {
-	w := explainer{view: v, dir: "/etc/podd", now: poddtest.At, lastLogLine: func(_ server.Key, container string) string {
+	w := explainer{view: v, workingDir: "/etc/podd", now: poddtest.At, lastLogLine: func(_ server.Key, container string) string {
 		if container == "pg" {
 			return "FATAL: data directory has wrong ownership"
 		}
@@ -47,7 +47,7 @@ func TestWhy_Goldens(t *testing.T) {
 func TestWhy_Events(t *testing.T) {
 	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 4, "web", "app"))
 	web.Pod.Namespace, web.Pod.UID = "shop", "v"
-	w := explainer{view: poddtest.NewView(web), dir: "/etc/podd", now: poddtest.At, lastLogLine: func(server.Key, string) string { return "" }}
+	w := explainer{view: poddtest.NewView(web), workingDir: "/etc/podd", now: poddtest.At, lastLogLine: func(server.Key, string) string { return "" }}
 	l := newEventLog()
 	for i := range 4 {
 		l.Add(events.Occurrence{

@@ -16,9 +16,9 @@ import (
 
 // An explainer writes the output of podd why for a View.
 type explainer struct {
-	view *server.View
-	dir  string // directory that paths are shown relative to
-	now  time.Time
+	view       *server.View
+	workingDir string // directory that paths are shown relative to
+	now        time.Time
 	// lastLogLine returns the last line of the log of a container's newest run that has exited, or
 	// "".
 	lastLogLine func(pod server.Key, container string) string
@@ -47,7 +47,7 @@ func (w *explainer) explainFile(path string) string {
 	case f.Digest != "":
 		state = "version of " + printer.FormatTime(f.ContentTime, w.now) + " in effect, " + printer.FormatCount(len(pods), "pod")
 	}
-	text := formatHeadline(paths.Shorten(path, w.dir)+": "+state) +
+	text := formatHeadline(paths.Shorten(path, w.workingDir)+": "+state) +
 		w.problemLines(func(q server.ProblemView) bool { return q.Path == path && w.view.Pod(q.Pod) == nil })
 	for _, p := range pods {
 		text += "\n" + w.explainPod(p, true)
@@ -63,7 +63,7 @@ func (w *explainer) explainPod(p *server.PodView, inFile bool) string {
 	text := formatHeadline(displayName(w.view, p.Key()) + " " + w.stateText(p, step))
 	text += labelledLine("rule", w.ruleText(p, step))
 	if behind := behindText(findFile(w.view, p.Path), w.now); behind != "" && !inFile {
-		text += labelledLine("file", paths.Shorten(p.Path, w.dir)+": "+behind)
+		text += labelledLine("file", paths.Shorten(p.Path, w.workingDir)+": "+behind)
 	}
 	text += w.problemLines(func(q server.ProblemView) bool {
 		isOfFile := !inFile && q.Pod == (server.Key{}) && q.Path != "" && q.Path == p.Path
@@ -146,7 +146,7 @@ func (w *explainer) problemLines(includes func(server.ProblemView) bool) string 
 	text := ""
 	for _, q := range w.view.Problems {
 		if includes(q) {
-			text += labelledLine("issue", problemText(q, w.dir))
+			text += labelledLine("issue", problemText(q, w.workingDir))
 		}
 	}
 	return text

@@ -11,6 +11,6 @@ import (
 // that describes the effect of the change.
 func (p *Client) Accept(ctx context.Context, change server.AcceptedChange) (message string, err error) {
 	var a server.AcceptResponse
-	err = p.fetch(ctx, http.MethodPost, "/v1/accept", nil, change, nil, &a)
+	err = p.callAndDecode(ctx, http.MethodPost, "/v1/accept", nil, change, nil, &a)
 	return a.Message, err
 }

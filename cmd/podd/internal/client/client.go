@@ -188,9 +188,9 @@ func (p *Client) callWithHeader(ctx context.Context, method, path string, query 
 	return nil, p.responseError(resp, method, path)
 }
 
-// fetch sends a request and decodes the response into the value to. If to is nil, fetch ignores
+// callAndDecode sends a request and decodes the response into the value to. If to is nil, fetch ignores
 // the body of the response. It returns an error after ResponseTimeout.
-func (p *Client) fetch(ctx context.Context, method, path string, query url.Values, body any, header http.Header, to any) error {
+func (p *Client) callAndDecode(ctx context.Context, method, path string, query url.Values, body any, header http.Header, to any) error {
 	limited, cancel := context.WithTimeout(ctx, ResponseTimeout)
 	defer cancel()
 	resp, err := p.callWithHeader(limited, method, path, query, body, header)
@@ -224,7 +224,7 @@ func (p *Client) responseError(resp *http.Response, method, path string) error {
 // FetchView returns the current View of podd.
 func (p *Client) FetchView(ctx context.Context) (*server.View, error) {
 	v := &server.View{}
-	if err := p.fetch(ctx, http.MethodGet, "/v1/state", nil, nil, nil, v); err != nil {
+	if err := p.callAndDecode(ctx, http.MethodGet, "/v1/state", nil, nil, nil, v); err != nil {
 		return nil, err
 	}
 	return v, nil

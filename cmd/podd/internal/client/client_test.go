@@ -44,7 +44,7 @@ func TestWatch_PoddStops(t *testing.T) {
 	f := &poddtest.Podd{LatestView: server.NewLatestView(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app")))), Dir: poddtest.ShortDir(t)}
 	stop := f.Start(t)
 	p := New(f.Dir)
-	err := p.Watch(t.Context(), func(*server.View) (bool, error) {
+	err := p.WatchViews(t.Context(), func(*server.View) (bool, error) {
 		go stop() // the cleanup of Start waits for the request
 		return false, nil
 	})
@@ -75,7 +75,7 @@ func TestLogs_WriteError(t *testing.T) {
 		_, err := io.WriteString(w, "begun")
 		return err
 	}
-	err := New(f.Dir).Logs(t.Context(), server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "one-n1"}, Container: "app"}, failingWriter{})
+	err := New(f.Dir).CopyLog(t.Context(), server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "one-n1"}, Container: "app"}, failingWriter{})
 	if err == nil || err.Error() != "writing the log: no space" {
 		t.Errorf("got error %v, want writing the log: no space", err)
 	}

@@ -18,11 +18,11 @@ import (
 // for another change of the pod, and then up to 10 s until the pod's status contains the container.
 const addEphemeralTimeout = time.Minute
 
-// AddEphemeral adds an ephemeral container to a running pod. It returns an error if the pod has
-// been replaced by a pod with another UID. AddEphemeral also returns nil if podd has accepted the
+// AddEphemeralContainer adds an ephemeral container to a running pod. It returns an error if the pod has
+// been replaced by a pod with another UID. AddEphemeralContainer also returns nil if podd has accepted the
 // container, but the pod's status does not contain the container yet. An error would lead to a
 // second request, which would add another container.
-func (p *Client) AddEphemeral(ctx context.Context, pod *server.PodView, c *v1.EphemeralContainer) error {
+func (p *Client) AddEphemeralContainer(ctx context.Context, pod *server.PodView, c *v1.EphemeralContainer) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.Pod.UID},
 		"spec":     map[string]any{"ephemeralContainers": []*v1.EphemeralContainer{c}},

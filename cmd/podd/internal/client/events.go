@@ -11,7 +11,7 @@ import (
 // ListEvents returns all events that podd has stored.
 func (p *Client) ListEvents(ctx context.Context) (*v1.EventList, error) {
 	list := &v1.EventList{}
-	if err := p.fetch(ctx, http.MethodGet, "/v1/events", nil, nil, nil, list); err != nil {
+	if err := p.callAndDecode(ctx, http.MethodGet, "/v1/events", nil, nil, nil, list); err != nil {
 		return nil, err
 	}
 	return list, nil

@@ -45,7 +45,7 @@ func (r Resource) NameWithType(name string) string {
 // Fetch sends a GET request for a path of the Kubernetes API and decodes the response into the
 // value to. accept is the Accept header; "" means JSON.
 func (p *Client) Fetch(ctx context.Context, path string, query url.Values, accept string, to any) error {
-	return p.fetch(ctx, http.MethodGet, path, query, nil, acceptHeader(accept), to)
+	return p.callAndDecode(ctx, http.MethodGet, path, query, nil, acceptHeader(accept), to)
 }
 
 // WatchObjects watches a path of the Kubernetes API. It calls each for every watch event until

@@ -17,9 +17,9 @@ import (
 // ErrStreamEnded is the error of a streamed response that is incomplete, because podd has stopped.
 var ErrStreamEnded = errors.New("podd stopped; its pods keep running")
 
-// Watch calls each for the current View and for each later View, until each returns true (done)
+// WatchViews calls each for the current View and for each later View, until each returns true (done)
 // or an error, or ctx is done. If each is slow, Watch omits intermediate Views.
-func (p *Client) Watch(ctx context.Context, each func(*server.View) (done bool, err error)) error {
+func (p *Client) WatchViews(ctx context.Context, each func(*server.View) (done bool, err error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	resp, err := p.call(ctx, http.MethodGet, "/v1/state", url.Values{"watch": {"1"}}, nil)
@@ -37,9 +37,9 @@ func (p *Client) Watch(ctx context.Context, each func(*server.View) (done bool, 
 	})
 }
 
-// Down stops all pods. podd then starts no pods until it is restarted. Down calls each for every
+// StopPods stops all pods. podd then starts no pods until it is restarted. Down calls each for every
 // progress report, and returns when all pods have stopped.
-func (p *Client) Down(ctx context.Context, each func(*server.StopProgress)) error {
+func (p *Client) StopPods(ctx context.Context, each func(*server.StopProgress)) error {
 	return p.stopAll(ctx, "/v1/down", nil, each)
 }
 
@@ -108,12 +108,12 @@ func streamError(ctx context.Context, err error) error {
 // Restart requests a restart of containers. It returns when podd has accepted the request, not
 // when the containers have restarted. It returns an error if podd has rejected the request.
 func (p *Client) Restart(ctx context.Context, t server.Target) error {
-	return p.fetch(ctx, http.MethodPost, "/v1/restart", nil, t, nil, nil)
+	return p.callAndDecode(ctx, http.MethodPost, "/v1/restart", nil, t, nil, nil)
 }
 
-// Logs copies the log of a container to w. It returns at the end of the log or, if the request
+// CopyLog copies the log of a container to w. It returns at the end of the log or, if the request
 // follows the log, when the container has exited.
-func (p *Client) Logs(ctx context.Context, req server.LogRequest, w io.Writer) error {
+func (p *Client) CopyLog(ctx context.Context, req server.LogRequest, w io.Writer) error {
 	query := url.Values{
 		"namespace": {req.Pod.Namespace}, "pod": {req.Pod.Name}, "container": {req.Container},
 		"tail":       {strconv.FormatInt(req.Tail, 10)},

@@ -60,7 +60,7 @@ func (o *Options) bootstrap(ctx context.Context, problems *problemReporter) erro
 		return nil
 	}
 	fail := func(operation string, err error) error {
-		return configError{fmt.Errorf("%s --bootstrap-kubeconfig %s: %w", operation, o.BootstrapKubeconfig, err)}
+		return kubeconfigError{fmt.Errorf("%s --bootstrap-kubeconfig %s: %w", operation, o.BootstrapKubeconfig, err)}
 	}
 	file, err := loadKubeconfig(o.BootstrapKubeconfig)
 	if err != nil {
@@ -83,7 +83,7 @@ func (o *Options) bootstrap(ctx context.Context, problems *problemReporter) erro
 	defer stop()
 	requestCtx, done := context.WithCancel(requestCtx)
 	defer done()
-	r := &renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: issued, template: o.clientTemplate, onRenewed: func() {
+	r := &certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: issued, template: o.clientTemplate, onRenewed: func() {
 		if issued.validCertificate() != nil { // the certificate has not expired according to the clock of this host
 			done()
 		}

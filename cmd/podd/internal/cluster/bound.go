@@ -18,7 +18,7 @@ import (
 // boundPods contains the pods bound to the node. Its methods perform no I/O.
 type boundPods struct {
 	node, source string
-	cached       snapshot[*v1.Pod] // the last snapshot that update applied
+	lastSnapshot snapshot[*v1.Pod] // the last snapshot that update applied
 	pods         map[types.NamespacedName]boundPod
 	// missing contains pods that the last list does not contain. They may still exist, because the
 	// list came from another cluster.
@@ -51,12 +51,12 @@ func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 		if isMirror(p) {
 			continue
 		}
-		if pod := b.pod(key, p, now); pod.desired != nil {
+		if pod := b.decodeOrReuse(key, p, now); pod.desired != nil {
 			next[key] = pod
 		}
 	}
-	if s.listCount != b.cached.listCount {
-		b.compareOrigin(s.origin, next)
+	if s.listCount != b.lastSnapshot.listCount {
+		b.updateOrigin(s.origin, next)
 	}
 	for key := range b.missing {
 		if _, listed := next[key]; listed {
@@ -64,7 +64,7 @@ func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 		}
 	}
 	b.updateDeleted(next, now)
-	b.cached, b.pods = s, next
+	b.lastSnapshot, b.pods = s, next
 }
 
 // updateDeleted updates the field deleted. If the last list came from the same cluster,
@@ -92,12 +92,12 @@ func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now ti
 	b.deleted = b.deleted[max(0, len(b.deleted)-maxDeleted):]
 }
 
-// compareOrigin compares o, the origin of a new list, with b.origin, the origin of the pods in b.
+// updateOrigin compares o, the origin of a new list, with b.origin, the origin of the pods in b.
 // It updates isOtherCluster, origin, listOrigin and missing. next contains the pods of the new
 // list.
-func (b *boundPods) compareOrigin(o origin, next map[types.NamespacedName]boundPod) {
+func (b *boundPods) updateOrigin(o origin, next map[types.NamespacedName]boundPod) {
 	b.isOtherCluster = !o.isSameCluster(b.origin) && !o.hasMoved(b.origin)
-	hasListed := b.listOrigin.Service+b.listOrigin.Node != "" && o.isSameCluster(b.listOrigin)
+	hasListed := b.listOrigin.ServiceUID+b.listOrigin.NodeUID != "" && o.isSameCluster(b.listOrigin)
 	b.listOrigin = o
 	if !b.isOtherCluster {
 		b.missing, b.origin = nil, o
@@ -112,10 +112,10 @@ func (b *boundPods) compareOrigin(o origin, next map[types.NamespacedName]boundP
 	b.missing = missing
 }
 
-// pod returns the boundPod of p. If no change since the previous version affects how the pod runs,
+// decodeOrReuse returns the boundPod of p. If no change since the previous version affects how the pod runs,
 // pod reuses the desired pod that was decoded from the previous version. This saves decoding,
 // because most changes are podd's own status updates.
-func (b *boundPods) pod(key types.NamespacedName, p *v1.Pod, now time.Time) boundPod {
+func (b *boundPods) decodeOrReuse(key types.NamespacedName, p *v1.Pod, now time.Time) boundPod {
 	before, known := b.pods[key]
 	if !known {
 		before, known = b.missing[key]

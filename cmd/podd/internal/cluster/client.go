@@ -38,7 +38,7 @@ type client struct {
 	storage                     *rest.RESTClient         // for CSIDrivers, CSINodes and VolumeAttachments
 	watchNegotiator             runtime.ClientNegotiator // decodes watches of all groups
 	host                        string                   // URL of the API server, for messages
-	authority                   string                   // digest of the trusted CA
+	caDigest                    string                   // digest of the trusted CA
 	closeConnections            func()                   // closes all connections; later requests open new connections
 	// identity is the client certificate that podd renews, or nil if the kubeconfig
 	// determines the credential. renewed is incremented before a renewal closes the
@@ -50,22 +50,22 @@ type client struct {
 // requestTimeout is the timeout of a request. The kubelet has the same timeout for heartbeats.
 const requestTimeout = 10 * time.Second
 
-// connect reads the kubeconfig and returns a client. It sends no request. client-go reloads the
+// newClientFromKubeconfig reads the kubeconfig and returns a client. It sends no request. client-go reloads the
 // certificate and token files that the kubeconfig names.
-func connect(o *Options) (*client, error) {
+func newClientFromKubeconfig(o *Options) (*client, error) {
 	config, err := readKubeconfig(o.Kubeconfig)
 	if err != nil {
-		return nil, configError{fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)}
+		return nil, kubeconfigError{fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
 	c := newClient(config, o)
-	if c.authority, err = authorityDigest(config); err != nil {
-		return nil, configError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
+	if c.caDigest, err = authorityDigest(config); err != nil {
+		return nil, kubeconfigError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
 	if c.identity, err = o.chooseIdentity(config); err != nil {
-		return nil, configError{fmt.Errorf("loading the client certificate of --kubeconfig %s: %w", o.Kubeconfig, err)}
+		return nil, kubeconfigError{fmt.Errorf("loading the client certificate of --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
 	if err := c.initRESTClients(config, o); err != nil {
-		return nil, configError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
+		return nil, kubeconfigError{fmt.Errorf("using --kubeconfig %s: %w", o.Kubeconfig, err)}
 	}
 	return c, nil
 }
@@ -178,12 +178,12 @@ func displayHost(host string) string {
 func (c *client) do(ctx context.Context, r *rest.Request, into runtime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return c.doUntil(ctx, r, into)
+	return c.doWithoutTimeout(ctx, r, into)
 }
 
-// doUntil is like do, but has no timeout of its own: the request may last until ctx is done. If
+// doWithoutTimeout is like do, but has no timeout of its own: the request may last until ctx is done. If
 // into is nil, the response body is ignored.
-func (c *client) doUntil(ctx context.Context, r *rest.Request, into runtime.Object) error {
+func (c *client) doWithoutTimeout(ctx context.Context, r *rest.Request, into runtime.Object) error {
 	result := c.doWithRetry(ctx, r)
 	if into == nil {
 		return c.withHost(result.Error())

@@ -26,7 +26,7 @@ func connectTo(t interface{ Fatal(...any) }, dir, text string) (*client, error) 
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return connect(&Options{Kubeconfig: file, ContentType: "application/json"})
+	return newClientFromKubeconfig(&Options{Kubeconfig: file, ContentType: "application/json"})
 }
 
 func TestConnect(t *testing.T) {

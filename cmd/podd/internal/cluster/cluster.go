@@ -89,10 +89,10 @@ type Cluster struct {
 	// version of the first batch that Source has emitted with the deletion of the pod.
 	deletions watchable[map[types.UID]uint64]
 	// objects contains the objects that pods refer to.
-	objects   watchable[manifest.Objects]
-	resolver  resolver
-	inUse     volumesInUse // the volumes that must not be detached
-	registrar registrar    // publishes the CSI drivers of this node
+	objects            watchable[manifest.Objects]
+	resolver           resolver
+	volumesInUse       volumesInUse       // the volumes that must not be detached
+	csiDriverPublisher csiDriverPublisher // publishes the CSI drivers of this node
 	// claimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated its
 	// status after an expansion.
 	claimUpdates watchable[map[types.NamespacedName]int]
@@ -132,7 +132,7 @@ func (c *Cluster) runConnections(ctx context.Context, problems *problemReporter)
 			continue
 		}
 		kubeconfig := statFile(c.o.Kubeconfig)
-		api, err := connect(&c.o)
+		api, err := newClientFromKubeconfig(&c.o)
 		problems.report(ctx, partKubeconfig, err)
 		if err != nil {
 			sleep(ctx, b.next())
@@ -158,9 +158,9 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, problems *prob
 	ownPods := reflector[*v1.Pod]{client: api, query: api.podsQuery(c.o.NodeName), emptyList: &v1.PodList{}, store: &c.pods, reporter: problems, part: partPods}
 	ownPods.watchCount = &c.watchCount
 	ownPods.origin = func(ctx context.Context) (origin, error) { return api.fetchOrigin(ctx, c.o.NodeName) }
-	w := newWriter(c, api) // newWriter must be called before the first list of this connection
-	c.inUse.setReported(nil)
-	syncer := &nodeSyncer{o: &c.o, state: c.state, c: api, problems: problems, inUse: &c.inUse}
+	w := newPodWriter(c, api) // newPodWriter must be called before the first list of this connection
+	c.volumesInUse.setReported(nil)
+	syncer := &nodeSyncer{o: &c.o, state: c.state, c: api, problems: problems, volumesInUse: &c.volumesInUse}
 	group.Go(func() error { ownNode.run(ctx); return nil })
 	group.Go(func() error { ownPods.run(ctx); return nil })
 	group.Go(func() error { syncer.run(ctx, &c.nodes); return nil })
@@ -172,20 +172,20 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, problems *prob
 		c.resolver.run(ctx, api, c, problems)
 		return nil
 	})
-	group.Go(func() error { c.registrar.run(ctx, api, c, problems); return nil })
+	group.Go(func() error { c.csiDriverPublisher.run(ctx, api, c, problems); return nil })
 	if c.o.CSI != nil {
 		group.Go(func() error { c.reportExpansions(ctx, api); return nil })
 	}
 	group.Go(func() error {
-		(&leaseRenewer{o: &c.o, c: api, problems: problems, owner: &syncer.uid}).run(ctx)
+		(&leaseRenewer{o: &c.o, c: api, problems: problems, ownerUID: &syncer.uid}).run(ctx)
 		return nil
 	})
 	if api.identity != nil {
-		r := &renewer{o: &c.o, c: api, problems: problems, purpose: clientPurpose, identity: api.identity, template: c.o.clientTemplate, onRenewed: api.reconnect}
+		r := &certRenewer{o: &c.o, c: api, problems: problems, purpose: clientPurpose, identity: api.identity, template: c.o.clientTemplate, onRenewed: api.closeAfterRenewal}
 		group.Go(func() error { r.run(ctx); return nil })
 	}
 	if c.servingIdentity != nil {
-		r := &renewer{o: &c.o, c: api, problems: problems, purpose: servingPurpose, identity: c.servingIdentity, template: c.servingTemplate(&c.nodes), onRenewed: func() {}}
+		r := &certRenewer{o: &c.o, c: api, problems: problems, purpose: servingPurpose, identity: c.servingIdentity, template: c.servingTemplate(&c.nodes), onRenewed: func() {}}
 		group.Go(func() error { r.run(ctx); return nil })
 	}
 	group.Go(func() error {

@@ -345,8 +345,8 @@ func TestProblemReporter(t *testing.T) {
 		t.Errorf("got problems %q, want the problems of leases, nodes, pods, and none", problems)
 	}
 	long := apierrors.NewInternalError(errors.New(strings.Repeat("no\x1b[2J ", 1000)))
-	if message := newProblem(long).message; len(message) > 2*maxMessage || strings.Contains(message, "\x1b") {
-		t.Errorf("got a message of %d bytes, want at most %d without control characters: %q", len(message), 2*maxMessage, message)
+	if message := newProblem(long).message; len(message) > 2*maxMessageBytes || strings.Contains(message, "\x1b") {
+		t.Errorf("got a message of %d bytes, want at most %d without control characters: %q", len(message), 2*maxMessageBytes, message)
 	}
 }
 

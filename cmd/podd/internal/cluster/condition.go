@@ -10,11 +10,11 @@ import (
 	"podd/manifest/order"
 )
 
-// mergeConditions returns present, the conditions of the Node, with podd's own conditions added or
+// mergeNodeConditions returns present, the conditions of the Node, with podd's own conditions added or
 // replaced. The transition time of a condition changes only if its status changes. A status in
 // present may be Unknown, because the node controller sets all conditions of an unreachable node to
 // Unknown.
-func mergeConditions(present, own []v1.NodeCondition, now metav1.Time) []v1.NodeCondition {
+func mergeNodeConditions(present, own []v1.NodeCondition, now metav1.Time) []v1.NodeCondition {
 	all := slices.Clone(present)
 	for _, c := range own {
 		c.LastHeartbeatTime, c.LastTransitionTime = now, now

@@ -42,7 +42,7 @@ func (f *fakeDrivers) Registered() ([]csi.Driver, <-chan struct{}) {
 	return f.registered, f.changedLocked()
 }
 
-func (f *fakeDrivers) InUse() ([]csi.VolumeID, <-chan struct{}) {
+func (f *fakeDrivers) VolumesInUse() ([]csi.VolumeID, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.uses, f.changedLocked()

@@ -7,9 +7,9 @@ import "podd/reconcile/volume/csi"
 type Drivers interface {
 	// Registered returns the drivers that are ready for volumes.
 	Registered() ([]csi.Driver, <-chan struct{})
-	// InUse returns the volumes on this node. It contains a volume from before the first call of
+	// VolumesInUse returns the volumes on this node. It contains a volume from before the first call of
 	// the volume's driver until the volume has been removed.
-	InUse() ([]csi.VolumeID, <-chan struct{})
+	VolumesInUse() ([]csi.VolumeID, <-chan struct{})
 	// Expansions returns the successful and failed expansions of volumes on this node.
 	Expansions() ([]csi.Expansion, <-chan struct{})
 }

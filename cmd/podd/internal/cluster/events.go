@@ -29,9 +29,9 @@ type eventSender struct {
 // maxEventAge is the age above which events are not sent, for example after an outage.
 const maxEventAge = 10 * time.Minute
 
-// maxSent limits the number of entries in eventSender.sent. It exceeds the number of events in
+// maxStoredKeys limits the number of entries in eventSender.sent. It exceeds the number of events in
 // the event log.
-const maxSent = 4096
+const maxStoredKeys = 4096
 
 // newEventSender returns an eventSender that sends the events of log with the client c.
 func newEventSender(c *client, log server.EventLog) *eventSender {
@@ -98,12 +98,12 @@ func (s *eventSender) createOrPatch(ctx context.Context, e *v1.Event) error {
 		// The API server has deleted the event, by default after an hour.
 	}
 	e.ObjectMeta = metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}
-	err := s.c.doUntil(ctx, s.c.events.Post().Namespace(e.Namespace).Resource("events").Body(e), nil)
+	err := s.c.doWithoutTimeout(ctx, s.c.events.Post().Namespace(e.Namespace).Resource("events").Body(e), nil)
 	if apierrors.IsAlreadyExists(err) { // the response was lost, or an earlier podd process created the event
 		err = s.patchCount(ctx, e)
 	}
 	if err == nil {
-		if len(s.storedKeys) >= maxSent {
+		if len(s.storedKeys) >= maxStoredKeys {
 			clear(s.storedKeys)
 		}
 		s.storedKeys[name] = true
@@ -117,5 +117,5 @@ func (s *eventSender) patchCount(ctx context.Context, e *v1.Event) error {
 	if err != nil {
 		return err
 	}
-	return s.c.doUntil(ctx, s.c.events.Patch(types.StrategicMergePatchType).Namespace(e.Namespace).Resource("events").Name(e.Name).Body(body), nil)
+	return s.c.doWithoutTimeout(ctx, s.c.events.Patch(types.StrategicMergePatchType).Namespace(e.Namespace).Resource("events").Name(e.Name).Body(body), nil)
 }

@@ -14,8 +14,8 @@ const (
 	spamInterval = 5 * time.Minute
 )
 
-// maxObjects limits the number of buckets in the filter.
-const maxObjects = 4096
+// maxSpamBuckets limits the number of buckets in the filter.
+const maxSpamBuckets = 4096
 
 // A spamKey identifies the events that share a bucket.
 type spamKey struct {
@@ -23,20 +23,20 @@ type spamKey struct {
 	kind   string // v1.EventTypeNormal or v1.EventTypeWarning
 }
 
-// A bucket is a token bucket. tokens is the number of tokens that it contained at the time since.
-type bucket struct {
+// A tokenBucket is a token bucket. tokens is the number of tokens that it contained at the time since.
+type tokenBucket struct {
 	tokens    float64
 	updatedAt time.Time
 }
 
 // refill returns the bucket with the tokens that it contains at the time now.
-func (b bucket) refill(now time.Time) bucket {
+func (b tokenBucket) refill(now time.Time) tokenBucket {
 	filled := float64(max(0, now.Sub(b.updatedAt))) / float64(spamInterval)
-	return bucket{min(spamBurst, b.tokens+filled), now}
+	return tokenBucket{min(spamBurst, b.tokens+filled), now}
 }
 
 // A spamFilter contains a bucket for each object with recent events.
-type spamFilter map[spamKey]bucket
+type spamFilter map[spamKey]tokenBucket
 
 // allows reports whether an event may be sent now. If it returns true, it removes a token from
 // the event's bucket.
@@ -45,7 +45,7 @@ func (f spamFilter) allows(e *v1.Event, now time.Time) bool {
 	key.object.FieldPath = ""
 	b, exists := f[key]
 	if !exists {
-		b = bucket{spamBurst, now}
+		b = tokenBucket{spamBurst, now}
 		f.shrink(now)
 	}
 	b = b.refill(now)
@@ -57,10 +57,10 @@ func (f spamFilter) allows(e *v1.Event, now time.Time) bool {
 	return allowed
 }
 
-// shrink removes the full buckets if the filter has maxObjects entries. If the filter still has
-// maxObjects entries then, shrink removes all buckets.
+// shrink removes the full buckets if the filter has maxSpamBuckets entries. If the filter still has
+// maxSpamBuckets entries then, shrink removes all buckets.
 func (f spamFilter) shrink(now time.Time) {
-	if len(f) < maxObjects {
+	if len(f) < maxSpamBuckets {
 		return
 	}
 	for key, b := range f {
@@ -68,7 +68,7 @@ func (f spamFilter) shrink(now time.Time) {
 			delete(f, key)
 		}
 	}
-	if len(f) >= maxObjects {
+	if len(f) >= maxSpamBuckets {
 		clear(f)
 	}
 }

@@ -140,14 +140,14 @@ func TestEventSender_SlowWebhook(t *testing.T) {
 // TestSpamFilter_Limit checks that the number of buckets is limited.
 func TestSpamFilter_Limit(t *testing.T) {
 	f, now := spamFilter{}, noon
-	for i := range 3 * maxObjects {
+	for i := range 3 * maxSpamBuckets {
 		e := &v1.Event{Type: "Normal", InvolvedObject: v1.ObjectReference{Kind: "Pod", Name: fmt.Sprint(i)}}
 		now = now.Add(time.Millisecond)
 		if !f.allows(e, now) {
 			t.Fatal("the first event of an object is not allowed")
 		}
 	}
-	if len(f) > maxObjects {
-		t.Errorf("got %d buckets, want at most %d", len(f), maxObjects)
+	if len(f) > maxSpamBuckets {
+		t.Errorf("got %d buckets, want at most %d", len(f), maxSpamBuckets)
 	}
 }

@@ -80,7 +80,7 @@ func (o *Options) chooseIdentity(config *rest.Config) (*identity, error) {
 		o.Log.Warn("loading the stored client certificate failed; requesting a new one", "err", err)
 	}
 	isExpired := func(p *tls.Certificate) bool { return time.Now().After(p.Leaf.NotAfter) }
-	if stored != nil && stored.Leaf.Subject.CommonName == o.subject().CommonName &&
+	if stored != nil && stored.Leaf.Subject.CommonName == o.certSubject().CommonName &&
 		!stored.Leaf.NotBefore.Before(pair.Leaf.NotBefore) && (!isExpired(stored) || isExpired(pair)) {
 		i.current.Store(stored)
 		return i, nil

@@ -29,16 +29,16 @@ type volumesInUse struct {
 // desiredVolumes contains the volumes of the pods bound to the node.
 type desiredVolumes struct {
 	names map[v1.UniqueVolumeName]bool
-	// withoutAttachment contains the names of the drivers with volumes that need no attachment. It
+	// driversWithoutAttachment contains the names of the drivers with volumes that need no attachment. It
 	// is nil until the CSIDrivers were listed.
-	withoutAttachment map[string]bool
-	isComplete        bool // names contains all volumes of the pods
+	driversWithoutAttachment map[string]bool
+	isComplete               bool // names contains all volumes of the pods
 }
 
 // equals reports whether all fields of w and o are equal.
 func (w desiredVolumes) equals(o desiredVolumes) bool {
 	return w.isComplete == o.isComplete && maps.Equal(w.names, o.names) &&
-		(w.withoutAttachment == nil) == (o.withoutAttachment == nil) && maps.Equal(w.withoutAttachment, o.withoutAttachment)
+		(w.driversWithoutAttachment == nil) == (o.driversWithoutAttachment == nil) && maps.Equal(w.driversWithoutAttachment, o.driversWithoutAttachment)
 }
 
 // setDesired sets the volumes of the bound pods. After it returns, every new status of the Node
@@ -64,9 +64,9 @@ func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.VolumeID)
 	if all == nil {
 		all = map[v1.UniqueVolumeName]bool{}
 	}
-	if u.desired.withoutAttachment != nil {
+	if u.desired.driversWithoutAttachment != nil {
 		for _, use := range here {
-			if !u.desired.withoutAttachment[use.Driver] {
+			if !u.desired.driversWithoutAttachment[use.Driver] {
 				all[refs.UniqueVolumeName(use.Driver, use.Handle)] = true
 			}
 		}

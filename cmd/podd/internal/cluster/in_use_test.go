@@ -34,7 +34,7 @@ func TestVolumesInUse(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0:
-				w := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, withoutAttachment: map[string]bool{}, isComplete: rapid.Bool().Draw(t, "complete")}
+				w := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, driversWithoutAttachment: map[string]bool{}, isComplete: rapid.Bool().Draw(t, "complete")}
 				desired, complete = some("desired"), w.isComplete
 				for _, h := range desired {
 					w.names[nameOf(h)] = true
@@ -52,7 +52,7 @@ func TestVolumesInUse(t *testing.T) {
 				}
 				names, _ := u.names(status, uses)
 				for _, h := range slices.Concat(desired, here) {
-					if u.desired.withoutAttachment != nil && !slices.Contains(names, nameOf(h)) {
+					if u.desired.driversWithoutAttachment != nil && !slices.Contains(names, nameOf(h)) {
 						t.Fatalf("%s is desired or here, but the new status names %v", h, names)
 					}
 				}

@@ -117,7 +117,7 @@ func (o *Options) checkKubeconfig() error {
 		_, err = loadClientCert(config)
 	}
 	if err != nil {
-		return configError{fmt.Errorf("reading the changed --kubeconfig %s: %w; the previous kubeconfig stays in use", o.Kubeconfig, err)}
+		return kubeconfigError{fmt.Errorf("reading the changed --kubeconfig %s: %w; the previous kubeconfig stays in use", o.Kubeconfig, err)}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ type leaseRenewer struct {
 	o        *Options
 	c        *client
 	problems *problemReporter
-	owner    *atomic.Pointer[types.UID] // UID of the Node; nil if the Node does not exist
+	ownerUID *atomic.Pointer[types.UID] // UID of the Node; nil if the Node does not exist
 	lease    *coordination.Lease        // the Lease in the last response; nil if the Lease must be read
 }
 
@@ -71,7 +71,7 @@ func (l *leaseRenewer) renew(ctx context.Context) (sent bool, err error) {
 // renewOnce is like renew, but does not retry.
 func (l *leaseRenewer) renewOnce(ctx context.Context) (sent bool, err error) {
 	if l.lease == nil {
-		if l.owner.Load() == nil {
+		if l.ownerUID.Load() == nil {
 			return false, nil
 		}
 		var created bool
@@ -87,8 +87,8 @@ func (l *leaseRenewer) renewOnce(ctx context.Context) (sent bool, err error) {
 	return true, err
 }
 
-// getOrCreate returns the Lease in the API server. created is true if the Lease did not exist and
-// getOrCreate has created it.
+// getOrCreateCSR returns the Lease in the API server. created is true if the Lease did not exist and
+// getOrCreateCSR has created it.
 func (l *leaseRenewer) getOrCreate(ctx context.Context) (_ *coordination.Lease, created bool, err error) {
 	var got coordination.Lease
 	err = l.c.do(ctx, l.c.leases.Get().Namespace(leaseNamespace).Resource("leases").Name(l.o.NodeName), &got)
@@ -110,7 +110,7 @@ func (l *leaseRenewer) renewedLease() *coordination.Lease {
 	next := l.lease.DeepCopy()
 	next.Spec.LeaseDurationSeconds = new(int32(l.o.LeaseDuration / time.Second))
 	next.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
-	if uid := l.owner.Load(); uid != nil {
+	if uid := l.ownerUID.Load(); uid != nil {
 		next.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: l.o.NodeName, UID: *uid}}
 	}
 	return next

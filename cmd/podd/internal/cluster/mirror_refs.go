@@ -41,7 +41,7 @@ func removeRefs(p *v1.Pod) string {
 	}
 	s.ImagePullSecrets = nil
 	s.Volumes = slices.DeleteFunc(s.Volumes, func(v v1.Volume) bool {
-		r.volumes[v.Name] = r.removeVolume(p, &v)
+		r.volumes[v.Name] = r.mustRemoveVolume(p, &v)
 		return r.volumes[v.Name]
 	})
 	for i := range s.InitContainers {
@@ -53,10 +53,10 @@ func removeRefs(p *v1.Pod) string {
 	return strings.Join(slices.Sorted(maps.Keys(r.names)), ",")
 }
 
-// removeVolume reports whether the caller must remove a volume, because the volume consists of
-// references only. If a projected volume also has other sources, removeVolume removes the
+// mustRemoveVolume reports whether the caller must remove a volume, because the volume consists of
+// references only. If a projected volume also has other sources, mustRemoveVolume removes the
 // references and returns false.
-func (r *removedRefs) removeVolume(p *v1.Pod, v *v1.Volume) bool {
+func (r *removedRefs) mustRemoveVolume(p *v1.Pod, v *v1.Volume) bool {
 	switch {
 	case v.ConfigMap != nil:
 		r.add("ConfigMap", v.ConfigMap.Name)
@@ -68,7 +68,7 @@ func (r *removedRefs) removeVolume(p *v1.Pod, v *v1.Volume) bool {
 		r.add("PersistentVolumeClaim", p.Name+"-"+v.Name)
 	case v.Projected != nil:
 		n := len(v.Projected.Sources)
-		v.Projected.Sources = slices.DeleteFunc(v.Projected.Sources, r.removeProjection)
+		v.Projected.Sources = slices.DeleteFunc(v.Projected.Sources, r.mustRemoveProjection)
 		return len(v.Projected.Sources) == 0 && n > 0
 	default:
 		return false
@@ -76,9 +76,9 @@ func (r *removedRefs) removeVolume(p *v1.Pod, v *v1.Volume) bool {
 	return true
 }
 
-// removeProjection reports whether a source of a projected volume must be removed, because it
+// mustRemoveProjection reports whether a source of a projected volume must be removed, because it
 // is a reference.
-func (r *removedRefs) removeProjection(s v1.VolumeProjection) bool {
+func (r *removedRefs) mustRemoveProjection(s v1.VolumeProjection) bool {
 	switch {
 	case s.ConfigMap != nil:
 		r.add("ConfigMap", s.ConfigMap.Name)

@@ -81,7 +81,7 @@ func (o *Options) updatedNode(present, local *v1.Node, now time.Time) *v1.Node {
 	if own.Images != nil {
 		s.Images = own.Images
 	}
-	s.Conditions = mergeConditions(s.Conditions, own.Conditions, metav1.NewTime(now).Rfc3339Copy())
+	s.Conditions = mergeNodeConditions(s.Conditions, own.Conditions, metav1.NewTime(now).Rfc3339Copy())
 	return n
 }
 
@@ -133,9 +133,9 @@ func mergeResources(present, own *v1.NodeStatus) (capacity, allocatable v1.Resou
 	return capacity, allocatable
 }
 
-// isChanged reports whether the status, labels or annotations of a and b differ. It ignores
+// mustPublish reports whether the status, labels or annotations of a and b differ. It ignores
 // heartbeat times and the order of conditions.
-func isChanged(a, b *v1.Node) bool {
+func isNodeChanged(a, b *v1.Node) bool {
 	normalize := func(s v1.NodeStatus) v1.NodeStatus {
 		s.Conditions = normalizeConditions(s.Conditions)
 		return s

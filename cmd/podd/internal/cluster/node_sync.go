@@ -17,17 +17,17 @@ import (
 
 // A nodeSyncer creates the Node in the API server and updates its status when this node changes.
 type nodeSyncer struct {
-	o        *Options
-	state    server.Viewer
-	c        *client
-	problems *problemReporter
-	inUse    *volumesInUse
+	o            *Options
+	state        server.Viewer
+	c            *client
+	problems     *problemReporter
+	volumesInUse *volumesInUse
 	// uid is the UID of the Node, for owner references. It is nil if the Node does not exist.
 	uid atomic.Pointer[types.UID]
 
 	lastListCount  int           // snapshot.lists of the last snapshot; 0 before the first snapshot
 	cachedNode     *v1.Node      // the Node in the last snapshot; may be nil
-	current        *v1.Node      // the Node in the last snapshot or response; nil if there is none
+	currentNode    *v1.Node      // the Node in the last snapshot or response; nil if there is none
 	isSynced       bool          // this connection has synced the Node
 	dropsFeatures  bool          // the API server did not store the declared features in the last status, because it is older than 1.35
 	sentAt         time.Time     // time of the last status that podd sent
@@ -50,12 +50,12 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 		if snap.listCount > s.lastListCount {
 			retry = nil // the API server is reachable, so the wait is over
 		}
-		due = s.update(snap) || due || view.NodeObject != local || s.current != nil && !slices.Equal(volumes, s.current.Status.VolumesInUse)
+		due = s.update(snap) || due || view.NodeObject != local || s.currentNode != nil && !slices.Equal(volumes, s.currentNode.Status.VolumesInUse)
 		if due && retry == nil && s.lastListCount > 0 && view.NodeObject != nil {
 			local, due = view.NodeObject, false
 			err := s.sync(ctx, local, volumes, time.Now())
-			if err == nil && s.current != nil {
-				s.inUse.setReported(s.current.Status.VolumesInUse)
+			if err == nil && s.currentNode != nil {
+				s.volumesInUse.setReported(s.currentNode.Status.VolumesInUse)
 			}
 			s.problems.report(ctx, partStatus, err)
 			if err == nil || isPermanent(err) {
@@ -86,13 +86,13 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, hereChanged <-chan struct{}) {
 	var uses []csi.VolumeID
 	if s.o.CSI != nil {
-		uses, hereChanged = s.o.CSI.InUse()
+		uses, hereChanged = s.o.CSI.VolumesInUse()
 	}
 	var present []v1.UniqueVolumeName
-	if s.current != nil {
-		present = s.current.Status.VolumesInUse
+	if s.currentNode != nil {
+		present = s.currentNode.Status.VolumesInUse
 	}
-	names, desiredChanged = s.inUse.names(present, uses)
+	names, desiredChanged = s.volumesInUse.names(present, uses)
 	return names, desiredChanged, hereChanged
 }
 
@@ -114,14 +114,14 @@ func (s *nodeSyncer) update(snap snapshot[*v1.Node]) bool {
 	}
 	isRelisted := snap.listCount > s.lastListCount
 	s.cachedNode, s.lastListCount = n, snap.listCount
-	isReplaced := (n == nil) != (s.current == nil) || n != nil && n.UID != s.current.UID
+	isReplaced := (n == nil) != (s.currentNode == nil) || n != nil && n.UID != s.currentNode.UID
 	s.setCurrent(n)
 	return isRelisted || isReplaced
 }
 
 // setCurrent sets current and uid.
 func (s *nodeSyncer) setCurrent(n *v1.Node) {
-	s.current = n
+	s.currentNode = n
 	var uid *types.UID
 	if n != nil {
 		uid = &n.UID
@@ -132,10 +132,10 @@ func (s *nodeSyncer) setCurrent(n *v1.Node) {
 // sync creates the Node or patches its status, unless the status is up to date. It does not
 // retry.
 func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.UniqueVolumeName, now time.Time) error {
-	if s.current == nil {
+	if s.currentNode == nil {
 		return s.create(ctx, local, volumes, now)
 	}
-	next := s.current
+	next := s.currentNode
 	if !s.isSynced {
 		next = s.o.adoptedNode(next, local)
 	}
@@ -145,7 +145,7 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 	if !changed && !s.sentAt.IsZero() && now.Sub(s.sentAt) < s.resendInterval {
 		return nil
 	}
-	text, err := nodeStatusPatch(s.current, next)
+	text, err := nodeStatusPatch(s.currentNode, next)
 	if err != nil {
 		return err
 	}
@@ -163,16 +163,16 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 	return nil
 }
 
-// isChanged reports whether podd must send next at once, because it differs from the current Node. It
+// mustPublish reports whether podd must send next at once, because it differs from the current Node. It
 // ignores declared features that the API server does not store. These are still part of every
 // status that podd sends, so that an upgraded API server gets them.
 func (s *nodeSyncer) isChanged(next *v1.Node) bool {
 	if s.dropsFeatures {
 		n := *next
-		n.Status.DeclaredFeatures = s.current.Status.DeclaredFeatures
+		n.Status.DeclaredFeatures = s.currentNode.Status.DeclaredFeatures
 		next = &n
 	}
-	return isChanged(s.current, next)
+	return isNodeChanged(s.currentNode, next)
 }
 
 // create creates the Node. If this connection has already synced the Node, the Node was deleted,

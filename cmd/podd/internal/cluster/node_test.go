@@ -153,7 +153,7 @@ func TestUpdatedNode_Transitions(t *testing.T) {
 	n := o.newNode(localNode(), noon)
 	later := noon.Add(time.Minute)
 	same := o.updatedNode(n, localNode(), later)
-	if isChanged(n, same) {
+	if isNodeChanged(n, same) {
 		t.Error("a new heartbeat time is a change")
 	}
 	if c := condition(t, same, v1.NodeReady); !c.LastTransitionTime.Equal(new(metav1.NewTime(noon))) || !c.LastHeartbeatTime.Equal(new(metav1.NewTime(later))) {
@@ -161,7 +161,7 @@ func TestUpdatedNode_Transitions(t *testing.T) {
 	}
 	same.Status.Conditions[1].Status = v1.ConditionUnknown // as the node controller sets it
 	again := o.updatedNode(same, localNode(), later)
-	if c := condition(t, again, v1.NodeReady); c.Status != v1.ConditionTrue || !c.LastTransitionTime.Equal(new(metav1.NewTime(later))) || !isChanged(same, again) {
+	if c := condition(t, again, v1.NodeReady); c.Status != v1.ConditionTrue || !c.LastTransitionTime.Equal(new(metav1.NewTime(later))) || !isNodeChanged(same, again) {
 		t.Errorf("changed status: got %v, want status True and the new transition time", c)
 	}
 }

@@ -35,7 +35,7 @@ type resolver struct {
 	drivers     watchable[snapshot[*storage.CSIDriver]]
 	driverSpecs map[string]*storage.CSIDriverSpec
 	published   manifest.Objects // the last published objects
-	isChanged   bool             // last must be computed and published again
+	mustPublish bool             // last must be computed and published again
 
 	// The following fields belong to one connection.
 	cluster    *Cluster
@@ -67,7 +67,7 @@ type (
 func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *problemReporter) {
 	r.cluster, r.client, r.lookups, r.resultCh = c, api, map[manifest.ObjectRef]*lookup{}, make(chan lookupResult)
 	if r.results == nil {
-		r.results, r.isChanged = map[manifest.ObjectRef]lookupResult{}, true
+		r.results, r.mustPublish = map[manifest.ObjectRef]lookupResult{}, true
 	}
 	defer r.goroutines.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -82,14 +82,14 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *p
 		drivers, driversChanged := r.drivers.get()
 		r.updateServices(services)
 		r.updateDrivers(drivers)
-		if r.isChanged {
-			r.published, r.isChanged = r.publishedObjects(), false
+		if r.mustPublish {
+			r.published, r.mustPublish = r.publishedObjects(), false
 			c.objects.set(r.published)
 		}
 		if bound.listCount > 0 {
 			r.syncLookups(ctx, bound.items)
 		}
-		if r.isChanged {
+		if r.mustPublish {
 			continue // syncLookups has removed results; publish the remaining results first
 		}
 		select {
@@ -109,7 +109,7 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *p
 func (r *resolver) handleResult(f lookupResult) {
 	for {
 		if r.lookups[f.sender.ref] == f.sender {
-			r.results[f.sender.ref], r.isChanged = f, true
+			r.results[f.sender.ref], r.mustPublish = f, true
 		}
 		select {
 		case f = <-r.resultCh:
@@ -119,16 +119,16 @@ func (r *resolver) handleResult(f lookupResult) {
 	}
 }
 
-// A desiredObject is a reference to an object, and a pod that contains the reference.
-type desiredObject struct {
+// A objectUse is a reference to an object, and a pod that contains the reference.
+type objectUse struct {
 	pod *v1.Pod
 	ref refs.Ref
 }
 
 // syncLookups starts lookups of the objects that pods use, and cancels all other lookups.
 func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedName]*v1.Pod) {
-	desired, uses := map[manifest.ObjectRef]desiredObject{}, map[*v1.Pod][]refs.Ref{}
-	volumes := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, withoutAttachment: r.driversWithoutAttachment(), isComplete: r.driverSpecs != nil}
+	desired, uses := map[manifest.ObjectRef]objectUse{}, map[*v1.Pod][]refs.Ref{}
+	volumes := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, driversWithoutAttachment: r.driversWithoutAttachment(), isComplete: r.driverSpecs != nil}
 	for _, pod := range pods {
 		if !usesObjects(pod) {
 			continue
@@ -139,7 +139,7 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 		}
 		uses[pod] = used
 		for _, u := range append(slices.Clip(used), refs.ListDrivers(&r.published, pod)...) {
-			desired[u.Object] = desiredObject{pod, u}
+			desired[u.Object] = objectUse{pod, u}
 			if _, found := r.results[u.Object]; !found && u.Object.Kind == "PersistentVolumeClaim" {
 				volumes.isComplete = false
 			}
@@ -149,7 +149,7 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 		}
 	}
 	r.podRefs = uses
-	r.cluster.inUse.setDesired(volumes) // must be called before the lookups of VolumeAttachments start, because they use these volumes
+	r.cluster.volumesInUse.setDesired(volumes) // must be called before the lookups of VolumeAttachments start, because they use these volumes
 	for ref, d := range desired {
 		if r.lookups[ref] == nil {
 			r.startLookup(ctx, d.pod, d.ref)
@@ -164,7 +164,7 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 	for ref := range r.results {
 		if _, ok := desired[ref]; !ok {
 			delete(r.results, ref)
-			r.isChanged = true
+			r.mustPublish = true
 		}
 	}
 }
@@ -202,7 +202,7 @@ func (r *resolver) updateServices(s snapshot[*v1.Service]) {
 	if s.listCount == 0 || r.servicesByNamespace != nil && maps.Equal(s.items, r.lastServices.items) {
 		return
 	}
-	r.lastServices, r.isChanged = s, true
+	r.lastServices, r.mustPublish = s, true
 	next := map[string]*manifest.Services{}
 	for key, item := range s.items {
 		service := manifest.NewService(item)
@@ -233,7 +233,7 @@ func (r *resolver) updateDrivers(s snapshot[*storage.CSIDriver]) {
 		}
 	}
 	if s.listCount > 0 && (r.driverSpecs == nil || !maps.Equal(next, r.driverSpecs)) {
-		r.driverSpecs, r.isChanged = next, true
+		r.driverSpecs, r.mustPublish = next, true
 	}
 }
 

@@ -31,7 +31,7 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 	began, failure := time.Now(), error(nil)
 	b := backoff{initialWait: firstLookupWait}
 	for ctx.Err() == nil {
-		reported, reportedChanged := c.inUse.isReported(volume)
+		reported, reportedChanged := c.volumesInUse.isReported(volume)
 		nodes, nodesChanged := c.nodes.get()
 		n := nodes.items[types.NamespacedName{Name: c.o.NodeName}]
 		attached := n != nil && isListedAsAttached(n, volume)

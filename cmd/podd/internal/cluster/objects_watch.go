@@ -130,7 +130,7 @@ func (o *objectStore[T]) set(s snapshot[T]) {
 }
 
 // report implements reporter.
-func (o *objectStore[T]) report(ctx context.Context, _ part, err error) {
+func (o *objectStore[T]) report(ctx context.Context, _ connectionPart, err error) {
 	if err != nil {
 		o.reportError(ctx, err, o.began)
 	}

@@ -22,36 +22,36 @@ import (
 // An API server that has lost its data creates the Service with another UID. If a user deletes
 // one of the two objects, the remaining object still identifies the cluster.
 type origin struct {
-	// Authority is the digest of the CA that the kubeconfig trusts.
-	Authority string    `json:"authority"`
-	Service   types.UID `json:"service,omitempty"` // "" if it does not exist or may not be read
-	Node      types.UID `json:"node,omitempty"`    // "" if it does not exist
+	// CADigest is the digest of the CA that the kubeconfig trusts.
+	CADigest   string    `json:"authority"`
+	ServiceUID types.UID `json:"service,omitempty"` // "" if it does not exist or may not be read
+	NodeUID    types.UID `json:"node,omitempty"`    // "" if it does not exist
 }
 
 // isSameCluster reports whether o and before identify the same cluster. They do so if they have a
 // UID in common. isSameCluster also returns true if before has no UIDs.
 func (o origin) isSameCluster(before origin) bool {
-	return before.Service+before.Node == "" || o.Service != "" && o.Service == before.Service || o.Node != "" && o.Node == before.Node
+	return before.ServiceUID+before.NodeUID == "" || o.ServiceUID != "" && o.ServiceUID == before.ServiceUID || o.NodeUID != "" && o.NodeUID == before.NodeUID
 }
 
 // hasMoved reports whether the kubeconfig of o trusts another CA than the kubeconfig of before. In
 // this case the user has moved the node to another cluster.
-func (o origin) hasMoved(before origin) bool { return o.Authority != before.Authority }
+func (o origin) hasMoved(before origin) bool { return o.CADigest != before.CADigest }
 
 // fetchOrigin reads the Service default/kubernetes and the Node from the API server and returns the
 // origin. A UID is "" if its object does not exist or may not be read.
 func (c *client) fetchOrigin(ctx context.Context, node string) (origin, error) {
-	o := origin{Authority: c.authority}
+	o := origin{CADigest: c.caDigest}
 	var s v1.Service
 	var n v1.Node
 	err := c.do(ctx, c.core.Get().Namespace(v1.NamespaceDefault).Resource("services").Name("kubernetes"), &s)
 	if err == nil {
-		o.Service = s.UID
+		o.ServiceUID = s.UID
 	} else if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return o, err
 	}
 	if err = c.do(ctx, c.core.Get().Resource("nodes").Name(node), &n); err == nil {
-		o.Node = n.UID
+		o.NodeUID = n.UID
 	} else if !apierrors.IsNotFound(err) {
 		return o, err
 	}

@@ -6,10 +6,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// statusPatch returns a strategic merge patch that changes the status of present to next. The API
-// server applies the patch only to a pod with the UID of present. statusPatch returns nil if the
+// podStatusPatch returns a strategic merge patch that changes the status of present to next. The API
+// server applies the patch only to a pod with the UID of present. podStatusPatch returns nil if the
 // statuses are equal.
-func statusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
+func podStatusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 	before, err := jsonFields(&present.Status)
 	if err != nil {
 		return nil, err

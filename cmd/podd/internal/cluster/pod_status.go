@@ -17,11 +17,11 @@ var ownConditions = []v1.PodConditionType{
 // removableConditions are the ownConditions that the kubelet removes when they no longer apply.
 var removableConditions = []v1.PodConditionType{v1.PodResizePending, v1.PodResizeInProgress}
 
-// mergeStatus returns the status to store in the API server. It is the status of local, but the
+// mergePodStatus returns the status to store in the API server. It is the status of local, but the
 // fields that other clients write or that may be set only once are taken from present. If
-// isAddressConfigured is false, mergeStatus does not replace addresses in present by loopback
+// isAddressConfigured is false, mergePodStatus does not replace addresses in present by loopback
 // addresses, which other nodes cannot use.
-func mergeStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodStatus {
+func mergePodStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodStatus {
 	old, own := &present.Status, local.Status.DeepCopy()
 	next := old.DeepCopy()
 	switch {
@@ -50,13 +50,13 @@ func mergeStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodStatus
 	}
 	next.AllocatedResources, next.Resources = own.AllocatedResources, own.Resources
 	next.ObservedGeneration = max(old.ObservedGeneration, local.Generation)
-	next.Conditions = podConditions(old.Conditions, own, local.Generation, next.Phase)
+	next.Conditions = mergePodConditions(old.Conditions, own, local.Generation, next.Phase)
 	return next
 }
 
-// podConditions returns the conditions in present, with the ownConditions of own added or
+// mergePodConditions returns the conditions in present, with the ownConditions of own added or
 // replaced. The transition time of a condition changes only if its status changes.
-func podConditions(present []v1.PodCondition, own *v1.PodStatus, generation int64, phase v1.PodPhase) []v1.PodCondition {
+func mergePodConditions(present []v1.PodCondition, own *v1.PodStatus, generation int64, phase v1.PodPhase) []v1.PodCondition {
 	all := slices.DeleteFunc(slices.Clone(present), func(c v1.PodCondition) bool {
 		return slices.Contains(removableConditions, c.Type) && !hasCondition(own.Conditions, c.Type)
 	})

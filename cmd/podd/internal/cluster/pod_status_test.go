@@ -112,7 +112,7 @@ func TestStatusPatch(t *testing.T) {
 		if rapid.Bool().Draw(t, "ends") {
 			local = finalPod(local, metav1.NewTime(noon))
 		}
-		body, err := statusPatch(present, mergeStatus(present, local, true))
+		body, err := podStatusPatch(present, mergePodStatus(present, local, true))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestStatusPatch(t *testing.T) {
 		if body != nil {
 			next = applyPatch(t, present, body)
 		}
-		if again, err := statusPatch(next, mergeStatus(next, local, true)); err != nil || again != nil {
+		if again, err := podStatusPatch(next, mergePodStatus(next, local, true)); err != nil || again != nil {
 			t.Fatalf("after patch %s: got second patch %s, %v", body, again, err)
 		}
 		old, got := &present.Status, &next.Status
@@ -175,7 +175,7 @@ func TestMergeStatus_Loopback(t *testing.T) {
 		{"loopback before", addresses("127.0.0.1", "127.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), false},
 		{"set by the user", addresses("10.0.0.1", "10.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), true},
 	} {
-		got := mergeStatus(&v1.Pod{Status: c.old}, &v1.Pod{Status: c.local}, c.isAddressConfigured)
+		got := mergePodStatus(&v1.Pod{Status: c.old}, &v1.Pod{Status: c.local}, c.isAddressConfigured)
 		for _, s := range []*v1.PodStatus{got, &c.want} {
 			*s = v1.PodStatus{HostIP: s.HostIP, HostIPs: s.HostIPs, PodIP: s.PodIP, PodIPs: s.PodIPs}
 		}

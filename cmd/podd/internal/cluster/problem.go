@@ -45,26 +45,26 @@ type problem struct {
 type (
 	nodeDeletedError struct{ node string } // the Node was deleted
 	nodeMissingError struct{ node string } // the Node was never created
-	configError      struct{ error }       // the kubeconfig is invalid
-	// A pendingError is the error of a certificate signing request that is not signed yet.
+	kubeconfigError  struct{ error }       // the kubeconfig is invalid
+	// A csrPendingError is the error of a certificate signing request that is not signed yet.
 	// approved is set if the request is approved.
-	pendingError struct {
+	csrPendingError struct {
 		request  string
 		approved bool
 	}
-	// A rejectedError is the error of a certificate signing request that was denied or has
+	// A csrRejectedError is the error of a certificate signing request that was denied or has
 	// failed. result is the end of a sentence that begins with the name of the request, such as
 	// "was denied".
-	rejectedError struct{ request, result, message string } // message of the signer; may be ""
-	fileError     struct{ error }                           // a file of podd cannot be read or written
+	csrRejectedError struct{ request, result, message string } // message of the signer; may be ""
+	fileError        struct{ error }                           // a file of podd cannot be read or written
 	// A clockError is the error of a new certificate that has already expired.
-	clockError struct{ expired time.Time }
+	clockError struct{ expiredAt time.Time }
 )
 
 func (e nodeDeletedError) Error() string { return "node " + e.node + " was deleted" }
 func (e nodeMissingError) Error() string { return "node " + e.node + " does not exist" }
 
-func (e pendingError) Error() string {
+func (e csrPendingError) Error() string {
 	if e.approved {
 		return "certificate signing request " + e.request + " is approved, but not signed yet; check the signer, usually kube-controller-manager"
 	}
@@ -72,10 +72,10 @@ func (e pendingError) Error() string {
 }
 
 func (e clockError) Error() string {
-	return fmt.Sprintf("according to the clock of this host, the new certificate already expired at %s; correct the clock of this host or of the cluster", e.expired.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("according to the clock of this host, the new certificate already expired at %s; correct the clock of this host or of the cluster", e.expiredAt.UTC().Format(time.RFC3339))
 }
 
-func (e rejectedError) Error() string {
+func (e csrRejectedError) Error() string {
 	text := fmt.Sprintf("certificate signing request %s %s", e.request, e.result)
 	if e.message != "" {
 		text += ": " + e.message
@@ -100,11 +100,11 @@ const retryNotice = "; podd retries every few seconds, and pods from files and U
 func newProblem(err error) problem {
 	var (
 		host     hostError
-		config   configError
+		config   kubeconfigError
 		deleted  nodeDeletedError
 		missing  nodeMissingError
-		pending  pendingError
-		rejected rejectedError
+		pending  csrPendingError
+		rejected csrRejectedError
 		file     fileError
 		clock    clockError
 		status   apierrors.APIStatus
@@ -161,13 +161,13 @@ func statusProblem(where string, status apierrors.APIStatus) problem {
 	return problem{serverError, fmt.Sprintf("%s returned status %d: %s%s", where, s.Code, sanitize(s.Message), retryNotice)}
 }
 
-// maxMessage is the maximum length of a message of the API server, in bytes.
-const maxMessage = 500
+// maxMessageBytes is the maximum length of a message of the API server, in bytes.
+const maxMessageBytes = 500
 
 // sanitize shortens a message of the API server and replaces unprintable characters.
 func sanitize(text string) string {
-	if len(text) > maxMessage {
-		text = text[:maxMessage] + "…"
+	if len(text) > maxMessageBytes {
+		text = text[:maxMessageBytes] + "…"
 	}
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// A part is a part of the connection that can fail independently.
-type part int
+// A connectionPart is a part of the connection that can fail independently.
+type connectionPart int
 
 // The parts in order of importance: a problem of one part explains the problems of the parts
 // after it.
 const (
-	partKubeconfig part = iota
+	partKubeconfig connectionPart = iota
 	partIdentity
 	partNode
 	partPods
@@ -30,14 +30,14 @@ type problemReporter struct {
 	o               *Options
 	results         chan partResult
 	problems        [partCount]problem
-	reportedProblem problem // the problem that was reported last
-	reportedPart    part    // the part that has the reported problem
+	reportedProblem problem        // the problem that was reported last
+	reportedPart    connectionPart // the part that has the reported problem
 	reportedAt      time.Time
 }
 
 // A partResult is the result of the latest attempt of a part. A nil err means success.
 type partResult struct {
-	part part
+	part connectionPart
 	err  error
 }
 
@@ -49,7 +49,7 @@ func newProblemReporter(o *Options) *problemReporter {
 
 // report passes the result of an attempt of a part to run. It blocks until run receives the
 // result or ctx is done.
-func (s *problemReporter) report(ctx context.Context, p part, err error) {
+func (s *problemReporter) report(ctx context.Context, p connectionPart, err error) {
 	if ctx.Err() != nil {
 		return // the attempt was cancelled
 	}
@@ -75,10 +75,10 @@ func (s *problemReporter) run(ctx context.Context) {
 func (s *problemReporter) update(ctx context.Context, r partResult, now time.Time) {
 	s.problems[r.part] = newProblem(r.err)
 	var worst problem
-	var worstPart part
+	var worstPart connectionPart
 	for i, p := range s.problems {
 		if p.kind != noProblem {
-			worst, worstPart = p, part(i)
+			worst, worstPart = p, connectionPart(i)
 			break
 		}
 	}

@@ -28,9 +28,9 @@ const (
 	objectWatchTimeout = 30 * time.Minute
 )
 
-// A watch that is shorter than shortWatch counts as failed, because a proxy may close every watch
+// A watch that is shorter than minWatchDuration counts as failed, because a proxy may close every watch
 // immediately.
-const shortWatch = time.Second
+const minWatchDuration = time.Second
 
 var errShortWatch = errors.New("every watch ends within a second of its start; check whether a proxy in front of the API server closes watches")
 
@@ -73,7 +73,7 @@ type reflector[T object] struct {
 	// watchCount counts the watches that have begun. It may be nil.
 	watchCount  *watchable[int]
 	reporter    reporter
-	part        part
+	part        connectionPart
 	initialWait time.Duration // wait after the first failure; 0 means firstWait
 	// maxWait returns the longest wait after a failure. If maxWait is nil, the longest wait is
 	// maxUncachedWait.
@@ -93,7 +93,7 @@ type snapshotStore[T any] interface {
 // A reporter receives the result of each attempt of a part; err is nil after a success. A
 // problemReporter is a reporter.
 type reporter interface {
-	report(ctx context.Context, p part, err error)
+	report(ctx context.Context, p connectionPart, err error)
 }
 
 // run lists and watches until ctx is done.
@@ -111,7 +111,7 @@ func (f *reflector[T]) run(ctx context.Context) {
 			switch {
 			case f.client.renewalCount.Load() != renewals:
 				err = nil // the watch ended because a renewal closed the connection
-			case time.Since(began) >= shortWatch:
+			case time.Since(began) >= minWatchDuration:
 				b = backoff{initialWait: f.initialWait}
 			case err == nil || err == errWatchInterrupted:
 				err = f.client.withHost(errShortWatch)

@@ -16,25 +16,25 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// A registrar publishes the CSI drivers of this node in an annotation and labels of the Node and
+// A csiDriverPublisher publishes the CSI drivers of this node in an annotation and labels of the Node and
 // in the CSINode. It always creates the CSINode. An error of one driver does not affect other
 // drivers. The registrar removes a driver that unregisters, but keeps the entries of drivers that
 // an earlier podd process has published.
-type registrar struct {
+type csiDriverPublisher struct {
 	ownDrivers map[string]bool // names of the drivers that this podd process has published or tried to publish
 
 	// The following fields belong to one connection.
 	o             *Options
 	c             *client
-	uid           types.UID             // UID of the Node for which the following fields are valid
+	nodeUID       types.UID             // UID of the Node for which the following fields are valid
 	hasCSINode    bool                  // the CSINode exists
 	cachedCSINode *storage.CSINode      // the CSINode in the last response; nil if it must be read
 	published     map[string]csi.Driver // published drivers by name
 }
 
 // run publishes the drivers of the node whenever they change, until ctx is done.
-func (r *registrar) run(ctx context.Context, api *client, c *Cluster, problems reporter) {
-	r.o, r.c, r.uid = &c.o, api, ""
+func (r *csiDriverPublisher) run(ctx context.Context, api *client, c *Cluster, problems reporter) {
+	r.o, r.c, r.nodeUID = &c.o, api, ""
 	if r.ownDrivers == nil {
 		r.ownDrivers = map[string]bool{}
 	}
@@ -71,9 +71,9 @@ func (r *registrar) run(ctx context.Context, api *client, c *Cluster, problems r
 
 // sync publishes new and changed drivers and removes unregistered drivers. It continues after an
 // error and returns the first error.
-func (r *registrar) sync(ctx context.Context, n *v1.Node, drivers []csi.Driver) error {
-	if r.uid != n.UID {
-		r.uid, r.hasCSINode, r.cachedCSINode, r.published = n.UID, false, nil, map[string]csi.Driver{}
+func (r *csiDriverPublisher) sync(ctx context.Context, n *v1.Node, drivers []csi.Driver) error {
+	if r.nodeUID != n.UID {
+		r.nodeUID, r.hasCSINode, r.cachedCSINode, r.published = n.UID, false, nil, map[string]csi.Driver{}
 	}
 	var first error
 	record := func(err error) { first = cmp.Or(first, err) }
@@ -97,7 +97,7 @@ func (r *registrar) sync(ctx context.Context, n *v1.Node, drivers []csi.Driver) 
 }
 
 // publish publishes a driver in the Node and the CSINode. It sets *n to the patched Node.
-func (r *registrar) publish(ctx context.Context, n **v1.Node, d *csi.Driver) error {
+func (r *csiDriverPublisher) publish(ctx context.Context, n **v1.Node, d *csi.Driver) error {
 	r.ownDrivers[d.Name] = true
 	if reason := checkDriver(*n, d); reason != "" {
 		return errors.New(reason)
@@ -113,7 +113,7 @@ func (r *registrar) publish(ctx context.Context, n **v1.Node, d *csi.Driver) err
 }
 
 // unpublish removes a driver from the CSINode and the Node. It sets *n to the patched Node.
-func (r *registrar) unpublish(ctx context.Context, n **v1.Node, name string) error {
+func (r *csiDriverPublisher) unpublish(ctx context.Context, n **v1.Node, name string) error {
 	if err := r.putCSINode(ctx, *n, nil, name); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (r *registrar) unpublish(ctx context.Context, n **v1.Node, name string) err
 
 // patchNode patches the Node, unless patch is nil, and sets *n to the response. It sends the patch
 // to the subresource status, because a node may also change labels and annotations there.
-func (r *registrar) patchNode(ctx context.Context, n **v1.Node, patch []byte) error {
+func (r *csiDriverPublisher) patchNode(ctx context.Context, n **v1.Node, patch []byte) error {
 	if patch == nil {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (r *registrar) patchNode(ctx context.Context, n **v1.Node, patch []byte) er
 // putCSINode creates or updates the CSINode. It adds the driver added, which may be nil, and
 // removes the driver named removed, which may be "". After a conflict it reads the CSINode again
 // and retries once.
-func (r *registrar) putCSINode(ctx context.Context, n *v1.Node, added *csi.Driver, removed string) error {
+func (r *csiDriverPublisher) putCSINode(ctx context.Context, n *v1.Node, added *csi.Driver, removed string) error {
 	err := r.putCSINodeOnce(ctx, n, added, removed)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
 		r.cachedCSINode = nil
@@ -157,7 +157,7 @@ func (r *registrar) putCSINode(ctx context.Context, n *v1.Node, added *csi.Drive
 }
 
 // putCSINodeOnce is like putCSINode, but does not retry.
-func (r *registrar) putCSINodeOnce(ctx context.Context, n *v1.Node, added *csi.Driver, removed string) error {
+func (r *csiDriverPublisher) putCSINodeOnce(ctx context.Context, n *v1.Node, added *csi.Driver, removed string) error {
 	if r.cachedCSINode == nil {
 		present := &storage.CSINode{}
 		err := r.c.do(ctx, r.c.storage.Get().Resource("csinodes").Name(r.o.NodeName), present)

@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A renewer requests a certificate and renews it. When the names in the template change, it
+// A certRenewer requests a certificate and renews it. When the names in the template change, it
 // requests another certificate.
-type renewer struct {
+type certRenewer struct {
 	o        *Options
 	c        *client
 	problems *problemReporter
-	purpose  purpose
+	purpose  certPurpose
 	identity *identity
 	// template returns a template of the certificate to request, or nil if the names in the
 	// certificate are not available yet.
@@ -36,7 +36,7 @@ const (
 )
 
 // run renews the certificate until ctx is done.
-func (r *renewer) run(ctx context.Context) {
+func (r *certRenewer) run(ctx context.Context) {
 	var b backoff
 	rejectedWait := firstRejectionWait
 	for ctx.Err() == nil {
@@ -59,7 +59,7 @@ func (r *renewer) run(ctx context.Context) {
 		} else {
 			r.problems.report(ctx, r.purpose.part, err)
 		}
-		switch rejected := (rejectedError{}); {
+		switch rejected := (csrRejectedError{}); {
 		case err == nil && r.timeUntilRequest(template, time.Now()) > 0:
 			b, rejectedWait = backoff{}, firstRejectionWait
 		case err == nil: // the certificate lacks requested names, or has expired according to the clock of this host
@@ -77,7 +77,7 @@ func (r *renewer) run(ctx context.Context) {
 
 // pause waits for d. It returns earlier if the names in the template change, if no new certificate
 // is needed, or if ctx is done.
-func (r *renewer) pause(ctx context.Context, template *x509.CertificateRequest, d time.Duration) {
+func (r *certRenewer) pause(ctx context.Context, template *x509.CertificateRequest, d time.Duration) {
 	ctx, stop := cancelUnless(ctx, func() bool { return sameNames(template, r.template()) && r.timeUntilRequest(template, time.Now()) <= 0 })
 	defer stop()
 	sleep(ctx, d)
@@ -85,7 +85,7 @@ func (r *renewer) pause(ctx context.Context, template *x509.CertificateRequest, 
 
 // timeUntilRequest returns the time until a certificate must be requested. 0 or a negative time
 // means now.
-func (r *renewer) timeUntilRequest(template *x509.CertificateRequest, now time.Time) time.Duration {
+func (r *certRenewer) timeUntilRequest(template *x509.CertificateRequest, now time.Time) time.Duration {
 	pair := r.identity.current.Load()
 	if pair == nil || r.identity.isExternal.Load() || !coversNames(pair.Leaf, template) {
 		return 0
@@ -96,7 +96,7 @@ func (r *renewer) timeUntilRequest(template *x509.CertificateRequest, now time.T
 // request requests a certificate and waits until it is issued. If the names in the template change
 // first, request returns context.Canceled. It may return a certificate together with an error of
 // the file system.
-func (r *renewer) request(ctx context.Context, template *x509.CertificateRequest) (*tls.Certificate, error) {
+func (r *certRenewer) request(ctx context.Context, template *x509.CertificateRequest) (*tls.Certificate, error) {
 	ctx, stop := cancelUnless(ctx, func() bool { return sameNames(template, r.template()) })
 	defer stop()
 	var issued time.Time
@@ -133,16 +133,16 @@ func cancelUnless(ctx context.Context, isValid func() bool) (_ context.Context, 
 	return ctx, func() { cancel(); checks.Wait() }
 }
 
-// reconnect closes all connections, because they use the previous certificate. Later requests
+// closeAfterRenewal closes all connections, because they use the previous certificate. Later requests
 // open new connections.
-func (c *client) reconnect() {
+func (c *client) closeAfterRenewal() {
 	c.renewalCount.Add(1)
 	c.closeConnections()
 }
 
 // clientTemplate returns the template of the client certificate.
 func (o *Options) clientTemplate() *x509.CertificateRequest {
-	return &x509.CertificateRequest{Subject: o.subject()}
+	return &x509.CertificateRequest{Subject: o.certSubject()}
 }
 
 // servingTemplate returns a function that returns the template of the serving certificate. The
@@ -159,7 +159,7 @@ func (c *Cluster) servingTemplate(nodes *watchable[snapshot[*v1.Node]]) func() *
 		if n := snap.items[types.NamespacedName{Name: c.o.NodeName}]; n != nil {
 			present = n.Status.Addresses
 		}
-		template := &x509.CertificateRequest{Subject: c.o.subject()}
+		template := &x509.CertificateRequest{Subject: c.o.certSubject()}
 		for _, a := range c.o.nodeAddresses(present, local.Status.Addresses) {
 			if ip := net.ParseIP(a.Address); ip != nil {
 				template.IPAddresses = append(template.IPAddresses, ip)

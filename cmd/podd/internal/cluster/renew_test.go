@@ -198,7 +198,7 @@ func TestRenewer(t *testing.T) {
 		run := func(i *identity) (stop func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
-			r := &renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: c.reconnect}
+			r := &certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: c.closeAfterRenewal}
 			all.Go(func() { r.run(ctx) })
 			time.Sleep(pendingNoticeDelay + time.Second)
 			return func() { cancel(); all.Wait() }
@@ -269,7 +269,7 @@ func TestRenewer_RequestDeleted(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		all.Go(func() {
-			(&renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: &identity{}, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
+			(&certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: &identity{}, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 		})
 		time.Sleep(time.Hour)
 		before := problem()
@@ -290,7 +290,7 @@ func TestRenewer_Denied(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		i := &identity{}
-		go (&renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
+		go (&certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 		time.Sleep(5 * time.Second)
 		if got := problem(); !strings.Contains(got, "was denied: no; podd creates another certificate signing request later") {
 			t.Errorf("got problem %q, want the denial", got)
@@ -328,7 +328,7 @@ func TestRenewer_InvalidCertificate(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				i := &identity{}
-				go (&renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
+				go (&certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 				time.Sleep(5 * time.Second)
 				if got := problem(); !strings.Contains(got, tt.want) {
 					t.Errorf("got problem %q, want %q in it", got, tt.want)
@@ -356,7 +356,7 @@ func TestRenewer_Clock(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		i := &identity{}
-		go (&renewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
+		go (&certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 		time.Sleep(time.Hour)
 		if n := len(s.names()); n < 5 || n > 12 {
 			t.Errorf("got %d requests in an hour, want 5 to 12", n)
@@ -390,7 +390,7 @@ func TestRenewer_Serving(t *testing.T) {
 		run := func() (stop func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
-			r := &renewer{o: &c.o, c: api, problems: problems, purpose: servingPurpose, identity: c.servingIdentity, template: c.servingTemplate(&nodes), onRenewed: func() {}}
+			r := &certRenewer{o: &c.o, c: api, problems: problems, purpose: servingPurpose, identity: c.servingIdentity, template: c.servingTemplate(&nodes), onRenewed: func() {}}
 			all.Go(func() { r.run(ctx) })
 			return func() { cancel(); all.Wait() }
 		}
@@ -446,7 +446,7 @@ func TestNeedsBootstrap(t *testing.T) {
 	o := &Options{Kubeconfig: filepath.Join(dir, "k"), CertDir: filepath.Join(dir, "pki"), NodeName: "n1", Log: slog.New(slog.DiscardHandler)}
 	pair := func(lifetime time.Duration) (cert, key []byte) {
 		private, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: o.subject(), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime)}
+		template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: o.certSubject(), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime)}
 		der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 		if err != nil {
 			t.Fatal(err)

@@ -19,38 +19,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A purpose is the use of a certificate of the node: as client or as server.
-type purpose struct {
+// A certPurpose is the use of a certificate of the node: as client or as server.
+type certPurpose struct {
 	name   string // name in certFiles
 	signer string
 	usages []certificates.KeyUsage
-	part   part // problems with the certificate are reported as problems of this part
+	part   connectionPart // problems with the certificate are reported as problems of this part
 }
 
 var (
-	clientPurpose = purpose{
+	clientPurpose = certPurpose{
 		"kubelet-client", certificates.KubeAPIServerClientKubeletSignerName,
 		[]certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageClientAuth}, partIdentity,
 	}
-	servingPurpose = purpose{
+	servingPurpose = certPurpose{
 		"kubelet-server", certificates.KubeletServingSignerName,
 		[]certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageServerAuth}, partServing,
 	}
 )
 
-// subject returns the subject of the node's certificates.
-func (o *Options) subject() pkix.Name {
+// certSubject returns the subject of the node's certificates.
+func (o *Options) certSubject() pkix.Name {
 	return pkix.Name{CommonName: "system:node:" + o.NodeName, Organization: []string{"system:nodes"}}
 }
 
 // certFiles returns the names of the files of the certificates for a purpose.
-func (o *Options) certFiles(p purpose) certFiles { return certFiles{o.CertDir, p.name} }
+func (o *Options) certFiles(p certPurpose) certFiles { return certFiles{o.CertDir, p.name} }
 
 // obtainCertificate requests a certificate, waits until the certificate is issued, and stores it.
 // If ctx is done first, the next call with an equal template continues the same request. If only
 // the removal of the pending key fails, obtainCertificate returns the certificate together with the
 // error.
-func (o *Options) obtainCertificate(ctx context.Context, c *client, p purpose, template *x509.CertificateRequest, problems *problemReporter) (*tls.Certificate, error) {
+func (o *Options) obtainCertificate(ctx context.Context, c *client, p certPurpose, template *x509.CertificateRequest, problems *problemReporter) (*tls.Certificate, error) {
 	files := o.certFiles(p)
 	key, err := files.pendingKey()
 	if err != nil {
@@ -62,7 +62,7 @@ func (o *Options) obtainCertificate(ctx context.Context, c *client, p purpose, t
 	}
 	request := newSigningRequest(p, template, der, key.Public())
 	chain, err := c.waitUntilSigned(ctx, request, func(r *certificates.CertificateSigningRequest) {
-		problems.report(ctx, p.part, pendingError{r.Name, isApproved(r)})
+		problems.report(ctx, p.part, csrPendingError{r.Name, isApproved(r)})
 	})
 	var text []byte
 	if err == nil {
@@ -70,10 +70,10 @@ func (o *Options) obtainCertificate(ctx context.Context, c *client, p purpose, t
 	}
 	if err == nil {
 		if _, mismatch := tls.X509KeyPair(chain, text); mismatch != nil { // another client may have created a request with this name and another key
-			err = rejectedError{request.Name, "returned no valid certificate for podd's key", mismatch.Error()}
+			err = csrRejectedError{request.Name, "returned no valid certificate for podd's key", mismatch.Error()}
 		}
 	}
-	if rejected := (rejectedError{}); errors.As(err, &rejected) {
+	if rejected := (csrRejectedError{}); errors.As(err, &rejected) {
 		return nil, errors.Join(err, files.removePendingKey()) // the same request would be rejected again
 	}
 	if err != nil {
@@ -88,7 +88,7 @@ func (o *Options) obtainCertificate(ctx context.Context, c *client, p purpose, t
 
 // newSigningRequest returns the CertificateSigningRequest for a template. The name of the request
 // contains a digest of the content, so that a repeated request has the same name.
-func newSigningRequest(p purpose, template *x509.CertificateRequest, der []byte, key crypto.PublicKey) *certificates.CertificateSigningRequest {
+func newSigningRequest(p certPurpose, template *x509.CertificateRequest, der []byte, key crypto.PublicKey) *certificates.CertificateSigningRequest {
 	public, _ := x509.MarshalPKIXPublicKey(key) // cannot fail for a valid ECDSA key
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %q", public, p.signer, p.usages,
 		template.Subject.CommonName, template.Subject.Organization, template.DNSNames, template.IPAddresses))
@@ -109,7 +109,7 @@ const pendingNoticeDelay = 3 * time.Second
 // certificate chain in PEM. It calls onPending repeatedly while the request is pending.
 func (c *client) waitUntilSigned(ctx context.Context, request *certificates.CertificateSigningRequest, onPending func(*certificates.CertificateSigningRequest)) ([]byte, error) {
 	var b backoff
-	r, err := c.getOrCreate(ctx, request)
+	r, err := c.getOrCreateCSR(ctx, request)
 	for notice := time.Now().Add(pendingNoticeDelay); err == nil; {
 		if len(r.Status.Certificate) > 0 {
 			return r.Status.Certificate, nil
@@ -122,17 +122,17 @@ func (c *client) waitUntilSigned(ctx context.Context, request *certificates.Cert
 			onPending(r)
 			wait = 2 * watchTimeout
 		}
-		if err = c.waitUntilChanged(ctx, r, wait); err != nil || !sleep(ctx, b.next()) {
+		if err = c.waitUntilCSRChanged(ctx, r, wait); err != nil || !sleep(ctx, b.next()) {
 			break
 		}
-		r, err = c.getOrCreate(ctx, request)
+		r, err = c.getOrCreateCSR(ctx, request)
 	}
 	return nil, errors.Join(err, ctx.Err())
 }
 
-// getOrCreate returns the current version of a request. It creates the request if it does not
+// getOrCreateCSR returns the current version of a request. It creates the request if it does not
 // exist, because clusters delete pending requests after a day.
-func (c *client) getOrCreate(ctx context.Context, request *certificates.CertificateSigningRequest) (*certificates.CertificateSigningRequest, error) {
+func (c *client) getOrCreateCSR(ctx context.Context, request *certificates.CertificateSigningRequest) (*certificates.CertificateSigningRequest, error) {
 	r := &certificates.CertificateSigningRequest{}
 	err := c.do(ctx, c.signingRequests.Get().Resource("certificatesigningrequests").Name(request.Name), r)
 	if apierrors.IsNotFound(err) {
@@ -142,8 +142,8 @@ func (c *client) getOrCreate(ctx context.Context, request *certificates.Certific
 	return r, err
 }
 
-// waitUntilChanged waits until a request may have changed, but not longer than d.
-func (c *client) waitUntilChanged(ctx context.Context, r *certificates.CertificateSigningRequest, d time.Duration) error {
+// waitUntilCSRChanged waits until a request may have changed, but not longer than d.
+func (c *client) waitUntilCSRChanged(ctx context.Context, r *certificates.CertificateSigningRequest, d time.Duration) error {
 	watchCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w, err := c.watch(watchCtx, cancel, c.signingRequests.Get().Resource("certificatesigningrequests").Param("fieldSelector", "metadata.name="+r.Name), r.ResourceVersion, watchTimeout)
@@ -173,9 +173,9 @@ func checkRejected(r *certificates.CertificateSigningRequest) error {
 		switch {
 		case c.Status == v1.ConditionFalse:
 		case c.Type == certificates.CertificateDenied:
-			return rejectedError{r.Name, "was denied", c.Message}
+			return csrRejectedError{r.Name, "was denied", c.Message}
 		case c.Type == certificates.CertificateFailed:
-			return rejectedError{r.Name, "failed", c.Message}
+			return csrRejectedError{r.Name, "failed", c.Message}
 		}
 	}
 	return nil

@@ -30,12 +30,12 @@ type ReviewOptions struct {
 type Reviews struct {
 	o        ReviewOptions
 	log      *slog.Logger
-	conn     atomic.Pointer[connection]
+	conn     atomic.Pointer[reviewClient]
 	loggedAt atomic.Int64 // time of the last log message, in Unix nanoseconds
 }
 
-// A connection is a client and the cached results of its cluster.
-type connection struct {
+// A reviewClient is a client and the cached results of its cluster.
+type reviewClient struct {
 	client *client // may be nil
 	tokens *reviewCache[auth.User]
 	access *reviewCache[struct{}]
@@ -65,7 +65,7 @@ const maxUnknownTTL = 10 * time.Second
 // setClient sets the client for further reviews. It drops the cached results, because they may
 // come from another cluster.
 func (r *Reviews) setClient(c *client) {
-	r.conn.Store(&connection{
+	r.conn.Store(&reviewClient{
 		c, newReviewCache[auth.User](r.o.TokenTTL, min(r.o.TokenTTL, maxUnknownTTL)), newReviewCache[struct{}](r.o.AllowedTTL, r.o.DeniedTTL),
 	})
 }
@@ -89,7 +89,7 @@ func (r *Reviews) Authenticate(ctx context.Context, token string) (u auth.User, 
 }
 
 // reviewToken sends a TokenReview and returns the user of the token.
-func (c *connection) reviewToken(ctx context.Context, token string) (u auth.User, isAuthenticated bool, err error) {
+func (c *reviewClient) reviewToken(ctx context.Context, token string) (u auth.User, isAuthenticated bool, err error) {
 	q := &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token}}
 	if err := c.request(ctx, func(c *client) *rest.RESTClient { return c.tokenReviews }, "tokenreviews", q); err != nil || !q.Status.Authenticated {
 		return u, false, err
@@ -167,7 +167,7 @@ func (r *Reviews) Rules(auth.User, string) ([]rbac.PolicyRule, error) { return n
 // request creates a review object and decodes the response into review. group selects the REST
 // client. The request is not cancelled with ctx, because other callers may be waiting for the
 // same result.
-func (c *connection) request(ctx context.Context, group func(*client) *rest.RESTClient, resource string, review runtime.Object) error {
+func (c *reviewClient) request(ctx context.Context, group func(*client) *rest.RESTClient, resource string, review runtime.Object) error {
 	if c.client == nil {
 		return errNotConnected
 	}

@@ -20,9 +20,9 @@ import (
 // Source is a source.Source of the pods bound to the node. It emits nothing before the pods and the
 // Node were listed, because until then podd does not know which pods exist.
 type Source struct {
-	c     *Cluster
-	bound boundPods
-	last  manifest.Batch
+	c         *Cluster
+	bound     boundPods
+	lastBatch manifest.Batch
 	// objectsChanged is the channel that watchable.get returned together with last.Objects. It
 	// identifies the version of the objects.
 	objectsChanged <-chan struct{}
@@ -57,13 +57,13 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 		if pods.listCount > 0 && nodes.listCount > 0 {
 			s.bound.update(pods, time.Now())
 			for _, n := range nodes.items {
-				if !s.bound.isOtherCluster && s.bound.origin.Node == "" {
-					s.bound.origin.Node = n.UID // the Node was created after the list
+				if !s.bound.isOtherCluster && s.bound.origin.NodeUID == "" {
+					s.bound.origin.NodeUID = n.UID // the Node was created after the list
 				}
 			}
 			s.storeOrigin(&stored)
-			if b := s.batch(nodes, objects, objectsChanged == s.objectsChanged); b.Version != s.last.Version {
-				s.last, s.objectsChanged = b, objectsChanged
+			if b := s.batch(nodes, objects, objectsChanged == s.objectsChanged); b.Version != s.lastBatch.Version {
+				s.lastBatch, s.objectsChanged = b, objectsChanged
 				previous, _ := s.c.deletions.get()
 				s.c.deletions.set(deletionVersions(b, previous))
 				emit(b)
@@ -96,7 +96,7 @@ func (s *Source) storeOrigin(stored *origin) {
 // batch returns the current batch, or the last batch if nothing has changed. sameObjects is set
 // if objects are the objects of the last batch.
 func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, sameObjects bool) manifest.Batch {
-	b := manifest.Batch{Pods: s.bound.desiredPods(), Objects: objects, IsComplete: !s.bound.isOtherCluster, Node: s.last.Node, Version: s.last.Version}
+	b := manifest.Batch{Pods: s.bound.desiredPods(), Objects: objects, IsComplete: !s.bound.isOtherCluster, Node: s.lastBatch.Node, Version: s.lastBatch.Version}
 	for _, n := range nodes.items {
 		if b.Node == nil || !maps.Equal(n.Labels, b.Node.Labels) || !equality.Semantic.DeepEqual(n.Spec.Taints, b.Node.Taints) {
 			b.Node = &manifest.Node{Labels: n.Labels, Taints: n.Spec.Taints}
@@ -105,8 +105,8 @@ func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, sameO
 	if s.bound.isOtherCluster {
 		b.Problems = append(b.Problems, s.otherClusterProblem())
 	}
-	if s.last.Version > 0 && sameObjects && b.Node == s.last.Node && b.IsComplete == s.last.IsComplete && slices.Equal(b.Pods, s.last.Pods) && slices.Equal(b.Problems, s.last.Problems) {
-		return s.last
+	if s.lastBatch.Version > 0 && sameObjects && b.Node == s.lastBatch.Node && b.IsComplete == s.lastBatch.IsComplete && slices.Equal(b.Pods, s.lastBatch.Pods) && slices.Equal(b.Problems, s.lastBatch.Problems) {
+		return s.lastBatch
 	}
 	b.Version++
 	return b

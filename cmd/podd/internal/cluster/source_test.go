@@ -230,7 +230,7 @@ func TestSource_InvalidOrigin(t *testing.T) {
 				t.Errorf("%s: got %+v, want a complete batch with pod a", name, b)
 			}
 		})
-		if stored, err := readOrigin(path); stored.Service == "" || err != nil {
+		if stored, err := readOrigin(path); stored.ServiceUID == "" || err != nil {
 			t.Errorf("%s: got stored origin %v, %v; want an origin with a Service", name, stored, err)
 		}
 	}

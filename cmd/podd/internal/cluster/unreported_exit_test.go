@@ -33,12 +33,12 @@ import (
 // logDirs implements effect.LogsAndCgroups. It only creates log directories in logs.
 type logDirs struct{ logs string }
 
-func (l logDirs) MakeLogs(p *manifest.Pod, container string) error {
+func (l logDirs) MakeLogDirs(p *manifest.Pod, container string) error {
 	return os.MkdirAll(filepath.Join(logs.Dir(l.logs, p.Key, p.UID), container), 0o755)
 }
 
 func (logDirs) NextAttempts(*manifest.Pod) (map[string]uint32, error)         { return nil, nil }
-func (logDirs) Started(*manifest.Pod, string, string, uint32) error           { return nil }
+func (logDirs) HandleStart(*manifest.Pod, string, string, uint32) error       { return nil }
 func (logDirs) Remove(context.Context, types.NamespacedName, types.UID) error { return nil }
 func (logDirs) LastLines(context.Context, types.NamespacedName, types.UID, string, uint32) (string, error) {
 	return "", nil
@@ -74,9 +74,9 @@ func (n *agent) start(key types.NamespacedName) {
 			Runtime: n.Client, Images: pull.New(pull.Options{Runtime: n.Client}), Disk: volume.Dir{Root: filepath.Join(n.root, "pods")},
 			LogsAndCgroups: logDirs{filepath.Join(n.root, "logs")}, Gate: effect.NewGate(4),
 		},
-		Journals: journal.Store{Root: filepath.Join(n.root, "pods")}, Log: log, Refresh: observer.Refresh, Publish: n.publish,
+		Journals: journal.Store{Root: filepath.Join(n.root, "pods")}, Log: log, RequestObservation: observer.Refresh, Publish: n.publish,
 		SourceKinds: map[string]string{server.ClusterSource: manifest.KindAPI},
-		Render:      render.Node{Name: "n1", Instance: "0123456789abcdef", HostIPs: []string{"192.0.2.1"}, LogsDir: filepath.Join(n.root, "logs")},
+		RenderNode:  render.Node{Name: "n1", InstanceID: "0123456789abcdef", HostIPs: []string{"192.0.2.1"}, LogsDir: filepath.Join(n.root, "logs")},
 	})
 	parts.Go(func() { _ = router.Run(ctx, in) })
 	parts.Go(func() { _ = observer.Run(ctx, func(s runtime.Snapshot) { send(ctx, snapshots, s) }) })
@@ -101,7 +101,7 @@ func (n *agent) publish(c reconcile.Change) {
 	v.Pods, v.Starting = nil, c.Starting
 	for _, r := range c.Reports {
 		if r.Pod != nil {
-			v.Pods = append(v.Pods, &server.PodView{Pod: r.Pod, Rule: string(r.Decision.Rule), Exists: r.Exists})
+			v.Pods = append(v.Pods, &server.PodView{Pod: r.Pod, Rule: string(r.Decision.Rule), Exists: r.ExistsOnNode})
 		}
 	}
 	n.l.state.Publish(&v)

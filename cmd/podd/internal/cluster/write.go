@@ -11,11 +11,11 @@ import (
 	"podd/server"
 )
 
-// A writer writes the pods of this node to the API server. It patches the status of pods and
+// A podWriter writes the pods of this node to the API server. It patches the status of pods and
 // creates mirror pods of static pods. It completes the deletion of a pod that is being deleted when
 // the pod has been removed from this node. It does not affect how pods run. After every change it
 // decides which request a pod needs. A pod has at most one request in flight.
-type writer struct {
+type podWriter struct {
 	o     *Options
 	c     *client
 	state server.Viewer
@@ -26,10 +26,10 @@ type writer struct {
 	lastListCount     int       // snapshot.lists of the last snapshot
 	retriedWatchCount int       // Cluster.watchCount at the last retry of ignored patches
 	retriedAt         time.Time // time of the last retry of ignored patches
-	records           map[types.NamespacedName]*record
+	records           map[types.NamespacedName]*podRecord
 	replies           chan reply
-	requestCount      int       // requests in flight
-	createCount       int       // requests in flight that create mirror pods
+	requestsInFlight  int       // requests in flight
+	createsInFlight   int       // requests in flight that create mirror pods
 	pausedUntil       time.Time // no request starts before this time, because the API server did not respond
 	backoff           backoff
 	rejections        []Rejection
@@ -42,20 +42,20 @@ const (
 	maxCreates = maxWrites / 2
 )
 
-// newWriter returns a writer for one connection. It must be called before the first list of the
+// newPodWriter returns a writer for one connection. It must be called before the first list of the
 // connection, because the writer waits for this list.
-func newWriter(c *Cluster, api *client) *writer {
+func newPodWriter(c *Cluster, api *client) *podWriter {
 	pods, _ := c.pods.get()
-	return &writer{
+	return &podWriter{
 		o: &c.o, c: api, state: c.state, cluster: c,
-		previousListCount: pods.listCount, lastListCount: pods.listCount, records: map[types.NamespacedName]*record{}, replies: make(chan reply),
+		previousListCount: pods.listCount, lastListCount: pods.listCount, records: map[types.NamespacedName]*podRecord{}, replies: make(chan reply),
 	}
 }
 
 // run writes pods until ctx is done. It waits for the requests in flight before it returns.
-func (w *writer) run(ctx context.Context) {
+func (w *podWriter) run(ctx context.Context) {
 	defer func() {
-		for ; w.requestCount > 0; w.requestCount-- {
+		for ; w.requestsInFlight > 0; w.requestsInFlight-- {
 			<-w.replies
 		}
 	}()
@@ -91,7 +91,7 @@ func (w *writer) run(ctx context.Context) {
 
 // sync decides on all pods and starts requests. It returns the time at which it must be called
 // again even if nothing changes, or the zero time.
-func (w *writer) sync(ctx context.Context, view *server.View, pods snapshot[*v1.Pod], deletions map[types.UID]uint64, node *v1.Node, now time.Time) (wake time.Time) {
+func (w *podWriter) sync(ctx context.Context, view *server.View, pods snapshot[*v1.Pod], deletions map[types.UID]uint64, node *v1.Node, now time.Time) (wake time.Time) {
 	if pods.listCount > w.lastListCount {
 		w.lastListCount = pods.listCount
 		w.reset()
@@ -103,7 +103,7 @@ func (w *writer) sync(ctx context.Context, view *server.View, pods snapshot[*v1.
 			next = w.pausedUntil
 		}
 		if !next.After(now) {
-			if r.inFlight == verbNone && w.requestCount < maxWrites {
+			if r.inFlight == verbNone && w.requestsInFlight < maxWrites {
 				w.decideAndSend(ctx, key, r, r.currentFacts(deletions, node, view, now), now)
 			}
 			next = r.outcomeExpiry()
@@ -117,32 +117,32 @@ func (w *writer) sync(ctx context.Context, view *server.View, pods snapshot[*v1.
 
 // reset removes all delays, because the list that precedes the call shows that the API server is
 // reachable. It also removes all outcomes, because the API server may have lost its data.
-func (w *writer) reset() {
+func (w *podWriter) reset() {
 	w.pausedUntil, w.backoff = time.Time{}, backoff{}
 	for _, r := range w.records {
 		r.retry.wait, r.retry.nextAttempt = 0, time.Time{}
-		r.outcome, r.facts = nil, facts{}
+		r.outcome, r.facts = nil, podFacts{}
 	}
 }
 
 // retryIgnoredPatches clears the ignored patches of all records when a watch has begun, because the
 // watch may be served by another API server, which supports more fields. retryIgnoredPatches clears
 // patches at most once per watchTimeout. watched is the number of watches that have begun.
-func (w *writer) retryIgnoredPatches(watched int, now time.Time) {
+func (w *podWriter) retryIgnoredPatches(watched int, now time.Time) {
 	if watched == w.retriedWatchCount || now.Sub(w.retriedAt) < watchTimeout {
 		return
 	}
 	w.retriedWatchCount = watched
 	for _, r := range w.records {
 		if r.ignoredPatch != "" {
-			r.ignoredPatch, r.facts, w.retriedAt = "", facts{}, now
+			r.ignoredPatch, r.facts, w.retriedAt = "", podFacts{}, now
 		}
 	}
 }
 
 // updateRecords updates the records with the pods in the View and in the API server. It removes all
 // records without a pod and without a request in flight.
-func (w *writer) updateRecords(view *server.View, pods snapshot[*v1.Pod]) {
+func (w *podWriter) updateRecords(view *server.View, pods snapshot[*v1.Pod]) {
 	for _, r := range w.records {
 		r.local, r.cachedPod, r.isPresent = nil, nil, false
 	}
@@ -165,10 +165,10 @@ func (w *writer) updateRecords(view *server.View, pods snapshot[*v1.Pod]) {
 }
 
 // ensureRecord returns the record for a pod name. It creates the record if it does not exist.
-func (w *writer) ensureRecord(key types.NamespacedName) *record {
+func (w *podWriter) ensureRecord(key types.NamespacedName) *podRecord {
 	r := w.records[key]
 	if r == nil {
-		r = &record{}
+		r = &podRecord{}
 		w.records[key] = r
 	}
 	r.isPresent = true
@@ -177,13 +177,13 @@ func (w *writer) ensureRecord(key types.NamespacedName) *record {
 
 // decideAndSend decides which request the pod key needs, and starts the request. It does nothing
 // if f equals the facts of the last decision.
-func (w *writer) decideAndSend(ctx context.Context, key types.NamespacedName, r *record, f facts, now time.Time) {
+func (w *podWriter) decideAndSend(ctx context.Context, key types.NamespacedName, r *podRecord, f podFacts, now time.Time) {
 	if f == r.facts {
 		return
 	}
 	r.facts = f
 	f.now, f.isAddressConfigured = metav1.NewTime(now).Rfc3339Copy(), w.o.ProvidedIP != ""
-	s, rule, err := decide(&f)
+	s, rule, err := decideRequest(&f)
 	if err != nil {
 		w.o.Log.Error("encoding the status of a pod failed; the status is not sent to the API server", "pod", key, "err", err)
 		return
@@ -194,14 +194,14 @@ func (w *writer) decideAndSend(ctx context.Context, key types.NamespacedName, r 
 		return
 	}
 	if s.verb == verbCreate {
-		if w.createCount >= maxCreates {
-			r.facts = facts{} // decide again when another create has completed
+		if w.createsInFlight >= maxCreates {
+			r.facts = podFacts{} // decide again when another create has completed
 			return
 		}
-		w.createCount++
+		w.createsInFlight++
 	}
 	w.o.Log.Debug("sending a request for a pod to the API server", "verb", s.verb, "pod", key, "rule", rule)
 	r.inFlight = s.verb
-	w.requestCount++
-	go func() { w.replies <- w.c.request(ctx, key, s, f) }()
+	w.requestsInFlight++
+	go func() { w.replies <- w.c.sendPodRequest(ctx, key, s, f) }()
 }

@@ -49,54 +49,54 @@ func TestDecide(t *testing.T) {
 
 	for _, c := range []struct {
 		name string
-		f    facts
+		f    podFacts
 		rule string
 		want verb
 	}{
-		{"view not complete", facts{local: shown(static), node: node}, "view incomplete", verbNone},
-		{"no decision yet", facts{isViewComplete: true, local: shown(static, undecided), node: node}, "view incomplete", verbNone},
-		{"no manifest, with a mirror pod", facts{isViewComplete: true, areSourcesRead: true, local: shown(static, withoutUID), remote: mirror, node: node}, "view incomplete", verbNone},
+		{"view not complete", podFacts{local: shown(static), node: node}, "view incomplete", verbNone},
+		{"no decision yet", podFacts{isViewComplete: true, local: shown(static, undecided), node: node}, "view incomplete", verbNone},
+		{"no manifest, with a mirror pod", podFacts{isViewComplete: true, areSourcesRead: true, local: shown(static, withoutUID), remote: mirror, node: node}, "view incomplete", verbNone},
 
-		{"new", facts{isViewComplete: true, local: shown(static), node: node}, "no mirror pod", verbCreate},
-		{"new, no Node", facts{isViewComplete: true, local: shown(static)}, "no node", verbNone},
-		{"new, Node being deleted", facts{isViewComplete: true, local: shown(static), node: func() *v1.Node { n := nodeWithUID("u1"); n.DeletionTimestamp = new(metav1.Now()); return n }()}, "no node", verbNone},
-		{"ended", facts{isViewComplete: true, local: shown(static, phase(v1.PodSucceeded)), node: node}, "terminated without a mirror pod", verbNone},
-		{"being deleted", facts{isViewComplete: true, local: shown(static, deleting), node: node}, "terminated without a mirror pod", verbNone},
-		{"of podd's own API", facts{isViewComplete: true, local: shown(api), node: node}, "not in the cluster", verbNone},
+		{"new", podFacts{isViewComplete: true, local: shown(static), node: node}, "no mirror pod", verbCreate},
+		{"new, no Node", podFacts{isViewComplete: true, local: shown(static)}, "no node", verbNone},
+		{"new, Node being deleted", podFacts{isViewComplete: true, local: shown(static), node: func() *v1.Node { n := nodeWithUID("u1"); n.DeletionTimestamp = new(metav1.Now()); return n }()}, "no node", verbNone},
+		{"ended", podFacts{isViewComplete: true, local: shown(static, phase(v1.PodSucceeded)), node: node}, "terminated without a mirror pod", verbNone},
+		{"being deleted", podFacts{isViewComplete: true, local: shown(static, deleting), node: node}, "terminated without a mirror pod", verbNone},
+		{"of podd's own API", podFacts{isViewComplete: true, local: shown(api), node: node}, "not in the cluster", verbNone},
 
-		{"with a mirror pod", facts{isViewComplete: true, local: shown(static), remote: mirror, node: node}, "mirror pod", verbNone},
-		{"with a mirror pod, other status", facts{isViewComplete: true, local: shown(static), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
-		{"being deleted, other status", facts{isViewComplete: true, local: shown(static, deleting), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
-		{"mirror pod of another version", facts{isViewComplete: true, local: shown(edited), remote: mirror, node: node}, "outdated mirror pod", verbDelete},
-		{"mirror pod of another Node", facts{isViewComplete: true, local: shown(static), remote: mirror, node: nodeWithUID("u2")}, "outdated mirror pod", verbDelete},
-		{"mirror pod, no Node", facts{isViewComplete: true, local: shown(static), remote: mirror}, "mirror pod", verbNone},
-		{"mirror pod being deleted", facts{isViewComplete: true, local: shown(static), remote: with(mirror, deleted), node: node}, "outdated mirror pod", verbDelete},
-		{"mirror pod with finalizers", facts{isViewComplete: true, local: shown(static), remote: with(mirror, deleted, noGrace), node: node}, "mirror pod with finalizers", verbNone},
-		{"mirror pod of an earlier run", facts{isViewComplete: true, local: shown(static), remote: with(mirror, ended), node: node}, "mirror pod of an earlier run", verbDelete},
-		{"mirror pod without a static pod", facts{isViewComplete: true, areSourcesRead: true, remote: mirror, node: node}, "orphaned mirror pod", verbDelete},
-		{"mirror pod of a removed static pod", facts{isViewComplete: true, remote: mirror, last: static, node: node}, "orphaned mirror pod", verbDelete},
-		{"mirror pod, sources not read", facts{isViewComplete: true, remote: mirror, node: node}, "mirror pod of an unread source", verbNone},
-		{"name taken", facts{isViewComplete: true, local: shown(static), remote: with(api), node: node}, "name taken", verbNone},
+		{"with a mirror pod", podFacts{isViewComplete: true, local: shown(static), remote: mirror, node: node}, "mirror pod", verbNone},
+		{"with a mirror pod, other status", podFacts{isViewComplete: true, local: shown(static), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
+		{"being deleted, other status", podFacts{isViewComplete: true, local: shown(static, deleting), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
+		{"mirror pod of another version", podFacts{isViewComplete: true, local: shown(edited), remote: mirror, node: node}, "outdated mirror pod", verbDelete},
+		{"mirror pod of another Node", podFacts{isViewComplete: true, local: shown(static), remote: mirror, node: nodeWithUID("u2")}, "outdated mirror pod", verbDelete},
+		{"mirror pod, no Node", podFacts{isViewComplete: true, local: shown(static), remote: mirror}, "mirror pod", verbNone},
+		{"mirror pod being deleted", podFacts{isViewComplete: true, local: shown(static), remote: with(mirror, deleted), node: node}, "outdated mirror pod", verbDelete},
+		{"mirror pod with finalizers", podFacts{isViewComplete: true, local: shown(static), remote: with(mirror, deleted, noGrace), node: node}, "mirror pod with finalizers", verbNone},
+		{"mirror pod of an earlier run", podFacts{isViewComplete: true, local: shown(static), remote: with(mirror, ended), node: node}, "mirror pod of an earlier run", verbDelete},
+		{"mirror pod without a static pod", podFacts{isViewComplete: true, areSourcesRead: true, remote: mirror, node: node}, "orphaned mirror pod", verbDelete},
+		{"mirror pod of a removed static pod", podFacts{isViewComplete: true, remote: mirror, lastLocal: static, node: node}, "orphaned mirror pod", verbDelete},
+		{"mirror pod, sources not read", podFacts{isViewComplete: true, remote: mirror, node: node}, "mirror pod of an unread source", verbNone},
+		{"name taken", podFacts{isViewComplete: true, local: shown(static), remote: with(api), node: node}, "name taken", verbNone},
 
-		{"running", facts{isViewComplete: true, local: shown(api), remote: api}, "on this node", verbNone},
-		{"static pod without a mirror pod", facts{isViewComplete: true, local: shown(static), remote: with(static, differs)}, "name taken", verbNone},
-		{"failed", facts{isViewComplete: true, local: shown(api, phase(v1.PodFailed)), remote: api}, "on this node", verbPatch},
-		{"ended in the API server", facts{isViewComplete: true, local: shown(api), remote: with(api, ended)}, "status regression", verbNone},
-		{"not on this node yet", facts{isViewComplete: true, areSourcesRead: true, remote: api}, "not on this node yet", verbNone},
-		{"another UID", facts{isViewComplete: true, local: shown(api), remote: with(api, func(p *v1.Pod) { p.UID = "b" })}, "not on this node yet", verbNone},
-		{"deleted, running", facts{isViewComplete: true, local: shown(api), remote: with(api, deleted)}, "on this node", verbNone},
-		{"deleted, stopping", facts{isViewComplete: true, local: shown(api, deleting), remote: with(api, deleted)}, "on this node", verbNone},
-		{"deleted, not on this node yet", facts{isViewComplete: true, remote: with(api, deleted)}, "not on this node yet", verbNone},
-		{"deleted, stopped", facts{isViewComplete: true, remote: with(api, deleted), last: api, isRemoved: true}, "removed", verbPatch},
-		{"deleted, stopped and reported", facts{isViewComplete: true, remote: with(api, deleted, ended), isRemoved: true}, "removed and reported", verbDelete},
-		{"deleted, finalizers", facts{isViewComplete: true, remote: with(api, deleted, ended, noGrace), isRemoved: true}, "removed, with finalizers", verbNone},
-		{"deleted, finalizers, not reported", facts{isViewComplete: true, remote: with(api, deleted, noGrace), isRemoved: true}, "removed", verbPatch},
-		{"deleted, stopped, static pod with its name", facts{isViewComplete: true, local: shown(static), remote: with(api, deleted), isRemoved: true}, "removed", verbPatch},
-		{"deleted, stopped and reported, static pod with its name", facts{isViewComplete: true, local: shown(static), remote: with(api, deleted, ended), isRemoved: true}, "removed and reported", verbDelete},
-		{"deleted, another pod on this node", facts{isViewComplete: true, local: shown(api), remote: with(api, deleted, ended, func(p *v1.Pod) { p.UID = "b" }), isRemoved: true}, "removed and reported", verbDelete},
+		{"running", podFacts{isViewComplete: true, local: shown(api), remote: api}, "on this node", verbNone},
+		{"static pod without a mirror pod", podFacts{isViewComplete: true, local: shown(static), remote: with(static, differs)}, "name taken", verbNone},
+		{"failed", podFacts{isViewComplete: true, local: shown(api, phase(v1.PodFailed)), remote: api}, "on this node", verbPatch},
+		{"ended in the API server", podFacts{isViewComplete: true, local: shown(api), remote: with(api, ended)}, "status regression", verbNone},
+		{"not on this node yet", podFacts{isViewComplete: true, areSourcesRead: true, remote: api}, "not on this node yet", verbNone},
+		{"another UID", podFacts{isViewComplete: true, local: shown(api), remote: with(api, func(p *v1.Pod) { p.UID = "b" })}, "not on this node yet", verbNone},
+		{"deleted, running", podFacts{isViewComplete: true, local: shown(api), remote: with(api, deleted)}, "on this node", verbNone},
+		{"deleted, stopping", podFacts{isViewComplete: true, local: shown(api, deleting), remote: with(api, deleted)}, "on this node", verbNone},
+		{"deleted, not on this node yet", podFacts{isViewComplete: true, remote: with(api, deleted)}, "not on this node yet", verbNone},
+		{"deleted, stopped", podFacts{isViewComplete: true, remote: with(api, deleted), lastLocal: api, isRemoved: true}, "removed", verbPatch},
+		{"deleted, stopped and reported", podFacts{isViewComplete: true, remote: with(api, deleted, ended), isRemoved: true}, "removed and reported", verbDelete},
+		{"deleted, finalizers", podFacts{isViewComplete: true, remote: with(api, deleted, ended, noGrace), isRemoved: true}, "removed, with finalizers", verbNone},
+		{"deleted, finalizers, not reported", podFacts{isViewComplete: true, remote: with(api, deleted, noGrace), isRemoved: true}, "removed", verbPatch},
+		{"deleted, stopped, static pod with its name", podFacts{isViewComplete: true, local: shown(static), remote: with(api, deleted), isRemoved: true}, "removed", verbPatch},
+		{"deleted, stopped and reported, static pod with its name", podFacts{isViewComplete: true, local: shown(static), remote: with(api, deleted, ended), isRemoved: true}, "removed and reported", verbDelete},
+		{"deleted, another pod on this node", podFacts{isViewComplete: true, local: shown(api), remote: with(api, deleted, ended, func(p *v1.Pod) { p.UID = "b" }), isRemoved: true}, "removed and reported", verbDelete},
 	} {
 		c.f.now = metav1.NewTime(noon)
-		s, rule, err := decide(&c.f)
+		s, rule, err := decideRequest(&c.f)
 		if err != nil || rule != c.rule || s.verb != c.want {
 			t.Errorf("%s: got %s: %q %s, %v; want %s: %q", c.name, rule, s.verb, s.body, err, c.rule, c.want)
 		}
@@ -104,8 +104,8 @@ func TestDecide(t *testing.T) {
 }
 
 // drawFacts returns random facts about a pod.
-func drawFacts(t *rapid.T, static *v1.Pod) *facts {
-	f := &facts{isViewComplete: true, areSourcesRead: rapid.Bool().Draw(t, "complete"), now: metav1.NewTime(noon)}
+func drawFacts(t *rapid.T, static *v1.Pod) *podFacts {
+	f := &podFacts{isViewComplete: true, areSourcesRead: rapid.Bool().Draw(t, "complete"), now: metav1.NewTime(noon)}
 	if rapid.Bool().Draw(t, "node") {
 		f.node = nodeWithUID("u1")
 	}
@@ -140,7 +140,7 @@ func TestDecide_Fixpoint(t *testing.T) {
 		f := drawFacts(t, static)
 		var applied []string
 		for {
-			s, rule, err := decide(f)
+			s, rule, err := decideRequest(f)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,13 +10,13 @@ import (
 	"podd/server"
 )
 
-// A record is the state of the writer for one pod name.
-type record struct {
+// A podRecord is the state of the writer for one pod name.
+type podRecord struct {
 	local        *server.PodView // the pod in the View; may be nil
 	cachedPod    *v1.Pod         // the pod in the last snapshot; may be nil
 	isPresent    bool            // local or cached is not nil
-	last         *v1.Pod         // the last local pod for which isDecided was true
-	facts        facts           // the facts of the last decision; zero means that a decision is due
+	lastDecided  *v1.Pod         // the last local pod for which isDecided was true
+	facts        podFacts        // the facts of the last decision; zero means that a decision is due
 	inFlight     verb            // the request in flight, or verbNone
 	outcome      *outcome        // the outcome of the last request; may be nil
 	ignoredPatch string          // the last patch that the API server accepted but did not apply; "" for none
@@ -47,7 +47,7 @@ type retryState struct {
 
 // outcomeExpiry returns the time at which the outcome expires, or the zero time without an
 // outcome.
-func (r *record) outcomeExpiry() time.Time {
+func (r *podRecord) outcomeExpiry() time.Time {
 	if r.outcome == nil {
 		return time.Time{}
 	}
@@ -56,7 +56,7 @@ func (r *record) outcomeExpiry() time.Time {
 
 // remote returns the pod in the API server according to the snapshot or a newer outcome. It drops
 // an outcome that has expired or that the snapshot contains.
-func (r *record) remote(now time.Time) *v1.Pod {
+func (r *podRecord) remote(now time.Time) *v1.Pod {
 	s, o := r.cachedPod, r.outcome
 	switch {
 	case o == nil:
@@ -79,16 +79,16 @@ func isOlder(a, b *v1.Pod) bool {
 // currentFacts returns the facts for a decision. deletions is Cluster.deletions. A pod counts as
 // removed if podd has applied the batch with the pod's deletion and the View does not contain the
 // pod.
-func (r *record) currentFacts(deletions map[types.UID]uint64, node *v1.Node, view *server.View, now time.Time) facts {
-	f := facts{local: r.local, remote: r.remote(now), node: node, isViewComplete: !view.Starting, areSourcesRead: len(view.UnreadSources) == 0}
+func (r *podRecord) currentFacts(deletions map[types.UID]uint64, node *v1.Node, view *server.View, now time.Time) podFacts {
+	f := podFacts{local: r.local, remote: r.remote(now), node: node, isViewComplete: !view.Starting, areSourcesRead: len(view.UnreadSources) == 0}
 	if r.local != nil && isDecided(r.local) {
-		r.last = r.local.Pod
+		r.lastDecided = r.local.Pod
 	}
 	if f.remote == nil {
 		return f
 	}
-	if l := r.last; l != nil && (l.UID == f.remote.UID || isMirror(f.remote) && isStatic(l)) {
-		f.last = l
+	if l := r.lastDecided; l != nil && (l.UID == f.remote.UID || isMirror(f.remote) && isStatic(l)) {
+		f.lastLocal = l
 	}
 	batch := deletions[f.remote.UID]
 	f.isRemoved = f.remote.DeletionTimestamp != nil && batch > 0 && view.AppliedBatches[server.ClusterSource] >= batch && !f.isInView()

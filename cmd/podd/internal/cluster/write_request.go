@@ -22,9 +22,9 @@ import (
 // A reply is the result of the request of a step.
 type reply struct {
 	key      types.NamespacedName
-	step     step
-	facts    facts   // the facts from which the step was decided
-	pod      *v1.Pod // the pod in the response; nil if the pod does not exist
+	step     podRequest
+	facts    podFacts // the facts from which the step was decided
+	pod      *v1.Pod  // the pod in the response; nil if the pod does not exist
 	err      error
 	timedOut bool // there was no response within writeTimeout
 }
@@ -33,23 +33,23 @@ type reply struct {
 // webhooks may delay the response for 30 s. The leaseRenewer closes hanging connections earlier.
 const writeTimeout = 40 * time.Second
 
-// request sends the request of the step s for the pod key and returns the reply. It is not an
+// sendPodRequest sends the request of the step s for the pod key and returns the reply. It is not an
 // error if the pod to patch or delete does not exist, or if the pod to delete has another UID.
-func (c *client) request(ctx context.Context, key types.NamespacedName, s step, f facts) reply {
+func (c *client) sendPodRequest(ctx context.Context, key types.NamespacedName, s podRequest, f podFacts) reply {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	a := reply{key: key, step: s, facts: f, pod: &v1.Pod{}}
 	switch s.verb {
 	case verbCreate:
-		a.err = c.doUntil(ctx, c.core.Post().Namespace(key.Namespace).Resource("pods").Body(s.pod), a.pod)
+		a.err = c.doWithoutTimeout(ctx, c.core.Post().Namespace(key.Namespace).Resource("pods").Body(s.pod), a.pod)
 	case verbPatch:
-		a.err = c.doUntil(ctx, c.core.Patch(types.StrategicMergePatchType).Namespace(key.Namespace).Resource("pods").Name(key.Name).SubResource("status").Body(s.body), a.pod)
+		a.err = c.doWithoutTimeout(ctx, c.core.Patch(types.StrategicMergePatchType).Namespace(key.Namespace).Resource("pods").Name(key.Name).SubResource("status").Body(s.body), a.pod)
 		if apierrors.IsNotFound(a.err) {
 			a.pod, a.err = nil, nil
 		}
 	case verbDelete:
 		o := &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &s.pod.UID}}
-		a.err = c.doUntil(ctx, c.core.Delete().Namespace(key.Namespace).Resource("pods").Name(key.Name).Body(o), a.pod)
+		a.err = c.doWithoutTimeout(ctx, c.core.Delete().Namespace(key.Namespace).Resource("pods").Name(key.Name).Body(o), a.pod)
 		if apierrors.IsNotFound(a.err) || apierrors.IsConflict(a.err) {
 			a.err = nil
 		}
@@ -62,13 +62,13 @@ func (c *client) request(ctx context.Context, key types.NamespacedName, s step, 
 }
 
 // handleReply updates the record of a pod after a request.
-func (w *writer) handleReply(a reply, now time.Time) {
-	w.requestCount--
+func (w *podWriter) handleReply(a reply, now time.Time) {
+	w.requestsInFlight--
 	if a.step.verb == verbCreate {
-		w.createCount--
+		w.createsInFlight--
 	}
 	r := w.records[a.key]
-	r.inFlight, r.facts = verbNone, facts{}
+	r.inFlight, r.facts = verbNone, podFacts{}
 	if a.err != nil {
 		w.handleFailure(r, a, now)
 		return
@@ -86,7 +86,7 @@ func (w *writer) handleReply(a reply, now time.Time) {
 		// would be repeated forever.
 		f := a.facts
 		f.remote = a.pod
-		if again, _, err := decide(&f); err == nil && again.verb == verbPatch && bytes.Equal(again.body, a.step.body) {
+		if again, _, err := decideRequest(&f); err == nil && again.verb == verbPatch && bytes.Equal(again.body, a.step.body) {
 			r.ignoredPatch = string(a.step.body)
 		}
 	}
@@ -100,7 +100,7 @@ const (
 
 // handleFailure delays the next request after a failed request. If the API server cannot be
 // reached, it delays the requests for all pods, otherwise only the requests for this pod.
-func (w *writer) handleFailure(r *record, a reply, now time.Time) {
+func (w *podWriter) handleFailure(r *podRecord, a reply, now time.Time) {
 	if !isAPIError(a.err) && !a.timedOut {
 		w.pausedUntil = now.Add(min(w.backoff.next(), maxUncachedWait))
 		return
@@ -144,7 +144,7 @@ type Rejection struct {
 const rejectionDelay = 2 * time.Second
 
 // reportRejections logs new rejections and calls OnRejected if the rejections have changed.
-func (w *writer) reportRejections(ctx context.Context) {
+func (w *podWriter) reportRejections(ctx context.Context) {
 	var all []Rejection
 	for key, r := range w.records {
 		reason := r.problem
@@ -176,7 +176,7 @@ func rejectionMessage(a reply) string {
 	if apierrors.IsAlreadyExists(a.err) {
 		return nameTaken
 	}
-	pods := []*v1.Pod{a.step.pod, a.facts.remote, a.facts.last}
+	pods := []*v1.Pod{a.step.pod, a.facts.remote, a.facts.lastLocal}
 	if a.facts.local != nil {
 		pods = append(pods, a.facts.local.Pod)
 	}

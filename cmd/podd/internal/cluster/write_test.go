@@ -259,7 +259,7 @@ func TestWriter_StatusRejectedPrivate(t *testing.T) {
 		"a webhook denied it: connected as grandmother",
 		fmt.Sprintf("status.message: Invalid value: %q: no", short),
 		"a webhook denied it: message=" + short,
-		strings.Repeat("x ", maxMessage/2-10) + "connected as grandmother",
+		strings.Repeat("x ", maxMessageBytes/2-10) + "connected as grandmother",
 	} {
 		runNode(t, nil, func(l *testNode) {
 			l.change(func() {

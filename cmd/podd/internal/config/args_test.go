@@ -98,7 +98,7 @@ func TestTables(t *testing.T) {
 	fields := map[string]reflect.Type{}
 	k := reflect.ValueOf(&kubelet.KubeletConfiguration{}).Elem()
 	visitFields(k, k, "", func(path string, v, _ reflect.Value) { fields[path] = v.Type() })
-	for path := range servedFields {
+	for path := range supportedFields {
 		if fields[path] == nil {
 			t.Errorf("servedFields: no field %q", path)
 		}
@@ -108,13 +108,13 @@ func TestTables(t *testing.T) {
 			t.Errorf("clusterFields: no field %q", path)
 		}
 	}
-	for path := range matchingValues {
+	for path := range equivalentValues {
 		if fields[path] == nil {
 			t.Errorf("matchingValues: no field %q", path)
 		}
 	}
 	for f := range new(Flags).settings() {
-		if path, ok := f.Tag.Lookup("field"); ok && !servedFields[path] && !clusterFields[path] {
+		if path, ok := f.Tag.Lookup("field"); ok && !supportedFields[path] && !clusterFields[path] {
 			t.Errorf("Flags.%s sets %q, which is not supported", f.Name, path)
 		}
 	}

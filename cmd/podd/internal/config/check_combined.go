@@ -78,12 +78,12 @@ func (c *checker) checkUnsupported() {
 		c.errorf("defaultPodSysctls", "needs the feature gate DefaultPodSysctls, which podd does not support; set securityContext.sysctls of each pod")
 	}
 	c.checkSwap()
-	if k.FailCgroupV1 != nil && *k.FailCgroupV1 && !c.host.CgroupV2 {
+	if k.FailCgroupV1 != nil && *k.FailCgroupV1 && !c.host.UsesCgroupV2 {
 		c.errorf("failCgroupV1", "this host uses cgroup v1; boot it with systemd.unified_cgroup_hierarchy=1 or set false")
 	}
 }
 
-// checkSwap rejects LimitedSwap if the kernel cannot limit swap, because the kubelet would then use
+// checkSwap rejects EnableLimitedSwap if the kernel cannot limit swap, because the kubelet would then use
 // no swap and report no error.
 //
 // If swap is enabled on the host, checkSwap rejects "failSwapOn: true". The default of failSwapOn
@@ -93,7 +93,7 @@ func (c *checker) checkSwap() {
 	const field = "memorySwap.swapBehavior"
 	switch {
 	case k.MemorySwap.SwapBehavior != LimitedSwap || c.hasProblem(field):
-	case !c.host.CgroupV2:
+	case !c.host.UsesCgroupV2:
 		c.errorf(field, "LimitedSwap: this host uses cgroup v1; boot it with systemd.unified_cgroup_hierarchy=1 or set NoSwap")
 	case !c.host.CanLimitSwap:
 		c.errorf(field, "LimitedSwap: the kernel cannot limit swap, because memory.swap.max does not exist; boot it with swapaccount=1 or set NoSwap")
@@ -103,7 +103,7 @@ func (c *checker) checkSwap() {
 	}
 }
 
-// LimitedSwap is the value of memorySwap.swapBehavior with which Burstable pods use swap in
+// EnableLimitedSwap is the value of memorySwap.swapBehavior with which Burstable pods use swap in
 // proportion to their memory requests.
 const LimitedSwap = "LimitedSwap"
 

@@ -30,20 +30,20 @@ type Cluster struct {
 	CertDir string
 	// RotateClientCert enables the renewal of the client certificate.
 	RotateClientCert bool
-	// ServingBootstrap enables requests for the serving certificate of the kubelet API.
-	ServingBootstrap bool
+	// RequestServingCert enables requests for the serving certificate of the kubelet API.
+	RequestServingCert bool
 	// RegisterNode enables the creation of the Node if it does not exist.
 	RegisterNode bool
 	// Taints are set when the Node is created.
 	Taints []v1.Taint
 	// ProviderID is the ID of this host in the cloud; may be "".
 	ProviderID string
-	// ExternalCloud is set if an external cloud controller sets the addresses of the Node and
+	// HasExternalCloud is set if an external cloud controller sets the addresses of the Node and
 	// removes its initial taint.
-	ExternalCloud bool
-	// AttachDetach is set if the attach-detach controller of the cluster attaches volumes to
+	HasExternalCloud bool
+	// EnableControllerAttachDetach is set if the attach-detach controller of the cluster attaches volumes to
 	// this node.
-	AttachDetach bool
+	EnableControllerAttachDetach bool
 	// StatusUpdateFrequency is the interval at which podd computes the Node's status. podd
 	// writes the status if it has changed.
 	StatusUpdateFrequency time.Duration
@@ -88,11 +88,11 @@ func (r *resolver) resolveCluster(c *Config) {
 		Kubeconfig: r.absDir("--kubeconfig", f.Kubeconfig, ""), Taints: taints,
 		BootstrapKubeconfig: r.absDir("--bootstrap-kubeconfig", f.BootstrapKubeconfig, ""),
 		CertDir:             r.absDir("--cert-dir", f.CertDir, filepath.Join(c.RootDir, "pki")),
-		RotateClientCert:    k.RotateCertificates, ServingBootstrap: k.ServerTLSBootstrap && c.API.Listen != "",
+		RotateClientCert:    k.RotateCertificates, RequestServingCert: k.ServerTLSBootstrap && c.API.Address != "",
 		RegisterNode: derefOr(k.RegisterNode, d.RegisterNode),
-		ProviderID:   k.ProviderID, ExternalCloud: f.CloudProvider != "",
-		AttachDetach:          derefOr(k.EnableControllerAttachDetach, d.EnableControllerAttachDetach),
-		StatusUpdateFrequency: durationOr(k.NodeStatusUpdateFrequency, d.NodeStatusUpdateFrequency),
+		ProviderID:   k.ProviderID, HasExternalCloud: f.CloudProvider != "",
+		EnableControllerAttachDetach: derefOr(k.EnableControllerAttachDetach, d.EnableControllerAttachDetach),
+		StatusUpdateFrequency:        durationOr(k.NodeStatusUpdateFrequency, d.NodeStatusUpdateFrequency),
 		// If the user sets only nodeStatusUpdateFrequency, both intervals are equal, as in the
 		// kubelet.
 		StatusReportFrequency: durationOr(k.NodeStatusReportFrequency, cmp.Or(k.NodeStatusUpdateFrequency, d.NodeStatusReportFrequency)),

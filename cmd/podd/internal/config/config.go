@@ -32,8 +32,8 @@ type Config struct {
 	Shutdown []ShutdownGroup
 	// RunOnce is set if podd runs the pods of the sources once, to completion, and exits.
 	RunOnce bool
-	// Redacted is the configuration that the endpoints /configz and /flagz show.
-	Redacted RedactedConfig
+	// RedactedConfig is the configuration that the endpoints /configz and /flagz show.
+	RedactedConfig RedactedConfig
 }
 
 // Sources configures the sources of pods.
@@ -88,8 +88,8 @@ type Node struct {
 	MaxStatusImages int
 	// MaxPods is the maximum number of pods that run at the same time; at least 1.
 	MaxPods int
-	// AsKubelet is set if podd was called as kubelet or runs as a node of a cluster.
-	AsKubelet bool
+	// ActsAsKubelet is set if podd was called as kubelet or runs as a node of a cluster.
+	ActsAsKubelet bool
 }
 
 // Paths contains the directories of podd.
@@ -114,24 +114,24 @@ type Adoption struct {
 
 // Resources configures the allocatable resources and the pressure conditions of the node.
 type Resources struct {
-	// PodPids is the maximum number of processes of a pod; 0 means no limit.
-	PodPids int64
+	// PodPidsLimit is the maximum number of processes of a pod; 0 means no limit.
+	PodPidsLimit int64
 	// Reserved contains the amounts of cpu, memory, ephemeral-storage and pid that are reserved
 	// for the system and cannot be requested by pods.
 	Reserved v1.ResourceList
 	// EnforceReserved is set if the cgroup of all pods limits them to the resources that are
 	// not Reserved.
 	EnforceReserved bool
-	// LimitedSwap is set if Burstable pods use swap in proportion to their memory requests. All
-	// other pods use no swap. If LimitedSwap is not set, no pod uses swap.
-	LimitedSwap bool
+	// EnableLimitedSwap is set if Burstable pods use swap in proportion to their memory requests. All
+	// other pods use no swap. If EnableLimitedSwap is not set, no pod uses swap.
+	EnableLimitedSwap bool
 	// WarnsCgroupV1 is set if the host uses cgroup v1 and failCgroupV1 is not set. Since Kubernetes
 	// 1.35 the kubelet does not start in this case.
 	WarnsCgroupV1 bool
-	// Pressure contains the thresholds of the pressure conditions. Pressure.Memory and
+	// PressureThresholds contains the thresholds of the pressure conditions. Pressure.Memory and
 	// Pressure.Nodefs also reduce the allocatable resources. podd evicts no pod because of
 	// pressure.
-	Pressure Pressure
+	PressureThresholds PressureThresholds
 }
 
 // Runtime configures how pods run on the CRI runtime.
@@ -162,21 +162,21 @@ type Runtime struct {
 	RuntimeClasses map[string]string
 	// MaxRestartPeriod is the maximum crash back-off; 1s to 5m.
 	MaxRestartPeriod time.Duration
-	// ParallelStarts is the maximum number of pods that start at the same time. If it is 0, the
+	// MaxParallelStarts is the maximum number of pods that start at the same time. If it is 0, the
 	// caller uses a default.
-	ParallelStarts int
+	MaxParallelStarts int
 }
 
 // Images configures pulls of images and their garbage collection.
 type Images struct {
 	// SandboxImage is the name of an image that is never removed by garbage collection, or "".
 	SandboxImage string
-	// ParallelPulls is the maximum number of parallel image pulls; 0 means no limit.
-	ParallelPulls int
+	// MaxParallelPulls is the maximum number of parallel image pulls; 0 means no limit.
+	MaxParallelPulls int
 	// PullQPS and PullBurst limit the rate of pulls. PullQPS 0 means no limit.
 	PullQPS, PullBurst int
-	// PullOffline is the behavior of imagePullPolicy Always if no registry responds.
-	PullOffline PullOffline
+	// OfflinePullPolicy is the behavior of imagePullPolicy Always if no registry responds.
+	OfflinePullPolicy OfflinePullPolicy
 	// CredentialProviders contains the credential provider plugins in the order of the
 	// configuration.
 	CredentialProviders []credential.CredentialProvider
@@ -198,12 +198,12 @@ type DNS struct {
 
 // Server configures the endpoints.
 type Server struct {
-	// HealthzListen is the address of /healthz as "host:port"; "" disables it.
-	HealthzListen string
-	// ReadOnlyListen is the address of the read-only endpoint as "host:port"; "" disables it.
-	ReadOnlyListen string
-	// CadvisorListen is the address of cAdvisor's metrics as "host:port"; "" disables it.
-	CadvisorListen string
+	// HealthzAddress is the address of /healthz as "host:port"; "" disables it.
+	HealthzAddress string
+	// ReadOnlyAddress is the address of the read-only endpoint as "host:port"; "" disables it.
+	ReadOnlyAddress string
+	// CadvisorAddress is the address of cAdvisor's metrics as "host:port"; "" disables it.
+	CadvisorAddress string
 	// API configures the kubelet API.
 	API KubeletAPI
 }
@@ -238,16 +238,16 @@ type RedactedConfig struct {
 	Flags map[string]string
 }
 
-// PullOffline is the behavior of imagePullPolicy Always if no registry responds.
-type PullOffline string
+// OfflinePullPolicy is the behavior of imagePullPolicy Always if no registry responds.
+type OfflinePullPolicy string
 
 // The values of --pull-offline.
 const (
 	// PullStrict retries until the registry responds, as the kubelet does.
-	PullStrict PullOffline = "strict"
+	PullStrict OfflinePullPolicy = "strict"
 	// PullUsePresent starts the container with the image on the node and shows a problem of the
 	// pod.
-	PullUsePresent PullOffline = "use-present"
+	PullUsePresent OfflinePullPolicy = "use-present"
 )
 
 // These are the defaults of settings that v1beta1 does not contain, or for which the kubelet has
@@ -261,7 +261,7 @@ const (
 	KubeletRootDir = "/var/lib/kubelet"
 	// DefaultRunDir is the directory of the control socket.
 	DefaultRunDir = "/run/podd"
-	// DefaultParallelPulls is the maximum number of parallel image pulls. The kubelet pulls one
+	// DefaultMaxParallelPulls is the maximum number of parallel image pulls. The kubelet pulls one
 	// image at a time by default, so a registry that does not respond delays all other pulls.
-	DefaultParallelPulls = 5
+	DefaultMaxParallelPulls = 5
 )

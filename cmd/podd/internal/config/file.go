@@ -92,7 +92,7 @@ func readLayers(f *Flags) ([]*layer, []manifest.Problem, error) {
 		l, found := parseLayer(path, data)
 		problems = append(problems, found...)
 		if l != nil && path == f.Config {
-			l.addDefaultEviction()
+			l.addDefaultEvictionHard()
 		}
 		if l != nil {
 			layers = append(layers, l)

@@ -84,14 +84,14 @@ type RuntimeFlags struct {
 
 // ImageFlags configure pulls of images.
 type ImageFlags struct {
-	SerializeImagePulls           *bool       `field:"serializeImagePulls" help:"Pull images one at a time."`
-	MaxParallelImagePulls         *int32      `field:"maxParallelImagePulls" placeholder:"5" help:"The maximum number of image pulls in parallel."`
-	RegistryQPS                   *int32      `name:"registry-qps" field:"registryPullQPS" placeholder:"5" help:"If > 0, limit registry pull QPS to this value. If 0, unlimited."`
-	RegistryBurst                 *int32      `field:"registryBurst" placeholder:"10" help:"Maximum size of bursty pulls, temporarily allows pulls to burst to this number, while still not exceeding --registry-qps. Only used if --registry-qps > 0."`
-	PullOffline                   PullOffline `enum:"strict,use-present" default:"strict" help:"Behavior of imagePullPolicy Always if the registry does not respond: strict retries until the registry responds, use-present starts the container with the image that is on the node."`
-	ImageCredentialProviderConfig string      `placeholder:"PATH" help:"Path to a credential provider plugin config file (JSON/YAML/YML) or a directory of such files (merged in lexicographical order; non-recursive search)."`
-	ImageCredentialProviderBinDir string      `placeholder:"DIR" help:"The path to the directory where credential provider plugin binaries are located."`
-	PodInfraContainerImage        string      `placeholder:"IMAGE" help:"Specified image will not be pruned by the image garbage collector."`
+	SerializeImagePulls           *bool             `field:"serializeImagePulls" help:"Pull images one at a time."`
+	MaxParallelImagePulls         *int32            `field:"maxParallelImagePulls" placeholder:"5" help:"The maximum number of image pulls in parallel."`
+	RegistryQPS                   *int32            `name:"registry-qps" field:"registryPullQPS" placeholder:"5" help:"If > 0, limit registry pull QPS to this value. If 0, unlimited."`
+	RegistryBurst                 *int32            `field:"registryBurst" placeholder:"10" help:"Maximum size of bursty pulls, temporarily allows pulls to burst to this number, while still not exceeding --registry-qps. Only used if --registry-qps > 0."`
+	PullOffline                   OfflinePullPolicy `enum:"strict,use-present" default:"strict" help:"Behavior of imagePullPolicy Always if the registry does not respond: strict retries until the registry responds, use-present starts the container with the image that is on the node."`
+	ImageCredentialProviderConfig string            `placeholder:"PATH" help:"Path to a credential provider plugin config file (JSON/YAML/YML) or a directory of such files (merged in lexicographical order; non-recursive search)."`
+	ImageCredentialProviderBinDir string            `placeholder:"DIR" help:"The path to the directory where credential provider plugin binaries are located."`
+	PodInfraContainerImage        string            `placeholder:"IMAGE" help:"Specified image will not be pruned by the image garbage collector."`
 }
 
 // DNSFlags configure name resolution in pods.

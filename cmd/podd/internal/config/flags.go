@@ -8,12 +8,12 @@ import (
 	"podd/manifest"
 )
 
-// settings iterates over all flags, except Unserved, and their values.
+// settings iterates over all flags, except Unsupported, and their values.
 func (f *Flags) settings() func(yield func(reflect.StructField, reflect.Value) bool) {
 	return func(yield func(reflect.StructField, reflect.Value) bool) {
 		v := reflect.ValueOf(f).Elem()
 		for _, field := range reflect.VisibleFields(v.Type()) {
-			if field.Anonymous || field.Name == "Unserved" {
+			if field.Anonymous || field.Type == reflect.TypeFor[[]UnsupportedFlag]() {
 				continue
 			}
 			if !yield(field, v.FieldByIndex(field.Index)) {

@@ -18,8 +18,8 @@ type HostFacts struct {
 	// Hostname is the name that the kernel reports. It is the node name unless
 	// --hostname-override is set.
 	Hostname string
-	// CgroupV2 is set if cgroup v2 is mounted at /sys/fs/cgroup.
-	CgroupV2 bool
+	// UsesCgroupV2 is set if cgroup v2 is mounted at /sys/fs/cgroup.
+	UsesCgroupV2 bool
 	// SwapEnabled is set if the host uses swap.
 	SwapEnabled bool
 	// CanLimitSwap is set if the kernel can limit the swap of a cgroup.
@@ -40,7 +40,7 @@ func ReadHostFacts() (HostFacts, error) {
 	return HostFacts{
 		Program:           filepath.Base(os.Args[0]),
 		Hostname:          host,
-		CgroupV2:          isCgroupV2("/sys/fs/cgroup"),
+		UsesCgroupV2:      isCgroupV2("/sys/fs/cgroup"),
 		SwapEnabled:       hasSwap("/proc/swaps"),
 		CanLimitSwap:      canLimitSwap("/sys/fs/cgroup", "/proc/self/cgroup"),
 		SELinuxEnabled:    fileExists("/sys/fs/selinux/enforce"),

@@ -11,8 +11,8 @@ import (
 	"podd/manifest"
 )
 
-// servedFields are the fields that podd supports.
-var servedFields = newSet(
+// supportedFields are the fields that podd supports.
+var supportedFields = newSet(
 	"kind", "apiVersion", "staticPodPath", "staticPodURL", "staticPodURLHeader",
 	"fileCheckFrequency", "httpCheckFrequency", "syncFrequency",
 	"containerRuntimeEndpoint", "imageServiceEndpoint", "runtimeRequestTimeout",
@@ -43,10 +43,10 @@ var clusterFields = newSet(
 	"authentication.webhook.cacheTTL", "authorization.webhook.cacheAuthorizedTTL", "authorization.webhook.cacheUnauthorizedTTL",
 )
 
-// matchingValues maps a field that podd does not support to the value with which the kubelet
+// equivalentValues maps a field that podd does not support to the value with which the kubelet
 // behaves like podd. A field with this value causes no warning. nil means that no value causes a
 // warning.
-var matchingValues = map[string]any{
+var equivalentValues = map[string]any{
 	"registerNode":                 false,
 	"makeIPTablesUtilChains":       false,
 	"enableControllerAttachDetach": false,
@@ -70,7 +70,7 @@ func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unse
 		addName(names, path, o)
 	}
 	visitFields(reflect.ValueOf(user).Elem(), reflect.ValueOf(newDefaults()).Elem(), "", func(path string, v, def reflect.Value) {
-		if !m.isSet(path) || servedFields[path] || inCluster && clusterFields[path] {
+		if !m.isSet(path) || supportedFields[path] || inCluster && clusterFields[path] {
 			return
 		}
 		if path == "featureGates" {
@@ -80,7 +80,7 @@ func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unse
 			return
 		}
 		o := m.origin(path)
-		if want, ok := matchingValues[path]; ok && (want == nil || equalsValue(v, want)) {
+		if want, ok := equivalentValues[path]; ok && (want == nil || equalsValue(v, want)) {
 			return
 		}
 		if o.flag == "" && (isZero(v) || reflect.DeepEqual(indirect(v), indirect(def))) {

@@ -16,8 +16,8 @@ import (
 
 // KubeletAPI configures the kubelet API.
 type KubeletAPI struct {
-	// Listen is the listen address as "host:port"; "" disables the API.
-	Listen string
+	// Address is the listen address as "host:port"; "" disables the API.
+	Address string
 	// CertFile and KeyFile are the files with the serving certificate and its private key. If
 	// they are "", podd issues a certificate.
 	CertFile, KeyFile string
@@ -36,26 +36,26 @@ type KubeletAPI struct {
 	TokenFile string
 	// PolicyFile is the file with RBAC roles and role bindings; may be "".
 	PolicyFile string
-	// TokenReview is set if the cluster authenticates the bearer tokens that TokenFile does not
+	// EnableTokenReview is set if the cluster authenticates the bearer tokens that TokenFile does not
 	// contain. Results are cached for TokenTTL.
-	TokenReview bool
-	TokenTTL    time.Duration
-	// AccessReview is set if the cluster authorizes requests. Results are cached for AllowedTTL
+	EnableTokenReview bool
+	TokenTTL          time.Duration
+	// EnableAccessReview is set if the cluster authorizes requests. Results are cached for AllowedTTL
 	// if the request is allowed, and otherwise for DeniedTTL.
-	AccessReview          bool
+	EnableAccessReview    bool
 	AllowedTTL, DeniedTTL time.Duration
-	// Anonymous is set if clients without credentials are authenticated as system:anonymous.
-	Anonymous bool
+	// AllowAnonymous is set if clients without credentials are authenticated as system:anonymous.
+	AllowAnonymous bool
 	// AlwaysAllow is set if every authenticated request is authorized.
 	AlwaysAllow bool
-	// Debugging enables the handlers for logs, exec, attach and port-forward.
-	Debugging bool
-	// SystemLogs enables the handler for the files in /var/log.
-	SystemLogs bool
-	// Profiling enables the handlers of pprof.
-	Profiling bool
-	// DebugFlags enables the handler that changes the log level.
-	DebugFlags bool
+	// EnableDebugging enables the handlers for logs, exec, attach and port-forward.
+	EnableDebugging bool
+	// EnableSystemLogs enables the handler for the files in /var/log.
+	EnableSystemLogs bool
+	// EnableProfiling enables the handlers of pprof.
+	EnableProfiling bool
+	// EnableDebugFlags enables the handler that changes the log level.
+	EnableDebugFlags bool
 }
 
 // tlsVersions maps the values of tlsMinVersion to versions in crypto/tls.
@@ -71,12 +71,12 @@ func (r *resolver) resolveKubeletAPI() KubeletAPI {
 		CertFile: k.TLSCertFile, KeyFile: k.TLSPrivateKeyFile, MinTLS: tlsVersions[k.TLSMinVersion],
 		ClientCAFile: k.Authentication.X509.ClientCAFile,
 		TokenFile:    f.TokenAuthFile, PolicyFile: f.AuthorizationPolicyFile,
-		Anonymous:   derefOr(k.Authentication.Anonymous.Enabled, d.Authentication.Anonymous.Enabled),
-		AlwaysAllow: k.Authorization.Mode == kubelet.KubeletAuthorizationModeAlwaysAllow,
-		Debugging:   derefOr(k.EnableDebuggingHandlers, d.EnableDebuggingHandlers),
-		SystemLogs:  derefOr(k.EnableSystemLogHandler, d.EnableSystemLogHandler),
-		Profiling:   derefOr(k.EnableProfilingHandler, d.EnableProfilingHandler),
-		DebugFlags:  derefOr(k.EnableDebugFlagsHandler, d.EnableDebugFlagsHandler),
+		AllowAnonymous:   derefOr(k.Authentication.Anonymous.Enabled, d.Authentication.Anonymous.Enabled),
+		AlwaysAllow:      k.Authorization.Mode == kubelet.KubeletAuthorizationModeAlwaysAllow,
+		EnableDebugging:  derefOr(k.EnableDebuggingHandlers, d.EnableDebuggingHandlers),
+		EnableSystemLogs: derefOr(k.EnableSystemLogHandler, d.EnableSystemLogHandler),
+		EnableProfiling:  derefOr(k.EnableProfilingHandler, d.EnableProfilingHandler),
+		EnableDebugFlags: derefOr(k.EnableDebugFlagsHandler, d.EnableDebugFlagsHandler),
 	}
 	r.resolveReviews(&a)
 	for _, name := range k.TLSCipherSuites {
@@ -91,7 +91,7 @@ func (r *resolver) resolveKubeletAPI() KubeletAPI {
 	}
 	isPortDisabled := f.Port != nil && *f.Port == 0 // in a configuration file, 0 stands for the default
 	if derefOr(k.EnableServer, d.EnableServer) && !isPortDisabled {
-		a.Listen = listenAddress(cmp.Or(k.Address, a.defaultAddress()), cmp.Or(k.Port, d.Port))
+		a.Address = listenAddress(cmp.Or(k.Address, a.defaultAddress()), cmp.Or(k.Port, d.Port))
 	}
 	r.warnAuthorization(&a)
 	return a
@@ -100,7 +100,7 @@ func (r *resolver) resolveKubeletAPI() KubeletAPI {
 // defaultAddress returns the default IP address to listen on. The API listens on all
 // interfaces if remote clients can authenticate, and otherwise only on loopback.
 func (a *KubeletAPI) defaultAddress() string {
-	if a.ClientCAFile == "" && a.TokenFile == "" && !a.TokenReview {
+	if a.ClientCAFile == "" && a.TokenFile == "" && !a.EnableTokenReview {
 		return "127.0.0.1"
 	}
 	return "0.0.0.0"
@@ -118,8 +118,8 @@ func (r *resolver) resolveReviews(a *KubeletAPI) {
 	if webhook && a.PolicyFile != "" {
 		r.addProblem(manifest.Error, "--authorization-policy-file", "cannot be used together with authorization mode Webhook; remove one of them")
 	}
-	a.TokenReview = derefOr(k.Authentication.Webhook.Enabled, d.Authentication.Webhook.Enabled)
-	a.AccessReview = webhook || k.Authorization.Mode == "" && a.PolicyFile == ""
+	a.EnableTokenReview = derefOr(k.Authentication.Webhook.Enabled, d.Authentication.Webhook.Enabled)
+	a.EnableAccessReview = webhook || k.Authorization.Mode == "" && a.PolicyFile == ""
 	a.TokenTTL = durationOr(k.Authentication.Webhook.CacheTTL, d.Authentication.Webhook.CacheTTL)
 	a.AllowedTTL = durationOr(k.Authorization.Webhook.CacheAuthorizedTTL, d.Authorization.Webhook.CacheAuthorizedTTL)
 	a.DeniedTTL = durationOr(k.Authorization.Webhook.CacheUnauthorizedTTL, d.Authorization.Webhook.CacheUnauthorizedTTL)
@@ -133,8 +133,8 @@ func (r *resolver) warnAuthorization(a *KubeletAPI) {
 	if token := k.Authentication.Webhook.Enabled; r.flags.Kubeconfig == "" && (webhook || token != nil && *token) {
 		r.addProblem(manifest.Warning, "", "webhook authentication and authorization have no effect without --kubeconfig: only root and clients that --authorization-policy-file authorizes can use the kubelet API")
 	}
-	if a.Listen != "" && a.Anonymous && a.AlwaysAllow {
-		r.addProblem(manifest.Warning, "", "anonymous authentication together with authorization mode AlwaysAllow: every client that can reach %s can run commands in every pod", a.Listen)
+	if a.Address != "" && a.AllowAnonymous && a.AlwaysAllow {
+		r.addProblem(manifest.Warning, "", "anonymous authentication together with authorization mode AlwaysAllow: every client that can reach %s can run commands in every pod", a.Address)
 	}
 }
 
@@ -142,15 +142,15 @@ func (r *resolver) warnAuthorization(a *KubeletAPI) {
 // effect. The values in k and the values in effect differ, for example, if podd runs without a
 // cluster.
 func (a *KubeletAPI) setEffectiveValues(k *kubelet.KubeletConfiguration) {
-	k.EnableServer = new(a.Listen != "")
-	k.Authentication.Webhook.Enabled = new(a.TokenReview)
+	k.EnableServer = new(a.Address != "")
+	k.Authentication.Webhook.Enabled = new(a.EnableTokenReview)
 	switch {
-	case a.AccessReview:
+	case a.EnableAccessReview:
 		k.Authorization.Mode = kubelet.KubeletAuthorizationModeWebhook
 	case !a.AlwaysAllow:
 		k.Authorization.Mode = ""
 	}
-	if host, _, err := net.SplitHostPort(a.Listen); err == nil {
+	if host, _, err := net.SplitHostPort(a.Address); err == nil {
 		k.Address = host
 	}
 }

@@ -53,7 +53,7 @@ func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
 
 	r := &resolver{flags: &flags, host: host, kubelet: user}
 	cfg := r.resolve()
-	if cfg.Redacted, err = redact(&flags, user, all, &cfg); err != nil {
+	if cfg.RedactedConfig, err = redact(&flags, user, all, &cfg); err != nil {
 		return Config{}, nil, errors.Join(readErr, err)
 	}
 	problems = append(problems, r.problems...)

@@ -18,7 +18,7 @@ import (
 )
 
 // testHost contains the facts of the host for most tests.
-var testHost = HostFacts{Program: "podd", Hostname: "Node-1", CgroupV2: true, CanLimitSwap: true}
+var testHost = HostFacts{Program: "podd", Hostname: "Node-1", UsesCgroupV2: true, CanLimitSwap: true}
 
 // defaultConfig returns the Config that Load returns on testHost without flags and files.
 func defaultConfig() Config {
@@ -28,7 +28,7 @@ func defaultConfig() Config {
 		Paths:   Paths{RootDir: "/var/lib/podd", RunDir: "/run/podd", PodLogsDir: "/var/log/pods"},
 		Resources: Resources{
 			Reserved: v1.ResourceList{}, EnforceReserved: true,
-			Pressure: Pressure{
+			PressureThresholds: PressureThresholds{
 				Memory: Threshold{Amount: 100 << 20}, Nodefs: Threshold{Share: 0.1}, NodefsInodes: Threshold{Share: 0.05},
 				Imagefs: Threshold{Share: 0.15}, ImagefsInodes: Threshold{Share: 0.05}, TransitionPeriod: 5 * time.Minute,
 			},
@@ -36,13 +36,13 @@ func defaultConfig() Config {
 		Runtime: Runtime{
 			RuntimeRequestTimeout: 2 * time.Minute, SyncFrequency: time.Minute, CgroupDriver: "cgroupfs", MaxRestartPeriod: 5 * time.Minute,
 		},
-		Images: Images{ParallelPulls: 5, PullQPS: 5, PullBurst: 10, PullOffline: PullStrict},
+		Images: Images{MaxParallelPulls: 5, PullQPS: 5, PullBurst: 10, OfflinePullPolicy: PullStrict},
 		DNS:    DNS{ResolvConf: "/etc/resolv.conf"},
 		Server: Server{
-			HealthzListen: "127.0.0.1:10248",
+			HealthzAddress: "127.0.0.1:10248",
 			API: KubeletAPI{
-				Listen: "127.0.0.1:10250", MinTLS: tls.VersionTLS12,
-				Debugging: true, SystemLogs: true, Profiling: true, DebugFlags: true,
+				Address: "127.0.0.1:10250", MinTLS: tls.VersionTLS12,
+				EnableDebugging: true, EnableSystemLogs: true, EnableProfiling: true, EnableDebugFlags: true,
 			},
 		},
 		ContainerLogs: ContainerLogs{LogMaxSize: 10 << 20, LogMaxFiles: 5, LogCheckInterval: 10 * time.Second},
@@ -105,7 +105,7 @@ func TestLoad_Kubeadm(t *testing.T) {
 	want.CgroupDriver = "systemd"
 	want.ClusterDNS = []string{"10.96.0.10"}
 	want.ClusterDomain = "cluster.local"
-	want.API.ClientCAFile, want.API.Listen = "/etc/kubernetes/pki/ca.crt", "0.0.0.0:10250"
+	want.API.ClientCAFile, want.API.Address = "/etc/kubernetes/pki/ca.crt", "0.0.0.0:10250"
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), ignoreRedacted); diff != "" {
 		t.Errorf("config of kubeadm's files (-want +got):\n%s", diff)
 	}

@@ -81,7 +81,7 @@ func loadTranscript(comment string) string {
 		case "args":
 			args = append(args, strings.Fields(rest)...)
 		case "host":
-			m.CgroupV2 = !strings.Contains(rest, "cgroupv1")
+			m.UsesCgroupV2 = !strings.Contains(rest, "cgroupv1")
 			m.SwapEnabled = strings.Contains(rest, "swap")
 			m.CanLimitSwap = !strings.Contains(rest, "unlimited")
 			if strings.Contains(rest, "kubelet") {

@@ -16,10 +16,10 @@ import (
 	"podd/manifest"
 )
 
-// Pressure contains the thresholds of the pressure conditions of the node. A condition is true
+// PressureThresholds contains the thresholds of the pressure conditions of the node. A condition is true
 // while the available amount of a resource is below the threshold. The zero Threshold disables
 // the condition.
-type Pressure struct {
+type PressureThresholds struct {
 	Memory, Pids           Threshold
 	Nodefs, NodefsInodes   Threshold // file system of the root directory
 	Imagefs, ImagefsInodes Threshold // file system of the images
@@ -51,8 +51,8 @@ func (t Threshold) IsCrossed(capacity, available int64) bool {
 	return capacity > 0 && available < t.AmountFor(capacity)
 }
 
-// defaultEviction contains the kubelet's default thresholds by signal.
-var defaultEviction = map[string]string{
+// defaultEvictionHard contains the kubelet's default thresholds by signal.
+var defaultEvictionHard = map[string]string{
 	"memory.available": "100Mi",
 	"nodefs.available": "10%", "nodefs.inodesFree": "5%",
 	"imagefs.available": "15%", "imagefs.inodesFree": "5%",
@@ -67,7 +67,7 @@ var ignoredSignals = map[string]string{
 }
 
 // thresholdsBySignal maps each signal of evictionHard to its threshold in p.
-func (p *Pressure) thresholdsBySignal() map[string]*Threshold {
+func (p *PressureThresholds) thresholdsBySignal() map[string]*Threshold {
 	return map[string]*Threshold{
 		"memory.available": &p.Memory, "pid.available": &p.Pids,
 		"nodefs.available": &p.Nodefs, "nodefs.inodesFree": &p.NodefsInodes,
@@ -75,14 +75,14 @@ func (p *Pressure) thresholdsBySignal() map[string]*Threshold {
 	}
 }
 
-// addDefaultEviction adds the default thresholds to the layer of --config if the file sets no
+// addDefaultEvictionHard adds the default thresholds to the layer of --config if the file sets no
 // thresholds. As in the kubelet, the thresholds of drop-ins are merged with these defaults.
-func (l *layer) addDefaultEviction() {
+func (l *layer) addDefaultEvictionHard() {
 	if l.tree["evictionHard"] != nil {
 		return
 	}
 	all := map[string]any{}
-	for signal, text := range defaultEviction {
+	for signal, text := range defaultEvictionHard {
 		all[signal] = text
 	}
 	l.tree["evictionHard"] = all
@@ -93,15 +93,15 @@ func (l *layer) addDefaultEviction() {
 func effectiveEvictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 	all := map[string]string{}
 	if k.EvictionHard == nil || k.MergeDefaultEvictionSettings != nil && *k.MergeDefaultEvictionSettings {
-		maps.Copy(all, defaultEviction)
+		maps.Copy(all, defaultEvictionHard)
 	}
 	maps.Copy(all, k.EvictionHard)
 	return all
 }
 
-// newPressure returns the thresholds of k. checkEvictionHard must have found no error in k.
-func newPressure(k *kubelet.KubeletConfiguration) Pressure {
-	p := Pressure{TransitionPeriod: durationOr(k.EvictionPressureTransitionPeriod, newDefaults().EvictionPressureTransitionPeriod)}
+// newPressureThresholds returns the thresholds of k. checkEvictionHard must have found no error in k.
+func newPressureThresholds(k *kubelet.KubeletConfiguration) PressureThresholds {
+	p := PressureThresholds{TransitionPeriod: durationOr(k.EvictionPressureTransitionPeriod, newDefaults().EvictionPressureTransitionPeriod)}
 	signals := p.thresholdsBySignal()
 	for signal, text := range effectiveEvictionHard(k) {
 		if t := signals[signal]; t != nil {
@@ -114,7 +114,7 @@ func newPressure(k *kubelet.KubeletConfiguration) Pressure {
 // checkEvictionHard checks the signals and values of evictionHard.
 func (c *checker) checkEvictionHard() {
 	const field = "evictionHard"
-	signals := new(Pressure).thresholdsBySignal()
+	signals := new(PressureThresholds).thresholdsBySignal()
 	report := func(severity manifest.Severity, signal, format string, args ...any) {
 		o := c.merged.origin(joinKey(field, signal))
 		c.problems = append(c.problems, o.keyProblem(severity, field, signal, fmt.Sprintf(format, args...)))

@@ -29,11 +29,11 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 		t.Fatal(err)
 	}
 	var k kubelet.KubeletConfiguration
-	if err := json.Unmarshal(cfg.Redacted.Kubelet, &k); err != nil {
+	if err := json.Unmarshal(cfg.RedactedConfig.Kubelet, &k); err != nil {
 		t.Fatal(err)
 	}
 	if k.MaxPods != 7 || k.Port != 10251 || k.Address != "127.0.0.1" || *k.RegisterNode || *k.Authentication.Webhook.Enabled || k.SyncFrequency.Duration.Seconds() != 60 || *k.HealthzPort != 10248 || k.EvictionHard["nodefs.available"] != "10%" {
-		t.Errorf("effective configuration: got %s, want the values of the file, the flags and the defaults", cfg.Redacted.Kubelet)
+		t.Errorf("effective configuration: got %s, want the values of the file, the flags and the defaults", cfg.RedactedConfig.Kubelet)
 	}
 	if got := k.ImagePullCredentialsVerificationPolicy; got != kubelet.NeverVerifyPreloadedImages {
 		t.Errorf("imagePullCredentialsVerificationPolicy: got %q, want the default", got)
@@ -42,10 +42,10 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 		"config": file, "manifest-url": maskedValue, "manifest-url-header": maskedValue, "port": "10251",
 		"tls-cipher-suites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "pull-offline": "strict",
 	}
-	if diff := cmp.Diff(want, cfg.Redacted.Flags); diff != "" {
+	if diff := cmp.Diff(want, cfg.RedactedConfig.Flags); diff != "" {
 		t.Errorf("flags (-want +got):\n%s", diff)
 	}
-	all, err := json.Marshal(cfg.Redacted)
+	all, err := json.Marshal(cfg.RedactedConfig)
 	if err != nil || strings.Contains(string(all), "s3cret") || strings.Count(string(all), "masked") < 3 {
 		t.Errorf("got %s, %v; want masked secrets", all, err)
 	}

@@ -9,11 +9,11 @@ const (
 	// Ignored means that the setting has no effect. A value other than the default causes a
 	// warning.
 	Ignored Support = iota
-	// Served means that the setting has an effect.
-	Served
-	// ServedInCluster means that the setting has an effect with --kubeconfig and is otherwise
+	// Supported means that the setting has an effect.
+	Supported
+	// SupportedInCluster means that the setting has an effect with --kubeconfig and is otherwise
 	// ignored.
-	ServedInCluster
+	SupportedInCluster
 )
 
 // A Field is a field of KubeletConfiguration.
@@ -28,18 +28,18 @@ func Fields() []Field {
 	var all []Field
 	k := reflect.ValueOf(newDefaults()).Elem()
 	visitFields(k, k, "", func(path string, _, _ reflect.Value) {
-		all = append(all, Field{path, supportOf(path)})
+		all = append(all, Field{path, fieldSupport(path)})
 	})
 	return all
 }
 
-// supportOf returns the Support of the field at a path.
-func supportOf(path string) Support {
+// fieldSupport returns the Support of the field at a path.
+func fieldSupport(path string) Support {
 	switch {
-	case servedFields[path]:
-		return Served
+	case supportedFields[path]:
+		return Supported
 	case clusterFields[path]:
-		return ServedInCluster
+		return SupportedInCluster
 	}
 	return Ignored
 }

@@ -29,12 +29,12 @@ func (r *resolver) resolveNode(c *Config) {
 	c.NodeLabels = r.parseLabels()
 	c.NodeIPs = r.parseNodeIPs()
 	c.MaxStatusImages = int(derefOr(k.NodeStatusMaxImages, d.NodeStatusMaxImages))
-	c.AsKubelet = r.host.CalledAsKubelet() || f.Kubeconfig != ""
+	c.ActsAsKubelet = r.host.CalledAsKubelet() || f.Kubeconfig != ""
 	root, logs := DefaultRootDir, d.PodLogsDir
 	switch {
-	case c.AsKubelet:
+	case c.ActsAsKubelet:
 		root = KubeletRootDir
-	case k.ContainerRuntimeEndpoint == "" && r.checkoutRuntime() != "":
+	case k.ContainerRuntimeEndpoint == "" && r.privateRuntimeEndpoint() != "":
 		root, logs = filepath.Join(r.host.PrivateRuntimeDir, "root"), filepath.Join(r.host.PrivateRuntimeDir, "logs")
 	}
 	c.RootDir = r.absDir("--root-dir", f.RootDir, root)
@@ -42,12 +42,12 @@ func (r *resolver) resolveNode(c *Config) {
 	c.PodLogsDir = filepath.Clean(cmp.Or(k.PodLogsDir, logs))
 	c.MaxPods = int(cmp.Or(k.MaxPods, d.MaxPods))
 	if k.PodPidsLimit != nil {
-		c.PodPids = max(*k.PodPidsLimit, 0) // as in the kubelet, a negative value means no limit
+		c.PodPidsLimit = max(*k.PodPidsLimit, 0) // as in the kubelet, a negative value means no limit
 	}
 	c.Reserved = sumReserved(k)
-	c.Pressure = newPressure(k)
-	c.LimitedSwap = k.MemorySwap.SwapBehavior == LimitedSwap
-	c.WarnsCgroupV1 = !r.host.CgroupV2 && k.FailCgroupV1 == nil
+	c.PressureThresholds = newPressureThresholds(k)
+	c.EnableLimitedSwap = k.MemorySwap.SwapBehavior == LimitedSwap
+	c.WarnsCgroupV1 = !r.host.UsesCgroupV2 && k.FailCgroupV1 == nil
 	c.EnforceReserved = k.EnforceNodeAllocatable == nil || slices.Contains(k.EnforceNodeAllocatable, "pods")
 	c.Shutdown = shutdownGroups(k)
 	c.Adopt = r.host.CalledAsKubelet()

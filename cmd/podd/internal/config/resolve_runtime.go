@@ -19,7 +19,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 	c.RuntimeEndpoint, _ = parseEndpoint(k.ContainerRuntimeEndpoint)
 	c.ImageEndpoint, _ = parseEndpoint(k.ImageServiceEndpoint)
 	if c.RuntimeEndpoint == "" {
-		c.RuntimeEndpoint = r.checkoutRuntime()
+		c.RuntimeEndpoint = r.privateRuntimeEndpoint()
 	}
 	c.RuntimeRequestTimeout = durationOr(k.RuntimeRequestTimeout, d.RuntimeRequestTimeout)
 	c.CgroupDriver = cmp.Or(k.CgroupDriver, d.CgroupDriver)
@@ -40,16 +40,16 @@ func (r *resolver) resolveRuntime(c *Config) {
 	c.LogMaxSize, _ = parseLogSize(cmp.Or(k.ContainerLogMaxSize, d.ContainerLogMaxSize))
 	c.LogMaxFiles = int(derefOr(k.ContainerLogMaxFiles, d.ContainerLogMaxFiles))
 	c.LogCheckInterval = durationOr(derefOr(k.ContainerLogMonitorInterval, d.ContainerLogMonitorInterval), *d.ContainerLogMonitorInterval)
-	c.ParallelStarts = f.ParallelStarts
+	c.MaxParallelStarts = f.ParallelStarts
 	if f.ParallelStarts < 0 {
 		r.addProblem(manifest.Error, "--parallel-starts", "%d is negative; with 0, podd chooses the number", f.ParallelStarts)
 	}
 }
 
-// checkoutRuntime returns the endpoint of the private runtime in HostFacts.PrivateRuntimeDir as
+// privateRuntimeEndpoint returns the endpoint of the private runtime in HostFacts.PrivateRuntimeDir as
 // "unix:///path", or "" if there is none. If there is a private runtime, the default
 // directories of podd are in the checkout, too.
-func (r *resolver) checkoutRuntime() string {
+func (r *resolver) privateRuntimeEndpoint() string {
 	if r.host.PrivateRuntimeDir == "" {
 		return ""
 	}
@@ -65,15 +65,15 @@ func (r *resolver) resolveImages(c *Config) {
 	k, d := r.kubelet, newDefaults()
 	switch {
 	case k.MaxParallelImagePulls != nil:
-		c.ParallelPulls = int(*k.MaxParallelImagePulls)
+		c.MaxParallelPulls = int(*k.MaxParallelImagePulls)
 	case k.SerializeImagePulls == nil:
-		c.ParallelPulls = DefaultParallelPulls
+		c.MaxParallelPulls = DefaultMaxParallelPulls
 	case *k.SerializeImagePulls:
-		c.ParallelPulls = 1
+		c.MaxParallelPulls = 1
 	}
 	c.PullQPS = int(derefOr(k.RegistryPullQPS, d.RegistryPullQPS))
 	c.PullBurst = int(cmp.Or(k.RegistryBurst, d.RegistryBurst))
-	c.PullOffline = cmp.Or(r.flags.PullOffline, PullStrict)
+	c.OfflinePullPolicy = cmp.Or(r.flags.PullOffline, PullStrict)
 }
 
 // resolveEndpoints sets the fields of c for DNS, the endpoints and logging.
@@ -82,12 +82,12 @@ func (r *resolver) resolveEndpoints(c *Config) {
 	c.ClusterDNS = k.ClusterDNS
 	c.ClusterDomain = strings.TrimSuffix(k.ClusterDomain, ".")
 	c.ResolvConf = derefOr(k.ResolverConfig, d.ResolverConfig)
-	c.HealthzListen = listenAddress(cmp.Or(k.HealthzBindAddress, d.HealthzBindAddress), derefOr(k.HealthzPort, d.HealthzPort))
+	c.HealthzAddress = listenAddress(cmp.Or(k.HealthzBindAddress, d.HealthzBindAddress), derefOr(k.HealthzPort, d.HealthzPort))
 	if c.EventLog = r.flags.EventLog; c.EventLog != "" {
 		c.EventLog = filepath.Clean(c.EventLog)
 	}
-	c.ReadOnlyListen = listenAddress(cmp.Or(k.Address, "127.0.0.1"), k.ReadOnlyPort)
-	c.CadvisorListen = listenAddress("127.0.0.1", r.flags.CadvisorPort)
+	c.ReadOnlyAddress = listenAddress(cmp.Or(k.Address, "127.0.0.1"), k.ReadOnlyPort)
+	c.CadvisorAddress = listenAddress("127.0.0.1", r.flags.CadvisorPort)
 	if p := r.flags.CadvisorPort; p < 0 || p > 65535 {
 		r.addProblem(manifest.Error, "--cadvisor-port", "%d is out of range; want 0 to 65535", p)
 	}

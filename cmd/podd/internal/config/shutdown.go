@@ -31,7 +31,7 @@ const (
 // shutdownGroups returns the groups in ascending order of priority. It returns nil if no grace
 // period is set, or if the feature gate GracefulNodeShutdown is disabled.
 func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
-	if isDisabled(k, gateGracefulShutdown) {
+	if isGateDisabled(k, gateGracefulShutdown) {
 		return nil
 	}
 	for _, p := range k.ShutdownGracePeriodByPodPriority {
@@ -45,8 +45,8 @@ func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
 	return all
 }
 
-// isDisabled reports whether the user has disabled a feature gate.
-func isDisabled(k *kubelet.KubeletConfiguration, gate string) bool {
+// isGateDisabled reports whether the user has disabled a feature gate.
+func isGateDisabled(k *kubelet.KubeletConfiguration, gate string) bool {
 	isOn, isSet := k.FeatureGates[gate]
 	return isSet && !isOn
 }
@@ -72,10 +72,10 @@ func (c *checker) checkShutdown() {
 	if len(list) > 0 && (total > 0 || critical > 0) {
 		c.errorf(groupsField, "conflicts with shutdownGracePeriod; remove one of them")
 	}
-	if total > 0 && isDisabled(k, gateGracefulShutdown) {
+	if total > 0 && isGateDisabled(k, gateGracefulShutdown) {
 		c.errorf(periodField, "needs the feature gate %s, which is disabled", gateGracefulShutdown)
 	}
-	if len(list) > 0 && (isDisabled(k, gateShutdownByPriority) || isDisabled(k, gateGracefulShutdown)) {
+	if len(list) > 0 && (isGateDisabled(k, gateShutdownByPriority) || isGateDisabled(k, gateGracefulShutdown)) {
 		c.errorf(groupsField, "needs the feature gates %s and %s, one of which is disabled", gateGracefulShutdown, gateShutdownByPriority)
 	}
 	for i, g := range list {

@@ -25,15 +25,15 @@ func (a acceptor) accept(ctx context.Context, change server.AcceptedChange) (mes
 	case "node-name":
 		return a.nodeNamer.accept()
 	case "empty":
-		return acceptEmpty(ctx, a.sources, change.Source)
+		return acceptEmptyDir(ctx, a.sources, change.Source)
 	}
 	return "", &server.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("accepting %.40q: unknown change; want node-name or empty", change.Change)}
 }
 
-// acceptEmpty accepts the content of the directory name, so that podd deletes the pods whose
+// acceptEmptyDir accepts the content of the directory name, so that podd deletes the pods whose
 // manifests are missing in this directory. Until then podd keeps these pods, because it has read
 // their manifests from another mount or directory at the same path.
-func acceptEmpty(ctx context.Context, all []source.Source, name string) (message string, err error) {
+func acceptEmptyDir(ctx context.Context, all []source.Source, name string) (message string, err error) {
 	for _, s := range all {
 		dir, ok := s.(*source.Dir)
 		if !ok || s.Name() != name {
@@ -48,5 +48,5 @@ func acceptEmpty(ctx context.Context, all []source.Source, name string) (message
 		}
 		return fmt.Sprintf("directory %s accepted; podd stops the pods of the missing manifests, see podd ps", name), nil
 	}
-	return "", &server.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("accepting %s: not a manifest directory of podd; the sources are %s", name, strings.Join(sources.SourceNames(all), ", "))}
+	return "", &server.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("accepting %s: not a manifest directory of podd; the sources are %s", name, strings.Join(sources.Names(all), ", "))}
 }

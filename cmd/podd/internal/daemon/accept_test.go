@@ -35,7 +35,7 @@ func TestAcceptEmpty(t *testing.T) {
 		"no missing manifests": {dir, http.StatusConflict, "the directory was not replaced, or no manifest is missing"},
 		"unknown directory":    {"/elsewhere", http.StatusNotFound, "the sources are " + dir},
 	} {
-		_, err := acceptEmpty(t.Context(), []source.Source{s}, c.source)
+		_, err := acceptEmptyDir(t.Context(), []source.Source{s}, c.source)
 		var e *server.Error
 		if !errors.As(err, &e) || e.Status != c.status || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got error %v, want %q with status %d", name, err, c.want, c.status)

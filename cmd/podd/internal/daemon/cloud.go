@@ -25,9 +25,9 @@ func applyCloudMetadata(ctx context.Context, cfg *config.Config, log *slog.Logge
 	if cfg.Cloud == "" {
 		return nil
 	}
-	c := &cloudMetadata{
+	c := &cloudMetadataClient{
 		fetch: func(ctx context.Context) (metadata.Instance, error) { return metadata.Fetch(ctx, cfg.Cloud, "") },
-		path:  filepath.Join(cfg.RootDir, "cloud.json"), hostID: host.SystemInfo(cfg.AsKubelet).SystemUUID, cloud: cfg.Cloud, log: log,
+		path:  filepath.Join(cfg.RootDir, "cloud.json"), hostID: host.SystemInfo(cfg.ActsAsKubelet).SystemUUID, cloud: cfg.Cloud, log: log,
 	}
 	m, err := c.get(ctx)
 	if err != nil {
@@ -58,9 +58,9 @@ func applyMetadata(cfg *config.Config, m metadata.Instance) error {
 // metadata.
 const maxCloudAttempts = 3
 
-// A cloudMetadata requests the metadata of this host from its cloud, and caches the metadata in a
+// A cloudMetadataClient requests the metadata of this host from its cloud, and caches the metadata in a
 // file.
-type cloudMetadata struct {
+type cloudMetadataClient struct {
 	fetch  func(ctx context.Context) (metadata.Instance, error)
 	path   string // path of the cache
 	hostID string // ID of the host; "" if the ID cannot be read, which disables the cache
@@ -71,13 +71,13 @@ type cloudMetadata struct {
 // A cachedMetadata is the content of the cache. It contains the ID of the host, because the disk
 // with the cache may be attached to another host later.
 type cachedMetadata struct {
-	Machine  string            `json:"machine"`
+	HostID   string            `json:"machine"`
 	Cloud    string            `json:"cloud"`
 	Reported metadata.Instance `json:"reported"`
 }
 
 // get returns the metadata from the cloud, or from the cache after maxCloudAttempts failures.
-func (c *cloudMetadata) get(ctx context.Context) (metadata.Instance, error) {
+func (c *cloudMetadataClient) get(ctx context.Context) (metadata.Instance, error) {
 	for n := 1; ; n++ {
 		m, err := c.fetch(ctx)
 		if err == nil {
@@ -102,7 +102,7 @@ func (c *cloudMetadata) get(ctx context.Context) (metadata.Instance, error) {
 
 // store writes m to the cache if m differs from the cached metadata. The file is replaced
 // atomically.
-func (c *cloudMetadata) store(m metadata.Instance) {
+func (c *cloudMetadataClient) store(m metadata.Instance) {
 	if cached, ok := c.load(); c.hostID == "" || ok && cached == m {
 		return
 	}
@@ -117,10 +117,10 @@ func (c *cloudMetadata) store(m metadata.Instance) {
 
 // load returns the cached metadata of this host. ok is false if the cache is empty, invalid or
 // from another host.
-func (c *cloudMetadata) load() (m metadata.Instance, ok bool) {
+func (c *cloudMetadataClient) load() (m metadata.Instance, ok bool) {
 	var t cachedMetadata
 	data, err := os.ReadFile(c.path)
-	if err != nil || json.Unmarshal(data, &t) != nil || c.hostID == "" || t.Machine != c.hostID || t.Cloud != c.cloud {
+	if err != nil || json.Unmarshal(data, &t) != nil || c.hostID == "" || t.HostID != c.hostID || t.Cloud != c.cloud {
 		return metadata.Instance{}, false
 	}
 	return t.Reported, t.Reported.Validate() == nil

@@ -38,7 +38,7 @@ func TestCloudMetadata(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				attempts := 0
-				k := &cloudMetadata{path: path, hostID: tt.machine, cloud: "openstack", log: slog.New(slog.DiscardHandler)}
+				k := &cloudMetadataClient{path: path, hostID: tt.machine, cloud: "openstack", log: slog.New(slog.DiscardHandler)}
 				k.fetch = func(context.Context) (metadata.Instance, error) {
 					if attempts++; attempts == tt.succeeds {
 						return inCloud, nil
@@ -58,7 +58,7 @@ func TestCloudMetadata(t *testing.T) {
 
 // TestCloudMetadata_Unchanged checks that an equal cache is not written again.
 func TestCloudMetadata_Unchanged(t *testing.T) {
-	k := &cloudMetadata{path: filepath.Join(t.TempDir(), "cloud.json"), hostID: "m1", cloud: "openstack", log: slog.New(slog.DiscardHandler)}
+	k := &cloudMetadataClient{path: filepath.Join(t.TempDir(), "cloud.json"), hostID: "m1", cloud: "openstack", log: slog.New(slog.DiscardHandler)}
 	other := inCloud
 	other.Zone = "other"
 	var before os.FileInfo

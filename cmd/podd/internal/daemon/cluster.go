@@ -18,7 +18,7 @@ import (
 
 // newCluster returns the configured cluster and the CSI drivers of this node. Both are nil
 // if no cluster is configured.
-func newCluster(b base, t telemetry) (*cluster.Cluster, *csi.Drivers, error) {
+func newCluster(b processState, t telemetry) (*cluster.Cluster, *csi.Drivers, error) {
 	c := b.cfg.Cluster
 	if c.Kubeconfig == "" {
 		return nil, nil, nil
@@ -32,21 +32,21 @@ func newCluster(b base, t telemetry) (*cluster.Cluster, *csi.Drivers, error) {
 		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.RotateClientCert,
 		QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
 		NodeName: b.cfg.NodeName, RegisterNode: c.RegisterNode, Taints: c.Taints, ProviderID: c.ProviderID,
-		HasExternalCloud: c.ExternalCloud, ProvidedIP: joinProvidedIPs(b.cfg.NodeIPs), EnableControllerAttachDetach: c.AttachDetach,
+		HasExternalCloud: c.HasExternalCloud, ProvidedIP: joinProvidedIPs(b.cfg.NodeIPs), EnableControllerAttachDetach: c.EnableControllerAttachDetach,
 		UpdateFrequency: c.StatusUpdateFrequency, ReportFrequency: c.StatusReportFrequency, LeaseDuration: c.LeaseDuration,
 		Events: t.events, CSI: drivers, Log: b.log,
 		OnRenewal: func(serving bool, made time.Time, err error) {
 			t.metrics.RecordCertificateRequest(serving, made, time.Now(), err)
 		},
-		OnRejected: func(_ context.Context, all []cluster.Rejection) { t.state.SetRejected(rejectionProblems(all)) },
+		OnRejected: func(_ context.Context, all []cluster.Rejection) { t.state.SetRejectedPods(rejectionProblems(all)) },
 		OnProblem:  func(_ context.Context, problem string) { t.state.SetClusterProblem(problem) },
 	}), drivers, nil
 }
 
-// clusterEndpoint returns the functions of the cluster that the endpoints use, or nil without a
+// newEndpointCluster returns the functions of the cluster that the endpoints use, or nil without a
 // cluster. hasPort is set if the kubelet API listens on a port. If hasPort is false, reviews and a
 // serving certificate are not needed.
-func clusterEndpoint(cfg *config.Config, c *cluster.Cluster, hasPort bool) *endpoint.Cluster {
+func newEndpointCluster(cfg *config.Config, c *cluster.Cluster, hasPort bool) *endpoint.Cluster {
 	if c == nil {
 		return nil
 	}
@@ -60,16 +60,16 @@ func clusterEndpoint(cfg *config.Config, c *cluster.Cluster, hasPort bool) *endp
 	if !hasPort {
 		return e
 	}
-	if a := cfg.API; a.TokenReview || a.AccessReview {
+	if a := cfg.API; a.EnableTokenReview || a.EnableAccessReview {
 		reviews := c.EnableReviews(cluster.ReviewOptions{TokenTTL: a.TokenTTL, AllowedTTL: a.AllowedTTL, DeniedTTL: a.DeniedTTL})
-		if a.TokenReview {
+		if a.EnableTokenReview {
 			e.ReviewToken = reviews.Authenticate
 		}
-		if a.AccessReview {
-			e.AccessReview = reviews
+		if a.EnableAccessReview {
+			e.Authorizer = reviews
 		}
 	}
-	if cfg.Cluster.ServingBootstrap {
+	if cfg.Cluster.RequestServingCert {
 		e.ServingCertificate = c.EnableServingCertificate()
 	}
 	return e

@@ -39,14 +39,14 @@ type core struct {
 }
 
 // newCore returns the core that runs the pods of in.
-func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node) (core, error) {
+func newCore(b processState, t telemetry, in inputs, client *cri.Client, on render.Node) (core, error) {
 	cfg := b.cfg
 	unlabelled, err := wiring.IncludesUnlabelled(cfg)
 	if err != nil {
 		return core{}, err
 	}
 	pods := client.NewObserver(cri.ObserverOptions{
-		Instance: b.instance.ID, AdoptedInstances: b.instance.Adopted, IncludeUnlabelled: unlabelled, MaxRelistInterval: cfg.SyncFrequency, Logger: b.log,
+		Instance: b.instance.ID, AdoptedInstances: b.instance.AdoptedIDs, IncludeUnlabelled: unlabelled, MaxRelistInterval: cfg.SyncFrequency, Logger: b.log,
 		OnRelist: t.metrics.RecordRelist, OnPodRelist: t.metrics.RecordPodRelist,
 	})
 	devices, unreadable := openDeviceManager(cfg.RootDir, b.log)
@@ -60,15 +60,15 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 		Effects: wiring.NewEffects(wiring.EffectOptions{
 			Config: cfg, Root: cfg.RootDir, Runtime: client, Node: on, CSI: in.csi, Devices: devices,
 			LogsAndCgroups: wiring.NewLogsAndCgroups(cfg, func(took time.Duration) { t.metrics.RecordCgroup("destroy", took) }),
-			MakeCgroup:     cgroupMaker(t.metrics), OnOutcome: pullNotifier(pulled, outcomeCounter(t.metrics)),
+			CreateCgroup:   cgroupMaker(t.metrics), OnOutcome: pullNotifier(pulled, outcomeCounter(t.metrics)),
 			OnEnsureImage: func(c pull.Check) { t.metrics.RecordEnsureImage(c.Policy, c.Present, c.PullRequired) },
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
-		Log: b.log, Refresh: pods.Refresh, Publish: p.publish,
+		Log: b.log, RequestObservation: pods.Refresh, Publish: p.publish,
 		SourceKinds: sources.KindsByName(in.sources), Limits: host.AdmissionLimits(cfg, on.Allocatable),
 		StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
-		Render:       on, Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
-		EarlierNodeNames:  b.nodeNamer.record.Earlier,
+		RenderNode:   on, AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
+		EarlierNodeNames:  b.nodeNamer.record.EarlierNames,
 		IsInstanceRunning: reconcile.IsInstanceRunning,
 		NotifyWatchdog:    status.beat, WatchdogInterval: beatInterval(b.log), ShutdownGroups: stored.Groups(),
 	})
@@ -81,18 +81,18 @@ func newCore(b base, t telemetry, in inputs, client *cri.Client, on render.Node)
 
 // newView returns the Publisher of the View. The Publisher also passes changes of pods to the
 // metrics. initial contains the problems that podd found when it started.
-func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.Problem) *view.Publisher {
+func newView(b processState, t telemetry, in inputs, on render.Node, initial []manifest.Problem) *view.Publisher {
 	cfg := b.cfg
-	object := nodestatus.NewObject(nodestatus.ObjectOptions{
-		Node: on, Limits: host.AdmissionLimits(cfg, on.Allocatable), Info: host.SystemInfo(cfg.AsKubelet),
-		Instance: b.instance.ID, RootDir: cfg.RootDir, Listen: cfg.API.Listen,
+	object := nodestatus.NewNode(nodestatus.NodeOptions{
+		Node: on, Limits: host.AdmissionLimits(cfg, on.Allocatable), Info: host.SystemInfo(cfg.ActsAsKubelet),
+		Instance: b.instance.ID, RootDir: cfg.RootDir, KubeletAddress: cfg.API.Address,
 	})
-	return view.New(view.Options{
+	return view.NewPublisher(view.Options{
 		Base: server.View{
 			Node: cfg.NodeName, Version: b.version, RootDir: cfg.RootDir,
-			Endpoint: cfg.RuntimeEndpoint, Sources: sources.SourceNames(in.sources), WritableSource: sources.APISourceName(cfg),
+			Endpoint: cfg.RuntimeEndpoint, Sources: sources.Names(in.sources), WritableSource: sources.APISourceName(cfg),
 		},
-		Node: view.NewNode(object, on.HostIPs), State: t.state, InitialProblems: initial,
+		Node: view.NewNodeBuilder(object, on.HostIPs), State: t.state, InitialProblems: initial,
 		APISource: sources.APISourceName(cfg), OnPodChanged: t.metrics.UpdatePod, OnPodRemoved: t.metrics.DeletePod,
 		Advisor: view.NewAdvisor(on, cfg.ResolvConf, func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) }),
 	})
@@ -101,7 +101,7 @@ func newView(b base, t telemetry, in inputs, on render.Node, initial []manifest.
 // contestedProblems returns a problem for each adopted instance whose pods another running podd
 // manages.
 func contestedProblems(i *reconcile.Instance) (all []manifest.Problem) {
-	for _, id := range i.Contested {
+	for _, id := range i.ContestedIDs {
 		all = append(all, manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
 			"another running podd uses the adopted instance %s and manages the pods of this instance; to manage these pods here, stop the other podd and restart this podd", id)})
 	}

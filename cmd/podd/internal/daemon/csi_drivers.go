@@ -10,9 +10,9 @@ import (
 )
 
 // newCSIDrivers returns the CSI drivers of this node.
-func newCSIDrivers(b base, t telemetry) (*csi.Drivers, error) {
+func newCSIDrivers(b processState, t telemetry) (*csi.Drivers, error) {
 	return csi.New(csi.Options{
-		Root: b.cfg.RootDir, Node: b.cfg.NodeName, Log: b.log, OnCall: t.metrics.RecordDriverCall,
+		Root: b.cfg.RootDir, NodeName: b.cfg.NodeName, Log: b.log, OnCall: t.metrics.RecordDriverCall,
 		OnUpdateFailed: func(v csi.Volume, err error) {
 			if step, ok := errors.AsType[*csi.StepError](err); ok {
 				t.record([]event.Event{event.NewSubject(v.Pod, time.Now()).NewVolumeFailedEvent(step.Step, step.Volume, err.Error())})

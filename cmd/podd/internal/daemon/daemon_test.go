@@ -40,7 +40,7 @@ func testConfig(t *testing.T, root string, f config.Flags) *config.Config {
 	t.Helper()
 	endpoint := "unix://" + filepath.Join(root, "no.sock")
 	f.RootDir, f.RunDir, f.ContainerRuntimeEndpoint = root, filepath.Join(root, "run"), &endpoint
-	cfg, _, err := config.Load(f, config.HostFacts{Program: "podd", Hostname: "n1", CgroupV2: true})
+	cfg, _, err := config.Load(f, config.HostFacts{Program: "podd", Hostname: "n1", UsesCgroupV2: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func testParts(t *testing.T, root string, f config.Flags) *parts {
 	return p
 }
 
-var testBase = base{version: "v0.1.0", log: slog.New(slog.DiscardHandler), level: &logging.Level{}}
+var testBase = processState{version: "v0.1.0", log: slog.New(slog.DiscardHandler), level: &logging.Level{}}
 
 // TestRun_WaitsForSources checks that run returns only after its sources have stopped,
 // because the root directory is unlocked next.

@@ -56,10 +56,10 @@ func (p *parts) serveDevices(ctx context.Context) {
 // servePlugins serves the registration of device plugins.
 func (p *parts) servePlugins(ctx context.Context) error {
 	dir := filepath.Join(p.cfg.RootDir, "device-plugins")
-	if err := plugin.Prepare(dir); err != nil {
+	if err := plugin.PrepareDir(dir); err != nil {
 		return err
 	}
-	ln, err := server.ListenRoot(ctx, filepath.Join(dir, plugin.Socket), p.log)
+	ln, err := server.ListenRoot(ctx, filepath.Join(dir, plugin.SocketName), p.log)
 	if err != nil {
 		return err
 	}
@@ -74,11 +74,11 @@ func (p *parts) servePlugins(ctx context.Context) error {
 
 // watchPlugins registers plugins that are discovered by their sockets, until ctx is done.
 func (p *parts) watchPlugins(ctx context.Context, devices *plugin.Server) {
-	kinds := map[string]plugins.Kind{registration.DevicePlugin: devices.Kind()}
+	kinds := map[string]plugins.Handler{registration.DevicePlugin: devices.Handler()}
 	if p.csi != nil {
 		kinds[registration.CSIPlugin] = p.csi
 	}
-	w := &plugins.Watcher{Dir: filepath.Join(p.cfg.RootDir, plugins.Dir), Kinds: kinds, Log: p.log}
+	w := &plugins.Watcher{Dir: filepath.Join(p.cfg.RootDir, plugins.DirName), Handlers: kinds, Log: p.log}
 	w.Run(ctx)
 }
 

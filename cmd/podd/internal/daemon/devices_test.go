@@ -37,7 +37,7 @@ func TestOpenDeviceManager(t *testing.T) {
 		if !strings.Contains(log.String(), tt.want) || tt.want == "" && log.Len() > 0 {
 			t.Errorf("%s: got log %q, want %q", name, log, tt.want)
 		}
-		v := view.New(view.Options{Base: server.View{}, InitialProblems: problems})
+		v := view.NewPublisher(view.Options{Base: server.View{}, InitialProblems: problems})
 		v.Publish(reconcile.Change{})
 		var got []string
 		for _, p := range v.Latest.View().Problems {

@@ -33,9 +33,9 @@ func eventNotes(all []event.Event) []events.Occurrence {
 	return out
 }
 
-// adviceEvents returns an event for each warning about DNS in now that is not in before. It omits
+// dnsWarningEvents returns an event for each warning about DNS in now that is not in before. It omits
 // problems of manifests.
-func adviceEvents(set *manifest.Set, before, now []manifest.Problem, at time.Time) []event.Event {
+func dnsWarningEvents(set *manifest.Set, before, now []manifest.Problem, at time.Time) []event.Event {
 	var all []event.Event
 	for _, p := range now {
 		if p.Severity != manifest.Warning || slices.Contains(before, p) || slices.Contains(set.Problems, p) {

@@ -22,13 +22,13 @@ func TestAdviceEvents(t *testing.T) {
 	set.Problems = []manifest.Problem{warn(web, "spec.imagee")}
 	now := append([]manifest.Problem{warn(web, "spec.dnsPolicy"), warn(web, "spec.dnsConfig.searches"), warn(types.NamespacedName{}, "nameservers")}, set.Problems...)
 	var got []string
-	for _, e := range adviceEvents(set, nil, now, poddtest.At) {
+	for _, e := range dnsWarningEvents(set, nil, now, poddtest.At) {
 		got = append(got, e.Reason+" "+e.Pod.Name)
 	}
 	if want := "MissingClusterDNS web-n1,DNSConfigForming web-n1,CheckLimitsForResolvConf "; strings.Join(got, ",") != want {
 		t.Errorf("got events %q, want %q", strings.Join(got, ","), want)
 	}
-	if got := adviceEvents(set, now, now, poddtest.At); len(got) > 0 {
+	if got := dnsWarningEvents(set, now, now, poddtest.At); len(got) > 0 {
 		t.Errorf("unchanged advice: got events %v, want none", got)
 	}
 }

@@ -19,7 +19,7 @@ type inputs struct {
 }
 
 // openInputs opens the configured sources. It does not read them.
-func openInputs(b base, t telemetry) (inputs, error) {
+func openInputs(b processState, t telemetry) (inputs, error) {
 	cfg := b.cfg
 	dir, err := openAPIDir(cfg)
 	if err != nil {

@@ -97,9 +97,9 @@ func renameInstructions(name string) string {
 	return fmt.Sprintf("a kubeconfig for node %s and --hostname-override=%s rename the node and replace its pods", name, name)
 }
 
-// currentName returns the name that the node would have without a stored name. If the hostname is
+// observedName returns the name that the node would have without a stored name. If the hostname is
 // not a valid node name, it returns the hostname and an error.
-func (n *nodeNamer) currentName() (name string, err error) {
+func (n *nodeNamer) observedName() (name string, err error) {
 	if n.isSetByUser || n.cloud != "" {
 		return n.configuredName, nil
 	}
@@ -121,7 +121,7 @@ func (n *nodeNamer) run(ctx context.Context, publish func(*manifest.Problem)) er
 	tick := time.NewTicker(hostnameInterval)
 	defer tick.Stop()
 	for found := n.configuredName; ; {
-		if name, _ := n.currentName(); name != "" && name != found {
+		if name, _ := n.observedName(); name != "" && name != found {
 			found = name
 			publish(n.nameProblem(found))
 		}
@@ -138,7 +138,7 @@ func (n *nodeNamer) run(ctx context.Context, publish func(*manifest.Problem)) er
 // accept stores the current name, restarts podd's parts with this name, and returns a message for
 // the user.
 func (n *nodeNamer) accept() (message string, err error) {
-	name, err := n.currentName()
+	name, err := n.observedName()
 	if err != nil {
 		return "", err
 	}

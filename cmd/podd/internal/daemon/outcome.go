@@ -52,7 +52,7 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 			m.RecordContainerStart(containerType(o.Pod, a.Container), o.Reason)
 			m.RecordImageVolumes(imageVolumes(o, a.Container))
 		case plan.RunProbe:
-			p := metrics.Probe{Pod: o.Key, Container: a.Container, Kind: string(a.Kind), Passed: o.Passed, Took: o.Took, Err: o.Err}
+			p := metrics.Probe{Pod: o.Key, Container: a.Container, Kind: string(a.Kind), Passed: o.ProbePassed, Took: o.Took, Err: o.Err}
 			if o.Pod != nil {
 				p.UID = o.Pod.UID
 			}

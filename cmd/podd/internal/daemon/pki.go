@@ -13,7 +13,7 @@ import (
 // disabled. It also returns nil if the authority cannot be opened, because pods run without an
 // authority.
 func openPKI(cfg *config.Config, log *slog.Logger) *pki.Authority {
-	if cfg.API.Listen == "" {
+	if cfg.API.Address == "" {
 		return nil
 	}
 	authority, err := pki.Open(cfg.RootDir)
@@ -26,7 +26,7 @@ func openPKI(cfg *config.Config, log *slog.Logger) *pki.Authority {
 
 // newServingIPsFunc returns a function that returns the addresses at which clients may currently
 // reach this node.
-func newServingIPsFunc(address *node.AddressFollower) func() []net.IP {
+func newServingIPsFunc(address *node.AddressWatcher) func() []net.IP {
 	return func() []net.IP {
 		ips := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 		for _, ip := range address.Addresses().IPs {

@@ -37,7 +37,7 @@ func (p *publisher) publish(c reconcile.Change) {
 		before := p.reportedFindings
 		p.reportedFindings = found
 		logProblems(p.log, found.Problems, before.Problems, c.Set.FileStates)
-		p.events.Add(eventNotes(adviceEvents(c.Set, slices.Concat(before.Problems, before.Advice), slices.Concat(found.Problems, found.Advice), time.Now()))...)
+		p.events.Add(eventNotes(dnsWarningEvents(c.Set, slices.Concat(before.Problems, before.EventOnlyProblems), slices.Concat(found.Problems, found.EventOnlyProblems), time.Now()))...)
 	}
 	p.onChange()
 }

@@ -26,8 +26,8 @@ type qosSyncer struct {
 	// The following fields belong to the goroutine that calls recordChange.
 	node          render.Node
 	isDriverKnown bool // the runtime has reported its cgroup driver
-	requests      map[types.NamespacedName]int64
-	totalRequest  int64 // sum of requests, in millicores
+	milliCPUByPod map[types.NamespacedName]int64
+	totalMilliCPU int64 // sum of requests, in millicores
 }
 
 // qosOptions are the options of a qosSyncer. All but OnResult are required.
@@ -39,12 +39,12 @@ type qosOptions struct {
 }
 
 func newQOSSyncer(o qosOptions) *qosSyncer {
-	return &qosSyncer{o: o, cgroups: make(chan []render.Cgroup, 1), node: o.Node, requests: map[types.NamespacedName]int64{}}
+	return &qosSyncer{o: o, cgroups: make(chan []render.Cgroup, 1), node: o.Node, milliCPUByPod: map[types.NamespacedName]int64{}}
 }
 
 // recordChange records the pods of a change. It does not block. Only one goroutine may call it.
 func (k *qosSyncer) recordChange(c reconcile.Change) {
-	before, driver, wasReady := k.totalRequest, k.node.CgroupDriver, k.isDriverKnown
+	before, driver, wasReady := k.totalMilliCPU, k.node.CgroupDriver, k.isDriverKnown
 	for _, key := range c.Removed {
 		k.setRequest(key, 0)
 	}
@@ -57,20 +57,20 @@ func (k *qosSyncer) recordChange(c reconcile.Change) {
 		k.node.CgroupDriver = c.Node.CgroupDriver
 	}
 	k.isDriverKnown = k.isDriverKnown || c.Node.Ready
-	if k.isDriverKnown && (!wasReady || k.totalRequest != before || k.node.CgroupDriver != driver) {
+	if k.isDriverKnown && (!wasReady || k.totalMilliCPU != before || k.node.CgroupDriver != driver) {
 		select {
 		case <-k.cgroups: // replaced by newer cgroups
 		default:
 		}
-		k.cgroups <- render.QOSCgroups(k.node, k.totalRequest)
+		k.cgroups <- render.QOSCgroups(k.node, k.totalMilliCPU)
 	}
 }
 
 // setRequest sets the CPU request of a pod. 0 removes the request.
 func (k *qosSyncer) setRequest(key types.NamespacedName, milli int64) {
-	k.totalRequest += milli - k.requests[key]
-	if k.requests[key] = milli; milli == 0 {
-		delete(k.requests, key)
+	k.totalMilliCPU += milli - k.milliCPUByPod[key]
+	if k.milliCPUByPod[key] = milli; milli == 0 {
+		delete(k.milliCPUByPod, key)
 	}
 }
 
@@ -80,8 +80,8 @@ func podCPURequest(r *state.Report) int64 {
 	if r.Pod.Status.Phase == v1.PodSucceeded || r.Pod.Status.Phase == v1.PodFailed {
 		return 0
 	}
-	if len(r.Held) > 0 {
-		return render.BurstableCPURequest(r.Held[0].Object)
+	if len(r.ReservedVersions) > 0 {
+		return render.BurstableCPURequest(r.ReservedVersions[0].Object)
 	}
 	return render.BurstableCPURequest(r.Pod)
 }
@@ -128,14 +128,14 @@ func (k *qosSyncer) run(ctx context.Context) error {
 func (k *qosSyncer) write(desired []render.Cgroup, written map[string]render.Cgroup) error {
 	var errs []error
 	for _, c := range desired {
-		if reflect.DeepEqual(written[c.Parent], c) {
+		if reflect.DeepEqual(written[c.Path], c) {
 			continue
 		}
 		if err := k.o.SetLimits(c); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		written[c.Parent] = c
+		written[c.Path] = c
 	}
 	return errors.Join(errs...)
 }

@@ -24,7 +24,7 @@ func TestQOSSyncer(t *testing.T) {
 		var made []render.Cgroup
 		fail := error(nil)
 		var log strings.Builder
-		node := render.Node{PodsLimit: render.Resources{MilliCPU: 2000, Memory: 1 << 30}}
+		node := render.Node{AllPodsLimit: render.Resources{MilliCPU: 2000, Memory: 1 << 30}}
 		k := newQOSSyncer(qosOptions{
 			Node: node,
 			SetLimits: func(c render.Cgroup) error {
@@ -52,7 +52,7 @@ func TestQOSSyncer(t *testing.T) {
 			synctest.Wait()
 			var got []string
 			for _, c := range made {
-				got = append(got, c.Parent)
+				got = append(got, c.Path)
 			}
 			if strings.Join(got, " ") != strings.Join(want, " ") {
 				t.Errorf("%s: got cgroups %v, want %v", name, got, want)

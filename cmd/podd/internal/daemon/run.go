@@ -38,7 +38,7 @@ type Options struct {
 // Run runs pods until ctx is done or a part of podd fails. The pods keep running.
 func Run(ctx context.Context, o Options) error {
 	if os.Geteuid() != 0 {
-		return check.NotRoot.Err()
+		return check.NotRootProblem.Err()
 	}
 	cfg := *o.Config // a copy, because the name of the node may change
 	log, level := logging.New(o.Stderr, &cfg, slog.LevelInfo)
@@ -49,10 +49,10 @@ func Run(ctx context.Context, o Options) error {
 		return wiring.IgnoreCanceled(err)
 	}
 	start := &startup{runDir: cfg.RunDir, check: func(ctx context.Context) check.Report {
-		return check.Run(inspect.Host(ctx, inspect.Options{Config: &cfg, IsStarting: true}))
+		return check.Run(inspect.ReadFacts(ctx, inspect.Options{Config: &cfg, IsStarting: true}))
 	}}
 	for {
-		err := runNamed(ctx, cfg, base{version: o.Version, startup: start, log: log, level: level})
+		err := runNamed(ctx, cfg, processState{version: o.Version, startup: start, log: log, level: level})
 		renamed, ok := errors.AsType[*renamedError](err)
 		if !ok {
 			return start.explain(ctx, err)
@@ -63,7 +63,7 @@ func Run(ctx context.Context, o Options) error {
 
 // runNamed runs pods as long as the node keeps its name. It returns a renamedError when the user
 // has accepted another name.
-func runNamed(ctx context.Context, cfg config.Config, b base) error {
+func runNamed(ctx context.Context, cfg config.Config, b processState) error {
 	b, err := lockRoot(cfg, b)
 	if err != nil {
 		return err
@@ -90,17 +90,17 @@ func runNamed(ctx context.Context, cfg config.Config, b base) error {
 
 // lockRoot locks the root directory of cfg. It returns a copy of b with the instance and the node
 // name that are stored in the directory.
-func lockRoot(cfg config.Config, b base) (base, error) {
+func lockRoot(cfg config.Config, b processState) (processState, error) {
 	instance, err := reconcile.LockRoot(cfg.RootDir)
 	if err != nil {
-		return base{}, err
+		return processState{}, err
 	}
 	b.instance, b.startTime = instance, time.Now()
 	adoptErr := instance.Adopt(cfg.AdoptInstances...)
 	b.nodeNamer, err = newNodeNamer(&cfg, b.log)
 	if err := errors.Join(adoptErr, err); err != nil {
 		instance.Close()
-		return base{}, err
+		return processState{}, err
 	}
 	cfg.NodeName = b.nodeNamer.record.Name
 	b.cfg = &cfg
@@ -111,7 +111,7 @@ func lockRoot(cfg config.Config, b base) (base, error) {
 // with "failCgroupV1: false".
 func warnCgroupV1(cfg *config.Config, log *slog.Logger) {
 	if cfg.WarnsCgroupV1 {
-		log.Warn(check.CgroupV1.Cause, "hint", check.CgroupV1.Remedy)
+		log.Warn(check.CgroupV1Problem.Cause, "hint", check.CgroupV1Problem.Remedy)
 	}
 }
 

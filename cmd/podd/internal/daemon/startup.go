@@ -17,16 +17,16 @@ import (
 	"podd/server"
 )
 
-// startErrorName is the name of the file in the run directory with the error of the last start, if
+// startErrorFileName is the name of the file in the run directory with the error of the last start, if
 // it failed.
-const startErrorName = "podd-start-error"
+const startErrorFileName = "podd-start-error"
 
 // maxStartErrorSize is the maximum size of this file in bytes.
 const maxStartErrorSize = 64 << 10
 
-// repeatedStart is the maximum time between two failed starts of which the second is a repetition by
+// repeatedStartWindow is the maximum time between two failed starts of which the second is a repetition by
 // a service manager.
-const repeatedStart = 10 * time.Minute
+const repeatedStartWindow = 10 * time.Minute
 
 // A startup explains why podd fails to start. A service manager starts podd again and again, but
 // podd makes the checks only once for each error.
@@ -41,7 +41,7 @@ func (s *startup) succeed(log *slog.Logger) {
 	if s.isDone.Swap(true) {
 		return
 	}
-	if err := os.Remove(filepath.Join(s.runDir, startErrorName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(s.runDir, startErrorFileName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Warn("removing the stored error of the last failed start failed; if the next start fails with the same error, podd does not check this host again", "err", err)
 	}
 }
@@ -59,16 +59,16 @@ func (s *startup) explain(ctx context.Context, err error) error {
 }
 
 // record stores the message of an error in the run directory. isNew is false if the last start
-// failed with the same message less than repeatedStart ago. If the message cannot be stored, for
+// failed with the same message less than repeatedStartWindow ago. If the message cannot be stored, for
 // example because the run directory is invalid, isNew is true.
 func (s *startup) record(message string, now time.Time) (isNew bool) {
 	if server.PrepareRunDir(s.runDir) != nil {
 		return true
 	}
-	path := filepath.Join(s.runDir, startErrorName)
+	path := filepath.Join(s.runDir, startErrorFileName)
 	stored, err := atomicfile.Read(path, maxStartErrorSize)
 	isNew = err != nil || string(stored) != message
-	if info, err := os.Stat(path); err != nil || now.Sub(info.ModTime()).Abs() >= repeatedStart {
+	if info, err := os.Stat(path); err != nil || now.Sub(info.ModTime()).Abs() >= repeatedStartWindow {
 		isNew = true
 	}
 	if err := atomicfile.Write(path, []byte(message)); err != nil {

@@ -32,7 +32,7 @@ const explained = "listening failed\nfailed checks of this host (podd check repe
 // TestStartup checks that each new process makes the checks only for a new error.
 func TestStartup(t *testing.T) {
 	runDir := filepath.Join(t.TempDir(), "run")
-	path := filepath.Join(runDir, startErrorName)
+	path := filepath.Join(runDir, startErrorFileName)
 	for _, step := range []struct {
 		name  string
 		after func(s *startup) // called before the start fails; may be nil
@@ -45,7 +45,7 @@ func TestStartup(t *testing.T) {
 		{"same failure again", nil, errStart, "listening failed", 0},
 		{"other failure", nil, errors.New("locking failed"), "locking failed" + explained[len("listening failed"):], 1},
 		{"first failure again", nil, errStart, explained, 1},
-		{"same failure much later", func(*startup) { setAge(t, path, repeatedStart) }, errStart, explained, 1},
+		{"same failure much later", func(*startup) { setAge(t, path, repeatedStartWindow) }, errStart, explained, 1},
 		{"same failure after the clock went back", func(*startup) { setAge(t, path, -time.Hour) }, errStart, explained, 1},
 		{"failure after a successful start", func(s *startup) { s.succeed(slog.New(slog.DiscardHandler)) }, errStart, "listening failed", 0},
 		{"failure of the start after a successful start", nil, errStart, explained, 1},

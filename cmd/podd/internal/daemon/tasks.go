@@ -74,7 +74,7 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		p.qos.run,
 		p.rotateLogs,
 		p.writeEvents,
-		p.joinCluster,
+		p.runCluster,
 		func(ctx context.Context) error { return runCSIDrivers(ctx, p.csi, drivers) },
 		p.shutdown.Run,
 		func(ctx context.Context) error { return p.router.Run(ctx, in) },
@@ -127,7 +127,7 @@ func (p *parts) sweepRunOnce(ctx context.Context) error {
 // limitStorage evicts pods that exceed their limits of ephemeral storage.
 func (p *parts) limitStorage(ctx context.Context) error {
 	return eviction.NewStorageLimiter(eviction.StorageOptions{
-		Disk: rootdir.PodDirs(p.cfg.RootDir), Node: p.node, Pods: p.reportCache.All, Router: p.router, Layers: p.client, Log: p.log,
+		Disk: rootdir.PodDirs(p.cfg.RootDir), Node: p.node, Reports: p.reportCache.All, Router: p.router, Layers: p.client, Log: p.log,
 		ReportProblems: func(_ context.Context, all []manifest.Problem) { p.state.SetUnmeasuredPods(all) },
 	}).Run(ctx)
 }
@@ -144,7 +144,7 @@ func (p *parts) watchDisk(ctx context.Context) error {
 // watchNode follows the pressure and the images of the node until ctx is done.
 func (p *parts) watchNode(ctx context.Context) error {
 	return nodestatus.Watch(ctx, nodestatus.WatchOptions{
-		Node: p.cfg.NodeName, RootDir: p.cfg.RootDir, Runtime: p.client, MaxImages: p.cfg.MaxStatusImages, Thresholds: p.cfg.Pressure,
+		Node: p.cfg.NodeName, RootDir: p.cfg.RootDir, Runtime: p.client, MaxImages: p.cfg.MaxStatusImages, Thresholds: p.cfg.PressureThresholds,
 		Pulled: p.pulled, Publish: p.state.SetFacts, Record: p.record, Log: p.log,
 	})
 }
@@ -169,8 +169,8 @@ func (p *parts) writeEvents(ctx context.Context) error {
 	return f.Run(ctx, p.events)
 }
 
-// joinCluster runs the node of the configured cluster, if there is one.
-func (p *parts) joinCluster(ctx context.Context) error {
+// runCluster runs the node of the configured cluster, if there is one.
+func (p *parts) runCluster(ctx context.Context) error {
 	if p.cluster == nil {
 		return nil
 	}

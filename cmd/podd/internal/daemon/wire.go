@@ -26,9 +26,9 @@ import (
 	"podd/server/metrics"
 )
 
-// A base contains the values that all parts need. It exists until podd stops or the node is
+// A processState contains the values that all parts need. It exists until podd stops or the node is
 // renamed.
-type base struct {
+type processState struct {
 	cfg       *config.Config // configuration with the node name in effect
 	version   string         // version of podd
 	startTime time.Time      // when podd started
@@ -53,10 +53,10 @@ func (t *telemetry) record(all []event.Event) { t.events.Add(eventNotes(all)...)
 
 // parts contains the parts of podd run. wire creates the parts. No part refers to this struct.
 type parts struct {
-	base
+	processState
 	telemetry
 	node    render.Node // properties of the node, with its addresses at the start
-	address *node.AddressFollower
+	address *node.AddressWatcher
 	dns     *nodestatus.DNSWatcher
 	client  *cri.Client
 	inputs
@@ -70,10 +70,10 @@ type parts struct {
 //	sources, cluster ──▶ router ──▶ effects ──▶ runtime
 //	observers ───────────▶ │
 //	                       └──────▶ view ──▶ endpoints, events, metrics, cluster
-func newParts(b base) (_ *parts, err error) {
+func newParts(b processState) (_ *parts, err error) {
 	cfg, log := b.cfg, b.log
-	address := host.FollowAddresses(cfg, filepath.Join(cfg.RootDir, "node-address"), log)
-	rendered, err := host.RenderNode(cfg, b.instance, address.Addresses())
+	address := host.NewAddressFollower(cfg, filepath.Join(cfg.RootDir, "node-address"), log)
+	rendered, err := host.NewRenderNode(cfg, b.instance, address.Addresses())
 	if err != nil {
 		return nil, err
 	}
@@ -108,19 +108,19 @@ func newParts(b base) (_ *parts, err error) {
 	})
 	o := endpoint.Options{
 		Node: cfg.NodeName, RootDir: cfg.RootDir, RunDir: cfg.RunDir, StartTime: b.startTime,
-		Server: cfg.Server, Redacted: cfg.Redacted, PKI: authority, Cluster: clusterEndpoint(cfg, in.cluster, authority != nil),
+		Server: cfg.Server, RedactedConfig: cfg.RedactedConfig, PKI: authority, Cluster: newEndpointCluster(cfg, in.cluster, authority != nil),
 		ServingIPs: newServingIPsFunc(address), State: c.view.Latest, Router: c.router, Shutdown: c.shutdown, Runtime: client,
 		Logs:   podlog.NewReader(c.view.Latest, cfg.PodLogsDir, &logs.Notifier{Log: log}),
 		Events: t.events, Metrics: t.metrics, Meter: usage, HealthChecks: healthChecks(t.heartbeat, c.podObserver),
 		Accept: acceptor{b.nodeNamer, in.sources}.accept, SetVerbosity: b.level.SetVerbosity, OnRequest: t.trimmer.RecordActivity, Log: log,
 	}
 	if in.apiDir != nil {
-		o.Manifests = endpoint.NewManifests(in.apiDir, c.router, decode.Options{
+		o.Manifests = endpoint.NewManifestStore(in.apiDir, c.router, decode.Options{
 			NodeName: cfg.NodeName, NodeLabels: host.NodeLabels(cfg), IsWrittenByAPI: true,
 		})
 	}
 	return &parts{
-		base: b, telemetry: t, node: rendered, address: address, dns: dns, client: client,
+		processState: b, telemetry: t, node: rendered, address: address, dns: dns, client: client,
 		inputs: in, core: c, meter: usage, endpointOptions: o,
 	}, nil
 }

@@ -35,7 +35,7 @@ func Allocatable(cfg *config.Config, capacity render.Resources) (render.Resource
 	for _, size := range ReadHugePages("/sys/kernel/mm/hugepages") {
 		hugePages += size
 	}
-	return computeAllocatable(capacity, cfg.Reserved, cfg.Pressure, hugePages)
+	return computeAllocatable(capacity, cfg.Reserved, cfg.PressureThresholds, hugePages)
 }
 
 // podsLimit returns the limits of the cgroup of all pods, or zero limits if reservations are not
@@ -64,7 +64,7 @@ func subtractReserved(capacity render.Resources, reserved v1.ResourceList) rende
 // computeAllocatable returns capacity without the reserved resources, the evictionHard
 // thresholds of memory and disk, and huge pages. hugePages is the size of all huge pages in
 // bytes.
-func computeAllocatable(capacity render.Resources, reserved v1.ResourceList, pressure config.Pressure, hugePages int64) (render.Resources, error) {
+func computeAllocatable(capacity render.Resources, reserved v1.ResourceList, pressure config.PressureThresholds, hugePages int64) (render.Resources, error) {
 	rest := subtractReserved(capacity, reserved)
 	memory, disk := pressure.Memory.AmountFor(capacity.Memory), pressure.Nodefs.AmountFor(capacity.EphemeralStorage)
 	rest.Memory -= memory + hugePages

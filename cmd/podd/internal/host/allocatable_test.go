@@ -12,7 +12,7 @@ import (
 )
 
 // kubeletDefaults are the kubelet's default eviction thresholds of memory and disk.
-var kubeletDefaults = config.Pressure{
+var kubeletDefaults = config.PressureThresholds{
 	Memory: config.Threshold{Amount: 100 << 20}, Nodefs: config.Threshold{Share: .1},
 }
 
@@ -30,7 +30,7 @@ func TestAllocatable(t *testing.T) {
 	for name, test := range map[string]struct {
 		capacity    render.Resources
 		reserved    v1.ResourceList
-		pressure    config.Pressure
+		pressure    config.PressureThresholds
 		huge        int64
 		want, limit render.Resources
 		err         string
@@ -40,18 +40,18 @@ func TestAllocatable(t *testing.T) {
 			node, nil, kubeletDefaults, 0,
 			render.Resources{MilliCPU: 4000, Memory: 8*gib - 100<<20, EphemeralStorage: 93478772582, Pids: 30000}, node, "",
 		},
-		"no thresholds": {node, nil, config.Pressure{}, 0, node, node, ""},
+		"no thresholds": {node, nil, config.PressureThresholds{}, 0, node, node, ""},
 		"reservations, thresholds and huge pages": {
-			node, reserved("500m", "1Gi", "1Gi", "100"), config.Pressure{Memory: config.Threshold{Share: .25}, Nodefs: config.Threshold{Amount: gib}}, gib,
+			node, reserved("500m", "1Gi", "1Gi", "100"), config.PressureThresholds{Memory: config.Threshold{Share: .25}, Nodefs: config.Threshold{Amount: gib}}, gib,
 			render.Resources{MilliCPU: 3500, Memory: 4 * gib, EphemeralStorage: 101430960<<10 - 2*gib, Pids: 29900},
 			render.Resources{MilliCPU: 3500, Memory: 7 * gib, EphemeralStorage: 101430960<<10 - gib, Pids: 29900}, "",
 		},
 		"other thresholds": {
-			node, nil, config.Pressure{Pids: config.Threshold{Amount: 9}, Imagefs: config.Threshold{Share: .5}, NodefsInodes: config.Threshold{Share: .5}}, 0,
+			node, nil, config.PressureThresholds{Pids: config.Threshold{Amount: 9}, Imagefs: config.Threshold{Share: .5}, NodefsInodes: config.Threshold{Share: .5}}, 0,
 			node, node, "",
 		},
 		"unknown disk size": {
-			render.Resources{MilliCPU: 1000, Memory: gib}, nil, config.Pressure{Nodefs: config.Threshold{Amount: gib}}, 0,
+			render.Resources{MilliCPU: 1000, Memory: gib}, nil, config.PressureThresholds{Nodefs: config.Threshold{Amount: gib}}, 0,
 			render.Resources{MilliCPU: 1000, Memory: gib}, render.Resources{MilliCPU: 1000, Memory: gib}, "",
 		},
 		"no memory left": {
@@ -59,7 +59,7 @@ func TestAllocatable(t *testing.T) {
 			err: "evictionHard (memory.available 100 MiB) and huge pages (0 MiB) take all of the node's 1 CPUs or 100 MiB",
 		},
 		"no disk space left": {
-			capacity: node, pressure: config.Pressure{Nodefs: config.Threshold{Amount: 1 << 50}},
+			capacity: node, pressure: config.PressureThresholds{Nodefs: config.Threshold{Amount: 1 << 50}},
 			err: "evictionHard (nodefs.available 1073741824 MiB) take all of the disk's ",
 		},
 	} {
@@ -73,7 +73,7 @@ func TestAllocatable(t *testing.T) {
 		if err != nil || got != test.want {
 			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, test.want)
 		}
-		cfg := &config.Config{Resources: config.Resources{Reserved: test.reserved, Pressure: test.pressure, EnforceReserved: true}}
+		cfg := &config.Config{Resources: config.Resources{Reserved: test.reserved, PressureThresholds: test.pressure, EnforceReserved: true}}
 		if got := podsLimit(cfg, test.capacity); got != test.limit {
 			t.Errorf("%s: limit of all pods: got %+v, want %+v", name, got, test.limit)
 		}

@@ -15,7 +15,7 @@ import (
 // A Filesystem contains the capacity and the usage of a file system.
 type Filesystem struct {
 	stats.Space
-	Used uint64 // bytes
+	UsedBytes uint64 // bytes
 }
 
 // StatFilesystem returns the capacity and the usage of the file system that contains dir.

@@ -31,9 +31,9 @@ import (
 	"podd/reconcile/render"
 )
 
-// RenderNode returns the properties of the node that determine the CRI configuration of pods. The
+// NewRenderNode returns the properties of the node that determine the CRI configuration of pods. The
 // field for DNS is not set, because podd reads the DNS configuration for each sandbox.
-func RenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node.Addresses) (render.Node, error) {
+func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node.Addresses) (render.Node, error) {
 	capacity, allocatable, err := ReadResources(cfg)
 	if err != nil {
 		return render.Node{}, err
@@ -43,7 +43,7 @@ func RenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node
 		return render.Node{}, err
 	}
 	var swap int64
-	if cfg.LimitedSwap {
+	if cfg.EnableLimitedSwap {
 		if swap, err = ReadMemInfo("/proc/meminfo", "SwapTotal"); err != nil {
 			return render.Node{}, err
 		}
@@ -52,14 +52,14 @@ func RenderNode(cfg *config.Config, instance *reconcile.Instance, addresses node
 		Name:        cfg.NodeName,
 		HostIPs:     addresses.Strings(),
 		Capacity:    capacity,
-		Allocatable: allocatable, PodsLimit: podsLimit(cfg, capacity),
-		Instance: instance.ID, AdoptedInstances: instance.Adopted,
+		Allocatable: allocatable, AllPodsLimit: podsLimit(cfg, capacity),
+		InstanceID: instance.ID, AdoptedInstanceIDs: instance.AdoptedIDs,
 		LogsDir:            cfg.PodLogsDir,
 		CgroupRoot:         cfg.CgroupRoot,
 		CgroupDriver:       cfg.CgroupDriver,
-		UsesCgroupV2:       facts.CgroupV2,
-		SupportsSwapLimits: facts.CanLimitSwap, Swap: swap,
-		PodPids: cfg.PodPids, HugePageSizes: cgroup.HugePageSizes(),
+		UsesCgroupV2:       facts.UsesCgroupV2,
+		SupportsSwapLimits: facts.CanLimitSwap, SwapBytes: swap,
+		PodPIDsLimit: cfg.PodPidsLimit, HugePageSizes: cgroup.HugePageSizes(),
 		SELinuxEnabled: facts.SELinuxEnabled,
 		ClusterDNS:     cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
 		RuntimeClasses: cfg.RuntimeClasses,
@@ -93,14 +93,14 @@ func AdmissionLimits(cfg *config.Config, allocatable render.Resources) admission
 		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
 	}
 	maps.Copy(amounts, ReadHugePages("/sys/kernel/mm/hugepages"))
-	return admission.Limits{MaxPods: cfg.MaxPods, Amounts: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: AdmissionFeatures(cfg)}
+	return admission.Limits{MaxPods: cfg.MaxPods, Allocatable: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: AdmissionFeatures(cfg)}
 }
 
 // AdmissionFeatures returns the features of the node that the admission of pods depends on. The
 // fields for features of the runtime are not set.
 func AdmissionFeatures(cfg *config.Config) admission.Features {
 	return admission.Features{
-		UnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: NodeLabels(cfg),
+		AllowedUnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: NodeLabels(cfg),
 		HasAppArmor: isAppArmorEnabled("/sys/module/apparmor/parameters/enabled"),
 	}
 }
@@ -176,16 +176,16 @@ func ReadMaxPids(dir string) int64 {
 	return limit
 }
 
-// FollowAddresses returns a follower of the addresses of the node. If the user has not set the
+// NewAddressFollower returns a follower of the addresses of the node. If the user has not set the
 // addresses, the first address in a cluster is the address to which the node name resolves, as
 // in the kubelet. The follower stores the address in file for the next start; "" means that it
 // stores nothing.
-func FollowAddresses(cfg *config.Config, file string, log *slog.Logger) *node.AddressFollower {
-	o := node.AddressOptions{Given: cfg.NodeIPs, File: file, Log: log}
+func NewAddressFollower(cfg *config.Config, file string, log *slog.Logger) *node.AddressWatcher {
+	o := node.AddressOptions{NodeIPs: cfg.NodeIPs, File: file, Log: log}
 	if cfg.Cluster.Kubeconfig != "" && len(cfg.NodeIPs) == 0 {
 		o.Name = cfg.NodeName
 	}
-	return node.NewAddressFollower(context.Background(), o)
+	return node.NewAddressWatcher(context.Background(), o)
 }
 
 // isAppArmorEnabled reports whether the kernel enforces AppArmor profiles. path is

@@ -14,7 +14,7 @@ import (
 // New returns a logger to w with the configured format and verbosity. The returned Level can change
 // the level of the logger later. quiet is the level for verbosity 0.
 func New(w io.Writer, cfg *config.Config, quiet slog.Level) (*slog.Logger, *Level) {
-	level := &Level{quiet: quiet}
+	level := &Level{defaultLevel: quiet}
 	level.SetVerbosity(cfg.Verbosity)
 	if cfg.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})), level
@@ -25,7 +25,7 @@ func New(w io.Writer, cfg *config.Config, quiet slog.Level) (*slog.Logger, *Leve
 // A Level is the current level of a log. It is safe for concurrent use.
 type Level struct {
 	slog.LevelVar
-	quiet slog.Level // level for verbosity 0
+	defaultLevel slog.Level // level for verbosity 0
 }
 
 // SetVerbosity sets the level for a verbosity of klog: debug for 4 and above, info for 1 to 3,
@@ -37,7 +37,7 @@ func (l *Level) SetVerbosity(verbosity int) {
 	case verbosity > 0:
 		l.Set(slog.LevelInfo)
 	default:
-		l.Set(l.quiet)
+		l.Set(l.defaultLevel)
 	}
 }
 

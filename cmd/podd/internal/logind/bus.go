@@ -15,10 +15,10 @@ const callTimeout = 10 * time.Second
 
 // D-Bus interfaces and names.
 const (
-	logindManager      = "org.freedesktop.login1.Manager"
-	systemdManager     = "org.freedesktop.systemd1.Manager"
-	logindService      = "systemd-logind.service"
-	prepareForShutdown = "PrepareForShutdown" // signal
+	logindManager            = "org.freedesktop.login1.Manager"
+	systemdManager           = "org.freedesktop.systemd1.Manager"
+	logindService            = "systemd-logind.service"
+	prepareForShutdownSignal = "PrepareForShutdown" // signal
 )
 
 // A bus is a connection to the system bus.
@@ -36,7 +36,7 @@ type signalHandler chan struct{}
 
 // DeliverSignal implements dbus.SignalHandler.
 func (w signalHandler) DeliverSignal(iface, member string, _ *dbus.Signal) {
-	if iface != logindManager || member != prepareForShutdown {
+	if iface != logindManager || member != prepareForShutdownSignal {
 		return
 	}
 	select {
@@ -69,7 +69,7 @@ func openBus(ctx context.Context, address string) (*bus, error) {
 		wake:    wake,
 	}
 	if err == nil {
-		err = conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(b.logind.Destination()), dbus.WithMatchInterface(logindManager), dbus.WithMatchMember(prepareForShutdown), dbus.WithMatchObjectPath(b.logind.Path()))
+		err = conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(b.logind.Destination()), dbus.WithMatchInterface(logindManager), dbus.WithMatchMember(prepareForShutdownSignal), dbus.WithMatchObjectPath(b.logind.Path()))
 	}
 	if err != nil {
 		conn.Close()

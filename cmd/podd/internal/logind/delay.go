@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// DropIn is the path of the drop-in file that raises InhibitDelayMaxSec. The kubelet uses the same
+// DropInPath is the path of the drop-in file that raises InhibitDelayMaxSec. The kubelet uses the same
 // path.
-const DropIn = "/etc/systemd/logind.conf.d/99-kubelet.conf"
+const DropInPath = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 
 // reloadTimeout is the maximum wait for the new configuration of logind to take effect.
 const reloadTimeout = 5 * time.Second
@@ -19,21 +19,21 @@ const reloadTimeout = 5 * time.Second
 // the delay in effect, or 0 if the delay is unknown. It may return a delay together with an error.
 func (w *watcher) raiseMaxDelay(ctx context.Context, b *bus) (time.Duration, error) {
 	delay, err := b.readMaxDelay(ctx)
-	if err != nil || delay >= w.Period {
+	if err != nil || delay >= w.StopTimeout {
 		return delay, err
 	}
-	if err := writeDropIn(w.DropIn, w.Period); err != nil {
+	if err := writeDropIn(w.DropInPath, w.StopTimeout); err != nil {
 		return delay, err
 	}
 	if err := b.reload(ctx); err != nil {
 		return delay, err
 	}
 	for end := time.Now().Add(reloadTimeout); ; {
-		if delay, err = b.readMaxDelay(ctx); err != nil || delay >= w.Period {
+		if delay, err = b.readMaxDelay(ctx); err != nil || delay >= w.StopTimeout {
 			return delay, err
 		}
 		if time.Now().After(end) {
-			return delay, fmt.Errorf("logind delays a shutdown by %s at most, less than the shutdown grace periods of %s, although %s sets InhibitDelayMaxSec; remove the setting from the other file of logind.conf.d that overrides it", delay, w.Period, w.DropIn)
+			return delay, fmt.Errorf("logind delays a shutdown by %s at most, less than the shutdown grace periods of %s, although %s sets InhibitDelayMaxSec; remove the setting from the other file of logind.conf.d that overrides it", delay, w.StopTimeout, w.DropInPath)
 		}
 		select {
 		case <-ctx.Done():

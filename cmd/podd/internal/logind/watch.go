@@ -12,10 +12,10 @@ import (
 type Options struct {
 	// Address is the address of the bus; "" means the system bus.
 	Address string
-	// DropIn is the path of the drop-in file for the configuration of logind.
-	DropIn string
-	// Period is the maximum time in which all pods stop.
-	Period time.Duration
+	// DropInPath is the path of the drop-in file for the configuration of logind.
+	DropInPath string
+	// StopTimeout is the maximum time in which all pods stop.
+	StopTimeout time.Duration
 	// Begin stops the pods within a maximum time. It returns when all pods have stopped or ctx is
 	// done. If ctx is done, the pods continue to stop, and Begin may be called again.
 	Begin func(ctx context.Context, within time.Duration) error
@@ -87,7 +87,7 @@ func (w *watcher) watch(ctx context.Context) error {
 		if w.maxDelay, err = b.readMaxDelay(ctx); err != nil {
 			return err
 		}
-		w.maxDelay = min(w.maxDelay, w.Period)
+		w.maxDelay = min(w.maxDelay, w.StopTimeout)
 	} else if err := w.inhibit(ctx, b); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (w *watcher) inhibit(ctx context.Context, b *bus) error {
 	if err != nil {
 		w.Log.Warn("raising logind's maximum inhibitor delay failed; in a host shutdown, pods have less time to stop than their grace periods", "maxDelay", delay, "err", err)
 	}
-	w.maxDelay = min(delay, w.Period)
+	w.maxDelay = min(delay, w.StopTimeout)
 	lock, err := b.inhibit(ctx)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func watchFake(t *testing.T, l *fakeLogind, p *pods, period time.Duration) (drop
 	done := make(chan error, 1)
 	go func() {
 		done <- Run(ctx, Options{
-			Address: l.serve(t), DropIn: dropIn, Period: period, Log: slog.New(slog.DiscardHandler),
+			Address: l.serve(t), DropInPath: dropIn, StopTimeout: period, Log: slog.New(slog.DiscardHandler),
 			Begin: func(ctx context.Context, within time.Duration) error {
 				p.record("begin "+within.String(), true)
 				select {

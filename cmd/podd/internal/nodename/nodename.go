@@ -29,9 +29,9 @@ const (
 type Record struct {
 	// Name is the name in effect.
 	Name string `json:"name"`
-	// Earlier contains the previous names of the node, the oldest first. Pods with an earlier
+	// EarlierNames contains the previous names of the node, the oldest first. Pods with an earlier
 	// name may still be stopping. podd starts the pods with Name after all of them have stopped.
-	Earlier []string `json:"earlier,omitempty"`
+	EarlierNames []string `json:"earlier,omitempty"`
 }
 
 // maxEarlier is the maximum number of names in Record.Earlier.
@@ -58,8 +58,8 @@ func (r Record) Rename(name string) Record {
 	if r.Name == name {
 		return r
 	}
-	earlier := slices.DeleteFunc(append(slices.Clone(r.Earlier), r.Name), func(e string) bool { return e == name })
-	return Record{Name: name, Earlier: earlier[max(0, len(earlier)-maxEarlier):]}
+	earlier := slices.DeleteFunc(append(slices.Clone(r.EarlierNames), r.Name), func(e string) bool { return e == name })
+	return Record{Name: name, EarlierNames: earlier[max(0, len(earlier)-maxEarlier):]}
 }
 
 // Read returns the record in podd's root directory. It returns the zero Record if the file
@@ -84,7 +84,7 @@ func read(root string) (Record, error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return Record{}, err
 	}
-	for _, name := range append([]string{r.Name}, r.Earlier...) {
+	for _, name := range append([]string{r.Name}, r.EarlierNames...) {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {
 			return Record{}, fmt.Errorf("the file contains the invalid node name %q", name)
 		}

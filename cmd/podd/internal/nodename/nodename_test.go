@@ -21,10 +21,10 @@ func TestResolve(t *testing.T) {
 		"first start":               {nodename.Record{}, "a", false, nodename.Record{Name: "a"}, false},
 		"same name":                 {nodename.Record{Name: "a"}, "a", false, nodename.Record{Name: "a"}, false},
 		"changed hostname":          {nodename.Record{Name: "a"}, "b", false, nodename.Record{Name: "a"}, true},
-		"given name":                {nodename.Record{Name: "a"}, "b", true, nodename.Record{Name: "b", Earlier: []string{"a"}}, false},
-		"same name after a rename":  {nodename.Record{Name: "b", Earlier: []string{"a"}}, "b", false, nodename.Record{Name: "b", Earlier: []string{"a"}}, false},
-		"another given name":        {nodename.Record{Name: "b", Earlier: []string{"a"}}, "c", true, nodename.Record{Name: "c", Earlier: []string{"a", "b"}}, false},
-		"back to the previous name": {nodename.Record{Name: "b", Earlier: []string{"a"}}, "a", true, nodename.Record{Name: "a", Earlier: []string{"b"}}, false},
+		"given name":                {nodename.Record{Name: "a"}, "b", true, nodename.Record{Name: "b", EarlierNames: []string{"a"}}, false},
+		"same name after a rename":  {nodename.Record{Name: "b", EarlierNames: []string{"a"}}, "b", false, nodename.Record{Name: "b", EarlierNames: []string{"a"}}, false},
+		"another given name":        {nodename.Record{Name: "b", EarlierNames: []string{"a"}}, "c", true, nodename.Record{Name: "c", EarlierNames: []string{"a", "b"}}, false},
+		"back to the previous name": {nodename.Record{Name: "b", EarlierNames: []string{"a"}}, "a", true, nodename.Record{Name: "a", EarlierNames: []string{"b"}}, false},
 	} {
 		got, differs := c.record.Resolve(c.found, c.given)
 		if !reflect.DeepEqual(got, c.want) || differs != c.differs {
@@ -38,7 +38,7 @@ func TestReadWrite(t *testing.T) {
 	if r, err := nodename.Read(root); !reflect.DeepEqual(r, nodename.Record{}) || err != nil {
 		t.Errorf("without a file: got %+v, %v; want no record", r, err)
 	}
-	want := nodename.Record{Name: "b.example", Earlier: []string{"a"}}
+	want := nodename.Record{Name: "b.example", EarlierNames: []string{"a"}}
 	if err := nodename.Write(root, want); err != nil {
 		t.Fatal(err)
 	}

@@ -43,13 +43,13 @@ func (c *CheckCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	o := inspect.Options{}
 	cfg, warnings, err := config.Load(c.Flags, facts)
-	if o.Warnings, o.Err = warnings, err; err == nil {
+	if o.ConfigWarnings, o.ConfigErr = warnings, err; err == nil {
 		o.Config = &cfg
 	}
 	if o.Config != nil && os.Geteuid() == 0 {
-		runningState(ctx, &c.Flags, o.Config, s.Err)
+		fetchRunningView(ctx, &c.Flags, o.Config, s.Err)
 	}
-	report := check.Run(inspect.Host(ctx, o))
+	report := check.Run(inspect.ReadFacts(ctx, o))
 	if err := ctx.Err(); err != nil {
 		return err
 	}

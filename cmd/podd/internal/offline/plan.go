@@ -55,7 +55,7 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	pods, files := splitTargets(c.Targets)
-	running := runningState(ctx, &c.Flags, &cfg, s.Err)
+	running := fetchRunningView(ctx, &c.Flags, &cfg, s.Err)
 	if err := cfg.CheckNodeName(); err != nil {
 		return err
 	}
@@ -75,14 +75,14 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	in := reconcile.PreviewInput{
 		Set: set, Journals: rootdir.Journals(cfg.RootDir),
-		Limits: host.AdmissionLimits(&cfg, allocatable), Adopt: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
+		Limits: host.AdmissionLimits(&cfg, allocatable), AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
 		SourceKinds: sources.KindsByName(all),
 	}
 	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
 		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // the pods of the cluster stay unchanged, because podd plan does not contact the API server
 	}
 	in.Limits.DevicesUnknown = true // device plugins register only with the running podd
-	if in.Instance, _, err = reconcile.ReadInstanceIDs(cfg.RootDir); err != nil {
+	if in.InstanceID, _, err = reconcile.ReadInstanceIDs(cfg.RootDir); err != nil {
 		return err
 	}
 	if in.StoredClaims, err = (claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}).ClaimsWithData(); err != nil {

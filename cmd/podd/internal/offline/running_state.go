@@ -15,10 +15,10 @@ import (
 	"podd/server"
 )
 
-// runningState returns the state of the running podd that uses the root directory of cfg, or nil
+// fetchRunningView returns the state of the running podd that uses the root directory of cfg, or nil
 // if no such podd is running. It copies four settings of the running podd to cfg unless the
 // command line sets them: root directory, node name, runtime endpoint and feature gates.
-func runningState(ctx context.Context, flags *config.Flags, cfg *config.Config, stderr io.Writer) *server.View {
+func fetchRunningView(ctx context.Context, flags *config.Flags, cfg *config.Config, stderr io.Writer) *server.View {
 	if flags.HostnameOverride == "" {
 		if stored, err := nodename.Read(cfg.RootDir); err != nil {
 			fmt.Fprintf(stderr, "podd: warning: %v\n", err)

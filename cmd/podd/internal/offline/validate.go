@@ -24,8 +24,8 @@ type ValidateCmd struct {
 	Version string `kong:"-"` // version of podd, for the output
 }
 
-// checkOutput prints a filecheck.Result.
-type checkOutput struct {
+// resultPrinter prints a filecheck.Result.
+type resultPrinter struct {
 	*filecheck.Result
 	version string // version of podd
 }
@@ -39,7 +39,7 @@ func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{NodeName: node, Strict: c.Strict})
 	r.AddProblems(refs.CheckMissing(r.Pods, r.Set.ObjectsBySource, manifest.Warning)) // the referenced object may be added later
-	out := &checkOutput{r, c.Version}
+	out := &resultPrinter{r, c.Version}
 	if err := out.print(c.Output, s); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // printYAML prints the pods as they would run, with the node name and all defaults.
-func (r *checkOutput) printYAML(w io.Writer) error {
+func (r *resultPrinter) printYAML(w io.Writer) error {
 	for i, p := range r.Pods {
 		text, err := podYAML(p)
 		if err != nil {
@@ -73,7 +73,7 @@ type podJSON struct {
 }
 
 // printJSON prints the problems and the valid pods as one JSON object.
-func (r *checkOutput) printJSON(w io.Writer) error {
+func (r *resultPrinter) printJSON(w io.Writer) error {
 	errs, warnings := r.countProblems()
 	out := struct {
 		Files    int           `json:"files"`
@@ -103,7 +103,7 @@ func podName(p manifest.Problem) string {
 }
 
 // printGitHub prints workflow commands, which GitHub shows at the line of the file.
-func (r *checkOutput) printGitHub(w *strings.Builder) {
+func (r *resultPrinter) printGitHub(w *strings.Builder) {
 	for _, p := range r.Problems {
 		at := ""
 		if p.Path != "" {

@@ -11,7 +11,7 @@ import (
 )
 
 // countProblems returns the number of errors and warnings.
-func (r *checkOutput) countProblems() (errs, warnings int) {
+func (r *resultPrinter) countProblems() (errs, warnings int) {
 	for _, p := range r.Problems {
 		if p.Severity == manifest.Error {
 			errs++
@@ -23,7 +23,7 @@ func (r *checkOutput) countProblems() (errs, warnings int) {
 }
 
 // summaryLine returns the last line of the output.
-func (r *checkOutput) summaryLine() string {
+func (r *resultPrinter) summaryLine() string {
 	errs, warnings := r.countProblems()
 	return fmt.Sprintf("%s, %s: %s, %s", printer.FormatCount(r.InputCount, "file"), printer.FormatCount(len(r.Pods), "pod"),
 		printer.FormatCount(errs, "error"), printer.FormatCount(warnings, "warning"))
@@ -31,7 +31,7 @@ func (r *checkOutput) summaryLine() string {
 
 // print prints the result. In the text format, stdout contains the summary. In other
 // formats, print writes it to stderr.
-func (r *checkOutput) print(format string, s iostreams.Streams) error {
+func (r *resultPrinter) print(format string, s iostreams.Streams) error {
 	var b strings.Builder
 	var err error
 	diagnostics := ""
@@ -60,7 +60,7 @@ func (r *checkOutput) print(format string, s iostreams.Streams) error {
 }
 
 // textLines returns the text format: one line for each problem, and the summary.
-func (r *checkOutput) textLines() string {
+func (r *resultPrinter) textLines() string {
 	var b strings.Builder
 	for _, p := range r.Problems {
 		b.WriteString(printer.Escape(p.String()) + "\n")

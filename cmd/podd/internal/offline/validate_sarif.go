@@ -56,7 +56,7 @@ type (
 )
 
 // printSARIF prints the problems in the SARIF format.
-func (r *checkOutput) printSARIF(w io.Writer) error {
+func (r *resultPrinter) printSARIF(w io.Writer) error {
 	run := sarifRun{Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{Name: "podd validate", Version: r.version, Rules: []sarifRule{}}
 	for _, p := range r.Problems {

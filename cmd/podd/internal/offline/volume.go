@@ -58,7 +58,7 @@ func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	running := runningState(ctx, &c.Flags, &cfg, s.Err)
+	running := fetchRunningView(ctx, &c.Flags, &cfg, s.Err)
 	if err := cfg.CheckNodeName(); err != nil {
 		return err
 	}

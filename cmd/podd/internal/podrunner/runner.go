@@ -36,7 +36,7 @@ type Runner struct {
 	dir              string // root directory
 	instance         *reconcile.Instance
 	node             render.Node
-	address          *node.AddressFollower
+	address          *node.AddressWatcher
 	observer         *cri.Observer
 	reportCache      *eviction.ReportCache
 	router           *reconcile.Router
@@ -68,8 +68,8 @@ func New(o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	addresses := host.FollowAddresses(cfg, "", log)
-	on, err := host.RenderNode(cfg, instance, addresses.Addresses())
+	addresses := host.NewAddressFollower(cfg, "", log)
+	on, err := host.NewRenderNode(cfg, instance, addresses.Addresses())
 	if err != nil {
 		instance.Close()
 		return nil, err
@@ -78,10 +78,10 @@ func New(o Options) (*Runner, error) {
 	pods := eviction.NewReportCache()
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
-			Config: cfg, Root: o.Dir, Runtime: o.Client, Node: on, LogsAndCgroups: o.LogsAndCgroups, MakeCgroup: cgroup.Create,
+			Config: cfg, Root: o.Dir, Runtime: o.Client, Node: on, LogsAndCgroups: o.LogsAndCgroups, CreateCgroup: cgroup.Create,
 		}),
 		Journals: rootdir.Journals(o.Dir), Log: log,
-		Refresh: observer.Refresh, Render: on, MaxBackoff: cfg.MaxRestartPeriod,
+		RequestObservation: observer.Refresh, RenderNode: on, MaxBackoff: cfg.MaxRestartPeriod,
 		Limits: admission.Limits{Features: host.AdmissionFeatures(cfg)}, StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		Publish: func(c reconcile.Change) {
 			pods.Apply(c)
@@ -106,7 +106,7 @@ func (r *Runner) Begin(ctx context.Context) {
 		return r.router.Run(ctx, reconcile.Inputs{Sets: r.desiredSets, Snapshots: snapshots, Nodes: states, Addresses: addresses})
 	})
 	limits := eviction.NewStorageLimiter(eviction.StorageOptions{
-		Disk: rootdir.PodDirs(r.dir), Node: r.node, Pods: r.reportCache.All, Router: r.router, Layers: r.client, Log: r.log,
+		Disk: rootdir.PodDirs(r.dir), Node: r.node, Reports: r.reportCache.All, Router: r.router, Layers: r.client, Log: r.log,
 		ReportProblems: func(_ context.Context, all []manifest.Problem) {
 			for _, p := range all {
 				r.log.Error("podd cannot enforce all storage limits of pods", "err", p.Message)
@@ -143,7 +143,7 @@ func (r *Runner) SetDesired(s *manifest.Set) {
 
 // Down stops all pods with their grace periods and starts no more. It returns when all pods have
 // been removed.
-func (r *Runner) Down(ctx context.Context) error { return r.router.Down(ctx) }
+func (r *Runner) Down(ctx context.Context) error { return r.router.StopAll(ctx) }
 
 // ForceStop sets the grace periods to zero, both of pods that are stopping and of pods that stop
 // later.

@@ -27,11 +27,11 @@ import (
 
 // A Command contains the arguments of a run to completion.
 type Command struct {
-	Files   []string      // manifests to run; if empty, the sources are used; "-" is stdin
-	Env     []string      // variables for every container, as K=V or K
-	EnvFile []string      // files with variables
-	Timeout time.Duration // time limit of the run; 0 means no limit
-	Report  string        // path of the report; "" writes no report
+	Files      []string      // manifests to run; if empty, the sources are used; "-" is stdin
+	Env        []string      // variables for every container, as K=V or K
+	EnvFiles   []string      // files with variables
+	Timeout    time.Duration // time limit of the run; 0 means no limit
+	ReportPath string        // path of the report; "" writes no report
 }
 
 // Run runs the pods in Files to completion or, if Files is empty, the pods of the sources. If the
@@ -39,18 +39,18 @@ type Command struct {
 // cannot start, Run still writes the report.
 func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Streams) error {
 	var report *reportFile
-	if c.Report != "" {
+	if c.ReportPath != "" {
 		var err error
-		if report, err = newReportFile(c.Report); err != nil {
+		if report, err = newReportFile(c.ReportPath); err != nil {
 			return exit.NewError(exit.Internal, err)
 		}
 	}
 	r := &execution{cmd: c, cfg: cfg, streams: s, report: report, suffix: podrunner.NewSuffix()}
 	code, err := r.run(ctx)
 	switch {
-	case r.hasResult && code == 0:
+	case r.hasStarted && code == 0:
 		return nil
-	case r.hasResult:
+	case r.hasStarted:
 		return exit.NewError(code, err)
 	}
 	if errors.Is(err, context.Canceled) {
@@ -64,13 +64,13 @@ func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Strea
 
 // An execution is one call of Command.Run.
 type execution struct {
-	cmd       *Command
-	cfg       *config.Config
-	streams   iostreams.Streams
-	report    *reportFile // may be nil
-	suffix    string
-	hasResult bool  // the run started, and run writes its result
-	resultErr error // error of writing the result
+	cmd        *Command
+	cfg        *config.Config
+	streams    iostreams.Streams
+	report     *reportFile // may be nil
+	suffix     string
+	hasStarted bool  // the run started, and run writes its result
+	resultErr  error // error of writing the result
 }
 
 // run performs the run and returns its exit code.
@@ -83,7 +83,7 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
 	if os.Geteuid() != 0 {
-		return exit.Internal, check.NotRoot.Err()
+		return exit.Internal, check.NotRootProblem.Err()
 	}
 	line := progress.New(r.streams.Err)
 	defer line.Close()
@@ -117,7 +117,7 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 		return exit.Internal, errors.Join(err, os.RemoveAll(dir))
 	}
 	defer m.Close()
-	r.hasResult = true
+	r.hasStarted = true
 	return r.drive(ctx, run, m)
 }
 
@@ -165,7 +165,7 @@ func (r *execution) writeResult(result *runResult, messages io.Writer) error {
 // parseEnv returns the environment variables of the command line. It prints a warning to messages
 // for each variable that is not set.
 func (r *execution) parseEnv(messages io.Writer) ([]v1.EnvVar, error) {
-	env, unset, err := parseEnv(r.cmd.EnvFile, r.cmd.Env, os.LookupEnv)
+	env, unset, err := parseEnv(r.cmd.EnvFiles, r.cmd.Env, os.LookupEnv)
 	for _, name := range unset {
 		fmt.Fprintf(messages, "podd: warning: variable %s is not set in podd's environment and is omitted; set it with -e %s=VALUE\n", name, name)
 	}

@@ -29,7 +29,7 @@ func (p *runPod) containers() []container {
 			if p.Report != nil {
 				if e, ok := p.Report.LastExits[cs[i].Name]; ok {
 					m.exit = &e
-					m.willRestart = (m.kind != plan.Init || e.Code != 0) && manifest.RestartsAfter(spec, m.spec, e.Code)
+					m.willRestart = (m.kind != plan.KindInit || e.Code != 0) && manifest.RestartsAfter(spec, m.spec, e.Code)
 				}
 			}
 			all = append(all, m)
@@ -60,7 +60,7 @@ func (p *runPod) failedContainers() []container {
 	}
 	var out []container
 	for _, m := range p.containers() {
-		if m.kind != plan.Sidecar && m.exit != nil && m.exit.Code != 0 {
+		if m.kind != plan.KindSidecar && m.exit != nil && m.exit.Code != 0 {
 			out = append(out, m)
 		}
 	}
@@ -68,12 +68,12 @@ func (p *runPod) failedContainers() []container {
 }
 
 // poddExitCode returns the exit code of podd for exit, the exit code of a failed container: the low
-// eight bits of exit, or codeSeveralFailed if they are 0.
+// eight bits of exit, or exitCodeSeveralFailed if they are 0.
 func poddExitCode(exit int32) int {
 	if c := int(exit) & 0xff; c != 0 {
 		return c
 	}
-	return codeSeveralFailed
+	return exitCodeSeveralFailed
 }
 
 // fieldPosition returns the position of a field in the manifest of a pod.

@@ -26,6 +26,6 @@
 // before a newline.
 package runonce
 
-// codeSeveralFailed is the exit code of a run in which several containers failed. The other
+// exitCodeSeveralFailed is the exit code of a run in which several containers failed. The other
 // codes are those of package exit.
-const codeSeveralFailed = 1
+const exitCodeSeveralFailed = 1

@@ -15,8 +15,8 @@ import (
 	"podd/manifest"
 )
 
-// maxEnvFile is the maximum size of an --env-file.
-const maxEnvFile = 1 << 20
+// maxEnvFileBytes is the maximum size of an --env-file.
+const maxEnvFileBytes = 1 << 20
 
 // parseEnv returns the variables for every container. It parses files first and then words; later
 // variables take precedence. A file contains one "K=V" per line, and comments that begin with #. As
@@ -52,15 +52,15 @@ func addEnvFile(name string, lookup func(string) (string, bool), all *[]v1.EnvVa
 		return withoutPath(err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxEnvFileBytes+1))
 	if err != nil {
 		return withoutPath(err)
 	}
-	if len(text) > maxEnvFile {
+	if len(text) > maxEnvFileBytes {
 		return errors.New("the file is larger than 1 MiB")
 	}
 	lines := bufio.NewScanner(strings.NewReader(strings.TrimPrefix(string(text), "\ufeff")))
-	lines.Buffer(nil, maxEnvFile+1)
+	lines.Buffer(nil, maxEnvFileBytes+1)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimLeft(lines.Text(), " \t")
 		if line == "" || strings.HasPrefix(line, "#") {

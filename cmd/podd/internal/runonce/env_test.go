@@ -34,7 +34,7 @@ func TestParseEnv(t *testing.T) {
 		{name: "empty word", words: []string{""}, err: "parsing the environment variable of -e: invalid variable name; write K=V, or K to pass on a variable of podd's environment"},
 		{name: "invalid name", file: "A=1\nsecret value=x", err: "line 2: invalid variable name before the equals sign; write K=V"},
 		{name: "NUL byte", words: []string{"A=secret\x00"}, err: "parsing the environment variable of -e: the value of variable A contains a NUL byte"},
-		{name: "large file", file: strings.Repeat("#", maxEnvFile) + "\n", err: ": the file is larger than 1 MiB"},
+		{name: "large file", file: strings.Repeat("#", maxEnvFileBytes) + "\n", err: ": the file is larger than 1 MiB"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -31,9 +31,9 @@ type judgement struct {
 	CompletionPodsStarted bool
 	// Verdict is nil while the run continues.
 	Verdict *verdict
-	// Wake is the time at which judge must be called again even if nothing changes. The zero time
+	// NextCheck is the time at which judge must be called again even if nothing changes. The zero time
 	// means never.
-	Wake time.Time
+	NextCheck time.Time
 }
 
 // An outcome is the reason why a run ended.
@@ -132,7 +132,7 @@ func (in *judgeInput) firstFailure(j *judgement) (f podFailure, found bool) {
 
 // runExitCode returns the exit code of the run. first is the failure that ends the run, or nil if
 // all pods have finished. The result is 0 if no container failed, the exit code of the failed
-// container, or codeSeveralFailed if several containers failed. A pod that exceeded its deadline
+// container, or exitCodeSeveralFailed if several containers failed. A pod that exceeded its deadline
 // counts as a container with exit code exit.Timeout. If a pod failed and no container is the cause,
 // the result is exit.Internal.
 func (in *judgeInput) runExitCode(first *podFailure) int {
@@ -143,7 +143,7 @@ func (in *judgeInput) runExitCode(first *podFailure) int {
 			continue
 		}
 		reason := p.Report.Finished.Reason
-		if reason == plan.DeadlineExceeded {
+		if reason == plan.ReasonDeadlineExceeded {
 			failed++
 			c = exit.Timeout
 			continue
@@ -151,7 +151,7 @@ func (in *judgeInput) runExitCode(first *podFailure) int {
 		// podd kills the containers of an evicted pod after the pod has finished. The exit code
 		// must not depend on the number of exits that were reported until now.
 		failedContainers := p.failedContainers()
-		if reason == plan.Evicted || len(failedContainers) == 0 { // none if a container disappeared before its exit was reported
+		if reason == plan.ReasonEvicted || len(failedContainers) == 0 { // none if a container disappeared before its exit was reported
 			return exit.Internal
 		}
 		for _, m := range failedContainers {
@@ -167,14 +167,14 @@ func (in *judgeInput) runExitCode(first *podFailure) int {
 		}
 	}
 	if failed > 1 {
-		return codeSeveralFailed
+		return exitCodeSeveralFailed
 	}
 	return c
 }
 
 // wakeAt sets Wake to t if t is earlier than Wake. It ignores the zero time.
 func (j *judgement) wakeAt(t time.Time) {
-	if !t.IsZero() && (j.Wake.IsZero() || t.Before(j.Wake)) {
-		j.Wake = t
+	if !t.IsZero() && (j.NextCheck.IsZero() || t.Before(j.NextCheck)) {
+		j.NextCheck = t
 	}
 }

@@ -97,7 +97,7 @@ func runCode(codes map[int]int32) int {
 		}
 	}
 	if failed > 1 {
-		return codeSeveralFailed
+		return exitCodeSeveralFailed
 	}
 	return code
 }

@@ -128,7 +128,7 @@ func TestJudge_Wake(t *testing.T) {
 	}
 	for _, test := range tests {
 		test.in.StartTime, test.in.Now = at, after(10)
-		if got := judge(test.in).Wake; !got.Equal(test.want) {
+		if got := judge(test.in).NextCheck; !got.Equal(test.want) {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}

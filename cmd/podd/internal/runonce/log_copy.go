@@ -39,7 +39,7 @@ type lineAuthor struct {
 // copyLog copies the log of a container until the container has stopped and the log is read to
 // the end. If the run has several containers, copyLog writes only complete lines, so that lines
 // of different containers do not mix. Otherwise it copies the output unchanged.
-func (o *output) copyLog(ctx context.Context, dir, name string, c *logCopy) error {
+func (o *outputCopier) copyLog(ctx context.Context, dir, name string, c *logCopy) error {
 	var first uint32
 	emit := func(e logs.Entry) error { return o.writeEntry(c, e) }
 	joiner := logs.Joiner{Output: emit}
@@ -57,7 +57,7 @@ func (o *output) copyLog(ctx context.Context, dir, name string, c *logCopy) erro
 }
 
 // writeEntry writes a log entry to stdout or stderr and adds it to the tail of c.
-func (o *output) writeEntry(c *logCopy, e logs.Entry) error {
+func (o *outputCopier) writeEntry(c *logCopy, e logs.Entry) error {
 	to := o.stdout
 	if e.Stream == logs.Stderr || e.Malformed {
 		to = o.stderr
@@ -67,4 +67,4 @@ func (o *output) writeEntry(c *logCopy, e logs.Entry) error {
 }
 
 // flush writes the buffered data of both streams.
-func (o *output) flush() error { return errors.Join(o.stdout.Flush(), o.stderr.Flush()) }
+func (o *outputCopier) flush() error { return errors.Join(o.stdout.Flush(), o.stderr.Flush()) }

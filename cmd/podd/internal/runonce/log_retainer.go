@@ -12,7 +12,7 @@ import (
 // A logRetainer removes logs only after they have been copied.
 type logRetainer struct {
 	effect.LogsAndCgroups
-	out *output
+	out *outputCopier
 }
 
 // NextAttempts implements effect.LogsAndCgroups. It returns nil, because the pods of a run have no

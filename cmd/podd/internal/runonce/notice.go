@@ -60,9 +60,9 @@ func failureCount(d *plan.Decision, container string) int {
 // crashesSince returns a message for each container that has exited since before and
 // restarts.
 func (p *runPod) crashesSince(before *runPod) []string {
-	limit := maxRetries
+	limit := maxCompletionCrashes
 	if p.isLongRunning() {
-		limit = maxCrashes
+		limit = maxLongRunningCrashes
 	}
 	previous := map[string]int{}
 	for _, m := range before.containers() {
@@ -71,7 +71,7 @@ func (p *runPod) crashesSince(before *runPod) []string {
 	var out []string
 	for _, m := range p.containers() {
 		n := m.crashCount()
-		if !m.willRestart || n <= previous[m.spec.Name] || m.kind == plan.Sidecar && !p.isLongRunning() {
+		if !m.willRestart || n <= previous[m.spec.Name] || m.kind == plan.KindSidecar && !p.isLongRunning() {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s/%s: %s after %s, starts again (%d of %d)",

@@ -14,11 +14,11 @@ import (
 	"podd/runtime/logs"
 )
 
-// output copies the logs of the containers of a run to the output streams of podd. Copying a log
+// outputCopier copies the logs of the containers of a run to the output streams of podd. Copying a log
 // starts when a report contains the container. Copying ends when the container can no longer
 // write and the log is read to the end. All methods may be called concurrently. run must be
 // called once.
-type output struct {
+type outputCopier struct {
 	stdout, stderr       *lineStream
 	pods                 map[types.NamespacedName]*podOutput // the map and its values are read-only
 	hasSeveralContainers bool                                // the run has more than one container
@@ -34,9 +34,9 @@ type podOutput struct {
 	copies map[string]*logCopy // copy of the logs of each container, by container name
 }
 
-// newOutput returns an output for pods. dir returns the log directory of a pod.
-func newOutput(pods []runPod, stdout, stderr *lineStream, dir func(*manifest.Pod) string) *output {
-	o := &output{
+// newOutputCopier returns an output for pods. dir returns the log directory of a pod.
+func newOutputCopier(pods []runPod, stdout, stderr *lineStream, dir func(*manifest.Pod) string) *outputCopier {
+	o := &outputCopier{
 		stdout: stdout, stderr: stderr, pods: map[types.NamespacedName]*podOutput{},
 		firstErr: make(chan error, 1), abandoned: make(chan struct{}),
 	}
@@ -62,7 +62,7 @@ func newOutput(pods []runPod, stdout, stderr *lineStream, dir func(*manifest.Pod
 
 // run copies the logs. It returns when the logs of all containers are copied, or soon after ctx
 // is done.
-func (o *output) run(ctx context.Context) {
+func (o *outputCopier) run(ctx context.Context) {
 	var readers sync.WaitGroup
 	for _, p := range o.pods {
 		for name, c := range p.copies {
@@ -73,7 +73,7 @@ func (o *output) run(ctx context.Context) {
 }
 
 // waitAndCopy waits until the container may have a log, and then copies the log.
-func (o *output) waitAndCopy(ctx context.Context, dir, name string, c *logCopy) {
+func (o *outputCopier) waitAndCopy(ctx context.Context, dir, name string, c *logCopy) {
 	defer close(c.copied)
 	select {
 	case <-c.started:
@@ -90,7 +90,7 @@ func (o *output) waitAndCopy(ctx context.Context, dir, name string, c *logCopy) 
 
 // update applies a report. It starts copying the logs of the containers that the report contains.
 // If no container of the pod can write any more, update calls finish.
-func (o *output) update(r *state.Report) {
+func (o *outputCopier) update(r *state.Report) {
 	p := o.pods[r.Key]
 	if p == nil {
 		return
@@ -125,7 +125,7 @@ func startsContainer(d *plan.Decision) bool {
 // finish records that the containers of a pod can no longer write, so that copying stops at the end
 // of the logs. It also starts copying the logs of containers that no report contained, because
 // these containers may have logs, too.
-func (o *output) finish(key types.NamespacedName) {
+func (o *outputCopier) finish(key types.NamespacedName) {
 	if p := o.pods[key]; p != nil {
 		for _, c := range p.copies {
 			c.begin()
@@ -136,7 +136,7 @@ func (o *output) finish(key types.NamespacedName) {
 
 // drain waits until the output of all containers of a pod is copied, until abandon is called, or
 // until ctx is done.
-func (o *output) drain(ctx context.Context, key types.NamespacedName) error {
+func (o *outputCopier) drain(ctx context.Context, key types.NamespacedName) error {
 	p := o.pods[key]
 	if p == nil {
 		return nil
@@ -155,7 +155,7 @@ func (o *output) drain(ctx context.Context, key types.NamespacedName) error {
 
 // lastLines returns the last lines of the output of a container, or nil if the log is not
 // completely copied.
-func (o *output) lastLines(p *runPod, container string) []string {
+func (o *outputCopier) lastLines(p *runPod, container string) []string {
 	c := o.pods[p.Desired.Key].copies[container]
 	select {
 	case <-c.copied:

@@ -19,7 +19,7 @@ import (
 
 // A testOutput is an output that is running, with the logs that it reads.
 type testOutput struct {
-	*output
+	*outputCopier
 	t        *testing.T
 	dir      string
 	out, err *bytes.Buffer
@@ -30,7 +30,7 @@ type testOutput struct {
 func startOutput(t *testing.T, pods ...runPod) *testOutput {
 	t.Helper()
 	w := &testOutput{t: t, dir: t.TempDir(), out: &bytes.Buffer{}, err: &bytes.Buffer{}, done: make(chan struct{})}
-	w.output = newOutput(pods, newLineStream("stdout", w.out), newLineStream("stderr", w.err), func(p *manifest.Pod) string {
+	w.outputCopier = newOutputCopier(pods, newLineStream("stdout", w.out), newLineStream("stderr", w.err), func(p *manifest.Pod) string {
 		return filepath.Join(w.dir, p.Key.Name)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -184,7 +184,7 @@ func TestLogRetainer_Remove(t *testing.T) {
 	w := startOutput(t, p)
 	w.log(p, "c", 0, "o complete")
 	r := &removalCounter{}
-	k := logRetainer{r, w.output}
+	k := logRetainer{r, w.outputCopier}
 	if err := k.Remove(t.Context(), p.Desired.Key, p.Desired.UID); err != nil || r.n != 1 {
 		t.Errorf("got error %v, %d removals, want nil, 1", err, r.n)
 	}
@@ -195,7 +195,7 @@ func TestLogRetainer_Remove(t *testing.T) {
 // output was abandoned.
 func TestLogRetainer_Abandoned(t *testing.T) {
 	p := newPod(t, "job", never, "c")
-	o := newOutput([]runPod{p}, nil, nil, func(*manifest.Pod) string { return "" }) // the output does not run, so nothing is copied
+	o := newOutputCopier([]runPod{p}, nil, nil, func(*manifest.Pod) string { return "" }) // the output does not run, so nothing is copied
 	r := &removalCounter{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -11,11 +11,11 @@ import (
 
 // A run fails when one of these limits is reached. The daemon would retry without limit.
 const (
-	maxPulls     = 3 // failed pulls of one image
-	maxFailures  = 5 // failures of any other action for a pod; reached after about 15 s
-	maxCrashes   = 3 // crashes of a container of a long-running pod
-	maxRetries   = 6 // crashes of a container that restarts until it succeeds
-	startTimeout = 30 * time.Second
+	maxFailedPulls        = 3 // failed pulls of one image
+	maxFailures           = 5 // failures of any other action for a pod; reached after about 15 s
+	maxLongRunningCrashes = 3 // crashes of a container of a long-running pod
+	maxCompletionCrashes  = 6 // crashes of a container that restarts until it succeeds
+	startTimeout          = 30 * time.Second
 	// runtimeTimeout is longer than startTimeout, because a runtime may be restarted while
 	// pods run.
 	runtimeTimeout = 2 * time.Minute
@@ -60,10 +60,10 @@ func (p *runPod) findFailure(now time.Time) (f podFailure, wake time.Time, found
 	if t, found := p.findCrashLoop(); found {
 		return t, time.Time{}, true
 	}
-	if d.Phase != plan.PhaseWait || p.Report.Since.IsZero() {
+	if d.Phase != plan.PhaseWait || p.Report.DecisionSince.IsZero() {
 		return podFailure{}, time.Time{}, false
 	}
-	until := p.Report.Since.Add(p.waitLimit())
+	until := p.Report.DecisionSince.Add(p.waitLimit())
 	if now.Before(until) {
 		return podFailure{}, until, false
 	}
@@ -93,7 +93,7 @@ func isFinalFailure(f plan.Failure) bool {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
 		return true
 	}
-	return f.Count >= maxPulls
+	return f.Count >= maxFailedPulls
 }
 
 // waitLimit returns the time for which the pod may wait for the node: runtimeTimeout if a sandbox
@@ -109,13 +109,13 @@ func (p *runPod) waitLimit() time.Duration {
 // is none. findCrashLoop ignores sidecars of pods that run to completion. If such a sidecar
 // crashes, the regular containers that need it fail themselves.
 func (p *runPod) findCrashLoop() (f podFailure, found bool) {
-	limit := maxRetries
+	limit := maxCompletionCrashes
 	if p.isLongRunning() {
-		limit = maxCrashes
+		limit = maxLongRunningCrashes
 	}
 	for _, m := range p.containers() {
 		n := m.crashCount()
-		if !m.willRestart || n < limit || m.kind == plan.Sidecar && !p.isLongRunning() {
+		if !m.willRestart || n < limit || m.kind == plan.KindSidecar && !p.isLongRunning() {
 			continue
 		}
 		t := podFailure{Pod: p, Container: m.spec.Name, Code: exit.Internal, Exit: m.exit}

@@ -75,8 +75,8 @@ func setRestartRule(p runPod, op v1.ContainerRestartRuleOnExitCodesOperator, cod
 func newReport(p runPod, change ...func(*state.Report)) *state.Report {
 	spec := *p.Desired.Object
 	r := &state.Report{
-		Key: p.Desired.Key, Version: p.Desired, Pod: &spec, Exists: true,
-		Decision: plan.Decision{Phase: plan.PhaseRun, Rule: plan.RuleRun}, Since: at, LastExits: map[string]plan.Exit{},
+		Key: p.Desired.Key, Version: p.Desired, Pod: &spec, ExistsOnNode: true,
+		Decision: plan.Decision{Phase: plan.PhaseRun, Rule: plan.RuleRun}, DecisionSince: at, LastExits: map[string]plan.Exit{},
 	}
 	for _, c := range change {
 		c(r)
@@ -133,7 +133,7 @@ func setMessage(container, message string) func(*state.Report) {
 
 // setFinished finishes the pod with the result of its last exits.
 func setFinished(r *state.Report) {
-	f := &plan.Finished{UID: r.Version.UID, Hash: r.Version.Hash}
+	f := &plan.PodEnd{UID: r.Version.UID, Hash: r.Version.Hash}
 	for _, e := range r.LastExits {
 		f.Failed = f.Failed || e.Code != 0
 	}
@@ -142,7 +142,7 @@ func setFinished(r *state.Report) {
 
 func setEvicted(r *state.Report) {
 	setFinished(r)
-	r.Finished.Failed, r.Finished.Reason, r.Finished.Message = true, plan.Evicted, "Pod exceeds its limit"
+	r.Finished.Failed, r.Finished.Reason, r.Finished.Message = true, plan.ReasonEvicted, "Pod exceeds its limit"
 }
 
 func addStep(container string, f plan.Failure) func(*state.Report) {
@@ -156,7 +156,7 @@ func addStep(container string, f plan.Failure) func(*state.Report) {
 func setWaiting(rule plan.RuleID, why string, since float64) func(*state.Report) {
 	return func(r *state.Report) {
 		r.Decision.Phase, r.Decision.Rule, r.Decision.Why, r.Decision.NeedsUser = plan.PhaseWait, rule, why, true
-		r.Since = after(since)
+		r.DecisionSince = after(since)
 	}
 }
 

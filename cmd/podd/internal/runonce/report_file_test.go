@@ -88,11 +88,11 @@ func TestWriteJSON(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Outcome != outcomeCompleted || got.Code != 137 || got.Pods != 4 || got.Failed != 1 || len(got.Results) != 4 {
+	if got.Outcome != outcomeCompleted || got.Code != 137 || got.PodCount != 4 || got.FailedCount != 1 || len(got.Results) != 4 {
 		t.Errorf("got %+v, want 4 completed pods, of which one failed, and code 137", got)
 	}
 	row := got.Results[2]
-	if row.State != "failed" || row.Container != "unit" || *row.ExitCode != 137 || row.Reason != "OOMKilled" || strings.Join(row.Last, ",") != "one <,two" || row.Message != "no\nroom" {
+	if row.State != "failed" || row.Container != "unit" || *row.ExitCode != 137 || row.Reason != "OOMKilled" || strings.Join(row.LastLines, ",") != "one <,two" || row.Message != "no\nroom" {
 		t.Errorf("got %+v, want the failed container unit with its last lines", row)
 	}
 }

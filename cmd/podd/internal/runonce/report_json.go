@@ -8,14 +8,14 @@ import (
 
 // A jsonReport is the report of a run in JSON.
 type jsonReport struct {
-	Outcome outcome   `json:"outcome"`
-	Code    int       `json:"code"`
-	Why     string    `json:"why,omitempty"`
-	Pods    int       `json:"pods"`
-	Failed  int       `json:"failed"`
-	Began   time.Time `json:"began,omitzero"`
-	Seconds float64   `json:"seconds"`
-	Results []jsonRow `json:"results"`
+	Outcome     outcome   `json:"outcome"`
+	Code        int       `json:"code"`
+	Why         string    `json:"why,omitempty"`
+	PodCount    int       `json:"pods"`
+	FailedCount int       `json:"failed"`
+	Began       time.Time `json:"began,omitzero"`
+	Seconds     float64   `json:"seconds"`
+	Results     []jsonRow `json:"results"`
 }
 
 // A jsonRow is a resultRow in JSON.
@@ -31,8 +31,8 @@ type jsonRow struct {
 	Message   string     `json:"message,omitempty"` // termination message
 	Started   *time.Time `json:"started,omitempty"`
 	Finished  *time.Time `json:"finished,omitempty"`
-	Place     string     `json:"place,omitempty"`
-	Last      []string   `json:"last,omitempty"`
+	Position  string     `json:"place,omitempty"`
+	LastLines []string   `json:"last,omitempty"`
 }
 
 var stateWords = map[rowState]string{rowOK: "ok", rowFailed: "failed", rowSkipped: "skipped"}
@@ -41,14 +41,14 @@ var stateWords = map[rowState]string{rowOK: "ok", rowFailed: "failed", rowSkippe
 func writeJSON(w io.Writer, r *runResult) error {
 	out := jsonReport{
 		Outcome: r.Verdict.Outcome, Code: r.Verdict.Code, Why: r.Verdict.Why,
-		Pods: r.Pods, Failed: r.Failed, Began: r.StartTime, Seconds: r.Duration.Seconds(), Results: []jsonRow{},
+		PodCount: r.PodCount, FailedCount: r.FailedCount, Began: r.StartTime, Seconds: r.Duration.Seconds(), Results: []jsonRow{},
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		j := jsonRow{
 			Namespace: row.Namespace, Pod: row.Pod, Container: row.Container,
 			State: stateWords[row.State], Text: row.Text, Seconds: row.Duration.Seconds(),
-			Place: row.Position, Last: row.LastLines,
+			Position: row.Position, LastLines: row.LastLines,
 		}
 		if e := row.Exit; e != nil {
 			j.ExitCode, j.Reason, j.Message = &e.Code, e.Reason, e.TerminationMessage

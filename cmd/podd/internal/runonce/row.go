@@ -45,8 +45,8 @@ type rowBuilder struct {
 	verdict verdict
 	began   time.Time
 	now     time.Time
-	// last returns the last lines of output of a container.
-	last func(p *runPod, container string) []string
+	// lastLines returns the last lines of output of a container.
+	lastLines func(p *runPod, container string) []string
 }
 
 // rows returns the rows in the order of the pods.
@@ -97,7 +97,7 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 	case timedOut && p.runningContainer() != "":
 		r := s.newRow(p, rowFailed, "still running after "+took)
 		r.Duration = s.now.Sub(s.began)
-		r.LastLines = s.last(p, p.runningContainer())
+		r.LastLines = s.lastLines(p, p.runningContainer())
 		r.Text += quoteLastLine(r.LastLines)
 		return []resultRow{r}
 	case timedOut:
@@ -112,7 +112,7 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 // took is the formatted timeout.
 func (s *rowBuilder) timedOutRow(p *runPod, took string) resultRow {
 	for _, m := range p.containers() {
-		if n := m.crashCount(); n > 0 && m.kind != plan.Sidecar {
+		if n := m.crashCount(); n > 0 && m.kind != plan.KindSidecar {
 			r := s.containerRow(p, &m)
 			r.Duration = s.now.Sub(s.began)
 			r.Text = fmt.Sprintf("crashed %s within %s, last: %s", formatTimes(n), took, r.Text)
@@ -177,7 +177,7 @@ func (s *rowBuilder) succeededRow(p *runPod) resultRow {
 	var from, to time.Time
 	attempt := uint32(0)
 	for _, m := range p.containers() {
-		if m.exit == nil || m.kind == plan.Sidecar {
+		if m.exit == nil || m.kind == plan.KindSidecar {
 			continue
 		}
 		if from.IsZero() || m.exit.StartedAt.Before(from) {
@@ -203,7 +203,7 @@ func (s *rowBuilder) lastOutput(p *runPod) []string {
 	var all []string
 	members := p.containers()
 	for _, m := range members {
-		for _, line := range s.last(p, m.spec.Name) {
+		for _, line := range s.lastLines(p, m.spec.Name) {
 			if len(members) > 1 {
 				line = m.spec.Name + " | " + line
 			}
@@ -217,7 +217,7 @@ func (s *rowBuilder) lastOutput(p *runPod) []string {
 // deadline, or if no container failed, failedRows returns one row for the pod.
 func (s *rowBuilder) failedRows(p *runPod) []resultRow {
 	var out []resultRow
-	if fin := p.Report.Finished; fin.Reason == plan.DeadlineExceeded || fin.Reason == plan.Evicted {
+	if fin := p.Report.Finished; fin.Reason == plan.ReasonDeadlineExceeded || fin.Reason == plan.ReasonEvicted {
 		r := s.newRow(p, rowFailed, fin.Reason+": "+fin.Message)
 		r.Duration = max(fin.At.Sub(s.began), 0)
 		return []resultRow{r}
@@ -236,7 +236,7 @@ func (s *rowBuilder) containerRow(p *runPod, m *container) resultRow {
 	r := s.newRow(p, rowFailed, "")
 	r.Container, r.Exit = m.spec.Name, m.exit
 	r.Name = p.Name + "/" + m.spec.Name
-	r.LastLines = s.last(p, m.spec.Name)
+	r.LastLines = s.lastLines(p, m.spec.Name)
 	r.Duration = runDuration(m.exit)
 	r.Text = describeExit(p, m, r.LastLines)
 	return r

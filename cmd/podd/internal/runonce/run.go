@@ -60,7 +60,7 @@ type runDriver struct {
 	pods                  []runPod
 	index                 map[types.NamespacedName]int
 	changes               *changeQueue
-	out                   *output
+	out                   *outputCopier
 	stderr                *messageWriter
 	began                 time.Time
 	completionPodsStarted bool
@@ -77,7 +77,7 @@ func newRunDriver(o runOptions) *runDriver {
 		r.index[key] = i
 	}
 	r.stderr = &messageWriter{o.Stderr, []byte(r.pods[0].Desired.NameSuffix)}
-	r.out = newOutput(r.pods, o.Stdout, o.Stderr, o.LogDir)
+	r.out = newOutputCopier(r.pods, o.Stdout, o.Stderr, o.LogDir)
 	return r
 }
 
@@ -113,13 +113,13 @@ func (r *runDriver) drive(ctx context.Context, m runner) (*runResult, error) {
 		r.out.run(copyCtx)
 	}()
 	r.began = time.Now()
-	v := r.decide(m)
+	v := r.runUntilVerdict(m)
 	e := &shutdown{runDriver: r, m: m, verdict: v, verdictAt: time.Now(), copied: copied}
 	return e.run(ctx)
 }
 
-// decide starts pods until there is a verdict.
-func (r *runDriver) decide(m runner) verdict {
+// runUntilVerdict starts pods until there is a verdict.
+func (r *runDriver) runUntilVerdict(m runner) verdict {
 	in := judgeInput{StartTime: r.began, Timeout: r.o.Timeout}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -132,8 +132,8 @@ func (r *runDriver) decide(m runner) verdict {
 		}
 		r.setDesired(m, &j)
 		timer.Stop()
-		if !j.Wake.IsZero() {
-			timer.Reset(max(time.Until(j.Wake), 0))
+		if !j.NextCheck.IsZero() {
+			timer.Reset(max(time.Until(j.NextCheck), 0))
 		}
 		select {
 		case <-r.changes.wake:
@@ -177,7 +177,7 @@ func (r *runDriver) applyChanges(now time.Time) {
 			}
 			p := r.pods[i].withReport(report, now)
 			if !r.hasVerdict {
-				r.warn(p.notices(&r.pods[i], now))
+				r.printNotices(p.notices(&r.pods[i], now))
 			}
 			r.pods[i] = p
 			r.out.update(report)
@@ -206,8 +206,8 @@ func (r *runDriver) pullProgress() func(time.Time) string {
 	return func(now time.Time) string { return withoutControlChars(progress.FormatPulls(all, now)) }
 }
 
-// warn prints messages about a pod.
-func (r *runDriver) warn(notices []string) {
+// printNotices prints messages about a pod.
+func (r *runDriver) printNotices(notices []string) {
 	for _, n := range notices {
 		r.printf("%s", n)
 	}

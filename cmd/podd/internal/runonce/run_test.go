@@ -136,8 +136,8 @@ func TestDrive_Order(t *testing.T) {
 	if diff := cmp.Diff([]string{"db", "a", "bad"}, s.desired); diff != "" {
 		t.Errorf("order of starts (-want +got):\n%s", diff)
 	}
-	if result.Verdict.Code != 3 || result.Failed != 1 || s.forceStops != 0 {
-		t.Errorf("got code %d, %d failed pods, %d forced stops, want 3, 1, 0", result.Verdict.Code, result.Failed, s.forceStops)
+	if result.Verdict.Code != 3 || result.FailedCount != 1 || s.forceStops != 0 {
+		t.Errorf("got code %d, %d failed pods, %d forced stops, want 3, 1, 0", result.Verdict.Code, result.FailedCount, s.forceStops)
 	}
 	if want := "podd: exit code 3; stopping db\n"; stderr != want {
 		t.Errorf("got stderr %q, want %q", stderr, want)

@@ -114,7 +114,7 @@ func (e *shutdown) finalResult(result *runResult, pods []runPod) *runResult {
 
 // newRunResult returns the result of the run. pods are the pods at the time of the verdict.
 func (e *shutdown) newRunResult(pods []runPod) *runResult {
-	s := rowBuilder{verdict: e.verdict, began: e.began, now: e.verdictAt, last: e.out.lastLines}
+	s := rowBuilder{verdict: e.verdict, began: e.began, now: e.verdictAt, lastLines: e.out.lastLines}
 	r := newResult(e.verdict, s.rows(pods), len(pods), e.out.hasSeveralContainers, e.began, e.verdictAt)
 	return &r
 }

@@ -98,7 +98,7 @@ func TestLineStream_WriteError(t *testing.T) {
 	}
 }
 
-// TestTail checks that a tail contains the last lines, truncated to tailWidth.
+// TestTail checks that a tail contains the last lines, truncated to maxTailLineBytes.
 func TestTail(t *testing.T) {
 	var short, long tail
 	for i := range 3 {
@@ -112,10 +112,10 @@ func TestTail(t *testing.T) {
 	}
 	for i := range 100 {
 		long.add(lineSource{}, fmt.Append(nil, i), false)
-		long.add(lineSource{}, bytes.Repeat([]byte("z"), 2*tailWidth), true)
+		long.add(lineSource{}, bytes.Repeat([]byte("z"), 2*maxTailLineBytes), true)
 	}
 	got := long.last()
-	if len(got) != tailLines || !strings.HasPrefix(got[0], "80z") || len(got[0]) != tailWidth {
-		t.Errorf("got %d lines, first %.5q of %d bytes, want %d lines, first 80z of %d bytes", len(got), got[0], len(got[0]), tailLines, tailWidth)
+	if len(got) != tailLines || !strings.HasPrefix(got[0], "80z") || len(got[0]) != maxTailLineBytes {
+		t.Errorf("got %d lines, first %.5q of %d bytes, want %d lines, first 80z of %d bytes", len(got), got[0], len(got[0]), tailLines, maxTailLineBytes)
 	}
 }

@@ -12,11 +12,11 @@ import (
 // A runResult is the result of a run.
 type runResult struct {
 	Verdict verdict
-	// Pods is the number of pods. Failed is the number of failed pods.
-	Pods, Failed int
-	Rows         []resultRow
-	StartTime    time.Time
-	Duration     time.Duration
+	// PodCount is the number of pods. Failed is the number of failed pods.
+	PodCount, FailedCount int
+	Rows                  []resultRow
+	StartTime             time.Time
+	Duration              time.Duration
 	// HasSeveralContainers is set if more than one container has output.
 	HasSeveralContainers bool
 }
@@ -31,7 +31,7 @@ func newResult(v verdict, rows []resultRow, pods int, several bool, began, now t
 			failed[r.Namespace+"/"+r.Pod] = true
 		}
 	}
-	return runResult{Verdict: v, Pods: pods, Failed: len(failed), Rows: rows, StartTime: began, Duration: now.Sub(began), HasSeveralContainers: several}
+	return runResult{Verdict: v, PodCount: pods, FailedCount: len(failed), Rows: rows, StartTime: began, Duration: now.Sub(began), HasSeveralContainers: several}
 }
 
 // maxShownLines is the number of last lines of output in a summary.
@@ -42,7 +42,7 @@ const maxShownLines = 5
 // the output may mix the lines of containers.
 func (r *runResult) summary() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "podd: %s, %d failed, %s%s\n", printer.FormatCount(r.Pods, "pod"), r.Failed, formatDuration(r.Duration), r.outcomeText())
+	fmt.Fprintf(&b, "podd: %s, %d failed, %s%s\n", printer.FormatCount(r.PodCount, "pod"), r.FailedCount, formatDuration(r.Duration), r.outcomeText())
 	width := 0
 	for _, row := range r.Rows {
 		width = max(width, utf8.RuneCountInString(row.Name))

@@ -14,7 +14,7 @@ import (
 // newTestResultOf returns the result of a run of pods that took some seconds. last
 // contains the last lines by container name.
 func newTestResultOf(v verdict, seconds float64, last map[string][]string, pods ...runPod) runResult {
-	s := rowBuilder{verdict: v, began: at, now: after(seconds), last: func(_ *runPod, c string) []string { return last[c] }}
+	s := rowBuilder{verdict: v, began: at, now: after(seconds), lastLines: func(_ *runPod, c string) []string { return last[c] }}
 	several := len(pods) > 1 || slices.ContainsFunc(pods, func(p runPod) bool { return len(p.containers()) > 1 })
 	return newResult(v, s.rows(pods), len(pods), several, at, after(seconds))
 }
@@ -49,7 +49,7 @@ func TestSummary(t *testing.T) {
 `},
 		{"activeDeadlineSeconds exceeded", verdict{Outcome: outcomeCompleted, Code: 124}, []runPod{
 			withReportAt(build, 9, setExit("main", 143, 1, 8), func(r *state.Report) {
-				r.Finished = &plan.Finished{Failed: true, Reason: plan.DeadlineExceeded, Message: "Pod was active"}
+				r.Finished = &plan.PodEnd{Failed: true, Reason: plan.ReasonDeadlineExceeded, Message: "Pod was active"}
 			}),
 		}, nil, `podd: 1 pod, 1 failed, 12.4s
   FAIL  build DeadlineExceeded: Pod was active

@@ -28,7 +28,7 @@ func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
 	}
 	o.CheckFrequency = cfg.HTTPCheckFrequency
 	for _, raw := range removeDuplicates(cfg.ManifestURLs) {
-		u, err := newURL(raw, cfg, o, all)
+		u, err := newURLSource(raw, cfg, o, all)
 		if err != nil {
 			return nil, err
 		}
@@ -70,9 +70,9 @@ func APISourceName(cfg *config.Config) string {
 	return NewAPIDir(cfg, source.Options{}).Name()
 }
 
-// newURL returns the source of a URL. The name of the source does not contain the parts of the URL
-// that may be secret. If an earlier source has the same name, newURL adds a number to the name.
-func newURL(raw string, cfg *config.Config, o source.Options, earlier []source.Source) (*source.URL, error) {
+// newURLSource returns the source of a URL. The name of the source does not contain the parts of the URL
+// that may be secret. If an earlier source has the same name, newURLSource adds a number to the name.
+func newURLSource(raw string, cfg *config.Config, o source.Options, earlier []source.Source) (*source.URL, error) {
 	options := source.URLOptions{
 		Options: o, Header: http.Header(cfg.URLHeader), HeaderFile: cfg.URLHeaderFile,
 		CAFile: cfg.URLCAFile, CertFile: cfg.URLCertFile, KeyFile: cfg.URLKeyFile,
@@ -102,8 +102,8 @@ func removeDuplicates(all []string) []string {
 	return out
 }
 
-// SourceNames returns the names of sources.
-func SourceNames(all []source.Source) []string {
+// Names returns the names of sources.
+func Names(all []source.Source) []string {
 	var names []string
 	for _, s := range all {
 		names = append(names, s.Name())

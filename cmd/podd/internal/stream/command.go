@@ -77,7 +77,7 @@ func (c *Command) run(conn *Conn) error {
 		defer conn.Close() // unblocks a write
 		defer close(done)
 	}
-	text, err := io.ReadAll(io.LimitReader(s[v1.StreamTypeError], maxMessage))
+	text, err := io.ReadAll(io.LimitReader(s[v1.StreamTypeError], maxMessageBytes))
 	if outputErr := out.wait(); outputErr != nil {
 		return outputErr
 	}

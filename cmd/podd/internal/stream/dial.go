@@ -26,8 +26,8 @@ const (
 // server sends a request to the runtime.
 const upgradeTimeout = 30 * time.Second
 
-// maxMessage is the maximum size in bytes of an error message of the server.
-const maxMessage = 64 << 10
+// maxMessageBytes is the maximum size in bytes of an error message of the server.
+const maxMessageBytes = 64 << 10
 
 // A ResponseError is the error of a request if the status of the response is not 101 Switching
 // Protocols.
@@ -100,7 +100,7 @@ func upgrade(conn net.Conn, target *url.URL, protocol string) (net.Conn, error) 
 		return bufferedConn{conn, from}, nil
 	}
 	defer resp.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxMessage)) // a partial message is still shown
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxMessageBytes)) // a partial message is still shown
 	message := strings.TrimSpace(string(text))
 	if message == "" {
 		message = "the server returned " + resp.Status

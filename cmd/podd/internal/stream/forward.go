@@ -46,7 +46,7 @@ func (c *Conn) Forward(port uint16, client net.Conn) error {
 			data.Reset() // the client has disconnected
 		}
 	}()
-	text, _ := io.ReadAll(io.LimitReader(errorStream, maxMessage))
+	text, _ := io.ReadAll(io.LimitReader(errorStream, maxMessageBytes))
 	if len(text) > 0 {
 		data.Reset()
 	}

@@ -38,8 +38,8 @@ type EffectOptions struct {
 	CSI *csi.Drivers
 	// Devices allocates the devices of device plugins; nil means that there are no devices.
 	Devices effect.Devices
-	// MakeCgroup creates the cgroup of a pod and sets its limits.
-	MakeCgroup func(render.Cgroup) error
+	// CreateCgroup creates the cgroup of a pod and sets its limits.
+	CreateCgroup func(render.Cgroup) error
 	// OnOutcome receives the outcome of every effect and must not block. It may be nil.
 	OnOutcome func(effect.Outcome)
 	// OnEnsureImage is pull.Options.OnEnsure.
@@ -54,17 +54,17 @@ func NewEffects(o EffectOptions) *effect.Runner {
 		Runtime: o.Runtime,
 		Images: pull.New(pull.Options{
 			Runtime: o.Runtime, Credentials: pull.CredentialsFromFile(credentials), CredentialsFile: credentials,
-			Providers: provider.New(cfg.CredentialProviderDir, cfg.CredentialProviders).Credentials,
-			Parallel:  cfg.ParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
-			UsePresentIfUnreachable: cfg.PullOffline == config.PullUsePresent, OnEnsure: o.OnEnsureImage,
+			ProviderCredentials: provider.New(cfg.CredentialProviderDir, cfg.CredentialProviders).Credentials,
+			MaxParallel:         cfg.MaxParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
+			UsePresentIfUnreachable: cfg.OfflinePullPolicy == config.PullUsePresent, OnEnsure: o.OnEnsureImage,
 		}),
-		Disk:           volume.Dir{Root: rootdir.PodsPath(o.Root), Memory: o.Node.Capacity.Memory, Claims: rootdir.ClaimsPath(cfg.RootDir), CSI: o.CSI, Attempts: &volume.Attempts{}},
+		Disk:           volume.Dir{Root: rootdir.PodsPath(o.Root), MemoryVolumeLimit: o.Node.Capacity.Memory, ClaimsDir: rootdir.ClaimsPath(cfg.RootDir), CSI: o.CSI, CallLimiter: &volume.CallLimiter{}},
 		LogsAndCgroups: o.LogsAndCgroups, Devices: o.Devices,
-		KillShim: shim.Kill, MakeCgroup: o.MakeCgroup, PodMemory: cgroup.MeasureMemory,
+		KillShim: shim.Kill, MakeCgroup: o.CreateCgroup, MeasureCgroupMemory: cgroup.MeasureMemory,
 		UnkillableProcesses: func(uid types.UID) []string { return cgroup.UnkillableProcesses(cfg.CgroupRoot, uid) },
 		DNS:                 func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
 		IsLocal:             node.IsLocal,
-		Gate:                effect.NewGate(parallelStarts(cfg)),
+		Gate:                effect.NewGate(maxParallelStarts(cfg)),
 		OnDone:              o.OnOutcome,
 	}
 }
@@ -74,22 +74,22 @@ func NewEffects(o EffectOptions) *effect.Runner {
 // cgroup with the duration of the removal; it may be nil.
 func NewLogsAndCgroups(cfg *config.Config, onCgroupRemoved func(took time.Duration)) collect.LogsAndCgroups {
 	return collect.LogsAndCgroups{
-		Logs:       collect.Logs{Dir: cfg.PodLogsDir, Links: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers"), Passes: &collect.Passes{}},
-		CgroupRoot: cfg.CgroupRoot, CgroupRemoved: onCgroupRemoved,
+		Logs:       collect.Logs{Dir: cfg.PodLogsDir, LinkDir: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers"), Batcher: &collect.RemovalBatcher{}},
+		CgroupRoot: cfg.CgroupRoot, OnCgroupRemoved: onCgroupRemoved,
 	}
 }
 
-// maxDefaultStarts limits the default that parallelStarts returns, because more parallel starts
+// maxDefaultParallelStarts limits the default that maxParallelStarts returns, because more parallel starts
 // would only wait for locks in the kernel.
-const maxDefaultStarts = 64
+const maxDefaultParallelStarts = 64
 
-// parallelStarts returns the maximum number of pods that start at the same time. The default
+// maxParallelStarts returns the maximum number of pods that start at the same time. The default
 // is higher than the number of CPUs, because a start often waits for the programs of the
 // runtime and for the disk. On two CPUs, eight parallel starts are 8 % faster than four, and
 // get a larger share of the CPU time if other pods are busy.
-func parallelStarts(cfg *config.Config) int {
-	if cfg.ParallelStarts > 0 {
-		return cfg.ParallelStarts
+func maxParallelStarts(cfg *config.Config) int {
+	if cfg.MaxParallelStarts > 0 {
+		return cfg.MaxParallelStarts
 	}
-	return min(4*goruntime.NumCPU(), maxDefaultStarts)
+	return min(4*goruntime.NumCPU(), maxDefaultParallelStarts)
 }

@@ -24,13 +24,13 @@ type Plugin struct {
 	Dir      string // directory of the sockets
 	Resource string
 	Options  v1beta1.DevicePluginOptions
-	// Watched makes the plugin wait to be discovered in plugins_registry instead of
+	// WaitsForDiscovery makes the plugin wait to be discovered in plugins_registry instead of
 	// registering itself.
-	Watched bool
+	WaitsForDiscovery bool
 	// Type is the plugin type that a watched plugin reports; "" means DevicePlugin.
 	Type string
-	// Answer returns the response to Allocate; nil means an empty response.
-	Answer func(ids []string) (*v1beta1.ContainerAllocateResponse, error)
+	// AllocateFunc returns the response to Allocate; nil means an empty response.
+	AllocateFunc func(ids []string) (*v1beta1.ContainerAllocateResponse, error)
 	// Prefer returns the preferred devices; nil means no preference.
 	Prefer func(available, must []string, n int) []string
 
@@ -62,7 +62,7 @@ func (p *Plugin) Start() error {
 	v1beta1.RegisterDevicePluginServer(p.server, p)
 	v1.RegisterRegistrationServer(p.server, p)
 	p.done.Go(func() { p.server.Serve(ln) })
-	if p.Watched {
+	if p.WaitsForDiscovery {
 		return nil
 	}
 	if err := p.Register(ctx); err != nil {
@@ -99,8 +99,8 @@ func Register(ctx context.Context, dir string, r *v1beta1.RegisterRequest) error
 	return err
 }
 
-// Set sets the IDs of the plugin's devices. The prefix "-" marks an unhealthy device.
-func (p *Plugin) Set(ids ...string) {
+// SetDevices sets the IDs of the plugin's devices. The prefix "-" marks an unhealthy device.
+func (p *Plugin) SetDevices(ids ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.devices = nil
@@ -132,7 +132,7 @@ func (p *Plugin) Status() *v1.RegistrationStatus {
 	return p.status
 }
 
-func (p *Plugin) note(call string, ids []string) {
+func (p *Plugin) recordCall(call string, ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls = append(p.calls, strings.TrimSpace(call+" "+strings.Join(ids, " ")))
@@ -180,7 +180,7 @@ func (p *Plugin) ListAndWatch(_ *v1beta1.Empty, stream grpc.ServerStreamingServe
 func (p *Plugin) GetPreferredAllocation(_ context.Context, r *v1beta1.PreferredAllocationRequest) (*v1beta1.PreferredAllocationResponse, error) {
 	answer := &v1beta1.PreferredAllocationResponse{}
 	for _, c := range r.ContainerRequests {
-		p.note("Prefer", c.AvailableDeviceIDs)
+		p.recordCall("Prefer", c.AvailableDeviceIDs)
 		one := &v1beta1.ContainerPreferredAllocationResponse{}
 		if p.Prefer != nil {
 			one.DeviceIDs = p.Prefer(c.AvailableDeviceIDs, c.MustIncludeDeviceIDs, int(c.AllocationSize))
@@ -194,11 +194,11 @@ func (p *Plugin) GetPreferredAllocation(_ context.Context, r *v1beta1.PreferredA
 func (p *Plugin) Allocate(_ context.Context, r *v1beta1.AllocateRequest) (*v1beta1.AllocateResponse, error) {
 	answer := &v1beta1.AllocateResponse{}
 	for _, c := range r.ContainerRequests {
-		p.note("Allocate", c.DevicesIds)
+		p.recordCall("Allocate", c.DevicesIds)
 		one := &v1beta1.ContainerAllocateResponse{}
-		if p.Answer != nil {
+		if p.AllocateFunc != nil {
 			var err error
-			if one, err = p.Answer(c.DevicesIds); err != nil {
+			if one, err = p.AllocateFunc(c.DevicesIds); err != nil {
 				return nil, err
 			}
 		}
@@ -209,6 +209,6 @@ func (p *Plugin) Allocate(_ context.Context, r *v1beta1.AllocateRequest) (*v1bet
 
 // PreStartContainer implements v1beta1.DevicePluginServer.
 func (p *Plugin) PreStartContainer(_ context.Context, r *v1beta1.PreStartContainerRequest) (*v1beta1.PreStartContainerResponse, error) {
-	p.note("PreStart", r.DevicesIds)
+	p.recordCall("PreStart", r.DevicesIds)
 	return &v1beta1.PreStartContainerResponse{}, nil
 }

@@ -25,12 +25,12 @@ func (s *agentSettings) resolve(name, proc string) {
 		}
 		return filepath.Join(dir, path)
 	}
-	s.root = absolute(s.root)
-	if s.root == "" && name == "kubelet" {
-		s.root = config.KubeletRootDir
+	s.rootDir = absolute(s.rootDir)
+	if s.rootDir == "" && name == "kubelet" {
+		s.rootDir = config.KubeletRootDir
 	}
-	if s.config != "" {
-		if path, err := readStaticPodPath(filepath.Join(proc, "root", absolute(s.config))); err == nil && path != "" {
+	if s.configFile != "" {
+		if path, err := readStaticPodPath(filepath.Join(proc, "root", absolute(s.configFile))); err == nil && path != "" {
 			s.manifests = append(s.manifests, path)
 		}
 	}

@@ -24,16 +24,16 @@ const diskTimeout = 2 * time.Second
 // the latter, or "" if it is unknown.
 func readDirectories(ctx context.Context, cfg *config.Config, images string) []check.Directory {
 	all := []check.Directory{
-		{Use: check.RootDir, Path: cfg.RootDir}, {Use: check.RunDir, Path: cfg.RunDir}, {Use: check.LogsDir, Path: cfg.PodLogsDir},
+		{Purpose: check.PurposeRootDir, Path: cfg.RootDir}, {Purpose: check.PurposeRunDir, Path: cfg.RunDir}, {Purpose: check.PurposeLogsDir, Path: cfg.PodLogsDir},
 	}
 	if images != "" {
-		all = append(all, check.Directory{Use: check.ImageFS, Path: images})
+		all = append(all, check.Directory{Purpose: check.PurposeImageFS, Path: images})
 	}
 	for i, d := range all {
 		all[i] = readDirectory(ctx, d)
 	}
 	return slices.DeleteFunc(all, func(d check.Directory) bool {
-		return d.Use == check.ImageFS && d.Err == nil && d.Existing != d.Path // the runtime has another root directory
+		return d.Purpose == check.PurposeImageFS && d.Err == nil && d.Existing != d.Path // the runtime has another root directory
 	})
 }
 

@@ -15,18 +15,18 @@ import (
 type Options struct {
 	// Config, Warnings and Err are the results of loading the configuration. Config is nil if the
 	// configuration is invalid.
-	Config   *config.Config
-	Warnings []config.Warning
-	Err      error
+	Config         *config.Config
+	ConfigWarnings []config.Warning
+	ConfigErr      error
 	// IsStarting is set if this process is a podd that fails to start.
 	IsStarting bool
 }
 
-// Host reads the facts. If the runtime, a disk or a name server does not respond, Host returns
+// ReadFacts reads the facts. If the runtime, a disk or a name server does not respond, Host returns
 // after at most 20 seconds.
-func Host(ctx context.Context, o Options) check.Facts {
+func ReadFacts(ctx context.Context, o Options) check.Facts {
 	f := check.Facts{
-		Config: o.Config, ConfigWarnings: o.Warnings, ConfigErr: o.Err,
+		Config: o.Config, ConfigWarnings: o.ConfigWarnings, ConfigErr: o.ConfigErr,
 		Privileges: readPrivileges(), Cgroups: readCgroups(), Kernel: readKernel(), Limits: readLimits(), Clock: readClock(time.Now()),
 	}
 	if o.Config == nil || f.Privileges.UID != 0 {
@@ -36,9 +36,9 @@ func Host(ctx context.Context, o Options) check.Facts {
 	f.Runtime, images = queryRuntime(ctx, o.Config)
 	f.Network = readNetwork(f.Runtime.Settings)
 	f.Directories = readDirectories(ctx, o.Config, images)
-	f.Names = readNames(ctx, o.Config)
-	f.Ports = openPorts(ctx, o.Config)
+	f.NameResolution = readNameResolution(ctx, o.Config)
+	f.Ports = tryPorts(ctx, o.Config)
 	f.Processes = readProcesses(ctx, o.Config, f.Ports)
-	f.Processes.Own, f.Processes.IsStarting = os.Getpid(), o.IsStarting
+	f.Processes.OwnPID, f.Processes.IsStarting = os.Getpid(), o.IsStarting
 	return f
 }

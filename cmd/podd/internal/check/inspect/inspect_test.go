@@ -70,13 +70,13 @@ func TestReadProcesses_PortOwner(t *testing.T) {
 		defer ln.Close()
 		cfg := &config.Config{Paths: config.Paths{RootDir: t.TempDir(), RunDir: t.TempDir()}}
 		_, port, _ := net.SplitHostPort(ln.Addr().String())
-		cfg.API.Listen = "127.0.0.1:" + port
-		ports := openPorts(t.Context(), cfg)
+		cfg.API.Address = "127.0.0.1:" + port
+		ports := tryPorts(t.Context(), cfg)
 		p := readProcesses(t.Context(), cfg, ports)
 		if len(ports) != 1 || ports[0].Err == nil || ports[0].Owner.PID != os.Getpid() || ports[0].Owner.Name == "" {
 			t.Errorf("%s: got %+v, want one port with the owner %d", address, ports, os.Getpid())
 		}
-		if p.RootUser != 0 || p.SocketUser != 0 || p.Err != nil {
+		if p.RootDirPID != 0 || p.SocketPID != 0 || p.Err != nil {
 			t.Errorf("got %+v, want no other podd", p)
 		}
 	}
@@ -84,9 +84,9 @@ func TestReadProcesses_PortOwner(t *testing.T) {
 
 func TestParseCommandLine(t *testing.T) {
 	for line, want := range map[string]*agentSettings{
-		"/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml --root-dir /k": {root: "/k", config: "/var/lib/kubelet/config.yaml"},
+		"/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml --root-dir /k": {rootDir: "/k", configFile: "/var/lib/kubelet/config.yaml"},
 		"podd --pod-manifest-path=/a --pod-manifest-path /b":                   {manifests: []string{"/a", "/b"}},
-		"podd run --root_dir=/r --runonce=false":                               {root: "/r"},
+		"podd run --root_dir=/r --runonce=false":                               {rootDir: "/r"},
 		"podd run --runonce a.yaml":                                            nil,
 		"podd --runonce=true":                                                  nil,
 		"podd ps --root-dir=/r":                                                nil,
@@ -94,7 +94,7 @@ func TestParseCommandLine(t *testing.T) {
 		"kubelet 300":                                                          {},
 		"kubelet":                                                              {},
 		"podd --root-dir":                                                      {},
-		"/usr/local/bin/kubelet --node-ip 10.0.0.1 --pod-manifest-path=/m --config x": {config: "x", manifests: []string{"/m"}},
+		"/usr/local/bin/kubelet --node-ip 10.0.0.1 --pod-manifest-path=/m --config x": {configFile: "x", manifests: []string{"/m"}},
 	} {
 		got, ok := parseCommandLine(strings.Fields(line))
 		if ok != (want != nil) {
@@ -126,15 +126,15 @@ func TestAgentSettings_Resolve(t *testing.T) {
 	for file, want := range map[string][]string{
 		"good.yaml": {"/etc/kubernetes/manifests"}, "relative.yaml": {filepath.Join(dir, "m")}, "invalid.yaml": nil, "other.yaml": nil, "long.yaml": nil, "fifo": nil, "none.yaml": nil, "": nil,
 	} {
-		s := agentSettings{config: file}
+		s := agentSettings{configFile: file}
 		s.resolve("kubelet", "/proc/self")
-		if !slices.Equal(s.manifests, want) || s.root != config.KubeletRootDir {
+		if !slices.Equal(s.manifests, want) || s.rootDir != config.KubeletRootDir {
 			t.Errorf("%s: got %+v, want manifests %v in the default root directory", file, s, want)
 		}
 	}
-	s := agentSettings{root: "r", manifests: []string{"m"}}
+	s := agentSettings{rootDir: "r", manifests: []string{"m"}}
 	s.resolve("podd", "/proc/self")
-	if s.root != filepath.Join(dir, "r") || s.manifests[0] != filepath.Join(dir, "m") {
+	if s.rootDir != filepath.Join(dir, "r") || s.manifests[0] != filepath.Join(dir, "m") {
 		t.Errorf("got %+v, want paths in %s", s, dir)
 	}
 }
@@ -181,8 +181,8 @@ func TestReadNetwork_MissingPlugins(t *testing.T) {
 
 // TestHost_NoConfig checks the facts that do not depend on the configuration.
 func TestHost_NoConfig(t *testing.T) {
-	f := Host(t.Context(), Options{})
-	if f.Kernel.Release == "" || f.Limits.OpenFiles == 0 || len(f.Kernel.MissingNamespaces) > 0 || f.Clock.Now.IsZero() || f.Runtime.Socket != "" {
+	f := ReadFacts(t.Context(), Options{})
+	if f.Kernel.Release == "" || f.Limits.MaxOpenFiles == 0 || len(f.Kernel.MissingNamespaces) > 0 || f.Clock.Now.IsZero() || f.Runtime.Socket != "" {
 		t.Errorf("got %+v, want the facts of this host without a runtime", f)
 	}
 }

@@ -33,7 +33,7 @@ func readCgroups() check.Cgroups {
 	c := check.Cgroups{HasSystemd: exists("/run/systemd/system")}
 	c.Hierarchies, c.Err = cgroup.Hierarchies()
 	if facts, err := config.ReadHostFacts(); err == nil {
-		c.UsesV2 = facts.CgroupV2
+		c.UsesV2 = facts.UsesCgroupV2
 	}
 	return c
 }
@@ -41,7 +41,7 @@ func readCgroups() check.Cgroups {
 func readKernel() check.Kernel {
 	filesystems, _ := os.ReadFile("/proc/filesystems")
 	k := check.Kernel{
-		Release: host.SystemInfo(false).KernelVersion, MissingCalls: missingCalls(),
+		Release: host.SystemInfo(false).KernelVersion, MissingSyscalls: missingSyscalls(),
 		HasOverlay: slices.Contains(strings.Fields(string(filesystems)), "overlay"),
 	}
 	for _, kind := range []string{"cgroup", "ipc", "mnt", "net", "pid", "uts"} {
@@ -55,9 +55,9 @@ func readKernel() check.Kernel {
 	return k
 }
 
-// missingCalls makes the newest system calls that podd needs and returns the names of those that
+// missingSyscalls makes the newest system calls that podd needs and returns the names of those that
 // the kernel does not have or that a seccomp profile forbids.
-func missingCalls() (missing []string) {
+func missingSyscalls() (missing []string) {
 	for _, c := range []struct {
 		name string
 		open func() (fd int, err error)
@@ -84,7 +84,7 @@ func readLimits() check.Limits {
 	}
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
-		l.OpenFiles = files.Max
+		l.MaxOpenFiles = files.Max
 	}
 	return l
 }

@@ -17,12 +17,12 @@ import (
 	"podd/server"
 )
 
-// openPorts listens on each port of podd for a moment.
-func openPorts(ctx context.Context, cfg *config.Config) []check.Port {
+// tryPorts listens on each port of podd for a moment.
+func tryPorts(ctx context.Context, cfg *config.Config) []check.Port {
 	var all []check.Port
 	for _, p := range []check.Port{
-		{Flag: "--port", Address: cfg.API.Listen}, {Flag: "--healthz-port", Address: cfg.HealthzListen},
-		{Flag: "--cadvisor-port", Address: cfg.CadvisorListen}, {Flag: "--read-only-port", Address: cfg.ReadOnlyListen},
+		{Flag: "--port", Address: cfg.API.Address}, {Flag: "--healthz-port", Address: cfg.HealthzAddress},
+		{Flag: "--cadvisor-port", Address: cfg.CadvisorAddress}, {Flag: "--read-only-port", Address: cfg.ReadOnlyAddress},
 	} {
 		if p.Address == "" {
 			continue

@@ -23,16 +23,16 @@ import (
 // readProcesses returns the processes that run pods. It sets the owners of the ports that are in
 // use.
 func readProcesses(ctx context.Context, cfg *config.Config, ports []check.Port) check.Processes {
-	p := check.Processes{SocketUser: socketUser(ctx, cfg.RunDir)}
+	p := check.Processes{SocketPID: socketPID(ctx, cfg.RunDir)}
 	if id, _, err := reconcile.ReadInstanceIDs(cfg.RootDir); err == nil && id != "" {
-		p.RootUser, p.Err = reconcile.FindInstanceProcess(id)
+		p.RootDirPID, p.Err = reconcile.FindInstanceProcess(id)
 	}
 	all, err := procfs.AllProcs()
 	if err != nil {
 		p.Err = errors.Join(p.Err, err)
 		return p
 	}
-	owners := portOwners(ports)
+	owners := portsBySocket(ports)
 	for _, proc := range all {
 		name, err := proc.Comm()
 		if err != nil {
@@ -49,9 +49,9 @@ func readProcesses(ctx context.Context, cfg *config.Config, ports []check.Port) 
 	return p
 }
 
-// socketUser returns the PID of the podd that listens on the socket in the run directory, or 0 if
+// socketPID returns the PID of the podd that listens on the socket in the run directory, or 0 if
 // there is none. A process of another user than root is not a podd.
-func socketUser(ctx context.Context, runDir string) int {
+func socketPID(ctx context.Context, runDir string) int {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", filepath.Join(runDir, server.SocketName))
 	if err != nil {
 		return 0
@@ -67,9 +67,9 @@ func socketUser(ctx context.Context, runDir string) int {
 	return pid
 }
 
-// portOwners maps the sockets that conflict with the ports in use to the indexes of these ports.
+// portsBySocket maps the sockets that conflict with the ports in use to the indexes of these ports.
 // The keys have the format of the links in /proc/PID/fd.
-func portOwners(ports []check.Port) map[string][]int {
+func portsBySocket(ports []check.Port) map[string][]int {
 	owners := map[string][]int{}
 	if !slices.ContainsFunc(ports, func(p check.Port) bool { return p.Err != nil }) {
 		return owners
@@ -114,7 +114,7 @@ func readAgent(proc procfs.Proc, name string, cfg *config.Config) (a check.Agent
 	}
 	s.resolve(name, filepath.Join("/proc", strconv.Itoa(proc.PID)))
 	return check.Agent{
-		Process: check.Process{PID: proc.PID, Name: name}, SharesRoot: s.root != "" && paths.SameFile(s.root, cfg.RootDir),
+		Process: check.Process{PID: proc.PID, Name: name}, SharesRoot: s.rootDir != "" && paths.SameFile(s.rootDir, cfg.RootDir),
 		SharedManifests: slices.DeleteFunc(slices.Clone(cfg.ManifestPaths), func(path string) bool {
 			return !slices.ContainsFunc(s.manifests, func(other string) bool { return paths.SameFile(other, path) })
 		}),
@@ -143,8 +143,8 @@ func sharesPIDNamespace(pid int) bool {
 
 // An agentSettings contains the settings of a kubelet or podd that this podd must not share.
 type agentSettings struct {
-	root, config string
-	manifests    []string
+	rootDir, configFile string
+	manifests           []string
 }
 
 // parseCommandLine returns the settings in the command line of a kubelet or podd. ok is false if the
@@ -167,9 +167,9 @@ func parseCommandLine(words []string) (s agentSettings, ok bool) {
 		}
 		switch strings.ReplaceAll(name, "_", "-") {
 		case "root-dir":
-			s.root = value
+			s.rootDir = value
 		case "config":
-			s.config = value
+			s.configFile = value
 		case "pod-manifest-path":
 			s.manifests = append(s.manifests, value)
 		case "runonce":

@@ -24,37 +24,37 @@ type apiManifests struct {
 	decodeOptions decode.Options // the options of the source of dir
 }
 
-// NewManifests returns the manifests in dir. read contains the options with which the
+// NewManifestStore returns the manifests in dir. read contains the options with which the
 // source of dir reads the files.
-func NewManifests(dir *apidir.Dir, router *reconcile.Router, read decode.Options) write.ManifestStore {
+func NewManifestStore(dir *apidir.Dir, router *reconcile.Router, read decode.Options) write.ManifestStore {
 	return apiManifests{dir, router, read}
 }
 
 var _ write.ManifestStore = apiManifests{}
 
-// objectInDir returns the object with a kind and key.
-func objectInDir(kind string, key server.Key) apidir.ObjectID {
+// newObjectID returns the object with a kind and key.
+func newObjectID(kind string, key server.Key) apidir.ObjectID {
 	return apidir.ObjectID{Kind: kind, Namespace: key.Namespace, Name: key.Name}
 }
 
 // Path implements write.ManifestStore.
 func (m apiManifests) Path(kind string, key server.Key) string {
-	return m.dir.Path(objectInDir(kind, key))
+	return m.dir.Path(newObjectID(kind, key))
 }
 
 // Read implements write.ManifestStore.
 func (m apiManifests) Read(kind string, key server.Key) ([]byte, error) {
-	return m.dir.Read(objectInDir(kind, key))
+	return m.dir.Read(newObjectID(kind, key))
 }
 
 // Write implements write.ManifestStore.
 func (m apiManifests) Write(kind string, key server.Key, text []byte) error {
-	return m.dir.Write(objectInDir(kind, key), text)
+	return m.dir.Write(newObjectID(kind, key), text)
 }
 
 // Remove implements write.ManifestStore.
 func (m apiManifests) Remove(kind string, key server.Key) error {
-	return m.dir.Remove(objectInDir(kind, key))
+	return m.dir.Remove(newObjectID(kind, key))
 }
 
 // Delete implements write.ManifestStore.

@@ -114,7 +114,7 @@ func newWritable(t *testing.T) *writableAPI {
 	options := source.Options{NodeName: "n1"}
 	written := options
 	written.IsWrittenByAPI = true
-	shown := view.New(view.Options{Base: server.View{Node: "n1"}, APISource: w.dir})
+	shown := view.NewPublisher(view.Options{Base: server.View{Node: "n1"}, APISource: w.dir})
 	ctx, cancel := context.WithCancel(context.Background())
 	sets := source.Watch(ctx, source.NewDir(w.dir, written), source.NewDir(w.other, options))
 	var published sync.WaitGroup

@@ -53,8 +53,8 @@ func newClientAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, 
 	if err != nil {
 		return clientAccess{}, err
 	}
-	if cluster != nil && cluster.AccessReview != nil {
-		authorizer = cluster.AccessReview
+	if cluster != nil && cluster.Authorizer != nil {
+		authorizer = cluster.Authorizer
 	}
 	return clientAccess{authenticator, authorizer, cluster != nil}, nil
 }
@@ -63,7 +63,7 @@ func newClientAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, 
 // the configured certificates and tokens and, unless cluster is nil, the tokens of the
 // cluster.
 func newAuthenticator(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (*auth.Authenticator, error) {
-	a := &auth.Authenticator{AllowsAnonymous: c.Anonymous, CAs: own.RootPoolFunc(nil)}
+	a := &auth.Authenticator{AllowsAnonymous: c.AllowAnonymous, CAs: own.RootPoolFunc(nil)}
 	if cluster != nil {
 		a.ReviewToken = cluster.ReviewToken
 	}

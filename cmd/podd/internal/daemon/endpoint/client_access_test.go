@@ -47,9 +47,9 @@ func TestClientAccess_Configuration(t *testing.T) {
 	}{
 		"default":                 {config.KubeletAPI{}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}},
 		"files":                   {files, [2]int{200, 200}, [2]int{200, 403}, [2]int{200, 403}, [2]int{401, 401}, [2]int{401, 401}},
-		"anonymous":               {config.KubeletAPI{Anonymous: true}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}, [2]int{403, 403}},
+		"anonymous":               {config.KubeletAPI{AllowAnonymous: true}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}, [2]int{403, 403}},
 		"always allow":            {config.KubeletAPI{AlwaysAllow: true, TokenFile: files.TokenFile}, [2]int{200, 200}, [2]int{401, 401}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}},
-		"anonymous, always allow": {config.KubeletAPI{Anonymous: true, AlwaysAllow: true}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}, [2]int{200, 200}},
+		"anonymous, always allow": {config.KubeletAPI{AllowAnonymous: true, AlwaysAllow: true}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}, [2]int{200, 200}},
 	} {
 		g := guardFor(t, c.api, own)
 		for client, want := range map[*testClient][2]int{

@@ -12,8 +12,8 @@ import (
 type Cluster struct {
 	// ReviewToken authenticates bearer tokens. It is nil if token reviews are disabled.
 	ReviewToken func(ctx context.Context, token string) (auth.User, bool)
-	// AccessReview replaces podd's own authorization. It is nil if access reviews are disabled.
-	AccessReview auth.Authorizer
+	// Authorizer replaces podd's own authorization. It is nil if access reviews are disabled.
+	Authorizer auth.Authorizer
 	// ServingCertificate returns the serving certificate that the cluster has signed, or nil
 	// before the cluster has signed it. The function is nil if podd does not request a serving
 	// certificate.

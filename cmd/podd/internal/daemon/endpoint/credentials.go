@@ -13,15 +13,15 @@ import (
 	"podd/server/pki"
 )
 
-// credentials issues and revokes credentials for the kubelet API.
-type credentials struct {
+// credentialIssuer issues and revokes credentials for the kubelet API.
+type credentialIssuer struct {
 	Options
 	certificate certificateFunc
 	kubelet     *server.Server // nil if the kubelet API is disabled
 }
 
 // issue issues a credential that permits all requests and is valid for lifetime.
-func (c *credentials) issue(lifetime time.Duration) (server.Credential, error) {
+func (c *credentialIssuer) issue(lifetime time.Duration) (server.Credential, error) {
 	if c.kubelet == nil {
 		return server.Credential{}, c.disabledError()
 	}
@@ -32,7 +32,7 @@ func (c *credentials) issue(lifetime time.Duration) (server.Credential, error) {
 	}
 	c.Log.Info("credential issued", "user", "podd-admin", "until", until.Format(time.RFC3339))
 	a := c.Server.API
-	out := server.Credential{Server: "https://" + dialAddress(a.Listen), Certificate: cert, Key: key, ExpiresAt: until}
+	out := server.Credential{Server: "https://" + dialAddress(a.Address), Certificate: cert, Key: key, ExpiresAt: until}
 	if a.CertFile == "" {
 		out.CA = c.PKI.PEM()
 		if c.Cluster == nil || c.Cluster.ServingCertificate == nil {
@@ -44,7 +44,7 @@ func (c *credentials) issue(lifetime time.Duration) (server.Credential, error) {
 
 // revoke revokes all credentials that podd has issued, and closes the connections that use these
 // credentials. Connections of clients that --client-ca-file or a token authenticates stay open.
-func (c *credentials) revoke() (server.Revocation, error) {
+func (c *credentialIssuer) revoke() (server.Revocation, error) {
 	if c.kubelet == nil {
 		return server.Revocation{}, c.disabledError()
 	}
@@ -58,7 +58,7 @@ func (c *credentials) revoke() (server.Revocation, error) {
 }
 
 // disabledError returns the error for requests while the kubelet API is disabled.
-func (c *credentials) disabledError() error {
+func (c *credentialIssuer) disabledError() error {
 	return server.NewNotFoundError(fmt.Sprintf("the kubelet API is disabled, because enableServer is false or because of an error in podd's log; "+
 		"to revoke earlier credentials, remove %s before you enable the API", filepath.Join(c.RootDir, pki.FileName)))
 }

@@ -31,8 +31,8 @@ type Options struct {
 	StartTime time.Time // when podd started
 
 	Server config.Server
-	// Redacted is the configuration that /configz and /flagz show.
-	Redacted config.RedactedConfig
+	// RedactedConfig is the configuration that /configz and /flagz show.
+	RedactedConfig config.RedactedConfig
 	// PKI issues podd's own certificates; nil disables the kubelet API.
 	PKI *pki.Authority
 	// Cluster is nil if the node is in no cluster.
@@ -85,14 +85,14 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 		// connections of the socket.
 		kubelet = o.kubeletServer(access.guard(o.Node, server.LimitConcurrency(api)), certificate)
 	}
-	creds := &credentials{Options: o, certificate: certificate, kubelet: kubelet}
+	creds := &credentialIssuer{Options: o, certificate: certificate, kubelet: kubelet}
 	socket, err := h.openSocket(ctx, creds, auth.ServeAs(auth.RootUser(), server.LimitConcurrency(api)))
 	if err != nil {
 		return nil, err
 	}
 	all := []Endpoint{socket}
 	if kubelet != nil {
-		ln, err := server.Listen(ctx, "--port", o.Server.API.Listen)
+		ln, err := server.Listen(ctx, "--port", o.Server.API.Address)
 		if err != nil {
 			return nil, err
 		}
@@ -102,9 +102,9 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 		flag, addr string
 		handler    func() http.Handler
 	}{
-		{"--healthz-port", o.Server.HealthzListen, func() http.Handler { return h.healthHandler() }},
-		{"--cadvisor-port", o.Server.CadvisorListen, h.cadvisorHandler},
-		{"--read-only-port", o.Server.ReadOnlyListen, h.readOnlyHandler},
+		{"--healthz-port", o.Server.HealthzAddress, func() http.Handler { return h.healthHandler() }},
+		{"--cadvisor-port", o.Server.CadvisorAddress, h.cadvisorHandler},
+		{"--read-only-port", o.Server.ReadOnlyAddress, h.readOnlyHandler},
 	} {
 		if port.addr == "" {
 			continue

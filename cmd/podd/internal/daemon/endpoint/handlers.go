@@ -59,12 +59,12 @@ func (h *handlers) readOnlyHandler() http.Handler {
 // serve in the same way.
 func (h *handlers) commonHandler(authorizer auth.Authorizer) http.Handler {
 	page := h.pageHandler(nil, nil)
-	if h.Server.API.Debugging {
+	if h.Server.API.EnableDebugging {
 		page = h.pageHandler(h.Logs, h.Events)
 	}
 	mux := http.NewServeMux()
-	node := h.kubeletAPI()
-	mux.Handle("/", mergeAPIs(node, h.kubeAPI(authorizer, node)))
+	node := h.kubeletAPIHandler()
+	mux.Handle("/", mergeAPIs(node, h.kubeAPIHandler(authorizer, node)))
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /page/", page)
 	if h.Cluster != nil {

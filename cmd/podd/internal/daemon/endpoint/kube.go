@@ -9,9 +9,9 @@ import (
 	"podd/server/kube"
 )
 
-// kubeAPI returns the handler of the Kubernetes API. Clients are already authenticated;
+// kubeAPIHandler returns the handler of the Kubernetes API. Clients are already authenticated;
 // authorizer decides which requests they may make. node serves requests for a node's proxy path.
-func (h *handlers) kubeAPI(authorizer auth.Authorizer, node http.Handler) http.Handler {
+func (h *handlers) kubeAPIHandler(authorizer auth.Authorizer, node http.Handler) http.Handler {
 	var showsSecret func(context.Context, auth.User, string, string) bool
 	if h.Cluster != nil {
 		proxied := auth.ProxyAuthorizer{Authorizer: authorizer, Node: h.Node}
@@ -20,7 +20,7 @@ func (h *handlers) kubeAPI(authorizer auth.Authorizer, node http.Handler) http.H
 	a := &kube.API{
 		KubernetesVersion: manifest.KubernetesVersion,
 		State:             h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Authorizer: authorizer, NodeProxy: node,
-		Events: h.Events, Meter: h.Meter, Debugger: h.Router, DebuggingEnabled: h.Server.API.Debugging,
+		Events: h.Events, Meter: h.Meter, Debugger: h.Router, DebuggingEnabled: h.Server.API.EnableDebugging,
 		InCluster: h.Cluster != nil, ShowsSecret: showsSecret, Manifests: h.Manifests,
 	}
 	return a.Handler()

@@ -16,26 +16,26 @@ import (
 // watch or run a shell keep a connection open.
 const maxKubeletConns = 2048
 
-// maxCommandLine limits the request line, which contains the command of an exec.
-const maxCommandLine = 256 << 10
+// maxRequestLineBytes limits the request line, which contains the command of an exec.
+const maxRequestLineBytes = 256 << 10
 
-// kubeletAPI returns the handler of the kubelet API, for clients that are already
+// kubeletAPIHandler returns the handler of the kubelet API, for clients that are already
 // authorized.
-func (h *handlers) kubeletAPI() http.Handler {
+func (h *handlers) kubeletAPIHandler() http.Handler {
 	a := h.Server.API
 	var files fs.FS // nil if the handler is disabled
-	if a.SystemLogs {
+	if a.EnableSystemLogs {
 		files = systemLogs{"/var/log"}
 	}
 	var setVerbosity func(int) // nil if the handler is disabled
-	if a.DebugFlags {
+	if a.EnableDebugFlags {
 		setVerbosity = h.SetVerbosity
 	}
 	k := &kubelet.API{
 		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.healthHandler(), Stats: h.stats,
-		Config: h.Redacted.Kubelet, Flags: h.Redacted.Flags, StartTime: h.StartTime, KubernetesRelease: manifest.KubernetesRelease(),
+		Config: h.RedactedConfig.Kubelet, Flags: h.RedactedConfig.Flags, StartTime: h.StartTime, KubernetesRelease: manifest.KubernetesRelease(),
 		CheckpointDir: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files,
-		DebuggingEnabled: a.Debugging, ProfilingEnabled: a.Profiling, SetVerbosity: setVerbosity,
+		DebuggingEnabled: a.EnableDebugging, ProfilingEnabled: a.EnableProfiling, SetVerbosity: setVerbosity,
 	}
 	return k.Handler()
 }
@@ -44,7 +44,7 @@ func (h *handlers) kubeletAPI() http.Handler {
 func (o *Options) kubeletServer(guard http.Handler, certificate certificateFunc) *server.Server {
 	return &server.Server{
 		Handler: o.Metrics.CountRequests("readwrite", guard), HandlerMarksAuthenticated: true, AllowsStreams: true, MaxConns: maxKubeletConns, Log: o.Log,
-		MaxHeaderBytes: maxCommandLine, TLS: kubeletTLS(o.Server.API, certificate),
+		MaxHeaderBytes: maxRequestLineBytes, TLS: kubeletTLS(o.Server.API, certificate),
 	}
 }
 

@@ -73,7 +73,7 @@ func kubeletTLSFor(t *testing.T, flags config.Flags) *tls.Config {
 	t.Helper()
 	root := t.TempDir()
 	flags.RootDir, flags.RunDir, flags.PodManifestPath = root, filepath.Join(root, "run"), []string{root}
-	cfg, _, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "n1", CgroupV2: true})
+	cfg, _, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "n1", UsesCgroupV2: true})
 	if err != nil {
 		t.Fatal(err)
 	}

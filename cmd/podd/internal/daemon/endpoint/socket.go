@@ -18,7 +18,7 @@ import (
 
 // openSocket opens the socket that the verbs connect to, which only root may use. It also
 // serves the kubelet API and the Kubernetes API.
-func (h *handlers) openSocket(ctx context.Context, c *credentials, others http.Handler) (Endpoint, error) {
+func (h *handlers) openSocket(ctx context.Context, c *credentialIssuer, others http.Handler) (Endpoint, error) {
 	ln, err := server.ListenSocket(ctx, h.RunDir, h.Log)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (h *handlers) openSocket(ctx context.Context, c *credentials, others http.H
 	mux.Handle("/", others)
 	s := &server.Server{
 		Handler: h.Metrics.CountRequests("readwrite", rejectForeignHosts(mux)), AllowsStreams: true, MaxConns: maxKubeletConns,
-		MaxHeaderBytes: maxCommandLine, Log: h.Log,
+		MaxHeaderBytes: maxRequestLineBytes, Log: h.Log,
 	}
 	return func(ctx context.Context) error { return s.Serve(ctx, ln) }, nil
 }
@@ -78,7 +78,7 @@ func (c commander) Restart(ctx context.Context, pod types.NamespacedName, contai
 
 // Down implements server.Commander. podd itself continues to run, because a service
 // manager would start it again, and the pods with it.
-func (c commander) Down(ctx context.Context) error { return c.router.Down(ctx) }
+func (c commander) Down(ctx context.Context) error { return c.router.StopAll(ctx) }
 
 // Shutdown implements server.Commander.
 func (c commander) Shutdown(ctx context.Context, grace time.Duration) error {

@@ -32,12 +32,12 @@ func (c streamRuntime) PortForward(ctx context.Context, sandbox string, ports []
 	return c.client.PortForward(ctx, sandbox, ports)
 }
 
-// maxOutput limits stdout and stderr of a command that runs without a stream, in bytes.
-const maxOutput = 16 << 20
+// maxOutputBytes limits stdout and stderr of a command that runs without a stream, in bytes.
+const maxOutputBytes = 16 << 20
 
 // Run implements kubelet.Runtime.
 func (c streamRuntime) Run(ctx context.Context, id string, command []string) (output []byte, exitCode int32, err error) {
-	r, err := c.client.ExecSync(ctx, id, command, 0, maxOutput)
+	r, err := c.client.ExecSync(ctx, id, command, 0, maxOutputBytes)
 	return slices.Concat(r.Stdout, r.Stderr), r.ExitCode, err
 }
 

@@ -43,7 +43,7 @@ func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk,
 		return nil, err
 	}
 	d := &stats.Disk{At: time.Now(), Pods: map[types.UID]stats.PodDisk{}}
-	used, inodes := root.Used, root.Inodes-root.InodesFree
+	used, inodes := root.UsedBytes, root.Inodes-root.InodesFree
 	d.Root = stats.Filesystem{UsedBytes: &used, InodesUsed: &inodes, Space: &root.Space, At: d.At}
 	limited, cancel := context.WithTimeout(ctx, runtimeTimeout)
 	defer cancel()
@@ -117,7 +117,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 			d.Layers[c.ID] = filesystemStats(u.WritableLayer, u.WritableLayerAt)
 		}
 	}
-	pods := volume.Dir{Root: rootdir.PodsPath(m.rootDir), Claims: rootdir.ClaimsPath(m.rootDir), CSI: m.csi}
+	pods := volume.Dir{Root: rootdir.PodsPath(m.rootDir), ClaimsDir: rootdir.ClaimsPath(m.rootDir), CSI: m.csi}
 	volumes, _ := pods.Measure(ctx, spec)
 	for _, v := range volumes {
 		f := part(v.Used)

@@ -33,14 +33,14 @@ func (k *kernelLog) close() {
 	}
 }
 
-// maxRecords limits the records that oomRecords reads, because the kernel may write faster
-// than podd reads. maxOOMs limits the events that oomEvents returns.
-const maxRecords, maxOOMs = 4096, 10
+// maxKernelRecords limits the records that oomRecords reads, because the kernel may write faster
+// than podd reads. maxOOMEvents limits the events that oomEvents returns.
+const maxKernelRecords, maxOOMEvents = 4096, 10
 
 // oomRecords reads the new records and returns the records of the OOM killer.
 func (k *kernelLog) oomRecords() (all []string) {
 	buffer := make([]byte, 8<<10) // size of the longest record
-	for range maxRecords {
+	for range maxKernelRecords {
 		n, err := syscall.Read(k.fd, buffer)
 		switch {
 		case err == syscall.EPIPE: // records were overwritten before they were read
@@ -62,7 +62,7 @@ func (k *kernelLog) oomEvents(at time.Time) (all []event.Event) {
 		return nil
 	}
 	for _, line := range k.oomRecords() {
-		if message := oomMessage(line); message != "" && len(all) < maxOOMs {
+		if message := oomMessage(line); message != "" && len(all) < maxOOMEvents {
 			all = append(all, event.NewNodeEvent(v1.EventTypeWarning, "SystemOOM", message, at))
 		}
 	}

@@ -17,19 +17,19 @@ import (
 	"podd/server"
 )
 
-// ObjectOptions are the options of NewObject.
-type ObjectOptions struct {
-	Node     render.Node       // name and resources
-	Limits   admission.Limits  // including the node's labels
-	Info     v1.NodeSystemInfo // properties of the host
-	Instance string            // ID of the podd instance
-	RootDir  string            // a file in it has the creation time of the Node
-	Listen   string            // address of the kubelet API; may be ""
+// NodeOptions are the options of NewNode.
+type NodeOptions struct {
+	Node           render.Node       // name and resources
+	Limits         admission.Limits  // including the node's labels
+	Info           v1.NodeSystemInfo // properties of the host
+	Instance       string            // ID of the podd instance
+	RootDir        string            // a file in it has the creation time of the Node
+	KubeletAddress string            // address of the kubelet API; may be ""
 }
 
-// NewObject returns the constant parts of the Node object. Properties that cannot be read
+// NewNode returns the constant parts of the Node object. Properties that cannot be read
 // are empty.
-func NewObject(o ObjectOptions) *v1.Node {
+func NewNode(o NodeOptions) *v1.Node {
 	capacity := resourceList(o.Limits, o.Node.Capacity)
 	for name, n := range host.ReadHugePages("/sys/kernel/mm/hugepages") {
 		capacity[name] = *resource.NewQuantity(n, resource.BinarySI)
@@ -42,7 +42,7 @@ func NewObject(o ObjectOptions) *v1.Node {
 		},
 		Status: v1.NodeStatus{
 			Capacity: capacity, Allocatable: resourceList(o.Limits, o.Node.Allocatable),
-			DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: addressPort(o.Listen)}},
+			DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: addressPort(o.KubeletAddress)}},
 			NodeInfo:        o.Info, DeclaredFeatures: admission.DeclaredFeatures(),
 		},
 	}
@@ -59,7 +59,7 @@ func resourceList(limits admission.Limits, r render.Resources) v1.ResourceList {
 	if r.EphemeralStorage > 0 {
 		all[v1.ResourceEphemeralStorage] = *resource.NewQuantity(r.EphemeralStorage, resource.BinarySI)
 	}
-	for name, n := range limits.Amounts {
+	for name, n := range limits.Allocatable {
 		if strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
 			all[name] = *resource.NewQuantity(n, resource.BinarySI)
 		}

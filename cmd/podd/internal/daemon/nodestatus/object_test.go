@@ -11,9 +11,9 @@ import (
 // TestNewObject checks the name, resources and port of the Node.
 func TestNewObject(t *testing.T) {
 	amounts := render.Resources{MilliCPU: 2000, Memory: 1 << 30}
-	n := NewObject(ObjectOptions{
+	n := NewNode(NodeOptions{
 		Node: render.Node{Name: "n1", Capacity: amounts, Allocatable: amounts}, Limits: admission.Limits{MaxPods: 7},
-		Instance: "id", RootDir: t.TempDir(), Listen: "127.0.0.1:10250",
+		Instance: "id", RootDir: t.TempDir(), KubeletAddress: "127.0.0.1:10250",
 	})
 	s := n.Status
 	if !slices.Contains(s.DeclaredFeatures, "RestartAllContainersOnContainerExits") {

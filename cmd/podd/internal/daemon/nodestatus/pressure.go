@@ -32,7 +32,7 @@ func (s observation) isBelow(t config.Threshold) bool {
 }
 
 // pressureConditions maps each kind of pressure to whether the pressure exists.
-func (r observations) pressureConditions(p config.Pressure) map[v1.NodeConditionType]bool {
+func (r observations) pressureConditions(p config.PressureThresholds) map[v1.NodeConditionType]bool {
 	return map[v1.NodeConditionType]bool{
 		v1.NodeMemoryPressure: r.memory.isBelow(p.Memory),
 		v1.NodeDiskPressure: r.disk.bytes.isBelow(p.Nodefs) || r.disk.inodes.isBelow(p.NodefsInodes) ||
@@ -43,7 +43,7 @@ func (r observations) pressureConditions(p config.Pressure) map[v1.NodeCondition
 
 // pressureTracker records the time at which each kind of pressure last existed.
 type pressureTracker struct {
-	thresholds  config.Pressure
+	thresholds  config.PressureThresholds
 	lastExisted map[v1.NodeConditionType]time.Time // may be nil
 }
 

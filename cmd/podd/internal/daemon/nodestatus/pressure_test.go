@@ -10,7 +10,7 @@ import (
 )
 
 // kubeletThresholds are the kubelet's default thresholds.
-var kubeletThresholds = config.Pressure{
+var kubeletThresholds = config.PressureThresholds{
 	Memory: config.Threshold{Amount: 100 << 20},
 	Nodefs: config.Threshold{Share: .1}, NodefsInodes: config.Threshold{Share: .05},
 	Imagefs: config.Threshold{Share: .15}, ImagefsInodes: config.Threshold{Share: .05},
@@ -26,29 +26,34 @@ func TestPressureConditions(t *testing.T) {
 	}
 	const memory, disk, pids = v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure
 	for name, test := range map[string]struct {
-		change func(*observations, *config.Pressure)
+		change func(*observations, *config.PressureThresholds)
 		want   v1.NodeConditionType
 	}{
-		"exact thresholds": {func(*observations, *config.Pressure) {}, ""},
-		"memory":           {func(r *observations, _ *config.Pressure) { r.memory.available-- }, memory},
-		"disk":             {func(r *observations, _ *config.Pressure) { r.disk.bytes.available-- }, disk},
-		"disk inodes":      {func(r *observations, _ *config.Pressure) { r.disk.inodes.available-- }, disk},
-		"images":           {func(r *observations, _ *config.Pressure) { r.images.bytes.available-- }, disk},
-		"inodes of images": {func(r *observations, _ *config.Pressure) { r.images.inodes.available-- }, disk},
-		"unknown disks":    {func(r *observations, _ *config.Pressure) { r.disk, r.images = diskObservation{}, diskObservation{} }, ""},
-		"unknown disk with an absolute threshold": {func(r *observations, p *config.Pressure) {
+		"exact thresholds": {func(*observations, *config.PressureThresholds) {}, ""},
+		"memory":           {func(r *observations, _ *config.PressureThresholds) { r.memory.available-- }, memory},
+		"disk":             {func(r *observations, _ *config.PressureThresholds) { r.disk.bytes.available-- }, disk},
+		"disk inodes":      {func(r *observations, _ *config.PressureThresholds) { r.disk.inodes.available-- }, disk},
+		"images":           {func(r *observations, _ *config.PressureThresholds) { r.images.bytes.available-- }, disk},
+		"inodes of images": {func(r *observations, _ *config.PressureThresholds) { r.images.inodes.available-- }, disk},
+		"unknown disks": {func(r *observations, _ *config.PressureThresholds) {
+			r.disk, r.images = diskObservation{}, diskObservation{}
+		}, ""},
+		"unknown disk with an absolute threshold": {func(r *observations, p *config.PressureThresholds) {
 			r.disk = diskObservation{}
 			p.Nodefs = config.Threshold{Amount: 1}
 		}, ""},
-		"very large disk":                      {func(r *observations, _ *config.Pressure) { r.disk.bytes = observation{1 << 56, 1 << 55} }, ""},
-		"full very large disk":                 {func(r *observations, _ *config.Pressure) { r.disk.bytes = observation{1 << 56, 1 << 50} }, disk},
-		"relative threshold of memory":         {func(r *observations, p *config.Pressure) { p.Memory = config.Threshold{Share: .25} }, memory},
-		"absolute threshold of the disk":       {func(r *observations, p *config.Pressure) { p.Nodefs = config.Threshold{Amount: 11} }, disk},
-		"exact absolute threshold of the disk": {func(r *observations, p *config.Pressure) { p.Nodefs = config.Threshold{Amount: 10} }, ""},
-		"processes":                            {func(r *observations, p *config.Pressure) { p.Pids = config.Threshold{Amount: 1} }, pids},
-		"relative threshold of processes":      {func(r *observations, p *config.Pressure) { p.Pids = config.Threshold{Share: .01}; r.pids.available = 8 }, pids},
-		"no thresholds": {func(r *observations, p *config.Pressure) {
-			*r, *p = observations{memory: observation{capacity: 1}, disk: diskObservation{bytes: observation{capacity: 1}}}, config.Pressure{}
+		"very large disk":                      {func(r *observations, _ *config.PressureThresholds) { r.disk.bytes = observation{1 << 56, 1 << 55} }, ""},
+		"full very large disk":                 {func(r *observations, _ *config.PressureThresholds) { r.disk.bytes = observation{1 << 56, 1 << 50} }, disk},
+		"relative threshold of memory":         {func(r *observations, p *config.PressureThresholds) { p.Memory = config.Threshold{Share: .25} }, memory},
+		"absolute threshold of the disk":       {func(r *observations, p *config.PressureThresholds) { p.Nodefs = config.Threshold{Amount: 11} }, disk},
+		"exact absolute threshold of the disk": {func(r *observations, p *config.PressureThresholds) { p.Nodefs = config.Threshold{Amount: 10} }, ""},
+		"processes":                            {func(r *observations, p *config.PressureThresholds) { p.Pids = config.Threshold{Amount: 1} }, pids},
+		"relative threshold of processes": {func(r *observations, p *config.PressureThresholds) {
+			p.Pids = config.Threshold{Share: .01}
+			r.pids.available = 8
+		}, pids},
+		"no thresholds": {func(r *observations, p *config.PressureThresholds) {
+			*r, *p = observations{memory: observation{capacity: 1}, disk: diskObservation{bytes: observation{capacity: 1}}}, config.PressureThresholds{}
 		}, ""},
 	} {
 		r, p := enough, kubeletThresholds
@@ -65,7 +70,7 @@ func TestPressureConditions(t *testing.T) {
 // after it has ended.
 func TestPressures_Transition(t *testing.T) {
 	began := time.Unix(1000, 0)
-	p := pressureTracker{thresholds: config.Pressure{Memory: kubeletThresholds.Memory, TransitionPeriod: 30 * time.Second}}
+	p := pressureTracker{thresholds: config.PressureThresholds{Memory: kubeletThresholds.Memory, TransitionPeriod: 30 * time.Second}}
 	for _, step := range []struct {
 		after     time.Duration
 		available int64

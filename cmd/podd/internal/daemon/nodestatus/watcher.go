@@ -33,7 +33,7 @@ type WatchOptions struct {
 	RootDir    string
 	Runtime    *cri.Client
 	MaxImages  int // maximum number of published images; -1 means unlimited
-	Thresholds config.Pressure
+	Thresholds config.PressureThresholds
 	// Pulled receives a value after a pull.
 	Pulled <-chan struct{}
 	// Publish is called with changed facts, and Record with new events.
@@ -132,10 +132,10 @@ func (w *watcher) checkImageDisk(r observations, at time.Time) {
 	w.hasNoImageDiskSize = invalid
 }
 
-// maxNames is the maximum number of names of an image, as in the kubelet.
-const maxNames = 5
+// maxImageNames is the maximum number of names of an image, as in the kubelet.
+const maxImageNames = 5
 
-// nodeImages returns the largest images, each with at most maxNames names. limit is the maximum
+// nodeImages returns the largest images, each with at most maxImageNames names. limit is the maximum
 // number of images; a negative limit means all. The result is never nil.
 func nodeImages(all []runtime.Image, limit int) []v1.ContainerImage {
 	all = slices.Clone(all)
@@ -154,7 +154,7 @@ func nodeImages(all []runtime.Image, limit int) []v1.ContainerImage {
 	out := []v1.ContainerImage{}
 	for _, i := range all {
 		names := slices.Concat(i.Digests, i.Tags)
-		out = append(out, v1.ContainerImage{Names: names[:min(len(names), maxNames)], SizeBytes: int64(min(i.SizeBytes, 1<<62))})
+		out = append(out, v1.ContainerImage{Names: names[:min(len(names), maxImageNames)], SizeBytes: int64(min(i.SizeBytes, 1<<62))})
 	}
 	return out
 }

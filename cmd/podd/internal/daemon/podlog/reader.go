@@ -53,7 +53,7 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 	if err := containers.CheckExists(p, req.Container); err != nil {
 		return nil, server.NewNotFoundError(err.Error())
 	}
-	first, isRunning := runningID(p, req.Container)
+	first, isRunning := newestContainerID(p, req.Container)
 	follow := req.Follow && !req.Previous // no more lines are added to the log of a container that has exited
 	o := &logs.Options{
 		Dir: logs.Dir(l.dir, req.Pod, p.Pod.UID), Container: req.Container,
@@ -135,7 +135,7 @@ func (l *Reader) newExitedFunc(pod *server.PodView, container, first string) fun
 		if p == nil || p.Pod.UID != pod.Pod.UID {
 			return true, nil
 		}
-		id, isRunning := runningID(p, container)
+		id, isRunning := newestContainerID(p, container)
 		if first == "" {
 			first = id
 		}
@@ -143,9 +143,9 @@ func (l *Reader) newExitedFunc(pod *server.PodView, container, first string) fun
 	}
 }
 
-// runningID returns the ID of the newest run of a container, and whether this run is
+// newestContainerID returns the ID of the newest run of a container, and whether this run is
 // running. id is "" if the container has never run.
-func runningID(p *server.PodView, container string) (id string, isRunning bool) {
+func newestContainerID(p *server.PodView, container string) (id string, isRunning bool) {
 	if c := containerStatus(p, container); c != nil {
 		return c.ContainerID, c.State.Running != nil
 	}

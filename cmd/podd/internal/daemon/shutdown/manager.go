@@ -63,7 +63,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	period := totalGrace(m.groups)
 	return logind.Run(ctx, logind.Options{
-		DropIn: logind.DropIn, Period: period, Log: m.log,
+		DropInPath: logind.DropInPath, StopTimeout: period, Log: m.log,
 		Begin: func(ctx context.Context, within time.Duration) error {
 			groups := m.groups
 			if within < period {
@@ -145,5 +145,5 @@ func (m *Manager) initiator() string {
 	if m.state.current == nil {
 		return ""
 	}
-	return m.state.current.By
+	return m.state.current.Initiator
 }

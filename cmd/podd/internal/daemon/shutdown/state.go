@@ -24,9 +24,9 @@ type State struct {
 
 // A record is the content of the file.
 type record struct {
-	Boot   string               `json:"boot"`
-	By     string               `json:"by"` // initiatorUser or initiatorLogind
-	Groups []plan.ShutdownGroup `json:"groups"`
+	BootID    string               `json:"boot"`
+	Initiator string               `json:"by"` // initiatorUser or initiatorLogind
+	Groups    []plan.ShutdownGroup `json:"groups"`
 }
 
 // Load returns the state that is stored in the run directory. boot is the node's boot ID.
@@ -37,7 +37,7 @@ func Load(runDir, boot string, log *slog.Logger) *State {
 		log.Warn("reading the stored shutdown failed; running pods", "err", err)
 	}
 	if s.current = now; now != nil {
-		log.Warn("node is shutting down; no pod starts until the node has booted or podd shutdown --cancel is called", "by", now.By)
+		log.Warn("node is shutting down; no pod starts until the node has booted or podd shutdown --cancel is called", "by", now.Initiator)
 	}
 	return s
 }
@@ -59,7 +59,7 @@ func readRecord(path, boot string) (*record, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", path, err)
-	case now.Boot != boot:
+	case now.BootID != boot:
 		return nil, nil
 	}
 	return &now, nil
@@ -76,7 +76,7 @@ func (s *State) Groups() []plan.ShutdownGroup {
 // start starts a shutdown and stores it. If start returns an error, the shutdown is in progress, but
 // not stored.
 func (s *State) start(by string, groups []plan.ShutdownGroup) error {
-	s.current = &record{Boot: s.bootID, By: by, Groups: groups}
+	s.current = &record{BootID: s.bootID, Initiator: by, Groups: groups}
 	return s.writeFile()
 }
 

@@ -45,7 +45,7 @@ func (a *Advisor) warnings(set *manifest.Set) (all, transient []manifest.Problem
 	order.Slice(all, func(p, q manifest.Problem) int {
 		return cmp.Or(cmp.Compare(p.Pod.String(), q.Pod.String()), cmp.Compare(p.FieldPath, q.FieldPath))
 	})
-	for _, advice := range render.AdviseNode(a.node.DNS) {
+	for _, advice := range render.AdviseNodeDNS(a.node.DNS) {
 		all = append(all, manifest.Problem{Severity: manifest.Warning, Path: a.resolvConf, FieldPath: advice.Field, Message: advice.Message})
 	}
 	return all, transient

@@ -29,7 +29,7 @@ spec:
 	b := merge.Files("/a", manifest.KindFile, f)
 	b.IsComplete = true
 	servers, failed := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}, error(nil)
-	v := New(Options{
+	v := NewPublisher(Options{
 		Base:    server.View{Node: "n", Version: "v1"},
 		Advisor: NewAdvisor(render.Node{}, "/etc/resolv.conf", func() (render.DNS, error) { return render.DNS{Servers: servers}, failed }),
 	})
@@ -44,7 +44,7 @@ spec:
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if advice := findings.Advice; len(advice) != 1 || advice[0].String() != advised {
+		if advice := findings.EventOnlyProblems; len(advice) != 1 || advice[0].String() != advised {
 			t.Errorf("got advice %v, want %q", advice, advised)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"podd/runtime"
 )
 
-// A Node builds the Node object that kubectl shows. It is not safe for concurrent use. It does
+// A NodeBuilder builds the Node object that kubectl shows. It is not safe for concurrent use. It does
 // not modify objects that it has returned.
-type Node struct {
+type NodeBuilder struct {
 	template   *v1.Node                             // contains only the constant parts
 	initialIPs []string                             // addresses before the first Change with addresses
 	state      runtimeState                         // from which published was built
@@ -38,10 +38,10 @@ type runtimeState struct {
 	addresses                     string
 }
 
-// NewNode returns a Node with the constant parts of node. It does not modify node.
+// NewNodeBuilder returns a Node with the constant parts of node. It does not modify node.
 // initialIPs are the addresses until a Change contains addresses.
-func NewNode(node *v1.Node, initialIPs []string) *Node {
-	return &Node{template: node, initialIPs: initialIPs}
+func NewNodeBuilder(node *v1.Node, initialIPs []string) *NodeBuilder {
+	return &NodeBuilder{template: node, initialIPs: initialIPs}
 }
 
 // nodeAddresses returns the addresses of a Node.
@@ -55,7 +55,7 @@ func nodeAddresses(ips []string, name string) []v1.NodeAddress {
 
 // update returns the Node object for c and facts, which may be nil. If nothing has changed, update
 // returns the same pointer as the previous call.
-func (m *Node) update(c reconcile.Change, facts *NodeFacts) *v1.Node {
+func (m *NodeBuilder) update(c reconcile.Change, facts *NodeFacts) *v1.Node {
 	r := c.Node
 	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.SupplementalGroupsPolicy, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage, c.ShuttingDown, c.Addresses.String()}
 	if m.published != nil && m.state == now && m.facts == facts && maps.Equal(m.devices, c.Devices) && maps.Equal(m.handlers, r.Handlers) {
@@ -142,7 +142,7 @@ func pressureCondition(kind v1.NodeConditionType, exists bool) v1.NodeCondition 
 }
 
 // withTimes returns c with the times of its last heartbeat and transition.
-func (m *Node) withTimes(c v1.NodeCondition) v1.NodeCondition {
+func (m *NodeBuilder) withTimes(c v1.NodeCondition) v1.NodeCondition {
 	c.LastHeartbeatTime = metav1.Now()
 	c.LastTransitionTime = c.LastHeartbeatTime
 	if m.published == nil {

@@ -80,8 +80,8 @@ func (s *NodeState) SetDNSProblem(p *manifest.Problem) {
 	s.update(func() { s.problems.DNS = p })
 }
 
-// SetRejected sets NodeProblems.Rejected.
-func (s *NodeState) SetRejected(all []manifest.Problem) {
+// SetRejectedPods sets NodeProblems.Rejected.
+func (s *NodeState) SetRejectedPods(all []manifest.Problem) {
 	s.update(func() { s.problems.RejectedPods = all })
 }
 

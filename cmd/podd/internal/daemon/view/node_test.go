@@ -19,7 +19,7 @@ import (
 // TestNode checks that the Node is ready if its runtime is ready. The pointer must not
 // change if the state does not change.
 func TestNode(t *testing.T) {
-	v := NewNode(&v1.Node{
+	v := NewNodeBuilder(&v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
 		Status: v1.NodeStatus{
 			Capacity:        v1.ResourceList{v1.ResourcePods: resource.MustParse("7")},

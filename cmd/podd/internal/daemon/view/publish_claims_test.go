@@ -16,7 +16,7 @@ func TestPublish_Claims(t *testing.T) {
 	text := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}\n"
 	f := decode.File([]byte(text), decode.Options{Source: "/a", Path: "/a/x.yaml", NodeName: "n"})
 	b := merge.Files("/a", manifest.KindFile, f)
-	v := New(Options{Base: server.View{Sources: []string{"/a"}}})
+	v := NewPublisher(Options{Base: server.View{Sources: []string{"/a"}}})
 	for _, complete := range []bool{false, true} {
 		if unread := v.Latest.View().UnreadSources; len(unread) != 1 {
 			t.Errorf("before a complete set: got unread sources %v, want one", unread)

@@ -41,14 +41,14 @@ type Publisher struct {
 
 // Findings are the problems of a set and its pods.
 type Findings struct {
-	Problems []manifest.Problem // shown until the next set
-	Advice   []manifest.Problem // not shown, only recorded as events
+	Problems          []manifest.Problem // shown until the next set
+	EventOnlyProblems []manifest.Problem // not shown, only recorded as events
 }
 
 // Options are the options of a Publisher. All but Self may be zero.
 type Options struct {
-	Base server.View // the constant parts: node, version, sources
-	Node *Node       // nil if no Node is shown
+	Base server.View  // the constant parts: node, version, sources
+	Node *NodeBuilder // nil if no Node is shown
 	// State contains problems and facts that the router does not report.
 	State *NodeState
 	// InitialProblems contains the problems that podd found when it started. They are shown until
@@ -64,8 +64,8 @@ type Options struct {
 	OnPodRemoved func(last *server.PodView, now time.Time)
 }
 
-// New returns a Publisher that shows o.Self until the first Publish.
-func New(o Options) *Publisher {
+// NewPublisher returns a Publisher that shows o.Self until the first Publish.
+func NewPublisher(o Options) *Publisher {
 	self := o.Base
 	// Revisions must be higher than the revisions of an earlier process.
 	self.Revision, self.Starting = uint64(time.Now().UnixMicro()), true
@@ -171,7 +171,7 @@ func (v *Publisher) findingsIn(set *manifest.Set) Findings {
 		return Findings{}
 	}
 	shown, advice := v.o.Advisor.warnings(set)
-	return Findings{Problems: slices.Concat(set.Problems, shown), Advice: advice}
+	return Findings{Problems: slices.Concat(set.Problems, shown), EventOnlyProblems: advice}
 }
 
 // desiredPod returns the desired pod with a key, or nil if set is nil or does not contain it.
@@ -187,7 +187,7 @@ func desiredPod(set *manifest.Set, key types.NamespacedName) *manifest.Pod {
 func isCurrent(r *state.Report, desired *manifest.Pod) bool {
 	v := r.Version
 	return v != nil && r.Successor == nil && desired != nil && v.UID == desired.UID && v.Hash == desired.Hash &&
-		maps.Equal(v.ContainerHashes, desired.ContainerHashes) && !r.ResizePending
+		maps.Equal(v.ContainerHashes, desired.ContainerHashes) && !r.IsResizePending
 }
 
 // setPod stores the view of a pod, or removes it if p is nil.
@@ -237,9 +237,9 @@ func fileViews(files []manifest.FileState) []server.FileView {
 func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	d := r.Decision
 	p := &server.PodView{
-		Pod: r.Pod, Exists: r.Exists, Current: isCurrent(r, desired),
+		Pod: r.Pod, Exists: r.ExistsOnNode, Current: isCurrent(r, desired),
 		Phase: string(d.Phase), Rule: string(d.Rule), Why: d.Why, WhyRule: string(d.WhyRule), NeedsUser: d.NeedsUser,
-		Since: r.Since, NextCheck: d.Wake,
+		Since: r.DecisionSince, NextCheck: d.WakeAt,
 	}
 	if p.Pod == nil {
 		p.Pod = newUnknownPod(r.Key, d.Phase)

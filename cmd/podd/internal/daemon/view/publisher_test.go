@@ -20,7 +20,7 @@ import (
 // TestNodeProblems checks that problems of the runtime are shown in addition to those of
 // the manifests until they are resolved.
 func TestNodeProblems(t *testing.T) {
-	v := New(Options{Base: server.View{Node: "n1", Version: "v1"}})
+	v := NewPublisher(Options{Base: server.View{Node: "n1", Version: "v1"}})
 	set := &manifest.Set{Problems: []manifest.Problem{{Severity: manifest.Warning, Path: "a.yaml", Message: "typo"}}}
 	up := runtime.Node{Name: "containerd", Reachable: true, Ready: true, NetworkReady: true}
 	down := runtime.Node{Name: "containerd", Message: "no response", NetworkReady: true}
@@ -54,7 +54,7 @@ func TestNodeProblems(t *testing.T) {
 // are shown.
 func TestStorageProblems(t *testing.T) {
 	state := NewNodeState(NodeProblems{})
-	v := New(Options{Base: server.View{Node: "n1", Version: "v1"}, State: state})
+	v := NewPublisher(Options{Base: server.View{Node: "n1", Version: "v1"}, State: state})
 	web := types.NamespacedName{Namespace: "default", Name: "web"}
 	for _, all := range [][]manifest.Problem{{{Severity: manifest.Warning, Pod: web, Message: "not measured"}}, nil} {
 		state.SetUnmeasuredPods(all)
@@ -68,7 +68,7 @@ func TestStorageProblems(t *testing.T) {
 // TestShowDesired checks that a new version of a pod is shown before its worker reports.
 func TestShowDesired(t *testing.T) {
 	var changed []types.UID
-	v := New(Options{Base: server.View{Node: "n1"}, OnPodChanged: func(before, _ *server.PodView, _ time.Time) {
+	v := NewPublisher(Options{Base: server.View{Node: "n1"}, OnPodChanged: func(before, _ *server.PodView, _ time.Time) {
 		if before != nil {
 			changed = append(changed, before.Pod.UID)
 		}
@@ -88,7 +88,7 @@ func TestShowDesired(t *testing.T) {
 func TestPublish_Sorted(t *testing.T) {
 	key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "default", Name: name} }
 	report := func(name string) *state.Report { return &state.Report{Key: key(name)} }
-	v := New(Options{Base: server.View{Node: "n1"}})
+	v := NewPublisher(Options{Base: server.View{Node: "n1"}})
 	var before *server.View
 	for _, step := range []struct {
 		change reconcile.Change
