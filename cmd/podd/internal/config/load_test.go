@@ -51,7 +51,7 @@ func defaultConfig() Config {
 }
 
 // ignoreRedacted ignores the field that TestLoad_Redacted checks.
-var ignoreRedacted = cmpopts.IgnoreFields(Config{}, "Redacted")
+var ignoreRedacted = cmpopts.IgnoreFields(Config{}, "RedactedConfig")
 
 // writeFile creates a file in dir and returns its path.
 func writeFile(t *testing.T, dir, name, text string) string {

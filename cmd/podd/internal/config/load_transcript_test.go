@@ -117,7 +117,7 @@ func loadTranscript(comment string) string {
 // configFields returns the fields of Config and of its embedded structs, except Redacted.
 func configFields(config reflect.Type) (all []reflect.StructField) {
 	for _, field := range reflect.VisibleFields(config) {
-		if !field.Anonymous && field.Name != "Redacted" {
+		if !field.Anonymous && field.Name != "RedactedConfig" {
 			all = append(all, field)
 		}
 	}
