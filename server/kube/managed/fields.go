@@ -34,12 +34,12 @@ import (
 
 // FieldTracker computes the managed fields of objects of some kinds.
 type FieldTracker struct {
-	converter func() (managedfields.TypeConverter, error)
+	converter func() managedfields.TypeConverter
 }
 
 // New returns a Fields for kinds, which must not change afterwards.
 func New(kinds func() []openapi.Resource) *FieldTracker {
-	return &FieldTracker{sync.OnceValues(func() (managedfields.TypeConverter, error) { return newConverter(kinds()) })}
+	return &FieldTracker{sync.OnceValue(func() managedfields.TypeConverter { return newConverter(kinds()) })}
 }
 
 // Change is a write that changes the managers of fields.
@@ -107,12 +107,8 @@ func configurationError(err error) error {
 }
 
 func (f *FieldTracker) newManager(c Change) (*managedfields.FieldManager, error) {
-	convert, err := f.converter()
-	if err != nil {
-		return nil, err
-	}
 	gvk := c.Live.GetObjectKind().GroupVersionKind()
-	return managedfields.NewDefaultFieldManager(convert, singleVersion{}, singleVersion{}, singleVersion{c.Live}, gvk, gvk.GroupVersion(), c.Subresource, ignoredFields(gvk.Version, c.Subresource))
+	return managedfields.NewDefaultFieldManager(f.converter(), singleVersion{}, singleVersion{}, singleVersion{c.Live}, gvk, gvk.GroupVersion(), c.Subresource, ignoredFields(gvk.Version, c.Subresource))
 }
 
 // ignoredFields returns the fields that are not tracked because the write does not

@@ -1,27 +1,123 @@
 package managed
 
 import (
-	"encoding/json"
-	"fmt"
+	"maps"
+	"path"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"podd/server/kube/openapi"
 )
 
 // newConverter returns a converter from objects to trees of fields, based on the
 // models that the OpenAPI endpoint publishes.
-func newConverter(kinds []openapi.Resource) (managedfields.TypeConverter, error) {
-	models := map[string]*spec.Schema{}
-	for group, document := range openapi.Describe("", kinds) {
-		text, err := json.Marshal(document.Components.Schemas)
-		if err == nil {
-			err = json.Unmarshal(text, &models)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("converting the OpenAPI models of %s: %w", group, err)
+//
+// It does not use managedfields.NewTypeConverter, because that function takes the models of
+// kube-openapi. Their own implementation of JSON would make the program 0.5 MB larger.
+func newConverter(kinds []openapi.Resource) managedfields.TypeConverter {
+	scheme := runtime.NewScheme()
+	for i := range kinds {
+		scheme.AddKnownTypeWithName(kinds[i].Kind, kinds[i].Object.(runtime.Object))
+	}
+	models := map[string]*openapi.Schema{}
+	for _, document := range openapi.Describe("", kinds) {
+		maps.Copy(models, document.Components.Schemas)
+	}
+	return managedfields.NewSchemeTypeConverter(scheme, &typed.Parser{Schema: schema.Schema{Types: newTypes(models)}})
+}
+
+// newTypes returns the types of models, which have the same names, and the type anyValue.
+func newTypes(models map[string]*openapi.Schema) []schema.TypeDef {
+	types := []schema.TypeDef{{Name: anyValue, Atom: newAnyValue()}}
+	for name, model := range models {
+		types = append(types, schema.TypeDef{Name: name, Atom: newAtom(model)})
+	}
+	return types
+}
+
+// anyValue is the name of the type of values without a model. Lists of this type are merged as a
+// whole, and maps by key.
+const anyValue = "any"
+
+func newAnyValue() schema.Atom {
+	element := schema.TypeRef{NamedType: new(anyValue)}
+	return schema.Atom{
+		Scalar: new(schema.Untyped),
+		List:   &schema.List{ElementType: element, ElementRelationship: schema.Atomic},
+		Map:    &schema.Map{ElementType: element, ElementRelationship: schema.Separable},
+	}
+}
+
+// newAtom returns the type of the values that a model describes.
+func newAtom(model *openapi.Schema) schema.Atom {
+	switch model.Type {
+	case "object":
+		return schema.Atom{Map: newMap(model)}
+	case "array":
+		return schema.Atom{List: newList(model)}
+	case "integer", "number":
+		return schema.Atom{Scalar: new(schema.Numeric)}
+	case "boolean":
+		return schema.Atom{Scalar: new(schema.Boolean)}
+	case "string":
+		if model.Format == "" || model.Format == "byte" {
+			return schema.Atom{Scalar: new(schema.String)}
 		}
 	}
-	return managedfields.NewTypeConverter(models, false)
+	return schema.Atom{Scalar: new(schema.Untyped)} // such as a date or an integer or string
+}
+
+func newMap(model *openapi.Schema) *schema.Map {
+	m := &schema.Map{ElementRelationship: mapRelationship(model)}
+	for _, name := range slices.Sorted(maps.Keys(model.Properties)) {
+		field := model.Properties[name]
+		m.Fields = append(m.Fields, schema.StructField{Name: name, Type: newTypeRef(field), Default: field.Default})
+	}
+	switch {
+	case model.AdditionalProperties != nil:
+		m.ElementType = newTypeRef(model.AdditionalProperties)
+	case len(m.Fields) == 0:
+		m.ElementType.NamedType = new(anyValue)
+	}
+	return m
+}
+
+func newList(model *openapi.Schema) *schema.List {
+	l := &schema.List{ElementType: newTypeRef(model.Items), ElementRelationship: schema.Atomic}
+	if model.ListType == "set" || model.ListType == "map" {
+		l.ElementRelationship, l.Keys = schema.Associative, model.ListMapKeys
+	}
+	return l
+}
+
+// newTypeRef returns a reference to the type of a model. If the model is itself a reference, its
+// merge rule overrides that of the type.
+func newTypeRef(model *openapi.Schema) schema.TypeRef {
+	ref := model.Ref
+	if len(model.AllOf) == 1 {
+		ref = model.AllOf[0].Ref
+	}
+	if ref == "" {
+		return schema.TypeRef{Inlined: newAtom(model)}
+	}
+	t := schema.TypeRef{NamedType: new(path.Base(ref))}
+	if relationship := mapRelationship(model); relationship != "" {
+		t.ElementRelationship = &relationship
+	}
+	return t
+}
+
+// mapRelationship returns how the entries of a map are merged, or "" if the model has no rule.
+func mapRelationship(model *openapi.Schema) schema.ElementRelationship {
+	switch model.MapType {
+	case "atomic":
+		return schema.Atomic
+	case "granular":
+		return schema.Separable
+	}
+	return ""
 }

@@ -36,10 +36,7 @@ func objects() []server.Object {
 
 // Lists and maps have the same merge rules as in Kubernetes' own clients.
 func TestNewConverter(t *testing.T) {
-	ours, err := newConverter(kinds())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ours := newConverter(kinds())
 	theirs := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	for _, o := range objects() {
 		w := walk{t: t, seen: map[string]bool{}}
