@@ -13,6 +13,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile"
+	"podd/runtime"
 	"podd/runtime/runtimetest"
 )
 
@@ -214,6 +215,40 @@ func TestExitUnknown_Gone(t *testing.T) {
 		}
 		if st := m.report("job").Pod.Status; st.Phase != v1.PodFailed {
 			t.Errorf("phase after a restart of podd: got %s, want Failed", st.Phase)
+		}
+	})
+}
+
+// TestExitUnknown_GoneAfterRestartAll checks that a container that the runtime no longer lists is not
+// created again only because all containers of its pod were restarted together before.
+func TestExitUnknown_GoneAfterRestartAll(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		pod := jobPod(t, "Never")
+		never := v1.ContainerRestartPolicyNever
+		c := &pod.Object.Spec.Containers[0]
+		c.RestartPolicy, c.RestartPolicyRules = &never, []v1.ContainerRestartRule{{
+			Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+			ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+		}}
+		m.start()
+		m.setPods(pod)
+		m.settle()
+		m.ExitContainer("default/job/app", 42)
+		m.advance(time.Minute)
+		if n := len(m.Calls("CreateContainer")); n != 2 {
+			t.Fatalf("created containers after exit code 42: got %d, want 2", n)
+		}
+		all := m.report("job").Observed[0].Containers
+		running := slices.IndexFunc(all, func(c runtime.Container) bool { return c.State == runtime.Running })
+		if err := m.RemoveContainer(t.Context(), all[running].ID); err != nil {
+			t.Fatal(err)
+		}
+		m.advance(time.Minute)
+		if st := m.report("job").Pod.Status; st.Phase != v1.PodFailed {
+			t.Errorf("status of the lost container: got phase %s with %+v, want Failed", st.Phase, st.ContainerStatuses[0])
+		}
+		if n := len(m.Calls("CreateContainer")); n != 2 {
+			t.Errorf("created containers in the end: got %d, want 2", n)
 		}
 	})
 }

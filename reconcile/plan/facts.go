@@ -260,20 +260,12 @@ func (f *facts) restartPolicy(m *containerFacts) v1.RestartPolicy {
 // restart of all containers are omitted.
 func (m *containerFacts) lastExit() *Exit {
 	if m.hasState(runtime.Exited) {
-		return exitOf(m.last)
+		return NewExit(m.last)
 	}
 	if e := m.history.LastExit; m.last == nil && e != nil && e.PodRestarts >= m.podRestarts {
 		return e
 	}
 	return nil
-}
-
-// exitOf returns the exit of container c.
-func exitOf(c *runtime.Container) *Exit {
-	return &Exit{
-		ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message,
-		StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(), PodRestarts: c.PodRestarts(),
-	}
 }
 
 // isCompleted reports whether m is a regular container that has exited and is not restarted.

@@ -304,3 +304,12 @@ type Exit struct {
 	// container was created.
 	PodRestarts uint32 `json:",omitempty"`
 }
+
+// NewExit returns the exit of container c as the runtime reports it: without a termination message
+// and without a reason why podd stopped the container.
+func NewExit(c *runtime.Container) *Exit {
+	return &Exit{
+		ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message,
+		StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(), PodRestarts: c.PodRestarts(),
+	}
+}

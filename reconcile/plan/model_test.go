@@ -356,7 +356,7 @@ func (w *world) note() {
 				h.ExitSeenAt = with(h.ExitSeenAt, c.ID, w.in.Now)
 			}
 			if last := h.Containers[c.Name].LastExit; last == nil || last.Attempt <= c.Attempt {
-				w.container(c.Name, func(ch *ContainerHistory) { ch.LastExit = exitOf(&c) })
+				w.container(c.Name, func(ch *ContainerHistory) { ch.LastExit = NewExit(&c) })
 			}
 		}
 	}

@@ -139,7 +139,7 @@ func (t *transition) recordLostExits(observed []runtime.Incarnation) {
 	for name, e := range lost {
 		t.changeContainer(name, func(h *plan.ContainerHistory) {
 			if h.LastExit == nil || h.LastExit.Attempt <= e.Attempt {
-				h.LastExit = &e
+				h.LastExit = e
 			}
 		})
 	}
@@ -223,10 +223,8 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 		return false
 	}
 	t.changeContainer(c.Name, func(h *plan.ContainerHistory) {
-		h.LastExit = &plan.Exit{
-			ID: c.ID, Code: c.ExitCode, Reason: c.Reason, Message: c.Message, Why: t.PlanInput.History.Terminations[c.ID].Why, TerminationMessage: message, MessageRead: messageRead,
-			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(), PodRestarts: c.PodRestarts(),
-		}
+		h.LastExit = plan.NewExit(c)
+		h.LastExit.Why, h.LastExit.TerminationMessage, h.LastExit.MessageRead = t.PlanInput.History.Terminations[c.ID].Why, message, messageRead
 	})
 	return true
 }

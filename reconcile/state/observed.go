@@ -88,8 +88,8 @@ func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
 // program has removed such a container. As in a kubelet, the container counts as failed with the
 // code status.LostExitCode. Only incarnations for which includes returns true are compared. at is
 // the time of the exits.
-func lostExits(includes func(*runtime.Incarnation) bool, before, now []runtime.Incarnation, at time.Time) map[string]plan.Exit {
-	var lost map[string]plan.Exit
+func lostExits(includes func(*runtime.Incarnation) bool, before, now []runtime.Incarnation, at time.Time) map[string]*plan.Exit {
+	var lost map[string]*plan.Exit
 	for i := range before {
 		inc := &before[i]
 		if inc.ID == "" || !includes(inc) || runtime.FindSandbox(now, inc.ID) == nil {
@@ -109,11 +109,11 @@ func lostExits(includes func(*runtime.Incarnation) bool, before, now []runtime.I
 }
 
 // lostExit returns the exit of container c, which disappeared before the time at.
-func lostExit(c *runtime.Container, at time.Time) plan.Exit {
-	return plan.Exit{
-		ID: c.ID, Code: status.LostExitCode, Reason: status.ContainerStatusUnknown, Message: "The runtime no longer lists the container",
-		StartedAt: c.StartedAt, FinishedAt: at.Round(0), Attempt: c.Attempt, Skipped: c.Attempt - c.Restarts(),
-	}
+func lostExit(c *runtime.Container, at time.Time) *plan.Exit {
+	e := plan.NewExit(c)
+	e.Code, e.Reason, e.Message = status.LostExitCode, status.ContainerStatusUnknown, "The runtime no longer lists the container"
+	e.FinishedAt = at.Round(0)
+	return e
 }
 
 // IsRunning reports whether observed contains a live incarnation of version p (plan.IsLive). p may
