@@ -16,8 +16,8 @@ import (
 // builtinPriorities contains the priority classes that exist in every cluster. They are the only
 // priority classes without a cluster.
 var builtinPriorities = map[string]int32{
-	"system-cluster-critical": 2000000000,
-	"system-node-critical":    2000001000,
+	"system-cluster-critical": manifest.CriticalPriority,
+	"system-node-critical":    manifest.CriticalPriority + 1000,
 }
 
 // suffix returns the suffix of pod names, including its dash: the node's name, or o.Suffix.

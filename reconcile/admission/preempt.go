@@ -14,13 +14,10 @@ import (
 	"podd/reconcile/plan"
 )
 
-// criticalPriority is the lowest priority of a critical pod.
-const criticalPriority = 2_000_000_000
-
 // isCritical reports whether p is critical, so that other pods may be stopped to make room for p. A
 // pod that is not preemptible is critical at any priority.
 func isCritical(p *manifest.Pod) bool {
-	return !p.Traits.IsPreemptible || p.Object.Spec.Priority != nil && *p.Object.Spec.Priority >= criticalPriority
+	return !p.Traits.IsPreemptible || p.Object.Spec.Priority != nil && *p.Object.Spec.Priority >= manifest.CriticalPriority
 }
 
 // isPreemptible reports whether c may be stopped to make room for the pod preemptor. As in a

@@ -9,9 +9,6 @@ import (
 	"podd/manifest"
 )
 
-// criticalPriority is the lowest priority of system-critical pods.
-const criticalPriority = 2_000_000_000
-
 // limitSwap limits the swap of a container to its swapShare. On cgroup v1 the limit applies to the
 // sum of memory and swap. So a container with a memory limit gets no swap, and the swap of a
 // container without a memory limit is not limited.
@@ -33,7 +30,7 @@ func limitSwap(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Contai
 // static.
 func swapShare(n Node, pod *v1.Pod, c *v1.Container) int64 {
 	request, limit := c.Resources.Requests.Memory().Value(), c.Resources.Limits.Memory().Value()
-	critical := pod.Spec.Priority != nil && *pod.Spec.Priority >= criticalPriority
+	critical := pod.Spec.Priority != nil && *pod.Spec.Priority >= manifest.CriticalPriority
 	if n.SwapBytes <= 0 || critical || manifest.QoS(pod) != v1.PodQOSBurstable || request <= 0 || request == limit || request > n.Capacity.Memory {
 		return 0
 	}

@@ -7,6 +7,7 @@ import (
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
+	"podd/manifest"
 	"podd/manifest/order"
 )
 
@@ -18,9 +19,6 @@ type ShutdownGroup struct {
 	// when all pods of this group have stopped, but not later than after Grace.
 	Grace time.Duration
 }
-
-// CriticalPriority is the lowest priority of critical pods.
-const CriticalPriority = 2_000_000_000
 
 // The feature gates of a graceful node shutdown. Both are enabled by default.
 const (
@@ -40,7 +38,7 @@ func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
 	order.Slice(all, func(a, b ShutdownGroup) int { return cmp.Compare(a.Priority, b.Priority) })
 	if total, critical := k.ShutdownGracePeriod.Duration, k.ShutdownGracePeriodCriticalPods.Duration; len(all) == 0 && total > 0 {
 		rest := (total - critical).Truncate(time.Second) // the kubelet truncates to seconds
-		all = []ShutdownGroup{{0, rest}, {CriticalPriority, (total - rest).Truncate(time.Second)}}
+		all = []ShutdownGroup{{0, rest}, {manifest.CriticalPriority, (total - rest).Truncate(time.Second)}}
 	}
 	return all
 }

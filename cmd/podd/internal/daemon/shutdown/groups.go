@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"podd/cmd/podd/internal/config"
+	"podd/manifest"
 	"podd/reconcile/plan"
 )
 
 // defaultGroups are used if no groups are configured. With these groups, pods get their own grace
 // periods, and critical pods stop last.
-var defaultGroups = []plan.ShutdownGroup{{Grace: plan.MaxGrace}, {Priority: config.CriticalPriority, Grace: plan.MaxGrace}}
+var defaultGroups = []plan.ShutdownGroup{{Grace: plan.MaxGrace}, {Priority: manifest.CriticalPriority, Grace: plan.MaxGrace}}
 
 // configuredGroups returns the groups in all, or defaultGroups if all is empty.
 func configuredGroups(all []config.ShutdownGroup) []plan.ShutdownGroup {
