@@ -8,7 +8,7 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// The values of Directory.Use.
+// The values of Directory.Purpose.
 const (
 	PurposeRootDir = "root directory"
 	PurposeRunDir  = "run directory"
@@ -18,8 +18,8 @@ const (
 
 // diskThresholds returns the thresholds of a directory and the prefix of their eviction signals.
 // The run directory has no thresholds, because podd stores only a few bytes in it.
-func diskThresholds(p config.PressureThresholds, use string) (signals string, bytes, inodes config.Threshold) {
-	switch use {
+func diskThresholds(p config.PressureThresholds, purpose string) (signals string, bytes, inodes config.Threshold) {
+	switch purpose {
 	case PurposeRootDir, PurposeLogsDir:
 		return "nodefs", p.Nodefs, p.NodefsInodes
 	case PurposeImageFS:

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -65,17 +66,8 @@ func checkRuntimeStatus(f *Facts, r *Result) {
 
 // listHandlers returns the names of the handlers, without the default handler.
 func listHandlers(all map[string]runtime.Handler) string {
-	text := ""
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if name == "" {
-			continue
-		}
-		if text != "" {
-			text += ", "
-		}
-		text += name
-	}
-	return text
+	names := slices.Sorted(maps.Keys(all))
+	return strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == "" }), ", ")
 }
 
 // hasResponded reports whether the runtime has responded.

@@ -11,10 +11,10 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// Options are the options of Host.
+// Options are the options of ReadFacts.
 type Options struct {
-	// Config, Warnings and Err are the results of loading the configuration. Config is nil if the
-	// configuration is invalid.
+	// Config, ConfigWarnings and ConfigErr are the results of loading the configuration. Config is
+	// nil if the configuration is invalid.
 	Config         *config.Config
 	ConfigWarnings []config.Warning
 	ConfigErr      error
@@ -22,12 +22,13 @@ type Options struct {
 	IsStarting bool
 }
 
-// ReadFacts reads the facts. If the runtime, a disk or a name server does not respond, Host returns
-// after at most 20 seconds.
+// ReadFacts reads the facts. If the runtime, a disk or a name server does not respond, ReadFacts
+// returns after at most 20 seconds.
 func ReadFacts(ctx context.Context, o Options) check.Facts {
+	facts, _ := config.ReadHostFacts() // zero after an error
 	f := check.Facts{
 		Config: o.Config, ConfigWarnings: o.ConfigWarnings, ConfigErr: o.ConfigErr,
-		Privileges: readPrivileges(), Cgroups: readCgroups(), Kernel: readKernel(), Limits: readLimits(), Clock: readClock(time.Now()),
+		Privileges: readPrivileges(), Cgroups: readCgroups(facts), Kernel: readKernel(facts), Limits: readLimits(), Clock: readClock(time.Now()),
 	}
 	if o.Config == nil || f.Privileges.UID != 0 {
 		return f

@@ -29,28 +29,22 @@ func readPrivileges() check.Privileges {
 	return p
 }
 
-func readCgroups() check.Cgroups {
-	c := check.Cgroups{HasSystemd: exists("/run/systemd/system")}
+func readCgroups(facts config.HostFacts) check.Cgroups {
+	c := check.Cgroups{HasSystemd: exists("/run/systemd/system"), UsesV2: facts.UsesCgroupV2}
 	c.Hierarchies, c.Err = cgroup.Hierarchies()
-	if facts, err := config.ReadHostFacts(); err == nil {
-		c.UsesV2 = facts.UsesCgroupV2
-	}
 	return c
 }
 
-func readKernel() check.Kernel {
+func readKernel(facts config.HostFacts) check.Kernel {
 	filesystems, _ := os.ReadFile("/proc/filesystems")
 	k := check.Kernel{
 		Release: host.SystemInfo(false).KernelVersion, MissingSyscalls: missingSyscalls(),
-		HasOverlay: slices.Contains(strings.Fields(string(filesystems)), "overlay"),
+		HasOverlay: slices.Contains(strings.Fields(string(filesystems)), "overlay"), SwapEnabled: facts.SwapEnabled,
 	}
 	for _, kind := range []string{"cgroup", "ipc", "mnt", "net", "pid", "uts"} {
 		if !exists(filepath.Join("/proc/self/ns", kind)) {
 			k.MissingNamespaces = append(k.MissingNamespaces, kind)
 		}
-	}
-	if facts, err := config.ReadHostFacts(); err == nil {
-		k.SwapEnabled = facts.SwapEnabled
 	}
 	return k
 }

@@ -32,14 +32,14 @@ func readProcesses(ctx context.Context, cfg *config.Config, ports []check.Port) 
 		p.Err = errors.Join(p.Err, err)
 		return p
 	}
-	owners := portsBySocket(ports)
+	bySocket := portsBySocket(ports)
 	for _, proc := range all {
 		name, err := proc.Comm()
 		if err != nil {
 			continue // the process has exited
 		}
 		owner := check.Process{PID: proc.PID, Name: name}
-		for _, i := range ownedPorts(proc, owners) {
+		for _, i := range ownedPorts(proc, bySocket) {
 			ports[i].Owner = owner
 		}
 		if agent, ok := readAgent(proc, name, cfg); ok {
@@ -70,29 +70,29 @@ func socketPID(ctx context.Context, runDir string) int {
 // portsBySocket maps the sockets that conflict with the ports in use to the indexes of these ports.
 // The keys have the format of the links in /proc/PID/fd.
 func portsBySocket(ports []check.Port) map[string][]int {
-	owners := map[string][]int{}
+	bySocket := map[string][]int{}
 	if !slices.ContainsFunc(ports, func(p check.Port) bool { return p.Err != nil }) {
-		return owners
+		return bySocket
 	}
 	for _, l := range listeners() {
 		for i, p := range ports {
 			if p.Err != nil && l.conflicts(p.Address) {
 				key := "socket:[" + l.inode + "]"
-				owners[key] = append(owners[key], i)
+				bySocket[key] = append(bySocket[key], i)
 			}
 		}
 	}
-	return owners
+	return bySocket
 }
 
 // ownedPorts returns the indexes of the ports whose sockets a process has opened.
-func ownedPorts(proc procfs.Proc, owners map[string][]int) (all []int) {
-	if len(owners) == 0 {
+func ownedPorts(proc procfs.Proc, bySocket map[string][]int) (all []int) {
+	if len(bySocket) == 0 {
 		return nil
 	}
 	open, _ := proc.FileDescriptorTargets() // if the process has exited, it owns no port
 	for _, target := range open {
-		all = append(all, owners[target]...)
+		all = append(all, bySocket[target]...)
 	}
 	return all
 }
