@@ -41,7 +41,7 @@ func DeclaredFeatures() []string {
 // declaredSet is the set of DeclaredFeatures.
 var declaredSet = nodedeclaredfeatures.DefaultFramework.MustMapSorted(DeclaredFeatures())
 
-// checkDeclared implements requirement.unmet.
+// checkDeclared implements requirement.describeUnmet.
 func (f *Features) checkDeclared(pod *v1.Pod) string {
 	missing, err := undeclaredFeatures(pod)
 	switch {

@@ -29,7 +29,7 @@ type Features struct {
 	// Taints contains the taints of the node in its cluster. They apply only to pods of the
 	// cluster.
 	Taints []v1.Taint
-	// HasAppArmor reports whether the kernel enforces HasAppArmor profiles.
+	// HasAppArmor reports whether the kernel enforces AppArmor profiles.
 	HasAppArmor bool
 }
 
@@ -88,7 +88,7 @@ func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 // added after its admission; "" if the node can run them.
 func (f *Features) CheckEphemeral(pod *v1.Pod) string { return f.checkAppArmor(pod) }
 
-// checkSysctls implements requirement.unmet.
+// checkSysctls implements requirement.describeUnmet.
 func (f *Features) checkSysctls(pod *v1.Pod) string {
 	if name := f.forbiddenSysctl(pod); name != "" {
 		return fmt.Sprintf("sysctl %s is not safe and not allowed on this node; remove it, or allow it with --allowed-unsafe-sysctls", name)
@@ -109,7 +109,7 @@ func (f *Features) forbiddenSysctl(pod *v1.Pod) string {
 	return ""
 }
 
-// checkAffinity implements requirement.unmet.
+// checkAffinity implements requirement.describeUnmet.
 func (f *Features) checkAffinity(pod *v1.Pod) string {
 	if manifest.MatchesNode(pod, pod.Spec.NodeName, f.Labels) {
 		return ""
@@ -122,7 +122,7 @@ func (f *Features) runtimeHandler(pod *v1.Pod) string {
 	return manifest.RuntimeClassHandler(&pod.Spec, f.RuntimeClasses)
 }
 
-// checkHandler implements requirement.unmet. If the runtime does not list its handlers,
+// checkHandler implements requirement.describeUnmet. If the runtime does not list its handlers,
 // checkHandler accepts every handler, because the runtime checks the handler itself.
 func (f *Features) checkHandler(pod *v1.Pod) string {
 	handler := f.runtimeHandler(pod)
@@ -140,7 +140,7 @@ func (f *Features) checkHandler(pod *v1.Pod) string {
 		*pod.Spec.RuntimeClassName, f.describeRuntime(), handler, cmp.Or(strings.Join(available, ", "), "its default"), *pod.Spec.RuntimeClassName)
 }
 
-// checkAppArmor implements requirement.unmet.
+// checkAppArmor implements requirement.describeUnmet.
 func (f *Features) checkAppArmor(pod *v1.Pod) string {
 	if f.HasAppArmor {
 		return ""
@@ -157,7 +157,7 @@ func (f *Features) checkAppArmor(pod *v1.Pod) string {
 	return ""
 }
 
-// checkUserNamespaces implements requirement.unmet.
+// checkUserNamespaces implements requirement.describeUnmet.
 func (f *Features) checkUserNamespaces(pod *v1.Pod) string {
 	if !manifest.HasUserNamespace(&pod.Spec) || !f.hasRuntimeStatus() || f.Runtime.Handlers[f.runtimeHandler(pod)].UserNamespaces {
 		return ""
@@ -165,7 +165,7 @@ func (f *Features) checkUserNamespaces(pod *v1.Pod) string {
 	return fmt.Sprintf("hostUsers: false needs a user namespace, which %s does not support; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove hostUsers", f.describeRuntime())
 }
 
-// checkStrictGroups implements requirement.unmet.
+// checkStrictGroups implements requirement.describeUnmet.
 func (f *Features) checkStrictGroups(pod *v1.Pod) string {
 	sc := pod.Spec.SecurityContext
 	if sc == nil || sc.SupplementalGroupsPolicy == nil || *sc.SupplementalGroupsPolicy != v1.SupplementalGroupsPolicyStrict ||
@@ -179,7 +179,7 @@ func (f *Features) checkStrictGroups(pod *v1.Pod) string {
 // containers.
 var minStopSignalVersions = runtime.MinVersions{"containerd": {2, 3}, "cri-o": {1, 34}}
 
-// checkStopSignals implements requirement.unmet.
+// checkStopSignals implements requirement.describeUnmet.
 func (f *Features) checkStopSignals(pod *v1.Pod) string {
 	if !f.hasRuntimeStatus() || f.Runtime.HasMinVersion(minStopSignalVersions) {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"podd/runtime"
 )
 
-// desired returns the desired pod of a name; nil if there is none, or if in.Down is set.
+// desired returns the desired pod of a name; nil if there is none, or if in.IsStoppingAll is set.
 func (in *Input) desired(key types.NamespacedName) *manifest.Pod {
 	if in.Set == nil || in.IsStoppingAll {
 		return nil

@@ -36,7 +36,7 @@ type StorageLimiter struct {
 	reported               []manifest.Problem         // the last argument of Report
 }
 
-// StorageOptions are the options of a StorageLimiter. Only Report may be nil.
+// StorageOptions are the options of a StorageLimiter. Only ReportProblems may be nil.
 type StorageOptions struct {
 	Disk    volume.Dir             // the pod directories
 	Node    render.Node            // contains the log directory and the instance IDs of the pods

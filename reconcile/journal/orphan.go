@@ -32,8 +32,8 @@ func (o Orphan) Reason() string {
 	return "no journal, " + o.KeepReason
 }
 
-// CheckData checks whether a directory without a journal must be kept, and returns o with Data set
-// to the reason. A directory whose volumes cannot be read must be kept.
+// CheckData checks whether a directory without a journal must be kept, and returns o with
+// KeepReason set to the reason. A directory whose volumes cannot be read must be kept.
 func (s Store) CheckData(ctx context.Context, o Orphan) Orphan {
 	if o.ReadError != nil || s.HasData == nil {
 		return o

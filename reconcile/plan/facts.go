@@ -51,7 +51,7 @@ type containerFacts struct {
 	history     ContainerHistory
 	// restartDue reports whether last was stopped to be restarted.
 	restartDue bool
-	// hasRun reports whether a container with this name ran in cur.
+	// hasRun reports whether a container with this name ran in the current incarnation.
 	hasRun bool
 	// attempt is the attempt number of the next start, and restarts is its restart count.
 	attempt, restarts uint32

@@ -36,7 +36,7 @@ func (f *facts) adoptableIncarnation() *runtime.Incarnation {
 // hasAdoptable reports whether podd stops an incarnation of another agent.
 func (f *facts) hasAdoptable() bool { return f.adoptableIncarnation() != nil }
 
-// stopForeign stops the incarnation that adoptable returns.
+// stopForeign stops the incarnation that adoptableIncarnation returns.
 func (f *facts) stopForeign(d *Decision) {
 	d.Why = "adopted"
 	f.addCleanup(d, StopForeign{ID: f.adoptableIncarnation().ID})

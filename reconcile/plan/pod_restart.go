@@ -51,8 +51,8 @@ func (f *facts) countPodRestarts() (n uint32) {
 	return n
 }
 
-// mustStopForRestartAll reports whether a container runs that must be stopped because all containers are
-// restarted.
+// mustStopForRestartAll reports whether a container runs that must be stopped because all
+// containers are restarted.
 func (m *containerFacts) mustStopForRestartAll() bool {
 	return m.last == nil && m.lastBeforeRestart != nil && (m.lastBeforeRestart.State == runtime.Running || m.lastBeforeRestart.State == runtime.Unknown)
 }
@@ -104,8 +104,9 @@ func stopWithAll(f *facts, m *containerFacts, d *Decision, s *Step) {
 	f.addCleanup(d, StopContainer{Container: m.spec.Name, ID: m.lastBeforeRestart.ID, Why: s.Why, WillRestart: true})
 }
 
-// ContainersRestartedWithAll returns the names of the containers that are or will be restarted because all
-// containers of the pod are restarted, so that their last exit is no end; nil if there are none.
+// ContainersRestartedWithAll returns the names of the containers that are or will be restarted
+// because all containers of the pod are restarted, so that their last exit is no end; nil if there
+// are none.
 func ContainersRestartedWithAll(in *Input) map[string]bool {
 	if in.Desired == nil || !manifest.HasRestartAll(&in.Desired.Object.Spec) {
 		return nil

@@ -93,7 +93,7 @@ type Node struct {
 	SeccompDefault bool
 	// SeccompDir is the directory of Localhost seccomp profiles.
 	SeccompDir string
-	// SELinuxEnabled reports whether SELinuxEnabled is enabled, so that volumes that podd creates
+	// SELinuxEnabled reports whether SELinux is enabled, so that volumes that podd creates
 	// are relabeled.
 	SELinuxEnabled bool
 }

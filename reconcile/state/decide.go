@@ -17,7 +17,7 @@ func (s State) Input() plan.Input {
 	return in
 }
 
-// UseSuccessor makes In.Successor the version in force. It must be called if a decision has set
+// UseSuccessor makes PlanInput.Successor the version in force. It must be called if a decision has set
 // Replace.
 func (s State) UseSuccessor(now time.Time) State {
 	t := s.begin(now)

@@ -20,9 +20,9 @@ import (
 )
 
 // AddEphemeral sets the ephemeral containers of the version in force, whose UID must be uid.
-// containers must include the ephemeral containers that the pod already has. Outputs.News reports
-// whether containers were added. If dry is set, AddEphemeral only validates containers. The errors
-// are Kubernetes API errors. RecoverEphemeral must be called before AddEphemeral.
+// containers must include the ephemeral containers that the pod already has.
+// Outputs.NeedsReport reports whether containers were added. If dry is set, AddEphemeral only
+// validates containers. The errors are Kubernetes API errors. RecoverEphemeral must be called before AddEphemeral.
 func (s State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool, now time.Time) (State, Outputs, error) {
 	t := s.begin(now)
 	if !t.HasObserved { // the pod may have ephemeral containers that were not observed yet
@@ -175,7 +175,7 @@ func (t *transition) uncreatedEphemeral() []v1.EphemeralContainer {
 
 // withEphemeral returns p, the version in force as the router sent it, with the ephemeral
 // containers that podd added. If the router sent the same pointer before, withEphemeral returns
-// t.In.Desired.
+// t.PlanInput.Desired.
 func (t *transition) withEphemeral(p *manifest.Pod) *manifest.Pod {
 	if p == t.versionWithoutEphemeral {
 		return t.PlanInput.Desired

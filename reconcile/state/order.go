@@ -157,7 +157,7 @@ func (t *transition) recordStartTime() {
 
 // setDesired applies p, the desired version in a new order; nil if there is none. p becomes the
 // version in force at once if there is no version in force, or if p equals that version. Otherwise
-// p becomes In.Successor.
+// p becomes PlanInput.Successor.
 func (t *transition) setDesired(p *manifest.Pod) {
 	switch {
 	case p == nil:
@@ -179,8 +179,8 @@ func (t *transition) setDesired(p *manifest.Pod) {
 	}
 }
 
-// retainManifest stores the version in force in t.replaced before another version replaces it. If
-// the version runs, retainManifest also stores it in In.Previous.
+// retainManifest stores the version in force in t.replacedVersion before another version replaces it. If
+// the version runs, retainManifest also stores it in PlanInput.Previous.
 func (t *transition) retainManifest() {
 	if t.PlanInput.Desired != nil {
 		t.replacedVersion = t.PlanInput.Desired

@@ -20,7 +20,7 @@ type State struct {
 	PlanInput plan.Input
 	// Order is the newest order.
 	Order Order
-	// Refs and SuccessorRefs contain the objects that In.Desired and In.Successor refer to.
+	// Refs and SuccessorRefs contain the objects that PlanInput.Desired and PlanInput.Successor refer to.
 	// PreviousRefs contains the previous Refs. Redact needs PreviousRefs, because containers that
 	// are being stopped may still use its Secrets. All three may be nil.
 	Refs, SuccessorRefs, PreviousRefs *refs.Resolved
@@ -44,14 +44,14 @@ type State struct {
 	ReportedDecision plan.Decision
 	DecisionSince    time.Time
 
-	// versionWithoutEphemeral is In.Desired as the router sent it, without the ephemeral containers
+	// versionWithoutEphemeral is PlanInput.Desired as the router sent it, without the ephemeral containers
 	// that podd added.
 	versionWithoutEphemeral *manifest.Pod
 	hasRecordedStart        bool         // whether In.History.StartTime is from a journal
 	hasDir                  bool         // whether a pod directory with the UID of Order.Desired is on disk
 	hasLostExits            bool         // whether recordLostExits has recorded an exit since the last PrepareDecision
 	pendingEnd              *plan.PodEnd // the end of the pod that takes effect when it is in the journal; nil if there is none
-	// replacedVersion is the version that was in force before In.Desired. It is nil if the runtime
+	// replacedVersion is the version that was in force before PlanInput.Desired. It is nil if the runtime
 	// lists no incarnation of another version. Redact needs replacedVersion, because an error about
 	// such an incarnation may quote private values of its version.
 	replacedVersion *manifest.Pod

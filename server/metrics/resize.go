@@ -68,9 +68,9 @@ func collectResizes(v *server.View, emit emitter) {
 		}
 	}
 	for k, n := range pending {
-		emit(pendingResizes, float64(n), k.reason, k.priority)
+		emit(pendingResizesDesc, float64(n), k.reason, k.priority)
 	}
-	emit(resizesInProgress, float64(inProgress))
+	emit(resizesInProgressDesc, float64(inProgress))
 }
 
 func findCondition(p *v1.Pod, kind v1.PodConditionType) *v1.PodCondition {
@@ -95,9 +95,8 @@ func hasSameResources(a, b *v1.PodSpec) bool {
 	return apiequality.Semantic.DeepEqual(resources(a), resources(b)) && apiequality.Semantic.DeepEqual(a.Resources, b.Resources)
 }
 
-// systemCriticalPriority is the priority of the class system-cluster-critical, the lowest of the
-// system's priority classes.
-const systemCriticalPriority = 2_000_000_000
+// criticalPriority is the lowest priority of critical pods.
+const criticalPriority = 2_000_000_000
 
 // priorityLabel returns the kubelet's label for the range of a pod's priority.
 func priorityLabel(p *v1.Pod) string {
@@ -105,7 +104,7 @@ func priorityLabel(p *v1.Pod) string {
 		return "normal"
 	}
 	switch n := *p.Spec.Priority; {
-	case n >= systemCriticalPriority:
+	case n >= criticalPriority:
 		return "system-critical"
 	case n >= 100_000:
 		return "high"

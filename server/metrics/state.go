@@ -34,9 +34,9 @@ var (
 	runningContainersDesc   = newDesc("kubelet_running_containers", "Containers by state.", "container_state")
 	workingPodsDesc         = newDesc("kubelet_working_pods", "Pods that have a worker, by lifecycle phase and by whether a source contains them.", "lifecycle", "config", "static")
 	ephemeralContainersDesc = newDesc("kubelet_managed_ephemeral_containers", "Number of ephemeral containers.")
-	pendingResizes          = newDesc("kubelet_pod_pending_resizes", "Pods with a resize that the node does not admit, by the reason (deferred or infeasible) and the range of the pod's priority.", "reason", "priority_bucket")
-	resizesInProgress       = newDesc("kubelet_pod_in_progress_resizes", "Pods with a resize that is being carried out.")
-	metricsProvider         = newDesc("kubelet_metrics_provider", "Where the statistics of containers come from. The value is always 1.", "provider")
+	pendingResizesDesc      = newDesc("kubelet_pod_pending_resizes", "Pods with a resize that the node does not admit, by the reason (deferred or infeasible) and the range of the pod's priority.", "reason", "priority_bucket")
+	resizesInProgressDesc   = newDesc("kubelet_pod_in_progress_resizes", "Pods with a resize that is being carried out.")
+	metricsProviderDesc     = newDesc("kubelet_metrics_provider", "Where the statistics of containers come from. The value is always 1.", "provider")
 	volumeCountDesc         = newDesc("volume_manager_total_volumes", "Desired and existing volumes of pods by plugin.", "plugin_name", "state")
 	certificateTTLDesc      = newDesc("kubelet_certificate_manager_server_ttl_seconds", "Remaining validity in seconds of the serving certificate; +Inf if there is no serving certificate.")
 	problemsDesc            = newDesc("podd_problems", "Number of problems: errors and warnings about manifests and the node, and pods that cannot proceed.", "source", "reason")
@@ -45,7 +45,7 @@ var (
 	podReadyDesc            = newDesc("podd_pod_ready", "1 if a pod is ready or has completed as its manifest requires, else 0.", "namespace", "pod")
 	descriptions            = []*prometheus.Desc{
 		buildInfoDesc, nodeNameDesc, cgroupVersionDesc, desiredPodsDesc, activePodsDesc, mirrorPodsDesc, runningPodsDesc, runningContainersDesc,
-		workingPodsDesc, ephemeralContainersDesc, pendingResizes, resizesInProgress, metricsProvider, volumeCountDesc, certificateTTLDesc, problemsDesc, contentTimeDesc, outdatedFileDesc, podReadyDesc,
+		workingPodsDesc, ephemeralContainersDesc, pendingResizesDesc, resizesInProgressDesc, metricsProviderDesc, volumeCountDesc, certificateTTLDesc, problemsDesc, contentTimeDesc, outdatedFileDesc, podReadyDesc,
 	}
 )
 
@@ -63,7 +63,7 @@ func (s stateCollector) Collect(to chan<- prometheus.Metric) {
 	major, minor := majorMinor(s.KubernetesVersion)
 	emit(buildInfoDesc, 1, major, minor, s.KubernetesVersion, v.Version, runtime.Version(), runtime.Compiler, runtime.GOOS+"/"+runtime.GOARCH)
 	emit(nodeNameDesc, 1, v.Node)
-	emit(metricsProvider, 1, "cadvisor") // podd reads the cgroups with cAdvisor's library
+	emit(metricsProviderDesc, 1, "cadvisor") // podd reads the cgroups with cAdvisor's library
 	if s.CgroupVersion != 0 {
 		emit(cgroupVersionDesc, float64(s.CgroupVersion))
 	}

@@ -45,7 +45,7 @@ const (
 	maxIDLength       = 253
 )
 
-// A Server serves the registration of plugins. All fields except Taken are required.
+// A Server serves the registration of plugins. All exported fields except OnRegistered are required.
 type Server struct {
 	Dir     string // directory of the sockets
 	Manager *device.Manager

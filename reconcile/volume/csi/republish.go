@@ -26,7 +26,7 @@ func (w publishedVolume) needsPublish(interval time.Duration) bool {
 	return w.requiresRepublish() && (w.lastCall == nil || !w.lastCall.hasSameRequest(w.Volume) || time.Since(w.lastCall.calledAt) >= interval)
 }
 
-// reportFailure logs that updating a volume failed, and calls Options.Failed.
+// reportFailure logs that updating a volume failed, and calls Options.OnUpdateFailed.
 func (k *runner) reportFailure(w publishedVolume, err error) {
 	k.o.Log.Warn("publishing a volume again with new parameters failed; the volume stays unchanged", "pod", w.Pod.Key, "volume", filepath.Base(w.specName()), "err", err)
 	if k.o.OnUpdateFailed != nil {

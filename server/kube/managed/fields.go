@@ -37,7 +37,7 @@ type FieldTracker struct {
 	converter func() managedfields.TypeConverter
 }
 
-// New returns a Fields for kinds, which must not change afterwards.
+// New returns a FieldTracker for kinds, which must not change afterwards.
 func New(kinds func() []openapi.Resource) *FieldTracker {
 	return &FieldTracker{sync.OnceValue(func() managedfields.TypeConverter { return newConverter(kinds()) })}
 }
