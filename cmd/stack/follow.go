@@ -19,7 +19,7 @@ import (
 )
 
 // follow prints a line for every pod that starts to run, is replaced, is removed or has a
-// problem. It also prints every problem of the manifests and the runtime.
+// problem. It also prints every problem of the manifests and the runtime, and when all are solved.
 func (w workDir) follow(ctx context.Context) error {
 	f := follower{workDir: w, pods: map[server.Key]*printedLine{}}
 	return w.whenServing(ctx, func() error { return w.watch(ctx, f.print) })
@@ -53,16 +53,30 @@ func (f *follower) print(c *server.Change) {
 	}
 	var now []string
 	for i := range c.Problems {
-		text := "! " + c.Problems[i].String()
-		if now = append(now, text); !slices.Contains(f.problems, text) {
-			fmt.Println(text)
-		}
+		now = append(now, c.Problems[i].String())
+	}
+	for _, text := range formatProblems(f.problems, now) {
+		fmt.Println(text)
 	}
 	f.problems = now
 	if !f.hasPrintedHints && len(f.pods) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(f.pods)), func(p *printedLine) bool { return p.text == "" }) {
 		f.hasPrintedHints = true
 		f.printHints()
 	}
+}
+
+// formatProblems returns a line for each problem of now that is not in before. If now is empty and
+// before is not, it returns a line which states that no problem is left.
+func formatProblems(before, now []string) (lines []string) {
+	for _, text := range now {
+		if !slices.Contains(before, text) {
+			lines = append(lines, "! "+text)
+		}
+	}
+	if len(before) > 0 && len(now) == 0 {
+		lines = append(lines, "+ all problems solved")
+	}
+	return lines
 }
 
 func (w workDir) printHints() {
