@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// archiveFiles contains the files of the archive with their paths in the stage and their modes. It
-// does not contain the man pages.
+// archiveFiles contains the files of a tar.gz archive, except the man pages. Each file has a path
+// in the staging directory and a mode.
 var archiveFiles = []struct {
 	name, from string
 	mode       fs.FileMode
@@ -59,7 +59,8 @@ func (b builder) writeArchive(file, base, stage string) error {
 	return errors.Join(w.Close(), z.Close(), f.Close())
 }
 
-// addFile adds the file from to an archive. Its owner is root.
+// addFile adds a file to an archive. name is the path of the file in the archive, and from is the
+// path of the file to copy. The owner of the file in the archive is root.
 func (b builder) addFile(w *tar.Writer, name, from string, mode fs.FileMode) error {
 	content, err := os.ReadFile(from)
 	if err != nil {

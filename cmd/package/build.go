@@ -23,7 +23,6 @@ type builder struct {
 	formats []string  // the formats of nfpm, and tar.gz
 }
 
-// An arch is an architecture of the packages.
 type arch struct {
 	env  []string // the variables of go build
 	nfpm string   // the name for nfpm, which translates it to the name in each format
@@ -168,7 +167,6 @@ func runCommand(cmd *exec.Cmd) error {
 	return nil
 }
 
-// copyFile copies the content of a file.
 func copyFile(from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {

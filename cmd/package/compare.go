@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// compareDirs returns the number of files in dir first. It returns errDifferent unless dir second
-// contains the same files with the same content.
+// compareDirs returns the number of files in the first directory. It returns errDifferent unless
+// the second directory contains the same files with the same content.
 func compareDirs(first, second string) (n int, err error) {
 	a, err := readFiles(first)
 	if err != nil {

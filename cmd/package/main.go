@@ -102,5 +102,5 @@ func printFiles(dir string) error {
 	return nil
 }
 
-// errDifferent is the cause if two builds are not identical.
+// errDifferent is the error if two builds are not identical.
 var errDifferent = errors.New("the two builds differ")

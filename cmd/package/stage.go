@@ -11,15 +11,15 @@ import (
 	"path/filepath"
 )
 
-// stageDirs contains the directories of the repository from which the stage has copies, by their
-// names in the stage.
+// stageDirs contains the directories of the repository that fillStage copies. The keys are the
+// names of the copies.
 var stageDirs = map[string]string{
 	"files":      "cmd/package/files",
 	"completion": "cmd/podd/internal/offline/completion",
 }
 
-// manDir is the directory of the man pages in the repository. The stage contains them compressed,
-// in directory man.
+// manDir is the directory of the man pages in the repository. fillStage compresses the man pages
+// into the directory man.
 const manDir = "cmd/podd/docs/man"
 
 // fillStage creates in dir all files from which the packages of an architecture are made. The time
@@ -48,7 +48,8 @@ func (b builder) fillStage(ctx context.Context, a arch, dir string) error {
 	})
 }
 
-// compressFiles compresses the files in directory from into directory to, with the suffix .gz.
+// compressFiles compresses each file in a directory into another directory, with the suffix .gz.
+// from and to are the paths of these directories.
 func compressFiles(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {

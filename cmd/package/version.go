@@ -18,7 +18,7 @@ type version struct {
 	// version lower, and a part after + makes it higher. It contains no -, because a .rpm version
 	// must not.
 	linux string
-	apk   string // digits and the suffixes that apk knows; it contains no hash of a commit
+	apk   string // digits and the suffixes that apk permits; contains no hash of a commit
 }
 
 var (

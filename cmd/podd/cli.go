@@ -151,8 +151,8 @@ func normalizeHelp(words []string) []string {
 }
 
 // parse returns the verb of a command line with its flags and arguments. kong parses the flags of
-// the verb. Package config parses the flags that only the kubelet has. Only the verbs with a method
-// KubeletFlags accept the latter flags.
+// the verb. Package config parses the flags that only the kubelet has. Only verbs with a method
+// KubeletFlags accept flags that only the kubelet has.
 func parse(k *kong.Kong, words []string) (verb, error) {
 	if len(words) == 0 || strings.HasPrefix(words[0], "-") {
 		words = append([]string{"run"}, words...)
@@ -197,8 +197,8 @@ type verbHelp struct{ parsed *kong.Context }
 // Run prints the help of the verb.
 func (h verbHelp) Run(context.Context, iostreams.Streams) error { return h.parsed.PrintUsage(false) }
 
-// unknownVerbError returns an error for a word that is not a verb. It suggests the most similar verb or,
-// if the word is a file, the flags that run the file.
+// unknownVerbError returns an error for a word that is not a verb. It suggests the most similar
+// verb or, if the word is a file, the flags that run the file.
 func unknownVerbError(app *kong.Application, word string) error {
 	var names []string
 	for _, n := range app.Children {

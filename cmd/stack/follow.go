@@ -18,8 +18,9 @@ import (
 	"podd/server"
 )
 
-// follow prints a line for every pod that starts to run, is replaced, is removed or has a
-// problem. It also prints every problem of the manifests and the runtime, and when all are solved.
+// follow prints a line for every pod that starts to run, is replaced, is removed or has a problem.
+// It also prints a line for every problem of the manifests and the runtime, and a line when all of
+// these problems are solved.
 func (w workDir) follow(ctx context.Context) error {
 	f := follower{workDir: w, pods: map[server.Key]*printedLine{}}
 	return w.whenServing(ctx, func() error { return w.watch(ctx, f.print) })
@@ -65,8 +66,9 @@ func (f *follower) print(c *server.Change) {
 	}
 }
 
-// formatProblems returns a line for each problem of now that is not in before. If now is empty and
-// before is not, it returns a line which states that no problem is left.
+// formatProblems returns a line for each new problem. The parameters before and now contain the
+// previous and the current problems. If the last problem is solved, formatProblems returns a line
+// which states that no problem is left.
 func formatProblems(before, now []string) (lines []string) {
 	for _, text := range now {
 		if !slices.Contains(before, text) {
@@ -145,7 +147,7 @@ func portURL(pod *v1.Pod) string {
 	return ""
 }
 
-// whenServing calls f as soon as podd's socket accepts connections. If ctx is done before,
+// whenServing calls f as soon as podd's socket accepts connections. If ctx is done before that,
 // whenServing returns nil and does not call f.
 func (w workDir) whenServing(ctx context.Context, f func() error) error {
 	retry := time.NewTicker(20 * time.Millisecond)

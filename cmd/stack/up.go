@@ -19,7 +19,7 @@ type upCmd struct {
 	Runtime tools.Flavor `env:"RUNTIME" default:"containerd" enum:"containerd,debian,crio" help:"Runtime: containerd (pinned version), debian (containerd 1.6 of Debian) or crio (CRI-O in $$CRIO_DIR or the PATH)."`
 }
 
-// Run starts the stack. If the stack is already running, Run prints that.
+// Run starts the stack. If the stack is already running, Run prints a message.
 func (u upCmd) Run(ctx context.Context) error {
 	s, err := stack.Open(u.Dir, slog.Default())
 	if errors.Is(err, fs.ErrNotExist) {

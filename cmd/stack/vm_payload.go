@@ -76,8 +76,8 @@ type packer struct {
 	copiedDirs map[string]string // paths in the machine, by path on the host
 }
 
-// copyRuntime copies the programs and images of a runtime. It writes their paths in the machine to a
-// file for tools.SetFileEnv.
+// copyRuntime copies the programs and images of a runtime. It writes their paths in the machine to
+// a JSON file, whose path is the value of the environment variable tools.ToolSetFileEnv.
 func (p packer) copyRuntime(ctx context.Context, flavor tools.Flavor) error {
 	set, err := tools.Ensure(ctx, tools.Options{Flavor: flavor, Log: slog.Default()})
 	if err != nil {

@@ -23,8 +23,8 @@ type step struct {
 const cgroupTests = "^(TestCgroups|TestFullNode|TestPodResources|TestEnv.*|TestSystemdNotify)$"
 
 // stateOnXFS and stateOnExt4 are environment variables for a root directory of podd on a separate
-// disk. With these mount options, ext4 can commit the rename of a file over another file before it
-// writes the data of the file. With the default options, ext4 writes the data first.
+// disk. With the mount options in stateOnExt4, ext4 can commit the rename of a file over another
+// file before it writes the data of the file. With the default options, ext4 writes the data first.
 const (
 	stateOnXFS  = "PODD_STATE_DEVICE=" + vm.XFSDevice
 	stateOnExt4 = "PODD_STATE_DEVICE=" + vm.Ext4Device + " PODD_STATE_OPTIONS=noauto_da_alloc,commit=300"

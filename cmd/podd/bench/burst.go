@@ -71,7 +71,7 @@ func timeToFullRemoval(b burst) float64    { return b.removalSeconds }
 func containerdStartCPU(b burst) float64   { return b.containerdStartCPU }
 func containerdRemovalCPU(b burst) float64 { return b.containerdRemovalCPU }
 
-// valuesOf returns a value of each round, in the order of the rounds. what selects the value.
+// valuesOf returns what(b) for each round b, in the order of the rounds.
 func valuesOf(all []burst, what func(burst) float64) samples {
 	var s samples
 	for _, b := range all {
@@ -80,8 +80,8 @@ func valuesOf(all []burst, what func(burst) float64) samples {
 	return s
 }
 
-// fastestWidth returns the number of concurrent calls for which the median of a value is lowest.
-// floors contains the rounds by number of concurrent calls, and what selects the value of a round.
+// fastestWidth returns the number of concurrent calls for which the median of what(b) is lowest,
+// where b is a round with this number. floors contains the rounds, by number of concurrent calls.
 func fastestWidth(floors map[int][]burst, what func(burst) float64) int {
 	best := 0
 	for width, all := range floors {
@@ -92,8 +92,8 @@ func fastestWidth(floors map[int][]burst, what func(burst) float64) int {
 	return best
 }
 
-// addBurstRow adds a row that compares podd with the fastest floor. format is the name of the row
-// with a %d for n.
+// addBurstRow adds a row that compares podd with bare CRI calls. It uses the fastest number of
+// concurrent calls. format is the name of the row with a %d for n.
 func (b *bench) addBurstRow(n int, format string, what func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
 	// Only values that were measured in every round can be compared.
 	whole := map[int][]burst{}
@@ -194,8 +194,8 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 	return p, sleep(ctx, burstRoundPause)
 }
 
-// startCallCount starts to count CRI calls. The returned function adds the number of calls since then
-// to the table. If printCalls is false, both functions do nothing.
+// startCallCount starts to count CRI calls. The returned function adds the number of calls since
+// then to the table. If printCalls is false, both functions do nothing.
 func (b *bench) startCallCount(ctx context.Context, pods int, printCalls bool) func(what string) error {
 	if !printCalls {
 		return func(string) error { return nil }

@@ -68,7 +68,7 @@ func labelValue(labels, name string) string {
 	return value
 }
 
-// subtractCounts returns the counts that have grown, as after minus before.
+// subtractCounts returns after minus before for each count that has grown.
 func subtractCounts(after, before map[string]float64) map[string]float64 {
 	d := map[string]float64{}
 	for name, n := range after {

@@ -80,8 +80,8 @@ func (b *bench) measureBinding(ctx context.Context) error {
 	return b.leaveCluster()
 }
 
-// measureClusterPods measures podd with n pods of the cluster and compares the result with
-// alone, the result of measureFilePods.
+// measureClusterPods measures podd with n pods of the cluster. It compares the result with the
+// result of measureFilePods, which is the parameter alone.
 func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) error {
 	c, err := b.joinCluster(ctx)
 	if err != nil {
@@ -158,7 +158,8 @@ func (b *bench) measureTraffic(ctx context.Context, c *cluster, k *kubeletNode) 
 	if err := sleep(ctx, b.Traffic); err != nil {
 		return err
 	}
-	// Events are not compared, because this host lacks features for which a kubelet records events.
+	// Events are not compared, because on this host a kubelet records additional events about
+	// missing features of the host.
 	r := row{name: "requests to the API server except events, 100 pods (bare: kubelet)", unit: perMinute, goal: goal{factor: 1}}
 	minutes := time.Since(began).Minutes()
 	for _, side := range []struct {

@@ -86,7 +86,8 @@ func (c *cluster) startPodd(ctx context.Context) error {
 	return c.waitForLeaseRenewal(ctx, nodeName, began)
 }
 
-// waitForLeaseRenewal waits until a node has renewed its lease after since.
+// waitForLeaseRenewal waits until a node has renewed its lease. It ignores renewals before the time
+// since.
 func (c *cluster) waitForLeaseRenewal(ctx context.Context, node string, since time.Time) error {
 	for {
 		var l coordination.Lease
@@ -103,7 +104,7 @@ func (c *cluster) waitForLeaseRenewal(ctx context.Context, node string, since ti
 	}
 }
 
-// kubeletNode is a kubelet as a node of the cluster.
+// kubeletNode is a kubelet that is a node of the cluster.
 type kubeletNode struct {
 	name, dir   string
 	stack       *stack.Stack
@@ -112,8 +113,8 @@ type kubeletNode struct {
 	restoreHost func()
 }
 
-// startKubeletNode starts a kubelet with a separate containerd, because a kubelet stops all containers
-// of its runtime that are not in its pods.
+// startKubeletNode starts a kubelet with a separate containerd, because a kubelet stops all
+// containers of its runtime that are not in its pods.
 func startKubeletNode(ctx context.Context, dir string, c *cluster) (k *kubeletNode, err error) {
 	printProgress("kubelet", "starting a kubelet with a separate containerd")
 	k = &kubeletNode{name: kubeletName, dir: dir, restoreHost: kubelet.SaveHost(dir)}

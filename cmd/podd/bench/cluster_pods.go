@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// decodeWithObjects returns the pod with volumes of a ConfigMap and a Secret, like most pods of a
-// cluster, and these objects.
+// decodeWithObjects returns the pod, a ConfigMap and a Secret. It adds a volume with the ConfigMap
+// and a volume with the Secret to the pod, because most pods of a cluster have such volumes.
 func (p pod) decodeWithObjects() (*v1.Pod, *v1.ConfigMap, *v1.Secret, error) {
 	decoded := &v1.Pod{}
 	if err := yaml.Unmarshal([]byte(p.text), decoded); err != nil {
@@ -53,9 +53,9 @@ func (p pod) manifestWithObjects() (string, error) {
 
 const defaultNamespacePath = "/api/v1/namespaces/default/"
 
-// startPods creates pods and binds them to a node. It returns the time before the binding and
-// the time when all processes of the pods were running. As with a usual API server, the pods
-// also have a service account token and the cluster's CA certificate.
+// startPods creates pods and binds them to a node. It returns the time before the binding and the
+// time when all processes of the pods were running. The API server also adds a volume with a
+// service account token and the cluster's CA certificate to each pod, as in most clusters.
 func (c *cluster) startPods(ctx context.Context, node string, pods []pod) (began, at time.Time, err error) {
 	for _, p := range pods {
 		decoded, config, secret, err := p.decodeWithObjects()

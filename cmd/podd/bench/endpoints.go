@@ -83,7 +83,7 @@ func (b *bench) measureIdleMemory(ctx context.Context) (float64, error) {
 	return m.resident, err
 }
 
-// endpoints are the endpoints of podd.
+// endpoints contains the addresses of podd's endpoints and the credential for these endpoints.
 type endpoints struct {
 	b               *bench
 	kubeletAddress  string // address of the kubelet API

@@ -40,7 +40,7 @@ func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 		return err
 	}
 	for i := range followerCount {
-		// The pods of this measurement have the highest serial numbers.
+		// The pods that this measurement created last have the highest numbers.
 		name := fmt.Sprintf("p%d-%s", b.podsCreated-i%endpointPodCount, nodeName)
 		if err := connect("/containerLogs/default/" + name + "/" + containerName + "?follow=true"); err != nil {
 			return err

@@ -80,7 +80,9 @@ func (b *bench) withPodChanges(ctx context.Context, f func() error) error {
 				ended <- err
 				return
 			}
-			sleep(ctx, burstRoundPause) // otherwise the runtime, which uses most of the CPU time of a start, would be busy all the time
+			// The runtime uses most of the CPU time of a start. Without the pause it would always
+			// be busy.
+			sleep(ctx, burstRoundPause)
 		}
 		ended <- nil
 	}()
@@ -106,8 +108,9 @@ func (r *results) quantile(q float64) float64 {
 	return r.durations[int(q*float64(len(r.durations)-1))].Seconds()
 }
 
-// sendAtRate sends requests at offeredRate for the duration during. It does not wait for responses
-// before it sends the next request. A request is dropped if no sender is free.
+// sendAtRate sends requests at offeredRate, and stops after the duration in the parameter during.
+// It does not wait for responses before it sends the next request. It drops a request if no sender
+// is free.
 func sendAtRate(ctx context.Context, client *http.Client, url string, during time.Duration) results {
 	due := make(chan struct{}, offeredRate/20)
 	parts := make([]results, senderCount)

@@ -18,8 +18,8 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// bareRunner starts pods with the minimum of CRI calls. The cost of these calls is the lower bound of
-// podd's cost.
+// bareRunner starts pods with the minimum of CRI calls. The cost of these calls is the lower bound
+// of podd's cost.
 type bareRunner struct {
 	client  *cri.Client
 	runtime api.RuntimeServiceClient // for calls that are not measured
@@ -61,7 +61,7 @@ func newBareRunner(ctx context.Context, b *bench) (*bareRunner, error) {
 	}, nil
 }
 
-// barePod is a pod that floor starts.
+// barePod is a pod that a bareRunner starts.
 type barePod struct {
 	pod       *manifest.Pod
 	config    *api.PodSandboxConfig
@@ -123,7 +123,8 @@ func (f *bareRunner) remove(ctx context.Context, pods []*barePod, width int) err
 	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.RemovePodSandbox(ctx, p.sandboxID) })
 }
 
-// forEachPod calls do for each pod, for up to width pods at a time. It returns the first error.
+// forEachPod calls the function do for each pod, for up to width pods at a time. It returns the
+// first error.
 func forEachPod(ctx context.Context, pods []*barePod, width int, do func(context.Context, *barePod) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(width)

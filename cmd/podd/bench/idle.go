@@ -57,7 +57,6 @@ func podCount(n int) string {
 	return fmt.Sprintf("%d pods", n)
 }
 
-// idleUsage is the resource usage of an idle process.
 type idleUsage struct {
 	memory
 	cpuPercent float64 // percent of a CPU

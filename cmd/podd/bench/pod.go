@@ -31,7 +31,7 @@ spec:
     hostPath: {path: %[3]s, type: Directory}
 `
 
-// pod is a pod that either side starts.
+// pod is a pod that podd or a bareRunner starts.
 type pod struct {
 	name string
 	text string

@@ -49,7 +49,7 @@ func (b *bench) timeBarePod(ctx context.Context) (time.Duration, error) {
 	return at.Sub(begin), b.removeBarePods(ctx, bares, 1)
 }
 
-// removeBarePods removes pods that the floor has started.
+// removeBarePods removes pods that the bareRunner has started.
 func (b *bench) removeBarePods(ctx context.Context, bares []*barePod, width int) error {
 	if err := b.bareRunner.stop(ctx, bares, width); err != nil {
 		return err
@@ -100,8 +100,8 @@ func (b *bench) removePods(ctx context.Context, pods []pod) error {
 	return sleep(ctx, podRoundPause)
 }
 
-// timeRemoval removes the manifests of all of podd's pods. tasks is the time until no task
-// exists, and all is the time until everything is removed.
+// timeRemoval removes the manifests of the running pods. The result tasks is the time until no task
+// exists. The result all is the time until everything is removed.
 func (b *bench) timeRemoval(ctx context.Context, pods []pod) (tasks, all time.Duration, err error) {
 	dirs, err := newDirDrainWaiter(b.daemon.podsDir())
 	if err != nil {
@@ -163,8 +163,9 @@ func (b *bench) timePoddStart(ctx context.Context) (time.Duration, error) {
 	return at.Sub(begin), b.daemon.stop()
 }
 
-// measureRestart measures the time from killing a container's process until the next process
-// runs. The floor creates the container right after the kill, while podd must detect the exit.
+// measureRestart measures the time from killing a container's process until the next process runs.
+// In the rounds with bare CRI calls, the container is created right after the kill. podd must first
+// detect the exit.
 func (b *bench) measureRestart(ctx context.Context) error {
 	r := row{name: "one pod: kill of the container until running again", unit: seconds, goal: goal{offset: 0.2}}
 	bares, err := b.bareRunner.render(b.newPods(1))
@@ -213,9 +214,9 @@ func manifestName(p *barePod) string {
 	return p.pod.Key.Name[:len(p.pod.Key.Name)-len(p.pod.NameSuffix)]
 }
 
-// timeRestart kills the process of a pod's container and then calls again. It returns the time
-// until the next process of the pod runs. key is the pod's name in the runtime, and name is the
-// pod's name in the manifest.
+// timeRestart kills the process of a pod's container, and then calls the function again. It returns
+// the time until the next process of the pod runs. key is the pod's name in the runtime, and name
+// is the pod's name in the manifest.
 func (b *bench) timeRestart(ctx context.Context, key, name string, again func() error) (time.Duration, error) {
 	id, err := b.bareRunner.containerID(ctx, key)
 	if err != nil {

@@ -53,14 +53,14 @@ func (u unit) summary(s samples) string {
 	return text
 }
 
-// goal is the maximum of a value of podd, which may depend on the floor. The zero value means no
-// goal.
+// goal is the maximum of a value of podd, which may depend on the value for bare CRI calls. The
+// zero value means no goal.
 type goal struct {
-	factor float64 // multiplied by the floor's median
+	factor float64 // multiplied by the median for bare CRI calls
 	offset float64 // added to the product
 }
 
-// limit returns the maximum median of podd, given the samples of the floor.
+// limit returns the maximum median of podd, given the samples for bare CRI calls.
 func (g goal) limit(bare samples) float64 { return g.factor*bare.median() + g.offset }
 
 func (g goal) text(u unit) string {
@@ -110,8 +110,8 @@ func (t *table) addCallCounts(what string, calls map[string]float64, pods int) {
 	t.notes = append(t.notes, "calls per pod, "+what+": "+formatCounts(calls, float64(pods)))
 }
 
-// formatCounts formats the total and each count, with the highest count first. It divides all
-// numbers by of.
+// formatCounts formats the total and each count, with the highest count first. The parameter of is
+// a number by which all numbers are divided.
 func formatCounts(calls map[string]float64, of float64) string {
 	total, parts := 0.0, []string(nil)
 	for _, name := range slices.SortedFunc(maps.Keys(calls), func(a, b string) int {

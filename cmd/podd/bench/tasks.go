@@ -12,9 +12,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// tasksDir is the directory in which containerd has a directory for each task. A
-// sandbox has a task, too. The directory of a task exists from before the start of the task
-// until its deletion.
+// tasksDir is the directory in which containerd has a directory for each task. containerd creates
+// the directory of a task before it starts the task, and removes the directory when the task is
+// deleted. A sandbox has a task, too.
 const tasksDir = "stack/run/io.containerd.runtime.v2.task/k8s.io"
 
 // dirDrainWaiter waits with inotify until a directory is empty.

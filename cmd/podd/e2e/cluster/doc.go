@@ -6,8 +6,8 @@
 //	test ──▶ up ──▶ etcd, kube-apiserver ◀── podd (system:node:nN) ──▶ containerd
 //	  └── administrator ──▲
 //
-// Each test uses a different node. TestNodeConformance runs the node conformance tests of
-// Kubernetes in conformance.txt. With make conformance it runs all of them. The tests have
-// the build tag e2e and need root; make cluster runs them. All processes exit with the test
-// binary, even if it is killed.
+// Each test uses a different node. TestNodeConformance runs node conformance tests of Kubernetes:
+// those in conformance.txt or, with make conformance, all of them. The tests have the build tag e2e
+// and need root; make cluster runs them. All processes exit with the test binary, even if it is
+// killed.
 package cluster

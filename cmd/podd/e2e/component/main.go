@@ -1,11 +1,11 @@
-// Command component replaces each of the programs of a control plane. It accepts the flags of these
-// programs as kubeadm writes them, responds to health checks on the same ports, and logs each
+// Command component can run in place of every program of a control plane. It accepts the flags of
+// these programs as kubeadm writes them, responds to health checks on the same ports, and logs each
 // request:
 //
 //	GET /livez 200 kube-probe/1.37
 //
 // A number N in the file <faults>/livez makes the first N requests to /livez after the start of the
-// program fail. Other paths have such files, too.
+// program fail. Files for other paths have the same effect.
 package main
 
 import (

@@ -36,8 +36,8 @@ func NewClient(kubeconfig string) (Client, error) {
 // ErrNotFound is the error for an object that does not exist.
 var ErrNotFound = errors.New("not found")
 
-// Do sends a request with body as JSON and decodes the response into into. Both may be nil. If
-// the object does not exist, the error is ErrNotFound.
+// Do sends a request. The parameter body is sent as JSON, and the JSON response is decoded into the
+// parameter into. Both may be nil. If the object does not exist, the error is ErrNotFound.
 func (c Client) Do(method, path string, body, into any) error {
 	var text []byte
 	if body != nil {

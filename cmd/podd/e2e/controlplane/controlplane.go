@@ -1,6 +1,7 @@
 // Package controlplane runs the control plane of a cluster for tests and measurements: etcd and
 // kube-apiserver, with users for podd, a kubelet and an administrator. The program up of
-// testdata/controlplane starts them; see its package doc. They exit with this process.
+// testdata/controlplane starts etcd and kube-apiserver; see its package doc. All of them exit when
+// this process exits.
 package controlplane
 
 import (

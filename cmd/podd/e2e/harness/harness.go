@@ -13,7 +13,8 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// PollInterval is the time between two checks of a condition that sends no notification.
+// PollInterval is the interval between checks of a condition if no notification reports changes of
+// the condition.
 const PollInterval = 10 * time.Millisecond
 
 // Main calls run like RunInTempDir and exits like Exit. If the tests run on CRI-O, run is called
@@ -71,8 +72,8 @@ func build(ctx context.Context, dir, file string, args ...string) error {
 	return nil
 }
 
-// MaxWait returns the maximum time that a test waits for an event: the duration in
-// $PODD_E2E_PATIENCE, which is set on slow hosts, or usual.
+// MaxWait returns the maximum time that a test waits for an event. This is the duration in
+// $PODD_E2E_PATIENCE, which users set on slow hosts, or usual if the variable is not set.
 func MaxWait(usual time.Duration) time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
 		return d
@@ -91,8 +92,8 @@ func Poll(limit time.Duration, check func() error) error {
 	}
 }
 
-// Eventually polls until check returns nil, which means that condition is true. After limit the
-// test fails, with condition and the last error.
+// Eventually polls until check returns nil. If check still returns an error after limit, the test
+// fails with the last error and with condition, which is a description of what check tests.
 func Eventually(t testing.TB, limit time.Duration, condition string, check func() error) {
 	t.Helper()
 	if err := Poll(limit, check); err != nil {

@@ -49,11 +49,12 @@ func SaveHost(dir string) (restore func()) {
 	}
 }
 
-// containerdSocket is the only socket at which the cAdvisor of a kubelet looks for containerd.
+// containerdSocket is the only socket at which a kubelet's cAdvisor tries to connect to containerd.
 const containerdSocket = "/run/containerd/containerd.sock"
 
-// LinkContainerd makes socket the containerd of the kubelet's cAdvisor. The returned function
-// removes the link. LinkContainerd returns an error if the host has a containerd.
+// LinkContainerd creates a symlink to socket at containerdSocket, so that a kubelet's cAdvisor uses
+// the containerd that serves socket. The returned function removes the symlink. LinkContainerd
+// returns an error if containerdSocket exists, because the host then has a containerd.
 func LinkContainerd(socket string) (remove func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(containerdSocket), 0o755); err != nil {
 		return nil, err

@@ -17,9 +17,9 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// Options describe the node of a kubelet. Manifests, Kubeconfig and ReadOnlyPort are optional.
+// Options describe the node of a kubelet. ManifestDir, Kubeconfig and ReadOnlyPort are optional.
 type Options struct {
-	Dir   string // the directory of its files
+	Dir   string // directory of the kubelet's files
 	Name  string // name of the node
 	Stack *stack.Stack
 
@@ -29,7 +29,7 @@ type Options struct {
 }
 
 // baseConfig is a configuration with which a kubelet changes as little of the host as possible.
-// Flags adds the paths.
+// WriteConfig adds the paths.
 const baseConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {webhook: {enabled: false}, anonymous: {enabled: false}}
@@ -74,7 +74,9 @@ func (o Options) WriteConfig() ([]string, error) {
 	if o.Kubeconfig != "" {
 		return append(flags, "--kubeconfig", o.Kubeconfig), nil
 	}
-	return append(flags, "--node-ip", "127.0.0.1"), nil // an API server rejects a loopback address
+	// Only a standalone kubelet gets this address, because an API server rejects a loopback
+	// address.
+	return append(flags, "--node-ip", "127.0.0.1"), nil
 }
 
 func (o Options) path(name string) string { return filepath.Join(o.Dir, name) }

@@ -70,8 +70,9 @@ func flatten(v any, path, node string, to map[string]float64) {
 // times are compared as rates.
 var incomparable = regexp.MustCompile(`usageCoreNanoSeconds|usageNanoCores|[pP]ageFaults|\.network\.|rlimit|systemContainers\[(kubelet|runtime)\]|runtime\.|psi`)
 
-// compareNumbers describes, by path, the numbers that differ by more than a twentieth and by more
-// than slack.
+// compareNumbers returns a description of each difference, by path. Numbers differ if the
+// difference exceeds both a twentieth of the kubelet's number and the slack for numbers of this
+// kind.
 func compareNumbers(kubelet, podd map[string]float64) map[string]string {
 	all := map[string]string{}
 	for _, at := range slices.Sorted(maps.Keys(kubelet)) {
@@ -131,7 +132,7 @@ func computeRates(from, to map[string]counter) map[string]float64 {
 	return all
 }
 
-// compareRates is like differences, but for rates. It treats a rate below 0.002 as idle.
+// compareRates is like compareNumbers, but for rates. Its slack is a rate of 0.002.
 func compareRates(kubelet, podd map[string]float64) map[string]string {
 	all := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(kubelet)) {

@@ -1,7 +1,8 @@
-// Command measure runs the same pods under a kubelet and under podd at the same time, each with
-// a separate containerd, and compares the resource usage that they report: all constant numbers
-// of /stats/summary, the processor time of the same period, and the set of fields and metrics.
-// It fails if the values differ by more than a twentieth for minutes.
+// Command measure runs the same pods under a kubelet and under podd at the same time, each with a
+// separate containerd, and compares the resource usage that they report: all constant numbers of
+// /stats/summary, the processor time of the same period, and the set of fields and metrics. It
+// compares the values in several rounds, and fails if some of them differ by more than a twentieth
+// in every round.
 //
 // The kubelet is built in testdata/controlplane; see its package doc. With --record the
 // kubelet's fields and metrics are written to testdata/kubelet/stats.txt. The end-to-end test
@@ -33,7 +34,8 @@ import (
 // recordFile is the file with the kubelet's fields and metrics.
 const recordFile = "testdata/kubelet/stats.txt"
 
-// A kubelet's cAdvisor measures every ten to fifteen seconds, and disks once a minute.
+// The durations allow for the intervals of a kubelet's cAdvisor, which measures every ten to
+// fifteen seconds, and disks once a minute.
 const (
 	settleTime   = 75 * time.Second
 	rateInterval = 30 * time.Second

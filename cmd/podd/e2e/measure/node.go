@@ -56,7 +56,6 @@ func (n *node) start(program string, args ...string) error {
 	return n.cmd.Start()
 }
 
-// startPodd starts podd.
 func (n *node) startPodd(program string) error {
 	return n.start(program, "--root-dir", n.path("root"), "--run-dir", n.path("run"), "--pod-logs-dir", n.path("logs"),
 		"--pod-manifest-path", n.manifestDir(), "--hostname-override", n.name, "--container-runtime-endpoint", n.stack.Endpoint(),
@@ -78,7 +77,6 @@ func (n *node) logTail() []byte {
 	return text[max(0, len(text)-2000):]
 }
 
-// writeManifests writes the manifests of pods.
 func (n *node) writeManifests(pods []*v1.Pod) error {
 	for _, p := range pods {
 		text, err := json.Marshal(p)

@@ -28,8 +28,8 @@ func FetchAll(get func(path string) ([]byte, error), suffix string) (map[string]
 	return all, nil
 }
 
-// Diff returns the lines that only one of two lists contains: "-" and a line of want, or "+" and
-// a line of got.
+// Diff compares two lists of lines. For a line that only want contains, the result contains "-" and
+// the line. For a line that only got contains, the result contains "+" and the line.
 func Diff(want, got []string) []string {
 	var all []string
 	for _, line := range want {
@@ -45,7 +45,7 @@ func Diff(want, got []string) []string {
 	return all
 }
 
-// Format formats the result of All. Parse is its inverse.
+// Format formats the result of FetchAll. Parse is its inverse.
 func Format(all map[string][]string) string {
 	var b strings.Builder
 	for _, endpoint := range Endpoints {
@@ -57,7 +57,7 @@ func Format(all map[string][]string) string {
 	return b.String()
 }
 
-// Parse parses text that Text has formatted.
+// Parse parses the result of Format.
 func Parse(text string) map[string][]string {
 	all, endpoint := map[string][]string{}, ""
 	for line := range strings.Lines(text) {

@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 )
 
-// Write writes a tar archive to w. The archive contains the file or directory local, under the name
-// name, and everything below local. If local is a symlink, Write follows the symlink. Symlinks
-// below local are written as symlinks. Write skips each file that is not a regular file, a directory
-// or a symlink, and calls onSkip for the file.
+// Write writes a tar archive to w. The archive contains the file or directory local and everything
+// below local. In the archive, name replaces the path local. If local is a symlink, Write follows
+// the symlink. Symlinks below local are written as symlinks. Write skips each file that is not a
+// regular file, a directory or a symlink, and calls onSkip for the file.
 func Write(w io.Writer, local, name string, onSkip func(entry, reason string)) error {
 	archive := tar.NewWriter(w)
 	info, err := os.Stat(local)
@@ -32,7 +32,8 @@ func Write(w io.Writer, local, name string, onSkip func(entry, reason string)) e
 	return archive.Close()
 }
 
-// writeDir writes the directory local, under the name name, and everything below local.
+// writeDir writes the directory local and everything below local. In the archive, name replaces the
+// path local.
 func writeDir(w *tar.Writer, local, name string, onSkip func(entry, reason string)) error {
 	root, err := filepath.EvalSymlinks(local)
 	if err != nil {
@@ -57,8 +58,8 @@ func writeDir(w *tar.Writer, local, name string, onSkip func(entry, reason strin
 	})
 }
 
-// writeEntry writes one file, directory or symlink under the name name. It does not write the files
-// in a directory.
+// writeEntry writes one file, directory or symlink. name is its path in the archive. writeEntry
+// does not write the files in a directory.
 func writeEntry(w *tar.Writer, local, name string, info fs.FileInfo, onSkip func(entry, reason string)) error {
 	link := ""
 	switch mode := info.Mode(); {

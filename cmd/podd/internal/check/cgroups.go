@@ -7,8 +7,8 @@ import (
 	"podd/manifest"
 )
 
-// CgroupV1Problem is the problem of a host with cgroup v1, unless the user has accepted cgroup v1 with
-// "failCgroupV1: false".
+// CgroupV1Problem is the problem that podd reports on a host with cgroup v1. It is not reported if
+// the user has accepted cgroup v1 with "failCgroupV1: false".
 var CgroupV1Problem = Problem{
 	Outcome: Warning,
 	Cause:   "this host uses cgroup v1, with which the kubelet of Kubernetes " + manifest.KubernetesRelease() + " does not start",
@@ -63,8 +63,8 @@ func checkCgroups(f *Facts, r *Result) {
 }
 
 // checkCgroupDriver compares the cgroup driver of the runtime, which takes precedence, with the
-// configuration and the host. The default in the configuration is cgroupfs. Therefore only systemd
-// was certainly set by the user.
+// configuration and the host. It does not report a difference from the value cgroupfs in the
+// configuration, because this is the default, which the user may not have set.
 func checkCgroupDriver(f *Facts, r *Result) {
 	const systemd = "systemd"
 	driver := f.Runtime.Node.CgroupDriver

@@ -59,8 +59,8 @@ type need int
 const (
 	needsNothing need = iota
 	needsRoot
-	needsConfig  // and root
-	needsRuntime // and the configuration and root
+	needsConfig  // implies needsRoot
+	needsRuntime // implies needsConfig and needsRoot
 )
 
 // skipReason returns why a check with this need is skipped, or "" if the check can be made.

@@ -29,7 +29,7 @@ func withLocation(p config.Warning) string {
 	return p.Text()
 }
 
-// configErrors returns the messages of all errors that err joins.
+// configErrors returns the messages of all errors that are joined in err.
 func configErrors(err error) (all []string) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {

@@ -67,7 +67,7 @@ type Limits struct {
 
 // Runtime contains the state of the container runtime.
 type Runtime struct {
-	FindErr   error  // no runtime was configured or found
+	FindErr   error  // not nil if no runtime was configured or found
 	Socket    string // path of the socket; "" if FindErr is not nil
 	SocketErr error  // error of connecting to the socket
 	Node      runtime.Node
@@ -128,7 +128,7 @@ type Port struct {
 	Owner   Process
 }
 
-// A Process is a process of the host. The zero Process is unknown.
+// A Process is a process of the host. The zero value is an unknown process.
 type Process struct {
 	PID  int
 	Name string // command name, without arguments because they may contain secrets
@@ -137,7 +137,8 @@ type Process struct {
 // Processes contains the processes that run pods.
 type Processes struct {
 	OwnPID int // PID of this process
-	// IsStarting is set if this process is a podd that fails to start, not podd check.
+	// IsStarting is set if this process is a daemon that failed to start. It is not set for podd
+	// check.
 	IsStarting bool
 	RootDirPID int // PID of the podd that has locked the root directory; 0 if there is none
 	SocketPID  int // PID of the podd that listens in the run directory; 0 if there is none

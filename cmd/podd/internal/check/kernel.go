@@ -22,7 +22,7 @@ func checkKernel(f *Facts, r *Result) {
 	}
 }
 
-// These limits are lower than the defaults of common distributions.
+// podd warns about lower limits. The defaults of common distributions are higher.
 const (
 	minOpenFiles        = 4096
 	minInotifyInstances = 128

@@ -16,12 +16,12 @@ func checkNetwork(f *Facts, r *Result) {
 	}
 }
 
-// enablesForwarding reports whether a CNI plugin lets the kernel forward packets when it is first
-// used.
+// enablesForwarding reports whether a CNI plugin enables IP forwarding in the kernel when the
+// plugin is first used.
 func enablesForwarding(plugin string) bool { return plugin == "bridge" || plugin == "ptp" }
 
-// checkCNI checks the condition NetworkReady and the plugins. In a cluster, a network add-on may
-// install the configuration later.
+// checkCNI checks the condition NetworkReady and the plugins. In a cluster, a network that is not
+// ready is only a warning, because a network add-on may install the configuration later.
 func checkCNI(f *Facts, r *Result, inCluster bool) {
 	n, cni := f.Runtime.Node, f.Runtime.Settings
 	switch {

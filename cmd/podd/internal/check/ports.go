@@ -39,8 +39,8 @@ func (p Process) describe() string {
 	return fmt.Sprintf("%s (PID %d)", p.Name, p.PID)
 }
 
-// runningPID returns the PID of the running podd that has the directories of this configuration, or 0
-// if there is none.
+// runningPID returns the PID of the running podd that uses the directories of this configuration,
+// or 0 if there is none.
 func (p Processes) runningPID() int {
 	if p.IsStarting || p.RootDirPID != p.SocketPID {
 		return 0
@@ -48,6 +48,6 @@ func (p Processes) runningPID() int {
 	return p.RootDirPID
 }
 
-// isThisPodd reports whether pid is this process or the running podd that has the directories of
+// isThisPodd reports whether pid is this process or the running podd that uses the directories of
 // this configuration.
 func (p Processes) isThisPodd(pid int) bool { return pid == p.OwnPID || pid == p.runningPID() }

@@ -70,7 +70,6 @@ func listHandlers(all map[string]runtime.Handler) string {
 	return strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == "" }), ", ")
 }
 
-// hasResponded reports whether the runtime has responded.
 func (r Runtime) hasResponded() bool { return r.FindErr == nil && r.SocketErr == nil && r.Err == nil }
 
 func checkSandboxImage(f *Facts, r *Result) {

@@ -14,7 +14,8 @@ import (
 // A choice is a possible completion and its description.
 type choice struct{ word, description string }
 
-// fileNamesChoice is a special choice. The completion scripts replace fileNamesChoice by the names of files.
+// fileNamesChoice is a special choice. The completion scripts replace fileNamesChoice by the names
+// of files.
 var fileNamesChoice = choice{word: ":files"}
 
 // Complete prints the possible completions of a command line. The last word may be incomplete. Each
@@ -123,12 +124,13 @@ func (l *commandLine) addShortFlags(letters string) {
 	}
 }
 
-// flagNamed returns the flag with the long name name, or nil if the verb has no such flag.
+// flagNamed returns the flag with a long name, or nil if the verb has no such flag.
 func (l *commandLine) flagNamed(name string) *kong.Flag {
 	return l.findFlag(func(f *kong.Flag) bool { return f.Name == strings.ReplaceAll(name, "_", "-") })
 }
 
-// shortFlag returns the flag with the short name letter, or nil if the verb has no such flag.
+// shortFlag returns the flag with a short name, which is a letter, or nil if the verb has no such
+// flag.
 func (l *commandLine) shortFlag(letter rune) *kong.Flag {
 	return l.findFlag(func(f *kong.Flag) bool { return f.Short == letter })
 }

@@ -65,8 +65,8 @@ func (l *commandLine) currentArgument() *kong.Positional {
 }
 
 // valueChoices returns the choices for a flag or argument. These are the values of its enum or,
-// without an enum, the choices of the kinds in its "complete" tag. A flag without both has the
-// choice files if its placeholder is FILE, DIR, PATH or SOCKET.
+// without an enum, the choices of the kinds in its "complete" tag. If a flag has neither, and its
+// placeholder is FILE, DIR, PATH or SOCKET, the choices are the names of files.
 func (l *commandLine) valueChoices(ctx context.Context, v *kong.Value) []choice {
 	var all []choice
 	for _, word := range v.EnumSlice() {

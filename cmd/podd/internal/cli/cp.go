@@ -98,7 +98,8 @@ func (c *copyContainer) run(ctx context.Context, streams stream.Command, command
 	return withWhyHint(err, c.podArg)
 }
 
-// A headWriter writes to the writer to, and stores the first kilobyte of the data in head.
+// A headWriter writes all data to another writer, and stores the first kilobyte of the data in
+// head.
 type headWriter struct {
 	to   io.Writer
 	head []byte

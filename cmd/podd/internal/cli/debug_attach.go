@@ -17,7 +17,7 @@ import (
 )
 
 // attach attaches to the container until the container has terminated. If the exit code of the
-// container is not 0, attach returns an error with which podd exits with the same code.
+// container is not 0, attach returns an error that makes podd exit with the same code.
 func (c *DebugCmd) attach(ctx context.Context, p *client.Client, pod *server.PodView, status *v1.ContainerStatus, word string, s iostreams.Streams) error {
 	err := c.copyStreams(ctx, p, pod, status, word, s)
 	if err != nil {

@@ -93,7 +93,7 @@ func formatWithPercent(n *v1.Node, all v1.ResourceList, name v1.ResourceName) st
 	return fmt.Sprintf("%s (%d%%)", q.String(), percent)
 }
 
-// addResources adds the amounts in added to the amounts in to.
+// addResources increases the amounts in the parameter to by the amounts in the parameter added.
 func addResources(to, added v1.ResourceList) {
 	for name, q := range added {
 		sum, ok := to[name]

@@ -12,7 +12,6 @@ import (
 	"podd/server"
 )
 
-// writePod writes a pod.
 func (d *description) writePod(p *v1.Pod) {
 	d.beginObject()
 	d.writeLine(0, "Name:\t%s", p.Name)

@@ -127,7 +127,6 @@ func (t *eventPrinter) noEventsMessage() string {
 	return "podd: no events\n"
 }
 
-// printIfSelected prints an event if it is selected.
 func (t *eventPrinter) printIfSelected(e *v1.Event, w io.Writer) error {
 	if !t.includes(e) {
 		return nil

@@ -70,9 +70,9 @@ func containerPath(verb string, p *server.PodView, container string) string {
 	return verb + p.Pod.Namespace + "/" + p.Pod.Name + "/" + container
 }
 
-// exitStatusError returns an error with which podd exits with the exit status of a command that err
-// contains. If quiet is set, podd does not print this error. If err contains no exit status,
-// exitStatusError returns err unchanged.
+// exitStatusError returns an error that makes podd exit with the exit status of a command, if err
+// contains such a status. Otherwise it returns err unchanged. If quiet is set, podd does not print
+// the returned error.
 func exitStatusError(err error, quiet bool) error {
 	ended := (*stream.ExitError)(nil)
 	switch {

@@ -18,7 +18,7 @@ const (
 )
 
 // startFailures contains patterns for the errors that runc and crun return if they cannot start a
-// program. The first pattern that matches decides. message is a format, in which %[1]s is the
+// program. podd uses the first pattern that matches. message is a format, in which %[1]s is the
 // container and %[2]q is the program.
 var startFailures = []struct {
 	pattern *regexp.Regexp

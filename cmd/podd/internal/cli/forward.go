@@ -120,7 +120,7 @@ type forwarder struct {
 	stderr io.Writer
 }
 
-// A mappedListener is a local listener and the forward that it serves.
+// A mappedListener is a local listener and the mapping of its port to a port of the pod.
 type mappedListener struct {
 	net.Listener
 	mapping portMapping

@@ -211,7 +211,6 @@ func (o *objectPrinter) printObjects(ctx context.Context, p *client.Client, quer
 	return o.printObject(client.Resource{}, list, s.Out)
 }
 
-// printObject prints one object.
 func (o *objectPrinter) printObject(r client.Resource, object json.RawMessage, w io.Writer) error {
 	if o.Output == "name" {
 		var meta metav1.PartialObjectMetadata

@@ -75,10 +75,11 @@ func (c *LogsCmd) newLogRequest(p *server.PodView, container string) server.LogR
 	return req
 }
 
-// chooseContainer returns named, which is the name that the user has set, or an error if the pod
-// has no such container. If named is "", it returns the name of the default container. If the pod
-// has several containers, it then prints a notice with the default container. others is the text in
-// this notice that names the flags for selecting another container.
+// chooseContainer returns the name of the container that a command uses. named is the name that the
+// user has set. chooseContainer returns an error if the pod has no container with this name. If
+// named is "", chooseContainer returns the name of the default container. If the pod then has
+// several containers, it also prints a notice about the default container. others is the text in
+// this notice that names the flags for another container.
 func chooseContainer(p *server.PodView, named, others string, notices io.Writer) (string, error) {
 	if named != "" {
 		return named, containers.CheckExists(p, named)

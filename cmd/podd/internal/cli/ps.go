@@ -55,8 +55,8 @@ type viewPrinter struct {
 	workingDir string
 	now        func() time.Time
 	table      printer.Table
-	// printedRows contains the identity of the last row that follow printed for each pod (see
-	// entry). problems contains the problems of the previous View.
+	// printedRows contains, for each pod, the identity of the last row that printChanges printed
+	// (see rowWithIdentity). lastProblems contains the problems of the previous View.
 	printedRows  map[server.Key]string
 	lastProblems []server.ProblemView
 	hasPrinted   bool

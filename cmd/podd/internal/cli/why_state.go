@@ -91,7 +91,7 @@ func crashText(step *server.DecisionView) string {
 	return fmt.Sprintf("container %s crashed %d times in a row", step.Container, step.Crashes)
 }
 
-// ruleText returns the ID and the sentence of the rule that decided the state of the pod.
+// ruleText returns the ID and the description of the rule that decided the state of the pod.
 func (w *explainer) ruleText(p *server.PodView, step *server.DecisionView) string {
 	id, container := cmp.Or(p.WhyRule, p.Rule), ""
 	if step != nil {

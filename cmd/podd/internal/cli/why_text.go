@@ -98,8 +98,8 @@ func (w *explainer) lastExitText(p *server.PodView, e server.ExitView) string {
 	return text
 }
 
-// nextText returns the next actions of a pod. If there are none, it returns the action after the
-// wait of step, or the time of the next decision.
+// nextText returns the next actions of a pod. If there are none, it returns the action that follows
+// the wait of step, or the time of the next decision.
 func (w *explainer) nextText(p *server.PodView, step *server.DecisionView) string {
 	const maxActions = 4
 	switch {

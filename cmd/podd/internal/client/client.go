@@ -188,8 +188,8 @@ func (p *Client) callWithHeader(ctx context.Context, method, path string, query 
 	return nil, p.responseError(resp, method, path)
 }
 
-// callAndDecode sends a request and decodes the response into the value to. If to is nil, fetch ignores
-// the body of the response. It returns an error after ResponseTimeout.
+// callAndDecode sends a request and decodes the response into a value, which is the parameter to.
+// If to is nil, it ignores the body of the response. It returns an error after ResponseTimeout.
 func (p *Client) callAndDecode(ctx context.Context, method, path string, query url.Values, body any, header http.Header, to any) error {
 	limited, cancel := context.WithTimeout(ctx, ResponseTimeout)
 	defer cancel()
@@ -230,7 +230,7 @@ func (p *Client) FetchView(ctx context.Context) (*server.View, error) {
 	return v, nil
 }
 
-// decode decodes the body of a response into the value to, and closes the body.
+// decode decodes the body of a response into a value, and closes the body.
 func (p *Client) decode(resp *http.Response, to any) error {
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(to); err != nil {

@@ -42,14 +42,15 @@ func (r Resource) NameWithType(name string) string {
 	return r.SingularName + "/" + name
 }
 
-// Fetch sends a GET request for a path of the Kubernetes API and decodes the response into the
-// value to. accept is the Accept header; "" means JSON.
+// Fetch sends a GET request for a path of the Kubernetes API and decodes the response into a value.
+// accept is the Accept header; "" means JSON.
 func (p *Client) Fetch(ctx context.Context, path string, query url.Values, accept string, to any) error {
 	return p.callAndDecode(ctx, http.MethodGet, path, query, nil, acceptHeader(accept), to)
 }
 
-// WatchObjects watches a path of the Kubernetes API. It calls each for every watch event until
-// each returns true (done) or an error. query contains the query parameters of the watch.
+// WatchObjects watches a path of the Kubernetes API, and calls the function each for every watch
+// event. It returns when the function returns true (done) or an error. query contains the query
+// parameters of the watch.
 func (p *Client) WatchObjects(ctx context.Context, path string, query url.Values, accept string, each func(*metav1.WatchEvent) (done bool, err error)) error {
 	resp, err := p.callWithHeader(ctx, http.MethodGet, path, query, nil, acceptHeader(accept))
 	if err != nil {

@@ -92,9 +92,9 @@ func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now ti
 	b.deleted = b.deleted[max(0, len(b.deleted)-maxDeleted):]
 }
 
-// updateOrigin compares o, the origin of a new list, with b.origin, the origin of the pods in b.
-// It updates isOtherCluster, origin, listOrigin and missing. next contains the pods of the new
-// list.
+// updateOrigin compares the origin of a new list with the origin of the pods in b. o is the origin
+// of the new list, and next contains the pods of this list. updateOrigin updates isOtherCluster,
+// origin, listOrigin and missing.
 func (b *boundPods) updateOrigin(o origin, next map[types.NamespacedName]boundPod) {
 	b.isOtherCluster = !o.isSameCluster(b.origin) && !o.hasMoved(b.origin)
 	hasListed := b.listOrigin.ServiceUID+b.listOrigin.NodeUID != "" && o.isSameCluster(b.listOrigin)
@@ -112,8 +112,8 @@ func (b *boundPods) updateOrigin(o origin, next map[types.NamespacedName]boundPo
 	b.missing = missing
 }
 
-// decodeOrReuse returns the boundPod of p. If no change since the previous version affects how the pod runs,
-// pod reuses the desired pod that was decoded from the previous version. This saves decoding,
+// decodeOrReuse returns the boundPod of p. It reuses the desired pod that was decoded from the
+// previous version if no change since that version affects how the pod runs. This saves decoding,
 // because most changes are podd's own status updates.
 func (b *boundPods) decodeOrReuse(key types.NamespacedName, p *v1.Pod, now time.Time) boundPod {
 	before, known := b.pods[key]

@@ -30,8 +30,9 @@ type client struct {
 	// heartbeats sends the status of the Node and leases sends Leases. Neither is rate-limited.
 	heartbeats, leases *rest.RESTClient
 	events             *rest.RESTClient // for events; with a separate rate limit
-	// tokenReviews sends TokenReviews and access sends SubjectAccessReviews about clients of this
-	// node. Each has its own rate limit, so that a flood of reviews does not delay other requests.
+	// tokenReviews sends TokenReviews and accessReviews sends SubjectAccessReviews about clients of
+	// this node. Each has its own rate limit, so that a flood of reviews does not delay other
+	// requests.
 	tokenReviews, accessReviews *rest.RESTClient
 	runtimeClasses              *rest.RESTClient
 	signingRequests             *rest.RESTClient         // for certificate signing requests; not rate-limited
@@ -40,9 +41,8 @@ type client struct {
 	host                        string                   // URL of the API server, for messages
 	caDigest                    string                   // digest of the trusted CA
 	closeConnections            func()                   // closes all connections; later requests open new connections
-	// identity is the client certificate that podd renews, or nil if the kubeconfig
-	// determines the credential. renewed is incremented before a renewal closes the
-	// connections.
+	// identity is the client certificate that podd renews, or nil if the kubeconfig determines the
+	// credential. renewalCount is incremented before a renewal closes the connections.
 	identity     *identity
 	renewalCount atomic.Int32
 }
@@ -50,8 +50,8 @@ type client struct {
 // requestTimeout is the timeout of a request. The kubelet has the same timeout for heartbeats.
 const requestTimeout = 10 * time.Second
 
-// newClientFromKubeconfig reads the kubeconfig and returns a client. It sends no request. client-go reloads the
-// certificate and token files that the kubeconfig names.
+// newClientFromKubeconfig reads the kubeconfig and returns a client. It sends no request. client-go
+// reloads the certificate and token files that the kubeconfig names.
 func newClientFromKubeconfig(o *Options) (*client, error) {
 	config, err := readKubeconfig(o.Kubeconfig)
 	if err != nil {
@@ -115,8 +115,8 @@ func (c *client) initRESTClients(config *rest.Config, o *Options) (err error) {
 	return err
 }
 
-// eventQPS converts a limit of the configuration, where 0 means no limit, to client-go's form,
-// where -1 means no limit.
+// eventQPS returns the rate limit for client-go. qps is the limit in the configuration, where 0
+// means no limit. In client-go, -1 means no limit.
 func eventQPS(qps int) int {
 	if qps == 0 {
 		return -1
@@ -173,16 +173,16 @@ func displayHost(host string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// do sends a request and decodes the response into the object into. It fails if the response does
-// not arrive within requestTimeout.
+// do sends a request and decodes the response into an object. It returns an error if the response
+// does not arrive within requestTimeout.
 func (c *client) do(ctx context.Context, r *rest.Request, into runtime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return c.doWithoutTimeout(ctx, r, into)
 }
 
-// doWithoutTimeout is like do, but has no timeout of its own: the request may last until ctx is done. If
-// into is nil, the response body is ignored.
+// doWithoutTimeout is like do, but without requestTimeout: the request may last until ctx is done.
+// If into is nil, the response body is ignored.
 func (c *client) doWithoutTimeout(ctx context.Context, r *rest.Request, into runtime.Object) error {
 	result := c.doWithRetry(ctx, r)
 	if into == nil {

@@ -85,8 +85,8 @@ type Cluster struct {
 	// nodes contains the Node if it exists. It is reset for each kubeconfig, because a new
 	// kubeconfig may name another cluster.
 	nodes watchable[snapshot[*v1.Node]]
-	// deletions maps the UID of each pod that is being deleted to a batch version. It is the
-	// version of the first batch that Source has emitted with the deletion of the pod.
+	// deletions maps the UID of each pod that is being deleted to the version of a batch. This
+	// batch is the first batch from Source that contained the deletion of the pod.
 	deletions watchable[map[types.UID]uint64]
 	// objects contains the objects that pods refer to.
 	objects            watchable[manifest.Objects]

@@ -10,10 +10,10 @@ import (
 	"podd/manifest/order"
 )
 
-// mergeNodeConditions returns present, the conditions of the Node, with podd's own conditions added or
-// replaced. The transition time of a condition changes only if its status changes. A status in
-// present may be Unknown, because the node controller sets all conditions of an unreachable node to
-// Unknown.
+// mergeNodeConditions returns a copy of present, in which podd's own conditions are added or
+// replaced. present contains the conditions of the Node. The transition time of a condition changes
+// only if its status changes. The statuses in present may all be Unknown, because the node
+// controller sets the conditions of an unreachable node to Unknown.
 func mergeNodeConditions(present, own []v1.NodeCondition, now metav1.Time) []v1.NodeCondition {
 	all := slices.Clone(present)
 	for _, c := range own {
@@ -31,7 +31,7 @@ func mergeNodeConditions(present, own []v1.NodeCondition, now metav1.Time) []v1.
 	return all
 }
 
-// normalizeConditions returns a copy of all that is sorted by type and contains no heartbeat times.
+// normalizeConditions returns a copy of the conditions, sorted by type and without heartbeat times.
 func normalizeConditions(all []v1.NodeCondition) []v1.NodeCondition {
 	all = slices.Clone(all)
 	for i := range all {

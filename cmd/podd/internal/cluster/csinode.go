@@ -19,12 +19,13 @@ import (
 // as a JSON object.
 const annotationNodeIDs = "csi.volume.kubernetes.io/nodeid"
 
-// updatedCSINode returns the CSINode of n after adding the driver added, which may be nil, and
-// removing the driver named removed, which may be "". present is the current CSINode, or nil.
-// Entries of other drivers are kept. updatedCSINode removes the kubelet's annotation of migrated
-// in-tree plugins, because podd passes no in-tree volumes to CSI drivers. The controllers of
-// Kubernetes do not need the annotation for any cloud. Without the annotation, the scheduler
-// uses the in-tree source of the volume.
+// updatedCSINode returns the new CSINode of n. present is the current CSINode, or nil. If added is
+// not nil, updatedCSINode adds this driver. If removed is not "", it removes the driver with this
+// name. It keeps the entries of other drivers.
+//
+// updatedCSINode also removes the annotation in which a kubelet lists migrated in-tree plugins,
+// because podd passes no in-tree volumes to CSI drivers. The controllers of Kubernetes do not need
+// this annotation. If the annotation is missing, the scheduler uses the in-tree source of a volume.
 func updatedCSINode(present *storage.CSINode, n *v1.Node, added *csi.Driver, removed string) *storage.CSINode {
 	next := &storage.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storage.CSINodeSpec{Drivers: []storage.CSINodeDriver{}}}
 	if present != nil {
@@ -66,9 +67,9 @@ func checkDriver(n *v1.Node, d *csi.Driver) string {
 	return ""
 }
 
-// driverPatch returns a patch of the labels and annotations of n that adds the driver added,
-// which may be nil, and removes the driver named removed, which may be "". It returns nil if the
-// patch would change nothing. Like the kubelet, driverPatch never removes labels.
+// driverPatch returns a patch of the labels and annotations of n. If added is not nil, the patch
+// adds this driver. If removed is not "", the patch removes the driver with this name. driverPatch
+// returns nil if the patch would change nothing. Like the kubelet, it never removes labels.
 func driverPatch(n *v1.Node, added *csi.Driver, removed string) []byte {
 	ids := map[string]string{}
 	if err := json.Unmarshal([]byte(n.Annotations[annotationNodeIDs]), &ids); err != nil {

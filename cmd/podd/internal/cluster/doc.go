@@ -108,7 +108,7 @@
 // as long as a pod uses the object. A ConfigMap, Secret or RuntimeClass is listed and watched by
 // its name, as the node authorizer requires, with the kubelet's watch timeout. An immutable object
 // is only listed. A claim and its volume are read until they are bound. A token is renewed before
-// it expires. All Services and all CSIDrivers are watched. Of a Service, podd keeps only the parts
+// it expires. All Services and all CSIDrivers are watched. podd keeps only the parts of a Service
 // that become environment variables. A PersistentVolume and its driver may need further objects:
 // Secrets of other namespaces, tokens and a VolumeAttachment. They are looked up after the volume
 // and the driver were read. During an outage the interval between attempts for a cached object
@@ -139,10 +139,10 @@
 //     differ, pods that the list does not contain continue to run, with a Problem that names the
 //     remedy. If a kubeconfig has another CA, the user has moved the node to another cluster. Pods
 //     that this cluster does not list are then deleted.
-//   - A deletion that a watch reports is always applied, because an API server that has lost
-//     its data ends its watches. A watch of the other cluster may report the deletion, even a
-//     forced one, of a pod that the other cluster has bound to this node, or of a pod of the
-//     first cluster that the other cluster lists. Such a deletion is applied, too.
+//   - A deletion that a watch reports is always applied, because an API server that has lost its
+//     data ends its watches. A watch of the other cluster may also report a deletion, even a forced
+//     one. The deleted pod may be a pod that the other cluster has bound to this node, or a pod of
+//     the first cluster that the other cluster lists. podd applies such a deletion, too.
 //   - A watch that ends before the requested time is followed by a list. The kubelet
 //     continues to watch, but an API server that has lost its data accepts any resource
 //     version and does not report the loss.

@@ -15,10 +15,10 @@ import (
 )
 
 // An eventSender sends events to the API server. If an event is repeated, package events increases
-// the count of the event, and the eventSender updates the count in the API server as often as the
-// spam filter allows. The eventSender does not send an event that is older than maxEventAge or that
-// the event log has dropped. It does not retry if the API server rejects the event or does not
-// respond within writeTimeout.
+// the count of the event. The eventSender updates the count in the API server as often as the spam
+// filter allows. It does not send an event that is older than maxEventAge or that the event log has
+// dropped. It does not retry if the API server rejects the event or does not respond within
+// writeTimeout.
 type eventSender struct {
 	c          *client
 	log        server.EventLog
@@ -29,8 +29,8 @@ type eventSender struct {
 // maxEventAge is the age above which events are not sent, for example after an outage.
 const maxEventAge = 10 * time.Minute
 
-// maxStoredKeys limits the number of entries in eventSender.sent. It exceeds the number of events in
-// the event log.
+// maxStoredKeys limits the number of entries in eventSender.storedKeys. It exceeds the number of
+// events in the event log.
 const maxStoredKeys = 4096
 
 // newEventSender returns an eventSender that sends the events of log with the client c.

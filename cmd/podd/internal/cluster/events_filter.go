@@ -23,13 +23,14 @@ type spamKey struct {
 	kind   string // v1.EventTypeNormal or v1.EventTypeWarning
 }
 
-// A tokenBucket is a token bucket. tokens is the number of tokens that it contained at the time since.
+// A tokenBucket limits the rate of events. tokens is the number of tokens that it contained at the
+// time updatedAt.
 type tokenBucket struct {
 	tokens    float64
 	updatedAt time.Time
 }
 
-// refill returns the bucket with the tokens that it contains at the time now.
+// refill returns the bucket with the tokens that it contains at the current time.
 func (b tokenBucket) refill(now time.Time) tokenBucket {
 	filled := float64(max(0, now.Sub(b.updatedAt))) / float64(spamInterval)
 	return tokenBucket{min(spamBurst, b.tokens+filled), now}
@@ -57,8 +58,8 @@ func (f spamFilter) allows(e *v1.Event, now time.Time) bool {
 	return allowed
 }
 
-// shrink removes the full buckets if the filter has maxSpamBuckets entries. If the filter still has
-// maxSpamBuckets entries then, shrink removes all buckets.
+// shrink removes the full buckets if the filter has maxSpamBuckets entries. If it then still has
+// maxSpamBuckets entries, shrink removes all buckets.
 func (f spamFilter) shrink(now time.Time) {
 	if len(f) < maxSpamBuckets {
 		return

@@ -90,8 +90,8 @@ func claimExpansionPatch(o *manifest.Objects, e *csi.Expansion, now time.Time) (
 	return claim, []byte(mustEncode(map[string]any{"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": status}))
 }
 
-// expandedStatusPatch returns a patch of the claim's status that reports a completed resize. to is
-// the new size.
+// expandedStatusPatch returns a patch of the claim's status that reports a completed resize. The
+// parameter to is the new size.
 func expandedStatusPatch(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[string]any {
 	status := map[string]any{"capacity": map[string]any{"storage": to.String()}}
 	if claim.Status.AllocatedResourceStatuses != nil {

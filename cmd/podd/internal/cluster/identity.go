@@ -107,8 +107,8 @@ func loadClientCert(config *rest.Config) (*tls.Certificate, error) {
 }
 
 // renewalTime returns the time at which a certificate must be renewed, after 70 to 90 % of its
-// lifetime. The percentage is derived from the signature, so that certificates differ, but a
-// certificate always has the same renewal time.
+// lifetime. The percentage is derived from the signature of the certificate. Therefore it differs
+// between certificates, but is always the same for one certificate.
 func renewalTime(leaf *x509.Certificate) time.Time {
 	var sum uint16
 	for _, b := range leaf.Signature {

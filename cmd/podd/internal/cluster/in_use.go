@@ -29,8 +29,8 @@ type volumesInUse struct {
 // desiredVolumes contains the volumes of the pods bound to the node.
 type desiredVolumes struct {
 	names map[v1.UniqueVolumeName]bool
-	// driversWithoutAttachment contains the names of the drivers with volumes that need no attachment. It
-	// is nil until the CSIDrivers were listed.
+	// driversWithoutAttachment contains the names of the drivers with volumes that need no
+	// attachment. It is nil until the CSIDrivers were listed.
 	driversWithoutAttachment map[string]bool
 	isComplete               bool // names contains all volumes of the pods
 }
@@ -53,10 +53,12 @@ func (u *volumesInUse) setDesired(w desiredVolumes) {
 }
 
 // names returns the volumes that the Node's status must name, and a channel that is closed when the
-// desired volumes change. present contains the volumes in the current status, and here contains the
-// volumes on this node. Volumes in here are omitted if their driver needs no attachment, and until
-// the CSIDrivers were listed. Until desired.isComplete is set, the result includes all volumes in
-// present.
+// desired volumes change. The parameter present contains the volumes in the current status. The
+// parameter here contains the volumes that are on this node.
+//
+// names omits a volume on this node if the volume's driver needs no attachment, and omits all
+// volumes on this node until the CSIDrivers were listed. Until desired.isComplete is set, the
+// result includes all volumes in the current status.
 func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.VolumeID) (names []v1.UniqueVolumeName, desiredChanged <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -92,8 +94,8 @@ func (u *volumesInUse) setReported(names []v1.UniqueVolumeName) {
 	u.updateReported(confirmed)
 }
 
-// updateReported sets reported to the confirmed volumes that named contains. The caller must hold
-// mu.
+// updateReported sets reportedVolumes to the volumes that are in both confirmed and namedVolumes.
+// The caller must hold mu.
 func (u *volumesInUse) updateReported(confirmed map[v1.UniqueVolumeName]bool) {
 	next := map[v1.UniqueVolumeName]bool{}
 	for name := range confirmed {
@@ -108,8 +110,8 @@ func (u *volumesInUse) updateReported(confirmed map[v1.UniqueVolumeName]bool) {
 }
 
 // isReported reports whether the API server has confirmed a status of the Node that names the
-// volume, and the next status will name the volume, too. The channel is closed when the result may
-// change.
+// volume, and whether the next status will also name the volume. The channel is closed when the
+// result may change.
 func (u *volumesInUse) isReported(name v1.UniqueVolumeName) (reported bool, changed <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

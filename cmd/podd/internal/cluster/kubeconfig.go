@@ -74,10 +74,10 @@ func checkURLs(c *api.Cluster) error {
 	return nil
 }
 
-// mustReconnect reports whether podd must connect again. used is the version of the kubeconfig with
-// which the present connection was made. mustReconnect returns true if the kubeconfig is valid and
-// differs from used, or if bootstrap must request a new credential. It returns an error if the
-// kubeconfig differs from used and is invalid.
+// mustReconnect reports whether podd must connect again. used is the version of the kubeconfig of
+// the present connection. mustReconnect returns true if the kubeconfig has changed and is valid, or
+// if bootstrap must request a new credential. It returns an error if the kubeconfig has changed and
+// is invalid.
 func (o *Options) mustReconnect(used fileStamp) (bool, error) {
 	now := statFile(o.Kubeconfig)
 	if now == used {
@@ -106,8 +106,9 @@ func statFile(path string) fileStamp {
 	return fileStamp{info.Size(), info.ModTime()}
 }
 
-// checkKubeconfig returns the error that connect would return for the current content of the
-// kubeconfig, or nil. Unlike connect, checkKubeconfig does not store a certificate.
+// checkKubeconfig returns the error that newClientFromKubeconfig would return for the current
+// content of the kubeconfig, or nil. Unlike newClientFromKubeconfig, it does not store a
+// certificate.
 func (o *Options) checkKubeconfig() error {
 	config, err := readKubeconfig(o.Kubeconfig)
 	if err == nil {

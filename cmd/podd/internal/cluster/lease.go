@@ -87,8 +87,8 @@ func (l *leaseRenewer) renewOnce(ctx context.Context) (sent bool, err error) {
 	return true, err
 }
 
-// getOrCreateCSR returns the Lease in the API server. created is true if the Lease did not exist and
-// getOrCreateCSR has created it.
+// getOrCreate returns the Lease in the API server. created is true if the Lease did not exist and
+// getOrCreate has created it.
 func (l *leaseRenewer) getOrCreate(ctx context.Context) (_ *coordination.Lease, created bool, err error) {
 	var got coordination.Lease
 	err = l.c.do(ctx, l.c.leases.Get().Namespace(leaseNamespace).Resource("leases").Name(l.o.NodeName), &got)

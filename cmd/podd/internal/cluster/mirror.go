@@ -13,7 +13,6 @@ import (
 // mirror pod has the name of the static pod. Its annotations config.hash and config.mirror
 // contain the UID of the static pod. Changes of the mirror pod do not affect the static pod.
 
-// isMirror reports whether a pod is a mirror pod.
 func isMirror(p *v1.Pod) bool {
 	_, ok := p.Annotations[manifest.AnnotationConfigMirror]
 	return ok

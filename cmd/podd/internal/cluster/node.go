@@ -45,8 +45,8 @@ func (o *Options) newNode(local *v1.Node, now time.Time) *v1.Node {
 	return o.updatedNode(n, local, now)
 }
 
-// adoptedNode returns a copy of present, a Node that exists in the API server, with podd's labels
-// and annotations. An earlier podd process, a kubelet or an administrator may have created it.
+// adoptedNode returns a copy of present with podd's labels and annotations. present is a Node in
+// the API server, which an earlier podd process, a kubelet or an administrator may have created.
 func (o *Options) adoptedNode(present, local *v1.Node) *v1.Node {
 	n := present.DeepCopy()
 	for _, label := range defaultLabels {
@@ -86,10 +86,10 @@ func (o *Options) updatedNode(present, local *v1.Node, now time.Time) *v1.Node {
 }
 
 // nodeAddresses returns the addresses that the Node should have. present contains the addresses of
-// the Node in the API server, and local the addresses of this host. With an external cloud
-// provider, nodeAddresses returns present. If present is empty, it returns local if the user has
-// configured addresses, and otherwise only the hostname. Loopback addresses, which are the only
-// addresses of a host without network, are omitted unless the user has configured them.
+// the Node in the API server, and local contains the addresses of this host. With an external cloud
+// provider, nodeAddresses returns present. If present is then empty, it returns local if the user
+// has configured addresses, and otherwise only the hostname. nodeAddresses omits loopback addresses
+// unless the user has configured them. A host without network has only loopback addresses.
 func (o *Options) nodeAddresses(present, local []v1.NodeAddress) []v1.NodeAddress {
 	if o.ProvidedIP == "" {
 		local = slices.DeleteFunc(slices.Clone(local), func(a v1.NodeAddress) bool { return isLoopback(a.Address) })
@@ -111,7 +111,6 @@ func (o *Options) nodeAddresses(present, local []v1.NodeAddress) []v1.NodeAddres
 	return names
 }
 
-// isLoopback reports whether text is a loopback address.
 func isLoopback(text string) bool {
 	ip, err := netip.ParseAddr(text)
 	return err == nil && ip.IsLoopback()
@@ -133,7 +132,7 @@ func mergeResources(present, own *v1.NodeStatus) (capacity, allocatable v1.Resou
 	return capacity, allocatable
 }
 
-// mustPublish reports whether the status, labels or annotations of a and b differ. It ignores
+// isNodeChanged reports whether the status, labels or annotations of a and b differ. It ignores
 // heartbeat times and the order of conditions.
 func isNodeChanged(a, b *v1.Node) bool {
 	normalize := func(s v1.NodeStatus) v1.NodeStatus {

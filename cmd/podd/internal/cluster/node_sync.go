@@ -25,13 +25,13 @@ type nodeSyncer struct {
 	// uid is the UID of the Node, for owner references. It is nil if the Node does not exist.
 	uid atomic.Pointer[types.UID]
 
-	lastListCount  int           // snapshot.lists of the last snapshot; 0 before the first snapshot
+	lastListCount  int           // snapshot.listCount of the last snapshot; 0 before the first snapshot
 	cachedNode     *v1.Node      // the Node in the last snapshot; may be nil
 	currentNode    *v1.Node      // the Node in the last snapshot or response; nil if there is none
 	isSynced       bool          // this connection has synced the Node
 	dropsFeatures  bool          // the API server did not store the declared features in the last status, because it is older than 1.35
 	sentAt         time.Time     // time of the last status that podd sent
-	resendInterval time.Duration // an unchanged status is sent again when this time has passed since sent
+	resendInterval time.Duration // an unchanged status is sent again when this time has passed since sentAt
 }
 
 // run syncs the Node until ctx is done. It sends changes on this node at once. Changes by other
@@ -119,7 +119,7 @@ func (s *nodeSyncer) update(snap snapshot[*v1.Node]) bool {
 	return isRelisted || isReplaced
 }
 
-// setCurrent sets current and uid.
+// setCurrent sets currentNode and uid.
 func (s *nodeSyncer) setCurrent(n *v1.Node) {
 	s.currentNode = n
 	var uid *types.UID
@@ -163,9 +163,9 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 	return nil
 }
 
-// mustPublish reports whether podd must send next at once, because it differs from the current Node. It
-// ignores declared features that the API server does not store. These are still part of every
-// status that podd sends, so that an upgraded API server gets them.
+// isChanged reports whether podd must send next at once, because it differs from the current Node.
+// It ignores declared features that the API server does not store. podd still sends these features
+// in every status, so that an API server that is upgraded later stores them.
 func (s *nodeSyncer) isChanged(next *v1.Node) bool {
 	if s.dropsFeatures {
 		n := *next

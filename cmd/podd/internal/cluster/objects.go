@@ -30,12 +30,12 @@ type resolver struct {
 	services            watchable[snapshot[*v1.Service]]
 	lastServices        snapshot[*v1.Service]
 	servicesByNamespace map[string]*manifest.Services
-	// drivers contains the CSIDrivers of the cluster, and specs contains their specs by name. specs
-	// is nil before the first list.
+	// drivers contains the CSIDrivers of the cluster, and driverSpecs contains their specs by name.
+	// driverSpecs is nil before the first list.
 	drivers     watchable[snapshot[*storage.CSIDriver]]
 	driverSpecs map[string]*storage.CSIDriverSpec
 	published   manifest.Objects // the last published objects
-	mustPublish bool             // last must be computed and published again
+	mustPublish bool             // the objects must be computed and published again
 
 	// The following fields belong to one connection.
 	cluster    *Cluster
@@ -119,7 +119,7 @@ func (r *resolver) handleResult(f lookupResult) {
 	}
 }
 
-// A objectUse is a reference to an object, and a pod that contains the reference.
+// An objectUse is a reference to an object, with a pod that contains the reference.
 type objectUse struct {
 	pod *v1.Pod
 	ref refs.Ref
@@ -222,7 +222,7 @@ func (r *resolver) updateServices(s snapshot[*v1.Service]) {
 	r.servicesByNamespace = next
 }
 
-// updateDrivers sets specs from s. An unchanged spec keeps its pointer, so that consumers can
+// updateDrivers sets driverSpecs from s. An unchanged spec keeps its pointer, so that consumers can
 // compare pointers.
 func (r *resolver) updateDrivers(s snapshot[*storage.CSIDriver]) {
 	next := map[string]*storage.CSIDriverSpec{}

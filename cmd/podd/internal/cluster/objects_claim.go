@@ -12,8 +12,8 @@ import (
 	"podd/manifest/refs"
 )
 
-// claimInterval is the interval between reads of a bound claim of a CSI volume, because the
-// volume may be resized. The kubelet's interval is similar.
+// claimInterval is the interval between reads of a bound claim of a CSI volume. podd reads the
+// claim repeatedly, because the volume may be resized. The kubelet's interval is similar.
 const claimInterval = 90 * time.Second
 
 // pollClaim polls a claim until it is bound, and sends the claim and its volume when they change.

@@ -58,10 +58,11 @@ func (l *lookup) maxWait() time.Duration {
 	return maxUncachedWait
 }
 
-// reportError sends an error response of the API server as the reason why the object is missing. It
-// ignores all other errors, and 403 responses within bindingLag after since, the start of the
-// lookup. It also sends nothing if the lookup has already sent a result other than an error,
-// because a cached object stays in use until the API server reports the deletion of the object.
+// reportError sends an error response of the API server as the reason why the object is missing.
+// began is the start of the lookup. reportError ignores all other errors, and ignores 403 responses
+// within bindingLag after began. It also sends nothing if the lookup has already sent a result
+// other than an error, because a cached object stays in use until the API server reports the
+// deletion of the object.
 func (l *lookup) reportError(ctx context.Context, err error, since time.Time) {
 	if l.hasSentResult || !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(since) < bindingLag {
 		return
@@ -115,8 +116,8 @@ type objectStore[T object] struct {
 // get implements snapshotStore. The reflector starts with an empty snapshot.
 func (o *objectStore[T]) get() (s snapshot[T], _ <-chan struct{}) { return s, nil }
 
-// set implements snapshotStore. It sends the object, or that the object does not exist, and stops
-// the reflector if the object is immutable.
+// set implements snapshotStore. It sends the object, or a result which states that the object does
+// not exist. It stops the reflector if the object is immutable.
 func (o *objectStore[T]) set(s snapshot[T]) {
 	item, exists := s.items[o.ref.NamespacedName]
 	if !exists {

@@ -34,8 +34,8 @@ func (o origin) isSameCluster(before origin) bool {
 	return before.ServiceUID+before.NodeUID == "" || o.ServiceUID != "" && o.ServiceUID == before.ServiceUID || o.NodeUID != "" && o.NodeUID == before.NodeUID
 }
 
-// hasMoved reports whether the kubeconfig of o trusts another CA than the kubeconfig of before. In
-// this case the user has moved the node to another cluster.
+// hasMoved reports whether the kubeconfigs of o and before trust different CAs. In this case the
+// user has moved the node to another cluster.
 func (o origin) hasMoved(before origin) bool { return o.CADigest != before.CADigest }
 
 // fetchOrigin reads the Service default/kubernetes and the Node from the API server and returns the
@@ -58,7 +58,8 @@ func (c *client) fetchOrigin(ctx context.Context, node string) (origin, error) {
 	return o, nil
 }
 
-// authorityDigest returns the digest of the CA in config, or of the host if config has no CA.
+// authorityDigest returns the digest of the CA in config, or of the host in the server's URL if
+// config has no CA.
 func authorityDigest(config *rest.Config) (string, error) {
 	ca := config.CAData
 	if len(ca) == 0 && config.CAFile != "" {

@@ -10,9 +10,9 @@ import (
 )
 
 // nodeStatusPatch returns a strategic merge patch that changes the status, labels and annotations
-// of the Node a to those of the Node b, or "{}" if nothing differs.
-// strategicpatch.CreateTwoWayMergePatch computes the same patches, but takes twice the time and
-// adds 32 KiB to the binary; tests use strategicpatch to verify the patches.
+// of a to those of b. It returns "{}" if nothing differs. strategicpatch.CreateTwoWayMergePatch
+// computes the same patches, but takes twice the time and adds 32 KiB to the binary. Tests use
+// strategicpatch to verify the patches.
 func nodeStatusPatch(a, b *v1.Node) ([]byte, error) {
 	before, err := jsonFields(a)
 	if err != nil {
@@ -88,7 +88,7 @@ func adaptLists(d, old map[string]any) {
 	}
 }
 
-// containsEqual reports whether all contains a value that is deeply equal to v.
+// containsEqual reports whether a value in all is deeply equal to v.
 func containsEqual(all []any, v any) bool {
 	return slices.ContainsFunc(all, func(w any) bool { return reflect.DeepEqual(w, v) })
 }

@@ -43,8 +43,7 @@ func isInitialized(s *v1.PodStatus) bool {
 	return len(s.InitContainerStatuses) == 0 || len(untilLastStarted(s.ContainerStatuses)) > 0
 }
 
-// untilLastStarted returns the statuses in all up to and including the status of the last container
-// that was started.
+// untilLastStarted returns the statuses up to that of the last container that was started.
 func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
 	for i := len(all); i > 0; i-- {
 		if c := &all[i-1]; c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
@@ -54,8 +53,8 @@ func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
 	return nil
 }
 
-// markUnknown sets the state of each container that has not terminated to terminated with exit code
-// 137, which the kubelet uses if the exit code is unknown.
+// markUnknown marks each container that has not terminated as terminated with exit code 137. The
+// kubelet uses this exit code if the exit code is unknown.
 func markUnknown(all []v1.ContainerStatus) {
 	for i := range all {
 		c := &all[i]
@@ -69,8 +68,8 @@ func markUnknown(all []v1.ContainerStatus) {
 	}
 }
 
-// allSucceeded reports whether all contains a status and all its containers have terminated with
-// exit code 0.
+// allSucceeded reports whether all containers have terminated with exit code 0. It returns false if
+// there are no statuses.
 func allSucceeded(all []v1.ContainerStatus) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(c v1.ContainerStatus) bool {
 		return c.State.Terminated == nil || c.State.Terminated.ExitCode != 0

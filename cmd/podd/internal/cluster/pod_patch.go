@@ -34,8 +34,8 @@ func podStatusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": present.UID}, "status": d})
 }
 
-// patchByType returns the patch that changes the list before to the list after, or nil if both
-// lists have equal elements. The API server merges the elements of such a list by their field type.
+// patchByType returns a patch that changes a list from before to after, or nil if both lists have
+// equal elements. The API server merges the elements of such a list by their field type.
 func patchByType(before, after []any) []any {
 	var all []any
 	for _, c := range after {
@@ -55,7 +55,7 @@ func patchByType(before, after []any) []any {
 	return all
 }
 
-// findByType returns the element of all whose field type equals t, or nil.
+// findByType returns the element whose field type equals t, or nil.
 func findByType(all []any, t any) map[string]any {
 	for _, c := range all {
 		if m, _ := c.(map[string]any); m["type"] == t {

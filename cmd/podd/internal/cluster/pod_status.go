@@ -28,7 +28,7 @@ func mergePodStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodSta
 	case isTerminal(old.Phase): // a final phase is never changed
 	case isTerminal(own.Phase) && isAnyRunning(own):
 		// Keep the phase until all containers have terminated, because the scheduler considers the
-		// resources of a pod with a final phase free.
+		// resources of a pod free when the phase is final.
 	default:
 		next.Phase, next.Reason, next.Message = own.Phase, own.Reason, own.Message
 	}
@@ -54,8 +54,9 @@ func mergePodStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodSta
 	return next
 }
 
-// mergePodConditions returns the conditions in present, with the ownConditions of own added or
-// replaced. The transition time of a condition changes only if its status changes.
+// mergePodConditions returns a copy of the conditions in present, in which the ownConditions are
+// added or replaced by those in own. The transition time of a condition changes only if its status
+// changes.
 func mergePodConditions(present []v1.PodCondition, own *v1.PodStatus, generation int64, phase v1.PodPhase) []v1.PodCondition {
 	all := slices.DeleteFunc(slices.Clone(present), func(c v1.PodCondition) bool {
 		return slices.Contains(removableConditions, c.Type) && !hasCondition(own.Conditions, c.Type)
@@ -83,7 +84,7 @@ func mergePodConditions(present []v1.PodCondition, own *v1.PodStatus, generation
 	return all
 }
 
-// hasCondition reports whether all contains a condition of type t.
+// hasCondition reports whether there is a condition of type t.
 func hasCondition(all []v1.PodCondition, t v1.PodConditionType) bool {
 	return slices.ContainsFunc(all, func(c v1.PodCondition) bool { return c.Type == t })
 }
@@ -96,7 +97,7 @@ func isRegression(present *v1.Pod, own *v1.PodStatus) bool {
 		return true
 	}
 	never := func(v1.ContainerStatus) bool { return false }
-	restartAll := manifest.HasRestartAll(spec) // restarts even containers that have completed
+	restartAll := manifest.HasRestartAll(spec) // this rule restarts even containers that have completed
 	mayRestart := func(containers []v1.Container) func(v1.ContainerStatus) bool {
 		return func(c v1.ContainerStatus) bool {
 			i := slices.IndexFunc(containers, func(s v1.Container) bool { return s.Name == c.Name })
@@ -108,8 +109,8 @@ func isRegression(present *v1.Pod, own *v1.PodStatus) bool {
 		wouldRestartFinished(old.EphemeralContainerStatuses, own.EphemeralContainerStatuses, never)
 }
 
-// wouldRestartFinished reports whether a container that has terminated in old and must not restart
-// has not terminated in own.
+// wouldRestartFinished compares two versions of container statuses. It reports whether a container
+// has terminated in old and not in own, although the container must not restart.
 func wouldRestartFinished(old, own []v1.ContainerStatus, mayRestart func(v1.ContainerStatus) bool) bool {
 	return slices.ContainsFunc(old, func(o v1.ContainerStatus) bool {
 		return o.State.Terminated != nil && !mayRestart(o) &&
@@ -126,8 +127,8 @@ func isAnyRunning(s *v1.PodStatus) bool {
 	return slices.ContainsFunc(s.InitContainerStatuses, isRunning) || slices.ContainsFunc(s.ContainerStatuses, isRunning)
 }
 
-// truncateTimes truncates the times in all to seconds, because the API server stores seconds. It
-// modifies all and returns it.
+// truncateTimes truncates all times in the statuses to seconds, because the API server stores
+// seconds. It modifies the statuses and returns them.
 func truncateTimes(all []v1.ContainerStatus) []v1.ContainerStatus {
 	for i := range all {
 		for _, s := range []*v1.ContainerState{&all[i].State, &all[i].LastTerminationState} {

@@ -149,7 +149,8 @@ func newProblem(err error) problem {
 	return problem{otherProblem, fmt.Sprintf("%s: %v%s", where, withoutURL(err), retryNotice)}
 }
 
-// statusProblem returns the problem that describes an error status. where names the API server.
+// statusProblem returns the problem that describes an error status. The parameter where names the
+// API server in the message.
 func statusProblem(where string, status apierrors.APIStatus) problem {
 	s := status.Status()
 	switch {
@@ -177,7 +178,6 @@ func sanitize(text string) string {
 	}, strings.ToValidUTF8(text, ""))
 }
 
-// isTimeout reports whether err is a timeout.
 func isTimeout(err error) bool {
 	var network net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()

@@ -28,8 +28,8 @@ const (
 	objectWatchTimeout = 30 * time.Minute
 )
 
-// A watch that is shorter than minWatchDuration counts as failed, because a proxy may close every watch
-// immediately.
+// A watch that is shorter than minWatchDuration counts as failed, because a proxy may close every
+// watch immediately.
 const minWatchDuration = time.Second
 
 var errShortWatch = errors.New("every watch ends within a second of its start; check whether a proxy in front of the API server closes watches")
@@ -220,9 +220,9 @@ func objectKey(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// dropUnusedFields removes fields that podd does not use from o to save memory, and returns o.
-// Managed fields take a third of the memory of a pod. Of a Service, podd uses only the address and
-// the ports.
+// dropUnusedFields removes from o the fields that podd does not use, to save memory, and returns o.
+// Managed fields take a third of the memory of a pod. podd uses only the address and the ports of a
+// Service.
 func dropUnusedFields[T object](o T) T {
 	if s, ok := any(o).(*v1.Service); ok {
 		ports := make([]v1.ServicePort, 0, len(s.Spec.Ports))

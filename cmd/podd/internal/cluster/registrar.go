@@ -16,10 +16,10 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// A csiDriverPublisher publishes the CSI drivers of this node in an annotation and labels of the Node and
-// in the CSINode. It always creates the CSINode. An error of one driver does not affect other
-// drivers. The registrar removes a driver that unregisters, but keeps the entries of drivers that
-// an earlier podd process has published.
+// A csiDriverPublisher publishes the CSI drivers of this node in an annotation and labels of the
+// Node and in the CSINode. It always creates the CSINode. An error of one driver does not affect
+// other drivers. The csiDriverPublisher removes a driver that unregisters, but keeps the entries of
+// drivers that an earlier podd process has published.
 type csiDriverPublisher struct {
 	ownDrivers map[string]bool // names of the drivers that this podd process has published or tried to publish
 
@@ -140,9 +140,9 @@ func (r *csiDriverPublisher) patchNode(ctx context.Context, n **v1.Node, patch [
 	return nil
 }
 
-// putCSINode creates or updates the CSINode. It adds the driver added, which may be nil, and
-// removes the driver named removed, which may be "". After a conflict it reads the CSINode again
-// and retries once.
+// putCSINode creates or updates the CSINode. If added is not nil, it adds this driver. If removed
+// is not "", it removes the driver with this name. After a conflict it reads the CSINode again and
+// retries once.
 func (r *csiDriverPublisher) putCSINode(ctx context.Context, n *v1.Node, added *csi.Driver, removed string) error {
 	err := r.putCSINodeOnce(ctx, n, added, removed)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {

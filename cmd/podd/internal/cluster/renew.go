@@ -133,8 +133,8 @@ func cancelUnless(ctx context.Context, isValid func() bool) (_ context.Context, 
 	return ctx, func() { cancel(); checks.Wait() }
 }
 
-// closeAfterRenewal closes all connections, because they use the previous certificate. Later requests
-// open new connections.
+// closeAfterRenewal closes all connections, because they use the previous certificate. Later
+// requests open new connections.
 func (c *client) closeAfterRenewal() {
 	c.renewalCount.Add(1)
 	c.closeConnections()
@@ -186,7 +186,7 @@ func coversNames(leaf *x509.Certificate, template *x509.CertificateRequest) bool
 		containsAll(template.IPAddresses, leaf.IPAddresses, net.IP.Equal)
 }
 
-// containsAll reports whether all contains every element of some.
+// containsAll reports whether every element of some is also in all.
 func containsAll[T any](some, all []T, equal func(T, T) bool) bool {
 	for _, s := range some {
 		if !slices.ContainsFunc(all, func(a T) bool { return equal(s, a) }) {

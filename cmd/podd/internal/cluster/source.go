@@ -23,7 +23,7 @@ type Source struct {
 	c         *Cluster
 	bound     boundPods
 	lastBatch manifest.Batch
-	// objectsChanged is the channel that watchable.get returned together with last.Objects. It
+	// objectsChanged is the channel that watchable.get returned together with lastBatch.Objects. It
 	// identifies the version of the objects.
 	objectsChanged <-chan struct{}
 }

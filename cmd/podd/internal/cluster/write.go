@@ -22,8 +22,8 @@ type podWriter struct {
 	// cluster provides the pods and the Node in the API server, and Cluster.deletions.
 	cluster *Cluster
 
-	previousListCount int       // snapshot.lists at the end of the previous connection
-	lastListCount     int       // snapshot.lists of the last snapshot
+	previousListCount int       // snapshot.listCount at the end of the previous connection
+	lastListCount     int       // snapshot.listCount of the last snapshot
 	retriedWatchCount int       // Cluster.watchCount at the last retry of ignored patches
 	retriedAt         time.Time // time of the last retry of ignored patches
 	records           map[types.NamespacedName]*podRecord
@@ -175,8 +175,8 @@ func (w *podWriter) ensureRecord(key types.NamespacedName) *podRecord {
 	return r
 }
 
-// decideAndSend decides which request the pod key needs, and starts the request. It does nothing
-// if f equals the facts of the last decision.
+// decideAndSend decides which request the pod with the name key needs, and starts the request. It
+// does nothing if f equals the facts of the last decision.
 func (w *podWriter) decideAndSend(ctx context.Context, key types.NamespacedName, r *podRecord, f podFacts, now time.Time) {
 	if f == r.facts {
 		return

@@ -37,7 +37,7 @@ const (
 	verbDelete verb = "delete"
 )
 
-// A podRequest is the next request for a pod. The zero step means that no request is needed.
+// A podRequest is the next request for a pod. The zero value means that no request is needed.
 type podRequest struct {
 	verb verb
 	pod  *v1.Pod // the mirror pod to create, or the pod to patch or delete
@@ -46,7 +46,8 @@ type podRequest struct {
 	problem string
 }
 
-// A writeRule is a row of the decision table. If when returns true, do returns the step.
+// A writeRule is a row of the decision table. The rule applies if the function when returns true.
+// The function do then returns the request.
 type writeRule struct {
 	name string
 	when func(*podFacts) bool
@@ -72,7 +73,7 @@ func patchFinalStatus(f *podFacts) (podRequest, error) {
 // nameTaken is the problem of a static pod if its mirror pod cannot be created.
 const nameTaken = "the cluster has another pod with this name; rename one of them"
 
-// writeRules are tried in order; the first match decides.
+// writeRules are tried in order. The first rule that applies determines the request.
 var writeRules = []writeRule{
 	// The View is incomplete for some time after the start of podd. The view of a new pod is
 	// incomplete until its worker has made its first decision.
@@ -111,7 +112,7 @@ var writeRules = []writeRule{
 	{"not on this node yet", func(*podFacts) bool { return true }, noRequest},
 }
 
-// decideRequest returns the next step for a pod, and the name of the first rule that matches.
+// decideRequest returns the next request for a pod, and the name of the first rule that applies.
 func decideRequest(f *podFacts) (s podRequest, ruleName string, err error) {
 	for _, r := range writeRules {
 		if r.when(f) {
@@ -144,8 +145,8 @@ func (f *podFacts) lastVersion() *v1.Pod {
 	return cmp.Or(f.lastLocal, f.remote)
 }
 
-// statusPatchStep returns a step that patches the status to the status of local, or the zero step
-// if the status is up to date.
+// statusPatchStep returns a request that changes the status in the API server to the status of
+// local. It returns the zero podRequest if the status is up to date.
 func (f *podFacts) statusPatchStep(local *v1.Pod) (podRequest, error) {
 	body, err := podStatusPatch(f.remote, mergePodStatus(f.remote, local, f.isAddressConfigured))
 	if err != nil || body == nil {

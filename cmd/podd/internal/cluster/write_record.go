@@ -14,7 +14,7 @@ import (
 type podRecord struct {
 	local        *server.PodView // the pod in the View; may be nil
 	cachedPod    *v1.Pod         // the pod in the last snapshot; may be nil
-	isPresent    bool            // local or cached is not nil
+	isPresent    bool            // local or cachedPod is not nil
 	lastDecided  *v1.Pod         // the last local pod for which isDecided was true
 	facts        podFacts        // the facts of the last decision; zero means that a decision is due
 	inFlight     verb            // the request in flight, or verbNone

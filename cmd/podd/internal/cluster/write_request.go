@@ -19,11 +19,11 @@ import (
 	"podd/manifest/redact"
 )
 
-// A reply is the result of the request of a step.
+// A reply is the result of a podRequest.
 type reply struct {
 	key      types.NamespacedName
 	step     podRequest
-	facts    podFacts // the facts from which the step was decided
+	facts    podFacts // the facts of the decision for the request
 	pod      *v1.Pod  // the pod in the response; nil if the pod does not exist
 	err      error
 	timedOut bool // there was no response within writeTimeout
@@ -33,8 +33,8 @@ type reply struct {
 // webhooks may delay the response for 30 s. The leaseRenewer closes hanging connections earlier.
 const writeTimeout = 40 * time.Second
 
-// sendPodRequest sends the request of the step s for the pod key and returns the reply. It is not an
-// error if the pod to patch or delete does not exist, or if the pod to delete has another UID.
+// sendPodRequest sends the request s for the pod with the name key and returns the reply. It is not
+// an error if the pod to patch or delete does not exist, or if the pod to delete has another UID.
 func (c *client) sendPodRequest(ctx context.Context, key types.NamespacedName, s podRequest, f podFacts) reply {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()

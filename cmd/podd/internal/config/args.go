@@ -9,8 +9,8 @@ import (
 )
 
 // NormalizeArgs splits a command line into arguments for kong (rest) and flags that only the
-// kubelet has (unserved). If neither kong nor the kubelet has a flag, NormalizeArgs returns an
-// error that suggests a similar name.
+// kubelet has (unserved). If neither kong nor the kubelet has one of the flags, NormalizeArgs
+// returns an error that suggests a similar name.
 //
 // In rest, the names of long flags contain - instead of _. "-v=2" is replaced by "-v2". "--flag
 // value" is replaced by "--flag=value", because a value may begin with a dash, as in the kubelet.

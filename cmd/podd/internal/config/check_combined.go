@@ -83,8 +83,8 @@ func (c *checker) checkUnsupported() {
 	}
 }
 
-// checkSwap rejects EnableLimitedSwap if the kernel cannot limit swap, because the kubelet would then use
-// no swap and report no error.
+// checkSwap rejects the swap behavior LimitedSwap if the kernel cannot limit swap, because the
+// kubelet would then use no swap and report no error.
 //
 // If swap is enabled on the host, checkSwap rejects "failSwapOn: true". The default of failSwapOn
 // is true in the kubelet, and false in podd, because pods use no swap by default.
@@ -103,7 +103,7 @@ func (c *checker) checkSwap() {
 	}
 }
 
-// EnableLimitedSwap is the value of memorySwap.swapBehavior with which Burstable pods use swap in
+// LimitedSwap is the value of memorySwap.swapBehavior with which Burstable pods use swap in
 // proportion to their memory requests.
 const LimitedSwap = "LimitedSwap"
 

@@ -62,7 +62,7 @@ type Sources struct {
 	FileCheckFrequency time.Duration
 	// HTTPCheckFrequency is the interval between polls of ManifestURLs.
 	HTTPCheckFrequency time.Duration
-	// Strict makes unknown and duplicate fields in manifests errors.
+	// Strict is set if unknown and duplicate fields in manifests are errors.
 	Strict bool
 }
 
@@ -102,7 +102,7 @@ type Paths struct {
 	PodLogsDir string
 }
 
-// Adoption configures which sandboxes of a kubelet or another podd instance podd takes over.
+// Adoption configures which sandboxes podd takes over from a kubelet or another podd instance.
 type Adoption struct {
 	// Adopt is set if podd stops a sandbox that it has not created and that has the name of a
 	// desired pod. Otherwise the desired pod waits.
@@ -122,15 +122,15 @@ type Resources struct {
 	// EnforceReserved is set if the cgroup of all pods limits them to the resources that are
 	// not Reserved.
 	EnforceReserved bool
-	// EnableLimitedSwap is set if Burstable pods use swap in proportion to their memory requests. All
-	// other pods use no swap. If EnableLimitedSwap is not set, no pod uses swap.
+	// EnableLimitedSwap is set if Burstable pods use swap in proportion to their memory requests.
+	// All other pods use no swap. If EnableLimitedSwap is not set, no pod uses swap.
 	EnableLimitedSwap bool
 	// WarnsCgroupV1 is set if the host uses cgroup v1 and failCgroupV1 is not set. Since Kubernetes
 	// 1.35 the kubelet does not start in this case.
 	WarnsCgroupV1 bool
-	// PressureThresholds contains the thresholds of the pressure conditions. Pressure.Memory and
-	// Pressure.Nodefs also reduce the allocatable resources. podd evicts no pod because of
-	// pressure.
+	// PressureThresholds contains the thresholds of the pressure conditions.
+	// PressureThresholds.Memory and PressureThresholds.Nodefs also reduce the allocatable
+	// resources. podd evicts no pod because of pressure.
 	PressureThresholds PressureThresholds
 }
 

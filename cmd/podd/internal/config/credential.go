@@ -112,7 +112,7 @@ func (p *providerReader) readFile(path string) {
 	p.plugins = append(p.plugins, list...)
 }
 
-// decodeProviders returns the plugins that l contains.
+// decodeProviders returns the plugins in the layer l.
 func decodeProviders(l *layer) ([]credential.CredentialProvider, error) {
 	data, err := json.Marshal(l.tree)
 	if err != nil {

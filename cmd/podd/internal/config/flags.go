@@ -46,8 +46,8 @@ func (f *Flags) checkedLayer() (*layer, []manifest.Problem) {
 	return l, l.removeInvalid(kubeletSchema())
 }
 
-// jsonValue returns the value of a flag as it is decoded from JSON, for example []any for
-// []string.
+// jsonValue returns the value of a flag in the form that encoding/json decodes it to, for example
+// []any for []string.
 func jsonValue(v reflect.Value) any {
 	for v.Kind() == reflect.Pointer {
 		v = v.Elem()

@@ -31,11 +31,11 @@ var isAlwaysEnabled = newSet(
 	"SupplementalGroupsPolicy", "SystemdWatchdog", "TaintTolerationComparisonOperators", "UserNamespacesSupport",
 )
 
-// gateAllBeta is the feature gate of all beta features. podd supports some of them, and cannot disable
-// these.
+// gateAllBeta is the feature gate of all beta features. podd supports some of them, and cannot
+// disable these.
 const gateAllBeta = "AllBeta"
 
-// isFeatureGate is the set of gateNames.
+// isFeatureGate contains the gateNames.
 var isFeatureGate = newSet(gateNames...)
 
 // newUnknownGateWarning returns a warning that suggests the feature gate with the most similar

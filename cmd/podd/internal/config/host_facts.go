@@ -48,7 +48,6 @@ func ReadHostFacts() (HostFacts, error) {
 	}, nil
 }
 
-// fileExists reports whether there is a file at path.
 func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

@@ -51,7 +51,7 @@ var equivalentValues = map[string]any{
 	"makeIPTablesUtilChains":       false,
 	"enableControllerAttachDetach": false,
 	"logging.flushFrequency":       nil, // podd does not buffer its log
-	// The default is NeverVerifyPreloadedImages.
+	// The kubelet's default is another value, NeverVerifyPreloadedImages.
 	"imagePullCredentialsVerificationPolicy": kubelet.NeverVerify,
 }
 
@@ -98,9 +98,9 @@ func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unse
 	return append(warnings, newIgnoredWarning(needCluster, "ignored without --kubeconfig")...)
 }
 
-// ignoredGates returns the feature gates that have no effect in podd: a warning for each unknown
-// feature gate, the names of those that are disabled although podd cannot disable them, and the names
-// of those that are enabled although podd does not support them.
+// ignoredGates returns the feature gates that have no effect in podd, in three results: a warning
+// for each unknown feature gate, the gates that the user disables although podd cannot disable
+// them, and the gates that the user enables although podd does not support them.
 func ignoredGates(gates map[string]bool, m *mergedTree) (unknown []manifest.Problem, disabled, enabled []string) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		path := joinKey("featureGates", name)

@@ -36,12 +36,12 @@ type KubeletAPI struct {
 	TokenFile string
 	// PolicyFile is the file with RBAC roles and role bindings; may be "".
 	PolicyFile string
-	// EnableTokenReview is set if the cluster authenticates the bearer tokens that TokenFile does not
-	// contain. Results are cached for TokenTTL.
+	// EnableTokenReview is set if the cluster authenticates the bearer tokens that TokenFile does
+	// not contain. Results are cached for TokenTTL.
 	EnableTokenReview bool
 	TokenTTL          time.Duration
-	// EnableAccessReview is set if the cluster authorizes requests. Results are cached for AllowedTTL
-	// if the request is allowed, and otherwise for DeniedTTL.
+	// EnableAccessReview is set if the cluster authorizes requests. Results are cached for
+	// AllowedTTL if the request is allowed, and otherwise for DeniedTTL.
 	EnableAccessReview    bool
 	AllowedTTL, DeniedTTL time.Duration
 	// AllowAnonymous is set if clients without credentials are authenticated as system:anonymous.
@@ -138,8 +138,8 @@ func (r *resolver) warnAuthorization(a *KubeletAPI) {
 	}
 }
 
-// setEffectiveValues replaces the values of k that configure the kubelet API by the values in
-// effect. The values in k and the values in effect differ, for example, if podd runs without a
+// setEffectiveValues sets the fields of k that configure the kubelet API to the values in effect.
+// The values in effect differ from the configured values, for example, if podd runs without a
 // cluster.
 func (a *KubeletAPI) setEffectiveValues(k *kubelet.KubeletConfiguration) {
 	k.EnableServer = new(a.Address != "")

@@ -25,8 +25,8 @@ func (f kubeletFlag) parse(value string) (UnsupportedFlag, error) {
 	return flag, nil
 }
 
-// parse parses a value from the command line. It returns the value as it is decoded from JSON,
-// for example []any for a list.
+// parse parses a value from the command line. It returns the value in the form that encoding/json
+// decodes it to, for example []any for a list.
 func (f valueFormat) parse(value string) (any, error) {
 	switch f {
 	case booleanFormat:
@@ -99,8 +99,8 @@ func parseGates(value string) (any, error) {
 	return m, nil
 }
 
-// addUnsupported appends a flag to flags. If flags already contains the flag, addUnsupported joins the
-// two values if they are lists or maps, and otherwise replaces the earlier value.
+// addUnsupported appends a flag to flags. If flags already contains the flag, addUnsupported joins
+// the two values if they are lists or maps, and otherwise replaces the earlier value.
 func addUnsupported(flags []UnsupportedFlag, flag UnsupportedFlag) []UnsupportedFlag {
 	for i := range flags {
 		if flags[i].Name != flag.Name {

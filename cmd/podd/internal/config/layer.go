@@ -56,8 +56,8 @@ func (l *layer) set(path, flag string, value any) {
 // files, but feature gates of flags and files are merged.
 func (l *layer) replaces(path string) bool { return l.flags[path] != "" && path != "featureGates" }
 
-// problem returns a problem at o. If a flag sets the value, the problem names the flag instead
-// of the field.
+// problem returns a problem with the position o. If a flag sets the value, the problem names the
+// flag instead of the field.
 func (o origin) problem(sev manifest.Severity, field, message string) manifest.Problem {
 	if o.flag != "" {
 		field = o.flag
@@ -65,8 +65,9 @@ func (o origin) problem(sev manifest.Severity, field, message string) manifest.P
 	return manifest.Problem{Severity: sev, Path: o.path, Position: o.pos, FieldPath: field, Message: message}
 }
 
-// keyProblem returns a problem at o of a key in the map of a field, for example
-// evictionHard[memory.available]. A flag has no field path, so the message names the key.
+// keyProblem returns a problem with the position o that concerns a key in a map, for example
+// evictionHard[memory.available]. If a flag sets the value, the message names the key, because the
+// name of the flag does not contain it.
 func (o origin) keyProblem(severity manifest.Severity, field, key, message string) manifest.Problem {
 	if o.flag != "" {
 		message = key + ": " + message

@@ -13,7 +13,6 @@ type mergedTree struct {
 	layersByPath map[string]*layer // the last layer that has set a value of tree, by field path
 }
 
-// newMergedTree returns an empty mergedTree.
 func newMergedTree() *mergedTree {
 	return &mergedTree{tree: map[string]any{}, layersByPath: map[string]*layer{}}
 }
@@ -22,8 +21,8 @@ func newMergedTree() *mergedTree {
 // value, and any other value replaces the value in m.
 func (m *mergedTree) apply(l *layer) { m.mergeObject(m.tree, l.tree, kubeletSchema(), "", l) }
 
-// mergeObject merges patch, an object in l, into the object at the field path at. s is the
-// schema of the object, or nil if the field is unknown.
+// mergeObject merges patch, which is an object in l, into the object with the field path at. s is
+// the schema of the object, or nil if the field is unknown.
 func (m *mergedTree) mergeObject(into, patch map[string]any, s *schema.Schema, at string, l *layer) {
 	for key, value := range patch {
 		path := s.AppendPath(at, key)
@@ -49,7 +48,7 @@ func (m *mergedTree) mergeObject(into, patch map[string]any, s *schema.Schema, a
 	}
 }
 
-// forgetLayers removes the entries in layers for the value at path and all values below it.
+// forgetLayers removes the entries in layersByPath for the value at path and all values below it.
 func (m *mergedTree) forgetLayers(path string) {
 	maps.DeleteFunc(m.layersByPath, func(p string, _ *layer) bool { return isWithin(p, path) })
 }

@@ -16,8 +16,8 @@ import (
 	"podd/manifest"
 )
 
-// PressureThresholds contains the thresholds of the pressure conditions of the node. A condition is true
-// while the available amount of a resource is below the threshold. The zero Threshold disables
+// PressureThresholds contains the thresholds of the pressure conditions of the node. A condition is
+// true while the available amount of a resource is below the threshold. The zero Threshold disables
 // the condition.
 type PressureThresholds struct {
 	Memory, Pids           Threshold
@@ -66,7 +66,8 @@ var ignoredSignals = map[string]string{
 	"allocatableMemory.available": "because podd does not compare the memory usage of all pods with the allocatable memory",
 }
 
-// thresholdsBySignal maps each signal of evictionHard to its threshold in p.
+// thresholdsBySignal returns a pointer to each threshold in p, by the signal of evictionHard that
+// sets the threshold.
 func (p *PressureThresholds) thresholdsBySignal() map[string]*Threshold {
 	return map[string]*Threshold{
 		"memory.available": &p.Memory, "pid.available": &p.Pids,
@@ -88,8 +89,8 @@ func (l *layer) addDefaultEvictionHard() {
 	l.tree["evictionHard"] = all
 }
 
-// effectiveEvictionHard maps each signal to its effective threshold. If the user sets a threshold,
-// the defaults of the other signals apply only if mergeDefaultEvictionSettings is true.
+// effectiveEvictionHard returns the effective threshold of each signal. If the user sets a
+// threshold, the defaults of the other signals apply only if mergeDefaultEvictionSettings is true.
 func effectiveEvictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 	all := map[string]string{}
 	if k.EvictionHard == nil || k.MergeDefaultEvictionSettings != nil && *k.MergeDefaultEvictionSettings {
@@ -99,7 +100,8 @@ func effectiveEvictionHard(k *kubelet.KubeletConfiguration) map[string]string {
 	return all
 }
 
-// newPressureThresholds returns the thresholds of k. checkEvictionHard must have found no error in k.
+// newPressureThresholds returns the thresholds of k. checkEvictionHard must have found no error in
+// k.
 func newPressureThresholds(k *kubelet.KubeletConfiguration) PressureThresholds {
 	p := PressureThresholds{TransitionPeriod: durationOr(k.EvictionPressureTransitionPeriod, newDefaults().EvictionPressureTransitionPeriod)}
 	signals := p.thresholdsBySignal()

@@ -42,7 +42,8 @@ func redact(f *Flags, user *kubelet.KubeletConfiguration, m *mergedTree, c *Conf
 	return RedactedConfig{text, f.redactedFlags()}, err
 }
 
-// redactedFlags maps the name of each flag that was set to its value. Secret values are masked.
+// redactedFlags returns the value of each flag that was set, by the name of the flag. Secret values
+// are masked.
 func (f *Flags) redactedFlags() map[string]string {
 	set := map[string]string{}
 	for field, v := range f.settings() {

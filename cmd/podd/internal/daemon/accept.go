@@ -30,9 +30,9 @@ func (a acceptor) accept(ctx context.Context, change server.AcceptedChange) (mes
 	return "", &server.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("accepting %.40q: unknown change; want node-name or empty", change.Change)}
 }
 
-// acceptEmptyDir accepts the content of the directory name, so that podd deletes the pods whose
-// manifests are missing in this directory. Until then podd keeps these pods, because it has read
-// their manifests from another mount or directory at the same path.
+// acceptEmptyDir accepts the content of the directory called name, so that podd deletes the pods
+// whose manifests are missing in this directory. Until then podd keeps these pods, because it has
+// read their manifests from another mount or directory at the same path.
 func acceptEmptyDir(ctx context.Context, all []source.Source, name string) (message string, err error) {
 	for _, s := range all {
 		dir, ok := s.(*source.Dir)

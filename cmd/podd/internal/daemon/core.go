@@ -38,7 +38,7 @@ type core struct {
 	pulled       chan struct{} // capacity 1; receives a value after an image was pulled
 }
 
-// newCore returns the core that runs the pods of in.
+// newCore returns the core that runs the desired pods of the inputs.
 func newCore(b processState, t telemetry, in inputs, client *cri.Client, on render.Node) (core, error) {
 	cfg := b.cfg
 	unlabelled, err := wiring.IncludesUnlabelled(cfg)

@@ -9,7 +9,6 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// newCSIDrivers returns the CSI drivers of this node.
 func newCSIDrivers(b processState, t telemetry) (*csi.Drivers, error) {
 	return csi.New(csi.Options{
 		Root: b.cfg.RootDir, NodeName: b.cfg.NodeName, Log: b.log, OnCall: t.metrics.RecordDriverCall,

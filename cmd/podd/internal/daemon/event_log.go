@@ -33,8 +33,8 @@ func eventNotes(all []event.Event) []events.Occurrence {
 	return out
 }
 
-// dnsWarningEvents returns an event for each warning about DNS in now that is not in before. It omits
-// problems of manifests.
+// dnsWarningEvents returns an event for each new warning about DNS. The parameters before and now
+// contain the previous and the current warnings. dnsWarningEvents omits problems of manifests.
 func dnsWarningEvents(set *manifest.Set, before, now []manifest.Problem, at time.Time) []event.Event {
 	var all []event.Event
 	for _, p := range now {

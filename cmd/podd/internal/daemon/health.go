@@ -54,8 +54,8 @@ func healthChecks(beats *heartbeat, pods *cri.Observer) []server.Check {
 	}
 }
 
-// checkRuntime returns an error if the last response of the runtime was longer than stuckAfter
-// ago. began, the start of podd, counts as a response.
+// checkRuntime returns an error if the last response of the runtime was longer than stuckAfter ago.
+// began is the start of podd, which counts as a response.
 func checkRuntime(h cri.Health, began time.Time) error {
 	switch {
 	case h.Err == nil:

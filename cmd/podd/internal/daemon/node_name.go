@@ -33,8 +33,8 @@ type nodeNamer struct {
 	// configuredName is the name in the configuration. It comes from the user, from the cloud or
 	// from the hostname at the start, which may be invalid.
 	configuredName string
-	isSetByUser    bool   // the user has set configured
-	cloud          string // the cloud that provided configured; may be ""
+	isSetByUser    bool   // configuredName was set by the user
+	cloud          string // the cloud that provided configuredName; may be ""
 	isInCluster    bool
 	// acceptedName receives the name that a user accepted. Its capacity is one.
 	acceptedName chan string
@@ -90,9 +90,10 @@ func (n *nodeNamer) nameProblem(found string) *manifest.Problem {
 		from, found, n.root, stored, rename, stored)}
 }
 
-// renameInstructions returns instructions for renaming the node of a cluster to name. podd cannot
-// rename the node itself, because its credential is bound to the present name: NodeRestriction
-// permits neither the registration of another Node nor a certificate request for another Node.
+// renameInstructions returns instructions for changing the name of a cluster's node. name is the
+// new name. podd cannot rename the node itself, because its credential is bound to the present
+// name: NodeRestriction permits neither the registration of another Node nor a certificate request
+// for another Node.
 func renameInstructions(name string) string {
 	return fmt.Sprintf("a kubeconfig for node %s and --hostname-override=%s rename the node and replace its pods", name, name)
 }

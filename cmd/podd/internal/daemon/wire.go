@@ -51,7 +51,7 @@ type telemetry struct {
 // record adds events to the event log.
 func (t *telemetry) record(all []event.Event) { t.events.Add(eventNotes(all)...) }
 
-// parts contains the parts of podd run. wire creates the parts. No part refers to this struct.
+// parts contains the parts of podd run, which newParts creates. No part refers to this struct.
 type parts struct {
 	processState
 	telemetry

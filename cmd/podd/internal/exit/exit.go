@@ -36,10 +36,10 @@ func (e Error) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap returns the error that was passed to With. It may be nil.
+// Unwrap returns the error that was passed to NewError. It may be nil.
 func (e Error) Unwrap() error { return e.err }
 
-// Code returns the exit code that was passed to With.
+// Code returns the exit code that was passed to NewError.
 func (e Error) Code() int { return e.code }
 
 // Report prints err, the error of a verb, to w and returns the exit code. If err is nil, it prints

@@ -104,8 +104,9 @@ func readLimited(r io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// NewReadError returns an error with the cause of the failed read err. The error does not contain
-// the operation and the path, because the Problem with this error names the file.
+// NewReadError returns an error with the cause of err, which is the error of a failed read. The
+// result does not contain the operation and the path, because the Problem with this error names the
+// file.
 func NewReadError(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

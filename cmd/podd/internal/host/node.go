@@ -177,9 +177,9 @@ func ReadMaxPids(dir string) int64 {
 }
 
 // NewAddressFollower returns a follower of the addresses of the node. If the user has not set the
-// addresses, the first address in a cluster is the address to which the node name resolves, as
-// in the kubelet. The follower stores the address in file for the next start; "" means that it
-// stores nothing.
+// addresses and the node is in a cluster, the first address is the address to which the node name
+// resolves, as in the kubelet. The follower stores the address in file for the next start; "" means
+// that it stores nothing.
 func NewAddressFollower(cfg *config.Config, file string, log *slog.Logger) *node.AddressWatcher {
 	o := node.AddressOptions{NodeIPs: cfg.NodeIPs, File: file, Log: log}
 	if cfg.Cluster.Kubeconfig != "" && len(cfg.NodeIPs) == 0 {

@@ -18,7 +18,7 @@ const (
 	logindManager            = "org.freedesktop.login1.Manager"
 	systemdManager           = "org.freedesktop.systemd1.Manager"
 	logindService            = "systemd-logind.service"
-	prepareForShutdownSignal = "PrepareForShutdown" // signal
+	prepareForShutdownSignal = "PrepareForShutdown"
 )
 
 // A bus is a connection to the system bus.

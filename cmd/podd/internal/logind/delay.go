@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// DropInPath is the path of the drop-in file that raises InhibitDelayMaxSec. The kubelet uses the same
-// path.
+// DropInPath is the path of the drop-in file that raises InhibitDelayMaxSec. The kubelet uses the
+// same path.
 const DropInPath = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 
 // reloadTimeout is the maximum wait for the new configuration of logind to take effect.
 const reloadTimeout = 5 * time.Second
 
-// raiseMaxDelay raises the maximum delay of logind to w.Period if the delay is shorter. It returns
-// the delay in effect, or 0 if the delay is unknown. It may return a delay together with an error.
+// raiseMaxDelay raises the maximum delay of logind to w.StopTimeout if the delay is shorter. It
+// returns the delay in effect, or 0 if the delay is unknown. It may return a delay together with an
+// error.
 func (w *watcher) raiseMaxDelay(ctx context.Context, b *bus) (time.Duration, error) {
 	delay, err := b.readMaxDelay(ctx)
 	if err != nil || delay >= w.StopTimeout {

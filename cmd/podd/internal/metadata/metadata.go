@@ -37,8 +37,8 @@ func (i Instance) Labels() map[string]string {
 }
 
 // Fetch requests the metadata of this instance from the metadata service of a cloud, which must be
-// one of Clouds. base is the URL of the service; "" means the link-local address. The result has
-// passed Check.
+// one of Clouds. base is the URL of the service; "" means the link-local address. Fetch validates
+// the result with Validate.
 func Fetch(ctx context.Context, cloud, base string) (Instance, error) {
 	c := newClient(base)
 	defer c.close()

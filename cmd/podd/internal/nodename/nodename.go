@@ -34,7 +34,7 @@ type Record struct {
 	EarlierNames []string `json:"earlier,omitempty"`
 }
 
-// maxEarlier is the maximum number of names in Record.Earlier.
+// maxEarlier is the maximum number of names in Record.EarlierNames.
 const maxEarlier = 16
 
 // Resolve returns the record that takes effect when podd starts. name is the value of
@@ -53,7 +53,7 @@ func (r Record) Resolve(name string, isSetByUser bool) (next Record, differs boo
 	return r, true
 }
 
-// Rename returns a record with another name. The name of r is appended to Earlier.
+// Rename returns a record with another name. It appends the name of r to EarlierNames.
 func (r Record) Rename(name string) Record {
 	if r.Name == name {
 		return r

@@ -17,7 +17,7 @@ import (
 
 // CheckCmd is the podd check command. It accepts the flags of podd run in order to check the
 // runtime, the directories and the ports that podd run would use. If podd is running, CheckCmd uses
-// its root directory, node name and runtime unless the flags set them.
+// the root directory, node name and runtime of the running podd unless the flags set them.
 type CheckCmd struct {
 	config.Flags
 	Output string `short:"o" enum:"text,json,yaml" default:"text" placeholder:"FORMAT" help:"Output format. One of: text, json, yaml."`

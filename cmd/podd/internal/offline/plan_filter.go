@@ -44,7 +44,7 @@ func (f planFilter) includes(p reconcile.PlannedPod) bool {
 func (f planFilter) includesFile(path string) bool { return path != "" && isWithin(path, f.files) }
 
 // problems returns the problems of the files that the arguments name. If the arguments name no
-// file, problems returns all.
+// file, it returns all problems.
 func (f planFilter) problems(all []manifest.Problem) []manifest.Problem {
 	if len(f.files) == 0 {
 		return all
@@ -57,8 +57,7 @@ func unreadFiles(files, sources []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(path string) bool { return isWithin(path, sources) })
 }
 
-// isWithin reports whether path is one of the paths in all, or a file directly in one of
-// them.
+// isWithin reports whether path, or the directory that contains path, is in all.
 func isWithin(path string, all []string) bool {
 	for _, source := range all {
 		if paths.SameFile(path, source) || paths.SameFile(filepath.Dir(path), source) {

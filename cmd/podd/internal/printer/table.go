@@ -24,7 +24,7 @@ func (t *Table) width(column int) int {
 	return t.widths[column] + 2
 }
 
-// IsEmpty reports whether Fit has not been called yet.
+// IsEmpty reports whether WidenColumns has not been called yet.
 func (t *Table) IsEmpty() bool { return t.widths == nil }
 
 // WidenColumns widens the columns so that the cells of lines fit into them.

@@ -22,7 +22,7 @@ func FormatDuration(d time.Duration) string {
 	return duration.HumanDuration(d.Round(time.Second))
 }
 
-// FormatAge formats the time from t to now in whole seconds.
+// FormatAge formats the difference between t and now in whole seconds.
 func FormatAge(t, now time.Time) string { return duration.HumanDuration(max(now.Sub(t), 0)) }
 
 // FormatTime formats t as a time of day. If t is not on the same day as now, the result also

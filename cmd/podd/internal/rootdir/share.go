@@ -10,15 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ShareMounts makes the mounts below the root directory shared (mount propagation), as the
-// kubelet does. Without shared mounts, the runtime cannot create a container with mount
-// propagation, such as a CSI driver, or the mounts of this container are not visible on the
+// ShareMounts makes the mounts below the root directory shared (mount propagation), as the kubelet
+// does. Some containers, such as CSI drivers, have volume mounts with mount propagation. Without
+// shared mounts, the runtime cannot create such a container, or its mounts are not visible on the
 // host.
 //
-// If root is on a private mount, ShareMounts bind-mounts root on itself. podd never unmounts
-// this mount, because running pods use it. Therefore a later call changes nothing. ShareMounts
-// returns an error if there is already a mount below root, because the new mount would cover that
-// mount.
+// If root is on a private mount, ShareMounts bind-mounts root on itself. podd never unmounts this
+// mount, because running pods use it. Therefore a later call changes nothing. ShareMounts returns
+// an error if there is already a mount below root, because the new mount would cover that mount.
 func ShareMounts(root string) error {
 	if err := shareMounts(root); err != nil {
 		return fmt.Errorf("sharing the mounts below root directory %s: %w", root, err)

@@ -69,7 +69,7 @@ type execution struct {
 	streams    iostreams.Streams
 	report     *reportFile // may be nil
 	suffix     string
-	hasStarted bool  // the run started, and run writes its result
+	hasStarted bool  // the run has started, so that its result is written
 	resultErr  error // error of writing the result
 }
 

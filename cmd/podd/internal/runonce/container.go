@@ -67,8 +67,9 @@ func (p *runPod) failedContainers() []container {
 	return out
 }
 
-// poddExitCode returns the exit code of podd for exit, the exit code of a failed container: the low
-// eight bits of exit, or exitCodeSeveralFailed if they are 0.
+// poddExitCode returns the exit code with which podd reports a failed container. This is the low
+// eight bits of exit, which is the exit code of the container, or exitCodeSeveralFailed if these
+// bits are 0.
 func poddExitCode(exit int32) int {
 	if c := int(exit) & 0xff; c != 0 {
 		return c

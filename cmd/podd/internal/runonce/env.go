@@ -82,8 +82,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// addEnv adds the variable in word, K=V or K, to all. It replaces an earlier variable with the same
-// name. If word is K and lookup finds no value, addEnv adds nothing.
+// addEnv adds a variable to the list all. word is K=V or K. addEnv replaces an earlier variable
+// with the same name. If word is K and lookup finds no value, addEnv adds nothing.
 func addEnv(word string, lookup func(string) (string, bool), all *[]v1.EnvVar) error {
 	name, value, given := strings.Cut(word, "=")
 	if !isEnvName(name) {

@@ -27,12 +27,12 @@ type judgeInput struct {
 type judgement struct {
 	// DesiredPods contains the pods that should run. It includes the pods of earlier judgements.
 	DesiredPods []types.NamespacedName
-	// CompletionPodsStarted is set if Start contains the pods that run to completion.
+	// CompletionPodsStarted is set if DesiredPods contains the pods that run to completion.
 	CompletionPodsStarted bool
 	// Verdict is nil while the run continues.
 	Verdict *verdict
-	// NextCheck is the time at which judge must be called again even if nothing changes. The zero time
-	// means never.
+	// NextCheck is the time at which judge must be called again even if nothing changes. The zero
+	// time means never.
 	NextCheck time.Time
 }
 
@@ -56,7 +56,7 @@ type verdict struct {
 	Code int
 	// Failure is the failure of a pod if the outcome is outcomeFailing.
 	Failure podFailure
-	// Why is the message of judgeInput.Broken if the outcome is outcomeBroken.
+	// Why is the message of judgeInput.FatalErr if the outcome is outcomeBroken.
 	Why string
 }
 
@@ -73,7 +73,6 @@ func judge(in judgeInput) judgement {
 	return j
 }
 
-// areLongRunningPodsReady reports whether every long-running pod is ready.
 func (in *judgeInput) areLongRunningPodsReady() bool {
 	for i := range in.Pods {
 		if p := &in.Pods[i]; p.isLongRunning() && !p.isReady() {
@@ -84,7 +83,8 @@ func (in *judgeInput) areLongRunningPodsReady() bool {
 }
 
 // decideVerdict returns the verdict, or nil if the run continues. If the verdict may change at a
-// certain time, decideVerdict sets j.Wake. The cases are tried in order; the first match decides.
+// certain time, decideVerdict sets j.NextCheck. The cases are tried in order, and the first case
+// that applies determines the verdict.
 func (in *judgeInput) decideVerdict(j *judgement) *verdict {
 	completing, unfinished := 0, 0
 	for i := range in.Pods {
@@ -151,7 +151,8 @@ func (in *judgeInput) runExitCode(first *podFailure) int {
 		// podd kills the containers of an evicted pod after the pod has finished. The exit code
 		// must not depend on the number of exits that were reported until now.
 		failedContainers := p.failedContainers()
-		if reason == plan.ReasonEvicted || len(failedContainers) == 0 { // none if a container disappeared before its exit was reported
+		// There are none if a container disappeared before its exit was reported.
+		if reason == plan.ReasonEvicted || len(failedContainers) == 0 {
 			return exit.Internal
 		}
 		for _, m := range failedContainers {
@@ -172,7 +173,7 @@ func (in *judgeInput) runExitCode(first *podFailure) int {
 	return c
 }
 
-// wakeAt sets Wake to t if t is earlier than Wake. It ignores the zero time.
+// wakeAt sets NextCheck to t if t is earlier than NextCheck. It ignores the zero time.
 func (j *judgement) wakeAt(t time.Time) {
 	if !t.IsZero() && (j.NextCheck.IsZero() || t.Before(j.NextCheck)) {
 		j.NextCheck = t

@@ -8,9 +8,9 @@ import (
 	"podd/reconcile/plan"
 )
 
-// notices returns messages about the changes from before to p: failures that are retried, crashes
-// after which a container restarts, and reasons to wait. It omits failures that end the run,
-// because the summary reports these failures.
+// notices returns messages about the changes of a pod between the states before and p. The changes
+// are failures that are retried, crashes after which a container restarts, and reasons to wait.
+// notices omits failures that end the run, because the summary reports these failures.
 func (p runPod) notices(before *runPod, now time.Time) []string {
 	if p.Report == nil || p.hasFinished() {
 		return nil
@@ -57,7 +57,7 @@ func failureCount(d *plan.Decision, container string) int {
 	return 0
 }
 
-// crashesSince returns a message for each container that has exited since before and
+// crashesSince returns a message for each container that has exited since the state before and that
 // restarts.
 func (p *runPod) crashesSince(before *runPod) []string {
 	limit := maxCompletionCrashes

@@ -14,10 +14,10 @@ import (
 	"podd/runtime/logs"
 )
 
-// outputCopier copies the logs of the containers of a run to the output streams of podd. Copying a log
-// starts when a report contains the container. Copying ends when the container can no longer
-// write and the log is read to the end. All methods may be called concurrently. run must be
-// called once.
+// outputCopier copies the logs of the containers of a run to the output streams of podd. Copying a
+// log starts when a report contains the container. Copying ends when the container can no longer
+// write and the log is read to the end. All methods may be called concurrently. run must be called
+// once.
 type outputCopier struct {
 	stdout, stderr       *lineStream
 	pods                 map[types.NamespacedName]*podOutput // the map and its values are read-only
@@ -34,7 +34,7 @@ type podOutput struct {
 	copies map[string]*logCopy // copy of the logs of each container, by container name
 }
 
-// newOutputCopier returns an output for pods. dir returns the log directory of a pod.
+// newOutputCopier returns an outputCopier for pods. dir returns the log directory of a pod.
 func newOutputCopier(pods []runPod, stdout, stderr *lineStream, dir func(*manifest.Pod) string) *outputCopier {
 	o := &outputCopier{
 		stdout: stdout, stderr: stderr, pods: map[types.NamespacedName]*podOutput{},

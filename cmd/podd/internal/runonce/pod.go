@@ -40,7 +40,6 @@ func (p *runPod) isLongRunning() bool {
 	return manifest.RunsForever(&p.Desired.Object.Spec)
 }
 
-// isReady reports whether the pod is ready.
 func (p *runPod) isReady() bool {
 	if p.Report == nil || p.Report.Pod == nil {
 		return false

@@ -83,7 +83,7 @@ func writeJUnit(w io.Writer, r *runResult) error {
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}
-	e := xml.NewEncoder(w) // replaces characters that XML does not permit by U+FFFD
+	e := xml.NewEncoder(w) // NewEncoder replaces characters that XML does not permit with U+FFFD
 	e.Indent("", "  ")
 	if err := e.Encode(junitSuites{Suite: suite}); err != nil {
 		return err

@@ -72,7 +72,8 @@ func (s *rowBuilder) newRow(p *runPod, state rowState, text string) resultRow {
 	}
 }
 
-// podRows returns the rows of a pod. The cases are tried in order; the first match decides.
+// podRows returns the rows of a pod. The cases are tried in order, and the first case that applies
+// determines the rows.
 func (s *rowBuilder) podRows(p *runPod) []resultRow {
 	timedOut := s.verdict.Outcome == outcomeTimedOut
 	took := formatDuration(s.now.Sub(s.began))

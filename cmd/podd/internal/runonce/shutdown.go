@@ -147,7 +147,6 @@ func (e *shutdown) announceStop() {
 	}
 }
 
-// longestGracePeriod returns the longest grace period of the pods.
 func (e *shutdown) longestGracePeriod() time.Duration {
 	longest := int64(v1.DefaultTerminationGracePeriodSeconds)
 	for i := range e.pods {

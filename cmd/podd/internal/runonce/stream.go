@@ -91,7 +91,7 @@ func (s *lineStream) messageWriter(trimSuffix string) io.Writer {
 	return &messageWriter{s, []byte(trimSuffix)}
 }
 
-// A messageWriter is the writer that messageWriter returns.
+// A messageWriter writes messages of podd to a lineStream.
 type messageWriter struct {
 	to         *lineStream
 	trimSuffix []byte

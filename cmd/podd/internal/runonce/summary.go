@@ -12,7 +12,7 @@ import (
 // A runResult is the result of a run.
 type runResult struct {
 	Verdict verdict
-	// PodCount is the number of pods. Failed is the number of failed pods.
+	// PodCount is the number of pods. FailedCount is the number of failed pods.
 	PodCount, FailedCount int
 	Rows                  []resultRow
 	StartTime             time.Time
@@ -22,8 +22,8 @@ type runResult struct {
 }
 
 // newResult returns the result with the verdict v. pods is the number of pods, and rows are the
-// rows of these pods. several is the value of HasSeveralContainers. The run has lasted from began
-// to now.
+// rows of these pods. several is the value of HasSeveralContainers. began and now are the start and
+// the end of the run.
 func newResult(v verdict, rows []resultRow, pods int, several bool, began, now time.Time) runResult {
 	failed := map[string]bool{}
 	for _, r := range rows {

@@ -45,9 +45,9 @@ func NewAPIDir(cfg *config.Config, o source.Options) *source.Dir {
 	return source.NewDir(cfg.APIManifestDir, o)
 }
 
-// CheckAPIDir returns an error if the directory of the Kubernetes API is also a manifest
-// directory, for example through a symlink or a bind mount, because each pod in this directory
-// would run twice.
+// CheckAPIDir returns an error if the directory of the Kubernetes API is also a manifest directory,
+// for example through a symlink or a bind mount. In this case each pod in the directory would run
+// twice.
 func CheckAPIDir(cfg *config.Config) error {
 	apiDir, err := os.Stat(cfg.APIManifestDir)
 	if err != nil {
@@ -70,8 +70,9 @@ func APISourceName(cfg *config.Config) string {
 	return NewAPIDir(cfg, source.Options{}).Name()
 }
 
-// newURLSource returns the source of a URL. The name of the source does not contain the parts of the URL
-// that may be secret. If an earlier source has the same name, newURLSource adds a number to the name.
+// newURLSource returns the source of a URL. The name of the source does not contain the parts of
+// the URL that may be secret. If an earlier source has the same name, newURLSource adds a number to
+// the name.
 func newURLSource(raw string, cfg *config.Config, o source.Options, earlier []source.Source) (*source.URL, error) {
 	options := source.URLOptions{
 		Options: o, Header: http.Header(cfg.URLHeader), HeaderFile: cfg.URLHeaderFile,
@@ -90,8 +91,7 @@ func newURLSource(raw string, cfg *config.Config, o source.Options, earlier []so
 	}
 }
 
-// removeDuplicates returns the elements of all without duplicates, in the order of their first
-// occurrence.
+// removeDuplicates returns the elements without duplicates, in the order of their first occurrence.
 func removeDuplicates(all []string) []string {
 	var out []string
 	for _, s := range all {
@@ -111,7 +111,7 @@ func Names(all []source.Source) []string {
 	return names
 }
 
-// KindsByName returns the kinds of sources by the name of the source.
+// KindsByName returns the kind of each source, by the name of the source.
 func KindsByName(all []source.Source) map[string]string {
 	kinds := map[string]string{}
 	for _, s := range all {

@@ -143,7 +143,7 @@ func (c *outputCopier) wait() error {
 	return c.err
 }
 
-// A errorRecorder is a writer that records the error of a write.
+// An errorRecorder is a writer that records the error of a write.
 type errorRecorder struct {
 	to  io.Writer
 	err error

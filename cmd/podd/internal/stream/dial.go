@@ -120,8 +120,8 @@ func (b bufferedConn) Read(p []byte) (int, error) { return b.from.Read(p) }
 // Close closes the connection and all of its streams.
 func (c *Conn) Close() error { return c.spdy.Close() }
 
-// openStream opens a stream of a type, such as "stdin". extra contains the names and values of
-// additional headers in turn.
+// openStream opens a stream of a type, such as "stdin". extra contains alternating names and values
+// of additional headers.
 func (c *Conn) openStream(kind string, extra ...string) (httpstream.Stream, error) {
 	h := http.Header{}
 	h.Set("streamType", kind)

@@ -1,7 +1,7 @@
 // Package stream is a client of the streaming protocol of exec, attach and port forwarding. The
 // protocol multiplexes streams over one connection.
 //
-//	net.Conn ── Dial (HTTP upgrade) ──▶ Conn ── Command.Run ──▶ stdin, stdout, stderr, size, exit code
+//	net.Conn ── dial (HTTP upgrade) ──▶ Conn ── Command.Run ──▶ stdin, stdout, stderr, size, exit code
 //	                                      └─── Forward, any number at a time ──▶ the data of a port
 //
 // The package uses SPDY, because the streaming servers of all runtimes support SPDY. With

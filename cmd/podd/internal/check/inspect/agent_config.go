@@ -15,8 +15,9 @@ import (
 // maxConfigSize is the maximum size of a configuration file of a kubelet in bytes.
 const maxConfigSize = 1 << 20
 
-// resolve makes the paths of s absolute, and adds the manifests in the configuration file and the
-// defaults. name is the command name of the process, and proc its directory in /proc.
+// resolve makes the paths of s absolute and adds the defaults. It also adds the manifest path that
+// the configuration file contains. name is the command name of the process, and proc is its
+// directory in /proc.
 func (s *agentSettings) resolve(name, proc string) {
 	dir, _ := os.Readlink(filepath.Join(proc, "cwd")) // "" makes relative paths relative to this process
 	absolute := func(path string) string {

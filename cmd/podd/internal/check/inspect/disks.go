@@ -21,7 +21,7 @@ import (
 const diskTimeout = 2 * time.Second
 
 // readDirectories returns the directories of podd and the image file system. images is the path of
-// the latter, or "" if it is unknown.
+// the image file system, or "" if it is unknown.
 func readDirectories(ctx context.Context, cfg *config.Config, images string) []check.Directory {
 	all := []check.Directory{
 		{Purpose: check.PurposeRootDir, Path: cfg.RootDir}, {Purpose: check.PurposeRunDir, Path: cfg.RunDir}, {Purpose: check.PurposeLogsDir, Path: cfg.PodLogsDir},
@@ -33,13 +33,15 @@ func readDirectories(ctx context.Context, cfg *config.Config, images string) []c
 		all[i] = readDirectory(ctx, d)
 	}
 	return slices.DeleteFunc(all, func(d check.Directory) bool {
-		return d.Purpose == check.PurposeImageFS && d.Err == nil && d.Existing != d.Path // the runtime has another root directory
+		// If the path does not exist on this host, the runtime has another root directory, for
+		// example in a container.
+		return d.Purpose == check.PurposeImageFS && d.Err == nil && d.Existing != d.Path
 	})
 }
 
-// readDirectory completes d. If the disk does not respond, d.Err is set after diskTimeout.
-// readDirectory does not wait for its goroutine in this case, because a system call on a hung disk
-// cannot be interrupted.
+// readDirectory returns d with the state of the directory. If the disk does not respond, it returns
+// d with an error in d.Err after diskTimeout. It then does not wait for its goroutine, because a
+// system call on a hung disk cannot be interrupted.
 func readDirectory(ctx context.Context, d check.Directory) check.Directory {
 	ctx, cancel := context.WithTimeout(ctx, diskTimeout)
 	defer cancel()

@@ -18,7 +18,7 @@ type Options struct {
 	Config         *config.Config
 	ConfigWarnings []config.Warning
 	ConfigErr      error
-	// IsStarting is set if this process is a podd that fails to start.
+	// IsStarting is set if this process is a daemon that failed to start.
 	IsStarting bool
 }
 

@@ -103,7 +103,9 @@ func readNetwork(s runtime.Settings) check.Network {
 	}
 	dirs := slices.DeleteFunc(slices.Clone(s.CNIPluginDirs), func(dir string) bool { return !exists(dir) })
 	if len(dirs) < len(s.CNIPluginDirs) && len(dirs) == 0 && !exists(s.CNIConfDir) {
-		return n // the runtime has another root directory, for example in a container
+		// The runtime has another root directory, for example in a container, so the paths that it
+		// reports do not apply to this host.
+		return n
 	}
 	for _, plugin := range s.CNIPlugins {
 		if !slices.ContainsFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, plugin)) }) {

@@ -14,9 +14,9 @@ import (
 // lookupTimeout limits the time for the lookup of a name.
 const lookupTimeout = 3 * time.Second
 
-// readNameResolution looks up the name of the node, and reads the resolv.conf for pods. In a cluster, the
-// name is the node name, because the address of the node depends on it. Otherwise it is the
-// hostname, which pods on the host network have.
+// readNameResolution looks up a name, and reads the resolv.conf for pods. In a cluster, it looks up
+// the node name, because the address of the node depends on this name. Otherwise it looks up the
+// hostname, because this is also the hostname of pods on the host network.
 func readNameResolution(ctx context.Context, cfg *config.Config) check.NameResolution {
 	n := check.NameResolution{HasUpstreamFile: exists(check.UpstreamResolvConf)}
 	n.DNS, n.ResolvConfErr = host.ReadDNS(cfg.ResolvConf)

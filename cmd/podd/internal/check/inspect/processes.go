@@ -97,9 +97,9 @@ func ownedPorts(proc procfs.Proc, bySocket map[string][]int) (all []int) {
 	return all
 }
 
-// readAgent returns the agent that a process is. ok is false if the process is neither a kubelet nor
-// a podd of root in this PID namespace. A kubelet in another PID namespace belongs to another node,
-// such as a node of kind.
+// readAgent returns the check.Agent for a process. ok is false if the process is neither a kubelet
+// nor a podd that runs as root in this PID namespace. A kubelet in another PID namespace belongs to
+// another node, such as a node that kind (Kubernetes in Docker) runs in a container.
 func readAgent(proc procfs.Proc, name string, cfg *config.Config) (a check.Agent, ok bool) {
 	if name != "kubelet" && name != "podd" || !isRoot(proc.PID) || !sharesPIDNamespace(proc.PID) {
 		return a, false
@@ -121,7 +121,6 @@ func readAgent(proc procfs.Proc, name string, cfg *config.Config) (a check.Agent
 	}, true
 }
 
-// isRoot reports whether a process runs as root.
 func isRoot(pid int) bool {
 	info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
 	if err != nil {

@@ -61,7 +61,8 @@ func queryRuntime(ctx context.Context, cfg *config.Config) (r check.Runtime, ima
 	return r, imageFS
 }
 
-// tryConnect connects to a Unix socket. The errors of gRPC do not contain the cause as a value.
+// tryConnect connects to a Unix socket and closes the connection. It does not use gRPC, because the
+// errors of gRPC do not wrap the cause.
 func tryConnect(ctx context.Context, socket string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {

@@ -21,11 +21,11 @@ import (
 type apiManifests struct {
 	dir           *apidir.Dir
 	router        *reconcile.Router
-	decodeOptions decode.Options // the options of the source of dir
+	decodeOptions decode.Options // the options of the source that reads dir
 }
 
-// NewManifestStore returns the manifests in dir. read contains the options with which the
-// source of dir reads the files.
+// NewManifestStore returns a ManifestStore that reads and writes the manifests in dir. The
+// parameter read contains the options with which the source of dir decodes the manifests.
 func NewManifestStore(dir *apidir.Dir, router *reconcile.Router, read decode.Options) write.ManifestStore {
 	return apiManifests{dir, router, read}
 }

@@ -18,7 +18,7 @@ type Cluster struct {
 	// before the cluster has signed it. The function is nil if podd does not request a serving
 	// certificate.
 	ServingCertificate func() *tls.Certificate
-	// ClientCertExpiry returns the expiration time of the node's client certificate. Mirrors
+	// ClientCertExpiry returns the expiration time of the node's client certificate. MirrorCount
 	// returns the number of mirror pods.
 	ClientCertExpiry func() (time.Time, error)
 	MirrorCount      func() int

@@ -13,7 +13,7 @@ import (
 )
 
 // RebootEvents returns an event if the node has been rebooted since podd last used the root
-// directory root.
+// directory.
 func RebootEvents(root, node string, at time.Time, log *slog.Logger) []event.Event {
 	id := host.ReadFirstLine("/proc/sys/kernel/random/boot_id")
 	rebooted, err := recordBoot(filepath.Join(root, "boot_id"), id)
@@ -26,8 +26,8 @@ func RebootEvents(root, node string, at time.Time, log *slog.Logger) []event.Eve
 	return []event.Event{event.ForReboot(node, id, at)}
 }
 
-// recordBoot stores the boot ID now in a file. rebooted is true if the file contained
-// another boot ID.
+// recordBoot stores the current boot ID in a file. rebooted is true if the file contained another
+// boot ID.
 func recordBoot(path, now string) (rebooted bool, err error) {
 	if now == "" {
 		return false, nil

@@ -23,7 +23,7 @@ type NodeOptions struct {
 	Limits         admission.Limits  // including the node's labels
 	Info           v1.NodeSystemInfo // properties of the host
 	Instance       string            // ID of the podd instance
-	RootDir        string            // a file in it has the creation time of the Node
+	RootDir        string            // contains a file with the creation time of the Node
 	KubeletAddress string            // address of the kubelet API; may be ""
 }
 
@@ -67,7 +67,6 @@ func resourceList(limits admission.Limits, r render.Resources) v1.ResourceList {
 	return all
 }
 
-// modTime returns the modification time of a file.
 func modTime(path string) metav1.Time {
 	info, err := os.Stat(path)
 	if err != nil {

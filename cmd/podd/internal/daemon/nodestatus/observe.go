@@ -12,8 +12,8 @@ import (
 const runtimeTimeout = 10 * time.Second
 
 // observe returns the available resources of the node. If the runtime does not respond, the image
-// file system is not observed and its isKnown is false, because only the runtime can report the
-// mount point of this file system.
+// file system is not observed, because only the runtime can report its mount point. isKnown is then
+// false for this file system.
 func observe(ctx context.Context, root string, client *cri.Client) (observations, error) {
 	memory, err := observeMemory("/proc/meminfo")
 	if err != nil {
@@ -36,8 +36,8 @@ func observe(ctx context.Context, root string, client *cri.Client) (observations
 	return r, nil
 }
 
-// observeMemory returns the memory of the host from the file path, /proc/meminfo. Like the
-// kubelet, it counts inactive page cache as available.
+// observeMemory returns the memory of the host. path is /proc/meminfo. Like the kubelet,
+// observeMemory counts inactive page cache as available.
 func observeMemory(path string) (observation, error) {
 	var all [3]int64
 	for i, field := range []string{"MemTotal", "MemFree", "Inactive(file)"} {

@@ -31,7 +31,7 @@ func (s observation) isBelow(t config.Threshold) bool {
 	return t.IsCrossed(s.capacity, s.available)
 }
 
-// pressureConditions maps each kind of pressure to whether the pressure exists.
+// pressureConditions returns, for each kind of pressure, whether the pressure exists.
 func (r observations) pressureConditions(p config.PressureThresholds) map[v1.NodeConditionType]bool {
 	return map[v1.NodeConditionType]bool{
 		v1.NodeMemoryPressure: r.memory.isBelow(p.Memory),

@@ -39,7 +39,6 @@ func NewLister(state server.Viewer) func() []rotate.Log {
 	}
 }
 
-// podLogs returns the logs of one pod.
 func podLogs(p *server.PodView) []rotate.Log {
 	var all []rotate.Log
 	key := types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}

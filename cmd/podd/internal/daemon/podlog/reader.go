@@ -125,9 +125,9 @@ func (b *lineBuffer) writeEntry(e logs.Entry, stamp bool) error {
 	return err
 }
 
-// newExitedFunc returns a function that reports whether the container with the ID first has exited
-// or the pod was deleted. If first is "", the function reports on the next container that runs.
-// changed is closed when the result may have changed.
+// newExitedFunc returns a function that reports whether a container has exited or the pod was
+// deleted. first is the ID of the container. If first is "", the function reports on the next
+// container that runs. changed is closed when the result may have changed.
 func (l *Reader) newExitedFunc(pod *server.PodView, container, first string) func() (exited bool, changed <-chan struct{}) {
 	return func() (bool, <-chan struct{}) {
 		view := l.state.View()

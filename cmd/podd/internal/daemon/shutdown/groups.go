@@ -13,7 +13,7 @@ import (
 // periods, and critical pods stop last.
 var defaultGroups = []plan.ShutdownGroup{{Grace: plan.MaxGrace}, {Priority: manifest.CriticalPriority, Grace: plan.MaxGrace}}
 
-// configuredGroups returns the groups in all, or defaultGroups if all is empty.
+// configuredGroups returns the configured groups, or defaultGroups if none are configured.
 func configuredGroups(all []config.ShutdownGroup) []plan.ShutdownGroup {
 	var groups []plan.ShutdownGroup
 	for _, g := range all {

@@ -15,8 +15,8 @@ import (
 	"podd/runtime"
 )
 
-// A NodeBuilder builds the Node object that kubectl shows. It is not safe for concurrent use. It does
-// not modify objects that it has returned.
+// A NodeBuilder builds the Node object that kubectl shows. It is not safe for concurrent use. It
+// does not modify objects that it has returned.
 type NodeBuilder struct {
 	template   *v1.Node                             // contains only the constant parts
 	initialIPs []string                             // addresses before the first Change with addresses
@@ -38,8 +38,8 @@ type runtimeState struct {
 	addresses                     string
 }
 
-// NewNodeBuilder returns a Node with the constant parts of node. It does not modify node.
-// initialIPs are the addresses until a Change contains addresses.
+// NewNodeBuilder returns a NodeBuilder. node contains the constant parts of the Node, and is not
+// modified. initialIPs are the addresses until a Change contains addresses.
 func NewNodeBuilder(node *v1.Node, initialIPs []string) *NodeBuilder {
 	return &NodeBuilder{template: node, initialIPs: initialIPs}
 }
@@ -131,7 +131,6 @@ func readyCondition(r runtime.Node, isShuttingDown bool) v1.NodeCondition {
 	return c
 }
 
-// pressureCondition returns a pressure condition.
 func pressureCondition(kind v1.NodeConditionType, exists bool) v1.NodeCondition {
 	message := MessageForPressure(kind, exists)
 	c := v1.NodeCondition{Type: kind, Status: v1.ConditionFalse, Reason: message.Reason, Message: message.Message}

@@ -80,12 +80,12 @@ func (s *NodeState) SetDNSProblem(p *manifest.Problem) {
 	s.update(func() { s.problems.DNS = p })
 }
 
-// SetRejectedPods sets NodeProblems.Rejected.
+// SetRejectedPods sets NodeProblems.RejectedPods.
 func (s *NodeState) SetRejectedPods(all []manifest.Problem) {
 	s.update(func() { s.problems.RejectedPods = all })
 }
 
-// SetUnmeasuredPods sets NodeProblems.Unmeasured.
+// SetUnmeasuredPods sets NodeProblems.UnmeasuredPods.
 func (s *NodeState) SetUnmeasuredPods(all []manifest.Problem) {
 	s.update(func() { s.problems.UnmeasuredPods = all })
 }

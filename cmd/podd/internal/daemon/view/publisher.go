@@ -45,7 +45,7 @@ type Findings struct {
 	EventOnlyProblems []manifest.Problem // not shown, only recorded as events
 }
 
-// Options are the options of a Publisher. All but Self may be zero.
+// Options are the options of a Publisher. All but Base may be zero.
 type Options struct {
 	Base server.View  // the constant parts: node, version, sources
 	Node *NodeBuilder // nil if no Node is shown
@@ -59,12 +59,12 @@ type Options struct {
 	// APISource is the name of the source that the API writes, or "".
 	APISource string
 	// OnPodChanged is called with the old and the new view of a new or changed pod. The old view of
-	// a new pod is nil. Removed is called with the last view of a removed pod.
+	// a new pod is nil. OnPodRemoved is called with the last view of a removed pod.
 	OnPodChanged func(before, after *server.PodView, now time.Time)
 	OnPodRemoved func(last *server.PodView, now time.Time)
 }
 
-// NewPublisher returns a Publisher that shows o.Self until the first Publish.
+// NewPublisher returns a Publisher that shows o.Base until the first Publish.
 func NewPublisher(o Options) *Publisher {
 	self := o.Base
 	// Revisions must be higher than the revisions of an earlier process.
