@@ -6,8 +6,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// MatchesNode reports whether a node matches nodeSelector and the required node affinity of
-// a pod. Preferred affinities matter only to a scheduler.
+// MatchesNode reports whether a node matches nodeSelector and the required node affinity of a pod.
+// It ignores preferred affinities, because only a scheduler uses them.
 func MatchesNode(pod *v1.Pod, name string, labels map[string]string) bool {
 	ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(affinityNode(name, labels))
 	return ok && err == nil

@@ -6,16 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Cluster contains the data, other than Objects, that an API server has returned for the
-// references of pods. It is immutable.
+// A Cluster contains what an API server has returned for the references of pods, except the objects
+// in Objects. It is immutable.
 type Cluster struct {
 	// Missing contains the reason why an object that was looked up is missing. An object that
 	// is in neither Missing nor Objects was not looked up yet.
 	Missing map[ObjectRef]MissingObject
-	// Tokens contains the tokens. A key is the name in the ObjectRef that refs.TokenRef
-	// returns.
+	// Tokens contains the tokens of service accounts for pods. A key is the name in the ObjectRef
+	// that refs.TokenRef returns.
 	Tokens map[types.NamespacedName]Token
-	// RuntimeHandlers contains the handlers of RuntimeClasses by name of the class.
+	// RuntimeHandlers maps the name of a RuntimeClass to its handler.
 	RuntimeHandlers map[string]string
 	// Services contains the Services by namespace; nil until they were listed.
 	Services map[string]*Services
@@ -26,13 +26,13 @@ type Cluster struct {
 	AttachedVolumes map[string]map[string]string
 }
 
-// A Token is a token of a pod's service account.
+// A Token is a service account token for a pod.
 type Token struct {
 	Text    []byte
 	Expires metav1.Time
 }
 
-// A MissingObject is the reason why an object is missing.
+// A MissingObject describes why an object is missing.
 type MissingObject struct {
 	// DoesNotExist reports whether the object does not exist. If so, an optional reference to the
 	// object is ignored. If DoesNotExist is false, podd could not determine whether the object

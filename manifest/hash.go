@@ -20,9 +20,9 @@ const hashVersion = "v1:"
 // Hashes identify a version of a pod, of its sandbox and of its containers.
 type Hashes struct {
 	Pod, Sandbox string                   // values of Pod.Hash and Pod.SandboxHash
-	Containers   map[string]ContainerHash // value of Pod.Containers
+	Containers   map[string]ContainerHash // value of Pod.ContainerHashes
 
-	versionValues []any // the values from which the hash Pod is computed
+	versionValues []any // the values from which Pod is computed
 }
 
 // HashManifest returns the hashes of a pod of a manifest. user is the pod without defaults, as
@@ -69,8 +69,9 @@ var ServerMetadataFields = []string{
 	"managedFields", "ownerReferences", "resourceVersion", "selfLink",
 }
 
-// WithoutServerFields returns a shallow copy of a pod without status and without ServerMetadataFields, because
-// an exported manifest may contain these fields. tree is the pod as JSON values.
+// WithoutServerFields returns a shallow copy of a pod without status and without
+// ServerMetadataFields, because an exported manifest may contain these fields. tree is the pod as
+// JSON values.
 func WithoutServerFields(tree map[string]any) map[string]any {
 	pod := maps.Clone(tree)
 	delete(pod, "status")
@@ -84,8 +85,9 @@ func WithoutServerFields(tree map[string]any) map[string]any {
 	return pod
 }
 
-// canonicalize returns a copy of the user's part of a pod without nulls and without metadata that
-// podd does not use. It adds kind and apiVersion, because an item of a PodList may omit them.
+// canonicalize returns a copy of a pod without nulls and without metadata that podd does not use.
+// It sets kind and apiVersion, because an item of a PodList may omit them. user is the pod as the
+// user wrote it.
 func canonicalize(user map[string]any) map[string]any {
 	pod := withoutNulls(user).(map[string]any)
 	pod["apiVersion"], pod["kind"] = "v1", "Pod"
@@ -215,8 +217,8 @@ func withoutNulls(v any) any {
 	return v
 }
 
-// Digest returns the SHA-256 digest, cut to 128 bits and in hexadecimal, of the JSON of
-// parts: keys sorted, no blanks, numbers in their shortest form.
+// Digest returns a digest of the JSON of parts: the first 128 bits of the SHA-256 digest, in
+// hexadecimal. The JSON has sorted keys, no blanks, and numbers in their shortest form.
 func Digest(parts ...any) string {
 	text, err := json.Marshal(parts)
 	if err != nil {
@@ -247,8 +249,8 @@ func hashSandbox(pod map[string]any) string {
 	return hashVersion + Digest("sandbox", meta["namespace"], meta["name"], picked, ports, privileged)
 }
 
-// hashContainers returns the hashes of all init and regular containers by name. pod is the
-// pod as the user wrote it. The sizes are computed from defaulted, the spec with defaults.
+// hashContainers returns the hashes of all init and regular containers by name. pod is the pod as
+// the user wrote it. ContainerHash.Resources is computed from defaulted, the spec with defaults.
 func hashContainers(pod map[string]any, defaulted *v1.PodSpec) map[string]ContainerHash {
 	sizes := containerSizes(defaulted)
 	spec, _ := pod["spec"].(map[string]any)
@@ -281,7 +283,7 @@ func eachContainer(spec map[string]any, visit func(list string, container map[st
 }
 
 // hashImages returns hashes of all init and regular containers by name. As in the kubelet, the
-// hash Start of a container depends only on its name and image.
+// StartHash of a container depends only on its name and image.
 func hashImages(spec *v1.PodSpec) map[string]ContainerHash {
 	sizes, hashes := containerSizes(spec), map[string]ContainerHash{}
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {

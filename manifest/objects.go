@@ -51,7 +51,7 @@ func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
 	}
 }
 
-// Copy adds the object that ref names in from. from must contain the object.
+// Copy adds the object of from that ref identifies. from must contain this object.
 func (o *Objects) Copy(ref ObjectRef, from *Objects) {
 	setKey(&o.Origins, ref, from.Origins[ref])
 	key := ref.NamespacedName

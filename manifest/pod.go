@@ -45,18 +45,20 @@ type Pod struct {
 	Deletion *Deletion
 	// Object is the complete object with defaults. It is never nil and must not be modified.
 	Object *v1.Pod
-	// Hash is "v1:<hex>" of the user's canonical JSON. If restartPolicy is Always, Hash does
-	// not include the amounts of cpu and memory of containers. If podd's own API wrote the
-	// manifest, Hash does not include the mutable fields (decode.Options.IsWrittenByAPI). If two
-	// pods have the same UID and different hashes, the newer one replaces the older one. If the
-	// hashes are equal, the amounts of the newer one are applied, and only containers with a
+	// Hash is "v1:" and a hexadecimal digest of the pod as the user wrote it. If restartPolicy is
+	// Always, Hash does not include the amounts of cpu and memory of containers. If podd's own API
+	// wrote the manifest, Hash does not include the mutable fields (decode.Options.IsWrittenByAPI).
+	//
+	// If two pods have the same UID and different hashes, the newer one replaces the older one. If
+	// the hashes are equal, the amounts of the newer one are applied, and only containers with a
 	// different StartHash are restarted.
 	Hash string
 	// SandboxHash is like Hash, but includes only the fields that affect the sandbox. If two
 	// versions have the same SandboxHash, the second can run in the sandbox of the first.
 	SandboxHash string
-	// ServerRuntimeHandler is the handler that the API server has returned for the pod's RuntimeClass. It is
-	// nil until then, and for pods of other sources.
+	// ServerRuntimeHandler is the handler that the API server has returned for the pod's
+	// RuntimeClass. It is nil if the API server has not returned it yet, and for pods of other
+	// sources.
 	ServerRuntimeHandler *string
 	// ContainerHashes has an entry for every init and regular container, by name.
 	ContainerHashes map[string]ContainerHash
@@ -72,21 +74,22 @@ func (p *Pod) HasFinishedAtSource() bool {
 	return phase == v1.PodSucceeded || phase == v1.PodFailed
 }
 
-// A Deletion means that the source requests the deletion of the pod.
+// A Deletion describes the request of a source to delete a pod.
 type Deletion struct {
 	GracePeriod time.Duration // at least one second, as in the kubelet
 }
 
 // A ContainerHash identifies a version of a container. A comparison of two hashes shows what podd
-// must do to replace one version by the other.
+// must do to replace one version with the other.
 type ContainerHash struct {
-	StartHash string // if Start differs, the container must be restarted
-	// If Size differs, cpu and memory are changed in place. See FormatSize.
+	StartHash string // if it differs, the container must be restarted
+	// Resources contains the requests and limits of cpu and memory (FormatSize). If they differ,
+	// podd changes the cpu and memory of the container in place.
 	Resources string
 }
 
-// StartHashPrefix returns the first 64 bits of Start in hexadecimal. Tools that read the container's
-// hash annotation expect this format.
+// StartHashPrefix returns the first 64 bits of StartHash in hexadecimal. Tools that read the
+// container's hash annotation expect this format.
 func (h ContainerHash) StartHashPrefix() string {
 	digits := h.StartHash
 	if _, after, ok := strings.Cut(digits, ":"); ok {

@@ -28,7 +28,8 @@ func FindHostPortConflicts(pods []*Pod) []Problem {
 	return problems
 }
 
-// newPortConflict returns the Problem of p: a port of p conflicts with otherPort of other.
+// newPortConflict returns an error Problem of p, because the host port of p conflicts with
+// otherPort of the pod other.
 func newPortConflict(p *Pod, port PortReservation, other *Pod, otherPort PortReservation) Problem {
 	place := other.Origin
 	place.Line = int(place.Position(otherPort.FieldPath).Line)

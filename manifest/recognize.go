@@ -16,7 +16,7 @@ type RecognizedSet struct {
 
 // Recognize returns s with the UIDs under which this node already runs pods of s. find returns the
 // recorded UID of a pod, or "". Recognize calls find only for pods with a computed UID. It does not
-// call find for pods with AnnotationRestartOnChange, because each content of their objects is a new
+// call find for pods with AnnotationRestartOnChange, because a change of their objects makes a new
 // version. Recognize ignores a UID that is not safe in a path or that another pod of s has.
 //
 // before is the previous result, or nil. A pod of the same version keeps the UID that it has in

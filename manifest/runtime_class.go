@@ -6,10 +6,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// RuntimeClassHandler returns the runtime handler of a pod without a cluster. classes maps
-// names of RuntimeClasses to handlers. If classes does not contain the RuntimeClass of the pod,
-// the handler is the name of the RuntimeClass. A pod without a RuntimeClass has the default
-// handler, "".
+// RuntimeClassHandler returns the runtime handler of a pod if no API server has returned the pod's
+// RuntimeClass. classes maps names of RuntimeClasses to handlers. If classes does not contain the
+// RuntimeClass of the pod, the handler is the name of the RuntimeClass. A pod without a
+// RuntimeClass has the default handler, "".
 func RuntimeClassHandler(spec *v1.PodSpec, classes map[string]string) string {
 	if spec.RuntimeClassName == nil {
 		return ""
@@ -17,8 +17,8 @@ func RuntimeClassHandler(spec *v1.PodSpec, classes map[string]string) string {
 	return cmp.Or(classes[*spec.RuntimeClassName], *spec.RuntimeClassName)
 }
 
-// RuntimeHandler returns the runtime handler of p: Handler if it is set, otherwise
-// RuntimeClassHandler.
+// RuntimeHandler returns the runtime handler of p. It is ServerRuntimeHandler if the API server has
+// returned the handler. Otherwise it is the result of RuntimeClassHandler.
 func (p *Pod) RuntimeHandler(classes map[string]string) string {
 	if p.ServerRuntimeHandler != nil {
 		return *p.ServerRuntimeHandler

@@ -12,15 +12,15 @@ import (
 // A Set is the desired state: the merge of all sources. It is immutable.
 type Set struct {
 	Pods map[types.NamespacedName]*Pod
-	// TerminatingPods contains the pods whose source requests their deletion (Pod.Deletion). Pods may
-	// contain another pod with the same key.
+	// TerminatingPods contains the pods whose source requests their deletion (Pod.Deletion). Pods
+	// may contain another pod with the same key.
 	TerminatingPods map[types.NamespacedName]*Pod
 	// Node is this node's object in the cluster; nil if no source has sent it.
 	Node *Node
 	// BatchVersions contains Batch.Version of the newest Batch of every source that sets it.
 	BatchVersions map[string]uint64
-	// ObjectsBySource contains the objects by source (Origin.Source of a pod). A pod uses only objects
-	// of its own source and namespace.
+	// ObjectsBySource contains the objects by source (Origin.Source of a pod). A pod uses only
+	// objects of its own source and namespace.
 	ObjectsBySource map[string]Objects
 	Problems        []Problem
 	// CompleteSources is true for each source that was listed completely at least once in this
@@ -38,10 +38,10 @@ type Batch struct {
 	Pods       []*Pod // in the source's order; if two have the same key, the first is used
 	Objects    Objects
 	Problems   []Problem
-	IsComplete bool // see Set.Complete
+	IsComplete bool // see Set.CompleteSources
 	Node       *Node
-	// Version identifies the Batch, so that its source can find out from Set.Versions which of
-	// its Batches the Set contains. It is 0 if the source does not need this.
+	// Version identifies the Batch. Its source can find out from Set.BatchVersions which of its
+	// Batches the Set contains. Version is 0 if the source does not need this.
 	Version uint64
 	// FileStates has one entry for every file, or one for the URL, sorted by path.
 	FileStates []FileState
@@ -96,7 +96,7 @@ func (p Problem) Location() string {
 	return fmt.Sprintf("%s:%d:%d", p.Path, p.Position.Line, p.Position.Column)
 }
 
-// Text returns "field: message", or only the message if Field is "".
+// Text returns "field: message", or only the message if FieldPath is "".
 func (p Problem) Text() string {
 	if p.FieldPath == "" {
 		return p.Message

@@ -14,7 +14,7 @@ const (
 	AnnotationConfigMirror = "kubernetes.io/config.mirror"
 )
 
-// ManifestKey returns Key without Suffix: the namespace and name in the manifest.
+// ManifestKey returns Key without NameSuffix: the namespace and name in the manifest.
 func (p *Pod) ManifestKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: p.Key.Namespace, Name: strings.TrimSuffix(p.Key.Name, p.NameSuffix)}
 }

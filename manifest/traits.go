@@ -1,22 +1,23 @@
 package manifest
 
 // Traits define how podd treats a pod, where this depends on the kind of the pod's source. Package
-// decode sets them; no other package decides by the kind of a pod's source. The zero value means
-// a pod of a file or URL, as a kubelet runs its static pods.
+// decode sets them; other packages read the Traits of a pod instead of the kind of its source. The
+// zero value means a pod of a file or URL, as a kubelet runs its static pods.
 type Traits struct {
 	// RunsOnce means that the pod never runs again after it has finished, has failed, or was
-	// stopped by a shutdown of the node. A controller creates another pod instead. The pod also
-	// continues in the sandbox of a kubelet if its restart policy forbids a second run. Without
-	// RunsOnce, a finished pod runs again after a change of its cpu or memory. A pod that was
-	// stopped by a shutdown runs again after the shutdown.
+	// stopped by a shutdown of the node. A controller creates another pod instead. If a kubelet
+	// runs such a pod, and the restart policy is not Always, podd takes over the sandbox of the
+	// kubelet, because the restart policy may forbid a second run. Without RunsOnce, a finished pod
+	// runs again after a change of its cpu or memory. A pod that was stopped by a shutdown runs
+	// again after the shutdown.
 	RunsOnce bool
 	// KeepsVersion means that the UID identifies the version: no edit of the pod and no
 	// change of an object that it refers to makes a new version. Without KeepsVersion, an
 	// edit replaces the pod, and so does a change of its objects if the pod has
 	// AnnotationRestartOnChange.
 	KeepsVersion bool
-	// UpdatesMetadataInPlace means that edits of labels and annotations are applied to the running pod.
-	// podd then updates the files of the pod that contain labels or annotations. Without
+	// UpdatesMetadataInPlace means that edits of labels and annotations are applied to the running
+	// pod. podd then updates the files of the pod that contain labels or annotations. Without
 	// UpdatesMetadataInPlace, an edit of labels or annotations is a new version.
 	UpdatesMetadataInPlace bool
 	// FailsIfRejected means that the pod fails if admission rejects it, because the pod can run
@@ -43,11 +44,11 @@ type Traits struct {
 	// containers, and the status also contains the message of a waiting pod.
 	HasStateAtSource bool
 	// DeletedOnlyBySource means that a pod is deleted only by a request to its source. The source
-	// accepts another pod with the same name only after the deletion. So if the source has a
-	// pod with another UID, the earlier pod was deleted, and the new pod replaces it at once.
-	// Resources of a pod that its source has not confirmed yet stay reserved. Without
-	// DeletedOnlyBySource, a pod of the same name is an edit: the earlier version keeps running
-	// until the new one can start.
+	// accepts another pod with the same name only after the deletion. So if the source has a pod
+	// with another UID, the earlier pod was deleted, and the new pod replaces it at once. If podd
+	// has not yet read from the source whether a running pod is still desired, the resources of the
+	// pod stay reserved. Without DeletedOnlyBySource, a pod of the same name is an edit: the
+	// earlier version keeps running until the new one can start.
 	DeletedOnlyBySource bool
 	// HasRefsFromServer means that an API server returns the objects that the pod refers to:
 	// also tokens and RuntimeClasses, and claims that the cluster has bound. Without

@@ -38,10 +38,12 @@ const (
 // must serialize writes of one object.
 type Dir struct{ path string }
 
-// Open creates the directory if it does not exist, and removes temporary files of an earlier podd.
-// Open fails if the owner of the directory is neither root nor podd's own user, or if other users
-// have access to it. If existedBefore is true and the directory is missing, Open neither creates
-// the directory nor returns an error. podd would read a new, empty directory as a complete listing,
+// Open creates the directory if it does not exist, and removes temporary files of an earlier podd
+// process. Open fails if the owner of the directory is neither root nor podd's own user, or if
+// other users have access to it.
+//
+// If existedBefore is true and the directory is missing, Open does not create the directory and
+// returns no error. If Open created it, podd would read the empty directory as a complete listing,
 // and would remove the pods of the missing manifests.
 func Open(path string, existedBefore bool) (*Dir, error) {
 	path, err := filepath.Abs(path)
@@ -87,9 +89,9 @@ func (d *Dir) prepare(create bool) error {
 	return nil
 }
 
-// checkPrivate returns an error if secrets must not be written to the directory. It does not
-// change the mode of the directory, because a user may have configured the directory of another
-// user by mistake.
+// checkPrivate returns an error if users other than root and podd's own user could read or change
+// the directory, because the directory contains Secrets. It does not correct the mode of the
+// directory, because the user may have configured the path of a different directory by mistake.
 func checkPrivate(root *os.Root) error {
 	info, err := root.Stat(".")
 	if err != nil {
@@ -108,8 +110,8 @@ func checkPrivate(root *os.Root) error {
 // Path returns the path of an object's file, which need not exist.
 func (d *Dir) Path(o ObjectID) string { return filepath.Join(d.path, o.fileName()) }
 
-// Read returns the content of an object's file. The error is fs.ErrNotExist if there is
-// none.
+// Read returns the content of an object's file. The error is fs.ErrNotExist if the file does not
+// exist.
 func (d *Dir) Read(o ObjectID) ([]byte, error) {
 	var text []byte
 	err := d.withRoot(o, func(root *os.Root, name string) error {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// An ObjectID identifies the object in a file.
+// An ObjectID identifies an object and its file in a Dir.
 type ObjectID struct {
 	Kind            string // Pod, ConfigMap, Secret, PersistentVolumeClaim or PersistentVolume
 	Namespace, Name string // Namespace is empty for a PersistentVolume

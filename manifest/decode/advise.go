@@ -32,7 +32,7 @@ func (n *objectProblems) advise(p *manifest.Pod, o Options) {
 }
 
 // adviseGrace warns about a negative grace period. It must be called before the defaults are set,
-// because the defaults replace a negative grace period by 1.
+// because the defaults replace a negative grace period with one second.
 func (n *objectProblems) adviseGrace(pod *v1.Pod) {
 	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil && *g < 0 {
 		n.addWarning("spec.terminationGracePeriodSeconds", "%d is negative and treated as 1; set the intended number of seconds", *g)
@@ -60,8 +60,8 @@ func (n *objectProblems) adviseContainer(spec *v1.PodSpec, c *v1.Container, path
 	n.adviseMemory(c.Resources.Requests, path.Child("resources", "requests"))
 }
 
-// adviseUser warns about a container that must not run as root and has user 0, because it
-// never starts.
+// adviseUser warns about a container that has user 0 and runAsNonRoot, because such a container can
+// never start.
 func (n *objectProblems) adviseUser(spec *v1.PodSpec, c *v1.Container, path *field.Path) {
 	user, nonRoot := spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsNonRoot
 	if sc := c.SecurityContext; sc != nil {
@@ -72,7 +72,7 @@ func (n *objectProblems) adviseUser(spec *v1.PodSpec, c *v1.Container, path *fie
 	}
 }
 
-// adviseProbe warns about a probe that can never succeed.
+// adviseProbe warns about a probe that names a port that the container does not define.
 func (n *objectProblems) adviseProbe(c *v1.Container, p *v1.Probe, path *field.Path) {
 	switch {
 	case p == nil:
@@ -115,7 +115,8 @@ func (n *objectProblems) hasField(path string) bool {
 	return ok
 }
 
-// adviseReclaim warns that podd never deletes the data of a PersistentVolume.
+// adviseReclaim warns about a PersistentVolume with the reclaim policy Delete or Recycle, because
+// podd treats every policy as Retain.
 func adviseReclaim(pv *v1.PersistentVolume, n *objectProblems) {
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; policy {
 	case v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle:

@@ -13,16 +13,16 @@ import (
 	"podd/manifest/validate"
 )
 
-// FromAPI returns the Pod for a pod of an API server, which has validated the pod and set its
-// defaults. FromAPI does not modify pod. If podd does not support a field of the pod, Refused names
-// the first such field and the pod never runs. The options have the same meaning as for File, but
-// the kind is always KindAPI. o.Now is the time at which the pod was first observed. FromAPI
-// returns nil if the UID cannot be the name of a directory; no API server assigns such a UID.
+// FromAPI converts a pod of an API server, which has validated the pod and set its defaults.
+// FromAPI does not modify pod. If podd does not support a field of the pod, RefusalReason names the
+// first such field and the pod never runs. The options have the same meaning as for File, but the
+// kind is always KindAPI. o.Now is the time at which the pod was first observed. FromAPI returns
+// nil if the UID cannot be the name of a directory; no API server assigns such a UID.
 //
-// Pod.Hash depends only on the UID, because every change that an API server allows is applied to
-// the running pod. Another reason is that a newer API server may add fields to all pods. As in the
-// kubelet, a changed image replaces the container, and changed amounts of cpu and memory are
-// applied in place.
+// Pod.Hash depends only on the UID, for two reasons: every change that an API server allows is
+// applied to the running pod, and a newer API server may add fields to all pods. As in the kubelet,
+// a changed image replaces the container, and changed amounts of cpu and memory are applied in
+// place.
 func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 	if !manifest.IsSafeUID(pod.UID) {
 		return nil
@@ -60,7 +60,7 @@ func remainingGrace(pod *v1.Pod) time.Duration {
 // maxGraceSeconds is a hundred years in seconds.
 const maxGraceSeconds = 100 * 365 * 24 * 3600
 
-// annotationsOf returns the annotations of the pod, with the annotations in which a kubelet records
+// annotationsOf returns the annotations of the pod and the annotations in which a kubelet records
 // the source of a pod. Containers can read all these annotations through the downward API.
 func annotationsOf(pod *v1.Pod, o Options) map[string]string {
 	all := maps.Clone(pod.Annotations)
@@ -74,8 +74,8 @@ func annotationsOf(pod *v1.Pod, o Options) map[string]string {
 	return all
 }
 
-// refusalReason returns the first error of a pod with defaults, as "field: message"; "" if podd
-// supports all fields of the pod.
+// refusalReason returns the first error of a pod, as "field: message". It returns "" if the pod is
+// valid and podd supports all its fields. The defaults of the pod must have been set.
 func refusalReason(pod *v1.Pod, o Options) string {
 	n := &objectProblems{path: o.Path}
 	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)

@@ -1,7 +1,7 @@
-// Package decode turns manifests, in YAML or JSON, into Pods that a kubelet would accept: with the
-// defaults of Kubernetes, valid, and without fields that podd does not support. Errors and
-// warnings have the position of the field in the text. FromAPI returns the Pod for a pod of an API
-// server.
+// Package decode turns manifests, in YAML or JSON, into Pods. It sets the defaults of Kubernetes,
+// and it refuses pods that a kubelet would not accept or that have fields that podd does not
+// support. Errors and warnings have the position of the field in the text. FromAPI converts a pod
+// of an API server.
 package decode
 
 import (
@@ -32,16 +32,16 @@ type Options struct {
 	// NodeName is the node's name. It becomes the suffix of the names of pods from files and URLs,
 	// and the spec.nodeName of these pods.
 	NodeName string
-	// NodeLabels contains the node's labels, for the node affinity of PersistentVolumes. If Labels
-	// is nil, the labels are unknown and every volume is usable.
+	// NodeLabels contains the node's labels, which are compared with the node affinity of
+	// PersistentVolumes. If NodeLabels is nil, the labels are unknown and every volume is usable.
 	NodeLabels map[string]string
-	// NameSuffix replaces Node in the suffix of pod names; "" means Node. With a Suffix, pods get a
-	// generated UID even if their manifest contains one. podd run --runonce uses it, so that its
-	// pods differ from other pods of the same manifest.
+	// NameSuffix replaces NodeName in the suffix of pod names; "" means NodeName. If NameSuffix is
+	// set, pods get a generated UID even if their manifest contains one. podd run --runonce uses
+	// it, so that its pods differ from other pods of the same manifest.
 	NameSuffix string
 	// IsWrittenByAPI reports whether podd's own API wrote the manifest. If so, the names of the
-	// pods get no suffix. In this case Pod.Hash does not include the fields that an API server
-	// allows to change. An edit of these fields is applied to the running pod.
+	// pods get no suffix. Pod.Hash then does not include the fields that an API server allows to
+	// change, because an edit of these fields is applied to the running pod.
 	IsWrittenByAPI bool
 	// Strict turns the warnings about unknown and duplicate fields into errors.
 	Strict bool
@@ -92,8 +92,8 @@ type decoder struct {
 	unlistedSeverities []manifest.Severity // severities of the Problems that exceed maxProblems
 }
 
-// addProblems adds Problems up to maxProblems. It adds the severities of all further Problems
-// to unlisted.
+// addProblems adds Problems up to maxProblems. It adds the severities of all further Problems to
+// unlistedSeverities.
 func (d *decoder) addProblems(list ...manifest.Problem) {
 	room := min(maxProblems-len(d.file.Problems), len(list))
 	d.file.Problems = append(d.file.Problems, list[:room]...)
@@ -122,15 +122,16 @@ func (d *decoder) refuse(at manifest.Position, field, message string) {
 	})
 }
 
-// newObjectProblems returns the notes for one object. They contain the positions of its fields, and
-// Problems about duplicate fields.
+// newObjectProblems returns the objectProblems for one object. It contains the positions of the
+// object's fields, and Problems about duplicate fields.
 func (d *decoder) newObjectProblems(v document.Value, s *schema.Schema) *objectProblems {
 	n := &objectProblems{path: d.Path, startPosition: v.Position(), strict: d.Strict}
 	n.fields = s.Index(v.Node, n.addFault)
 	return n
 }
 
-// origin returns the origin of v.
+// origin returns the Origin of an object: its file or URL, its line and the positions of its
+// fields.
 func (d *decoder) origin(v document.Value, n *objectProblems) manifest.Origin {
 	return manifest.Origin{Kind: d.Kind, Source: d.Source, Path: d.Path, Line: int(v.Position().Line), Fields: n.fields}
 }
@@ -157,17 +158,17 @@ func (d *decoder) decodePod(v document.Value) {
 	}
 }
 
-// traits returns KindTraits for the kind of source. If podd's API wrote the manifest, the pods
-// also have AdoptsMetadata.
+// traits returns KindTraits for the kind of source. If podd's API wrote the manifest, the result
+// also contains UpdatesMetadataInPlace.
 func (o Options) traits() manifest.Traits {
 	t := manifest.KindTraits(o.Kind)
 	t.UpdatesMetadataInPlace = t.UpdatesMetadataInPlace || o.IsWrittenByAPI
 	return t
 }
 
-// withoutGenerateName returns checked, the JSON values of a pod that schema.Check has returned. If
-// podd's API wrote the manifest, the result does not contain originalGenerateName, because the API
-// has already generated the name.
+// withoutGenerateName returns the JSON values of a pod, which schema.Check has returned. If podd's
+// API wrote the manifest, the result does not contain metadata.generateName, because the API has
+// already generated the name.
 func (d *decoder) withoutGenerateName(checked any) any {
 	pod, _ := checked.(map[string]any)
 	meta, _ := pod["metadata"].(map[string]any)

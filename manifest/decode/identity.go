@@ -13,8 +13,8 @@ import (
 	"podd/manifest/wording"
 )
 
-// builtinPriorities contains the priority classes that exist in every cluster. They are the only
-// priority classes without a cluster.
+// builtinPriorities contains the priority classes that exist in every cluster. A pod of a manifest
+// can use no other priority class.
 var builtinPriorities = map[string]int32{
 	"system-cluster-critical": manifest.CriticalPriority,
 	"system-node-critical":    manifest.CriticalPriority + 1000,
@@ -32,9 +32,9 @@ func (o Options) suffix() string {
 	return "-" + strings.ToLower(name)
 }
 
-// setIdentity sets the key, UID, hashes and priority of a pod. It adds the metadata of a static pod to
-// a pod from a file or URL. user is the pod as the user wrote it. No other function modifies p.Spec
-// afterwards.
+// setIdentity sets the key, UID, hashes and priority of a pod. It adds the metadata of a static pod
+// to a pod from a file or URL. user is the pod as the user wrote it. p.Object.Spec must not be
+// modified after setIdentity.
 func (d *decoder) setIdentity(p *manifest.Pod, v document.Value, user map[string]any, n *objectProblems) {
 	h := manifest.HashManifest(user, p.Object, d.IsWrittenByAPI)
 	p.Hash, p.SandboxHash, p.ContainerHashes = h.Pod, h.Sandbox, h.Containers

@@ -14,8 +14,8 @@ import (
 	"podd/manifest/wording"
 )
 
-// maxObjectProblems is the maximum number of errors, and of warnings, that are listed for one object.
-// maxProblems is the maximum number of Problems of one manifest.
+// maxObjectProblems is the maximum number of errors, and also the maximum number of warnings, that
+// are listed for one object. maxProblems is the maximum number of Problems of one manifest.
 const (
 	maxObjectProblems = 100
 	maxProblems       = 1000
@@ -28,8 +28,8 @@ type objectProblems struct {
 	strict        bool
 	// fields contains the positions of the fields. It becomes Origin.Fields.
 	fields manifest.FieldPositions
-	// wrongTypePaths contains the paths of values of a wrong type with the value true, and the paths
-	// of their parents with the value false. Validation errors about these paths are redundant.
+	// wrongTypePaths maps the path of a value that has the wrong type to true, and the paths of all
+	// its parents to false. addInvalid omits redundant validation errors about these paths.
 	wrongTypePaths map[string]bool
 
 	refused         bool
@@ -131,7 +131,7 @@ func (n *objectProblems) addInvalid(errs field.ErrorList) {
 
 // isRedundant reports whether a validation error is redundant. It is redundant if the field, or a
 // field above it, has a wrong type. An error about a missing or empty field is also redundant if a
-// field below it has a wrong type. The reason is that the value with the wrong type was removed.
+// field below it has a wrong type. The value with the wrong type was removed before validation.
 func (n *objectProblems) isRedundant(e *field.Error) bool {
 	if _, above := n.wrongTypePaths[e.Field]; above && (e.BadValue == "" || e.Type == field.ErrorTypeRequired) {
 		return true
@@ -144,8 +144,8 @@ func (n *objectProblems) isRedundant(e *field.Error) bool {
 	return false
 }
 
-// finish completes the Problems: it sets the pod of each Problem to key, marks errors as
-// Refused, and sorts the Problems by position. key is zero for objects other than pods.
+// finish completes the Problems: it sets the pod of each Problem to key, sets CausesRefusal for
+// errors, and sorts the Problems by position. key is zero for objects other than pods.
 func (n *objectProblems) finish(key types.NamespacedName) {
 	if n.unlistedCount > 0 {
 		severity := manifest.Warning

@@ -19,7 +19,7 @@ func setMissingRequests(r *v1.ResourceRequirements) {
 	}
 }
 
-// setAmount sets an amount of a list, which may be nil.
+// setAmount sets the amount of one resource in a list. *list may be nil.
 func setAmount(list *v1.ResourceList, name v1.ResourceName, q resource.Quantity) {
 	if *list == nil {
 		*list = v1.ResourceList{}
@@ -35,10 +35,14 @@ func roundUp(list v1.ResourceList) {
 	}
 }
 
-// setPodResources sets defaults of pod-level resources (KEP-2837) as an API server does when it
-// creates a pod: limits of huge pages from those of the containers, then requests from those of the
-// containers and from the limits, then limits from those of the containers. A pod without
-// pod-level resources gets none.
+// setPodResources sets defaults of pod-level resources (KEP-2837), as an API server does when it
+// creates a pod. It does nothing if the pod has no pod-level resources. It sets missing amounts in
+// this order:
+//
+//   - limits of huge pages, from the limits of the containers;
+//   - requests of cpu and memory, from the requests of the containers;
+//   - other requests, from the pod-level limits;
+//   - limits, from the limits of the containers.
 func setPodResources(spec *v1.PodSpec) {
 	r := spec.Resources
 	if len(r.Limits) == 0 && len(r.Requests) == 0 {

@@ -84,7 +84,7 @@ func PersistentVolume(pv *v1.PersistentVolume) {
 	roundUp(pv.Spec.Capacity)
 }
 
-// Claim sets the defaults of a PersistentVolumeClaim, which becomes pending.
+// Claim sets the defaults of a PersistentVolumeClaim, and its phase to Pending.
 func Claim(c *v1.PersistentVolumeClaim) {
 	setClaimSpecDefaults(&c.Spec)
 	c.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending}

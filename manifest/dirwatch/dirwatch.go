@@ -126,7 +126,8 @@ func (w *Watcher) Close() {
 	}
 }
 
-// explainLimit names the limit that was reached, and the setting that raises it.
+// explainLimit returns an error that names the limit that was reached, and the setting that raises
+// it. It returns other errors unchanged.
 func explainLimit(err error) error {
 	switch {
 	case errors.Is(err, unix.EMFILE):

@@ -30,11 +30,11 @@ type Part struct {
 	linesBefore int // number of lines of the file before text
 }
 
-// Split cuts a text into documents. It compares only the beginnings of lines. This is sufficient,
+// Split cuts a text into documents. It examines only the beginnings of lines. This is sufficient,
 // because a "---" or "..." in the first column, followed by a blank, always ends a YAML document.
-// This is so even inside a scalar (YAML 1.2, production c-forbidden). If a part still contains more
-// than one document, Parse returns an error. FuzzSplit compares the result of Split with the result
-// of the library.
+// This is true even inside a scalar (YAML 1.2, production c-forbidden). If a part still contains
+// more than one document, Parse returns an error. FuzzSplit compares the documents with those that
+// the YAML library finds.
 func Split(data []byte) ([]Part, error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("file too large: %d bytes (limit %d); split it", len(data), maxBytes)
@@ -89,7 +89,7 @@ func lineEnd(data []byte, i int) int {
 	return len(data)
 }
 
-// isMarker reports whether a line is the document marker mark, "---" or "...".
+// isMarker reports whether a line is the given document marker, "---" or "...".
 func isMarker(line []byte, mark string) bool {
 	return bytes.HasPrefix(line, []byte(mark)) &&
 		(len(line) == len(mark) || bytes.IndexByte([]byte(" \t\r\n"), line[len(mark)]) >= 0)

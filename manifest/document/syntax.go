@@ -19,9 +19,9 @@ type SyntaxError struct {
 	error
 }
 
-// FirstLinePosition returns the position of the first line with content: a line that is neither blank, a
-// comment nor a document marker. If p contains no such line, isBlank is true and FirstLinePosition
-// returns the position of the first line of p.
+// FirstLinePosition returns the position of the first line with content: a line that is neither
+// blank, a comment nor a document marker. If p contains no such line, isBlank is true and
+// FirstLinePosition returns the position of the first line of p.
 func (p Part) FirstLinePosition() (at manifest.Position, isBlank bool) {
 	line := p.linesBefore + 1
 	for at := 0; at < len(p.text); line++ {
@@ -34,7 +34,7 @@ func (p Part) FirstLinePosition() (at manifest.Position, isBlank bool) {
 	return manifest.Position{Line: uint32(p.linesBefore + 1), Column: 1}, true
 }
 
-// firstPosition returns the position that FirstLinePosition returns.
+// firstPosition returns the position of the first line with content. See FirstLinePosition.
 func (p Part) firstPosition() manifest.Position {
 	at, _ := p.FirstLinePosition()
 	return at

@@ -51,5 +51,5 @@ func Volume(name, more string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: %s, labels: {disk: %s}}\nspec: {accessModes: [ReadWriteOnce, ReadWriteMany], hostPath: {path: /srv}%s}\n", name, name, more)
 }
 
-// SmallCapacity is a capacity that is exactly sufficient for the claim of Claim.
+// SmallCapacity is a capacity that is exactly sufficient for the claim that Claim returns.
 const SmallCapacity = ", capacity: {storage: 1Gi}"

@@ -13,10 +13,10 @@ import (
 	"podd/manifest/refs"
 )
 
-// dropSharedClaims drops a claim of a file source if an earlier file source has the same claim.
-// A claim has one directory, which all file sources share, but only pods of one source may use
-// its data. Claims of other kinds of sources are not dropped, because the record of their
-// directory contains the owner.
+// dropSharedClaims drops a claim of a file source if an earlier file source has the same claim. A
+// claim has one directory, which all file sources share, but only pods of one source may use its
+// data. Claims of other kinds of sources are not dropped here: podd records their source with their
+// data, and refuses to use the data for a claim of another source.
 func (m *merger) dropSharedClaims(ordered []manifest.Batch) {
 	first := map[manifest.ObjectRef]manifest.Origin{}
 	seen := map[string]bool{}
@@ -90,8 +90,8 @@ func (m *merger) warnSharedGroups() {
 	}
 }
 
-// newProblem returns a Problem of p, because p changes the group of the files of the same claim to
-// another group.
+// newProblem returns a warning about the fsGroup of p. p changes the group of the claim's files to
+// group, although g.pod changes it to g.group.
 func (g groupChange) newProblem(p *manifest.Pod, group int64, claim string) manifest.Problem {
 	const field = "spec.securityContext.fsGroup"
 	return manifest.Problem{

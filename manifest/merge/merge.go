@@ -17,16 +17,15 @@ import (
 	"podd/manifest/refs"
 )
 
-// precedence returns the precedence of a kind of source. Files have the highest rank, then URLs,
-// then the API.
+// precedence returns the precedence of a kind of source. Files have the highest precedence, then
+// URLs, then the API.
 func precedence(kind string) int {
 	return slices.Index([]string{manifest.KindAPI, manifest.KindURL, manifest.KindFile, ""}, kind)
 }
 
-// Files returns a Batch with the pods and objects of these files, in the order of the files. If
-// two objects have the same key, only the first is in the Batch. The Batch contains all pods,
-// because Batches decides between pods with the same key. The caller must set Complete and
-// Files.
+// Files returns a Batch with the pods and objects of these files, in the order of the files. If two
+// objects have the same key, only the first is in the Batch. The Batch contains all pods, because
+// Batches decides between pods with the same key. The caller must set IsComplete and FileStates.
 func Files(source, kind string, files ...*manifest.File) manifest.Batch {
 	b := manifest.Batch{Source: source, Kind: kind}
 	objects := make([]manifest.Objects, 0, len(files))
@@ -73,7 +72,7 @@ func Batches(batches []manifest.Batch) *manifest.Set {
 type merger struct {
 	set            *manifest.Set
 	podsByUID      map[types.UID]*manifest.Pod
-	claimsBySource map[string]*refs.Claims // by source
+	claimsBySource map[string]*refs.Claims
 }
 
 // addBatch adds a batch to the set. The batches must be added in the order of their precedence.
@@ -139,7 +138,6 @@ func (m *merger) refuse(p *manifest.Pod, path, message string) {
 	})
 }
 
-// removeDuplicates removes duplicate Problems.
 func removeDuplicates(list []manifest.Problem) []manifest.Problem {
 	seen := make(map[manifest.Problem]bool, len(list))
 	return slices.DeleteFunc(slices.Clone(list), func(p manifest.Problem) bool {

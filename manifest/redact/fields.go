@@ -7,12 +7,12 @@ import (
 )
 
 // publicFields lists the fields that are not private, by type. They contain only names, counts or
-// selectors. A text field that is not listed is private, including fields that a later version
-// of the API adds.
+// selectors. A text field that is not listed is private, including fields that a later version of
+// the API adds.
 //
-// Commands and arguments are public because every user of the host sees them in /proc. A
-// string, a list of strings or a map is one field. A map of quantities counts as text
-// because its keys are names of resources.
+// Commands and arguments are public because every user of the host can read them in /proc. A
+// string, a list of strings or a map is one text field, even a map of quantities, because its keys
+// are names of resources.
 var publicFields = parseFields(`
 	AWSElasticBlockStoreVolumeSource: VolumeID FSType
 	AppArmorProfile: Type LocalhostProfile

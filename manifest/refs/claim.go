@@ -68,7 +68,7 @@ func HasClaims(s *manifest.Set) bool {
 	return false
 }
 
-// ListClaims returns the claims that the volumes of a pod, which may be nil, refer to.
+// ListClaims returns the claims to which the volumes of a pod refer. p may be nil.
 func ListClaims(p *manifest.Pod) []ClaimRef {
 	if p == nil {
 		return nil
@@ -275,11 +275,13 @@ func quoteAll(list []*v1.PersistentVolume) string {
 }
 
 // missingForClaim returns the reason why a pod cannot use an existing claim, as a missingRef. It
-// returns nil if the pod can use the claim. A claim that has its data in a directory does not wait
-// for sources, because its data does not change. Any other claim waits until all preceding sources
-// have been read completely (PendingSource), because such a source may also define the claim. A
-// claim that no volume matches also waits until its own source has been read completely, because a
-// matching volume may still be found.
+// returns nil if the pod can use the claim.
+//
+// If the data of the claim is in a directory that podd manages, the pod does not wait for sources,
+// because the claim keeps this directory. Otherwise the pod waits until all sources with a higher
+// precedence have been read completely (PendingSource), because such a source may also define the
+// claim. If no volume matches the claim, the pod also waits until its own source has been read
+// completely, because a matching volume may still be found.
 func (o *lookup) missingForClaim(p *manifest.Pod, u Ref, what string) []missingRef {
 	if o.PendingSource != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
 		return []missingRef{{u, what, "may also be defined in " + o.PendingSource + ", which takes precedence and has not been read completely yet"}}

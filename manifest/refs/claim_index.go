@@ -9,7 +9,7 @@ import (
 	"podd/manifest"
 )
 
-// claimIndex is an index of the claims and volumes of one source, for Binding.
+// claimIndex is an index of the claims and volumes of one source, for Claims.Bind.
 type claimIndex struct {
 	claims, volumes []types.NamespacedName        // sorted by name
 	namedVolumes    map[string]bool               // volumes that a claim names

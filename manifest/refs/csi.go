@@ -15,7 +15,7 @@ import (
 	"podd/manifest"
 )
 
-// A CSIVolume contains the parameters of the calls to a CSIVolume driver for one volume of a pod. The
+// A CSIVolume contains the parameters of the calls to a CSI driver for one volume of a pod. The
 // parameters come from a PersistentVolume of a cluster or, for an inline volume, from the pod. A
 // CSIVolume is immutable.
 type CSIVolume struct {
@@ -33,11 +33,11 @@ type CSIVolume struct {
 	// Published is the publish context: the attachment metadata of the VolumeAttachment for
 	// this node. It is nil if volumes of the driver are not attached.
 	Published map[string]string
-	// Capacity is the capacity of the volume in bytes, which may grow while it is in use;
-	// 0: unknown.
+	// Capacity is the capacity of the volume in bytes; 0 means unknown. It may grow while the
+	// volume is in use.
 	Capacity int64
-	// StageSecret is the data of the Secret for NodeStageVolume, PublishSecret for
-	// NodePublishVolume and ExpandSecret for NodeExpandVolume; nil if there is none.
+	// These are the data of the Secrets for the CSI calls NodeStageVolume, NodePublishVolume and
+	// NodeExpandVolume. A map is nil if there is no Secret for the call.
 	StageSecret, PublishSecret, ExpandSecret map[string][]byte
 	// DriverSpec is the spec of the CSIDriver, for example podInfoOnMount and fsGroupPolicy. It
 	// is nil if the cluster has no CSIDriver of this name, which means the defaults.
@@ -49,9 +49,9 @@ type CSIVolume struct {
 	MustExpand bool
 }
 
-// CSIVolume returns the parameters for the CSIVolume driver of a volume. It returns nil if no CSIVolume driver
-// provides the volume, or if an object for the parameters is missing. The pointer stays the same
-// while the parameters do not change.
+// CSI returns the parameters of the calls to the CSI driver of a volume. It returns nil if no CSI
+// driver provides the volume, or if an object for the parameters is missing. The pointer stays the
+// same while the parameters do not change.
 func (s *Resolved) CSI(v *v1.Volume) *CSIVolume {
 	if s == nil {
 		return nil
@@ -127,11 +127,12 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSIVolume {
 	return c
 }
 
-// ExpansionSize returns the size to which this node must expand the volume of a claim.
-// mustExpand is false if the node must not expand the volume now. If the status of the claim
-// contains the progress of the controller, the node waits until the controller has expanded the
-// volume. An older controller does not report progress; then the size is the capacity of the
-// volume.
+// ExpansionSize returns the size to which this node must expand the volume of a claim. mustExpand
+// is false if the node must not expand the volume now.
+//
+// If the status of the claim contains the progress of the expansion, the node waits until the
+// resize controller has expanded the volume. An older controller does not record the progress. In
+// this case the size is the capacity of the PersistentVolume.
 func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (size resource.Quantity, mustExpand bool) {
 	s := &c.Status
 	current, step := s.Capacity[v1.ResourceStorage], s.AllocatedResourceStatuses[v1.ResourceStorage]
@@ -165,7 +166,7 @@ func (o *lookup) encodeTokens(pod *v1.Pod, driver string) string {
 
 // encodeDriverCalls returns an encoding of the parameters with which drivers must be called while
 // the pod runs. If the encoding changes, the drivers must be called again. The result is nil only
-// if the pod has no CSIVolume volume, so that podd also checks CSIVolume volumes after a restart of podd.
+// if the pod has no CSI volume, so that podd also checks CSI volumes after a restart of podd.
 func (s *Resolved) encodeDriverCalls() []byte {
 	var all []byte
 	for _, volume := range slices.Sorted(maps.Keys(s.csiVolumes)) {

@@ -15,7 +15,7 @@ import (
 	"podd/manifest/wording"
 )
 
-// csiVolume is a volume of a pod that a CSIVolume driver provides. It is an inline volume, or the
+// csiVolume is a volume of a pod that a CSI driver provides. It is an inline volume, or the
 // PersistentVolume pv of the bound claim.
 type csiVolume struct {
 	volume, fieldPath, driver                string
@@ -27,8 +27,8 @@ type csiVolume struct {
 	stageSecret, publishSecret, expandSecret *Ref // references to the Secrets for the calls; nil if there is none
 }
 
-// csiVolume returns the volume of a pod at index i if a CSIVolume driver provides it. It returns nil
-// if no CSIVolume driver provides the volume, or if its claim or PersistentVolume is missing.
+// csiVolume returns the volume of a pod at index i if a CSI driver provides it. It returns nil if
+// no CSI driver provides the volume, or if its claim or PersistentVolume is missing.
 func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	v, at := &pod.Spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i)
 	d := &csiVolume{volume: v.Name, fieldPath: at}
@@ -72,9 +72,9 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	return d
 }
 
-// ListDrivers returns the references to the objects that CSIVolume drivers need for the volumes of a
-// pod of an API server. It omits volumes with a missing claim or PersistentVolume, because their
-// driver is unknown.
+// ListDrivers returns the references to the objects that CSI drivers need for the volumes of a pod
+// of an API server. It omits volumes with a missing claim or PersistentVolume, because their driver
+// is unknown.
 func ListDrivers(o *manifest.Objects, pod *v1.Pod) []Ref {
 	return newLookup(o).driverRefs(pod)
 }
@@ -89,7 +89,7 @@ func (o *lookup) driverRefs(pod *v1.Pod) []Ref {
 	return all
 }
 
-// needsDriver reports whether a CSIVolume driver provides a volume of a pod (csiVolume).
+// needsDriver reports whether a CSI driver provides a volume of a pod (csiVolume).
 func (o *lookup) needsDriver(pod *v1.Pod) bool {
 	for i := range pod.Spec.Volumes {
 		if o.csiVolume(pod, i) != nil {
@@ -137,8 +137,9 @@ func (o *lookup) mustAttach(d *csiVolume) bool {
 	return d.pv != nil && (spec == nil || spec.AttachRequired == nil || *spec.AttachRequired)
 }
 
-// driverBlocker returns the reason why a CSIVolume driver cannot be called for a volume of a pod; the
-// zero value if all drivers can be called. All objects for the drivers must be available.
+// driverBlocker returns the reason why a CSI driver cannot be called for a volume of a pod. It
+// returns the zero value if all drivers can be called. All objects for the drivers must be
+// available.
 func (o *lookup) driverBlocker(p *manifest.Pod) Blocker {
 	for i := range p.Object.Spec.Volumes {
 		if d := o.csiVolume(p.Object, i); d != nil {
@@ -183,17 +184,17 @@ func (o *lookup) driverWaitReason(d *csiVolume) string {
 	return ""
 }
 
-// MaxHandleLength is the maximum length in bytes of a volume ID (volumeHandle). It limits the
-// size of the Node's status and of podd's files. The CSIVolume specification allows only 128 bytes.
+// MaxHandleLength is the maximum length in bytes of a volume ID (volumeHandle). It limits the size
+// of the Node's status and of podd's files. The CSI specification allows only 128 bytes.
 const MaxHandleLength = 4096
 
-// AttachmentName returns the name of the VolumeAttachment for a volume of a CSIVolume driver and a
-// node. handle is the volume ID.
+// AttachmentName returns the name of the VolumeAttachment for a volume of a CSI driver and a node.
+// handle is the volume ID.
 func AttachmentName(driver, handle, node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
 }
 
-// UniqueVolumeName returns the name that a volume of a CSIVolume driver has in the status of a Node.
+// UniqueVolumeName returns the name that a volume of a CSI driver has in the status of a Node.
 // handle is the volume ID.
 func UniqueVolumeName(driver, handle string) v1.UniqueVolumeName {
 	return v1.UniqueVolumeName("kubernetes.io/csi/" + driver + "^" + handle)

@@ -5,7 +5,7 @@ import "podd/manifest"
 // A lookup finds objects of one source, for the references of pods of the same source.
 type lookup struct {
 	*manifest.Objects
-	cluster manifest.Cluster // *Objects.Cluster; the zero value for objects of manifests
+	cluster manifest.Cluster // a copy of Objects.Cluster; zero for objects of manifests
 	index   *claimIndex      // nil until a claim needs it
 }
 

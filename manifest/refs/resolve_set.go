@@ -9,7 +9,7 @@ import (
 // A ResolvedSet is a Set with resolved references. It is immutable.
 type ResolvedSet struct {
 	// Set is the set that was passed to ResolveSet, with three changes. Its Objects have
-	// StoredClaims. A pod of an API server has its Handler. A pod with
+	// StoredClaims. A pod of an API server has its ServerRuntimeHandler. A pod with
 	// AnnotationRestartOnChange has a version (Hash and UID) that depends on the content of its
 	// objects.
 	Set *manifest.Set

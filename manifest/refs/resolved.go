@@ -23,12 +23,12 @@ type Resolved struct {
 	ConfigMaps map[string]*v1.ConfigMap // by name
 	Secrets    map[string]*v1.Secret
 	Claims     map[string]Claim
-	// Wait is the reason why the pod cannot be set up; the zero value if it can be set up.
+	// Blocker is the reason why the pod cannot be set up; the zero value if it can be set up.
 	Blocker
 	// These are digests of the objects for files, variables, image pulls, mounts and ephemeral
 	// containers; "" if there are none. A digest changes when the content of an object changes, and
 	// does not change with a restart of podd. Without the salt a digest reveals nothing about the
-	// content. FilesDigest also changes when CSIVolume drivers must be called again while the pod runs.
+	// content. FilesDigest also changes when CSI drivers must be called again while the pod runs.
 	FilesDigest, EnvDigest, PullDigest, MountDigest, EphemeralDigest string
 
 	pod *manifest.Pod // the pod that has these references
@@ -54,7 +54,7 @@ type Blocker struct {
 	// Volume is the name of the pod's volume that needs the object; "" if no volume needs it.
 	Volume string
 	// EndsByItself reports whether the object will exist without an action of a user, or the lookup
-	// is in progress. Such a Wait is not an error.
+	// is in progress. Such a Blocker is not an error.
 	EndsByItself bool
 	// Reason is the waiting reason in the status of the containers; "" means ContainerCreating.
 	Reason string
@@ -122,7 +122,7 @@ func samePod(a, b *manifest.Pod) bool {
 	return a == b || a != nil && b != nil && a.Traits.KeepsVersion && b.Traits.KeepsVersion && a.UID == b.UID
 }
 
-// hasSameDigests reports whether Wait and all digests of s and o are equal.
+// hasSameDigests reports whether the Blocker and all digests of s and o are equal.
 func (s *Resolved) hasSameDigests(o *Resolved) bool {
 	return s.Blocker == o.Blocker && s.FilesDigest == o.FilesDigest && s.EnvDigest == o.EnvDigest && s.PullDigest == o.PullDigest && s.MountDigest == o.MountDigest && s.EphemeralDigest == o.EphemeralDigest
 }
@@ -214,8 +214,8 @@ func (s *Resolved) hasSameLookups(o *Resolved) bool {
 		maps.EqualFunc(s.tokens, o.tokens, bytes.Equal) && maps.Equal(s.csiVolumes, o.csiVolumes)
 }
 
-// hasMutableMetadataFiles reports whether files of the pod may contain its labels and annotations,
-// and whether these labels and annotations can change while the pod runs.
+// hasMutableMetadataFiles reports whether files in the volumes of the pod may contain labels and
+// annotations that can change while the pod runs.
 func hasMutableMetadataFiles(p *manifest.Pod) bool {
 	if p == nil || !p.Traits.UpdatesMetadataInPlace {
 		return false

@@ -130,8 +130,9 @@ func (c *checker) checkMembers(s *Schema, m map[string]any, path string) map[str
 	return out
 }
 
-// findMismatch returns the error of a value that is not an object or list, or "". The error
-// never contains the value, which may be secret.
+// findMismatch returns a message if v does not have the scalar type that s requires, otherwise "".
+// s must not require an object or a list. The message never contains the value, which may be
+// secret.
 func (s *Schema) findMismatch(v any) string {
 	ok, hint := true, ""
 	switch s.kind {
@@ -169,7 +170,7 @@ func (s *Schema) findMismatch(v any) string {
 	return fmt.Sprintf("must be %s, not %s%s", s.expectedType(), TypeName(v), hint)
 }
 
-// checkInteger returns the error of a value that is not an integer of the type, or "".
+// checkInteger returns a message if v is not an integer of the type of s, otherwise "".
 func (s *Schema) checkInteger(v any) string {
 	switch x := v.(type) {
 	case int64:
@@ -191,8 +192,8 @@ func (s *Schema) checkInteger(v any) string {
 	return "must be an integer, not " + TypeName(v)
 }
 
-// checkCustomEncoding returns the error of a value that a type with its own UnmarshalJSON does not
-// accept, or "".
+// checkCustomEncoding returns a message if the UnmarshalJSON method of the type of s does not
+// accept v, otherwise "".
 func (s *Schema) checkCustomEncoding(v any) string {
 	raw, err := utiljson.Marshal(v)
 	if err == nil {

@@ -23,7 +23,7 @@ type indexer struct {
 	report func(Fault)
 }
 
-// addValue adds the fields below a value.
+// addValue adds the positions of the fields below a value.
 func (i *indexer) addValue(s *Schema, n document.Node, path string) {
 	switch {
 	case s == nil:
@@ -38,7 +38,7 @@ func (i *indexer) addValue(s *Schema, n document.Node, path string) {
 	}
 }
 
-// addMembers adds the members of an object.
+// addMembers adds the positions of the members of an object, and of the fields below them.
 func (i *indexer) addMembers(s *Schema, n document.Node, path string) {
 	lines := map[string]uint32{} // the line of the last occurrence of each key
 	n.EachMember(func(m document.Member) {

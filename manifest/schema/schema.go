@@ -115,7 +115,7 @@ func (b builder) addFields(t reflect.Type, fields map[string]*Schema) {
 }
 
 // AppendPath appends a key of a value of type s to the path of the value: ".key" for a struct,
-// "[key]" for a map. If s is nil, the value is unknown and Path appends ".key".
+// "[key]" for a map. If s is nil, the type of the value is unknown and AppendPath appends ".key".
 func (s *Schema) AppendPath(path, key string) string {
 	switch {
 	case s != nil && s.kind == dictionary:

@@ -67,7 +67,7 @@ func (f *follower) isComplete() bool {
 }
 
 // mayMissUncachedManifests reports whether manifests may be missing from the directory and also
-// from the cache. If so, podd does not know the pods of these manifests.
+// from the cache. If so, podd cannot determine the pods of these manifests.
 func (f *follower) mayMissUncachedManifests() bool {
 	replaced, ok := errors.AsType[*replacedDirError](f.listErr)
 	return ok && replaced.missingCount == 0

@@ -15,22 +15,23 @@ import (
 
 // cache stores the last valid content of each file, or of the URL, of one source on disk:
 //
-//	<root>/sources/<hash of the source>/index                      sealed JSON
-//	<root>/sources/<hash of the source>/<hash of path>-<digest>    sealed content
+//	<root>/sources/<hash of the source>/index                      JSON
+//	<root>/sources/<hash of the source>/<hash of path>-<digest>    content
 //
-// Contents are written before the index that names them, so the cache is consistent whenever
-// podd or the host stops. A separate goroutine writes, so put and drop return at once and a slow
-// disk does not delay a manifest. Only changes are written.
+// Each file starts with a checksum (cache_seal.go). Contents are written before the index that
+// names them, so the cache is consistent whenever podd or the host stops. A separate goroutine
+// writes, so put and removeEntry return at once and a slow disk does not delay a manifest. Only
+// changes are written.
 //
-// Nothing is written before the index has been read, because the new index would replace an
-// index that may name other contents. If the index cannot be read because of the host (an I/O
-// error, too many open files), retry reads it again. If the index itself cannot be used (it is
-// damaged, or of a newer podd), the first write moves the whole directory to:
+// Nothing is written before the index has been read, because the new index would replace an index
+// that may name other contents. If reading the index fails, for example because of an I/O error or
+// too many open files, retryStore reads it again. If the index is damaged, or was written by a
+// newer podd, the first write moves the whole directory to:
 //
 //	<root>/sources/<hash of the source>.unreadable/
 //
-// Only the goroutine of the source may call the methods. The exceptions are serve, flush, write and
-// writableStore: only the writing goroutine may call them.
+// Only the goroutine of the source may call the methods. The exceptions are runWriter, flush, write
+// and writableStore: only the writing goroutine may call them.
 type cache struct {
 	dir             string // <root>/sources; "" disables the cache
 	source          string
@@ -48,7 +49,7 @@ type cache struct {
 	// was read, or will be written.
 	isIndexComplete bool
 	// mayHaveUnreadIndex reports whether there may be an index that could not be read. If so, podd
-	// does not know which contents the cache had.
+	// cannot determine which contents the cache had.
 	mayHaveUnreadIndex bool
 	// hasAcceptedEmpty reports whether a user accepted a directory without the missing manifests.
 	// If so, an index that is read later is out of date.
@@ -121,9 +122,9 @@ func (c *cache) close() {
 }
 
 // readIndex reads the index and sets records, manifestDir, isIndexComplete and mayHaveUnreadIndex.
-// It returns an error if a later attempt to read the index may succeed. There can be two reasons
-// why no index exists. The source was never read completely, or an index was set aside and podd or
-// the host stopped before the next index was written.
+// It returns an error if a later attempt to read the index may succeed. There are two possible
+// reasons for a missing index: the source was never read completely, or an index was set aside and
+// podd or the host stopped before the next index was written.
 func (c *cache) readIndex(st *store) error {
 	path := filepath.Join(st.root.Name(), indexName)
 	payload, _, err := st.read(indexName)
@@ -219,8 +220,8 @@ func (c *cache) addDamage(path string, err error) {
 	}
 }
 
-// contentName returns the name of the file for a content of path. The name consists of hashes
-// only.
+// contentName returns the name of the file that stores a content of path. The name consists of
+// hashes only.
 func (c *cache) contentName(path, digest string) string {
 	return hashOf(c.source+"\x00"+path) + "-" + digest[len("sha256:"):][:32]
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A sealed file starts with a line that contains the digest and size of the payload, so that
+// A file of the cache starts with a line that contains the digest and size of the payload, so that
 // truncated, replaced and corrupted files are detected.
 const (
 	formatName   = "podd-cache "
@@ -58,7 +58,7 @@ type record struct {
 	Path        []byte    `json:"path"`
 	Digest      string    `json:"digest"` // digest of the content
 	ContentTime time.Time `json:"version"`
-	// ETag and Modified are the validators that the server sent with the content of a URL.
+	// ETag and LastModified are the validators that the server sent with the content of a URL.
 	ETag         string `json:"etag,omitempty"`
 	LastModified string `json:"modified,omitempty"`
 }

@@ -14,7 +14,7 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// store is the directory of sealed files of one source. Only podd chooses the names of the
+// store is the directory with the cached files of one source. Only podd chooses the names of the
 // files. The store does not follow symbolic links out of the directory.
 type store struct{ root *os.Root }
 
@@ -24,7 +24,7 @@ const (
 	unreadableSuffix = ".unreadable"
 )
 
-// openStore opens the directory name in dir. It creates missing directories, and sets mode 0700.
+// openStore opens the directory dir/name. It creates missing directories, and sets mode 0700.
 func openStore(dir, name string) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func openStore(dir, name string) (*store, error) {
 	return &store{root}, nil
 }
 
-// read returns the payload of a sealed file, and its digest.
+// read verifies the checksum of a file and returns the payload and its digest.
 func (s *store) read(name string) (payload []byte, digest string, err error) {
 	info, err := s.root.Lstat(name) // only root can replace the file between Lstat and OpenFile
 	if err != nil {
@@ -82,7 +82,8 @@ func (s *store) read(name string) (payload []byte, digest string, err error) {
 	return removeChecksum(data)
 }
 
-// write writes or replaces a sealed file. If it fails, an existing file is unchanged.
+// write writes or replaces a file with a checksum and the payload. If it fails, an existing file is
+// unchanged.
 func (s *store) write(name string, payload []byte) error {
 	if info, err := s.root.Lstat(name); err == nil && info.IsDir() { // rename does not replace a directory
 		if err := s.root.RemoveAll(name); err != nil {
@@ -109,8 +110,8 @@ func (s *store) sweep(keep map[string]bool) error {
 	return nil
 }
 
-// setAside appends unreadableSuffix to the directory name in dir. The index of the directory
-// cannot be used, but the user or a newer podd may need its contents. setAside removes an
+// setAside appends unreadableSuffix to the name of the directory dir/name. The index of the
+// directory cannot be used, but the user or a newer podd may need its contents. setAside removes an
 // earlier directory with this suffix, so that the disk use is bounded.
 func setAside(dir, name string) error {
 	all, err := os.OpenRoot(dir)

@@ -7,9 +7,10 @@ import (
 	"os"
 )
 
-// openCacheReadOnly reads the cache of a source without writing to it: put and drop have no
-// effect. Another podd may write the cache at the same time. If there is no cache, the source
-// was never read. If the cache cannot be read, problems returns a Problem.
+// openCacheReadOnly opens the cache of a source for reading only: put and removeEntry have no
+// effect. Another podd may write the cache at the same time. If there is no cache, the result is
+// the same as for a source that was never read. If the cache cannot be read, problems returns a
+// Problem.
 func openCacheReadOnly(dir, source string) *cache {
 	c := &cache{
 		dir: dir, source: source, readOnly: true,
@@ -31,7 +32,7 @@ func openCacheReadOnly(dir, source string) *cache {
 	return c
 }
 
-// openStoreReadOnly opens the directory name in dir, which must exist.
+// openStoreReadOnly opens the directory dir/name, which must exist.
 func openStoreReadOnly(dir, name string) (*store, error) {
 	all, err := os.OpenRoot(dir)
 	if err != nil {

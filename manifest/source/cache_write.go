@@ -20,8 +20,7 @@ func (c *cache) mayStore(f *manifest.File) bool {
 	return c.store != nil || !f.HasRefusedDocument()
 }
 
-// put stores data, the content of a path, and its record. The caller must not modify data
-// afterwards.
+// put stores the record and the content of a path. The caller must not modify data afterwards.
 func (c *cache) put(path string, r record, data []byte) {
 	r.Path = []byte(path)
 	c.addChange(path, &change{r, data})
@@ -97,8 +96,8 @@ func (c *cache) hasContent(path string) bool {
 	return ch != nil || !isPending && r.Digest != ""
 }
 
-// retryStore repeats a failed write. If the store is not open, retry opens the store. opened reports
-// whether retry has opened the store. If so, the caller must load the contents of the cache.
+// retryStore repeats a failed write. If the store is not open, retryStore opens it. opened reports
+// whether retryStore has opened the store. If so, the caller must load the contents of the cache.
 func (c *cache) retryStore() (opened bool) {
 	if c.dir == "" || c.readOnly {
 		return false
@@ -225,8 +224,9 @@ func (c *cache) write(changes map[string]*change, next map[string]record, dir *i
 	return st.sweep(keep)
 }
 
-// writableStore returns the store. If its index cannot be used, writableStore sets the directory
-// aside and returns a new store. If it cannot open the new store, retry opens it.
+// writableStore returns the store. If the index of the store cannot be used, writableStore sets the
+// directory aside and returns a new store. If it cannot open the new store, retryStore opens it
+// later.
 func (c *cache) writableStore() (*store, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,21 +18,23 @@ import (
 //	no content ────────▶ in use ◀─────────────────── partly in use
 //	   │                ▲    │ refused                   ▲  │ refused
 //	   │          valid │    ▼                           │  ▼
-//	   │             in use, behind              partly in use, behind
+//	   │             in use, outdated            partly in use, outdated
 //	   └────────────── refused: its valid documents ─────┘
 type content struct {
 	path string
 	// inUse is the version in use; nil if there is none. Until a valid content was read, inUse
-	// contains the valid documents of an invalid content, and inUse.Refused returns true.
+	// contains the valid documents of an invalid content, and inUse.HasRefusedDocument returns
+	// true.
 	inUse       *manifest.File
 	inUseDigest string // digest of the bytes of inUse
 	inUseTime   time.Time
-	// currentDigest is the digest that was passed to the last call of offer; "" before the first
-	// call.
+	// currentDigest is the digest of the current content at the last call of setCurrent or
+	// confirmInUse; "" before the first call.
 	currentDigest string
 	// problems contains the Problems of the current content.
 	problems []manifest.Problem
-	// outdatedReason and outdatedSince have the meaning of the fields of manifest.FileState.
+	// outdatedReason and outdatedSince have the meaning of OutdatedReason and OutdatedSince in
+	// manifest.FileState.
 	outdatedReason string
 	outdatedSince  time.Time
 }
@@ -47,9 +49,9 @@ const (
 )
 
 // setCurrent processes f, the current content, which was read completely. digest is the digest of
-// its bytes. version is the time of the content (FileState.Version). since is the time at which
-// it became the current content (FileState.BehindSince). If store is true, the version in use
-// has changed and the caller must store the bytes in the cache.
+// its bytes. version is the time of the content (FileState.ContentTime). since is the time at which
+// it became the current content (FileState.OutdatedSince). If store is true, the version in use has
+// changed and the caller must store the bytes in the cache.
 func (c *content) setCurrent(f *manifest.File, digest string, version, since time.Time) (store bool) {
 	f = checkImmutable(f, c.inUse)
 	c.currentDigest, c.problems = digest, f.Problems
@@ -66,8 +68,8 @@ func (c *content) setCurrent(f *manifest.File, digest string, version, since tim
 }
 
 // isReplacedBy reports whether f replaces the version in use. Valid content always replaces it.
-// Refused content replaces it only if no valid content was read before and no pod is missing
-// from f.
+// Refused content replaces it only if no valid content was read before and f contains all pods of
+// the version in use.
 func (c *content) isReplacedBy(f *manifest.File) bool {
 	if !f.HasRefusedDocument() {
 		return true
@@ -78,8 +80,8 @@ func (c *content) isReplacedBy(f *manifest.File) bool {
 	return c.inUse.HasRefusedDocument() && hasAllPods(f, c.inUse)
 }
 
-// restore makes a cached content the version in use. Afterwards the caller must call offer with
-// the current content.
+// restore makes a cached content the version in use. Afterwards the caller must call setCurrent,
+// confirmInUse or setOutdated for the current content.
 func (c *content) restore(f *manifest.File, digest string, version time.Time) {
 	c.inUse, c.inUseDigest, c.inUseTime, c.problems = f, digest, version, f.Problems
 }
@@ -90,8 +92,8 @@ func (c *content) hasFallback() bool {
 	return c.inUse != nil && (hasObjects(c.inUse) || !c.inUse.HasRefusedDocument())
 }
 
-// confirmInUse records that the current content is equal to the version in use. It has the
-// effect of offer, but does not require that the content is decoded again.
+// confirmInUse records that the current content is equal to the version in use. It has the same
+// effect as setCurrent, but the caller need not decode the content again.
 func (c *content) confirmInUse() {
 	c.currentDigest, c.problems = c.inUseDigest, c.inUse.Problems
 	c.outdatedReason, c.outdatedSince = "", time.Time{}

@@ -14,7 +14,7 @@ import (
 type Dir struct {
 	path string
 	opts Options
-	// reader, removeDelay, settleDelay and watcher differ from the defaults only in tests.
+	// reader, removeDelay, settleDelay and newWatcher differ from the defaults only in tests.
 	reader         reader
 	removeDelay    time.Duration
 	settleDelay    time.Duration

@@ -63,10 +63,10 @@ func (f *follower) handleLostEvents(err error, ok bool) {
 	f.scheduleScanAfterEvents()
 }
 
-// watchedDirectories returns the directories to watch: the targets of links, the directory of the
-// manifests or, if path is a single file, the directory that contains it. If path is a link,
-// the directory that contains the link is also watched. If path does not exist, the nearest
-// existing directory above path is watched instead.
+// watchedDirectories returns the directories to watch. They always include the directories to which
+// links lead. If path is a directory, it is watched. If path is a file, the directory that contains
+// it is watched. If path is a link to a directory, both are watched. If path does not exist, the
+// nearest existing directory above path is watched instead.
 func (f *follower) watchedDirectories() []string {
 	dirs := append([]string{}, f.linkTargetDirs...)
 	info, err := os.Lstat(f.path)
@@ -85,8 +85,8 @@ func (f *follower) watchedDirectories() []string {
 	return dirs
 }
 
-// nearestExistingDir returns the closest existing directory above path. The creation of path is
-// first visible there.
+// nearestExistingDir returns the closest existing directory above path. An event in this directory
+// reports the creation of the next directory of path.
 func nearestExistingDir(path string) string {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() || dir == filepath.Dir(dir) {

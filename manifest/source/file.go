@@ -14,8 +14,8 @@ type trackedFile struct {
 	content
 	name   string
 	isLink bool
-	// stamp is the stamp of the file when it was read last. While the stamp is unchanged and
-	// settled is true, the file is not opened.
+	// stamp is the stamp of the file when it was last read. While the stamp is unchanged and
+	// isSettled is true, podd does not open the file.
 	stamp     stamp
 	isSettled bool
 	birth     birth
@@ -29,7 +29,7 @@ type trackedFile struct {
 	hasUnsafeLink  bool // as in manifestEntry
 	// missingSince is when a listing first did not contain the file; zero while the file exists.
 	missingSince time.Time
-	// lastDir is the directory in which this process found the file last.
+	// lastDir is the directory in which this process last found the file.
 	lastDir identity
 	// renamedFrom is the state of the file under its former name; nil if it was not renamed.
 	renamedFrom *trackedFile

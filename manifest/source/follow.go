@@ -9,7 +9,7 @@ import (
 	"podd/manifest/dirwatch"
 )
 
-// follower is the state of one Run of a Dir. The goroutine of Run owns it.
+// follower is the state of one call of Dir.Run. The goroutine of Run owns it.
 type follower struct {
 	*Dir
 	emit       func(manifest.Batch)
@@ -56,9 +56,9 @@ func newFollower(d *Dir, emit func(manifest.Batch)) *follower {
 	return f
 }
 
-// addCached adds the files in the cache. If the cache was opened late, it also resets the files
-// of which no valid content was read before. These files are then read again, so that their
-// cached content is used.
+// addCached adds the files in the cache. If the cache could be opened only after the first check,
+// it also resets the files of which no valid content was read before. These files are then read
+// again, so that their cached content is used.
 func (f *follower) addCached() {
 	for _, path := range f.cache.paths() {
 		if file := f.files[path]; file == nil || file.inUse == nil || file.inUse.HasRefusedDocument() {
@@ -107,11 +107,12 @@ func (f *follower) check(now time.Time) {
 	f.publish()
 }
 
-// ErrNothingToAccept is returned by AcceptEmpty if there is nothing to accept.
+// ErrNothingToAccept is the error of AcceptEmpty if no manifest is missing or podd recognizes the
+// directory.
 var ErrNothingToAccept = errors.New("there is nothing to accept, because the directory was not replaced, or no manifest is missing")
 
 // acceptEmpty accepts the directory although manifests are missing from it. It returns
-// ErrNothingToAccept if there is nothing to accept.
+// ErrNothingToAccept unless the last check returned a replacedDirError.
 func (f *follower) acceptEmpty(now time.Time) error {
 	if _, other := errors.AsType[*replacedDirError](f.listErr); !other {
 		return ErrNothingToAccept

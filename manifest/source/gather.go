@@ -11,8 +11,8 @@ import (
 )
 
 // addFiles adds the pods and objects of the files of one source to b, in the order of the files. If
-// two pods have the same name, gather adds both, because package merge decides which pod is used.
-// The files in missing no longer exist but are not removed yet. gather adds a pod of a missing
+// two pods have the same name, addFiles adds both, because package merge decides which pod is used.
+// The files in missing no longer exist but are not removed yet. addFiles adds a pod of a missing
 // file only if no other file contains the pod, because the file may have been renamed.
 func addFiles(b *manifest.Batch, present, missing []*manifest.File) {
 	var objects []manifest.Objects

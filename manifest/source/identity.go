@@ -10,22 +10,22 @@ import (
 )
 
 // identity identifies a directory of manifests, so that podd can distinguish it from another
-// directory at the same path. That can be a new directory, or the mount point if the filesystem
-// with the manifests is not mounted. The cache contains the identity, so it must stay valid
-// across restarts of podd and of the host.
+// directory at the same path. The other directory can be a new directory. It can also be the mount
+// point, if the filesystem with the manifests is not mounted. The cache contains the identity, so
+// it must stay valid across restarts of podd and of the host.
 type identity struct {
 	// IsMount reports whether the directory is the root of a mounted filesystem. On kernels before
 	// 5.8 it reports whether the directory is on another device than its parent.
 	IsMount bool `json:"mount"`
-	// Inode is the inode number of the directory. Born is its birth time in Unix nanoseconds, or
-	// 0 if the filesystem has no birth times. Born is necessary because inode numbers are
-	// reused.
+	// Inode is the inode number of the directory. BornUnixNano is its birth time in Unix
+	// nanoseconds, or 0 if the filesystem has no birth times. The birth time is necessary because
+	// inode numbers are reused.
 	Inode        uint64 `json:"inode"`
 	BornUnixNano int64  `json:"born,omitempty"`
 	// Filesystem is the id that statfs(2) returns; "" if there is none. It is necessary because
 	// the root directories of two filesystems can have the same inode number.
 	Filesystem string `json:"filesystem,omitempty"`
-	// Device is st_dev of the directory in the boot named by Boot. After a reboot the same
+	// Device is st_dev of the directory in the boot with the ID BootID. After a reboot the same
 	// filesystem may have another device number.
 	Device uint64 `json:"device"`
 	BootID string `json:"boot,omitempty"`
@@ -52,9 +52,9 @@ func identify(dir *os.File, info fs.FileInfo) identity {
 }
 
 // mayMatch reports whether id and other can belong to the same directory. It does not compare a
-// field that is missing in id or other. It compares Filesystem only for mounts. For other
-// directories Inode and Born are sufficient. Also, on some filesystems Filesystem is the device
-// number, which can change.
+// field that is missing in id or other. It compares Filesystem only for mounts, for two reasons:
+// for other directories Inode and BornUnixNano are sufficient, and on some filesystems Filesystem
+// is the device number, which can change.
 func (id identity) mayMatch(other identity) bool {
 	switch {
 	case id.IsMount != other.IsMount, id.Inode != other.Inode:

@@ -34,7 +34,7 @@ func checkImmutable(f, earlier *manifest.File) *manifest.File {
 	return &kept
 }
 
-// isImmutable reports whether o contains the ConfigMap or Secret in ref and it is immutable.
+// isImmutable reports whether ref identifies an immutable ConfigMap or Secret in o.
 func isImmutable(o *manifest.Objects, ref manifest.ObjectRef) bool {
 	var immutable *bool
 	switch ref.Kind {
@@ -50,8 +50,8 @@ func isImmutable(o *manifest.Objects, ref manifest.ObjectRef) bool {
 	return immutable != nil && *immutable
 }
 
-// sameContent reports whether the ConfigMap or Secret in ref has the same content in earlier and
-// o, and is still immutable in o. Both must contain it.
+// sameContent reports whether the ConfigMap or Secret that ref identifies has the same content in
+// earlier and o, and is still immutable in o. Both must contain the object.
 func sameContent(ref manifest.ObjectRef, earlier, o *manifest.Objects) bool {
 	if !isImmutable(o, ref) {
 		return false

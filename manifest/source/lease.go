@@ -30,8 +30,7 @@ func checkLease(f *os.File) writerState {
 		switch {
 		case err == nil:
 			state = noWriter
-			// This cannot fail for the process with the lease. Closing f also releases the
-			// lease.
+			// A process with a lease can always release it. Closing f also releases the lease.
 			_, _ = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
 		case errors.Is(err, unix.EAGAIN):
 			state = hasWriter

@@ -22,11 +22,11 @@ type listing struct {
 	skipped []skippedEntry  // not to be read
 }
 
-// manifestEntry is an entry of a directory with the name of a manifest.
+// manifestEntry is an entry of a directory that podd reads as a manifest.
 type manifestEntry struct {
 	name   string
 	isLink bool
-	stamp  stamp // of the file that the entry leads to
+	stamp  stamp // of the file, or of the target of the link
 	err    error // why the file cannot be read
 	// hasUnsafeLink reports whether the entry is a link that leads through a directory to which a
 	// user other than root can write.
@@ -103,8 +103,8 @@ func (d *manifestDir) addEntry(l *listing, e fs.DirEntry, now time.Time) {
 	}
 }
 
-// stableAfter is how long a file without the name of a manifest must be unchanged before it
-// becomes a Problem. A file that changes may be the temporary file of a program.
+// stableAfter is how long a file that does not have the name of a manifest must be unchanged before
+// it becomes a Problem. A file that changes may be the temporary file of a program.
 const stableAfter = 5 * time.Second
 
 // isStable reports whether an entry has been unchanged for longer than stableAfter.
@@ -113,8 +113,7 @@ func (d *manifestDir) isStable(e fs.DirEntry, now time.Time) bool {
 	return err == nil && now.Sub(stampOf(info).changeTime(now)) > stableAfter
 }
 
-// statEntry returns the entry with this name, which is the name of a manifest. mode contains the
-// type of the entry.
+// statEntry returns the manifestEntry with this name. mode contains the type bits of the entry.
 func (d *manifestDir) statEntry(name string, mode fs.FileMode) manifestEntry {
 	f := manifestEntry{name: name, isLink: mode&fs.ModeSymlink != 0}
 	info, err := d.stat(name, f.isLink)

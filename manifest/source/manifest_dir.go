@@ -60,8 +60,8 @@ func openManifestDir(path string, single bool) (*manifestDir, error) {
 	return d, nil
 }
 
-// checkAccess sets id, remote and trusted. It returns errWorldWritable if every user can write
-// to the directory.
+// checkAccess sets info, id, remote and isTrusted. It returns errWorldWritable if every user can
+// write to the directory.
 func (d *manifestDir) checkAccess() error {
 	dir, err := d.root.Open(".")
 	if err != nil {

@@ -11,7 +11,8 @@ type pollInterval struct {
 const (
 	// maxRequestInterval is the longest time between two requests.
 	maxRequestInterval = 10 * time.Minute
-	// jitterFraction spreads the requests of many hosts: ±20 %.
+	// jitterFraction is the maximum random change of an interval, ±20 %. It prevents many hosts
+	// from sending their requests at the same time.
 	jitterFraction = 0.2
 	// firstRetryDelay is the wait after the first request without a response, because the
 	// network may not be up yet.
@@ -19,7 +20,7 @@ const (
 )
 
 // nextWait returns how long to wait after a request. failures is the number of consecutive failed
-// requests; 0 after a successful request. hasNoResponse reports whether the server did not respond.
+// requests; 0 after a successful request. noResponse reports whether the server did not respond.
 // retryAfter is the server's Retry-After; the result is at least as long.
 func (p pollInterval) nextWait(failures int, noResponse bool, retryAfter time.Duration) time.Duration {
 	wait := p.baseInterval

@@ -44,13 +44,13 @@ type readResult struct {
 	othersCanWrite bool
 }
 
-// reader reads complete files. lease is checkLease, except in tests.
+// reader reads complete files. Its field is the function checkLease, except in tests.
 type reader struct {
 	checkLease func(*os.File) writerState
 }
 
-// read returns the content of a file that no process has open for writing. After errOpenForWriting the
-// caller must read again after shortRetryDelay, after errReadAgain after secondReadDelay. first
+// read returns the content of a file that no process has open for writing. If it returns
+// errOpenForWriting or errReadAgain, the caller must read the file again after a delay. first
 // belongs to the file: the caller must pass the same value to every read of the file.
 func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead, now time.Time) (readResult, error) {
 	f, info, err := dir.open(name, link)
@@ -85,9 +85,9 @@ func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead,
 	return t, first.confirm(t, now)
 }
 
-// checkUnchanged returns errOpenForWriting if a process has written to f since its stamp was before. It
-// also checks the lease again, because a write within one step of the filesystem's clock does
-// not change the stamp.
+// checkUnchanged returns errOpenForWriting if a process has written to f after f had the stamp
+// before. It also checks the lease again, because a write within one step of the filesystem's clock
+// does not change the stamp.
 func (r reader) checkUnchanged(f *os.File, before stamp, writers writerState) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -16,15 +16,15 @@ const settleDelay = 10 * time.Second
 // mounted, or the directory may have been created again.
 type replacedDirError struct {
 	path string
-	// isRecorded reports whether podd has recorded the identity of the directory that contained
-	// the manifests. unmounted reports whether that directory was a mount point and this
-	// directory is not.
+	// isRecorded reports whether podd has recorded the identity of the directory that contained the
+	// manifests. isUnmounted reports whether that directory was a mount point and this directory is
+	// not.
 	isRecorded, isUnmounted bool
 	// mayHaveUnreadIndex reports whether the index could not be read and no user has accepted the
-	// directory. Manifests that podd does not know may then be missing from the directory.
+	// directory. In this case podd cannot determine which manifests are missing from the directory.
 	mayHaveUnreadIndex bool
-	// presentCount is the number of manifests in the directory. missing is the number of manifests
-	// that the directory no longer contains.
+	// presentCount is the number of manifests in the directory. missingCount is the number of
+	// manifests that the directory no longer contains.
 	presentCount, missingCount int
 }
 
@@ -58,8 +58,7 @@ func (e *replacedDirError) Error() string {
 	return fmt.Sprintf("%s, and %s; %s", why, missing, remedy)
 }
 
-// pendingDir is a directory that podd has not accepted yet, with its manifests and the time
-// since which they are unchanged.
+// pendingDir is a directory that podd has not accepted yet, with its manifests.
 type pendingDir struct {
 	id    identity
 	files []manifestEntry
@@ -67,8 +66,8 @@ type pendingDir struct {
 }
 
 // recognize returns a replacedDirError if manifests are missing from dir and dir is not the
-// directory that contained them. Otherwise it returns nil and records dir as the directory of
-// the manifests. It accepts a directory:
+// directory that contained them. Otherwise it returns nil and records dir as the directory of the
+// manifests. found contains the paths of the manifests in dir. recognize accepts a directory:
 //
 //   - if a user accepts it, or no manifest is missing from it;
 //   - if it contains a manifest, has been unchanged for settleDelay, and is not the mount point of
@@ -76,10 +75,10 @@ type pendingDir struct {
 //   - if it contains a manifest, and podd has not recorded which directory contained the missing
 //     manifests.
 //
-// If the cache cannot be read, manifests may be missing from an empty directory although podd
-// cannot name them. The same is true if the filesystem is not mounted: podd stores the identity
-// of a directory before the contents of its files, so the host may have stopped between these
-// two writes. found contains the paths of the manifests in dir.
+// recognize does not accept an empty directory if the cache cannot be read, or if the filesystem is
+// not mounted. In both cases manifests may be missing that podd has not stored. In the second case,
+// podd stores the identity of a directory before the contents of its files, so the host may have
+// stopped between these two writes.
 func (f *follower) recognize(dir *manifestDir, l *listing, found map[string]bool, now time.Time) *replacedDirError {
 	isRecorded, recorded := f.cache.isRecordedDir(dir.id)
 	e := &replacedDirError{

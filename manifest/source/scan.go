@@ -164,8 +164,8 @@ func (f *follower) keepMissing(file *trackedFile, replaced *replacedDirError, no
 	file.setOutdated(outdatedGone, now)
 }
 
-// markUnreadable marks all files as behind, because the directory cannot be listed. Their
-// content stays in use.
+// markUnreadable marks all files as outdated, because the directory cannot be listed. Their content
+// stays in use.
 func (f *follower) markUnreadable(err error, now time.Time) {
 	reason := outdatedRead
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,19 +1,19 @@
-// Package source watches the sources of desired pods: directories and files (Dir) and URLs
-// (URL). Watch merges them into one stream of Sets.
+// Package source watches the sources of desired pods: directories and files (Dir) and URLs (URL).
+// Watch merges them into one stream of Sets.
 //
-//	Dir ──┐ Batch                    latest wins
+//	Dir ──┐ Batch                    newest only
 //	Dir ──┼───────▶ merger ── merge ──────────▶ *manifest.Set
 //	URL ──┘
 //
-// Each source is one goroutine that owns its state. It emits its whole content after each
-// change, so a lost event delays a change but never loses it.
+// Each source is one goroutine that owns its state. It emits its whole content after each change,
+// so a lost event delays a change but never loses it.
 //
-// podd runs the last valid content of a file or URL. If the content becomes invalid, unreadable
-// or incomplete, or if its directory disappears, only the Problems change. The same applies
-// after a restart, because the cache in <root>/sources contains the last valid content.
+// podd runs the last valid content of a file or URL. If the content becomes invalid, unreadable or
+// incomplete, or if its directory disappears, only the Problems change. The same applies after a
+// restart, because the cache in <root>/sources contains the last valid content.
 //
-// A pod is removed only if its file is missing from a complete listing, or if it is missing from
-// valid content. A listing without the file removes the pod in three cases:
+// A pod is removed only in two cases: valid content of its file or URL does not contain the pod, or
+// a complete listing does not contain its file. Such a listing removes the pod in three cases:
 //
 //   - The listed directory is the one that contained the file (identity). An empty mount point
 //     whose filesystem is not mounted is another directory.
@@ -21,8 +21,8 @@
 //     10 s (recognize).
 //   - A user accepts the directory (podd accept empty).
 //
-// If the cache cannot be read, podd does not know whether an empty directory contained manifests
-// before. It then keeps the pods, as if the directory had contained some.
+// If the cache cannot be read, podd cannot determine whether an empty directory contained manifests
+// before. In this case podd keeps the pods.
 package source
 
 import (
@@ -34,7 +34,8 @@ import (
 	"podd/manifest/decode"
 )
 
-// A Source provides desired pods. Dir and URL implement Source, and so does the cluster add-on.
+// A Source provides desired pods. Dir and URL implement Source. The source of the pods of a cluster
+// is in package cmd/podd/internal/cluster.
 type Source interface {
 	// Name returns the value of Batch.Source: a path, or a URL without userinfo and query. It is
 	// unique among the sources of one podd and contains no secret.
@@ -56,15 +57,15 @@ const (
 	defaultFrequency = 20 * time.Second
 )
 
-// Options configure a source. Only Node is required.
+// Options configure a source. Only NodeName is required.
 type Options struct {
 	// NodeName is the node's name, which decoding appends to pod names.
 	NodeName string
-	// NodeLabels is decode.Options.Labels.
+	// NodeLabels has the meaning of decode.Options.NodeLabels.
 	NodeLabels map[string]string
-	// NameSuffix is decode.Options.Suffix.
+	// NameSuffix has the meaning of decode.Options.NameSuffix.
 	NameSuffix string
-	// IsWrittenByAPI is decode.Options.IsWrittenByAPI.
+	// IsWrittenByAPI has the meaning of decode.Options.IsWrittenByAPI.
 	IsWrittenByAPI bool
 	// Strict makes unknown and duplicate fields errors.
 	Strict bool
@@ -74,7 +75,8 @@ type Options struct {
 	// CacheDir is the directory for the last valid contents, <root>/sources. It is created if
 	// necessary. "" disables the cache: after a restart only the current content is used.
 	CacheDir string
-	// IsCacheReadOnly prevents writes to the cache, because another podd writes it.
+	// IsCacheReadOnly prevents writes to the cache. It must be set if another podd process writes
+	// the cache.
 	IsCacheReadOnly bool
 	// Log is the logger; nil discards all messages.
 	Log *slog.Logger

@@ -23,18 +23,19 @@ type URLOptions struct {
 	// HeaderFile is the path of a file with additional headers, one "Name: value" per line. They
 	// override Header. The file is read for every request.
 	HeaderFile string
-	// CAFile contains the certificate authorities to trust; "" means the system's authorities.
+	// CAFile is the path of a file with the certificate authorities to trust; "" means the system's
+	// authorities.
 	CAFile string
-	// CertFile and KeyFile contain the client's certificate and its private key. CAFile,
-	// CertFile and KeyFile are read again when they change.
+	// CertFile and KeyFile are the paths of the client's certificate and its private key. The files
+	// CAFile, CertFile and KeyFile are read again when they change.
 	CertFile, KeyFile string
-	// machineIDFile contains the value of {machineID}; "" means /etc/machine-id.
+	// machineIDFile is the path of a file with the value of {machineID}; "" means /etc/machine-id.
 	machineIDFile string
-	// Timeout limits a request from connecting to the last byte. If it is zero or negative,
-	// 10 s is used.
+	// Timeout is the timeout of a whole request, from the connection to the last byte of the
+	// response. If it is zero or negative, 10 s is used.
 	Timeout time.Duration
-	// Label distinguishes sources with URLs that differ only in userinfo or query, which are not
-	// part of the name of a source. The name ends in "#" and the label.
+	// Label distinguishes sources whose URLs differ only in userinfo or query, because the name of
+	// a source contains neither. If Label is not "", the name ends in "#" and the label.
 	Label string
 }
 

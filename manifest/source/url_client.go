@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// client is the connection of one Run of a URL to its server. When a certificate file changes,
+// client is the connection of one call of URL.Run to the server. When a certificate file changes,
 // client connects again. It uses HTTP/1.1 only, so that the first request that times out on a
 // broken connection closes the connection.
 type client struct {
@@ -102,9 +102,9 @@ func (c *client) tlsConfig() (*tls.Config, error) {
 
 const maxRedirects = 5
 
-// CheckRedirect is the CheckRedirect function of an http.Client. It allows a redirect only to the
-// same host, and never from https to http. Other redirects are not allowed because the redirected
-// request contains the headers of the first request.
+// CheckRedirect implements http.Client.CheckRedirect. It allows a redirect only to the same host,
+// and never from https to http. Other redirects are not allowed because the redirected request
+// contains the headers of the first request.
 func CheckRedirect(to *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	secured := from.Scheme == "http" && to.URL.Scheme == "https"

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// validators are the values by which a server recognizes a content that it has sent.
+// validators are the values by which a server recognizes content that it has sent before.
 type validators struct{ etag, lastModified string }
 
 // fetchResult is the result of one request: content, "not modified", or an error.
@@ -112,7 +112,7 @@ func setHeaders(r *http.Request, more http.Header) {
 	}
 }
 
-// headerValues returns the values of a header; none if value is "".
+// headerValues returns a list that contains value. It returns nil if value is "".
 func headerValues(value string) []string {
 	if value == "" {
 		return nil

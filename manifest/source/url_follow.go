@@ -7,8 +7,8 @@ import (
 	"podd/manifest"
 )
 
-// urlFollower is the state of one Run of a URL. The goroutine of Run owns it, except that
-// the goroutine of a request owns client during the request.
+// urlFollower is the state of one call of URL.Run. The goroutine of Run owns it, except that the
+// goroutine of a request owns client during the request.
 type urlFollower struct {
 	*URL
 	content
@@ -21,7 +21,7 @@ type urlFollower struct {
 	fetchErr            error      // error of the last request; nil if it succeeded
 	isFirstResponseLate bool       // whether the first response is late
 	isFromCache         bool       // whether the content in use comes from the cache
-	hasListed           bool       // whether a valid list was received
+	hasListed           bool       // whether valid content was received
 	areHeadersExposed   bool
 	lastBatch           *manifest.Batch
 }
@@ -69,7 +69,7 @@ func (u *URL) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	}
 }
 
-// newURLFollower returns a follower with the cached content. The server has not confirmed this
+// newURLFollower returns a urlFollower with the cached content. The server has not confirmed this
 // content yet.
 func newURLFollower(u *URL, emit func(manifest.Batch)) *urlFollower {
 	f := &urlFollower{

@@ -11,10 +11,10 @@ import (
 	"podd/manifest/merge"
 )
 
-// Watch runs the sources and sends their merged content as a Set after each change of a source.
-// It sends the first Set after the first Batch of a source, or at once if there are no sources.
-// Complete of every Set has an entry for each source. A slow receiver gets only the newest Set.
-// Watch closes the channel when ctx is done and every source has stopped.
+// Watch runs the sources and sends their merged content as a Set after each change of a source. It
+// sends the first Set after the first Batch of a source, or at once if there are no sources.
+// CompleteSources of every Set has an entry for each source. A slow receiver gets only the newest
+// Set. Watch closes the channel when ctx is done and every source has stopped.
 //
 // If two sources have the same name, only the first one runs.
 func Watch(ctx context.Context, sources ...Source) <-chan *manifest.Set {

@@ -5,8 +5,9 @@ import "sync"
 // unsupportedInCluster is the message for fields of pods of a cluster that podd does not support.
 const unsupportedInCluster = "is not supported for pods of a cluster"
 
-// clusterFields lists the rows that differ for pods of an API server, because a cluster has
-// scheduled them and can look up objects.
+// clusterFields lists the rows that replace rows of podFields for pods of an API server. They
+// differ because the cluster has already scheduled such a pod, and podd can look up objects in the
+// cluster.
 var clusterFields = []row{
 	{"metadata.finalizers", supported, ""},
 	{"metadata.generateName", supported, ""},

@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Claim validates a PersistentVolumeClaim without its metadata.
+// Claim validates a PersistentVolumeClaim, except its metadata.
 func Claim(c *v1.PersistentVolumeClaim) field.ErrorList {
 	return validateClaim(&c.Spec, field.NewPath("spec"))
 }
 
-// PersistentVolume validates a PersistentVolume without its metadata.
+// PersistentVolume validates a PersistentVolume, except its metadata.
 func PersistentVolume(pv *v1.PersistentVolume) field.ErrorList {
 	return validatePersistentVolume(&pv.Spec, field.NewPath("spec"))
 }

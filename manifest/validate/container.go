@@ -10,8 +10,8 @@ import (
 	"podd/manifest"
 )
 
-// validateContainers validates regular and init containers. Their names must be distinct in
-// both lists together, because they become names of log directories.
+// validateContainers validates regular and init containers. A name must be unique among the
+// containers of both lists, because it becomes the name of a log directory.
 func validateContainers(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(spec.Containers) == 0 {

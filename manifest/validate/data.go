@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ConfigMap validates a ConfigMap without its metadata.
+// ConfigMap validates a ConfigMap, except its metadata.
 func ConfigMap(c *v1.ConfigMap) field.ErrorList {
 	return validateData(c.Data, c.BinaryData, "binaryData")
 }
 
-// Secret validates a Secret without its metadata. Its stringData must be in data.
+// Secret validates a Secret, except its metadata. The caller must have merged stringData into data.
 func Secret(s *v1.Secret) field.ErrorList {
 	return append(validateData(nil, s.Data, "data"), validateSecretType(s)...)
 }

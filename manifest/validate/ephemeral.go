@@ -23,7 +23,8 @@ const MaxEphemeralBytes = 64 << 10
 // each is stored until the pod is deleted.
 const MaxEphemeralContainers = 64
 
-// EphemeralContainers validates ephemeral containers with defaults for the pod spec.
+// EphemeralContainers validates the ephemeral containers of a pod with this spec. The defaults of
+// the containers must have been set.
 func EphemeralContainers(spec *v1.PodSpec, list []v1.EphemeralContainer, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(list) > MaxEphemeralContainers {

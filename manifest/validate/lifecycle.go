@@ -26,7 +26,7 @@ func validateLifecycle(l *v1.Lifecycle, grace int64, os *v1.PodOS, path *field.P
 	return errs
 }
 
-// validateStopSignal validates a signal, which requires that the pod names its operating
+// validateStopSignal validates a signal. It returns an error if the pod does not name its operating
 // system.
 func validateStopSignal(s v1.Signal, os *v1.PodOS, path *field.Path) field.ErrorList {
 	if os == nil {
@@ -68,8 +68,8 @@ func validateHook(h *v1.LifecycleHandler, grace int64, path *field.Path) field.E
 	return one.check()
 }
 
-// validateSleep validates the duration of a sleep hook. It returns nil if grace is negative, but
-// package defaults leaves no negative grace period.
+// validateSleep validates the duration of a sleep hook. It returns nil if grace is negative. This
+// does not happen, because package defaults replaces a negative grace period.
 func validateSleep(s *v1.SleepAction, grace int64, path *field.Path) field.ErrorList {
 	if grace < 0 || s.Seconds >= 0 && s.Seconds <= grace {
 		return nil

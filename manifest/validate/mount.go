@@ -76,7 +76,7 @@ func validateSubPath(m *v1.VolumeMount, at *field.Path) field.ErrorList {
 	return append(errs, validateLocalPath(m.SubPathExpr, at.Child("subPathExpr"))...)
 }
 
-// validateLocalPath validates a path that must stay in its directory.
+// validateLocalPath validates a relative path that must not lead out of its directory.
 func validateLocalPath(text string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if path.IsAbs(text) {

@@ -107,7 +107,7 @@ func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 	return errs
 }
 
-// validateSpec validates the fields common to all containers, and then each container.
+// validateSpec validates the fields of the pod spec, and then each container.
 func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, validateOneOf(path.Child("restartPolicy"), spec.RestartPolicy, v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever)...)

@@ -65,7 +65,7 @@ func validateProbe(p *v1.Probe, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateHandler validates the handler of a probe, which must have exactly one handler.
+// validateHandler validates the handler of a probe. A probe must have exactly one handler.
 func validateHandler(h *v1.ProbeHandler, path *field.Path) field.ErrorList {
 	one := handlerChecker{path: path}
 	one.add("exec", h.Exec != nil, func(at *field.Path) field.ErrorList { return validateExec(h.Exec, at) })
@@ -75,8 +75,8 @@ func validateHandler(h *v1.ProbeHandler, path *field.Path) field.ErrorList {
 	return one.check()
 }
 
-// handlerChecker collects the errors of the handlers of a probe or hook, which must have
-// exactly one.
+// handlerChecker collects the errors of the handlers of a probe or hook. A probe or hook must have
+// exactly one handler.
 type handlerChecker struct {
 	path  *field.Path
 	count int

@@ -108,8 +108,8 @@ func validateOverhead(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateAmounts validates the amounts in list, except amounts that are equal in known. So an
-// invalid amount is not reported twice if a request was set by default to its limit.
+// validateAmounts validates the amounts in list, except amounts that are equal in known. Otherwise
+// an invalid limit would be reported twice if it is also the default of the request.
 func validateAmounts(list, known v1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -123,8 +123,8 @@ func validateAmounts(list, known v1.ResourceList, path *field.Path) field.ErrorL
 	return errs
 }
 
-// validateResourceName accepts the resources that Kubernetes defines for containers and
-// extended resources.
+// validateResourceName accepts extended resources, and the resources that Kubernetes defines for
+// containers.
 func validateResourceName(name v1.ResourceName, path *field.Path) field.ErrorList {
 	if !strings.Contains(string(name), "/") {
 		if resourcehelper.IsSupportedPodLevelResource(name) || name == v1.ResourceEphemeralStorage {

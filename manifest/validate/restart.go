@@ -20,7 +20,7 @@ func validateRestart(c *v1.Container, path *field.Path) field.ErrorList {
 	return append(validateContainerPolicy(c, path), validateRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
 }
 
-// validateInitRestart is validateRestart for an init container or sidecar.
+// validateInitRestart validates the restart policy and rules of an init container or sidecar.
 func validateInitRestart(c *v1.Container, path *field.Path) field.ErrorList {
 	if c.RestartPolicy != nil || len(c.RestartPolicyRules) == 0 {
 		return validateRestart(c, path)

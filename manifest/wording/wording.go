@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// MakePrintable limits the length of a text from outside and removes control characters, which
-// could break a line or control a terminal.
+// MakePrintable limits the length of a text from a user or another program. It removes control
+// characters, which could break a line or control a terminal.
 func MakePrintable(s string, n int) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

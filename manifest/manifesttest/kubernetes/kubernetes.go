@@ -73,8 +73,8 @@ func deepCopy(tree any) any {
 	return tree
 }
 
-// setField sets or removes one field of a decoded JSON value and returns the result. An index
-// equal to the length of a list appends.
+// setField sets or removes one field of a decoded JSON value and returns the result. An index that
+// is equal to the length of a list appends an element.
 func setField(tree any, path []string, value any, remove bool) any {
 	if len(path) == 0 {
 		return deepCopy(value)
@@ -102,8 +102,8 @@ func setField(tree any, path []string, value any, remove bool) any {
 	return m
 }
 
-// Read calls visit with every case. The package of the test must be two directories below the
-// module.
+// Read calls visit with every case. The directory of the test's package must be two levels below
+// the root of the module.
 func Read(t *testing.T, visit func(Case)) {
 	t.Helper()
 	f, err := os.Open("../../testdata/manifests/kubernetes.jsonl.gz")

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Private maps each private text field below a v1.Pod, as "Type.Field", to the reason. Private is
-// written by hand and does not depend on package redact. The tests of package redact compare
-// Private with the table of public fields. A field that a later version of the API adds is in
-// neither table. The test fails until the field is added to one of the tables.
+// Private maps each private text field below a v1.Pod, as "Type.Field", to the reason why it is
+// private. Private is written by hand and does not depend on package redact. The tests of package
+// redact compare Private with the table of public fields. A field that a later version of the API
+// adds is in neither table. The test fails until the field is added to one of the tables.
 var Private = map[string]string{
 	"AzureDiskVolumeSource.DataDiskURI":                "its query can contain a token",
 	"CSIVolumeSource.VolumeAttributes":                 "parameters of a driver can be secret",
