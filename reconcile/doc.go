@@ -39,7 +39,7 @@
 //   - version in force: the version that its worker manages at present (plan.Input.Desired).
 //   - successor: a newer version that waits until it can replace the version in force.
 //   - end: the final result of a version that has completed, has failed or was evicted
-//     (plan.Finished).
+//     (plan.PodEnd).
 //   - report: the state of a pod that its worker sends to the router (state.Report).
 //   - incarnation: one sandbox of a pod name, with its containers.
 //   - instance: a root directory with a random ID, which labels all sandboxes that podd
@@ -143,7 +143,7 @@
 // # Unknown exit codes
 //
 // If the runtime has not reported the exit code of a container, the state of the container
-// is runtime.ExitUnknown. Its pod has no terminal phase and is journaled as not finished.
+// is runtime.ExitCodeUnknown. Its pod has no terminal phase and is journaled as not finished.
 // The container is started again only if it would be started again after any exit code. The
 // observer queries the status until the runtime reports the exit code. The container gets
 // the exit code 137 and the reason ContainerStatusUnknown, as in a kubelet, if

@@ -20,7 +20,7 @@ type workerEntry struct {
 	firstSeq    uint64           // seq of the first message with an observation; 0 if there is none yet
 	observation *runtime.Pod     // the newest observation posted to the worker
 	pastRecords []state.Record   // journals of the name, as read when podd started
-	report      *state.Report    // the newest report; nil before the first
+	report      *state.Report    // the newest report; nil before the first report
 	reportSeq   uint64           // seq of the newest message that the worker had received before the report
 }
 

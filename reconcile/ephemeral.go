@@ -21,10 +21,11 @@ type ephemeralRequest struct {
 	reply      chan<- error // receives the result; its capacity must be at least 1, so that the worker never blocks
 }
 
-// SetEphemeralContainers sets the ephemeral containers of the pod with this name and UID. containers must include
-// the ephemeral containers that the pod already has. Debug returns when the worker has written the
-// containers to the journal. If dry is set, Debug only validates containers. The errors of Debug
-// are Kubernetes API errors, except when ctx is done or podd is stopping.
+// SetEphemeralContainers sets the ephemeral containers of the pod with this name and UID.
+// containers must include the ephemeral containers that the pod already has. SetEphemeralContainers
+// returns when the worker has written the containers to the journal. If dry is set, it only
+// validates the containers. Its errors are Kubernetes API errors, except when ctx is done or podd
+// is stopping.
 func (r *Router) SetEphemeralContainers(ctx context.Context, key types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
 	reply := make(chan error, 1)
 	var workerDone <-chan struct{}

@@ -29,8 +29,8 @@ func isInstanceID(id string) bool {
 }
 
 // Adopt takes over the sandboxes of other instances, for this podd and every later podd with this
-// root directory. Adopt returns an error if a podd runs one of these instances. IDs in i.Contested
-// are skipped without an error and remain in i.Contested.
+// root directory. Adopt returns an error if a podd runs one of these instances. IDs in
+// i.ContestedIDs are skipped without an error and remain in i.ContestedIDs.
 func (i *Instance) Adopt(ids ...string) error {
 	all := slices.Clone(i.AdoptedIDs)
 	for _, id := range ids {
@@ -89,7 +89,7 @@ func readAdopted(dir *os.Root) (ids []string, err error) {
 	return slices.DeleteFunc(ids, func(id string) bool { return !isInstanceID(id) }), nil
 }
 
-// loadAdopted sets i.Adopted and i.Contested from the stored IDs. An adopted instance is
+// loadAdopted sets i.AdoptedIDs and i.ContestedIDs from the stored IDs. An adopted instance is
 // contested if another podd runs it.
 func (i *Instance) loadAdopted(dir *os.Root) error {
 	ids, err := readAdopted(dir)

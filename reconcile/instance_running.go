@@ -101,7 +101,7 @@ func holdsLock(proc, fd string) bool {
 		return false
 	}
 	for line := range strings.Lines(string(text)) {
-		// lock:	1: FLOCK  ADVISORY  WRITE 1234 08:01:131 0 EOF
+		// Example: lock:	1: FLOCK  ADVISORY  WRITE 1234 08:01:131 0 EOF
 		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "lock:" && fields[2] == "FLOCK" {
 			return true
 		}

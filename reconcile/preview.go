@@ -18,7 +18,7 @@ import (
 	"podd/runtime"
 )
 
-// A PreviewInput contains the facts about a node at one moment from which Preview plans.
+// A PreviewInput contains the facts about a node at one moment that Preview needs.
 type PreviewInput struct {
 	Set              *manifest.Set // required
 	Observed         runtime.Snapshot
@@ -40,7 +40,7 @@ type PlannedPod struct {
 	Key      types.NamespacedName
 	Pod      *manifest.Pod // nil if no pod of this name is desired
 	Decision plan.Decision
-	// ReplacesRunning reports whether another version than Pod runs. That version is stopped when
+	// ReplacesRunning reports whether a version other than Pod runs. That version is stopped when
 	// Pod can start, and Decision is only the first step of the replacement.
 	ReplacesRunning bool
 }
@@ -114,7 +114,7 @@ func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unr
 	return plan.Next(s.Input())
 }
 
-// replacesRunning reports whether another version than p runs in a sandbox of podd. p and observed
+// replacesRunning reports whether a version other than p runs in a sandbox of podd. p and observed
 // may be nil.
 func replacesRunning(p *manifest.Pod, observed *runtime.Pod) bool {
 	return p != nil && observed != nil && slices.ContainsFunc(observed.Incarnations, func(inc runtime.Incarnation) bool {

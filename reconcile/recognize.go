@@ -13,7 +13,7 @@ import (
 // none. It returns the first of these UIDs that exists:
 //
 //   - the UID of a running incarnation of version p;
-//   - with adopt, the UID of a running pod that a kubelet created from the same manifest;
+//   - if adopt is set, the UID of a running pod that a kubelet created from the same manifest;
 //   - the UID of a stopped incarnation of version p;
 //   - the UID in a journal of version p.
 //
@@ -56,8 +56,8 @@ func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 }
 
 // recognize returns set s with the UIDs that its pods already have on this node. before is the
-// previous result; it may be nil. When r.started is set, a version that is also in before keeps its
-// UID, even if the version has neither a sandbox nor a journal.
+// previous result; it may be nil. After r.allWorkersReported is set, a version that is also in
+// before keeps its UID, even if the version has neither a sandbox nor a journal.
 func (r *Router) recognize(s *manifest.Set, before *manifest.RecognizedSet) *manifest.RecognizedSet {
 	return manifest.Recognize(s, before, func(p *manifest.Pod) types.UID {
 		if r.allWorkersReported && before != nil && before.Set.Pods[p.Key] != nil && state.EqualVersion(before.Set.Pods[p.Key], p) {

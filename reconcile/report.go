@@ -15,7 +15,7 @@ type workerUpdate struct {
 	worker *worker
 	seq    uint64        // sequence number of the newest message that the worker has received
 	report *state.Report // nil if there are only events
-	events []event.Event // since the previous update
+	events []event.Event // events since the previous update
 }
 
 // newReport returns the report of decision d, and stores the pod of the report in w.state.

@@ -28,13 +28,13 @@ import (
 	"podd/runtime"
 )
 
-// Options configure a Router. Effects, Log, Refresh and Publish are required.
+// Options configure a Router. Effects, Log, RequestObservation and Publish are required.
 type Options struct {
 	Effects  *effect.Runner
 	Journals journal.Store
 	Log      *slog.Logger
-	// RequestObservation requests a new observation of a pod. If urgent is true, the runtime is queried at
-	// once. It must not block.
+	// RequestObservation requests a new observation of a pod. If urgent is true, the runtime is
+	// queried at once. It must not block.
 	RequestObservation func(key types.NamespacedName, urgent bool)
 	// Publish receives every change, on the router's goroutine. It must not block.
 	Publish func(Change)
@@ -45,21 +45,21 @@ type Options struct {
 	// means that there are none.
 	StoredClaims func() (map[types.NamespacedName]bool, error)
 	// Devices manages the devices of the node. The numbers of available devices replace
-	// Limits.Devices. If it is nil, pods are admitted by Limits.Devices.
+	// Limits.Devices. If Devices is nil, pods are admitted by Limits.Devices.
 	Devices DeviceManager
 	// RenderNode contains the facts about the node from which sandboxes and containers are
-	// rendered. If the runtime reports its cgroup driver or the features of its handlers, these
-	// replace the values in Render.
+	// rendered. If the runtime reports its cgroup driver or the features of its handlers, the
+	// reported values replace the values in RenderNode.
 	RenderNode       render.Node
 	AdoptKubeletPods bool
 	// IsInstanceRunning reports whether another process runs the instance with this ID. If
 	// IsInstanceRunning is nil, pods of other instances are not checked.
 	IsInstanceRunning func(id string) bool
-	// EarlierNodeNames are the earlier names of the node. A pod whose name has the suffix of an
-	// earlier name must stop before the pod of the same manifest with the present suffix
-	// starts.
+	// EarlierNodeNames are the earlier names of the node. If the name of a pod ends with an earlier
+	// name of the node, that pod must stop before the pod of the same manifest with the present
+	// node name starts.
 	EarlierNodeNames []string
-	// MaxBackoff caps the crash back-off; zero means 5 minutes.
+	// MaxBackoff limits the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
 	// NotifyWatchdog is called every WatchdogInterval on the router's goroutine, to notify a
 	// watchdog. If WatchdogInterval is zero, NotifyWatchdog is never called.
@@ -85,10 +85,10 @@ type Change struct {
 	// read-only.
 	Capacity, Allocatable render.Resources
 	Devices               map[v1.ResourceName]allocation.Count
-	// Addresses are the addresses of the node that pods see.
+	// Addresses are the newest addresses of the node.
 	Addresses node.Addresses
-	// IsStoppingAll reports whether Router.Down was called: every pod is being stopped, and no pod
-	// is started any more.
+	// IsStoppingAll reports whether Router.StopAll was called: every pod is being stopped, and no
+	// pod is started any more.
 	IsStoppingAll bool
 	// ShuttingDown reports whether a node shutdown is in progress.
 	ShuttingDown bool
@@ -117,10 +117,11 @@ type Router struct {
 	node        runtime.Node
 	renderNode  *render.Node
 	devices     map[v1.ResourceName]allocation.Count // as of the last admission
-	// unhealthyDevices is nil if there is no device plugin manager. It is replaced when a health changes.
+	// unhealthyDevices is nil if there is no device plugin manager. It is replaced when the health
+	// of a device changes.
 	unhealthyDevices   *allocation.UnhealthyDevices
-	driverChanges      uint64         // number of changes of the volume drivers
-	addresses          node.Addresses // as last received
+	driverChanges      uint64         // number of values received from Inputs.Drivers
+	addresses          node.Addresses // newest addresses of the node
 	hasFullSnapshot    bool           // whether a snapshot of all pods was received
 	allWorkersReported bool           // whether markAllWorkersReported has found that every worker has reported on its first observation
 	snapshotTime       time.Time      // time of the newest snapshot
@@ -132,14 +133,14 @@ type Router struct {
 	unreadableInUse []journal.Orphan
 	// unreadableJournals contains the error of every journal that could not be read when Run began.
 	unreadableJournals map[types.UID]string
-	problems           []manifest.Problem // of pod directories
+	problems           []manifest.Problem // problems of pod directories
 	lostInstances      []string           // instances that no podd runs, with their pods, as last logged
 	checkingInstances  bool               // whether a goroutine of checkInstances is running
 	nextInstanceCheck  time.Time
 	orphansToRemove    []types.UID                         // orphans that a user requested to remove
 	removalWaiters     map[types.NamespacedName]chan error // channels on which calls of RemoveOrphan wait for their results
-	// lateCallsUntil is the time after which calls to the runtime that an earlier podd has made have
-	// no effect any more.
+	// lateCallsUntil is the time until which a call of an earlier podd to the runtime may still
+	// take effect.
 	lateCallsUntil time.Time
 	observed       map[types.NamespacedName]*runtime.Pod // the newest observation of each name
 	// retiredAt contains the end of the last effect of each retired name. An earlier
@@ -150,17 +151,17 @@ type Router struct {
 	shutdown            *shutdown // nil if the node does not shut down
 	stopAllWaiters      []chan error
 	changedPods         map[types.NamespacedName]bool // pods with reports that were not published yet
-	removed             []types.NamespacedName        // not published yet
+	removed             []types.NamespacedName        // pods whose removal was not published yet
 	hasUnpublished      bool                          // whether anything other than events was not published
 	reservationsChanged bool                          // whether reservations have changed since the last call of postOrders
 	nextOrdersAt        time.Time                     // earliest time of the next postOrders for changed reservations; see orderPauseFactor
-	events              []event.Event                 // not published yet
+	events              []event.Event                 // events that were not published yet
 	setChanged          bool
 	workers             sync.WaitGroup
 }
 
-// lateCallTimeout is how long a runtime may continue a call after the caller has exited. Usually the
-// runtime cancels the call at once, but under load only after seconds.
+// lateCallTimeout is how long a runtime may continue a call after the caller has exited. Usually
+// the runtime cancels the call at once, but under load it may need seconds.
 const lateCallTimeout = 10 * time.Second
 
 // request is a function that the router's goroutine calls for another goroutine.
@@ -194,7 +195,7 @@ type Inputs struct {
 	Sets      <-chan *manifest.Set
 	Snapshots <-chan runtime.Snapshot
 	Nodes     <-chan runtime.Node
-	// Devices receives a value when other devices may be available; nil means never.
+	// Devices receives a value when the available devices may have changed; nil means never.
 	Devices <-chan struct{}
 	// Drivers receives a value when volumes may be available that could not be prepared
 	// before; nil means never.
@@ -362,7 +363,7 @@ func (r *Router) applyNode(n runtime.Node) {
 	r.postOrders()
 }
 
-// applyAddresses stores the addresses of the node, and orders all workers if they changed.
+// applyAddresses stores the addresses of the node, and posts new orders if the addresses changed.
 func (r *Router) applyAddresses(a node.Addresses) {
 	r.addresses, r.hasUnpublished = a, true
 	if ips := a.Strings(); !slices.Equal(ips, r.renderNode.HostIPs) {
@@ -438,8 +439,9 @@ func (r *Router) applyUpdate(u workerUpdate) {
 	}
 }
 
-// markAllWorkersReported sets r.started and orders all workers if the sources were read, the runtime was
-// observed and every worker has reported on its first observation. Later calls do nothing.
+// markAllWorkersReported sets r.allWorkersReported and posts new orders if the sources were read,
+// the runtime was observed and every worker has reported on its first observation. Later calls do
+// nothing.
 func (r *Router) markAllWorkersReported() {
 	if r.allWorkersReported || !r.hasFullSnapshot || r.desired == nil {
 		return

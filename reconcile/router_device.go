@@ -27,8 +27,8 @@ type DeviceManager interface {
 var _ DeviceManager = (*device.Manager)(nil)
 
 // setDeviceHolders sets which pods may hold devices, updates r.unhealthyDevices, and returns the
-// available devices. Until r.started is set, no pod loses devices, because a worker may not have
-// reported its devices yet.
+// available devices. Until r.allWorkersReported is set, no pod loses devices, because a worker may
+// not have reported its devices yet.
 func (r *Router) setDeviceHolders() map[v1.ResourceName]allocation.Count {
 	if r.o.Devices.HasAllocations() || r.hasObservedDevices() { // if there are no allocations, no pod holds devices, as on most nodes
 		holders := map[allocation.PodVersion]allocation.IDs{}

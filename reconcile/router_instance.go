@@ -12,8 +12,9 @@ import (
 	"podd/runtime"
 )
 
-// instanceCheckInterval is the shortest interval between two checks of other instances. A
-// check reads the open files of all processes, and a runtime may be listed every second.
+// instanceCheckInterval is the shortest interval between two checks of other instances. The
+// interval is limited because a check reads the open files of all processes, and the runtime may be
+// listed every second.
 const instanceCheckInterval = time.Minute
 
 // checkInstances logs the running pods of lost instances: instances that no podd runs. s must

@@ -77,7 +77,7 @@ func (r *Router) decideAdmission() (map[types.NamespacedName]admission.Memory, [
 	return admission.Decide(r.admissionInput(), names, time.Now())
 }
 
-// admissionInput returns the input of admission.
+// admissionInput collects the facts on which admission depends.
 func (r *Router) admissionInput() admission.Input {
 	n := admission.Input{
 		Set: r.desired.manifestSet(), InstanceID: r.o.RenderNode.InstanceID, SourceKinds: r.o.SourceKinds, EarlierNodeNames: r.o.EarlierNodeNames,
@@ -111,8 +111,8 @@ func (r *Router) planNode() plan.Node {
 	return n
 }
 
-// postOrder sets the memory of a name to next, and posts the order in next unless the worker already
-// has it.
+// postOrder sets the memory of a name to next, and posts the order in next unless the worker
+// already has it.
 func (r *Router) postOrder(key types.NamespacedName, e *workerEntry, next admission.Memory) {
 	same := e.seq > 0 && e.memory.Order == next.Order
 	if e.memory = next; same {
@@ -144,7 +144,7 @@ func (r *Router) post(e *workerEntry, m workerMessage) {
 	e.worker.post(m)
 }
 
-// ownerDesired returns the desired pod of a name; nil if there is none, or if Down was called.
+// desiredPod returns the desired pod of a name; nil if there is none, or if StopAll was called.
 func (r *Router) desiredPod(key types.NamespacedName) *manifest.Pod {
 	if r.desired == nil || r.isStoppingAll {
 		return nil

@@ -20,7 +20,7 @@ import (
 // An Orphan is a pod directory that podd keeps although its pod is unknown.
 type Orphan struct {
 	UID    types.UID
-	Path   string // of the directory
+	Path   string // path of the directory
 	Reason string // why the directory is kept
 }
 
@@ -35,7 +35,8 @@ const (
 	ownerForeign
 )
 
-// ownerOf returns the kind of the pod with a UID; ownerNone if no desired or observed pod has the UID.
+// ownerOf returns the kind of the pod with a UID; ownerNone if no desired or observed pod has the
+// UID.
 func ownerOf(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, observed map[types.NamespacedName]*runtime.Pod) ownerKind {
 	for _, p := range desired {
 		if p.UID == uid {

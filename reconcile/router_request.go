@@ -135,7 +135,7 @@ func (r *Router) Republish(ctx context.Context) error {
 func isNear(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/10 }
 
 // StopAll stops every pod with its own grace period. It returns when all pods have stopped, or when
-// ctx is done. No pod is started any more. Down returns an error if a pod directory could not be
+// ctx is done. No pod is started any more. StopAll returns an error if a pod directory could not be
 // removed.
 func (r *Router) StopAll(ctx context.Context) error {
 	done := make(chan error, 1)

@@ -36,8 +36,8 @@ func (r *Router) markRetired(key types.NamespacedName, e *workerEntry) {
 	}
 }
 
-// endStopAllCalls ends the waiting calls of Down if every pod has stopped; otherwise it does nothing.
-// If a pod directory could not be removed, the calls return an error.
+// endStopAllCalls ends the waiting calls of StopAll if every pod has stopped; otherwise it does
+// nothing. If a pod directory could not be removed, the calls return an error.
 func (r *Router) endStopAllCalls() {
 	if !r.isStoppingAll || !r.hasFullSnapshot {
 		return

@@ -88,7 +88,7 @@ func (r *Router) CancelShutdown(ctx context.Context) error {
 	})
 }
 
-// recordShutdown adds the event of a change of the shutdown, and orders all workers.
+// recordShutdown adds an event with message about the shutdown, and posts new orders.
 func (r *Router) recordShutdown(message string) {
 	r.events = append(r.events, event.NewNodeEvent(v1.EventTypeNormal, "Shutdown", message, time.Now()))
 	r.hasUnpublished = true
@@ -103,8 +103,8 @@ func (s *shutdown) endWaits(err error) {
 	s.waiters = nil
 }
 
-// terminateDueGroups stops the pods of the groups that are due. It does nothing until r.started is
-// set.
+// terminateDueGroups stops the pods of the groups that are due. It does nothing until
+// r.allWorkersReported is set.
 func (r *Router) terminateDueGroups() {
 	s := r.shutdown
 	if s == nil || !r.allWorkersReported {

@@ -17,8 +17,8 @@ type abandonedStart struct {
 }
 
 // cancelStarts cancels the starts of containers in progress. It abandons the starts that have not
-// called the runtime, so that they are not in progress any more. anyAbandoned reports whether
-// cancelStarts has abandoned a start.
+// called the runtime. Abandoned starts do not count as in progress any more. anyAbandoned reports
+// whether cancelStarts has abandoned a start.
 func (w *worker) cancelStarts() (anyAbandoned bool) {
 	for subject, running := range w.actions {
 		if _, ok := running.action.(plan.StartContainer); !ok {

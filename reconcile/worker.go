@@ -18,8 +18,8 @@ import (
 	"podd/reconcile/state"
 )
 
-// workerMessage is a message from the router to a worker. A newer message replaces an unread message, so
-// each message contains the whole order.
+// workerMessage is a message from the router to a worker. A newer message replaces an unread
+// message, so each message contains the whole order.
 type workerMessage struct {
 	seq               uint64
 	order             state.Order
@@ -27,17 +27,17 @@ type workerMessage struct {
 	ephemeralRequests []ephemeralRequest
 }
 
-// mergeUnread returns m combined with the requests and additions of an earlier message that was not
-// read.
+// mergeUnread returns m combined with the requests and ephemeralRequests of an earlier message that
+// was not read.
 func (m workerMessage) mergeUnread(unread workerMessage) workerMessage {
 	m.requests = m.requests.MergeUnread(unread.requests)
 	m.ephemeralRequests = append(slices.Clone(unread.ephemeralRequests), m.ephemeralRequests...)
 	return m
 }
 
-// worker manages the pod of one name: it receives messages and results, applies them to its
-// state, plans, and starts the actions of the decision. All fields below unconfirmed belong
-// to the goroutine in run.
+// worker manages the pod of one name: it receives messages and results, applies them to its state,
+// plans, and starts the actions of the decision. All fields below needsConfirmation belong to the
+// goroutine in run.
 type worker struct {
 	key                types.NamespacedName
 	effects            *effect.Runner
@@ -48,19 +48,20 @@ type worker struct {
 
 	messages   chan workerMessage // capacity 1, see post
 	results    chan actionResult
-	pullStarts chan pullStart // from effects in progress
-	// needsConfirmation reports whether no observation has confirmed the result of the newest effect
-	// yet. If it is true, the router posts the next observation even if the pod did not change.
+	pullStarts chan pullStart // messages from effects in progress
+	// needsConfirmation reports whether no observation has confirmed the result of the newest
+	// effect yet. If it is true, the router posts the next observation even if the pod did not
+	// change.
 	needsConfirmation atomic.Bool
 
 	state       state.State
 	seq         uint64             // sequence number of the newest message
-	clock       state.ClockReading // a reading of the clocks after which no suspension of the host was detected
+	clock       state.ClockReading // clock reading at the first decision, or when the last suspension of the host was detected
 	actions     map[string]runningAction
 	abandoned   []abandonedStart
 	slowWrite   *slowWrite // the write that takes longer than diskTimeout; nil if there is none
 	logged      logState
-	events      []event.Event // not reported yet
+	events      []event.Event // events that were not reported yet
 	effectsDone sync.WaitGroup
 }
 

@@ -51,10 +51,10 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	return next
 }
 
-// recordDecision writes the facts that must be in the journal before the actions of decision d start. If
-// the end of the pod cannot be written, commit adds this problem to d, and the end is not
-// published. The actions of d are started anyway: they only stop containers and release volumes,
-// which may be what fills the disk.
+// recordDecision writes the facts that must be in the journal before the actions of decision d
+// start. If the end of the pod cannot be written, recordDecision adds this problem to d, and the
+// end is not published. The actions of d are started anyway: they only stop containers and release
+// volumes, and this pod may be what fills the disk.
 func (w *worker) recordDecision(d plan.Decision, now time.Time) plan.Decision {
 	waited := w.state.AwaitsJournal()
 	w.applyTransition(w.state.RecordDecision(d, time.Now()))

@@ -35,9 +35,9 @@ func (s *slowWrite) resultChannel() <-chan error {
 	return s.done
 }
 
-// writeAndApply writes journal j and applies the result to the state. If the write takes longer than
-// diskTimeout, it counts as failed with errSlowDisk. endWrite applies its result when the write
-// returns.
+// writeAndApply writes journal j and applies the result to the state. If the write takes longer
+// than diskTimeout, it counts as failed with errSlowDisk. endWrite applies the result of such a
+// write when the write returns.
 func (w *worker) writeAndApply(j state.Write) {
 	uid := j.Record.UID
 	err := w.write(j)

@@ -16,19 +16,20 @@ import (
 	"podd/reconcile/plan"
 )
 
-// A candidate is a pod name with the version to admit and the versions that already have
-// reservations.
+// A candidate is a pod name that admitAll decides about. It contains the desired version, and the
+// versions that already have reservations.
 type candidate struct {
 	Key types.NamespacedName
 	// Desired is the newest desired version; nil if the pod is not desired any more.
 	Desired *manifest.Pod
-	// ReservedVersions contains the versions that may still run, including versions that were admitted and
-	// are being started.
+	// ReservedVersions contains the versions that may still run, including versions that were
+	// admitted and are being started.
 	ReservedVersions []*manifest.Pod
 	// UIDs contains the UIDs for which the name has a directory or sandbox on this node.
 	UIDs []types.UID
-	// Releasing reports whether the reservations in Held that Desired does not request are
-	// being released. If it is false, the versions in Held keep all their reservations.
+	// Releasing reports whether the name is releasing the reservations of ReservedVersions that
+	// Desired does not request. If it is false, the name keeps all reservations of
+	// ReservedVersions.
 	Releasing bool
 	// Finished reports whether the desired version has finished and none of its containers
 	// runs. Such a version reserves nothing.
@@ -38,18 +39,19 @@ type candidate struct {
 	WindingDown bool
 	// Active reports whether the name counts toward Limits.MaxPods.
 	Active bool
-	// EarlierNames contains the names that the pod had under earlier names of the node.
+	// EarlierNames contains the names that the pod had while the node had other names. The name of
+	// a pod from a file or URL can end with the name of the node.
 	EarlierNames []types.NamespacedName
 	// Unconfirmed reports whether the pod belongs to a cluster, and its API server has not
 	// reported yet whether the pod is still desired.
 	Unconfirmed bool
 }
 
-// isFinishedOrWindingDown reports whether the desired version has finished, so that c keeps none of its
-// reservations.
+// isFinishedOrWindingDown reports whether the desired version has finished. If it has finished, c
+// keeps none of its reservations.
 func (c *candidate) isFinishedOrWindingDown() bool { return c.Finished || c.WindingDown }
 
-// Limits are the limits of the node.
+// Limits contains the limits and features of the node against which pods are checked.
 type Limits struct {
 	MaxPods int // 0: no limit
 	// Allocatable contains the maximum sum of the requests of all pods, by resource. A resource
@@ -62,9 +64,10 @@ type Limits struct {
 	// no pod waits for devices.
 	DevicesUnknown bool
 	Features       Features
-	// ShuttingDown prevents the admission of pods that are not present yet.
+	// ShuttingDown reports whether the node is shutting down. If it is true, pods that are not
+	// active yet are rejected.
 	ShuttingDown bool
-	// ReadWriteOncePod contains the claims that only one pod at a time may use.
+	// ReadWriteOncePod contains the PersistentVolumeClaims that only one pod at a time may use.
 	ReadWriteOncePod map[refs.ClaimRef]bool
 }
 
@@ -148,7 +151,8 @@ type admitter struct {
 	removed    removedTable
 }
 
-// admitInOrder returns the verdicts of one computation of admitAll.
+// admitInOrder computes a verdict for each candidate with a desired version once, in the given
+// order.
 func admitInOrder(ordered []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
 	a := admitter{
 		candidates: ordered, limits: limits, ports: newPortTable(ordered), pods: countPods(ordered, limits),
@@ -197,7 +201,8 @@ func (a *admitter) admit(c candidate) plan.Verdict {
 	return v
 }
 
-// checkExclusive checks the resources that only one pod at a time can have.
+// checkExclusive checks the host ports, the UID, the earlier names and the volume claims of the
+// desired version, because only one pod at a time can have them.
 func (a *admitter) checkExclusive(c candidate) plan.Verdict {
 	return firstNotAdmitted(
 		func() plan.Verdict { return a.ports.check(c) },
@@ -207,8 +212,8 @@ func (a *admitter) checkExclusive(c candidate) plan.Verdict {
 	)
 }
 
-// uidTable maps each UID for which the node has a directory or sandbox to the pod name. It omits
-// the UIDs of desired versions.
+// uidTable maps UIDs to pod names. It contains each UID for which the node has a directory or
+// sandbox, except the UIDs of desired versions.
 type uidTable map[types.UID]types.NamespacedName
 
 // newUIDTable returns the UIDs of versions that are not desired any more.
@@ -249,8 +254,8 @@ func newRemovedTable(candidates []candidate) removedTable {
 	return t
 }
 
-// admit returns Wait until the pods with c.EarlierNames have stopped, because they come from the
-// same manifest and must not run at the same time as the desired version.
+// admit returns Wait until the pods with a name in c.EarlierNames have stopped, because they come
+// from the same manifest and must not run at the same time as the desired version.
 func (t removedTable) admit(c candidate) plan.Verdict {
 	for _, name := range c.EarlierNames {
 		if t[name] {
@@ -281,7 +286,8 @@ func newPortTable(candidates []candidate) portTable {
 	return t
 }
 
-// add adds the host ports of version p of the pod key; see portHolder for retained.
+// add adds reservations for the host ports of p, a version of the pod with the name key. See
+// portHolder for retained.
 func (t portTable) add(key types.NamespacedName, p *manifest.Pod, retained []manifest.PortReservation) {
 	for _, r := range manifest.ListPortReservations(p) {
 		t[r.Number] = append(t[r.Number], portHolder{PortReservation: r, key: key, pod: p, retained: retained})
@@ -318,11 +324,11 @@ func (t portTable) check(c candidate) plan.Verdict {
 	return worst
 }
 
-// podCount counts pods: count is the number of active and admitted pods, and stopping is the number
-// of those pods that are being stopped. max is Limits.MaxPods.
+// podCount contains numbers of pods: max is Limits.MaxPods, count is the number of active and
+// admitted pods, and stoppingCount is the number of those pods that are being stopped.
 type podCount struct{ max, count, stoppingCount int }
 
-// countPods returns a podCount with the active candidates.
+// countPods returns a podCount that counts the active candidates.
 func countPods(candidates []candidate, limits Limits) *podCount {
 	p := &podCount{max: limits.MaxPods}
 	for _, c := range candidates {

@@ -27,7 +27,8 @@ func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 	}
 	pods, requested := *a.pods, a.requests.requested
 	v := firstNotAdmitted(
-		// This is the first check, because podd also refuses the fields of undeclared features.
+		// This must be the first check. The next check also rejects pods that use undeclared
+		// features, but with a reason that differs from the kubelet's.
 		func() plan.Verdict { return rejectIfMessage("PodFeatureUnsupported", rejectUndeclared(pod)) },
 		func() plan.Verdict { return rejectIfMessage("UnexpectedAdmissionError", c.Desired.RefusalReason) },
 		func() plan.Verdict { return rejectIfMessage("SysctlForbidden", f.sysctlRejection(pod)) },
@@ -48,7 +49,7 @@ func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 	}
 	if v.Answer == plan.Reject && isCritical(c.Desired) && isInsufficientResource(v.Reason) {
 		if other := a.checkExceptCapacity(c); other.Answer == plan.Reject {
-			return other // preemption would not help
+			return other // stopping other pods would not change this verdict
 		}
 		return a.preempt(c)
 	}
@@ -59,7 +60,8 @@ func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 	return v
 }
 
-// checkExceptCapacity checks everything except the number of pods, devices and amounts.
+// checkExceptCapacity checks everything except the number of pods, the devices and the requested
+// amounts.
 func (a *admitter) checkExceptCapacity(c candidate) plan.Verdict {
 	f, pod := &a.limits.Features, c.Desired.Object
 	return firstNotAdmitted(
@@ -77,8 +79,7 @@ func (a *admitter) checkExceptCapacity(c candidate) plan.Verdict {
 	)
 }
 
-// isInsufficientResource reports whether reason is the reason of a pod that was rejected because a
-// resource is insufficient.
+// isInsufficientResource reports whether reason means that a resource is insufficient.
 func isInsufficientResource(reason string) bool { return strings.HasPrefix(reason, "OutOf") }
 
 // firstNotAdmitted returns the first verdict of checks that is not Admit; Admit if there is none.
@@ -117,8 +118,8 @@ func waitInsteadOfReject(v plan.Verdict) plan.Verdict {
 	return v
 }
 
-// sysctlRejection returns the kubelet's message for a pod with a sysctl that the node does not allow;
-// "" if the pod has no such sysctl.
+// sysctlRejection returns the kubelet's message for a pod with a sysctl that the node does not
+// allow; "" if the pod has no such sysctl.
 func (f *Features) sysctlRejection(pod *v1.Pod) string {
 	if name := f.forbiddenSysctl(pod); name != "" {
 		return fmt.Sprintf("forbidden sysctl: %q not allowlisted", name)
@@ -154,16 +155,17 @@ func (f *Features) strictGroupsRejection(pod *v1.Pod) string {
 }
 
 // hasUntoleratedTaint reports whether the node has a NoExecute taint that the pod does not
-// tolerate. The operators Lt and Gt have their effect, because the API server rejects them if its
-// feature gate TaintTolerationComparisonOperators is disabled.
+// tolerate. It evaluates the toleration operators Lt and Gt without checking a feature gate,
+// because an API server with a disabled feature gate TaintTolerationComparisonOperators rejects
+// them.
 func (f *Features) hasUntoleratedTaint(pod *v1.Pod) bool {
 	return slices.ContainsFunc(f.Taints, func(t v1.Taint) bool {
 		return t.Effect == v1.TaintEffectNoExecute && !slices.ContainsFunc(pod.Spec.Tolerations, func(o v1.Toleration) bool { return o.ToleratesTaint(klog.Logger{}, &t, true) })
 	})
 }
 
-// appArmorRejection returns the kubelet's message for a pod that needs HasAppArmor if HasAppArmor is
-// disabled; "" otherwise.
+// appArmorRejection returns the kubelet's message for a pod that requires AppArmor on a node
+// without AppArmor; "" otherwise.
 func (f *Features) appArmorRejection(pod *v1.Pod) string {
 	if f.checkAppArmor(pod) == "" {
 		return ""
@@ -182,7 +184,7 @@ func formatInsufficient(name v1.ResourceName, requested, used, capacity int64) s
 // sortInKubeletOrder sorts names in the order in which a kubelet checks resources, and returns
 // names.
 func sortInKubeletOrder(names []v1.ResourceName) []v1.ResourceName {
-	first := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU} // sorted in reverse order
+	first := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU} // in reverse order, so that names that are not in first (index -1) come last
 	slices.SortFunc(names, func(a, b v1.ResourceName) int {
 		return cmp.Or(cmp.Compare(slices.Index(first, b), slices.Index(first, a)), strings.Compare(string(a), string(b)))
 	})

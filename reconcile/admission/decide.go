@@ -16,28 +16,29 @@ import (
 	"podd/runtime"
 )
 
-// An Input contains the facts on which Decide depends, as of one moment.
+// An Input contains all facts on which Decide depends.
 type Input struct {
-	// Set contains the desired pods; nil before the first set. Refs contains the objects that
-	// each pod refers to. Instance is the instance ID that refs.Resolve requires.
+	// Set contains the desired pods; nil until the first set is received. Refs contains the objects
+	// that each pod refers to. InstanceID is the instance ID that refs.Resolve requires.
 	Set        *manifest.Set
 	Refs       map[types.NamespacedName]*refs.Resolved
 	InstanceID string
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
-	// EarlierNodeNames contains the earlier names of the node. A pod whose name ends with an
-	// earlier name is stopped before the pod with the present name starts.
+	// EarlierNodeNames contains the earlier names of the node. If a pod name ends with an earlier
+	// name of the node, that pod is stopped before the pod with the present name starts.
 	EarlierNodeNames []string
 	// Observed contains the pods that the runtime lists, including pods of other agents.
 	Observed map[types.NamespacedName]*runtime.Pod
-	// HasSnapshot reports whether the runtime was observed. Started reports whether the runtime
-	// was observed and every worker has reported on its first observation.
+	// HasSnapshot reports whether the runtime was observed. AllWorkersReported reports whether
+	// every worker has reported on its first observation of the runtime.
 	HasSnapshot, AllWorkersReported bool
 	// If IsStoppingAll is set, every pod is stopped. If ForceStop is set, pods that are being
 	// stopped get no grace period.
 	IsStoppingAll, ForceStop bool
 	Limits                   Limits
-	// Plan, RuntimeName, Render, DriverChanges and UnhealthyDevices are copied into every order.
+	// PlanNode, RuntimeName, RenderNode, DriverChanges and UnhealthyDevices are copied into every
+	// order.
 	PlanNode      plan.Node
 	RuntimeName   string
 	RenderNode    *render.Node
@@ -52,8 +53,8 @@ type WorkerRequest struct {
 	Requests state.Requests
 }
 
-// Decide returns the new memory of every name, which contains the order for its worker, and
-// requests to evict the pods that are preempted.
+// Decide returns the new memory of every name and requests to evict the preempted pods. Each memory
+// contains the order for the worker of the name.
 func Decide(in Input, names []NameFacts, now time.Time) (memories map[types.NamespacedName]Memory, evictions []WorkerRequest) {
 	d := decider{in: &in, names: names, now: now}
 	verdicts := d.admit()
@@ -89,7 +90,7 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 	}
 	for key, v := range verdicts {
 		// Until the reservations of all pods are known, no pod of a cluster is rejected or
-		// preempted, because it would fail permanently.
+		// preempted, because such a pod would fail permanently.
 		if v.Victim = (types.NamespacedName{}); v.Answer == plan.Reject && in.desired(key).Traits.FailsIfRejected {
 			v.Answer = plan.Wait
 		}

@@ -12,9 +12,10 @@ import (
 )
 
 // declaredGates are the feature gates of the features that podd declares in the status of the Node
-// (KEP-5328). The scheduler and the API server use them: a pod that needs a feature is bound only to
-// a node that declares it. The kubelet also declares ExtendWebSocketsToKubelet by default, but the
-// runtime serves WebSocket streams only up to version 4.
+// (KEP-5328). The scheduler and the API server use the declared features: a pod that needs a
+// feature is bound only to a node that declares it. podd does not declare
+// ExtendWebSocketsToKubelet, which the kubelet declares by default, because the runtime serves
+// WebSocket streams only up to version 4.
 type declaredGates struct{}
 
 // Enabled implements nodedeclaredfeatures.FeatureGate.
@@ -38,7 +39,7 @@ func DeclaredFeatures() []string {
 	})
 }
 
-// declaredSet is the set of DeclaredFeatures.
+// declaredSet contains the features that DeclaredFeatures returns.
 var declaredSet = nodedeclaredfeatures.DefaultFramework.MustMapSorted(DeclaredFeatures())
 
 // checkDeclared implements requirement.describeUnmet.

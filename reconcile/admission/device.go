@@ -14,7 +14,8 @@ import (
 // noDevicesReason is the kubelet's reason for a pod that is rejected because devices are missing.
 const noDevicesReason = "UnexpectedAdmissionError"
 
-// amountsWithDevices returns the amounts of the node including its devices.
+// amountsWithDevices returns l.Allocatable together with the total number of devices of each
+// resource.
 func (l Limits) amountsWithDevices() Amounts {
 	if len(l.Devices) == 0 {
 		return l.Allocatable

@@ -33,9 +33,9 @@ type Features struct {
 	HasAppArmor bool
 }
 
-// requirement is a row of the table of features that pods can require.
+// A requirement describes a feature of the node that pods can require.
 type requirement struct {
-	reason string // Kubernetes' reason for a rejected pod
+	reason string // reason of a pod that is rejected because the node lacks the feature
 	// describeUnmet returns a message with the missing feature and the remedy; "" if the node has
 	// the feature or the pod does not require it.
 	describeUnmet func(*Features, *v1.Pod) string
@@ -51,22 +51,22 @@ var requirements = []requirement{
 	{"SysctlForbidden", (*Features).checkSysctls},
 	// A container must not run unconfined if its manifest requires a profile.
 	{"AppArmor", (*Features).checkAppArmor},
-	// The pod must not run with the default handler instead, because it may isolate containers
-	// less.
+	// The pod must not run with the default handler instead, because the default handler may
+	// isolate containers less.
 	{missingHandlerReason, (*Features).checkHandler},
-	// Older runtimes ignore the field and run the pod's root as the node's root.
+	// Older runtimes ignore hostUsers and run the pod's root as the node's root.
 	{"UserNamespacesNotSupported", (*Features).checkUserNamespaces},
-	// Older runtimes ignore the field and add the groups of the image.
+	// Older runtimes ignore supplementalGroupsPolicy and add the groups of the image.
 	{"SupplementalGroupsPolicyNotSupported", (*Features).checkStrictGroups},
-	// Older runtimes ignore the field and send another signal.
+	// Older runtimes ignore lifecycle.stopSignal and send another signal.
 	{"StopSignalNotSupported", (*Features).checkStopSignals},
-	// The scheduler binds such a pod to another node, but a user can bind it to this node.
+	// The scheduler binds a pod that needs an undeclared feature to another node, but a user can
+	// bind the pod to this node.
 	{"PodFeatureUnsupported", (*Features).checkDeclared},
 }
 
 // admit returns Reject if the node lacks a feature that the pod requires. Such a pod must not run,
-// because a runtime ignores fields that it does not know, so that the pod would differ from its
-// manifest.
+// because the runtime would ignore the fields that it does not support.
 func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 	if p.ServerRuntimeHandler != nil { // the handler from the cluster takes precedence
 		withHandler := *f

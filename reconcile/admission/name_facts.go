@@ -17,36 +17,37 @@ import (
 type NameFacts struct {
 	Memory
 	Key types.NamespacedName
-	// Report is the newest report of the worker; nil before the first. HasReported reports
+	// Report is the newest report of the worker; nil before the first report. HasReported reports
 	// whether the worker has reported on its first observation.
 	Report      *state.Report
 	HasReported bool
 	// Observed is the pod as of the newest snapshot; nil if the runtime has none.
 	Observed *runtime.Pod
-	// PastRecords contains the records of the name that an earlier podd wrote.
+	// PastRecords contains the records of the name that podd wrote before it was restarted.
 	PastRecords []state.Record
 }
 
 // Memory is the data about a pod name that the caller passes from one call of Decide to the next.
 // Its slices are never modified.
 type Memory struct {
-	// Order is the newest order.
+	// Order is the newest order for the worker of the name.
 	Order state.Order
 	// Admitted contains the versions that may have reservations: the desired version, if it
 	// was admitted, and earlier versions while one of their containers or sandboxes runs.
 	Admitted []*manifest.Pod
-	// ReservedVersions contains the versions that may have running containers, with the sizes for which
-	// they have reservations.
+	// ReservedVersions contains the versions that may have running containers, with the sizes for
+	// which they have reservations.
 	ReservedVersions []*manifest.Pod
 	// Deletion is the requested deletion of the pod; nil if there is none.
 	Deletion *plan.Deletion
 	// preempted is the version that was last evicted for another pod; nil if there is none.
 	preempted *manifest.Pod
-	// sourceKind and source are the kind and the name of the source that last contained the pod.
+	// sourceKind and sourceName are the kind and the name of the source that last contained the
+	// pod.
 	sourceKind, sourceName string
 }
 
-// IsFinished reports whether the pod has terminated, so that only its records and logs remain.
+// IsFinished reports whether the pod has terminated and only its records and logs remain.
 func (n *NameFacts) IsFinished() bool {
 	return n.Report != nil && n.Report.Finished != nil && n.Report.Version != nil && n.Report.Decision.Phase == plan.PhaseCleanedUp
 }
@@ -81,8 +82,8 @@ func (m *Memory) clearDeletion(desired *manifest.Pod) {
 	}
 }
 
-// setDeletion sets the deletion of the pod with a UID. It does nothing if an earlier deletion of
-// this pod has the same or a shorter grace period.
+// setDeletion records a requested deletion of the pod with UID uid in m. It does nothing if an
+// earlier deletion of this pod has the same or a shorter grace period.
 func (m *Memory) setDeletion(uid types.UID, grace time.Duration, now time.Time) {
 	if d := m.Deletion; d == nil || d.UID != uid || d.Grace > grace {
 		m.Deletion = &plan.Deletion{UID: uid, Grace: grace, At: now}

@@ -14,8 +14,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// isCritical reports whether p is critical, so that other pods may be stopped to make room for p. A
-// pod that is not preemptible is critical at any priority.
+// isCritical reports whether p is critical. Other pods may be stopped to make room for a critical
+// pod. A pod that is not preemptible is critical at any priority.
 func isCritical(p *manifest.Pod) bool {
 	return !p.Traits.IsPreemptible || p.Object.Spec.Priority != nil && *p.Object.Spec.Priority >= manifest.CriticalPriority
 }
@@ -129,9 +129,9 @@ func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim
 	return all[0], true
 }
 
-// fewestVictims returns pods in from that together release enough resources for shortage. It
-// chooses one pod after the other. Each time it chooses the pod with the smallest
-// remainingShortage.
+// fewestVictims returns candidates in from that together release enough resources for shortage. It
+// chooses one candidate after the other, each time the one with the smallest remainingShortage. The
+// caller must ensure that all candidates in from together release enough.
 func (a *admitter) fewestVictims(from []candidate, shortage Amounts) (chosen []candidate) {
 	for from = slices.Clone(from); len(shortage) > 0; {
 		at := 0
@@ -147,8 +147,8 @@ func (a *admitter) fewestVictims(from []candidate, shortage Amounts) (chosen []c
 	return chosen
 }
 
-// remainingShortage returns a measure of the shortage that remains after c has stopped: the sum
-// of the squares of the remaining fractions of all resources, as in a kubelet.
+// remainingShortage returns a measure of the shortage that remains after c has stopped. As in a
+// kubelet, it is the sum, over all resources, of the squared fraction of the shortage that remains.
 func (a *admitter) remainingShortage(c *candidate, shortage Amounts) (sum float64) {
 	for name, n := range shortage {
 		if remaining := n - a.released(c, name); remaining > 0 {

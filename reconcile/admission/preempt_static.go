@@ -15,7 +15,7 @@ import (
 // the earlier version keeps running.
 func (a *admitter) preemptForStatic(c candidate, rejection plan.Verdict) plan.Verdict {
 	if v := a.limits.admitDevices(c); v.Answer != plan.Admit {
-		return v // preemption would not help
+		return v // stopping other pods would not change this verdict
 	}
 	if v := a.checkExclusive(c); v.Answer == plan.Reject {
 		return v

@@ -54,14 +54,12 @@ func (a Amounts) maximum(b Amounts) Amounts {
 	return larger
 }
 
-// add adds b to a.
 func (a Amounts) add(b Amounts) {
 	for name, n := range b {
 		a[name] += n
 	}
 }
 
-// subtract subtracts b from a.
 func (a Amounts) subtract(b Amounts) {
 	for name, n := range b {
 		a[name] -= n
@@ -90,8 +88,8 @@ func newNodeRequests(candidates []candidate, limits Amounts) *nodeRequests {
 	return s
 }
 
-// heldAmounts returns the amounts that c already has: for each resource, the maximum of the versions in
-// c.Held.
+// heldAmounts returns the amounts that c already has: for each resource, the maximum of the
+// requests of c.ReservedVersions.
 func (c *candidate) heldAmounts(limits Amounts) Amounts {
 	n := Amounts{}
 	for _, p := range c.ReservedVersions {
@@ -100,7 +98,7 @@ func (c *candidate) heldAmounts(limits Amounts) Amounts {
 	return n
 }
 
-// releasedAmounts returns the part of held that is being released.
+// releasedAmounts returns the part of heldAmounts that is being released.
 func (c *candidate) releasedAmounts(limits Amounts) Amounts {
 	n := c.heldAmounts(limits)
 	switch {

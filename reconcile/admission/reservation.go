@@ -64,8 +64,8 @@ func (n *NameFacts) newBaseCandidate(desired *manifest.Pod) candidate {
 	return c
 }
 
-// startableVersion returns the version that the last order allows the worker to start, because the
-// worker may not have reported the start yet; nil if there is none.
+// startableVersion returns the version that the last order allows the worker to start; nil if there
+// is none. The worker may have started this version already without having reported it yet.
 func (n *NameFacts) startableVersion() *manifest.Pod {
 	p := n.Order.Desired
 	isEqual := func(q *manifest.Pod) bool { return q != nil && state.EqualVersion(p, q) }
@@ -122,9 +122,9 @@ func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
 	return m, changed
 }
 
-// unknownVersions returns a version for each running incarnation of podd with a version that is not
-// in known, because podd has not read its manifest since it was started. The reservations of the
-// version are read from the annotations of the sandbox and its containers.
+// unknownVersions returns a version for each running incarnation of podd whose version is not in
+// known. podd has not read the manifest of such a version since podd was started. Therefore the
+// reservations of the version are read from the annotations of the sandbox and its containers.
 func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*manifest.Pod {
 	var all []*manifest.Pod
 	for i := range observed {
@@ -191,8 +191,9 @@ func (n *NameFacts) HasRecordedDevices() bool {
 }
 
 // DeviceAllocations returns the versions of a name that may have devices: the versions in Admitted
-// and Held that have not finished, and the observed versions that run. The device IDs of an
-// observed version are from the annotations of its containers. The IDs of other versions are nil.
+// and ReservedVersions that have not finished, and the observed versions that run. The device IDs
+// of an observed version are from the annotations of its containers. The IDs of other versions are
+// nil.
 func (n *NameFacts) DeviceAllocations() map[allocation.PodVersion]allocation.IDs {
 	all := map[allocation.PodVersion]allocation.IDs{}
 	for _, list := range [][]*manifest.Pod{n.Admitted, n.ReservedVersions} {

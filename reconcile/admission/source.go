@@ -26,10 +26,10 @@ func (in *Input) terminatingPod(key types.NamespacedName) *manifest.Pod {
 	return in.Set.TerminatingPods[key]
 }
 
-// isRemoved reports whether the pod of a name without a desired pod must be stopped, because no
-// source contains the pod, or because the source of the pod is deleting it. While the source is
-// deleting the pod, isRemoved returns false if podd has incarnations of the name with another UID,
-// because the source of these incarnations may not have been read yet.
+// isRemoved reports whether the pod of a name without a desired pod must be stopped. This is the
+// case if no source contains the pod, or if the source of the pod is deleting it. While the source
+// is deleting the pod, isRemoved returns false if podd has incarnations of the name with another
+// UID, because the source of these incarnations may not have been read yet.
 func (in *Input) isRemoved(name *NameFacts) bool {
 	if in.isAbsent(name) {
 		return true
@@ -54,12 +54,14 @@ func (in *Input) isAbsent(name *NameFacts) bool {
 	return isComplete(in.Set, in.SourceKinds, cmp.Or(name.sourceKind, sourceKindOf(name.observedIncarnations())))
 }
 
-// hasOtherUID reports whether p has an incarnation of podd with another UID than uid. p may be nil.
+// hasOtherUID reports whether p has an incarnation that podd created with a UID other than uid. p
+// may be nil.
 func hasOtherUID(p *runtime.Pod, uid types.UID) bool {
 	return p != nil && slices.ContainsFunc(p.Incarnations, func(inc runtime.Incarnation) bool { return !inc.Foreign && inc.UID != uid })
 }
 
-// earlierNames returns the names that pod p had under earlier names of the node. p may be nil.
+// earlierNames returns the names that pod p had while the node had the names in EarlierNodeNames. p
+// may be nil.
 func (in *Input) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
 	if p == nil || p.NameSuffix == "" {
 		return nil

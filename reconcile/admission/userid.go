@@ -60,8 +60,8 @@ func (n *NameFacts) needsUserIDs(desired *manifest.Pod) bool {
 	return false
 }
 
-// firstUserIDs returns the first user ID of each foreign sandbox of p, or of each sandbox of podd if
-// foreign is false. p may be nil.
+// firstUserIDs returns the first user ID of each foreign sandbox of p, or of each sandbox of podd
+// if foreign is false. p may be nil.
 func firstUserIDs(p *runtime.Pod, foreign bool) []uint32 {
 	var all []uint32
 	if p == nil {

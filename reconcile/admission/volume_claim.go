@@ -10,7 +10,7 @@ import (
 	"podd/reconcile/plan"
 )
 
-// claimTable contains the pods that use PersistentVolumeClaims, by claim. single contains the
+// claimTable contains the pods that use PersistentVolumeClaims, by claim. exclusive contains the
 // claims that only one pod at a time may use.
 type claimTable struct {
 	exclusive map[refs.ClaimRef]bool

@@ -60,8 +60,8 @@ func Hierarchies() ([]Hierarchy, error) {
 	return all, nil
 }
 
-// newHierarchy returns the hierarchy of a mount. It sets the controllers only of a v1 hierarchy,
-// whose mount options contain their names.
+// newHierarchy returns the hierarchy of a mount. It sets Controllers only for a v1 hierarchy,
+// because only the mount options of v1 contain the names of the controllers.
 func newHierarchy(m *mountinfo.Info) Hierarchy {
 	options := strings.Split(m.VFSOptions, ",")
 	h := Hierarchy{Path: m.Mountpoint, IsReadOnly: slices.Contains(options, "ro") || slices.Contains(strings.Split(m.Options, ","), "ro")}
@@ -87,8 +87,9 @@ func mountPoints(mounts []*mountinfo.Info) []string {
 }
 
 // oneMountPerHierarchy returns one mount of each hierarchy. If a hierarchy has several mounts,
-// oneMountPerHierarchy prefers a mount of the whole hierarchy to a mount of a subtree, such as a bind
-// mount into a chroot. If several mounts are left, oneMountPerHierarchy chooses the shortest path.
+// oneMountPerHierarchy prefers a mount of the whole hierarchy to a mount of a subtree, such as a
+// bind mount into a chroot. If several mounts are left, oneMountPerHierarchy chooses the shortest
+// path.
 func oneMountPerHierarchy(mounts []*mountinfo.Info) []*mountinfo.Info {
 	slices.SortStableFunc(mounts, func(a, b *mountinfo.Info) int {
 		return cmp.Or(cmp.Compare(len(a.Root), len(b.Root)), cmp.Compare(len(a.Mountpoint), len(b.Mountpoint)))

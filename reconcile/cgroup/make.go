@@ -37,8 +37,8 @@ func Create(c render.Cgroup) error {
 
 // inheritCPUSet makes the kernel copy the CPUs and memory nodes of the cgroup dir to each new
 // cgroup in dir. Only cgroup v1 has this setting. Without the setting, the cgroups library or the
-// runtime must copy the CPUs to each new cgroup. For each such write, the kernel visits every
-// cpuset of the host. The setting only saves time, so errors are ignored.
+// runtime must write the CPUs to each new cgroup. Such a write is slow, because the kernel visits
+// every cpuset of the host. The setting only saves time, so errors are ignored.
 func inheritCPUSet(dir string) {
 	setting := filepath.Join(dir, "cgroup.clone_children")
 	if text, err := os.ReadFile(setting); err == nil && strings.TrimSpace(string(text)) == "0" {
@@ -98,9 +98,9 @@ func HugePageSizes() []string {
 	return cgroups.HugePageSizes()
 }
 
-// limitsHugePages reports whether the hierarchy mounted at point limits huge pages. If the
-// host has v1 hierarchies, too, limitsHugePages ignores the v2 hierarchy, because its
-// limits are not set.
+// limitsHugePages reports whether the hierarchy mounted at point limits huge pages. If the host has
+// v1 hierarchies, too, limitsHugePages ignores the v2 hierarchy, because the limits are set in the
+// v1 hierarchies only.
 func limitsHugePages(point string) bool {
 	if !cgroups.IsCgroup2UnifiedMode() {
 		return path.Base(point) == "hugetlb"

@@ -13,7 +13,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// sliceConfig returns the configuration for the cgroups library of the slice with the path at.
+// sliceConfig returns the configuration of a slice for the cgroups library. at is the path of the
+// slice.
 func sliceConfig(at string, r *cgroups.Resources) *cgroups.Cgroup {
 	parent := path.Base(path.Dir(at))
 	if parent == "/" {

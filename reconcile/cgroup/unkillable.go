@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxUnkillable is the maximum number of processes that Unkillable returns.
+// maxUnkillable is the maximum number of processes that UnkillableProcesses returns.
 const maxUnkillable = 5
 
 // UnkillableProcesses returns the processes of a pod that SIGKILL does not terminate now, each as

@@ -10,8 +10,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// removeOldAttempts removes the logs, rotated or not, of a container's attempts before attempt. It
-// keeps the logs of the latest of these attempts. removed reports whether removeOldAttempts found
+// removeOldAttempts removes the logs, including rotated logs, of the attempts of a container before
+// attempt, except the latest of these attempts. removed reports whether removeOldAttempts found
 // logs to remove. podLogs is the pod's log directory.
 func removeOldAttempts(podLogs, container string, attempt uint32) (removed bool, err error) {
 	dir, err := openContainerLogs(podLogs, container)
@@ -43,9 +43,9 @@ func removeOldAttempts(podLogs, container string, attempt uint32) (removed bool,
 }
 
 // lowestFreeAttempt returns the lowest attempt number that is higher than the attempt number of
-// every log file of a container, rotated or not. It returns 0 if there are no log files. The number
-// is needed if the runtime no longer lists the exited containers of these attempts. podLogs is the
-// pod's log directory.
+// every log file of a container, including rotated files. It returns 0 if there are no log files.
+// The number is needed if the runtime no longer lists the container's earlier attempts. podLogs is
+// the pod's log directory.
 func lowestFreeAttempt(podLogs, container string) (uint32, error) {
 	dir, err := openContainerLogs(podLogs, container)
 	if dir == nil {
@@ -60,8 +60,8 @@ func lowestFreeAttempt(podLogs, container string) (uint32, error) {
 }
 
 // maxAttempt is the highest attempt number that is read from a file name. Higher numbers are
-// ignored, because a container may be able to create files in its log directory, and a very high
-// number would overflow.
+// ignored, because a container may be able to create files in its log directory, and the number
+// after a very high number would overflow.
 const maxAttempt = 1 << 30
 
 // nextAttempt returns the lowest attempt number that is higher than the attempt number of

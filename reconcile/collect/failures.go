@@ -12,7 +12,7 @@ import (
 // not be removed. The errors of the key allPods concern every pod.
 type failures map[types.UID][]error
 
-// allPods is the key in failures of the errors that concern every pod. It is not a valid UID.
+// allPods is the key in failures for the errors that concern every pod. It is not a valid UID.
 const allPods types.UID = ""
 
 // add appends err to the errors of uid. It returns f.
@@ -26,7 +26,7 @@ func (f failures) forPod(uid types.UID) error {
 	return errors.Join(append(slices.Clone(f[allPods]), f[uid]...)...)
 }
 
-// join returns all errors as one, or nil.
+// join returns all errors joined into one; nil if there are none.
 func (f failures) join() error {
 	var all []error
 	for _, uid := range slices.Sorted(maps.Keys(f)) {

@@ -24,7 +24,7 @@ func linkName(pod types.NamespacedName, container, id string) string {
 }
 
 // Link creates the link to a container's log at path, which must be below Dir. exists reports
-// whether the link exists when Link returns. If there is no log yet, or if Links is "", Link
+// whether the link exists when Link returns. If there is no log yet, or if LinkDir is "", Link
 // creates no link and returns no error.
 func (l Logs) Link(path string, pod types.NamespacedName, container, id string) (exists bool, err error) {
 	exists, err = l.link(path, linkName(pod, container, id))

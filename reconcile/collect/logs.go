@@ -34,8 +34,8 @@ type Logs struct {
 	// LinkDir contains the links to logs, usually /var/log/containers; "" means that no
 	// links are created.
 	LinkDir string
-	// Batcher merges the removals of pods that are removed at the same time, so that they
-	// share a pass over Dir and Links. nil means that each removal makes its own pass.
+	// Batcher merges the removals of pods that are removed at the same time, so that they share a
+	// pass over Dir and LinkDir. nil means that each removal makes its own pass.
 	Batcher *RemovalBatcher
 }
 
@@ -95,8 +95,8 @@ func (l Logs) sweep(ctx context.Context, owned, live sets.Set[types.UID]) failur
 }
 
 // openLinks opens the directory of the links. openLinks creates a missing directory if create is
-// true. It returns nil and no error if the directory is missing and create is false, or if l.Links
-// is "".
+// true. It returns nil and no error if the directory is missing and create is false, or if
+// l.LinkDir is "".
 func (l Logs) openLinks(create bool) (*safepath.Dir, error) {
 	if l.LinkDir == "" {
 		return nil, nil

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// RemovalBatcher merges removals of pods. All removals that are requested during a pass over the logs share
-// the next pass. A pass reads the names of all logs of the node, so separate passes for thousands
-// of pods would read millions of names. The zero value is ready for use. The methods may be called
-// concurrently.
+// A RemovalBatcher merges removals of pods. All removals that are requested during a pass over the
+// logs share the next pass. A pass reads the names of all logs of the node, so separate passes for
+// thousands of pods would read millions of names. The zero value is ready for use. The methods may
+// be called concurrently.
 type RemovalBatcher struct {
 	mu   sync.Mutex // guards the following fields
 	next *pass      // the pass that has not started; nil if no caller waits for a pass
@@ -25,10 +25,10 @@ type pass struct {
 	failed failures
 }
 
-// removeShared removes the logs of uid with remove, and returns the errors that concern uid. If
-// several callers wait for the same pass, the first caller calls remove with the UIDs of all
-// callers, and the other callers wait for the result. If p is nil, removeShared calls remove with
-// uid alone.
+// removeShared calls remove to remove the logs of the pod with UID uid, and returns the errors that
+// concern this pod. If several callers wait for the same pass, the first caller calls remove with
+// the UIDs of all callers, and the other callers wait for the result. If p is nil, removeShared
+// calls remove with uid alone.
 func (p *RemovalBatcher) removeShared(uid types.UID, remove func(sets.Set[types.UID]) failures) error {
 	if p == nil {
 		return remove(sets.New(uid)).forPod(uid)
@@ -46,8 +46,8 @@ func (p *RemovalBatcher) removeShared(uid types.UID, remove func(sets.Set[types.
 	return own.failed.forPod(uid)
 }
 
-// join adds uid to the next pass and returns the pass. first reports whether uid is the first
-// UID of the pass, so that the caller must run the pass.
+// join adds uid to the next pass and returns the pass. first reports whether uid is the first UID
+// of the pass. If it is, the caller must run the pass.
 func (p *RemovalBatcher) join(uid types.UID) (next *pass, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

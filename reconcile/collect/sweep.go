@@ -16,9 +16,9 @@ import (
 )
 
 // sweepLinks removes the links to logs of the pods in owned. For a pod that is not in live, it
-// removes every link. For a pod in live, it removes only the links to logs that no longer exist.
-// all is the open directory l.Dir, or nil if l.Dir does not exist. sweepLinks adds errors to
-// failed.
+// removes every link. For a pod in live, it removes a link only if isSuperseded returns true for
+// its log. all is the open directory l.Dir, or nil if l.Dir does not exist. sweepLinks adds errors
+// to failed.
 func (l Logs) sweepLinks(ctx context.Context, all *safepath.Dir, owned, live sets.Set[types.UID], failed failures) {
 	links, err := l.openLinks(false)
 	if err != nil {
@@ -77,9 +77,9 @@ func (l Logs) linkTarget(links *safepath.Dir, name string) (to logTarget, ok boo
 	return logTarget{uid: uid, dir: filepath.Join(parts[0], parts[1]), name: parts[2]}, ok
 }
 
-// isSuperseded reports whether a log was removed and a log of a later attempt exists. A missing
-// log alone does not prove that the log was removed, because a log is missing briefly while it
-// is rotated. all is the directory Logs.Dir.
+// isSuperseded reports whether the log does not exist and a log of a later attempt exists. A
+// missing log alone does not prove that the log was removed, because a log is missing briefly while
+// it is rotated. all is the directory Logs.Dir; nil if it does not exist.
 func (t logTarget) isSuperseded(all *safepath.Dir) bool {
 	attempt, ok := logs.ParseAttempt(t.name)
 	if all == nil || !ok {

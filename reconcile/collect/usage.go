@@ -14,8 +14,8 @@ const maxMeasuredFiles = 1 << 16
 
 // MeasureUsage returns the disk usage of a container's log directory, with the rotated logs and the
 // logs of earlier attempts. It returns zero if the directory does not exist. podLogs is the pod's
-// log directory. If MeasureUsage returns an error while it measures, the result contains the usage
-// that was measured before the error.
+// log directory. If measuring fails, the result contains the usage that was measured before the
+// error.
 func MeasureUsage(ctx context.Context, podLogs, container string) (safepath.Usage, error) {
 	dir, err := openContainerLogs(podLogs, container)
 	if dir == nil {

@@ -1,24 +1,24 @@
-// Package device allocates the devices of device plugins to pods. Pods request them as
-// extended resources in resources.limits.
+// Package device allocates the devices of device plugins to pods. Pods request them as extended
+// resources in resources.limits.
 //
-//	          Register, Update, Unregister          Use
+//	        Register, SetDevices, Unregister      Acquire
 //	plugin.Server ─────────────────────▶ Manager ◀──────── effects
 //	      ▲                                 ▲ SetHolders, Counts
 //	      └── Preferred, Allocate, PreStart │
 //	                                      router
 //
-// The router admits pods by the number of devices in Counts. The Manager chooses the
-// devices of a pod for all of its containers before its sandbox is created. The pod keeps
-// them until it no longer exists, so that a restarted container has the same devices.
+// The router admits pods by the number of devices in Counts. The Manager chooses the devices of a
+// pod for all of its containers before its sandbox is created. The pod keeps them until it no
+// longer exists, so that a restarted container has the same devices.
 //
 // Allocations are written to a file before they are used, and to the annotation
 // runtime.AnnotationDevices of the containers. If the file is lost or unreadable, podd calls
-// Allocate again for the devices in the annotation. A damaged file and a file of a newer podd
-// are unreadable. The file has a version and a checksum, so that podd detects both. podd renames
-// an unreadable file when it saves allocations for the first time.
+// Allocate again for the devices in the annotation. A file is unreadable if it is damaged, or if a
+// newer podd wrote it. The file has a version and a checksum, so that podd detects both cases. podd
+// renames an unreadable file when it saves allocations for the first time.
 //
-// The state of a Manager is guarded by a mutex instead of being owned by a goroutine,
-// because the router's calls of SetHolders must take effect at once. The Manager neither calls
-// plugins nor accesses the disk while the mutex is locked. A plugin that does not respond delays
-// only pods that request its devices, and only until the timeout of the call.
+// The state of a Manager is guarded by a mutex instead of being owned by a goroutine, because the
+// router's calls of SetHolders must take effect at once. The Manager neither calls plugins nor
+// accesses the disk while the mutex is locked. A plugin that does not respond delays only pods that
+// request its devices, and only until the timeout of the call.
 package device

@@ -17,7 +17,7 @@ import (
 	"podd/runtime/atomicfile"
 )
 
-// A record is the form of a Grant in the file.
+// A record describes a Grant in the file.
 type record struct {
 	Key              types.NamespacedName `json:"key"`
 	UID              types.UID            `json:"uid"`
@@ -35,7 +35,7 @@ type record struct {
 // version. The first format has no version and is an array of records.
 const fileVersion = 1
 
-// fileContents contains the fields of the file. A checksum is added to them.
+// fileContents contains the fields of the file, except the checksum.
 type fileContents struct {
 	Version int      `json:"version"`
 	Records []record `json:"records"`

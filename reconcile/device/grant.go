@@ -28,7 +28,7 @@ type Grant struct {
 // A grantMap contains a pod's grants by container and resource.
 type grantMap map[string]map[string]Grant
 
-// ids returns the IDs of a container's devices of a resource.
+// ids returns the IDs of the devices of a resource that a container has.
 func (g grantMap) ids(container, resource string) []string { return g[container][resource].IDs }
 
 // list returns a container's grants in the order of their resources.

@@ -21,7 +21,7 @@ type Plugin interface {
 	// in must. It returns nil if the plugin has no preference.
 	Preferred(ctx context.Context, available, must []string, n int) ([]string, error)
 	Allocate(ctx context.Context, ids []string) (*v1beta1.ContainerAllocateResponse, error)
-	// PreStart is called before each start of a container if Prepares returns true.
+	// PreStart is called before each start of a container if RequiresPreStart returns true.
 	PreStart(ctx context.Context, ids []string) error
 	RequiresPreStart() bool
 }
@@ -39,8 +39,8 @@ type Manager struct {
 	revision       uint64     // incremented with each change of pods
 	resources      map[string]*pluginResource
 	pods           map[allocation.PodVersion]grantMap
-	usesInProgress map[allocation.PodVersion]int           // calls of Use whose done was not called
-	allocating     map[allocation.PodVersion]chan struct{} // closed when Use has finished
+	usesInProgress map[allocation.PodVersion]int           // calls of Acquire whose done was not called
+	allocating     map[allocation.PodVersion]chan struct{} // closed when the allocation has finished
 }
 
 // A pluginResource is a resource with its plugin and devices.
@@ -61,7 +61,7 @@ func (m *Manager) signalChange() {
 }
 
 // Register sets the plugin of a resource, and replaces an earlier plugin. The resource has no
-// devices until Update is called.
+// devices until SetDevices is called.
 func (m *Manager) Register(resource string, plugin Plugin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -178,8 +178,8 @@ func (m *Manager) UnhealthyDevices() allocation.UnhealthyDevices {
 	return all
 }
 
-// Grants returns the devices of a pod's container, sorted by resource. It includes all versions of
-// the pod with this UID.
+// Grants returns the devices of a pod's container, sorted by resource. The pod may have any version
+// with this UID.
 func (m *Manager) Grants(key types.NamespacedName, uid types.UID, container string) []Grant {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,12 +12,12 @@ import (
 
 // Acquire allocates the devices that the containers of a pod request, unless they are already
 // allocated. It returns the grants of the container that is about to be created. Before the sandbox
-// is created, container is "", and Use returns no grants. At that time no container of the pod
-// runs, so Use replaces devices that are unhealthy or no longer listed.
+// is created, container is "", and Acquire returns no grants. At that time no container of the pod
+// runs, so Acquire replaces devices that are unhealthy or no longer listed.
 //
-// Use releases the devices of an earlier version of the pod, because that version has been stopped.
-// SetHolders does not release the pod's devices before done is called. The error contains the names
-// of the container and the resource.
+// Acquire releases the devices of an earlier version of the pod, because that version has been
+// stopped. SetHolders does not release the pod's devices before done is called. The error contains
+// the names of the container and the resource.
 func (m *Manager) Acquire(ctx context.Context, pod *manifest.Pod, container string) (grants []Grant, done func(), err error) {
 	requests := deviceRequests(&pod.Object.Spec)
 	if len(requests) == 0 {
@@ -99,8 +99,8 @@ func (m *Manager) PreStart(ctx context.Context, container string, grants []Grant
 	return nil
 }
 
-// beginUse records that a start is in progress and releases the devices of other
-// versions of the pod.
+// beginUse records that the devices of the version h are in use until done is called. It releases
+// the devices of other versions of the pod.
 func (m *Manager) beginUse(h allocation.PodVersion) (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 
 // startContainer creates and starts a container. c is the container, even if startContainer returns
 // an error. c is nil if the container was not created or its status is unknown. warning is the
-// error of a step after the start, such as linking the log, or "".
+// error of a failed step after the start, such as linking the log; "" if no such step failed.
 func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContainer) (c *runtime.Container, warning string, err error) {
 	var devices []render.DeviceGrant
 	if a.CreatedID == "" {
@@ -117,7 +117,7 @@ func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContai
 }
 
 // prepareContainerConfig creates everything on the host that a container needs, and returns the
-// configurations of the container and its sandbox. prepareContainerConfig may take long, for
+// configurations of the container and its sandbox. prepareContainerConfig may take a long time, for
 // example if the server of a volume does not respond. Therefore it is called before the start
 // occupies a slot of the Gate.
 func (e *Runner) prepareContainerConfig(ctx context.Context, s Input, a plan.StartContainer, devices []render.DeviceGrant) (*cri.ContainerConfig, *cri.PodSandboxConfig, error) {
@@ -169,8 +169,8 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 	return id, e.Runtime.StartContainer(ending, id)
 }
 
-// wrapCreateError returns the error for a container that was not created because of err. If the cause
-// is a missing image, the returned error says so.
+// wrapCreateError returns the error for a container that was not created because of err. If the
+// image is missing, wrapCreateError returns an error that names the missing image instead of err.
 func (e *Runner) wrapCreateError(ctx context.Context, a plan.StartContainer, err error) error {
 	if errors.Is(err, runtime.ErrNotFound) {
 		// ErrNotFound means that either the image or the sandbox was not found.

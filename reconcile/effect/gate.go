@@ -13,10 +13,10 @@ const (
 	// If no start returns for stuckTimeout, a Gate adds a slot. A start counts as stuck after
 	// stuckTimeout at the earliest.
 	stuckTimeout = 10 * time.Second
-	// A start counts as stuck only after other starts of its rank were admitted later and have
-	// returned. Their number is at least minLaterReturns times the limit of the Gate.
+	// A start counts as stuck only after minLaterReturns*limit starts of its rank were admitted
+	// later and have returned. limit is the limit of the Gate.
 	minLaterReturns = 2
-	// While no start returns, a Gate has at most maxSlotFactor times its limit as slots.
+	// A Gate has at most maxSlotFactor times its limit as slots.
 	maxSlotFactor = 2
 )
 
@@ -58,7 +58,7 @@ type Gate struct {
 	active       []*gatedStart // in the order of their admission
 	addedSlots   int           // number of slots that were added because no start returned
 	waiting      [rankCount][]*gatedStart
-	lastProgress time.Time   // when a start last returned or was admitted, or a slot was added
+	lastProgress time.Time   // time of the last return or admission of a start, or of the last addition of a slot
 	timer        *time.Timer // calls addSlot; nil before the first wait
 }
 
@@ -68,7 +68,7 @@ type gatedStart struct {
 	admitted     chan struct{} // closed on admission
 	admittedAt   time.Time     // time of admission
 	laterReturns int           // number of starts of the same rank that were admitted later and have returned
-	isStuck      bool          // whether the start counts as stuck, so that it occupies no slot
+	isStuck      bool          // whether the start counts as stuck and therefore occupies no slot
 }
 
 // NewGate returns a Gate with n slots, or with one slot if n is less than 1.
@@ -113,8 +113,8 @@ func (g *Gate) dequeue(r rank, e *gatedStart) (removed bool) {
 }
 
 // freeSlot frees the slot of e, a start that has returned. For each active start of the same rank
-// that was admitted before e, freeSlot increases overtaken by one, and marks the start if it is now
-// stuck.
+// that was admitted before e, freeSlot increases laterReturns by one, and marks the start if it is
+// now stuck.
 func (g *Gate) freeSlot(e *gatedStart) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,7 +133,7 @@ func (g *Gate) freeSlot(e *gatedStart) {
 			counted++
 		}
 	}
-	// An earlier start has returned, so that one added slot is no longer needed.
+	// An earlier start has returned. Therefore one added slot is no longer needed.
 	if counted < g.limit {
 		g.addedSlots--
 	}

@@ -67,11 +67,11 @@ type Disk interface {
 	ReadEnvFiles(pod *manifest.Pod, volumes map[string]string, files []render.EnvFile) (map[render.EnvFile]string, error)
 	// WriteHosts writes the pod's hosts file and returns its path.
 	WriteHosts(uid types.UID, text string) (path string, err error)
-	// CreateMessageFile creates an empty file for the termination message of a container. It creates one
-	// file for each attempt of the container, and returns the path of the file.
+	// CreateMessageFile creates an empty file for the termination message of a container. It
+	// creates one file for each attempt of the container, and returns the path of the file.
 	CreateMessageFile(uid types.UID, container string, attempt uint32) (path string, err error)
-	// ReadMessage returns the end of the content of the file that CreateMessageFile created. The error is
-	// fs.ErrNotExist if the file does not exist.
+	// ReadMessage returns the end of the content of the file that CreateMessageFile created. The
+	// error is fs.ErrNotExist if the file does not exist.
 	ReadMessage(uid types.UID, container string, attempt uint32) (string, error)
 	// Check returns an error if Prepare would fail for the pod after all earlier versions of the
 	// pod have stopped. earlier contains the UIDs of these versions. Check changes nothing.
@@ -87,8 +87,8 @@ type LogsAndCgroups interface {
 	// NextAttempts returns the lowest free attempt number of each container that has log files. It
 	// is one more than the highest attempt number of these files.
 	NextAttempts(pod *manifest.Pod) (map[string]uint32, error)
-	// MakeLogDirs creates the log directory of a pod. Unless container is "", it also creates the log
-	// directory of that container. CRI requires that the agent create these directories.
+	// MakeLogDirs creates the log directory of a pod. Unless container is "", it also creates the
+	// log directory of that container. CRI requires that the agent create these directories.
 	MakeLogDirs(pod *manifest.Pod, container string) error
 	// HandleStart creates a link to the log of a started container in the directory where log agents
 	// expect it. It keeps the logs of this attempt and the previous attempt, and removes all older
@@ -104,9 +104,9 @@ type LogsAndCgroups interface {
 // Devices provides the devices of device plugins for pods, as a *device.Manager does.
 type Devices interface {
 	// Acquire allocates the devices that the containers of a pod request, unless they were
-	// allocated before, and returns the devices of one container. If container is "", Use only
-	// allocates the devices and returns none. The caller must call done when the creation of
-	// the container, or of the sandbox if container is "", has succeeded or failed.
+	// allocated before, and returns the devices of one container. If container is "", Acquire only
+	// allocates the devices and returns none. The caller must call done when the creation of the
+	// container, or of the sandbox if container is "", has succeeded or failed.
 	Acquire(ctx context.Context, pod *manifest.Pod, container string) (grants []device.Grant, done func(), err error)
 	// PreStart prepares devices for the start of a container.
 	PreStart(ctx context.Context, container string, grants []device.Grant) error

@@ -15,7 +15,7 @@ import (
 	"podd/runtime"
 )
 
-// An Input contains the values of a worker that an effect reads. It is immutable.
+// An Input contains the values from the state of a worker that an effect reads. It is immutable.
 type Input struct {
 	Key             types.NamespacedName
 	Desired         *manifest.Pod // see plan.WithAllocatedSizes
@@ -75,14 +75,13 @@ func (s Input) refsFor(p *manifest.Pod) *refs.Resolved {
 	return s.Refs
 }
 
-// volumes returns the value that provides the content of the volumes of version p.
+// volumes returns an object that computes the content of the volumes of version p.
 func (s Input) volumes(p *manifest.Pod) render.Volumes {
 	return render.PodVolumes{Pod: p, Refs: s.refsFor(p), Node: *s.Node}
 }
 
-// filesDigest returns Refs.Files, which identifies the objects whose content an effect writes into
-// the volumes of the desired version (plan.Objects.Files). It returns "" if the content depends on
-// no object.
+// filesDigest returns Refs.FilesDigest, which identifies the objects whose content an effect writes
+// into the volumes of the desired version. It returns "" if the content depends on no object.
 func (s Input) filesDigest() string {
 	if s.Refs == nil {
 		return ""

@@ -17,7 +17,7 @@ type Outcome struct {
 	Pod         *manifest.Pod // the version that the action belongs to; nil if unknown
 	Action      plan.Action
 	Took        time.Duration
-	ProbePassed bool  // whether a plan.Probe has passed
+	ProbePassed bool  // whether a plan.RunProbe has passed
 	Err         error // nil if the effect succeeded
 	// Pull describes the pull of a plan.EnsureImage; nil if the image was not pulled.
 	Pull *event.Pull

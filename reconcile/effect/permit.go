@@ -24,5 +24,5 @@ func (p Permit) Take() (ok bool) {
 	}
 }
 
-// putBack returns a permit that was taken.
+// putBack makes a permit that was taken available again.
 func (p Permit) putBack() { p <- struct{}{} }

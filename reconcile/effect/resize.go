@@ -13,7 +13,7 @@ import (
 )
 
 // After a resize, a runtime may report the previous resources for a short time. Therefore
-// awaitResources queries them every resizePollInterval for up to resizeTimeout.
+// awaitResources queries the resources every resizePollInterval for up to resizeTimeout.
 const (
 	resizePollInterval = 50 * time.Millisecond
 	resizeTimeout      = 5 * time.Second

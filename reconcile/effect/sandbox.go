@@ -42,7 +42,8 @@ func retryWhileNameReserved(ctx context.Context, try func() error) error {
 
 // runSandbox creates a sandbox. Then it lists the sandboxes that other agents have created for the
 // same pod, before a container is started. If two agents create a sandbox at the same time, at
-// least one agent finds both sandboxes, because each agent lists after it has created its sandbox.
+// least one agent finds both sandboxes, because each agent lists the sandboxes after it has created
+// its own.
 func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (created *runtime.Sandbox, others []runtime.Sandbox, err error) {
 	done, err := e.allocateDevices(ctx, s.Desired)
 	if err != nil {
@@ -71,10 +72,10 @@ func (e *Runner) listOtherSandboxes(ctx context.Context, s Input) ([]runtime.San
 }
 
 // createSandbox creates the cgroup, the log directory and the sandbox of a pod. It returns
-// runtime.ErrNameReserved if the name of the sandbox is still reserved after nameRetryTimeout. Another
-// instance that creates the same pod may have reserved the name. In this case podd creates its
-// sandbox later, with the next attempt number, and runSandbox then finds the sandbox of the other
-// instance.
+// runtime.ErrNameReserved if the name of the sandbox is still reserved after nameRetryTimeout.
+// Another instance that creates the same pod may have reserved the name. In this case podd creates
+// its sandbox later, with the next attempt number, and runSandbox then finds the sandbox of the
+// other instance.
 func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*runtime.Sandbox, error) {
 	if err := e.setCgroupLimits(render.PodCgroup(s.Desired, *s.Node)); err != nil {
 		return nil, err

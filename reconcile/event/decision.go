@@ -26,12 +26,12 @@ type DecisionChange struct {
 	// Terminations is plan.History.Terminations: the terminations that had begun before the new
 	// decision, by container ID.
 	Terminations map[string]plan.Termination
-	// Wait is plan.Input.Objects.Wait: the missing object that the desired version waits for.
+	// Blocker is plan.Input.Objects.Blocker: the missing object that the desired version waits for.
 	refs.Blocker
 	At time.Time
 }
 
-// ForDecision returns the events for the differences between d.Now and d.Before.
+// ForDecision returns the events for the differences between d.Before and d.After.
 func ForDecision(d DecisionChange) []Event {
 	if d.Pod == nil {
 		return d.killingEvents()
@@ -49,8 +49,8 @@ func ForDecision(d DecisionChange) []Event {
 	return slices.Concat(all, d.waitEvents(s), d.backOffEvents(s), d.killingEvents())
 }
 
-// failedEvent returns the event for the end fin of a pod that failed for another reason than the
-// exit of a container.
+// failedEvent returns the event for a pod that has failed for a reason other than the exit of a
+// container. fin is the end of the pod.
 func (s Subject) failedEvent(fin *plan.PodEnd) Event {
 	if fin.Reason == plan.ReasonDeadlineExceeded {
 		return s.NewNormalEvent(fin.Reason, "", fin.Message)
@@ -130,7 +130,7 @@ func (d DecisionChange) killingEvents() []Event {
 				continue
 			}
 			e := Subject{d.Key, inc.UID, d.Pod, d.At}.NewNormalEvent("Killing", c.Name, d.killingMessage(c, alone))
-			kind, _ := c.Kind() // from the annotation, because the manifest may no longer exist
+			kind, _ := c.Kind() // the kind is from the annotation, because the manifest may no longer exist
 			e.FieldPath = fieldPath(c.Name, plan.Kind(kind))
 			all = append(all, e)
 		}

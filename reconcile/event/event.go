@@ -120,7 +120,7 @@ func fieldPath(container string, kind plan.Kind) string {
 // maxMessageBytes is the maximum length of a message in bytes, the limit of the API server.
 const maxMessageBytes = 1024
 
-// truncate returns s as valid UTF-8 and cut to at most maxMessageBytes bytes, because the output of a
+// truncate returns s as valid UTF-8 text of at most maxMessageBytes bytes. The output of a
 // container or of a registry can have any length.
 func truncate(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")

@@ -110,7 +110,7 @@ const runContainerError = "RunContainerError"
 
 func (o Outcome) startEvents(a plan.StartContainer) []Event {
 	var all []Event
-	// With a CreatedID, the action continues an interrupted start, which has already recorded
+	// If CreatedID is set, the action continues an interrupted start, which has already recorded
 	// the event Created.
 	if (o.Err == nil || o.Reason == runContainerError) && a.CreatedID == "" {
 		all = append(all, o.NewNormalEvent("Created", a.Container, "Created container: "+a.Container))

@@ -23,8 +23,8 @@ import (
 	"podd/runtime/cri"
 )
 
-// checkInterval is the interval between measurements of the pods' disk usage, with the value
-// of the kubelet.
+// checkInterval is the interval between measurements of the pods' disk usage. A kubelet uses the
+// same interval.
 const checkInterval = 10 * time.Second
 
 // A StorageLimiter evicts pods that exceed the sizeLimit of an emptyDir or the
@@ -32,8 +32,8 @@ const checkInterval = 10 * time.Second
 type StorageLimiter struct {
 	o                      StorageOptions
 	hasLoggedMissingLayers bool                       // whether a warning was logged that the runtime reports no layers
-	failures               map[podPart]measureFailure // the failures of the last round
-	reported               []manifest.Problem         // the last argument of Report
+	failures               map[podPart]measureFailure // the failures of the last call of check
+	reported               []manifest.Problem         // the last argument of ReportProblems
 }
 
 // StorageOptions are the options of a StorageLimiter. Only ReportProblems may be nil.
@@ -77,7 +77,7 @@ func (k *StorageLimiter) Run(ctx context.Context) error {
 	}
 }
 
-// A measurement is the disk usage of a pod in one round.
+// A measurement is the disk usage of a pod in one call of check.
 type measurement struct {
 	report          *state.Report
 	hasStorageLimit bool // whether a limit of ephemeral-storage applies
@@ -202,7 +202,8 @@ func (m *measurement) addLogs(ctx context.Context, dir string) {
 	}
 }
 
-// containerNames returns the names of all containers, because each has logs.
+// containerNames returns the names of all containers of a pod, including init containers and
+// ephemeral containers.
 func containerNames(spec *v1.PodSpec) []string {
 	var names []string
 	for i := range spec.InitContainers {

@@ -15,12 +15,12 @@ import (
 	"podd/manifest/order"
 )
 
-// layersPart is the part of a pod that the runtime measures.
+// layersPart is the only part of a pod's disk usage that the runtime measures.
 const layersPart = "the writable layers of its containers"
 
-// unmeasuredRounds is the number of consecutive rounds after which a part that cannot be
-// measured is reported as a problem. A single failure often does not occur again in the next
-// round.
+// unmeasuredRounds is the number of consecutive rounds after which a part that cannot be measured
+// is reported as a problem. A round is a call of check. A single failure often does not occur again
+// in the next round.
 const unmeasuredRounds = 3
 
 // A podPart is a part of a pod's disk usage.
@@ -30,10 +30,11 @@ type podPart struct {
 	part string
 }
 
-// A measureFailure is the error of a part that could not be measured in the last rounds.
+// A measureFailure contains the number of consecutive rounds in which a part could not be measured,
+// and an error.
 type measureFailure struct {
 	rounds int
-	err    error // the error of the first round, so that the problem does not change in each round
+	err    error // the error of the first of these rounds, so that the reported problem does not change in each round
 }
 
 // recordFailures records the failures of a round, logs new failures, and reports the problems

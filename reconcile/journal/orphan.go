@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// An Orphan is a pod directory without a valid journal, so that the name of its pod is unknown.
+// An Orphan is a pod directory without a valid journal. Therefore the name of its pod is unknown.
 type Orphan struct {
 	UID types.UID
 	// ReadError is the error of reading the journal. It is nil if there is no journal.
@@ -18,10 +18,9 @@ type Orphan struct {
 	KeepReason string
 }
 
-// MustKeep reports whether podd keeps the directory o, so that only a user may remove it. This is
-// the case if its journal is unreadable, because the journal may record that a pod needs the
-// directory. It is also the case if the directory contains data, because the data may belong to
-// another agent.
+// MustKeep reports whether podd must keep the directory o until a user removes it. This is the case
+// if its journal is unreadable, because the journal may record that a pod needs the directory. It
+// is also the case if the directory contains data, because the data may belong to another agent.
 func (o Orphan) MustKeep() bool { return o.ReadError != nil || o.KeepReason != "" }
 
 // Reason returns the reason why o is kept.

@@ -54,9 +54,10 @@ func (s Store) ReadAll() (found map[types.NamespacedName][]state.Record, orphans
 // Read returns the journal of a pod directory. The error is fs.ErrNotExist if there is no journal.
 // Any other error means that there is a journal that cannot be used. An empty file counts as no
 // journal, because a power failure can leave an empty file if the journal was not written durably
-// (see Write). Read reads a journal that it cannot use a second time, because podd may have
-// overwritten it during the first time. If an unreadable journal was set aside and there is no new
-// journal, the error is not fs.ErrNotExist, because the pod had a journal.
+// (see Write). If the first attempt to read the journal fails, Read tries once more, because podd
+// may have overwritten the journal in the meantime. If podd has kept an unreadable journal under
+// another name and there is no new journal, the error is not fs.ErrNotExist, because the pod had a
+// journal.
 func (s Store) Read(uid types.UID) (state.Record, error) {
 	root, err := os.OpenRoot(s.Dir(uid))
 	if err != nil {
@@ -73,7 +74,7 @@ func (s Store) Read(uid types.UID) (state.Record, error) {
 	return r.WithMonotonicTimes(s.Now()), nil
 }
 
-// readIn is Read for the pod directory root, without the second attempt.
+// readIn reads the journal in the pod directory root once; see Read.
 func readIn(root *os.Root, uid types.UID) (state.Record, error) {
 	f, err := root.OpenFile(FileName, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -113,7 +114,7 @@ func linkError(root *os.Root, err error) error {
 }
 
 // replacedError converts err, the error of reading the journal. It returns errReplaced if there is
-// no journal, but an unreadable journal was set aside. Otherwise it returns err.
+// no journal, but podd has kept an unreadable journal under another name. Otherwise it returns err.
 func replacedError(root *os.Root, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -151,9 +152,10 @@ func decode(uid types.UID, data []byte) (state.Record, error) {
 // writes a new journal.
 const UnreadableSuffix = ".unreadable"
 
-// ReplaceUnreadable writes r in place of an unreadable journal. It keeps the unreadable journal under a
-// name with UnreadableSuffix, unless a file with that name exists. If writing fails, Read still
-// reports an unreadable journal. If durable is set, r is on disk when Supersede returns.
+// ReplaceUnreadable writes r in place of an unreadable journal. It keeps the unreadable journal
+// under a name with UnreadableSuffix, unless a file with that name exists. If writing fails, Read
+// still reports an unreadable journal. If durable is set, r is on disk when ReplaceUnreadable
+// returns.
 func (s Store) ReplaceUnreadable(r state.Record, durable bool) error {
 	if err := s.keepUnreadable(r.UID); err != nil {
 		return fmt.Errorf("writing the journal of pod %s: keeping its unreadable journal: %w", r.Key, err)
@@ -161,9 +163,9 @@ func (s Store) ReplaceUnreadable(r state.Record, durable bool) error {
 	return s.Write(r, durable)
 }
 
-// keepUnreadable adds a hard link with UnreadableSuffix to an unreadable journal, unless a file with that
-// name exists. If the journal is a directory, or the file system does not support hard links,
-// keepUnreadable renames the journal instead.
+// keepUnreadable adds a hard link with UnreadableSuffix to an unreadable journal, unless a file
+// with that name exists. If the journal is a directory, or the file system does not support hard
+// links, keepUnreadable renames the journal instead.
 func (s Store) keepUnreadable(uid types.UID) error {
 	root, err := os.OpenRoot(s.Dir(uid))
 	if errors.Is(err, fs.ErrNotExist) {

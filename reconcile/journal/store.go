@@ -73,7 +73,7 @@ func (s Store) Now() state.ClockReading {
 	return clock.Read()
 }
 
-// encode returns r as JSON with a checksum. If the result would exceed limit, encode omits the
+// encode returns r as JSON with a checksum. If the result would exceed maxBytes, encode omits the
 // termination messages.
 func encode(r state.Record) ([]byte, error) {
 	r.Version = formatVersion

@@ -77,14 +77,16 @@ const (
 	byName                  // the node's name resolves to it
 )
 
-// next returns the choice that follows c after reading r.
+// next returns the new choice after reading r, if c is the previous choice.
 //
 // While a host renews its DHCP lease, or its link is down, the host has neither its address nor a
 // default route. Its bridges may still have addresses. Therefore an address that was found by a
-// route or by the node's name is replaced only by another address that was found in one of these
-// two ways. An IPv4 address is never replaced by an IPv6 address. An address that was found in one
-// of these two ways is also stored in a file, because podd may be restarted during this time, or
-// may start before DHCP after a boot.
+// route or by the node's name is replaced only by another address that was found in this way. An
+// IPv4 address is never replaced by an IPv6 address.
+//
+// An address that was found by a route or by the node's name is also stored in a file. Otherwise
+// podd could choose another address if it is restarted during this time, or starts before DHCP
+// after a boot.
 func (c choice) next(f family, r hostAddresses) choice {
 	if r.failed {
 		return c.orLoopback(f) // only the first reading can have failed, because update ignores later failures

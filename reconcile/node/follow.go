@@ -22,9 +22,9 @@ const storeTimeout = time.Second
 
 // AddressOptions configure how the addresses of a node are determined.
 type AddressOptions struct {
-	// NodeIPs contains the addresses of --node-ip, which are used even if the host does not
-	// have them. 0.0.0.0 or :: alone means any address of that family. If Given is empty, an
-	// address of any family is used.
+	// NodeIPs contains the addresses of --node-ip, which are used even if the host does not have
+	// them. 0.0.0.0 or :: alone means any address of that family. If NodeIPs is empty, an address
+	// of any family is used.
 	NodeIPs []netip.Addr
 	// Name is the node's name. As in a kubelet, an address to which the name resolves takes
 	// precedence over other addresses. If Name is "", podd does not resolve the name.
@@ -35,7 +35,7 @@ type AddressOptions struct {
 	File string
 	Log  *slog.Logger
 
-	// Tests replace these functions. If they are nil, the follower reads the host, receives
+	// Tests replace these functions. If they are nil, the AddressWatcher reads the host, receives
 	// the kernel's events and writes the file.
 	read        func(context.Context) hostAddresses
 	watchEvents func(ctx context.Context, wake chan<- struct{}) error

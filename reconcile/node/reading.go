@@ -14,7 +14,7 @@ import (
 // hostAddresses is what the kernel and the resolver report at one moment.
 type hostAddresses struct {
 	interfaceIPs []netip.Addr // the addresses of all interfaces
-	failed       bool         // whether reading all failed
+	failed       bool         // whether the addresses could not be read
 	// source4 and source6 are the source addresses of packets to the default route of each
 	// family; zero if there is no such route.
 	source4, source6 netip.Addr
@@ -37,8 +37,8 @@ var (
 // lookupTimeout limits how long the lookup of a name may take.
 const lookupTimeout = time.Second
 
-// readHostAddresses reads the addresses of the host. If name is not "", it also resolves name, which is
-// the node's name.
+// readHostAddresses reads the addresses of the host. If name is not "", it also resolves name,
+// which is the node's name.
 func readHostAddresses(ctx context.Context, name string) hostAddresses {
 	r := hostAddresses{source4: sourceAddress(externalIPv4), source6: sourceAddress(externalIPv6)}
 	var err error

@@ -39,7 +39,7 @@ type PrepareVolumes struct{ UID types.UID }
 // pod. It is idempotent.
 type UpdateVolumes struct {
 	UID         types.UID
-	FilesDigest string // see Objects.Files
+	FilesDigest string // see ReferencedObjects.FilesDigest
 }
 
 // CheckVolumes checks whether the volumes and seccomp profiles of a newer version are available. It
@@ -53,7 +53,7 @@ type CheckVolumes struct {
 type RunSandbox struct{ Attempt uint32 }
 
 // StartContainer creates and starts a container. If CreatedID is set, the container with that ID
-// exists and is only started.
+// already exists, and the action only starts it.
 type StartContainer struct {
 	Container string
 	SandboxID string
@@ -64,9 +64,9 @@ type StartContainer struct {
 	// PodRestarts is how often all containers of the pod were restarted together before this
 	// start.
 	PodRestarts uint32
-	// ImageRef is the image to create the container from. ImageUser is the user of that image;
-	// nil if the user is unknown. It is set because a later start must not run as another user
-	// than the first start (CVE-2019-11245).
+	// ImageRef is the image to create the container from. ImageUser is the user of that image; nil
+	// if the user is unknown. Unless the manifest sets a user, the container runs as ImageUser, so
+	// that a later start does not run as another user than the first start (CVE-2019-11245).
 	ImageRef  string
 	ImageUser *runtime.ImageUser
 	// CreatedID is the ID of the container that an interrupted start has created; "" if there
@@ -75,7 +75,7 @@ type StartContainer struct {
 	// TargetID is the ID of the container whose process namespace an ephemeral container
 	// joins; "" if there is none.
 	TargetID string
-	// RunPostStart reports whether the postStart hook must run after the start.
+	// RunsPostStart reports whether the postStart hook must run after the start.
 	RunsPostStart bool
 	Why           string
 }
@@ -204,8 +204,8 @@ func (RemoveSandbox) sealed()   {}
 func (ReleaseVolumes) sealed()  {}
 func (RemoveDir) sealed()       {}
 
-// IsSameOperation reports whether a and b have the same effect, so that b need not replace a if a is
-// in progress. Fields that do not change the effect, such as Why, may differ.
+// IsSameOperation reports whether a and b have the same effect. If a is in progress, b need not
+// replace it. Fields that do not change the effect, such as Why, may differ.
 func IsSameOperation(a, b Action) bool {
 	if a.Subject() != b.Subject() || a.Verb() != b.Verb() {
 		return false

@@ -39,7 +39,7 @@ var additionalRules = []additionalRule{
 		(*facts).mayCleanUp, (*facts).cleanUp},
 }
 
-// applyAdditionalRules applies the additional rules whose field early equals the parameter early.
+// applyAdditionalRules applies the additional rules whose field beforePodRule equals early.
 func (f *facts) applyAdditionalRules(d *Decision, early bool) {
 	for _, r := range additionalRules {
 		if r.beforePodRule != early || !r.when(f, d) {
@@ -53,7 +53,8 @@ func (f *facts) applyAdditionalRules(d *Decision, early bool) {
 	}
 }
 
-// containerRulesApply reports whether container rules apply to a ready sandbox.
+// containerRulesApply reports whether d has a phase (init or run) in which the container rules
+// apply.
 func (f *facts) containerRulesApply(d *Decision) bool {
 	return d.Phase == PhaseInit || d.Phase == PhaseRun
 }

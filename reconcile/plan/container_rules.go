@@ -35,8 +35,8 @@ var containerRules = []containerRule{
 	// A stop continues even if the reason for it does not apply any more.
 	{RuleTerminating, "stop", "the stop of the container has begun and continues",
 		isTerminating, continueTermination},
-	// Until the hook is done, no probe of the container runs, and no container after it is
-	// started.
+	// Until the hook is done, podd runs no probe of the container and does not start the containers
+	// after it.
 	{RulePostStartHookPending, "run hook", "the postStart hook of the container is not done",
 		isPostStartPending, runPostStart},
 	// The sandbox is kept, and the container runs until the new image is present.
@@ -53,7 +53,7 @@ var containerRules = []containerRule{
 		isUnready, waitReadiness},
 	{RuleRunning, "keep", "the container runs",
 		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Running) }, keepRunning},
-	// The container is stopped, because the runtime knows its state after the stop.
+	// The container is stopped, because its state is known after the stop.
 	{RuleStateUnknown, "stop", "the runtime does not know the state of the container, so the container is stopped",
 		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "the container has exited, and the next step depends on an exit code that the runtime has not reported",
@@ -158,8 +158,9 @@ func stopForRestart(f *facts, m *containerFacts, d *Decision, s *Step) {
 	f.stopForOwnReason(d, m, graceOf(f.current), s.Why)
 }
 
-// isChanged reports whether a running container was created from another manifest of the
-// container. Init containers are excluded, because they have completed.
+// isChanged reports whether a running container was created from another manifest of the container
+// than the desired manifest. It returns false for init containers, which are not restarted because
+// of a change.
 func (f *facts) isChanged(m *containerFacts) bool {
 	return m.kind != KindInit && m.hasState(runtime.Running) && f.hasChangedManifest(m)
 }
@@ -247,7 +248,8 @@ func (f *facts) backsOff(m *containerFacts) bool {
 	return c != nil && f.in.Now.Before(f.restartAt(c))
 }
 
-// crashedContainer returns the exited container whose exit delays the next start of m; nil if there is none.
+// crashedContainer returns the exited container whose exit delays the next start of m; nil if there
+// is none.
 func (f *facts) crashedContainer(m *containerFacts) *runtime.Container {
 	switch {
 	case m.causedRestartAll():
@@ -297,8 +299,8 @@ func ensureImage(f *facts, m *containerFacts, d *Decision, s *Step) {
 	d.addImagePull(f.in, m.spec, img, false)
 }
 
-// addImagePull adds the action that pulls the image of container c. It does nothing if img, the result
-// of the last pull, is a failure whose retry is not due.
+// addImagePull adds the action that pulls the image of container c. It does nothing if img, the
+// result of the last pull, is a failure whose retry is not due.
 func (d *Decision) addImagePull(in *Input, c *v1.Container, img Image, successor bool) {
 	if img.Name == c.Image {
 		if img.Failure.IsFinal {

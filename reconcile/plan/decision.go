@@ -8,7 +8,7 @@ import (
 // Phase is the phase of a pod that a pod rule chooses; see the diagram in the package comment.
 type Phase string
 
-// The phases.
+// The phases of a pod.
 const (
 	PhaseHold      Phase = "hold"
 	PhaseWait      Phase = "wait"
@@ -42,7 +42,7 @@ type Decision struct {
 	// WakeAt is when Next must be called again if nothing happens; zero means never.
 	WakeAt time.Time
 	// ProbeAt is when the next attempt of a probe is due; zero if there is none. It is separate
-	// from Wake, so that WithoutProbes can omit it when decisions are compared.
+	// from WakeAt, so that WithoutProbes can omit it when decisions are compared.
 	ProbeAt time.Time
 	// Releasing reports whether reservations of an earlier version are being released, or would
 	// be released if the newer version was admitted.
@@ -63,10 +63,10 @@ type Decision struct {
 	// Finished is the end of the pod that the worker must record after it has started the
 	// actions; nil if there is no new end. A failed write is retried.
 	Finished *PodEnd
-	// RecordFirst reports whether the end of the pod must not be published before Finished is
-	// on disk. Finished stays nil until the termination messages of the containers were read.
-	// The actions do not wait for the write: they only stop containers and release volumes,
-	// which may be what fills the disk.
+	// RecordFirst reports whether the end of the pod must not be published before Finished is on
+	// disk. Finished stays nil until the termination messages of the containers were read. The
+	// actions do not wait for the write: they only stop containers and release volumes, and this
+	// pod may be what fills the disk.
 	RecordFirst bool
 	// Stopping is the termination that the worker must record before it starts the actions;
 	// nil if there is no new termination. The actions are started even if the write fails.
@@ -93,7 +93,7 @@ type Step struct {
 	Until time.Time
 	// Failure is the failed pull, start or resize that will be retried; zero if there is none.
 	Failure Failure
-	// Probe is the kind of the probe that causes the Problem; "" if no probe causes it.
+	// Probe is the kind of the probe that requires a user to act; "" if no probe does.
 	Probe ProbeKind
 }
 
@@ -110,7 +110,7 @@ func (d Decision) WithoutProbes() Decision {
 	return d
 }
 
-// NextWake returns the earlier of Wake and ProbeAt; zero means never.
+// NextWake returns the earlier of WakeAt and ProbeAt; zero means never.
 func (d Decision) NextWake() time.Time {
 	if d.WakeAt.IsZero() || !d.ProbeAt.IsZero() && d.ProbeAt.Before(d.WakeAt) {
 		return d.ProbeAt
@@ -148,7 +148,7 @@ func (d *Decision) recordTermination(id string, e Termination) {
 	d.Terminations[id] = e
 }
 
-// wakeAt sets Wake to the earlier of Wake and t.
+// wakeAt sets WakeAt to the earlier of WakeAt and t.
 func (d *Decision) wakeAt(t time.Time) {
 	if !t.IsZero() && (d.WakeAt.IsZero() || t.Before(d.WakeAt)) {
 		d.WakeAt = t

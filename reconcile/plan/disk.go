@@ -25,9 +25,10 @@ type DiskUse struct {
 	Incomplete IncompleteMeasurements
 }
 
-// IncompleteMeasurements contains, by the name of a volume or container, the limit of the measurement that was
-// exceeded, for example "more than 1000 files and directories". A pod with such a part counts as
-// exceeding its storage limit, because otherwise the pod could hide any amount of data.
+// IncompleteMeasurements contains, by the name of a volume or container, the limit of the
+// measurement that was exceeded, for example "more than 1000 files and directories". A pod with
+// such a part counts as exceeding its storage limit, because otherwise the pod could hide any
+// amount of data.
 type IncompleteMeasurements struct{ Volumes, Logs map[string]string }
 
 // HasVolumeLimit reports whether a pod has an emptyDir on disk with a sizeLimit. The limit of an

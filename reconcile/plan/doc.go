@@ -2,7 +2,7 @@
 // on their arguments, read no clock, perform no I/O and start no goroutine.
 //
 //	desired  ─┐
-//	observed ─┼─▶ Next ─▶ Decision{Rule, Actions, Steps, Wake, Done}
+//	observed ─┼─▶ Next ─▶ Decision{Rule, Actions, Steps, WakeAt, FullyRemoved}
 //	history  ─┘
 //
 // A Decision contains every action that should be in progress now, including actions that are

@@ -15,12 +15,12 @@ var ephemeralRules = []containerRule{
 		isTerminating, continueTermination},
 	{RuleRunning, "keep", "",
 		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Running) }, showWarning},
-	// The container is stopped, because the runtime knows its state after the stop.
+	// The container is stopped, because its state is known after the stop.
 	{RuleStateUnknown, "stop", "",
 		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "",
 		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.ExitCodeUnknown) }, waitExitCode},
-	// A user can add another ephemeral container.
+	// The container need not be restarted, because a user can add another ephemeral container.
 	{RuleEphemeralExited, "keep", "the ephemeral container has exited and is never restarted",
 		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Exited) }, showWarning},
 	{RuleCreated, "start", "",

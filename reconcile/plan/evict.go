@@ -7,8 +7,8 @@ import (
 	"podd/runtime"
 )
 
-// ReasonEvicted is the reason of a pod that was evicted. Preempted is the reason of a pod that was
-// stopped so that a critical pod can run.
+// ReasonEvicted is the reason of a pod that was evicted. ReasonPreempted is the reason of a pod
+// that was stopped so that a critical pod can run.
 const (
 	ReasonEvicted   = "Evicted"
 	ReasonPreempted = "Preempting"

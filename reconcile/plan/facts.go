@@ -37,14 +37,14 @@ type facts struct {
 	ephemeralContainers []containerFacts
 }
 
-// containerFacts is a container of the desired version with the observed state and the history of the
-// container.
+// containerFacts is a container of the desired version with the observed state and the history of
+// the container.
 type containerFacts struct {
 	spec *v1.Container
 	kind Kind
-	// last is the newest container with this name in the current incarnation; nil if there is
-	// none. lastBeforeRestart is set instead if the newest container was created before the last
-	// restart of all containers, so that another container must be started.
+	// last is the newest container with this name in the current incarnation; nil if there is none.
+	// lastBeforeRestart is set instead if the newest container was created before the last restart
+	// of all containers. In that case, another container must be started.
 	last, lastBeforeRestart *runtime.Container
 	// podRestarts is the value of facts.podRestarts.
 	podRestarts uint32
@@ -55,8 +55,8 @@ type containerFacts struct {
 	hasRun bool
 	// attempt is the attempt number of the next start, and restarts is its restart count.
 	attempt, restarts uint32
-	// isEphemeralCreated reports whether an ephemeral container was created. target is the name of the
-	// container whose process namespace it joins; "" if there is none.
+	// isEphemeralCreated reports whether an ephemeral container was created. target is the name of
+	// the container whose process namespace the ephemeral container joins; "" if there is none.
 	isEphemeralCreated bool
 	target             string
 }
@@ -84,7 +84,7 @@ func ContainerKind(c *v1.Container, init bool) Kind {
 	return KindInit
 }
 
-// newFacts returns the facts of in.
+// newFacts computes the facts from in.
 func newFacts(in *Input) *facts {
 	f := &facts{in: in}
 	for _, inc := range in.Observed {
@@ -118,9 +118,8 @@ func newestFirst(a, b runtime.Incarnation) int {
 	return cmp.Compare(b.Attempt, a.Attempt)
 }
 
-// markSuperseded moves live incarnations other than the newest from desiredIncarnations to toStop. Two
-// sandboxes
-// can exist if the result of a RunSandbox call was lost.
+// markSuperseded moves live incarnations other than the newest from desiredIncarnations to toStop.
+// Two sandboxes can exist if the result of a RunSandbox call was lost.
 func (f *facts) markSuperseded() {
 	var kept []runtime.Incarnation
 	for i, inc := range f.desiredIncarnations {
@@ -138,7 +137,7 @@ func IsCreatedFrom(inc *runtime.Incarnation, p *manifest.Pod) bool {
 	if p == nil || inc.Foreign || inc.UID != p.UID {
 		return false
 	}
-	// An incarnation without a sandbox has no hash. But unless FixedUID is set, the UID was
+	// An incarnation without a sandbox has no hash. But unless HasFixedUID is set, the UID was
 	// computed from one version.
 	if inc.ID == "" {
 		return !p.HasFixedUID
@@ -161,7 +160,7 @@ func (in *Input) isSandboxStopping(id string) bool {
 	return in.History.Stopping != nil && in.History.Stopping.SandboxID == id && id != ""
 }
 
-// addMembers sets members and ephemeral from the containers of the desired version.
+// addMembers sets containers and ephemeralContainers from the containers of the desired version.
 func (f *facts) addMembers() {
 	if f.in.Desired == nil {
 		return
@@ -183,7 +182,7 @@ func (f *facts) addMembers() {
 	}
 }
 
-// newMember returns the member for container c.
+// newMember returns the containerFacts of container c.
 func (f *facts) newMember(c *v1.Container, kind Kind) containerFacts {
 	m := containerFacts{spec: c, kind: kind, history: f.in.History.Containers[c.Name], podRestarts: f.podRestarts}
 	m.attempt, m.restarts, m.isEphemeralCreated = m.history.Attempt, m.history.Restarts, m.history.EphemeralCreated
@@ -256,8 +255,8 @@ func (f *facts) restartPolicy(m *containerFacts) v1.RestartPolicy {
 }
 
 // lastExit returns the last exit of the container; nil if it has not exited or its exit code is
-// unknown. If the runtime has no container, exit reads it from the history. Exits before the last
-// restart of all containers are omitted.
+// unknown. If the runtime has no container, lastExit reads the exit from the history. Exits before
+// the last restart of all containers are omitted.
 func (m *containerFacts) lastExit() *Exit {
 	if m.hasState(runtime.Exited) {
 		return NewExit(m.last)
@@ -283,14 +282,14 @@ func (m *containerFacts) isRestartRequested() bool {
 	return m.last != nil && m.history.RestartRequestedID == m.last.ID || m.restartDue && m.hasExited()
 }
 
-// allowsFollowing reports whether m does not prevent the start of the containers after it. It
-// returns true if m is neither an init container nor a sidecar.
+// allowsFollowing reports whether m has completed or started, so that the containers after it may
+// start. It returns true if m is neither an init container nor a sidecar.
 func (f *facts) allowsFollowing(m *containerFacts) bool {
 	switch m.kind {
 	case KindInit:
-		// If a regular container was created in this sandbox, all init containers have
-		// completed, even if the runtime no longer lists them (k/k#86531). An init
-		// container that was stopped to be restarted has not completed.
+		// If a regular container was created in this sandbox, all init containers have completed,
+		// even if the runtime no longer lists them (kubernetes/kubernetes#86531). An init container
+		// that was stopped to be restarted has not completed.
 		return m.hasState(runtime.Exited) && m.last.ExitCode == 0 && !m.isRestartRequested() || f.wasRegularCreated()
 	case KindSidecar:
 		return m.hasRun && !f.isHookPending(m) && (m.spec.StartupProbe == nil || f.hasPassed(m, StartupProbe)) || f.wasRegularCreated()
@@ -343,7 +342,7 @@ func runningContainers(inc *runtime.Incarnation) []runtime.Container {
 }
 
 // recordedKind returns the kind and the index in the annotations of a container. Without such
-// annotations, it returns Regular and 0.
+// annotations, it returns KindRegular and 0.
 func recordedKind(c *runtime.Container) (Kind, int) {
 	kind, index := c.Kind()
 	if kind == "" {

@@ -66,7 +66,7 @@ func IsHook(a Action) bool {
 type PostStartState struct {
 	// Attempt is the attempt number of the container.
 	Attempt uint32 `json:"attempt"`
-	// Failed reports whether the hook failed, with Message.
+	// Failed reports whether the hook failed. Message is the error of the failed hook.
 	Failed  bool   `json:"failed,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Due reports whether the hook must still run or is running.
@@ -107,8 +107,8 @@ func HasPostStart(c *v1.Container) bool { return c.Lifecycle != nil && c.Lifecyc
 // A Termination is the stop of one container. Fields with a JSON name survive a restart of
 // podd.
 type Termination struct {
-	// Since is when the termination began, and Grace is its grace period, if only this
-	// container is stopped. Since is zero if the container stops with its pod; see Stopping.
+	// Since is when the termination began, and Grace is its grace period, if only this container is
+	// stopped. Since is zero if the container stops with its pod; see History.Stopping.
 	Since time.Time     `json:"since,omitzero"`
 	Grace time.Duration `json:"grace,omitempty"`
 	Why   string        `json:"why,omitempty"`

@@ -29,8 +29,8 @@ type Input struct {
 	Observed []runtime.Incarnation
 	// PodDirs contains the pod directories of this name on disk.
 	PodDirs []PodDir
-	// JournalError is why the journal of Desired's UID cannot be read; "" if it was read or
-	// does not exist.
+	// JournalError is the reason why the journal of Desired's UID cannot be read; "" if it was read
+	// or does not exist.
 	JournalError string
 	// MayHaveUnobserved reports whether a sandbox or container may exist that was not observed. It
 	// is true after an effect with an unknown result, and while the newest observation is older
@@ -49,7 +49,7 @@ type Input struct {
 	// Deletion contains the grace period of a version that is not desired any more; nil means
 	// the grace period in the annotations of its sandbox.
 	Deletion *Deletion
-	InFlight map[string]Action // by subject
+	InFlight map[string]Action // the actions in progress, by subject
 	// DirsInUse contains the UIDs of the pods whose directories a canceled start may still use.
 	// Such a start has not returned, for example because a volume does not respond.
 	DirsInUse map[types.UID]bool
@@ -68,13 +68,13 @@ type PodDir struct {
 	// MayHaveVolumes reports whether volumes may be mounted or stored in the directory.
 	MayHaveVolumes bool
 	// KeepUntil is the earliest time at which the directory may be removed; zero means now. A
-	// directory is kept because a call of a podd that was killed may still create a sandbox
-	// with cgroups, and these cgroups can only be found by the name of the directory.
+	// directory is kept after podd was killed, because a call that podd had made may still create a
+	// sandbox with cgroups. podd finds these cgroups only by the name of the directory.
 	KeepUntil time.Time
 }
 
-// ReferencedObjects describes the ConfigMaps and Secrets that a version refers to. The zero value means that
-// the version refers to none.
+// ReferencedObjects describes the ConfigMaps and Secrets that a version refers to. The zero value
+// means that the version refers to none.
 type ReferencedObjects struct {
 	refs.Blocker
 	// FilesDigest identifies the content that the files in the version's volumes should have; "" if
@@ -89,8 +89,8 @@ type Node struct {
 	NetworkReady     bool   // whether the pod network is ready
 	RuntimeMessage   string // why the runtime is not reachable or not ready
 	NetworkMessage   string // why the pod network is not ready
-	// AdoptKubeletPods reports whether podd stops a pod of a kubelet that has the name of a desired pod.
-	// Otherwise the desired pod waits.
+	// AdoptKubeletPods reports whether podd stops a pod of a kubelet that has the name of a desired
+	// pod. Otherwise the desired pod waits.
 	AdoptKubeletPods bool
 	// MaxBackoff limits the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
@@ -104,7 +104,7 @@ type Node struct {
 type Eviction struct {
 	UID     types.UID
 	Hash    string
-	Reason  string // Evicted, Preempted or Terminated; "" means Evicted
+	Reason  string // ReasonEvicted, ReasonPreempted or ReasonTerminated; "" means ReasonEvicted
 	Message string
 	Grace   time.Duration // maximum grace period of a terminated pod
 }
@@ -130,8 +130,8 @@ type Verdict struct {
 	Message string
 	// NeverFits reports whether the pod would be rejected even if no other pod ran on the node.
 	NeverFits bool
-	// IsResize reports whether the version was admitted before, so that the answer is about its
-	// new size.
+	// IsResize reports whether the version was admitted before. In that case, the answer is about
+	// its new size.
 	IsResize bool
 	// Victim is the pod to stop so that this pod can run; zero if there is none.
 	Victim types.NamespacedName
@@ -163,8 +163,8 @@ type History struct {
 	VolumesFailure Failure
 	// VolumesReady reports whether the volumes of the desired version are prepared.
 	VolumesReady bool
-	// WrittenFilesDigest is the value of Objects.Files from which the present content of the volumes was
-	// written; "" if the content was not checked yet.
+	// WrittenFilesDigest is the value of Objects.FilesDigest from which the present content of the
+	// volumes was written; "" if the content was not checked yet.
 	WrittenFilesDigest string
 	// UpdateFailure is the last failure to update the files in the volumes.
 	UpdateFailure Failure
@@ -185,11 +185,11 @@ type History struct {
 	ProbeStates map[string]ContainerProbes
 	// SuccessorImages contains the results for the images of Successor, by container name.
 	SuccessorImages map[string]Image
-	// ReleasedSandboxes contains the IDs of the sandboxes that podd has stopped and whose network is
-	// therefore released.
+	// ReleasedSandboxes contains the IDs of the sandboxes that podd has stopped. The network of
+	// these sandboxes is released.
 	ReleasedSandboxes map[string]bool
-	// CleanupFailures contains the last failure of each action that stops or removes an object, the
-	// actions in progress, by subject.
+	// CleanupFailures contains the last failure of each action that stops or removes an object, by
+	// subject.
 	CleanupFailures map[string]Failure
 }
 
@@ -234,17 +234,18 @@ type ContainerHistory struct {
 	Attempt, Restarts uint32
 	// Image is the last result for the image of the container.
 	Image Image
-	// StartFailure is the last failure to create or start a container, and Resize is the last
-	// failure to resize it.
+	// StartFailure is the last failure to create or start a container, and ResizeFailure is the
+	// last failure to resize it.
 	StartFailure, ResizeFailure Failure
 	// LastExit is the last exit, which is kept when the container is removed from the runtime;
 	// nil if there was none.
 	LastExit *Exit
 	// EphemeralCreated reports whether an ephemeral container with this name was ever created.
 	EphemeralCreated bool
-	// RestartRequestedID is the ID of the container whose restart was requested; "" if there is none.
+	// RestartRequestedID is the ID of the container whose restart was requested; "" if there is
+	// none.
 	RestartRequestedID string
-	// RunPostStart is the state of the postStart hook of the newest container.
+	// PostStart is the state of the postStart hook of the newest container.
 	PostStart PostStartState
 }
 
@@ -264,7 +265,7 @@ type Image struct {
 type VolumeCheck struct {
 	UID     types.UID
 	Hash    string
-	Failure Failure // zero if they are available
+	Failure Failure // zero if the volumes are available
 }
 
 // isFor reports whether c is the result for version p.
@@ -293,7 +294,7 @@ type Exit struct {
 	// whether it was read.
 	TerminationMessage string `json:"Said"`
 	MessageRead        bool   `json:"Told"`
-	// Why is why podd stopped the container; "" if the container exited by itself.
+	// Why is the reason why podd stopped the container; "" if the container exited by itself.
 	Why        string
 	StartedAt  time.Time
 	FinishedAt time.Time

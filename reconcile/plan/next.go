@@ -44,11 +44,11 @@ func (f *facts) hasEditDuringShutdown(*Decision) bool {
 func (f *facts) waitShutdown(d *Decision) { d.explainEdit("the node is shutting down") }
 
 // replaceOrPrepare pulls the images of the newer version while the present version runs. It sets
-// d.Replace as soon as the newer version can start.
+// d.UseSuccessor as soon as the newer version can start.
 func (f *facts) replaceOrPrepare(d *Decision) {
 	wait, problem := f.whySuccessorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
-	if wait == "" || !f.shouldRunUntilReplaced(d) || f.in.Successor.Traits.DeletedOnlyBySource { // DeletedAtSource: the pod of the earlier version was deleted at its source
+	if wait == "" || !f.shouldRunUntilReplaced(d) || f.in.Successor.Traits.DeletedOnlyBySource { // with DeletedOnlyBySource, the pod of the earlier version was deleted at its source
 		d.UseSuccessor = true
 		d.Actions = nil
 		return
@@ -57,8 +57,8 @@ func (f *facts) replaceOrPrepare(d *Decision) {
 	d.NeedsUser = problem
 }
 
-// shouldRunUntilReplaced reports whether the present version keeps running until its successor can start.
-// It returns false if the present version has never run or has finished.
+// shouldRunUntilReplaced reports whether the present version keeps running until its successor can
+// start. It returns false if the present version has never run or has finished.
 func (f *facts) shouldRunUntilReplaced(d *Decision) bool {
 	if d.Phase == PhaseCleanedUp || d.Phase == PhaseWindDown {
 		return false
@@ -66,7 +66,7 @@ func (f *facts) shouldRunUntilReplaced(d *Decision) bool {
 	if f.current != nil && slices.ContainsFunc(f.current.Containers, wasStarted) {
 		return true
 	}
-	// If the sandbox was lost, the history contains the exits.
+	// If the sandbox was lost, only the history contains the exits of its containers.
 	for i := range f.containers {
 		if f.containers[i].history.LastExit != nil {
 			return true
@@ -93,7 +93,7 @@ func (f *facts) whyNodeWaits(p *manifest.Pod) string {
 // can be replaced. waits is the reason why the newer version itself cannot start, and problem
 // reports whether a user must act because of this reason. If admission has rejected the newer
 // version, whyNotReplaced returns the message of the verdict. Otherwise it returns waits and
-// problem.
+// problem. It sets d.Releasing if waits is "".
 func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (why string, isProblem bool) {
 	d.Releasing = waits == ""
 	if f.in.Verdict.Answer == Reject {

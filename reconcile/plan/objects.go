@@ -27,8 +27,8 @@ func (f *facts) showMissing(d *Decision) {
 
 // hasOutdatedVolumes reports whether the files in the volumes of a running pod must be updated,
 // because an object has changed. After a restart of podd, the content of the files is unknown. So
-// the files are updated once, as soon as all objects are known. Volumes that are being prepared are
-// not updated, because they get the present content.
+// the files are updated once, as soon as podd has looked up all objects. Volumes that are being
+// prepared are not updated, because they get the present content.
 func (f *facts) hasOutdatedVolumes(d *Decision) bool {
 	o := &f.in.Objects
 	return f.containerRulesApply(d) && !f.preparesVolumes(d) && !o.EndsByItself && o.FilesDigest != "" && o.FilesDigest != f.in.History.WrittenFilesDigest

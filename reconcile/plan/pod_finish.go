@@ -9,7 +9,8 @@ import (
 	"podd/runtime"
 )
 
-// isFinished reports whether the pod has finished.
+// isFinished reports whether the end of the pod is in the history, or follows from the present
+// state of the pod.
 func (f *facts) isFinished() bool {
 	if f.in.History.Finished.AppliesTo(f.desired) {
 		return true

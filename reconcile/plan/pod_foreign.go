@@ -33,7 +33,8 @@ func (f *facts) adoptableIncarnation() *runtime.Incarnation {
 	return nil
 }
 
-// hasAdoptable reports whether podd stops an incarnation of another agent.
+// hasAdoptable reports whether podd must stop an incarnation of another agent; see
+// adoptableIncarnation.
 func (f *facts) hasAdoptable() bool { return f.adoptableIncarnation() != nil }
 
 // stopForeign stops the incarnation that adoptableIncarnation returns.

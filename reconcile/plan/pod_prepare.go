@@ -66,8 +66,8 @@ func (f *facts) prepareVolumes(d *Decision) {
 
 // mustPrepareVolumesFirst reports whether the sandbox is created only after the volumes are
 // prepared, as in a kubelet. Volumes of a CSI driver, of a server or of a claim may take a long
-// time to prepare, and a sandbox would use an address during that time. Other volumes are prepared
-// while the sandbox is created.
+// time to prepare, and a sandbox would occupy an IP address during that time. Other volumes are
+// prepared while the sandbox is created.
 func (f *facts) mustPrepareVolumesFirst() bool {
 	return slices.ContainsFunc(f.in.Desired.Object.Spec.Volumes, func(v v1.Volume) bool {
 		own := v.Ephemeral != nil && !f.in.Desired.Traits.HasEphemeralClaims // podd creates a directory for the volume, as for an emptyDir
@@ -87,8 +87,8 @@ func (d *Decision) hasPrepareVolumes() bool {
 	return slices.ContainsFunc(d.Actions, func(a Action) bool { _, is := a.(PrepareVolumes); return is })
 }
 
-// nextSandboxAttempt returns the attempt number for the next sandbox. The number is higher than those of
-// all observed sandboxes with the pod's UID, and at least History.SandboxAttempt.
+// nextSandboxAttempt returns the attempt number for the next sandbox. The number is higher than
+// those of all observed sandboxes with the pod's UID, and at least History.SandboxAttempt.
 func (f *facts) nextSandboxAttempt() uint32 {
 	n := f.in.History.SandboxAttempt
 	for _, inc := range f.in.Observed {

@@ -21,10 +21,11 @@ var restartRules = []containerRule{
 }
 
 // countPodRestarts returns how often all containers of the desired version were restarted together.
-// An exit that matches a rule RestartAllContainers adds one restart to the number at the creation of
-// its container. If several containers with the same number exit so, they add one restart. The
-// result depends only on what the runtime lists and on the last exits in the journal, so it is the
-// same after podd or the node was restarted.
+// Each container records this number at its creation. If a container exits and the exit matches a
+// rule RestartAllContainers, the result is at least the recorded number plus one. Therefore several
+// such exits of containers with the same recorded number count as one restart. The result depends
+// only on what the runtime lists and on the last exits in the journal. Therefore it does not change
+// if podd or the node is restarted.
 func (f *facts) countPodRestarts() (n uint32) {
 	for _, c := range containersOf(&f.in.Desired.Object.Spec) {
 		count := func(code int32, podRestarts uint32) {
@@ -51,21 +52,21 @@ func (f *facts) countPodRestarts() (n uint32) {
 	return n
 }
 
-// mustStopForRestartAll reports whether a container runs that must be stopped because all
-// containers are restarted.
+// mustStopForRestartAll reports whether m runs and must be stopped, because all containers are
+// restarted.
 func (m *containerFacts) mustStopForRestartAll() bool {
 	return m.last == nil && m.lastBeforeRestart != nil && (m.lastBeforeRestart.State == runtime.Running || m.lastBeforeRestart.State == runtime.Unknown)
 }
 
-// causedRestartAll reports whether the exit of m is why all containers are restarted, and m was not
-// started since.
+// causedRestartAll reports whether the exit of m has caused the restart of all containers, and m
+// was not started since then.
 func (m *containerFacts) causedRestartAll() bool {
 	c := m.lastBeforeRestart
 	return m.last == nil && c != nil && c.State == runtime.Exited && c.PodRestarts()+1 == m.podRestarts && manifest.RestartsAllAfter(m.spec, c.ExitCode)
 }
 
 // isRestartingAll reports whether containers must be stopped before all containers of the pod are
-// started again. It also returns true while a start from before the restart is in progress.
+// started again. It also returns true while a start that began before the restart is in progress.
 func (f *facts) isRestartingAll() bool {
 	for i := range f.containers {
 		if f.containers[i].mustStopForRestartAll() {
@@ -105,8 +106,8 @@ func stopWithAll(f *facts, m *containerFacts, d *Decision, s *Step) {
 }
 
 // ContainersRestartedWithAll returns the names of the containers that are or will be restarted
-// because all containers of the pod are restarted, so that their last exit is no end; nil if there
-// are none.
+// together with all containers of the pod; nil if there are none. The last exit of such a container
+// is not final.
 func ContainersRestartedWithAll(in *Input) map[string]bool {
 	if in.Desired == nil || !manifest.HasRestartAll(&in.Desired.Object.Spec) {
 		return nil

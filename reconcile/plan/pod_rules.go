@@ -12,7 +12,7 @@ type podRule struct {
 // podRules choose the phase of the pod. The first row with a true condition applies, so their order
 // matters.
 var podRules = []podRule{
-	// A running pod must not be stopped because a source is read slowly.
+	// A running pod must not be stopped before its sources were read.
 	{RuleSourcesNotRead, PhaseHold, "podd has not read all sources of this pod yet, so nothing is changed",
 		func(f *facts) bool { return f.in.Desired == nil && !f.in.SourcesRead }, (*facts).keepHooks},
 	{RuleRuntimeUnreachable, PhaseWait, "the runtime does not respond; containers keep running",
@@ -22,7 +22,7 @@ var podRules = []podRule{
 	// podd stops foreign pods only with --adopt.
 	{RuleNameInUse, PhaseWait, "a pod that this podd did not create has the name of this pod",
 		(*facts).isNameInUse, (*facts).waitForeign},
-	// A running version must not be stopped for an edit that cannot start.
+	// A running version must not be stopped if the new version cannot start.
 	{RuleKeepEarlierVersion, PhaseWait, "the new version cannot start yet, so the earlier version keeps running",
 		(*facts).shouldKeepEarlier, (*facts).keepEarlier},
 	// Two versions never run at the same time, because they may use the same ports and host
@@ -55,7 +55,7 @@ var podRules = []podRule{
 		(*facts).lacksObjects, (*facts).waitObjects},
 	{RuleNoSandbox, PhasePrepare, "the sandbox, the volumes and the images are prepared",
 		func(f *facts) bool { return f.current == nil || !f.current.Ready }, (*facts).prepare},
-	// Init containers must not run next to containers that are being stopped.
+	// Init containers must not run while other containers of the pod are being stopped.
 	{RuleRestartAllContainers, PhaseInit, "a container exited with an exit code that restarts all containers of the pod",
 		(*facts).isRestartingAll, (*facts).restartAll},
 	{RuleInit, PhaseInit, "an init container has not completed, or a sidecar has not started",

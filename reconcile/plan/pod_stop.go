@@ -41,8 +41,8 @@ func DescribeQoSChange(was, is *v1.Pod) string {
 	return fmt.Sprintf("the QoS class would change from %s to %s, but cannot change while the pod runs", before, after)
 }
 
-// checkFullyRemoved sets d.Done if no sandbox, directory or action of this name is left. cleanUp removes
-// what is left.
+// checkFullyRemoved sets d.FullyRemoved if no sandbox, directory or action of this name is left.
+// cleanUp removes what is left.
 func (f *facts) checkFullyRemoved(d *Decision) {
 	d.FullyRemoved = len(f.toStop)+len(f.desiredIncarnations)+len(f.in.PodDirs)+len(f.in.DirsInUse) == 0 && !f.in.MayHaveUnobserved && !f.hasPendingAction()
 }

@@ -18,8 +18,8 @@ func (f *facts) keepHooks(d *Decision) {
 	}
 }
 
-// waitRuntimeReachable starts no action while the runtime does not respond. Actions in progress continue,
-// because they may succeed. For example, a pull must not be canceled because listing the
+// waitRuntimeReachable starts no action while the runtime does not respond. Actions in progress
+// continue, because they may succeed. For example, a pull must not be canceled because listing the
 // containers timed out.
 func (f *facts) waitRuntimeReachable(d *Decision) {
 	d.Why = f.in.Node.RuntimeMessage
@@ -39,7 +39,7 @@ func (f *facts) isNotAdmitted() bool {
 		!(f.in.Desired.Traits.FailsIfRejected && f.wasAdmitted())
 }
 
-// wasAdmitted reports whether a pod of a cluster was admitted before, so that it is not checked
+// wasAdmitted reports whether a pod of a cluster was admitted before. Such a pod is not checked
 // again. The directory of the pod does not prove its admission, because podd may have created the
 // directory before the last boot.
 func (f *facts) wasAdmitted() bool { return f.current != nil || f.in.Verdict.IsResize }

@@ -40,19 +40,19 @@ func (f *facts) windDown(d *Decision) {
 	d.Phase, d.Resume = PhaseCleanedUp, f.mayResume()
 }
 
-// mustRecordFirst reports whether the end fin must be on disk before it is published. It returns true if
-// the pod finished by itself, because without the record the pod could run again after a restart of
-// podd. Other ends do not wait for the disk, because stopping the pod may be what frees the disk.
-// If the record of such an end is lost, the end is decided again or its loss does no harm; see
-// evictGrace, deadline and terminated. The end of a pod that finishes by itself while mustStopAtOnce is
-// true does not wait either: if its record is lost, the end is decided again from the containers in
-// the runtime.
+// mustRecordFirst reports whether the end fin must be on disk before it is published. It returns
+// true if the pod finished by itself, because without the record the pod could run again after a
+// restart of podd. Other ends do not wait for the disk, because stopping the pod may be what frees
+// the disk. If the record of such an end is lost, the end is decided again or its loss does no
+// harm; see evictGrace, deadline and endByShutdown. If mustStopAtOnce is true, the end of a pod
+// that finishes by itself does not wait either. If its record is lost, the end is decided again
+// from the containers in the runtime.
 func (f *facts) mustRecordFirst(fin *PodEnd) bool {
 	return fin.Reason == "" && !f.in.Desired.HasFinishedAtSource() && !f.mustStopAtOnce()
 }
 
-// mustStopAtOnce reports whether the remaining containers of the pod must be stopped without waiting for
-// the disk.
+// mustStopAtOnce reports whether the remaining containers of the pod must be stopped without
+// waiting for the disk.
 func (f *facts) mustStopAtOnce() bool {
 	return f.in.ForceStop || f.in.Eviction.isFor(f.in.Desired) || f.isPastDeadline()
 }

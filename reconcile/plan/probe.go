@@ -10,9 +10,9 @@ import (
 // A ProbeKind is the purpose of a probe.
 type ProbeKind string
 
-// The kinds. If a Startup or Liveness probe fails, the container is restarted. If a Readiness probe
-// fails, the container is not ready. Liveness and Readiness probes begin when the Startup probe has
-// passed.
+// The kinds. If a StartupProbe or LivenessProbe fails, the container is restarted. If a
+// ReadinessProbe fails, the container is not ready. The LivenessProbe and the ReadinessProbe begin
+// when the StartupProbe has passed.
 const (
 	StartupProbe   ProbeKind = "startup"
 	LivenessProbe  ProbeKind = "liveness"
@@ -85,9 +85,9 @@ func (p *ContainerProbes) at(kind ProbeKind) *ProbeState {
 	return &p.Readiness
 }
 
-// Health is the result of a probe, after the number of consecutive equal attempts that its
-// threshold requires. The zero value means that there were not enough attempts yet. During that
-// time the container counts as not ready, not started and alive.
+// Health is the result of a probe. It changes after as many consecutive attempts with the same
+// result as the threshold of the probe requires. The zero value means that there were not enough
+// attempts yet. Until then, the container counts as alive, but not as started or ready.
 type Health string
 
 // Results of a probe.
@@ -125,11 +125,12 @@ type ProbeResult struct {
 	Message string
 }
 
-// maxImmediateTries is the number of attempts that are made without a delay if they cannot be carried out.
-// After that, the next attempt waits for the period of the probe.
+// maxImmediateTries is the number of attempts that are made without a delay if they cannot be
+// carried out. After that, the next attempt waits for the period of the probe.
 const maxImmediateTries = 3
 
-// WithResult returns the state that follows t when an attempt of probe p had result o.
+// WithResult returns the state of probe p after an attempt with the result o. t is the state before
+// the attempt.
 func (t ProbeState) WithResult(p *v1.Probe, o ProbeResult) ProbeState {
 	t.Began = o.Began
 	if o.Errored {

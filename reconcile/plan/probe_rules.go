@@ -23,7 +23,8 @@ func (f *facts) hasPassed(m *containerFacts, kind ProbeKind) bool {
 	return m.hasState(runtime.Running) && (FindProbe(m.spec, kind) == nil || f.probeState(m, kind).Health == ProbePassed)
 }
 
-// hasFailedProbe returns a condition of a container rule: the probe of this kind has failed.
+// hasFailedProbe returns a condition of a container rule. The condition is true if the probe of
+// this kind has failed.
 func hasFailedProbe(kind ProbeKind) func(*facts, *containerFacts) bool {
 	return func(f *facts, m *containerFacts) bool {
 		return m.hasState(runtime.Running) && FindProbe(m.spec, kind) != nil && f.probeState(m, kind).Health == ProbeFailed
@@ -49,15 +50,15 @@ func isUnstarted(f *facts, m *containerFacts) bool {
 	return m.hasState(runtime.Running) && !f.hasPassed(m, StartupProbe)
 }
 
-// waitStarted runs the startup probe. Failed attempts are not a Problem until the probe has failed,
-// because they are normal while a container starts.
+// waitStarted runs the startup probe. A failed attempt alone does not set NeedsUser, because failed
+// attempts are normal while a container starts.
 func waitStarted(f *facts, m *containerFacts, d *Decision, s *Step) {
 	f.showProbe(m, StartupProbe, s)
 	f.scheduleProbe(m, d, StartupProbe)
 }
 
-// showProbe sets the reason of a step to the message of a probe that has not passed. It sets
-// Problem if a user must act.
+// showProbe sets s.Why to the message of a probe that has not passed. If a user must act, it also
+// sets s.NeedsUser and s.Probe.
 func (f *facts) showProbe(m *containerFacts, kind ProbeKind, s *Step) {
 	t := f.probeState(m, kind)
 	s.Why = t.describe(kind)

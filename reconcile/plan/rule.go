@@ -63,7 +63,7 @@ const (
 	RuleRestartsWithAll RuleID = "RestartsWithAll"
 )
 
-// Container rules that only ephemeral containers have.
+// Container rules that apply only to ephemeral containers.
 const (
 	RuleEphemeralExited  RuleID = "EphemeralExited"
 	RuleStarting         RuleID = "Starting"
@@ -105,7 +105,7 @@ func describeRules() map[RuleID]ruleDescription {
 	}
 	for _, table := range [][]containerRule{containerRules, restartRules, ephemeralRules, preparingRules, keepEarlierRules} {
 		for _, r := range table {
-			if r.sentence != "" { // otherwise it is in another table
+			if r.sentence != "" { // otherwise the sentence is in another table
 				all[r.id] = ruleDescription{r.verb, r.sentence}
 			}
 		}

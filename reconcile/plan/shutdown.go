@@ -78,9 +78,9 @@ func groupOf(groups []ShutdownGroup, priority int32) int {
 }
 
 // endByShutdown returns the end of a pod that a node shutdown has stopped. A pod without the trait
-// RunsOnce runs again after the shutdown. If podd is killed before the end is on disk, the next
-// podd stops the pod again, because the run directory records the shutdown. If the node is booted
-// instead, the pod runs again, as after an interruption.
+// RunsOnce runs again after the shutdown. If podd is killed and started again before the end is on
+// disk, podd stops the pod again, because the run directory records the shutdown. If the node is
+// booted instead, the pod runs again, as after a power failure.
 func (f *facts) endByShutdown(e *Eviction) *PodEnd {
 	fin := f.failedEnd(ReasonTerminated, e.Message)
 	fin.Grace, fin.Resumes = e.Grace, !f.in.Desired.Traits.RunsOnce

@@ -14,11 +14,11 @@ import (
 //
 //	desired ── admitted ──▶ allocated ── resized ──▶ actual
 //
-// The desired size is in Desired. The allocated size is the size with which a container is started
-// and to which it is resized. It equals the desired size, or the present size of the container
-// while the node does not admit the desired size. The actual size is the size of the container in
-// the runtime. The runtime does not always report the size. Therefore podd uses the size with which
-// the container was created or last resized.
+// The desired size is in Input.Desired. The allocated size is the size with which a container is
+// started and to which it is resized. It equals the desired size, or the present size of the
+// container while the node does not admit the desired size. The actual size is the size of the
+// container in the runtime. The runtime does not always report the size. Therefore podd uses the
+// size with which the container was created or last resized.
 
 // WithAllocatedSizes returns in.Desired with the allocated sizes; nil if in.Desired is nil. While a
 // newer version waits, containers keep their sizes.
@@ -33,7 +33,7 @@ func WithAllocatedSizes(in *Input) *manifest.Pod {
 // node does not admit the desired sizes.
 func (in *Input) keepsSizes() bool { return in.Successor != nil || in.Verdict.Answer != Admit }
 
-// AllocatedSizes returns the new value of History.Allocated: the sizes that the containers of
+// AllocatedSizes returns the new value of History.AllocatedSizes: the sizes that the containers of
 // Desired keep, by name; nil if the desired sizes apply.
 func (in *Input) AllocatedSizes() map[string]string {
 	if in.Desired == nil || !in.keepsSizes() {
@@ -59,8 +59,9 @@ func WithActualSizes(in *Input) *manifest.Pod {
 }
 
 // PodResources returns the allocated requests and the actual resources of the whole pod (fields
-// allocatedResources and resources of v1.PodStatus). The actual cpu and memory are those of the pod's
-// cgroup, or the allocated ones if it does not exist or a resize of it is in progress.
+// allocatedResources and resources of v1.PodStatus). The actual cpu and memory are those of the
+// pod's cgroup. If the cgroup does not exist or is being resized, they are the allocated cpu and
+// memory.
 func PodResources(in *Input) (allocated v1.ResourceList, actual *v1.ResourceRequirements) {
 	spec := &WithAllocatedSizes(in).Object.Spec
 	wanted := v1.ResourceRequirements{Requests: manifest.PodRequests(spec), Limits: manifest.PodLimits(spec)}

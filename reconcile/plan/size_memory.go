@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A MemoryLimitChange is a memory limit that a resize changes from Current to Desired, in bytes. 0 means
-// no limit.
+// A MemoryLimitChange is a memory limit that a resize changes from Current to Desired, in bytes. 0
+// means no limit.
 type MemoryLimitChange struct {
 	Container        string // "" means the pod
 	Current, Desired int64

@@ -40,9 +40,9 @@ func Dial(socket string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	}, opts...)...)
 }
 
-// register gets the description of the plugin at a socket, registers the plugin with its
-// Kind, and reports the result to the plugin. It returns an unsupportedTypeError if podd does not
-// support the type of the plugin. This error is not reported to the plugin, because plugins
+// register gets the description of the plugin at a socket, registers the plugin with the Handler of
+// its type, and reports the result to the plugin. It returns an unsupportedTypeError if podd does
+// not support the type of the plugin. This error is not reported to the plugin, because plugins
 // exit after a failed registration and would be restarted endlessly.
 func (w *Watcher) register(ctx context.Context, socket string) (Registration, error) {
 	conn, err := Dial(socket, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
@@ -101,7 +101,7 @@ func newPlugin(info *v1.PluginInfo, socket string) (Plugin, error) {
 const maxTextLength = 512
 
 // PlainError returns an error with the message of err, the gRPC error of a plugin, but without the
-// gRPC code. The message is truncated as by Bounded.
+// gRPC code. TruncateText has truncated the message.
 func PlainError(err error) error { return errors.New(TruncateText(status.Convert(err).Message())) }
 
 // TruncateText returns text from a plugin as valid UTF-8, truncated to 512 bytes for messages.

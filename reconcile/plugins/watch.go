@@ -1,14 +1,14 @@
 // Package plugins discovers plugins by their sockets in a directory (the kubelet's API
-// pluginregistration/v1) and registers each with the Kind of its type.
+// pluginregistration/v1) and registers each with the Handler of its type.
 //
-//	plugin ◀─GetInfo, NotifyRegistrationStatus─ Watcher ──▶ Kind: device plugins, CSI drivers
+//	plugin ◀─GetInfo, NotifyRegistrationStatus─ Watcher ──▶ Handler: device plugins, CSI drivers
 //
-// File system events only trigger a scan of the whole directory. If events are not
-// available, for example because all inotify instances are in use, the directory is polled
-// until events are available.
+// File system events only trigger a scan of the whole directory. If events are not available, for
+// example because all inotify instances are in use, the directory is polled until events are
+// available.
 //
-// The data of a plugin is not trusted. This package limits the length of the data, and the
-// Kind checks the values.
+// The data of a plugin is not trusted. This package limits the length of the data, and the Handler
+// checks the values.
 package plugins
 
 import (
@@ -225,9 +225,9 @@ func (w *Watcher) scan(ctx context.Context) error {
 }
 
 // keepRegistered registers the plugin at a socket, and registers it again whenever its registration
-// is no longer valid, until ctx is done. If a different plugin with the same name displaced
-// the plugin, maintain does not register it again, because the two plugins would displace
-// each other forever. scan calls maintain again when the socket is recreated.
+// is no longer valid, until ctx is done. If a different plugin with the same name displaced the
+// plugin, keepRegistered does not register it again, because the two plugins would displace each
+// other forever. scan calls keepRegistered again when the socket is recreated.
 func (w *Watcher) keepRegistered(ctx context.Context, socket string) {
 	wait := firstRetryDelay
 	for ctx.Err() == nil {
@@ -263,8 +263,8 @@ func (w *Watcher) keepRegistered(ctx context.Context, socket string) {
 	}
 }
 
-// An unsupportedTypeError is the error for a plugin of a type that podd does not support. Its value is
-// the error message.
+// An unsupportedTypeError is the error for a plugin of a type that podd does not support. Its value
+// is the error message.
 type unsupportedTypeError string
 
 func (k unsupportedTypeError) Error() string { return string(k) }

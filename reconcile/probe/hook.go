@@ -16,7 +16,7 @@ import (
 var hookUserAgent = "kube-lifecycle/" + manifest.KubernetesRelease()
 
 // CallHTTPHook runs an httpGet hook once. Every HTTP response is a success, regardless of its
-// status. Call returns an error if there is no response before ctx is done or t.Timeout
+// status. CallHTTPHook returns an error if there is no response before ctx is done or t.Timeout
 // expires.
 func CallHTTPHook(ctx context.Context, handler *v1.LifecycleHandler, t Target) error {
 	if handler.HTTPGet == nil {

@@ -113,9 +113,9 @@ func newHeader(list []v1.HTTPHeader, agent string) http.Header {
 	return h
 }
 
-// followSameHost is an http.Client.CheckRedirect function. It follows at most 10 redirects to the
-// host of the first request. It does not follow a redirect to another host, so that the client
-// returns the redirect as the response.
+// followSameHost implements http.Client.CheckRedirect. It follows at most 10 redirects to the host
+// of the first request. It does not follow a redirect to another host, so that the client returns
+// the redirect as the response.
 func followSameHost(req *http.Request, via []*http.Request) error {
 	if req.URL.Hostname() != via[0].URL.Hostname() {
 		return http.ErrUseLastResponse

@@ -1,16 +1,15 @@
-// Package probe runs one attempt of a container's network probe, and httpGet lifecycle
-// hooks.
+// Package probe runs one attempt of a container's network probe, and httpGet lifecycle hooks.
 //
-//	v1.ProbeHandler + Target ─▶ Attempt ─▶ Result | error
-//	v1.LifecycleHandler + Target ─▶ Call ─▶ error
+//	v1.ProbeHandler     + Target ─▶ Attempt      ─▶ Result | error
+//	v1.LifecycleHandler + Target ─▶ CallHTTPHook ─▶ error
 //
-// A Result is a success or failure of the container; a missing response is a failure. If the
-// probe could not be carried out, an error is returned, which counts neither as success nor
-// as failure. Package plan decides when to probe and applies the thresholds. The requests
-// and the criteria of success are the same as in the kubelet of Kubernetes.
+// A Result is a success or failure of the container; a missing response is a failure. If the probe
+// could not be carried out, an error is returned, which counts neither as success nor as failure.
+// Package plan decides when to probe and applies the thresholds. The requests and the criteria of
+// success are the same as in the kubelet of Kubernetes.
 //
-// Responses of a container are untrusted: they are read up to a limit and shown as one
-// short line without control characters. Header values are never shown.
+// Responses of a container are untrusted: they are read up to a limit and shown as one short line
+// without control characters. Header values are never shown.
 package probe
 
 import (
@@ -127,7 +126,7 @@ func (t Target) namedPort(name string) int {
 	return n
 }
 
-// newDialer returns a dialer whose closed connections stay in TIME_WAIT for at most one second,
+// newDialer returns a dialer. Its closed connections stay in TIME_WAIT for at most one second,
 // because frequent probes of many pods would otherwise use up the local ports.
 func newDialer() *net.Dialer {
 	return &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {

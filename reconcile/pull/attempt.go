@@ -47,8 +47,8 @@ func (p *Puller) pullOnce(ctx context.Context, o request) (pullResult, error) {
 	return got, nil
 }
 
-// sizeTimeout limits the query for the size of a pulled image, because the query delays the start
-// of the container, and the size is only used for messages.
+// sizeTimeout limits the query for the size of a pulled image. It is short because the query delays
+// the start of the container, and the size is used only for messages.
 const sizeTimeout = 200 * time.Millisecond
 
 // querySize returns the size of a pulled image in bytes, or 0 if the runtime does not report

@@ -35,10 +35,10 @@ type dockerAuth struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// CredentialsFromFile returns a function that finds the credentials for an image in the Docker
-// config.json with the path name. The function returns the most specific entry first. It reads the
-// file in each call. If the file does not exist, there are no credentials. Errors never quote the
-// file.
+// CredentialsFromFile returns a function that finds the credentials for an image in a Docker
+// config.json. name is the path of the file. The function returns the most specific entry first. It
+// reads the file in each call. If the file does not exist, there are no credentials. Errors never
+// quote the file.
 func CredentialsFromFile(name string) func(image string) ([]*cri.AuthConfig, error) {
 	return func(image string) ([]*cri.AuthConfig, error) {
 		config, err := readConfig(name)
@@ -56,8 +56,8 @@ type fileVersion struct {
 	inode    uint64
 }
 
-// versionOf returns the version of the file with the path name. It returns the zero value if name
-// is "" or the file does not exist.
+// versionOf returns the version of a file. name is the path of the file. versionOf returns the zero
+// value if name is "" or the file does not exist.
 func versionOf(name string) fileVersion {
 	var st unix.Stat_t
 	if name == "" || unix.Stat(name, &st) != nil {

@@ -57,28 +57,28 @@ type Options struct {
 	// CredentialsFile is the name of the file that Credentials reads, for messages; "" means that
 	// there is no file. When the file changes, the back-offs of all images end.
 	CredentialsFile string
-	// ProviderCredentials returns more credentials for a repository, in the order to try them, after all
-	// other credentials were rejected. The repository includes its registry, such as
-	// "docker.io/library/nginx". If Providers is nil, there are no more credentials. If some
-	// providers fail, Providers returns the credentials of the other providers and an error that
-	// names the failed providers.
+	// ProviderCredentials returns more credentials for a repository, in the order to try them,
+	// after all other credentials were rejected. The repository includes its registry, such as
+	// "docker.io/library/nginx". If ProviderCredentials is nil, there are no more credentials. If
+	// some providers fail, ProviderCredentials returns the credentials of the other providers and
+	// an error that names the failed providers.
 	ProviderCredentials func(ctx context.Context, repository string) ([]*cri.AuthConfig, error)
 	// MaxParallel is the maximum number of parallel pulls; 0 means no limit.
 	MaxParallel int
 	// QPS and Burst limit the rate of new pulls; a QPS of 0 means no limit.
 	QPS, Burst int
-	// UsePresentIfUnreachable reports whether, with the policy Always, a present image is used if
-	// its registry is unreachable.
+	// UsePresentIfUnreachable allows the use of a present image if the policy is Always and the
+	// registry of the image is unreachable.
 	UsePresentIfUnreachable bool
 	// OnEnsure is called once for each call of Ensure, before a pull begins. It must not block. It
 	// may be nil.
 	OnEnsure func(Check)
 }
 
-// A Check describes what Ensure found out about an image before it pulled the image.
+// A Check describes an image before Ensure pulls it.
 type Check struct {
 	Policy string // the pull policy, such as "IfNotPresent"
-	// Present reports whether the runtime had the image, and PullRequired whether the policy
+	// Present reports whether the runtime had the image. PullRequired reports whether the policy
 	// requires a pull. Each is nil if unknown.
 	Present, PullRequired *bool
 }

@@ -16,8 +16,8 @@ const maxKernelHostnameLength = 64
 // An Advice describes a valid field that has no effect, or only a part of its effect, on this node.
 type Advice struct {
 	Field, Message string
-	// EventOnly reports whether the user need not change the manifest, so that podd reports the
-	// advice only as an event.
+	// EventOnly reports whether podd reports the advice only as an event, because the user need not
+	// change the manifest.
 	EventOnly bool
 }
 

@@ -53,7 +53,7 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 	return a
 }
 
-// jsonText returns v as JSON. v must be an API type, because these can always be
+// jsonText returns v as JSON. v must have an API type, because values of API types can always be
 // marshaled.
 func jsonText(v any) string {
 	text, err := json.Marshal(v)

@@ -35,8 +35,8 @@ type ContainerInput struct {
 	// Image is the image ID or digest from the runtime. If Image is "", the runtime gets the name
 	// in the manifest instead. The config contains the name in both cases.
 	Image string
-	// ImageUser is the user of the image; nil if unknown, so that the runtime determines
-	// it.
+	// ImageUser is the user of the image; nil if it is unknown. In that case, the runtime
+	// determines the user.
 	ImageUser *runtime.ImageUser
 	// PodIPs is status.podIPs, the primary address first. It may be empty for a
 	// host-network pod, which has the node's addresses.

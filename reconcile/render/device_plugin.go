@@ -16,7 +16,7 @@ import (
 type DeviceGrant struct {
 	Resource string
 	IDs      []string
-	// Response is the plugin's response to Allocate; may be nil.
+	// Response is the plugin's response to Allocate; it may be nil.
 	Response *v1beta1.ContainerAllocateResponse
 }
 

@@ -30,10 +30,10 @@ func EnvFiles(c *v1.Container) []EnvFile {
 	return files
 }
 
-// lookupFileKey returns the value of a key in a file. An empty value counts as a missing key, as
-// in the kubelet. If the file or the key is missing and optional, set is false, and the variable is
-// omitted. The kubelet returns an error if an optional file is missing, although the API says that
-// the variable is omitted.
+// lookupFileKey returns the value of a key in a file. An empty value counts as a missing key, as in
+// the kubelet. If the file or the key is missing and optional, set is false, and the variable is
+// omitted. The kubelet returns an error if an optional file is missing, although the variable
+// should be omitted according to the API.
 func lookupFileKey(in *ContainerInput, ref *v1.FileKeySelector) (value string, set bool, err error) {
 	text, found := in.EnvFiles[EnvFile{ref.VolumeName, ref.Path}]
 	if found {

@@ -9,10 +9,10 @@ import (
 	"podd/runtime"
 )
 
-// ImageVolumeSupport describes which image volumes a runtime supports: Whole if it supports volumes
-// without subPath, and Parts if it also supports a subPath. podd decides this by the version of the
-// runtime, because runtimes do not report the feature, and older runtimes silently mount something
-// else.
+// ImageVolumeSupport describes which image volumes a runtime supports. SupportsVolumes reports
+// whether it supports volumes without subPath, and SupportsSubPaths reports whether it also
+// supports a subPath. podd decides this by the version of the runtime, because runtimes do not
+// report the feature, and older runtimes silently mount something else.
 type ImageVolumeSupport struct {
 	SupportsVolumes, SupportsSubPaths bool
 	RuntimeVersion                    string // name and version of the runtime, for messages

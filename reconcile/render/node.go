@@ -8,8 +8,8 @@
 // modified. A caller that changes a message does not change the input by accident. The values are
 // those that the kubelet of Kubernetes sends, because runtimes, log agents and crictl depend
 // on them; podd adds labels and annotations of its own. TestKubelet compares the messages with
-// recorded ones of a kubelet, and testdata/render/fields.txt lists all fields of a pod with their
-// tests.
+// messages that a kubelet has sent, and testdata/render/fields.txt lists all fields of a pod with
+// their tests.
 //
 // Errors name the container and the variable, volume or field, never a value.
 package render
@@ -25,13 +25,14 @@ import (
 )
 
 // A Node contains the values of the node and of podd's configuration that rendering needs. The zero
-// value of a field is valid unless its comment says otherwise.
+// value of a field is valid unless its comment states otherwise.
 type Node struct {
 	// Name is the node's name, as in spec.nodeName.
 	Name string
 	// Handlers contains the features of the runtime's handlers by name.
 	Handlers map[string]runtime.Handler
-	// ImageVolumeSupport describes which image volumes the runtime supports; the zero value means none.
+	// ImageVolumeSupport describes which image volumes the runtime supports; the zero value means
+	// none.
 	ImageVolumeSupport ImageVolumeSupport
 	// SupportsCDI reports whether the runtime supports CDI devices.
 	SupportsCDI bool
@@ -51,8 +52,8 @@ type Node struct {
 	AllPodsLimit Resources
 	// InstanceID is the ID of this podd, for runtime.LabelInstance; "" means no label.
 	InstanceID string
-	// AdoptedInstanceIDs contains the IDs of instances that this podd took over. Existing containers
-	// may have one of these IDs as their label. New containers have Instance.
+	// AdoptedInstanceIDs contains the IDs of instances that this podd took over. Existing
+	// containers may have one of these IDs as their label. New containers have InstanceID.
 	AdoptedInstanceIDs []string
 	// LogsDir is the directory of the log directories of all pods; "" means /var/log/pods. Use
 	// PodLogDir instead of LogsDir, which may be "".
@@ -65,7 +66,7 @@ type Node struct {
 	// UsesCgroupV2 reports whether the host has only the unified hierarchy.
 	UsesCgroupV2 bool
 	// SupportsSwapLimits reports whether the kernel can limit swap. If it is true, a container gets
-	// its share of Swap, which may be 0.
+	// its share of SwapBytes, which may be 0.
 	SupportsSwapLimits bool
 	// SwapBytes is the number of bytes of swap that Burstable pods share. It has no effect unless
 	// UsesCgroupV2 is true.

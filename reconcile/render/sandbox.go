@@ -17,8 +17,8 @@ type SandboxInput struct {
 	Node Node
 	// Attempt is the attempt number of the sandbox, from 0.
 	Attempt uint32
-	// FirstUserID is the first host ID of the pod's user namespace, a multiple of IDsPerPod
-	// and not 0. It is 0 for a pod without a user namespace.
+	// FirstUserID is the first host ID of the pod's user namespace, a positive multiple of
+	// IDsPerPod. It is 0 for a pod without a user namespace.
 	FirstUserID uint32
 }
 

@@ -14,8 +14,8 @@ import (
 type SubPath struct {
 	MountIndex int // index in the container's volumeMounts
 	Volume     string
-	// Path is the path in the volume. It has no ".." and may contain secrets. Text is
-	// the text in the manifest, for messages.
+	// Path is the path in the volume. It has no ".." and may contain secrets. ManifestText is the
+	// text in the manifest, for messages.
 	Path, ManifestText string
 	// CreateMissing reports whether a missing path is created as a directory.
 	CreateMissing bool

@@ -23,9 +23,9 @@ func limitSwap(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Contai
 	r.Unified["memory.swap.max"] = strconv.FormatInt(swapShare(n, pod, c), 10)
 }
 
-// swapShare returns the swap of a container in bytes. It is Swap, multiplied by the ratio of the
-// container's memory request to the memory of the host. A container has swap only if its pod is
-// Burstable and not critical, it requests memory, and the request is less than its limit. Unlike
+// swapShare returns the swap of a container in bytes. It is SwapBytes, multiplied by the ratio of
+// the container's memory request to the memory of the host. A container has swap only if its pod is
+// Burstable and not critical, it requests memory, and the request differs from its limit. Unlike
 // the kubelet, podd does not regard static pods as critical, because all pods of manifests are
 // static.
 func swapShare(n Node, pod *v1.Pod, c *v1.Container) int64 {

@@ -61,7 +61,8 @@ type EnsuredImage struct {
 
 // WrittenVolumes is the Value of plan.PrepareVolumes and plan.UpdateVolumes.
 type WrittenVolumes struct {
-	// FilesDigest identifies the content that was written. It is a value of plan.Objects.Files.
+	// FilesDigest identifies the content that was written. It is a value of
+	// refs.Resolved.FilesDigest.
 	FilesDigest string
 	// Attempts contains the lowest free attempt number of each container that has logs. It
 	// is nil for plan.UpdateVolumes.

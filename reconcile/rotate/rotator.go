@@ -4,24 +4,24 @@
 //	                       0.log.20250102-160405      rotated last: it may still be read
 //	                       0.log                      written by the runtime
 //
-// A file that has grown to MaxSize is renamed with the time, and the runtime opens a new
-// one. The oldest files are removed, so that a container has at most MaxFiles files and
-// MaxFiles times MaxSize bytes. Because the files of earlier attempts are included, the
-// limit also holds for a container that crashes in a loop.
+// A file that has grown to MaxSize is renamed with the time, and the runtime opens a new one. The
+// oldest files are removed, so that a container has at most MaxFiles files and MaxFiles times
+// MaxSize bytes. Because the files of earlier attempts are included, the limit also holds for a
+// container that crashes in a loop.
 //
-// The time until a file is checked again depends on how fast it grew. An idle log costs
-// one stat per Options.Every.
+// The time until a file is checked again depends on how fast it grew. An idle log costs one stat
+// per Options.CheckInterval.
 //
-//	Run ─ each directory that is due ─▶ rotate: rename, reopen (by the runtime), shrink, drop
+//	Run ─ each directory that is due ─▶ rotate: rename, reopen (by the runtime), shrink, removeOldest
 //	 ▲                                   │
 //	 └───────────── result ──────────────┘
 //
-// Each directory is rotated in its own goroutine, because the runtime may not respond for
-// one container. Calls to the runtime have a timeout. One goroutine at a time copies and
-// compresses files.
+// Each directory is rotated in its own goroutine, because the runtime may not respond for one
+// container. Calls to the runtime have a timeout. One goroutine at a time copies and compresses
+// files.
 //
-// Containers may be able to write to the directories of their logs, so files are opened
-// with package runtime/safepath.
+// Containers may be able to write to the directories of their logs, so files are opened with
+// package runtime/safepath.
 package rotate
 
 import (
@@ -68,7 +68,7 @@ type Rotator struct {
 	inProgress map[string]bool      // by Log.Dir; removed when the result is received
 	results    chan rotateResult
 	rounds     uint64        // number of calls of checkAll
-	filesSlot  chan struct{} // semaphore with capacity 1 for shrink and drop
+	filesSlot  chan struct{} // semaphore with capacity 1 for shrink and removeOldest
 }
 
 // A rotateResult is the result of rotating a directory.
@@ -223,8 +223,8 @@ func (r *Rotator) handleResult(ctx context.Context, done rotateResult) {
 
 // nextCheck returns the time of the next check of a file that has size bytes and grew by grown
 // bytes in the time took. Because the file may grow faster, it is checked after half of the time in
-// which it would reach the limit. Options.Every is the maximum and minInterval the minimum of the
-// interval.
+// which it would reach the limit. The interval is at least minInterval and at most
+// Options.CheckInterval.
 func nextCheck(now time.Time, size, grown int64, took time.Duration, o Options) time.Time {
 	wait := o.CheckInterval
 	if left := o.MaxSize - size; grown > 0 && took > 0 {

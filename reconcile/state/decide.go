@@ -7,7 +7,8 @@ import (
 	"podd/runtime"
 )
 
-// Input returns the plan.Input for the next decision. It equals s.In, but JournalError is set.
+// Input returns the plan.Input for the next decision. It equals s.PlanInput, except that
+// JournalError is set.
 func (s State) Input() plan.Input {
 	in := s.PlanInput
 	in.JournalError = ""
@@ -17,8 +18,8 @@ func (s State) Input() plan.Input {
 	return in
 }
 
-// UseSuccessor makes PlanInput.Successor the version in force. It must be called if a decision has set
-// Replace.
+// UseSuccessor makes PlanInput.Successor the version in force. It must be called if the field
+// UseSuccessor of a decision is set.
 func (s State) UseSuccessor(now time.Time) State {
 	t := s.begin(now)
 	t.setVersion(t.PlanInput.Successor)
@@ -27,7 +28,7 @@ func (s State) UseSuccessor(now time.Time) State {
 }
 
 // Resume removes the end of a pod that a node shutdown has stopped, so that the pod runs again. It
-// must be called if a decision has set Resume.
+// must be called if the field Resume of a decision is set.
 func (s State) Resume(now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	t.PlanInput.Eviction, t.PlanInput.History.Finished = nil, nil

@@ -20,9 +20,9 @@ import (
 )
 
 // AddEphemeral sets the ephemeral containers of the version in force, whose UID must be uid.
-// containers must include the ephemeral containers that the pod already has.
-// Outputs.NeedsReport reports whether containers were added. If dry is set, AddEphemeral only
-// validates containers. The errors are Kubernetes API errors. RecoverEphemeral must be called before AddEphemeral.
+// containers must include the ephemeral containers that the pod already has. Outputs.NeedsReport
+// reports whether containers were added. If dry is set, AddEphemeral only validates containers. The
+// errors are Kubernetes API errors. RecoverEphemeral must be called before AddEphemeral.
 func (s State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool, now time.Time) (State, Outputs, error) {
 	t := s.begin(now)
 	if !t.HasObserved { // the pod may have ephemeral containers that were not observed yet
@@ -109,8 +109,8 @@ func (t *transition) recoverEphemeral() {
 	inJournal := false
 	for i := range t.PlanInput.Observed {
 		inc := &t.PlanInput.Observed[i]
-		// The pod was removed and is desired again, and its earlier sandbox is still being
-		// stopped.
+		// Skip the earlier sandbox of a pod that was removed and is desired again. This sandbox is
+		// still being stopped.
 		if s := t.PlanInput.History.Stopping; !plan.IsCreatedFrom(inc, t.PlanInput.Desired) || s != nil && s.SandboxID == inc.ID {
 			continue
 		}

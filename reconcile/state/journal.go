@@ -174,8 +174,8 @@ func (s State) isRemoving(uid types.UID) bool {
 	return removing
 }
 
-// LacksDir reports whether In.Dirs contains no directory of a UID, or only a directory whose
-// version is unknown.
+// LacksDir reports whether PlanInput.PodDirs contains no directory of a UID, or only a directory
+// whose version is unknown.
 func (s State) LacksDir(uid types.UID) bool { return s.dir(uid).Hash == "" }
 
 // WithInFlight returns s with inFlight as the actions in progress, by subject.
@@ -184,7 +184,7 @@ func (s State) WithInFlight(inFlight map[string]plan.Action) State {
 	return s
 }
 
-// setDir adds d to In.Dirs, or replaces the directory with the same UID.
+// setDir adds d to PlanInput.PodDirs, or replaces the directory with the same UID.
 func (t *transition) setDir(d plan.PodDir) {
 	dirs := make([]plan.PodDir, 0, len(t.PlanInput.PodDirs)+1)
 	for _, have := range t.PlanInput.PodDirs {

@@ -64,9 +64,8 @@ func hasNewStop(p *runtime.Pod, recorded []runtime.Incarnation) bool {
 }
 
 // addDirs adds a directory for every observed incarnation of podd whose directory is not known,
-// because its journal was lost or never written. If the directory is known, addDirs clears
-// Dir.KeepUntil, because the late call for which the directory was kept has created the
-// incarnation.
+// because its journal was lost or never written. If the directory is known, addDirs clears its
+// KeepUntil, because the late call for which the directory was kept has created the incarnation.
 func (t *transition) addDirs() {
 	for i := range t.PlanInput.Observed {
 		inc := &t.PlanInput.Observed[i]
@@ -101,8 +100,8 @@ func (s State) PrepareDecision(inFlight map[string]plan.Action, dirsInUse map[ty
 	return t.end()
 }
 
-// mayFinish reports whether a container of p may terminate for good, so that its exit must
-// be stored in the journal.
+// mayFinish reports whether a container of p may exit without being restarted. Such an exit must be
+// stored in the journal.
 func mayFinish(p *manifest.Pod) bool {
 	if p == nil {
 		return false

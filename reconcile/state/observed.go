@@ -11,8 +11,7 @@ import (
 )
 
 // withContainer returns observed with container c, which replaces the container with the same ID or
-// is added to its sandbox. If the state of c is earlier than the state in observed, c is ignored,
-// because a container that has exited never runs again.
+// is added to its sandbox. If the state of c is out of date (isEarlierState), c is ignored.
 func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtime.Incarnation {
 	out := slices.Clone(observed)
 	for i := range out {
@@ -35,8 +34,9 @@ func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtim
 	return out
 }
 
-// isEarlierState reports whether a container in state recorded has exited, so that it can have been
-// in the other state only before its exit.
+// isEarlierState reports whether state is out of date for a container that already has the state
+// recorded. A container that has exited never runs again, and a known exit code does not become
+// unknown.
 func isEarlierState(state, recorded runtime.ContainerState) bool {
 	switch recorded {
 	case runtime.Exited:
@@ -61,9 +61,9 @@ func withoutSandbox(observed []runtime.Incarnation, id string) []runtime.Incarna
 	return slices.DeleteFunc(slices.Clone(observed), func(inc runtime.Incarnation) bool { return inc.ID == id })
 }
 
-// withExits returns observed in which containers that have exited in recorded have the recorded
-// exit, because an effect may have received an exit code that the observer could not query. A
-// container never runs again after its exit. withExits does not modify its arguments.
+// withExits returns observed with the exits in recorded: each container that has exited in recorded
+// gets the recorded exit, because an effect may have received an exit code that the observer could
+// not query. A container never runs again after its exit. withExits does not modify its arguments.
 func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
 	exited := map[string]runtime.Container{}
 	for i := range recorded {
@@ -84,10 +84,10 @@ func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
 }
 
 // lostExits returns, by container name, an exit for each container that is in before and not in
-// now. It omits a container if its exit was reported, or if its sandbox is not in now. Another
-// program has removed such a container. As in a kubelet, the container counts as failed with the
-// code status.LostExitCode. Only incarnations for which includes returns true are compared. at is
-// the time of the exits.
+// now, because another program has removed the container. It omits a container if its exit was
+// reported, or if its sandbox is not in now. As in a kubelet, a removed container counts as failed
+// with the code status.LostExitCode. Only incarnations for which includes returns true are
+// compared. at is the time of the exits.
 func lostExits(includes func(*runtime.Incarnation) bool, before, now []runtime.Incarnation, at time.Time) map[string]*plan.Exit {
 	var lost map[string]*plan.Exit
 	for i := range before {

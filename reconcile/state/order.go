@@ -80,7 +80,7 @@ func (r Requests) MergeUnread(unread Requests) Requests {
 
 // An Observation is the pod as the runtime listed it at one moment.
 type Observation struct {
-	Pod  *runtime.Pod // nil if the runtime has none
+	Pod  *runtime.Pod // nil if the runtime has no pod of this name
 	AsOf time.Time
 	// IsStale reports whether the observation is older than the first order for the pod. If it is
 	// true, no sandbox is created before a newer observation.
@@ -135,10 +135,10 @@ func (t *transition) waitsForAdmission() bool {
 	return t.PlanInput.Verdict.Answer != plan.Admit && t.HasObserved && len(t.PlanInput.Observed) == 0 && !t.hasRecordedStart
 }
 
-// recordStartTime writes the journal of an admitted pod with a deadline and without a sandbox, unless
-// the journal already contains the start time. Without this write, the journal would first be
-// written when the volumes are prepared, which may be much later. If podd is restarted before that,
-// it would know the start time only by the wall clock, or not at all.
+// recordStartTime writes the journal of an admitted pod with a deadline and without a sandbox,
+// unless the journal already contains the start time. Without this write, the journal would first
+// be written when the volumes are prepared, which may be much later. If podd were restarted before
+// that, the start time would be known only by the wall clock, or not at all.
 func (t *transition) recordStartTime() {
 	p := t.PlanInput.Desired
 	if p == nil || p.Object.Spec.ActiveDeadlineSeconds == nil || p.HasFinishedAtSource() || t.Order.Desired == nil || !EqualVersion(p, t.Order.Desired) {
@@ -179,8 +179,8 @@ func (t *transition) setDesired(p *manifest.Pod) {
 	}
 }
 
-// retainManifest stores the version in force in t.replacedVersion before another version replaces it. If
-// the version runs, retainManifest also stores it in PlanInput.Previous.
+// retainManifest stores the version in force in t.replacedVersion before another version replaces
+// it. If the version runs, retainManifest also stores it in PlanInput.Previous.
 func (t *transition) retainManifest() {
 	if t.PlanInput.Desired != nil {
 		t.replacedVersion = t.PlanInput.Desired

@@ -65,7 +65,7 @@ type ClockReading struct {
 	// BootID is the random ID of the present boot of the host; "" if it cannot be read.
 	BootID string
 	// SinceBoot is the time since the boot, including the time during which the host was suspended
-	// (CLOCK_BOOTTIME). It is 0 if Boot is "".
+	// (CLOCK_BOOTTIME). It is 0 if BootID is "".
 	SinceBoot time.Duration
 }
 

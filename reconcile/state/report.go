@@ -23,12 +23,12 @@ type Report struct {
 	// Version is the version in force, and Successor is the version that waits to replace
 	// Version. Both may be nil.
 	Version, Successor *manifest.Pod
-	// ReservedVersions contains Version with its allocated size and, if the actual size differs, Version
-	// with its actual size. IsResizePending reports whether a running container or the pod does
-	// not have its desired size yet.
+	// ReservedVersions contains Version with its allocated size and, if the actual size differs,
+	// Version with its actual size. IsResizePending reports whether a running container or the pod
+	// does not have its desired size yet.
 	ReservedVersions []*manifest.Pod
 	IsResizePending  bool
-	// Decision is the last decision. Since is when its rule began to apply.
+	// Decision is the last decision. DecisionSince is when its rule began to apply.
 	Decision      plan.Decision
 	DecisionSince time.Time
 	// Finished is the end of Version; nil if Version has not finished.
@@ -49,9 +49,9 @@ type Report struct {
 	UIDs []types.UID
 }
 
-// A PullInProgress is an image that is being pulled or waits to be pulled. The progress of a pull is unknown:
-// CRI's PullImage returns only when the pull has ended, and the growth of the runtime's file system
-// includes all images.
+// A PullInProgress is an image that is being pulled or waits to be pulled. The progress of a pull
+// is unknown: CRI's PullImage returns only when the pull has ended, and the growth of the runtime's
+// file system includes all images.
 type PullInProgress struct {
 	Container, Image string
 	Since            time.Time

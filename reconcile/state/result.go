@@ -11,8 +11,8 @@ import (
 	"podd/runtime"
 )
 
-// ApplyResult applies the result of an action. Results may arrive in another order than that in
-// which their effects ended.
+// ApplyResult applies the result of an action. The order in which results arrive may differ from
+// the order in which their effects ended.
 func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	switch a := f.Action.(type) {
@@ -42,7 +42,8 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 }
 
 // applyResult updates the observed state, the directories and the history from the result of an
-// action other than Probe and ReadMessage. observe reports whether a new observation is required.
+// action other than RunProbe and ReadMessage. observe reports whether a new observation is
+// required.
 func (t *transition) applyResult(f result.Result) (observe bool) {
 	if createsInRuntime(f.Action) && (f.Err != nil || isStartUnobserved(f)) {
 		// The container or sandbox may exist although it was not observed.

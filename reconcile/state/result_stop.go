@@ -80,9 +80,9 @@ func (t *transition) applySandboxStop(id string, exited []runtime.Container) {
 	}
 }
 
-// containersAfterStop returns the containers of inc, whose sandbox was stopped. Containers that ran get the
-// state ExitUnknown if their exit codes are needed, until an observation reports the codes.
-// Otherwise they get the state Exited with status.LostExitCode.
+// containersAfterStop returns the containers of inc, whose sandbox was stopped. Containers that ran
+// get the state ExitCodeUnknown if their exit codes are needed, until an observation reports the
+// codes. Otherwise they get the state Exited with status.LostExitCode.
 func (t *transition) containersAfterStop(inc *runtime.Incarnation) []runtime.Container {
 	cs := slices.Clone(inc.Containers)
 	for i := range cs {

@@ -16,16 +16,17 @@ import (
 // A State is the state of the worker of one pod name. New returns the initial state.
 type State struct {
 	Key types.NamespacedName
-	// PlanInput is the input of the next decision, without JournalError, which the method Input sets.
+	// PlanInput is the input of the next decision, without JournalError, which the method Input
+	// sets.
 	PlanInput plan.Input
 	// Order is the newest order.
 	Order Order
-	// Refs and SuccessorRefs contain the objects that PlanInput.Desired and PlanInput.Successor refer to.
-	// PreviousRefs contains the previous Refs. Redact needs PreviousRefs, because containers that
-	// are being stopped may still use its Secrets. All three may be nil.
+	// Refs and SuccessorRefs contain the objects that PlanInput.Desired and PlanInput.Successor
+	// refer to. PreviousRefs contains the previous Refs. Redact needs PreviousRefs, because
+	// containers that are being stopped may still use its Secrets. All three may be nil.
 	Refs, SuccessorRefs, PreviousRefs *refs.Resolved
-	// StartTime is the start time in the pod's status. In.History.StartTime is the same moment
-	// with a monotonic clock reading, for deadlines.
+	// StartTime is the start time in the pod's status. PlanInput.History.StartTime is the same
+	// moment with a monotonic clock reading, for deadlines.
 	StartTime time.Time
 	// Barrier is the end of the newest observable effect. Observations that were requested
 	// before it are dropped.
@@ -36,24 +37,24 @@ type State struct {
 	// UID whose newest record is not on disk.
 	Records      map[types.UID]Record
 	FailedWrites map[types.UID]FailedWrite
-	// UnreadableJournals contains an error for each UID with a journal that cannot be read, until the
-	// journal is replaced.
+	// UnreadableJournals contains an error for each UID with a journal that cannot be read, until
+	// the journal is replaced.
 	UnreadableJournals map[types.UID]string
-	// ReportedDecision is the last decision that was reported, and Since is when its rule began to
-	// apply.
+	// ReportedDecision is the last decision that was reported, and DecisionSince is when its rule
+	// began to apply.
 	ReportedDecision plan.Decision
 	DecisionSince    time.Time
 
-	// versionWithoutEphemeral is PlanInput.Desired as the router sent it, without the ephemeral containers
-	// that podd added.
+	// versionWithoutEphemeral is PlanInput.Desired as the router sent it, without the ephemeral
+	// containers that podd added.
 	versionWithoutEphemeral *manifest.Pod
-	hasRecordedStart        bool         // whether In.History.StartTime is from a journal
+	hasRecordedStart        bool         // whether PlanInput.History.StartTime is from a journal
 	hasDir                  bool         // whether a pod directory with the UID of Order.Desired is on disk
 	hasLostExits            bool         // whether recordLostExits has recorded an exit since the last PrepareDecision
 	pendingEnd              *plan.PodEnd // the end of the pod that takes effect when it is in the journal; nil if there is none
-	// replacedVersion is the version that was in force before PlanInput.Desired. It is nil if the runtime
-	// lists no incarnation of another version. Redact needs replacedVersion, because an error about
-	// such an incarnation may quote private values of its version.
+	// replacedVersion is the version that was in force before PlanInput.Desired. It is nil if the
+	// runtime lists no incarnation of another version. Redact needs replacedVersion, because an
+	// error about such an incarnation may quote private values of its version.
 	replacedVersion *manifest.Pod
 	// publishedPod is the pod that PodWithStatus last returned. Its spec is from publishedVersion.
 	publishedPod     *v1.Pod
@@ -66,7 +67,8 @@ type Outputs struct {
 	// Writes contains the journals to write, at most one for each UID. The result of each
 	// write must be passed to State.ApplyWrite.
 	Writes []Write
-	// AcceptedObservation reports whether an observation was accepted.
+	// AcceptedObservation reports whether an observation was applied. An observation that is out of
+	// date is not applied.
 	AcceptedObservation bool
 	// RequestedObservation is the urgency with which an observation of the pod must be requested.
 	RequestedObservation Urgency
@@ -85,8 +87,8 @@ type Write struct {
 // An Urgency is the urgency with which an observation of the pod is requested.
 type Urgency int
 
-// The urgencies, in ascending order. ObserveNotRequested means that no observation is requested. Soon
-// allows a delay, and Urgent does not.
+// The urgencies, in ascending order. ObserveNotRequested means that no observation is requested.
+// ObserveSoon allows a delay, and ObserveAtOnce does not.
 const (
 	ObserveNotRequested Urgency = iota
 	ObserveSoon
@@ -189,8 +191,8 @@ func (s State) ShiftTimes(d time.Duration) State {
 	return s
 }
 
-// UIDs returns the UIDs of In.Dirs. These include the UIDs of all sandboxes of podd, because
-// addDirs adds a directory for each of them.
+// UIDs returns the UIDs of PlanInput.PodDirs. These include the UIDs of all sandboxes of podd,
+// because addDirs adds a directory for each of them.
 func (s State) UIDs() []types.UID {
 	uids := make([]types.UID, 0, len(s.PlanInput.PodDirs))
 	for _, dir := range s.PlanInput.PodDirs {
@@ -199,8 +201,8 @@ func (s State) UIDs() []types.UID {
 	return uids
 }
 
-// dir returns the element of In.Dirs whose UID is uid. If there is none, it returns a Dir that contains
-// only uid.
+// dir returns the element of PlanInput.PodDirs whose UID is uid. If there is none, it returns a
+// PodDir that contains only uid.
 func (s State) dir(uid types.UID) plan.PodDir {
 	for _, d := range s.PlanInput.PodDirs {
 		if d.UID == uid {

@@ -85,8 +85,8 @@ func (t *transition) terminatingPod() *v1.Pod {
 	return t.publishedPod
 }
 
-// applyTerminating replaces the last version by t.Order.Terminating, because podd may not have had
-// a manifest of the pod before.
+// applyTerminating replaces the last version by t.Order.TerminatingPod, because podd may not have
+// had a manifest of the pod before.
 func (t *transition) applyTerminating() {
 	from := t.Order.TerminatingPod
 	if from == nil || from == t.publishedVersion || t.publishedPod != nil && !EqualVersion(from, t.publishedVersion) {
@@ -222,8 +222,8 @@ func probePassed(s plan.ProbeState) *bool {
 	return &yes
 }
 
-// addHookFacts sets Starting for the running containers with an unfinished postStart hook. As
-// in a kubelet, the state of such a container is waiting.
+// addHookFacts sets IsStarting for the running containers with an unfinished postStart hook. As in
+// a kubelet, the state of such a container is waiting.
 func (t *transition) addHookFacts(f *status.Facts) {
 	if f.FailureReason != nil || f.FinalPhase != "" {
 		return // the status must show the containers that still run as running

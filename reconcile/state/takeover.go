@@ -10,8 +10,8 @@ import (
 	"podd/runtime"
 )
 
-// takeOver returns observed in which the sandboxes that podd takes over from a kubelet are not
-// foreign. The containers in these sandboxes keep running. podd takes over the pods of a cluster
+// takeOver returns observed with Foreign set to false for the sandboxes that podd takes over from a
+// kubelet. The containers in these sandboxes keep running. podd takes over the pods of a cluster
 // that may terminate by themselves. If podd replaced such a pod, the pod would run twice, which its
 // restart policy may forbid. Other pods of a kubelet are replaced. A sandbox that was taken over
 // does not become foreign again if its pod is not desired any more or podd runs without --adopt.

@@ -16,10 +16,9 @@ func wholeSecond(t time.Time) metav1.Time {
 	return metav1.Time{Time: time.Unix(t.Unix(), 0).UTC()}
 }
 
-// timestamp returns a time of the runtime's clock in whole seconds, at most now. If t
-// is later than now, timestamp returns before, the value in the previous status, so
-// that the result does not move with the clock. If before is zero or later than now, it
-// returns now.
+// timestamp returns a time of the runtime's clock in whole seconds, at most now. If t is later than
+// now, timestamp returns before, the value in the previous status, so that the time in the status
+// stays the same. If before is zero or later than now, it returns now.
 func timestamp(t, now time.Time, before metav1.Time) metav1.Time {
 	if !t.After(now) {
 		return wholeSecond(t)

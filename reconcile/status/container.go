@@ -16,7 +16,7 @@ type observedContainer struct {
 	spec  *v1.Container
 	role  role
 	facts ContainerFacts
-	// last is the newest record of the runtime. before is the record that precedes last. Both
+	// last is the newest record of the runtime. beforeLast is the record that precedes last. Both
 	// are nil if there is no such record.
 	last, beforeLast *runtime.Container
 	// previous is the container's previous status; zero if there is none.

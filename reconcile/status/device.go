@@ -10,8 +10,8 @@ import (
 )
 
 // deviceHealth returns the health of the devices that are allocated to a regular container
-// (KEP-4680), in the order of their resources; nil if there are none. Like the kubelet, it returns nil
-// for other containers, and a device that its plugin does not report counts as healthy.
+// (KEP-4680), in the order of their resources; nil if there are none. Like the kubelet, it returns
+// nil for other containers, and a device that its plugin does not report counts as healthy.
 func (c *observedContainer) deviceHealth() []v1.ResourceStatus {
 	if c.role != regularRole {
 		return nil

@@ -69,9 +69,9 @@ func (c *observedContainer) unknownExit(message string) *v1.ContainerStateTermin
 }
 
 // unreportedExit returns the state of a container that has exited if the runtime has not reported
-// the exit code. A terminated state cannot be taken back, so the result is Terminated only if the
-// pod has finished without this exit code. Otherwise the result is Running if the previous state is
-// Running and no reason to wait is recorded, or else Waiting.
+// the exit code. The result is Terminated only if the pod has finished without this exit code,
+// because a container must not leave the state Terminated. Otherwise the result is Running if the
+// previous state is Running and no reason to wait is recorded, or else Waiting.
 func (c *observedContainer) unreportedExit(r *runtime.Container) v1.ContainerState {
 	running := c.previous.State.Running
 	switch {

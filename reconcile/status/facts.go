@@ -55,7 +55,7 @@ type Facts struct {
 	// reason.
 	Waiting Reason
 	// FailureReason is the reason why the pod was rejected, evicted or stopped at its deadline;
-	// otherwise nil. If Failed is set, the phase is Failed after the last container has
+	// otherwise nil. If FailureReason is set, the phase is Failed after the last container has
 	// stopped.
 	FailureReason *Reason
 	// FinalPhase is Succeeded or Failed if the pod has finished, even if the runtime still lists
@@ -82,8 +82,8 @@ type Facts struct {
 	// Now is the wall-clock time. Times of the runtime that are later are not used; see
 	// timestamp.
 	Now time.Time
-	// IsRestartingAll reports whether containers are being stopped because all containers of the pod
-	// are restarted.
+	// IsRestartingAll reports whether containers are being stopped because all containers of the
+	// pod are restarted.
 	IsRestartingAll bool
 	// Terminating reports whether the pod is being terminated, so that no container is
 	// restarted.
@@ -96,8 +96,8 @@ type Resize struct {
 	// PendingReason contains the reason, Infeasible or Deferred, and the message why the node does
 	// not admit the resize; zero if the node admits it.
 	PendingReason Reason
-	// InProgress reports whether the resize is being carried out. Failed is the error
-	// of the last attempt, or "".
+	// InProgress reports whether the resize is being carried out. FailureMessage is the error of
+	// the last attempt, or "".
 	InProgress     bool
 	FailureMessage string
 }
@@ -119,8 +119,9 @@ type ContainerFacts struct {
 	// running container; nil before the first result. A container without such a probe
 	// is ready and started as soon as it runs.
 	Ready, Started *bool
-	// RestartsWithAll reports whether the container is restarted because all containers of the
-	// pod are restarted (restart rule RestartAllContainers), so that its exit is no end.
+	// RestartsWithAll reports whether the container is restarted because all containers of the pod
+	// are restarted (restart rule RestartAllContainers). If it is true, the last exit of the
+	// container is not final.
 	RestartsWithAll bool
 	// IsStarting reports whether the postStart hook has not completed. The container runs, but
 	// its state is Waiting, as with the kubelet.

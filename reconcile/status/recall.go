@@ -2,8 +2,8 @@ package status
 
 import v1 "k8s.io/api/core/v1"
 
-// setFromHistory sets the status of a container that the runtime does not list, because the container
-// was never created or its record was removed.
+// setFromHistory sets the status of a container that the runtime does not list, because the
+// container was never created or its record was removed.
 func (c *observedContainer) setFromHistory(s *v1.ContainerStatus) {
 	s.State = c.waitingState()
 	end := c.lastKnownExit()

@@ -78,8 +78,8 @@ func anyRunning(s *v1.PodStatus) bool {
 		slices.ContainsFunc(s.ContainerStatuses, isRunning)
 }
 
-// mayRun reports whether the runtime does not know the state of an init container, sidecar or
-// regular container, so that the container may still run.
+// mayRun reports whether an init container, sidecar or regular container may still run, because its
+// state in the runtime is Unknown.
 func (o *observedPod) mayRun() bool {
 	spec := &o.f.Pod.Object.Spec
 	return slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c v1.Container) bool {

@@ -13,7 +13,7 @@ var errPending = errors.New("an earlier attempt has not finished")
 
 // CallLimiter limits system calls that may never return because a server does not respond. These
 // calls cannot be interrupted. So there is only one call at a time for each subject, such as a
-// mount, and retries do not accumulate blocked threads. A nil *Attempts only applies timeouts.
+// mount, and retries do not accumulate blocked threads. A nil *CallLimiter only applies timeouts.
 type CallLimiter struct {
 	mu      sync.Mutex // guards running
 	running map[string]*attempt
@@ -26,9 +26,9 @@ type attempt struct {
 }
 
 // do runs call and returns its error. It returns errTimeout after limit, and the cause of ctx when
-// ctx is done. Only one call for subject runs at a time. If the do that started an earlier call
-// still waits for it, the new do waits, too. If that do has returned, the new do returns
-// errPending.
+// ctx is done. Only one call for subject runs at a time: do first waits until an earlier call for
+// subject has returned. If the do that started the earlier call no longer waits for it, because of
+// a timeout or because its context is done, do returns errPending.
 //
 // After a timeout, call continues in its goroutine until the server responds, because it cannot be
 // interrupted. So call must own the resources that it uses, and must change nothing after its ctx

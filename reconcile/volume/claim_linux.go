@@ -18,7 +18,7 @@ import (
 )
 
 // claimVolume implements volumeType for volumes of type persistentVolumeClaim. The volume is the
-// PersistentVolume to which the claim is bound, or a directory in Dir.Claims.
+// PersistentVolume to which the claim is bound, or a directory in Dir.ClaimsDir.
 type claimVolume struct{}
 
 func (claimVolume) field() string { return "persistentVolumeClaim" }
@@ -149,7 +149,8 @@ func needsGroup(c *refs.Claim, readOnly bool) bool {
 
 func isLocal(c *refs.Claim) bool { return c.Volume != nil && c.Volume.Spec.Local != nil }
 
-// recordLocalPath records in links that the volume name uses the local PersistentVolume at path.
+// recordLocalPath records that a volume of a pod uses the local PersistentVolume at path. links is
+// the open claim.LinksDir of the pod, and name is the name of the volume.
 func recordLocalPath(links *safepath.Dir, name, path string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// HasData reports whether the volumes in a pod's directory contain anything but empty
-// directories, or the directory contains mounts. It does not access the mounts.
+// HasData reports whether a pod's directory contains mounts, or volumes with anything but empty
+// directories. It does not access the mounts.
 func (d Dir) HasData(ctx context.Context, uid types.UID) (bool, error) {
 	if err := checkUID(uid); err != nil {
 		return false, err
@@ -41,8 +41,8 @@ func (d Dir) HasData(ctx context.Context, uid types.UID) (bool, error) {
 	return false, nil
 }
 
-// hasFiles reports whether the entry name of dir is not a directory, or is a directory that
-// contains anything but empty directories.
+// hasFiles reports whether dir/name is a directory that contains anything but empty directories, or
+// is not a directory. It returns false if dir/name does not exist.
 func hasFiles(ctx context.Context, dir *safepath.Dir, name string) (bool, error) {
 	sub, err := dir.SubSameMount(name)
 	switch {

@@ -4,7 +4,7 @@
 //	<root-dir>/pods/<uid>/                          0750, all files of a pod
 //	    volumes/kubernetes.io~empty-dir/<volume>/   emptyDir: a directory, a tmpfs or a hugetlbfs
 //	    volumes/kubernetes.io~secret/<volume>/      a tmpfs, so that no Secret is written to disk; parent 0700
-//	    volumes/kubernetes.io~nfs/<volume>/         nfs, or a claim with an NFSOptions PersistentVolume
+//	    volumes/kubernetes.io~nfs/<volume>/         nfs, or a claim with an NFS PersistentVolume
 //	    volumes/kubernetes.io~csi/<volume>/mount    a volume of a CSI driver; devices are in volumeDevices/
 //	    volumes/podd~claim/<volume>                 a link with the name of the claim that the pod uses
 //	    volumes/podd~claim/<volume>.path            a link to the local volume of that claim
@@ -14,17 +14,17 @@
 //	    volume-subpaths/<volume>/<container>/<n>    a subPath of a volume, bind-mounted for volumeMount n
 //	    journal.json …                              files of other packages; removed last
 //
-// State is read from the file system and the mount table, never from memory, so calls can
-// be repeated at any time and after a crash. Containers can write below the volumes, so
-// nothing there is opened through a symbolic link, and removal never crosses a mount point
-// (package runtime/safepath).
+// State is read from the file system and the mount table, never from memory, so calls can be
+// repeated at any time and after a crash. Containers can write below the volumes, so nothing there
+// is opened through a symbolic link, and removal never crosses a mount point (package
+// runtime/safepath).
 //
-// Access to a network file system hangs if its server does not respond. So podd opens a
-// network volume only for a subPath, with a timeout and one attempt at a time (see Attempts).
-// podd mounts and unmounts NFSOptions volumes with the programs mount.nfs and umount, and kills these
-// programs after a timeout (see NFSOptions). k8s.io/mount-utils runs the same programs, but cannot kill
-// them. Volumes of CSI drivers may be network file systems, too. Only the drivers mount and
-// unmount them (package csi).
+// Access to a network file system hangs if its server does not respond. So podd opens a network
+// volume only for a subPath, with a timeout and one attempt at a time (see CallLimiter). podd
+// mounts and unmounts NFS volumes with the programs mount.nfs and umount, and kills these programs
+// after a timeout (see NFSOptions). k8s.io/mount-utils runs the same programs, but cannot kill
+// them. Volumes of CSI drivers may be network file systems, too. Only the drivers mount and unmount
+// them (package csi).
 //
 // To add a volume type, add a file with a Go type that implements volumeType, and an entry in
 // volumeTypes.
@@ -55,14 +55,15 @@ type Dir struct {
 	// ClaimsDir is <root-dir>/claims, the directory of claims; "" means that claims are not
 	// supported. See package claim.
 	ClaimsDir string
-	// NFSOptions configures how NFSOptions volumes are mounted. The zero value is valid, and only tests use
+	// NFS configures how NFS volumes are mounted. The zero value is valid, and only tests use
 	// another value.
 	NFS NFSOptions
 	// CSI manages the CSI volumes of pods in Root; nil means that CSI volumes are not
 	// supported.
 	CSI *csi.Drivers
-	// CallLimiter contains the accesses to network volumes that are in progress. Copies of a Dir share
-	// this pointer. If it is nil, several accesses to the same volume may hang at the same time.
+	// CallLimiter contains the accesses to network volumes that are in progress. Copies of a Dir
+	// share this pointer. If it is nil, several accesses to the same volume may hang at the same
+	// time.
 	CallLimiter *CallLimiter
 }
 

@@ -64,7 +64,7 @@ func emptyDirMode(pod *v1.Pod) (mode uint32, gid int) {
 	return 0o777, -1
 }
 
-// makeDirVolume creates the directory name in dir unless it exists. It returns an error if something
+// makeDirVolume creates the directory dir/name unless it exists. It returns an error if something
 // is mounted at the directory.
 func makeDirVolume(dir *safepath.Dir, name string, mode uint32, gid int) error {
 	if _, err := dir.Mkdir(name, mode, gid); err != nil {

@@ -33,8 +33,8 @@ func (d Dir) ReadEnvFiles(pod *manifest.Pod, volumes map[string]string, files []
 	return texts, nil
 }
 
-// readEnvFile reads the regular file to which path leads in a volume, whose files containers can
-// change at the same time. It follows only links within the volume.
+// readEnvFile reads a regular file of a volume. It follows only links within the volume, because
+// containers can change the files of the volume at the same time.
 func readEnvFile(volume, path string) (string, error) {
 	dir, err := safepath.Open(volume)
 	if err != nil {

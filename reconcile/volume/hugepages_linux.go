@@ -10,7 +10,7 @@ import (
 	"podd/runtime/safepath"
 )
 
-// hugetlbfsMount are the mount parameters of an emptyDir in huge pages.
+// A hugetlbfsMount contains the mount parameters of an emptyDir in huge pages.
 type hugetlbfsMount struct {
 	size  int64 // page size in bytes
 	limit int64 // size limit in bytes; 0 means only the limit of the cgroup

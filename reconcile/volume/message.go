@@ -20,15 +20,15 @@ const (
 	containersDir = "containers"
 	// messageMode allows any user of the container to write.
 	messageMode = 0o666
-	// messageLimit is the number of bytes that Message reads at the end of a file.
+	// messageLimit is the number of bytes that ReadMessage reads at the end of a file.
 	messageLimit = 4096
 )
 
 func messageName(attempt uint32) string { return fmt.Sprintf("%08x", attempt) }
 
-// CreateMessageFile creates the empty file for the termination message of an attempt of a container, and
-// returns its path on the host. It removes the files of all other attempts except the previous
-// attempt.
+// CreateMessageFile creates the empty file for the termination message of an attempt of a
+// container, and returns its path on the host. It removes the files of all other attempts except
+// the previous attempt.
 func (d Dir) CreateMessageFile(uid types.UID, container string, attempt uint32) (string, error) {
 	if err := checkUID(uid); err != nil {
 		return "", err
@@ -100,8 +100,8 @@ func (d Dir) ReadMessage(uid types.UID, container string, attempt uint32) (strin
 	return string(text[:n]), err
 }
 
-// openSubdir opens the directory below from with the path elements names. If create is true, it
-// creates missing directories. The caller must close the result. from stays open.
+// openSubdir opens a directory below from. names contains the elements of its path. If create is
+// true, openSubdir creates missing directories. The caller must close the result. from stays open.
 func openSubdir(from *safepath.Dir, create bool, names ...string) (*safepath.Dir, error) {
 	dir := from
 	for _, name := range names {

@@ -20,9 +20,9 @@ import (
 
 const nfsPlugin = "kubernetes.io~nfs"
 
-// NFSOptions configures how NFSOptions volumes are mounted. Every system call on an NFSOptions volume may hang if the
-// server does not respond, including stat and open. So podd reads from the mount table whether a
-// volume is mounted, and mounts and unmounts volumes with programs, because it can kill programs.
+// NFSOptions configures how NFS volumes are mounted. Every system call on an NFS volume may hang if
+// the server does not respond, including stat and open. So podd reads from the mount table whether
+// a volume is mounted, and mounts and unmounts volumes with programs, because it can kill programs.
 type NFSOptions struct {
 	// MountPath is the path of mount.nfs; "" means that podd searches programDirs.
 	MountPath string
@@ -32,13 +32,13 @@ type NFSOptions struct {
 	Timeout time.Duration
 }
 
-// programDirs are the directories in which podd searches mount programs.
+// programDirs are the directories in which podd searches for mount programs.
 var programDirs = []string{"/sbin", "/usr/sbin", "/bin", "/usr/bin"}
 
 func (n NFSOptions) timeout() time.Duration { return cmp.Or(n.Timeout, time.Minute) }
 
-// findProgram returns path, or the path of the program with this name in programDirs if path is "".
-// If the program does not exist, the error contains remedy.
+// findProgram returns path if it is not "". Otherwise it returns the path of the program with this
+// name in programDirs. If the program does not exist, the error contains remedy.
 func findProgram(path, name, remedy string) (string, error) {
 	if path != "" {
 		return path, nil
@@ -70,7 +70,7 @@ func (nfsType) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, er
 	return newExport(v.NFS).mount(ctx, p, v.Name)
 }
 
-// An export is a directory that an NFSOptions server exports, with mount options.
+// An export is a directory that an NFS server exports, with mount options.
 type export struct {
 	server, path string
 	options      []string
@@ -84,7 +84,7 @@ func newExport(s *v1.NFSVolumeSource) export {
 	return e
 }
 
-// newExportOfPV returns the export of an NFSOptions PersistentVolume. If readOnly is true, the export is
+// newExportOfPV returns the export of an NFS PersistentVolume. If readOnly is true, the export is
 // mounted read-only.
 func newExportOfPV(pv *v1.PersistentVolume, readOnly bool) export {
 	e := newExport(pv.Spec.NFS)
@@ -158,8 +158,8 @@ func (e export) mountOptions() []string {
 	return append(slices.Clone(e.options), "retry=0")
 }
 
-// isNFSMounted reports whether an NFSOptions file system is mounted at the volume with this name, according
-// to the mount table. It returns an error if another file system is mounted there.
+// isNFSMounted reports whether an NFS file system is mounted at the volume with this name,
+// according to the mount table. It returns an error if another file system is mounted there.
 func (p *podDir) isNFSMounted(name string) (bool, error) {
 	rel := filepath.Join(string(p.pod.UID), volumesDir, nfsPlugin, name)
 	mounts, err := p.root.mountsBelow(rel)

@@ -22,8 +22,8 @@ type volumeType interface {
 	matches(v *v1.Volume) bool
 	// field returns the name of the type's field in a v1.Volume, such as "hostPath".
 	field() string
-	// prepare creates the volume unless it exists, and returns its path on the host. If
-	// prepare fails, path is the host path or NFSOptions export for the error message, or "".
+	// prepare creates the volume unless it exists, and returns its path on the host. If prepare
+	// fails, path is the host path or NFS export for the error message, or "".
 	prepare(ctx context.Context, p *podDir, v *v1.Volume) (path string, err error)
 	// check returns the error that prepare would return, as far as podd can determine the error
 	// without changes on disk. path is the path for the error message. In this call, p.dir is nil.
@@ -48,7 +48,7 @@ type podDir struct {
 type Error struct {
 	Pod    types.NamespacedName
 	Volume string
-	// Path is the host path or NFSOptions export that failed, or "".
+	// Path is the host path or NFS export that failed, or "".
 	Path string
 	// Field is the path of the field in the pod's manifest, such as
 	// "spec.volumes[0].hostPath".

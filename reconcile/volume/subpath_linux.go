@@ -33,8 +33,8 @@ func (d Dir) BindSubPaths(ctx context.Context, pod *manifest.Pod, container stri
 	for _, s := range subs {
 		rel := filepath.Join(string(pod.UID), subpath.DirName, s.Volume, container, strconv.Itoa(s.MountIndex))
 		if err := d.bindSubPath(ctx, pod.UID, rel, volumes[s.Volume], s); err != nil {
-			// The message contains s.Text, not the path, because the path may contain confidential
-			// values of variables.
+			// The message contains s.ManifestText, not the path, because the path may contain
+			// confidential values of variables.
 			return nil, fmt.Errorf("preparing subPath %q of volume %q for container %s of pod %s: %w", s.ManifestText, s.Volume, container, pod.Key, withoutPath(err))
 		}
 		paths[s.MountIndex] = filepath.Join(d.Root, rel)

@@ -22,9 +22,9 @@ func (n NFSOptions) umountProgram() (string, error) {
 // server responds again. podd does not force the unmount (umount -f), because that would make
 // requests of other pods to the same server fail.
 //
-// A lazy unmount includes all mounts below the mount. These mounts are made private first, because
-// some of them are bind mounts (the mounts of subPaths and the mounts below them) whose originals
-// must stay mounted.
+// A lazy unmount includes all mounts below the mount. Some of them are bind mounts: the mounts of
+// subPaths and the mounts below them. All these mounts are made private first, so that the
+// originals of the bind mounts stay mounted.
 func (d Dir) unmountRemote(ctx context.Context, m mounts.Mount) error {
 	umount, missing := d.NFS.umountProgram()
 	if missing != nil {
@@ -41,8 +41,8 @@ func (d Dir) unmountRemote(ctx context.Context, m mounts.Mount) error {
 }
 
 // runUmount runs the program umount. remaining reports whether the mount still exists according to
-// the mount table; then err is the reason. A program that hangs may already have removed the mount,
-// because it writes remaining data afterwards.
+// the mount table. If it exists, err is the reason. A program that hangs may already have removed
+// the mount, because it writes remaining data afterwards.
 func (d Dir) runUmount(ctx context.Context, program, flags string, m mounts.Mount) (remaining bool, err error) {
 	parent, err := d.openParent(m)
 	if err != nil {

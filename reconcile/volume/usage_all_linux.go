@@ -23,20 +23,20 @@ type VolumeUsage struct {
 	// CountsAsEphemeral reports whether the volume counts towards the pod's ephemeral storage.
 	CountsAsEphemeral bool
 	Used              safepath.Usage
-	// Capacity and Available are in bytes, Inodes and InodesFree are numbers of inodes of the
-	// file system.
+	// These fields describe the file system: its size and available space in bytes, its number of
+	// inodes, and its number of free inodes.
 	Capacity, Available, Inodes, InodesFree uint64
 }
 
-// maxMeasuredFiles is the maximum number of files that Measure counts in a volume. Counting this number
-// of files takes about half a second.
+// maxMeasuredFiles is the maximum number of files that Measure counts in a volume. Counting this
+// number of files takes about half a second.
 const maxMeasuredFiles = 1 << 18
 
-// Measure returns the usage of the pod's volumes that podd manages, in the order of the pod's spec,
-// and then the usage of CSI volumes as their drivers report it. It measures neither host paths nor
-// NFSOptions volumes, because an NFSOptions server may not respond. The result omits volumes that do not exist,
-// and volumes that could not be measured. The error joins the errors of volumes that could not be
-// measured. The pod may be running.
+// Measure returns the usage of the pod's volumes that podd manages, in the order of the pod's spec.
+// It then appends the usage of CSI volumes as their drivers report it. It measures neither host
+// paths nor NFS volumes, because an NFS server may not respond. The result omits volumes that do
+// not exist, and volumes that could not be measured. The error joins the errors of volumes that
+// could not be measured. The pod may be running.
 func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err

@@ -54,16 +54,16 @@ func (d Dir) FileUsage(uid types.UID) (FileUsage, error) {
 
 // freeFileSpace frees most of the disk space that FileUsage measures. The pod must have no
 // processes. freeFileSpace removes the hosts file, which the next start writes again. It also frees
-// the part of termination messages that Message does not read.
+// the part of termination messages that ReadMessage does not read.
 func freeFileSpace(pod *safepath.Dir) error {
 	return errors.Join(pod.Remove(hostsName), forEachMessage(pod, func(_ string, dir *safepath.Dir, name string) error {
 		return freeBeforeTail(dir, name)
 	}))
 }
 
-// freeBeforeTail frees the disk space of a file before the last messageLimit bytes. It needs no free
-// disk space. It keeps the size of the file, so that a concurrent Message still reads the complete
-// end. It does nothing on file systems that do not support holes.
+// freeBeforeTail frees the disk space of a file before the last messageLimit bytes. It needs no
+// free disk space. It keeps the size of the file, so that a concurrent ReadMessage still reads the
+// complete end. It does nothing on file systems that do not support holes.
 func freeBeforeTail(dir *safepath.Dir, name string) error {
 	size, _, err := dir.Stat(name)
 	if err != nil || size <= messageLimit {

@@ -10,13 +10,13 @@ import (
 	"podd/reconcile/plugins"
 )
 
-// Handler returns the Kind with which package plugins registers device plugins.
+// Handler returns the Handler with which package plugins registers device plugins.
 func (s *Server) Handler() plugins.Handler { return handler{s} }
 
-// handler implements plugins.Kind.
+// handler implements plugins.Handler.
 type handler struct{ s *Server }
 
-// Register implements plugins.Kind.
+// Register implements plugins.Handler.
 func (f handler) Register(ctx context.Context, p plugins.Plugin) (plugins.Registration, error) {
 	if !slices.Contains(p.Versions, v1beta1.Version) {
 		return nil, fmt.Errorf("the plugin does not support version %q of the device plugin API", v1beta1.Version)

@@ -29,7 +29,7 @@ type sharedRun struct {
 // credentials contains the credentials of a response. The keys are patterns of images.
 type credentials map[string]wire.AuthConfig
 
-// An cacheEntry is a cached response.
+// A cacheEntry is a cached response.
 type cacheEntry struct {
 	credentials
 	until time.Time

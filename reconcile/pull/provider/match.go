@@ -52,8 +52,8 @@ func hostLabels(u *url.URL) (names []string, port string) {
 	return strings.Split(host, "."), port
 }
 
-// A keyring contains credentials by normalizeKey. Credentials with the same key are in the order
-// in which they were added.
+// A keyring contains credentials by the keys that normalizeKey returns. Credentials with the same
+// key are in the order in which they were added.
 type keyring map[string][]*cri.AuthConfig
 
 // add adds the credentials of a response. Invalid keys are ignored.

@@ -7,7 +7,7 @@ const (
 	// volume with a claim, a link with the name of the claim. The pod uses the claim while the link
 	// exists.
 	PluginDir = "podd~claim"
-	// LinksDir is the path of the directory Plugin, relative to the directory of the pod.
+	// LinksDir is the path of PluginDir, relative to the directory of the pod.
 	LinksDir = "volumes/" + PluginDir
 
 	dirMode = 0o750

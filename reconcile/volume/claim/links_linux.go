@@ -15,9 +15,9 @@ import (
 // a path without symbolic links.
 const pathSuffix = ".path"
 
-// RecordPath records in links that the volume name uses the local PersistentVolume at path. links
-// is the open LinksDir of a pod. path must not contain symbolic links. RecordPath does not replace
-// a path that was recorded before.
+// RecordPath records that a volume of a pod uses the local PersistentVolume at path. links is the
+// open LinksDir of the pod, and name is the name of the volume. path must not contain symbolic
+// links. RecordPath does not replace a path that was recorded before.
 func RecordPath(links *safepath.Dir, name, path string) error {
 	err := unix.Symlinkat(path, links.Fd(), name+pathSuffix)
 	if err == unix.EEXIST { // keep the recorded path, because the volume of a claim does not change

@@ -24,12 +24,12 @@ import (
 
 // A Store is the directory <root-dir>/claims:
 //
-//	<namespace>/<name>/          the data of a claim that podd keeps
+//	<namespace>/<name>/          the data of a claim that is bound to no PersistentVolume
 //	.bound/<namespace>/<name>    a link with the owner and the binding of the claim
 //	.removed/…                   data that is being removed
 //
-// A claim keeps its first binding. If a user adds, removes or changes a PersistentVolume in a
-// manifest, the data of the claim must not be replaced.
+// A claim keeps its first binding, because its data must not be replaced if a user adds, removes or
+// changes a PersistentVolume in a manifest.
 //
 // The directory is locked while a claim is acquired or removed. A Store does not access volumes
 // while it has the lock, because the access may hang. The methods of a Store may be called
@@ -79,14 +79,15 @@ func lock(ctx context.Context, dir *safepath.Dir) error {
 	}
 }
 
-// A Consumer is a pod volume that uses a claim.
+// A Consumer is a volume of a pod that uses a claim.
 type Consumer struct {
 	// Links is the open LinksDir of the pod, and Volume the name of the volume.
 	Links  *safepath.Dir
 	Volume string
 	// Pods is the directory of all pod directories.
 	Pods string
-	// Mode is the mode of a new directory. GID is its group ID; -1 means no group.
+	// Mode and GID are the mode and the group ID of the claim's directory, if Acquire creates it. A
+	// GID of -1 means no group.
 	Mode uint32
 	GID  int
 }
@@ -128,8 +129,8 @@ func (c Store) Acquire(ctx context.Context, claim *refs.Claim, u Consumer) error
 	return err
 }
 
-// Verify returns an error if the record of a claim has another owner or another binding.
-// It returns nil if there is no record.
+// Verify returns an error if another owner or another binding is recorded for a claim. It returns
+// nil if nothing is recorded.
 func (c Store) Verify(claim *refs.Claim) error {
 	text, err := os.Readlink(filepath.Join(c.Root, boundDir, claim.Namespace, claim.Name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,8 +182,8 @@ func (c Store) CheckExclusive(claim *refs.Claim, pods string, ignored []types.UI
 }
 
 // A binding is the recorded binding of a claim. It is stored as the target of a link in boundDir.
-// owner is the source of the claim, volume is the name of the PersistentVolume or unbound, and path
-// is a hash of the path of the PersistentVolume. path is "" in records of older versions.
+// owner is the source of the claim. volume is the name of the PersistentVolume, or storedByPodd.
+// pathHash is a hash of the path of the PersistentVolume; "" in records of older versions.
 type binding struct{ owner, volume, pathHash string }
 
 func newBinding(claim *refs.Claim) binding {

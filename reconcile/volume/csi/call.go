@@ -76,7 +76,7 @@ func (d *Drivers) connect(to Driver) (*session, error) {
 
 func (s *session) close() { _ = s.conn.Close() }
 
-// intercept is an interceptor that reports every call to Options.OnCall.
+// intercept implements grpc.UnaryClientInterceptor. It reports every call to Options.OnCall.
 func (s *session) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	began := time.Now()
 	err := invoke(ctx, method, req, reply, cc, opts...)

@@ -1,5 +1,5 @@
-// Package csi calls the drivers of the Container Storage Interface on this node for the
-// volumes of pods, with the requests of the kubelet.
+// Package csi calls the drivers of the Container Storage Interface on this node for the volumes of
+// pods, with the requests of the kubelet.
 //
 //	driver's pod ─socket─▶ plugins.Watcher ─▶ Drivers.Register ─ NodeGetInfo
 //	volume.Dir ─▶ Publish ─ NodeStageVolume, NodePublishVolume, NodeExpandVolume
@@ -7,8 +7,8 @@
 //	Run: volumes that no pod uses ─ NodeUnstageVolume; volumes that require republishing
 //	     or have changed ─ NodePublishVolume again, NodeExpandVolume
 //
-// A volume is staged once, and then published for each pod. Before each call, its facts
-// are written to disk, in the kubelet's directories and files:
+// A volume is staged once, and then published for each pod. Before each call, podd writes the data
+// of the volume (facts) to disk, in the kubelet's directories and files:
 //
 //	<root>/plugins/kubernetes.io/csi/<driver>/<sha256 of handle>/{globalmount,vol_data.json}
 //	<root>/pods/<uid>/volumes/kubernetes.io~csi/<volume>/{mount,vol_data.json}
@@ -21,18 +21,17 @@
 //
 // A volume is staged before it is published. Therefore, if the data file of a staged volume is
 // lost, podd restores the file from the data file of a published volume. If a mount in a pod
-// directory has no data file, its volume is unknown. podd then does not unstage any volume that
-// may be mounted there.
+// directory has no data file, its volume is unknown. podd then does not unstage any volume that may
+// be mounted there.
 //
-// A kubelet can use volumes that podd staged, and podd can use volumes that a kubelet staged.
-// podd records the results of calls in additional keys, which a kubelet ignores. podd repeats
-// calls that are not recorded as successful. The CSI protocol allows this, because calls are
-// idempotent.
+// A kubelet can use volumes that podd staged, and podd can use volumes that a kubelet staged. podd
+// records the results of calls in additional keys, which a kubelet ignores. podd repeats calls that
+// are not recorded as successful. The CSI protocol allows this, because calls are idempotent.
 //
 // There is one call at a time for a volume. A driver that hangs delays only callers for the same
-// volume, and only until the timeout of the call. This package never accesses mounted file
-// systems, because the access may hang.
+// volume, and only until the timeout of the call. This package never accesses mounted file systems,
+// because the access may hang.
 //
-// A driver may still process a call that failed (see callError.Uncertain). podd undoes such a call
-// like a successful call.
+// A driver may still process a call that failed (see callError.IsUncertain). podd undoes such a
+// call like a successful call.
 package csi

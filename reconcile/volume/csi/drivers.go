@@ -59,14 +59,14 @@ type Drivers struct {
 	expanded         map[VolumeID]Expansion     // volumes whose last expansion succeeded
 	failedExpansions map[VolumeID]Expansion     // volumes whose last expansion failed
 	published        map[string]publishedVolume // by target path
-	pausedUntil      map[string]time.Time       // by driver name; for statistics
+	pausedUntil      map[string]time.Time       // by driver name; until then, podd requests no statistics
 	// withoutStats contains the target paths of published volumes without statistics.
 	withoutStats map[string]bool
 	// unreadable contains the directories for which an unreadable data file was logged. Only root
 	// can create these directories, so the map stays small.
 	unreadable map[string]bool
-	// driversChanged is closed at the next change of drivers, inUseChanged at the next change of
-	// inUse, and expansionsChanged at the next change of expanded or failing.
+	// driversChanged is closed at the next change of drivers, and inUseChanged at the next change
+	// of inUse. expansionsChanged is closed at the next change of expanded or failedExpansions.
 	driversChanged, inUseChanged, expansionsChanged chan struct{}
 }
 
@@ -127,8 +127,8 @@ func (d *Drivers) Registered() ([]Driver, <-chan struct{}) {
 	return all, d.driversChanged
 }
 
-// VolumesInUse returns the volumes that the cluster must not detach from this node, and a channel. The
-// channel is closed when these volumes change.
+// VolumesInUse returns the volumes that the cluster must not detach from this node, and a channel.
+// The channel is closed when these volumes change.
 func (d *Drivers) VolumesInUse() ([]VolumeID, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -54,7 +54,7 @@ func (op *operation) expand(ctx context.Context) error {
 			op.d.recordExpansionFailure(op.v, err)
 			return err
 		}
-	} // the driver needs no expansion on the node
+	} // otherwise, the driver needs no expansion on the node
 	f, err := op.loadFacts(op.p.stageDataDir)
 	if err != nil {
 		return err

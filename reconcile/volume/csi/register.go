@@ -42,8 +42,8 @@ type registration struct {
 
 var _ plugins.Handler = (*Drivers)(nil)
 
-// Register implements plugins.Kind. It returns after NodeGetInfo has succeeded, because
-// the scheduler needs the result to assign pods with volumes of the driver to this node.
+// Register implements plugins.Handler. It returns after NodeGetInfo has succeeded, because the
+// scheduler needs the result to assign pods with volumes of the driver to this node.
 func (d *Drivers) Register(ctx context.Context, p plugins.Plugin) (plugins.Registration, error) {
 	if err := checkDriver(p.Name); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ type publishCall struct {
 	calledAt time.Time
 }
 
-// A publishedVolume is a published volume with its present parameters. last is the last
+// A publishedVolume is a published volume with its present parameters. lastCall is the last
 // NodePublishVolume call. It is nil if the volume was published before podd started.
 type publishedVolume struct {
 	Volume

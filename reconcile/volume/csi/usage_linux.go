@@ -48,7 +48,7 @@ func (d *Drivers) readUsage() (usage, error) {
 	return u, nil
 }
 
-// add adds the volume whose directory in a pod directory is dir.
+// add adds a volume of a pod. dir is the directory of the volume in the directory of the pod.
 func (u usage) add(dir string) {
 	f, err := readFacts(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnreadable) {

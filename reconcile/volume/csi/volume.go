@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// podPluginDir is the kubelet's name of the directory of a pod's CSI volumes, which is
-	// in its volumes directory and in DevicesDir.
+	// podPluginDir is the kubelet's name of the directory of a pod's CSI volumes. The directory
+	// "volumes" of the pod and DevicesDir contain a directory with this name.
 	podPluginDir = "kubernetes.io~csi"
 	// DevicesDir is the name of the directory of block devices in a pod's directory.
 	DevicesDir = "volumeDevices"

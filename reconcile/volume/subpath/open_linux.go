@@ -91,8 +91,8 @@ func mkdirAll(vol *safepath.Dir, path string) error {
 	return parent.Close()
 }
 
-// openDeepest opens the deepest existing directory on the path that consists of the elements names
-// in a volume. missing contains the elements that do not exist.
+// openDeepest opens the deepest existing directory of a path in a volume. names contains the
+// elements of the path. missing contains the elements that do not exist.
 func openDeepest(vol *safepath.Dir, names []string) (deepest *safepath.Dir, missing []string, err error) {
 	for n := len(names) - 1; ; n-- {
 		dir, err := follow(vol, filepath.Join(append([]string{"."}, names[:n]...)...), vol.FollowDir)

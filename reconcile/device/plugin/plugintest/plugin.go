@@ -27,7 +27,7 @@ type Plugin struct {
 	// WaitsForDiscovery makes the plugin wait to be discovered in plugins_registry instead of
 	// registering itself.
 	WaitsForDiscovery bool
-	// Type is the plugin type that a watched plugin reports; "" means DevicePlugin.
+	// Type is the plugin type that a discovered plugin reports; "" means DevicePlugin.
 	Type string
 	// AllocateFunc returns the response to Allocate; nil means an empty response.
 	AllocateFunc func(ids []string) (*v1beta1.ContainerAllocateResponse, error)
@@ -51,7 +51,7 @@ type Plugin struct {
 // Endpoint returns the file name of the plugin's socket.
 func (p *Plugin) Endpoint() string { return strings.ReplaceAll(p.Resource, "/", "_") + ".sock" }
 
-// Start serves the plugin on its socket and registers it unless Watched is set.
+// Start serves the plugin on its socket and registers it unless WaitsForDiscovery is set.
 func (p *Plugin) Start() error {
 	ln, err := net.Listen("unix", filepath.Join(p.Dir, p.Endpoint()))
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *Plugin) Register(ctx context.Context) error {
 	})
 }
 
-// Register sends a request to the node agent.
+// Register sends a registration request to the node agent.
 func Register(ctx context.Context, dir string, r *v1beta1.RegisterRequest) error {
 	conn, err := grpc.NewClient("unix://"+filepath.Join(dir, "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *Plugin) Calls() []string {
 	return slices.Clone(p.calls)
 }
 
-// Status returns the result of the registration that a watched plugin received. It is nil if the
+// Status returns the result of the registration that a discovered plugin received. It is nil if the
 // plugin has received none yet.
 func (p *Plugin) Status() *v1.RegistrationStatus {
 	p.mu.Lock()
