@@ -2,8 +2,8 @@ package runtime
 
 import "errors"
 
-// Errors that callers distinguish. All other errors are plain and have a text for users: no
-// gRPC codes, no wrapper chains.
+// Errors that callers distinguish. All other errors have only a text for users, which contains no
+// gRPC codes and no chains of wrappers.
 var (
 	// ErrNotFound means that the sandbox, container or image does not exist. The stop and
 	// remove methods of package cri return nil instead.

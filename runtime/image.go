@@ -44,13 +44,13 @@ type ExecResult struct {
 
 // Usage is the resource usage of a container as reported by the runtime.
 type Usage struct {
-	// At is when CPUNanoseconds and memory were measured. If At is zero, the runtime does not report
-	// CPUNanoseconds and memory.
+	// At is when the CPU time and the memory were measured. If At is zero, the runtime reports
+	// neither.
 	At time.Time
-	// CPUNanoseconds is the total CPUNanoseconds time in nanoseconds.
+	// CPUNanoseconds is the total CPU time in nanoseconds.
 	CPUNanoseconds uint64
-	// MemoryBytes is the charged memory in bytes. WorkingSetBytes is the part of Memory that the
-	// kernel cannot reclaim, RSSBytes the anonymous part.
+	// MemoryBytes is the memory charged to the container. WorkingSetBytes is the part that the
+	// kernel cannot reclaim, and RSSBytes is the anonymous part.
 	MemoryBytes, WorkingSetBytes, RSSBytes uint64
 	// WritableLayer is the disk usage of the container's writable layer, or nil if the
 	// runtime does not report it. Runtimes measure the layer periodically. WritableLayerAt

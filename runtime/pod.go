@@ -1,6 +1,6 @@
-// Package runtime defines the actual state of the node: pods, containers and images as a
-// CRI runtime reports them. All types are immutable values. Package runtime/cri reads them
-// from the runtime.
+// Package runtime defines the actual state of the node: pods, containers and images as a CRI
+// runtime reports them. Values of all types are immutable. Package runtime/cri gets them from the
+// runtime.
 package runtime
 
 import (
@@ -34,7 +34,7 @@ type Sandbox struct {
 	Attempt uint32
 	// Ready means SANDBOX_READY: the sandbox's namespaces exist and containers can start.
 	Ready     bool
-	CreatedAt time.Time // wall clock of the runtime
+	CreatedAt time.Time // time of the runtime's wall clock
 	// IPs contains the addresses in the pod network, the primary one first. It is empty if
 	// the pod uses the host network.
 	IPs         []string
@@ -88,8 +88,8 @@ type Container struct {
 	ExitCode    int32
 	Reason      string // set by the runtime: Completed, Error, OOMKilled, …
 	Message     string
-	Image       string // as the user named it, or only an ID; see ImageName
-	ImageRef    string // shown as status.containerStatuses[].imageIDPattern
+	Image       string // name in the pod spec, or only an ID; see ImageName
+	ImageRef    string // shown as status.containerStatuses[].imageID
 	LogPath     string
 	Labels      map[string]string
 	Annotations map[string]string
@@ -114,10 +114,10 @@ type Resources struct {
 	MemoryLimitBytes int64 // bytes
 }
 
-// Restarts returns how often a container of this name was started before in its pod. This
-// is the restart count recorded when the container was created, or Attempt if no valid
-// count was recorded. Attempt can be higher, because attempt numbers with a reserved name
-// are skipped.
+// Restarts returns how often a container of this name was started before in its pod. This is the
+// restart count recorded when the container was created, or Attempt if no valid count was recorded.
+// Attempt can be higher than the count, because an attempt number is skipped if its container name
+// is reserved.
 func (c *Container) Restarts() uint32 {
 	n, err := strconv.ParseUint(c.Annotations[AnnotationRestartCount], 10, 32)
 	if err != nil || uint32(n) > c.Attempt {
@@ -126,8 +126,8 @@ func (c *Container) Restarts() uint32 {
 	return uint32(n)
 }
 
-// PodRestarts returns how often all containers of the pod had been restarted
-// together (AnnotationPodRestarts) when the container was created.
+// PodRestarts returns how often all containers of the pod had been restarted together before the
+// container was created; see AnnotationPodRestarts.
 func (c *Container) PodRestarts() uint32 {
 	text, ok := c.Annotations[AnnotationPodRestarts]
 	if !ok {
@@ -151,8 +151,8 @@ func (c *Container) Kind() (kind string, index int) {
 	return kind, index
 }
 
-// ImageName returns the image as the user named it. It returns "" if the runtime reports
-// only the image ID from which the container was created, as CRI-O does.
+// ImageName returns the image name of the pod spec. It returns "" if the runtime reports only the
+// image ID from which the container was created, as CRI-O does.
 func (c *Container) ImageName() string {
 	if imageIDPattern.MatchString(c.Image) {
 		return ""
@@ -170,7 +170,7 @@ func (c *Container) WasStartInterrupted() bool {
 	if c.State != Exited || !c.StartedAt.IsZero() {
 		return false
 	}
-	// If the client disconnects, containerd 1.6 kills the command that starts its shim.
+	// The client has disconnected, and containerd 1.6 has killed the command that starts its shim.
 	killed := strings.Contains(c.Message, "failed to start shim") && strings.Contains(c.Message, "signal: killed")
 	// If containerd 1.6 was creating the container when the client was killed, the process
 	// of the sandbox may be missing. runc then tries to join the namespaces of process 0.
@@ -181,8 +181,8 @@ func (c *Container) WasStartInterrupted() bool {
 // A Snapshot is one observation of pods. If Pods contains a key with a nil value, that pod
 // does not exist.
 type Snapshot struct {
-	// AsOf is the monotonic time at which the first call of the observation was sent. An
-	// effect that ended after AsOf may be missing from the snapshot.
+	// AsOf is the monotonic time at which the first call of the observation was sent. The changes
+	// of an effect that ended after AsOf may be missing from the snapshot.
 	AsOf time.Time
 	// Pods contains the observed pods. If a pod did not change since the previous snapshot,
 	// its pointer is the same.
@@ -192,7 +192,7 @@ type Snapshot struct {
 	IsComplete bool
 }
 
-// A Node is the state of the runtime as the runtime itself reports it.
+// A Node is the state that the runtime reports about itself.
 type Node struct {
 	Name, Version string // "containerd", "v2.4.2"
 	APIVersion    string // version of the CRI: "v1"
@@ -232,8 +232,8 @@ type Handler struct {
 	RecursiveReadOnlyMounts bool
 }
 
-// Labels and annotations of the sandboxes and containers that podd creates. The keys below
-// io.kubernetes are the kubelet's, because crictl, cAdvisor and log agents read them.
+// Labels and annotations of the sandboxes and containers that podd creates. The keys that begin
+// with io.kubernetes are those of the kubelet, because crictl, cAdvisor and log agents read them.
 const (
 	LabelPodName       = "io.kubernetes.pod.name"
 	LabelPodNamespace  = "io.kubernetes.pod.namespace"
@@ -261,9 +261,8 @@ const (
 	AnnotationSize = "podd/size"
 	// AnnotationBackoffStep contains the back-off step with which a container was started.
 	AnnotationBackoffStep = "podd/backoff-step"
-	// AnnotationPodRestarts contains how often all containers of the pod had been restarted
-	// together (restart rule RestartAllContainers) when a container was created. It is omitted
-	// if the number is 0.
+	// AnnotationPodRestarts contains how often the restart rule RestartAllContainers had restarted
+	// all containers of the pod before a container was created. It is omitted if the number is 0.
 	AnnotationPodRestarts = "podd/pod-restarts"
 	// AnnotationContainerKind contains the kind of a container ("init", "sidecar", "container" or
 	// "ephemeral") and its index. podd needs the annotation when the manifest no longer

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// MinVersions contains the first version (major, minor) of each runtime, by name, that has
-// a certain behavior. It is for behavior that runtimes do not report as a feature.
+// MinVersions contains, by name of the runtime, the first version (major, minor) that has a certain
+// behavior. It is used for behavior that runtimes do not report as a feature.
 type MinVersions map[string][2]int
 
 // HasMinVersion reports whether the node's runtime has at least the version in min. It returns

@@ -79,9 +79,9 @@ func WriteIn(root *os.Root, name, temp string, data []byte) error {
 	return SyncDir(root)
 }
 
-// WriteInNoDirSync is WriteIn without SyncDir. Until the caller calls SyncDir, a power cut
-// may restore the old content. A caller that writes many files in one directory needs only
-// one SyncDir.
+// WriteInNoDirSync works like WriteIn, but does not call SyncDir. Until the caller calls SyncDir, a
+// power cut may restore the old content. A caller that writes many files in one directory needs
+// only one SyncDir.
 func WriteInNoDirSync(root *os.Root, name, temp string, data []byte) error {
 	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -135,8 +135,8 @@ func createDir(dir string) error {
 	return nil
 }
 
-// missingParents returns the directories in which createDir must create an entry, the deepest first. The
-// deepest is the parent of dir. If dir exists, missingParents returns nil.
+// missingParents returns the directories to which createDir must add an entry so that dir exists,
+// beginning with the parent of dir. If dir exists, it returns nil.
 func missingParents(dir string) (parents []string, err error) {
 	for {
 		switch _, err := os.Stat(dir); {

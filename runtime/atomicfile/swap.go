@@ -11,7 +11,7 @@ import (
 // SwapIn replaces the file with the given name in root. It writes the content to the file spare and
 // exchanges the names of both files, so that the next call reuses the old file as its spare. A file
 // that is replaced often then needs no new inodes. ext4 does not reuse the inode of a removed file
-// for a minute or more, and passes over all such inodes when it creates a file.
+// for a minute or more, and must skip all such inodes whenever it creates a file.
 //
 // If durable is true, the new content survives a power cut when SwapIn returns nil. Otherwise the
 // file may have the old content, the new content, or be empty after a power cut.
@@ -41,8 +41,9 @@ func SwapIn(root *os.Root, name, spare string, data []byte, durable bool) error 
 	return nil
 }
 
-// openSpare opens the empty file spare in dir, whose root is root, for writing. It replaces a spare
-// that is not a regular file, has another mode than 0600 or a second link.
+// openSpare opens the file spare in root for writing and empties it. dir is the open directory of
+// root. If spare is not a regular file, has a mode other than 0600 or has a second hard link,
+// openSpare replaces it.
 func openSpare(root *os.Root, dir *os.File, spare string) (*os.File, error) {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	if fd, err := unix.Openat(int(dir.Fd()), spare, flags, 0o600); err == nil {
@@ -59,8 +60,9 @@ func openSpare(root *os.Root, dir *os.File, spare string) (*os.File, error) {
 	return root.OpenFile(spare, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// exchange gives the file spare the given name, and the file with this name, if it exists, the name
-// spare. On a file system that cannot exchange names, it removes the old file.
+// exchange exchanges the names of the files spare and name. If there is no file called name, or if
+// the file system cannot exchange names, exchange renames spare to name, which removes the old
+// file.
 func exchange(root *os.Root, dir *os.File, spare, name string) error {
 	fd := int(dir.Fd())
 	if unix.Renameat2(fd, spare, fd, name, unix.RENAME_EXCHANGE) == nil {

@@ -44,7 +44,7 @@
 //   - In containerd, the status of an exited container always contains the exit code. CRI-O returns
 //     the exit code -1 and no finish time until conmon has written the container's exit file. If
 //     conmon was killed, the file is never written. Such a container has the state
-//     runtime.ExitUnknown.
+//     runtime.ExitCodeUnknown.
 //   - If ExecSync cannot kill a command in time, containerd returns DeadlineExceeded, and CRI-O
 //     returns exit code -1 with "command timed out". If Exec cannot start a command, the stream of
 //     containerd fails. In CRI-O, the command gets the exit code 255, and its stderr contains the
@@ -56,10 +56,10 @@
 //   - For some objects that do not exist, CRI-O returns the code Unknown (see isNotFoundText). If
 //     ImageStatus is called with an invalid image name, CRI-O returns an error, and containerd
 //     reports that the image does not exist.
-//   - containerd resolves an image name without a registry at docker.io, CRI-O at one of the
-//     registries in registries.conf. CRI-O reports an unreachable registry as
-//     RegistryUnavailable. In CRI-O, a pull can join another pull of the same image that is
-//     being canceled. Both pulls then fail.
+//   - For an image name without a registry, containerd uses docker.io, and CRI-O uses one of the
+//     registries in registries.conf. CRI-O reports an unreachable registry as RegistryUnavailable.
+//     In CRI-O, a pull can join another pull of the same image that is being canceled. Both pulls
+//     then fail.
 //   - If the client disconnects during StopPodSandbox, for example because podd is
 //     killed, CRI-O aborts the removal of the network and never repeats it. The pod's
 //     address then stays in use. containerd repeats the removal at the next call.
@@ -71,12 +71,12 @@
 //   - In containerd every sandbox has a process. CRI-O creates one only if the
 //     containers share the sandbox's PID namespace. Without a process, a sandbox stays
 //     ready as long as the node runs.
-//   - CRI-O notices the removal of a CNI configuration only with
-//     cni_status_grace_period. It names cgroups crio-<id>. It runs conmon, the monitor
-//     of a container, in the cgroup crio-conmon-<id> below the pod's cgroup. It writes
-//     logs with mode 0600. It gives a privileged container every capability of the
-//     kernel, and rejects memory limits under 12 MiB. By default, its containers have
-//     none of AUDIT_WRITE, MKNOD, NET_RAW, SETFCAP and SYS_CHROOT.
+//   - CRI-O notices the removal of a CNI configuration only if cni_status_grace_period is set. It
+//     names cgroups crio-<id>. It runs conmon, the monitor of a container, in the cgroup
+//     crio-conmon-<id> below the pod's cgroup. It writes logs with mode 0600. It gives a privileged
+//     container every capability of the kernel, and rejects memory limits under 12 MiB. By default,
+//     its containers do not have the capabilities AUDIT_WRITE, MKNOD, NET_RAW, SETFCAP and
+//     SYS_CHROOT.
 //   - If a container has no mount of /etc/hosts, for example in a pod without an
 //     address, containerd shows the host's file and CRI-O the image's file.
 //
@@ -119,7 +119,7 @@ type Options struct {
 
 // A Client makes calls to one runtime. It is safe for concurrent use.
 type Client struct {
-	conn      grpc.ClientConnInterface // to the runtime service
+	conn      grpc.ClientConnInterface // connection to the runtime service
 	runtime   api.RuntimeServiceClient
 	images    api.ImageServiceClient
 	endpoint  string
@@ -204,7 +204,7 @@ func (c *Client) redial() {
 	}
 }
 
-// invoke makes one call, which may take at most limit, and converts the error with clean.
+// invoke makes one call, which may take at most limit, and converts the error with convertError.
 func invoke[Q, R any](ctx context.Context, c *Client, limit time.Duration,
 	call func(context.Context, Q, ...grpc.CallOption) (R, error), request Q,
 ) (R, error) {

@@ -44,9 +44,9 @@ func (c *Client) StopContainer(ctx context.Context, id string, grace time.Durati
 // become zero.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// RemoveContainer removes a container. It returns nil if the container does not exist. The
-// caller must kill a running container before, because CRI-O lets it run until the deadline
-// of the call.
+// RemoveContainer removes a container. It returns nil if the container does not exist. The caller
+// must kill a running container first, because CRI-O would otherwise let the container run until
+// the deadline of the call.
 func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.RemoveContainer, &api.RemoveContainerRequest{ContainerId: id})
 	return ignoreNotFound(err)
@@ -62,7 +62,7 @@ func (c *Client) ContainerStatus(ctx context.Context, id string) (runtime.Contai
 	return found, err
 }
 
-// queryContainer is ContainerStatus without storing the response in the responseCache.
+// queryContainer works like ContainerStatus, but does not store the response in the responseCache.
 func (c *Client) queryContainer(ctx context.Context, id string) (runtime.Container, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ContainerStatus, &api.ContainerStatusRequest{ContainerId: id})
 	if err != nil {

@@ -20,10 +20,10 @@ type LayerUsage struct {
 	Partial bool
 }
 
-// WritableLayers returns the writable layers by pod, for the pods in uids. It omits pods
-// without containers of these instances. Runtimes measure periodically, so the result may
-// be some seconds old. If uids contains several pods, WritableLayers lists all containers
-// of each instance, because one request per pod would take too long on a slow runtime.
+// WritableLayers returns the disk usage of the writable layers of the pods in uids, by pod UID. It
+// omits pods that have no containers of these instances. Runtimes measure periodically, so the
+// result may be some seconds old. If uids contains several pods, WritableLayers lists all
+// containers of each instance, because one request per pod would take too long on a slow runtime.
 func (c *Client) WritableLayers(ctx context.Context, instances []string, uids []types.UID) (map[types.UID]LayerUsage, error) {
 	var filters []map[string]string
 	for _, instance := range instances {

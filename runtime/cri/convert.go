@@ -92,14 +92,14 @@ func containerFromList(c *api.Container) runtime.Container {
 	}
 }
 
-// errNoExitCode is the reason why a container is ExitUnknown if its status contains no exit
-// code.
+// errNoExitCode is the reason why a container has the state ExitCodeUnknown although the runtime
+// returned its status.
 var errNoExitCode = errors.New("the runtime reports that the container has exited, but no exit code")
 
-// containerFromStatus converts a CRI status, which does not contain the sandbox ID. If the
-// status of an exited container has no finish time, the state is ExitUnknown, because CRI
-// requires the exit code only together with the finish time. CRI-O returns the exit code -1
-// in this case, until it finds the container's exit file.
+// containerFromStatus converts a CRI status, which does not contain the sandbox ID. If the status
+// of an exited container has no finish time, the state is ExitCodeUnknown, because CRI requires the
+// exit code only together with the finish time. CRI-O returns the exit code -1 in this case, until
+// it finds the container's exit file.
 func containerFromStatus(s *api.ContainerStatus) runtime.Container {
 	c := runtime.Container{
 		ID:          s.GetId(),

@@ -11,15 +11,15 @@ import (
 	"podd/runtime"
 )
 
-// containerdConfigs contains, by socket, the configuration file in which CRI may be
-// disabled.
+// containerdConfigs maps sockets of containerd to the configuration file of containerd, in which
+// CRI may be disabled.
 var containerdConfigs = map[string]string{
 	"/run/containerd/containerd.sock":     "/etc/containerd/config.toml",
 	"/var/run/containerd/containerd.sock": "/etc/containerd/config.toml",
 }
 
-// diagnose adds the remedy to the error of a Version call. err must come from clean. The
-// result matches the same errors as err with errors.Is.
+// diagnose adds the remedy to the error of a Version call. err must come from convertError. With
+// errors.Is, the result matches the same errors as err.
 func (c *Client) diagnose(err error) error {
 	if !errors.Is(err, runtime.ErrUnimplemented) {
 		return err
@@ -56,7 +56,7 @@ func disabledPlugin(config string) string {
 	return parseDisabledPlugin(io.LimitReader(f, 1<<20))
 }
 
-// parseDisabledPlugin is disabledPlugin for the content of a configuration file. The
+// parseDisabledPlugin works like disabledPlugin, but takes the content of a configuration file. The
 // disabled_plugins list may span several lines.
 func parseDisabledPlugin(config io.Reader) string {
 	inside := false

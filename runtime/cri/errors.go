@@ -22,8 +22,8 @@ type callError struct {
 func (e *callError) Error() string   { return e.text }
 func (e *callError) Unwrap() []error { return e.kinds }
 
-// convertError converts the error of a call that was made with ctx. The result has a text for
-// users and matches the errors of package runtime. clean returns nil if err is nil.
+// convertError converts the error of a call that was made with ctx. The result has a text for users
+// and matches the errors of package runtime. If err is nil, convertError returns nil.
 func (c *Client) convertError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -53,20 +53,20 @@ func isPastDeadline(ctx context.Context, code codes.Code) bool {
 	return code == codes.Canceled && ok && time.Until(deadline) < 100*time.Millisecond
 }
 
-// classify returns the errors of package runtime that a failed call matches. The switch is
-// an ordered table: the first match wins.
+// classify returns the errors of package runtime that a failed call matches. The order of the cases
+// matters: the first case that matches determines the result.
 func classify(ctx context.Context, code codes.Code, text string) []error {
 	switch {
 	// The caller canceled the call; the code of the runtime does not matter.
 	case ctx.Err() != nil:
 		return []error{ctx.Err()}
-	// The runtime also knows the deadline. It may report that the deadline has passed before ctx is
-	// done.
+	// gRPC sends the deadline to the runtime, too. So the runtime may report that the deadline has
+	// passed before ctx is done.
 	case isPastDeadline(ctx, code):
 		return []error{context.DeadlineExceeded}
 	case isNameReservedText(text):
 		return []error{runtime.ErrNameReserved}
-	// See package runtime/shim.
+	// The runtime has lost track of the container's process; see package runtime/shim.
 	case strings.Contains(text, "cannot delete running task"):
 		return []error{runtime.ErrTaskLost}
 	case code == codes.NotFound, isNotFoundText(text):
@@ -84,24 +84,24 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 	return nil
 }
 
-// isNameReservedText reports whether text is the error of containerd or CRI-O for a sandbox or container
-// name that is reserved for another call. Both runtimes use the code Unknown for this error. Errors
-// of plugins about other reserved names do not match.
+// isNameReservedText reports whether text is the error of containerd or CRI-O for a sandbox or
+// container name that is reserved for another call. Both runtimes use the code Unknown for this
+// error. Errors of plugins about other reserved names do not match.
 func isNameReservedText(text string) bool {
 	return strings.HasPrefix(text, "failed to reserve sandbox name ") || strings.HasPrefix(text, "failed to reserve container name ") ||
 		text == "name is reserved" || strings.HasSuffix(text, ": name is reserved")
 }
 
-// isNotFoundText reports whether text is an error of CRI-O for an object that does not exist. In some
-// calls, CRI-O uses the code Unknown for this error. The object is the subject of the call, or the
-// image or sandbox of CreateContainer.
+// isNotFoundText reports whether text is an error of CRI-O for an object that does not exist. In
+// some calls, CRI-O uses the code Unknown for this error. The object is the subject of the call, or
+// the image or sandbox of CreateContainer.
 func isNotFoundText(text string) bool {
 	return strings.Contains(text, "does not resolve to an image ID") ||
 		strings.HasPrefix(text, "specified sandbox not found: ") || strings.HasPrefix(text, "container with ID starting with ")
 }
 
-// ignoreNotFound returns nil if err is runtime.ErrNotFound, and err otherwise. CRI
-// specifies this for stop and remove calls.
+// ignoreNotFound returns nil if err is runtime.ErrNotFound, and err otherwise. CRI requires that a
+// stop or remove call succeeds if the object does not exist.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, runtime.ErrNotFound) {
 		return nil

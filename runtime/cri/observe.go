@@ -58,25 +58,25 @@ func (o *ObserverOptions) isOurs(instance string) bool {
 // subscriber blocks containerd 2.x for all clients. The payload of an event is not used as
 // state, so a lost event only delays a change until the next relist.
 //
-// An exited container has the state ExitUnknown until its exit code is known, and then
-// Exited. While the code is unknown, the observer repeats the status query, first after 100
-// ms and then with increasing delays. It also uses the result of a query that returns late.
+// An exited container has the state ExitCodeUnknown until its exit code is known, and then Exited.
+// While the code is unknown, the observer repeats the status query, first after 100 ms and then
+// with increasing delays. If a query returns after its pass has ended, a later pass uses the
+// result.
 //
-// A pass observes the marked pods, or all pods. It makes two list calls and queries only
-// what may have changed. This is the status of containers that have a new state in the
-// list, and the addresses of new sandboxes. It makes no query if another call of this
-// client has returned the same data. If nothing changed in a pod, the pod keeps its
-// pointer.
+// A pass observes the marked pods, or all pods. It makes two list calls. It queries only the status
+// of containers whose state in the list has changed, and the addresses of new sandboxes. It makes
+// no query if another call of this client has returned the same data. If nothing changed in a pod,
+// the pod keeps its pointer.
 type Observer struct {
 	client      *Client
 	opts        ObserverOptions
 	marks       marks
 	stream      eventStream
 	health      atomic.Pointer[Health]
-	settleDelay atomic.Int64 // result of the function settleDelay for the last whole pass, in ns
+	settleDelay atomic.Int64 // result of the function settleDelay for the last pass over all pods, in ns
 
-	// The following fields belong to Run's goroutine.
-	pods           map[types.NamespacedName]*runtime.Pod // the pods of the last snapshots
+	// Only Run's goroutine uses the following fields.
+	pods           map[types.NamespacedName]*runtime.Pod // all pods, as of the newest snapshot
 	relistInterval time.Duration                         // present interval of relists
 	relistAt       time.Time                             // when the next relist is due
 	failedPasses   int                                   // number of consecutive failed passes
@@ -89,7 +89,7 @@ type Observer struct {
 // A failedQuery is a sandbox or container with a failed status query, which must be repeated.
 type failedQuery struct {
 	key      types.NamespacedName
-	failures int       // number of failed queries
+	failures int       // number of consecutive failed queries
 	retryAt  time.Time // when to query again; zero while a query is in progress
 }
 
@@ -125,7 +125,7 @@ func (c *Client) NewObserver(o ObserverOptions) *Observer {
 // Health returns the current state. It is safe for concurrent use.
 func (o *Observer) Health() Health { return *o.health.Load() }
 
-// Refresh requests an observation of one pod with an AsOf after this call, and returns at once. If
+// Refresh requests an observation of one pod that begins after this call, and returns at once. If
 // urgent is true, the observation begins at once. Otherwise it begins after the same delay as for
 // an event, so that many requests in a short time share one list of all pods. Refresh is safe for
 // concurrent use, also before Run.
@@ -137,10 +137,10 @@ func (o *Observer) Refresh(key types.NamespacedName, urgent bool) {
 	o.marks.markPod(key, o.nonUrgentDelay())
 }
 
-// Run observes until ctx is done and returns ctx.Err(). The first snapshot is Whole. While the
-// runtime is unreachable, Run emits nothing. It calls emit from one goroutine, and emit must not
-// block for long. The snapshot and everything in it are shared and must not be modified. Run must
-// be called only once.
+// Run observes the pods until ctx is done and returns ctx.Err(). The first snapshot is complete
+// (runtime.Snapshot.IsComplete). While the runtime is unreachable, Run emits nothing. It calls emit
+// from one goroutine, and emit must not block for long. The snapshot and everything in it are
+// shared and must not be modified. Run must be called only once.
 func (o *Observer) Run(ctx context.Context, emit func(runtime.Snapshot)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var reader sync.WaitGroup

@@ -8,8 +8,8 @@ import (
 	"podd/runtime"
 )
 
-// maxLateCalls limits how many status calls of one kind may continue after their pass, so that a
-// slow runtime is not overloaded.
+// maxLateCalls limits how many status calls of one kind may continue after the end of the pass that
+// made them, so that a slow runtime is not overloaded.
 const maxLateCalls = 16
 
 // errLate is the result of a status call to which the runtime has not responded yet.
@@ -24,7 +24,7 @@ type statusCalls[T any] struct {
 
 	mu        sync.Mutex // guards all following fields and the fields of each statusCall
 	byID      map[string]*statusCall[T]
-	lateCount int            // number of calls in progress that have outlived their pass
+	lateCount int            // number of calls in progress whose pass has ended
 	running   sync.WaitGroup // all calls in progress
 }
 
@@ -96,8 +96,8 @@ func (q *statusCalls[T]) start(ctx, pass context.Context, id string, listedState
 	return i, true
 }
 
-// finish records the result of a call. wasLate reports whether the call has outlived its
-// pass.
+// finish records the result of a call. wasLate reports whether the pass that made the call ended
+// before the call returned.
 func (q *statusCalls[T]) finish(i *statusCall[T], found T, err error) (wasLate bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -109,8 +109,8 @@ func (q *statusCalls[T]) finish(i *statusCall[T], found T, err error) (wasLate b
 	return i.isLate
 }
 
-// forget drops the calls for all objects that are not in failed. Their status is no longer
-// needed.
+// forget removes the calls for all objects that are not in failed, because their status is no
+// longer needed.
 func (q *statusCalls[T]) forget(failed map[string]failedQuery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,12 +11,13 @@ import (
 	"podd/runtime"
 )
 
-// A draft is the state of one pass: first the lists, then the queries, then the pods.
+// A draft is the state of one pass, which first lists the pods, then queries details, and then
+// builds the pods of the snapshot.
 //
-// Sandboxes and containers with an unchanged state are copied from the previous pods.
-// Their list messages are not decoded and their status is not queried again. An exited
-// container does not change, and a running container is queried once. Labels, annotations
-// and creation time never change in CRI, so comparing the state is sufficient.
+// Sandboxes and containers with an unchanged state are copied from the pods that the previous pass
+// returned. Their list messages are not decoded and their status is not queried again. An exited
+// container does not change, and a running container is queried once. Labels, annotations and
+// creation time never change in CRI, so comparing the state is sufficient.
 type draft struct {
 	opts             *ObserverOptions
 	prior            map[types.NamespacedName]*runtime.Pod
@@ -30,8 +31,8 @@ type draft struct {
 	orphans         map[orphanKey]*sandboxDraft
 	allSandboxes    []*sandboxDraft
 
-	sandboxesToQuery  []*sandboxDraft   // sandboxes to query
-	containersToQuery []*containerDraft // containers to query
+	sandboxesToQuery  []*sandboxDraft
+	containersToQuery []*containerDraft
 }
 
 // An orphanKey identifies a group of containers without their sandbox.
@@ -40,7 +41,7 @@ type orphanKey struct {
 	uid types.UID
 }
 
-// A priorSandbox is a sandbox of the previous pods.
+// A priorSandbox is a sandbox that an earlier pass returned.
 type priorSandbox struct {
 	key         types.NamespacedName
 	incarnation *runtime.Incarnation
@@ -126,8 +127,9 @@ func (d *draft) addSandbox(item *wireItem) error {
 	return nil
 }
 
-// setSandbox fills sd from the list and schedules the query of the sandbox's addresses. If the
-// sandbox is not ready, sd gets the addresses of prior, which may be nil.
+// setSandbox fills sd from the list, with the addresses of prior, which may be nil. If the sandbox
+// is ready, setSandbox schedules the query of its addresses, unless the details of the sandbox are
+// not needed or the query must not be repeated yet.
 func (d *draft) setSandbox(sd *sandboxDraft, s *api.PodSandbox, prior *runtime.Sandbox) {
 	sd.key = types.NamespacedName{Namespace: s.GetMetadata().GetNamespace(), Name: s.GetMetadata().GetName()}
 	sd.sandbox = sandboxFromList(s)
@@ -199,7 +201,7 @@ func (d *draft) addContainer(item *wireItem) error {
 	return nil
 }
 
-// wasForeign reports whether a sandbox was Foreign in the previous pods.
+// wasForeign reports whether a sandbox was Foreign after the previous pass.
 func (d *draft) wasForeign(sandboxID string) bool {
 	known := d.priorSandboxes[sandboxID].sandbox
 	return known != nil && known.Foreign

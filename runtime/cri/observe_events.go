@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// eventDelay is the delay between an event and the pass that observes its pod. The exit
-	// of one of our containers is observed without a delay. All other changes are usually
-	// caused by podd itself, whose effects report their own success. In a burst of pods a
-	// shorter delay would cause several queries per pod. The delay also gives containerd
-	// time to remove a sandbox, because it sends the event before the removal. If there are
-	// many pods, the delay is longer; see settleDelay.
+	// eventDelay is the delay between an event and the pass that observes its pod. The exit of one
+	// of our containers is observed without a delay. All other changes are usually made by podd's
+	// own effects, which return their results themselves. In a burst of pods a shorter delay would
+	// cause several queries per pod. The delay also gives containerd time to remove a sandbox,
+	// because it sends the event before the removal. If there are many pods, the delay is longer;
+	// see settleDelay.
 	eventDelay = time.Second
-	// streamTrustDelay is how long a stream must stay open before it is considered reliable
-	// although no event has arrived. The delay is needed because containerd sends nothing
-	// before the first event, not even headers.
+	// streamTrustDelay is how long a stream must stay open before it is considered reliable even if
+	// no event has arrived. The delay is needed because containerd sends nothing before the first
+	// event, not even headers.
 	streamTrustDelay = time.Second
 	// newConnectionCheckInterval is the interval of checks for a new connection while the runtime
 	// does not implement events.
@@ -59,7 +59,8 @@ func (s *eventStream) recordClose() {
 	s.openedAt, s.hasEvent = time.Time{}, false
 }
 
-// isReliable reports whether changes at the time now cause events.
+// isReliable reports whether the runtime is expected to send an event for every change. now is the
+// current time.
 func (s *eventStream) isReliable(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,9 +93,9 @@ func (o *Observer) readEvents(ctx context.Context) {
 	}
 }
 
-// retryLimit returns the maximum interval of attempts to subscribe. It is short for an
-// unreachable runtime, which may return at any time. It is long for a runtime that closes
-// every stream, because this will not change.
+// retryLimit returns the maximum interval of attempts to subscribe. It is short for an unreachable
+// runtime, which may become reachable at any time. It is long for a runtime that closes every
+// stream, because a new attempt will probably have the same result.
 func retryLimit(err error) time.Duration {
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return time.Second
@@ -114,8 +115,8 @@ func (o *Observer) awaitNewConnection(ctx context.Context, dials uint64) bool {
 	return true
 }
 
-// readStream subscribes once and marks pods until the stream is closed. First it marks
-// every pod, because changes before the subscription have no events, except those that
+// readStream subscribes once and marks pods until the stream is closed. First it marks every pod,
+// because the runtime sends no events for changes before the subscription, except those that
 // containerd has queued.
 func (o *Observer) readStream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)

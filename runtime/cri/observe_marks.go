@@ -15,13 +15,12 @@ type marks struct {
 
 	mu     sync.Mutex // guards all following fields
 	urgent map[types.NamespacedName]struct{}
-	keys   map[types.NamespacedName]struct{} // pods to observe when at is reached; those in urgent are observed at once
+	keys   map[types.NamespacedName]struct{} // pods to observe at dueAt; pods in urgent are observed at once
 	all    bool
 	dueAt  time.Time // zero if only urgent contains pods
 }
 
-// markedPods are the pods that one pass observes: all pods if whole is true, otherwise
-// those in keys.
+// markedPods are the pods that one pass observes: all pods if all is true, otherwise those in keys.
 type markedPods struct {
 	all  bool
 	keys map[types.NamespacedName]struct{}
@@ -57,7 +56,8 @@ func (m *marks) markAll(delay time.Duration) {
 	m.advanceDueLocked(delay)
 }
 
-// advanceDueLocked moves the due time closer if it is later than delay from now.
+// advanceDueLocked sets dueAt to the time after delay, unless dueAt is set to an earlier time. m.mu
+// must be locked.
 func (m *marks) advanceDueLocked(delay time.Duration) {
 	at := time.Now().Add(delay)
 	if !m.dueAt.IsZero() && !at.Before(m.dueAt) {

@@ -28,7 +28,7 @@ type NodeObserver struct {
 	client *Client
 	opts   NodeObserverOptions
 
-	// The following fields belong to Run's goroutine.
+	// Only Run's goroutine uses the following fields.
 	node             runtime.Node
 	queriedDialCount uint64 // number of the connection on which the constant fields of node were queried
 }
@@ -91,8 +91,8 @@ func (n *NodeObserver) logChange(now runtime.Node) {
 	}
 }
 
-// queryNode returns the runtime's status. It makes one Status call. Only on a new connection it
-// also queries the constant fields.
+// queryNode returns the runtime's status. It makes one Status call. After a new connection it also
+// queries the fields that do not change while the runtime runs.
 func (n *NodeObserver) queryNode(ctx context.Context) runtime.Node {
 	ctx, cancel := context.WithTimeout(ctx, max(2*n.opts.ReadyInterval, 10*time.Second))
 	defer cancel()

@@ -91,8 +91,8 @@ func (d *draft) sortedContainers(drafts []*containerDraft) []runtime.Container {
 }
 
 // setUnknown sets the state of a container after its status query has failed. An exited container
-// becomes ExitUnknown, because an exit without its code would look like a success. In other
-// states the container keeps its previous state.
+// gets the state ExitCodeUnknown, because an exit without its code would look like a success. In
+// other states the container keeps its previous state.
 func (c *containerDraft) setUnknown() {
 	why := c.container.Message
 	c.container.Message = ""

@@ -9,7 +9,8 @@ import (
 	"podd/runtime"
 )
 
-// wait waits until a mark or the next relist is due. isRelist is true in the second case.
+// wait waits until a mark or the next relist is due. isRelist reports whether the next relist is
+// due.
 func (o *Observer) wait(ctx context.Context) (isRelist bool, err error) {
 	for {
 		until, marked := o.relistAt, false
@@ -54,8 +55,9 @@ func (o *Observer) runPass(ctx context.Context, isRelist bool, emit func(runtime
 	emit(snapshot)
 }
 
-// hasUnmarkedChange reports whether the last pass found a change without an event, because the
-// changed pod was neither in marked nor marked during the pass.
+// hasUnmarkedChange reports whether the last pass found a change in a pod that was marked neither
+// before nor during the pass. In this case the runtime has sent no event for the change. marked
+// contains the earlier marks, and before the pods before the pass.
 func (o *Observer) hasUnmarkedChange(marked markedPods, before map[types.NamespacedName]*runtime.Pod) bool {
 	since := o.marks.peek()
 	if marked.all || since.all {
@@ -79,8 +81,8 @@ func (o *Observer) hasUnmarkedChange(marked markedPods, before map[types.Namespa
 func (o *Observer) scheduleRelist(now time.Time, lostEvents, whole bool) {
 	reliable := o.stream.isReliable(now)
 	switch {
-	// A new stream is not reliable yet, because it causes a relist before it sends events.
-	// The short interval finds changes that happened in between.
+	// The runtime may send no events for the changes between the relist after a subscription and
+	// the first event. The short interval finds these changes.
 	case !reliable, lostEvents:
 		o.relistInterval = o.opts.MinRelistInterval
 	case whole:
@@ -122,8 +124,8 @@ func (o *Observer) recordPass(s runtime.Snapshot) {
 	}
 }
 
-// pauseAfterPass pauses for as long as the last pass took, but at most 100 ms. Passes
-// therefore use at most half of the time during many events.
+// pauseAfterPass pauses for as long as the last pass took, but at most 100 ms. Therefore, passes
+// that take up to 100 ms use at most half of the time.
 func (o *Observer) pauseAfterPass(ctx context.Context, took time.Duration) error {
 	timer := time.NewTimer(min(took, 100*time.Millisecond))
 	defer timer.Stop()
@@ -135,10 +137,10 @@ func (o *Observer) pauseAfterPass(ctx context.Context, took time.Duration) error
 	}
 }
 
-// settleDelay returns the delay of the next pass after changes that podd probably made
-// itself. took is the duration of the last whole pass. During a burst of changes, every pass
-// is whole, and the cost of a pass grows with the number of pods. The delay limits the
-// passes to one fiftieth of the time.
+// settleDelay returns how long to wait for further changes before the next pass, if podd probably
+// made the changes itself. took is the duration of the last pass over all pods. During a burst of
+// changes, every pass observes all pods, and its cost grows with their number. With this delay,
+// passes use at most one fiftieth of the time.
 func settleDelay(took time.Duration) time.Duration { return min(50*took, 10*time.Second) }
 
 // backOff returns the delay after n failures. It is first after one failure, and doubles

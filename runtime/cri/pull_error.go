@@ -13,7 +13,7 @@ import (
 	"podd/runtime"
 )
 
-// Waiting reasons of a container after a failed pull, as in the kubelet.
+// Reasons why a container waits after a failed pull. The kubelet uses the same reasons.
 const (
 	reasonPull        = "ErrImagePull"
 	reasonName        = "InvalidImageName"
@@ -22,7 +22,7 @@ const (
 )
 
 // pullError converts the error of a PullImage call to a *runtime.PullError. Errors of the
-// connection to the runtime are not converted. anonymous means that the pull had no
+// connection to the runtime are not converted. anonymous reports whether the pull was made without
 // credentials.
 func (c *Client) pullError(ctx context.Context, image string, anonymous bool, err error) error {
 	s, _ := status.FromError(err)
@@ -55,11 +55,11 @@ type pullFailure struct {
 	text        string
 }
 
-// parsePullError parses the message of containerd or CRI-O. The switch is an ordered table:
-// the first match wins.
+// parsePullError parses the message of containerd or CRI-O. The order of the cases matters: the
+// first case that matches determines the result.
 func parsePullError(image, message string, anonymous bool) pullFailure {
-	// If a pull fails, CRI-O tries to pull an OCI artifact with the same name, which fails
-	// in the same way.
+	// If a pull fails, CRI-O tries to pull an OCI artifact with the same name and appends the error
+	// of this second attempt, which has the same cause.
 	message, _, _ = strings.Cut(message, "; artifact err: ")
 	registry := registryOf(image)
 	f := pullFailure{reason: reasonPull, text: trimPullPrefixes(makeReadable(message))}
@@ -141,8 +141,9 @@ func httpStatus(message string) int {
 	return 0
 }
 
-// statusPhrases is an ordered table. A registry that denies access and mentions
-// authentication requires credentials, so 401 comes first.
+// statusPhrases contains phrases in the order in which they are searched. The phrases for 401 come
+// before those for 403, because a registry that denies access and mentions authentication requires
+// credentials.
 var statusPhrases = []struct {
 	phrase string
 	code   int

@@ -55,8 +55,8 @@ func containsAny(s string, words ...string) bool {
 	return false
 }
 
-// textAfter returns the part of s after the first word of words that s contains. It returns s
-// if s contains none.
+// textAfter returns the part of s after the first of words that occurs in s. If none occurs, it
+// returns s.
 func textAfter(s string, words ...string) string {
 	for _, w := range words {
 		if _, rest, ok := strings.Cut(s, w); ok {
@@ -68,8 +68,8 @@ func textAfter(s string, words ...string) string {
 
 var sandboxImagePattern = regexp.MustCompile(`failed to (?:get sandbox image|pull image) "([^"]+)": (.*)`)
 
-// explainSandboxImage adds a remedy to err if a sandbox failed because the runtime's
-// sandbox image is missing. The user cannot find this image in a manifest.
+// explainSandboxImage adds a remedy to err if a sandbox failed because the runtime's sandbox image
+// is missing. Users need the remedy because no manifest names this image.
 func explainSandboxImage(err error) error {
 	known, ok := err.(*callError)
 	if !ok {

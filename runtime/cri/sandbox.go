@@ -19,16 +19,16 @@ func (c *Client) RunPodSandbox(ctx context.Context, config *api.PodSandboxConfig
 	return r.GetPodSandboxId(), explainSandboxImage(err)
 }
 
-// StopPodSandbox stops the processes of a sandbox and releases its network. It may be
-// called again, and returns nil if the sandbox does not exist. The caller must kill the
-// containers before, because CRI-O lets them run until the deadline of the call.
+// StopPodSandbox stops the processes of a sandbox and releases its network. It may be called again,
+// and returns nil if the sandbox does not exist. The caller must kill the containers first, because
+// CRI-O would otherwise let them run until the deadline of the call.
 func (c *Client) StopPodSandbox(ctx context.Context, id string) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.StopPodSandbox, &api.StopPodSandboxRequest{PodSandboxId: id})
 	return ignoreNotFound(err)
 }
 
-// RemovePodSandbox removes a sandbox and its containers. It returns nil if the sandbox does
-// not exist. The caller must kill the containers before, as for StopPodSandbox.
+// RemovePodSandbox removes a sandbox and its containers. It returns nil if the sandbox does not
+// exist. The caller must kill the containers first, as for StopPodSandbox.
 func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.RemovePodSandbox, &api.RemovePodSandboxRequest{PodSandboxId: id})
 	return ignoreNotFound(err)
@@ -64,7 +64,7 @@ func (c *Client) ReadySandboxes(ctx context.Context, pod types.NamespacedName) (
 	return all, nil
 }
 
-// querySandbox is PodSandboxStatus without storing the response in the responseCache.
+// querySandbox works like PodSandboxStatus, but does not store the response in the responseCache.
 func (c *Client) querySandbox(ctx context.Context, id string) (runtime.Sandbox, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.PodSandboxStatus, &api.PodSandboxStatusRequest{PodSandboxId: id})
 	if err != nil {

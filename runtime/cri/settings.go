@@ -23,9 +23,9 @@ func (c *Client) Settings(ctx context.Context) (runtime.Settings, error) {
 // values that cannot be parsed are treated like values that the runtime does not report.
 func parseSettings(info map[string]string) runtime.Settings {
 	var config struct {
-		SandboxImage string `json:"sandboxImage"` // containerd 1.6 and CRI-O
+		SandboxImage string `json:"sandboxImage"` // reported by containerd 1.6 and CRI-O
 	}
-	var cni struct { // containerd
+	var cni struct { // reported by containerd
 		PluginDirs    []string
 		PluginConfDir string
 		Networks      []struct {

@@ -10,8 +10,8 @@ import (
 	"podd/runtime"
 )
 
-// nodeStatus returns node with the result of a Status call. While the network is ready,
-// this is one cheap call. Otherwise it needs a second call for the reason.
+// nodeStatus returns node with the result of a Status call. If the network is not ready, nodeStatus
+// makes a second, more expensive call to get the reason.
 func (c *Client) nodeStatus(ctx context.Context, node runtime.Node) (runtime.Node, error) {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.Status, &api.StatusRequest{})
 	if err != nil {

@@ -27,8 +27,8 @@ var (
 	storageLocationPattern = regexp.MustCompile(`\[\w+@/[^\]]*\]`)
 )
 
-// causePrefixes contains prefixes of error causes that do not help a user. They occur in this
-// order, the outermost first.
+// causePrefixes contains prefixes of error causes that do not help a user. In an error, they occur
+// in the order of this list.
 var causePrefixes = []string{
 	"command error: ",
 	"failed to create containerd task: ",
@@ -42,8 +42,8 @@ var causePrefixes = []string{
 	"error during container init: ",
 }
 
-// makeReadable returns text without the gRPC prefix, the prefixes in wrappers, secrets in URLs,
-// full IDs and control characters.
+// makeReadable returns text without the gRPC prefix, the prefixes in causePrefixes, secrets in
+// URLs, full IDs and control characters.
 func makeReadable(text string) string {
 	text = grpcPrefixPattern.ReplaceAllString(text, "")
 	text = execOutputPattern.ReplaceAllString(text, "")
@@ -113,7 +113,8 @@ func connectionCause(text string) string {
 	return text
 }
 
-// beforeQuote returns the part of s before the first unescaped quote.
+// beforeQuote returns the part of s before the first double quote that is not escaped with a
+// backslash.
 func beforeQuote(s string) string {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
@@ -126,8 +127,8 @@ func beforeQuote(s string) string {
 	return s
 }
 
-// connectionTexts contains the causes of connection errors with their remedies. The keys
-// are phrases in gRPC's error text.
+// connectionTexts contains the causes of connection errors with their remedies. A phrase is a part
+// of gRPC's error text.
 var connectionTexts = []struct{ phrase, cause string }{
 	{"no such file or directory", "the socket does not exist; start the container runtime, or name another socket with --container-runtime-endpoint"},
 	{"connection refused", "connection refused; start the container runtime"},

@@ -12,9 +12,8 @@ import (
 	"podd/runtime"
 )
 
-// Node queries everything that the runtime reports about itself: version, conditions,
-// handlers, features and cgroup driver. If the runtime is unreachable, the error contains
-// the socket and the remedy.
+// Node queries the version, conditions, handlers, features and cgroup driver of the runtime. If the
+// runtime is unreachable, the error contains the socket and the remedy.
 func (c *Client) Node(ctx context.Context) (runtime.Node, error) {
 	v, err := invoke(ctx, c, c.timeout, c.runtime.Version, &api.VersionRequest{})
 	if err != nil {
@@ -48,8 +47,8 @@ func (c *Client) addConfiguration(ctx context.Context, node *runtime.Node) error
 	return nil
 }
 
-// wrapQueryError prepends what was queried to an error. If the runtime is unreachable, it
-// returns err, because all queries then fail with the same error.
+// wrapQueryError prepends the name of the queried data to an error. If the runtime is unreachable,
+// it returns err, because all queries then fail with the same error.
 func wrapQueryError(what string, err error) error {
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return err

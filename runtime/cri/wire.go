@@ -11,7 +11,7 @@ import (
 // retain the rest as bytes, which are decoded only after a change. The field numbers are
 // those of cri-api.
 
-// wireList is a partly decoded ListPodSandboxResponse or ListContainersResponse.
+// A wireList is a partly decoded ListPodSandboxResponse or ListContainersResponse.
 type wireList struct{ items []wireItem }
 
 // A wireItem is a partly decoded PodSandbox or Container. Its slices point into the buffer
@@ -106,7 +106,7 @@ func (e *wireEvent) UnmarshalBinary(b []byte) error {
 	})
 }
 
-// readStatus decodes a field of the event's PodSandboxStatus.
+// readStatus decodes the field f, with the number n, of the event's PodSandboxStatus.
 func (e *wireEvent) readStatus(n protowire.Number, f wireField) error {
 	switch n {
 	case statusMetadataField:

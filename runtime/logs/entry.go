@@ -1,5 +1,5 @@
-// Package logs reads the log files that a CRI runtime writes for containers: from the
-// beginning, from the end, or following them while they grow, are rotated and are
+// Package logs reads the log files that a CRI runtime writes for containers. It can read from the
+// beginning or from the end, and can follow the log while files grow, are rotated and are
 // recreated.
 //
 //	<namespace>_<name>_<UID>/<container>/0.log.20250102-150405.gz   rotated, oldest first
@@ -41,12 +41,12 @@ type Entry struct {
 	// Partial reports whether Text is not followed by a newline. The line then continues in
 	// the stream's next entry, or it is the last line of the stream and has no newline.
 	Partial bool
-	// Malformed reports whether the line of the file does not have the CRI log format. Text
-	// is then the whole line, or a part of a long line. Stream and Stamp are empty.
+	// Malformed reports whether the line of the file does not have the CRI log format. Text is then
+	// the whole line, or a part of a long line. Stream and Timestamp are empty.
 	Malformed bool
 }
 
-// Time parses Stamp. It returns the zero Time if Stamp is invalid.
+// Time parses Timestamp. It returns the zero Time if Timestamp is invalid.
 func (e Entry) Time() time.Time {
 	t, err := time.Parse(time.RFC3339Nano, string(e.Timestamp))
 	if err != nil {
@@ -55,7 +55,7 @@ func (e Entry) Time() time.Time {
 	return t
 }
 
-// maxHeaderBytes is the maximum length in bytes of stamp, stream and tags, which precede the
+// maxHeaderBytes is the maximum length in bytes of timestamp, stream and tags, which precede the
 // text of a line.
 const maxHeaderBytes = 256
 
@@ -99,8 +99,8 @@ var space, colon = []byte(" "), []byte(":")
 
 func malformed(line []byte) Entry { return Entry{Text: line, Malformed: true} }
 
-// isTimestamp reports whether s looks like a timestamp, of which the shortest form is
-// 2025-01-02T15:04:05Z. Only Entry.Time parses a stamp completely.
+// isTimestamp reports whether s looks like a timestamp. The shortest form is 2025-01-02T15:04:05Z.
+// isTimestamp checks only the separators. Entry.Time parses the whole timestamp.
 func isTimestamp(s []byte) bool {
 	return len(s) >= 20 && s[4] == '-' && s[7] == '-' && s[10] == 'T' && s[13] == ':' && s[16] == ':'
 }

@@ -1,7 +1,7 @@
 package logs
 
-// A Joiner joins the parts of lines. It is for output in which lines of several streams or
-// containers must not be mixed. Pass its Emit method to Read, and call Flush after Read.
+// A Joiner joins the parts of a line into one entry. It is needed if the lines of several streams
+// or containers are written to one output. Pass its Emit method to Read, and call Flush after Read.
 // Only Output is required. A Joiner is not safe for concurrent use.
 type Joiner struct {
 	// Output receives complete lines, and malformed entries unchanged.
@@ -22,7 +22,7 @@ func (j *Joiner) Emit(e Entry) error {
 	if e.Stream == Stderr {
 		b = &j.storedLines[1]
 	}
-	if b.Stream != "" && b.Attempt != e.Attempt { // the stored line belongs to the previous attempt, which ended without a newline
+	if b.Stream != "" && b.Attempt != e.Attempt { // the previous attempt ended without a newline
 		if err := j.passLine(b, true); err != nil {
 			return err
 		}
@@ -60,8 +60,8 @@ func (j *Joiner) maxLineBytes() int {
 	return 1 << 20
 }
 
-// maxReusedBufferSize is the maximum size of a buffer that is reused for the next line. Most
-// lines are short.
+// maxReusedBufferSize is the maximum size of a buffer that is reused for the next line. Larger
+// buffers are not kept, because most lines are short.
 const maxReusedBufferSize = 16 << 10
 
 // passLine passes the stored line b to Output and reuses its buffers.

@@ -20,8 +20,8 @@ func DirName(pod types.NamespacedName, uid types.UID) string {
 	return pod.Namespace + "_" + pod.Name + "_" + string(uid)
 }
 
-// ParseAttempt returns the attempt in the name of a log file. The name is "3.log" or begins
-// with it, as "3.log.20250102-150405.gz". ok is false for other names.
+// ParseAttempt returns the attempt in the name of a log file, such as "3.log" or
+// "3.log.20250102-150405.gz". ok is false for other names.
 func ParseAttempt(name string) (attempt uint32, ok bool) {
 	digits, rest, found := strings.Cut(name, ".")
 	if !found || rest != "log" && !strings.HasPrefix(rest, "log.") || strings.HasPrefix(digits, "+") {
@@ -47,7 +47,7 @@ const RotatedLayout = "20060102-150405"
 var rotationTimePattern = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}$`)
 
 // ParseName parses the name of a log file. ok is false for incomplete files (".tmp") and for every
-// name that differs from the result of f.Name.
+// name that Name would not return for f.
 func ParseName(name string) (f File, ok bool) {
 	attempt, ok := ParseAttempt(name)
 	if !ok {

@@ -37,7 +37,7 @@ func (r *reader) openNext() (next *scanner, err error) {
 func (r *reader) findCurrent(files []File) (File, error) {
 	cur := r.cur
 	if cur.file.RotatedAt != "" {
-		return cur.file, nil // files are not renamed after their rotation
+		return cur.file, nil // a rotated file is not renamed again
 	}
 	mine, err := cur.f.Stat()
 	if err != nil {
@@ -72,7 +72,8 @@ func (s *scanner) isSameFile(info fs.FileInfo) bool {
 	return err == nil && os.SameFile(mine, info)
 }
 
-// head returns the first bytes of a file. The first timestamp identifies the file.
+// head returns the first bytes of a file, which identify the file because they contain the first
+// timestamp.
 func (s *scanner) head() []byte {
 	var from io.Reader = io.NewSectionReader(s.f, 0, maxHeaderBytes)
 	if s.file.Compressed {

@@ -10,21 +10,21 @@ import (
 	"podd/runtime/safepath"
 )
 
-// A Notifier wakes readers that follow logs. The readers share one inotify instance, which
-// exists while there are readers. Readers of the same directory share a watch. If inotify
-// has reached its limits, readers poll instead. The zero value is ready for use. A Notifier
-// is safe for concurrent use.
+// A Notifier wakes readers that follow logs when the logs have changed. The readers share one
+// inotify instance, which exists while there are readers. Readers of the same directory share a
+// watch. If inotify has reached its limits, readers poll instead. The zero value is ready for use.
+// A Notifier is safe for concurrent use.
 type Notifier struct {
 	// Log receives a message if inotify is unavailable, at most once per logInterval. Nil
 	// means slog.Default().
 	Log *slog.Logger
 
-	mu          sync.Mutex                        // guards all following fields and the fields of each watchedDir
+	mu          sync.Mutex                        // guards all following fields and those of each watchedDir
 	newWatcher  func() (*fsnotify.Watcher, error) // creates an inotify instance; nil means fsnotify.NewWatcher
 	watcher     *fsnotify.Watcher                 // nil while no directory is watched
-	ended       chan struct{}                     // closed after the goroutines that read this and earlier instances have returned
+	ended       chan struct{}                     // closed when all goroutines that read events have returned
 	dirs        map[inode]*watchedDir
-	paths       map[string]*watchedDir // by the path under which fs watches the directory
+	paths       map[string]*watchedDir // by the path that watcher watches
 	readerCount int
 	loggedAt    time.Time
 }
@@ -32,15 +32,15 @@ type Notifier struct {
 // logInterval is the minimum interval of messages to Log.
 const logInterval = time.Hour
 
-// Maximum number of checks per second of all waiting readers together. With more readers,
-// each one checks less often.
+// Maximum numbers of checks per second by all waiting readers together. The more readers there are,
+// the less often each one checks.
 const (
 	maxChecksPerSecond = 100
 	maxPollsPerSecond  = 1000
 )
 
 // checkInterval returns how long a reader waits for an event until it checks for changes itself.
-// polled must be true if the reader gets no events.
+// polled reports whether the reader gets no events.
 func (n *Notifier) checkInterval(polled bool) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -51,7 +51,7 @@ func (n *Notifier) checkInterval(polled bool) time.Duration {
 	return max(minRescanInterval, all/maxChecksPerSecond)
 }
 
-// addReader counts one more waiting reader.
+// addReader increments the number of waiting readers.
 func (n *Notifier) addReader() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,15 +70,15 @@ func (n *Notifier) watchFor(w *waiter, dir *safepath.Dir) {
 	d.waiters[w], w.dir = true, d
 }
 
-// removeReader makes the notifier stop counting the reader of w and stop waking w. If w was the last
-// reader, removeReader waits for the goroutine that reads events.
+// removeReader decrements the number of waiting readers and stops waking w. If w was the last
+// waiter, removeReader waits for the goroutine that reads events.
 func (n *Notifier) removeReader(w *waiter) {
 	n.mu.Lock()
 	n.readerCount--
 	if d := w.dir; d != nil {
 		delete(d.waiters, w)
 		if len(d.waiters) == 0 {
-			_ = n.watcher.Remove(d.path) // Remove fails only if the directory is no longer watched
+			_ = n.watcher.Remove(d.path) // an error means that the directory is no longer watched
 			n.unwatchLocked(d)
 		}
 	}

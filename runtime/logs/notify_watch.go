@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A watchedDir is a directory for whose events readers wait. It stays open, so that the
+// A watchedDir is a directory that the Notifier watches for readers. It stays open, so that the
 // kernel does not reuse its inode.
 type watchedDir struct {
 	inode   inode
@@ -20,8 +20,8 @@ type watchedDir struct {
 
 type inode struct{ dev, ino uint64 }
 
-// watchLocked watches the directory that is open as fd, even if its path now leads to
-// another directory.
+// watchLocked watches the directory with the descriptor fd, even if its path now leads to another
+// directory.
 func (n *Notifier) watchLocked(fd int) (*watchedDir, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -64,7 +64,7 @@ func (n *Notifier) startLocked() error {
 	earlier, ended := n.ended, make(chan struct{})
 	n.watcher, n.ended = fs, ended
 	n.dirs, n.paths = map[inode]*watchedDir{}, map[string]*watchedDir{}
-	go func() { // the last reader waits for this goroutine
+	go func() { // when the last reader is removed, removeReader waits for this goroutine
 		defer close(ended)
 		n.readEvents(fs)
 		if earlier != nil {
@@ -96,11 +96,11 @@ func (n *Notifier) readEvents(fs *fsnotify.Watcher) {
 func (n *Notifier) handleEvent(fs *fsnotify.Watcher, e fsnotify.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if fs != n.watcher { // the event is of an earlier fs, so its path may now be the path of another directory
+	if fs != n.watcher { // the event comes from an earlier instance, which may have used the same path for another directory
 		return
 	}
 	d := n.paths[e.Name]
-	// fs stops watching a directory that was renamed
+	// fsnotify stops watching a directory that is renamed, so fs must add the directory again.
 	if d != nil && e.Has(fsnotify.Rename) && fs.Add(d.path) != nil {
 		for w := range d.waiters {
 			w.dir = nil
@@ -124,18 +124,18 @@ func (n *Notifier) wakeAll() {
 	}
 }
 
-// wakeLocked wakes the readers of d. relist must be true if there may be new files.
+// wakeLocked wakes the readers of d. relist reports whether there may be new files.
 func (d *watchedDir) wakeLocked(relist bool) {
 	for w := range d.waiters {
 		w.mustRelist = w.mustRelist || relist
 		select {
 		case w.changed <- struct{}{}:
-		default: // the reader has not received the last value yet
+		default: // the reader has not yet received the previous value, which is sufficient
 		}
 	}
 }
 
-// unwatchLocked forgets a directory that is no longer watched.
+// unwatchLocked removes a directory that is no longer watched from n.
 func (n *Notifier) unwatchLocked(d *watchedDir) {
 	delete(n.dirs, d.inode)
 	delete(n.paths, d.path)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Options select the log to read and its entries. Only Dir and Container are required.
+// Options select the log to read and the entries to emit. Only Dir and Container are required.
 type Options struct {
 	// Dir is the absolute path of the pod's log directory.
 	Dir string
@@ -19,31 +19,33 @@ type Options struct {
 	// Previous selects the attempt before the one that Attempt selects. If that attempt has
 	// no log, the newest earlier attempt with a log is selected.
 	Previous bool
-	// LaterAttempts continues with all attempts after the first.
+	// LaterAttempts reports whether Read also reads all attempts after the first one.
 	LaterAttempts bool
-	// Follow waits for more entries at the end of the log, and for the log itself if it does
-	// not exist yet. It stops when HasExited returns true or the context is done.
+	// Follow reports whether Read waits for more entries at the end of the log, and for the log
+	// itself if it does not exist yet. Read stops after HasExited has returned true, or when the
+	// context is done.
 	Follow bool
 	// Notifier wakes readers that follow. All readers should share one Notifier. If it is
 	// nil, the reader uses a separate inotify instance.
 	Notifier *Notifier
-	// HasExited reports whether the container has exited and the runtime has noticed the exit. Read
-	// then continues until the runtime has written the whole log and closed the file. If exited is
-	// false, changed is closed when the result may be different. A nil HasExited means that the
-	// container never exits.
+	// HasExited reports whether the container has exited and the runtime has reported the exit. If
+	// exited is true, Read continues until the runtime has written the whole log and closed the
+	// file. If exited is false, changed is a channel that is closed when the result may be
+	// different. A nil HasExited means that the container never exits.
 	HasExited func() (exited bool, changed <-chan struct{})
-	// TailLines is the number of last lines with which to start. Zero means all lines, a negative
-	// number none. Compressed files are not searched.
+	// If TailLines is positive, Read starts with the last TailLines lines of the log. Zero means
+	// all lines; a negative number means that only later lines are emitted. Compressed files are
+	// not searched for these lines.
 	TailLines int
-	// Since omits entries before this time. Zero omits none.
+	// Entries before Since are omitted. The zero Time omits none.
 	Since time.Time
 	// LimitBytes is the maximum number of bytes of text and newlines. Zero means no limit.
 	LimitBytes int64
 	// Stream selects the entries of one stream. "" selects both streams. Malformed lines are
 	// always selected.
 	Stream Stream
-	// OnIdle is called after all available entries were emitted: before each wait, and at
-	// the end. The caller can flush a buffer in it. It may be nil.
+	// OnIdle is called after all available entries were emitted: before each wait, and at the end.
+	// The function can flush a buffer. It may be nil.
 	OnIdle func() error
 }
 
@@ -60,12 +62,13 @@ func ExitedWhenClosed(c <-chan struct{}) func() (exited bool, changed <-chan str
 	}
 }
 
-// maxWriteAfterExit is how long a log may still be written after the exit of its container. During
-// this time the runtime drains its pipes; containerd gives up after 10 s. After maxWriteAfterExit
-// the reader stops, even if another process keeps the log open.
+// maxWriteAfterExit is how long the runtime may still write to a log after the exit of its
+// container, because there may be unread output in the container's pipes. containerd stops reading
+// them after 10 s. After maxWriteAfterExit the reader stops, even if a process still has the log
+// open for writing.
 const maxWriteAfterExit = 15 * time.Second
 
-// errLimitReached stops a reader that has reached Options.Limit.
+// errLimitReached stops a reader after Options.LimitBytes bytes.
 var errLimitReached = errors.New("enough")
 
 // Read passes the entries of a container's log to emit, in the order of the files. It
@@ -73,8 +76,8 @@ var errLimitReached = errors.New("enough")
 // context is done. If there is no such log, it returns fs.ErrNotExist, unless Follow is
 // set. The memory that Read needs does not depend on the length of the log or its lines.
 //
-// During a rotation, the runtime may write some last lines to the old file. Read emits them
-// after the first lines of the new file.
+// When a file is rotated, the runtime may still write some lines to the old file. Read may emit
+// them after the first lines of the new file.
 func Read(ctx context.Context, o Options, emit func(Entry) error) error {
 	if !filepath.IsLocal(o.Container) || filepath.Base(o.Container) != o.Container || o.Container == "." {
 		return fmt.Errorf("reading the log of container %q: invalid container name", o.Container)

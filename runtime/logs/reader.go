@@ -29,10 +29,10 @@ type reader struct {
 	// notFoundCount counts how often cur was not found in a listing.
 	notFoundCount int
 
-	maxWriteAfterExit time.Duration // how long the log may be written after the exit
+	maxWriteAfterExit time.Duration // value of the constant maxWriteAfterExit; shorter in tests
 
-	emittedBytes   int64 // number of emitted bytes
-	hasPassedSince bool  // whether an entry newer than Since was found
+	emittedBytes   int64
+	hasPassedSince bool // whether an entry that is not older than Since was found
 }
 
 func (r *reader) close() {
@@ -49,10 +49,10 @@ func (r *reader) close() {
 
 // run emits the log and follows it if the options require that.
 func (r *reader) run(ctx context.Context) error {
-	var exitedAt time.Time // when HasExited returned true
+	var exitedAt time.Time // time at which HasExited returned true; zero before
 	for {
-		// This check must precede the reading, so that everything that was written before the
-		// check is read.
+		// isBeingWritten must be called before the entries are read. If it returns false, they are
+		// the last entries.
 		cur, written := r.cur, !exitedAt.IsZero() && r.isBeingWritten()
 		if err := r.readAvailable(ctx); err != nil {
 			return err
@@ -76,8 +76,8 @@ func (r *reader) run(ctx context.Context) error {
 	}
 }
 
-// await waits for a change. After the exit of the container, it waits for a short time
-// instead, because no event reports reliably that the log was closed. hasExited reports whether
+// await waits for a change of the log. After the exit of the container, it only pauses for a short
+// time, because no event reports reliably that the log was closed. hasExited reports whether
 // HasExited has returned true.
 func (r *reader) await(ctx context.Context, exitedAt time.Time) (hasExited bool, err error) {
 	if !exitedAt.IsZero() {
@@ -128,8 +128,8 @@ func (r *reader) emitAvailable(ctx context.Context) error {
 			r.mustRelist = false
 			return nil
 		}
-		// Read once more. Now that the next file exists, previous is complete, and cur is
-		// nearly complete.
+		// Read both files again before continuing with next. Because next exists, previous is
+		// complete, and cur is nearly complete.
 		err = r.emitOpenFiles(ctx)
 		if err == nil {
 			err = r.finishPrevious()
@@ -181,7 +181,7 @@ func (r *reader) emitFile(ctx context.Context, s *scanner) error {
 }
 
 // emitSelected emits an entry if the options select it. It returns errLimitReached after
-// Options.Limit bytes.
+// Options.LimitBytes bytes.
 func (r *reader) emitSelected(e Entry) error {
 	if r.o.Stream != "" && e.Stream != r.o.Stream && !e.Malformed {
 		return nil
@@ -190,7 +190,7 @@ func (r *reader) emitSelected(e Entry) error {
 		if e.Malformed || e.Time().Before(r.o.Since) {
 			return nil
 		}
-		r.hasPassedSince = true // entries are ordered by time
+		r.hasPassedSince = true // later entries are newer
 	}
 	n := int64(len(e.Text))
 	if !e.Partial {

@@ -11,21 +11,21 @@ import (
 	"sync"
 )
 
-// bufferSize is the number of bytes that are read at a time. A longer line is split.
-// Runtimes write no line longer than half of this.
+// bufferSize is the number of bytes that are read at a time. A scanner splits longer lines into
+// several entries. Runtimes write only lines that are at most half as long.
 const bufferSize = 32 << 10
 
 // bufferPool contains unused buffers for scanners.
 var bufferPool = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// A scanner splits one file into entries, with a buffer of fixed size. After the end of the file
-// was reached, next can be called again later, because the file may have grown.
+// A scanner splits one file into entries. It uses a buffer of fixed size. If next has reached the
+// end of the file, it can be called again later, because the file may have grown.
 type scanner struct {
 	file File
 	f    *os.File
 	src  io.Reader // f, or a reader that decompresses f
 
-	buf      []byte // has length bufferSize, or only the unread bytes at the end of the file
+	buf      []byte // bufferSize bytes long, or only the unread bytes at the end of the file
 	r, w     int    // buf[r:w] was read and not split yet
 	searched int    // buf[r:r+searched] contains no newline
 	offset   int64  // offset of buf[r] in the file
@@ -46,7 +46,7 @@ func newScanner(f *os.File, name File) *scanner {
 	return s
 }
 
-// An unzipReader decompresses f. It reads nothing before the first call of Read.
+// An unzipReader decompresses f. Before the first call of Read, it reads nothing from f.
 type unzipReader struct {
 	f *os.File
 	z *gzip.Reader
@@ -63,8 +63,8 @@ func (u *unzipReader) Read(p []byte) (int, error) {
 	return u.z.Read(p)
 }
 
-// next returns the next entry, or io.EOF if there is none at present. If the rest of the
-// file cannot be read, next returns a last, malformed entry that contains the error.
+// next returns the next entry, or io.EOF if there is none at present. If the rest of the file
+// cannot be read, next returns a malformed entry with the error as the last entry.
 func (s *scanner) next() (Entry, error) {
 	for {
 		at := s.offset
@@ -91,7 +91,7 @@ func (s *scanner) next() (Entry, error) {
 	}
 }
 
-// advance skips n bytes of the buffer, which were split.
+// advance skips the first n unread bytes of the buffer, after they were returned as an entry.
 func (s *scanner) advance(n int) {
 	s.r, s.searched, s.offset = s.r+n, 0, s.offset+int64(n)
 }
@@ -118,8 +118,8 @@ func (s *scanner) fill() error {
 	return nil
 }
 
-// releaseBuffer returns the buffer to buffers until there is more to read. The entries that
-// were returned must no longer be in use.
+// releaseBuffer returns the buffer to bufferPool until there is more to read. The entries that were
+// returned must no longer be in use.
 func (s *scanner) releaseBuffer() {
 	if len(s.buf) < bufferSize {
 		return
@@ -140,7 +140,7 @@ func (s *scanner) entry(line []byte) Entry {
 	return e
 }
 
-// partialEntry returns a Partial entry for a buffer that is full of one line.
+// partialEntry returns a Partial entry for a line that fills the buffer and continues after it.
 func (s *scanner) partialEntry(text []byte) Entry {
 	if s.longEntry == nil {
 		e := parse(text)
@@ -179,8 +179,8 @@ func (s *scanner) isInTail(e Entry, at int64) bool {
 	return at >= from
 }
 
-// rewindIfTruncated continues at the start of the file if the file is shorter than the part
-// that was already read. rewound reports whether this was the case.
+// rewindIfTruncated continues at the start of the file if the file is shorter than the part that
+// was already read. rewound reports whether the file was shorter.
 func (s *scanner) rewindIfTruncated() (rewound bool, err error) {
 	if s.file.Compressed {
 		return false, nil

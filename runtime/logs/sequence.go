@@ -19,7 +19,8 @@ const maxListingRetries = 100
 // errRace means that files were renamed during a listing.
 var errRace = errors.New("the runtime renamed log files during every attempt to list them")
 
-// openFirst opens the first file to read. With Tail it also opens the files that follow.
+// openFirst opens the first file to read. If Options.TailLines is set, it also opens the files that
+// follow.
 func (r *reader) openFirst() error {
 	if err := r.openDir(); err != nil {
 		return err
@@ -128,9 +129,9 @@ func (r *reader) openFile(name File) (*scanner, error) {
 	return newScanner(f, name), nil
 }
 
-// openNth opens files[i]. The file to which the runtime writes may have been rotated since
-// the listing, so that its name now leads to a newer file. openNth then returns errRace,
-// because a file would be omitted.
+// openNth opens files[i]. The file to which the runtime writes may have been rotated since the
+// listing, so that its name now leads to a newer file. In this case openNth returns errRace,
+// because otherwise the rotated file would be omitted.
 func (r *reader) openNth(files []File, i int) (*scanner, error) {
 	s, err := r.openFile(files[i])
 	if err != nil || files[i].RotatedAt != "" {

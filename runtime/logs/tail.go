@@ -12,8 +12,8 @@ const (
 	// blockSize is the number of bytes that are read at a time when a file is read
 	// backwards.
 	blockSize = 64 << 10
-	// maxLookBack limits the search for the beginning of a counted line after enough lines
-	// were found. The parts of a line are usually close together.
+	// maxLookBack is the maximum number of bytes in which the beginnings of the counted lines are
+	// searched after enough lines were found. The parts of a line are usually close together.
 	maxLookBack = 4 << 20
 )
 
@@ -35,10 +35,10 @@ type tailStream struct {
 	isInLine bool
 }
 
-// findStart returns the offsets at which the streams begin in f. enough reports whether the tail
-// is complete, so that earlier files are not needed. findStart must be called for a container's
-// files in reverse order. It ignores an incomplete last line, because the line may still be
-// written.
+// findStart returns the offsets in f at which the tails of the streams begin. enough reports
+// whether the tail is complete, so that earlier files are not needed. findStart must be called for
+// a container's files in reverse order. It ignores an incomplete last line, because the line may
+// still be written.
 func (t *tail) findStart(f *os.File) (from map[Stream]int64, enough bool, err error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -64,8 +64,9 @@ func (t *tail) findStart(f *os.File) (from map[Stream]int64, enough bool, err er
 	return from, enough, err
 }
 
-// addEntry counts the entry e at an offset that is lower than all previous offsets. It
-// updates from.
+// addEntry adds the entry e to the tail. The offset at must be lower than all previous offsets. If
+// e belongs to a counted line, addEntry stores the offset in from. enough is the result of
+// isComplete.
 func (t *tail) addEntry(e Entry, at int64, from map[Stream]int64) (enough bool) {
 	if t.stream != "" && e.Stream != t.stream && !e.Malformed {
 		return false
@@ -106,8 +107,9 @@ func (t *tail) isComplete() bool {
 }
 
 // visitLinesBackwards calls visit for each line of a file that ends with a newline, the last line
-// first, until visit returns false. visit receives the offset, the length, and the first
-// bytes of the line, at most maxHeaderBytes. complete is the offset after the last newline.
+// first, until visit returns false. The arguments of visit are the offset, the length, and the
+// first bytes of the line, at most maxHeaderBytes. complete is the offset after the file's last
+// newline.
 func visitLinesBackwards(f *os.File, size int64, visit func(at, length int64, head []byte) bool) (complete int64, err error) {
 	block := make([]byte, blockSize+maxHeaderBytes)
 	end := int64(-1) // offset of the newline at the end of the current line
@@ -165,7 +167,7 @@ func (r *reader) openTail(files []File) error {
 			return fail(err)
 		}
 		opened = append([]*scanner{s}, opened...)
-		if files[i].Compressed { // There is no newer file, so the whole compressed file is emitted.
+		if files[i].Compressed { // No newer file was opened, so the whole compressed file is emitted.
 			break
 		}
 		from, enough, err := t.findStart(s.f)
@@ -188,7 +190,6 @@ func (r *reader) openTail(files []File) error {
 	return nil
 }
 
-// size returns the size of the file.
 func (s *scanner) size() int64 {
 	end, _ := s.f.Seek(0, io.SeekEnd)
 	return end

@@ -13,15 +13,16 @@ const (
 	// minPollInterval is the minimum interval of checks without events. There are no events before
 	// the log directory exists, and if inotify has reached its limits.
 	minPollInterval = 50 * time.Millisecond
-	// firstCloseCheckInterval is the first interval of checks whether a complete log is closed. No event
-	// reports this reliably.
+	// firstCloseCheckInterval is the first interval of checks whether the log of an exited
+	// container is closed. Polling is necessary because no event reports this reliably.
 	firstCloseCheckInterval = 10 * time.Millisecond
-	// maxCloseCheckInterval is the maximum interval of checks whether a complete log is closed.
+	// maxCloseCheckInterval is the maximum interval of checks whether the log of an exited
+	// container is closed.
 	maxCloseCheckInterval = 500 * time.Millisecond
 )
 
-// A waiter signals one reader when its log directory may have changed. The payload of events
-// is not used. Except for the fields that notifier.mu guards, a wake is not safe for
+// A waiter signals one reader when its log directory may have changed. The signal contains no
+// details of the change. Except for the fields that notifier.mu guards, a waiter is not safe for
 // concurrent use.
 type waiter struct {
 	notifier     *Notifier
@@ -29,7 +30,7 @@ type waiter struct {
 	watchTriedAt time.Time // time of the last attempt to get events
 	changed      chan struct{}
 	mustRelist   bool        // whether there may be new files; guarded by notifier.mu
-	dir          *watchedDir // nil if not watched; guarded by notifier.mu
+	dir          *watchedDir // nil while no directory is watched; guarded by notifier.mu
 }
 
 // wait waits until there may be more to read. exited reports whether hasExited returned true.
@@ -44,8 +45,7 @@ func (w *waiter) wait(ctx context.Context, dir *safepath.Dir, hasExited func() (
 	}
 	w.register()
 	joined := w.isWatching()
-	// Try again to get events, because inotify may have been below its limits since the last
-	// attempt.
+	// Try to get events at intervals, because inotify may no longer be at its limits.
 	if dir != nil && !joined && time.Since(w.watchTriedAt) >= w.notifier.checkInterval(false) {
 		w.watchTriedAt = time.Now()
 		w.notifier.watchFor(w, dir)

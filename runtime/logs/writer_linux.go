@@ -21,7 +21,7 @@ func hasWriter(f *os.File) bool {
 		_, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_RDLCK)
 		written = errors.Is(err, unix.EAGAIN)
 		if err == nil {
-			// Releasing an own lease cannot fail. Closing f releases it, too.
+			// Releasing our own lease cannot fail. Closing f would release it, too.
 			_, _ = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
 		}
 	})

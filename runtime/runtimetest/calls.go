@@ -12,7 +12,7 @@ type Call struct {
 	Method string
 	// Subject is "namespace/pod", "namespace/pod/container", an image, or "".
 	Subject string
-	At      time.Time // when it arrived
+	At      time.Time // when the call arrived
 	// Request is the CRI message; it must not be modified.
 	Request any
 	Err     error
@@ -26,8 +26,8 @@ func (c Call) String() string {
 	return c.Method + " " + c.Subject
 }
 
-// Calls returns the calls of the given methods since the start or the last Forget, in the order
-// of the responses. Without methods, it returns all calls.
+// Calls returns the calls of the given methods since the start or the last ForgetCalls, in the
+// order of the responses. Without methods, it returns all calls.
 func (r *Runtime) Calls(methods ...string) []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// container is a container with CRI's states.
+// A container changes its state as CRI specifies.
 //
 //	CreateContainer ──▶ created ──StartContainer──▶ running ──exit, stop, kill──▶ exited
 //	                       └──────start fails (128, StartError)──────────────────────┘
@@ -106,7 +106,7 @@ func (s *service) StartContainer(_ context.Context, q *api.StartContainerRequest
 // startFailedLocked records that the start of a container failed with err, and returns err.
 func (r *Runtime) startFailedLocked(c *container, err error) error {
 	if r.options.CRIO {
-		return err // older versions of CRI-O leave the container created
+		return err // older versions of CRI-O leave the container in the state Created
 	}
 	c.state, c.finishedAt = api.ContainerState_CONTAINER_EXITED, time.Now()
 	c.code, c.reason, c.message = 128, "StartError", err.Error()
@@ -202,7 +202,7 @@ func (r *Runtime) containersOfLocked(id string) []*container {
 	return all
 }
 
-// stopPrograms stops the timers of all containers, so that no timer outlives the test.
+// stopPrograms stops the timers of all containers, so that no timer runs after the test.
 func (r *Runtime) stopPrograms() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,15 +211,15 @@ func (r *Runtime) stopPrograms() {
 	}
 }
 
-// ExitContainer makes a running container exit with a code, as if its process had exited. name is the ID
-// of the container or "namespace/pod/container". Exit returns false if no such container is
-// running.
+// ExitContainer makes a running container exit with a code, as if its process had exited. name is
+// the ID of the container or "namespace/pod/container". ExitContainer returns false if no such
+// container is running.
 func (r *Runtime) ExitContainer(name string, code int32) bool {
 	return r.exitWithReason(name, code, "")
 }
 
-// exitWithReason is like Exit. reason is the reason in the status, for example "OOMKilled"; ""
-// means Completed or Error, depending on the code.
+// exitWithReason works like ExitContainer. reason is the reason in the status, for example
+// "OOMKilled"; "" means Completed or Error, depending on the code.
 func (r *Runtime) exitWithReason(name string, code int32, reason string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -113,7 +113,7 @@ func (f *fixture) runSandbox(config *api.PodSandboxConfig) string {
 }
 
 // killContainers kills the containers of a sandbox. This is necessary before the sandbox is stopped
-// or removed, because CRI-O gives containers as much time to stop as the call may take.
+// or removed, because otherwise CRI-O lets the containers run until the deadline of the call.
 func (f *fixture) killContainers(ctx context.Context, sandbox string) {
 	f.t.Helper()
 	all, err := f.Client.SandboxContainers(ctx, sandbox)
@@ -143,14 +143,14 @@ func (f *fixture) containerConfig(sandbox *api.PodSandboxConfig, name, script st
 		Annotations: map[string]string{runtime.AnnotationContainerHash: "v1:" + name},
 		Linux: &api.LinuxContainerConfig{
 			Resources: &api.LinuxContainerResources{CpuShares: 128},
-			// CRI-O requires the options of the sandbox.
+			// CRI-O requires that the PID namespace of a container is that of its sandbox.
 			SecurityContext: &api.LinuxContainerSecurityContext{NamespaceOptions: sandbox.Linux.SecurityContext.NamespaceOptions},
 		},
 	}
 }
 
-// createContainer creates a container that runs script in a sandbox with the given config, and returns
-// its ID.
+// createContainer creates a container that runs script in a sandbox with the given config, and
+// returns its ID.
 func (f *fixture) createContainer(sandboxID string, sandbox *api.PodSandboxConfig, name, script string) string {
 	f.t.Helper()
 	id, err := f.Client.CreateContainer(f.ctx(), sandboxID, f.containerConfig(sandbox, name, script), sandbox)

@@ -139,7 +139,7 @@ func testStartFails(t *testing.T, f *fixture) {
 	if err == nil || !strings.Contains(err.Error(), "/no/such/program") || strings.Contains(err.Error(), "shim") {
 		t.Errorf("got error %v, want one that names the program and not the shim", err)
 	}
-	if !created { // on CRI-O, runc looks up the program when the container is created
+	if !created { // in CRI-O, runc looks up the program when the container is created
 		if all, err := f.Client.SandboxContainers(f.ctx(), sandbox); err != nil || len(all) > 0 {
 			t.Errorf("containers after a failed creation: got %+v, %v, want none", all, err)
 		}

@@ -122,8 +122,8 @@ func testSandboxStopsContainers(t *testing.T, f *fixture) {
 	if c := f.waitUntilExited(running); c.ExitCode != 137 {
 		t.Errorf("container of a stopped sandbox: got exit code %d, want 137", c.ExitCode)
 	}
-	// Without this kill, CRI-O could take as long to stop the created container as to stop a
-	// container that ignores the stop signal.
+	// Without this kill, CRI-O could wait for the created container as long as for a container that
+	// ignores the stop signal.
 	if err := f.Client.StopContainer(f.ctx(), created, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -38,17 +38,19 @@ func (c *container) prepare() error {
 	return nil
 }
 
-// HideExitFiles makes the status of an exited container omit its exit while hidden is true.
-// CRI-O reports such a status before conmon has written the exit file of the container.
+// HideExitFiles removes the finish time and the exit code from the status of exited containers
+// while hidden is true. CRI-O reports such a status before conmon has written the exit file of the
+// container.
 func (r *Runtime) HideExitFiles(hidden bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.exitFilesHidden = hidden
 }
 
-// stopContainersLocked sends the stop signal to the running containers of a sandbox that is
-// being stopped. It waits until they have exited, at most until ctx is done. Only CRI-O does
-// this. The lock is released while the function waits.
+// stopContainersLocked sends the stop signal to the running containers of a sandbox that is being
+// stopped. It waits until they have exited or ctx is done. It does nothing if the Runtime does not
+// imitate CRI-O, because other runtimes kill the containers. The lock is released while the
+// function waits.
 func (r *Runtime) stopContainersLocked(ctx context.Context, sb *sandbox) error {
 	if !r.options.CRIO {
 		return nil

@@ -9,7 +9,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// feed sends events to subscribers. Without a subscriber, feed stores events for the next
+// A feed sends events to subscribers. Without a subscriber, feed stores events for the next
 // subscriber, as containerd does. Unlike containerd, feed never blocks on a slow subscriber. The
 // lock of the Runtime guards it.
 type feed struct {
@@ -20,9 +20,9 @@ type feed struct {
 
 type subscriber struct {
 	queue    []*api.ContainerEventResponse
-	changed  chan struct{} // has one token when queue or ended changed
+	changed  chan struct{} // receives a value when queue or hasEnded changes; capacity 1
 	hasEnded bool
-	err      error // the error with which the stream ended; nil before the end or after an orderly end
+	err      error // error of the stream after its end; nil if the end was orderly
 }
 
 // wake makes GetContainerEvents check the queue.
@@ -96,7 +96,7 @@ func (r *Runtime) announceLocked(kind api.ContainerEventType, id string, sb *san
 
 func (s *service) GetContainerEvents(_ *api.GetEventsRequest, stream api.RuntimeService_GetContainerEventsServer) error {
 	if s.options.NoEvents && s.options.CRIO {
-		return nil // closes the stream at once, like CRI-O without enable_pod_events
+		return nil // closes the stream at once, as CRI-O does without enable_pod_events
 	}
 	if s.options.NoEvents {
 		return status.Error(codes.Unimplemented, "unknown method GetContainerEvents for service runtime.v1.RuntimeService")

@@ -9,9 +9,9 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// OnExec sets the function that returns the behavior of a command in a container. The default,
-// or nil, is Parse. The argument container is "namespace/pod/container". program may be called
-// concurrently.
+// OnExec sets the function that returns the behavior of a command in a container. If program is nil
+// or OnExec was not called, ParseProgram is used. The argument container is
+// "namespace/pod/container". program may be called concurrently.
 func (r *Runtime) OnExec(program func(container string, command []string) Program) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

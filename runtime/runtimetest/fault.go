@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A Fault is an error to inject into a call. A Fault without Delay, Hang and Err breaks the
+// A Fault is an error to inject into a call. If Delay, Hangs and Err are not set, it breaks the
 // connection, so that the caller does not know whether the call had an effect.
 type Fault struct {
 	// Method is the name of the method, such as "StartContainer". "" selects all methods.
@@ -20,20 +20,20 @@ type Fault struct {
 	Match func(request any) bool
 	// Nth is the number of the affected call, counted from Inject. 0 selects every call.
 	Nth int
-	// AfterEffect makes the call take effect before the fault.
+	// AfterEffect executes the call before the fault is applied.
 	AfterEffect bool
 	// OnApply is called when the fault is applied, if it is not nil. It may call the Runtime.
 	OnApply func()
 	// Delay is added to the duration of the call, which then succeeds or fails with Err.
 	Delay time.Duration
 	// IgnoresCancel makes the call continue after its caller has canceled it, so that the call
-	// takes effect later. Otherwise a canceled call has no effect. With IgnoresCancel, the Delay
-	// is in the middle of the call: RunPodSandbox or CreateContainer has reserved the name but
-	// lists nothing.
+	// takes effect later. Otherwise a canceled call has no effect. If IgnoresCancel is set,
+	// RunPodSandbox and CreateContainer wait for the Delay after they have reserved the name and
+	// before the new object is listed.
 	IgnoresCancel bool
-	// Hangs blocks the call until the caller cancels it, Down is called or the test ends.
+	// Hangs blocks the call until the caller cancels it, Disconnect is called or the test ends.
 	Hangs bool
-	// Err is the error of the call, a status error or any other.
+	// Err is the error of the call, either a gRPC status error or another error.
 	Err error
 }
 
@@ -134,8 +134,8 @@ func (r *Runtime) serveWith(ctx context.Context, method string, f *fault, down c
 	return response, nil
 }
 
-// apply waits for the Delay of the fault or, with Hang, for the end of ctx. It returns the error
-// of the call, or nil if the call succeeds.
+// apply waits for the Delay of the fault or, if Hangs is set, for the end of ctx. It returns the
+// error of the call, or nil if the call succeeds.
 func (r *Runtime) apply(ctx context.Context, f *fault, down chan struct{}) error {
 	if f.Hangs {
 		return r.sleep(ctx, down, 1<<62)
@@ -169,8 +169,8 @@ func (r *Runtime) midCallDelayLocked(ctx context.Context) error {
 	return r.sleep(ctx, nil, delay)
 }
 
-// sleep waits for d. It returns an error if the call is canceled, Down is called or the test
-// ends before.
+// sleep waits for d. It returns an error if the call is canceled, Disconnect is called or the test
+// ends first.
 func (r *Runtime) sleep(ctx context.Context, down chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -187,7 +187,8 @@ func (r *Runtime) sleep(ctx context.Context, down chan struct{}, d time.Duration
 }
 
 // execute runs a call in a separate goroutine, because a call continues in the runtime after its
-// caller has canceled it or the connection has broken. Only calls that wait check their context.
+// caller has canceled it or the connection has broken. A call that does not wait ignores its
+// context.
 func (r *Runtime) execute(ctx context.Context, down chan struct{}, call func(context.Context) (any, error)) (any, error) {
 	type outcome struct {
 		response any

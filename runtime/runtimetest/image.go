@@ -24,8 +24,8 @@ type Image struct {
 	UID      *int64
 	Username string
 	Pinned   bool
-	// Program is the behavior of a container without a command. If it is zero, a tag such
-	// as "exit:3" or "sleep:2" determines it.
+	// Program is the behavior of a container without a command. If it is zero, it is derived from a
+	// tag such as "exit:3" or "sleep:2".
 	Program Program
 	names   []string
 }
@@ -33,7 +33,8 @@ type Image struct {
 // A RemoteImage is an image in a registry.
 type RemoteImage struct {
 	Image
-	// Username and Password are required for a pull; "" means that none are required.
+	// Username and Password are the credentials that a pull requires. If both are "", a pull
+	// requires no credentials.
 	Username, Password string
 	// PullDuration is the duration of a pull.
 	PullDuration time.Duration
@@ -41,14 +42,14 @@ type RemoteImage struct {
 	Err error
 }
 
-// AddImage adds a present image.
+// AddImage adds an image to the images that are present.
 func (r *Runtime) AddImage(i Image) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.addImageLocked(i)
 }
 
-// AddImages adds present images, of which only the name is set.
+// AddImages adds images with the given names to the images that are present.
 func (r *Runtime) AddImages(names ...string) {
 	for _, name := range names {
 		r.AddImage(Image{Name: name})

@@ -12,7 +12,7 @@ import (
 type Program struct {
 	// Output is written to the log when the program starts.
 	Output string
-	// ExitsByItself makes the program exit by itself after Run, with Code and Reason.
+	// ExitsByItself makes the program exit by itself after RunDuration, with ExitCode and Reason.
 	ExitsByItself bool
 	RunDuration   time.Duration
 	ExitCode      int32
@@ -41,8 +41,8 @@ func (p Program) termCode() int32 {
 //	sh -c "trap 'exit 0' TERM; echo hi; sleep 2; exit 3"
 //	sleep 1h · exit 3 · true · false
 //
-// Several sleeps add up; a sleep of "inf" or "infinity" never ends. As in a real process 1,
-// the stop signal is ignored unless it is trapped. A command without any of these words runs
+// Several sleeps add up; a sleep of "inf" or "infinity" never ends. As in a real process 1, the
+// stop signal is ignored unless it is trapped. A command that contains none of these programs runs
 // until it is stopped. A command with a path below /no/ does not start.
 func ParseProgram(command []string) Program {
 	if len(command) > 0 && strings.HasPrefix(command[0], "/no/") {
@@ -87,7 +87,7 @@ func removeTrap(script string, p *Program) string {
 	return before + rest
 }
 
-// addStatement sets the fields of p for one statement of a script. It returns false if Parse
+// addStatement sets the fields of p for one statement of a script. It returns false if ParseProgram
 // does not support the statement.
 func (p *Program) addStatement(words []string) bool {
 	argument := ""
@@ -130,8 +130,8 @@ func parseExitCode(s string) int32 {
 	return int32(n)
 }
 
-// parseDuration parses the argument of sleep, seconds or a number with a unit. It returns 0 for
-// invalid text.
+// parseDuration parses the argument of sleep: a number of seconds, or a number with a unit. It
+// returns 0 for invalid text.
 func parseDuration(s string) time.Duration {
 	if seconds, err := strconv.ParseFloat(s, 64); err == nil {
 		return time.Duration(seconds * float64(time.Second))

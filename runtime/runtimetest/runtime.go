@@ -5,17 +5,16 @@
 //	*cri.Client ── gRPC, bufconn ──────┼── faults, call log ── service ── machine
 //	*cri.Client ── gRPC, unix socket ──┘
 //
-// There is one state machine with two interfaces. Runtime itself has the methods of
-// *cri.Client and calls the state machine in the caller's goroutine; Dial and Serve use
-// real gRPC. All of them run the real client code. A Runtime created inside a
-// testing/synctest bubble uses the bubble's clock. Only Serve uses the network and is for
-// tests outside bubbles.
+// There is one state machine with two interfaces. Runtime itself has the methods of *cri.Client and
+// calls the state machine in the caller's goroutine; Dial and Serve use real gRPC. All of them use
+// the code of *cri.Client. A Runtime created inside a testing/synctest bubble uses the bubble's
+// clock. Only Serve uses the network and is for tests outside bubbles.
 //
-// It behaves like containerd as far as that matters to podd: names are reserved until their
-// object is removed, the exit code is 137 after a kill, a second stop signal is not sent,
-// the event of a removal comes before the removal. With Options.CRIO it behaves like CRI-O:
-// if a name is taken, the existing object is returned; a program that cannot be started, or
-// a log without a directory, fails CreateContainer. TestRuntime verifies this.
+// A Runtime imitates the behavior of containerd on which podd relies. A name is reserved until its
+// object is removed. The exit code is 137 after a kill. A second stop signal is not sent. The event
+// of a removal is sent before the removal. If Options.CRIO is set, the Runtime behaves like CRI-O.
+// If a name is taken, the existing object is returned. CreateContainer fails if the program cannot
+// be started or the directory of the log does not exist. TestRuntime checks this behavior.
 package runtimetest
 
 import (
@@ -39,8 +38,8 @@ import (
 type Options struct {
 	// CRIO imitates CRI-O.
 	CRIO bool
-	// Version is the version that the call Version returns. "" means "v2.4.2", or with CRIO
-	// "1.36.3".
+	// Version is the version that the call Version returns. "" means "1.36.3" if CRIO is set, and
+	// otherwise "v2.4.2".
 	Version string
 	// NoEvents disables GetContainerEvents, as in containerd 1.6, and in CRI-O unless
 	// enable_pod_events is set.
@@ -69,13 +68,13 @@ type Runtime struct {
 	isDown         bool
 	networkFailure string // reason why NetworkReady is false; "" if it is true
 	sequence       uint64
-	names          map[string]string // reserved name -> ID
+	names          map[string]string // IDs by reserved name
 	sandboxes      map[string]*sandbox
 	containers     map[string]*container
-	images         map[string]*Image // present, by ID
+	images         map[string]*Image // images that are present, by ID
 	remoteImages   map[string]*RemoteImage
 	faults         []*fault
-	onExec         func(container string, command []string) Program // nil means Parse
+	onExec         func(container string, command []string) Program // nil means ParseProgram
 	calls          []Call
 	feed           feed
 
@@ -104,8 +103,8 @@ func New(t testing.TB, o Options) *Runtime {
 	return r
 }
 
-// Disconnect makes the runtime unreachable until Up is called. Calls and streams in progress break,
-// and new ones fail. Containers keep running.
+// Disconnect makes the runtime unreachable until Reconnect is called. Calls and streams in progress
+// fail, and so do new ones. Containers keep running.
 func (r *Runtime) Disconnect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +116,7 @@ func (r *Runtime) Disconnect() {
 	r.feed.breakLocked()
 }
 
-// Reconnect makes the runtime reachable again. There are no events for changes since Down.
+// Reconnect makes the runtime reachable again. No events are sent for the changes since Disconnect.
 func (r *Runtime) Reconnect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,13 +125,14 @@ func (r *Runtime) Reconnect() {
 	}
 }
 
-// Restart calls Down and Up.
+// Restart calls Disconnect and Reconnect.
 func (r *Runtime) Restart() {
 	r.Disconnect()
 	r.Reconnect()
 }
 
-// SetNetworkFailure makes NetworkReady false for the given reason. "" makes it true.
+// SetNetworkFailure sets the condition NetworkReady to false with the given reason. "" sets it to
+// true.
 func (r *Runtime) SetNetworkFailure(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

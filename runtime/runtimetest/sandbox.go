@@ -12,7 +12,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// sandbox is a sandbox, which is ready until it is stopped or killed.
+// A sandbox is ready until it is stopped or killed.
 //
 //	RunPodSandbox ──▶ ready ──StopPodSandbox, KillSandbox──▶ not ready ──RemovePodSandbox──▶ removed
 type sandbox struct {

@@ -1,7 +1,7 @@
-// Package safepath accesses files below a directory to which containers can write. At any
-// time a container may create a symbolic link to a file of the host there, a device node
-// with side effects on open, a FIFO that blocks, or a tree too deep for recursion. The
-// package protects a process of root against all of them.
+// Package safepath accesses files below a directory to which containers can write. At any time a
+// container may create a symbolic link to a file of the host there, a device node with side effects
+// on open, a FIFO that blocks, or a tree that is too deep for recursion. The package protects a
+// process that runs as root against all of these.
 //
 //	Open(path) ──▶ Dir ──┬─ Sub, Mkdir                     a directory below
 //	  trusted            ├─ OpenFile, OpenFileReadWrite,
@@ -29,8 +29,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Errors that callers distinguish, in addition to fs.ErrNotExist. Each is wrapped in an
-// *fs.PathError with the path.
+// Errors that callers distinguish, in addition to fs.ErrNotExist. The returned error is an
+// *fs.PathError that contains the path and wraps one of these errors.
 var (
 	// ErrLink means that the path is or passes through a symbolic link, and the function
 	// does not follow links.
@@ -93,7 +93,7 @@ func (d *Dir) SubSameMount(name string) (*Dir, error) {
 	return d.sub(name, unix.RESOLVE_NO_XDEV)
 }
 
-// sub is Sub with additional RESOLVE_ flags.
+// sub works like Sub, with additional RESOLVE_ flags of openat2.
 func (d *Dir) sub(name string, extraResolve uint64) (*Dir, error) {
 	fd, err := openat(d.Fd(), name, unix.O_RDONLY|unix.O_DIRECTORY, 0, extraResolve)
 	if err != nil {
@@ -169,9 +169,9 @@ func (d *Dir) Mkdir(name string, mode uint32, gid int) (made bool, err error) {
 // plainMode contains the permissions that mkdirat(2) grants under the usual umask, 022.
 const plainMode = 0o755
 
-// mkdirInPlace creates the directory at once with its final name and mode, so that a crash
-// leaves no temporary directory. This is important in parent directories that are never
-// removed, such as the directory of all pods.
+// mkdirInPlace creates the directory directly with its final name and mode, so that a crash leaves
+// no temporary directory. This is important in parent directories that are never removed, such as
+// the directory of all pods.
 func (d *Dir) mkdirInPlace(name string, mode uint32) error {
 	if err := unix.Mkdirat(d.Fd(), name, mode); err != nil {
 		return d.pathError("create", name, err)
@@ -188,17 +188,17 @@ func (d *Dir) mkdirInPlace(name string, mode uint32) error {
 	if st.Mode&0o7777 == mode {
 		return nil
 	}
-	// mkdirat applies the umask and may inherit the setgid bit
+	// Chmod is necessary because mkdirat applies the umask and the directory may inherit the setgid
+	// bit.
 	if err := unix.Fchmod(sub.Fd(), mode); err != nil {
 		return d.pathError("create", name, err)
 	}
 	return nil
 }
 
-// mkdir creates the directory under a temporary name and renames it. After a crash the
-// final name therefore never has the wrong mode or group. The temporary name is random, so
-// a container cannot have created it before. mkdir returns an error if the final name
-// exists.
+// mkdir creates the directory under a temporary name and renames it. After a crash the final name
+// therefore never has the wrong mode or group. The temporary name is random, so no container can
+// have created a file with this name. mkdir returns an error if the final name exists.
 func (d *Dir) mkdir(name string, mode uint32, gid int) error {
 	temp := ".new." + rand.Text()
 	if err := unix.Mkdirat(d.Fd(), temp, 0o700); err != nil {
@@ -218,11 +218,11 @@ func (d *Dir) mkdir(name string, mode uint32, gid int) error {
 	if err == nil {
 		err = unix.Renameat2(d.Fd(), temp, d.Fd(), name, unix.RENAME_NOREPLACE)
 	}
-	if err == unix.EINVAL { // a file system without that flag, such as NFS
+	if err == unix.EINVAL { // the file system, for example NFS, does not support the flag
 		err = unix.Renameat(d.Fd(), temp, d.Fd(), name)
 	}
 	if err != nil {
-		_ = unix.Unlinkat(d.Fd(), temp, unix.AT_REMOVEDIR) // harmless if it remains
+		_ = unix.Unlinkat(d.Fd(), temp, unix.AT_REMOVEDIR) // ignore errors, because a remaining directory does no harm
 		return d.pathError("create", name, err)
 	}
 	return nil

@@ -17,7 +17,7 @@ func (d *Dir) OpenFile(name string) (*os.File, error) {
 	return d.openRegular(name, unix.O_RDONLY)
 }
 
-// OpenFileReadWrite is OpenFile for reading and writing.
+// OpenFileReadWrite works like OpenFile, but opens the file for reading and writing.
 func (d *Dir) OpenFileReadWrite(name string) (*os.File, error) {
 	return d.openRegular(name, unix.O_RDWR)
 }
@@ -37,9 +37,8 @@ func (d *Dir) Create(name string, mode uint32) (*os.File, error) {
 	return f, nil
 }
 
-// openRegular checks the type of a file through an O_PATH descriptor and opens the file
-// through the same descriptor, so that no other file is opened than the one that was
-// checked.
+// openRegular checks the type of a file through an O_PATH descriptor and opens the file through the
+// same descriptor, so that the opened file is always the checked file.
 func (d *Dir) openRegular(name string, flags int) (*os.File, error) {
 	held, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, 0)
 	if err != nil {
@@ -123,8 +122,8 @@ func (d *Dir) Readlink(name string) (string, error) {
 // oldName and newName must have one element.
 func (d *Dir) Rename(oldName, newName string) error { return d.rename(oldName, newName, 0) }
 
-// RenameNoReplace is Rename, but returns fs.ErrExist if newName exists. On file systems that do
-// not support this check, such as NFS, it replaces newName.
+// RenameNoReplace works like Rename, but returns fs.ErrExist if newName exists. On file systems
+// that do not support this check, such as NFS, it replaces newName.
 func (d *Dir) RenameNoReplace(oldName, newName string) error {
 	err := d.rename(oldName, newName, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) {
@@ -175,8 +174,8 @@ func openat(dir int, name string, flags int, mode uint32, extraResolve uint64) (
 	})
 }
 
-// retry calls open again after EINTR and EAGAIN. openat2 returns EAGAIN if the resolution
-// of ".." raced with a rename.
+// retry calls open again after EINTR and EAGAIN. openat2 returns EAGAIN if another process renamed
+// a directory while ".." was resolved.
 func retry(open func() (int, error)) (int, error) {
 	for tries := 0; ; tries++ {
 		fd, err := open()

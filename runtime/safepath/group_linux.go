@@ -12,9 +12,9 @@ import (
 // of a pod requires. The group can then read and write the files and enter the directories,
 // and new files get the group.
 //
-// If onlyIfDifferent is true, ChangeGroup does nothing if d already has the group.
-// ChangeGroup changes d last, so that an interrupted call is repeated by the next call. It
-// skips the directories below d with the names in except, and everything below them.
+// If onlyIfDifferent is true, ChangeGroup does nothing if d already has the group. ChangeGroup
+// changes d last, so that the next call repeats the work of an interrupted call. It skips the
+// directories below d with the names in except, and everything below them.
 func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, except ...string) error {
 	o := &groupChanger{gid: uint32(gid), except: map[[2]uint64]bool{}}
 	for _, name := range except {
@@ -41,10 +41,10 @@ func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, ex
 	return nil
 }
 
-// groupChanger is a visitor that changes the group of files.
+// A groupChanger is a visitor that changes the group of files.
 type groupChanger struct {
 	gid          uint32
-	isIncomplete bool               // part of the tree was not visited
+	isIncomplete bool               // whether a part of the tree was not visited
 	except       map[[2]uint64]bool // directories to skip, by device and inode
 }
 
@@ -97,7 +97,7 @@ func (o *groupChanger) entry(fd int, name string, _ int) (dir bool, err error) {
 		return false, err
 	}
 	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFLNK: // a symbolic link has a group, but no mode
+	case unix.S_IFLNK: // chmod cannot change the mode of a symbolic link
 		return false, unix.Fchownat(held, "", -1, int(o.gid), unix.AT_EMPTY_PATH)
 	case unix.S_IFDIR:
 		if o.except[deviceAndInode(&st)] {
@@ -117,7 +117,7 @@ func (o *groupChanger) changeGroup(fd int, st *unix.Stat_t) error {
 	if err := unix.Fchownat(fd, "", -1, int(o.gid), unix.AT_EMPTY_PATH); err != nil {
 		return err
 	}
-	// after chown, which may clear mode bits
+	// Chmod must follow chown, which may clear mode bits.
 	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|o.desiredMode(st))
 }
 

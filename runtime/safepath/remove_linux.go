@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxPasses limits the passes over a tree. Another pass is needed if the last one skipped a
-// directory or files were created during it.
+// maxPasses limits the passes over a tree. Another pass is needed if the last pass skipped a
+// directory, or if files were created during the last pass.
 const maxPasses = 1000
 
 // RemoveAll removes the file or directory with a name in d, and everything below it. It
@@ -56,18 +56,18 @@ func (d *Dir) RemoveContents(ctx context.Context, keep ...string) error {
 			return err
 		}
 		if s.movedCount > lifted {
-			passes = 0 // there is progress: a very deep tree got smaller
+			passes = 0 // start to count again, because the depth of the tree has decreased
 		}
 	}
 	return d.pathError("remove the contents of", "", errors.New("a process keeps creating files; stop that process"))
 }
 
-// removeVisitor is a visitor that removes all files and directories that it visits.
+// A removeVisitor is a visitor that removes all files and directories that it visits.
 type removeVisitor struct {
 	topFD            int
 	keep             []string // names at the top level that must not be removed
-	needsAnotherPass bool     // whether another pass is needed
-	movedCount       int      // number of directories that were moved to the top
+	needsAnotherPass bool
+	movedCount       int // number of directories that were moved to the top directory
 }
 
 func (s *removeVisitor) entry(fd int, name string, depth int) (bool, error) {
@@ -99,7 +99,8 @@ func (s *removeVisitor) afterDir(fd int, name string) error {
 	return replaceBusy(err)
 }
 
-// skipped moves a directory that is too deep to the top, so that the next pass removes it.
+// skipped moves a directory that is too deep in the tree to the top directory, so that the next
+// pass removes it.
 func (s *removeVisitor) skipped(fd int, name string, err error) error {
 	var errno unix.Errno
 	switch {
@@ -114,13 +115,13 @@ func (s *removeVisitor) skipped(fd int, name string, err error) error {
 	case errors.As(err, &errno) && errno == unix.ENOENT:
 		return nil
 	case errors.Is(err, ErrLink), errors.As(err, &errno) && errno == unix.ENOTDIR:
-		s.needsAnotherPass = true // the type changed during the pass
+		s.needsAnotherPass = true // the directory was replaced by another type of file during the pass
 		return nil
 	}
 	return err
 }
 
-// moveToTop moves a directory to the top, under a new name.
+// moveToTop moves a directory to the top directory, under a new name.
 func (s *removeVisitor) moveToTop(fd int, name string) error {
 	for {
 		s.movedCount++

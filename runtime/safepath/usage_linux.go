@@ -21,8 +21,8 @@ type Usage struct {
 	Excess string
 }
 
-// Usage measures d and the tree below d within the mount. It stops after limit names. The
-// tree may change during the measurement.
+// Usage returns the disk usage of d and of the tree below d within the mount. It stops after limit
+// files and directories. The tree may change during the measurement.
 func (d *Dir) Usage(ctx context.Context, limit int) (Usage, error) {
 	m := usageVisitor{limit: limit, countedLinks: map[inode]struct{}{}}
 	if err := m.add(d.Fd(), ".", nil); err != nil {
@@ -38,8 +38,8 @@ func (d *Dir) Usage(ctx context.Context, limit int) (Usage, error) {
 	return m.Usage, err
 }
 
-// maxOpenLevels is the number of levels that a measurement keeps open. If a directory in one of
-// these levels is moved, the measurement can still continue.
+// maxOpenLevels is the number of levels of directories that a measurement keeps open. If another
+// process moves a directory in one of these levels, the measurement can still continue.
 const maxOpenLevels = 256
 
 var errLimitReached = errors.New("limit reached")
@@ -49,7 +49,7 @@ type inode struct {
 	ino          uint64
 }
 
-// usageVisitor is a visitor that adds up the disk usage.
+// A usageVisitor is a visitor that adds up the disk usage.
 type usageVisitor struct {
 	Usage
 	limit, nameCount int

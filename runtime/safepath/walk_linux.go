@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	// maxDepth limits the number of levels in a walk's memory.
+	// maxDepth limits the depth of a walk and thereby its memory.
 	maxDepth = 4096
-	// maxPending limits the number of pending names of all levels together.
+	// maxPending limits the number of directories, in all levels together, that were listed and are
+	// not visited yet.
 	maxPending = 1 << 16
 	// maxNamesPerRead is the number of names that are read from a directory at a time.
 	maxNamesPerRead = 1024
@@ -23,8 +24,8 @@ const (
 // A visitor receives the files and directories of a walk. fd is always the directory that
 // contains name. An error stops the walk.
 type visitor interface {
-	// entry visits a name. depth is 0 at the top. If dir is true, the walk enters name as a
-	// directory.
+	// entry visits a name. depth is 0 in the top directory. If entry returns true for dir, the walk
+	// enters name as a directory.
 	entry(fd int, name string, depth int) (dir bool, err error)
 	// afterDir is called after everything below a directory was visited.
 	afterDir(fd int, name string) error
@@ -44,14 +45,14 @@ var (
 
 // A walker visits everything below a directory within one mount, with few descriptors and at any
 // depth. To return to a parent directory, a walk uses the open descriptor of the parent. If that
-// descriptor was closed, the walk opens ".." and checks that this is the directory from which the
-// walk came.
+// descriptor was closed, the walk opens ".." and checks that this is the parent from which it
+// entered the directory.
 type walker struct {
 	visitor
 	topPath    string
 	levels     []level
 	openLevels int // number of levels with a directory that stays open
-	pending    int // number of pending names in all levels
+	pending    int // number of pending names in all levels together
 }
 
 // A level is a directory on the path from the top to the current directory.
@@ -62,9 +63,9 @@ type level struct {
 	pending  []string
 }
 
-// walkBelow calls v for everything below d. held is the number of levels, from the top, whose
-// directories stay open. While a directory is open, a file in it is visited even if another process
-// has moved the directory out of d. So a visitor that changes files must use 0; otherwise it could
+// walkBelow calls v for everything below d. held is the number of levels, counted from the top,
+// whose directories stay open. The files in an open directory are visited even if another process
+// has moved the directory out of d. So held must be 0 if v changes files, because otherwise v could
 // change files outside of d.
 func walkBelow(ctx context.Context, d *Dir, v visitor, held int) error {
 	w := walker{visitor: v, topPath: d.Path(), openLevels: held}
@@ -152,7 +153,7 @@ func (w *walker) list() error {
 				return w.pathError("visit", name, err)
 			}
 		}
-		if err == io.EOF || errors.Is(err, unix.ENOENT) { // ENOENT means that the directory was removed
+		if err == io.EOF || errors.Is(err, unix.ENOENT) { // ENOENT means that the directory was removed after it was opened
 			return nil
 		}
 		if err != nil {
@@ -181,7 +182,8 @@ func (w *walker) up() error {
 	return nil
 }
 
-// open opens the directory of l again. child is a descriptor of the directory below it.
+// open opens the directory of l again. child is a descriptor of the next directory on the path,
+// which is in the directory of l.
 func (l *level) open(child int) error {
 	fd, err := retry(func() (int, error) {
 		return unix.Openat(child, "..", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -35,8 +35,8 @@ func KillOrphan(pid int, isExpected func() bool) error {
 	return nil
 }
 
-// parentPID reads the parent of a process from /proc/<pid>/stat. The parent's pid is the
-// second field after the process name, which is in parentheses and may contain any
+// parentPID reads the process ID of the parent of a process from /proc/<pid>/stat. The parent's pid
+// is the second field after the process name, which is in parentheses and may contain any
 // characters.
 func parentPID(pid int) (int, error) {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))

@@ -1,11 +1,11 @@
 // Package shim kills the shim process of a sandbox if containerd has lost track of a task
 // in the sandbox.
 //
-// containerd (at least 1.6 to 2.4) may fail to record a task that its shim has created if
-// the client disconnects during StartContainer, for example because podd was killed:
-// "failed to get task pid: context canceled". The container is then listed as exited, and
-// neither the container nor its sandbox can be removed: "cannot delete running task". No
-// CRI call stops such a task. After the shim has exited, containerd cleans up.
+// containerd (at least 1.6 to 2.4) may fail to record a task that its shim has created if the
+// client disconnects during StartContainer, for example because podd was killed. The error is
+// "failed to get task pid: context canceled". The container is then listed as exited. The container
+// and its sandbox cannot be removed; the error is "cannot delete running task". No CRI call stops
+// such a task. After the shim has exited, containerd cleans up.
 package shim
 
 import (
@@ -25,12 +25,12 @@ import (
 // shimPrefix is the common prefix of the program names of containerd's shims.
 const shimPrefix = "containerd-shim"
 
-// Kill kills the shim of a sandbox with SIGKILL. found reports whether a shim was running.
-// The caller must have stopped the sandbox before, because its remaining processes lose
-// their shim.
+// Kill kills the shim of a sandbox with SIGKILL. found reports whether a shim was running. The
+// caller must stop the sandbox first, because processes of the sandbox that still run lose their
+// shim.
 func Kill(sandboxID string) (found bool, err error) { return killInProc("/proc", sandboxID) }
 
-// killInProc is Kill with a directory in place of /proc.
+// killInProc works like Kill, but uses the directory proc instead of /proc.
 func killInProc(proc, sandboxID string) (found bool, err error) {
 	if sandboxID == "" {
 		return false, nil

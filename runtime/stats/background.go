@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// diskMeasurer contains the state of the disk measurements that MeasureDisksWithin starts.
+// A diskMeasurer contains the state of the disk measurements that MeasureDisksWithin starts.
 type diskMeasurer struct {
 	mu       sync.Mutex   // guards all following fields
 	current  *measurement // nil if no measurement is in progress
@@ -14,8 +14,8 @@ type diskMeasurer struct {
 	isClosed bool
 }
 
-// A measurement is one measurement of disks that runs in the background. disk and err are set when
-// done is closed.
+// A measurement is a measurement of disks in the background. disk and err are set when done is
+// closed.
 type measurement struct {
 	done chan struct{}
 	disk *Disk

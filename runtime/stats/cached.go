@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A cached value is computed on demand, by one caller at a time, and reused for a while.
-// The zero value is not usable. A cached value is safe for concurrent use.
+// A cached stores a value that is computed on demand, by one caller at a time, and reused for some
+// time. Only newCached creates a usable cached. It is safe for concurrent use.
 type cached[T any] struct {
 	// isIncomplete reports whether a part of the value is missing, so that the next value is
 	// computed sooner. Nil means that values are always complete.
@@ -23,8 +23,8 @@ func newCached[T any]() *cached[T] {
 	return k
 }
 
-// maxTimeFraction limits the share of time that is spent on computing values to
-// 1/maxTimeFraction. While values are incomplete, the limit is one half.
+// maxTimeFraction limits the computation of values to 1/maxTimeFraction of the time, or to half of
+// the time while values are incomplete.
 const maxTimeFraction = 20
 
 // get returns the value if it is not older than age, and otherwise computes a new value. If
@@ -52,8 +52,8 @@ func (k *cached[T]) get(ctx context.Context, age time.Duration, compute func(con
 	return v, nil
 }
 
-// reuseTime returns how long a value must be reused because its computation took long. The
-// caller must have received from turn.
+// reuseTime returns how long a value must be reused because its computation took long. The caller
+// must hold the lock.
 func (k *cached[T]) reuseTime() time.Duration {
 	if k.isIncomplete != nil && k.isIncomplete(k.value) {
 		return k.took

@@ -14,8 +14,8 @@ import (
 	"github.com/opencontainers/cgroups/fscommon"
 )
 
-// basicMetrics contains the metrics for CPU and memory. allMetrics contains all metrics
-// that a kubelet reads with cAdvisor. Both omit the load, as the kubelet does.
+// basicMetrics contains the metrics for CPU and memory. allMetrics contains all metrics that a
+// kubelet reads with cAdvisor. Both omit the CPU load, as the kubelet does.
 var (
 	basicMetrics = container.MetricSet{container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}}
 	allMetrics   = container.MetricSet{
@@ -54,8 +54,7 @@ func (h *hierarchy) exists(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// firstExisting returns the first of names that is an existing cgroup, or "" if none
-// exists.
+// firstExisting returns the first name in names whose cgroup exists, or "" if none exists.
 func (h *hierarchy) firstExisting(names []string) string {
 	for _, name := range names {
 		if h.exists(name) {

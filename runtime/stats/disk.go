@@ -16,14 +16,15 @@ type Disk struct {
 	// are nil if the runtime does not report them.
 	Images, Layers *Filesystem
 	Pods           map[types.UID]PodDisk
-	// MaxPIDs is the maximum number of processes on the node, Processes the current number.
+	// MaxPIDs is the maximum number of processes on the node, and ProcessCount is the current
+	// number.
 	MaxPIDs, ProcessCount int64
 }
 
-// A Filesystem is a file system and the usage of a part of it.
+// A Filesystem contains the disk usage of some files, such as those of a volume, and the size of
+// their file system.
 type Filesystem struct {
-	// UsedBytes (bytes) and InodesUsed are the usage of the part. They are nil if the usage is
-	// unknown.
+	// UsedBytes and InodesUsed are the usage of the files. They are nil if the usage is unknown.
 	UsedBytes, InodesUsed *uint64
 	// Space describes the whole file system. It is nil if unknown.
 	*Space
@@ -35,8 +36,8 @@ type Space struct{ CapacityBytes, AvailableBytes, Inodes, InodesFree uint64 }
 
 // A PodDisk is the disk usage of one pod.
 type PodDisk struct {
-	// At is when the pod was measured. If Incomplete is true, it is when the whole
-	// measurement began.
+	// At is when the pod was measured. If Incomplete is true, At is when the measurement of all
+	// pods began.
 	At time.Time
 	// Incomplete reports whether the measurement of the pod was interrupted, so that some
 	// values are unknown.

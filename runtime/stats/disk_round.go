@@ -46,8 +46,9 @@ func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 		switch {
 		case is:
 			if now.Incomplete {
-				// The next measurement begins with pods that were not reached. This pod comes
-				// after them and before the pods that were measured completely.
+				// The next measurement begins with the pods that were not reached, because
+				// sortedByAge sorts by At. This pod comes after them and before the pods that were
+				// measured completely.
 				now.At = d.At
 			}
 			out.Pods[pods[i].UID] = now.withPrevious(before, &pods[i])
@@ -58,8 +59,8 @@ func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 	return &out
 }
 
-// withPrevious returns d, in which values that were not measured are replaced by those of
-// last. of is the pod; logs of its former containers are omitted.
+// withPrevious returns d, with the values of last for everything that was not measured. of is the
+// pod. The logs of containers that the pod no longer contains are omitted.
 func (d PodDisk) withPrevious(last PodDisk, of *Pod) PodDisk {
 	if d.Layers == nil {
 		d.Layers = last.Layers

@@ -13,7 +13,8 @@ import (
 	"github.com/google/cadvisor/lib/utils/sysfs"
 )
 
-// maxMachineAge is how long the hardware information is reused. It is cAdvisor's interval.
+// maxMachineAge is how long the hardware information is reused. cAdvisor reads it at the same
+// interval.
 const maxMachineAge = 5 * time.Minute
 
 // init registers only the plugins for file systems on disks, so that no other file systems
@@ -23,7 +24,7 @@ const maxMachineAge = 5 * time.Minute
 func init() {
 	for name, plugin := range map[string]fs.FsPlugin{"vfs": vfs.NewPlugin(), "btrfs": btrfs.NewPlugin()} {
 		if err := fs.RegisterPlugin(name, plugin); err != nil {
-			panic(err) // two plugins have the same name
+			panic(err) // only if two plugins have the same name
 		}
 	}
 }
@@ -37,7 +38,7 @@ func readMachine() (*model.MachineInfo, error) {
 	return machine.Info(sysfs.NewRealSysFs(), disks, true)
 }
 
-// machineInfo is hardware information that was read before. It implements
+// A machineInfo contains hardware information that has been read. It implements
 // model.MachineInfoFactory, so that cAdvisor's library does not read it again.
 type machineInfo struct{ *model.MachineInfo }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// readings contains the last CPU time readings of every cgroup. It is safe for concurrent
+// readings contains the last reading of the CPU time of every cgroup. It is safe for concurrent
 // use. The zero value is empty.
 type readings struct {
 	mu   sync.Mutex // guards all following fields
@@ -29,7 +29,7 @@ const minRateWindow = firstRateWindow
 func (r *readings) setRates(s *Sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keep := s.At.Sub(r.at) >= minRateWindow // if false, the stored readings stay for the next sample
+	keep := s.At.Sub(r.at) >= minRateWindow // if false, the next sample uses the stored readings again
 	next := make(map[string]reading, len(r.last))
 	s.eachCgroup(func(c *Cgroup) {
 		now := reading{c.Stats().Timestamp, c.Stats().Cpu.Usage.Total}

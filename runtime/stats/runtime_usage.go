@@ -9,15 +9,15 @@ import (
 	"podd/runtime"
 )
 
-// addRuntimeUsage sets the usage of containers without a cgroup to what the runtime
-// reports. It does nothing for containers that the runtime does not report.
+// addRuntimeUsage sets the usage of containers without a cgroup to the usage that the runtime
+// reports. It skips containers that the runtime does not report.
 func (s *Sample) addRuntimeUsage(ctx context.Context, o Options) {
 	if o.RuntimeUsage == nil || !s.hasContainerWithoutCgroup() {
 		return
 	}
 	usage, err := o.RuntimeUsage(ctx)
 	if err != nil {
-		return // the sample of the other containers is still valid
+		return // ignore the error, because the sample of the other containers is valid
 	}
 	for i := range s.Pods {
 		p := &s.Pods[i]

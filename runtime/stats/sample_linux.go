@@ -13,8 +13,8 @@ import (
 	"github.com/google/cadvisor/lib/model"
 )
 
-// sample reads all cgroups once. It omits cgroups that cannot be read, for example because
-// they were removed. Only for the root cgroup it returns an error.
+// sample reads all cgroups once. It omits cgroups that cannot be read, for example because they
+// were removed. It returns an error only if the root cgroup cannot be read.
 func (h *hierarchy) sample(ctx context.Context, o Options, m *model.MachineInfo) (*Sample, error) {
 	node, err := h.readNode(m)
 	if err != nil {
@@ -102,8 +102,8 @@ func (h *hierarchy) readPod(p Pod, m *model.MachineInfo) PodSample {
 	return s
 }
 
-// withoutNetwork returns a copy of h that does not read the network. It is for cgroups that
-// share their network with others.
+// withoutNetwork returns a copy of h that does not read the network. It is used for cgroups whose
+// network is also the network of another cgroup.
 func (h *hierarchy) withoutNetwork() *hierarchy {
 	metrics := maps.Clone(h.metrics)
 	delete(metrics, container.NetworkUsageMetrics)

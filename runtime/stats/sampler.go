@@ -11,25 +11,26 @@ import (
 	"podd/runtime"
 )
 
-// Maximum age of reused values.
+// Maximum ages of values that are reused.
 const (
-	// maxSampleAge applies to samples of cgroups. A graph of current values does not need a higher
-	// resolution.
+	// maxSampleAge applies to samples of cgroups. A graph of the resource usage does not need a
+	// higher resolution.
 	maxSampleAge = time.Second
 	// maxDiskAge applies to disks. It is longer, because a measurement of disks walks
 	// directories.
 	maxDiskAge = 10 * time.Second
 )
 
-// firstRateWindow is the time between the two readings that the first caller needs for a rate.
+// firstRateWindow is the time between the two readings from which the rates of the first sample are
+// computed.
 const firstRateWindow = 200 * time.Millisecond
 
 // Options configure a Sampler. Pods is required.
 type Options struct {
 	// Pods returns the pods to sample. It must be fast and safe for concurrent use.
 	Pods func() []Pod
-	// AllPodsCgroup contains the possible paths of the cgroup of all pods, as in Pod.Cgroups.
-	// Classes contains those of the QoS classes.
+	// AllPodsCgroups contains the possible paths of the cgroup of all pods, as in Pod.Cgroups.
+	// QoSClassCgroups contains the paths of the cgroups of the QoS classes.
 	AllPodsCgroups, QoSClassCgroups []string
 	// OwnCgroup is the path of podd's own cgroup. If it is "", the cgroup is not reported
 	// separately.
@@ -38,8 +39,8 @@ type Options struct {
 	// is called if a container has no cgroup. It may be nil.
 	RuntimeUsage func(context.Context) (map[string]runtime.Usage, error)
 	// MeasureDisk measures the disks of the node and of pods, in the order of pods, until ctx is
-	// done. The result omits pods that were not reached. If Disk is nil, disks are not
-	// measured.
+	// done. The result omits pods that were not reached. If MeasureDisk is nil, MeasureDisks must
+	// not be called.
 	MeasureDisk func(ctx context.Context, pods []Pod) (*Disk, error)
 }
 
@@ -47,13 +48,13 @@ type Options struct {
 type Sampler struct {
 	o             Options
 	machine       *cached[*model.MachineInfo]
-	basic         *cached[*Sample] // CPU and memory
+	basic         *cached[*Sample] // samples of CPU and memory
 	full          *cached[*Sample]
 	disk          *cached[*Disk]
 	firstReadings *cached[struct{}] // the first readings, from which the first rates are computed
 	rates         readings
 
-	lifetime     context.Context // context of disk measurements, until Close
+	lifetime     context.Context // context of disk measurements; Close cancels it
 	stop         context.CancelFunc
 	diskMeasurer diskMeasurer
 }
@@ -101,7 +102,7 @@ func (s *Sampler) MeasureDisks(ctx context.Context) (*Disk, error) {
 	return s.disk.get(ctx, maxDiskAge, func(context.Context) (*Disk, error) {
 		ctx, cancel := context.WithTimeout(s.lifetime, maxDiskTime)
 		defer cancel()
-		last := s.disk.value // safe to read, because this call has received from turn
+		last := s.disk.value // safe to read, because get holds the lock
 		pods := last.sortedByAge(s.o.Pods())
 		d, err := s.o.MeasureDisk(ctx, pods)
 		if err != nil {
@@ -111,8 +112,7 @@ func (s *Sampler) MeasureDisks(ctx context.Context) (*Disk, error) {
 	})
 }
 
-// sample returns the sample in cache, or a new one with these metrics. The sample has
-// rates.
+// sample returns the sample in cache, or a new one with these metrics. The sample contains rates.
 func (s *Sampler) sample(ctx context.Context, cache *cached[*Sample], metrics container.MetricSet) (*Sample, error) {
 	m, err := s.MachineInfo(ctx)
 	if err != nil {

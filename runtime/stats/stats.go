@@ -4,17 +4,17 @@
 //
 //	caller ─▶ Sampler ─▶ cgroup files, /proc     ─▶ Sample ─┬─▶ Summarize ─▶ v1alpha1.Summary
 //	              │                                         └─▶ Containers ─▶ cAdvisor's metrics
-//	              └────▶ Options.Disk (at longer intervals) ─▶ Disk ─▶ Summarize
+//	              └────▶ Options.MeasureDisk (at longer intervals) ─▶ Disk ─▶ Summarize
 //
 // Between two calls, no goroutine and no timer runs. Since a rate needs two readings, the
 // last readings are stored; the first caller waits for a short interval. Disks are measured
 // pod by pod, in rounds of limited duration. The next round begins with the pods that the
 // last round did not reach.
 //
-// Cgroups of both versions are read with cAdvisor's library, as in the kubelet. The runtime's own
-// figures (CRI ContainerStats) come from the same files through another process and are less
-// complete. The runtime's figures are used only if there is no cgroup to read, for example for a
-// container in a virtual machine. Only the runtime knows the usage of writable layers.
+// Cgroups of both versions are read with cAdvisor's library, as in the kubelet. The values that the
+// runtime reports (CRI ContainerStats) come from the same files and are less complete. They are
+// used only if there is no cgroup to read, for example for a container in a virtual machine. Only
+// the runtime knows the usage of writable layers.
 package stats
 
 import (
@@ -26,13 +26,13 @@ import (
 
 // A Pod is a pod with at least one running container.
 type Pod struct {
-	Key types.NamespacedName // for a static pod, the name includes the node's name as a suffix
+	Key types.NamespacedName // the name of a static pod ends in the name of the node
 	UID types.UID
 	// Cgroups contains the possible paths of the pod's cgroup, below the mount of a
 	// hierarchy. The first path that exists is used.
 	Cgroups   []string
 	SandboxID string    // CRI ID of the sandbox; "" if there is none
-	Started   time.Time // zero if unknown
+	Started   time.Time // zero if the time is unknown
 	// Containers contains only running containers.
 	Containers []Container
 }

@@ -8,7 +8,7 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// NodeInfo contains the parts of a kubelet summary that Summarize cannot take from a Sample.
+// NodeInfo contains the data of a kubelet summary that a Sample does not contain.
 type NodeInfo struct {
 	Name string
 	// PoddStarted is when the podd process was started. It is not the time at which the

@@ -6,8 +6,8 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// maxMemoryLimit is the largest memory limit that is reported as a limit. The kernel rounds
-// larger values.
+// maxMemoryLimit is the largest value that is reported as a memory limit. A larger value means that
+// there is no limit; the kernel rounds such values.
 const maxMemoryLimit = uint64(1 << 62)
 
 // toContainerStats returns the CPU, memory and swap usage of a cgroup.
@@ -60,8 +60,8 @@ func pressureOfIO(c *Cgroup) *api.IOStats {
 	return &api.IOStats{Time: metav1.NewTime(c.Stats().Timestamp), PSI: p}
 }
 
-// defaultInterface is the network interface that a summary contains twice: in the list of
-// interfaces and on its own.
+// defaultInterface is the network interface whose statistics a summary contains twice: in the list
+// of interfaces and as the statistics of the default interface.
 const defaultInterface = "eth0"
 
 func networkStats(c *Cgroup) *api.NetworkStats {

@@ -2,12 +2,12 @@
 // protocol over real sockets, and performs real mounts. A volume is a directory or, as a
 // block device, a file or a device node.
 //
-// Its process is another instance of the test program: TestMain calls Main first.
+// The process runs the test program again, so TestMain must call Main first.
 //
 //	<Dir>/csi.sock               its endpoint
 //	<Dir>/volumes/<handle>/      the files of a volume; <handle>.img of a device
 //	<Dir>/calls                  a line of JSON for the start and the end of every call
-//	<Dir>/control/<method>       the behavior of calls, see Set
+//	<Dir>/control/<method>       the behavior of calls; see SetBehavior
 package csidriver
 
 import (
@@ -53,18 +53,19 @@ type Driver struct {
 	ended   chan struct{}
 }
 
-// CallBegun is the event at the start of a call and contains the request as JSON. Ended is the event at
-// the end of a call and contains the status code.
+// CallBegun is the event at the start of a call; its Call contains the request. CallEnded is the
+// event at the end of a call; its Call contains the status code.
 const CallBegun, CallEnded = "begun", "ended"
 
 // A Call is a recorded event of a call.
 type Call struct {
-	Event   string // Begun or Ended
+	Event   string // CallBegun or CallEnded
 	Method  string
-	Code    string          // gRPC status code of Ended
+	Code    string          // gRPC status code; set only for CallEnded
 	Request json.RawMessage `json:",omitempty"`
 	Volume  string          // handle of the volume, or "" if the request has none
-	// Path is the target path, volume path or staging path in the request of Begun.
+	// Path is the target path, volume path or staging path in the request. It is set only for
+	// CallBegun.
 	Path string `json:"-"`
 	// Overlaps reports whether another call for the volume was in progress.
 	Overlaps bool
@@ -127,14 +128,14 @@ func (d *Driver) Start() error {
 	if err := ready.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
 		return errors.Join(err, d.Stop())
 	}
-	if _, err := ready.Read(make([]byte, 1)); err != nil { // the end of the file is an error, too
+	if _, err := ready.Read(make([]byte, 1)); err != nil { // if the driver has exited, Read returns io.EOF
 		return errors.Join(fmt.Errorf("the CSI driver is not ready: %w", err), d.Stop())
 	}
 	return nil
 }
 
-// Stop kills the process and removes its sockets, like the termination of the pod of a driver.
-// Mounts remain.
+// Stop kills the process and removes its sockets, as if the pod of a driver had terminated. Mounts
+// remain.
 func (d *Driver) Stop() error {
 	if d.process == nil {
 		return nil
@@ -201,8 +202,8 @@ func (d *Driver) Calls() ([]Call, error) {
 	return all, lines.Err()
 }
 
-// Changes returns the successful calls that change something, in order, as "METHOD HANDLE" such
-// as "NodeStageVolume vol-1".
+// Changes returns the successful calls that change something, in order. Each has the form "METHOD
+// HANDLE", for example "NodeStageVolume vol-1".
 func (d *Driver) Changes() ([]string, error) {
 	all, err := d.Calls()
 	var done []string

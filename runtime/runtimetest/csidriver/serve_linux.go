@@ -78,7 +78,8 @@ func (s *service) recordCall(c Call) error {
 	return err
 }
 
-// intercept records every call and applies the behavior for its method that Set has stored.
+// intercept records every call and applies the behavior that Driver.SetBehavior has set for its
+// method.
 func (s *service) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	method := info.FullMethod[strings.LastIndexByte(info.FullMethod, '/')+1:]
 	text, err := protojson.Marshal(request.(proto.Message))
@@ -103,7 +104,7 @@ func (s *service) intercept(ctx context.Context, request any, info *grpc.UnarySe
 	return response, cmp.Or(err, s.recordCall(Call{Event: CallEnded, Method: method, Code: status.Code(err).String(), Volume: volume}))
 }
 
-// applyBehavior calls do as the behavior of method requires.
+// applyBehavior applies the behavior of method to a call. It calls do to perform the call.
 func (s *service) applyBehavior(ctx context.Context, method string, do func() (any, error)) (any, error) {
 	path := filepath.Join(s.Dir, "control", method)
 	text, err := os.ReadFile(path)
@@ -144,7 +145,7 @@ func (s *service) applyBehavior(ctx context.Context, method string, do func() (a
 	return nil, status.Errorf(codes.Unknown, "unknown behavior %[2]q of method %[1]s", method, behavior)
 }
 
-// GetInfo implements the registration.
+// GetInfo implements the plugin registration service.
 func (s *service) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
 	versions := s.Versions
 	if versions == nil {
@@ -153,7 +154,7 @@ func (s *service) GetInfo(context.Context, *registration.InfoRequest) (*registra
 	return &registration.PluginInfo{Type: registration.CSIPlugin, Name: s.Name, Endpoint: s.Endpoint(), SupportedVersions: versions}, nil
 }
 
-// NotifyRegistrationStatus implements the registration.
+// NotifyRegistrationStatus implements the plugin registration service.
 func (s *service) NotifyRegistrationStatus(context.Context, *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
 	return &registration.RegistrationStatusResponse{}, nil
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // init locks the main goroutine to the main thread, so that Enter cannot move the main thread to
-// another namespace. This matters because the main thread does not exit with a goroutine, and
-// /proc/self and /proc/net show its namespaces.
+// another namespace. The main thread would stay in that namespace, because it does not exit with a
+// goroutine, and /proc/self and /proc/net show the namespaces of the main thread.
 func init() { runtime.LockOSThread() }
 
 // Enter moves the calling goroutine, which must be that of the test, to a new network namespace
@@ -23,7 +23,8 @@ func init() { runtime.LockOSThread() }
 // and wire. Only the loopback interface has addresses.
 //
 // Programs that the goroutine starts, and sockets that it creates, are in the namespace. Other
-// goroutines are not. The namespace is removed when the test and these programs have ended.
+// goroutines stay in the namespace of the host. The namespace is removed when the test and these
+// programs have ended.
 func Enter(t *testing.T) string {
 	t.Helper()
 	runtime.LockOSThread() // never unlocked, so that the thread ends with the test

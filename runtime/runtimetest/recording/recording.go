@@ -24,10 +24,10 @@ type Node struct {
 	Objects string `json:"objects"`
 }
 
-// A Pod is a pod with the CRI messages for it, as JSON.
+// A Pod contains the manifest of a pod and the CRI messages that the kubelet sent for it, as JSON.
 type Pod struct {
 	Manifest   json.RawMessage  `json:"pod"`
-	Handler    string           `json:"handler"` // the runtime handler
+	Handler    string           `json:"handler"` // name of the runtime handler
 	Sandbox    map[string]any   `json:"sandbox"`
 	Containers []map[string]any `json:"containers"`
 	Pulls      []Pull           `json:"pulls"`

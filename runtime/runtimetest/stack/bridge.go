@@ -19,7 +19,7 @@ func removeBridge(name string) error {
 	if err != nil {
 		return fmt.Errorf("removing bridge %s: %w", name, err)
 	}
-	ifreq.SetUint16(0) // flags: not IFF_UP
+	ifreq.SetUint16(0) // clear all flags, including IFF_UP
 	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifreq); err != nil {
 		if errors.Is(err, unix.ENODEV) {
 			return nil

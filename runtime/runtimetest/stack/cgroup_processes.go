@@ -79,5 +79,5 @@ func thaw(dir string) {
 		return
 	}
 	defer f.Close()
-	_, _ = f.WriteString("THAWED") // after a failure, killInCgroups reports the processes that still run
+	_, _ = f.WriteString("THAWED") // if this fails, killInCgroups reports the processes that still run
 }

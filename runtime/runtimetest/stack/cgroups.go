@@ -88,7 +88,7 @@ const busyTimeout = 10 * time.Second
 func isRemoved(err error) bool { return err == nil || errors.Is(err, fs.ErrNotExist) }
 
 // matchOwnCgroups returns a function that matches the stack's cgroup parent, all cgroups below it,
-// and the cgroups of the stack's containers, which may be anywhere.
+// and the cgroups of the stack's containers, which may not be below the parent.
 func (s *Stack) matchOwnCgroups() func(path string) bool {
 	ids := s.containerIDs()
 	parent := s.CgroupParent()
@@ -108,8 +108,8 @@ func (s *Stack) matchOwnCgroups() func(path string) bool {
 // crioPrefix matches the prefix of the ID in CRI-O's names of cgroups.
 var crioPrefix = regexp.MustCompile(`^crio-(conmon-)?`)
 
-// containerIDs returns the IDs of containers and sandboxes that the runtime, its shims or runc
-// have on disk, and the IDs that killProcesses found.
+// containerIDs returns the IDs of the containers and sandboxes in the directories of the runtime,
+// its shims and runc, and the IDs that killProcesses found.
 func (s *Stack) containerIDs() map[string]bool {
 	ids := map[string]bool{}
 	maps.Copy(ids, s.killedContainers)
@@ -123,7 +123,7 @@ func (s *Stack) containerIDs() map[string]bool {
 			continue // the directory was not created yet, or was removed
 		}
 		for _, e := range entries {
-			if containerID.FindString(e.Name()) == e.Name() { // skip other names, because the caller kills and removes everything with these IDs
+			if containerID.FindString(e.Name()) == e.Name() { // skip other names, because processes in cgroups with the returned names are killed
 				ids[e.Name()] = true
 			}
 		}

@@ -18,7 +18,7 @@ import (
 // isCRIO reports whether the stack's runtime is CRI-O. Otherwise the runtime is containerd.
 func (s *Stack) isCRIO() bool { return s.Tools.Flavor == tools.CRIO }
 
-// storageOption keeps CRI-O's storage from mounting its root on itself.
+// storageOption prevents CRI-O's storage from bind-mounting its root directory on itself.
 const storageOption = "overlay.skip_mount_home=true"
 
 // acceptAny is a signature policy that accepts unsigned images.
@@ -59,8 +59,8 @@ func (s *Stack) crioRunc() string {
 	return s.Tools.Runc
 }
 
-// mustWrapRunc reports whether CRI-O must use config/runc.sh, because root lacks the capability
-// CAP_SYS_RESOURCE that runc needs without the script.
+// mustWrapRunc reports whether CRI-O must use config/runc.sh, because root does not have the
+// capability CAP_SYS_RESOURCE. Without this script, runc needs the capability.
 func (s *Stack) mustWrapRunc() bool {
 	hasCapability, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0)
 	return err != nil || hasCapability == 0

@@ -8,8 +8,8 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// descendants returns the children of the given processes, their children and so on. A
-// container's processes are descendants of its shim, which adopts orphans.
+// descendants returns the children of the given processes, their children and so on. A container's
+// processes are descendants of its shim, because the shim becomes the parent of orphaned processes.
 func descendants(of []claim.Owner) ([]claim.Owner, error) {
 	children, err := processTree()
 	if err != nil {

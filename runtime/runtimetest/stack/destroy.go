@@ -41,9 +41,9 @@ func (s *Stack) Destroy(ctx context.Context) error {
 	return s.removeFiles()
 }
 
-// becomeOwner makes this process the owner of the claim. Then no other process considers the
-// claim stale while this process removes the stack. If the claim was already released, there is
-// nothing of the stack outside Dir.
+// becomeOwner makes this process the owner of the claim. Then no other process considers the claim
+// stale while this process removes the stack. If the claim was already released, all objects of the
+// stack outside Dir have been removed.
 func (s *Stack) becomeOwner() error {
 	self, err := claim.CurrentProcess()
 	if err != nil || !s.hasClaim() {
@@ -56,8 +56,9 @@ func (s *Stack) becomeOwner() error {
 	return err
 }
 
-// removeFiles removes the directories and then releases the claim. The claim is last, because
-// Reap needs it to find directories that were not removed. Nothing may be mounted below Dir.
+// removeFiles removes the directories and then releases the claim. The claim is released last,
+// because Reap needs the claim to find directories that were not removed. Nothing may be mounted
+// below Dir.
 func (s *Stack) removeFiles() error {
 	paths := []string{s.privateDir()}
 	// CRI-O creates a directory next to its socket.

@@ -10,8 +10,8 @@ import (
 
 // ForTest starts a stack for a test or benchmark and destroys the stack at its end. If o.Dir is
 // empty, the stack uses a new directory with a short path. Destroying the stack also removes
-// running pods. A test that must remove its pods calls Leftovers at its end. Without root,
-// ForTest skips the test.
+// running pods. A test that checks whether its pods were removed calls Leftovers at its end. If the
+// user is not root, ForTest skips the test.
 func ForTest(t testing.TB, o Options) *Stack {
 	t.Helper()
 	if os.Geteuid() != 0 {

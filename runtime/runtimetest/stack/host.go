@@ -14,8 +14,8 @@ import (
 // claimsDir is the directory of the claims of all stacks on the host.
 const claimsDir = "/run/podd-stack"
 
-// forwardingSysctls contains the sysctls that the CNI plugins enable. The keys are names of files with
-// the previous values.
+// forwardingSysctls contains the sysctls that the CNI plugins enable. The keys are names of files
+// with the previous values.
 var forwardingSysctls = map[string]string{
 	"ip_forward":  "/proc/sys/net/ipv4/ip_forward",
 	"ip6_forward": "/proc/sys/net/ipv6/conf/all/forwarding",
@@ -34,7 +34,7 @@ func savedFile(name string) string { return filepath.Join(claimsDir, name) }
 func saveHostSettings() error {
 	for name, file := range forwardingSysctls {
 		value, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
+		if errors.Is(err, fs.ErrNotExist) { // the kernel does not support IPv6
 			continue
 		}
 		if err == nil {
@@ -47,8 +47,8 @@ func saveHostSettings() error {
 	return nil
 }
 
-// restoreHostSettings restores the settings of the host. There must be no stack, because stacks
-// need the changed settings.
+// restoreHostSettings restores the settings of the host. It must not be called while a stack
+// exists, because stacks need the changed settings.
 func restoreHostSettings() error {
 	for _, dir := range []string{oldShimSockets, filepath.Dir(oldShimSockets), cniResults, filepath.Dir(cniResults)} {
 		_ = os.Remove(dir) // fails if the directory contains files of another runtime
@@ -76,7 +76,7 @@ func restoreForwarding() error {
 		if err != nil {
 			return fmt.Errorf("restoring the host file %s: %w", file, err)
 		}
-		// The host may not permit any write. Therefore the same value is not written.
+		// Do not write a value that is already set, because the host may not permit any write.
 		if now, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(now)) != strings.TrimSpace(string(value)) {
 			if err := os.WriteFile(file, value, 0); err != nil {
 				return fmt.Errorf("restoring the host file %s: %w", file, err)

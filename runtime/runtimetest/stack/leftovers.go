@@ -13,8 +13,8 @@ import (
 )
 
 // Leftovers contains the numbers of objects that pods have created and not removed. A test expects
-// the zero value after its pods were removed. The bridge is not counted, because it stays for the
-// next pod.
+// the zero value after its pods were removed. The bridge is not counted, because the CNI plugins
+// keep it for the next pod.
 type Leftovers struct {
 	Sandboxes, Containers int // as listed by CRI, if the runtime runs
 	Shims                 int // shims of containerd, or monitors of CRI-O
@@ -100,7 +100,7 @@ func (s *Stack) countInCRI(ctx context.Context) (sandboxes, containers int, err 
 func (s *Stack) countAddresses() int {
 	entries, err := os.ReadDir(filepath.Join(s.privateDir(), "cni/ipam", s.Claim.Bridge()))
 	if err != nil {
-		return 0 // no pod has had a network yet
+		return 0 // no pod has had an address yet
 	}
 	n := 0
 	for _, e := range entries {

@@ -19,8 +19,8 @@ func (s *Stack) loadTestImages(ctx context.Context) error {
 }
 
 // LoadImages imports the images of a tarball and waits until CRI lists the given names. The wait is
-// necessary because the CRI plugin of containerd receives events about new images. The images
-// are removed with the stack.
+// necessary because the CRI plugin of containerd adds an image only after it has received an event.
+// The images are removed with the stack.
 func (s *Stack) LoadImages(ctx context.Context, tarball string, names ...string) error {
 	add := s.importImages
 	if s.isCRIO() {

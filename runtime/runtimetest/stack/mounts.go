@@ -15,7 +15,7 @@ import (
 // mountsBelow returns the mount points below dir, children before parents and later mounts
 // before earlier ones.
 func mountsBelow(dir string) ([]string, error) {
-	// The kernel's list contains no symbolic links.
+	// The paths in mountinfo contain no symbolic links.
 	real, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -42,8 +42,8 @@ func isBelow(path, dir string) bool {
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// unmountBelow unmounts everything that is mounted below dir. It detaches busy mounts: the
-// processes that use them have exited or do not belong to the stack.
+// unmountBelow unmounts everything that is mounted below dir. It also detaches mounts that
+// processes use, because these processes do not belong to the stack or are exiting.
 func unmountBelow(dir string) error {
 	deadline := time.Now().Add(time.Minute)
 	for {

@@ -14,7 +14,7 @@ import (
 // nftTables lists the tables that the CNI plugins create for the whole host.
 var nftTables = []string{"inet cni_plugins_masquerade", "ip cni_hostport", "ip6 cni_hostport"}
 
-// rule is a rule of the CNI plugins, with the names that nft needs to delete the rule.
+// A rule identifies a rule of the CNI plugins, so that nft can delete the rule.
 type rule struct{ table, chain, handle string }
 
 // subnets returns the subnets from which pods get addresses.
@@ -46,8 +46,8 @@ func listTable(ctx context.Context, table string) string {
 	return string(out)
 }
 
-// parseRules returns the rules with an address of subnets, with or without a port, in nft's
-// listing of a table.
+// parseRules parses nft's listing of a table. It returns the rules that contain an address in one
+// of the subnets, with or without a port.
 func parseRules(table, listing string, subnets []netip.Prefix) []rule {
 	var all []rule
 	chain := ""

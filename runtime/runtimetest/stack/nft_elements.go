@@ -13,7 +13,7 @@ import (
 // the same for all pods. The maps and sets in the tables contain elements for each pod.
 var crioTables = []string{"ip crio-hostports", "ip6 crio-hostports"}
 
-// element is an element of a map or set, with the names that nft needs to delete the element.
+// An element identifies an element of a map or set, so that nft can delete the element.
 type element struct{ table, set, key string }
 
 // listOwnElements returns the elements that contain an address in one of the subnets.
@@ -30,8 +30,8 @@ var (
 	elementsPattern = regexp.MustCompile(`(?s)elements = \{(.*?)\}`)
 )
 
-// parseElements returns the elements with an address in one of the subnets, from nft's listing
-// of a table. An element is "KEY" or "KEY : VALUE", and a comment may follow the key.
+// parseElements parses nft's listing of a table. It returns the elements that contain an address in
+// one of the subnets. An element is "KEY" or "KEY : VALUE", and a comment may follow the key.
 func parseElements(table, listing string, subnets []netip.Prefix) []element {
 	var all []element
 	for _, set := range setPattern.FindAllStringSubmatch(listing, -1) {

@@ -12,8 +12,8 @@ import (
 )
 
 // Open takes over a stack in dir that another process has started. log may be nil. The error is
-// fs.ErrNotExist if dir contains no stack, or only files from before a reboot, which Start
-// removes.
+// fs.ErrNotExist if dir contains no stack. It is also fs.ErrNotExist if the host was rebooted since
+// the stack was started; in this case, Start removes the files.
 func Open(dir string, log *slog.Logger) (*Stack, error) {
 	if err := requireRoot(); err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func readState(dir string) (state, error) {
 	return s, nil
 }
 
-// removeOldStack removes the files of a stack in dir from before a reboot. If the stack still
-// exists, removeOldStack returns an error.
+// removeOldStack removes the files of a stack in dir that was started before a reboot. If the stack
+// still exists, removeOldStack returns an error.
 func removeOldStack(ctx context.Context, dir string, log *slog.Logger) error {
 	_, err := Open(dir, log)
 	if err == nil {
@@ -72,8 +72,8 @@ func removeOldStack(ctx context.Context, dir string, log *slog.Logger) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// Because of the reboot, a claim with the number of this stack belongs to another stack, if it
-	// exists. Therefore the Stack below has no claim.
+	// Claims do not survive a reboot. If there is a claim with the number of the old stack, it
+	// belongs to another stack. Therefore the Stack below has no claim.
 	return (&Stack{state: state{Dir: dir}, log: log}).Destroy(ctx)
 }
 

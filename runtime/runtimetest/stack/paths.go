@@ -14,8 +14,8 @@ import (
 func privateDirIn(dir string) string { return filepath.Join(dir, "stack") }
 func stateFile(dir string) string    { return filepath.Join(privateDirIn(dir), "state.json") }
 
-// flavors lists one flavor of each runtime, containerd and CRI-O. Their sockets and configurations
-// differ, so the stack searches for the processes of both.
+// flavors lists one flavor of containerd and one of CRI-O. The paths of their sockets and
+// configurations differ, so the stack searches for the processes of both.
 var flavors = []tools.Flavor{tools.Pinned, tools.CRIO}
 
 // daemonName returns the name of a flavor's daemon, containerd or crio.
@@ -35,8 +35,8 @@ func configIn(dir string, f tools.Flavor) string {
 	return filepath.Join(privateDirIn(dir), "containerd.toml")
 }
 
-// maxSocketPath is the maximum length of the path of a Unix socket. The field for the path ends
-// with a zero byte.
+// maxSocketPath is the maximum length of the path of a Unix socket. One byte of the field for the
+// path is needed for the terminating zero.
 const maxSocketPath = len(unix.RawSockaddrUnix{}.Path) - 1
 
 // checkSocketPath returns an error if path is too long for a socket.
@@ -47,10 +47,10 @@ func checkSocketPath(path string) error {
 	return nil
 }
 
-// shimSockets returns the directory for the sockets of shims and of CRI-O's monitors. A shim's
-// socket has a name of 64 digits, and a monitor's socket is "attach" in a directory with such a
-// name. The directory is in the stack's directory unless the path would be too long for a
-// socket.
+// shimSockets returns the directory for the sockets of shims and of CRI-O's monitors. The name of a
+// shim's socket has 64 digits. A monitor's socket is called "attach", in a directory with a name of
+// 64 digits. shimSockets is in the stack's directory unless the paths of the sockets would be too
+// long.
 func (s *Stack) shimSockets() string {
 	const name = 1 + 64 + len("/attach")
 	if dir := filepath.Join(s.privateDir(), "s"); len(dir)+name <= maxSocketPath {

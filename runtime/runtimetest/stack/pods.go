@@ -31,8 +31,8 @@ func (s *Stack) RemovePods(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removePod removes a sandbox. It kills the containers first, because CRI-O's StopPodSandbox
-// waits for containers until the timeout of the call, and for a stop in progress.
+// removePod removes a sandbox. It kills the containers first, because CRI-O's StopPodSandbox waits
+// for running containers until the timeout of the call.
 func removePod(ctx context.Context, client runtimev1.RuntimeServiceClient, id string) error {
 	inside, err := client.ListContainers(ctx, &runtimev1.ListContainersRequest{Filter: &runtimev1.ContainerFilter{PodSandboxId: id}})
 	if err != nil {

@@ -16,16 +16,17 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// process is a running process with a pidfd, so that signals never reach a later process with
-// the same process ID.
+// A process is a running process. It has a pidfd, so that a signal is never sent to a later process
+// with the same process ID.
 type process struct {
 	fd     *os.File
 	pid    int
 	reaped chan struct{} // closed when the process was reaped; nil if it is not a child of this process
 }
 
-// launch starts the runtime in a new session, so that ^C in this process's terminal does not
-// reach the runtime. It also starts a goroutine that reaps the runtime and ends with it.
+// launch starts the runtime in a new session, so that ^C in this process's terminal does not reach
+// the runtime. It also starts a goroutine that waits until the runtime exits and then reaps the
+// runtime.
 func (s *Stack) launch() error {
 	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -44,7 +45,7 @@ func (s *Stack) launch() error {
 	reaped := make(chan struct{})
 	go func() {
 		defer close(reaped)
-		_ = cmd.Wait() // waiting callers only need to know that the process has exited
+		_ = cmd.Wait() // the exit status is not needed
 	}()
 	owner, err := claim.FindProcess(cmd.Process.Pid)
 	if err == nil {
@@ -77,7 +78,7 @@ func openProcess(owner claim.Owner) (*process, error) {
 		return nil, fmt.Errorf("opening process %d of the stack: %w", owner.PID, err)
 	}
 	p := &process{fd: os.NewFile(uintptr(fd), "pidfd"), pid: owner.PID}
-	if !owner.IsAlive() { // the pidfd may belong to a later process
+	if !owner.IsAlive() { // owner has exited, and the pidfd may be that of a later process
 		p.close()
 		return nil, fmt.Errorf("opening process %d of the stack: %w", owner.PID, fs.ErrNotExist)
 	}
@@ -97,7 +98,7 @@ func (p *process) signal(sig unix.Signal) error {
 // reaped.
 func (p *process) wait(ctx context.Context) error {
 	for {
-		// The timeout makes the loop check ctx.
+		// Poll needs a timeout, because otherwise the loop could not check ctx.
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.fd.Fd()), Events: unix.POLLIN}}, int((50 * time.Millisecond).Milliseconds()))
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("waiting for the exit of process %d: %w", p.pid, err)

@@ -48,8 +48,8 @@ func (s *Stack) isOwn(args []string) bool {
 	return s.isDaemon(args) || s.isConmon(args) || s.isTool(args)
 }
 
-// isDaemon reports whether a command line belongs to the stack's runtime or one of its shims,
-// because it contains the path of the stack's configuration or socket.
+// isDaemon reports whether a command line belongs to the stack's runtime or one of its shims. Their
+// command lines contain the path of the stack's configuration or socket.
 func (s *Stack) isDaemon(args []string) bool {
 	for _, f := range flavors {
 		if strings.HasPrefix(filepath.Base(args[0]), daemonName(f)) &&
@@ -65,8 +65,8 @@ func (s *Stack) isConmon(args []string) bool {
 	return filepath.Base(args[0]) == "conmon" && s.hasOwnPath(args)
 }
 
-// toolNames lists programs that a runtime or this package starts. They may outlive the
-// process that started them.
+// toolNames lists programs that a runtime or this package starts. They may still run after the
+// process that started them has exited.
 var toolNames = []string{"runc", "pinns", "skopeo", "ctr"}
 
 func (s *Stack) isTool(args []string) bool {
@@ -89,8 +89,8 @@ func (s *Stack) countShims() (int, error) {
 
 // killProcesses kills the stack's runtime, its shims or monitors, the programs that they have
 // started, and all processes in the shims' containers. It waits until the killed processes have
-// exited. Then it searches again until it finds no such process, because a runtime can start a shim
-// while it exits.
+// exited. Then it searches again until it finds no such process, because an exiting runtime can
+// still start a shim.
 func (s *Stack) killProcesses(ctx context.Context) error {
 	for {
 		own, err := findProcesses(s.isOwn)

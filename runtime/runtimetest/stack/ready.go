@@ -12,7 +12,7 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// pollInterval is the time between two checks of a condition that sends no notification.
+// pollInterval is the interval of checks for a condition whose changes are not signaled.
 const pollInterval = 10 * time.Millisecond
 
 // dial connects to the CRI of the stack. While the runtime does not listen, calls fail at once,
@@ -30,10 +30,10 @@ func (s *Stack) dial() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// errExited is the error of waiting for a runtime that exits.
+// errExited is the error of waitUntil if the runtime exits.
 var errExited = errors.New("the runtime has exited")
 
-// waitUntil calls is(ctx) at every poll interval until the call returns true. waitUntil returns an
+// waitUntil calls is(ctx) once per pollInterval until the call returns true. waitUntil returns an
 // error if the runtime exits or ctx is done first. what describes the condition in the error.
 func (s *Stack) waitUntil(ctx context.Context, what string, is func(context.Context) (bool, error)) error {
 	again := time.NewTicker(pollInterval)

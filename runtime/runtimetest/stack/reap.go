@@ -57,7 +57,7 @@ func staleStack(c claim.Claim, log *slog.Logger) (*Stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	if saved.Claim.Number == c.Number { // if the numbers differ, a later stack uses the directory
+	if saved.Claim.Number == c.Number { // with another number, the file belongs to a later stack in the same directory
 		s.state = saved
 	}
 	return s, nil

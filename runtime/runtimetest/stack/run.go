@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Restart starts the runtime if it is not running. It waits at most a minute until the runtime
-// and its network are ready. Pods keep running.
+// Restart starts the runtime if it is not running, and waits at most one minute until the runtime
+// and its network are ready. Running pods are not affected.
 func (s *Stack) Restart(ctx context.Context) error {
 	if s.IsRunning() {
 		return nil
 	}
-	if err := s.stopRuntime(ctx, unix.SIGKILL); err != nil { // the runtime has exited, but stopRuntime resets the state
+	if err := s.stopRuntime(ctx, unix.SIGKILL); err != nil { // stopRuntime resets the state of the runtime that has exited
 		return err
 	}
 	begin := time.Now()
@@ -32,10 +32,10 @@ func (s *Stack) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Stop stops the runtime with SIGTERM, like an upgrade. Pods keep running.
+// Stop stops the runtime with SIGTERM, as during an upgrade. Pods keep running.
 func (s *Stack) Stop(ctx context.Context) error { return s.stopRuntime(ctx, unix.SIGTERM) }
 
-// Kill kills the runtime with SIGKILL, like a crash. Pods keep running.
+// Kill kills the runtime with SIGKILL, as if it crashed. Pods keep running.
 func (s *Stack) Kill(ctx context.Context) error { return s.stopRuntime(ctx, unix.SIGKILL) }
 
 // Pause suspends the runtime's process, which does not respond until Resume is called.

@@ -1,6 +1,7 @@
 package stack
 
-// These methods describe differences between runtimes that CRI allows and tests depend on.
+// The following methods describe differences between the runtimes that CRI permits and on which
+// tests depend.
 
 // RuntimeName returns the name that the runtime reports in the CRI call Version.
 func (s *Stack) RuntimeName() string {
@@ -15,8 +16,8 @@ func (s *Stack) RuntimeName() string {
 func (s *Stack) HasSandboxProcess() bool { return !s.isCRIO() }
 
 // CreatesWithoutProgram reports whether CreateContainer succeeds if the program of the container
-// does not exist. Then StartContainer fails and the container is exited. With CRI-O,
-// CreateContainer fails, because runc looks up the program, and there is no container.
+// does not exist. If it succeeds, StartContainer fails and leaves an exited container. With CRI-O,
+// CreateContainer fails and leaves no container, because it calls runc, which looks up the program.
 func (s *Stack) CreatesWithoutProgram() bool { return !s.isCRIO() }
 
 // ReportsExecErrors reports whether the stream of a command that cannot be started ends with an
@@ -24,7 +25,7 @@ func (s *Stack) CreatesWithoutProgram() bool { return !s.isCRIO() }
 func (s *Stack) ReportsExecErrors() bool { return !s.isCRIO() }
 
 // DefaultCapabilities returns the default bounding set of a container's capabilities, in
-// hexadecimal as in /proc/PID/status. The set of CRI-O lacks AUDIT_WRITE, MKNOD, NET_RAW,
+// hexadecimal as in /proc/PID/status. CRI-O's set does not contain AUDIT_WRITE, MKNOD, NET_RAW,
 // SETFCAP and SYS_CHROOT.
 func (s *Stack) DefaultCapabilities() string {
 	if s.isCRIO() {
@@ -41,9 +42,9 @@ func (s *Stack) CgroupName(id string) string {
 	return id
 }
 
-// KillsAtOnce reports whether a container that is stopped without a grace period gets SIGKILL
-// and no stop signal before. CRI-O sends the stop signal first, and the container may still
-// handle the signal.
+// KillsAtOnce reports whether a container that is stopped without a grace period gets only SIGKILL
+// and no stop signal. CRI-O sends the stop signal first, and the container may still handle the
+// signal.
 func (s *Stack) KillsAtOnce() bool { return !s.isCRIO() }
 
 // RepeatsNetworkRemoval reports whether a second StopPodSandbox frees the address of a pod if

@@ -17,9 +17,9 @@ const (
 	cniResults = "/var/lib/cni/results"
 )
 
-// removeShared removes the stack's files from directories that all runtimes of a host share,
-// because containerd uses fixed paths for these files. containerd has already removed the files
-// of pods that it has removed.
+// removeShared removes the stack's files from directories that all runtimes of a host share. Such
+// files exist because containerd uses fixed paths for them. containerd itself removes the files of
+// a pod when it removes the pod.
 func (s *Stack) removeShared() error {
 	errs := []error{s.removeCNIResults()}
 	for id := range s.containerIDs() {
@@ -31,9 +31,9 @@ func (s *Stack) removeShared() error {
 	return errors.Join(errs...)
 }
 
-// oldShimSocket returns the path of the socket of a sandbox's shim. The path is unique to this
-// containerd, because containerd's function SocketAddress hashes the address of containerd into
-// it.
+// oldShimSocket returns the path of the socket of a sandbox's shim. No other containerd uses the
+// path, because its name is a hash that includes the address of containerd (function SocketAddress
+// of containerd).
 func (s *Stack) oldShimSocket(id string) string {
 	return filepath.Join(oldShimSockets, fmt.Sprintf("%x", sha256.Sum256([]byte(filepath.Join(s.Socket(), "k8s.io", id)))))
 }

@@ -1,6 +1,6 @@
-// Package stack runs a private container runtime: a containerd or CRI-O with runc and CNI
-// plugins that shares nothing with other runtimes on the host. `make run`, the end-to-end
-// tests and the benchmark use it. It needs root.
+// Package stack runs a private container runtime: a containerd or CRI-O with runc and CNI plugins
+// that shares nothing with other runtimes on the host. `make run`, the end-to-end tests and the
+// benchmark use this package. Only root can start a stack.
 //
 //	<Options.Dir>/
 //		containerd.sock      or crio.sock: the endpoint for podd and crictl
@@ -10,10 +10,10 @@
 //			root/ run/ runc/ s/   the runtime's root, state, runc's state, shim sockets
 //			cni/ certs.d/
 //
-// Package claim reserves the resources outside this directory, so that stacks of any number
-// of processes can run at the same time: a bridge (podds<n>), a subnet (10.88.<n>.0/24, and
-// one of IPv6) and a cgroup parent (/podd-stack-<n>). Destroy removes all of them; [Reap]
-// does that for stacks of killed processes.
+// Package claim reserves the resources outside this directory, so that stacks of any number of
+// processes can run at the same time: a bridge (podds<n>), a subnet (10.88.<n>.0/24, and one of
+// IPv6) and a cgroup parent (/podd-stack-<n>). Destroy removes all of them. [Reap] removes them for
+// stacks whose process was killed.
 //
 // A Stack is not safe for concurrent use. Two processes must not use the same Dir at the
 // same time.
@@ -32,23 +32,24 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// Images that every stack has loaded without a registry.
+// Images that are loaded into every stack without access to a registry.
 const (
-	PauseImage   = tools.PauseImage   // the process of a sandbox
+	PauseImage   = tools.PauseImage   // for the process of a sandbox
 	BusyboxImage = tools.BusyboxImage // a shell and the usual commands in /bin
 	WebImage     = tools.WebImage     // an HTTP server on $PORT, 8080 if it is not set
 )
 
 // Options configure Start.
 type Options struct {
-	// Dir is created if necessary. Required. With containerd, Dir and
-	// /containerd.sock.ttrpc together must fit into the address of a unix socket, 107
-	// bytes.
+	// Dir is the directory of the stack, which is created if necessary. It is required. With
+	// containerd, the path of Dir plus /containerd.sock.ttrpc must not be longer than the path of a
+	// Unix socket, 107 bytes.
 	Dir string
-	// Flavor is tools.Pinned, tools.Debian or tools.CRIO. "" means $RUNTIME, or Pinned if
-	// that is not set.
+	// Flavor is tools.Pinned, tools.Debian or tools.CRIO. "" means the value of $RUNTIME, or Pinned
+	// if $RUNTIME is not set.
 	Flavor tools.Flavor
-	// Detach makes the stack outlive this process: Reap does not destroy it.
+	// Detach makes the stack remain after this process has exited, because Reap does not destroy a
+	// detached stack.
 	Detach bool
 	// DualStack gives pods an IPv6 address in addition to the IPv4 address.
 	DualStack bool
@@ -59,8 +60,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// A Stack is a container runtime with its pods. Pods keep running when the runtime does
-// not: see Running, Stop and Restart.
+// A Stack is a container runtime with its pods. If the runtime stops, pods keep running; see
+// IsRunning, Stop and Restart.
 type Stack struct {
 	state
 	Durations        StepDurations
@@ -175,7 +176,8 @@ func (s *Stack) takeClaim() error {
 // outside Dir.
 func (s *Stack) hasClaim() bool { return s.Claim.Dir != "" }
 
-// detach makes the stack outlive this process, because Reap does not destroy a detached stack.
+// detach makes the stack remain after this process has exited, because Reap does not destroy a
+// detached stack.
 func (s *Stack) detach() error {
 	s.Claim.Owner = claim.Owner{}
 	if err := s.saveState(); err != nil {

@@ -19,11 +19,11 @@ import (
 
 // Options configure Boot.
 type Options struct {
-	Disk    tools.Disk // the machine writes to its image; see Copy
-	Payload string     // an image labelled "payload"
+	Disk    tools.Disk // the machine writes to its image; see CopyDisk
+	Payload string     // an image with the file system label "payload"
 	XFS     string     // the image of XFSDevice; the machine writes to it
 	Ext4    string     // the image of Ext4Device; the machine writes to it
-	Dir     string     // directory of the console's log
+	Dir     string     // directory to which the console's log is written
 }
 
 // Paths in the machine of the disks in Options.XFS and Options.Ext4. Only tests use these disks.
@@ -52,8 +52,8 @@ func CopyDisk(ctx context.Context, d tools.Disk, dir string) (tools.Disk, error)
 	return d, nil
 }
 
-// Boot starts a machine and returns when the machine's shell responds. The caller must cut the
-// machine's power at the end.
+// Boot starts a machine and returns when the machine's shell responds. The caller must call
+// CutPower when the machine is no longer needed.
 func Boot(ctx context.Context, o Options) (*Machine, error) {
 	if err := os.Remove(o.console()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing the console log of the last boot: %w", err)
@@ -110,7 +110,7 @@ func (m *Machine) CutPower() {
 	m.closer()
 }
 
-func (m *Machine) kill() { _ = m.cmd.Process.Kill() } // fails if qemu has exited
+func (m *Machine) kill() { _ = m.cmd.Process.Kill() } // Kill returns an error if qemu has exited
 
 // start starts qemu and the goroutine that waits for it.
 func start(o Options) (*Machine, error) {
@@ -122,7 +122,7 @@ func start(o Options) (*Machine, error) {
 	if err != nil {
 		return nil, errors.Join(err, inRead.Close(), inWrite.Close())
 	}
-	defer inRead.Close() // qemu has its own descriptors
+	defer inRead.Close() // qemu inherits copies of these descriptors
 	defer outWrite.Close()
 	m := &Machine{
 		o: o, in: inWrite, out: bufio.NewReader(outRead), cmd: o.command(), ended: make(chan struct{}),
@@ -163,7 +163,8 @@ func (o Options) command() *exec.Cmd {
 		"-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot",
 		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2G",
 		"-kernel", o.Disk.Kernel, "-initrd", o.Disk.Initrd, "-append", "root=/dev/vda rw console=ttyS0 panic=-1",
-		// The machine's writes are in the host's memory and are kept when qemu is killed.
+		// With cache=unsafe, the host's page cache contains the writes of the machine, so that they
+		// are not lost when qemu is killed.
 		"-drive", "file="+o.Disk.Image+",format=raw,if=virtio,cache=unsafe,discard=unmap",
 		"-drive", "file="+o.Payload+",format=raw,if=virtio,readonly=on",
 		"-drive", "file="+o.XFS+",format=raw,if=virtio,cache=unsafe,discard=unmap",
@@ -172,6 +173,6 @@ func (o Options) command() *exec.Cmd {
 		"-serial", "file:"+o.console(),
 		"-chardev", "stdio,id=shell,signal=off", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=shell,name=podd",
 	)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // Ctrl-C must reach only the test
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // in its own process group, so that Ctrl-C interrupts only the test
 	return cmd
 }

@@ -1,10 +1,10 @@
 // Package claim reserves resources of a host that stacks must not share: a number, and with
 // it a bridge name and a subnet.
 //
-// A [Table] is a directory with one file per reservation. Any number of processes may use a
-// table concurrently, because it is locked while a reservation is read or written. A
-// reservation outlives its process. A process that finds a reservation without a running
-// owner may clean up and release it.
+// A [Table] is a directory with one file per reservation. Any number of processes may use a table
+// concurrently, because it is locked while a reservation is read or written. A reservation remains
+// after its process has exited. If the owner of a reservation does not run, another process may
+// clean up and release the reservation.
 package claim
 
 import (
@@ -20,10 +20,10 @@ const maxClaims = 128
 
 // A Claim is the reservation of one stack.
 type Claim struct {
-	Number    int          // from 0 to the maximum number of claims minus 1
+	Number    int          // at least 0 and less than maxClaims
 	Subnet    netip.Prefix // /24 from which pods get their addresses
 	Dir       string       // the directory of the stack
-	StateFile string       // path of a file that exists as long as a detached stack is intact
+	StateFile string       // path of a file that exists while a detached stack exists
 	Owner     Owner        // the process that destroys the stack; zero if the stack is detached
 }
 
@@ -39,9 +39,9 @@ func (c Claim) Subnet6() netip.Prefix {
 // CgroupParent returns the cgroup for the pods of tests.
 func (c Claim) CgroupParent() string { return fmt.Sprintf("/podd-stack-%d", c.Number) }
 
-// isStale reports whether no process will release the claim. This is the case if its owner has
-// exited. It is also the case if the claim is detached and its state file does not exist, for
-// example because the directory was removed.
+// isStale reports whether no process will release the claim. A claim is stale if its owner has
+// exited. A detached claim is stale if its state file does not exist, for example because the
+// directory was removed.
 func (c Claim) isStale() bool {
 	if c.Owner != (Owner{}) {
 		return !c.Owner.IsAlive()
@@ -50,8 +50,9 @@ func (c Claim) isStale() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// choose returns a claim with the lowest free number whose subnet overlaps no subnet in use.
-// Each number has two subnets, and the second is for hosts on which the first is in use.
+// choose returns a claim with the lowest free number whose subnet overlaps no subnet in use. Each
+// number has two possible subnets. The second is used only if the first subnets of all free numbers
+// are in use.
 func choose(dir string, taken []Claim, used []netip.Prefix) (Claim, error) {
 	for _, second := range []byte{88, 188} {
 	number:

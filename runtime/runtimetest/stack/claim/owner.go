@@ -49,7 +49,7 @@ func (o Owner) Parent() int {
 }
 
 // statFields returns the fields of /proc/<pid>/stat after the command name, which may contain
-// spaces and parentheses. The first result is the state, field 3.
+// spaces and parentheses. The first returned field is field 3, the state.
 func statFields(pid int) ([]string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// A Table stores claims. The zero value is not usable: see Host.
+// A Table stores claims. Dir and UsedSubnets are required.
 type Table struct {
 	Dir string // created when it is first used
 	// UsedSubnets returns the subnets that are used by anything other than a stack.
@@ -90,8 +90,8 @@ func (t *Table) SetOwner(c Claim, owner Owner) (exists bool, err error) {
 	return true, t.write(held)
 }
 
-// TakeOver makes owner the owner of a stale claim. It returns false if the claim is not stale,
-// because another process has taken it over or released it.
+// TakeOver makes owner the owner of a stale claim. It returns false if the claim is not stale. In
+// that case, another process has taken over or released the claim.
 func (t *Table) TakeOver(c Claim, owner Owner) (taken bool, err error) {
 	unlock, err := t.lock()
 	if err != nil {

@@ -12,11 +12,12 @@ type Fault struct {
 	// PathPart is a part of a path, such as "/manifests/", "/blobs/" or "/team/web/". It selects
 	// the requests whose path contains it. "" selects all requests.
 	PathPart string
-	// Status is the status code of the response, such as 429 or 503. With zero, the request
-	// hangs: there is no response until the client cancels or the registry is closed.
+	// Status is the status code of the response, such as 429 or 503. If Status is zero, the request
+	// hangs: the registry sends no response until the client cancels the request or the registry is
+	// closed.
 	Status int
 	// Times is the number of requests to which the fault applies. Zero means all requests until
-	// Heal.
+	// ClearFaults is called.
 	Times int
 }
 
@@ -25,7 +26,7 @@ type faults struct {
 	mu            sync.Mutex // guards all following fields
 	active        []Fault
 	hangingCount  int
-	requestCounts map[string]int // requests by path
+	requestCounts map[string]int // number of requests by path
 }
 
 // Inject adds a fault. If several faults apply to a request, the fault that was added first is
@@ -36,7 +37,7 @@ func (r *Registry) Inject(f Fault) {
 	r.faults.active = append(r.faults.active, f)
 }
 
-// ClearFaults removes all faults. Requests that already hang continue to hang.
+// ClearFaults removes all faults. Requests that are already hanging continue to hang.
 func (r *Registry) ClearFaults() {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
@@ -117,7 +118,7 @@ func (r *Registry) injectFaults(next http.Handler) http.Handler {
 func writeError(w http.ResponseWriter, status int) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// An error of this write can be ignored.
+	// If this write fails, the client gets an incomplete response and reports an error.
 	_ = json.NewEncoder(w).Encode(map[string]any{"errors": []map[string]string{{
 		"code": errorCode(status), "message": http.StatusText(status),
 	}}})

@@ -33,7 +33,7 @@ type Registry struct {
 	listener net.Listener
 	server   *http.Server
 	faults   faults
-	closing  chan struct{} // closed by Close, ends hanging requests
+	closing  chan struct{} // Close closes it to end hanging requests
 	stopped  chan struct{} // closed when the server has stopped
 }
 
@@ -48,7 +48,7 @@ func Start(o Options) (*Registry, error) {
 	r.server = &http.Server{Handler: r.injectFaults(r.authorize(images))}
 	go func() {
 		defer close(r.stopped)
-		_ = r.server.Serve(listener) // returns after Close
+		_ = r.server.Serve(listener) // after Close, Serve returns http.ErrServerClosed
 	}()
 	return r, nil
 }

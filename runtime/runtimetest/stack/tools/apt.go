@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// aptGetWithRetry runs apt-get in dir. If apt-get fails, perhaps because the package lists are missing or
-// old, apt updates the lists and tries once more.
+// aptGetWithRetry runs apt-get in dir. If apt-get fails, perhaps because the package lists are
+// missing or old, aptGetWithRetry updates the lists and runs the command once more.
 func aptGetWithRetry(ctx context.Context, dir string, args ...string) error {
 	first := aptGet(ctx, dir, args...)
 	if first == nil || ctx.Err() != nil {
@@ -22,7 +22,7 @@ func aptGetWithRetry(ctx context.Context, dir string, args ...string) error {
 }
 
 func aptGet(ctx context.Context, dir string, args ...string) error {
-	// Another apt on the host may hold its lock for a while.
+	// Wait, because another apt process on the host may have the lock for a while.
 	args = append([]string{"-q", "-o", "DPkg::Lock::Timeout=120"}, args...)
 	_, err := run(ctx, dir, []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"}, "apt-get", args...)
 	return err
@@ -52,7 +52,7 @@ func unpackPackages(ctx context.Context, dir string, packages ...string) ([]debF
 type debFile struct{ pkg, version string }
 
 // parseDebFile parses the path of a package, such as "runc_1.1.5+ds1-1+deb12u1_amd64.deb". The
-// version is only the part of upstream, 1.1.5.
+// version is only the upstream version number, in this example 1.1.5.
 func parseDebFile(path string) debFile {
 	pkg, rest, _ := strings.Cut(filepath.Base(path), "_")
 	version, _, _ := strings.Cut(rest, "_")

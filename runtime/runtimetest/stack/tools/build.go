@@ -14,10 +14,11 @@ const (
 	pluginsModule    = "github.com/containernetworking/plugins"
 )
 
-// programsRecipe is part of the hash of the programs. Change it when the flags below change.
+// programsRecipe is part of the hash of the programs. Change it when the build flags in buildAll
+// change.
 const programsRecipe = "1"
 
-// staticPackages are built without cgo. runcModule is built with cgo.
+// staticPackages lists the packages that are built without cgo. runcModule is built with cgo.
 var staticPackages = []string{
 	containerdModule + "/cmd/containerd",
 	containerdModule + "/cmd/containerd-shim-runc-v2",
@@ -28,7 +29,7 @@ var staticPackages = []string{
 	pluginsModule + "/plugins/meta/portmap",
 }
 
-// buildPinned builds the programs in the versions of the module.
+// buildPinned builds the programs in the versions that the module requires.
 func buildPinned(ctx context.Context, c *cache, module string) (Set, error) {
 	hash, err := moduleHash(ctx, module)
 	if err != nil {
@@ -65,7 +66,8 @@ func buildPinned(ctx context.Context, c *cache, module string) (Set, error) {
 
 // buildAll builds containerd, the CNI plugins and runc into directory bin.
 func buildAll(ctx context.Context, module, bin string, v Versions) error {
-	// The stack needs neither tracing nor the snapshotters for btrfs, zfs and device mapper.
+	// The build tags omit tracing and the snapshotters for btrfs, zfs and device mapper, which the
+	// stack does not need.
 	static := append([]string{"build", "-o", bin + "/",
 		"-tags", "no_btrfs,no_zfs,no_devmapper,no_tracing",
 		"-ldflags", "-s -w -X " + containerdModule + "/version.Version=" + v.Containerd +

@@ -37,8 +37,8 @@ func debianProgram(ctx context.Context, c *cache, name, path string) (string, er
 	return filepath.Join(dir, path), err
 }
 
-// debianShells acquires the stack lock of the cache and returns Debian's shells. Callers may hold the
-// other lock of the cache.
+// debianShells acquires the stack lock of the cache and returns Debian's shells. Callers may hold
+// the lock kubernetesLock.
 func debianShells(ctx context.Context, log *slog.Logger) (s shells, err error) {
 	c, err := openCache(log, stackLock)
 	if err != nil {
@@ -71,8 +71,8 @@ const (
 	group  = "root:x:0:\nnobody:x:65534:\n"
 )
 
-// busyboxFiles returns a slice without spare capacity, so that several images can append to
-// it.
+// busyboxFiles returns the files of an image with busybox. The slice has no spare capacity, so that
+// several images can append to it.
 func busyboxFiles(ctx context.Context, busybox string) ([]file, error) {
 	data, err := os.ReadFile(busybox)
 	if err != nil {

@@ -14,22 +14,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cache is the directory of built files. It is not safe for concurrent use.
+// A cache is the directory with the built programs and images. It is not safe for concurrent use.
 type cache struct {
 	dir      string
 	log      *slog.Logger
 	lockName string
-	lockFile *os.File // the lock file while locked
+	lockFile *os.File // open while the cache is locked
 }
 
-// The locks are independent, so that a runtime does not have to wait for the build of
-// Kubernetes.
+// Names of the lock files. There are two, so that the start of a runtime does not wait for the
+// build of Kubernetes.
 const (
 	stackLock      = "lock"
 	kubernetesLock = "lock-kubernetes"
 )
 
-// openCache returns the cache. Its methods lock the file with the name lock.
+// openCache returns the cache. lock is the name of the file that the methods lock.
 func openCache(log *slog.Logger, lock string) (*cache, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -72,8 +72,8 @@ func (c *cache) lock(ctx context.Context) error {
 	}
 }
 
-// unlock must be called once after a successful lock. It ignores errors, because closing the
-// file releases the flock.
+// unlock releases the lock. It must be called once after each successful call of lock. Errors can
+// be ignored, because closing the file releases the lock in any case.
 func (c *cache) unlock() {
 	_ = c.lockFile.Close()
 	c.lockFile = nil

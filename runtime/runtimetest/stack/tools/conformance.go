@@ -64,9 +64,8 @@ func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, erro
 	return set, err
 }
 
-// writeConformanceImages creates those images that the suite uses and for which there is a
-// recipe. The other images are used only by tests that require several nodes or access to a
-// network.
+// writeConformanceImages creates the images of the suite that conformanceRecipes can build. The
+// other images are used only by tests that require several nodes or access to a network.
 func writeConformanceImages(ctx context.Context, dir string, shells shells) error {
 	listed, err := run(ctx, dir, nil, filepath.Join(dir, "e2e.test"), "--list-images")
 	if err != nil {
@@ -93,8 +92,8 @@ func writeConformanceImages(ctx context.Context, dir string, shells shells) erro
 	return writeImages(filepath.Join(dir, imagesTar), all)
 }
 
-// conformanceRecipes returns the images by the last part of their names. Each contains all
-// commands of busybox in addition to its own programs.
+// conformanceRecipes builds images of the suite and returns them by the last part of their names.
+// Each image contains all commands of busybox in addition to its own programs.
 func conformanceRecipes(ctx context.Context, dir string, shells shells) (map[string]v1.Image, error) {
 	system, err := busyboxFiles(ctx, shells.busybox)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // ControlPlane contains the programs of a cluster's control plane for tests, built from
 // testdata/controlplane.
 type ControlPlane struct {
-	Module string // the directory of its module, which contains the program up
+	Module string // directory of the module, which contains the source of the program "up"
 	// Programs is the directory of etcd, kube-apiserver, kube-controller-manager,
 	// kube-scheduler, kubeadm and kubelet, all static.
 	Programs string
@@ -43,7 +43,7 @@ func EnsureControlPlane(ctx context.Context, log *slog.Logger) (ControlPlane, er
 	return ControlPlane{module, dir}, err
 }
 
-// BuildUpProgram builds the program up of the module and writes it to file.
+// BuildUpProgram builds the program "up" of the module and writes it to file.
 func (p ControlPlane) BuildUpProgram(ctx context.Context, file string) error {
 	_, err := run(ctx, p.Module, kubernetesEnv(), "go", "build", "-ldflags", "-s -w", "-o", file, "./up")
 	return err

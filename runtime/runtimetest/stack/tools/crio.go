@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// CRIODirEnv is the environment variable with the directory of crio and pinns. Without it they
-// are looked up on the PATH, because CRI-O is neither in a module that can be built here nor in
-// a package of Debian 12.
+// CRIODirEnv is the environment variable with the directory of crio and pinns. If it is not set,
+// they are looked up on the PATH. podd cannot install CRI-O itself, because CRI-O is neither in a
+// module that can be built here nor in a package of Debian 12.
 const CRIODirEnv = "CRIO_DIR"
 
 // crioRequirements lists the Debian packages that CRI-O needs: conmon monitors containers, skopeo
@@ -25,7 +25,7 @@ var crioRequirements = []requirement{
 	}},
 }
 
-// crioRuntime replaces containerd in a set with CRI-O.
+// crioRuntime returns set with CRI-O instead of containerd.
 func crioRuntime(ctx context.Context, c *cache, set Set) (Set, error) {
 	crio, pinns, err := findCRIO()
 	if err != nil {

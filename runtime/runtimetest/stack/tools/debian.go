@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// debianRuntime replaces containerd and runc in a set with those of Debian.
+// debianRuntime returns set with the containerd and runc of Debian.
 func debianRuntime(ctx context.Context, c *cache, set Set) (Set, error) {
 	codename, err := codename()
 	if err != nil {

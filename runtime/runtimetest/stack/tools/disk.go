@@ -14,7 +14,7 @@ import (
 
 // Disk contains the files from which a virtual machine boots. All paths are absolute.
 type Disk struct {
-	Image  string // ext4, sparse; a machine that writes needs a copy
+	Image  string // sparse ext4 image; a machine that writes to it needs a copy
 	Kernel string
 	Initrd string
 	Took   time.Duration // duration of EnsureDisk
@@ -32,7 +32,8 @@ var vmRequirements = []requirement{
 // diskPackages lists the packages for a Debian that boots and can run a container runtime.
 const diskPackages = "systemd-sysv,dbus,udev,kmod,linux-image-cloud-amd64,nftables,iproute2,procps,nfs-kernel-server,nfs-common"
 
-// diskSize is the size for the machine; on the host the image is sparse.
+// diskSize is the size of the disk in the machine. The image on the host needs less space, because
+// it is sparse.
 const diskSize = "6G"
 
 // diskRecipe is part of the hash of the disk. Change it when the build of the disk changes.
@@ -79,8 +80,8 @@ func EnsureDisk(ctx context.Context, log *slog.Logger) (Disk, error) {
 
 func makeDisk(ctx context.Context, dir, release string) error {
 	tree := filepath.Join(dir, "tree")
-	// The namespaces and all processes end when this process is killed, so that no mount of the
-	// host remains in the tree, which will be removed.
+	// If this process is killed, all processes in the namespaces are killed and the namespaces are
+	// removed. Therefore no mount of the host remains in the tree, which is removed later.
 	_, err := run(ctx, dir, []string{"LC_ALL=C"}, "setpriv", "--pdeathsig", "KILL",
 		"unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "mmdebstrap", "--mode=root", "--variant=apt", "--include="+diskPackages,
 		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",

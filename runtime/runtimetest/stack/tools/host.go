@@ -15,15 +15,15 @@ type requirement struct {
 	isPresent func(context.Context) bool
 }
 
-// runRequirements, crioRequirements, buildRequirements, vmRequirements and browser list the only
-// packages that are installed into the system. None of them starts a service.
+// runRequirements, crioRequirements, buildRequirements, vmRequirements and browser list all
+// packages that may be installed into the system. None of them starts a service.
 var runRequirements = []requirement{
 	// The CNI plugins masquerade and forward host ports with nft.
 	{[]string{"nftables"}, onPath("nft")},
 }
 
 var buildRequirements = []requirement{
-	// runc sets up namespaces in C before Go's runtime starts.
+	// runc contains C code, which sets up namespaces before Go's runtime starts.
 	{[]string{"gcc", "libc6-dev"}, onPath("gcc")},
 	// runc compiles seccomp profiles with libseccomp.
 	{[]string{"pkg-config"}, onPath("pkg-config")},
@@ -40,7 +40,7 @@ func onPath(program string) func(context.Context) bool {
 	}
 }
 
-// prepareHost installs the Debian packages of the needs that the host lacks.
+// prepareHost installs the Debian packages of those needs that are not present on the host.
 func prepareHost(ctx context.Context, log *slog.Logger, needs []requirement) error {
 	var missing []string
 	for _, n := range needs {

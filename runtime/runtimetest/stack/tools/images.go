@@ -14,7 +14,7 @@ import (
 
 // Names of the test images.
 const (
-	PauseImage   = "podd.test/pause:1"   // the process of a sandbox
+	PauseImage   = "podd.test/pause:1"   // for the process of a sandbox
 	BusyboxImage = "podd.test/busybox:1" // a shell and the usual commands in /bin
 	WebImage     = "podd.test/web:1"     // an HTTP server on $PORT, 8080 if it is not set
 )

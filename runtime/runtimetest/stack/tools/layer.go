@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// file is one entry of a layer: a directory if its name ends in a slash, a symbolic link if
-// link is set, or else a regular file. All belong to root.
+// A file is one entry of a layer. It is a directory if its name ends in a slash, a symbolic link if
+// link is set, and otherwise a regular file. The owner is always root.
 type file struct {
 	name string
 	mode int64
@@ -24,9 +24,9 @@ type file struct {
 	link string
 }
 
-// newImage returns an image with one layer. If several files have the same name, the layer
-// contains the last one. The same files and config always result in the same digest, because the
-// image contains no times and owners of the host.
+// newImage returns an image with one layer. If several files have the same name, the layer contains
+// the last one. The same files and config always result in the same digest, because the image does
+// not contain the times and owners of files on the host.
 func newImage(files []file, config v1.Config) (v1.Image, error) {
 	content, err := archive(files)
 	if err != nil {

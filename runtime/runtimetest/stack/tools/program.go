@@ -11,7 +11,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// commandDir is the directory on the PATH of the images.
+// commandDir is the directory in an image to which addCommand writes the program. It is on the
+// PATH.
 const commandDir = "/usr/local/bin"
 
 // WriteImages builds the Go program in directory source and writes a tarball of images that

@@ -37,8 +37,8 @@ func EnsureRepository(ctx context.Context, log *slog.Logger) (dir string, err er
 	return dir, nil
 }
 
-// makeRepository downloads packages into dir and writes their index. apt regards no package as
-// installed, so that it downloads all dependencies.
+// makeRepository downloads packages into dir and writes their index. It gives apt an empty list of
+// installed packages, so that apt downloads all dependencies.
 func makeRepository(ctx context.Context, dir string) error {
 	status := filepath.Join(dir, "status")
 	if err := os.WriteFile(status, nil, 0o644); err != nil {

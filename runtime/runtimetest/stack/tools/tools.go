@@ -6,7 +6,7 @@
 //
 //	<user cache>/podd-stack/
 //		lock                 held while anything below is being built
-//		lock-kubernetes      instead, for the programs of Kubernetes
+//		lock-kubernetes      the same for the programs of Kubernetes
 //		containerd-<hash>/   built programs; the hash covers go.mod, go.sum, Go
 //		debian-<codename>/   Debian's containerd and runc, unpacked
 //		busybox-<codename>/  busybox-static, unpacked
@@ -65,10 +65,10 @@ type Options struct {
 	Log    *slog.Logger // receives a message about each step that is slow or changes the host; nil discards messages
 }
 
-// Set contains the paths of the programs and images. All paths are absolute.
+// A Set contains the paths of the programs and images. All paths are absolute.
 type Set struct {
 	Flavor     Flavor
-	Containerd string // its shim and ctr are in the same directory
+	Containerd string // the shim and ctr are in the same directory
 	Ctr        string
 	CRIO       string // used instead of Containerd, together with Pinns, Conmon and Skopeo
 	Pinns      string // pins namespaces
