@@ -21,7 +21,7 @@ const maxCommandBytes = 64 << 10
 //	GET  /v1/version                     returns a versionInfo
 //	GET  /v1/state                       returns a View
 //	GET  /v1/state?watch=1&revision=N    returns a line with a Change for each change; the first
-//	                                     Change is whole unless N is the newest revision
+//	                                     Change is complete unless N is the newest revision
 //	GET  /v1/events?revision=N           returns a v1.EventList of the events with a revision
 //	                                     greater than N; N = 0 selects all events
 //	GET  /v1/events?watch=1&revision=N   returns a line with a v1.Event for each of these events
@@ -32,15 +32,15 @@ const maxCommandBytes = 64 << 10
 //	POST /v1/credential?duration=1h      returns a Credential; the default duration is a year
 //	DELETE /v1/credential                revokes all credentials issued so far and returns a
 //	                                     Revocation
-//	POST /v1/accept                      accepts the change in the body, an Acceptance, and returns
-//	                                     an Accepted
+//	POST /v1/accept                      accepts the change in the body, an AcceptedChange, and
+//	                                     returns an AcceptResponse
 //	GET  /v1/orphans                     returns a list of Orphan
 //	POST /v1/orphans/remove              removes the directory in the body, an OrphanTarget; the
 //	                                     response comes after the removal
 //	POST /v1/restart                     restarts the containers in the body, a Target; the
 //	                                     response comes when the request is accepted or rejected
-//	POST /v1/down                        stops all pods and returns a line with a StopProgress
-//	                                     whenever pods have been removed
+//	POST /v1/down                        stops and removes all pods, and returns a line with a
+//	                                     StopProgress whenever pods have been removed
 //	POST /v1/shutdown?grace=30s          stops all pods because the node shuts down, and returns a
 //	                                     line with a StopProgress whenever pods have terminated
 //	POST /v1/resume                      cancels the shutdown
@@ -66,7 +66,7 @@ type versionInfo struct {
 	Runtime string `json:"runtime,omitempty"`
 }
 
-// Target is the pod or container of a command.
+// Target is the pod or container to restart.
 type Target struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`                 // full name

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// AcceptedChange identifies a change of the host that podd reported as a problem and
-// that a user accepts.
+// AcceptedChange identifies a change of the host that a user accepts. podd has reported the change
+// as a problem.
 type AcceptedChange struct {
 	// Change is the kind of the change, "node-name" or "empty".
 	Change string `json:"what"`

@@ -8,8 +8,8 @@ import (
 
 // Credential authenticates a client on another host as root for the kubelet's API.
 type Credential struct {
-	// Server is the URL of the API. Name is the name in the server's certificate; "" if the
-	// certificate contains the host of the URL.
+	// Server is the URL of the API. ServerName is the name in the server's certificate. It is "" if
+	// the certificate contains the host of the URL.
 	Server     string `json:"server"`
 	ServerName string `json:"name,omitempty"`
 	// CA verifies the server's certificate. Certificate and Key are the client's.
@@ -28,7 +28,7 @@ type Revocation struct {
 	ClosedConnections int `json:"connections"`
 }
 
-// Validity of a Credential.
+// Minimum, maximum and default validity of a Credential.
 const (
 	minCredentialLife     = time.Minute
 	maxCredentialLife     = 365 * 24 * time.Hour

@@ -25,7 +25,7 @@ type StopProgress struct {
 	Error string `json:"error,omitempty"`
 }
 
-// A StopProblem is why a pod does not stop.
+// A StopProblem contains the reason why a pod does not stop.
 type StopProblem struct {
 	Pod Key    `json:"pod"`
 	Why string `json:"why"`
@@ -59,7 +59,7 @@ func (a *API) resume(w http.ResponseWriter, r *http.Request) {
 }
 
 // streamStopProgress calls stop and responds with a line whenever the result of remaining has
-// changed. The last line reports the result of stop.
+// changed or a remaining pod has a new problem. The last line reports the result of stop.
 func (a *API) streamStopProgress(w http.ResponseWriter, r *http.Request, stop func(context.Context) error, remaining func(*View) []Key) {
 	ctx, cancel := context.WithCancel(r.Context())
 	result := make(chan error, 1)
@@ -72,7 +72,7 @@ func (a *API) streamStopProgress(w http.ResponseWriter, r *http.Request, stop fu
 	for err == nil {
 		select {
 		case err = <-result:
-			out.send(lastProgress(before, remaining(a.State.View()), err)) // the response ends even if sending the line fails
+			out.send(lastProgress(before, remaining(a.State.View()), err)) // ignore errors, because the response ends in any case
 			cancel()
 			return
 		case <-a.State.Changed(view.Revision):
@@ -102,7 +102,7 @@ func lastProgress(before, now []Key, err error) StopProgress {
 var stoppingPhases = []string{"stop", "wind down", "rest"}
 
 // newProblems returns the problems of the pods in remaining that are not in known, and adds them to
-// known. It omits pods that podd has not begun to stop, because they had their problem before.
+// known. It omits pods that podd has not begun to stop, because their problems have another cause.
 func newProblems(v *View, remaining []Key, known map[Key]string) (all []StopProblem) {
 	for _, p := range v.Pods {
 		if key := p.Key(); p.NeedsUser && slices.Contains(stoppingPhases, p.Phase) && p.Why != known[key] && slices.Contains(remaining, key) {

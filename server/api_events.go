@@ -14,8 +14,8 @@ import (
 type EventLog interface {
 	// Events returns the retained events with a revision greater than after, in the order of their
 	// resourceVersions, and the newest revision. A repeated event has a greater count, a newer
-	// resourceVersion and the same name. Every event is newer than revision 0. The caller may
-	// modify the events.
+	// resourceVersion and the same name. If after is 0, Events returns all retained events. The
+	// caller may modify the events.
 	Events(after uint64) (events []*v1.Event, revision uint64)
 	// Changed returns a channel that is closed as soon as the newest revision differs from after.
 	Changed(after uint64) <-chan struct{}

@@ -25,7 +25,7 @@ func ServeLogs(w http.ResponseWriter, r *http.Request, logs LogReader) {
 	case err == nil:
 		text.Begin()
 	case text.HasBegun():
-		text.Flush() // makes the response chunked, because only chunked responses can have a trailer
+		text.Flush() // Flush makes the response chunked; other responses cannot have a trailer
 		w.Header().Set(http.TrailerPrefix+ErrorTrailer, collapseSpace(err.Error()))
 	default:
 		replyError(w, err)

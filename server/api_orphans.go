@@ -15,7 +15,7 @@ type Orphan struct {
 	Path   string    `json:"path"`
 	Reason string    `json:"reason"`
 	// Bytes is the disk usage in bytes, without mounted file systems. If Partial is set, the actual
-	// usage is greater. Unmeasured is the reason if the usage is unknown.
+	// usage is greater. If the usage is unknown, UnmeasuredReason is the reason.
 	Bytes            int64  `json:"bytes"`
 	Partial          bool   `json:"partial,omitempty"`
 	UnmeasuredReason string `json:"unmeasured,omitempty"`

@@ -21,8 +21,8 @@ func (a *API) state(w http.ResponseWriter, r *http.Request) {
 }
 
 // WatchState responds with a line of JSON for each change until the client disconnects. Each line
-// is the result of convert for a Change. The first Change is whole unless the query parameter
-// revision is the revision of the newest View.
+// is the result of convert for a Change. The first Change is complete (IsComplete) unless the query
+// parameter revision is the revision of the newest View.
 func WatchState(w http.ResponseWriter, r *http.Request, state Viewer, convert func(*Change) any) {
 	var clientRevision uint64
 	if s := r.URL.Query().Get("revision"); s != "" {
@@ -36,10 +36,10 @@ func WatchState(w http.ResponseWriter, r *http.Request, state Viewer, convert fu
 	watchViews(r.Context(), state, clientRevision, func(c *Change) error { return lines.send(convert(c)) }) // an error means that the client has disconnected
 }
 
-// watchViews calls send with the difference between the newest View and the View that
-// was sent before. The first Change is whole unless clientRevision is the revision of the
-// newest View. Changes that occur while send runs are combined into a single Change.
-// watchViews returns when ctx is done or send fails.
+// watchViews calls send with the difference between the newest View and the View that was sent
+// before. The first Change is complete (IsComplete) unless clientRevision is the revision of the
+// newest View. Changes that occur while send runs are combined into a single Change. watchViews
+// returns when ctx is done or send fails.
 func watchViews(ctx context.Context, state Viewer, clientRevision uint64, send func(*Change) error) error {
 	var sent *View
 	if v := state.View(); v.Revision == clientRevision {
@@ -71,7 +71,7 @@ func newLineWriter(w http.ResponseWriter) lineWriter {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	flush := http.NewResponseController(w).Flush
-	flush() // sends the header, so that the client knows that the request was accepted
+	flush() // send the header, so that the client is informed that the request was accepted
 	return lineWriter{json.NewEncoder(w), flush}
 }
 

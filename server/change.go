@@ -17,8 +17,8 @@ type Change struct {
 	Removed []Key `json:"removed,omitempty"`
 }
 
-// diff returns the Change from before to after. If before is nil, the Change is
-// whole.
+// diff returns the Change from before to after. If before is nil, the Change is complete
+// (IsComplete).
 func diff(before, after *View) *Change {
 	c := &Change{View: *after}
 	if before == nil {
@@ -40,9 +40,8 @@ func diff(before, after *View) *Change {
 	return c
 }
 
-// Apply returns the View that results from applying c to before. before may be nil
-// if c is Whole. Apply modifies neither c nor before. A pod that did not change keeps
-// its pointer.
+// Apply returns the View that results from applying c to before. before may be nil if c.IsComplete
+// is set. Apply modifies neither c nor before. A pod that did not change keeps its pointer.
 func (c *Change) Apply(before *View) *View {
 	after := c.View
 	if c.IsComplete {

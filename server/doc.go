@@ -9,9 +9,9 @@
 //	podresources   <root-dir>/pod-resources/kubelet.sock   gRPC   root
 //
 // Every HTTP endpoint except Health serves the status page (package page) at / to browsers. No
-// endpoint serves requests from pages of another origin. A browser that reaches the socket through
-// port forwarding never gets a credential. It must use a host name that no other site can resolve
-// to this host.
+// endpoint serves requests from pages of another origin. If a browser reaches podd's socket through
+// port forwarding, podd gives it no credential, and accepts only host names that no other site can
+// resolve to this host.
 //
 // The package imports no other package of podd except redact and request. It reads the data that it
 // serves through the interfaces in state.go and meter.go and through EventLog, which package events
@@ -19,13 +19,13 @@
 // http.Handler. A Server runs an endpoint on a listener and returns when all handlers have
 // returned.
 //
-// Health, ReadOnlyHandler and the cAdvisor port do not authenticate clients. They never read a request's
-// body and limit all resources that a client can use. They show no logs, no events and no private
-// fields of a pod (package redact).
+// Health, ReadOnlyHandler and the cAdvisor port do not authenticate clients. They never read a
+// request's body. Their responses contain no logs, no events and no private fields of a pod
+// (package redact).
 //
 // Every endpoint limits the resources that a client can use: the number of connections, the size of
-// a header and of a body, the time to send them, and the time for which a client may read nothing
-// of a response. When the limit of connections is reached, a connection of an unauthenticated
+// a header and of a body, the time to send them, and the time for which a client may interrupt
+// reading a response. When the limit of connections is reached, a connection of an unauthenticated
 // client is closed before an authenticated client has to wait. An endpoint that does not
 // authenticate clients closes connections of slow readers.
 package server

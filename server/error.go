@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Error is a response of the API with a status other than 200. A client decodes the body of the
-// response to an Error.
+// Error is a response of the API with a status other than 200. The body of the response is an Error
+// as JSON, which the client decodes.
 type Error struct {
 	Status  int    `json:"-"` // HTTP status; 0 means 500
 	Message string `json:"error"`
@@ -17,7 +17,7 @@ type Error struct {
 	Reason Reason `json:"reason,omitempty"`
 }
 
-// Reason is the cause of an error for programs.
+// Reason is the cause of an error in a form for programs.
 type Reason string
 
 // ReasonNoLog means that a container has no log.

@@ -15,8 +15,8 @@ func ReplyStatus(w http.ResponseWriter, err error) {
 	Reply(w, int(s.Code), s)
 }
 
-// KubeStatus converts err to a metav1.Status. If err is not an API error, the
-// reason follows from its HTTP status.
+// KubeStatus converts err to a metav1.Status. If err is not an API error, the reason is derived
+// from its HTTP status.
 func KubeStatus(err error) *metav1.Status {
 	kind := metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	if api := apierrors.APIStatus(nil); errors.As(err, &api) {

@@ -12,21 +12,21 @@ import (
 
 const (
 	// gateSlotsPerCPU is the number of requests per processor that are served concurrently.
-	// minGateSlots is the minimum for the whole endpoint. More concurrent requests would only delay
-	// each other.
+	// minGateSlots is the minimum number of requests for the whole endpoint. If more requests were
+	// served concurrently, they would only delay each other.
 	gateSlotsPerCPU = 4
 	minGateSlots    = 8
 	// gateWaitTimeout is the time for which a request waits for a slot.
 	gateWaitTimeout = 50 * time.Millisecond
-	// gateSlotTimeout is the time after which a request gives up its slot, so that clients
-	// that read slowly do not block others.
+	// gateSlotTimeout is the time after which the slot of a request is released although the
+	// request continues, so that clients that read slowly do not block others.
 	gateSlotTimeout = time.Second
 )
 
-// gate limits the number of requests that are served concurrently.
+// A gate limits the number of requests that are served concurrently.
 type gate struct {
 	handler http.Handler
-	slots   chan struct{} // holds one element for each request in progress
+	slots   chan struct{} // contains one element for each request that holds a slot
 }
 
 // LimitConcurrency returns a handler that limits the number of requests that h serves

@@ -10,9 +10,9 @@ import (
 type Check struct {
 	// Name is the path of the check below /healthz, such as "syncloop".
 	Name string
-	// Func returns nil or an error that is shown to users. It must be fast, must
-	// not block, and must be safe for concurrent use. It must not call the checked
-	// component but inspect the component's recorded state.
+	// Func returns nil or an error that is shown to users. It must be fast, must not block, and
+	// must be safe for concurrent use. It must inspect the recorded state of the component and must
+	// not call the component.
 	Func func() error
 }
 
@@ -82,8 +82,8 @@ func (h *Health) checks(path string) (checks []Check, ok bool) {
 // collapseSpace returns s with each run of white space replaced by one space.
 func collapseSpace(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// checkReadOnlyMethod reports whether the method of r is GET or HEAD. It responds to other
-// methods with 405. It does not read a request body; the connection is closed instead.
+// checkReadOnlyMethod reports whether the method of r is GET or HEAD. It responds to other methods
+// with 405. It closes the connection of a request with a body, because podd does not read the body.
 func checkReadOnlyMethod(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")

@@ -13,7 +13,7 @@ import (
 // and a browser on this host sends the page's requests to podd.
 //
 // A browser may use the name node only if it is a DNS name. For a name without a dot (LLMNR) or
-// below .local (mDNS), every host on the browser's network may answer.
+// below .local (mDNS), every host on the browser's network can respond to the browser's query.
 func RequireKnownHost(node string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isKnownHost(r, node) {
@@ -46,7 +46,7 @@ func isKnownHost(r *http.Request, node string) bool {
 	return ip.Unmap().IsLoopback() || ip.Unmap() == localIP(r)
 }
 
-// isDNSName reports whether host is resolved by DNS only.
+// isDNSName reports whether host is a name that is resolved only with DNS.
 func isDNSName(host string) bool {
 	return strings.Contains(host, ".") && !strings.HasSuffix(host, ".local")
 }

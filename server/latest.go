@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// LatestView stores the newest View. Only one goroutine may call Publish and Update; any
-// number of goroutines may read.
+// LatestView stores the newest View. Only one goroutine may call Publish and Update. Any number of
+// goroutines may call the other methods.
 type LatestView struct {
 	mu            sync.Mutex // guards all following fields
 	view          *View
-	newViewSignal chan struct{} // closed when a newer View has been stored
+	newViewSignal chan struct{} // closed when a newer View is stored
 	// incomplete is set if view.Pods is not computed yet, because no caller has requested view
 	// since the last Update. View then computes view.Pods by applying changes to pods.
 	incomplete bool
@@ -24,7 +24,7 @@ type LatestView struct {
 
 var _ Viewer = (*LatestView)(nil)
 
-// NewLatestView returns a Latest with the newest View v, which must not be nil.
+// NewLatestView returns a LatestView with the newest View v, which must not be nil.
 func NewLatestView(v *View) *LatestView {
 	return &LatestView{
 		view: v, newViewSignal: make(chan struct{}), pods: v.Pods, changes: map[types.NamespacedName]*PodView{},
@@ -41,10 +41,10 @@ func (l *LatestView) Publish(v *View) {
 	l.storeLocked(v)
 }
 
-// Update is like Publish, but sets v.Pods to the pods of the previous View with changes applied. A
-// nil value in changes removes a pod. The list of pods is built only when the View is read. If
-// thousands of pods change several times in a short time, copying the list for Views that are never
-// read would be expensive.
+// Update works like Publish, but sets v.Pods to the pods of the previous View with changes applied.
+// A nil value in changes removes a pod. The list of pods is built only when the View is read.
+// Otherwise a burst of changes to thousands of pods would copy the list for many Views that are
+// never read.
 func (l *LatestView) Update(v *View, changes map[types.NamespacedName]*PodView) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,8 +106,8 @@ func applyChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*
 	return all
 }
 
-// mergeChanges is applyChanges for many changes. Inserting every changed pod separately
-// would move all later pods each time.
+// mergeChanges works like applyChanges. It is faster for many changes, because it does not move all
+// later pods for each inserted pod.
 func mergeChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
 	next := make([]*PodView, 0, len(all)+len(changes))
 	for _, p := range all {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// newLimitListener returns a listener with at most n open connections; n = 0 means 64. If the
-// limit is reached, Accept closes the oldest connection that is not admitted. If all
+// newLimitListener returns a listener with at most n open connections; n = 0 means 64. If the limit
+// is reached, Accept closes the oldest connection that is not admitted (see setAdmitted). If all
 // connections are admitted, Accept waits. If mayCloseSlow is set, Accept waits only until a
 // connection has been admitted for gateSlotTimeout, and then closes that connection.
 func newLimitListener(ln net.Listener, n int) *limitListener {
@@ -26,13 +26,13 @@ func newLimitListener(ln net.Listener, n int) *limitListener {
 
 type limitListener struct {
 	net.Listener
-	mayCloseSlow  bool          // if new connections wait, a connection that has been admitted for gateSlotTimeout may be closed
+	mayCloseSlow  bool          // see newLimitListener
 	slots         chan struct{} // holds one element for each open connection
 	done          chan struct{} // closed by Close
 	closeOnce     sync.Once
-	unadmitSignal chan struct{} // receives when a connection is no longer admitted
+	unadmitSignal chan struct{} // receives a value when a connection is no longer admitted
 
-	mu         sync.Mutex // guards all following fields, and list, element and since of limitConn
+	mu         sync.Mutex // guards all following fields, and list, element and admittedAt of limitConn
 	openConns  map[*limitConn]bool
 	unadmitted *list.List // elements are *limitConn, the oldest first
 	admitted   *list.List // elements are *limitConn, in the order of admission
@@ -99,8 +99,9 @@ func (l *limitListener) acquire() error {
 
 // findVictim returns the connection to close: the oldest connection that is not admitted or, if
 // mayCloseSlow is set, a connection that has been admitted for gateSlotTimeout. If c is nil, no
-// connection may be closed now, and retry receives when findVictim should be called again. If retry
-// is also nil, no connection may be closed until one ends or is no longer admitted.
+// connection may be closed now, and retry receives a value when findVictim should be called again.
+// If retry is also nil, no connection may be closed until a client closes a connection or a
+// connection is no longer admitted.
 func (l *limitListener) findVictim() (c *limitConn, retry <-chan time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// writeTimeout is the time for which a client may read nothing of a response, for
-// example because the client has vanished. It is long because a user may pause the
-// output on a terminal.
+// writeTimeout is the time after which a connection fails if the client reads nothing of a
+// response, for example because the client's host is no longer reachable. It is long because a user
+// may pause the output on a terminal.
 const writeTimeout = 5 * time.Minute
 
-// limitConn is a connection of a limitListener. It frees its slot when it is first
-// closed.
+// A limitConn is a connection of a limitListener. It frees its slot when it is first closed.
 type limitConn struct {
 	net.Conn
 	once       sync.Once
@@ -38,8 +37,8 @@ func (c *limitConn) Close() error {
 	return c.Conn.Close()
 }
 
-// setAdmitted changes whether c is admitted, which protects it from being closed in favor
-// of new connections. It does nothing if c is closed.
+// setAdmitted changes whether c is admitted. An admitted connection is not closed to make room for
+// a new connection. setAdmitted does nothing if c is closed.
 func (c *limitConn) setAdmitted(admitted bool) {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
@@ -55,7 +54,7 @@ func (c *limitConn) setAdmitted(admitted bool) {
 	if !admitted {
 		select {
 		case c.listener.unadmitSignal <- struct{}{}:
-		default: // a signal is pending
+		default: // the previous signal has not been received yet
 		}
 	}
 }
@@ -128,9 +127,8 @@ func recordCertificate(r *http.Request) {
 	}
 }
 
-// MarkAuthenticated protects the connection of r from being closed in favor of new connections,
-// because its client is authenticated. It does nothing if r was not received by a
-// Server.
+// MarkAuthenticated marks the client of r as authenticated, so that its connection is not closed to
+// make room for a new connection. It does nothing if r was not received by a Server.
 func MarkAuthenticated(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(*limitConn); ok {
 		c.setAdmitted(true)

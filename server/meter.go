@@ -8,9 +8,9 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Meter measures the resource usage of the node and its pods. A result is measured
-// on demand and shared by all callers within a second. Callers must not modify it.
-// The methods may be called concurrently.
+// Meter measures the resource usage of the node and its pods. A result is measured when a method is
+// called, and shared by all callers within a second. Callers must not modify it. The methods may be
+// called concurrently.
 type Meter interface {
 	// Usage returns CPU and memory usage. It is cheap enough to be called every
 	// second.
@@ -39,7 +39,7 @@ type PodUsage struct {
 	Containers map[string]ResourceUsage `json:"containers"`
 }
 
-// ResourceUsage are amounts of CPU and memory.
+// ResourceUsage is the usage of CPU and memory.
 type ResourceUsage struct {
 	// NanoCores is the CPU usage in billionths of a core, averaged over the last
 	// seconds; nil until two measurements exist.

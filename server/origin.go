@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// RequireSameOrigin returns a handler that rejects requests from browser pages of another
-// origin. The browser would send these requests with the user's client certificate or
-// through a forwarded socket, and so with the user's permissions. Links from other pages
-// are served.
+// RequireSameOrigin returns a handler that rejects requests from browser pages of another origin.
+// The browser would send these requests with the user's client certificate or through a forwarded
+// socket, so that the page would have the user's permissions. A request that follows a link on
+// another page is served.
 func RequireSameOrigin(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isAllowedOrigin(r) {
@@ -20,12 +20,11 @@ func RequireSameOrigin(h http.Handler) http.Handler {
 	})
 }
 
-// RequireSameOriginOrForwarded is like RequireSameOrigin, but also serves requests that an
-// API server forwards and that carry the headers of the original client. Forwarded requests
-// have the header X-Forwarded-For. A browser sends this header for a page of another origin
-// only after a preflight request, which podd does not allow. Use
-// RequireSameOriginOrForwarded only on a node of a cluster, where no other proxy forwards
-// requests to the node.
+// RequireSameOriginOrForwarded works like RequireSameOrigin, but also serves requests that an API
+// server forwards with the headers of the original client. Forwarded requests have the header
+// X-Forwarded-For. A browser sends this header for a page of another origin only after a preflight
+// request, which podd does not allow. Use RequireSameOriginOrForwarded only on a node of a cluster,
+// where no other proxy forwards requests to the node.
 func RequireSameOriginOrForwarded(h http.Handler) http.Handler {
 	own := RequireSameOrigin(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,11 +40,11 @@ func RequireSameOriginOrForwarded(h http.Handler) http.Handler {
 // credential of a forwarded request belongs to the proxy and not to the original client.
 func IsForwarded(r *http.Request) bool { return len(r.Header.Values("X-Forwarded-For")) > 0 }
 
-// IsFromBrowser reports whether r may come from a browser, where a page of another origin
-// may have caused it. Browsers send Origin and Sec-Fetch headers only with some requests:
-// a GET of a page that is neither on localhost nor served with TLS has none of these
-// headers. IsFromBrowser therefore also checks Accept-Language, which browsers always send,
-// pages can change but not remove, and programs rarely send.
+// IsFromBrowser reports whether r may come from a browser. A page of another origin may have caused
+// such a request. Browsers send Origin and Sec-Fetch headers only with some requests. For example,
+// a GET of a page that is neither on localhost nor served with TLS has none of these headers.
+// IsFromBrowser therefore also checks Accept-Language. Browsers always send this header, pages can
+// change but not remove it, and other programs rarely send it.
 func IsFromBrowser(r *http.Request) bool {
 	for name := range r.Header {
 		if name == "Origin" || name == "Accept-Language" || strings.HasPrefix(name, "Sec-Fetch-") {
@@ -66,8 +65,8 @@ func rejectBrowsers(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// isAllowedOrigin reports whether r may be served: it does not come from a page of another
-// origin, or it follows a link.
+// isAllowedOrigin reports whether r may be served, because it does not come from a page of another
+// origin or because it follows a link.
 func isAllowedOrigin(r *http.Request) bool {
 	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Upgrade") == "" {
 		return true
@@ -79,7 +78,7 @@ func isAllowedOrigin(r *http.Request) bool {
 	default:
 		return false
 	}
-	// Older browsers send only Origin, and so do some browsers for WebSockets.
+	// Older browsers do not send Sec-Fetch-Site, and some browsers do not send it for WebSockets.
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return true

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PeerUID returns the user id of the peer at the time when it connected or
-// listened.
+// PeerUID returns the user ID of the process at the other end of a Unix socket. It is the user ID
+// with which the process connected to the socket or began to listen on it.
 func PeerUID(c *net.UnixConn) (uint32, error) {
 	cred, err := peerCredentials(c)
 	if err != nil {
@@ -48,6 +48,6 @@ func peerCredentials(c *net.UnixConn) (*unix.Ucred, error) {
 	return cred, nil
 }
 
-// IsTrusted reports whether a user may control this process: root, or the user that
-// the process runs as. The latter can control the process in any case.
+// IsTrusted reports whether a user may control this process. This is true for root and for the user
+// that the process runs as, because that user can control the process in any case.
 func IsTrusted(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }

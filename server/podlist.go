@@ -15,8 +15,8 @@ import (
 // that only pods that changed since then are encoded. If there are no requests, the
 // garbage collector frees the cache. PodListCache is safe for concurrent use.
 type PodListCache struct {
-	mu         sync.Mutex                   // guards newest; locked during encoding, because concurrent callers need the same list
-	newestList weak.Pointer[encodedPodList] // weak, so that the garbage collector can free the list
+	mu         sync.Mutex                   // guards newestList; locked while a list is encoded, because concurrent callers need the same list
+	newestList weak.Pointer[encodedPodList] // weak pointer, so that the garbage collector can free the list
 }
 
 // encodedPodList is the encoded list of one View.
@@ -73,7 +73,7 @@ func encodePods(v *View, before *encodedPodList, convert func(*v1.Pod) *v1.Pod) 
 		}
 		at := len(list.body)
 		list.body = append(list.body, list.pods[p]...)
-		list.pods[p] = list.body[at:len(list.body):len(list.body)] // lets the garbage collector free the previous body
+		list.pods[p] = list.body[at:len(list.body):len(list.body)] // with a slice of the new body, the garbage collector can free the previous body
 	}
 	list.body = append(list.body, end...)
 	return list

@@ -7,15 +7,15 @@ import (
 	"podd/manifest/redact"
 )
 
-// ReadOnlyHandler serves the part of the kubelet's read-only port that is safe to show to all
-// clients that can connect:
+// ReadOnlyHandler serves the paths of the kubelet's read-only port whose content any client on the
+// host may read:
 //
 //	/pods               a v1.PodList of all pods with their status, as redact.Pod returns them
 //	/stats/  /metrics   resource usage and podd's metrics, as the kubelet serves them
 //	/  /page/           the page
 //	/healthz            as Health
 //
-// DebugPaths are reported as disabled; other paths are not found. A request with an
+// DebugPaths are reported as disabled. The response for other paths is 404. A request with an
 // unknown Host header is rejected with 421; see RequireKnownHost.
 type ReadOnlyHandler struct {
 	State interface{ View() *View } // required
@@ -25,8 +25,8 @@ type ReadOnlyHandler struct {
 	Page http.Handler
 	// Stats serves /stats/ and /metrics; required.
 	Stats http.Handler
-	// Node is accepted as Host in addition to localhost, loopback addresses and the
-	// local address of the connection.
+	// Node is the name of the node. The Host header may be this name, localhost, a loopback address
+	// or the local address of the connection.
 	Node string
 
 	pods PodListCache
@@ -40,7 +40,7 @@ func (s *ReadOnlyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *ReadOnlyHandler) serve(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if isDebugPath(path) {
-		w.Header().Set("Connection", "close") // closes the connection without reading a request body
+		w.Header().Set("Connection", "close") // close the connection, because the request body is not read
 		DebuggingDisabledHandler(w, r)
 		return
 	}

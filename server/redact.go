@@ -2,9 +2,9 @@ package server
 
 import "podd/manifest/redact"
 
-// RedactPodView returns a copy of v for clients that are not authenticated. The pod is
-// redacted by redact.Pod, and texts that can quote the output of a program are omitted. A
-// new field of PodView is omitted until it is added to RedactPodView.
+// RedactPodView returns a copy of v for clients that are not authenticated. The pod is redacted by
+// redact.Pod, and texts that can quote the output of a program are omitted. RedactPodView copies
+// each field explicitly, so that a new field of PodView is omitted by default.
 func RedactPodView(v *PodView) *PodView {
 	out := &PodView{
 		Pod: redact.Pod(v.Pod), Path: v.Path, Line: v.Line, Current: v.Current, OutdatedRunningContainers: v.OutdatedRunningContainers, OutdatedStoppingContainers: v.OutdatedStoppingContainers,
@@ -25,8 +25,8 @@ func RedactPodView(v *PodView) *PodView {
 }
 
 // RedactProblem returns a copy of p for clients that are not authenticated, without the private
-// values of v.Pod. v may be nil. RedactProblem is a second line of defense: the code that reports a
-// problem must not quote private values.
+// values of v.Pod. v may be nil. The code that reports a problem must not quote private values
+// either. RedactProblem is an additional protection.
 func RedactProblem(p ProblemView, v *PodView) ProblemView {
 	if v != nil {
 		p.Message = redact.StatusText(p.Message, v.Pod)

@@ -37,16 +37,17 @@ type Server struct {
 	Handler http.Handler // required
 	// TLS enables TLS; nil means plain HTTP. It must have a certificate.
 	TLS *tls.Config
-	// MaxConns is the maximum number of open connections; 0 means 64. If the maximum is
-	// reached, a new connection replaces the oldest connection without a request in progress.
-	// If every connection has a request in progress, the new connection waits. If neither
-	// Guarded nor Streams is set, the new connection waits only until a request has been in
-	// progress for a second. It then replaces the connection of that request, because clients
-	// that do not read their responses would otherwise block all others.
+	// MaxConns is the maximum number of open connections; 0 means 64. If the maximum is reached, a
+	// new connection replaces the oldest connection without a request in progress. If every
+	// connection has a request in progress, the new connection waits. If neither
+	// HandlerMarksAuthenticated nor AllowsStreams is set, it waits only until a request has been in
+	// progress for a second. It then replaces the connection of that request, because clients that
+	// do not read their responses would otherwise block all others.
 	MaxConns int
-	// HandlerMarksAuthenticated means that Handler calls Admit for authenticated clients. Then only the
-	// connections of authenticated clients are protected from being replaced, whether or
-	// not they have a request in progress.
+	// HandlerMarksAuthenticated must be set if Handler calls MarkAuthenticated for requests of
+	// authenticated clients. Then a new connection never replaces the connection of an
+	// authenticated client, and may replace any other connection, even one with a request in
+	// progress.
 	HandlerMarksAuthenticated bool
 	// MaxHeaderBytes limits the size of a request line with its headers, in bytes; 0
 	// means 16 KiB.
@@ -54,16 +55,15 @@ type Server struct {
 	// AllowsStreams removes the time limit for responses. Request bodies are still
 	// limited.
 	AllowsStreams bool
-	// Log receives panics of handlers; nil means slog.Default.
+	// Log receives panics of handlers and errors of connections; nil means slog.Default().
 	Log *slog.Logger
 
 	listener atomic.Pointer[limitListener] // set by Serve
 }
 
-// CloseClients closes the connections of clients with a certificate for which matches
-// returns true, including connections that carry streams. closed is their number. The
-// Handler must already reject these certificates, because otherwise the clients could
-// connect again in the meantime.
+// CloseClients closes the connections of clients with a certificate for which matches returns true,
+// including connections that carry streams. closed is their number. Before the call, the Handler
+// must begin to reject these certificates, because otherwise the clients could connect again.
 func (s *Server) CloseClients(matches func(*x509.Certificate) bool) (closed int) {
 	l := s.listener.Load()
 	if l == nil {
@@ -75,8 +75,8 @@ func (s *Server) CloseClients(matches func(*x509.Certificate) bool) (closed int)
 	})
 }
 
-// Listen returns a TCP listener for Serve. Errors name flag, such as
-// "--healthz-port".
+// Listen returns a TCP listener for Serve. Errors contain flag, the flag that configures addr, such
+// as "--healthz-port".
 func Listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	ln, err := (&net.ListenConfig{Control: setUserTimeout}).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -85,8 +85,9 @@ func Listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// setUserTimeout makes the kernel close connections on which nothing is acknowledged for
-// writeTimeout, even while unsent data is in its buffers. Accepted connections inherit this option.
+// setUserTimeout makes the kernel close a connection if the client's host acknowledges no data for
+// writeTimeout. This also works while podd does not write, because the data is in the kernel's
+// buffers. Accepted connections inherit this option.
 func setUserTimeout(_, _ string, c syscall.RawConn) error {
 	var failed error
 	err := c.Control(func(fd uintptr) {
@@ -127,7 +128,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		failed = <-served
 	}
 	conns.Wait()
-	conn.closeAll() // also closes hijacked connections
+	conn.closeAll() // closeAll also closes hijacked connections, which hs does not track
 	handlers.Wait()
 	if errors.Is(failed, http.ErrServerClosed) {
 		return nil
@@ -135,7 +136,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return fmt.Errorf("accepting connections on %s: %w", ln.Addr(), syscallCause(failed))
 }
 
-// trackRequests returns a handler that calls the Handler of s and counts the calls in progress in
+// trackRequests returns a handler that calls the Handler of s, and adds the calls in progress to
 // running. It also limits the time to read request bodies.
 func (s *Server) trackRequests(running *sync.WaitGroup) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -174,7 +175,7 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 		MaxHeaderBytes:    cmp.Or(s.MaxHeaderBytes, maxHeaderBytes),
 		ErrorLog:          slog.NewLogLogger(quietLogHandler{log.Handler()}, slog.LevelWarn),
 		Protocols:         http1(),
-		// net/http would respond to OPTIONS * without calling the handler, which
+		// Otherwise net/http would respond to OPTIONS * without calling the handler, which
 		// authorizes requests.
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return ctx },
@@ -200,8 +201,8 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 	return hs
 }
 
-// http1 excludes HTTP/2, because its connections have no time limit for the first
-// request and cannot be hijacked.
+// http1 returns the protocols without HTTP/2, because connections with HTTP/2 have no time limit
+// for the first request and cannot be hijacked.
 func http1() *http.Protocols {
 	p := &http.Protocols{}
 	p.SetHTTP1(true)
@@ -222,8 +223,8 @@ func (q quietLogHandler) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, r)
 }
 
-// syscallCause returns the error of the system call without wrapping errors that repeat
-// the address.
+// syscallCause returns the error of the system call without the wrapping error, which repeats the
+// address.
 func syscallCause(err error) error {
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		err = op.Err

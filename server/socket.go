@@ -14,12 +14,12 @@ import (
 // SocketName is the name of the socket in the run directory.
 const SocketName = "podd.sock"
 
-// maxSocketPath is the maximum length of a path in sockaddr_un, which ends with a
-// zero byte.
+// maxSocketPath is the maximum length of the path of a Unix socket: the length of
+// sockaddr_un.sun_path minus the terminating zero byte.
 const maxSocketPath = 107
 
-// checkPathLength returns an error if path is too long for a socket. flag is the flag that the
-// error recommends to change.
+// checkPathLength returns an error if path is too long for a socket. flag is the flag whose value
+// determines path; the error recommends a shorter value.
 func checkPathLength(path, flag string) error {
 	if len(path) <= maxSocketPath {
 		return nil
@@ -27,8 +27,8 @@ func checkPathLength(path, flag string) error {
 	return fmt.Errorf("listening on %s: the path has %d bytes, but the path of a socket can have only %d; use a shorter %s", path, len(path), maxSocketPath, flag)
 }
 
-// lockSocket acquires the right to bind path. The lock is released when the file is
-// closed, and so also when the process exits.
+// lockSocket locks the lock file of the socket path. Only the process that holds the lock may bind
+// path. The lock is released when the returned file is closed or the process exits.
 func lockSocket(path string) (*os.File, error) {
 	name := lockPath(path)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
@@ -79,7 +79,7 @@ func bind(ctx context.Context, path string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", path, syscallCause(err))
 	}
-	// Until here, only the mode of the directory protects the socket.
+	// Before this call, only the mode of the directory protects the socket.
 	if err := os.Chmod(path, 0o600); err != nil {
 		ln.Close()
 		return nil, fmt.Errorf("restricting the mode of the socket: %w", err)
@@ -87,8 +87,7 @@ func bind(ctx context.Context, path string) (*net.UnixListener, error) {
 	return ln.(*net.UnixListener), nil
 }
 
-// rootListener accepts connections of trusted users only, and removes the socket
-// when it is closed.
+// A rootListener accepts only connections of trusted users (IsTrusted).
 type rootListener struct{ *net.UnixListener }
 
 // Accept implements net.Listener.

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PrepareRunDir creates dir, or verifies that it is a directory of a trusted user
-// that other users cannot enter. It changes the mode only if the directory contains
-// nothing but podd's files, because the user may have specified a shared directory
-// such as /run.
+// PrepareRunDir creates dir if it does not exist. dir must belong to a trusted user. If other users
+// can enter dir, PrepareRunDir changes the mode of dir. If dir also contains files that are not
+// podd's, PrepareRunDir returns an error instead, because the user may have specified a shared
+// directory such as /run.
 func PrepareRunDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("creating the run directory: %w", err)

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// socketCheckInterval is the interval at which a listener checks that its socket is still in
-// place.
+// socketCheckInterval is the interval at which a listener checks that its socket is still at its
+// path.
 const socketCheckInterval = time.Second
 
-// ListenSocket opens the socket for root in the run directory. It creates the directory if
-// necessary and restricts its mode to root. A socket that a previous podd left behind is
-// replaced. A lock file in the same directory shows whether a podd still uses the socket; it is
-// held until the listener is closed. Connections of users other than root and the user of the
-// process are closed at once.
+// ListenSocket opens podd's own socket, which only root can use, in the run directory. It creates
+// the directory if necessary and restricts its mode to root. It replaces a socket that an earlier
+// podd has not removed. A lock file in the same directory is locked until the listener is closed,
+// so that other processes can check whether a podd uses the socket. Connections of users other than
+// root and the user of the process are closed at once.
 //
 // If the socket or its directory is removed or replaced while the listener is open, Accept
 // creates both again within a second. If another podd uses the path, Accept waits until that
@@ -29,15 +29,15 @@ func ListenSocket(ctx context.Context, runDir string, log *slog.Logger) (net.Lis
 	return listen(ctx, log, func(ctx context.Context, held *os.File) (*boundSocket, error) { return openSocket(ctx, runDir, held) })
 }
 
-// ListenRoot opens a socket for root below the root directory, which no other podd
-// uses. It creates the socket's directory if necessary. If the socket or the directory is
-// removed or replaced while the listener is open, Accept creates both again within a
-// second. Accept must not be called concurrently.
+// ListenRoot opens a socket that only root can use. path must be below the root directory, which no
+// other podd uses. It creates the socket's directory if necessary. If the socket or the directory
+// is removed or replaced while the listener is open, Accept creates both again within a second.
+// Accept must not be called concurrently.
 func ListenRoot(ctx context.Context, path string, log *slog.Logger) (net.Listener, error) {
 	return listen(ctx, log, func(ctx context.Context, _ *os.File) (*boundSocket, error) { return openRootSocket(ctx, path) })
 }
 
-// socketListener is a socket that is recreated if it is removed.
+// A socketListener listens on a socket, and creates the socket again if it is removed.
 type socketListener struct {
 	// open opens the socket. held is the lock of the previous socket; nil if there is no
 	// lock.
@@ -59,7 +59,7 @@ func listen(ctx context.Context, log *slog.Logger, open func(context.Context, *o
 	return &socketListener{open: open, log: log, lastCheck: time.Now(), socket: s}, nil
 }
 
-// boundSocket is a socket that is bound to a path, with the lock of that path.
+// A boundSocket is a socket that is bound to a path, with the lock of that path.
 type boundSocket struct {
 	rootListener
 	path     string
@@ -67,8 +67,8 @@ type boundSocket struct {
 	fileInfo os.FileInfo // identifies the socket
 }
 
-// openSocket binds the socket in runDir. It uses held, which may be nil, if held is still
-// the lock of the path, and otherwise acquires the lock.
+// openSocket binds the socket in runDir. If held is not nil and is still the lock of the path,
+// openSocket uses held. Otherwise it acquires the lock.
 func openSocket(ctx context.Context, runDir string, held *os.File) (*boundSocket, error) {
 	path := filepath.Join(runDir, SocketName)
 	if err := checkPathLength(path, "--run-dir"); err != nil {
@@ -108,7 +108,7 @@ func bindSocket(ctx context.Context, path string, lock *os.File) (*boundSocket, 
 	if err != nil {
 		return nil, err
 	}
-	ln.SetUnlinkOnClose(false) // the socket of another podd may be at the path when the listener is closed
+	ln.SetUnlinkOnClose(false) // do not remove the path on close, because another podd may have replaced the socket
 	info, err := os.Lstat(path)
 	if err != nil {
 		ln.Close()
@@ -127,7 +127,7 @@ func (s *boundSocket) isInPlace() bool {
 // socket has replaced it.
 func (s *boundSocket) remove() error {
 	if s.isInPlace() {
-		_ = os.Remove(s.path) // the next podd replaces a socket that remains
+		_ = os.Remove(s.path) // ignore errors, because the next podd replaces a remaining socket
 	}
 	if s.lock == nil {
 		return s.Close()
@@ -155,8 +155,7 @@ func (l *socketListener) Accept() (net.Conn, error) {
 // Addr implements net.Listener.
 func (l *socketListener) Addr() net.Addr { return l.currentSocket().Addr() }
 
-// Close implements net.Listener. It also removes the socket, unless the path has
-// another one.
+// Close implements net.Listener. It also removes the socket, unless another socket has replaced it.
 func (l *socketListener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,8 +172,8 @@ func (l *socketListener) currentSocket() *boundSocket {
 	return l.socket
 }
 
-// checkSocket binds a new socket if this one is no longer in place. An error is logged if
-// it differs from the error of the previous check; the next check tries again.
+// checkSocket binds a new socket if the present socket is no longer at its path. If this fails, the
+// next check tries again, and the error is logged unless it is the error of the previous check.
 func (l *socketListener) checkSocket() {
 	l.lastCheck = time.Now()
 	was := l.currentSocket()

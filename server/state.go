@@ -21,9 +21,9 @@ type Viewer interface {
 // Commander executes commands of podd's command line. Errors are shown to users; an
 // *Error specifies the HTTP status. The methods may be called concurrently.
 type Commander interface {
-	// Restart restarts a container of a pod or, if container is "", all regular and
-	// restartable init containers, each with its own grace period. Restart returns when
-	// the request is accepted or rejected. It does not wait until containers restart.
+	// Restart restarts a container of a pod. If container is "", it restarts all regular containers
+	// and sidecars, each with its own grace period. Restart returns when the request is accepted or
+	// rejected. It does not wait until containers restart.
 	Restart(ctx context.Context, pod types.NamespacedName, container string) error
 	// Down stops every pod of this instance, each with its own grace period, and
 	// returns when all pods are removed. podd starts no pods until it is restarted. If
@@ -40,9 +40,9 @@ type Commander interface {
 
 // LogReader reads container logs.
 type LogReader interface {
-	// Logs writes the requested log to w. If req.Follow is set, Logs returns when the
-	// container has terminated, ctx is done, or w fails. Available text is written in
-	// few writes. The pod and the container of req need not exist.
+	// Logs writes the requested log to w. If req.Follow is set, Logs returns when the container has
+	// terminated, ctx is done, or w fails. Logs combines the available text into a few writes. The
+	// pod and the container of req need not exist.
 	Logs(ctx context.Context, req LogRequest, w io.Writer) error
 }
 
@@ -50,14 +50,14 @@ type LogReader interface {
 type LogRequest struct {
 	Pod       types.NamespacedName
 	Container string // never ""
-	// Previous selects the newest terminated instance of the container instead of
-	// the newest one.
+	// If Previous is set, the log is that of the newest terminated instance of the container.
+	// Otherwise it is that of the newest instance.
 	Previous bool
 	Follow   bool
-	// Tail is the number of lines at the end of the log to start with; negative for
-	// all.
+	// Tail is the number of lines at the end of the log with which the output starts. A negative
+	// number means all lines.
 	Tail int64
-	// Since omits lines that were logged before this time; the zero time omits none.
+	// Lines that were logged before Since are omitted. The zero time omits none.
 	Since time.Time
 	// Timestamps adds the RFC 3339 time to the beginning of each line.
 	Timestamps bool

@@ -5,17 +5,17 @@ import (
 	"net/http"
 )
 
-// TextResponse is a plain text response. The header is set with the first byte, so that an
-// error response is possible until then. TextResponse is not safe for concurrent use.
+// TextResponse is a plain text response. The header is set when the first byte is written, so that
+// an error response is possible until then. TextResponse is not safe for concurrent use.
 type TextResponse struct {
 	w           http.ResponseWriter
 	contentType string
 	hasBegun    bool
 	n           int64
-	autoFlush   bool // flush after every write
+	autoFlush   bool // whether to flush after every write
 }
 
-// NewTextResponse returns a Text with a Content-Type. It sends nothing.
+// NewTextResponse returns a TextResponse with a Content-Type. It sends nothing.
 func NewTextResponse(w http.ResponseWriter, contentType string) *TextResponse {
 	return &TextResponse{w: w, contentType: contentType}
 }

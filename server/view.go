@@ -16,7 +16,8 @@ const ClusterSource = "the cluster"
 // View is podd's whole published state at one revision. It is immutable, including
 // everything that it points to.
 type View struct {
-	// Revision increases with every change, also across restarts of podd.
+	// Revision increases with every change. After a restart of podd, all revisions are greater than
+	// before.
 	Revision uint64 `json:"revision"`
 	// Node is the name of the node, which is the suffix of the names of pods from
 	// files and URLs.
@@ -24,8 +25,8 @@ type View struct {
 	Version string `json:"version"`
 	// RootDir is the absolute path of the directory with podd's state and the volumes.
 	RootDir string `json:"root,omitempty"`
-	// Runtime is the name and version of the runtime, such as "containerd 2.4.2";
-	// "" until it has been reached.
+	// Runtime is the name and version of the runtime, such as "containerd 2.4.2". It is "" until
+	// the runtime has responded.
 	Runtime string `json:"runtime,omitempty"`
 	// Endpoint is the configured CRI socket; "" if podd uses a well-known one.
 	Endpoint string `json:"endpoint,omitempty"`
@@ -36,19 +37,20 @@ type View struct {
 	WritableSource string `json:"writableSource,omitempty"`
 	// UnreadSources are the sources that have not been read completely yet.
 	UnreadSources []string `json:"unreadSources,omitempty"`
-	// AppliedBatches maps the name of a source to the number of its newest batch that Pods
-	// includes. Only sources that number their batches are in the map.
+	// AppliedBatches maps the name of a source to the number of the newest batch whose pods are in
+	// Pods. A batch is the content of a source at one time. Only sources that number their batches
+	// are in the map.
 	AppliedBatches map[string]uint64 `json:"-"`
 	// Claims are the PersistentVolumeClaims of the sources, sorted by namespace and
 	// name.
 	Claims []ClaimView `json:"claims,omitempty"`
-	// Starting is set until podd has listed the pods of the runtime. Until then, Pods
-	// may lack pods that are running.
+	// Starting is set until podd has listed the pods of the runtime. Until then, running pods may
+	// be missing from Pods.
 	Starting bool `json:"starting,omitempty"`
 	// IsDown is set after Commander.Down: podd starts no pods until it is restarted.
 	IsDown bool `json:"down,omitempty"`
-	// ShuttingDown is set while the node shuts down: podd starts no pods until
-	// it has booted.
+	// ShuttingDown is set while the node shuts down: podd starts no pods until the node has booted
+	// again.
 	ShuttingDown bool `json:"shuttingDown,omitempty"`
 	// Files contains an entry for every file and URL that was read, sorted by path.
 	Files []FileView `json:"files,omitempty"`
@@ -60,10 +62,10 @@ type View struct {
 	// Problems is sorted by path, line and column.
 	Problems []ProblemView `json:"problems"`
 
-	// NodeObject is the Node object of this node. Objects returns the objects of the
-	// manifests other than pods, including Secrets; it may be called concurrently. An
-	// object that did not change keeps its pointer from one View to the next. Both
-	// fields are nil until podd has read the objects. Only package kube shows them.
+	// NodeObject is the Node object of this node. Objects returns the objects of the manifests
+	// other than pods, including Secrets; it may be called concurrently. An object that did not
+	// change keeps its pointer from one View to the next. Both fields are nil until podd has read
+	// the objects. Only package kube serves them.
 	NodeObject *v1.Node        `json:"-"`
 	Objects    func() *Objects `json:"-"`
 }
@@ -79,15 +81,15 @@ func (v *View) Pod(key Key) *PodView {
 
 // FileView describes the content of a file or URL that is in effect.
 type FileView struct {
-	Path string `json:"path"` // as in PodView.Path
+	Path string `json:"path"` // see PodView.Path
 	// Digest is "sha256:<hex>" of the content in effect; "" if there is none.
 	Digest string `json:"digest,omitempty"`
 	// ContentTime is the time of the content in effect: the mtime of a file, or the time
 	// at which a URL first served the content. It is zero if there is no content.
 	ContentTime time.Time `json:"version,omitzero"`
-	// OutdatedReason is the reason for which the current content is not in effect, such as
-	// "edit refused" or "reading failed". OutdatedSince is the time at which the content in
-	// effect became outdated. Both are zero if the current content is in effect.
+	// OutdatedReason is the reason why the current content of the file is not in effect, such as
+	// "edit refused" or "reading failed". OutdatedSince is the time since which the content in
+	// effect has been outdated. Both are zero if the current content is in effect.
 	OutdatedReason string    `json:"behind,omitempty"`
 	OutdatedSince  time.Time `json:"since,omitzero"`
 }
@@ -96,8 +98,8 @@ type FileView struct {
 // with the same name.
 type ClaimView struct {
 	Claim     Key    `json:"claim"`
-	Requested string `json:"requested"` // "1Gi"
-	Path      string `json:"path"`      // as in PodView.Path
+	Requested string `json:"requested"` // requested size, such as "1Gi"
+	Path      string `json:"path"`      // see PodView.Path
 	Line      int    `json:"line,omitempty"`
 }
 
@@ -109,7 +111,7 @@ const (
 
 // ProblemView is a problem that needs action by a user.
 type ProblemView struct {
-	Path      string `json:"path,omitempty"` // absolute, or a URL without userinfo and query
+	Path      string `json:"path,omitempty"` // absolute path of a file, or a URL without userinfo and query
 	Line      int    `json:"line,omitempty"`
 	Column    int    `json:"column,omitempty"`
 	Severity  string `json:"severity"` // SeverityError or SeverityWarning

@@ -25,12 +25,12 @@ type Objects struct {
 // ObjectView is an object with its origin. All fields but Line are required.
 type ObjectView struct {
 	Object Object
-	// Path and Line are the same as in PodView.
+	// Path and Line have the same meaning as in PodView.
 	Path string
 	Line int
 }
 
-// DeriveUID returns a UID for an object without UID. The UID is derived from names and is
+// DeriveUID returns a UID for an object without UID. The UID is derived from names, so that it is
 // the same in every process.
 func DeriveUID(names ...string) types.UID {
 	sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))

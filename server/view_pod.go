@@ -9,10 +9,10 @@ import (
 
 // PodView is a pod and podd's last decision about it. Only Pod is required.
 type PodView struct {
-	// Pod is the object in effect with its status; never nil. Its deletionTimestamp
-	// is set while the pod is being stopped. If the pod was removed from its source, at
-	// least its names and the deletionTimestamp are set. Until all sources have been
-	// read, a pod that was found on the host may have its names only.
+	// Pod is the object in effect with its status; never nil. Its deletionTimestamp is set while
+	// the pod is being stopped. If the pod was removed from its source, at least its names and the
+	// deletionTimestamp are set. Until all sources have been read, the Pod of a pod that was found
+	// on the host may contain only its namespace and name.
 	Pod *v1.Pod `json:"pod"`
 	// Path is the absolute path of the file, or the URL without userinfo and query,
 	// that contains the object. Line is the first line of the object in the file,
@@ -33,14 +33,14 @@ type PodView struct {
 	// Exists is set if the pod has anything on the host: a sandbox, a container, a
 	// mount, a directory, or a start in progress.
 	Exists bool `json:"exists"`
-	// Ready is set if the pod does what its manifest requests: its condition Ready
-	// is true or, if it runs to completion, it has succeeded.
+	// Ready is set if the condition Ready of the pod is true or, for a pod that runs to completion,
+	// if the pod has succeeded.
 	Ready bool `json:"ready"`
 
-	// Phase is the plan's phase of the pod. Rule is the ID of the pod rule that
-	// matched, and Since is the time at which it began to match. Why is the reason with
-	// this pod's details. WhyRule is the ID of the additional rule that Why comes from,
-	// or "" if Why comes from Rule. Problem is set if the pod needs action by a user.
+	// Phase is the plan's phase of the pod. Rule is the ID of the pod rule that matched, and Since
+	// is the time at which Rule began to match. Why is the reason with the details of this pod. If
+	// an additional rule provides Why, WhyRule is the ID of this rule. If Rule provides Why,
+	// WhyRule is "". NeedsUser is set if the pod needs action by a user.
 	Phase     string    `json:"phase,omitempty"`
 	Rule      string    `json:"rule,omitempty"`
 	Why       string    `json:"why,omitempty"`
@@ -49,8 +49,8 @@ type PodView struct {
 	Since     time.Time `json:"since,omitzero"`
 	// Decisions are the decisions about the containers, in the manifest's order.
 	Decisions []DecisionView `json:"steps,omitempty"`
-	// NextCheck is the time at which podd checks the pod again even if no event occurs; zero
-	// if podd waits for an event.
+	// NextCheck is the time at which podd checks the pod again even if no event occurs; zero if
+	// podd waits only for events.
 	NextCheck time.Time `json:"wake,omitzero"`
 	// PlannedActions are the planned actions, including those in progress, such as "start
 	// pg".
@@ -84,8 +84,7 @@ type DecisionView struct {
 	// Crashes is the number of consecutive terminations that increased the
 	// back-off.
 	Crashes int `json:"crashes,omitempty"`
-	// Until is the time at which the container stops waiting; zero if it waits for an
-	// event.
+	// Until is the time until which the container waits; zero if the container waits for an event.
 	Until     time.Time `json:"until,omitzero"`
 	NeedsUser bool      `json:"problem,omitempty"`
 }
@@ -97,8 +96,7 @@ type ExitView struct {
 	Reason    string `json:"reason,omitempty"` // the runtime's reason: Completed, Error or OOMKilled
 	// Message is the container's termination message.
 	Message string `json:"message,omitempty"`
-	// Why is the reason for which podd stopped the container; "" if the container
-	// exited by itself.
+	// Why is the reason why podd stopped the container; "" if the container exited by itself.
 	Why      string    `json:"why,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
 	Finished time.Time `json:"finished,omitzero"`

@@ -42,8 +42,8 @@ func RequestAttributes(r *http.Request, node string) Attributes {
 	if i.ProxiedPath == "" {
 		return resourceAttributes(i)
 	}
-	// An API server authorizes requests to a node's proxy path only as nodes/proxy. Permission for
-	// nodes/proxy is therefore always sufficient here.
+	// An API server authorizes requests to a node's proxy path with the subresource proxy only.
+	// Therefore permission for nodes/proxy is sufficient here for all paths.
 	a := nodeAttributes(r.Method, i.ProxiedPath, i.Name)
 	if !slices.Contains(a.Subresources, "proxy") {
 		a.Subresources = append(a.Subresources, "proxy")
@@ -74,10 +74,10 @@ func resourceAttributes(i request.Info) Attributes {
 // ProxyAuthorizer is an Authorizer that checks requests as a Guard with InCluster set does. Access
 // reviews use ProxyAuthorizer, so that they report the permissions that the Guard enforces. A
 // subresource of nodes such as nodes/metrics stands for paths of the kubelet's API. Any other
-// resource stands for paths of the Kubernetes API. Reading Secrets is an exception. Guard allows
-// every user who may get nodes/proxy to read Secrets, but the response contains their data only if
-// ShowsSecret returns true. Allows permits reading Secrets only if the response would contain their
-// data.
+// resource stands for paths of the Kubernetes API. The only difference is the reading of Secrets.
+// Guard lets every user with the permission to get nodes/proxy read Secrets, but the response
+// contains their data only if ShowsSecret returns true. Allows returns true only if the response
+// would contain the data.
 type ProxyAuthorizer struct {
 	Authorizer
 	Node string
@@ -100,11 +100,11 @@ func (p ProxyAuthorizer) Allows(ctx context.Context, u User, a Attributes) (bool
 	return !secrets || p.ShowsSecret(ctx, u, a.Namespace, a.Name), nil
 }
 
-// ShowsSecret reports whether u may read the data of a Secret that comes from the
-// node's own manifests. An empty name stands for every Secret of the namespace.
-// Permission to get nodes/proxy is not enough, because pods and metrics are read
-// with the same permission. If the Authorizer fails, the data stays hidden, except
-// from root: podd's own socket must work while the cluster is unreachable.
+// ShowsSecret reports whether u may read the data of a Secret that comes from the node's own
+// manifests. An empty name means every Secret of the namespace. Permission to get nodes/proxy is
+// not sufficient, because users need the same permission to read pods and metrics. If the
+// Authorizer fails, ShowsSecret returns true only for root, so that podd's own socket works while
+// the cluster is unreachable.
 func (p ProxyAuthorizer) ShowsSecret(ctx context.Context, u User, namespace, name string) bool {
 	if u.isRoot() {
 		return true
@@ -122,8 +122,8 @@ func (p ProxyAuthorizer) ShowsSecret(ctx context.Context, u User, namespace, nam
 
 // proxyAttributes returns the attributes that a cluster's API server checks before it proxies the
 // request to the node. Three kinds of requests keep their own attributes: impersonation, requests
-// that Writes reserves for root, and paths that are not resources. Paths that are not resources,
-// such as /version, show nothing about pods.
+// that WriteAuthorizer reserves for root, and requests for paths that are not resources. Responses
+// for such paths, for example /version, contain nothing about pods.
 func (a Attributes) proxyAttributes(node string) Attributes {
 	if a.Resource == "" || a.Verb == impersonateVerb || a.needsRoot() {
 		return a
@@ -137,14 +137,14 @@ func (a Attributes) proxyAttributes(node string) Attributes {
 
 // kubeletAttributes converts the attributes of a subresource of nodes, such as nodes/metrics, to
 // the attributes that Guard checks for requests to the kubelet's API. A subresource may belong to
-// several paths of that API. The result then allows a request only if Guard allows the request for
-// each of these paths. ok is false if a does not name such a subresource. If a names no node, the
-// result names node, because a Guard serves no other node.
+// several paths of that API. The result then allows only what Guard allows for each of these paths.
+// ok is false if a does not contain such a subresource. If a.Name is empty, the name in the result
+// is node, because a Guard serves no other node.
 func (a Attributes) kubeletAttributes(node string) (checked Attributes, ok bool) {
 	if a.Group != "" || a.Resource != "nodes" || len(a.Subresources) != 1 {
 		return Attributes{}, false
 	}
-	var alternatives []string // subresources; permission for any of them allows all of the paths
+	var alternatives []string // permission for any of these subresources allows all paths
 	for _, p := range pathSubresources {
 		switch {
 		case p.subresource != a.Subresources[0]:
@@ -209,8 +209,8 @@ func nodeSubresources(path string) []string {
 	return []string{"proxy"}
 }
 
-// isAction reports whether a request for path runs a process in a container or
-// changes anything.
+// isAction reports whether a request for path runs a process in a container, connects to a
+// container or creates a checkpoint.
 func isAction(path string) bool {
 	for _, p := range []string{"/exec", "/attach", "/portForward", "/run", "/checkpoint"} {
 		if isWithin(path, p) {

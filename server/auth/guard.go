@@ -19,9 +19,9 @@ type Guard struct {
 	Authenticator *Authenticator // required
 	Authorizer    Authorizer     // required
 	Node          string
-	// InCluster is set if the node belongs to a cluster with an API server of its
-	// own. Requests for the Kubernetes API then need permission to proxy to the
-	// node; grants in the namespaces of objects are ignored.
+	// InCluster is set if the node belongs to a cluster with its own API server. Requests for the
+	// Kubernetes API then require the permission to proxy to the node. Permissions in the
+	// namespaces of the objects are not sufficient.
 	InCluster bool
 	Handler   http.Handler // required
 }
@@ -47,7 +47,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if g.InCluster && request.IsAPI(r.URL.Path) {
 		a = a.proxyAttributes(g.Node)
 		if a.needsRoot() && user.Forwarded {
-			// The credential belongs to the API server and not to the original client.
+			// The user is the API server, which forwards the request, and not the original client.
 			replyError(w, r, http.StatusForbidden, forbiddenMessage(user, a, true))
 			return
 		}
@@ -63,8 +63,8 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.Handler.ServeHTTP(w, r.WithContext(WithUser(r.Context(), user)))
 }
 
-// replyError responds with an error in the format of the requested API: a Status object
-// for the Kubernetes API, plain text for the kubelet's.
+// replyError responds with an error in the format of the requested API: a Status object for the
+// Kubernetes API, and plain text for the kubelet's API.
 func replyError(w http.ResponseWriter, r *http.Request, status int, message string) {
 	w.Header().Set("Connection", "close")
 	if request.IsAPI(r.URL.Path) {
@@ -80,8 +80,8 @@ func undecidedMessage(u User, a Attributes) string {
 	return fmt.Sprintf("Authorization error (user=%s, verb=%s, resource=%s, subresource=%s)", u.Name, a.Verb, a.Resource, strings.Join(a.Subresources, ","))
 }
 
-// forbiddenMessage returns the message for a request that is not allowed: the API server's
-// if kube is set, else the kubelet's.
+// forbiddenMessage returns the message for a request that is not allowed: the message of the API
+// server if kube is set, and otherwise that of the kubelet.
 func forbiddenMessage(u User, a Attributes, kube bool) string {
 	switch {
 	case !kube:

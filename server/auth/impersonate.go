@@ -20,7 +20,7 @@ const (
 // impersonatedUser returns the user whose permissions apply to a request of u: the user that the
 // headers name, or u if there are no impersonation headers. u needs permission for RBAC's verb
 // impersonate for the name and for each group. The caller checks the permissions of the returned
-// user. An error is the response to the request.
+// user. The caller must send an error as the response to the request.
 func (g *Guard) impersonatedUser(ctx context.Context, u User, h http.Header) (User, error) {
 	name, groups, err := parseImpersonation(h)
 	if err != nil || name == "" {
@@ -88,8 +88,8 @@ func withImplicitGroups(name string, groups []string) []string {
 	return groups
 }
 
-// parseServiceAccount returns the namespace and the name of the service account that a user
-// name stands for. ok is false if the user is not a service account.
+// parseServiceAccount returns the namespace and the name of the service account with a user name.
+// ok is false if the user name is not that of a service account.
 func parseServiceAccount(user string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
 	if !ok {

@@ -31,11 +31,11 @@ func (AllowAll) Allows(context.Context, User, Attributes) (bool, error) { return
 func (AllowAll) Rules(User, string) ([]rbac.PolicyRule, error) { return mastersRules, nil }
 
 // Policy allows the requests that its roles and bindings grant, and every request of
-// system:masters. As in every cluster, it also allows authenticated users discovery and reviews
-// of their own permissions. The zero Policy has no roles.
+// system:masters. As in every cluster, it also lets authenticated users read the discovery
+// documents and review their own permissions. The zero Policy has no roles.
 type Policy struct{ grants []grant }
 
-// grant is a rule and the subjects to which it is bound.
+// A grant is a rule and the subjects to which it is bound.
 type grant struct {
 	rule      rbac.PolicyRule
 	namespace string // "" for all namespaces
@@ -45,8 +45,8 @@ type grant struct {
 
 var _ Authorizer = Policy{}
 
-// defaultGrants are the rules of the cluster roles system:discovery and
-// system:basic-user.
+// defaultGrants grants the rules of the cluster roles system:discovery and system:basic-user to all
+// authenticated users.
 var defaultGrants = []grant{
 	{groups: []string{authenticatedGroup}, rule: rbac.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{
 		"/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/",

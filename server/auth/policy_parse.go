@@ -33,10 +33,10 @@ func ParsePolicy(text []byte) (Policy, error) {
 	}
 }
 
-// policyFile collects the objects of a policy file.
+// A policyFile contains the objects of a policy file.
 type policyFile struct {
 	roles    map[roleKey][]rbac.PolicyRule
-	bindings []rbac.RoleBinding // a ClusterRoleBinding is stored as a RoleBinding without namespace
+	bindings []rbac.RoleBinding // a ClusterRoleBinding is stored as a RoleBinding without a namespace
 }
 
 type roleKey struct{ kind, namespace, name string }
@@ -47,7 +47,7 @@ func (f *policyFile) addDocument(doc []byte) error {
 		return err
 	}
 	switch {
-	case meta == nil: // only comments
+	case meta == nil: // the document contains only comments
 		return nil
 	case meta.APIVersion != rbac.SchemeGroupVersion.String():
 		return fmt.Errorf("apiVersion %q: must be %s", meta.APIVersion, rbac.SchemeGroupVersion)

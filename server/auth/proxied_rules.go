@@ -7,9 +7,9 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// proxiedResources are the resources that Guard authorizes as nodes/proxy. A rule for "*" would
-// include the subresources of nodes that stand for paths of the kubelet's API, such as
-// nodes/metrics.
+// proxiedResources are the resources for which Guard requires permission for nodes/proxy. The list
+// does not contain "*", because "*" would include the subresources of nodes that stand for paths of
+// the kubelet's API, such as nodes/metrics.
 var proxiedResources = []string{
 	"configmaps", "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods", "secrets",
 	"*/attach", "*/exec", "pods/log", "*/portforward", "*/proxy", "*/status",
@@ -55,7 +55,7 @@ func unproxiedRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 	return all
 }
 
-// kubeletRules returns rules for the paths of the kubelet's API that rules allow.
+// kubeletRules returns rules for the paths of the kubelet's API that the given rules allow.
 func (p ProxyAuthorizer) kubeletRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 	var all []rbac.PolicyRule
 	for _, path := range pathSubresources {
@@ -74,8 +74,8 @@ func (p ProxyAuthorizer) kubeletRules(rules []rbac.PolicyRule) []rbac.PolicyRule
 	return all
 }
 
-// proxyRule returns a rule for proxiedResources. The rule has the verbs that rules allow for the
-// subresource proxy of the node. If get is allowed, the rule has all readVerbs.
+// proxyRule returns a rule for proxiedResources. The rule has the verbs that the given rules allow
+// for the subresource proxy of the node. If they allow get, the rule has all readVerbs.
 func (p ProxyAuthorizer) proxyRule(rules []rbac.PolicyRule) *rbac.PolicyRule {
 	proxied := &rbac.PolicyRule{APIGroups: []string{rbac.APIGroupAll}, Resources: slices.Clone(proxiedResources)}
 	for _, verb := range append([]string{"get"}, writeVerbs...) {

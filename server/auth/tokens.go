@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// Tokens maps the SHA-256 digest of a bearer token to its user. Digests keep the
-// tokens out of memory, and the duration of a lookup reveals nothing about other
-// tokens.
+// Tokens maps the SHA-256 digest of a bearer token to its user. With digests, the tokens themselves
+// are not kept in memory, and the duration of a lookup reveals nothing about other tokens.
 type Tokens map[[sha256.Size]byte]User
 
 // ParseTokens parses a token file in the format of the API server's
@@ -20,7 +19,7 @@ type Tokens map[[sha256.Size]byte]User
 //
 //	token,user,uid[,"group1,group2"]
 //
-// Errors name the line and never contain a token.
+// Errors contain the line number and never a token.
 func ParseTokens(text []byte) (Tokens, error) {
 	all := Tokens{}
 	lines := csv.NewReader(bytes.NewReader(text))

@@ -1,6 +1,6 @@
 // Package auth authenticates and authorizes requests for the kubelet's API and the Kubernetes API.
-// An Authenticator returns the User of a request. Attributes describe the request in the terms of
-// Kubernetes' RBAC. An Authorizer decides whether the User may make the request.
+// An Authenticator returns the User of a request. Attributes describe the request as in Kubernetes
+// RBAC. An Authorizer decides whether the User may make the request.
 package auth
 
 import (
@@ -15,20 +15,20 @@ import (
 type User struct {
 	Name   string
 	Groups []string
-	// UID and Extra are further attributes that a cluster's TokenReview returns,
-	// for use by the cluster's Authorizer. They are empty for other users. Extra
-	// must not be modified.
+	// UID and Extra are further attributes that a cluster returns in a TokenReview. The cluster's
+	// Authorizer uses them. They are empty for users that are not authenticated by a TokenReview.
+	// Extra must not be modified.
 	UID   string
 	Extra map[string][]string
-	// Forwarded is set if a cluster's API server forwards the request of another
-	// client, whose permissions are unknown. A forwarded User has no permissions that
-	// Writes reserves for root, and does not see the data of Secrets.
+	// Forwarded is set if a cluster's API server forwards the request of another client, whose
+	// permissions are unknown. A forwarded User may not make the requests that WriteAuthorizer
+	// reserves for root, and may not read the data of Secrets.
 	Forwarded bool
 }
 
 // Kubernetes' well-known users and groups.
 const (
-	// MastersGroup is the group that may do everything.
+	// MastersGroup is the group whose members may make every request.
 	MastersGroup         = "system:masters"
 	authenticatedGroup   = "system:authenticated"
 	unauthenticatedGroup = "system:unauthenticated"
@@ -47,11 +47,12 @@ type Authenticator struct {
 	CAs func() *x509.CertPool
 	// Tokens returns the accepted bearer tokens. It may be nil.
 	Tokens func() Tokens
-	// ReviewToken authenticates tokens that are not in Tokens. It may call another server. ok
-	// is false if the token is invalid or cannot be checked. If Review is nil, only
-	// Tokens are accepted.
+	// ReviewToken authenticates tokens that are not in Tokens. It may call another server. ok is
+	// false if the token is invalid or cannot be checked. If ReviewToken is nil, only Tokens are
+	// accepted.
 	ReviewToken func(ctx context.Context, token string) (u User, ok bool)
-	// AllowsAnonymous accepts requests without a credential, as the user system:anonymous.
+	// AllowsAnonymous reports whether a request without a credential is accepted, with the user
+	// system:anonymous.
 	AllowsAnonymous bool
 
 	verifications certCache
@@ -94,9 +95,9 @@ func (a *Authenticator) certificateUser(chain []*x509.Certificate) (u User, ok b
 	return User{Name: subject.CommonName, Groups: append(subject.Organization[:len(subject.Organization):len(subject.Organization)], authenticatedGroup)}, true
 }
 
-// verify reports whether chain leads to an authority in roots and is valid at the given
-// time. It caches the result only if chain has no intermediate certificates, because
-// otherwise the result depends on the rest of the chain.
+// verify reports whether chain leads to an authority in roots and is valid at the given time. It
+// caches the result only if chain contains one certificate, because otherwise the result also
+// depends on the intermediate certificates.
 func (a *Authenticator) verify(chain []*x509.Certificate, roots *x509.CertPool, at time.Time) bool {
 	alone := len(chain) == 1
 	if alone && a.verifications.contains(chain[0], roots, at) {

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// certCache caches successful verifications of certificates, because verifying a
-// certificate takes longer than most responses and every request on a connection has the
-// same certificate. The zero value is an empty cache. certCache is safe for concurrent
-// use.
+// certCache caches successful verifications of certificates, because all requests on a connection
+// have the same certificate, and verifying the certificate takes longer than most other work for a
+// request. The zero value is an empty cache. certCache is safe for concurrent use.
 type certCache struct {
 	mu      sync.Mutex // guards all following fields
 	entries map[*x509.Certificate]verification
@@ -18,8 +17,8 @@ type certCache struct {
 // maxVerifications limits the number of cached certificates.
 const maxVerifications = 256
 
-// verification is a successful verification against roots. It applies between the times from and
-// until, while all certificates of the chain are valid.
+// A verification is a successful verification against roots. It is valid between the times from and
+// until, because all certificates of the chain are valid then.
 type verification struct {
 	roots       *x509.CertPool
 	from, until time.Time

@@ -7,15 +7,15 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// WriteAuthorizer is an Authorizer that reserves two kinds of requests for system:masters. Each
-// kind makes a user root on the node, so WriteAuthorizer rejects them even if the wrapped
-// Authorizer allows them:
+// WriteAuthorizer is an Authorizer that reserves two kinds of requests for system:masters. With
+// each kind, a user can become root on the node. Therefore WriteAuthorizer rejects them from other
+// users even if the wrapped Authorizer allows them:
 //
 //   - changes to what runs on the node, because a pod or a container can be privileged;
 //   - impersonation of system:masters. Members of this group may change the pods on the node.
 //
-// The wrapped Authorizer must allow reserved requests, too. It alone decides about all other
-// requests.
+// A reserved request is allowed only if the wrapped Authorizer also allows it. The wrapped
+// Authorizer alone decides about all other requests.
 type WriteAuthorizer struct{ Authorizer }
 
 // writableResources are the resources of the core group that can be written. writeVerbs are the
@@ -38,15 +38,14 @@ func (w WriteAuthorizer) Allows(ctx context.Context, u User, a Attributes) (bool
 	return w.Authorizer.Allows(ctx, u, a)
 }
 
-// isRoot reports whether the user is a member of system:masters. No user name, UID or
-// extra value has permissions that a policy does not grant.
+// isRoot reports whether the user is a member of system:masters. Only the groups of a user matter.
 func (u *User) isRoot() bool { return slices.Contains(u.Groups, MastersGroup) }
 
-// mayWrite reports whether the user may make the requests that Writes reserves.
+// mayWrite reports whether the user may make the requests that WriteAuthorizer reserves.
 func (u *User) mayWrite() bool { return u.isRoot() && !u.Forwarded }
 
-// needsRoot reports whether a includes a request that Writes reserves. A wildcard includes
-// every verb or resource, an empty name every object.
+// needsRoot reports whether a includes a request that WriteAuthorizer reserves. A wildcard includes
+// every verb or resource, and an empty name includes every object.
 func (a *Attributes) needsRoot() bool { return a.isWrite() || a.impersonatesRoot() }
 
 func (a *Attributes) isWrite() bool {

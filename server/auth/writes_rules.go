@@ -15,9 +15,9 @@ var (
 	nonWritableSubresources = []string{"*/attach", "*/checkpoint", "*/exec", "*/portforward", "*/proxy"}
 )
 
-// Rules implements Authorizer. The rules include no request that Allows rejects. They
-// include impersonation of groups only if a rule names the groups, because no rule can
-// name all groups except system:masters.
+// Rules implements Authorizer. The rules include no request that Allows rejects. They include
+// impersonation of groups only if a rule names the groups, because it is not possible to write a
+// rule for all groups except system:masters.
 func (w WriteAuthorizer) Rules(u User, namespace string) ([]rbac.PolicyRule, error) {
 	rules, err := w.Authorizer.Rules(u, namespace)
 	if u.mayWrite() {
@@ -71,8 +71,8 @@ func withoutWrites(r *rbac.PolicyRule) []rbac.PolicyRule {
 	return completeRules([]rbac.PolicyRule{elsewhere, read, rest}, r)
 }
 
-// completeRules returns the rules in parts that have API groups, verbs and resources. It adds a
-// rule for the non-resource URLs of r, if r has any.
+// completeRules returns those rules of parts that have at least one API group, verb and resource.
+// If r has non-resource URLs, it adds a rule for them.
 func completeRules(parts []rbac.PolicyRule, r *rbac.PolicyRule) []rbac.PolicyRule {
 	var all []rbac.PolicyRule
 	for _, rule := range parts {

@@ -48,7 +48,7 @@ func (l *Log) toEvent(s *series) *v1.Event {
 	about := l.reference(s)
 	namespace := about.Namespace
 	if namespace == "" {
-		namespace = metav1.NamespaceDefault // a node has no namespace, but its events need one
+		namespace = metav1.NamespaceDefault // the namespace for events of a node, which has no namespace
 	}
 	name := about.Name + "." + strconv.FormatInt(s.nameTimestamp, 16)
 	return &v1.Event{
@@ -67,7 +67,8 @@ func (l *Log) toEvent(s *series) *v1.Event {
 
 func (l *Log) reference(s *series) v1.ObjectReference {
 	if s.Pod == (types.NamespacedName{}) {
-		// The UID of the Node is unknown. Like the kubelet, podd uses the node's name.
+		// The UID of the Node is not known here. Like the kubelet, podd uses the node's name as the
+		// UID.
 		return v1.ObjectReference{Kind: "Node", Name: l.o.Node, UID: types.UID(l.o.Node)}
 	}
 	return v1.ObjectReference{

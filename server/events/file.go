@@ -20,7 +20,7 @@ import (
 const maxBytes = 10 << 20
 
 // writeInterval is the minimum interval between writes to the file. repeatInterval is the minimum
-// interval between two lines for a repeated event; the line contains the newest count.
+// interval between two lines for the same event. The second line contains the newest count.
 const (
 	writeInterval  = time.Second
 	repeatInterval = time.Minute
@@ -37,10 +37,11 @@ type File struct {
 	lastErr string                   // the error that was logged last; "" after a success
 }
 
-// pendingEvent is an event that was written recently and may be repeated.
+// A pendingEvent is an event with a recent line in the file, or with a line that is still to be
+// written.
 type pendingEvent struct {
-	writtenAt    time.Time // time of the last write; zero: never
-	delayedEvent *v1.Event // the event to write when repeatInterval is over; nil: nothing new
+	writtenAt    time.Time // time of the last write; zero before the first write
+	delayedEvent *v1.Event // event to write when repeatInterval is over; nil if it was not repeated
 }
 
 // Run appends the events of a log to the file until ctx is done.
@@ -58,7 +59,7 @@ func (f *File) Run(ctx context.Context, l *Log) error {
 		select {
 		case <-ctx.Done():
 			newer, _ := l.Events(written)
-			f.write(newer, time.Now().Add(repeatInterval)) // the later time makes write include the delayed events
+			f.write(newer, time.Now().Add(repeatInterval)) // with this later time, write also writes the delayed events
 			return nil
 		case <-l.Changed(written):
 		case <-f.nextDue():
@@ -66,7 +67,7 @@ func (f *File) Run(ctx context.Context, l *Log) error {
 	}
 }
 
-// nextDue returns a channel that receives when the first delayed event may be written. The
+// nextDue returns a channel that receives a value when the first delayed event may be written. The
 // channel is nil if no event is delayed.
 func (f *File) nextDue() <-chan time.Time {
 	var first time.Time
@@ -101,9 +102,9 @@ func (f *File) takeDue(now time.Time) []*v1.Event {
 	return due
 }
 
-// write appends each event unless a line for this event was written within repeatInterval;
-// such an event is delayed. If writing fails, the events are missing from the file, and the
-// next events are written normally.
+// write appends each event unless a line for this event was written within repeatInterval; such an
+// event is delayed. If writing fails, write logs the error, and the events are missing from the
+// file.
 func (f *File) write(all []*v1.Event, now time.Time) {
 	for _, e := range all {
 		if f.pending[e.Name] == nil {
@@ -116,7 +117,7 @@ func (f *File) write(all []*v1.Event, now time.Time) {
 		e.APIVersion, e.Kind = "v1", "Event"
 		line, err := json.Marshal(e)
 		if err != nil {
-			continue // cannot happen: an event consists of strings and numbers
+			continue // cannot happen, because an event contains only strings and numbers
 		}
 		lines = append(append(lines, line...), '\n')
 	}
@@ -137,8 +138,8 @@ func (f *File) logError(err error) {
 	}
 }
 
-// appendLines opens the file each time, because another program may have renamed
-// it.
+// appendLines appends lines to the file, and rotates the file if necessary. It opens the file each
+// time, because another program may have renamed it.
 func (f *File) appendLines(lines []byte) error {
 	file, err := openLog(f.Path)
 	if err != nil {

@@ -2,14 +2,14 @@
 // event is stored once with a count, and many events that differ only in their messages are
 // combined.
 //
-//	Note ─▶ Log.Add ─▶ series (object, type, reason, container, message) ─▶ v1.Event
+//	Occurrence ─▶ Log.Add ─▶ series (object, type, reason, container, message) ─▶ v1.Event
 //
-// A Log is in memory. Both the total number of events and the number per object are limited. The
-// cost of adding an event does not depend on the number of events. Every new event and every
-// repetition has a revision, which clients use to follow the log: Events(after) returns the
-// retained events with a greater revision, and Changed(after) reports when there are more. Clients
-// are not notified of events that were dropped because of a limit. Neither does an API server
-// notify them of expired events.
+// A Log stores events only in memory. Both the total number of events and the number per object are
+// limited. The cost of adding an event does not depend on the number of events. Every new event and
+// every repetition has a revision, which clients use to follow the log: Events(after) returns the
+// retained events with a greater revision, and Changed(after) reports when there are more. If an
+// event is dropped because of a limit, clients are not notified. An API server does not notify
+// clients of expired events either.
 package events
 
 import (
@@ -25,7 +25,7 @@ type Occurrence struct {
 	Type      string // v1.EventTypeNormal or v1.EventTypeWarning
 	Reason    string
 	Message   string
-	Pod       types.NamespacedName // zero: the event is about the node
+	Pod       types.NamespacedName // zero if the event is about the node
 	UID       types.UID            // UID of the pod
 	FieldPath string               // path of the container, such as "spec.containers{web}"
 	Time      time.Time
@@ -34,17 +34,17 @@ type Occurrence struct {
 // Options configure a Log.
 type Options struct {
 	Node string // name of the node
-	// FirstRevision is the initial revision. It must be greater than every revision of an
-	// earlier process.
+	// FirstRevision is the initial revision. It must be greater than all revisions that an earlier
+	// process used.
 	FirstRevision uint64
 	// MaxEvents limits the number of retained events; 0 means 1,000. MaxEventsPerObject
 	// limits the number of retained events of an object; 0 means 100.
 	MaxEvents, MaxEventsPerObject int
 }
 
-// If maxSimilar events of an object, container and reason differ only in their messages,
-// further events are combined. Events that are older than maxSimilarAge do not count. The
-// numbers are the kubelet's.
+// If maxSimilar events of an object differ only in their messages, further such events are
+// combined. Events that are older than maxSimilarAge are not counted. The numbers are those of the
+// kubelet.
 const (
 	maxSimilar    = 10
 	maxSimilarAge = 10 * time.Minute
@@ -61,8 +61,8 @@ type Log struct {
 	revision          uint64
 	lastNameTimestamp int64                       // timestamp in the newest event's name, in nanoseconds
 	allSeries         *list.List                  // elements are *series, the newest last
-	objects           map[objectKey]*objectSeries // contains the series of all, by object
-	changed           chan struct{}               // closed at the next Add; nil: no client waits
+	objects           map[objectKey]*objectSeries // events of each object
+	changed           chan struct{}               // closed at the next Add; nil if no client waits
 }
 
 type objectKey struct {
@@ -70,18 +70,18 @@ type objectKey struct {
 	uid types.UID
 }
 
-// objectSeries contains the events of an object.
+// An objectSeries contains the events of one object.
 type objectSeries struct {
 	allSeries *list.List // elements are *series, the newest last
 	similar   map[similarityKey][]*series
 }
 
-// similarityKey is the key of events that differ only in their messages.
+// A similarityKey is the same for all events of an object that differ only in their messages.
 type similarityKey struct{ eventType, reason, field string }
 
-// series is an event and its repetitions.
+// A series is an event and its repetitions.
 type series struct {
-	Occurrence                // the last occurrence
+	Occurrence                // newest occurrence
 	first                     time.Time
 	count                     int32
 	combined                  bool
@@ -123,7 +123,7 @@ func (l *Log) addLocked(n Occurrence) {
 		n.Message = combinedPrefix + n.Message
 	}
 	if n.Time.Before(s.Time) {
-		n.Time = s.Time // concurrent reports may arrive out of order
+		n.Time = s.Time // a concurrent caller may have added a newer occurrence first
 	}
 	l.revision++
 	s.Occurrence, s.revision = n, l.revision
@@ -156,7 +156,7 @@ func (l *Log) findOrAddSeriesLocked(n Occurrence) *series {
 	if l.allSeries.Len() >= l.o.MaxEvents {
 		l.dropLocked(l.allSeries.Front().Value.(*series))
 	}
-	l.objects[key] = b // the bucket is deleted with its last series
+	l.objects[key] = b // add the object again, because dropLocked removes an object with its last series
 	l.lastNameTimestamp = max(l.lastNameTimestamp+1, n.Time.UnixNano())
 	s = &series{Occurrence: n, first: n.Time, nameTimestamp: l.lastNameTimestamp, combined: old == nil && len(b.similar[similarityOf(n)]) >= maxSimilar}
 	s.allElement, s.objectElement = l.allSeries.PushBack(s), b.allSeries.PushBack(s)
@@ -164,9 +164,9 @@ func (l *Log) findOrAddSeriesLocked(n Occurrence) *series {
 	return s
 }
 
-// findSeries returns the series in similar that n repeats: the series with the same message
-// or, if there are maxSimilar other series, the combined series. If found is nil, n starts
-// a new series, and droppable is a series that can be dropped to make room, or nil.
+// findSeries returns the series in similar to which n belongs. This is the series with the same
+// message or, if there are maxSimilar other series, the combined series. If found is nil, n needs a
+// new series. If droppable is not nil, it must be dropped first.
 func findSeries(similar []*series, n Occurrence) (found, droppable *series) {
 	var combined *series
 	for _, other := range similar {

@@ -8,12 +8,12 @@
 //	/apis/authorization.k8s.io/…             access reviews: review.go
 //	/apis/metrics.k8s.io/v1beta1             resource usage, if it is measured
 //
-// The package does not authorize requests; package auth does. Access reviews return the
-// Authorizer's decision about the user in the context. The data of Secrets is an exception: if
-// ShowsSecret is set, the data is hidden from users for whom ShowsSecret returns false.
+// The package does not authorize requests; package auth does. Access reviews return the decision of
+// the Authorizer about the user in the context. There is one exception: if ShowsSecret returns
+// false for a user, this package removes the data of Secrets from the response.
 //
-// Objects come from manifests, so writing an object means to edit its manifest: package write does
-// it, and rejects what is not supported.
+// The objects come from manifests. A request that writes an object edits its manifest. Package
+// write edits manifests and rejects requests that are not supported.
 package kube
 
 import (
@@ -51,27 +51,27 @@ type API struct {
 	Events read.EventSource
 	// Meter measures pods and the node. If it is nil, metrics.k8s.io is not served.
 	Meter read.Meter
-	// Debugger adds ephemeral containers. If it is nil, they are read-only.
+	// Debugger adds ephemeral containers. If it is nil, ephemeral containers are read-only.
 	Debugger write.Debugger
 
-	// DebuggingEnabled enables the subresources that connect to a pod or show its output
-	// (exec, attach, portforward and log) and adding ephemeral containers. If it is
-	// not set, such requests are rejected with 405.
+	// DebuggingEnabled enables ephemeral containers and the subresources that connect to a pod or
+	// return its output: exec, attach, portforward and log. If it is not set, such requests are
+	// rejected with 405.
 	DebuggingEnabled bool
 
-	// Now returns the time that ages in tables are relative to; nil means time.Now.
+	// Now returns the time from which ages in tables are computed; nil means time.Now.
 	Now func() time.Time
 
 	// Manifests stores the objects that are created through the API. If it is nil,
 	// all writes are rejected.
 	Manifests write.ManifestStore
-	// InCluster is set if the node belongs to a cluster, where Manifests are not
-	// supported.
+	// InCluster is set if the node belongs to a cluster. Then the errors for rejected writes do not
+	// recommend the flag --api-manifest-dir.
 	InCluster bool
-	// ShowsSecret reports whether a user may read the data of a Secret or, if the name is
-	// empty, of all Secrets of a namespace. If it returns false, or if a proxy forwarded
-	// the request, the user sees the objects without data. If ShowsSecret is nil,
-	// permission to read the objects suffices.
+	// ShowsSecret reports whether a user may read the data of a Secret or, if the name is empty, of
+	// all Secrets of a namespace. If it returns false, or if a proxy forwarded the request, the
+	// response contains the objects without data. If ShowsSecret is nil, permission to read the
+	// objects is sufficient to read the data.
 	ShowsSecret func(ctx context.Context, u auth.User, namespace, name string) bool
 
 	resources    []*resource.Definition
@@ -107,8 +107,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	a.discover(w, r, i.Path)
 }
 
-// serveResource serves a request for a resource. A request with several errors gets the
-// most specific error.
+// serveResource serves a request for a resource. The cases check a request in a fixed order, so
+// that the response to a request with several errors is the most specific error.
 func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.Info) {
 	res := a.findResource(i)
 	switch {

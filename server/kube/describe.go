@@ -10,9 +10,9 @@ import (
 	"podd/server/kube/resource"
 )
 
-// describedVerbs are documented for all objects of manifests, even if podd rejects these
-// requests. kubectl first checks whether a PATCH is documented, and would otherwise report
-// a missing PATCH instead of podd's error.
+// describedVerbs are documented for all objects of manifests, even if podd rejects these requests.
+// kubectl first checks whether a PATCH is documented. If it were not documented, kubectl would
+// report this instead of podd's error.
 var describedVerbs = []string{"create", "update", "patch", "delete"}
 
 // subresourceOptions maps the name of a subresource to a struct with fields that are its query
@@ -37,7 +37,7 @@ func (a *API) writableResources() []openapi.Resource {
 func toOpenAPI(all []*resource.Definition) []openapi.Resource {
 	var out []openapi.Resource
 	for _, r := range all {
-		if r.NewObject == nil || r.Measure != nil { // reviews and metrics have no fields to explain
+		if r.NewObject == nil || r.Measure != nil { // kubectl explain is not useful for reviews and metrics
 			continue
 		}
 		d := openapi.Resource{Kind: r.GroupVersionKind(), Object: r.NewObject(), Plural: r.Name, Namespaced: r.Namespaced, Verbs: r.Verbs}

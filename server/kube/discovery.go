@@ -84,7 +84,7 @@ func (a *API) discoveryResponse(path, host string) any {
 	return nil
 }
 
-// group is an API group. Each group has one version.
+// A group is an API group. podd serves one version of each group.
 type group struct{ name, version string }
 
 // groups returns the groups other than the core group, in the order of discovery.

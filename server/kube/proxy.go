@@ -11,8 +11,9 @@ import (
 	"podd/server/kube/resource"
 )
 
-// proxy serves a request for the subresource proxy of the node by calling the handler of
-// the kubelet's API. Package auth has already authorized the request by the kubelet's path.
+// proxy serves a request for the subresource proxy of the node by calling the handler of the
+// kubelet's API. Package auth has already authorized the request as a request for the same path of
+// the kubelet's API.
 func (a *API) proxy(w http.ResponseWriter, r *http.Request, res *resource.Definition, i request.Info) {
 	if _, err := a.readHandler.Find(r.Context(), res, server.Key{Name: i.Name}); err != nil {
 		server.ReplyStatus(w, err)
@@ -22,7 +23,7 @@ func (a *API) proxy(w http.ResponseWriter, r *http.Request, res *resource.Defini
 	http.StripPrefix(prefix, a.NodeProxy).ServeHTTP(&prefixedRedirects{w, prefix}, r)
 }
 
-// prefixedRedirects adds a prefix to the paths of redirects.
+// A prefixedRedirects is a ResponseWriter that adds a prefix to the paths of redirects.
 type prefixedRedirects struct {
 	http.ResponseWriter
 	prefix string

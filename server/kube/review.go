@@ -55,8 +55,8 @@ func (a *API) review(w http.ResponseWriter, r *http.Request, res *resource.Defin
 	server.Reply(w, http.StatusCreated, response)
 }
 
-// decodeReview decodes the body of a request: JSON or protobuf. client-go sends known
-// types as protobuf even to servers that respond with JSON only.
+// decodeReview decodes the body of a request: JSON or protobuf. Both are necessary, because
+// client-go may send protobuf even to servers that respond with JSON only.
 func decodeReview(mediaType string, body []byte, into request.Message, res *resource.Definition) error {
 	var err error
 	switch mediaType {

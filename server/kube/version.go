@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// VersionSuffix is appended to the version of Kubernetes in the version of podd's API. Clients use
-// the version to determine the available features.
+// VersionSuffix is appended to the version of Kubernetes in the version of podd's API. Clients
+// derive the available features from the version.
 const VersionSuffix = "-podd"
 
 // newVersionInfo returns the response of /version for a version of Kubernetes such as "v1.37.2".

@@ -9,8 +9,8 @@
 //	POST      /run/{namespace}/{pod}[/{uid}]/{container}      /checkpoint/{namespace}/{pod}/{container}
 //	GET       /logs/…  /debug/pprof/…                         PUT /debug/flags/v
 //
-// The package does not authorize requests: every client of its handler may do
-// everything. Package auth does.
+// The package does not authorize requests. Package auth must authorize them before they reach the
+// handler.
 package kubelet
 
 import (
@@ -29,37 +29,37 @@ type API struct {
 	State   server.Viewer
 	Logs    server.LogReader
 	Runtime Runtime
-	Health  http.Handler // for /healthz and below, /livez and /readyz
-	Stats   http.Handler // for /stats/ and /metrics
-	// Config is the kubelet.config.k8s.io/v1beta1 configuration in effect, without
-	// secrets, for /configz.
+	Health  http.Handler // serves /healthz and paths below it, /livez and /readyz
+	Stats   http.Handler // serves /stats/ and /metrics
+	// Config is the configuration in effect, of type kubelet.config.k8s.io/v1beta1, without
+	// secrets. /configz returns it.
 	Config any
-	// Flags are the values of podd's command-line flags by name, without secrets, for
-	// /flagz.
+	// Flags are the values of podd's command-line flags by name, without secrets. /flagz returns
+	// them.
 	Flags map[string]string
 	// KubernetesRelease is the release of the kubelet that podd is compatible with, such
 	// as "1.37", for /statusz.
 	KubernetesRelease string
 	// StartTime is the time at which podd started, for /statusz.
 	StartTime time.Time
-	// SystemLogs is /var/log, for /logs. If nil, /logs is disabled.
+	// SystemLogs is the directory /var/log, which /logs serves. If it is nil, /logs is disabled.
 	SystemLogs fs.FS
 	// CheckpointDir is the absolute path of the directory for checkpoints.
 	CheckpointDir string
-	// DebuggingEnabled enables the endpoints that run processes in containers, show the output
-	// of containers or show podd's internal state. Profiling enables /debug/pprof if
-	// Debugging is set, too. A disabled endpoint responds with the kubelet's status, 405 or
-	// 404.
+	// DebuggingEnabled enables the endpoints that run processes in containers, show the output of
+	// containers or show podd's internal state. ProfilingEnabled enables /debug/pprof if
+	// DebuggingEnabled is also set. A disabled endpoint responds with the status 405 or 404, as in
+	// the kubelet.
 	DebuggingEnabled, ProfilingEnabled bool
-	// SetVerbosity changes podd's log level. If nil, /debug/flags/v is disabled.
+	// SetVerbosity changes podd's log level. If it is nil, /debug/flags/v is disabled.
 	SetVerbosity func(level int)
 
 	pods server.PodListCache
 }
 
-// Runtime runs commands in containers and connects to their streams. The ids are
-// those of running containers and sandboxes in the View. Implementations must be
-// safe for concurrent use.
+// Runtime runs commands in containers and connects to their streams. container and sandbox are IDs
+// of running containers and of sandboxes in the View. Implementations must be safe for concurrent
+// use.
 type Runtime interface {
 	// Exec, Attach and PortForward return a URL of the runtime's streaming server. The
 	// URL can be used once, by a client that upgrades the connection to SPDY or

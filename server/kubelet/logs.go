@@ -37,21 +37,21 @@ func (a *API) containerLogs(w http.ResponseWriter, r *http.Request) {
 func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req server.LogRequest, fail ErrorHandler) {
 	text := server.NewTextResponse(w, "text/plain")
 	if req.Follow {
-		text.Begin() // the header shows a following client that the request was accepted
+		text.Begin() // send the header, because a client that follows the log waits for it
 		text.Flush()
 	}
 	err := text.CopyLogs(r.Context(), logs, req)
 	if err != nil && req.Follow && text.Len() == 0 && r.Context().Err() == nil {
-		_, err = io.WriteString(w, err.Error()+"\n") // the header is sent, so only the body can report the error
+		_, err = io.WriteString(w, err.Error()+"\n") // the header was sent, so the error can only be in the body
 	}
 	switch {
 	case err == nil:
 		text.Begin()
-		// An API server that reads a log for a WebSocket client loses bytes that arrive together
-		// with the end of the response. Flush sends the last bytes before the end.
+		// Flush sends the last bytes before the end of the response. An API server that reads a log
+		// for a WebSocket client would lose bytes that arrive together with the end.
 		text.Flush()
 	case text.HasBegun():
-		panic(http.ErrAbortHandler) // an incomplete log must not look complete
+		panic(http.ErrAbortHandler) // abort the response, so that the client recognizes that the log is incomplete
 	default:
 		fail(w, err)
 	}

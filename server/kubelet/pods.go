@@ -18,8 +18,8 @@ func newPodList(n int) *v1.PodList {
 
 func (a *API) podList(w http.ResponseWriter, _ *http.Request) { a.pods.Reply(w, a.State.View()) }
 
-// runningPods responds, like the kubelet, with the pods that have a running container. The
-// pods contain only their names and the running containers.
+// runningPods responds with the pods that have a running container. As in the kubelet, the pods
+// contain only their names and the running containers.
 func (a *API) runningPods(w http.ResponseWriter, _ *http.Request) {
 	v := a.State.View()
 	list := newPodList(len(v.Pods))
@@ -53,9 +53,8 @@ func (a *API) findPod(w http.ResponseWriter, r *http.Request) *server.PodView {
 	return p
 }
 
-// suggestFullName returns a hint for clients that use the name from a pod's manifest,
-// which lacks the suffix with the node's name. It returns "" if no pod with that name and
-// the suffix exists.
+// suggestFullName returns a hint for clients that use the name in a pod's manifest, which does not
+// end with the node's name. It returns "" if no pod with that name and the suffix exists.
 func suggestFullName(v *server.View, key server.Key) string {
 	key.Name += "-" + v.Node
 	if v.Pod(key) == nil {

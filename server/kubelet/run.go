@@ -12,8 +12,8 @@ import (
 	"podd/server"
 )
 
-// runSlots limits the number of concurrent /run requests, because the whole output of each
-// command is kept in memory.
+// runSlots contains an element for each /run request in progress. It limits their number, because
+// the whole output of each command is kept in memory.
 var runSlots = make(chan struct{}, 4)
 
 // run runs a command until it exits. For compatibility with the kubelet, it splits

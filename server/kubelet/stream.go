@@ -134,20 +134,20 @@ func proxyStream(w http.ResponseWriter, r *http.Request, fail ErrorHandler, stre
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL, p.Out.Host = target, target.Host
-			p.Out.Header.Del("Authorization") // the header contains a credential for podd, which the runtime must not receive
+			p.Out.Header.Del("Authorization") // the header contains a credential for podd, which must not be sent to the runtime
 		},
 		Transport: newTransport(target), ModifyResponse: keepReading,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			fail(w, newError(http.StatusBadGateway, "connecting to the runtime's streaming server: %v", err))
 		},
 		FlushInterval: -1,
-		ErrorLog:      log.New(io.Discard, "", 0), // ordinary disconnects are not logged
+		ErrorLog:      log.New(io.Discard, "", 0), // do not log errors, because they occur whenever a client disconnects
 	}
 	proxy.ServeHTTP(w, r)
 }
 
-// dialTimeout limits connecting to the runtime's streaming server, which is on the
-// same host.
+// dialTimeout limits the time to connect to the runtime's streaming server. It is short because the
+// server is on the same host.
 const dialTimeout = 10 * time.Second
 
 // newTransport returns a Transport for one request. It does not verify the server's certificate on

@@ -6,10 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// keepReading makes ReverseProxy forward the rest of the runtime's output after the runtime
-// has stopped accepting input. ReverseProxy would otherwise close both directions when one
-// direction fails. A command that does not read its input has often exited before all input
-// has arrived, and its output would be lost.
+// keepReading makes ReverseProxy forward the rest of the runtime's output after the runtime has
+// stopped accepting input. ReverseProxy would otherwise close both directions when one direction
+// fails. Then the output of a command that exits without reading all of its input would be lost.
 func keepReading(r *http.Response) error {
 	if conn, ok := r.Body.(io.ReadWriteCloser); ok && r.StatusCode == http.StatusSwitchingProtocols {
 		r.Body = &drainConn{ReadWriteCloser: conn}
@@ -17,9 +16,9 @@ func keepReading(r *http.Response) error {
 	return nil
 }
 
-// drainConn is a connection that discards data that cannot be written, until reading returns
-// an error. It has no CloseWrite, so that a disconnecting client closes both directions even
-// if the command continues to run.
+// A drainConn is a connection that discards data that cannot be written, until a read returns an
+// error. It has no method CloseWrite, so that both directions are closed when the client
+// disconnects, even if the command continues to run.
 type drainConn struct {
 	io.ReadWriteCloser
 	drained atomic.Bool

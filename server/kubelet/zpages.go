@@ -18,10 +18,11 @@ import (
 	"podd/server"
 )
 
-// component is the name of the component in the responses of /statusz and /flagz.
+// component is the component name in the responses of /statusz and /flagz. podd uses the name of
+// the kubelet.
 const component = "kubelet"
 
-// textHeader is the kubelet's header of responses that are meant for human readers.
+// textHeader is the format of the first lines of a text response, as in the kubelet.
 const textHeader = "\n" + component + " %s\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n"
 
 // Statusz is the structured response of /statusz, in the kubelet's versions v1alpha1 and v1beta1 of
@@ -97,7 +98,7 @@ func (a *API) flagz(w http.ResponseWriter, r *http.Request) {
 
 // A page is a response that has a text for human readers and a structured form.
 type page struct {
-	kind   string // "Statusz" or "Flagz"
+	kind   string // kind of the structured form: "Statusz" or "Flagz"
 	text   func() string
 	object func(metav1.TypeMeta) any
 }
@@ -155,8 +156,9 @@ func replyObject(w http.ResponseWriter, contentType string, encode func(any) ([]
 const pageGroup = "config.k8s.io"
 
 // negotiatePage returns the media type that a client with this Accept header prefers, or "" if it
-// accepts none. version is the API version of a structured page, which needs the parameters of its
-// kind, as in the API server's negotiation. Without a header, the media type is mediaText.
+// accepts none. version is the API version of the structured form. As in the API server, a client
+// must request this form with the parameters g, v and as. Without a header, the media type is
+// mediaText.
 func negotiatePage(accept, kind string) (mediaType, version string) {
 	if strings.TrimSpace(accept) == "" {
 		return mediaText, ""
@@ -177,8 +179,9 @@ func matchesMediaType(c *goautoneg.Accept, mediaType string) bool {
 	return c.Type == main && (c.SubType == sub || c.SubType == "*") || c.Type == "*" && c.SubType == "*"
 }
 
-// allowsParameters reports whether a page of a kind is available in a media type with the parameters
-// of an Accept header. Text has no versions, and structured pages have no default version.
+// allowsParameters reports whether a page of a kind is available in a media type with the
+// parameters of an Accept header. Text has no versions. The structured form has no default version,
+// so the parameters are required.
 func allowsParameters(p map[string]string, mediaType, kind string) bool {
 	if p["stream"] != "" || p["sv"] != "" {
 		return false

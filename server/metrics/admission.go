@@ -12,7 +12,7 @@ import (
 	"podd/server"
 )
 
-// admissionCounts are the metrics about admitted pods.
+// admissionCounts contains the metrics about admitted pods.
 type admissionCounts struct {
 	admitted *prometheus.CounterVec
 	*admittedPods
@@ -54,7 +54,8 @@ func (c admissionCounts) stopTracking(uid types.UID) {
 	delete(c.counted, uid)
 }
 
-// resourceLevels returns the kubelet's label for the levels at which a pod has requests or limits.
+// resourceLevels returns the kubelet's label value that states whether the pod itself, its
+// containers or both have requests or limits.
 func resourceLevels(p *v1.Pod) string {
 	ofPod, ofContainers := resourcehelper.IsPodLevelResourcesSet(p), hasResources(p.Spec.InitContainers) || hasResources(p.Spec.Containers)
 	switch {

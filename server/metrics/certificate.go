@@ -16,7 +16,7 @@ type certificateCounts struct {
 
 const (
 	day  = 24 * time.Hour
-	year = 360 * day // the kubelet's buckets use 360 days
+	year = 360 * day // the kubelet's buckets are based on a year of 360 days
 )
 
 func newCertificateCounts() certificateCounts {
@@ -39,10 +39,10 @@ func (c certificateCounts) collectors(until func() (time.Time, error)) []prometh
 	return []prometheus.Collector{c.rotationAge, c.clientErrors, c.servingErrors, ttl}
 }
 
-// RecordCertificateRequest records the result of a certificate request. If serving is
-// set, the certificate is for the kubelet's port; otherwise it is the node's client
-// certificate. created is the time at which the replaced certificate was created; it is
-// zero if no certificate was replaced.
+// RecordCertificateRequest records the result of a certificate request. If serving is set, the
+// certificate is the serving certificate of the kubelet's port. Otherwise it is the node's client
+// certificate. created is the time at which the replaced certificate was created, or zero if no
+// certificate was replaced.
 func (c certificateCounts) RecordCertificateRequest(serving bool, created, now time.Time, err error) {
 	switch {
 	case err != nil && serving:

@@ -16,7 +16,7 @@ type DiskUsage struct {
 // ClaimUsage is the usage of the volume of a PersistentVolumeClaim that a pod uses.
 type ClaimUsage struct {
 	Namespace, Name                          string
-	CapacityBytes, AvailableBytes, UsedBytes float64 // in bytes
+	CapacityBytes, AvailableBytes, UsedBytes float64
 	Inodes, InodesFree, InodesUsed           float64
 }
 
@@ -41,7 +41,7 @@ var (
 // metrics.
 const diskTimeout = 2 * time.Second
 
-// diskCollector collects the disk usage of pods. The function returns a recent
+// A diskCollector collects metrics of the disk usage of pods. The function returns a recent
 // measurement.
 type diskCollector func(ctx context.Context) (*DiskUsage, error)
 
@@ -52,8 +52,8 @@ func (diskCollector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. If measuring fails, Collect emits nothing and
-// no error, because the remaining metrics are useful without the disk usage.
+// Collect implements prometheus.Collector. If measuring fails, Collect emits neither metrics nor an
+// error, because the other metrics are useful without the disk usage.
 func (f diskCollector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), diskTimeout)
 	defer cancel()

@@ -17,7 +17,8 @@ func (c imageVolumeCounts) collectors() []prometheus.Collector {
 	return []prometheus.Collector{c.requested, c.mounted, c.failed}
 }
 
-// ImageVolumes describes the image volumes of a container that podd has tried to start.
+// ImageVolumes describes the image volumes of a container, and the result of an attempt to start
+// the container.
 type ImageVolumes struct {
 	Volumes, Mounts int  // the number of volumes, and of the container's mounts of these volumes
 	Started         bool // whether the container has started

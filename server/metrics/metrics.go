@@ -63,13 +63,13 @@ type Options struct {
 	// KubernetesVersion is the version of the kubelet that podd is compatible with, such
 	// as "v1.37.2".
 	KubernetesVersion string
-	// NotAdmittedRule is the ID of the plan rule of pods that the node does not admit.
+	// NotAdmittedRule is the ID of the plan rule that applies to pods that the node does not admit.
 	NotAdmittedRule string
-	// AdmittedPhases are the plan phases of pods that the node has admitted.
+	// AdmittedPhases are the phases (PodView.Phase) of pods that the node has admitted.
 	AdmittedPhases []string
 }
 
-// Inputs are read for each request. State is required.
+// Inputs are the sources of the metrics that are computed for each request. State is required.
 type Inputs struct {
 	// State is the published state.
 	State server.Viewer
@@ -86,7 +86,7 @@ type Inputs struct {
 	Disks func(context.Context) (*DiskUsage, error)
 }
 
-// Metrics has podd's metrics. The zero value is not usable; see New.
+// Metrics contains podd's metrics. The zero value is not usable; see New.
 type Metrics struct {
 	runtimeCounts
 	podCounts
@@ -139,7 +139,7 @@ func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 		m.rejections.WithLabelValues(rejectionLabel(after.Pod.Status.Reason)).Inc()
 	}
 	if before != nil && before.Pod.UID != after.Pod.UID {
-		m.deleteUIDSeries(before.Pod.UID) // each edit of a static pod changes its UID
+		m.deleteUIDSeries(before.Pod.UID) // the pod was replaced: each edit of a static pod changes its UID
 	}
 }
 
@@ -168,8 +168,8 @@ func (m *Metrics) Handler(in Inputs) http.Handler {
 	return mux
 }
 
-// startTimeCollector is a collector of the process's start time. Each path that serves counters
-// needs the start time, because counters restart from zero with the process.
+// A startTimeCollector collects only the process's start time from another collector. Each path
+// that serves counters needs the start time, because counters restart from zero with the process.
 type startTimeCollector struct{ prometheus.Collector }
 
 // Describe implements prometheus.Collector.
@@ -189,8 +189,8 @@ func (c startTimeCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Buckets in seconds: callBuckets are for calls and probes, which are fast, and
-// startBuckets for operations that may wait for a registry.
+// callBuckets and startBuckets are buckets in seconds. callBuckets is for calls and probes, which
+// are fast. startBuckets is for operations that may wait for a registry.
 var (
 	callBuckets  = prometheus.ExponentialBuckets(0.005, 2.5, 14)
 	startBuckets = []float64{0.1, 0.2, 0.3, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}

@@ -12,7 +12,7 @@ import (
 	"podd/server"
 )
 
-// podCounts are the metrics about sandboxes, containers, images and plan rules.
+// podCounts contains the metrics about sandboxes, containers, images and plan rules.
 type podCounts struct {
 	startedPods, podErrors             prometheus.Counter
 	sandboxDuration                    *prometheus.HistogramVec
@@ -62,8 +62,8 @@ func (c podCounts) RecordSandbox(handler string, took time.Duration, err error) 
 }
 
 // RecordContainerStart records an attempt to start a container. kind is "container",
-// "init_container" or "ephemeral_container". reason is "" if the container started, or
-// else the reason in the container's status, such as "RunContainerError".
+// "init_container" or "ephemeral_container". reason is "" if the container started. Otherwise it is
+// the reason in the container's status, such as "RunContainerError".
 func (c podCounts) RecordContainerStart(kind, reason string) {
 	c.startedContainers.WithLabelValues(kind).Inc()
 	if reason != "" {
@@ -77,8 +77,8 @@ func (c podCounts) RecordPull(size uint64, took time.Duration) {
 }
 
 // RecordEnsureImage records a check whether an image is present. policy is the pull policy of the
-// image. present reports whether the image was present, and required whether it must be pulled; each
-// is nil if unknown.
+// image. present reports whether the image was present, and required reports whether it must be
+// pulled. A nil pointer means that the value is unknown.
 func (c podCounts) RecordEnsureImage(policy string, present, required *bool) {
 	c.ensuredImages.WithLabelValues(strings.ToLower(policy), boolLabel(present), boolLabel(required)).Inc()
 }

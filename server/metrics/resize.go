@@ -23,14 +23,15 @@ func newResizeCounts() resizeCounts {
 		deferredBuckets, "resolution", "priority_bucket")}
 }
 
-// The ends of a deferred resize, with the kubelet's names.
+// Reasons why a resize is no longer deferred. The names are those of the kubelet.
 const (
 	resizeAccepted   = "accepted"   // the node has admitted the resize
-	resizeReverted   = "reverted"   // the pod was changed to a size that it has already
+	resizeReverted   = "reverted"   // the pod was changed to the resources that it already has
 	resizeTerminated = "terminated" // the pod has terminated or was deleted
 )
 
-// update records that a deferred resize has ended; see Metrics.UpdatePod.
+// update records the end of a deferred resize, if the resize is no longer pending; see
+// Metrics.UpdatePod.
 func (c resizeCounts) update(before, after *server.PodView, now time.Time) {
 	if before == nil || findCondition(after.Pod, v1.PodResizePending) != nil {
 		return

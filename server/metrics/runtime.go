@@ -37,7 +37,7 @@ func (c runtimeCounts) collectors() []prometheus.Collector {
 	return []prometheus.Collector{c.calls, c.failedCalls, c.callDuration, c.relistDuration, c.relistInterval, c.podRelistDuration, c.lastRelistGauge}
 }
 
-// RecordCall records a CRI call by its method, such as "RunPodSandbox".
+// RecordCall records a call of a CRI method, such as "RunPodSandbox".
 func (c runtimeCounts) RecordCall(method string, took time.Duration, err error) {
 	operation := operationLabel(method)
 	c.calls.WithLabelValues(operation).Inc()

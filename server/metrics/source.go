@@ -6,15 +6,15 @@ import (
 	"podd/server"
 )
 
-// maxSources limits the number of files and URLs that have individual series, because a
-// mistake can create very many files. The remaining files and URLs share a series.
+// maxSources limits the number of files and URLs that have individual series, because a user may
+// create very many files by mistake. The remaining files and URLs share a series.
 const maxSources = 1000
 
 // sources are the files and URLs that have individual series.
 type sources map[string]bool
 
-// newSources returns the first maxSources paths of View.Files, which is sorted, so that
-// the selection is stable.
+// newSources returns the first maxSources paths of files, problems and pods in a View. View.Files
+// comes first and is sorted, so that the selection is stable.
 func newSources(v *server.View) sources {
 	s := sources{}
 	add := func(path string) {

@@ -12,8 +12,8 @@ import (
 	"podd/server"
 )
 
-// startCounts are the metrics about the start latency of pods. Only pods that have
-// not started yet are tracked.
+// startCounts contains the metrics about the start latency of pods. Only pods that have not started
+// yet are tracked.
 type startCounts struct {
 	startDuration, sliDuration, totalDuration, workerStartDuration prometheus.Histogram
 	*podStarts
@@ -33,7 +33,7 @@ func (c startCounts) collectors() []prometheus.Collector {
 	return []prometheus.Collector{c.startDuration, c.sliDuration, c.totalDuration, c.workerStartDuration}
 }
 
-// podStarts are the pods that are starting.
+// podStarts contains the pods that are starting.
 type podStarts struct {
 	mu    sync.Mutex // guards all following fields
 	byUID map[types.UID]*podStart
@@ -42,11 +42,11 @@ type podStarts struct {
 // podStart contains what was recorded about a pod that is starting.
 type podStart struct {
 	observedAt     time.Time // time of the first observation of the pod
-	hasFirstAction bool      // RecordFirstAction was called; false if the pod was already running when it was first observed
+	hasFirstAction bool      // whether RecordFirstAction was called
 	pulls          []span    // image pulls for the pod
 }
 
-// span is a period that does not count as the pod's own start latency.
+// A span is a period that is not counted as start latency of the pod itself.
 type span struct{ from, to time.Time }
 
 // RecordFirstAction records that the worker of a pod has executed an action that began at
@@ -66,7 +66,7 @@ func (c startCounts) RecordPullTime(uid types.UID, from, to time.Time) {
 	defer c.mu.Unlock()
 	if s := c.byUID[uid]; s != nil {
 		if n := len(s.pulls); n == maxSpans {
-			s.pulls[n-1].to = to // many failed attempts count as one long pull
+			s.pulls[n-1].to = to // if there are many attempts, the rest is recorded as one long pull
 			return
 		}
 		s.pulls = append(s.pulls, span{from, to})

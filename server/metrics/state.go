@@ -141,18 +141,19 @@ func stateLabel(c *v1.ContainerStatus) string {
 	case c.State.Terminated != nil:
 		return "exited"
 	case c.LastTerminationState.Terminated != nil:
-		return "exited" // terminated, and waiting to be restarted
+		return "exited" // terminated and waiting to be restarted
 	}
 	return ""
 }
 
-// collectProblems emits the number of problems. The source of a problem is the file
-// that has it, the file of the pod that has it, or else the node.
+// collectProblems emits the number of problems. The source of a problem is the path of the file
+// with the problem, or of the file of the pod with the problem. If there is no file, the source is
+// the node.
 func (s sources) collectProblems(v *server.View, emit emitter) {
 	type key struct{ source, reason string }
 	counts := map[key]int{}
 	for _, f := range v.Files {
-		counts[key{s.label(f.Path), "error"}] = 0 // the series must exist before the first error, so that increase() counts it
+		counts[key{s.label(f.Path), "error"}] = 0 // with this 0, the PromQL function increase() counts the first error
 	}
 	for _, p := range v.Problems {
 		counts[key{s.label(p.Path), p.Severity}]++
@@ -172,8 +173,8 @@ func (s sources) collectProblems(v *server.View, emit emitter) {
 	}
 }
 
-// collectFiles emits the state of each file. For files with the same label it emits
-// the worst value.
+// collectFiles emits the state of each file. For files with the same label it emits the oldest
+// content time, and whether any of the files is outdated.
 func (s sources) collectFiles(v *server.View, emit emitter) {
 	versions, isBehind := map[string]time.Time{}, map[string]bool{}
 	for _, f := range v.Files {

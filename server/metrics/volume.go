@@ -6,8 +6,8 @@ import (
 	"podd/server"
 )
 
-// collectVolumes emits the number of desired and of existing volumes. All volumes
-// of a pod exist while it has a sandbox.
+// collectVolumes emits the number of desired and of existing volumes. It assumes that all volumes
+// of a pod exist while the pod has a sandbox.
 func collectVolumes(v *server.View, emit emitter) {
 	desired, present := map[string]int{}, map[string]int{}
 	for _, p := range v.Pods {

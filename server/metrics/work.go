@@ -10,7 +10,7 @@ import (
 	"podd/server"
 )
 
-// workCounts are the metrics about pod workers.
+// workCounts contains the metrics about pod workers.
 type workCounts struct {
 	actionDuration                            *prometheus.HistogramVec
 	cgroupDuration                            *prometheus.HistogramVec
@@ -29,7 +29,7 @@ func newWorkCounts() workCounts {
 		pluginRegistrations:  newCounterVec("kubelet_device_plugin_registration_total", "Registrations of device plugins.", "resource_name"),
 		podResourcesRequests: newCounterVec("kubelet_pod_resources_endpoint_requests_total", "Requests to the pod resources API.", "server_api_version"),
 	}
-	c.restartedPods.WithLabelValues("true") // the series must exist before the first restart, so that increase() counts it
+	c.restartedPods.WithLabelValues("true") // with this 0, the PromQL function increase() counts the first restart
 	return c
 }
 
@@ -42,7 +42,7 @@ const (
 	OperationCreate = "create" // creates a pod or one of its containers
 	OperationUpdate = "update" // changes a pod or a container
 	OperationSync   = "sync"   // keeps a pod running
-	OperationKill   = "kill"   // terminates a pod or a container, or removes its remains
+	OperationKill   = "kill"   // terminates a pod or a container, or removes what remains of it
 )
 
 // RecordAction records an action that the worker of a pod has completed. The action may
@@ -51,8 +51,8 @@ func (c workCounts) RecordAction(operation string, took time.Duration) {
 	c.actionDuration.WithLabelValues(operation).Observe(took.Seconds())
 }
 
-// RecordCgroup records that the cgroup of a pod was created or limited ("create") or
-// removed ("destroy").
+// RecordCgroup records an operation on the cgroup of a pod: "create" if the cgroup was created or
+// its limits were set, or "destroy" if the cgroup was removed.
 func (c workCounts) RecordCgroup(operation string, took time.Duration) {
 	c.cgroupDuration.WithLabelValues(operation).Observe(took.Seconds())
 }
@@ -62,8 +62,7 @@ func (c workCounts) RecordPluginRegistration(resource string) {
 	c.pluginRegistrations.WithLabelValues(resource).Inc()
 }
 
-// RecordPodResourcesRequest records a request to the pod resources API of a version, such
-// as "v1".
+// RecordPodResourcesRequest records a request to a version of the pod resources API, such as "v1".
 func (c workCounts) RecordPodResourcesRequest(version string) {
 	c.podResourcesRequests.WithLabelValues(version).Inc()
 }
@@ -95,8 +94,8 @@ func (c workCounts) update(before, after *server.PodView) {
 	}
 }
 
-// collectWorkers emits the number of pods with a worker, by lifecycle phase and by
-// whether a source has the pod.
+// collectWorkers emits the number of pods with a worker, by lifecycle phase and by whether a source
+// contains the pod.
 func collectWorkers(v *server.View, emit emitter) {
 	type key struct{ lifecycle, config, static string }
 	counts := map[key]int{}

@@ -18,9 +18,9 @@ type eventList struct {
 	Events   []eventRow `json:"events"`
 }
 
-// An eventRow is an event in the page's list, as of its last occurrence.
+// An eventRow is an event in the page's list, with the data of its last occurrence.
 type eventRow struct {
-	Name    string     `json:"name"` // does not change when the event is repeated
+	Name    string     `json:"name"` // the same for all repetitions of an event
 	Pod     server.Key `json:"pod"`  // empty if the event is about the node
 	Type    string     `json:"type"` // Normal or Warning
 	Reason  string     `json:"reason"`

@@ -11,8 +11,8 @@
 //	GET /page/events?after=N         eventList
 //	GET /page/logs?namespace=&pod=…  like /v1/logs of server.API
 //
-// The package does not authorize requests: every client that can connect sees the whole
-// page.
+// The package does not authorize requests. Every client that can connect to the endpoint gets the
+// whole page.
 package page
 
 import (
@@ -38,8 +38,8 @@ type Page struct {
 	// PodColumns returns the columns READY, STATUS and RESTARTS of a pod as kubectl prints
 	// them. It is required.
 	PodColumns func(*v1.Pod, time.Time) (ready, status, restarts string)
-	// Logs reads the logs. If it is nil, the page shows no logs, and it redacts pods and
-	// problems with server.RedactView and server.RedactProblem.
+	// Logs reads the logs. If it is nil, the page shows no logs, and it redacts pods and problems
+	// with server.RedactPodView and server.RedactProblem.
 	Logs server.LogReader
 	// Events contains the events. If it is nil, the page shows no events.
 	Events server.EventLog
@@ -52,7 +52,7 @@ type Page struct {
 func (p *Page) Handler() http.Handler {
 	files, err := fs.Sub(embeddedFiles, "files")
 	if err != nil {
-		panic(err) // cannot happen: the directory is embedded above
+		panic(err) // cannot happen, because the directory is embedded above
 	}
 	mux := http.NewServeMux()
 	assets := http.FileServerFS(files)
@@ -71,12 +71,12 @@ func (p *Page) Handler() http.Handler {
 	return withHeaders(mux, newSecurityPolicy(files))
 }
 
-// newSecurityPolicy returns a Content-Security-Policy. The policy allows the browser to run and
-// fetch only the page's own files. It does not allow other pages to embed the page in a frame.
+// newSecurityPolicy returns a Content-Security-Policy. With this policy, the browser runs and
+// fetches only the page's own files. Other pages cannot embed the page in a frame.
 func newSecurityPolicy(files fs.FS) string {
 	index, err := fs.ReadFile(files, "index.html")
 	if err != nil {
-		panic(err) // cannot happen: the file is embedded
+		panic(err) // cannot happen, because the file is embedded
 	}
 	_, rest, _ := bytes.Cut(index, []byte(`<script type="module">`))
 	script, _, _ := bytes.Cut(rest, []byte("</script>"))

@@ -23,7 +23,8 @@ type stateChange struct {
 	// Shutdown is "node" while the node shuts down, and "pods" after podd down.
 	// In both cases podd starts no pods.
 	Shutdown string `json:"shutdown"`
-	// CPUNanoCores is the node's capacity in billionths of a core, Memory in bytes.
+	// CPUNanoCores is the node's CPU capacity in billionths of a core. MemoryBytes is its memory
+	// capacity in bytes.
 	CPUNanoCores int64 `json:"cpu"`
 	MemoryBytes  int64 `json:"memory"`
 	// ServesLogs reports whether /page/logs is served.
@@ -43,8 +44,8 @@ type podRow struct {
 	// StatusClass is "ok" for a ready pod, "bad" for a pod that needs action by a user, and
 	// otherwise "wait".
 	StatusClass     string    `json:"tone"`
-	Status          string    `json:"status"`          // as in kubectl's column STATUS
-	ContainersReady string    `json:"containersReady"` // ready containers of all, for example "1/2"
+	Status          string    `json:"status"`          // value of kubectl's column STATUS
+	ContainersReady string    `json:"containersReady"` // number of ready containers and of all containers, for example "1/2"
 	Restarts        string    `json:"restarts"`        // number of restarts, for example "4"
 	CreatedAt       time.Time `json:"began,omitzero"`  // time of creation or, if it is unknown, of the start
 	IP              string    `json:"ip,omitempty"`
@@ -138,7 +139,7 @@ func startTime(p *v1.Pod) time.Time {
 	return p.CreationTimestamp.Time
 }
 
-// podStatusClass returns podRow.Tone of a pod.
+// podStatusClass returns the value of podRow.StatusClass for a pod.
 func podStatusClass(v *server.PodView) string {
 	switch {
 	case v.Ready:

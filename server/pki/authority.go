@@ -30,9 +30,9 @@ import (
 // while podd is not running, all issued credentials are revoked, as by Replace.
 const FileName = "pki/ca.pem"
 
-// servingLifetime is the validity of a serving certificate. backdate is the time before its
-// issue at which a certificate begins to be valid. It is necessary because the clock may be
-// behind while the host boots. The authority's own certificate is always valid.
+// servingLifetime is the validity of a serving certificate. backdate is how long before its
+// creation a certificate begins to be valid. It is necessary because the clock may be behind while
+// the host boots. The authority's own certificate is valid between validFrom and validUntil.
 const (
 	servingLifetime = 90 * 24 * time.Hour
 	backdate        = 24 * time.Hour
@@ -40,7 +40,7 @@ const (
 
 var (
 	validFrom  = time.Unix(0, 0)
-	validUntil = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) // RFC 5280, 4.1.2.5: no well-defined expiration
+	validUntil = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) // means "no expiration date"; RFC 5280, section 4.1.2.5
 )
 
 // An Authority signs certificates. Replace revokes all certificates that it has signed. An
@@ -106,11 +106,11 @@ func New(name string) (*Authority, error) {
 	return newAuthority("", i), nil
 }
 
-// Replace creates a new certificate and key for the authority, so that all certificates
-// that it signed before are no longer trusted. wasIssued reports whether a certificate was
-// signed with the replaced key. Replace writes the file first, so that the revocation
-// survives a restart. If Replace returns an error, the earlier certificates are still
-// trusted, but may not be after a restart.
+// Replace creates a new certificate and key for the authority, so that all certificates that it
+// signed before are no longer trusted. wasIssued reports whether a certificate was signed with the
+// replaced key. Replace writes the file first, so that the revocation survives a restart. If
+// Replace returns an error, the earlier certificates are still trusted until podd is restarted, and
+// possibly after that.
 func (a *Authority) Replace() (wasIssued func(*x509.Certificate) bool, err error) {
 	a.replaceMu.Lock()
 	defer a.replaceMu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// SignClient creates a private key and signs a certificate for a client with a user name
-// and groups. The certificate is valid for lifetime from now. cert and key are in PEM.
+// SignClient creates a private key and signs a certificate for a client with a user name and
+// groups. The certificate expires after lifetime. cert and key are in PEM.
 func (a *Authority) SignClient(user string, groups []string, lifetime time.Duration) (cert, key []byte, err error) {
 	by := a.currentIssuer.Load()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -37,9 +37,9 @@ func (a *Authority) SignClient(user string, groups []string, lifetime time.Durat
 	return encodePEM("CERTIFICATE", der), encodePEM("PRIVATE KEY", text), nil
 }
 
-// A NewServingCertificate is the serving certificate of one server. It is renewed long before
-// it expires, and replaced when the authority or the server's addresses have changed. It is
-// safe for concurrent use.
+// A ServingCertificate is the serving certificate of one server. It is renewed long before it
+// expires, and replaced when the authority or the server's addresses have changed. It is safe for
+// concurrent use.
 type ServingCertificate struct {
 	authority *Authority
 	names     []string

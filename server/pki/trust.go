@@ -44,7 +44,7 @@ func (a *Authority) RootPoolFunc(caPEM func() []byte) func() *x509.CertPool {
 		}
 		got, err := i.rootPool(text)
 		if err != nil {
-			got, _ = i.rootPool(nil) // cannot fail without additional certificates
+			got, _ = i.rootPool(nil) // rootPool returns no error if there are no additional certificates
 		}
 		lastIssuer, lastText, pool = i, text, got
 		return pool

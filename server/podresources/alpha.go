@@ -6,8 +6,8 @@ import (
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 )
 
-// alphaServer serves v1alpha1, which older exporters use. It has neither sidecars nor
-// NUMA nodes.
+// alphaServer serves version v1alpha1 of the API, which older exporters use. This version contains
+// neither sidecars nor NUMA nodes.
 type alphaServer struct {
 	source Source
 	v1alpha1.UnsafePodResourcesListerServer

@@ -1,5 +1,5 @@
 // Package podresources serves the kubelet's podresources/v1 and v1alpha1 APIs on a Unix socket.
-// Clients such as metrics exporters read from it which devices are assigned to the containers of
+// Clients such as metrics exporters use it to read which devices are assigned to the containers of
 // each pod.
 //
 // The package reports no CPUs and no memory, because podd assigns neither exclusively to
@@ -24,8 +24,8 @@ import (
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 )
 
-// requestsPerSecond and burst are the kubelet's limits on requests. maxConns and connTimeout limit
-// connections.
+// requestsPerSecond and requestBurst are the kubelet's limits on requests. maxConns and connTimeout
+// limit connections.
 const (
 	requestsPerSecond = 100
 	requestBurst      = 10
@@ -100,7 +100,7 @@ func (s *Server) countRequests(next grpc.UnaryServerInterceptor) grpc.UnaryServe
 	}
 }
 
-// limitRate returns an interceptor that rejects requests that exceed the rate of l.
+// limitRate returns an interceptor that rejects a request if l does not allow it.
 func limitRate(l *rate.Limiter) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if !l.Allow() {

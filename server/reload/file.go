@@ -33,8 +33,7 @@ type File[T any] struct {
 	value    T
 }
 
-// version identifies one version of a file's content. It is zero if the file does
-// not exist.
+// A version identifies one version of a file's content. It is zero if the file does not exist.
 type version struct {
 	inode      uint64
 	size       int64
@@ -104,7 +103,7 @@ func (f *File[T]) read() (value T, err error) {
 func readFile(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, errors.Unwrap(err) // without the path, which the caller adds
+		return nil, errors.Unwrap(err) // omit the path, because the caller adds it
 	}
 	defer file.Close()
 	info, err := file.Stat()

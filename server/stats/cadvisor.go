@@ -27,7 +27,7 @@ func CadvisorHandler(m server.Meter) http.Handler {
 	})
 }
 
-// provider provides the data of one request to cAdvisor's collectors.
+// A provider provides the data for one request to cAdvisor's collectors.
 type provider struct {
 	ctx        context.Context
 	meter      server.Meter
@@ -35,9 +35,9 @@ type provider struct {
 	err        error
 }
 
-// metricKinds returns the kinds of metrics to collect. These are the kubelet's kinds, except the
-// load average, which podd does not measure, and the metrics of applications. Pressure is omitted
-// if the kernel does not report it, because all values would be zero.
+// metricKinds returns the kinds of metrics to collect. These are the kubelet's kinds without the
+// load average, which podd does not measure, and without the metrics of applications. Pressure is
+// omitted if the kernel does not report it, because all values would be zero.
 func (p *provider) metricKinds() container.MetricSet {
 	all := container.MetricSet{
 		container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}, container.DiskIOMetrics: {},
@@ -67,9 +67,9 @@ func (p *provider) GetVersionInfo() (*model.VersionInfo, error) {
 	return &model.VersionInfo{KernelVersion: machine.KernelVersion(), ContainerOsVersion: machine.ContainerOsVersion()}, nil
 }
 
-// labels returns the labels of a cgroup. Every cgroup has the same label names. A value is
-// empty if it does not apply: the cgroup of a pod has no container, and the cgroup of the
-// node has neither pod nor namespace.
+// labels returns the labels of a cgroup. Every cgroup has the same label names. The value of a
+// label that does not apply is empty. For example, the cgroup of a pod has no container, and the
+// cgroup of the node has neither pod nor namespace.
 func labels(c *model.ContainerInfo) map[string]string {
 	name := ""
 	if len(c.Aliases) > 0 {

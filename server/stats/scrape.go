@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// collectorsFunc returns the collectors for a request. As an http.Handler, it serves their metrics.
-// If a metric has an error, the remaining metrics are served.
+// A collectorsFunc returns the collectors for a request. It is also an http.Handler that serves the
+// metrics of these collectors. If a metric has an error, the remaining metrics are served.
 type collectorsFunc func(ctx context.Context) []prometheus.Collector
 
 func (s collectorsFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -5,8 +5,8 @@
 //	GET       /metrics/resource   for metrics-server      Prometheus's text format
 //	GET       /metrics/cadvisor   for dashboards          Prometheus's text format
 //
-// The package keeps no data between requests. The Meter reuses its measurements for a
-// second, so that many concurrent requests cost as much as one.
+// The package keeps no data between requests. The Meter reuses its measurements for one second, so
+// that many concurrent requests need only one measurement.
 package stats
 
 import (

@@ -20,10 +20,10 @@ import (
 	"podd/server/kubelet"
 )
 
-// Node is a node with two pods and further objects.
+// Node is a node with two pods and some other objects.
 type Node struct {
 	*server.LatestView
-	LastCall string // last call of the runtime or of Logs
+	LastCall string // description of the last call of the runtime or of Logs
 	LogText  string // served as the log of every container
 }
 
@@ -56,7 +56,7 @@ func NewNode() *Node {
 	})}
 }
 
-// UpdateView publishes another View.
+// UpdateView publishes a copy of the current View that edit has changed.
 func (n *Node) UpdateView(edit func(*server.View)) {
 	next := *n.View()
 	next.Revision++
@@ -146,7 +146,7 @@ func (n *Node) Logs(_ context.Context, req server.LogRequest, w io.Writer) error
 	return err
 }
 
-// SendRequest sends a request of a user with no permission but discovery.
+// SendRequest sends a request of a user whose only permission is to read the discovery documents.
 func SendRequest(t testing.TB, h http.Handler, method, target, accept, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	w, r := httptest.NewRecorder(), httptest.NewRequest(method, target, strings.NewReader(body))

@@ -7,11 +7,11 @@
 //	         set before and that are missing now are removed, and a field that another
 //	         manager has set to another value is a conflict unless force is set
 //
-// The rules for merging lists and maps come from the models of package openapi. They are
-// read once, when the first object is written, so that podd needs no memory for them if
-// no object is ever written.
+// The rules for merging lists and maps come from the models of package openapi. They are read once,
+// when the first object is written, so that they need no memory in a podd to which no client
+// writes.
 //
-// Fields is safe for concurrent use.
+// A FieldTracker is safe for concurrent use.
 package managed
 
 import (
@@ -32,7 +32,7 @@ import (
 	"podd/server/kube/openapi"
 )
 
-// FieldTracker computes the managed fields of objects of some kinds.
+// FieldTracker computes the managed fields of objects of the kinds that are passed to New.
 type FieldTracker struct {
 	converter func() managedfields.TypeConverter
 }
@@ -97,8 +97,8 @@ func (c Change) liveObject() runtime.Object {
 	return o
 }
 
-// configurationError returns err as an API error. An error of any other type means that
-// the configuration has an unknown field or a duplicate list entry.
+// configurationError returns err as an API error. If err is not an API error, the configuration has
+// an unknown field or a duplicate list entry.
 func configurationError(err error) error {
 	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
 		return err

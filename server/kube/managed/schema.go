@@ -17,7 +17,8 @@ import (
 // models that the OpenAPI endpoint publishes.
 //
 // It does not use managedfields.NewTypeConverter, because that function takes the models of
-// kube-openapi. Their own implementation of JSON would make the program 0.5 MB larger.
+// kube-openapi. These models contain their own implementation of JSON, which would make the program
+// 0.5 MB larger.
 func newConverter(kinds []openapi.Resource) managedfields.TypeConverter {
 	scheme := runtime.NewScheme()
 	for i := range kinds {
@@ -30,7 +31,7 @@ func newConverter(kinds []openapi.Resource) managedfields.TypeConverter {
 	return managedfields.NewSchemeTypeConverter(scheme, &typed.Parser{Schema: schema.Schema{Types: newTypes(models)}})
 }
 
-// newTypes returns the types of models, which have the same names, and the type anyValue.
+// newTypes returns a type for each model, with the name of the model, and the type anyValue.
 func newTypes(models map[string]*openapi.Schema) []schema.TypeDef {
 	types := []schema.TypeDef{{Name: anyValue, Atom: newAnyValue()}}
 	for name, model := range models {
@@ -68,7 +69,7 @@ func newAtom(model *openapi.Schema) schema.Atom {
 			return schema.Atom{Scalar: new(schema.String)}
 		}
 	}
-	return schema.Atom{Scalar: new(schema.Untyped)} // such as a date or an integer or string
+	return schema.Atom{Scalar: new(schema.Untyped)} // for example a date, or a value that is an integer or a string
 }
 
 func newMap(model *openapi.Schema) *schema.Map {

@@ -9,8 +9,9 @@ import (
 	"podd/server"
 )
 
-// singleVersion implements the interfaces that managedfields needs for kinds with
-// several versions. podd reads, stores and serves each kind in a single version.
+// singleVersion implements the interfaces with which managedfields converts objects between
+// versions. There is nothing to convert, because podd reads, stores and serves only one version of
+// each kind.
 type singleVersion struct{ live server.Object }
 
 var (
@@ -36,8 +37,8 @@ func (singleVersion) Convert(in, out, _ any) error {
 	return runtime.NewNotRegisteredErrForType("podd", reflect.TypeOf(in))
 }
 
-// ConvertToVersion implements runtime.ObjectConvertor. It fails for any other version, so
-// that managers of that version are ignored.
+// ConvertToVersion implements runtime.ObjectConvertor. It returns in unchanged, and fails for any
+// other version, so that managers of that version are ignored.
 func (singleVersion) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
 	if _, ok := to.KindForGroupVersionKinds([]schema.GroupVersionKind{in.GetObjectKind().GroupVersionKind()}); !ok {
 		return nil, runtime.NewNotRegisteredErrForTarget("podd", reflect.TypeOf(in), to)

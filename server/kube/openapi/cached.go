@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// cachedDocument is a compressed JSON document.
+// A cachedDocument is a compressed JSON document.
 type cachedDocument struct {
 	etag    string
 	gzipped []byte
@@ -22,7 +22,7 @@ func compressJSON(v any) *cachedDocument {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // cannot happen: every type can be encoded
+	if err := e.Encode(v); err != nil { // cannot happen, because every type can be encoded
 		panic("openapi: " + err.Error())
 	}
 	var b bytes.Buffer

@@ -16,15 +16,15 @@
 //
 // # How kubectl uses the documents
 //
-// kubectl apply and kubectl create leave field validation to the server if the document contains a
+// kubectl apply and kubectl create do not validate fields themselves if the document contains a
 // PATCH of the kind with the query parameter fieldValidation. A document should therefore list the
-// verbs of writes even if the server rejects them, so that kubectl reports the server's message.
+// verbs of writes even if the server rejects them. Then kubectl reports the server's message.
 // kubectl apply sends a strategic merge patch if the PATCH accepts that media type. It computes the
 // patch with the x-kubernetes-patch-… extensions of the kind's schema.
 //
 // The version 2 document at /openapi/v2 is empty. kubectl reads it for files of kind List and for
-// kinds without such a PATCH, and validates no object whose kind it does not find. The server then
-// validates the items. Without any document, kubectl would reject a List.
+// kinds without such a PATCH. It does not validate objects whose kind is not in the document, so
+// the server validates the items of a List. Without any document, kubectl would reject a List.
 //
 // Documents are generated when they are first requested and are then stored compressed.
 package openapi

@@ -46,9 +46,10 @@ func listType(field string, m MergeRules) string {
 	return "atomic"
 }
 
-// The tables below contain the markers in comments of the Go source (+listType,
-// +listMapKey, +mapType, +optional, +required, +default) that differ from the struct tags.
-// The key of a field begins with the type that declares the field.
+// The tables below contain the values of comment markers in the Go source of the API types
+// (+listType, +listMapKey, +mapType, +optional, +required, +default). They contain only values that
+// cannot be derived from the struct tags. The key of a field begins with the type that declares the
+// field.
 
 var listTypes = map[string]string{
 	coreModelPrefix + "ContainerRestartRuleOnExitCodes.values":        "set",

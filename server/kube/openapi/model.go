@@ -13,7 +13,7 @@ import (
 // schemas refer to.
 type models map[string]*Schema
 
-// modelName returns the API server's name of a type, such as
+// modelName returns the name that an API server gives to the model of a type, such as
 // io.k8s.api.core.v1.Pod.
 func modelName(t reflect.Type) string {
 	domain, path, _ := strings.Cut(t.PkgPath(), "/")
@@ -37,8 +37,8 @@ func (m models) addKind(v any, gvk schema.GroupVersionKind) *Schema {
 	return ref
 }
 
-// addList adds the model of a resource's list, and returns a reference to it. All
-// lists are the same except for their items.
+// addList adds the model for a list of a resource, and returns a reference to it. The models of
+// lists differ only in their items.
 func (m models) addList(r *Resource) *Schema {
 	t := reflect.TypeOf(r.Object).Elem()
 	name := modelName(t) + "List"
@@ -68,7 +68,7 @@ func (m models) schemaFor(t reflect.Type) *Schema {
 	case t.Kind() == reflect.Struct:
 		name := modelName(t)
 		if m[name] == nil {
-			m[name] = &Schema{} // the model is added before its fields, because types may be recursive
+			m[name] = &Schema{} // add the model before its fields, because a field may refer to the same model
 			*m[name] = m.structSchema(t)
 		}
 		return &Schema{Ref: schemasPath + name}
@@ -119,13 +119,13 @@ func (m models) structSchema(t reflect.Type) Schema {
 	return s
 }
 
-// customSchema is implemented by types with JSON that differs from their Go fields.
+// A customSchema is a type whose JSON encoding differs from its Go fields.
 type customSchema interface {
 	OpenAPISchemaType() []string
 	OpenAPISchemaFormat() string
 }
 
-// oneOfSchema is implemented by types with JSON of several types.
+// A oneOfSchema is a type whose JSON encoding can have one of several JSON types.
 type oneOfSchema interface{ OpenAPIV3OneOfTypes() []string }
 
 func (m models) addFields(s *Schema, t reflect.Type) {

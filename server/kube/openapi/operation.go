@@ -46,9 +46,9 @@ const mediaJSON, mediaText = "application/json", "text/plain"
 type operations struct {
 	models        models
 	resourceKind  string // kind of the resource
-	scope, suffix string // parts of the operationId
+	scope, suffix string // parts of the operation's ID
 	kind          schema.GroupVersionKind
-	object        *Schema // nil: plain text
+	object        *Schema // model of the kind; nil if the body is plain text
 }
 
 // newOperation returns an operation that responds with result.

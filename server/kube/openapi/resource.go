@@ -11,7 +11,7 @@ type Resource struct {
 	Kind schema.GroupVersionKind
 	// Object is a pointer to a value of the kind's Go type, such as &v1.Pod{}.
 	Object     any
-	Plural     string // "pods"
+	Plural     string // plural name, such as "pods"
 	Namespaced bool
 	// Verbs are the verbs of discovery: get, list, watch, create, update, patch,
 	// delete, deletecollection.
@@ -21,7 +21,7 @@ type Resource struct {
 
 // Subresource is a subresource of a Resource.
 type Subresource struct {
-	Name string // "status"
+	Name string // such as "status"
 	Kind schema.GroupVersionKind
 	// Object is the type that is read and written; nil for plain text or a stream.
 	Object any

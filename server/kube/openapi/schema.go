@@ -1,7 +1,7 @@
 package openapi
 
-// Schema describes a JSON value. A Schema with both a reference and other attributes has the
-// reference as the only member of AllOf.
+// Schema describes a JSON value. If a Schema has a reference and other attributes, the reference is
+// the only member of AllOf.
 type Schema struct {
 	Ref                  string             `json:"$ref,omitempty"`
 	Description          string             `json:"description,omitempty"`
@@ -37,5 +37,5 @@ type Kind struct {
 	Version string `json:"version"`
 }
 
-// schemasPath is the beginning of a reference to a schema of the same document.
+// schemasPath is the prefix of references to the schemas of the same document.
 const schemasPath = "#/components/schemas/"

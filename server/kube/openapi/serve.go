@@ -10,8 +10,8 @@ import (
 	"podd/server"
 )
 
-// Handler serves the documents of resources at /openapi/v3 and below. It stores
-// documents only after they were requested.
+// Handler serves the documents of resources at /openapi/v3 and below. It creates the documents when
+// they are first requested.
 type Handler struct {
 	documents func() *documents
 }
@@ -52,7 +52,8 @@ func hashedURL(name string, k *cachedDocument) string {
 	return "/openapi/v3/" + name + "?hash=" + k.etag
 }
 
-// mediaProto2 is the media type of version 2 as protobuf, the only one that kubectl reads.
+// mediaProto2 is the media type of OpenAPI version 2 documents as protobuf. kubectl reads no other
+// encoding of version 2.
 const mediaProto2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 // ServeHTTP implements http.Handler.
@@ -63,7 +64,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
 		replyError(w, http.StatusMethodNotAllowed, "OpenAPI documents are read-only; use GET")
 	case r.URL.Path == "/openapi/v2":
-		w.Header().Set("Content-Type", mediaProto2) // an empty message has no bytes
+		w.Header().Set("Content-Type", mediaProto2) // the protobuf encoding of an empty message has no bytes
 	case r.URL.Path == "/openapi/v3":
 		h.documents().index.serve(w, r)
 	case below && h.documents().byName[name] != nil:

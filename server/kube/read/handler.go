@@ -1,13 +1,13 @@
 // Package read serves get, list and watch requests.
 //
-// For every resource that was ever requested, a store retains the objects and the newest
-// changes (store.go). The store has no goroutine: every request, and every watcher that a
-// new View wakes, first updates the store. All watchers share the list of changes and the
-// encoded objects; the state of a watcher is a revision. A watcher that needs changes that
-// are no longer retained receives 410 Gone, and the client lists again.
+// For every resource that was requested at least once, a store retains the objects and the newest
+// changes (store.go). The store has no goroutine. It is updated by every request, and by every
+// watcher when there is a new View. All watchers share the list of changes and the encoded objects.
+// A watcher itself stores only the revision up to which it has sent changes. A watcher that needs
+// changes that are no longer retained receives 410 Gone, and the client lists again.
 //
-// With Options.ShowsSecret the data of Secrets is hidden from users who may only see the
-// objects (secret.go).
+// If Options.ShowsSecret is set, the data of Secrets is removed from responses to users for whom it
+// returns false (secret.go).
 package read
 
 import (
@@ -42,14 +42,14 @@ type Meter interface {
 	Usage(ctx context.Context) (*server.Usage, error)
 }
 
-// Options are the sources of the objects. State and Now are required.
+// Options configure a Handler. State and Now are required.
 type Options struct {
 	State  server.Viewer
 	Events EventSource // nil if there are none
 	Meter  Meter       // required for resources that are measured
-	// ShowsSecret is as in kube.API.
+	// ShowsSecret has the meaning of kube.API.ShowsSecret.
 	ShowsSecret func(ctx context.Context, u auth.User, namespace, name string) bool
-	// Now returns the time that ages in tables are relative to.
+	// Now returns the time from which ages in tables are computed.
 	Now func() time.Time
 }
 

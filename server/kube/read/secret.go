@@ -23,8 +23,8 @@ type secretFilter struct {
 	name    string // name of the requested Secret; "" if several are requested
 }
 
-// newSecretFilter returns the reader for a request. It returns nil if the requested objects are
-// not Secrets or the Handler does not hide data. A nil reader removes nothing.
+// newSecretFilter returns the filter for a request. It returns nil if the requested objects are not
+// Secrets or Options.ShowsSecret is not set. A nil filter removes nothing.
 func (h *Handler) newSecretFilter(r *http.Request, res *resource.Definition, i request.Info) *secretFilter {
 	if h.showsSecret == nil || res.Name != "secrets" {
 		return nil

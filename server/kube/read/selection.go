@@ -12,7 +12,7 @@ import (
 	"podd/server/kube/resource"
 )
 
-// selection selects the objects of a request.
+// A selection selects the objects of a request.
 type selection struct {
 	namespace string // "" for all
 	labels    labels.Selector

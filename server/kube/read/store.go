@@ -14,16 +14,16 @@ import (
 	"podd/server/kube/resource"
 )
 
-// A store retains between maxChanges and about 2*maxChanges changes of a resource, or
-// fewer if they need more than maxChangeBytes. A watcher that needs older changes must
-// list again.
+// A store retains at least the last maxChanges changes of a resource and at most about
+// 2*maxChanges. It retains fewer if they need more than maxChangeBytes. The client of a watcher
+// that needs older changes must list again.
 const (
 	maxChanges     = 512
 	maxChangeBytes = 8 << 20
 	minChanges     = 8 // retained even if the changes need more than maxChangeBytes
 )
 
-// store retains the served objects and their revisions. The first revision is the revision of the
+// A store retains the served objects and their revisions. The first revision is the revision of the
 // View. Each change has its own revision. If two changes had the same revision, a watcher that is
 // disconnected between them would miss the second change.
 type store struct {
@@ -35,26 +35,25 @@ type store struct {
 	states map[*resource.Definition]*resourceState
 }
 
-// resourceState is the state of a resource in a store. Its slices are shared with
-// readers: they may be appended to and replaced, but elements are never
-// overwritten.
+// resourceState is the state of a resource in a store. Its slices are shared with readers. Code may
+// append to a slice or replace a slice, but must not overwrite elements.
 type resourceState struct {
 	initialized      bool
-	view             *server.View      // the View that contains the objects
+	view             *server.View      // View from which items were taken
 	changed          <-chan struct{}   // closed when the state is outdated
-	items            []resource.Item   // the items of entries, in the same order
+	items            []resource.Item   // items of the objects in entries, in the same order
 	entries          []*resource.Entry // sorted by key
 	changes          []change          // in order of revision
-	bytes            int               // size of changes
+	bytes            int               // sum of change.bytes
 	retainedAfterRev uint64            // changes contains all changes after this revision
 }
 
-// change is an added, modified or deleted object. Its revision is the revision of now. If
-// the object was deleted, now is its last state.
+// change is an added, modified or deleted object. The revision of the change is that of after. If
+// the object was deleted, after is its last state.
 type change struct {
 	kind          watch.EventType
 	after, before *resource.Entry // before is nil if the object was added
-	bytes         int             // encoded size of now and before
+	bytes         int             // encoded size of after and before
 }
 
 func newStore(state server.Viewer, events EventSource) *store {
@@ -94,7 +93,7 @@ func (s *store) updateStateLocked(r *resource.Definition) *resourceState {
 				return t
 			}
 		}
-		events, rev := s.events.Events(0) // an event that the log has dropped is recorded as deleted
+		events, rev := s.events.Events(0) // all retained events, so that events that were dropped are recorded as deleted
 		t.changed = s.events.Changed(rev)
 		s.updateLocked(r, t, eventItems(events))
 		return t
@@ -145,10 +144,9 @@ func (s *store) updateLocked(r *resource.Definition, t *resourceState, items []r
 	t.trim()
 }
 
-// updateEntryLocked returns the entry of an object. The parameters was and is are the old and the
-// new item of the object. before is the old entry; nil for a new object. If the object has not
-// changed, updateEntryLocked returns before. Otherwise it records the change and returns a new
-// entry.
+// updateEntryLocked returns the entry of an object. was and is are the old and the new item of the
+// object. before is the old entry, or nil for a new object. If the object has not changed,
+// updateEntryLocked returns before. Otherwise it records the change and returns a new entry.
 func (s *store) updateEntryLocked(r *resource.Definition, t *resourceState, before *resource.Entry, was, is resource.Item) *resource.Entry {
 	if before != nil && isUnchanged(r, was.Object, is.Object) {
 		return before
@@ -188,7 +186,7 @@ func (s *store) recordRemovalLocked(r *resource.Definition, t *resourceState, e 
 	t.record(change{kind: watch.Deleted, after: withRevision(r, e, s.rev), before: e})
 }
 
-// record retains a change. It ignores changes until the state is initialized, because these only
+// record retains a change. Before the state is initialized, it ignores changes, because they only
 // add the initial objects.
 func (t *resourceState) record(c change) {
 	if !t.initialized {
@@ -211,14 +209,14 @@ func (t *resourceState) trim() {
 		t.retainedAfterRev, t.bytes = rest[0].after.Rev, t.bytes-rest[0].bytes
 		rest = rest[1:]
 	}
-	t.changes = slices.Clone(rest) // lets the garbage collector free the dropped changes
+	t.changes = slices.Clone(rest) // Clone lets the garbage collector free the dropped changes
 }
 
-// noEvents provides no events.
+// noEvents is an EventSource without events.
 type noEvents struct{}
 
-// Events implements Events.
+// Events implements EventSource.
 func (noEvents) Events(uint64) ([]*v1.Event, uint64) { return nil, 0 }
 
-// Changed implements Events.
+// Changed implements EventSource.
 func (noEvents) Changed(uint64) <-chan struct{} { return nil }

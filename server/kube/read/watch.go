@@ -25,7 +25,7 @@ const (
 	bookmarkInterval = time.Minute
 )
 
-// watcher serves one watch. It is not safe for concurrent use.
+// A watcher serves one watch. It is not safe for concurrent use.
 type watcher struct {
 	store        *store
 	res          *resource.Definition
@@ -231,7 +231,7 @@ func (w *watcher) addBookmark(end bool) {
 	w.add(watch.Bookmark, resource.Encode(body))
 }
 
-// extendDeadline gives the client sendTimeout, from now on, to receive events.
+// extendDeadline sets the deadline for sending events to sendTimeout from now.
 func (w *watcher) extendDeadline() {
 	if w.err == nil {
 		w.err = http.NewResponseController(w.w).SetWriteDeadline(time.Now().Add(sendTimeout))

@@ -30,14 +30,14 @@ var errNotAcceptable = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Message: "only the following media types are accepted: application/json",
 }}
 
-// Negotiate returns the offered representation that the client prefers. "" stands for the
-// objects themselves, which are always available. All representations are JSON.
+// Negotiate returns the offered representation that the client prefers. "" means the objects
+// themselves, which are always available. All representations are JSON.
 func Negotiate(r *http.Request, offered ...string) (representation string, err error) {
 	return negotiate(strings.Join(r.Header.Values("Accept"), ","), offered...)
 }
 
-// negotiate returns the first of the representations with the highest q value in an
-// Accept header.
+// negotiate returns the available representation with the highest q value in an Accept header. If
+// several have this value, it returns the first.
 func negotiate(accept string, offered ...string) (representation string, err error) {
 	if strings.TrimSpace(accept) == "" {
 		return "", nil

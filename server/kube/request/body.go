@@ -18,7 +18,7 @@ type Message interface {
 	Unmarshal([]byte) error
 }
 
-// DecodeProtobuf decodes a body in Kubernetes' protobuf envelope, which includes the
+// DecodeProtobuf decodes a body in the protobuf envelope of Kubernetes, which also contains the
 // kind.
 func DecodeProtobuf(body []byte, into Message) error {
 	wrapped, found := bytes.CutPrefix(body, []byte("k8s\x00"))

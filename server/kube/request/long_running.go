@@ -17,8 +17,8 @@ func IsLongRunning(r *http.Request) bool {
 	return isLongRunningPath(i.Path, q)
 }
 
-// isLongRunningPath is IsLongRunning for a path of the kubelet's API, podd's own API or
-// the status page.
+// isLongRunningPath works like IsLongRunning for a path of the kubelet's API, podd's own API or the
+// status page.
 func isLongRunningPath(path string, q url.Values) bool {
 	switch firstSegment(path) {
 	case "exec", "attach", "portForward", "debug":

@@ -1,7 +1,6 @@
-// Package request parses requests to a Kubernetes API. It determines the verb and the
-// resource from the method, path and query, and the representation of objects from the
-// headers. The package is pure. Authorization and the handlers both use it, so that they
-// cannot disagree.
+// Package request parses requests to a Kubernetes API. It determines the verb and the resource from
+// the method, path and query, and the representation of objects from the headers. Package auth and
+// the handlers both use it, so that they interpret a request in the same way.
 package request
 
 import (
@@ -27,11 +26,11 @@ type Info struct {
 	Group, Version      string
 	Namespace, Resource string
 	Name, Subresource   string
-	// RemainingPath is the part of the path after the subresource; "" if there is none. It is
-	// valid for the subresource proxy only.
+	// RemainingPath is the part of the path after the subresource; "" if there is none. Only the
+	// subresource proxy supports a remaining path.
 	RemainingPath string
-	// ProxiedPath is the path of the kubelet's API that a request to the node's subresource
-	// proxy is for; "" for other requests.
+	// ProxiedPath is the path of the kubelet's API in a request to the node's subresource proxy; ""
+	// for other requests.
 	ProxiedPath string
 }
 
@@ -64,7 +63,7 @@ func Parse(r *http.Request) Info {
 		return i
 	}
 	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] == "namespaces" {
-		return plain // namespaces are not namespaced: permission for everything in one namespace must not include listing namespaces
+		return plain // A list of namespaces is not a request in one namespace, because permission for all resources of a namespace must not include listing namespaces.
 	}
 	i.parseResource(parts)
 	i.Verb = i.parseVerb(r.Method, r.URL.Query())
@@ -98,7 +97,7 @@ var namespaceSubresources = []string{"status", "finalize"}
 
 func (i *Info) parseVerb(method string, q url.Values) string {
 	if i.OpensStream() && (method == http.MethodGet || method == http.MethodPost) {
-		return "create" // read permission must not include running commands
+		return "create" // Permission to read must not include permission to run commands.
 	}
 	switch method {
 	case http.MethodGet, http.MethodHead:
@@ -142,14 +141,15 @@ func selectedName(q url.Values) string {
 	return name
 }
 
-// BoolParameter returns the value of a boolean parameter as an API server parses it: true
-// unless the parameter is missing, "false" or "0".
+// BoolParameter returns the value of a boolean parameter as an API server parses it. The value is
+// true unless the parameter is missing, "false" or "0".
 func BoolParameter(q url.Values, name string) bool {
 	s := q.Get(name)
 	return q.Has(name) && !strings.EqualFold(s, "false") && s != "0"
 }
 
-// IncludePolicy returns how much of each object the rows of a table include.
+// IncludePolicy returns the includeObject parameter, which selects how much of each object the rows
+// of a table include.
 func IncludePolicy(r *http.Request) metav1.IncludeObjectPolicy {
 	switch p := metav1.IncludeObjectPolicy(r.URL.Query().Get("includeObject")); p {
 	case metav1.IncludeNone, metav1.IncludeObject:

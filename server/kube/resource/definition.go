@@ -23,16 +23,16 @@ type Definition struct {
 	Verbs                  []string
 	Subresources           []Subresource
 	goType
-	// Items returns the objects of a View, sorted by namespace and name. It is nil
-	// for resources that are not objects of a View.
+	// Items returns the objects of a View, sorted by namespace and name. It is nil for resources
+	// whose objects are not in a View.
 	Items func(*server.View) []Item
 	// SelectObjects returns the objects of this resource that are in the given Objects. It is nil
 	// for resources that are not in Objects.
 	SelectObjects func(*server.Objects) []*server.ObjectView
 	// IsEvents is set for the resource of the node's events.
 	IsEvents bool
-	// Measure returns the objects of a resource that is measured on request, in the order of the
-	// View's pods. It is nil for other resources.
+	// Measure returns objects that are computed for each request from the resource usage, in the
+	// order of the View's pods. It is nil for resources without such objects.
 	Measure func(*server.Usage, *server.View) []Item
 
 	// selectableFields returns the fields that field selectors can refer to, in addition to
@@ -53,8 +53,8 @@ type Subresource struct {
 	Verbs      []string
 }
 
-// goType contains the functions that depend on the Go type of the objects. The functions are
-// nil for reviews.
+// A goType contains the functions that depend on the Go type of the objects. The functions are nil
+// for reviews.
 type goType struct {
 	// NewObject returns a new empty object.
 	NewObject func() server.Object
@@ -113,8 +113,8 @@ func (d *Definition) Key(namespace, name string) server.Key {
 	return server.Key{Namespace: namespace, Name: name}
 }
 
-// NotFound returns the API's error for an object that does not exist. If key is the name
-// of a pod in a file, the error suggests the full name, which ends with the node's name.
+// NotFound returns the API's error for an object that does not exist. If key.Name is the name of a
+// pod in its manifest file, the error suggests the full name, which ends with the node's name.
 func (d *Definition) NotFound(v *server.View, key server.Key) error {
 	err := apierrors.NewNotFound(d.GroupResource(), key.Name)
 	full := server.Key{Namespace: key.Namespace, Name: key.Name + "-" + v.Node}
@@ -126,8 +126,8 @@ func (d *Definition) NotFound(v *server.View, key server.Key) error {
 
 // Options select optional resources and verbs.
 type Options struct {
-	ServesMetrics bool // resource usage is measured
-	Writable      bool // objects can be created through the API
+	ServesMetrics bool // serve metrics.k8s.io
+	Writable      bool // the API can create, change and delete objects
 }
 
 var (
@@ -136,7 +136,7 @@ var (
 	writeVerbs   = []string{"create", "update", "patch", "delete", "deletecollection"}
 	createVerbs  = []string{"create"}
 	getVerbs     = []string{"get"}
-	// proxyVerbs are the verbs of the kubelet's API.
+	// proxyVerbs are the verbs of the subresource proxy, which serves the kubelet's API.
 	proxyVerbs = []string{"create", "get", "update"}
 	// streamVerbs are the verbs of subresources that open a stream.
 	streamVerbs = []string{"create", "get"}

@@ -11,7 +11,7 @@ import (
 	"podd/server/kube/request"
 )
 
-// Entry is an object as the API shows it from the revision Rev until the object changes. An Entry
+// Entry is an object as the API serves it from the revision Rev until the object changes. An Entry
 // is immutable.
 type Entry struct {
 	Key server.Key
@@ -49,7 +49,7 @@ func Encode(v any) []byte {
 	return b
 }
 
-// MetadataType is the kind and version of a representation that consists of metadata.
+// MetadataType is the kind and version of an object that is represented by its metadata only.
 var MetadataType = metav1.TypeMeta{Kind: request.AsMetadata, APIVersion: metav1.SchemeGroupVersion.String()}
 
 // metadataOf returns the metadata of an object as a PartialObjectMetadata.

@@ -11,16 +11,16 @@ import (
 	"podd/server/kube/request"
 )
 
-// Encoder is the representation of objects that a client requests.
+// Encoder encodes objects in the representation that a client requests.
 type Encoder struct {
 	Representation string // "", request.AsTable, request.AsMetadata or request.AsMetadataList
-	// now returns the time that ages in tables are relative to.
+	// now returns the time from which ages in tables are computed.
 	now           func() time.Time
 	includePolicy metav1.IncludeObjectPolicy // how much of each object a row of a table includes
 }
 
-// NewEncoder returns the offered representation that a client prefers. Ages in tables are
-// relative to now.
+// NewEncoder returns an Encoder for the offered representation that a client prefers. Ages in
+// tables are computed from the result of now.
 func NewEncoder(r *http.Request, now func() time.Time, offered ...string) (Encoder, error) {
 	as, err := request.Negotiate(r, offered...)
 	return Encoder{as, now, request.IncludePolicy(r)}, err
@@ -33,7 +33,7 @@ func (f Encoder) Encode(e *Entry, headers bool) []byte {
 	case request.AsTable:
 		t := newTable([]*Entry{e}, f.now(), e.Rev, f.includePolicy)
 		if !headers {
-			t.ColumnDefinitions = nil // the watcher has the column definitions already
+			t.ColumnDefinitions = nil // the column definitions were already sent
 		}
 		return Encode(t)
 	case request.AsMetadata:

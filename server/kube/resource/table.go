@@ -11,8 +11,8 @@ import (
 	"podd/server/kube/table"
 )
 
-// newTable returns a table of objects, which must have the same kind. Tables are built for
-// each request, because they contain ages.
+// newTable returns a table of objects, which must have the same kind. A table is built for each
+// request, because it contains ages.
 func newTable(entries []*Entry, now time.Time, rev uint64, include metav1.IncludeObjectPolicy) *metav1.Table {
 	all := make([]server.Object, 0, len(entries))
 	for _, e := range entries {

@@ -12,7 +12,7 @@ import (
 	"podd/server"
 )
 
-// containerMetrics is the usage of one container.
+// A containerMetrics is the resource usage of one container.
 type containerMetrics struct {
 	Name  string          `json:"name"`
 	Usage v1.ResourceList `json:"usage"`
@@ -24,7 +24,7 @@ type nodeMetrics struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Timestamp         metav1.Time     `json:"timestamp"`
-	Window            metav1.Duration `json:"window"` // always zero, although the usage is an average over the last seconds
+	Window            metav1.Duration `json:"window"` // always zero, although the usage is an average of some seconds
 	Usage             v1.ResourceList `json:"usage"`
 }
 
@@ -88,8 +88,8 @@ func podMetricsItems(u *server.Usage, v *server.View) []Item {
 	return all
 }
 
-// resourceList returns the amounts of CPU and memory. It returns nil until the CPU usage
-// has been measured.
+// resourceList returns the usage of CPU and memory. It returns nil until the CPU usage has been
+// measured.
 func resourceList(a server.ResourceUsage) v1.ResourceList {
 	if a.NanoCores == nil {
 		return nil

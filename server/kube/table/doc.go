@@ -6,6 +6,5 @@
 //	objects of one kind ─▶ New ─▶ metav1.Table, a row per object
 //	          a pod      ─▶ NewPodCells ─▶ READY, STATUS, RESTARTS, AGE: podd ps prints them too
 //
-// All functions are pure: ages are relative to the argument now, and no object is
-// modified.
+// All functions compute ages from the argument now, and modify no object.
 package table

@@ -51,8 +51,8 @@ func readinessGates(p *v1.Pod) string {
 	return fmt.Sprintf("%d/%d", open, len(p.Spec.ReadinessGates))
 }
 
-// rowConditions returns a condition for pods that have terminated, so that clients
-// can dim or hide them.
+// rowConditions returns a condition for pods that have terminated, so that clients can show them
+// differently or hide them.
 func rowConditions(phase v1.PodPhase) []metav1.TableRowCondition {
 	text := map[v1.PodPhase]string{v1.PodSucceeded: "The pod has completed.", v1.PodFailed: "The pod has failed."}[phase]
 	if text == "" {

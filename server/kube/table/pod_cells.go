@@ -11,16 +11,16 @@ import (
 
 // PodCells are the cells of a pod in a listing, with kubectl's values.
 type PodCells struct {
-	Ready    string // "1/2"; counts regular containers and sidecars
-	Status   string // "Running", "Init:0/1", "CrashLoopBackOff", …
-	Restarts string // "4 (12s ago)"
-	Age      string // "6m"; since the creation or, if that is unknown, since the start
+	Ready    string // such as "1/2"; counts regular containers and sidecars
+	Status   string // such as "Running", "Init:0/1" or "CrashLoopBackOff"
+	Restarts string // such as "4 (12s ago)"
+	Age      string // such as "6m"; time since the creation or, if that is unknown, since the start
 }
 
-// NewPodCells returns the values that kubectl get pods prints for pod at the given time, with
-// two differences. The pod's own reason is printed if the containers' reasons are less
-// specific. A pod that terminates because it was deleted remains Terminating. A pod that is
-// being stopped must have a DeletionTimestamp.
+// NewPodCells returns the values that kubectl get pods prints for pod at the given time, with two
+// differences. First, the reason of the pod is printed if it is more specific than the reasons of
+// the containers (see hasSpecificReason). Second, a pod whose containers terminate because the pod
+// was deleted remains Terminating. A pod that is being stopped must have a DeletionTimestamp.
 func NewPodCells(pod *v1.Pod, now time.Time) PodCells {
 	r := podSummary{pod: pod, status: string(pod.Status.Phase), total: len(pod.Spec.Containers)}
 	if pod.Status.Reason != "" {
@@ -45,14 +45,15 @@ func NewPodCells(pod *v1.Pod, now time.Time) PodCells {
 	}
 }
 
-// podSummary collects the cells of one pod.
+// A podSummary contains the values from which the cells of a pod are computed.
 type podSummary struct {
 	pod          *v1.Pod
 	status       string
 	ready, total int
 	initializing bool
 	// restarts contains the restarts of all containers, and sidecars contains the restarts of the
-	// sidecars. Restarts of init containers are not counted after initialization.
+	// sidecars. restarts includes restarts of init containers only until the initialization is
+	// complete.
 	restarts, sidecars restarts
 }
 
@@ -104,8 +105,8 @@ func (r *podSummary) readInitContainers() {
 	}
 }
 
-// readContainers evaluates the regular containers from the last to the first, so that the
-// first container with a reason determines the status.
+// readContainers evaluates the regular containers from the last to the first. If several containers
+// have a reason, the status is the reason of the first of them.
 func (r *podSummary) readContainers() {
 	r.restarts = r.sidecars
 	running := false

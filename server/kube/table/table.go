@@ -27,7 +27,7 @@ func New[T metav1.Object](objects []T, now time.Time) *metav1.Table {
 	return t
 }
 
-// kind contains the columns and the row function for a kind of object.
+// A kind contains the columns and the row function for a kind of object.
 type kind struct {
 	columns func() []metav1.TableColumnDefinition
 	row     func(o metav1.Object, now time.Time) metav1.TableRow
@@ -56,12 +56,12 @@ func kindOf(o metav1.Object) kind {
 	return defaultKind
 }
 
-// adaptRow adapts a row function for objects of type T.
+// adaptRow converts a row function for objects of type T to a row function for any object.
 func adaptRow[T metav1.Object](row func(T, time.Time) metav1.TableRow) func(metav1.Object, time.Time) metav1.TableRow {
 	return func(o metav1.Object, now time.Time) metav1.TableRow { return row(o.(T), now) }
 }
 
-// adaptCells adapts a function that returns only cells.
+// adaptCells returns a row function that calls f, which returns only the cells of a row.
 func adaptCells[T metav1.Object](f func(T, time.Time) []any) func(metav1.Object, time.Time) metav1.TableRow {
 	return adaptRow(func(o T, now time.Time) metav1.TableRow { return metav1.TableRow{Cells: f(o, now)} })
 }

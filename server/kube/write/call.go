@@ -13,15 +13,15 @@ import (
 	"podd/server/kube/resource"
 )
 
-// call is a request that changes an object.
+// A call is a request that changes an object.
 type call struct {
 	*Handler
 	w   http.ResponseWriter
 	r   *http.Request
 	res *resource.Definition
 	i   request.Info
-	// isDryRun is set if nothing is to be stored. strict is the value of fieldValidation:
-	// Ignore, Warn or Strict.
+	// isDryRun is set if the request must not store anything. fieldValidation is Ignore, Warn or
+	// Strict.
 	isDryRun        bool
 	fieldValidation string
 	encoder         resource.Encoder
@@ -70,7 +70,7 @@ func (c *call) readOptions() (err error) {
 }
 
 // parseDryRun reports whether the request is a dry run. It returns an error for an unknown value,
-// because the client expects that nothing is changed.
+// because a client that sends dryRun expects that nothing is changed.
 func parseDryRun(values []string) (bool, error) {
 	for _, value := range values {
 		if value != metav1.DryRunAll {
@@ -92,7 +92,7 @@ func lock(ctx context.Context, held chan struct{}) (unlock func(), err error) {
 	}
 }
 
-// reply responds with an object in the client's representation.
+// reply responds with an object in the representation that the client requested.
 func (c *call) reply(code int, e *resource.Entry) error {
 	server.ReplyJSON(c.w, code, c.encoder.Encode(e, true))
 	return nil

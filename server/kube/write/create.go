@@ -65,8 +65,9 @@ func (c *call) createObject(o server.Object) error {
 	if err := c.manifests.Write(c.res.Kind, key, text); err != nil {
 		return fmt.Errorf("creating %s %q: %w", c.res.Singular, key.Name, err)
 	}
-	// An overruled file must be removed even if the client has disconnected. Otherwise its object
-	// would be created as soon as the object of the other source is deleted.
+	// If another source contains the same object, the file must be removed, even if the client has
+	// disconnected. Otherwise its object would be created as soon as the object of the other source
+	// is deleted.
 	e, err := c.waitUntilShown(context.WithoutCancel(c.r.Context()), key, text, checked.Object)
 	if conflict := (*overruledError)(nil); errors.As(err, &conflict) {
 		return errors.Join(err, c.manifests.Remove(c.res.Kind, key))
@@ -91,7 +92,8 @@ func (c *call) setNamespace(o server.Object) error {
 	return nil
 }
 
-// checkNameFree returns an error if any source contains an object with the key.
+// checkNameFree returns an error if any source, or the API's own directory, contains an object with
+// the key.
 func (c *call) checkNameFree(key server.Key) error {
 	path, _, exists := c.origin(c.res, key)
 	if !exists {

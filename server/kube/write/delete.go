@@ -22,9 +22,9 @@ import (
 	"podd/server/kube/resource"
 )
 
-// deletion contains the parameters of v1.DeleteOptions.
+// A deletion contains the parameters of v1.DeleteOptions that podd supports.
 type deletion struct {
-	graceSeconds  *int64 // nil: the pod's own grace period
+	graceSeconds  *int64 // nil means the pod's own grace period
 	preconditions *metav1.Preconditions
 }
 
@@ -51,7 +51,7 @@ func (c *call) readDeletion() (deletion, error) {
 		return deletion{}, apierrors.NewBadRequest(fmt.Sprintf("propagationPolicy: %.40q is not Background, Foreground or Orphan", *p))
 	}
 	if g := o.GracePeriodSeconds; g != nil && *g < 0 {
-		*g = 1 // as in an API server
+		*g = 1 // an API server does the same
 	} else if g != nil {
 		*g = min(*g, maxGraceSeconds)
 	}
@@ -84,7 +84,7 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	return o, nil
 }
 
-// addQueryOptions sets the options in the query. Options that were set by the body are kept.
+// addQueryOptions adds the options in the query to o, unless the body has set them already.
 func addQueryOptions(q url.Values, o *metav1.DeleteOptions) error {
 	if s := q.Get("gracePeriodSeconds"); s != "" && o.GracePeriodSeconds == nil {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -196,8 +196,8 @@ func (c *call) removeFile(e *resource.Entry, d deletion) error {
 	}
 	if err := c.manifests.Remove(c.res.Kind, e.Key); err != nil {
 		if c.res.Name == "pods" && d.graceSeconds != nil {
-			// The pod continues to run and must later be stopped with its own grace period. Delete
-			// is canceled even if the client has disconnected.
+			// Cancel Delete, even if the client has disconnected: the pod continues to run, and
+			// must later be stopped with its own grace period.
 			err = errors.Join(err, c.manifests.CancelDelete(context.WithoutCancel(c.r.Context()), e.Key, e.Object.GetUID()))
 		}
 		return fmt.Errorf("deleting %s %q: %w", c.res.Singular, e.Key.Name, err)

@@ -21,16 +21,16 @@ import (
 
 // A Debugger adds ephemeral containers to running pods.
 type Debugger interface {
-	// SetEphemeralContainers sets the ephemeral containers of the pod with this name and UID. The containers
-	// must include the existing ephemeral containers. Debug returns when the change is
-	// stored. If dry is set, Debug only validates the request. Errors are API errors:
-	// NotFound if no pod has the name and UID, and Invalid if the containers are invalid or
+	// SetEphemeralContainers sets the ephemeral containers of the pod with this name and UID. The
+	// containers must include the existing ephemeral containers. SetEphemeralContainers returns
+	// when the change is stored. If dry is true, it only validates the request. Errors are API
+	// errors: NotFound if no pod has the name and UID, and Invalid if the containers are invalid or
 	// existing containers are changed.
 	SetEphemeralContainers(ctx context.Context, pod types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error
 }
 
-// ephemeralTimeout is the time for which a request waits until the pod shows the
-// added containers.
+// ephemeralTimeout is the maximum time for which a request waits until the View contains the added
+// containers.
 const ephemeralTimeout = 10 * time.Second
 
 // addEphemeral serves PUT and PATCH of a pod's ephemeral containers. All other fields of the

@@ -7,17 +7,17 @@
 //
 //	body ── decode ── validate ──▶ file ── source ── router ──▶ View ──▶ response
 //
-// Writes are serialized, and a write is acknowledged only when the View contains the
-// result. A client therefore reads its own writes, in a get and in a watch, and no update
-// is lost. Files of other sources are never modified: a write to an object in such a file
-// is rejected with the name of the file. Without Manifests, all writes are rejected
-// (unsupported.go), except those that add ephemeral containers to running pods, because
-// ephemeral containers are not in manifests (ephemeral.go).
+// Writes are serialized, and the response to a write is sent only when the View contains the
+// result. Therefore a client that reads or watches an object after its own write receives the
+// result of the write, and no update is lost. Files of other sources are never modified. The error
+// for a write to an object in such a file contains the name of the file. Without Manifests, all
+// writes are rejected (unsupported.go), except those that add ephemeral containers to running pods,
+// because ephemeral containers are not in manifests (ephemeral.go).
 //
-// The managers of fields are tracked in metadata.managedFields, as in an API server:
-// server-side apply conflicts with fields of other managers, and removes fields that its
-// manager omits (manage.go, apply.go and package managed). They are not tracked for files
-// of other sources and for ephemeral containers.
+// The managers of fields are tracked in metadata.managedFields, as in an API server: a server-side
+// apply returns a conflict for fields of other managers, and removes fields that its manager no
+// longer applies (manage.go, apply.go and package managed). They are not tracked for files of other
+// sources and for ephemeral containers.
 package write
 
 import (
@@ -71,15 +71,14 @@ type ManifestStore interface {
 // A ParsedManifest is the result of parsing the text of an object.
 type ParsedManifest struct {
 	Object   server.Object        // with defaults, owned by the caller; nil if the text is invalid
-	Causes   []metav1.StatusCause // the errors of an invalid text
+	Causes   []metav1.StatusCause // errors in the text
 	Warnings []string
-	// Version is equal for two texts if a running pod need not be restarted to
-	// change from one to the other; "" for objects that are not pods.
+	// Version identifies a version of a pod. Two texts have the same Version if a running pod can
+	// change from one to the other without a restart. It is "" for objects that are not pods.
 	Version string
 }
 
-// Options are the parts of a node that writes need. All are required unless their
-// comment states otherwise.
+// Options configure a Handler. All fields are required unless their comment states otherwise.
 type Options struct {
 	State   server.Viewer
 	Objects ObjectReader
@@ -87,10 +86,10 @@ type Options struct {
 	// Manifests stores the objects that are created through the API. If it is nil,
 	// all writes are rejected.
 	Manifests ManifestStore
-	// InCluster is set if the node belongs to a cluster, where Manifests are not
-	// supported.
+	// InCluster is set if the node belongs to a cluster. Then the errors for rejected writes do not
+	// recommend the flag --api-manifest-dir.
 	InCluster bool
-	// Debugger adds ephemeral containers. If it is nil, they are read-only.
+	// Debugger adds ephemeral containers. If it is nil, ephemeral containers are read-only.
 	Debugger Debugger
 	Now      func() time.Time
 }
@@ -105,8 +104,8 @@ type Handler struct {
 	debugger  Debugger
 	now       func() time.Time
 
-	writeLock chan struct{} // lock of writes: holds an element during a write
-	debugLock chan struct{} // lock of changes to ephemeral containers
+	writeLock chan struct{} // contains an element while a write is in progress
+	debugLock chan struct{} // contains an element while ephemeral containers are being added
 }
 
 // New returns a Handler.
@@ -155,8 +154,8 @@ func isAllNamespaces(res *resource.Definition, i request.Info) bool {
 	return res.Namespaced && i.Namespace == ""
 }
 
-// convertWriteError converts an error that is caused by a full disk to an error with the HTTP
-// status 507. It returns other errors unchanged.
+// convertWriteError returns an error with the HTTP status 507 if a full disk or an exceeded disk
+// quota is the cause of err. It returns other errors unchanged.
 func convertWriteError(err error) error {
 	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	if api := apierrors.APIStatus(nil); errors.As(err, &api) || !full {

@@ -17,8 +17,7 @@ import (
 	"podd/server/kube/managed"
 )
 
-// maxManifestSize limits the size of a stored object including its managed fields, in
-// bytes.
+// maxManifestSize is the maximum size in bytes of a stored object, including its managed fields.
 const maxManifestSize = 4 << 20
 
 // readManager reads the field manager from the parameters of a request.
@@ -66,9 +65,9 @@ func (c *call) newChange(live server.Object) managed.Change {
 	return managed.Change{Live: live, Manager: c.manager, Subresource: c.i.Subresource}
 }
 
-// managedFields returns the managed fields of o, which replaces live. defaulted is o with
-// defaults. If the client has changed the managed fields, the result starts from the
-// client's managed fields; kubectl changes them to migrate from client-side apply.
+// managedFields returns the managed fields of o, which replaces live. defaulted is o with defaults.
+// If the client has changed the managed fields, the result is based on the client's managed fields,
+// because kubectl changes them to migrate from client-side apply.
 func (c *call) managedFields(live, o, defaulted server.Object) ([]metav1.ManagedFieldsEntry, error) {
 	all := o.GetManagedFields()
 	if !c.hasManagedFields {
@@ -99,7 +98,7 @@ func (c *call) encodeNewObject(o server.Object) (ParsedManifest, []byte, error) 
 		return checked, nil, err
 	}
 	defaulted := checked.Object
-	if p, ok := defaulted.(*v1.Pod); ok { // podd sets the node's name, so no manager must own this field
+	if p, ok := defaulted.(*v1.Pod); ok { // no manager owns this field, because podd sets the node's name
 		p.Spec.NodeName = o.(*v1.Pod).Spec.NodeName
 	}
 	managers, err := c.managedFields(c.newObject(), o, defaulted)
@@ -110,9 +109,9 @@ func (c *call) encodeNewObject(o server.Object) (ParsedManifest, []byte, error) 
 	return c.encodeManifest(o)
 }
 
-// encodeManifest returns the object as podd parses it, and the text of its file. If the
-// text is too large, encodeManifest removes the managed fields; for an apply, it returns an
-// error.
+// encodeManifest returns the object as podd parses it, and the text of its file. If the text is too
+// large, encodeManifest removes the managed fields. For a server-side apply, which needs them, it
+// returns an error instead.
 func (c *call) encodeManifest(o server.Object) (ParsedManifest, []byte, error) {
 	b := manifestText(o)
 	if len(b) > maxManifestSize && (c.hasManagedFields || o.GetManagedFields() == nil) {

@@ -19,7 +19,7 @@ import (
 	"podd/server/kube/request"
 )
 
-// The API server's limits.
+// An API server has the same limits.
 const (
 	// maxBodyBytes limits a body, and the data that a JSON patch may copy, in bytes.
 	maxBodyBytes = 3 << 20
@@ -29,8 +29,7 @@ const (
 
 func init() { jsonpatch.AccumulatedCopySizeLimit = maxBodyBytes }
 
-// patch is the body of a PATCH. It may be applied several times, for example when
-// the object has changed in the meantime.
+// A patch is the body of a PATCH. It may be applied several times.
 type patch struct {
 	kind types.PatchType
 	body []byte
@@ -88,8 +87,7 @@ func (p patch) apply(o server.Object) ([]byte, error) {
 	return is, newUnprocessableError(err)
 }
 
-// malformedErrors are the errors for a strategic merge patch that is invalid for every
-// object.
+// malformedErrors are the errors of a strategic merge patch that cannot be applied to any object.
 var malformedErrors = []error{
 	mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
 	mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat,

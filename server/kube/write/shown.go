@@ -18,12 +18,12 @@ import (
 	"podd/server/kube/resource"
 )
 
-// shownTimeout is the time for which a request waits until podd has read the
-// written file. Usually it takes milliseconds.
+// shownTimeout is the maximum time for which a request waits until podd has read the written file.
+// Usually podd reads the file within milliseconds.
 const shownTimeout = 20 * time.Second
 
-// overruledError means that podd has read a file but uses an object of another source that
-// has the same name.
+// An overruledError means that podd has read a file but uses an object of another source that has
+// the same name.
 type overruledError struct{ error }
 
 func (o *overruledError) Unwrap() error { return o.error }
@@ -48,14 +48,14 @@ func (c *call) waitUntilShown(ctx context.Context, key server.Key, text []byte, 
 	return c.objects.Find(c.r.Context(), c.res, key)
 }
 
-// digest returns the digest of a text in the format of a View.
+// digest returns the digest of a text in the format that a View uses.
 func digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// isShown reports whether the View of a pod agrees with the written pod. Ephemeral
-// containers are ignored, because they are not in manifests.
+// isShown reports whether p, a pod in the View, is equal to the written pod. Ephemeral containers
+// are ignored, because they are not in manifests.
 func isShown(p *server.PodView, written server.Object) bool {
 	w := written.(*v1.Pod)
 	if p == nil || p.Pod.UID != w.UID {

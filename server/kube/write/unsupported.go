@@ -67,8 +67,8 @@ func (h *Handler) flagHint() string {
 	return ", or start podd with --api-manifest-dir DIR, a directory for objects of this API"
 }
 
-// sourceHint returns the part of an error that names a directory of manifests, or
-// "".
+// sourceHint returns the part of an error that contains the path of a manifest directory, or "" if
+// there is none.
 func (h *Handler) sourceHint() string {
 	v := h.state.View()
 	if len(v.Sources) == 0 {

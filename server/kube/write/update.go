@@ -18,12 +18,12 @@ import (
 	"podd/server/kube/resource"
 )
 
-// storedObject is an object with the content of its file.
+// A storedObject is an object that is stored in a file, with the content of the file.
 type storedObject struct {
 	key     server.Key
 	entry   *resource.Entry // the object in the View
 	written server.Object
-	text    []byte // content of the file, decoded to written
+	text    []byte // content of the file, from which written is decoded
 	parsed  ParsedManifest
 }
 
@@ -57,8 +57,8 @@ func (c *call) applyPatch(p patch, s storedObject) (server.Object, error) {
 	return c.decodeJSON(text, nil)
 }
 
-// servedObject returns the object that clients read. It omits fields of the spec that podd adds to
-// claims and volumes, because these fields are not in the file.
+// servedObject returns the object that clients read. It does not contain the fields that podd adds
+// to the spec of claims and volumes, because these fields are not in the file.
 func (s storedObject) servedObject() server.Object {
 	o := s.parsed.Object.DeepCopyObject().(server.Object)
 	o.SetUID(s.entry.Object.GetUID())
@@ -76,8 +76,8 @@ func (s storedObject) servedObject() server.Object {
 	return o
 }
 
-// change writes the object that update returns for the stored object. Other writes wait
-// until change returns.
+// change calls update with the stored object and writes the object that update returns. No other
+// write is made until change returns.
 func (c *call) change(update func(storedObject) (server.Object, error)) error {
 	unlock, err := c.lock()
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *call) change(update func(storedObject) (server.Object, error)) error {
 	return c.storeNext(s, next)
 }
 
-// storeNext writes the new version of an object.
+// storeNext writes the new version of an object, and responds with the object.
 func (c *call) storeNext(s storedObject, next server.Object) error {
 	checked, text, err := c.encodeManifest(next)
 	switch {
@@ -129,8 +129,8 @@ func (c *call) storeNext(s storedObject, next server.Object) error {
 }
 
 // isUnchanged reports whether two versions of an object are equal except for the times of their
-// managed fields. The times are ignored, so that applying the same stringData again is not a
-// change.
+// managed fields. The times are ignored, so that an apply of a Secret with the same stringData as
+// before is not a change.
 func isUnchanged(is, was server.Object) bool {
 	now, then := is.GetManagedFields(), was.GetManagedFields()
 	if len(now) != len(then) {
@@ -145,9 +145,9 @@ func isUnchanged(is, was server.Object) bool {
 	return equality.Semantic.DeepEqual(is, was)
 }
 
-// readStored reads an object from the API's file. It waits until the View contains the content
-// of the file, because a client that wrote the file may have disconnected before podd read
-// it. A change of the version in the View would otherwise undo that write.
+// readStored reads an object from the API's file. It waits until the View contains the content of
+// the file, because the client that wrote the file last may have disconnected before podd read the
+// file. Without the wait, a change of the older version in the View would undo the last write.
 func (c *call) readStored(key server.Key) (storedObject, error) {
 	s := storedObject{key: key}
 	var err error

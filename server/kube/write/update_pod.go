@@ -13,16 +13,16 @@ import (
 	"podd/server"
 )
 
-// mutableFieldsMessage is the API server's message about the fields of a pod that can be
-// changed.
+// mutableFieldsMessage is the API server's error for a change of a pod field that must not be
+// changed. It lists the fields that may be changed.
 const mutableFieldsMessage = "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, " +
 	"`spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations), " +
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative), and the labels and annotations; " +
 	"delete the pod and create it again for others"
 
-// newUpdatedPod returns the stored pod with the allowed differences between was and is. The
-// parameters was and is are the pod before and after the change, both with defaults. newUpdatedPod
-// returns an error if other fields differ.
+// newUpdatedPod returns the stored pod with the allowed differences between was and is. was and is
+// are the pod before and after the change, both with defaults. newUpdatedPod returns an error if
+// other fields differ.
 func (c *call) newUpdatedPod(s storedObject, was, is *v1.Pod) (server.Object, error) {
 	if err := c.checkPodUpdate(s, was, is); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (c *call) checkPodUpdate(s storedObject, was, is *v1.Pod) error {
 	}
 	for _, t := range was.Spec.Tolerations {
 		same := func(u v1.Toleration) bool {
-			u.TolerationSeconds = t.TolerationSeconds // the only field of a toleration that may be changed
+			u.TolerationSeconds = t.TolerationSeconds // only this field of a toleration may be changed
 			return equality.Semantic.DeepEqual(t, u)
 		}
 		if !slices.ContainsFunc(is.Spec.Tolerations, same) {
@@ -103,9 +103,9 @@ func (c *call) checkPodUpdate(s storedObject, was, is *v1.Pod) error {
 	return c.newForbiddenError(s, field, mutableFieldsMessage)
 }
 
-// newResizedPod returns the stored pod with the CPU and memory from is. The parameters was and is
-// are the pod before and after the change, both with defaults. newResizedPod returns an error if
-// other fields differ. When podd reads the pod, it resizes the running containers.
+// newResizedPod returns the stored pod with the resources for CPU and memory of is. was and is are
+// the pod before and after the change, both with defaults. newResizedPod returns an error if other
+// fields differ. When podd reads the pod, it resizes the running containers.
 func (c *call) newResizedPod(s storedObject, was, is *v1.Pod) (server.Object, error) {
 	if len(was.Spec.Containers) != len(is.Spec.Containers) || len(was.Spec.InitContainers) != len(is.Spec.InitContainers) {
 		return nil, c.newForbiddenError(s, "spec.containers", "containers may not be added or removed on resize")
@@ -127,8 +127,8 @@ func (c *call) newResizedPod(s storedObject, was, is *v1.Pod) (server.Object, er
 	return next, nil
 }
 
-// copyCPUAndMemory copies the CPU and memory of all containers from of to spec. spec and of must
-// have the same number of containers.
+// copyCPUAndMemory copies the CPU and memory of all containers from the pod spec of to the pod spec
+// spec. Both must have the same number of containers.
 func copyCPUAndMemory(spec, of *v1.PodSpec) {
 	for n := range spec.InitContainers {
 		spec.InitContainers[n].Resources = withCPUAndMemory(spec.InitContainers[n].Resources, of.InitContainers[n].Resources)
