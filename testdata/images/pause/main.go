@@ -1,5 +1,5 @@
-// Command pause is the process of a pod sandbox: it keeps the pod's namespaces, reaps orphaned
-// processes and exits on TERM or INT.
+// Command pause is the process of a pod sandbox. It keeps the pod's namespaces in existence, reaps
+// orphaned processes, and exits on SIGTERM or SIGINT.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// reap reaps every child that has exited, because one SIGCHLD can stand for several.
+// reap reaps every child that has exited, because one SIGCHLD can be sent for several children.
 func reap() {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

@@ -1,5 +1,5 @@
-// Command web is a demonstration server: it responds to every request on $PORT (default 8080)
-// with the hostname.
+// Command web is a server for demonstrations. It responds to every request on port $PORT (default
+// 8080) with the hostname.
 package main
 
 import (
