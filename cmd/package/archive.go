@@ -30,7 +30,8 @@ var archiveFiles = []struct {
 	{"completion/podd.zsh", "completion/podd.zsh", 0o644},
 }
 
-// writeArchive writes a tar.gz with the files in directory base.
+// writeArchive creates the tar.gz archive at the path file from the files in stage. In the archive,
+// the files are in the directory base.
 func (b builder) writeArchive(file, base, stage string) error {
 	f, err := os.Create(file)
 	if err != nil {
@@ -59,8 +60,8 @@ func (b builder) writeArchive(file, base, stage string) error {
 	return errors.Join(w.Close(), z.Close(), f.Close())
 }
 
-// addFile adds a file to an archive. name is the path of the file in the archive, and from is the
-// path of the file to copy. The owner of the file in the archive is root.
+// addFile copies a file to an archive. The parameter name is the path in the archive, and the
+// parameter from is the path of the file to copy. The owner of the file in the archive is root.
 func (b builder) addFile(w *tar.Writer, name, from string, mode fs.FileMode) error {
 	content, err := os.ReadFile(from)
 	if err != nil {

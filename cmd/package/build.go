@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A builder builds packages of a version.
+// A builder builds the packages of one version of podd.
 type builder struct {
 	root    string // the root of the repository
 	version version
@@ -24,8 +24,8 @@ type builder struct {
 }
 
 type arch struct {
-	env  []string // the variables of go build
-	nfpm string   // the name for nfpm, which translates it to the name in each format
+	env  []string // environment variables for go build
+	nfpm string   // name of the architecture in nfpm, which translates it for each package format
 }
 
 // archs contains the architectures by name. The instruction sets are the oldest ones that podd
@@ -57,8 +57,8 @@ func (b builder) buildAll(ctx context.Context, dir string) error {
 	return writeChecksums(dir)
 }
 
-// removeEarlier removes the files in dir whose names are those of packages. It does not remove other
-// files, because dir is an argument of the user.
+// removeEarlier removes the files in dir whose names are those of packages. It does not remove
+// other files, because the user chooses dir and may have other files in it.
 func removeEarlier(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,7 +138,7 @@ func (b builder) runNFPM(ctx context.Context, format string, a arch, stage, dir 
 		number = b.version.apk
 	}
 	nfpm := exec.CommandContext(ctx, program, "package", "--config", "files/nfpm.yaml", "--packager", format, "--target", dir+"/")
-	nfpm.Dir = stage // the paths in nfpm.yaml are relative to it
+	nfpm.Dir = stage // the paths in nfpm.yaml are relative to this directory
 	nfpm.Env = append(os.Environ(), "PODD_ARCH="+a.nfpm, "PODD_VERSION="+number,
 		"SOURCE_DATE_EPOCH="+strconv.FormatInt(b.created.Unix(), 10))
 	return runCommand(nfpm)

@@ -49,7 +49,7 @@ func (b builder) fillStage(ctx context.Context, a arch, dir string) error {
 }
 
 // compressFiles compresses each file in a directory into another directory, with the suffix .gz.
-// from and to are the paths of these directories.
+// The parameters from and to are the paths of the two directories.
 func compressFiles(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {

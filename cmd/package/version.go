@@ -14,11 +14,11 @@ import (
 // A version is the version of podd in the notation of each format.
 type version struct {
 	binary string // output of podd version
-	// linux is the version in .deb and .rpm packages and in file names. A part after ~ makes a
-	// version lower, and a part after + makes it higher. It contains no -, because a .rpm version
-	// must not.
+	// linux is the version in .deb and .rpm packages and in file names. A suffix that begins with ~
+	// makes a version lower, and a suffix that begins with + makes it higher. linux contains no
+	// dash, because the version of a .rpm package must not contain one.
 	linux string
-	apk   string // digits and the suffixes that apk permits; contains no hash of a commit
+	apk   string // numbers and the suffixes that apk permits, without the commit hash
 }
 
 var (
@@ -29,8 +29,8 @@ var (
 )
 
 // parseVersion returns the versions for the output of git describe. created is the time of the
-// commit. Without a tag, the version is lower than that of every release and increases with created.
-// The version "devel" is that of a source tree without git.
+// commit. If described contains no tag, the version is lower than the version of every release, and
+// a later commit has a higher version. For a source tree without git, described is "devel".
 func parseVersion(described string, created time.Time) (version, error) {
 	v := version{binary: described}
 	dirty := ""

@@ -28,8 +28,8 @@ type runCmd struct {
 // KubeletFlags returns the flags of "podd run". parse adds the flags that only the kubelet has.
 func (c *runCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
-// Validate returns an error for a negative timeout, and for arguments and flags that need
-// --runonce. Package commandline calls Validate after parsing.
+// Validate returns an error for a negative timeout. Without --runonce, it also returns an error for
+// arguments and flags that need --runonce. Package commandline calls Validate after parsing.
 func (c *runCmd) Validate(*kong.Context) error {
 	once := c.RunOnce != nil && *c.RunOnce
 	switch {

@@ -24,7 +24,7 @@ var grammar struct {
 }
 
 func main() {
-	log.SetFlags(0) // slow steps and changes of the host are logged
+	log.SetFlags(0) // no timestamps; the log contains slow steps and changes of the host
 	log.SetPrefix("stack: ")
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()

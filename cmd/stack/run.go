@@ -39,7 +39,7 @@ func (r runCmd) Run(ctx context.Context) error {
 	}
 	lock, err := p.lock()
 	if errors.Is(err, errLocked) {
-		// Another make run already runs podd, so there is nothing to do.
+		// Another `make run` is already running podd, so there is nothing to do.
 		fmt.Printf("podd is already running in %s and was not rebuilt; see bin/podd ps, or stop it with make stop\n", relativePath(p.dir))
 		return nil
 	}
@@ -158,7 +158,7 @@ func lastLines(text []byte, n int) string {
 	return strings.Join(lines[max(len(lines)-n, 0):], "\n")
 }
 
-// removePods starts podd to stop and remove the pods of an earlier run.
+// removePods starts podd, and runs podd down to remove the pods of an earlier run.
 func (w workDir) removePods(ctx context.Context) error {
 	left, err := os.ReadDir(filepath.Join(w.dir, "root", "pods"))
 	if errors.Is(err, fs.ErrNotExist) || len(left) == 0 {
@@ -176,7 +176,7 @@ func (w workDir) removePods(ctx context.Context) error {
 	down := exec.CommandContext(ctx, binaryPath, "down", "--run-dir="+w.socketDir())
 	err = w.whenServing(ctx, down.Run)
 	cancel()
-	podd.Wait() // returns, because cancel stops podd
+	podd.Wait() // podd exits, because cancel has cancelled its context
 	if err != nil {
 		return fmt.Errorf("removing the pods: %w", err)
 	}

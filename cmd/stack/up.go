@@ -99,7 +99,8 @@ func formatDuration(d time.Duration) string {
 	return fmt.Sprintf("%.0fs", d.Seconds())
 }
 
-// relativePath returns path relative to the working directory if path is in it, or else path.
+// relativePath returns path relative to the working directory if path is below that directory.
+// Otherwise it returns path unchanged.
 func relativePath(path string) string {
 	wd, err := os.Getwd()
 	if err != nil {

@@ -71,7 +71,8 @@ func timeToFullRemoval(b burst) float64    { return b.removalSeconds }
 func containerdStartCPU(b burst) float64   { return b.containerdStartCPU }
 func containerdRemovalCPU(b burst) float64 { return b.containerdRemovalCPU }
 
-// valuesOf returns what(b) for each round b, in the order of the rounds.
+// valuesOf returns the results of the function what for the rounds in the parameter all, in the
+// same order.
 func valuesOf(all []burst, what func(burst) float64) samples {
 	var s samples
 	for _, b := range all {
@@ -80,8 +81,9 @@ func valuesOf(all []burst, what func(burst) float64) samples {
 	return s
 }
 
-// fastestWidth returns the number of concurrent calls for which the median of what(b) is lowest,
-// where b is a round with this number. floors contains the rounds, by number of concurrent calls.
+// fastestWidth returns the number of concurrent calls for which the results of the function what
+// have the lowest median. The parameter floors contains the rounds for each number of concurrent
+// calls.
 func fastestWidth(floors map[int][]burst, what func(burst) float64) int {
 	best := 0
 	for width, all := range floors {
@@ -92,8 +94,8 @@ func fastestWidth(floors map[int][]burst, what func(burst) float64) int {
 	return best
 }
 
-// addBurstRow adds a row that compares podd with bare CRI calls. It uses the fastest number of
-// concurrent calls. format is the name of the row with a %d for n.
+// addBurstRow adds a row that compares podd with bare CRI calls. The bare CRI calls are those of
+// the fastest number of concurrent calls. format is the name of the row with a %d for n.
 func (b *bench) addBurstRow(n int, format string, what func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
 	// Only values that were measured in every round can be compared.
 	whole := map[int][]burst{}
@@ -195,7 +197,7 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 }
 
 // startCallCount starts to count CRI calls. The returned function adds the number of calls since
-// then to the table. If printCalls is false, both functions do nothing.
+// startCallCount was called to the table. If printCalls is false, both functions do nothing.
 func (b *bench) startCallCount(ctx context.Context, pods int, printCalls bool) func(what string) error {
 	if !printCalls {
 		return func(string) error { return nil }

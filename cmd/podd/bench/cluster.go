@@ -81,7 +81,7 @@ func (b *bench) measureBinding(ctx context.Context) error {
 }
 
 // measureClusterPods measures podd with n pods of the cluster. It compares the result with the
-// result of measureFilePods, which is the parameter alone.
+// parameter alone, which is the result of measureFilePods.
 func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) error {
 	c, err := b.joinCluster(ctx)
 	if err != nil {

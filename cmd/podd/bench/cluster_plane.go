@@ -87,7 +87,7 @@ func (c *cluster) startPodd(ctx context.Context) error {
 }
 
 // waitForLeaseRenewal waits until a node has renewed its lease. It ignores renewals before the time
-// since.
+// in the parameter since.
 func (c *cluster) waitForLeaseRenewal(ctx context.Context, node string, since time.Time) error {
 	for {
 		var l coordination.Lease

@@ -45,8 +45,8 @@ func newDaemon(b *bench) (*daemon, error) {
 func (d *daemon) manifestDir() string { return filepath.Join(d.dir, "manifests") }
 func (d *daemon) stagingDir() string  { return filepath.Join(d.dir, "staged") }
 
-// podsDir returns the directory that contains a directory for each pod until podd has removed
-// everything of the pod.
+// podsDir returns the directory in which podd has a subdirectory for each pod. podd removes the
+// subdirectory after it has removed everything else that belongs to the pod.
 func (d *daemon) podsDir() string    { return filepath.Join(d.dir, "root/pods") }
 func (d *daemon) socketPath() string { return filepath.Join(d.dir, "run", server.SocketName) }
 
@@ -100,7 +100,7 @@ func launch(cmd *exec.Cmd) (time.Time, chan struct{}, error) {
 // releases the memory that it needs only for its start.
 const settleTime = 4 * time.Second
 
-// startAndSettle starts podd, and returns settleTime after podd is ready.
+// startAndSettle starts podd, waits until podd is ready, and then waits for settleTime.
 func (d *daemon) startAndSettle(ctx context.Context) error {
 	if _, err := d.launch(); err != nil {
 		return err

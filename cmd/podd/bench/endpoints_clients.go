@@ -40,7 +40,8 @@ func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 		return err
 	}
 	for i := range followerCount {
-		// The pods that this measurement created last have the highest numbers.
+		// Names contain increasing numbers. The pods of this measurement have the highest numbers,
+		// because they were created last.
 		name := fmt.Sprintf("p%d-%s", b.podsCreated-i%endpointPodCount, nodeName)
 		if err := connect("/containerLogs/default/" + name + "/" + containerName + "?follow=true"); err != nil {
 			return err

@@ -91,7 +91,7 @@ func (b *bench) withPodChanges(ctx context.Context, f func() error) error {
 	return errors.Join(err, <-ended)
 }
 
-// results contains the results of all requests of a sender or of a measurement.
+// results contains the results of the requests of one sender, or of all senders.
 type results struct {
 	err                   error // the first error
 	sent, tooManyRequests int

@@ -35,7 +35,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// options are the flags.
 type options struct {
 	Podd    string        `help:"Path of the podd to measure. Default: build it from this checkout." placeholder:"FILE"`
 	Sizes   []int         `default:"20,100" help:"Numbers of pods to start and remove at once."`

@@ -77,8 +77,9 @@ func (b *bench) timePoddPod(ctx context.Context) (time.Duration, error) {
 	return at.Sub(began), b.daemon.stop()
 }
 
-// startPods writes the manifests of pods for podd. It returns the time before podd can
-// observe the first manifest and the time when all processes of the pods were running.
+// startPods writes the manifests of pods for podd. The result began is the time just before podd
+// can observe the first manifest. The result at is the time when all processes of the pods were
+// running.
 func (b *bench) startPods(ctx context.Context, pods []pod) (began, at time.Time, err error) {
 	if err = b.daemon.stageManifests(pods); err != nil {
 		return
@@ -121,7 +122,7 @@ func (b *bench) timeRemoval(ctx context.Context, pods []pod) (tasks, all time.Du
 }
 
 // measureStart measures the time from podd's start until a pod with an existing manifest runs,
-// compared with one pod by bare CRI calls.
+// compared with the start of one pod by bare CRI calls.
 func (b *bench) measureStart(ctx context.Context) error {
 	r := row{name: "one pod with an existing manifest: start of podd until running", unit: seconds, goal: goal{factor: 1, offset: 0.1}}
 	for range b.Singles {
@@ -214,9 +215,9 @@ func manifestName(p *barePod) string {
 	return p.pod.Key.Name[:len(p.pod.Key.Name)-len(p.pod.NameSuffix)]
 }
 
-// timeRestart kills the process of a pod's container, and then calls the function again. It returns
-// the time until the next process of the pod runs. key is the pod's name in the runtime, and name
-// is the pod's name in the manifest.
+// timeRestart kills the process of a pod's container, and then calls the function in its parameter
+// again. It returns the time from the kill until the next process of the pod runs. The parameter
+// key is the pod's name in the runtime, and the parameter name is the pod's name in the manifest.
 func (b *bench) timeRestart(ctx context.Context, key, name string, again func() error) (time.Duration, error) {
 	id, err := b.bareRunner.containerID(ctx, key)
 	if err != nil {

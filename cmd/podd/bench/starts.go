@@ -54,8 +54,8 @@ func (s *startRecorder) close() error {
 	return err
 }
 
-// waitFor waits until each of the named pods has started. It ignores starts before the time since.
-// It returns the time of the last start.
+// waitFor waits until each of the named pods has started. It ignores starts before the time in the
+// parameter since. It returns the time of the last start.
 func (s *startRecorder) waitFor(ctx context.Context, names []string, since time.Time) (time.Time, error) {
 	for {
 		s.mu.Lock()

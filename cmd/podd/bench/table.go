@@ -75,7 +75,7 @@ func (g goal) text(u unit) string {
 	return "<= bare + " + u.formatValue(g.offset)
 }
 
-// row is one line of the table.
+// row is one line of the table: a value of podd, compared with the value for bare CRI calls.
 type row struct {
 	name       string
 	bare, podd samples
@@ -94,7 +94,6 @@ func (r row) String() string {
 	return strings.Join([]string{r.name, r.unit.summary(r.bare), r.unit.summary(r.podd), ratio, r.goal.text(r.unit), missed}, "\t")
 }
 
-// table contains the results.
 type table struct {
 	rows  []row
 	notes []string
@@ -110,8 +109,8 @@ func (t *table) addCallCounts(what string, calls map[string]float64, pods int) {
 	t.notes = append(t.notes, "calls per pod, "+what+": "+formatCounts(calls, float64(pods)))
 }
 
-// formatCounts formats the total and each count, with the highest count first. The parameter of is
-// a number by which all numbers are divided.
+// formatCounts formats the total and each count, with the highest count first. It divides all
+// numbers by the parameter of.
 func formatCounts(calls map[string]float64, of float64) string {
 	total, parts := 0.0, []string(nil)
 	for _, name := range slices.SortedFunc(maps.Keys(calls), func(a, b string) int {

@@ -1,6 +1,6 @@
-// Package e2e tests podd on a real containerd and runc. Every test starts podd, writes
-// manifests, and then checks the runtime through CRI, processes, mounts, cgroups and files,
-// and not only the state that podd reports.
+// Package e2e tests podd on a real containerd and runc. Every test starts podd and writes
+// manifests. It then checks not only the state that podd reports, but also the CRI runtime and the
+// processes, mounts, cgroups and files on the host.
 //
 //	manifests ──▶ podd (own root, run, log dirs, cgroup, node name) ──▶ containerd
 //	                ▲ kill -9, start                                       ▲

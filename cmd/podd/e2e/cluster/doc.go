@@ -1,6 +1,6 @@
-// Package cluster tests podd as a node of a cluster: on a real containerd, with a real
-// kube-apiserver and etcd on loopback (testdata/controlplane), which package tools of
-// runtimetest builds once. The controller manager and the scheduler run only in tests that call
+// Package cluster tests podd as a node of a cluster, on a real containerd. A real kube-apiserver
+// and etcd listen on loopback. Package tools of runtimetest builds them once, from the module
+// testdata/controlplane. The controller manager and the scheduler run only in tests that call
 // controlPlane.startControllers. The other tests do the work of controllers themselves.
 //
 //	test ──▶ up ──▶ etcd, kube-apiserver ◀── podd (system:node:nN) ──▶ containerd

@@ -113,8 +113,8 @@ func newHealthHandler() http.Handler {
 	return mux
 }
 
-// readFailureCount returns how many requests of a kind must fail, counted from the start of the
-// program.
+// readFailureCount returns the number of requests of a kind that must fail. These are the first
+// requests after the start of the program.
 func readFailureCount(kind string) int64 {
 	text, err := os.ReadFile(filepath.Join(faultsDir, kind))
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// PollInterval is the interval between checks of a condition if no notification reports changes of
-// the condition.
+// PollInterval is the interval at which a test checks a condition if nothing notifies the test of
+// changes.
 const PollInterval = 10 * time.Millisecond
 
-// Main calls run like RunInTempDir and exits like Exit. If the tests run on CRI-O, run is called
-// in a process with shared mounts; see stack.ShareMounts.
+// Main calls the function run as RunInTempDir does, and exits as Exit does. If the tests run on
+// CRI-O, Main calls run in a process with shared mounts; see stack.ShareMounts.
 func Main(run func(dir string) (exitCode int, err error)) {
 	exitCode, done, err := stack.ShareMounts()
 	if err == nil && !done {
@@ -27,8 +27,9 @@ func Main(run func(dir string) (exitCode int, err error)) {
 	Exit(exitCode, err)
 }
 
-// RunInTempDir calls run with a new temporary directory, which it removes afterwards, and
-// returns the results of run. The path is short enough for Unix sockets in the directory.
+// RunInTempDir calls the function run with the path of a new temporary directory, and returns the
+// results of run. It then removes the directory. The path is short enough for Unix sockets in the
+// directory.
 func RunInTempDir(run func(dir string) (exitCode int, err error)) (exitCode int, err error) {
 	dir, err := os.MkdirTemp("", "podd-")
 	if err != nil {
@@ -53,8 +54,9 @@ func BuildPodd(ctx context.Context, file string) error {
 	return build(ctx, ".", file, "-tags", "grpcnotrace", "podd/cmd/podd")
 }
 
-// FindOrBuildKubectl returns the path of the host's kubectl. If there is none, it builds kubectl
-// in the directory of the module testdata/controlplane and writes it to file.
+// FindOrBuildKubectl returns the path of the host's kubectl. If the host has no kubectl, it builds
+// kubectl from the module testdata/controlplane and writes the program to file. controlPlaneModule
+// is the directory of this module.
 func FindOrBuildKubectl(ctx context.Context, controlPlaneModule, file string) (path string, err error) {
 	if path, err := exec.LookPath("kubectl"); err == nil {
 		return path, nil
@@ -72,8 +74,9 @@ func build(ctx context.Context, dir, file string, args ...string) error {
 	return nil
 }
 
-// MaxWait returns the maximum time that a test waits for an event. This is the duration in
-// $PODD_E2E_PATIENCE, which users set on slow hosts, or usual if the variable is not set.
+// MaxWait returns the maximum time that a test waits for an event. Users set this time in
+// $PODD_E2E_PATIENCE on slow hosts. If the variable is not set, MaxWait returns the parameter
+// usual.
 func MaxWait(usual time.Duration) time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("PODD_E2E_PATIENCE")); err == nil {
 		return d

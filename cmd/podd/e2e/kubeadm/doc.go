@@ -1,7 +1,7 @@
 // Package kubeadm tests that kubeadm can set up nodes with podd instead of the kubelet: a control
 // plane with API server, etcd, controller manager and scheduler as static pods of podd, and a
-// second node that joins it. The module testdata/controlplane contains kubeadm, these programs, and
-// a kubelet that the tests compare with podd. The tests build the images.
+// second node that joins the cluster. The module testdata/controlplane contains kubeadm, these
+// programs, and a kubelet that the tests compare with podd. The tests build the images.
 //
 //	host ── unshare ──▶ cp-0: kubeadm init, podd, containerd ── static pods: the control plane
 //	                       └── unshare ──▶ node-1: kubeadm join, podd, containerd

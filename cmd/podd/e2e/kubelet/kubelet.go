@@ -1,5 +1,5 @@
-// Package kubelet configures a kubelet for a host that it shares with podd. The kubelet changes
-// as little of the host as possible, and the package can undo the changes.
+// Package kubelet configures a kubelet that runs on the same host as podd. This kubelet changes as
+// little of the host as possible, and the package can undo the changes.
 package kubelet
 
 import (

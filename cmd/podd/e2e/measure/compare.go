@@ -120,8 +120,8 @@ type counter struct {
 	value float64
 }
 
-// computeRates returns the average number of processors in use between two measurements, by metric
-// and labels.
+// computeRates returns the average number of processors that each cgroup used between two
+// measurements, by metric and labels.
 func computeRates(from, to map[string]counter) map[string]float64 {
 	all := map[string]float64{}
 	for name, t := range to {

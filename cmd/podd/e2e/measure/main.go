@@ -34,8 +34,8 @@ import (
 // recordFile is the file with the kubelet's fields and metrics.
 const recordFile = "testdata/kubelet/stats.txt"
 
-// The durations allow for the intervals of a kubelet's cAdvisor, which measures every ten to
-// fifteen seconds, and disks once a minute.
+// The durations are longer than the intervals of a kubelet's cAdvisor. It measures the usage of
+// disks once a minute, and all other usage every ten to fifteen seconds.
 const (
 	settleTime   = 75 * time.Second
 	rateInterval = 30 * time.Second

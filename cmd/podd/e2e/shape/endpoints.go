@@ -28,8 +28,8 @@ func FetchAll(get func(path string) ([]byte, error), suffix string) (map[string]
 	return all, nil
 }
 
-// Diff compares two lists of lines. For a line that only want contains, the result contains "-" and
-// the line. For a line that only got contains, the result contains "+" and the line.
+// Diff compares two lists of lines. The result contains a line of want that is not in got with the
+// prefix "-", and a line of got that is not in want with the prefix "+".
 func Diff(want, got []string) []string {
 	var all []string
 	for _, line := range want {

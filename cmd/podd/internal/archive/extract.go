@@ -23,8 +23,9 @@ var ErrEmpty = errors.New("the archive is empty")
 
 // Extract extracts the entry called name, and all entries below that entry, from a tar archive. The
 // parameter to is the new path of the entry, relative to root. Extract skips each entry that is not
-// a file, a directory or a hard link, and calls onSkip for the entry. It replaces existing files, but
-// not existing directories. It preserves permissions, but not owners and the setuid and setgid bits.
+// a file, a directory or a hard link, and calls onSkip for the entry. It replaces existing files,
+// but not existing directories. It preserves permissions, but not owners and the setuid and setgid
+// bits.
 func Extract(from io.Reader, name string, root *os.Root, to string, onSkip func(entry, reason string)) error {
 	isEmpty := true
 	for r := tar.NewReader(from); ; {
@@ -72,8 +73,8 @@ func targetPath(entry, name, to string) (string, error) {
 	return path.Join(to, below), nil
 }
 
-// extractEntry writes one entry to the path target in root. linkTarget converts the entry name in a hard
-// link to a path in root.
+// extractEntry writes one entry to the path target in root. linkTarget converts the entry name in a
+// hard link to a path in root.
 func extractEntry(r io.Reader, h *tar.Header, root *os.Root, target string, linkTarget func(string) (string, error), onSkip func(entry, reason string)) error {
 	mode := h.FileInfo().Mode().Perm() // without setuid, setgid and owner
 	switch h.Typeflag {
@@ -121,8 +122,8 @@ func makeDir(root *os.Root, name string, mode fs.FileMode) error {
 	return err
 }
 
-// removeExisting removes the file or symlink name, if it exists, so that a new file can replace it.
-// It also creates the parent directories. It returns an error if name is a directory.
+// removeExisting removes the file or symlink called name, if it exists, so that a new file can
+// replace it. It also creates the parent directories. It returns an error if name is a directory.
 func removeExisting(root *os.Root, name string) error {
 	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err

@@ -11,10 +11,11 @@ import (
 	"path/filepath"
 )
 
-// Write writes a tar archive to w. The archive contains the file or directory local and everything
-// below local. In the archive, name replaces the path local. If local is a symlink, Write follows
-// the symlink. Symlinks below local are written as symlinks. Write skips each file that is not a
-// regular file, a directory or a symlink, and calls onSkip for the file.
+// Write writes a tar archive to w. The archive contains the file or directory at the path in the
+// parameter local and, for a directory, everything below it. In the archive, name replaces this
+// path. If the path is a symlink, Write follows the symlink. Symlinks below a directory are written
+// as symlinks. Write skips each file that is not a regular file, a directory or a symlink, and
+// calls onSkip for the file.
 func Write(w io.Writer, local, name string, onSkip func(entry, reason string)) error {
 	archive := tar.NewWriter(w)
 	info, err := os.Stat(local)
@@ -32,8 +33,8 @@ func Write(w io.Writer, local, name string, onSkip func(entry, reason string)) e
 	return archive.Close()
 }
 
-// writeDir writes the directory local and everything below local. In the archive, name replaces the
-// path local.
+// writeDir writes the directory at the path in the parameter local and everything below it. In the
+// archive, name replaces this path.
 func writeDir(w *tar.Writer, local, name string, onSkip func(entry, reason string)) error {
 	root, err := filepath.EvalSymlinks(local)
 	if err != nil {

@@ -62,9 +62,10 @@ func checkCgroups(f *Facts, r *Result) {
 	}
 }
 
-// checkCgroupDriver compares the cgroup driver of the runtime, which takes precedence, with the
-// configuration and the host. It does not report a difference from the value cgroupfs in the
-// configuration, because this is the default, which the user may not have set.
+// checkCgroupDriver compares the cgroup driver of the runtime with the configuration and the host.
+// The driver of the runtime takes precedence over the configuration. If the configuration contains
+// cgroupfs and the runtime uses systemd, this is not a problem, because cgroupfs may just be the
+// default.
 func checkCgroupDriver(f *Facts, r *Result) {
 	const systemd = "systemd"
 	driver := f.Runtime.Node.CgroupDriver

@@ -49,7 +49,7 @@ type Cgroups struct {
 
 // Kernel contains the features of the kernel.
 type Kernel struct {
-	Release           string   // "6.1.0-13-amd64"
+	Release           string   // such as "6.1.0-13-amd64"
 	MissingSyscalls   []string // system calls that podd needs and the kernel does not have
 	MissingNamespaces []string // kinds of namespaces that pods need and the kernel does not have
 	HasOverlay        bool
@@ -91,9 +91,10 @@ type Network struct {
 
 // A Directory is a directory that podd or the runtime writes.
 type Directory struct {
-	Purpose string // "root directory"
+	Purpose string // such as "root directory"
 	Path    string
-	// Existing is the deepest existing directory of Path. podd creates the directories below it.
+	// Existing is Path or, if Path does not exist, its nearest parent directory that exists. podd
+	// creates the missing directories.
 	Existing   string
 	IsReadOnly bool
 	IsNoExec   bool
@@ -115,15 +116,15 @@ type NameResolution struct {
 	LookupHost    string // the name that was looked up
 	LookupErr     error
 	DNS           render.DNS // content of the resolv.conf for pods
-	ResolvConfErr error      // error of reading this file
+	ResolvConfErr error      // error of reading the resolv.conf for pods
 	// HasUpstreamFile is set if systemd-resolved provides a file with its upstream name servers.
 	HasUpstreamFile bool
 }
 
 // A Port is an address on which podd listens.
 type Port struct {
-	Flag    string // "--port"
-	Address string // "127.0.0.1:10250"
+	Flag    string // such as "--port"
+	Address string // such as "127.0.0.1:10250"
 	Err     error  // error of listening
 	Owner   Process
 }
@@ -149,6 +150,6 @@ type Processes struct {
 // An Agent is a running kubelet or another running podd.
 type Agent struct {
 	Process
-	SharesRoot      bool     // uses the root directory of this podd
-	SharedManifests []string // runs these manifests of this podd
+	SharesRoot      bool     // the agent uses the root directory of this podd
+	SharedManifests []string // manifests of this podd that the agent runs, too
 }

@@ -9,8 +9,8 @@ import (
 	"podd/server"
 )
 
-// List returns the claims in set, sorted by name and path. It omits the claims of a cluster,
-// because the data of these claims is not in podd's root directory.
+// List returns the PersistentVolumeClaims in a Set, sorted by name and path. It omits the claims of
+// a cluster, because the data of these claims is not in podd's root directory.
 func List(set *manifest.Set) []server.ClaimView {
 	var all []server.ClaimView
 	for _, o := range set.ObjectsBySource {

@@ -7,7 +7,8 @@ import (
 	"podd/server"
 )
 
-// findPod requests the state of podd, and returns the state and the pod that word selects.
+// findPod requests the state of podd, and returns the state and the pod that the argument word
+// selects.
 func findPod(ctx context.Context, p *client.Client, s PodSelector, word string) (state *server.View, pod *server.PodView, err error) {
 	v, err := p.FetchView(ctx)
 	if err != nil {
@@ -27,8 +28,8 @@ func connectAndFetchState(ctx context.Context, c client.Flags) (p *client.Client
 	return p, state, err
 }
 
-// connectAndFindPod connects to podd and returns the connection and the pod that word selects.
-// argument is the shortest argument that selects this pod.
+// connectAndFindPod connects to podd and returns the connection and the pod that the argument word
+// selects. The result argument is the shortest argument that selects this pod.
 func connectAndFindPod(ctx context.Context, c client.Flags, s PodSelector, word string) (p *client.Client, pod *server.PodView, argument string, err error) {
 	p, err = c.Connect(ctx)
 	if err != nil {

@@ -68,8 +68,9 @@ func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return err
 }
 
-// parsePodPath splits POD:PATH into pod and inside. word is a local path if it contains no colon,
-// or begins with / or a period. For a local path, ok is false and inside is word.
+// parsePodPath splits the argument POD:PATH. The result pod is POD, and the result inside is PATH.
+// word is a local path if it contains no colon, or begins with / or a period. For a local path, ok
+// is false and inside is word.
 func parsePodPath(word string) (pod, inside string, ok bool) {
 	pod, inside, ok = strings.Cut(word, ":")
 	if !ok || strings.HasPrefix(word, "/") || strings.HasPrefix(word, ".") {
@@ -165,9 +166,9 @@ func (c *copyContainer) copyIn(ctx context.Context, from, to string, skipped *sk
 		return fmt.Errorf("copying to %s: %w", c.podArg, err)
 	}
 	target := path.Clean(to)
-	// If the container has no program named test, target is used as the name of the copy. If target
-	// is then a directory, tar reports an error. If the container has no tar either, run reports
-	// that.
+	// Copy into target if it is a directory. If the container has no program named test, podd
+	// cannot check this and uses target as the name of the copy. tar then fails if target is a
+	// directory. If the container has no tar either, the next call of run returns an error.
 	if c.run(ctx, stream.Command{Stderr: io.Discard}, "test", "-d", target) == nil {
 		target = path.Join(target, filepath.Base(local))
 	}
@@ -196,7 +197,7 @@ type skipReport struct {
 // maxSkips limits the entries that a skipReport prints.
 const maxSkips = 10
 
-// add prints an entry that was not copied, unless maxSkips entries were printed.
+// add prints an entry that was not copied, unless it has already printed maxSkips entries.
 func (s *skipReport) add(entry, why string) {
 	if s.n++; s.n <= maxSkips {
 		fmt.Fprintf(s.to, "podd: skipped %s: %s\n", printer.Escape(entry), why)

@@ -126,8 +126,8 @@ type mappedListener struct {
 	mapping portMapping
 }
 
-// listen opens a port on all addresses. localhost has two addresses; listen ignores an error for
-// one of these two.
+// listen opens a port on all addresses. For localhost, which has an IPv4 and an IPv6 address,
+// listen ignores an error if it can open the port on the other address.
 func (o *forwarder) listen(ctx context.Context, addresses []string, f portMapping, out io.Writer) error {
 	local := f.local
 	for _, address := range addresses {

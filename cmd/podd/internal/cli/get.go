@@ -62,7 +62,7 @@ func (c *GetCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return o.follow(ctx, p, queries[0], s.Out)
 }
 
-// queries returns the queries for the arguments.
+// queries returns a query for each object and each list that the arguments name.
 func (c *GetCmd) queries(ctx context.Context, p *client.Client) ([]query, error) {
 	all, err := p.ListResources(ctx)
 	if err != nil {

@@ -75,11 +75,12 @@ func (c *LogsCmd) newLogRequest(p *server.PodView, container string) server.LogR
 	return req
 }
 
-// chooseContainer returns the name of the container that a command uses. named is the name that the
-// user has set. chooseContainer returns an error if the pod has no container with this name. If
-// named is "", chooseContainer returns the name of the default container. If the pod then has
-// several containers, it also prints a notice about the default container. others is the text in
-// this notice that names the flags for another container.
+// chooseContainer returns the name of the container that a command uses. The parameter named is the
+// name that the user has set, or "". chooseContainer returns an error if the pod has no container
+// with this name. If named is "", chooseContainer returns the name of the default container. If the
+// pod then has several containers, it also prints a notice about the default container. The
+// parameter others is the part of this notice that names the flags with which the user can choose
+// another container.
 func chooseContainer(p *server.PodView, named, others string, notices io.Writer) (string, error) {
 	if named != "" {
 		return named, containers.CheckExists(p, named)

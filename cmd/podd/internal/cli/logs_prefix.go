@@ -13,7 +13,7 @@ const maxPartialLine = 64 << 10
 // A prefixWriter writes a prefix before every line. It buffers incomplete lines.
 type prefixWriter struct {
 	to          io.Writer
-	mu          *sync.Mutex // guards to; shared by all writers to the same output
+	mu          *sync.Mutex // guards the field to; shared by all writers to the same output
 	prefix      string
 	partialLine []byte // the buffered beginning of an incomplete line
 }

@@ -85,8 +85,8 @@ func (s PodSelector) findKey(v *server.View, keys []server.Key, word string) (se
 	return server.Key{}, unknownPodError(v, keys, word, name)
 }
 
-// isPodResource reports whether word is a name of the resource pods, which a user may write before
-// the name of a pod: "pod/web".
+// isPodResource reports whether word is a name of the resource type pods. A user may write this
+// name before the name of a pod, as in "pod/web".
 func isPodResource(word string) bool { return slices.Contains([]string{"pod", "pods", "po"}, word) }
 
 // unknownPodError returns the error for a word that matches no pod. It suggests a similar

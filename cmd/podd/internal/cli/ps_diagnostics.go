@@ -79,7 +79,7 @@ func whyHints(v *server.View, dir string) string {
 // problem, and then the files whose problem is not about a single pod.
 func whyArguments(v *server.View, dir string) []string {
 	var words, files []string
-	remaining := map[server.Key]bool{} // the pods that have a problem and are not yet in words
+	remaining := map[server.Key]bool{} // the pods with a problem that the variable words does not contain yet
 	for _, q := range v.Problems {
 		key, ok := problemPod(v, q)
 		switch word := printer.Escape(paths.Shorten(q.Path, dir)); {

@@ -63,8 +63,8 @@ func podCells(p *server.PodView, now time.Time) kubetable.PodCells {
 }
 
 // fromCell returns the cell of the column FROM: the path of the pod's manifest, followed by notes
-// in parentheses. There are notes about an older version of the file that is in effect, about an
-// edit that waits until it can be applied, and about image pulls. In the wide format, the path
+// in parentheses. A note is added if podd uses an older version of the file, if an edit of the pod
+// waits until podd can apply it, or if images are being pulled. In the wide format, the path
 // contains the directory and the line.
 func (l *viewPrinter) fromCell(v *server.View, p *server.PodView, now time.Time) string {
 	place := printer.OrNone(p.Path)

@@ -8,9 +8,9 @@ import (
 	"podd/cmd/podd/internal/client"
 )
 
-// chooseResources returns the resource types that words selects. words are separated by
-// commas. Each is a plural, singular or short name, such as "pods" or "po", or a category,
-// such as "all".
+// chooseResources returns the resource types that a user has named. The parameter words contains
+// one or more names, separated by commas. A name is the plural, singular or short name of a type,
+// such as "pods" or "po", or a category, such as "all".
 func chooseResources(all []client.Resource, words string) ([]client.Resource, error) {
 	var chosen []client.Resource
 	for word := range strings.SplitSeq(strings.ToLower(words), ",") {

@@ -55,9 +55,9 @@ func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return c.waitReady(ctx, p, key, before, begin, s)
 }
 
-// waitReady waits until the restarted containers have stopped and the pod is ready. before contains
-// the IDs of these containers before the restart. After a timeout, waitReady prints the condition
-// that the pod waits for, and returns an error.
+// waitReady waits until the restarted containers have stopped and the pod is ready. The parameter
+// before contains the IDs that these containers had before the restart. After a timeout, waitReady
+// prints the condition that the pod waits for, and returns an error.
 func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server.Key, before []string, begin time.Time, s iostreams.Streams) error {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()

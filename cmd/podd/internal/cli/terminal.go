@@ -15,9 +15,9 @@ import (
 )
 
 // attachTerminal connects the terminal of the user to a command. It sends the size of the terminal
-// to the command. If c reads stdin, the command also receives every key, including ^C. If the input
-// is not a terminal, the command gets no terminal, as with kubectl. The caller must call restore
-// before it prints anything.
+// to the command. If c.Stdin is set, the command also receives every key, including Ctrl-C. If the
+// input of the user is not a terminal, the command gets no terminal, as with kubectl. The caller
+// must call the returned function restore before it prints anything.
 func attachTerminal(ctx context.Context, c *stream.Command, s iostreams.Streams, quiet bool) (restore func(), err error) {
 	in, ok := s.In.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
@@ -47,7 +47,7 @@ func attachTerminal(ctx context.Context, c *stream.Command, s iostreams.Streams,
 	}
 	return func() {
 		end()
-		term.Restore(int(in.Fd()), before) // nothing can be done about an error
+		term.Restore(int(in.Fd()), before) // the error is ignored, because the command has already ended
 	}, nil
 }
 

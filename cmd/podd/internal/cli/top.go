@@ -98,7 +98,8 @@ func (c *TopCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return err
 }
 
-// queries returns the queries for the arguments.
+// queries returns a query for each named pod or node. Without names, it returns one query for all
+// pods in the namespace or for all nodes.
 func (c *TopCmd) queries(ctx context.Context, p *client.Client) ([]query, error) {
 	r := client.Resource{GroupVersionPath: "/apis/metrics.k8s.io/v1beta1"}
 	if c.isForNodes() {

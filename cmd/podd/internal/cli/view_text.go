@@ -34,8 +34,8 @@ func truncate(s string) string {
 	return string(r)
 }
 
-// behindText describes which older version of a file is in effect. It returns "" if the current
-// version is in effect.
+// behindText describes the older version of a file that podd uses, and the reason why podd does not
+// use the current version. It returns "" if podd uses the current version.
 func behindText(f server.FileView, now time.Time) string {
 	if f.OutdatedReason == "" {
 		return ""

@@ -62,8 +62,9 @@ func (w *explainer) stateText(p *server.PodView, step *server.DecisionView) stri
 	return withReason("starts", why)
 }
 
-// failureText joins message and why. message is the reason why a pod failed. why describes the work
-// that remains for the pod, such as a volume that cannot be unmounted. message and why may be "".
+// failureText joins two texts about a failed pod. The parameter message is the reason why the pod
+// failed. The parameter why describes the work that remains for the pod, such as a volume that
+// cannot be unmounted. Both may be "".
 func failureText(message, why string) string {
 	if message == "" || why == "" || message == why {
 		return cmp.Or(message, why)

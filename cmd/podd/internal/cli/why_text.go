@@ -98,8 +98,9 @@ func (w *explainer) lastExitText(p *server.PodView, e server.ExitView) string {
 	return text
 }
 
-// nextText returns the next actions of a pod. If there are none, it returns the action that follows
-// the wait of step, or the time of the next decision.
+// nextText returns the next actions of a pod. If there are no actions, it returns the action that
+// follows the wait of the container in the parameter step, or the time of the next check of the
+// pod.
 func (w *explainer) nextText(p *server.PodView, step *server.DecisionView) string {
 	const maxActions = 4
 	switch {
@@ -115,7 +116,7 @@ func (w *explainer) nextText(p *server.PodView, step *server.DecisionView) strin
 	return ""
 }
 
-// retryText returns the action that follows after the wait of a step.
+// retryText returns the action that podd will try again after the wait of a step.
 func retryText(step *server.DecisionView) string {
 	switch step.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
@@ -170,7 +171,8 @@ func labelledLine(label, text string) string {
 	return fmt.Sprintf("  %-5s  %s\n", label, printer.Escape(text))
 }
 
-// withReason returns verb, a colon and the reason why. If why is "", it returns only verb.
+// withReason returns verb, followed by a colon and the reason in the parameter why. If why is "",
+// it returns only verb.
 func withReason(verb, why string) string {
 	if why == "" {
 		return verb

@@ -52,11 +52,11 @@ func (c Flags) Connect(ctx context.Context) (*Client, error) {
 	return firstReachable(ctx, New(checkoutRunDir), New(config.DefaultRunDir))
 }
 
-// firstReachable returns first if its podd accepts connections, or if this user has no permission
-// to connect to that podd. Otherwise it returns second. If neither podd accepts connections,
-// firstReachable also returns the error of the returned Client. There is one exception:
-// firstReachable returns first if the socket of first refuses connections and the socket of second
-// does not exist. In this case the podd of first was killed.
+// firstReachable chooses one of two Clients. It returns first if the podd of first accepts
+// connections, or if this user has no permission to connect to it. Otherwise it returns second,
+// with one exception: if the socket of first refuses connections, because its podd was killed, and
+// the socket of second does not exist, firstReachable returns first. If the podd of the returned
+// Client does not accept connections, firstReachable also returns an error.
 func firstReachable(ctx context.Context, first, second *Client) (*Client, error) {
 	firstErr := first.ping(ctx)
 	if firstErr == nil || errors.Is(firstErr, fs.ErrPermission) {

@@ -48,8 +48,8 @@ func (p *Client) Fetch(ctx context.Context, path string, query url.Values, accep
 	return p.callAndDecode(ctx, http.MethodGet, path, query, nil, acceptHeader(accept), to)
 }
 
-// WatchObjects watches a path of the Kubernetes API, and calls the function each for every watch
-// event. It returns when the function returns true (done) or an error. query contains the query
+// WatchObjects watches a path of the Kubernetes API, and passes every watch event to the function
+// each. It returns when the function returns true (done) or an error. query contains the query
 // parameters of the watch.
 func (p *Client) WatchObjects(ctx context.Context, path string, query url.Values, accept string, each func(*metav1.WatchEvent) (done bool, err error)) error {
 	resp, err := p.callWithHeader(ctx, http.MethodGet, path, query, nil, acceptHeader(accept))

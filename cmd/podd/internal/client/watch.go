@@ -17,8 +17,8 @@ import (
 // ErrStreamEnded is the error of a streamed response that is incomplete, because podd has stopped.
 var ErrStreamEnded = errors.New("podd stopped; its pods keep running")
 
-// WatchViews calls the function each for the current View and for each later View. It returns when
-// the function returns true (done) or an error, or when ctx is done. If the function is slow,
+// WatchViews passes the current View and every later View to the function each. It returns when the
+// function returns true (done) or an error, or when ctx is done. If the function is slow,
 // WatchViews omits intermediate Views.
 func (p *Client) WatchViews(ctx context.Context, each func(*server.View) (done bool, err error)) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -38,8 +38,8 @@ func (p *Client) WatchViews(ctx context.Context, each func(*server.View) (done b
 	})
 }
 
-// StopPods stops all pods. podd then starts no pods until it is restarted. StopPods calls the
-// function each for every progress report, and returns when all pods have stopped.
+// StopPods stops all pods. podd then starts no pods until it is restarted. StopPods passes every
+// progress report to the function each, and returns when all pods have stopped.
 func (p *Client) StopPods(ctx context.Context, each func(*server.StopProgress)) error {
 	return p.stopAll(ctx, "/v1/down", nil, each)
 }
@@ -63,8 +63,8 @@ func (p *Client) CancelShutdown(ctx context.Context) error {
 	return resp.Body.Close()
 }
 
-// stopAll sends a request that stops all pods, and calls the function each for every progress
-// report.
+// stopAll sends a request that stops all pods, and passes every progress report to the function
+// each.
 func (p *Client) stopAll(ctx context.Context, path string, query url.Values, each func(*server.StopProgress)) error {
 	resp, err := p.call(ctx, http.MethodPost, path, query, nil)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *Client) stopAll(ctx context.Context, path string, query url.Values, eac
 	})
 }
 
-// decodeEach decodes a stream of JSON values, and calls the function each for every value. It
+// decodeEach decodes a stream of JSON values, and passes every value to the function each. It
 // returns when the function returns true (done) or an error.
 func decodeEach[T any](ctx context.Context, from io.Reader, each func(*T) (done bool, err error)) error {
 	decoder := json.NewDecoder(from)

@@ -103,7 +103,7 @@ func (b *boundPods) updateOrigin(o origin, next map[types.NamespacedName]boundPo
 		b.missing, b.origin = nil, o
 		return
 	}
-	if hasListed { // the previous list came from the same other cluster, so missing is up to date
+	if hasListed { // the previous list came from the same cluster as this list, so the field missing is up to date
 		return
 	}
 	missing := maps.Clone(b.pods)

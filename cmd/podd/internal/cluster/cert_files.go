@@ -70,7 +70,8 @@ func (p certFiles) store(chain, key []byte) (*tls.Certificate, error) {
 	return &pair, p.updateSymlink(dated)
 }
 
-// updateSymlink replaces the symlink to the newest certificate by a symlink to the file name.
+// updateSymlink replaces the symlink to the newest certificate by a symlink to the file with the
+// given name.
 func (p certFiles) updateSymlink(name string) error {
 	dir, err := os.OpenRoot(p.dir)
 	if err != nil {

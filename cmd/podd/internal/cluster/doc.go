@@ -12,10 +12,10 @@
 //	              all of these parts ─▶ problemReporter ──▶ log, Problems
 //
 // Pods from files and URLs run regardless of the state of the cluster, and podd starts without an
-// API server. podd uses a client until the kubeconfig has changed and is valid again (cluster.go).
-// Each goroutine owns its state and sends one request at a time. The timeout of a request is
-// requestTimeout or writeTimeout. The objects of the API server are immutable snapshots, which a
-// reflector stores in a watchable.
+// API server. podd uses a client until the kubeconfig has changed and its new content is valid
+// (cluster.go). Each goroutine owns its state and sends one request at a time. The timeout of a
+// request is requestTimeout or writeTimeout. The objects of the API server are immutable snapshots,
+// which a reflector stores in a watchable.
 //
 // Pure functions compute the content of the Node (node.go, condition.go, patch.go). Images,
 // pressure and readiness come from the View, and are sent when they change. podd handles the Node
@@ -94,8 +94,9 @@
 //   - The start of a pod does not wait for its mirror pod. A mirror pod with the final status
 //     of an earlier run is replaced, because a final status cannot be reverted.
 //   - podd patches a status without reading the pod first.
-//   - While the host only has a loopback address, podd does not change hostIPs, and podIPs of pods
-//     on the host's network, in the API server. A new pod then has no hostIPs.
+//   - While the host only has a loopback address, podd does not change two kinds of addresses in the
+//     API server: the hostIPs of pods, and the podIPs of pods on the host's network. A new pod then
+//     has no hostIPs.
 //
 // With Reviews (review.go, review_cache.go), the cluster authenticates and authorizes the clients
 // of the node's API. Reviews implements interfaces of package server/auth and is created before
@@ -112,23 +113,22 @@
 // that become environment variables. A PersistentVolume and its driver may need further objects:
 // Secrets of other namespaces, tokens and a VolumeAttachment. They are looked up after the volume
 // and the driver were read. During an outage the interval between attempts for a cached object
-// grows up to 30 seconds. The differences from the kubelet are:
+// grows up to 30 seconds. As in the kubelet, PriorityClasses are not looked up, because the API
+// server has written the priority into the pod. The differences from the kubelet are:
 //
 //   - A RuntimeClass is only watched if a pod names it. The interval between reads of
 //     unbound claims grows up to four seconds; the kubelet reads ten times a second.
 //   - A 403 response in the first second after a pod appeared is not reported, because the
 //     authorizer of the API server may not have processed the binding of the pod yet.
 //   - Pods of files and URLs get no variables of Services.
-//   - As with the kubelet, PriorityClasses are not looked up: the API server has written
-//     the priority into the pod.
 //
-// The bound pods are a source.Source (source.go, bound.go). It emits the first batch after the pods
-// and the Node were listed, because until then podd does not know which pods exist. The pods are
-// not cached for the next start. The source emits only changes that affect how a pod runs, because
-// the watch also reports podd's own status updates as changes. This package only decides which pods
-// are bound; package manifest validates these pods, and package admission admits them. As with the
-// kubelet, a pod that is force-deleted gets the grace period in its spec, because the API server
-// reports no other grace period. The differences from the kubelet are:
+// Source (source.go, bound.go) is the source.Source of the bound pods. It emits the first batch
+// after the pods and the Node were listed, because until then podd does not know which pods exist.
+// The pods are not cached for the next start. The source emits only changes that affect how a pod
+// runs, because the watch also reports podd's own status updates as changes. This package only
+// decides which pods are bound; package manifest validates these pods, and package admission admits
+// them. As with the kubelet, a pod that is force-deleted gets the grace period in its spec, because
+// the API server reports no other grace period. The differences from the kubelet are:
 //
 //   - If a list does not contain a pod, the pod is deleted only if the list comes from the cluster
 //     that has bound the pod. An API server that has lost its data returns an empty list, although
@@ -140,9 +140,10 @@
 //     remedy. If a kubeconfig has another CA, the user has moved the node to another cluster. Pods
 //     that this cluster does not list are then deleted.
 //   - A deletion that a watch reports is always applied, because an API server that has lost its
-//     data ends its watches. A watch of the other cluster may also report a deletion, even a forced
-//     one. The deleted pod may be a pod that the other cluster has bound to this node, or a pod of
-//     the first cluster that the other cluster lists. podd applies such a deletion, too.
+//     data ends its watches. If pods of the first cluster continue to run, the watch of a second
+//     cluster may report a deletion, even a forced one. The deleted pod may be a pod that the second
+//     cluster has bound to this node, or a pod of the first cluster that the second cluster lists,
+//     too. podd applies the deletion in both cases.
 //   - A watch that ends before the requested time is followed by a list. The kubelet
 //     continues to watch, but an API server that has lost its data accepts any resource
 //     version and does not report the loss.

@@ -7,8 +7,8 @@ import "podd/reconcile/volume/csi"
 type Drivers interface {
 	// Registered returns the drivers that are ready for volumes.
 	Registered() ([]csi.Driver, <-chan struct{})
-	// VolumesInUse returns the volumes on this node. A volume is in the result before its driver is
-	// called for the first time, and until the volume has been removed.
+	// VolumesInUse returns the volumes on this node. The result contains a volume from the time
+	// before the first call of its driver until the volume has been removed.
 	VolumesInUse() ([]csi.VolumeID, <-chan struct{})
 	// Expansions returns the successful and failed expansions of volumes on this node.
 	Expansions() ([]csi.Expansion, <-chan struct{})

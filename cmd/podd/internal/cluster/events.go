@@ -26,7 +26,8 @@ type eventSender struct {
 	filter     spamFilter
 }
 
-// maxEventAge is the age above which events are not sent, for example after an outage.
+// maxEventAge is the maximum age of an event that is sent. After an outage, for example, older
+// events are not sent.
 const maxEventAge = 10 * time.Minute
 
 // maxStoredKeys limits the number of entries in eventSender.storedKeys. It exceeds the number of
@@ -40,7 +41,7 @@ func newEventSender(c *client, log server.EventLog) *eventSender {
 
 // run sends events until ctx is done.
 func (s *eventSender) run(ctx context.Context) {
-	var sent uint64 // revision of the log
+	var sent uint64 // the last revision of the log that was handled
 	for {
 		newer, revision := s.log.Events(sent)
 		for _, e := range newer {

@@ -12,11 +12,11 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// An identity is a certificate with its key that podd renews. It is safe for concurrent
-// use.
+// An identity contains a certificate and its key. podd renews the certificate. An identity is safe
+// for concurrent use.
 type identity struct {
 	current atomic.Pointer[tls.Certificate] // may be nil
-	// isExternal is set if podd did not request the certificate itself. podd renews such a
+	// isExternal is set if podd did not request the certificate itself. podd then renews the
 	// certificate at once.
 	isExternal atomic.Bool
 }

@@ -19,7 +19,8 @@ type volumesInUse struct {
 	mu      sync.Mutex // guards all following fields
 	desired desiredVolumes
 	// namedVolumes contains the volumes in the last status that podd has sent or is about to send.
-	// reportedVolumes contains those that the API server has confirmed.
+	// reportedVolumes contains the volumes that the API server has confirmed and that are still in
+	// namedVolumes.
 	namedVolumes, reportedVolumes map[v1.UniqueVolumeName]bool
 	// desiredChanged is closed by the next change of desired, and reportedChanged by the next
 	// change of reportedVolumes. A channel is nil until a method returns it.
@@ -29,10 +30,10 @@ type volumesInUse struct {
 // desiredVolumes contains the volumes of the pods bound to the node.
 type desiredVolumes struct {
 	names map[v1.UniqueVolumeName]bool
-	// driversWithoutAttachment contains the names of the drivers with volumes that need no
-	// attachment. It is nil until the CSIDrivers were listed.
+	// driversWithoutAttachment contains the names of the drivers whose volumes need no attachment.
+	// It is nil until the CSIDrivers were listed.
 	driversWithoutAttachment map[string]bool
-	isComplete               bool // names contains all volumes of the pods
+	isComplete               bool // the field names contains all volumes of the pods
 }
 
 // equals reports whether all fields of w and o are equal.
@@ -94,8 +95,8 @@ func (u *volumesInUse) setReported(names []v1.UniqueVolumeName) {
 	u.updateReported(confirmed)
 }
 
-// updateReported sets reportedVolumes to the volumes that are in both confirmed and namedVolumes.
-// The caller must hold mu.
+// updateReported sets reportedVolumes to the volumes that are both in the parameter confirmed and
+// in namedVolumes. The caller must hold mu.
 func (u *volumesInUse) updateReported(confirmed map[v1.UniqueVolumeName]bool) {
 	next := map[v1.UniqueVolumeName]bool{}
 	for name := range confirmed {

@@ -26,8 +26,8 @@ func readKubeconfig(path string) (*rest.Config, error) {
 	return restConfig(file)
 }
 
-// loadKubeconfig reads and checks a kubeconfig. Its errors never quote the file, because users
-// see them and the file may contain secrets.
+// loadKubeconfig reads and checks a kubeconfig. Its errors never quote the file, because all users
+// can see the errors and the file may contain secrets.
 func loadKubeconfig(path string) (*api.Config, error) {
 	file, err := clientcmd.LoadFromFile(path)
 	if err != nil {
@@ -74,10 +74,10 @@ func checkURLs(c *api.Cluster) error {
 	return nil
 }
 
-// mustReconnect reports whether podd must connect again. used is the version of the kubeconfig of
-// the present connection. mustReconnect returns true if the kubeconfig has changed and is valid, or
-// if bootstrap must request a new credential. It returns an error if the kubeconfig has changed and
-// is invalid.
+// mustReconnect reports whether podd must connect again. The parameter used is the version of the
+// kubeconfig that the present connection uses. mustReconnect returns true if the kubeconfig has
+// changed and is valid, or if bootstrap must request a new credential. It returns an error if the
+// kubeconfig has changed and is invalid.
 func (o *Options) mustReconnect(used fileStamp) (bool, error) {
 	now := statFile(o.Kubeconfig)
 	if now == used {

@@ -37,7 +37,7 @@ func isStatic(p *v1.Pod) bool {
 	return p.Annotations[manifest.AnnotationConfigHash] != "" && (source == manifest.KindFile || source == manifest.KindURL)
 }
 
-// isMirrorOf reports whether mirror is an up-to-date mirror pod of static whose owner is node. If
+// isMirrorOf reports whether mirror is an up-to-date mirror pod of static and is owned by node. If
 // node is nil, isMirrorOf does not check the owner.
 func isMirrorOf(mirror, static *v1.Pod, node *v1.Node) bool {
 	if mirror.DeletionTimestamp != nil || mirror.Annotations[manifest.AnnotationConfigMirror] != static.Annotations[manifest.AnnotationConfigHash] {

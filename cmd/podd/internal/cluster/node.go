@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// annotationAttachDetach is the annotation of a Node whose volumes the attach-detach
-	// controller attaches.
+	// annotationAttachDetach is an annotation of the Node. It requests that the attach-detach
+	// controller attaches the volumes of this node.
 	annotationAttachDetach = "volumes.kubernetes.io/controller-managed-attach-detach"
 	// annotationProvidedIP passes the user's addresses to a cloud controller.
 	annotationProvidedIP = "alpha.kubernetes.io/provided-node-ip"

@@ -29,7 +29,7 @@ type nodeSyncer struct {
 	cachedNode     *v1.Node      // the Node in the last snapshot; may be nil
 	currentNode    *v1.Node      // the Node in the last snapshot or response; nil if there is none
 	isSynced       bool          // this connection has synced the Node
-	dropsFeatures  bool          // the API server did not store the declared features in the last status, because it is older than 1.35
+	dropsFeatures  bool          // the API server is older than 1.35 and did not store the declared features in the last status
 	sentAt         time.Time     // time of the last status that podd sent
 	resendInterval time.Duration // an unchanged status is sent again when this time has passed since sentAt
 }
@@ -163,9 +163,10 @@ func (s *nodeSyncer) sync(ctx context.Context, local *v1.Node, volumes []v1.Uniq
 	return nil
 }
 
-// isChanged reports whether podd must send next at once, because it differs from the current Node.
-// It ignores declared features that the API server does not store. podd still sends these features
-// in every status, so that an API server that is upgraded later stores them.
+// isChanged reports whether podd must send the Node in the parameter next at once, because it
+// differs from the current Node. It ignores declared features that the API server does not store.
+// podd still sends these features in every status, so that an API server that is upgraded later
+// stores them.
 func (s *nodeSyncer) isChanged(next *v1.Node) bool {
 	if s.dropsFeatures {
 		n := *next

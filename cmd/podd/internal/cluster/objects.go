@@ -149,7 +149,7 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 		}
 	}
 	r.podRefs = uses
-	r.cluster.volumesInUse.setDesired(volumes) // must be called before the lookups of VolumeAttachments start, because they use these volumes
+	r.cluster.volumesInUse.setDesired(volumes) // must be called before the lookups of VolumeAttachments start, because these lookups read volumesInUse
 	for ref, d := range desired {
 		if r.lookups[ref] == nil {
 			r.startLookup(ctx, d.pod, d.ref)
@@ -237,7 +237,7 @@ func (r *resolver) updateDrivers(s snapshot[*storage.CSIDriver]) {
 	}
 }
 
-// driversWithoutAttachment returns the names of the drivers with volumes that need no attachment, or
+// driversWithoutAttachment returns the names of the drivers whose volumes need no attachment, or
 // nil before the CSIDrivers were listed.
 func (r *resolver) driversWithoutAttachment() map[string]bool {
 	if r.driverSpecs == nil {

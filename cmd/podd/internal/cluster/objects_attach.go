@@ -22,8 +22,8 @@ const (
 	firstAttachCheck = 5 * time.Second
 )
 
-// followAttachment sends a result when a volume is attached to this node, and when there is another
-// reason why the volume is not attached. It returns when ctx is done. podd writes volumesInUse of
+// followAttachment sends a result when a volume is attached to this node, and when the reason why
+// the volume is not attached has changed. It returns when ctx is done. podd writes volumesInUse of
 // the Node's status, and the attach-detach controller writes volumesAttached. A volume counts as
 // attached when both lists name the volume and its VolumeAttachment confirms the attachment. From
 // then on the volume counts as attached until volumesAttached no longer names it.
@@ -67,10 +67,10 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 	}
 }
 
-// reportPending sends the reason why a volume is not attached, unless the last result was the same
-// reason. failure is the error of the volume's attacher, or nil. If failure is not nil, it is the
-// reason. Otherwise the reason is the formatted text, which counts as a problem only if
-// attachTimeout has passed since began.
+// reportPending sends the reason why a volume is not attached, unless the last result contained the
+// same reason. The parameter failure is the error of the volume's attacher, or nil. If failure is
+// not nil, it is the reason. Otherwise the formatted text is the reason. The text counts as a
+// problem only after attachTimeout has passed since the time in the parameter began.
 func (l *lookup) reportPending(ctx context.Context, began time.Time, failure error, format string, args ...any) {
 	missing := manifest.MissingObject{Message: fmt.Sprintf(format, args...), WillExist: time.Since(began) < attachTimeout}
 	if failure != nil {

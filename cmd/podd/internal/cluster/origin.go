@@ -24,12 +24,12 @@ import (
 type origin struct {
 	// CADigest is the digest of the CA that the kubeconfig trusts.
 	CADigest   string    `json:"authority"`
-	ServiceUID types.UID `json:"service,omitempty"` // "" if it does not exist or may not be read
-	NodeUID    types.UID `json:"node,omitempty"`    // "" if it does not exist
+	ServiceUID types.UID `json:"service,omitempty"` // "" if the Service does not exist or podd may not read it
+	NodeUID    types.UID `json:"node,omitempty"`    // "" if the Node does not exist
 }
 
-// isSameCluster reports whether o and before identify the same cluster. They do so if they have a
-// UID in common. isSameCluster also returns true if before has no UIDs.
+// isSameCluster reports whether o and before identify the same cluster. This is the case if they
+// have a UID in common. isSameCluster also returns true if the origin before has no UIDs.
 func (o origin) isSameCluster(before origin) bool {
 	return before.ServiceUID+before.NodeUID == "" || o.ServiceUID != "" && o.ServiceUID == before.ServiceUID || o.NodeUID != "" && o.NodeUID == before.NodeUID
 }
@@ -94,8 +94,8 @@ func readOrigin(path string) (o origin, err error) {
 	return o, nil
 }
 
-// write stores the origin in the file path. The file must survive a power failure, because the API
-// server may lose its data in the same power failure.
+// write stores the origin in the file at path. The file must survive a power failure, because the
+// API server may lose its data in the same power failure.
 func (o origin) write(path string) error {
 	data, err := json.Marshal(o)
 	if err == nil {

@@ -88,7 +88,8 @@ func adaptLists(d, old map[string]any) {
 	}
 }
 
-// containsEqual reports whether a value in all is deeply equal to v.
+// containsEqual reports whether the list in the parameter all contains a value that is deeply equal
+// to v.
 func containsEqual(all []any, v any) bool {
 	return slices.ContainsFunc(all, func(w any) bool { return reflect.DeepEqual(w, v) })
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // finalPod returns a copy of last with the final status of a pod that podd has removed from this
-// node. last is the last version of the pod in the View. Containers without a reported exit
-// count as failed. The restart policy is ignored.
+// node. last is the last version of the pod in the View. A container whose exit was not reported
+// counts as failed. The restart policy is ignored.
 func finalPod(last *v1.Pod, now metav1.Time) *v1.Pod {
 	p := *last
 	p.Status = *last.Status.DeepCopy()
@@ -43,7 +43,8 @@ func isInitialized(s *v1.PodStatus) bool {
 	return len(s.InitContainerStatuses) == 0 || len(untilLastStarted(s.ContainerStatuses)) > 0
 }
 
-// untilLastStarted returns the statuses up to that of the last container that was started.
+// untilLastStarted returns the statuses of all containers up to the last container that was
+// started.
 func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
 	for i := len(all); i > 0; i-- {
 		if c := &all[i-1]; c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {

@@ -19,7 +19,7 @@ func podStatusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 		return nil, err
 	}
 	d := jsonMergePatch(before, after)
-	delete(d, "conditions") // their order is not significant
+	delete(d, "conditions") // patchByType compares the conditions, because their order is not significant
 	if c := patchByType(asList(before["conditions"]), asList(after["conditions"])); len(c) > 0 {
 		d["conditions"] = c
 	}
@@ -34,8 +34,8 @@ func podStatusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": present.UID}, "status": d})
 }
 
-// patchByType returns a patch that changes a list from before to after, or nil if both lists have
-// equal elements. The API server merges the elements of such a list by their field type.
+// patchByType returns a patch that changes the list before to the list after, or nil if both lists
+// have equal elements. The API server merges the elements of such a list by their field type.
 func patchByType(before, after []any) []any {
 	var all []any
 	for _, c := range after {

@@ -17,10 +17,10 @@ var ownConditions = []v1.PodConditionType{
 // removableConditions are the ownConditions that the kubelet removes when they no longer apply.
 var removableConditions = []v1.PodConditionType{v1.PodResizePending, v1.PodResizeInProgress}
 
-// mergePodStatus returns the status to store in the API server. It is the status of local, but the
-// fields that other clients write or that may be set only once are taken from present. If
-// isAddressConfigured is false, mergePodStatus does not replace addresses in present by loopback
-// addresses, which other nodes cannot use.
+// mergePodStatus returns the status to store in the API server. It is the status of local, except
+// that two kinds of fields are taken from present: fields that other clients write, and fields that
+// may be set only once. If isAddressConfigured is false, mergePodStatus does not replace addresses
+// in present by loopback addresses, which other nodes cannot use.
 func mergePodStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodStatus {
 	old, own := &present.Status, local.Status.DeepCopy()
 	next := old.DeepCopy()

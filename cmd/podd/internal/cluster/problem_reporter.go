@@ -47,8 +47,8 @@ func newProblemReporter(o *Options) *problemReporter {
 	return &problemReporter{o: o, results: make(chan partResult)}
 }
 
-// report passes the result of an attempt of a part to run. It blocks until run receives the
-// result or ctx is done.
+// report passes the result of an attempt of a part to the method run. It blocks until run receives
+// the result or ctx is done.
 func (s *problemReporter) report(ctx context.Context, p connectionPart, err error) {
 	if ctx.Err() != nil {
 		return // the attempt was cancelled
@@ -97,7 +97,7 @@ func (s *problemReporter) update(ctx context.Context, r partResult, now time.Tim
 }
 
 // isStillValid reports whether the reported message may remain. The caller must have checked that
-// the most important problem has the same kind as the reported problem, but another message. A
+// the most important problem has the same kind as the reported problem and a different message. A
 // message about a pending request must be replaced, because the message names the request. A
 // message about a forbidden request must be replaced if the part that had the reported problem no
 // longer has a problem of this kind.

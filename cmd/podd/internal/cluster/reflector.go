@@ -84,7 +84,7 @@ type reflector[T object] struct {
 
 // A snapshotStore stores the snapshots of a reflector. A watchable is a snapshotStore. A reflector
 // calls get once, when it starts, and continues from the returned snapshot. It does not use the
-// channel.
+// channel that get returns.
 type snapshotStore[T any] interface {
 	get() (snapshot T, changed <-chan struct{})
 	set(T)

@@ -186,7 +186,8 @@ func coversNames(leaf *x509.Certificate, template *x509.CertificateRequest) bool
 		containsAll(template.IPAddresses, leaf.IPAddresses, net.IP.Equal)
 }
 
-// containsAll reports whether every element of some is also in all.
+// containsAll reports whether the list in the parameter all contains every element of the list in
+// the parameter some.
 func containsAll[T any](some, all []T, equal func(T, T) bool) bool {
 	for _, s := range some {
 		if !slices.ContainsFunc(all, func(a T) bool { return equal(s, a) }) {

@@ -21,7 +21,7 @@ import (
 // ReviewOptions contains the durations for which results of reviews are cached. All are required.
 type ReviewOptions struct {
 	TokenTTL              time.Duration // for results of token reviews; at most maxUnknownTTL for unknown tokens
-	AllowedTTL, DeniedTTL time.Duration // for access reviews that allow a request, and that deny it
+	AllowedTTL, DeniedTTL time.Duration // for access reviews that allow a request, and for access reviews that deny a request
 }
 
 // Reviews authenticates clients of this node with TokenReviews and authorizes them with

@@ -2,10 +2,10 @@ package cluster
 
 import "crypto/tls"
 
-// EnableServingCertificate makes Run request and renew the node's serving certificate. It returns a
-// function that returns the current certificate, or nil if podd has no valid certificate. A stored
-// certificate is available at once. EnableServingCertificate must be called at most once, before
-// Run.
+// EnableServingCertificate makes Run request and renew the node's serving certificate. The returned
+// function returns the current certificate, or nil while podd has no valid certificate. A
+// certificate that an earlier podd process has stored is available at once.
+// EnableServingCertificate must be called at most once, before Run.
 func (c *Cluster) EnableServingCertificate() func() *tls.Certificate {
 	c.servingIdentity = &identity{}
 	stored, err := c.o.certFiles(servingPurpose).load()

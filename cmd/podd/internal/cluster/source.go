@@ -120,8 +120,9 @@ func (s *Source) otherClusterProblem() manifest.Problem {
 			"pods that the API server does not list keep running; to delete these pods, remove %s and restart podd", s.c.o.NodeName, s.c.o.OriginFile)}
 }
 
-// deletionVersions returns a map from the UID of each pod that is being deleted to the version of
-// the first batch that contains the deletion. previous is the result for the previous batch.
+// deletionVersions returns the version of a batch for each pod that is being deleted, by the UID of
+// the pod. The batch is the first batch that contains the deletion. The parameter previous is the
+// result for the previous batch.
 func deletionVersions(b manifest.Batch, previous map[types.UID]uint64) map[types.UID]uint64 {
 	all := map[types.UID]uint64{}
 	for _, p := range b.Pods {

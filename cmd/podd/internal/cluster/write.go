@@ -28,8 +28,8 @@ type podWriter struct {
 	retriedAt         time.Time // time of the last retry of ignored patches
 	records           map[types.NamespacedName]*podRecord
 	replies           chan reply
-	requestsInFlight  int       // requests in flight
-	createsInFlight   int       // requests in flight that create mirror pods
+	requestsInFlight  int       // number of all requests in flight
+	createsInFlight   int       // number of requests in flight that create mirror pods
 	pausedUntil       time.Time // no request starts before this time, because the API server did not respond
 	backoff           backoff
 	rejections        []Rejection

@@ -12,14 +12,14 @@ import (
 // podFacts are the inputs of a decision about one pod name.
 type podFacts struct {
 	local     *server.PodView // the pod in the View; nil if it is neither on this node nor desired
-	lastLocal *v1.Pod         // the last version of remote in the View; nil if the View never contained remote
+	lastLocal *v1.Pod         // the last version of the pod remote in the View; nil if the View never contained this pod
 	remote    *v1.Pod         // the pod in the API server; nil if it does not exist
 	node      *v1.Node        // the Node in the API server; nil if it does not exist
 	// isViewComplete is set if the View contains every pod that runs on this node. areSourcesRead
 	// is set if all sources of static pods were read.
 	isViewComplete, areSourcesRead bool
-	// isRemoved is set if remote is being deleted, was removed from this node and will not start
-	// again.
+	// isRemoved is set if the pod remote is being deleted, was removed from this node and will not
+	// start again.
 	isRemoved bool
 	// isAddressConfigured is set if the user has configured the node's address. Only then may a
 	// status contain a loopback address.
@@ -70,7 +70,7 @@ func patchFinalStatus(f *podFacts) (podRequest, error) {
 	return f.statusPatchStep(finalPod(f.lastVersion(), f.now))
 }
 
-// nameTaken is the problem of a static pod if its mirror pod cannot be created.
+// nameTaken is the problem of a static pod if the API server contains another pod with its name.
 const nameTaken = "the cluster has another pod with this name; rename one of them"
 
 // writeRules are tried in order. The first rule that applies determines the request.

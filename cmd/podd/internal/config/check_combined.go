@@ -54,8 +54,8 @@ func (c *checker) checkEnforceAllocatable() {
 	}
 }
 
-// checkUnsupported rejects settings that podd does not support if ignoring them would run
-// pods in another way than requested.
+// checkUnsupported rejects settings that podd does not support and that would change how pods run.
+// podd ignores all other unsupported settings and prints a warning.
 func (c *checker) checkUnsupported() {
 	k := c.kubelet
 	for _, r := range []struct {
@@ -83,8 +83,8 @@ func (c *checker) checkUnsupported() {
 	}
 }
 
-// checkSwap rejects the swap behavior LimitedSwap if the kernel cannot limit swap, because the
-// kubelet would then use no swap and report no error.
+// checkSwap rejects the swap behavior LimitedSwap if the kernel cannot limit swap. In this case,
+// pods of a kubelet use no swap, but the kubelet reports no error.
 //
 // If swap is enabled on the host, checkSwap rejects "failSwapOn: true". The default of failSwapOn
 // is true in the kubelet, and false in podd, because pods use no swap by default.

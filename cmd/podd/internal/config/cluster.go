@@ -41,8 +41,8 @@ type Cluster struct {
 	// HasExternalCloud is set if an external cloud controller sets the addresses of the Node and
 	// removes its initial taint.
 	HasExternalCloud bool
-	// EnableControllerAttachDetach is set if the attach-detach controller of the cluster attaches volumes to
-	// this node.
+	// EnableControllerAttachDetach is set if the attach-detach controller of the cluster attaches
+	// volumes to this node.
 	EnableControllerAttachDetach bool
 	// StatusUpdateFrequency is the interval at which podd computes the Node's status. podd
 	// writes the status if it has changed.
@@ -145,8 +145,8 @@ func parseTaint(text string) (v1.Taint, error) {
 
 var taintEffects = []v1.TaintEffect{v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}
 
-// checkTaint returns an error if the API server would reject a taint. others contains the
-// preceding taints of the list.
+// checkTaint returns an error if the API server would reject a taint. The parameter others contains
+// the preceding taints of the list.
 func checkTaint(t v1.Taint, others []v1.Taint) error {
 	if reasons := append(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value)...); len(reasons) > 0 {
 		return errors.New(strings.Join(reasons, "; "))

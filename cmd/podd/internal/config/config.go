@@ -49,8 +49,8 @@ type Sources struct {
 	APIManifestDir string
 	// URLHeader is sent with every request to ManifestURLs.
 	URLHeader Header
-	// URLHeaderFile is a file with additional headers, one "Name: value" per line, or "". The
-	// file is read before each poll, so that tokens can be rotated.
+	// URLHeaderFile is a file with additional headers, one "Name: value" per line. "" means that
+	// there is no such file. The file is read before each poll, so that tokens can be rotated.
 	URLHeaderFile string
 	// URLCAFile is the file with the CA certificates that verify the servers of ManifestURLs.
 	// "" means the CA certificates of the system.
@@ -79,7 +79,7 @@ type Node struct {
 	NodeNameSetByUser bool
 	// Cloud is the name of the cloud with the metadata service that describes the node, or "".
 	Cloud string
-	// NodeIPs are the addresses of the node, the primary address first. If it is empty, the
+	// NodeIPs are the addresses of the node, the primary address first. If there are none, the
 	// caller detects the addresses.
 	NodeIPs []netip.Addr
 	// NodeLabels are added to the standard labels of the node.
@@ -104,8 +104,8 @@ type Paths struct {
 
 // Adoption configures which sandboxes podd takes over from a kubelet or another podd instance.
 type Adoption struct {
-	// Adopt is set if podd stops a sandbox that it has not created and that has the name of a
-	// desired pod. Otherwise the desired pod waits.
+	// Adopt is set if podd may stop a sandbox that it has not created and that has the name of a
+	// desired pod. If Adopt is not set, the desired pod waits.
 	Adopt bool
 	// AdoptInstances contains the IDs of podd instances with lost root directories. podd
 	// adopts the pods of these instances.
@@ -119,8 +119,8 @@ type Resources struct {
 	// Reserved contains the amounts of cpu, memory, ephemeral-storage and pid that are reserved
 	// for the system and cannot be requested by pods.
 	Reserved v1.ResourceList
-	// EnforceReserved is set if the cgroup of all pods limits them to the resources that are
-	// not Reserved.
+	// EnforceReserved is set if all pods together are limited to the resources that are not in
+	// Reserved. These limits are set in the cgroup that contains the cgroups of all pods.
 	EnforceReserved bool
 	// EnableLimitedSwap is set if Burstable pods use swap in proportion to their memory requests.
 	// All other pods use no swap. If EnableLimitedSwap is not set, no pod uses swap.

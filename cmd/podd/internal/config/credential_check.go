@@ -60,7 +60,8 @@ func (c *providerChecker) errorf(field, format string, args ...any) {
 	c.problems = append(c.problems, c.layer.origin(field).problem(manifest.Error, field, fmt.Sprintf(format, args...)))
 }
 
-// checkProvider checks a plugin. at is the field path of the plugin, such as providers[0].
+// checkProvider checks a plugin. The parameter at is the field path of the plugin, such as
+// providers[0].
 func (c *providerChecker) checkProvider(at string, p *credential.CredentialProvider) {
 	c.checkName(joinField(at, "name"), p.Name)
 	switch {
@@ -104,8 +105,8 @@ func (c *providerChecker) checkName(at, name string) {
 	}
 }
 
-// checkRunnable checks that the program of the plugin called name can be run. at is the field path
-// of the name.
+// checkRunnable checks that the program of the plugin called name can be run. The parameter at is
+// the field path of the name.
 func (c *providerChecker) checkRunnable(at, name string) {
 	switch err := c.providerReader.checkProgram(name); {
 	case errors.Is(err, fs.ErrNotExist):

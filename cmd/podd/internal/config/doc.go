@@ -11,9 +11,9 @@
 //	*.conf ─ parseLayer ──┼─▶ mergedTree ─▶ KubeletConfiguration ─▶ checker ─▶ resolver ─▶ Config
 //	flags ── Flags.layer ─┘
 //
-// Fields of Kubernetes that podd does not support yet are ignored, and one warning names
-// all of them. If ignoring a field would run pods in another way than requested, the field is
-// an error. All errors are reported together, each with its file and line or its flag.
+// Fields of Kubernetes that podd does not support yet are ignored, and one warning names all of
+// them. If such a field would change how pods run, the field is an error instead. All errors are
+// reported together, each with its file and line or its flag.
 //
 // evictionHard sets the thresholds of the pressure conditions and reduces the allocatable
 // resources, but podd evicts no pod because of pressure. evictionSoft has no effect.

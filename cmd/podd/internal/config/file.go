@@ -13,8 +13,8 @@ import (
 	"podd/manifest"
 )
 
-// maxFileBytes is the maximum size of a configuration file. The file that kubeadm writes has
-// about 1 KiB.
+// maxFileBytes is the maximum size of a configuration file. The size of the file that kubeadm
+// writes is about 1 KiB.
 const maxFileBytes = 1 << 20
 
 // maxDropIns is the maximum number of files in the directory of --config-dir.

@@ -3,9 +3,9 @@ package config
 import "time"
 
 // Flags are the flags of podd run. A flag that the kubelet also has uses the kubelet's name and
-// description. A nil pointer or slice means that the flag is not set. The tag "field" is the
-// path of the v1beta1 field that the flag sets. All other tags are tags of kong, which prints
-// the groups in this order.
+// description. A nil pointer or slice means that the flag is not set. The tag "field" is the path
+// of the v1beta1 field that the flag sets. All other tags are tags of kong. In the help, kong
+// prints the groups in the order of the fields.
 type Flags struct {
 	FileFlags     `group:"Configuration"`
 	SourceFlags   `group:"Sources of pods"`

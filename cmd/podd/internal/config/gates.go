@@ -31,11 +31,11 @@ var isAlwaysEnabled = newSet(
 	"SupplementalGroupsPolicy", "SystemdWatchdog", "TaintTolerationComparisonOperators", "UserNamespacesSupport",
 )
 
-// gateAllBeta is the feature gate of all beta features. podd supports some of them, and cannot
-// disable these.
+// gateAllBeta is the feature gate of all beta features. podd supports some of these features and
+// cannot disable those that it supports.
 const gateAllBeta = "AllBeta"
 
-// isFeatureGate contains the gateNames.
+// isFeatureGate is the set of the names in gateNames.
 var isFeatureGate = newSet(gateNames...)
 
 // newUnknownGateWarning returns a warning that suggests the feature gate with the most similar

@@ -57,8 +57,9 @@ var equivalentValues = map[string]any{
 
 // warnIgnoredSettings returns the warnings for settings that have no effect. It returns one warning
 // for each unknown feature gate. One further warning names all fields and flags that podd does not
-// support. Another warning names all fields and flags that need a cluster. user is the merged
-// configuration without defaults. inCluster reports whether podd runs as a node of a cluster.
+// support. Another warning names all fields and flags that need a cluster. The parameter user is
+// the merged configuration without defaults, and inCluster reports whether podd runs as a node of a
+// cluster.
 func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnsupportedFlag, inCluster bool) []manifest.Problem {
 	var unsupported, needCluster, fixedGates []string
 	var warnings []manifest.Problem
@@ -98,9 +99,10 @@ func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unse
 	return append(warnings, newIgnoredWarning(needCluster, "ignored without --kubeconfig")...)
 }
 
-// ignoredGates returns the feature gates that have no effect in podd, in three results: a warning
-// for each unknown feature gate, the gates that the user disables although podd cannot disable
-// them, and the gates that the user enables although podd does not support them.
+// ignoredGates returns the feature gates that have no effect in podd. unknown contains a warning
+// for each gate that the kubelet does not have. disabled contains the gates that the user disables
+// and podd cannot disable. enabled contains the gates that the user enables and podd does not
+// support.
 func ignoredGates(gates map[string]bool, m *mergedTree) (unknown []manifest.Problem, disabled, enabled []string) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		path := joinKey("featureGates", name)
@@ -144,8 +146,8 @@ func newIgnoredWarning(names []string, reason string) []manifest.Problem {
 	return []manifest.Problem{{Severity: manifest.Warning, Message: strings.Join(names, ", ") + ": " + reason}}
 }
 
-// visitFields calls visit for each field of two structs of the same type, v and def. For a
-// field that is a struct, it calls visit for the fields of that struct instead. at is the
+// visitFields calls visit for each field of two structs of the same type, v and def. For a field
+// that is a struct, it calls visit for the fields of that struct instead. The parameter at is the
 // field path of v.
 func visitFields(v, def reflect.Value, at string, visit func(path string, v, def reflect.Value)) {
 	for f := range eachField(v.Type()) {

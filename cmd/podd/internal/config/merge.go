@@ -21,8 +21,9 @@ func newMergedTree() *mergedTree {
 // value, and any other value replaces the value in m.
 func (m *mergedTree) apply(l *layer) { m.mergeObject(m.tree, l.tree, kubeletSchema(), "", l) }
 
-// mergeObject merges patch, which is an object in l, into the object with the field path at. s is
-// the schema of the object, or nil if the field is unknown.
+// mergeObject merges two objects. The parameter patch is an object of the layer l. The parameter
+// into is the object of m that is modified. The parameter at is the field path of both objects. s
+// is the schema of the objects, or nil if the field is unknown.
 func (m *mergedTree) mergeObject(into, patch map[string]any, s *schema.Schema, at string, l *layer) {
 	for key, value := range patch {
 		path := s.AppendPath(at, key)

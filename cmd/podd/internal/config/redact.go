@@ -12,8 +12,8 @@ import (
 // maskedValue is printed instead of a secret value.
 const maskedValue = "<masked>"
 
-// redact returns the effective configuration with all secrets masked. user is the merged
-// configuration without defaults.
+// redact returns the effective configuration with all secrets masked. The parameter user is the
+// merged configuration without defaults.
 func redact(f *Flags, user *kubelet.KubeletConfiguration, m *mergedTree, c *Config) (RedactedConfig, error) {
 	k := newDefaults()
 	visitFields(reflect.ValueOf(user).Elem(), reflect.ValueOf(k).Elem(), "", func(path string, v, def reflect.Value) {

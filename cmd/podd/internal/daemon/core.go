@@ -80,7 +80,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 }
 
 // newView returns the Publisher of the View. The Publisher also passes changes of pods to the
-// metrics. initial contains the problems that podd found when it started.
+// metrics. The parameter initial contains the problems that podd found when it started.
 func newView(b processState, t telemetry, in inputs, on render.Node, initial []manifest.Problem) *view.Publisher {
 	cfg := b.cfg
 	object := nodestatus.NewNode(nodestatus.NodeOptions{

@@ -55,7 +55,7 @@ func healthChecks(beats *heartbeat, pods *cri.Observer) []server.Check {
 }
 
 // checkRuntime returns an error if the last response of the runtime was longer than stuckAfter ago.
-// began is the start of podd, which counts as a response.
+// The parameter began is the time at which podd started. The start counts as a response.
 func checkRuntime(h cri.Health, began time.Time) error {
 	switch {
 	case h.Err == nil:

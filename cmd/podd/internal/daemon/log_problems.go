@@ -8,8 +8,8 @@ import (
 	"podd/manifest"
 )
 
-// logProblems logs each new problem, which is a problem that current contains and previous does not
-// contain. It also logs each file without errors in current that had errors in previous.
+// logProblems logs each problem that is in current and not in previous. It also logs each file
+// whose errors were all corrected. Such a file has an error in previous and no error in current.
 func logProblems(log *slog.Logger, current, previous []manifest.Problem, files []manifest.FileState) {
 	for _, f := range files {
 		isError := func(p manifest.Problem) bool { return p.Path == f.Path && p.Severity == manifest.Error }

@@ -69,7 +69,8 @@ func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 	}, nil
 }
 
-// nameProblem returns a problem if found differs from the name in effect, and nil otherwise.
+// nameProblem compares the name in the parameter found with the name in effect. It returns a
+// problem if the names differ, and nil otherwise.
 func (n *nodeNamer) nameProblem(found string) *manifest.Problem {
 	stored := n.record.Name
 	if stored == found {

@@ -78,7 +78,7 @@ func operationType(a plan.Action) string {
 	return ""
 }
 
-// cgroupMaker returns a function that calls cgroup.Create and adds its duration to m.
+// cgroupMaker returns a function that calls cgroup.Create and adds the duration of the call to m.
 func cgroupMaker(m *metrics.Metrics) func(render.Cgroup) error {
 	return func(c render.Cgroup) error {
 		began := time.Now()

@@ -18,7 +18,7 @@ type publisher struct {
 	view        *view.Publisher
 	reportCache *eviction.ReportCache
 	qos         *qosSyncer
-	onChange    func() // called after each change, because a change may allocate much memory
+	onChange    func() // called after each change, so that podd can later free the memory that the change has used
 	log         *slog.Logger
 
 	reportedFindings view.Findings // the findings that publish last logged and recorded as events

@@ -123,8 +123,8 @@ func (k *qosSyncer) run(ctx context.Context) error {
 	}
 }
 
-// write updates the desired cgroups that differ from the cgroups in written, and records the
-// updated cgroups in written.
+// write sets the limits of each desired cgroup that differs from its entry in the map written, and
+// then updates the entry.
 func (k *qosSyncer) write(desired []render.Cgroup, written map[string]render.Cgroup) error {
 	var errs []error
 	for _, c := range desired {

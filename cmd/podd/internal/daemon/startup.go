@@ -17,15 +17,15 @@ import (
 	"podd/server"
 )
 
-// startErrorFileName is the name of the file in the run directory with the error of the last start, if
-// it failed.
+// startErrorFileName is the name of a file in the run directory. If the last start of podd failed,
+// the file contains the error.
 const startErrorFileName = "podd-start-error"
 
-// maxStartErrorSize is the maximum size of this file in bytes.
+// maxStartErrorSize is the maximum size of the file startErrorFileName in bytes.
 const maxStartErrorSize = 64 << 10
 
-// repeatedStartWindow is the maximum time between two failed starts of which the second is a repetition by
-// a service manager.
+// If a start fails within repeatedStartWindow after another failed start, podd assumes that a
+// service manager has repeated the start.
 const repeatedStartWindow = 10 * time.Minute
 
 // A startup explains why podd fails to start. A service manager starts podd again and again, but
@@ -59,8 +59,8 @@ func (s *startup) explain(ctx context.Context, err error) error {
 }
 
 // record stores the message of an error in the run directory. isNew is false if the last start
-// failed with the same message less than repeatedStartWindow ago. If the message cannot be stored, for
-// example because the run directory is invalid, isNew is true.
+// failed with the same message less than repeatedStartWindow ago. If the message cannot be stored,
+// for example because the run directory is invalid, isNew is true.
 func (s *startup) record(message string, now time.Time) (isNew bool) {
 	if server.PrepareRunDir(s.runDir) != nil {
 		return true

@@ -178,8 +178,8 @@ func ReadMaxPids(dir string) int64 {
 
 // NewAddressFollower returns a follower of the addresses of the node. If the user has not set the
 // addresses and the node is in a cluster, the first address is the address to which the node name
-// resolves, as in the kubelet. The follower stores the address in file for the next start; "" means
-// that it stores nothing.
+// resolves, as in the kubelet. The follower stores this address for the next start. The parameter
+// file is the path of the file for the address; if it is "", the address is not stored.
 func NewAddressFollower(cfg *config.Config, file string, log *slog.Logger) *node.AddressWatcher {
 	o := node.AddressOptions{NodeIPs: cfg.NodeIPs, File: file, Log: log}
 	if cfg.Cluster.Kubeconfig != "" && len(cfg.NodeIPs) == 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // New returns a logger to w with the configured format and verbosity. The returned Level can change
-// the level of the logger later. quiet is the level for verbosity 0.
+// the level of the logger later. The parameter quiet is the level for verbosity 0.
 func New(w io.Writer, cfg *config.Config, quiet slog.Level) (*slog.Logger, *Level) {
 	level := &Level{defaultLevel: quiet}
 	level.SetVerbosity(cfg.Verbosity)

@@ -10,11 +10,11 @@
 // must take effect. If Run cannot raise InhibitDelayMaxSec, the pods have less time to stop.
 //
 // The watcher does not use the content of a signal, because every client of the bus can send a
-// signal. After each signal and each connect, the watcher reads from logind whether a shutdown is
-// in progress. The lock does not depend on the connection.
+// signal. After each signal and each connection to the bus, the watcher reads from logind whether a
+// shutdown is in progress. If the connection is lost, the watcher keeps the delay lock.
 //
-// If logind cancels a shutdown, the watcher cancels only a shutdown of pods that this or an earlier
-// watcher has started. If logind has cancelled a shutdown while podd was not running, the watcher
-// cancels the shutdown of pods at its start. The watcher cancels nothing while systemd is stopping
-// the host, because logind then also reports that no shutdown is in progress.
+// If logind cancels a shutdown, the watcher starts the pods again only if this or an earlier
+// watcher has stopped them. If logind has cancelled a shutdown while podd was not running, the
+// watcher starts the pods again when podd starts. The watcher cancels nothing while systemd is
+// stopping the host, because logind then also reports that no shutdown is in progress.
 package logind

@@ -70,8 +70,9 @@ type watcher struct {
 	cancelBegin context.CancelFunc // cancels the context of Begin
 }
 
-// watch watches logind on one connection. It returns when the connection is lost or ctx is done.
-// It does not release the lock, because the lock does not depend on the connection.
+// watch watches logind on one connection. It returns when the connection is lost or ctx is done. It
+// keeps the delay lock when the connection is lost, because the lock remains valid without the
+// connection.
 func (w *watcher) watch(ctx context.Context) error {
 	b, err := openBus(ctx, w.Address)
 	if err != nil {

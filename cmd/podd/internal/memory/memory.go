@@ -82,8 +82,8 @@ func (t Trimmer) Run(ctx context.Context) error {
 	}
 }
 
-// chooseGCPercent returns the target percentage of the garbage collector for a busy daemon.
-// live is the size of the live heap in bytes.
+// chooseGCPercent returns the target percentage of the garbage collector for a busy daemon. The
+// parameter live is the size of the live heap in bytes.
 func chooseGCPercent(live uint64) int {
 	if live > largeHeapSize {
 		return largeHeapGCPercent

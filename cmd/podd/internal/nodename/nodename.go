@@ -30,7 +30,7 @@ type Record struct {
 	// Name is the name in effect.
 	Name string `json:"name"`
 	// EarlierNames contains the previous names of the node, the oldest first. Pods with an earlier
-	// name may still be stopping. podd starts the pods with Name after all of them have stopped.
+	// name may still be stopping. podd starts no pods with Name before these pods have stopped.
 	EarlierNames []string `json:"earlier,omitempty"`
 }
 
@@ -38,9 +38,9 @@ type Record struct {
 const maxEarlier = 16
 
 // Resolve returns the record that takes effect when podd starts. name is the value of
-// --hostname-override if isSetByUser is true, and otherwise the hostname. A name that the user
-// has set always takes effect. A hostname takes effect only if r is the zero Record. differs
-// reports whether name has not taken effect, because r contains another name.
+// --hostname-override if isSetByUser is true, and otherwise the hostname. A name that the user has
+// set always takes effect. A hostname takes effect only if r is the zero Record. The result differs
+// reports whether name has no effect, because r contains a different name.
 func (r Record) Resolve(name string, isSetByUser bool) (next Record, differs bool) {
 	switch {
 	case r.Name == name:

@@ -57,7 +57,8 @@ func unreadFiles(files, sources []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(path string) bool { return isWithin(path, sources) })
 }
 
-// isWithin reports whether path, or the directory that contains path, is in all.
+// isWithin reports whether the list in the parameter all contains path, or the directory that
+// contains path.
 func isWithin(path string, all []string) bool {
 	for _, source := range all {
 		if paths.SameFile(path, source) || paths.SameFile(filepath.Dir(path), source) {

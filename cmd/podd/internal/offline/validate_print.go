@@ -29,8 +29,9 @@ func (r *resultPrinter) summaryLine() string {
 		printer.FormatCount(errs, "error"), printer.FormatCount(warnings, "warning"))
 }
 
-// print prints the result. In the text format, stdout contains the summary. In other
-// formats, print writes it to stderr.
+// print prints the result. In the text format, stdout contains the problems and the summary. With
+// -o yaml they are written to stderr, and with -o github the summary is written to stderr. JSON and
+// SARIF have no summary.
 func (r *resultPrinter) print(format string, s iostreams.Streams) error {
 	var b strings.Builder
 	var err error

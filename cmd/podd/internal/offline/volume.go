@@ -26,8 +26,8 @@ import (
 	"podd/server"
 )
 
-// VolumeCmd is the podd volume command. It accepts the flags of podd run, because these flags
-// define the desired claims if podd is not running.
+// VolumeCmd is the podd volume command. It accepts the flags of podd run, because they can define
+// sources. The claims in these sources are desired, too.
 type VolumeCmd struct {
 	config.Flags
 	Action string   `arg:"" enum:"ls,rm" help:"ls lists the volumes. rm removes the volumes of the named claims with their data."`
@@ -51,8 +51,8 @@ func (c *VolumeCmd) Validate(*kong.Context) error {
 }
 
 // Run lists or removes the data of claims. Run does not remove the data of a claim that is desired
-// or in use. The desired claims are those of the running podd or, if podd is not running, those of
-// the configured sources. A claim is in use if a pod that refers to this claim has a directory.
+// or in use. A claim is desired if the running podd or a configured source contains it. A claim is
+// in use if podd still has a directory for a pod that refers to the claim.
 func (c *VolumeCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	cfg, err := config.LoadForHost(c.Flags, s.Err)
 	if err != nil {
@@ -96,8 +96,8 @@ func (v *volumeCommand) claimRequest(name types.NamespacedName) (size, position 
 	return "", ""
 }
 
-// podRoots returns the directories that contain pod directories: the directory of podd, and one
-// directory for each run to completion.
+// podRoots returns the directories that contain pod directories: one directory of the daemon, and
+// one directory for each "podd run --runonce".
 func (v *volumeCommand) podRoots() []string {
 	roots := []string{rootdir.PodsPath(v.cfg.RootDir)}
 	for _, run := range (podrunner.Dirs{Root: v.cfg.RootDir}).ListAll() {
@@ -106,8 +106,8 @@ func (v *volumeCommand) podRoots() []string {
 	return roots
 }
 
-// podNames returns the sorted names of the pods with uids, without the node name. If the name of a
-// pod is unknown, podNames returns the UID of the pod instead.
+// podNames returns the names of the pods with the given UIDs, sorted and without the node name. If
+// the name of a pod is unknown, podNames returns the UID of the pod instead.
 func (v *volumeCommand) podNames(uids []types.UID) ([]string, error) {
 	var list []string
 	byUID := map[types.UID]types.NamespacedName{}

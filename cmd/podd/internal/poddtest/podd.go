@@ -105,8 +105,8 @@ func Serve(t *testing.T, v *server.View) *Podd {
 	return f
 }
 
-// Start serves f until the test has finished or stop is called. stop returns when the server has
-// stopped; it may be called more than once.
+// Start serves f until the test has finished or the returned function stop is called. The function
+// returns when the server has stopped; it may be called more than once.
 func (f *Podd) Start(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -72,7 +72,7 @@ func SetCrashed(p *server.PodView) *server.PodView {
 	return p
 }
 
-// NewView returns a View with revision 100 of the node n1 and its pods.
+// NewView returns a View of the node n1 and its pods. The View has revision 100.
 func NewView(pods ...*server.PodView) *server.View {
 	slices.SortFunc(pods, func(a, b *server.PodView) int {
 		return cmp.Or(cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name))

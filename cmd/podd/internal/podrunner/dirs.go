@@ -11,12 +11,13 @@ import (
 	"strings"
 )
 
-// Dirs manages the root directories of the runs that share a root directory of podd:
+// Dirs manages the root directories of runs. A run is one process of "podd run --runonce" with
+// --root-dir=<root>. Its root directory is:
 //
 //	<root>/once/<pid>-<start time>-<random>
 //
-// The process ID and the start time identify the process of a run. This process also locks the
-// directory.
+// The process ID and the start time identify the podd process of a run. This process also locks the
+// root directory of the run.
 type Dirs struct{ Root string }
 
 // runsDir returns the parent of the directories of all runs.
@@ -71,8 +72,8 @@ func (d Dirs) ListDead() ([]string, error) {
 	return dead, nil
 }
 
-// parseRun parses the name of the directory of a run. start is the start time of the process in
-// clock ticks since boot. ok reports whether name is valid.
+// parseRun parses the name of the directory of a run. The result start is the start time of the
+// process in clock ticks since boot. ok reports whether name is valid.
 func parseRun(name string) (pid int, start uint64, ok bool) {
 	parts := strings.Split(name, "-")
 	if len(parts) != 3 {

@@ -27,8 +27,8 @@ type Line struct {
 	isOutputPartial bool // the last write did not end with a newline
 }
 
-// New returns a Line at the bottom of the terminal w. It returns nil if w is not a terminal, or
-// a terminal that cannot overwrite a line. The caller must close the Line.
+// New returns a Line at the bottom of the terminal w. It returns nil if w is not a terminal, or if
+// the terminal cannot overwrite a line (TERM=dumb). The caller must close the Line.
 func New(w io.Writer) *Line {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {

@@ -18,11 +18,11 @@ import (
 // maxEnvFileBytes is the maximum size of an --env-file.
 const maxEnvFileBytes = 1 << 20
 
-// parseEnv returns the variables for every container. It parses files first and then words; later
-// variables take precedence. A file contains one "K=V" per line, and comments that begin with #. As
-// in docker, a line or word K without "=" sets K to the result of lookup. If lookup returns false,
-// parseEnv omits the variable and adds its name to unset. Errors do not contain the values of
-// variables.
+// parseEnv returns the variables for every container. It first parses the files in the parameter
+// files, and then the K=V arguments in the parameter words; later variables take precedence. A file
+// contains one "K=V" per line, and comments that begin with #. As in docker, a line or word K
+// without "=" sets K to the result of lookup. If lookup returns false, parseEnv omits the variable
+// and adds its name to the result unset. Errors do not contain the values of variables.
 func parseEnv(files, words []string, lookup func(string) (string, bool)) (env []v1.EnvVar, unset []string, err error) {
 	recordUnset := func(name string) (string, bool) {
 		value, isSet := lookup(name)
@@ -127,7 +127,8 @@ func podWithEnv(p *manifest.Pod, env []v1.EnvVar) *manifest.Pod {
 	return &copied
 }
 
-// mergeEnv returns existing with the variables in env. It escapes the values of env, so
+// mergeEnv adds the variables in env to the variables in existing and returns the result. A
+// variable in env replaces the variable with the same name. mergeEnv escapes the values of env, so
 // that they are not expanded.
 func mergeEnv(existing, env []v1.EnvVar) []v1.EnvVar {
 	var added []v1.EnvVar

@@ -54,7 +54,8 @@ func describeExit(p *runPod, m *container, last []string) string {
 	return printer.FormatExitCode(e.Code) + " after " + formatDuration(runDuration(e)) + quoteLastLine(last)
 }
 
-// quoteLastLine returns a colon and the last of the lines in quotes, or "" if there are no lines.
+// quoteLastLine returns a colon and, in quotes, the last of the given lines. It returns "" if there
+// are no lines.
 func quoteLastLine(last []string) string {
 	if len(last) == 0 {
 		return ""

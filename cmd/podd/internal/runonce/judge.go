@@ -39,7 +39,6 @@ type judgement struct {
 // An outcome is the reason why a run ended.
 type outcome string
 
-// The outcomes.
 const (
 	outcomeCompleted   outcome = "ended"       // all pods that run to completion have finished
 	outcomeReady       outcome = "ready"       // no pod runs to completion, and all pods are ready
@@ -130,11 +129,11 @@ func (in *judgeInput) firstFailure(j *judgement) (f podFailure, found bool) {
 	return podFailure{}, false
 }
 
-// runExitCode returns the exit code of the run. first is the failure that ends the run, or nil if
-// all pods have finished. The result is 0 if no container failed, the exit code of the failed
-// container, or exitCodeSeveralFailed if several containers failed. A pod that exceeded its deadline
-// counts as a container with exit code exit.Timeout. If a pod failed and no container is the cause,
-// the result is exit.Internal.
+// runExitCode returns the exit code of the run. The parameter first is the failure that ends the
+// run, or nil if all pods have finished. The result is 0 if no container failed, the exit code of
+// the failed container, or exitCodeSeveralFailed if several containers failed. A pod that exceeded
+// its deadline counts as a container with exit code exit.Timeout. If a pod failed and no container
+// is the cause, the result is exit.Internal.
 func (in *judgeInput) runExitCode(first *podFailure) int {
 	failed, c := 0, 0
 	for i := range in.Pods {
@@ -149,9 +148,9 @@ func (in *judgeInput) runExitCode(first *podFailure) int {
 			continue
 		}
 		// podd kills the containers of an evicted pod after the pod has finished. The exit code
-		// must not depend on the number of exits that were reported until now.
+		// must not depend on how many of these exits were already reported.
 		failedContainers := p.failedContainers()
-		// There are none if a container disappeared before its exit was reported.
+		// failedContainers is empty if a container disappeared before its exit was reported.
 		if reason == plan.ReasonEvicted || len(failedContainers) == 0 {
 			return exit.Internal
 		}

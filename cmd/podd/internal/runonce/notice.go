@@ -8,9 +8,10 @@ import (
 	"podd/reconcile/plan"
 )
 
-// notices returns messages about the changes of a pod between the states before and p. The changes
-// are failures that are retried, crashes after which a container restarts, and reasons to wait.
-// notices omits failures that end the run, because the summary reports these failures.
+// notices compares the state p of a pod with the previous state, which is the parameter before. It
+// returns messages about failures that are retried, crashes after which a container restarts, and
+// reasons to wait. notices omits failures that end the run, because the summary reports these
+// failures.
 func (p runPod) notices(before *runPod, now time.Time) []string {
 	if p.Report == nil || p.hasFinished() {
 		return nil
@@ -57,8 +58,8 @@ func failureCount(d *plan.Decision, container string) int {
 	return 0
 }
 
-// crashesSince returns a message for each container that has exited since the state before and that
-// restarts.
+// crashesSince returns a message for each container that will restart and that has exited after the
+// state in the parameter before.
 func (p *runPod) crashesSince(before *runPod) []string {
 	limit := maxCompletionCrashes
 	if p.isLongRunning() {

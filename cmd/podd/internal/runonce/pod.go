@@ -11,7 +11,7 @@ import (
 
 // A runPod is a pod of the run, and its state. It is immutable.
 type runPod struct {
-	Desired *manifest.Pod // required
+	Desired *manifest.Pod // must not be nil
 	// Name is the name of the pod in messages.
 	Name string
 	// Report is the newest report that contains a desired version, or nil if there was

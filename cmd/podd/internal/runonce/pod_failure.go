@@ -40,8 +40,8 @@ var pullReasons = map[string]bool{
 }
 
 // findFailure returns the reason why the pod cannot succeed. If found is false, the pod may still
-// succeed. In this case wake is the time at which the pod has waited too long, or zero if the pod
-// is not waiting.
+// succeed. In this case, the result wake is the time at which the pod will have waited too long, or
+// zero if the pod is not waiting.
 func (p *runPod) findFailure(now time.Time) (f podFailure, wake time.Time, found bool) {
 	if p.Report == nil || p.hasFinished() {
 		return podFailure{}, time.Time{}, false

@@ -12,7 +12,6 @@ import (
 // A rowState is the result of a pod or container in a row.
 type rowState string
 
-// The states.
 const (
 	rowOK      rowState = "ok"
 	rowFailed  rowState = "FAIL"
@@ -110,7 +109,7 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 }
 
 // timedOutRow returns the row of a pod that was not ready or did not run when the timeout passed.
-// took is the formatted timeout.
+// The parameter took is the formatted timeout.
 func (s *rowBuilder) timedOutRow(p *runPod, took string) resultRow {
 	for _, m := range p.containers() {
 		if n := m.crashCount(); n > 0 && m.kind != plan.KindSidecar {

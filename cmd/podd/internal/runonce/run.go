@@ -44,8 +44,9 @@ type runOptions struct {
 	LogDir func(*manifest.Pod) string
 	// Timeout limits the run; 0 means no limit.
 	Timeout time.Duration
-	// Signals stop the run. The first signal stops the pods with their grace periods, the
-	// second without. After the third, podd exits before all pods are removed.
+	// Signals stop the run. The first signal stops the pods with their grace periods, and the
+	// second signal ends all grace periods. After the third signal, podd exits before all pods are
+	// removed.
 	Signals <-chan os.Signal
 	// OnResult is called with the result when all output is written. At that time, some
 	// pods may not be removed yet.
@@ -102,8 +103,8 @@ func displayNames(set *manifest.Set, order []types.NamespacedName) map[types.Nam
 // publish queues a change that the router has published. It does not block.
 func (r *runDriver) publish(c reconcile.Change) { r.changes.put(c) }
 
-// drive runs the pods on m until there is a verdict, removes the pods and returns the result. It
-// returns an error if pods could not be removed.
+// drive runs the pods with the runner m until there is a verdict, removes the pods and returns the
+// result. It returns an error if pods could not be removed.
 func (r *runDriver) drive(ctx context.Context, m runner) (*runResult, error) {
 	copyCtx, cancel := context.WithCancel(ctx)
 	defer cancel()

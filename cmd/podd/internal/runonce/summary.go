@@ -21,9 +21,9 @@ type runResult struct {
 	HasSeveralContainers bool
 }
 
-// newResult returns the result with the verdict v. pods is the number of pods, and rows are the
-// rows of these pods. several is the value of HasSeveralContainers. began and now are the start and
-// the end of the run.
+// newResult returns the result with the verdict v. The parameter pods is the number of pods, and
+// rows contains the rows of these pods. The parameter several is the value of HasSeveralContainers.
+// The run started at the time began and ended at the time now.
 func newResult(v verdict, rows []resultRow, pods int, several bool, began, now time.Time) runResult {
 	failed := map[string]bool{}
 	for _, r := range rows {

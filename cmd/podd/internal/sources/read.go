@@ -42,7 +42,7 @@ func ReadComplete(ctx context.Context, all []source.Source) (*manifest.Set, erro
 	return last, nil
 }
 
-// allComplete reports whether set contains a complete listing of each source.
+// allComplete reports whether the set contains a complete listing of each source.
 func allComplete(set *manifest.Set, all []source.Source) bool {
 	for _, s := range all {
 		if !set.CompleteSources[s.Name()] {

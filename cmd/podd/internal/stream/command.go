@@ -74,7 +74,7 @@ func (c *Command) run(conn *Conn) error {
 		var resizing sync.WaitGroup
 		resizing.Go(func() { sendSizes(s[v1.StreamTypeResize], c.Sizes, done) })
 		defer resizing.Wait()
-		defer conn.Close() // unblocks a write
+		defer conn.Close() // unblocks goroutines that write to the connection
 		defer close(done)
 	}
 	text, err := io.ReadAll(io.LimitReader(s[v1.StreamTypeError], maxMessageBytes))
@@ -155,7 +155,7 @@ func (s *errorRecorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// sendSizes sends each size to the server until sizes or done is closed.
+// sendSizes sends each size to the server until the channel sizes or the channel done is closed.
 func sendSizes(to io.Writer, sizes <-chan Size, done <-chan struct{}) {
 	e := json.NewEncoder(to)
 	for {

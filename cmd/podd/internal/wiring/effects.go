@@ -69,9 +69,9 @@ func NewEffects(o EffectOptions) *effect.Runner {
 	}
 }
 
-// NewLogsAndCgroups returns the collector that removes the logs and cgroups of deleted pods, which
-// are outside the directories of the pods. onCgroupRemoved is called after each removal of a
-// cgroup with the duration of the removal; it may be nil.
+// NewLogsAndCgroups returns the collector that removes the logs and cgroups of deleted pods. They
+// must be removed separately, because they are not in the directories of the pods. If
+// onCgroupRemoved is not nil, it is called with the duration of each removal of a cgroup.
 func NewLogsAndCgroups(cfg *config.Config, onCgroupRemoved func(took time.Duration)) collect.LogsAndCgroups {
 	return collect.LogsAndCgroups{
 		Logs:       collect.Logs{Dir: cfg.PodLogsDir, LinkDir: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers"), Batcher: &collect.RemovalBatcher{}},
@@ -79,8 +79,8 @@ func NewLogsAndCgroups(cfg *config.Config, onCgroupRemoved func(took time.Durati
 	}
 }
 
-// maxDefaultParallelStarts limits the default that maxParallelStarts returns, because more parallel starts
-// would only wait for locks in the kernel.
+// maxDefaultParallelStarts limits the default that maxParallelStarts returns, because more parallel
+// starts would only wait for locks in the kernel.
 const maxDefaultParallelStarts = 64
 
 // maxParallelStarts returns the maximum number of pods that start at the same time. The default

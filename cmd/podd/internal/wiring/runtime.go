@@ -66,7 +66,7 @@ func waitForResponse(ctx context.Context, client *cri.Client) error {
 		if err == nil {
 			return nil
 		}
-		if limit.Err() == nil { // otherwise err only reports the timeout of limit
+		if limit.Err() == nil { // otherwise err only reports that connectTimeout has passed
 			lastErr = err
 		}
 		select {

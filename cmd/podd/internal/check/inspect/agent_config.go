@@ -19,7 +19,7 @@ const maxConfigSize = 1 << 20
 // the configuration file contains. name is the command name of the process, and proc is its
 // directory in /proc.
 func (s *agentSettings) resolve(name, proc string) {
-	dir, _ := os.Readlink(filepath.Join(proc, "cwd")) // "" makes relative paths relative to this process
+	dir, _ := os.Readlink(filepath.Join(proc, "cwd")) // after an error dir is "", and relative paths remain relative
 	absolute := func(path string) string {
 		if path == "" || filepath.IsAbs(path) {
 			return path
@@ -40,8 +40,8 @@ func (s *agentSettings) resolve(name, proc string) {
 	}
 }
 
-// readStaticPodPath returns the path of the manifests in a KubeletConfiguration. The file may belong
-// to any program with the name of a kubelet, so that it may be of any type and size.
+// readStaticPodPath returns the path of the manifests in a KubeletConfiguration. Any program can
+// have the command name of a kubelet, so the file may be of any type and size.
 func readStaticPodPath(file string) (string, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {

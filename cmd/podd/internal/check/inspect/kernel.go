@@ -49,8 +49,8 @@ func readKernel(facts config.HostFacts) check.Kernel {
 	return k
 }
 
-// missingSyscalls makes the newest system calls that podd needs and returns the names of those that
-// the kernel does not have or that a seccomp profile forbids.
+// missingSyscalls tries the newest system calls that podd needs. It returns the names of the calls
+// that fail because the kernel does not have them, or because a seccomp profile forbids them.
 func missingSyscalls() (missing []string) {
 	for _, c := range []struct {
 		name string

@@ -50,7 +50,7 @@ func readProcesses(ctx context.Context, cfg *config.Config, ports []check.Port) 
 }
 
 // socketPID returns the PID of the podd that listens on the socket in the run directory, or 0 if
-// there is none. A process of another user than root is not a podd.
+// there is none. It ignores a process that runs neither as root nor as the user of this process.
 func socketPID(ctx context.Context, runDir string) int {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", filepath.Join(runDir, server.SocketName))
 	if err != nil {
@@ -97,9 +97,9 @@ func ownedPorts(proc procfs.Proc, bySocket map[string][]int) (all []int) {
 	return all
 }
 
-// readAgent returns the check.Agent for a process. ok is false if the process is neither a kubelet
-// nor a podd that runs as root in this PID namespace. A kubelet in another PID namespace belongs to
-// another node, such as a node that kind (Kubernetes in Docker) runs in a container.
+// readAgent returns the check.Agent for a process. ok is true only for a kubelet or a podd daemon
+// that runs as root in the PID namespace of this process. A kubelet in another PID namespace
+// belongs to another node, such as a node that kind (Kubernetes in Docker) runs in a container.
 func readAgent(proc procfs.Proc, name string, cfg *config.Config) (a check.Agent, ok bool) {
 	if name != "kubelet" && name != "podd" || !isRoot(proc.PID) || !sharesPIDNamespace(proc.PID) {
 		return a, false
@@ -140,14 +140,15 @@ func sharesPIDNamespace(pid int) bool {
 	return err == nil && own == other
 }
 
-// An agentSettings contains the settings of a kubelet or podd that this podd must not share.
+// An agentSettings contains the settings of a kubelet or podd that must differ from those of this
+// podd.
 type agentSettings struct {
 	rootDir, configFile string
 	manifests           []string
 }
 
-// parseCommandLine returns the settings in the command line of a kubelet or podd. ok is false if the
-// command line is that of a verb of podd which runs no pods, such as podd ps.
+// parseCommandLine returns the settings in the command line of a kubelet or podd. ok is false if
+// the command line contains a podd verb that runs no pods, such as ps.
 func parseCommandLine(words []string) (s agentSettings, ok bool) {
 	rest := words[1:]
 	if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {

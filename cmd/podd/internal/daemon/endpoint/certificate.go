@@ -33,8 +33,8 @@ func (f certificateFunc) expiry() (time.Time, error) {
 	return leaf.NotAfter, nil
 }
 
-// newCertificateFunc returns a certificateFunc. If the cluster has signed a certificate, the
-// certificateFunc returns that certificate, otherwise the certificate of the node.
+// newCertificateFunc returns a certificateFunc. The certificateFunc returns the certificate that
+// the cluster has signed or, if there is none, the certificate of newNodeCertificateFunc.
 // newCertificateFunc returns nil if the kubelet API is disabled.
 func (o *Options) newCertificateFunc() (certificateFunc, error) {
 	if o.PKI == nil {

@@ -42,8 +42,9 @@ func (o *Options) clientAccess() (clientAccess, error) {
 	return a, nil
 }
 
-// newClientAccess returns a clientAccess that accepts the credentials of podd's own authority,
-// the configured credentials and, unless cluster is nil, the credentials of the cluster.
+// newClientAccess returns a clientAccess that accepts three kinds of credentials: those that podd's
+// own certificate authority has issued, the configured credentials and, unless cluster is nil,
+// those of the cluster.
 func newClientAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (clientAccess, error) {
 	authenticator, err := newAuthenticator(c, cluster, own, log)
 	if err != nil {
@@ -59,9 +60,9 @@ func newClientAccess(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, 
 	return clientAccess{authenticator, authorizer, cluster != nil}, nil
 }
 
-// newAuthenticator returns an authenticator of the certificates of podd's own authority,
-// the configured certificates and tokens and, unless cluster is nil, the tokens of the
-// cluster.
+// newAuthenticator returns an authenticator that accepts client certificates of podd's own
+// certificate authority and of the configured authority. It also accepts the configured tokens and,
+// unless cluster is nil, the tokens of the cluster.
 func newAuthenticator(c config.KubeletAPI, cluster *Cluster, own *pki.Authority, log *slog.Logger) (*auth.Authenticator, error) {
 	a := &auth.Authenticator{AllowsAnonymous: c.AllowAnonymous, CAs: own.RootPoolFunc(nil)}
 	if cluster != nil {

@@ -63,8 +63,8 @@ func (c *credentialIssuer) disabledError() error {
 		"to revoke earlier credentials, remove %s before you enable the API", filepath.Join(c.RootDir, pki.FileName)))
 }
 
-// addServingCert adds the configured serving certificate to c, together with a name in
-// the certificate that the client must use.
+// addServingCert adds the serving certificate to the credential c. It also sets the server name
+// that the client must verify, which is a DNS name in the certificate.
 func addServingCert(c *server.Credential, certificate certificateFunc) error {
 	serving, err := certificate(nil)
 	if err != nil {

@@ -57,8 +57,8 @@ type Options struct {
 	Accept func(context.Context, server.AcceptedChange) (message string, err error)
 	// SetVerbosity changes the log level.
 	SetVerbosity func(int)
-	// OnRequest is called before and after each request, because a request may allocate much
-	// memory.
+	// OnRequest is called before and after each request, so that podd can later free the memory
+	// that the request has used.
 	OnRequest func()
 	Log       *slog.Logger
 }

@@ -74,7 +74,7 @@ func (h *handlers) commonHandler(authorizer auth.Authorizer) http.Handler {
 }
 
 // withOnRequest returns a handler that calls the handler next, and OnRequest before and afterwards.
-// podd then later returns the memory that the request has used to the operating system.
+// When podd is idle again, it returns the memory that the request has used to the operating system.
 func (h *handlers) withOnRequest(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.OnRequest() // a stream may end long after its allocations

@@ -10,7 +10,8 @@ import (
 )
 
 // kubeAPIHandler returns the handler of the Kubernetes API. Clients are already authenticated;
-// authorizer decides which requests they may make. node serves requests for a node's proxy path.
+// authorizer decides which requests they may make. The handler in the parameter node serves
+// requests for the proxy path of a node.
 func (h *handlers) kubeAPIHandler(authorizer auth.Authorizer, node http.Handler) http.Handler {
 	var showsSecret func(context.Context, auth.User, string, string) bool
 	if h.Cluster != nil {

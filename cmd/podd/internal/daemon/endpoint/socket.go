@@ -16,8 +16,9 @@ import (
 	"podd/server"
 )
 
-// openSocket opens the socket that the verbs connect to, which only root may use. It also
-// serves the kubelet API and the Kubernetes API.
+// openSocket opens the socket to which podd's verbs connect. Only root may use the socket. The
+// parameter others is the handler of the kubelet API and the Kubernetes API, which the socket also
+// serves.
 func (h *handlers) openSocket(ctx context.Context, c *credentialIssuer, others http.Handler) (Endpoint, error) {
 	ln, err := server.ListenSocket(ctx, h.RunDir, h.Log)
 	if err != nil {

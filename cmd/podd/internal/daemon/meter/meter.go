@@ -46,7 +46,7 @@ var _ server.Meter = (*Meter)(nil)
 
 // New returns a Meter. It measures only when one of its methods is called.
 func New(o Options) *Meter {
-	// cAdvisor's library logs each value that it cannot read with klog. Discard these
+	// cAdvisor's library uses klog to report each value that it cannot read. Discard these
 	// messages, because users cannot act on them.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	all, classes := cgroup.QOSPaths(o.Node.CgroupRoot)

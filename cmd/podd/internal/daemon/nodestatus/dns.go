@@ -12,9 +12,9 @@ import (
 // dnsInterval is the interval between checks of the DNS configuration of the node.
 const dnsInterval = 10 * time.Second
 
-// A DNSWatcher checks that the DNS configuration of the node can be read. It only reports
-// problems; every sandbox reads the configuration when it is created. A DNSWatcher belongs
-// to one goroutine at a time.
+// A DNSWatcher checks that the DNS configuration of the node can be read. It only reports problems,
+// because podd reads the configuration again for each new sandbox. A DNSWatcher belongs to one
+// goroutine at a time.
 type DNSWatcher struct {
 	path    string
 	log     *slog.Logger

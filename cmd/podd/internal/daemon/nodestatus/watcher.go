@@ -79,7 +79,7 @@ type watcher struct {
 
 	pressures          pressureTracker
 	published          view.NodeFacts
-	hasPublished       bool      // published is set
+	hasPublished       bool      // the field published is set
 	imagesListedAt     time.Time // when the images were last listed
 	hasNoImageDiskSize bool      // the last check found that the image file system has no size
 	lastError          string    // the error that was logged last; "" after a success
@@ -122,8 +122,8 @@ func (w *watcher) pressureEvents(now map[v1.NodeConditionType]bool, at time.Time
 	return all
 }
 
-// checkImageDisk records an event if the image file system has no size and the previous check did
-// not find this.
+// checkImageDisk records an event if the image file system has no size. It does not record the
+// event again while the size is missing.
 func (w *watcher) checkImageDisk(r observations, at time.Time) {
 	invalid := r.images.isKnown && r.images.bytes.capacity == 0
 	if invalid && !w.hasNoImageDiskSize {

@@ -126,8 +126,8 @@ func (b *lineBuffer) writeEntry(e logs.Entry, stamp bool) error {
 }
 
 // newExitedFunc returns a function that reports whether a container has exited or the pod was
-// deleted. first is the ID of the container. If first is "", the function reports on the next
-// container that runs. changed is closed when the result may have changed.
+// deleted. The parameter first is the ID of the container. If it is "", the function reports on the
+// next container that runs. The channel changed is closed when the result may have changed.
 func (l *Reader) newExitedFunc(pod *server.PodView, container, first string) func() (exited bool, changed <-chan struct{}) {
 	return func() (bool, <-chan struct{}) {
 		view := l.state.View()

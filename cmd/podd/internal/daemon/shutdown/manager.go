@@ -32,7 +32,7 @@ type Options struct {
 // A Manager begins and cancels shutdowns. It is safe for concurrent use.
 type Manager struct {
 	router    Router
-	groups    []plan.ShutdownGroup // default groups of a shutdown
+	groups    []plan.ShutdownGroup // groups of a shutdown that has no separate maximum duration
 	mustDelay bool                 // podd delays a shutdown by systemd
 	log       *slog.Logger
 
@@ -85,8 +85,9 @@ func (m *Manager) Begin(ctx context.Context, grace time.Duration) error {
 	return m.begin(ctx, initiatorUser, groups)
 }
 
-// begin starts a shutdown of the groups and waits until all pods have stopped or ctx is done. by
-// is the initiator. If a shutdown is in progress, begin waits for that shutdown instead.
+// begin starts a shutdown of the groups and waits until all pods have stopped or ctx is done. The
+// parameter by is the initiator. If a shutdown is in progress, begin waits for that shutdown
+// instead.
 func (m *Manager) begin(ctx context.Context, by string, groups []plan.ShutdownGroup) error {
 	m.mu.Lock()
 	if m.state.current == nil {

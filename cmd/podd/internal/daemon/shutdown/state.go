@@ -42,7 +42,7 @@ func Load(runDir, boot string, log *slog.Logger) *State {
 	return s
 }
 
-// readRecord returns the record in the file path. It returns nil if the file does not exist or
+// readRecord returns the record in the file at path. It returns nil if the file does not exist or
 // the record is from an earlier boot.
 func readRecord(path, boot string) (*record, error) {
 	data, err := os.ReadFile(path)
@@ -80,7 +80,7 @@ func (s *State) start(by string, groups []plan.ShutdownGroup) error {
 	return s.writeFile()
 }
 
-// restore writes the file if a shutdown is in progress and its file is missing. missing
+// restore writes the file if a shutdown is in progress and its file is missing. The result missing
 // reports whether the file was missing.
 func (s *State) restore() (missing bool, err error) {
 	if s.current == nil {

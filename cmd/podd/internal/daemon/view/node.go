@@ -18,12 +18,12 @@ import (
 // A NodeBuilder builds the Node object that kubectl shows. It is not safe for concurrent use. It
 // does not modify objects that it has returned.
 type NodeBuilder struct {
-	template   *v1.Node                             // contains only the constant parts
-	initialIPs []string                             // addresses before the first Change with addresses
-	state      runtimeState                         // from which published was built
-	devices    map[v1.ResourceName]allocation.Count // from which published was built
-	facts      *NodeFacts                           // from which published was built
-	handlers   map[string]runtime.Handler           // from which published was built
+	template   *v1.Node // contains only the constant parts
+	initialIPs []string // addresses before the first Change with addresses
+	state      runtimeState
+	devices    map[v1.ResourceName]allocation.Count
+	facts      *NodeFacts
+	handlers   map[string]runtime.Handler
 	published  *v1.Node
 }
 
@@ -34,7 +34,7 @@ type runtimeState struct {
 	hasSupplementalGroupsPolicy   bool // supplementalGroupsPolicy is supported
 	message, networkMessage       string
 	diskCapacity, diskAllocatable int64
-	isShuttingDown                bool // the node is shutting down
+	isShuttingDown                bool
 	addresses                     string
 }
 

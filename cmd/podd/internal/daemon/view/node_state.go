@@ -30,8 +30,8 @@ type NodeProblems struct {
 	UnmeasuredPods []manifest.Problem
 }
 
-// list returns all problems in the order in which podd shows them. initial contains the problems
-// that podd found when it started.
+// list returns all problems in the order in which podd shows them. The parameter initial contains
+// the problems that podd found when it started.
 func (p NodeProblems) list(initial []manifest.Problem) (all []manifest.Problem) {
 	for _, one := range []*manifest.Problem{p.NodeName, p.DNS} {
 		if one != nil {

@@ -232,8 +232,8 @@ func fileViews(files []manifest.FileState) []server.FileView {
 	return out
 }
 
-// podView returns the view of a pod. desired is the desired version of the pod, or nil if the pod
-// is being deleted.
+// podView returns the view of a pod. The parameter desired is the desired version of the pod, or
+// nil if the pod is being deleted.
 func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	d := r.Decision
 	p := &server.PodView{
