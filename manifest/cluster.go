@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Cluster contains what an API server has returned for the references of pods, except the objects
-// in Objects. It is immutable.
+// A Cluster contains the data that an API server has returned for the references of pods.
+// ConfigMaps and other objects that can also be in manifests are in Objects instead. A Cluster is
+// immutable.
 type Cluster struct {
 	// Missing contains the reason why an object that was looked up is missing. An object that
 	// is in neither Missing nor Objects was not looked up yet.

@@ -8,16 +8,17 @@ type FileState struct {
 	Path string // as in Origin.Path
 	// Digest is "sha256:<hex>" of the content in use; "" if no content is in use.
 	Digest string
-	// ContentTime is the mtime of the file that had the content in use, or the time at which the
-	// URL first returned this content. It is zero if no content is in use.
+	// ContentTime is the time of the content in use. For a file it is the modification time (mtime)
+	// that the file had when podd read this content. For a URL it is the time at which the URL
+	// first returned this content. It is zero if no content is in use.
 	ContentTime time.Time
-	// OutdatedReason is why the content in use is older than the current content of the file or
-	// URL: "edit refused", "write begun", "reading failed", "gone" or "fetch failed". Problems
-	// with the same Path have the details. OutdatedReason is "" if the current content is in use.
-	// OutdatedReason is also "" if the current content is invalid and no valid content was ever
-	// read. In this case the valid documents of the current content are in use.
+	// OutdatedReason is the reason why the content in use is older than the current content of the
+	// file or URL: "edit refused", "write begun", "reading failed", "gone" or "fetch failed".
+	// Problems with the same Path have the details. OutdatedReason is "" if the current content is
+	// in use. OutdatedReason is also "" if the current content is invalid and no valid content was
+	// ever read. In this case the valid documents of the current content are in use.
 	OutdatedReason string
-	// OutdatedSince is when the current content became different from the content in use; zero
-	// if OutdatedReason is "".
+	// OutdatedSince is the time since which the current content differs from the content in use;
+	// zero if OutdatedReason is "".
 	OutdatedSince time.Time
 }

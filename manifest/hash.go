@@ -13,8 +13,8 @@ import (
 )
 
 // hashVersion is the prefix of a hash. Do not change the inputs of the hashes in this file. Any
-// change would give every pod on every node a new UID and so restart the pod. If a change is
-// necessary, increase the version and keep the code for "v1:" hashes.
+// change would give every pod on every node a new UID and would therefore restart all pods. If a
+// change is necessary, increase the version and keep the code for "v1:" hashes.
 const hashVersion = "v1:"
 
 // Hashes identify a version of a pod, of its sandbox and of its containers.

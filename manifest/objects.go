@@ -37,7 +37,7 @@ func (o *Objects) IsFromServer() bool { return o.Cluster != nil }
 
 // Add adds an object. The type of object must be a pointer to the type that ref.Kind names.
 func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
-	origin.Fields = nil // not needed for objects, and uses much memory
+	origin.Fields = nil // not needed for objects; the map would use much memory
 	setKey(&o.Origins, ref, origin)
 	switch object := object.(type) {
 	case *v1.ConfigMap:
@@ -51,7 +51,7 @@ func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
 	}
 }
 
-// Copy adds the object of from that ref identifies. from must contain this object.
+// Copy adds the object with this ref from other Objects, which must contain it.
 func (o *Objects) Copy(ref ObjectRef, from *Objects) {
 	setKey(&o.Origins, ref, from.Origins[ref])
 	key := ref.NamespacedName

@@ -35,7 +35,7 @@ type Pod struct {
 	HasFixedUID bool
 	// Origin is the document from which the pod was decoded.
 	Origin Origin
-	// Traits are the differences from the pods of other kinds of sources.
+	// Traits define how podd treats the pod differently from pods of other kinds of sources.
 	Traits Traits
 	// RefusalReason names the first field that podd does not support, as "field: message"; "" if
 	// podd supports all fields. A pod with RefusalReason never runs. Only pods of an API server can
@@ -112,7 +112,7 @@ type Origin struct {
 	Source string
 	// Path is the file's path or the URL without userinfo and query.
 	Path string
-	// Line is where the document begins, counted from 1; 0 if unknown.
+	// Line is the line at which the document begins, counted from 1; 0 if unknown.
 	Line   int
 	Fields FieldPositions // nil for pods without text
 }

@@ -28,8 +28,8 @@ func FindHostPortConflicts(pods []*Pod) []Problem {
 	return problems
 }
 
-// newPortConflict returns an error Problem of p, because the host port of p conflicts with
-// otherPort of the pod other.
+// newPortConflict returns an error Problem of p. The Problem reports that the host port in the
+// parameter port conflicts with otherPort, a host port of the pod in the parameter other.
 func newPortConflict(p *Pod, port PortReservation, other *Pod, otherPort PortReservation) Problem {
 	place := other.Origin
 	place.Line = int(place.Position(otherPort.FieldPath).Line)

@@ -41,9 +41,9 @@ func ListPortReservations(p *Pod) []PortReservation {
 	return reservations
 }
 
-// ConflictsWith reports whether two pods cannot use r and other at the same time. This is so if
-// r and other have the same port and protocol, and the same address. A reservation for all
-// addresses has the same address as every other reservation.
+// ConflictsWith reports whether two reservations exclude each other: they have the same port and
+// protocol, and the same address. A reservation for all addresses has the same address as every
+// other reservation.
 func (r PortReservation) ConflictsWith(other PortReservation) bool {
 	return r.Protocol == other.Protocol && r.Number == other.Number &&
 		(isAnyIP(r.IP) || isAnyIP(other.IP) || r.IP == other.IP)

@@ -33,7 +33,7 @@ func LocalSeccompPath(spec *v1.PodSpec, c *v1.Container) (file string, ok bool) 
 }
 
 // NeedsPreparedFiles reports whether podd must prepare files on the node before a pod starts. This
-// is so if the pod has volumes, or a seccomp profile of type Localhost.
+// is necessary if the pod has volumes, or a seccomp profile of type Localhost.
 func NeedsPreparedFiles(p *Pod) bool {
 	spec := &p.Object.Spec
 	local := func(c v1.Container) bool { _, ok := LocalSeccompPath(spec, &c); return ok }

@@ -50,8 +50,8 @@ func qosRequirements(spec *v1.PodSpec) []v1.ResourceRequirements {
 	return all
 }
 
-// addCPUAndMemory adds cpu and memory of list to sum. It returns how many of the two resources list
-// sets to more than zero: 0, 1 or 2.
+// addCPUAndMemory adds the amounts of cpu and memory in list to sum. It returns the number of these
+// two resources that have an amount above zero in list: 0, 1 or 2.
 func addCPUAndMemory(sum, list v1.ResourceList) (found int) {
 	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 		q := list[name]

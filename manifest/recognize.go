@@ -14,13 +14,14 @@ type RecognizedSet struct {
 	originals map[types.NamespacedName]*Pod // for each pod with a replaced UID, the pod before the replacement
 }
 
-// Recognize returns s with the UIDs under which this node already runs pods of s. find returns the
-// recorded UID of a pod, or "". Recognize calls find only for pods with a computed UID. It does not
-// call find for pods with AnnotationRestartOnChange, because a change of their objects makes a new
-// version. Recognize ignores a UID that is not safe in a path or that another pod of s has.
+// Recognize returns a RecognizedSet with the pods of s. The function find returns the UID under
+// which this node already runs a pod, or "". Recognize calls find only for pods with a computed
+// UID. It does not call find for pods with AnnotationRestartOnChange, because a change of their
+// objects makes a new version. Recognize ignores a UID that is not safe in a path or that another
+// pod of s has.
 //
-// before is the previous result, or nil. A pod of the same version keeps the UID that it has in
-// before, and an unchanged pod keeps its pointer.
+// The parameter before is the previous result, or nil. A pod of the same version keeps the UID that
+// it has in the previous result, and an unchanged pod keeps its pointer.
 func Recognize(s *Set, before *RecognizedSet, find func(*Pod) types.UID) *RecognizedSet {
 	k, found := &RecognizedSet{Set: s, originals: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
 	for key, p := range s.Pods {
@@ -59,8 +60,8 @@ func Recognize(s *Set, before *RecognizedSet, find func(*Pod) types.UID) *Recogn
 	return k
 }
 
-// recognizedUID returns the UID that replaced the UID of p in k; "" if k contains no replacement
-// for this version of p.
+// recognizedUID returns the UID in k that replaced the computed UID of p. It returns "" if k
+// contains no such UID for this version of p.
 func (k *RecognizedSet) recognizedUID(p *Pod) types.UID {
 	if k == nil || k.originals[p.Key] == nil || k.originals[p.Key].Hash != p.Hash {
 		return ""

@@ -40,8 +40,8 @@ type Batch struct {
 	Problems   []Problem
 	IsComplete bool // see Set.CompleteSources
 	Node       *Node
-	// Version identifies the Batch. Its source can find out from Set.BatchVersions which of its
-	// Batches the Set contains. Version is 0 if the source does not need this.
+	// Version identifies the Batch. A source can compare it with Set.BatchVersions to find out
+	// which of its Batches the Set contains. Version is 0 if the source does not need this.
 	Version uint64
 	// FileStates has one entry for every file, or one for the URL, sorted by path.
 	FileStates []FileState

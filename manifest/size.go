@@ -47,7 +47,8 @@ func ParseSize(size string) v1.ResourceRequirements {
 	return r
 }
 
-// WithSize returns a copy of r with the cpu and memory in a size (FormatSize) instead of those in r.
+// WithSize returns a copy of r in which the cpu and memory of a size (FormatSize) replace the cpu
+// and memory of r.
 func WithSize(r v1.ResourceRequirements, size string) v1.ResourceRequirements {
 	r = *r.DeepCopy()
 	parsed := ParseSize(size)
@@ -55,8 +56,8 @@ func WithSize(r v1.ResourceRequirements, size string) v1.ResourceRequirements {
 	return r
 }
 
-// replaceResizable replaces the amounts of resizable resources in list, which may be nil, by those in
-// amounts.
+// replaceResizable replaces the amounts of resizable resources in list by the amounts in the
+// parameter amounts. list may be nil.
 func replaceResizable(list, amounts v1.ResourceList) v1.ResourceList {
 	if list == nil {
 		list = v1.ResourceList{}

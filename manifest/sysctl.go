@@ -51,8 +51,8 @@ func SysctlNamespace(name string) string {
 	return ""
 }
 
-// IsSysctlAllowed reports whether a pod may set a sysctl: it is safe, or matches unsafe,
-// whose names may end in *.
+// IsSysctlAllowed reports whether a pod may set a sysctl. The sysctl must be safe, or must match a
+// name in the list unsafe. A name that ends in * matches all names with that prefix.
 func IsSysctlAllowed(name string, unsafe []string) bool {
 	name = SysctlName(name)
 	return slices.Contains(safeSysctls, name) || slices.ContainsFunc(unsafe, func(u string) bool {

@@ -50,10 +50,10 @@ type Traits struct {
 	// pod stay reserved. Without DeletedOnlyBySource, a pod of the same name is an edit: the
 	// earlier version keeps running until the new one can start.
 	DeletedOnlyBySource bool
-	// HasRefsFromServer means that an API server returns the objects that the pod refers to:
-	// also tokens and RuntimeClasses, and claims that the cluster has bound. Without
-	// HasRefsFromServer, the pod uses objects in manifests of the same source only, and podd
-	// binds the claims.
+	// HasRefsFromServer means that an API server returns the objects that the pod refers to. They
+	// include tokens, RuntimeClasses and claims that the cluster has bound. Without
+	// HasRefsFromServer, the pod uses objects in manifests of the same source only, and podd binds
+	// the claims.
 	HasRefsFromServer bool
 	// HasEphemeralClaims means that a controller creates a PersistentVolumeClaim for each
 	// generic ephemeral volume. Without HasEphemeralClaims, such a volume is a directory that

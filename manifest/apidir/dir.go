@@ -170,8 +170,8 @@ func (d *Dir) Remove(o ObjectID) error {
 	})
 }
 
-// withRoot calls do with the directory. It opens the directory for each call, because the
-// directory may have been replaced.
+// withRoot opens the directory, calls the function do with it, and closes it again. It opens the
+// directory for each call, because another directory may have replaced it.
 func (d *Dir) withRoot(o ObjectID, do func(root *os.Root, name string) error) error {
 	if err := o.check(); err != nil {
 		return err

@@ -34,7 +34,7 @@ func (o ObjectID) check() error {
 	return nil
 }
 
-// fileName returns the object's file name. Different objects have different names, because
+// fileName returns the object's file name. Different objects have different file names, because
 // namespaces and names contain no "_".
 func (o ObjectID) fileName() string {
 	parts := []string{strings.ToLower(o.Kind)}

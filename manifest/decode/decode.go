@@ -1,7 +1,7 @@
-// Package decode turns manifests, in YAML or JSON, into Pods. It sets the defaults of Kubernetes,
-// and it refuses pods that a kubelet would not accept or that have fields that podd does not
-// support. Errors and warnings have the position of the field in the text. FromAPI converts a pod
-// of an API server.
+// Package decode turns manifests, in YAML or JSON, into Pods. It sets the defaults of Kubernetes.
+// It refuses pods that a kubelet would not accept, and pods with fields that podd does not support.
+// Errors and warnings have the position of the field in the text. FromAPI converts a pod of an API
+// server.
 package decode
 
 import (
@@ -122,8 +122,8 @@ func (d *decoder) refuse(at manifest.Position, field, message string) {
 	})
 }
 
-// newObjectProblems returns the objectProblems for one object. It contains the positions of the
-// object's fields, and Problems about duplicate fields.
+// newObjectProblems returns the objectProblems for one object. The result contains the positions of
+// the object's fields, and Problems about duplicate fields.
 func (d *decoder) newObjectProblems(v document.Value, s *schema.Schema) *objectProblems {
 	n := &objectProblems{path: d.Path, startPosition: v.Position(), strict: d.Strict}
 	n.fields = s.Index(v.Node, n.addFault)
@@ -158,7 +158,7 @@ func (d *decoder) decodePod(v document.Value) {
 	}
 }
 
-// traits returns KindTraits for the kind of source. If podd's API wrote the manifest, the result
+// traits returns the KindTraits of the source's kind. If podd's API wrote the manifest, the result
 // also contains UpdatesMetadataInPlace.
 func (o Options) traits() manifest.Traits {
 	t := manifest.KindTraits(o.Kind)
@@ -166,9 +166,9 @@ func (o Options) traits() manifest.Traits {
 	return t
 }
 
-// withoutGenerateName returns the JSON values of a pod, which schema.Check has returned. If podd's
-// API wrote the manifest, the result does not contain metadata.generateName, because the API has
-// already generated the name.
+// withoutGenerateName returns checked, the JSON values of a pod that schema.Check has returned. If
+// podd's API wrote the manifest, the result does not contain metadata.generateName, because the API
+// has already generated the name.
 func (d *decoder) withoutGenerateName(checked any) any {
 	pod, _ := checked.(map[string]any)
 	meta, _ := pod["metadata"].(map[string]any)

@@ -20,7 +20,8 @@ var builtinPriorities = map[string]int32{
 	"system-node-critical":    manifest.CriticalPriority + 1000,
 }
 
-// suffix returns the suffix of pod names, including its dash: the node's name, or o.Suffix.
+// suffix returns the suffix of pod names, including its dash. It consists of o.NameSuffix or, if
+// that is empty, of the node's name.
 func (o Options) suffix() string {
 	name := o.NameSuffix
 	if name == "" {

@@ -23,9 +23,9 @@ var templatePaths = map[string]string{
 	"StatefulSet":           "spec.template",
 }
 
-// decodeItem decodes one object of any kind. at is the path of the object in its document; ""
-// for the document itself. assumed is the kind of an item of a typed list, because such an item
-// may omit its kind; "" for other objects.
+// decodeItem decodes one object of any kind. The parameter at is the path of the object in its
+// document; "" for the document itself. The parameter assumed is the kind of the object if the
+// object does not set its kind, as in a typed list; "" if the object must set its kind.
 func (d *decoder) decodeItem(v document.Value, assumed, at string) {
 	m, ok := v.Tree.(map[string]any)
 	if !ok {
@@ -102,7 +102,8 @@ func unsupportedKindMessage(kind string) string {
 	return wording.Clip(kind, 80) + " is not supported; remove this document from the file"
 }
 
-// refuseField refuses an object because of one of its fields. at is the path of the object.
+// refuseField refuses an object because of one of its fields. The parameter at is the path of the
+// object.
 func (d *decoder) refuseField(v document.Value, at, field, message string) {
 	position, ok := v.KeyPosition(field)
 	if !ok {

@@ -14,10 +14,10 @@ import (
 	"podd/manifest/validate"
 )
 
-// decodeObject decodes v, an object other than a pod, into the struct that into points to. It
-// adds the object to the file unless the object is refused. s is the schema of the kind, and
-// meta points to the metadata of the struct. complete sets the defaults of the object and
-// validates it. ref identifies the object; ok is false if the object was refused.
+// decodeObject decodes v, an object other than a pod. The parameter into is a pointer to the struct
+// for the object. decodeObject adds the object to the file unless the object is refused. s is the
+// schema of the kind, and meta is the metadata in the struct. complete sets the defaults of the
+// object and validates it. ref identifies the object; ok is false if the object was refused.
 func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, into any, meta *metav1.ObjectMeta, complete func(*objectProblems) field.ErrorList) (ref manifest.ObjectRef, ok bool) {
 	n := d.newObjectProblems(v, s)
 	checked := s.Check(v.Tree, n.addFault)
@@ -51,8 +51,8 @@ func (d *decoder) decodeConfigMap(v document.Value) {
 	})
 }
 
-// decodeSecret decodes a Secret and merges stringData into data, where it takes precedence, as in
-// the API server.
+// decodeSecret decodes a Secret and merges stringData into data. If a key is in both, the value in
+// stringData is used, as in the API server.
 func (d *decoder) decodeSecret(v document.Value) {
 	s := &v1.Secret{}
 	d.decodeObject(v, manifest.SecretKind, secretSchema(), s, &s.ObjectMeta, func(*objectProblems) field.ErrorList {

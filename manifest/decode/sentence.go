@@ -13,8 +13,8 @@ import (
 	"podd/manifest/wording"
 )
 
-// regexNotePattern matches the part of an apimachinery message that quotes a regular expression,
-// because a regular expression does not help users.
+// regexNotePattern matches the part of an apimachinery message that quotes a regular expression.
+// errorMessage removes this part, because a regular expression does not help users.
 var regexNotePattern = regexp.MustCompile(`,? ?(?:or )?regex used for validation is '[^']*'`)
 
 // errorMessage returns the message for a validation error.

@@ -126,8 +126,8 @@ func (w *Watcher) Close() {
 	}
 }
 
-// explainLimit returns an error that names the limit that was reached, and the setting that raises
-// it. It returns other errors unchanged.
+// explainLimit returns err, or a clearer error if inotify has reached a limit. The clearer error
+// names the limit and the setting that raises it.
 func explainLimit(err error) error {
 	switch {
 	case errors.Is(err, unix.EMFILE):

@@ -41,7 +41,7 @@ func (n Node) KeyPosition(key string) (at manifest.Position, ok bool) {
 // A Member is a key and a value of an object.
 type Member struct {
 	Key      string
-	Position manifest.Position // of the key
+	Position manifest.Position // position of the key
 	Value    Node
 	// IsMerged reports whether the YAML key "<<" merged the member into the object.
 	IsMerged bool
@@ -68,8 +68,8 @@ func (n Node) Elements() []Node {
 	return out
 }
 
-// member returns the value at a key of an object. It is unknown if the object does not contain
-// the key.
+// member returns the value at a key of an object. The result is an unknown Node if the object does
+// not contain the key.
 func (n Node) member(key string) (value Node) {
 	n.EachMember(func(m Member) {
 		if m.Key == key {
@@ -82,7 +82,7 @@ func (n Node) member(key string) (value Node) {
 // child returns a node of the same document.
 func (n Node) child(y *yamlv3.Node) Node { return Node{yaml: y, linesBefore: n.linesBefore} }
 
-// resolve returns the node to which an alias refers, and n if n is not an alias.
+// resolve returns n or, if n is an alias, the node to which n refers.
 func (n Node) resolve() Node {
 	n.yaml = resolveAlias(n.yaml)
 	return n
@@ -96,8 +96,8 @@ func resolveAlias(n *yamlv3.Node) *yamlv3.Node {
 	return n
 }
 
-// eachPair calls visit for the keys and values of a mapping in the order of the text. isMerged
-// is true for keys of another mapping that "<<" merges into n.
+// eachPair calls visit for the keys and values of a mapping in the order of the text. isMerged is
+// true for a key that is not in n itself but in a mapping that "<<" merges into n.
 func eachPair(n *yamlv3.Node, depth int, visit func(k, v *yamlv3.Node, isMerged bool)) {
 	if n == nil || n.Kind != yamlv3.MappingNode || depth > maxDepth {
 		return

@@ -12,14 +12,14 @@ const (
 	maxBytes = 10 << 20
 	// maxDocuments is the maximum number of documents in one text.
 	maxDocuments = 10_000
-	// maxIndicators limits the number of line ends, commas, opening brackets, and dashes or question
-	// marks before a blank. Every YAML node needs one of these, so maxIndicators limits the number
-	// of nodes before the document is parsed.
+	// maxIndicators limits the number of indicators: line ends, commas, opening brackets, and those
+	// dashes and question marks that precede a blank. Every YAML node needs an indicator, so
+	// maxIndicators limits the number of nodes before the document is parsed.
 	maxIndicators = 100_000
 	// maxDepth is the maximum nesting depth of a document.
 	maxDepth = 100
-	// maxExpandedNodes and maxExpandedBytes limit the number of nodes, and the size of their values
-	// in bytes, that the expansion of aliases adds to a document.
+	// maxExpandedNodes and maxExpandedBytes limit what the expansion of aliases adds to a document:
+	// the number of nodes, and the total size of their values in bytes.
 	maxExpandedNodes = 100_000
 	maxExpandedBytes = 4 << 20
 )

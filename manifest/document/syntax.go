@@ -48,11 +48,12 @@ var yamlErrorPattern = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON
 // come from their scanners.
 var parserMessagePattern = regexp.MustCompile(`^did not find expected (key|',' or|node content|'-' indicator|<document start>)`)
 
-// quotedValuePattern matches a quoted value in a library's error, because the value may be private.
+// quotedValuePattern matches a quoted value in a library's error. newSyntaxError removes the value,
+// because it may be private.
 var quotedValuePattern = regexp.MustCompile("(anchor) '[^']*'| `[^`]*`")
 
-// newSyntaxError returns the SyntaxError for an error of a YAML or JSON library, with its position
-// in the file.
+// newSyntaxError converts an error of a YAML or JSON library to a SyntaxError, which contains the
+// position of the error in the file.
 //
 // The line number depends on the library (yaml v3 or v2) and on the kind of the error:
 //

@@ -20,8 +20,8 @@ func Batch(kind, path, text string) manifest.Batch {
 	return b
 }
 
-// Pod returns a document of five lines with a pod. more is appended to the fields of its
-// metadata.
+// Pod returns a document of five lines with a pod. The text in more is inserted after the fields of
+// its metadata.
 func Pod(name, more string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s%s}\nspec: {containers: [{name: main, image: \"i:1\"}]}\n", name, more)
 }
@@ -39,14 +39,15 @@ func DecodeOne(t testing.TB, text string, o decode.Options) *manifest.Pod {
 // PodWithClaim is a document with a pod that uses the claim "a".
 const PodWithClaim = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: a}}], containers: [{name: main, image: \"i:1\"}]}\n"
 
-// Claim returns a document with a PersistentVolumeClaim that requests 1Gi. more is appended to
-// the fields of its spec.
+// Claim returns a document with a PersistentVolumeClaim that requests 1Gi. The text in more is
+// inserted after the fields of its spec.
 func Claim(name, more string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %s}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}%s}\n", name, more)
 }
 
-// Volume returns a document with a PersistentVolume, with the label disk set to its name. more
-// is appended to the fields of its spec and must contain a capacity, such as SmallCapacity.
+// Volume returns a document with a PersistentVolume, with the label disk set to its name. The text
+// in more is inserted after the fields of its spec. It must contain a capacity, such as
+// SmallCapacity.
 func Volume(name, more string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: %s, labels: {disk: %s}}\nspec: {accessModes: [ReadWriteOnce, ReadWriteMany], hostPath: {path: /srv}%s}\n", name, name, more)
 }

@@ -11,8 +11,8 @@ import (
 // the API adds.
 //
 // Commands and arguments are public because every user of the host can read them in /proc. A
-// string, a list of strings or a map is one text field, even a map of quantities, because its keys
-// are names of resources.
+// string, a list of strings or a map is one text field. A map of quantities is also a text field,
+// because its keys are strings (names of resources).
 var publicFields = parseFields(`
 	AWSElasticBlockStoreVolumeSource: VolumeID FSType
 	AppArmorProfile: Type LocalhostProfile

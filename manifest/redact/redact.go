@@ -49,10 +49,10 @@ func Pod(p *v1.Pod) *v1.Pod {
 // replacement replaces a private value in a text.
 const replacement = "<redacted>"
 
-// Short values such as a port, a log level or "localhost" are in most texts by chance, so masking
+// Short values such as a port, a log level or "localhost" occur in most texts by chance, so masking
 // them everywhere would make errors unreadable. A long value, or a long line of a value, is masked
-// everywhere in a text. It must have at least minValueLength bytes, or minDataLength bytes in the data
-// of a Secret. If it has at most maxWordLength bytes, two more conditions apply:
+// everywhere in a text. It must have at least minValueLength bytes, or minDataLength bytes in the
+// data of a Secret. If it has at most maxWordLength bytes, two more conditions apply:
 //   - It must be a whole word of the text.
 //   - It must not consist of lowercase letters only, except in the data of a Secret.
 //
@@ -126,10 +126,10 @@ func maskPod(text string, p *v1.Pod, status bool) string {
 	return maskValues(text, found, shown, isLong)
 }
 
-// maskValues masks the values in text, except values that are part of a string in shown, because a
-// public field of the pod shows them. It masks longer values first, because one value can be part
-// of another value. A value for which isLong returns false is masked only where the text marks it
-// as a value.
+// maskValues masks the values in text. It does not mask a value that is part of a string in shown,
+// the public fields of the pod. It masks longer values first, because one value can be part of
+// another value. If isLong returns false for a value, maskValues masks the value only where the
+// text marks it as a value.
 func maskValues(text string, values, shown []string, isLong func(string) bool) string {
 	slices.SortFunc(values, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
 	for _, value := range slices.Compact(values) {
@@ -140,8 +140,8 @@ func maskValues(text string, values, shown []string, isLong func(string) bool) s
 	return text
 }
 
-// containsValue reports whether text contains value, which must be a whole word if it is
-// short, because "latest" does not show the value "test".
+// containsValue reports whether text contains value. A short value must be a whole word of the
+// text: "latest" does not contain the value "test".
 func containsValue(text, value string) bool {
 	for at := range indexes(text, value) {
 		if !isPartOfWord(text, at, len(value)) {
@@ -151,9 +151,9 @@ func containsValue(text, value string) bool {
 	return false
 }
 
-// findQuoted returns the parts that may have to be masked in text. These are the parts that text
-// contains. If text was shortened, it may end in the middle of a part. In this case the result also
-// contains the parts of which text contains the first bytes.
+// findQuoted returns the parts that text contains. If text was shortened, it may end in the middle
+// of a part. In this case the result also contains each part whose first minMarkedLength bytes are
+// in text. findQuoted ignores parts that are shorter than minMarkedLength.
 func findQuoted(text string, parts []string) (found []string) {
 	before, isCutOff := strings.CutSuffix(text, "…")
 	for _, part := range parts {
@@ -166,8 +166,8 @@ func findQuoted(text string, parts []string) (found []string) {
 	return found
 }
 
-// maskTruncated masks the end of text if text was shortened there and the end is the beginning
-// of value.
+// maskTruncated masks a truncated value at the end of text. It has no effect unless text was
+// shortened and ends with the beginning of value.
 func maskTruncated(text, value string, isLong bool) string {
 	before, ok := strings.CutSuffix(text, "…")
 	if !ok {
@@ -240,8 +240,8 @@ func isPlain(s string) bool {
 	return !strings.HasPrefix(s, " ") && !strings.HasSuffix(s, " ")
 }
 
-// replaceControls returns s with a space for each control character, as errors of the runtime
-// show it.
+// replaceControls returns a copy of s in which a space replaces each control character. Errors of
+// the runtime show control characters in this way.
 func replaceControls(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -341,8 +341,8 @@ func eachTextField(v reflect.Value, visit func(name string, field reflect.Value,
 	}
 }
 
-// isText reports whether a field of type t is a string, bytes, a map, or a list of or
-// pointer to such a field.
+// isText reports whether t is the type of a text field. Strings, bytes and maps are text fields,
+// and so are lists of text fields and pointers to text fields.
 func isText(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String, reflect.Map:

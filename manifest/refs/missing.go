@@ -17,8 +17,8 @@ type missingRef struct {
 	reason string // what is missing
 }
 
-// blocker returns the reason why a pod of a manifest cannot be set up yet. Until the source of the pod
-// was read completely, the pod also waits for missing optional objects, because the source may
+// blocker returns the reason why a pod of a manifest cannot be set up yet. Until the source of the
+// pod was read completely, the pod also waits for missing optional objects, because the source may
 // still contain them.
 func (r *resolver) blocker(p *manifest.Pod, used []Ref) Blocker {
 	complete := r.set.CompleteSources[p.Origin.Source]
@@ -80,7 +80,8 @@ func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, sev
 	return problems
 }
 
-// missingRefs returns the objects and keys in used that are missing. used contains the references of p.
+// missingRefs returns the missing objects and keys to which p refers. The list used contains the
+// references of p.
 func (r *resolver) missingRefs(p *manifest.Pod, used []Ref) []missingRef {
 	own := r.lookupFor(p.Origin.Source)
 	var missing []missingRef
@@ -103,8 +104,8 @@ func (r *resolver) missingRefs(p *manifest.Pod, used []Ref) []missingRef {
 	return missing
 }
 
-// describeSearch returns a text that says where podd has searched for a missing object, and where a
-// similar object is.
+// describeSearch returns a text that describes where podd has searched for a missing object. The
+// text also names a source or namespace that contains the object, or suggests a similar name.
 func describeSearch(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]manifest.Objects) string {
 	text := "not defined in any of the files"
 	if p.Origin.Source != "" {

@@ -18,11 +18,11 @@ type ResolvedSet struct {
 	originals map[types.NamespacedName]*manifest.Pod // the pods of the set that was passed to ResolveSet
 }
 
-// ResolveSet resolves the references of the pods of a set. before is the previous result, or
-// nil. If a value is equal to a value in before, the result contains the pointer from before.
-// The salt is a key for the digests of objects. It must be the same after a restart of podd,
-// and users who may not read Secrets must not know it. storedClaims contains the claims whose
-// data is in a directory that podd manages; it may be nil.
+// ResolveSet resolves the references of the pods of a set. The parameter before is the previous
+// result, or nil. If a value is equal to a value in the previous result, the new result contains
+// the previous pointer. The salt is a key for the digests of objects. It must be the same after a
+// restart of podd, and users who may not read Secrets must not know it. storedClaims contains the
+// claims whose data is in a directory that podd manages; it may be nil.
 func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedName]bool, before *ResolvedSet) *ResolvedSet {
 	if before == nil {
 		before = &ResolvedSet{Set: &manifest.Set{}}
@@ -57,7 +57,7 @@ func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedN
 }
 
 // withHandler returns p with the handler of its RuntimeClass, if the API server has returned the
-// RuntimeClass. before is the previous result for this pod name, or nil.
+// RuntimeClass. The parameter before is the previous result for this pod name, or nil.
 func (o *lookup) withHandler(p, before *manifest.Pod) *manifest.Pod {
 	class := p.Object.Spec.RuntimeClassName
 	if class == nil {

@@ -26,9 +26,10 @@ type Resolved struct {
 	// Blocker is the reason why the pod cannot be set up; the zero value if it can be set up.
 	Blocker
 	// These are digests of the objects for files, variables, image pulls, mounts and ephemeral
-	// containers; "" if there are none. A digest changes when the content of an object changes, and
-	// does not change with a restart of podd. Without the salt a digest reveals nothing about the
-	// content. FilesDigest also changes when CSI drivers must be called again while the pod runs.
+	// containers; "" if there are none. A digest changes when the content of an object changes, but
+	// not when podd is restarted. A user who does not have the salt learns nothing about the
+	// content from a digest. FilesDigest also changes when CSI drivers must be called again while
+	// the pod runs.
 	FilesDigest, EnvDigest, PullDigest, MountDigest, EphemeralDigest string
 
 	pod *manifest.Pod // the pod that has these references
@@ -76,8 +77,8 @@ func (s *Resolved) Secret(name string) *v1.Secret {
 	return s.Secrets[name]
 }
 
-// Claim returns the claim with this name, with its volume. It returns nil if there is no such
-// claim or if it cannot be bound.
+// Claim returns the claim with this name and the volume of the claim. It returns nil if there is no
+// such claim or if it cannot be bound.
 func (s *Resolved) Claim(name string) *Claim {
 	if s == nil {
 		return nil
@@ -116,8 +117,8 @@ func (s *Resolved) EqualForStart(o *Resolved) bool {
 	return s == o || samePod(s.pod, o.pod) && s.hasSameDigests(o) && maps.Equal(s.missingObjects, o.missingObjects)
 }
 
-// samePod reports whether a and b refer to the same objects: they are the same pointer, or have
-// the trait KeepsVersion and the same UID.
+// samePod reports whether a and b are pods that refer to the same objects. Two pods do so if they
+// are the same pointer, or if both have the trait KeepsVersion and the same UID.
 func samePod(a, b *manifest.Pod) bool {
 	return a == b || a != nil && b != nil && a.Traits.KeepsVersion && b.Traits.KeepsVersion && a.UID == b.UID
 }
@@ -127,9 +128,9 @@ func (s *Resolved) hasSameDigests(o *Resolved) bool {
 	return s.Blocker == o.Blocker && s.FilesDigest == o.FilesDigest && s.EnvDigest == o.EnvDigest && s.PullDigest == o.PullDigest && s.MountDigest == o.MountDigest && s.EphemeralDigest == o.EphemeralDigest
 }
 
-// Resolve looks up the objects to which a pod refers. It returns nil if the pod has no
-// references. before is the previous result for the pod, or nil: if nothing has changed, Resolve
-// returns before. See ResolveSet about the salt.
+// Resolve looks up the objects to which a pod refers. It returns nil if the pod has no references.
+// The parameter before is the previous result for the pod, or nil. If nothing has changed, Resolve
+// returns the previous result. The parameter salt has the same meaning as for ResolveSet.
 func Resolve(p *manifest.Pod, set *manifest.Set, salt string, before *Resolved) *Resolved {
 	return newResolver(set).resolve(p, salt, before)
 }
@@ -168,7 +169,7 @@ func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Reso
 	return s
 }
 
-// addObject adds the object to which ref refers, if own contains the object.
+// addObject adds the object to which ref refers, if the lookup own finds the object.
 func (s *Resolved) addObject(own *lookup, ref manifest.ObjectRef) {
 	switch ref.Kind {
 	case manifest.ConfigMapKind:

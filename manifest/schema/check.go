@@ -29,7 +29,7 @@ const (
 // A Fault is a difference between a document and its Schema.
 type Fault struct {
 	Kind FaultKind
-	Path string // of the field
+	Path string // path of the field
 	// Position is the position of a duplicate field. For other faults it is zero, because Index
 	// returns the positions of all other fields.
 	Position manifest.Position
@@ -121,7 +121,7 @@ func (c *checker) checkMembers(s *Schema, m map[string]any, path string) map[str
 		}
 		v, ok := c.checkValue(member, m[key], field)
 		if m[key] == nil && s.kind == dictionary && member.kind == text && !c.isPatch {
-			v = "" // encoding/json also decodes a null in a map of strings, such as "a:" in labels, as ""
+			v = "" // in a map of strings, encoding/json decodes null as ""; an example is the label "a:" without a value
 		}
 		if v != nil || c.isPatch && ok {
 			out[key] = v
@@ -210,7 +210,7 @@ func (s *Schema) checkCustomEncoding(v any) string {
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
 		return "is not a time; write it as 2006-01-02T15:04:05Z"
 	}
-	if strings.HasSuffix(s.goType.Name(), "Duration") { // several packages define a duration type
+	if strings.HasSuffix(s.goType.Name(), "Duration") { // compare the name, because several packages define a duration type
 		return "is not a duration; write something like 10s, 5m or 1h30m"
 	}
 	return "is not a valid value of type " + s.goType.Name()

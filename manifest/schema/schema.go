@@ -138,9 +138,9 @@ func (s *Schema) Member(key string) *Schema {
 	return s.fields[key]
 }
 
-// Field returns the Schema of a field of a struct, or of the elements of a list of structs.
-// names are the names of nested fields, from the outside to the inside. Field returns nil for
-// an unknown field.
+// Field returns the Schema of a nested field. The names lead from a field of s to the nested field.
+// If one of the fields on this path is a list, the next name is a field of the elements of the
+// list. Field returns nil for an unknown field.
 func (s *Schema) Field(names ...string) *Schema {
 	for _, name := range names {
 		if s != nil && s.kind == list {

@@ -47,9 +47,9 @@ func (f *follower) newBatch() manifest.Batch {
 }
 
 // isComplete reports whether the Batch contains all desired pods, so that a pod which is not in the
-// Batch is not desired. This is so after all files were listed and read, or were loaded from the
-// cache. A process may be writing a listed file while podd starts. Such a file delays completeness
-// by at most CheckFrequency.
+// Batch is not desired. The Batch contains all desired pods after all files were listed and read,
+// or were loaded from the cache. A process may be writing a listed file while podd starts. Such a
+// file delays completeness by at most CheckFrequency.
 func (f *follower) isComplete() bool {
 	if f.lastBatch != nil && f.lastBatch.IsComplete {
 		return true

@@ -58,9 +58,9 @@ type cache struct {
 	mu                sync.Mutex         // guards all following fields
 	store             *store             // nil: the index was not read yet
 	mustSetAside      bool               // the next write must set the directory aside
-	records           map[string]record  // on disk, by path
-	pendingChanges    map[string]*change // to be written
-	changesInProgress map[string]*change // being written
+	records           map[string]record  // records on disk, by path
+	pendingChanges    map[string]*change // changes that must still be written
+	changesInProgress map[string]*change // changes that the writing goroutine is writing
 	mustWriteIndex    bool               // an index must be written even without changes
 	storeErr          error              // error of the last write, or of opening the store
 	manifestDir       *identity          // directory from which the entries were read; nil if not recorded

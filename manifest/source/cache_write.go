@@ -183,8 +183,8 @@ func (c *cache) flush() {
 	c.storeErr = err
 }
 
-// write writes the changes and a new index to disk. next contains the records on disk by path;
-// write applies the changes to it.
+// write writes the changes and a new index to disk. The map next contains the records on disk by
+// path; write applies the changes to this map.
 func (c *cache) write(changes map[string]*change, next map[string]record, dir *identity) error {
 	st, err := c.writableStore()
 	if err != nil {

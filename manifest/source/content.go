@@ -49,9 +49,9 @@ const (
 )
 
 // setCurrent processes f, the current content, which was read completely. digest is the digest of
-// its bytes. version is the time of the content (FileState.ContentTime). since is the time at which
-// it became the current content (FileState.OutdatedSince). If store is true, the version in use has
-// changed and the caller must store the bytes in the cache.
+// its bytes. version is the time of the content (FileState.ContentTime). The parameter since is the
+// time at which f became the current content (FileState.OutdatedSince). If store is true, the
+// version in use has changed and the caller must store the bytes in the cache.
 func (c *content) setCurrent(f *manifest.File, digest string, version, since time.Time) (store bool) {
 	f = checkImmutable(f, c.inUse)
 	c.currentDigest, c.problems = digest, f.Problems

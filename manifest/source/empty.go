@@ -35,8 +35,8 @@ func hasObjects(f *manifest.File) bool {
 var listKindPattern = regexp.MustCompile(`(?:^|[\s{,])["']?kind["']?\s*:\s*["']?\w*List\b`)
 
 // isEmptyList reports whether data contains an explicitly empty list. Decoding of data must have
-// returned no objects and no error. Such data contains no list with items, so isEmptyList only
-// searches for the kind of a list outside of comments.
+// returned no objects and no error. Such data contains no list with items, so isEmptyList only has
+// to find a line that is not a comment and contains a kind whose name ends in List.
 func isEmptyList(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) && listKindPattern.Match(line) {

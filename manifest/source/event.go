@@ -65,8 +65,9 @@ func (f *follower) handleLostEvents(err error, ok bool) {
 
 // watchedDirectories returns the directories to watch. They always include the directories to which
 // links lead. If path is a directory, it is watched. If path is a file, the directory that contains
-// it is watched. If path is a link to a directory, both are watched. If path does not exist, the
-// nearest existing directory above path is watched instead.
+// the file is watched. If path is a link to a directory, the target and the directory that contains
+// the link are watched. If path does not exist, the nearest existing directory above path is
+// watched.
 func (f *follower) watchedDirectories() []string {
 	dirs := append([]string{}, f.linkTargetDirs...)
 	info, err := os.Lstat(f.path)
@@ -85,8 +86,8 @@ func (f *follower) watchedDirectories() []string {
 	return dirs
 }
 
-// nearestExistingDir returns the closest existing directory above path. An event in this directory
-// reports the creation of the next directory of path.
+// nearestExistingDir returns the closest existing directory above path. When the next directory of
+// path is created, this directory gets an event.
 func nearestExistingDir(path string) string {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() || dir == filepath.Dir(dir) {

@@ -27,7 +27,8 @@ type trackedFile struct {
 	firstRead      firstRead
 	othersCanWrite bool // a user other than root can write to the file
 	hasUnsafeLink  bool // as in manifestEntry
-	// missingSince is when a listing first did not contain the file; zero while the file exists.
+	// missingSince is the time of the first listing that did not contain the file; zero while the
+	// file exists.
 	missingSince time.Time
 	// lastDir is the directory in which this process last found the file.
 	lastDir identity
@@ -38,8 +39,8 @@ type trackedFile struct {
 // maxIncompleteTime is how long a file may be incomplete before this becomes a Problem.
 const maxIncompleteTime = 5 * time.Second
 
-// mustRead reports whether the file must be read, because its content may have changed. now is
-// the current stamp of the file. touched reports whether an event named the file.
+// mustRead reports whether the file must be read, because its content may have changed. The
+// parameter now is the current stamp of the file. touched reports whether an event named the file.
 func (f *trackedFile) mustRead(now stamp, touched bool) bool {
 	return touched || !f.isSettled || f.stamp != now || f.readErr != nil || !f.retryAt.IsZero() ||
 		f.outdatedReason != "" && f.outdatedReason != outdatedRefused

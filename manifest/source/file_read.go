@@ -41,8 +41,8 @@ func (f *follower) useContent(file *trackedFile, t readResult, now time.Time) {
 		return
 	}
 	decoded := f.opts.decode(t.data, file.path)
-	// The cached content is necessary, because an object that is immutable in the cached
-	// content must not change. This is so even if the edit happened while podd was not running.
+	// The cached content is necessary, because an object that is immutable in the cached content
+	// must not change. It must not change even in an edit that was made while podd was not running.
 	if decoded.HasRefusedDocument() || len(decoded.Objects.Origins) > 0 {
 		f.fallBack(file)
 	}
@@ -53,7 +53,7 @@ func (f *follower) useContent(file *trackedFile, t readResult, now time.Time) {
 }
 
 // fallBack restores the last valid content of a file, from the file's former name or from the
-// cache. It has no effect if the file already has content to fall back to.
+// cache. It has no effect if the file already has such content in use (hasFallback).
 func (f *follower) fallBack(file *trackedFile) {
 	if file.hasFallback() {
 		return

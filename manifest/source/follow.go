@@ -29,7 +29,7 @@ type follower struct {
 
 	touchedPaths     map[string]bool // paths named by events since the last check
 	mustReadAll      bool
-	nextScan         time.Time     // when to check everything
+	nextScan         time.Time     // time at which everything is checked
 	lastScanDuration time.Duration // duration of the last check of everything
 	listErr          error         // why the last listing failed; nil if it succeeded
 	watchErr         error         // why inotify does not report changes; nil if it does

@@ -12,8 +12,9 @@ import (
 
 // addFiles adds the pods and objects of the files of one source to b, in the order of the files. If
 // two pods have the same name, addFiles adds both, because package merge decides which pod is used.
-// The files in missing no longer exist but are not removed yet. addFiles adds a pod of a missing
-// file only if no other file contains the pod, because the file may have been renamed.
+// The slice missing contains the files that no longer exist but are not removed yet. Such a file
+// may have been renamed, so addFiles adds a pod of the file only if no existing file contains the
+// pod.
 func addFiles(b *manifest.Batch, present, missing []*manifest.File) {
 	var objects []manifest.Objects
 	have := map[types.NamespacedName]bool{}
@@ -37,8 +38,8 @@ func addFiles(b *manifest.Batch, present, missing []*manifest.File) {
 	b.Problems = append(b.Problems, problems...)
 }
 
-// sameBatch reports whether two Batches of one source are equal. It compares pods and objects as
-// pointers. This is sufficient because an unchanged file is not decoded again.
+// sameBatch reports whether two Batches of one source are equal. It compares the pointers to pods
+// and objects. This is sufficient because an unchanged file is not decoded again.
 func sameBatch(a, b manifest.Batch) bool {
 	return a.IsComplete == b.IsComplete &&
 		slices.Equal(a.Pods, b.Pods) &&

@@ -15,7 +15,7 @@ import (
 // it must stay valid across restarts of podd and of the host.
 type identity struct {
 	// IsMount reports whether the directory is the root of a mounted filesystem. On kernels before
-	// 5.8 it reports whether the directory is on another device than its parent.
+	// 5.8 it reports whether the directory and its parent are on different devices.
 	IsMount bool `json:"mount"`
 	// Inode is the inode number of the directory. BornUnixNano is its birth time in Unix
 	// nanoseconds, or 0 if the filesystem has no birth times. The birth time is necessary because
@@ -51,10 +51,10 @@ func identify(dir *os.File, info fs.FileInfo) identity {
 	return id
 }
 
-// mayMatch reports whether id and other can belong to the same directory. It does not compare a
-// field that is missing in id or other. It compares Filesystem only for mounts, for two reasons:
-// for other directories Inode and BornUnixNano are sufficient, and on some filesystems Filesystem
-// is the device number, which can change.
+// mayMatch reports whether the two identities can belong to the same directory. It does not compare
+// a field that is missing in one of them. It compares Filesystem only for mounts, for two reasons:
+// for directories that are not mounts, Inode and BornUnixNano are sufficient; and on some
+// filesystems Filesystem is the device number, which can change.
 func (id identity) mayMatch(other identity) bool {
 	switch {
 	case id.IsMount != other.IsMount, id.Inode != other.Inode:

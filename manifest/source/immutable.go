@@ -8,9 +8,9 @@ import (
 	"podd/manifest"
 )
 
-// checkImmutable compares f with earlier, the previous content of the same file or URL, which
-// may be nil. It returns f if no immutable object has changed. Otherwise it returns a refused
-// copy of f with a Problem for each changed object.
+// checkImmutable compares f with the previous content of the same file or URL. The parameter
+// earlier is this content, or nil if there is none. checkImmutable returns f if no immutable object
+// has changed. Otherwise it returns a refused copy of f with a Problem for each changed object.
 func checkImmutable(f, earlier *manifest.File) *manifest.File {
 	if earlier == nil {
 		return f
@@ -50,8 +50,8 @@ func isImmutable(o *manifest.Objects, ref manifest.ObjectRef) bool {
 	return immutable != nil && *immutable
 }
 
-// sameContent reports whether the ConfigMap or Secret that ref identifies has the same content in
-// earlier and o, and is still immutable in o. Both must contain the object.
+// sameContent reports whether a ConfigMap or Secret has the same content in both Objects and is
+// still immutable in o. Both Objects must contain it.
 func sameContent(ref manifest.ObjectRef, earlier, o *manifest.Objects) bool {
 	if !isImmutable(o, ref) {
 		return false

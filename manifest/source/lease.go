@@ -57,7 +57,7 @@ var remoteFilesystems = map[int64]bool{
 	unix.OCFS2_SUPER_MAGIC: true,
 }
 
-// isRemote reports whether the open directory is on one of remoteFilesystems.
+// isRemote reports whether the open directory is on a filesystem that remoteFilesystems contains.
 func isRemote(dir *os.File) bool {
 	raw, err := dir.SyscallConn()
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 const maxLinkSteps = 40
 
 // checkLink follows a link step by step. unsafe reports whether a user other than root can write to
-// a directory through which the link leads, and so choose the content. The error is errUnsafeLink
-// if every user can write to such a directory, or the reason why the link cannot be followed.
-// checkLink does not check the manifestDir itself, because checkAccess does.
+// a directory through which the link leads, and can therefore choose the content of the file. The
+// error is errUnsafeLink if every user can write to such a directory, or the reason why the link
+// cannot be followed. checkLink does not check the manifestDir itself, because checkAccess does.
 func (d *manifestDir) checkLink(name string) (unsafe bool, err error) {
 	at := filepath.Join(d.path, name)
 	for range maxLinkSteps {

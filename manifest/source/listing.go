@@ -26,7 +26,7 @@ type listing struct {
 type manifestEntry struct {
 	name   string
 	isLink bool
-	stamp  stamp // of the file, or of the target of the link
+	stamp  stamp // stamp of the file or, for a link, of its target
 	err    error // why the file cannot be read
 	// hasUnsafeLink reports whether the entry is a link that leads through a directory to which a
 	// user other than root can write.
@@ -98,7 +98,7 @@ func (d *manifestDir) addEntry(l *listing, e fs.DirEntry, now time.Time) {
 		skipped(d.isStable(e, now), "its name does not end in %s", strings.Join(manifestSuffixes, ", "))
 	default:
 		if f := d.statEntry(name, e.Type()); !errors.Is(f.err, fs.ErrNotExist) || f.isLink {
-			l.files = append(l.files, f) // any other entry was removed after it was listed
+			l.files = append(l.files, f) // an entry that is neither readable nor a link was removed after it was listed
 		}
 	}
 }

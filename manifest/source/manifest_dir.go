@@ -17,8 +17,8 @@ type manifestDir struct {
 	path     string // path of the directory
 	onlyFile string // name of the single file to read; "" if all files are read
 	root     *os.Root
-	info     fs.FileInfo // of the directory
-	id       identity    // of the directory
+	info     fs.FileInfo // FileInfo of the directory
+	id       identity    // identity of the directory
 	// remote reports whether other hosts can write to the directory without an event.
 	remote bool
 	// isTrusted reports whether only root (or podd's own user) can create entries in the

@@ -5,7 +5,7 @@ import "time"
 // pollInterval computes the time between two requests to a server.
 type pollInterval struct {
 	baseInterval time.Duration
-	random       func() float64 // from [0, 1)
+	random       func() float64 // returns a random number in the interval [0, 1)
 }
 
 const (
@@ -14,8 +14,8 @@ const (
 	// jitterFraction is the maximum random change of an interval, ±20 %. It prevents many hosts
 	// from sending their requests at the same time.
 	jitterFraction = 0.2
-	// firstRetryDelay is the wait after the first request without a response, because the
-	// network may not be up yet.
+	// firstRetryDelay is the wait after the first request without a response. It is short, because
+	// the reason may be that the network is not up yet.
 	firstRetryDelay = time.Second
 )
 

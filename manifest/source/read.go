@@ -50,8 +50,9 @@ type reader struct {
 }
 
 // read returns the content of a file that no process has open for writing. If it returns
-// errOpenForWriting or errReadAgain, the caller must read the file again after a delay. first
-// belongs to the file: the caller must pass the same value to every read of the file.
+// errOpenForWriting or errReadAgain, the caller must read the file again after a delay. The
+// parameter first stores the state between two reads of one file, so the caller must pass the same
+// value to every read of this file.
 func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead, now time.Time) (readResult, error) {
 	f, info, err := dir.open(name, link)
 	if err != nil {
@@ -85,9 +86,9 @@ func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead,
 	return t, first.confirm(t, now)
 }
 
-// checkUnchanged returns errOpenForWriting if a process has written to f after f had the stamp
-// before. It also checks the lease again, because a write within one step of the filesystem's clock
-// does not change the stamp.
+// checkUnchanged returns errOpenForWriting if the present stamp of f differs from the earlier
+// stamp, the parameter before, because a process has then written to f. It also checks the lease
+// again, because a write within one step of the filesystem's clock does not change the stamp.
 func (r reader) checkUnchanged(f *os.File, before stamp, writers writerState) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -62,7 +62,7 @@ func (e *replacedDirError) Error() string {
 type pendingDir struct {
 	id    identity
 	files []manifestEntry
-	since time.Time // when podd first listed exactly these files
+	since time.Time // time at which podd first listed exactly these files
 }
 
 // recognize returns a replacedDirError if manifests are missing from dir and dir is not the
@@ -75,10 +75,10 @@ type pendingDir struct {
 //   - if it contains a manifest, and podd has not recorded which directory contained the missing
 //     manifests.
 //
-// recognize does not accept an empty directory if the cache cannot be read, or if the filesystem is
-// not mounted. In both cases manifests may be missing that podd has not stored. In the second case,
-// podd stores the identity of a directory before the contents of its files, so the host may have
-// stopped between these two writes.
+// recognize does not accept an empty directory if the cache cannot be read, because the cache may
+// contain missing manifests. It does not accept an empty mount point whose filesystem is not
+// mounted, even if the cache contains no missing manifest: podd stores the identity of a directory
+// before the contents of its files, and the host may have stopped between these two writes.
 func (f *follower) recognize(dir *manifestDir, l *listing, found map[string]bool, now time.Time) *replacedDirError {
 	isRecorded, recorded := f.cache.isRecordedDir(dir.id)
 	e := &replacedDirError{
@@ -102,8 +102,9 @@ func (f *follower) recognize(dir *manifestDir, l *listing, found map[string]bool
 	return nil
 }
 
-// countMissing returns the number of files with content that are not in found and that podd did
-// not read from the directory with this identity.
+// countMissing returns the number of files that are not in found and have a pod or object in use,
+// or content in the cache. It does not count files that podd last found in the directory with this
+// identity.
 func (f *follower) countMissing(found map[string]bool, id identity) int {
 	n := 0
 	for path, file := range f.files {

@@ -115,9 +115,10 @@ func (f *follower) findRenamed(path string) *trackedFile {
 	return nil
 }
 
-// markMissing marks the files that are not in found. It returns the marked files that may be
-// removed. replaced is the error of recognize, or nil. If replaced is not nil, markMissing
-// keeps the files that podd has not found in dir before, and does not return them.
+// markMissing marks the tracked files whose paths are not in the map found. It returns the marked
+// files that may be removed. The parameter replaced is the error of recognize, or nil. If it is not
+// nil, markMissing keeps and does not return the files that podd last found in a different
+// directory.
 func (f *follower) markMissing(dir *manifestDir, found map[string]bool, replaced *replacedDirError, now time.Time) []*trackedFile {
 	var missing []*trackedFile
 	for path, file := range f.files {

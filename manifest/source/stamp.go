@@ -29,8 +29,9 @@ func stampOf(info fs.FileInfo) stamp {
 // maxClockStep is longer than the clock step of any filesystem.
 const maxClockStep = 2 * time.Second
 
-// isSettled reports whether every change after now changes the stamp. If the file was changed less
-// than maxClockStep before now, a later change can have the same ctime and so the same stamp.
+// isSettled reports whether every change of the file after the time now will change the stamp. If
+// the file was changed less than maxClockStep before that time, a later change can have the same
+// ctime and so the same stamp.
 func (s stamp) isSettled(now time.Time) bool {
 	return now.Sub(time.Unix(0, s.ctime)) > maxClockStep
 }
@@ -52,11 +53,11 @@ func readBirth(dirfd int, path string, flags int) birth {
 	return birth{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino, st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}
 }
 
-// modTime returns the modification time of the file, or now if now is earlier.
+// modTime returns the modification time of the file, or the time now if that is earlier.
 func (s stamp) modTime(now time.Time) time.Time { return earlierOf(s.mtime, now) }
 
-// changeTime returns the ctime of the file, or now if now is earlier. Unlike mtime, ctime cannot be
-// set by a user, and a rename updates it.
+// changeTime returns the ctime of the file, or the time now if that is earlier. Unlike mtime, ctime
+// cannot be set by a user, and a rename updates it.
 func (s stamp) changeTime(now time.Time) time.Time { return earlierOf(s.ctime, now) }
 
 func earlierOf(nanos int64, now time.Time) time.Time {

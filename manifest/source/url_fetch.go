@@ -97,8 +97,8 @@ func (c *client) request(ctx context.Context, have validators) (r *http.Request,
 	return r, exposed, nil
 }
 
-// setHeaders sets all headers of more in r. It sets r.Host for the header Host, as net/http
-// requires.
+// setHeaders adds the headers in more to r and replaces headers of r with the same name. It sets
+// r.Host for the header Host, as net/http requires.
 func setHeaders(r *http.Request, more http.Header) {
 	for name, values := range more {
 		name = http.CanonicalHeaderKey(name)

@@ -20,7 +20,7 @@ import (
 func Watch(ctx context.Context, sources ...Source) <-chan *manifest.Set {
 	out := make(chan *manifest.Set)
 	m := newMerger(sources)
-	go m.run(ctx, out) // the receiver waits for the end of run: it receives until out is closed
+	go m.run(ctx, out) // the receiver waits until run has ended, because it receives until out is closed
 	return out
 }
 
@@ -64,7 +64,7 @@ func newDuplicateBatch(s Source, index int) manifest.Batch {
 	}
 }
 
-// run starts the sources and sends Sets to out until all sources have stopped.
+// run starts the sources and sends Sets to the channel out until all sources have stopped.
 func (m *merger) run(ctx context.Context, out chan<- *manifest.Set) {
 	defer close(out)
 	stopped := m.startSources(ctx)
@@ -136,7 +136,8 @@ func (m *merger) runSource(ctx context.Context, index int, s Source) {
 	}
 }
 
-// withFailureProblem returns last, the last Batch of the source, with a Problem for err.
+// withFailureProblem returns a copy of the last Batch of the source, with an additional Problem for
+// err.
 func withFailureProblem(last manifest.Batch, s Source, err error) manifest.Batch {
 	p := manifest.Problem{
 		Severity: manifest.Error, Path: s.Name(),

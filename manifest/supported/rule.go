@@ -100,8 +100,8 @@ func (r *rule) add(rw row) *rule {
 	return r
 }
 
-// walk reports the fields of v, the value at path, that the rules refuse or warn about, in the
-// order of their names.
+// walk reports Problems of v, the value at path. It reports the fields that the rules refuse or
+// accept with a warning, in the order of the field names.
 func (r *rule) walk(v any, path string, report func(manifest.Problem)) {
 	if r.fields == nil || v == nil {
 		r.checkField(v, path, report)

@@ -78,7 +78,8 @@ func containerSeccomp(spec *v1.PodSpec, name string) (*v1.SeccompProfile, *field
 
 // validateSeccompAnnotation validates an annotation that Kubernetes used for seccomp profiles
 // before 1.19. The annotation has no effect, but must not contradict p, the profile in a field. p
-// may be nil. at is the path of the annotation, and where is the path of the field.
+// may be nil. The parameter at is the path of the annotation, and the parameter where is the path
+// of the field.
 func validateSeccompAnnotation(text string, p *v1.SeccompProfile, at, where *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	local, isLocal := strings.CutPrefix(text, v1.SeccompLocalhostProfileNamePrefix)

@@ -78,8 +78,8 @@ func validateImage(image string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateName validates a name, which must be a DNS label and must not be in taken. It adds the
-// name to taken.
+// validateName validates a name, which must be a DNS label and must not be in the set taken. It
+// adds the name to this set.
 func validateName(name string, taken map[string]bool, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}

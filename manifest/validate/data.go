@@ -20,8 +20,9 @@ func Secret(s *v1.Secret) field.ErrorList {
 	return append(validateData(nil, s.Data, "data"), validateSecretType(s)...)
 }
 
-// validateData validates the keys and the size of a ConfigMap's or Secret's data. bytes is
-// the name of the field that contains binary. Errors contain no value.
+// validateData validates the keys and the size of a ConfigMap's or Secret's data. The parameter
+// bytes is the name of the field that contains the map binary: "binaryData" or "data". Errors
+// contain no value.
 func validateData(data map[string]string, binary map[string][]byte, bytes string) field.ErrorList {
 	var errs field.ErrorList
 	size := 0

@@ -47,7 +47,7 @@ func validateDeviceName(c *v1.Container, name string, volumes map[string]*v1.Vol
 		return field.ErrorList{field.Duplicate(at, name)}
 	case v == nil:
 		return field.ErrorList{field.Invalid(at, name, "is not in spec.volumes")}
-	case v.Ephemeral != nil && !isBlockTemplate(v.Ephemeral.VolumeClaimTemplate): // the cluster creates the claim of a block template; for other sources package supported refuses a block template
+	case v.Ephemeral != nil && !isBlockTemplate(v.Ephemeral.VolumeClaimTemplate): // the claim template of a block volume is valid only in a cluster, which creates the claim; for other sources package supported refuses it
 		return field.ErrorList{field.Invalid(at, name, supported.EphemeralDirectory)}
 	case v.PersistentVolumeClaim == nil && v.Ephemeral == nil:
 		return field.ErrorList{field.Invalid(at, name, "is not a persistentVolumeClaim, and other volumes are not block devices; use volumeMounts")}

@@ -15,8 +15,8 @@ import (
 	"podd/manifest/supported"
 )
 
-// MaxEphemeralBytes is the maximum size of all ephemeral containers of one pod as JSON,
-// because every list of the runtime's containers contains them.
+// MaxEphemeralBytes is the maximum size of all ephemeral containers of one pod as JSON. It is
+// necessary because the runtime returns the whole JSON whenever podd lists containers.
 const MaxEphemeralBytes = 64 << 10
 
 // MaxEphemeralContainers is the maximum number of ephemeral containers of one pod, because
@@ -62,8 +62,8 @@ var allowedEphemeralFields = []string{
 	"terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "securityContext", "stdin", "stdinOnce", "tty",
 }
 
-// forbidForEphemeral refuses all fields except allowedEphemeralFields, and subPath, as Kubernetes
-// does.
+// forbidForEphemeral refuses subPath and all fields that are not in allowedEphemeralFields, as
+// Kubernetes does.
 func forbidForEphemeral(c *v1.EphemeralContainerCommon, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for v, i := reflect.ValueOf(c).Elem(), 0; i < v.NumField(); i++ {

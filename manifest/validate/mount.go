@@ -85,7 +85,8 @@ func validateLocalPath(text string, at *field.Path) field.ErrorList {
 	return append(errs, forbidParent(text, at)...)
 }
 
-// forbidParent forbids the path element .., which leads to the parent of a directory, and NUL bytes.
+// forbidParent forbids the path element "..", which leads to the parent of a directory. It also
+// forbids NUL bytes.
 func forbidParent(text string, at *field.Path) field.ErrorList {
 	errs := forbidNUL(at, text)
 	if slices.Contains(strings.Split(text, "/"), "..") {

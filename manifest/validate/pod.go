@@ -19,7 +19,7 @@ import (
 	"podd/manifest"
 )
 
-// Options describe where a pod comes from and what the node supports.
+// Options describe the source of a pod and what the node supports.
 type Options struct {
 	// IsFromAPI reports whether the pod comes from an API server. The API server has
 	// validated the pod, and the name of the pod gets no suffix.
@@ -168,7 +168,7 @@ func invalidErrors(path *field.Path, value any, messages []string) field.ErrorLi
 	return errs
 }
 
-// validateOneOf returns an error if value is not one of valid.
+// validateOneOf returns an error if value is not an element of valid.
 func validateOneOf[T ~string](path *field.Path, value T, valid ...T) field.ErrorList {
 	for _, v := range valid {
 		if value == v {

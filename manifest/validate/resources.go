@@ -108,8 +108,9 @@ func validateOverhead(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateAmounts validates the amounts in list, except amounts that are equal in known. Otherwise
-// an invalid limit would be reported twice if it is also the default of the request.
+// validateAmounts validates the amounts in list. It skips an amount that is equal to the amount of
+// the same resource in known. Otherwise an invalid limit would be reported twice if it is also the
+// default of the request.
 func validateAmounts(list, known v1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(list)) {

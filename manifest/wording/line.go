@@ -8,8 +8,8 @@ import (
 // maxLine is the maximum length in characters of a line from a container.
 const maxLine = 200
 
-// FirstLine returns the first non-empty line of text without unprintable characters, such as
-// terminal escapes, and truncated to 200 characters.
+// FirstLine returns the first non-empty line of text. It removes unprintable characters, such as
+// terminal escapes, and truncates the line to 200 characters.
 func FirstLine(text string) string {
 	for line := range strings.Lines(text) {
 		if line = removeUnprintable(line); line != "" {

@@ -39,11 +39,11 @@ var Private = map[string]string{
 	"WindowsSecurityContextOptions.GMSACredentialSpec": "is a credential",
 }
 
-// Marks contains the markers of a pod. The maps go from a marker to the path of its field.
+// Marks contains the markers of a pod. Private and Public map each marker to the path of its field.
 type Marks struct {
-	// Private markers must not be shown to others.
+	// Private contains the markers that must not be shown to other users.
 	Private map[string]string
-	// Public markers may be shown.
+	// Public contains the markers that may be shown.
 	Public map[string]string
 	// Fields contains all text fields, as "Type.Field".
 	Fields map[string]bool
@@ -53,10 +53,10 @@ type Marks struct {
 	n             int
 }
 
-// Fill sets every text field below the struct that v points to, to a unique marker. Every
-// list and map gets one element. Markers consist of letters and digits. The path of an
-// httpGet gets a public marker, and a private one in its query. The fields in more are
-// private in addition to those in Private.
+// Fill writes a unique marker to every text field of the struct *v and of the structs below it.
+// Every list and map gets one element. Markers consist of letters and digits. The path of an
+// httpGet gets a public marker, and a private one in its query. The fields in more are private in
+// addition to those in Private.
 func Fill(v any, more ...string) *Marks {
 	return fillWith(v, func(n int) string { return fmt.Sprintf("marker%05dx", n) }, more)
 }
@@ -133,7 +133,7 @@ func (m *Marks) fill(v reflect.Value, path, name string) {
 		m.fillMap(v, path, name)
 	case reflect.Struct:
 		switch a := v.Addr().Interface().(type) {
-		case *resource.Quantity: // the format is not a field in JSON
+		case *resource.Quantity: // in JSON a Quantity is one string, so Format cannot contain a marker
 			m.Fields["Quantity.Format"] = true
 			return
 		case *intstr.IntOrString:
