@@ -20,7 +20,7 @@ import (
 // directory. The ID is the value of runtime.LabelInstance on everything that podd creates.
 type Instance struct {
 	ID string
-	// AdoptedIDs contains the IDs of other instances; podd took over their sandboxes.
+	// AdoptedIDs contains the IDs of the other instances whose sandboxes podd has taken over.
 	AdoptedIDs []string
 	// ContestedIDs contains the IDs of adopted instances that another podd ran when this podd
 	// locked its root directory. podd does not manage the sandboxes of these instances.
@@ -95,9 +95,9 @@ func (i *Instance) initIDs(dir *os.Root) (err error) {
 	return nil
 }
 
-// CheckRoot returns an error if the path of the root directory no longer leads to the locked
-// directory, for example because a file system was mounted over it. In that case, files that podd
-// opens by their path belong to another instance or do not exist.
+// CheckRoot returns an error if another directory is now at the path of the locked root directory,
+// for example because a file system was mounted over it. In that case, files that podd opens by
+// their path belong to another instance or do not exist.
 func (i *Instance) CheckRoot() error {
 	locked, err := i.lock.Stat()
 	if err != nil {

@@ -28,9 +28,9 @@ func (i *Instance) writeLockFile() {
 // its root directory. FindInstanceProcess finds the process by this open file, even if the root
 // directory was moved, removed or mounted elsewhere.
 //
-// FindInstanceProcess reads the open files of every process. It does not read /proc/locks, because a
-// read of that file can omit a lock: the kernel returns the file in pages. If a process releases a
-// lock between two pages, the kernel skips another lock.
+// FindInstanceProcess reads the open files of every process. It does not read /proc/locks, because
+// a read of that file can omit a lock. The kernel returns the file in pages, and skips a lock if a
+// process releases a different lock between two pages.
 func FindInstanceProcess(id string) (pid int, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -58,11 +58,13 @@ func IsInstanceRunning(id string) bool {
 }
 
 // runsInstance reports whether a process of the same user has locked a lock file that contains id.
-// proc is the directory of the process in /proc. If a lock file contains no IDs, runsInstance reads
-// the ID file in the same root directory. A lock file has no IDs if an older version of podd or a
-// failed write has left it empty. Lock files that the process has opened but not locked are
-// ignored, because the process may itself be checking which instances run. If the files of the
-// process cannot be read, the process has exited, and runsInstance returns false.
+// proc is the directory of the process in /proc. If the files of the process cannot be read, the
+// process has exited, and runsInstance returns false.
+//
+// If a lock file contains no IDs, runsInstance reads the ID file in the same root directory. A lock
+// file has no IDs if an older version of podd or a failed write has left it empty. Lock files that
+// the process has opened but not locked are ignored, because the process may itself be checking
+// which instances run.
 func runsInstance(proc, id string) bool {
 	info, err := os.Stat(proc)
 	if err != nil {

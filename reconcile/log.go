@@ -87,8 +87,8 @@ func (w *worker) logPodChange(d plan.Decision, pod *v1.Pod) {
 	w.logged.hasActed = w.logged.hasActed || len(d.Actions) > 0
 }
 
-// logResize logs that a pod was resized when all its containers and its cgroup have the
-// desired size.
+// logResize logs that a pod was resized. It does nothing until all containers and the cgroup of the
+// pod have the desired size.
 func (w *worker) logResize() {
 	if len(w.logged.resizing) == 0 || w.state.PlanInput.Desired == nil || plan.IsResizePending(&w.state.PlanInput) {
 		return
@@ -121,7 +121,8 @@ func isReady(p *v1.Pod) bool {
 	return false
 }
 
-// roundedSince returns the rounded duration from then to now, for logs; 0 if then is later.
+// roundedSince returns the rounded duration from the time then to the time now, for logs. It
+// returns 0 if the time then is later.
 func roundedSince(now, then time.Time) time.Duration {
 	return max(now.Sub(then), 0).Round(10 * time.Millisecond)
 }

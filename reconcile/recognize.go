@@ -48,16 +48,16 @@ func recordedUID(p *manifest.Pod, past []state.Record, observed *runtime.Pod, ad
 	return stopped
 }
 
-// isKubeletPod reports whether a kubelet created incarnation inc for a pod from the same kind of
-// source as p, and computed the UID of the pod from its manifest.
+// isKubeletPod reports whether a kubelet created incarnation inc. The pod of inc must come from the
+// same kind of source as p, and its UID must have been computed from its manifest.
 func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 	return inc.Labels[runtime.LabelInstance] == "" && inc.Annotations[manifest.AnnotationConfigSource] == p.Origin.Kind &&
 		inc.Annotations[manifest.AnnotationConfigHash] == string(inc.UID)
 }
 
-// recognize returns set s with the UIDs that its pods already have on this node. before is the
-// previous result; it may be nil. After r.allWorkersReported is set, a version that is also in
-// before keeps its UID, even if the version has neither a sandbox nor a journal.
+// recognize returns the pods in s with the UIDs that they already have on this node. before is the
+// previous result; it may be nil. After r.allWorkersReported is set, a version that the previous
+// result contains keeps its UID, even if it has neither a sandbox nor a journal.
 func (r *Router) recognize(s *manifest.Set, before *manifest.RecognizedSet) *manifest.RecognizedSet {
 	return manifest.Recognize(s, before, func(p *manifest.Pod) types.UID {
 		if r.allWorkersReported && before != nil && before.Set.Pods[p.Key] != nil && state.EqualVersion(before.Set.Pods[p.Key], p) {

@@ -34,7 +34,7 @@ type Options struct {
 	Journals journal.Store
 	Log      *slog.Logger
 	// RequestObservation requests a new observation of a pod. If urgent is true, the runtime is
-	// queried at once. It must not block.
+	// queried at once. RequestObservation must not block.
 	RequestObservation func(key types.NamespacedName, urgent bool)
 	// Publish receives every change, on the router's goroutine. It must not block.
 	Publish func(Change)
@@ -55,9 +55,8 @@ type Options struct {
 	// IsInstanceRunning reports whether another process runs the instance with this ID. If
 	// IsInstanceRunning is nil, pods of other instances are not checked.
 	IsInstanceRunning func(id string) bool
-	// EarlierNodeNames are the earlier names of the node. If the name of a pod ends with an earlier
-	// name of the node, that pod must stop before the pod of the same manifest with the present
-	// node name starts.
+	// EarlierNodeNames are the earlier names of the node. A pod whose name ends with one of them
+	// must stop before the pod from the same manifest with the present name of the node starts.
 	EarlierNodeNames []string
 	// MaxBackoff limits the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
@@ -92,8 +91,8 @@ type Change struct {
 	IsStoppingAll bool
 	// ShuttingDown reports whether a node shutdown is in progress.
 	ShuttingDown bool
-	// Starting reports whether a pod on the node may be missing from the reports, because
-	// the runtime was not observed yet, or a worker has not reported yet.
+	// Starting reports whether the reports may lack a pod that exists on the node. This is possible
+	// until the runtime was observed and all workers have reported.
 	Starting bool
 	// Problems are the problems of pod directories. They are read-only.
 	Problems []manifest.Problem
@@ -134,7 +133,7 @@ type Router struct {
 	// unreadableJournals contains the error of every journal that could not be read when Run began.
 	unreadableJournals map[types.UID]string
 	problems           []manifest.Problem // problems of pod directories
-	lostInstances      []string           // instances that no podd runs, with their pods, as last logged
+	lostInstances      []string           // the last logged instances that no podd runs, with their pods
 	checkingInstances  bool               // whether a goroutine of checkInstances is running
 	nextInstanceCheck  time.Time
 	orphansToRemove    []types.UID                         // orphans that a user requested to remove
@@ -274,7 +273,8 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 }
 
 // newWatchdogTicker returns a channel that receives a value whenever NotifyWatchdog must be called,
-// and a function that stops the channel. The channel is nil if WatchdogInterval is not positive.
+// and a function that stops the underlying ticker. The channel is nil if WatchdogInterval is not
+// positive.
 func (r *Router) newWatchdogTicker() (<-chan time.Time, func()) {
 	if r.o.WatchdogInterval <= 0 {
 		return nil, func() {}

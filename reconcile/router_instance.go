@@ -32,7 +32,7 @@ func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 	r.checkingInstances, r.nextInstanceCheck = true, now.Add(instanceCheckInterval)
 	r.workers.Go(func() {
 		maps.DeleteFunc(pods, func(id string, _ []string) bool { return r.o.IsInstanceRunning(id) })
-		// The call fails only if podd is stopping.
+		// call returns an error only if podd is stopping.
 		_ = r.call(ctx, func() error {
 			r.checkingInstances = false
 			r.logLostInstances(pods)
@@ -59,7 +59,7 @@ func findForeignPods(s runtime.Snapshot) map[string][]string {
 	return pods
 }
 
-// logLostInstances logs which pods of lost instances run, once for each instance and set of pods.
+// logLostInstances logs the running pods of lost instances, once for each instance and set of pods.
 // A lost instance is not a Problem of this node, because its podd may start again.
 func (r *Router) logLostInstances(pods map[string][]string) {
 	var lost []string

@@ -14,8 +14,8 @@ import (
 
 // orderPauseFactor is the pause after a call of postOrders, as a multiple of the duration of the
 // call. During the pause, changed reservations do not cause another call. So these calls take at
-// most a twentieth of the router's time. Without the pause, the removal of n pods would call
-// postOrders up to n times, and each call takes time in proportion to the number of pods.
+// most a twentieth of the router's time. Without the pause, the removal of n pods could cause n
+// calls of postOrders, and the duration of each call is proportional to the number of pods.
 const orderPauseFactor = 19
 
 // postOrdersIfDue calls postOrders if reservations have changed and the pause after the last call
@@ -50,8 +50,8 @@ func (r *Router) postOrders() {
 	}
 }
 
-// postChangedVerdicts admits all pods, and posts a new order to each worker whose verdict has a
-// different Answer. A verdict that differs only in its message is not posted.
+// postChangedVerdicts admits all pods, and posts a new order to each worker if the Answer of its
+// verdict has changed. A verdict that differs only in its message is not posted.
 func (r *Router) postChangedVerdicts() {
 	memories, requests := r.decideAdmission()
 	changed := map[types.NamespacedName]bool{}

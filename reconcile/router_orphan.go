@@ -24,7 +24,7 @@ type Orphan struct {
 	Reason string // why the directory is kept
 }
 
-// ownerKind is the kind of pod to which a directory without a valid journal belongs.
+// An ownerKind describes the pod to which a directory without a valid journal belongs.
 type ownerKind int
 
 const (
@@ -35,8 +35,7 @@ const (
 	ownerForeign
 )
 
-// ownerOf returns the kind of the pod with a UID; ownerNone if no desired or observed pod has the
-// UID.
+// ownerOf returns the ownerKind for a UID; ownerNone if no desired or observed pod has the UID.
 func ownerOf(uid types.UID, desired map[types.NamespacedName]*manifest.Pod, observed map[types.NamespacedName]*runtime.Pod) ownerKind {
 	for _, p := range desired {
 		if p.UID == uid {
@@ -112,9 +111,9 @@ func (r *Router) handleOrphans(ctx context.Context) {
 	r.reportOrphans()
 }
 
-// ownerOf returns the kind of the pod to which the directory with a UID belongs. Before a set was
-// received and the runtime was observed, ownerOf always returns ownerUnknown, because the desired
-// pods may get other UIDs on this node. It returns ownerNone only if knowsOwners returns true.
+// ownerOf returns the kind of the pod to which the directory with a UID belongs. Until a set was
+// received and the runtime was observed, ownerOf returns ownerUnknown, because a desired pod may
+// still get another UID on this node. It returns ownerNone only if knowsOwners returns true.
 func (r *Router) ownerOf(uid types.UID) ownerKind {
 	if !r.hasFullSnapshot || r.desired == nil {
 		return ownerUnknown

@@ -120,8 +120,8 @@ func (r *Router) SetDiskCapacity(ctx context.Context, capacity, allocatable int6
 	})
 }
 
-// Republish publishes the present state again. It must be called after a change of facts that the
-// receivers of a Change use in addition to the Change.
+// Republish publishes the present state again. It must be called if receivers of a Change also use
+// other facts, and these facts have changed.
 func (r *Router) Republish(ctx context.Context) error {
 	return r.call(ctx, func() error {
 		r.hasUnpublished = true
@@ -152,8 +152,9 @@ func (r *Router) StopAll(ctx context.Context) error {
 	return r.await(ctx, done, "stopping every pod")
 }
 
-// await waits for the result of an operation on pods and returns it. It returns an error if podd
-// stops or ctx is done before done receives the result. doing describes the operation in the error.
+// await waits for the result of an operation on pods in the channel done and returns it. It returns
+// an error if podd stops or ctx is done before there is a result. doing describes the operation in
+// the error.
 func (r *Router) await(ctx context.Context, done <-chan error, doing string) error {
 	select {
 	case err := <-done:

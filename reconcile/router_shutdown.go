@@ -20,7 +20,7 @@ type shutdown struct {
 	groups   []plan.ShutdownGroup
 	progress plan.ShutdownProgress
 	wake     *time.Timer // fires when the next group may be due
-	// terminated contains the version of each pod that terminate was called for; nil if the
+	// terminated contains the version of each pod for which terminate was called; nil if the
 	// version is unknown.
 	terminated map[types.NamespacedName]*manifest.Pod
 	waiters    []chan error // channels on which calls of AwaitShutdown wait for their results
@@ -88,7 +88,7 @@ func (r *Router) CancelShutdown(ctx context.Context) error {
 	})
 }
 
-// recordShutdown adds an event with message about the shutdown, and posts new orders.
+// recordShutdown adds an event about the shutdown with the given message, and posts new orders.
 func (r *Router) recordShutdown(message string) {
 	r.events = append(r.events, event.NewNodeEvent(v1.EventTypeNormal, "Shutdown", message, time.Now()))
 	r.hasUnpublished = true
@@ -161,9 +161,10 @@ func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
 	}
 }
 
-// shortenGrace limits the grace period of a version that is being stopped and whose UID is not
-// evicted. It returns false if there is no such version, or if the grace period of that version
-// already ends in time.
+// shortenGrace limits the grace period of a version that is being stopped. The version must have a
+// UID other than evicted, because the grace period of that UID is limited by its eviction.
+// shortenGrace returns false if there is no such version, or if its grace period already ends in
+// time.
 func (e *workerEntry) shortenGrace(evicted types.UID, grace time.Duration, now time.Time) bool {
 	i := slices.IndexFunc(e.report.UIDs, func(uid types.UID) bool { return uid != evicted })
 	if i < 0 {

@@ -11,10 +11,10 @@ import (
 	"podd/runtime"
 )
 
-// applySnapshot posts each observed pod to its worker. The first snapshot of all pods is posted in
-// one message with a new order, because the order depends on whether the runtime was observed.
-// Later, an unchanged pod is posted only if its worker waits for a confirmation, so that listing
-// thousands of pods again costs no more than the changes in them.
+// applySnapshot posts each observed pod to its worker. The first snapshot of all pods is posted
+// together with a new order in one message, because the order depends on whether the runtime was
+// observed. Later, an unchanged pod is posted only if its worker waits for a confirmation. So a
+// list of thousands of pods costs little if few of them have changed.
 func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 	if s.AsOf.Before(r.snapshotTime) {
 		return // a newer snapshot was applied already

@@ -16,7 +16,7 @@ type abandonedStart struct {
 	uid    types.UID
 }
 
-// cancelStarts cancels the starts of containers in progress. It abandons the starts that have not
+// cancelStarts cancels the container starts in progress. It abandons the starts that have not
 // called the runtime. Abandoned starts do not count as in progress any more. anyAbandoned reports
 // whether cancelStarts has abandoned a start.
 func (w *worker) cancelStarts() (anyAbandoned bool) {

@@ -16,8 +16,8 @@ const (
 	minSuspend = time.Second
 )
 
-// now returns the present time. If the host was suspended since the last call, it subtracts the
-// duration of the suspension from the times in the state, so that waits end earlier.
+// now returns the present time. If the host was suspended since the last call of now, the duration
+// of the suspension is subtracted from the times in the state, so that waits end earlier.
 func (w *worker) now() time.Time {
 	r := w.journals.Now()
 	if w.clock.BootID == "" {
@@ -33,8 +33,8 @@ func (w *worker) now() time.Time {
 	return r.Now
 }
 
-// limitWake returns the earlier of at and the time of the next check for a suspension. If at is
-// zero, which means never, limitWake returns zero.
+// limitWake returns the earlier of the time at and the time of the next check for a suspension. If
+// at is zero, which means never, limitWake returns zero.
 func limitWake(at, now time.Time) time.Time {
 	if poll := now.Add(suspendPollInterval); at.After(poll) {
 		return poll

@@ -17,7 +17,7 @@ type pullStart struct {
 }
 
 // applyPullStart records the start of a pull. The action of the pull is still in progress, because
-// the effect waits until the worker has received f.
+// the effect waits until the worker has received the message f.
 func (w *worker) applyPullStart(f pullStart) {
 	w.events = append(w.events, f.event)
 	running := w.actions[f.subject]

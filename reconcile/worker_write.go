@@ -78,8 +78,8 @@ func (w *worker) retryWrites(now time.Time) {
 	}
 }
 
-// nextRetry returns the earlier of at and the next retry of a failed write; zero means never.
-// During a slow write it returns at, because the end of that write wakes the worker.
+// nextRetry returns the earlier of the time at and the next retry of a failed write; zero means
+// never. During a slow write it returns at, because the end of that write wakes the worker.
 func (w *worker) nextRetry(at time.Time) time.Time {
 	if w.slowWrite != nil {
 		return at

@@ -16,8 +16,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// A candidate is a pod name that admitAll decides about. It contains the desired version, and the
-// versions that already have reservations.
+// A candidate is a pod name for which admitAll returns a verdict. It contains the desired version,
+// and the versions that already have reservations.
 type candidate struct {
 	Key types.NamespacedName
 	// Desired is the newest desired version; nil if the pod is not desired any more.
@@ -27,8 +27,8 @@ type candidate struct {
 	ReservedVersions []*manifest.Pod
 	// UIDs contains the UIDs for which the name has a directory or sandbox on this node.
 	UIDs []types.UID
-	// Releasing reports whether the name is releasing the reservations of ReservedVersions that
-	// Desired does not request. If it is false, the name keeps all reservations of
+	// Releasing reports whether the name is releasing those reservations of its ReservedVersions
+	// that Desired does not request. If Releasing is false, the name keeps all reservations of
 	// ReservedVersions.
 	Releasing bool
 	// Finished reports whether the desired version has finished and none of its containers
@@ -39,8 +39,8 @@ type candidate struct {
 	WindingDown bool
 	// Active reports whether the name counts toward Limits.MaxPods.
 	Active bool
-	// EarlierNames contains the names that the pod had while the node had other names. The name of
-	// a pod from a file or URL can end with the name of the node.
+	// EarlierNames contains the names that the pod had while the node had other names. It is empty
+	// unless the name of the pod ends with the name of the node, as for a pod of a file or URL.
 	EarlierNames []types.NamespacedName
 	// Unconfirmed reports whether the pod belongs to a cluster, and its API server has not
 	// reported yet whether the pod is still desired.
@@ -53,12 +53,12 @@ func (c *candidate) isFinishedOrWindingDown() bool { return c.Finished || c.Wind
 
 // Limits contains the limits and features of the node against which pods are checked.
 type Limits struct {
-	MaxPods int // 0: no limit
+	MaxPods int // 0 means no limit
 	// Allocatable contains the maximum sum of the requests of all pods, by resource. A resource
 	// that is missing in Amounts has no limit.
 	Allocatable Amounts
-	// Devices contains the number of plugin devices by resource; nil: device plugins are not
-	// supported.
+	// Devices contains the number of plugin devices by resource; nil means that device plugins are
+	// not supported.
 	Devices map[v1.ResourceName]allocation.Count
 	// DevicesUnknown reports whether the devices were not counted. If DevicesUnknown is true,
 	// no pod waits for devices.
@@ -78,8 +78,8 @@ const (
 	shutdownMessage    = "Pod was rejected as the node is shutting down."
 )
 
-// portHolder is a reservation of a host port and the pod that has it. retained contains the
-// reservations that the pod keeps when it releases its other reservations.
+// A portHolder is a reservation of a host port, with the pod that has the reservation. retained
+// contains the reservations that this pod keeps when it releases its other reservations.
 type portHolder struct {
 	manifest.PortReservation
 	key      types.NamespacedName
@@ -87,14 +87,15 @@ type portHolder struct {
 	retained []manifest.PortReservation
 }
 
-// isRetained reports whether the pod keeps a reservation that conflicts with requested.
+// isRetained reports whether the reservation requested conflicts with a reservation that the pod
+// keeps.
 func (h *portHolder) isRetained(requested manifest.PortReservation) bool {
 	return slices.ContainsFunc(h.retained, requested.ConflictsWith)
 }
 
 // admitAll returns a verdict for every candidate with a desired version. It admits active pods
-// first, and then the other pods in the order of createdAt and name. A candidate that needs a
-// reservation which another pod is releasing gets the verdict Wait. A pod that releases
+// first, and then the other pods in the order of createdAt and name. If a candidate needs a
+// reservation that another pod is releasing, its verdict is Wait. A pod that is releasing
 // reservations because of an edit keeps them if the edit is rejected. Therefore admitAll clears
 // Releasing of such a pod and repeats the computation, at most once for each candidate.
 func admitAll(candidates []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
@@ -138,8 +139,8 @@ func createdAt(c *candidate) (at time.Time) {
 	return at
 }
 
-// admitter decides about candidates one after the other. Its tables contain the reservations
-// of running versions and of the candidates that were admitted before.
+// An admitter returns verdicts for candidates, one after the other. Its tables contain the
+// reservations of running versions and of the candidates that were admitted before.
 type admitter struct {
 	candidates []candidate
 	limits     Limits
@@ -201,8 +202,8 @@ func (a *admitter) admit(c candidate) plan.Verdict {
 	return v
 }
 
-// checkExclusive checks the host ports, the UID, the earlier names and the volume claims of the
-// desired version, because only one pod at a time can have them.
+// checkExclusive checks the properties of the desired version that only one pod at a time can have:
+// the host ports, the UID, the earlier names and the volume claims.
 func (a *admitter) checkExclusive(c candidate) plan.Verdict {
 	return firstNotAdmitted(
 		func() plan.Verdict { return a.ports.check(c) },
@@ -230,7 +231,7 @@ func newUIDTable(candidates []candidate) uidTable {
 }
 
 // admit returns Wait while another name has a directory or sandbox with the UID of the desired
-// version, for example after an edit that gives the UID to another name.
+// version. For example, an edit may have renamed a pod whose manifest sets the UID.
 func (t uidTable) admit(c candidate) plan.Verdict {
 	holder, held := t[c.Desired.UID]
 	if !held || holder == c.Key {
@@ -254,8 +255,8 @@ func newRemovedTable(candidates []candidate) removedTable {
 	return t
 }
 
-// admit returns Wait until the pods with a name in c.EarlierNames have stopped, because they come
-// from the same manifest and must not run at the same time as the desired version.
+// admit returns Wait until the pods with a name in c.EarlierNames have stopped. They come from the
+// same manifest as the desired version, and must not run at the same time.
 func (t removedTable) admit(c candidate) plan.Verdict {
 	for _, name := range c.EarlierNames {
 		if t[name] {
@@ -324,8 +325,9 @@ func (t portTable) check(c candidate) plan.Verdict {
 	return worst
 }
 
-// podCount contains numbers of pods: max is Limits.MaxPods, count is the number of active and
-// admitted pods, and stoppingCount is the number of those pods that are being stopped.
+// A podCount compares the number of pods with the limit. max is Limits.MaxPods. count is the number
+// of active and admitted pods, and stoppingCount is the number of these pods that are being
+// stopped.
 type podCount struct{ max, count, stoppingCount int }
 
 // countPods returns a podCount that counts the active candidates.

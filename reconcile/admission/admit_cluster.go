@@ -100,8 +100,8 @@ func rejectIfMessage(reason, message string) plan.Verdict {
 	return plan.Verdict{Answer: plan.Reject, Reason: reason, Message: message}
 }
 
-// rejectByPredicate returns the verdict of a kubelet for the scheduler predicate name: Reject if
-// fails is true, otherwise Admit.
+// rejectByPredicate returns Reject with the reason and the message of a kubelet for the scheduler
+// predicate with this name. It returns Admit if fails is false.
 func rejectByPredicate(name string, fails bool, why string) plan.Verdict {
 	if !fails {
 		return plan.Verdict{}
@@ -109,8 +109,8 @@ func rejectByPredicate(name string, fails bool, why string) plan.Verdict {
 	return rejectIfMessage(name, "Predicate "+name+" failed: "+why)
 }
 
-// waitInsteadOfReject returns v with the answer Wait instead of Reject, for conditions in which a
-// kubelet does not reject the pod but retries its start.
+// waitInsteadOfReject returns v, but with the answer Wait if v is Reject. It is used for conditions
+// in which a kubelet does not reject the pod but retries its start.
 func waitInsteadOfReject(v plan.Verdict) plan.Verdict {
 	if v.Answer == plan.Reject {
 		v.Answer = plan.Wait
@@ -155,9 +155,9 @@ func (f *Features) strictGroupsRejection(pod *v1.Pod) string {
 }
 
 // hasUntoleratedTaint reports whether the node has a NoExecute taint that the pod does not
-// tolerate. It evaluates the toleration operators Lt and Gt without checking a feature gate,
-// because an API server with a disabled feature gate TaintTolerationComparisonOperators rejects
-// them.
+// tolerate. It evaluates the toleration operators Lt and Gt without checking the feature gate
+// TaintTolerationComparisonOperators, because an API server rejects these operators if its gate is
+// disabled.
 func (f *Features) hasUntoleratedTaint(pod *v1.Pod) bool {
 	return slices.ContainsFunc(f.Taints, func(t v1.Taint) bool {
 		return t.Effect == v1.TaintEffectNoExecute && !slices.ContainsFunc(pod.Spec.Tolerations, func(o v1.Toleration) bool { return o.ToleratesTaint(klog.Logger{}, &t, true) })
@@ -184,7 +184,7 @@ func formatInsufficient(name v1.ResourceName, requested, used, capacity int64) s
 // sortInKubeletOrder sorts names in the order in which a kubelet checks resources, and returns
 // names.
 func sortInKubeletOrder(names []v1.ResourceName) []v1.ResourceName {
-	first := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU} // in reverse order, so that names that are not in first (index -1) come last
+	first := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU} // in reverse order, because the index -1 of other resources must sort last
 	slices.SortFunc(names, func(a, b v1.ResourceName) int {
 		return cmp.Or(cmp.Compare(slices.Index(first, b), slices.Index(first, a)), strings.Compare(string(a), string(b)))
 	})

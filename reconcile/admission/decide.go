@@ -25,8 +25,8 @@ type Input struct {
 	InstanceID string
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
-	// EarlierNodeNames contains the earlier names of the node. If a pod name ends with an earlier
-	// name of the node, that pod is stopped before the pod with the present name starts.
+	// EarlierNodeNames contains the earlier names of the node. A pod whose name ends with one of
+	// them is stopped before the same pod starts with the present name of the node.
 	EarlierNodeNames []string
 	// Observed contains the pods that the runtime lists, including pods of other agents.
 	Observed map[types.NamespacedName]*runtime.Pod
@@ -130,10 +130,10 @@ func (d *decider) newMemory(name *NameFacts, v plan.Verdict) Memory {
 	return m
 }
 
-// addRefs adds to o the objects that the desired version refers to. If an earlier version is still
-// in force, addRefs also adds the objects of the earlier version, so that the files in the volumes
-// of that version are updated. The objects of an earlier version with AnnotationRestartOnChange are
-// not added, because a change of its files would require a restart of the pod.
+// addRefs adds to o the objects that the desired version refers to. While an earlier version is in
+// force, addRefs also adds the objects of that version, so that the files in its volumes are
+// updated. The objects of an earlier version with AnnotationRestartOnChange are not added, because
+// a change of its files would require a restart of the pod.
 func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	if d.in.Refs == nil || o.Desired == nil {
 		return
@@ -144,7 +144,7 @@ func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	}
 	before := &name.Order
 	if v := name.Report.Version; state.EqualVersion(v, o.Desired) {
-		if len(v.Object.Spec.EphemeralContainers) > 0 { // d.in.Refs does not include the objects of ephemeral containers
+		if len(v.Object.Spec.EphemeralContainers) > 0 { // d.in.Refs does not contain the objects of ephemeral containers
 			o.Refs = refs.Resolve(v, d.in.Set, d.in.InstanceID, before.Refs)
 		}
 		return
@@ -157,9 +157,9 @@ func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	o.EarlierRefs = refs.Resolve(o.Earlier, d.in.Set, d.in.InstanceID, before.EarlierRefs)
 }
 
-// preempt returns requests to evict the victims of verdicts. It requests the eviction of each
-// version only once, and records the version in memories. A new version of a victim needs another
-// request, because an eviction applies to one version only.
+// preempt returns requests to evict the pods that the verdicts name as victims. It requests the
+// eviction of each version only once, and records the version in memories. A new version of a
+// victim needs another request, because an eviction applies to one version only.
 func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map[types.NamespacedName]plan.Verdict) (requests []WorkerRequest) {
 	for _, v := range verdicts {
 		if v.Victim == (types.NamespacedName{}) {

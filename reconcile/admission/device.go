@@ -30,10 +30,10 @@ func (l Limits) amountsWithDevices() Amounts {
 	return all
 }
 
-// admitDevices returns Wait while no plugin serves the devices that the desired version requests,
-// because plugins start late after a boot, and a plugin may be a pod. A version that was admitted
-// before keeps its devices. If an earlier version of the pod runs, the verdict is Reject, so that
-// the earlier version is not stopped. The verdict is also Reject if device plugins are not
+// admitDevices returns Wait while no plugin serves the devices that the desired version requests.
+// Plugins start late after a boot, and a plugin may itself run in a pod. A version that was
+// admitted before keeps its devices. If an earlier version of the pod runs, the verdict is Reject,
+// so that the earlier version is not stopped. The verdict is also Reject if device plugins are not
 // supported.
 func (l Limits) admitDevices(c candidate) plan.Verdict {
 	if l.DevicesUnknown {
@@ -47,7 +47,7 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 		}
 		answer := plan.Wait
 		if _, known := l.Devices[name]; !known && c.traits().FailsIfRejected {
-			continue // no device plugin serves the resource; the cluster or a driver counts it
+			continue // no device plugin provides the resource, so another component counts it for the pods of the cluster
 		}
 		switch {
 		case l.Devices == nil:

@@ -43,16 +43,18 @@ type requirement struct {
 
 const missingHandlerReason = "RuntimeHandlerNotFound"
 
-// requirements are checked in this order; the first missing feature rejects the pod.
+// requirements contains all requirements in the order in which they are checked. The first missing
+// feature is the reason for rejecting the pod.
 var requirements = []requirement{
-	// Several nodes may have the same manifest, and the pod runs only on the nodes that match.
+	// Several nodes may have the same manifest. The node affinity restricts the nodes on which the
+	// pod runs.
 	{"NodeAffinity", (*Features).checkAffinity},
 	// An unsafe sysctl of one pod could starve or slow down other pods.
 	{"SysctlForbidden", (*Features).checkSysctls},
 	// A container must not run unconfined if its manifest requires a profile.
 	{"AppArmor", (*Features).checkAppArmor},
-	// The pod must not run with the default handler instead, because the default handler may
-	// isolate containers less.
+	// A pod must not run with the default handler instead of its own handler, because the default
+	// handler may isolate containers less.
 	{missingHandlerReason, (*Features).checkHandler},
 	// Older runtimes ignore hostUsers and run the pod's root as the node's root.
 	{"UserNamespacesNotSupported", (*Features).checkUserNamespaces},
@@ -75,7 +77,7 @@ func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 	}
 	for _, r := range requirements {
 		if r.reason == missingHandlerReason && p.Traits.FailsIfRejected {
-			continue // a kubelet does not fail such a pod; it retries the start
+			continue // a kubelet does not reject a pod whose handler is missing; it retries the start
 		}
 		if why := r.describeUnmet(f, p.Object); why != "" {
 			return plan.Verdict{Answer: plan.Reject, Reason: r.reason, Message: why}

@@ -21,7 +21,7 @@ type NameFacts struct {
 	// whether the worker has reported on its first observation.
 	Report      *state.Report
 	HasReported bool
-	// Observed is the pod as of the newest snapshot; nil if the runtime has none.
+	// Observed is the pod in the newest snapshot; nil if the runtime has no pod of this name.
 	Observed *runtime.Pod
 	// PastRecords contains the records of the name that podd wrote before it was restarted.
 	PastRecords []state.Record
@@ -40,7 +40,8 @@ type Memory struct {
 	ReservedVersions []*manifest.Pod
 	// Deletion is the requested deletion of the pod; nil if there is none.
 	Deletion *plan.Deletion
-	// preempted is the version that was last evicted for another pod; nil if there is none.
+	// preempted is the last version that was evicted to make room for another pod; nil if there is
+	// none.
 	preempted *manifest.Pod
 	// sourceKind and sourceName are the kind and the name of the source that last contained the
 	// pod.

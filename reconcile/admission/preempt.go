@@ -104,9 +104,9 @@ func (a *admitter) released(c *candidate, name v1.ResourceName) int64 {
 	return c.heldAmounts(a.requests.limits)[name]
 }
 
-// nextVictim returns the pod to stop next, so that preemptor can run. As in a kubelet, the pod is
-// one of a smallest set of pods that release enough resources. The set prefers pods of lower QoS
-// classes and pods with small requests. ok is false if no such set exists.
+// nextVictim returns the pod to stop next, so that preemptor can run. The pod is one of a set of
+// pods that together release enough resources. As in a kubelet, the set contains few pods, and
+// above all few pods of higher QoS classes. ok is false if there is no such set.
 func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim candidate, ok bool) {
 	classes := map[v1.PodQOSClass][]candidate{}
 	for i := range a.candidates {
@@ -129,9 +129,10 @@ func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim
 	return all[0], true
 }
 
-// fewestVictims returns candidates in from that together release enough resources for shortage. It
-// chooses one candidate after the other, each time the one with the smallest remainingShortage. The
-// caller must ensure that all candidates in from together release enough.
+// fewestVictims returns candidates of the list from that together release enough resources for
+// shortage. It chooses one candidate after the other, each time the candidate with the smallest
+// remainingShortage. The caller must ensure that all candidates of the list together release
+// enough.
 func (a *admitter) fewestVictims(from []candidate, shortage Amounts) (chosen []candidate) {
 	for from = slices.Clone(from); len(shortage) > 0; {
 		at := 0
@@ -148,7 +149,8 @@ func (a *admitter) fewestVictims(from []candidate, shortage Amounts) (chosen []c
 }
 
 // remainingShortage returns a measure of the shortage that remains after c has stopped. As in a
-// kubelet, it is the sum, over all resources, of the squared fraction of the shortage that remains.
+// kubelet, it is a sum over all resources. The term for a resource is the fraction of its shortage
+// that remains, squared.
 func (a *admitter) remainingShortage(c *candidate, shortage Amounts) (sum float64) {
 	for name, n := range shortage {
 		if remaining := n - a.released(c, name); remaining > 0 {

@@ -8,11 +8,11 @@ import (
 )
 
 // preemptForStatic returns the verdict for a pod of a file or URL for which resources are
-// insufficient; rejection is the verdict without preemption. As in a kubelet, pods that a cluster
-// has bound to this node are stopped so that the pod can run. The reservations of candidates with
-// Unconfirmed are ignored, because the pod may run the API server that must confirm these
-// candidates. If an earlier version of the pod runs, the verdict is Reject instead of Wait, so that
-// the earlier version keeps running.
+// insufficient. rejection is the verdict without preemption. As in a kubelet, pods of a cluster are
+// stopped to make room for the pod. The reservations of candidates with Unconfirmed are ignored.
+// Otherwise these candidates could prevent the start of the API server that must confirm them. If
+// an earlier version of the pod runs, the verdict is Reject instead of Wait, so that the earlier
+// version keeps running.
 func (a *admitter) preemptForStatic(c candidate, rejection plan.Verdict) plan.Verdict {
 	if v := a.limits.admitDevices(c); v.Answer != plan.Admit {
 		return v // stopping other pods would not change this verdict

@@ -66,9 +66,9 @@ func (a Amounts) subtract(b Amounts) {
 	}
 }
 
-// nodeRequests contains the amounts that pods on the node have reserved. A name reserves, for each
-// resource, the maximum of the requests of its versions, because two versions of one name never run
-// at the same time.
+// nodeRequests contains the amounts that pods on the node have reserved. Two versions of one name
+// never run at the same time. Therefore, for each resource, a name reserves only the maximum of the
+// requests of its versions.
 type nodeRequests struct {
 	limits    Amounts
 	requested Amounts
@@ -113,8 +113,8 @@ func (c *candidate) releasedAmounts(limits Amounts) Amounts {
 	return n
 }
 
-// admit returns the verdict for the amounts of the desired version and, if it is Admit, reserves
-// them. Amounts that the name already has are always admitted.
+// admit returns the verdict for the amounts of the desired version. If the verdict is Admit, admit
+// reserves the amounts. Amounts that the name already has are always admitted.
 func (s *nodeRequests) admit(c candidate) plan.Verdict {
 	held, requests := c.heldAmounts(s.limits), requestsOf(c.Desired, s.limits)
 	others, releasing := maps.Clone(s.requested), maps.Clone(s.releasing)

@@ -27,9 +27,9 @@ func (in *Input) terminatingPod(key types.NamespacedName) *manifest.Pod {
 }
 
 // isRemoved reports whether the pod of a name without a desired pod must be stopped. This is the
-// case if no source contains the pod, or if the source of the pod is deleting it. While the source
-// is deleting the pod, isRemoved returns false if podd has incarnations of the name with another
-// UID, because the source of these incarnations may not have been read yet.
+// case if no source contains the pod, or if its source is deleting it. But while the source is
+// deleting the pod, isRemoved returns false if podd has incarnations of the name with another UID.
+// Their source may not have been read yet.
 func (in *Input) isRemoved(name *NameFacts) bool {
 	if in.isAbsent(name) {
 		return true
@@ -38,8 +38,8 @@ func (in *Input) isRemoved(name *NameFacts) bool {
 	return in.HasSnapshot && p != nil && !hasOtherUID(name.Observed, p.UID)
 }
 
-// isAbsent reports whether it is certain that no source contains the pod. For this, the source that
-// last contained the pod must have been read completely. If that source is unknown, all sources of
+// isAbsent reports whether it is certain that no source contains the pod. This requires that the
+// source that last contained the pod was read completely. If that source is unknown, all sources of
 // its kind must have been read completely.
 func (in *Input) isAbsent(name *NameFacts) bool {
 	if in.IsStoppingAll {
@@ -75,10 +75,10 @@ func (in *Input) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
 }
 
 // isComplete reports whether set contains all desired pods of the sources of a kind; kind "" means
-// all kinds. It returns false if a source of the kind was not read completely, or if podd has no
-// valid content of a file, because such a file may contain any pod. A rejected file has no valid
-// content if its earlier content could not be stored before podd was restarted, for example because
-// the disk was full.
+// all kinds. It returns false if a source of the kind was not read completely. It also returns
+// false if podd has no valid content of a file, because the file may contain any pod. This is
+// possible if a file is rejected and its earlier content was not stored before podd was restarted,
+// for example because the disk was full.
 func isComplete(set *manifest.Set, kinds map[string]string, kind string) bool {
 	for name, k := range kinds {
 		if (kind == "" || k == kind) && !set.CompleteSources[name] {

@@ -28,7 +28,7 @@ func (d *decider) firstUserID(name *NameFacts, desired *manifest.Pod) uint32 {
 	return ids
 }
 
-// isUsedID reports whether the user IDs that start with ids are in use by a name or by a sandbox.
+// isUsedID reports whether a name or a sandbox uses the block of user IDs whose first ID is ids.
 // Sandboxes of other agents also count.
 func (d *decider) isUsedID(ids uint32) bool {
 	if d.usedUserIDs == nil {

@@ -86,10 +86,9 @@ func mountPoints(mounts []*mountinfo.Info) []string {
 	return points
 }
 
-// oneMountPerHierarchy returns one mount of each hierarchy. If a hierarchy has several mounts,
-// oneMountPerHierarchy prefers a mount of the whole hierarchy to a mount of a subtree, such as a
-// bind mount into a chroot. If several mounts are left, oneMountPerHierarchy chooses the shortest
-// path.
+// oneMountPerHierarchy returns one mount of each hierarchy. If a hierarchy has several mounts, it
+// prefers mounts of the whole hierarchy. A mount of a subtree may be, for example, a bind mount
+// into a chroot. If several mounts are left, it chooses the mount with the shortest path.
 func oneMountPerHierarchy(mounts []*mountinfo.Info) []*mountinfo.Info {
 	slices.SortStableFunc(mounts, func(a, b *mountinfo.Info) int {
 		return cmp.Or(cmp.Compare(len(a.Root), len(b.Root)), cmp.Compare(len(a.Mountpoint), len(b.Mountpoint)))

@@ -13,8 +13,9 @@ import (
 	"podd/reconcile/render"
 )
 
-// minUnlimited is the smallest value that means "no limit" in cgroup v1. For "no limit", cgroup v1
-// reports the greatest int64 that is a multiple of the page size, which is at most 64 KiB.
+// minUnlimited is the smallest value that means "no limit" in cgroup v1. If there is no limit,
+// cgroup v1 reports the greatest int64 that is a multiple of the page size. The page size is at
+// most 64 KiB.
 const minUnlimited = math.MaxInt64 &^ (64<<10 - 1)
 
 // memoryFiles contains the names of the files with the memory in use and with the memory limit, in

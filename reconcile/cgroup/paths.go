@@ -19,9 +19,9 @@ func PodPaths(root string, uid types.UID) []string {
 	return all
 }
 
-// QOSPaths returns the possible paths of the cgroup of all pods, kubepods, and the possible
-// paths of the cgroups of the QoS classes Burstable and BestEffort. There is a path for each
-// driver. root is the parent of kubepods; "" is the top of the hierarchy.
+// QOSPaths returns the possible paths of three cgroups for each driver: kubepods, which contains
+// all pods, and the cgroups of the QoS classes Burstable and BestEffort. root is the parent of
+// kubepods; "" is the top of the hierarchy.
 func QOSPaths(root string) (kubepods, classes []string) {
 	for _, class := range classPaths(root) {
 		if base := path.Base(class); base == "kubepods" || strings.HasSuffix(base, "kubepods"+sliceSuffix) {

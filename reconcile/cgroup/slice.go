@@ -13,8 +13,7 @@ import (
 	"podd/reconcile/render"
 )
 
-// sliceConfig returns the configuration of a slice for the cgroups library. at is the path of the
-// slice.
+// sliceConfig returns the configuration of the slice at the given path for the cgroups library.
 func sliceConfig(at string, r *cgroups.Resources) *cgroups.Cgroup {
 	parent := path.Base(path.Dir(at))
 	if parent == "/" {
@@ -23,7 +22,7 @@ func sliceConfig(at string, r *cgroups.Resources) *cgroups.Cgroup {
 	return &cgroups.Cgroup{Systemd: true, Name: path.Base(at), Parent: parent, Resources: r}
 }
 
-// stopSlice makes systemd stop the slice with the path at. If the slice were not stopped, systemd
+// stopSlice makes systemd stop the slice at the given path. If the slice were not stopped, systemd
 // would keep the unit of the removed cgroup until the host is rebooted. stopSlice does nothing if
 // the slice contains processes, because systemd would kill them. points are the mount points of the
 // hierarchies.

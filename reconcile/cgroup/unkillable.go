@@ -13,11 +13,11 @@ import (
 // maxUnkillable is the maximum number of processes that UnkillableProcesses returns.
 const maxUnkillable = 5
 
-// UnkillableProcesses returns the processes of a pod that SIGKILL does not terminate now, each as
-// `PID "COMMAND"`. A thread of such a process is in an uninterruptible wait in the kernel (state D
-// in proc_pid_stat(5)). The wait ends when a disk or a file server responds. root is the parent of
-// kubepods, as in RemovePod. UnkillableProcesses ignores processes that it cannot read, and returns
-// at most maxUnkillable processes.
+// UnkillableProcesses returns the processes of a pod that SIGKILL cannot terminate at present, each
+// as `PID "COMMAND"`. A thread of such a process is in an uninterruptible wait in the kernel (state
+// D in proc_pid_stat(5)). The wait ends when a disk or a file server responds. root is the parent
+// of kubepods, as in RemovePod. UnkillableProcesses ignores processes that it cannot read, and
+// returns at most maxUnkillable processes.
 func UnkillableProcesses(root string, uid types.UID) []string {
 	points, err := listMountPoints()
 	if err != nil {

@@ -41,8 +41,8 @@ func Marshal(v any) ([]byte, error) {
 	return append(data, checksumSuffix(data)...), nil
 }
 
-// Verify checks the checksum of data, which may be arbitrary. It does not check that data
-// is valid JSON.
+// Verify returns an error if data does not end with the checksum of all bytes before it. data may
+// contain any bytes; Verify does not check whether data is valid JSON.
 func Verify(data []byte) error {
 	at := len(data) - suffixSize
 	if at < 0 || !bytes.HasPrefix(data[at:], []byte(fieldPrefix)) {
@@ -55,8 +55,9 @@ func Verify(data []byte) error {
 }
 
 // CheckVersion returns an error if data is not a JSON object, or if the field "version" of the
-// object is higher than latest. data may be arbitrary. It must be called before other fields are
-// decoded, because another version may have fields of other types. A missing version is 0.
+// object is higher than latest. A missing version is 0. data may contain any bytes. CheckVersion
+// must be called before other fields are decoded, because another version may have fields of other
+// types.
 func CheckVersion(data []byte, latest int) error {
 	var format struct{ Version int }
 	if err := json.Unmarshal(data, &format); err != nil {

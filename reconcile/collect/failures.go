@@ -21,7 +21,7 @@ func (f failures) add(uid types.UID, err error) failures {
 	return f
 }
 
-// forPod returns the joined errors of uid and of all pods, or nil.
+// forPod returns the errors of uid and of the key allPods, joined; nil if there are none.
 func (f failures) forPod(uid types.UID) error {
 	return errors.Join(append(slices.Clone(f[allPods]), f[uid]...)...)
 }

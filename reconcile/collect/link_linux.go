@@ -34,8 +34,8 @@ func (l Logs) Link(path string, pod types.NamespacedName, container, id string) 
 	return exists, err
 }
 
-// link creates the link with the name name to the log at path. exists has the same meaning as in
-// Link.
+// link creates the link to the log at path; name is the name of the link. exists has the same
+// meaning as in Link.
 func (l Logs) link(path, name string) (exists bool, err error) {
 	if logExists, err := l.logExists(path); !logExists {
 		return false, err

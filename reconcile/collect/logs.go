@@ -56,8 +56,8 @@ func (l Logs) remove(ctx context.Context, uid types.UID) error {
 }
 
 // Sweep removes the logs, and the links to logs, of every pod whose UID is in owned and not in
-// live. For pods in both sets, Sweep removes only the links to logs that were removed. Sweep
-// continues after an error and returns all errors.
+// live. For a pod whose UID is in both sets, Sweep removes only links to logs that were removed.
+// Sweep continues after an error and returns all errors.
 func (l Logs) Sweep(ctx context.Context, owned, live sets.Set[types.UID]) error {
 	return l.sweep(ctx, owned, live).join()
 }

@@ -26,8 +26,8 @@ type pass struct {
 }
 
 // removeShared calls remove to remove the logs of the pod with UID uid, and returns the errors that
-// concern this pod. If several callers wait for the same pass, the first caller calls remove with
-// the UIDs of all callers, and the other callers wait for the result. If p is nil, removeShared
+// concern this pod. If several callers wait for the same pass, the first caller calls remove once
+// with the UIDs of all callers. The other callers wait for the result. If p is nil, removeShared
 // calls remove with uid alone.
 func (p *RemovalBatcher) removeShared(uid types.UID, remove func(sets.Set[types.UID]) failures) error {
 	if p == nil {
@@ -59,8 +59,8 @@ func (p *RemovalBatcher) join(uid types.UID) (next *pass, first bool) {
 	return p.next, first
 }
 
-// begin marks own as started, so that later callers join a new pass. It drops the reference to
-// the earlier pass, so that finished passes are garbage-collected.
+// begin marks the pass own as started, so that later callers join a new pass. It drops the
+// reference to the earlier pass, so that finished passes are garbage-collected.
 func (p *RemovalBatcher) begin(own *pass) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

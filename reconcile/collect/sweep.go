@@ -15,7 +15,7 @@ import (
 	"podd/runtime/safepath"
 )
 
-// sweepLinks removes the links to logs of the pods in owned. For a pod that is not in live, it
+// sweepLinks removes links to the logs of the pods in owned. For a pod that is not in live, it
 // removes every link. For a pod in live, it removes a link only if isSuperseded returns true for
 // its log. all is the open directory l.Dir, or nil if l.Dir does not exist. sweepLinks adds errors
 // to failed.
@@ -78,8 +78,8 @@ func (l Logs) linkTarget(links *safepath.Dir, name string) (to logTarget, ok boo
 }
 
 // isSuperseded reports whether the log does not exist and a log of a later attempt exists. A
-// missing log alone does not prove that the log was removed, because a log is missing briefly while
-// it is rotated. all is the directory Logs.Dir; nil if it does not exist.
+// missing log alone does not prove that the log was removed, because a log is missing briefly
+// during its rotation. all is the directory Logs.Dir; nil if it does not exist.
 func (t logTarget) isSuperseded(all *safepath.Dir) bool {
 	attempt, ok := logs.ParseAttempt(t.name)
 	if all == nil || !ok {

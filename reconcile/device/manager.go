@@ -39,7 +39,7 @@ type Manager struct {
 	revision       uint64     // incremented with each change of pods
 	resources      map[string]*pluginResource
 	pods           map[allocation.PodVersion]grantMap
-	usesInProgress map[allocation.PodVersion]int           // calls of Acquire whose done was not called
+	usesInProgress map[allocation.PodVersion]int           // calls of Acquire whose result done was not called yet
 	allocating     map[allocation.PodVersion]chan struct{} // closed when the allocation has finished
 }
 

@@ -44,8 +44,9 @@ func deviceRequests(spec *v1.PodSpec) []deviceRequest {
 	return all
 }
 
-// reusableDevices returns the devices of a resource that earlier containers of the pod no longer need when
-// container starts. given returns the devices of the resource that a container has.
+// reusableDevices returns the devices of a resource that earlier containers of the pod no longer
+// need when container starts. The function given returns the devices of the resource that a
+// container has.
 func reusableDevices(spec *v1.PodSpec, container string, given func(container string) []string) []string {
 	pool := sets.New[string]()
 	for i := range spec.InitContainers {

@@ -68,11 +68,11 @@ func (e *Runner) queryStartedStatus(ctx context.Context, id string) (runtime.Con
 	return e.Runtime.ContainerStatus(ctx, id)
 }
 
-// isUnstartable reports whether container c must be removed, because its start failed with err and
-// c is still in the state Created. Older versions of CRI-O leave such containers. isUnstartable
-// returns false if err allows another start of the same container: the start was canceled or the
-// runtime did not respond. It also returns false for an ephemeral container, which must not be
-// created twice. c is nil if the status of the container is unknown.
+// isUnstartable reports whether container c must be removed after its start has failed with err.
+// This is the case if c is still in the state Created, as with older versions of CRI-O.
+// isUnstartable returns false if err allows another start of the same container: the start was
+// canceled or the runtime did not respond. It also returns false for an ephemeral container, which
+// must not be created twice. c is nil if the status of the container is unknown.
 func isUnstartable(s Input, c *runtime.Container, err error) bool {
 	if c == nil || c.State != runtime.Created || errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
 		return false
@@ -85,7 +85,7 @@ func isUnstartable(s Input, c *runtime.Container, err error) bool {
 // creates another container, as the kubelet does. It returns the container if removing it failed,
 // otherwise nil.
 func (e *Runner) removeUnstartable(ctx context.Context, uid types.UID, c *runtime.Container, err error) (*runtime.Container, error) {
-	failed := e.kill(ctx, uid, c) // see killContainers for the reason
+	failed := e.kill(ctx, uid, c) // killContainers explains why the container is killed first
 	if failed == nil {
 		failed = e.Runtime.RemoveContainer(ctx, c.ID)
 	}

@@ -39,11 +39,11 @@ const (
 // A Gate has as many slots as its limit, even if the runtime is slow. A start occupies a
 // slot until it returns. Two rules prevent starts that hang from blocking all others:
 //
-//   - A stuck start does not occupy a slot. A start is stuck if it began 10 seconds ago or
-//     earlier, and twice as many starts of its rank as the limit began later and have
-//     returned. These later starts show that the runtime works, so that the stuck start
-//     must wait for something else. Starts of the other rank are not counted, because a
-//     network plugin may be slow while containers start fast.
+//   - A stuck start does not occupy a slot. A start is stuck if it began at least 10 seconds
+//     ago, and enough later starts of its rank have returned: twice the limit of the Gate.
+//     The later starts show that the runtime works, so that the stuck start must wait for
+//     something else. Starts of the other rank are not counted, because a network plugin may
+//     be slow while containers start fast.
 //   - If no start returns for 10 seconds, the Gate adds a slot, and another slot every 10
 //     seconds, up to twice the limit. The starts that return from an added slot show which
 //     earlier starts are stuck. If an earlier start returns instead, an added slot is

@@ -84,8 +84,8 @@ type Disk interface {
 
 // LogsAndCgroups manages the logs, the links to logs and the cgroups of pods.
 type LogsAndCgroups interface {
-	// NextAttempts returns the lowest free attempt number of each container that has log files. It
-	// is one more than the highest attempt number of these files.
+	// NextAttempts returns the lowest free attempt number of each container that has log files.
+	// This number is one more than the highest attempt number of the files.
 	NextAttempts(pod *manifest.Pod) (map[string]uint32, error)
 	// MakeLogDirs creates the log directory of a pod. Unless container is "", it also creates the
 	// log directory of that container. CRI requires that the agent create these directories.
@@ -104,9 +104,10 @@ type LogsAndCgroups interface {
 // Devices provides the devices of device plugins for pods, as a *device.Manager does.
 type Devices interface {
 	// Acquire allocates the devices that the containers of a pod request, unless they were
-	// allocated before, and returns the devices of one container. If container is "", Acquire only
-	// allocates the devices and returns none. The caller must call done when the creation of the
-	// container, or of the sandbox if container is "", has succeeded or failed.
+	// allocated before, and returns the devices of one container. The caller must call done when
+	// the container has been created or creating it has failed. If container is "", Acquire only
+	// allocates the devices and returns none. Then the caller must call done when the sandbox has
+	// been created or creating it has failed.
 	Acquire(ctx context.Context, pod *manifest.Pod, container string) (grants []device.Grant, done func(), err error)
 	// PreStart prepares devices for the start of a container.
 	PreStart(ctx context.Context, container string, grants []device.Grant) error

@@ -33,8 +33,8 @@ type Input struct {
 	OnPull func(context.Context, plan.EnsureImage, event.Event)
 }
 
-// checkedVersion returns the version whose volumes the action a checks: the successor or
-// the desired version.
+// checkedVersion returns the version whose volumes a plan.CheckVolumes action checks: the successor
+// or the desired version.
 func (s Input) checkedVersion(a plan.CheckVolumes) *manifest.Pod {
 	if p := s.Successor; p != nil && p.UID == a.UID && p.Hash == a.Hash {
 		return p
@@ -56,8 +56,8 @@ func (s Input) earlierUIDs(p *manifest.Pod) []types.UID {
 	return uids
 }
 
-// versionOf returns the version from which the container with this ID was created; nil if
-// the version is unknown.
+// versionOf returns the version from which the container with ID id was created; nil if the version
+// is unknown.
 func (s Input) versionOf(id string) *manifest.Pod {
 	inc, _ := runtime.FindContainer(s.Observed, id)
 	if inc == nil {

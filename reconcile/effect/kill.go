@@ -16,9 +16,9 @@ import (
 // that were observed to have exited.
 //
 // CRI requires that StopPodSandbox terminate all containers forcibly, but only containerd does.
-// CRI-O sends each container its stop signal. Then it waits for the exit of the containers and for
-// the end of stops in progress, at most until the deadline of the call. Therefore podd kills the
-// containers first, as the kubelet does.
+// CRI-O sends each container its stop signal. Then it waits until the containers have exited and
+// other stops have ended, but no longer than the deadline of StopPodSandbox. Therefore podd kills
+// the containers first, as the kubelet does.
 func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnation, sandboxID string) error {
 	var kills errgroup.Group
 	for i := range observed {
@@ -53,8 +53,8 @@ func (e *Runner) kill(ctx context.Context, uid types.UID, c *runtime.Container) 
 	return nil
 }
 
-// stop stops the container id of the pod with this UID. If the stop fails, the error names the
-// processes of the pod that SIGKILL does not terminate now, and the remedy.
+// stop stops the container id of the pod with this UID. If the stop fails, the error contains the
+// processes of the pod that SIGKILL cannot terminate at present, and the remedy.
 func (e *Runner) stop(ctx context.Context, uid types.UID, id string, grace time.Duration) error {
 	err := e.Runtime.StopContainer(ctx, id, grace)
 	if err == nil || e.UnkillableProcesses == nil {

@@ -17,7 +17,7 @@ type Outcome struct {
 	Pod         *manifest.Pod // the version that the action belongs to; nil if unknown
 	Action      plan.Action
 	Took        time.Duration
-	ProbePassed bool  // whether a plan.RunProbe has passed
+	ProbePassed bool  // whether the attempt of a plan.RunProbe has passed
 	Err         error // nil if the effect succeeded
 	// Pull describes the pull of a plan.EnsureImage; nil if the image was not pulled.
 	Pull *event.Pull
@@ -25,7 +25,7 @@ type Outcome struct {
 	Reason string
 }
 
-// newOutcome returns the Outcome for a result of the pod key.
+// newOutcome returns the Outcome for r, a result of an action on the pod with the name key.
 func newOutcome(key types.NamespacedName, r *result.Result) Outcome {
 	o := Outcome{Key: key, Pod: r.Version, Action: r.Action, Took: r.Ended.Sub(r.Began), Err: r.Err}
 	switch v := r.Value.(type) {

@@ -21,8 +21,8 @@ import (
 // probe.
 const maxExecOutput = 10 << 10
 
-// probe makes one attempt of a probe of a container of version p. p is nil if the container no
-// longer exists. probe returns an error if the attempt could not be carried out.
+// probe makes one attempt of a probe of a container. p is the version of the container, or nil if
+// the container no longer exists. probe returns an error if the attempt could not be carried out.
 func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.RunProbe) (probe.Result, error) {
 	if p == nil {
 		return probe.Result{}, fmt.Errorf("container %s no longer exists", a.Container)

@@ -77,9 +77,9 @@ func matchesRequest(reported *runtime.Resources, requested *cri.LinuxContainerRe
 	return matches(reported.MemoryLimitBytes, requested.MemoryLimitInBytes) && matches(reported.CPUQuota, requested.CpuQuota) && matches(reported.CPUPeriod, requested.CpuPeriod)
 }
 
-// raiseCgroupLimits raises the limits of the cgroup of a pod that is being resized, so that both
-// its actual and its desired size are allowed. This is necessary because on cgroup v1 no
-// container may have more quota than its pod.
+// raiseCgroupLimits raises the limits of a pod's cgroup during a resize of the pod, so that they
+// allow both its actual and its desired size. This is necessary because on cgroup v1 no container
+// may have more quota than its pod.
 func (e *Runner) raiseCgroupLimits(s Input) error {
 	if !s.IsResizePending {
 		return nil

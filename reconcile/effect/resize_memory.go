@@ -94,9 +94,8 @@ func (e *Runner) measureContainerMemory(ctx context.Context, s Input) (map[strin
 	return all, nil
 }
 
-// measurePodMemory returns the memory usage of a pod in bytes. It is the usage of the pod's cgroup.
-// If e.MeasureCgroupMemory is nil, measurePodMemory returns the sum of the values in containers,
-// which contains the usage of each container.
+// measurePodMemory returns the memory usage of a pod's cgroup in bytes. If e.MeasureCgroupMemory is
+// nil, it returns the sum of the memory usages in containers instead.
 func (e *Runner) measurePodMemory(s Input, containers map[string]int64) (sum int64, err error) {
 	if e.MeasureCgroupMemory != nil {
 		sum, _, err = e.MeasureCgroupMemory(render.PodCgroup(s.Desired, *s.Node))

@@ -34,9 +34,9 @@ type Runner struct {
 	// The limit is 0 if there is none. If MeasureCgroupMemory is nil, the sum of the memory of the
 	// containers is used instead.
 	MeasureCgroupMemory func(render.Cgroup) (used, limit int64, err error)
-	// UnkillableProcesses returns the processes of a pod that SIGKILL does not terminate now,
+	// UnkillableProcesses returns the processes of a pod that SIGKILL cannot terminate at present,
 	// because they are in an uninterruptible wait in the kernel. If UnkillableProcesses is nil, the
-	// errors of stops do not name such processes.
+	// errors of stops do not contain such processes.
 	UnkillableProcesses func(types.UID) []string
 	// Devices provides the devices of device plugins; nil means that there are none.
 	Devices Devices
@@ -160,9 +160,9 @@ func (e *Runner) prepareVolumes(ctx context.Context, s Input) (attempts map[stri
 // containers. A later observation reports the exit codes that are still missing.
 const exitQueryTimeout = 2 * time.Second
 
-// stopSandbox kills the containers of the sandbox with ID id, and stops the sandbox. If the phase of
-// the pod may depend on exit codes, exited contains the containers whose status the runtime reports
-// within exitQueryTimeout.
+// stopSandbox kills the containers of the sandbox with ID id, and stops the sandbox. If exit codes
+// are needed (needsExitCodes), exited contains the statuses of the stopped containers, as far as
+// the runtime reports them within exitQueryTimeout.
 func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) (exited []runtime.Container, err error) {
 	if err := e.killContainers(ctx, s.Observed, id); err != nil {
 		return nil, err
@@ -189,8 +189,8 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) (exited []
 	return exited, nil
 }
 
-// needsExitCodes reports whether the exit codes of incarnation inc are needed, because the phase of
-// the pod may depend on them.
+// needsExitCodes reports whether the phase of the pod may depend on the exit codes of incarnation
+// inc.
 func (s Input) needsExitCodes(inc *runtime.Incarnation) bool {
 	if s.Desired != nil {
 		return inc.UID == s.Desired.UID

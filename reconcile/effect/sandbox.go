@@ -41,9 +41,8 @@ func retryWhileNameReserved(ctx context.Context, try func() error) error {
 }
 
 // runSandbox creates a sandbox. Then it lists the sandboxes that other agents have created for the
-// same pod, before a container is started. If two agents create a sandbox at the same time, at
-// least one agent finds both sandboxes, because each agent lists the sandboxes after it has created
-// its own.
+// same pod, before a container is started. Each agent lists the sandboxes after it has created its
+// own. So if two agents create a sandbox at the same time, at least one agent finds both.
 func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (created *runtime.Sandbox, others []runtime.Sandbox, err error) {
 	done, err := e.allocateDevices(ctx, s.Desired)
 	if err != nil {
@@ -147,9 +146,8 @@ func (e *Runner) currentNode(s Input) (render.Node, error) {
 // podd received a signal to stop.
 const cancelDelay = 10 * time.Second
 
-// withDelayedCancel returns a context that is canceled when cancelDelay has passed after ctx is
-// done, because a runtime does not always clean up after a start that was canceled. done releases
-// the context.
+// withDelayedCancel returns a context that is canceled cancelDelay after ctx is done, because a
+// runtime does not always clean up after a canceled start. done releases the returned context.
 func withDelayedCancel(ctx context.Context) (whole context.Context, done func()) {
 	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -26,8 +26,9 @@ func (e *Runner) checkVolumes(ctx context.Context, s Input, p *manifest.Pod) err
 }
 
 // pullVolumeImages pulls the images of the image volumes of version p, and returns the runtime's
-// references to the images by the name of the volume. If alreadyPulled is set, the images
-// were pulled for this pod before, so the policy Always does not contact the registry again.
+// references to the images by the name of the volume. If alreadyPulled is set, podd has pulled the
+// images for this pod before. In this case it pulls only missing images, even with the pull policy
+// Always.
 func (e *Runner) pullVolumeImages(ctx context.Context, s Input, p *manifest.Pod, alreadyPulled bool) (map[string]string, error) {
 	var refs map[string]string
 	for i := range p.Object.Spec.Volumes {

@@ -65,7 +65,7 @@ type Subject struct {
 	At  time.Time
 }
 
-// NewSubject returns the Subject for events of version p with the time at.
+// NewSubject returns the Subject for events of version p. at is the time of the events.
 func NewSubject(p *manifest.Pod, at time.Time) Subject { return Subject{p.Key, p.UID, p, at} }
 
 // NewNormalEvent returns a normal event of the named container, or of the whole pod if

@@ -19,7 +19,7 @@ func NewNodeEvent(kind, reason, message string, at time.Time) Event {
 }
 
 // ForNodeChange returns an event if the node became ready or not ready. If before is nil, the node
-// was not observed before, and ForNodeChange returns an event for the present state.
+// was not observed earlier, and ForNodeChange returns an event for the present state.
 func ForNodeChange(name string, before *runtime.Node, now runtime.Node, at time.Time) []Event {
 	if before != nil && isReady(*before) == isReady(now) {
 		return nil
@@ -44,10 +44,10 @@ func ForReboot(name, id string, at time.Time) Event {
 
 func isReady(n runtime.Node) bool { return n.Ready && n.NetworkReady }
 
-// ForProblems returns an event for each error in now that is not in before, which may be nil. Each
-// event is about the pod that the error names. If the error names no pod, there is one event for
-// every pod of the file, because these pods keep running in an earlier version. If the file has no
-// pods, the event is about the node.
+// ForProblems returns an event for each error in the present set (now) that is not in the previous
+// set (before). before may be nil. Each event is about the pod that the error names. If the error
+// names no pod, there is one event for every pod of the file, because these pods keep running in an
+// earlier version. If the file has no pods, the event is about the node.
 func ForProblems(before, now *manifest.Set, at time.Time) []Event {
 	recorded := map[manifest.Problem]bool{}
 	if before != nil {

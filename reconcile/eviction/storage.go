@@ -122,7 +122,7 @@ func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 	if why == "" {
 		return false
 	}
-	// The calls fail only if podd is stopping.
+	// Delete and Evict return an error only if podd is stopping.
 	if r.Version == nil {
 		k.o.Log.Warn("pod exceeds a storage limit while it is being deleted; stopping it now", "pod", r.Key.String(), "why", why)
 		_ = k.o.Router.Delete(ctx, r.Key, r.Pod.UID, excessGrace)

@@ -15,7 +15,8 @@ import (
 	"podd/manifest/order"
 )
 
-// layersPart is the only part of a pod's disk usage that the runtime measures.
+// layersPart is the name of the part with the writable layers. The other parts are measured without
+// the runtime.
 const layersPart = "the writable layers of its containers"
 
 // unmeasuredRounds is the number of consecutive rounds after which a part that cannot be measured
@@ -23,7 +24,7 @@ const layersPart = "the writable layers of its containers"
 // in the next round.
 const unmeasuredRounds = 3
 
-// A podPart is a part of a pod's disk usage.
+// A podPart identifies a part of a pod's disk usage, such as a volume.
 type podPart struct {
 	pod  types.NamespacedName
 	uid  types.UID

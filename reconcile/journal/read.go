@@ -52,12 +52,13 @@ func (s Store) ReadAll() (found map[types.NamespacedName][]state.Record, orphans
 }
 
 // Read returns the journal of a pod directory. The error is fs.ErrNotExist if there is no journal.
-// Any other error means that there is a journal that cannot be used. An empty file counts as no
-// journal, because a power failure can leave an empty file if the journal was not written durably
-// (see Write). If the first attempt to read the journal fails, Read tries once more, because podd
-// may have overwritten the journal in the meantime. If podd has kept an unreadable journal under
-// another name and there is no new journal, the error is not fs.ErrNotExist, because the pod had a
-// journal.
+// Any other error means that there is a journal that cannot be used.
+//
+// An empty file counts as no journal, because a power failure can leave an empty file if the
+// journal was not written durably (see Write). If podd has kept an unreadable journal under another
+// name and there is no new journal, the error is not fs.ErrNotExist. If the first attempt to read
+// the journal fails, Read tries once more, because podd may have overwritten the journal in the
+// meantime.
 func (s Store) Read(uid types.UID) (state.Record, error) {
 	root, err := os.OpenRoot(s.Dir(uid))
 	if err != nil {
@@ -105,7 +106,7 @@ var (
 )
 
 // linkError converts err, the error of opening the journal. It returns errNotRegular if the journal
-// is a symbolic link, even a dangling one. Otherwise it returns err.
+// is a symbolic link, even if the target does not exist. Otherwise it returns err.
 func linkError(root *os.Root, err error) error {
 	if info, lerr := root.Lstat(FileName); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return errNotRegular
@@ -125,9 +126,9 @@ func replacedError(root *os.Root, err error) error {
 	return err
 }
 
-// decode decodes the journal of the pod with this UID. It verifies the checksum, because a byte
-// that changed on the disk could change the name of the pod in the journal, and podd could then
-// remove the directory of a different pod. The journals of older versions of podd have no checksum.
+// decode decodes the journal of the pod with this UID. It verifies the checksum, because a changed
+// byte on the disk could change the name of the pod. podd could then remove the directory of a
+// different pod. The journals of older versions of podd have no checksum.
 func decode(uid types.UID, data []byte) (state.Record, error) {
 	if len(data) > maxBytes {
 		return state.Record{}, fmt.Errorf("more than %d bytes", maxBytes)

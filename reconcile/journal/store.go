@@ -28,11 +28,12 @@ type Store struct {
 	Root string
 	// Clock reads the host's clocks; nil means clock.Read.
 	Clock func() state.ClockReading
-	// HasData reports whether a pod directory contains data that must not be removed unless
-	// its pod is known; nil means that no directory contains data.
+	// HasData reports whether a pod directory contains data. podd must not remove such a directory
+	// unless its pod is known. nil means that no directory contains data.
 	HasData func(ctx context.Context, uid types.UID) (bool, error)
-	// Replace stores the journal of a pod, whose directory is dir. If it is nil, the function
-	// Replace of this package is used. Tests set it to record writes, or to make them fail.
+	// Replace stores the journal of a pod, whose directory is dir. If Replace is nil, the Store
+	// uses the function Replace of this package. Tests set it to record writes, or to make them
+	// fail.
 	Replace func(dir string, data []byte, durable bool) error
 }
 

@@ -32,8 +32,8 @@ func (a Addresses) equal(b Addresses) bool {
 	return slices.Equal(a.IPs, b.IPs) && a.Problem == b.Problem
 }
 
-// givenAddresses returns the Addresses with ips, which the user has set. ips are used even if the
-// host does not have them. In that case Problem names the missing addresses.
+// givenAddresses returns the Addresses with ips, which the user has set. The addresses are used
+// even if the host does not have them. In that case Problem names the missing addresses.
 func givenAddresses(ips []netip.Addr, r hostAddresses) Addresses {
 	a := Addresses{IPs: ips}
 	var missing []string
@@ -77,16 +77,17 @@ const (
 	byName                  // the node's name resolves to it
 )
 
-// next returns the new choice after reading r, if c is the previous choice.
+// next returns the choice of an address after the choice c, given the present addresses r of the
+// host.
 //
 // While a host renews its DHCP lease, or its link is down, the host has neither its address nor a
 // default route. Its bridges may still have addresses. Therefore an address that was found by a
-// route or by the node's name is replaced only by another address that was found in this way. An
-// IPv4 address is never replaced by an IPv6 address.
+// route or by the node's name is replaced only by another address that was found by a route or by
+// the name. An IPv4 address is never replaced by an IPv6 address.
 //
 // An address that was found by a route or by the node's name is also stored in a file. Otherwise
-// podd could choose another address if it is restarted during this time, or starts before DHCP
-// after a boot.
+// podd could choose another address if it is restarted while the host lacks its address, or starts
+// before DHCP after a boot.
 func (c choice) next(f family, r hostAddresses) choice {
 	if r.failed {
 		return c.orLoopback(f) // only the first reading can have failed, because update ignores later failures

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchRouteEvents sends to wake when the kernel reports a changed address or route. It returns
-// when ctx is done, or with an error when events cannot be received.
+// watchRouteEvents sends a value to the channel wake when the kernel reports a changed address or
+// route. It returns when ctx is done, or with an error when events cannot be received.
 func watchRouteEvents(ctx context.Context, wake chan<- struct{}) error {
 	socket, err := openRouteSocket()
 	if err != nil {

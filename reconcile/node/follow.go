@@ -99,8 +99,8 @@ func (f *AddressWatcher) load() {
 }
 
 // store begins to write the choice to the file if the choice has changed and was found by a route
-// or by the node's name. While a write is in progress, store does nothing, because endWrite calls
-// it again. After a failed write, store does not try again until the choice changes.
+// or by the node's name. It does nothing while a write is in progress, because endWrite calls store
+// again. After a failed write, store does not try again until the choice changes.
 func (f *AddressWatcher) store() {
 	if f.o.File == "" || !f.choice.isFromRouteOrName() || f.choice == f.stored || f.writing != nil {
 		return
@@ -139,7 +139,8 @@ func (f *AddressWatcher) finishWrites() {
 // Addresses returns the current addresses. It is safe for concurrent use.
 func (f *AddressWatcher) Addresses() Addresses { return *f.current.Load() }
 
-// Run calls changed with the current addresses, and then after each change until ctx is done.
+// Run calls the function changed with the current addresses, and then after each change until ctx
+// is done.
 func (f *AddressWatcher) Run(ctx context.Context, changed func(Addresses)) {
 	wake := make(chan struct{}, 1)
 	var events sync.WaitGroup
@@ -175,7 +176,7 @@ func (f *AddressWatcher) wait(ctx context.Context, wake <-chan struct{}, tick <-
 }
 
 // update reads the addresses once and stores the choice. If the addresses have changed, it calls
-// changed. It ignores a reading that failed.
+// the function changed. It ignores a reading that failed.
 func (f *AddressWatcher) update(ctx context.Context, changed func(Addresses)) {
 	r := f.o.read(ctx)
 	if r.failed || ctx.Err() != nil {
@@ -190,8 +191,8 @@ func (f *AddressWatcher) update(ctx context.Context, changed func(Addresses)) {
 	f.store()
 }
 
-// chooseAddresses returns the addresses that follow from reading r, and updates f.choice unless the
-// user has set the addresses.
+// chooseAddresses returns the addresses of the node, given the addresses r of the host, and updates
+// f.choice unless the user has set the addresses.
 func (f *AddressWatcher) chooseAddresses(r hostAddresses) Addresses {
 	if len(f.o.NodeIPs) > 0 {
 		return givenAddresses(f.o.NodeIPs, r)
@@ -200,8 +201,8 @@ func (f *AddressWatcher) chooseAddresses(r hostAddresses) Addresses {
 	return f.choice.addresses(r)
 }
 
-// followEvents sends to wake after each event until ctx is done. If events cannot be received, it
-// tries again every pollEvery.
+// followEvents sends a value to the channel wake after each event until ctx is done. If events
+// cannot be received, it tries again every pollEvery.
 func (f *AddressWatcher) followEvents(ctx context.Context, wake chan<- struct{}) {
 	for logged := false; ; {
 		err := f.o.watchEvents(ctx, wake)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostAddresses is what the kernel and the resolver report at one moment.
+// hostAddresses contains the addresses that the kernel and the resolver report at one moment.
 type hostAddresses struct {
 	interfaceIPs []netip.Addr // the addresses of all interfaces
 	failed       bool         // whether the addresses could not be read
@@ -84,7 +84,8 @@ func interfaceAddresses() ([]netip.Addr, error) {
 	return all, nil
 }
 
-// sourceAddress returns the source address of packets to world; zero if there is no route to world.
+// sourceAddress returns the source address of packets to the address world, which is outside the
+// host's networks. It returns zero if there is no route to this address.
 func sourceAddress(world netip.AddrPort) netip.Addr {
 	ip, err := routeSource(world)
 	if err != nil || ip.IsLoopback() {
@@ -104,9 +105,9 @@ func routeSource(to netip.AddrPort) (from netip.Addr, err error) {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
 }
 
-// resolve returns the first address in own to which name resolves, IPv4 before IPv6; zero if there
-// is no such address. If name is an IP address, resolve returns this address. unresolved reports
-// whether the resolver did not respond.
+// resolve returns the first address to which name resolves and which is in the list own, IPv4
+// before IPv6; zero if there is no such address. If name is an IP address, resolve returns this
+// address. unresolved reports whether the resolver did not respond.
 func resolve(ctx context.Context, name string, own []netip.Addr) (found netip.Addr, unresolved bool) {
 	if ip, err := netip.ParseAddr(name); err == nil {
 		return ip, false

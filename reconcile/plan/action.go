@@ -204,8 +204,8 @@ func (RemoveSandbox) sealed()   {}
 func (ReleaseVolumes) sealed()  {}
 func (RemoveDir) sealed()       {}
 
-// IsSameOperation reports whether a and b have the same effect. If a is in progress, b need not
-// replace it. Fields that do not change the effect, such as Why, may differ.
+// IsSameOperation reports whether a and b have the same effect, so that b need not replace a if a
+// is in progress. Fields that do not change the effect, such as Why, may differ.
 func IsSameOperation(a, b Action) bool {
 	if a.Subject() != b.Subject() || a.Verb() != b.Verb() {
 		return false

@@ -5,8 +5,8 @@ type additionalRule struct {
 	id       RuleID
 	verb     string
 	sentence string
-	// beforePodRule reports whether the rule applies before the action of the pod rule, because
-	// container rules depend on the actions that the additional rule adds.
+	// beforePodRule reports whether the rule applies before the action of the pod rule. It is set
+	// if container rules depend on the actions that the additional rule adds.
 	beforePodRule bool
 	when          func(*facts, *Decision) bool
 	then          func(*facts, *Decision)
@@ -17,8 +17,8 @@ type additionalRule struct {
 var additionalRules = []additionalRule{
 	{RulePreparing, "prepare", "the preparation of the sandbox and the volumes is in progress and continues", true,
 		(*facts).containerRulesApply, (*facts).keepPreparing},
-	// The cgroup is resized after the containers, because it must allow both the old and the
-	// new sizes of the containers while they are resized.
+	// While containers are resized, the cgroup must allow both their old and their new sizes.
+	// Therefore it is resized after the containers.
 	{RulePodResized, "resize", "the containers have been resized, so the cgroup of the pod is resized", false,
 		(*facts).needsPodResize, (*facts).resizePod},
 	{RuleRunsWithoutObjects, "keep", "the pod keeps running although an object that it refers to is missing", false,
@@ -66,8 +66,8 @@ func (f *facts) keepPreparing(d *Decision) {
 	if f.in.InFlight[prepare.Subject()] == Action(prepare) {
 		d.addAction(prepare)
 	}
-	// A runtime lists a sandbox shortly before the call that creates it returns. If the call
-	// were canceled, the runtime could remove the sandbox.
+	// The runtime lists a new sandbox shortly before the RunPodSandbox call returns. If podd then
+	// canceled the call, the runtime could remove the sandbox.
 	if run, ok := f.in.InFlight[RunSandbox{}.Subject()].(RunSandbox); ok && run.Attempt == f.current.Attempt {
 		d.addAction(run)
 	}

@@ -46,9 +46,9 @@ func crashesBeforeStart(c *runtime.Container) int {
 }
 
 // restartAt returns when an exited container may be restarted. seen is when the exit was first
-// observed, with a monotonic clock reading. The delay begins at seen and is shortened by the time
-// from the exit to seen. That time is measured by the wall clock. So a step of the wall clock can
-// shorten the delay but never lengthen it.
+// observed, with a monotonic clock reading. The delay begins at that time. It is shortened by the
+// time between the exit and the first observation, which is measured by the wall clock. So a step
+// of the wall clock can shorten the delay but never lengthen it.
 func restartAt(c *runtime.Container, seen time.Time, limit time.Duration) time.Time {
 	delay := backoffDelay(crashesBeforeStart(c), limit)
 	if c.FinishedAt.IsZero() { // the time of the exit is unknown
@@ -58,8 +58,8 @@ func restartAt(c *runtime.Container, seen time.Time, limit time.Duration) time.T
 	return seen.Add(delay - passed)
 }
 
-// RetryDelay returns the delay before an effect is retried that has failed n consecutive times. The
-// first delay is 1s, and the delay doubles with each failure up to a minute.
+// RetryDelay returns the delay before the retry of an effect that has failed n consecutive times.
+// The first delay is 1s, and the delay doubles with each failure up to a minute.
 func RetryDelay(n int) time.Duration {
 	d := time.Second
 	for ; n > 1 && d < time.Minute; n-- {

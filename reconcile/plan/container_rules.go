@@ -53,7 +53,7 @@ var containerRules = []containerRule{
 		isUnready, waitReadiness},
 	{RuleRunning, "keep", "the container runs",
 		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Running) }, keepRunning},
-	// The container is stopped, because its state is known after the stop.
+	// The container is stopped. After that, its state is known.
 	{RuleStateUnknown, "stop", "the runtime does not know the state of the container, so the container is stopped",
 		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "the container has exited, and the next step depends on an exit code that the runtime has not reported",
@@ -158,15 +158,15 @@ func stopForRestart(f *facts, m *containerFacts, d *Decision, s *Step) {
 	f.stopForOwnReason(d, m, graceOf(f.current), s.Why)
 }
 
-// isChanged reports whether a running container was created from another manifest of the container
-// than the desired manifest. It returns false for init containers, which are not restarted because
+// isChanged reports whether a container runs, and its desired manifest differs from the manifest
+// from which it was created. It returns false for init containers, which are not restarted because
 // of a change.
 func (f *facts) isChanged(m *containerFacts) bool {
 	return m.kind != KindInit && m.hasState(runtime.Running) && f.hasChangedManifest(m)
 }
 
-// hasChangedManifest reports whether the newest container of m was created from another manifest of
-// the container than the desired manifest.
+// hasChangedManifest reports whether the desired manifest of a container differs from the manifest
+// from which its newest container was created.
 func (f *facts) hasChangedManifest(m *containerFacts) bool {
 	created, known := m.last.Annotations[runtime.AnnotationStartHash]
 	if !known { // the container was created by a kubelet that ran the pod for some time, or by an older version of podd
@@ -299,8 +299,8 @@ func ensureImage(f *facts, m *containerFacts, d *Decision, s *Step) {
 	d.addImagePull(f.in, m.spec, img, false)
 }
 
-// addImagePull adds the action that pulls the image of container c. It does nothing if img, the
-// result of the last pull, is a failure whose retry is not due.
+// addImagePull adds the action that pulls the image of container c. img is the result of the last
+// pull. If it is a failure, addImagePull does nothing until the retry is due.
 func (d *Decision) addImagePull(in *Input, c *v1.Container, img Image, successor bool) {
 	if img.Name == c.Image {
 		if img.Failure.IsFinal {

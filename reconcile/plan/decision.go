@@ -50,12 +50,12 @@ type Decision struct {
 	// UseSuccessor reports whether Successor replaces Desired now. The worker makes Successor the
 	// new Desired and decides again.
 	UseSuccessor bool
-	// CancelStarts reports whether the starts of containers in progress are canceled because
-	// the pod is stopped. The worker cancels these starts, and removes those that have not
-	// called the runtime from InFlight.
+	// CancelStarts reports whether the pod is stopped while containers are being started. The
+	// worker cancels these starts, and removes the starts that have not called the runtime from
+	// InFlight.
 	CancelStarts bool
-	// Resume reports whether Desired runs again, because the node shutdown that stopped it is
-	// over. The worker removes History.Finished and decides again.
+	// Resume reports whether Desired runs again after the end of the node shutdown that stopped it.
+	// The worker removes History.Finished and decides again.
 	Resume bool
 	// FullyRemoved reports whether the pod is not desired and no sandbox, directory or action of its
 	// name is left.
@@ -128,8 +128,8 @@ func (d *Decision) addAction(a Action) {
 	d.Actions = append(d.Actions, a)
 }
 
-// explainEdit sets Why to a message for users. The message states that an edit waits and that why
-// is the reason.
+// explainEdit sets Why to a message for users: a new version waits for the reason why, and the
+// earlier version keeps running.
 func (d *Decision) explainEdit(why string) {
 	d.Why = "the new version of the pod cannot start yet: " + why + "; the earlier version keeps running"
 }

@@ -21,14 +21,16 @@ type DiskUse struct {
 	Layers, Logs, Messages map[string]int64
 	// HostsFile is the size of the hosts file, to which all containers of the pod can write.
 	HostsFile int64
-	// Incomplete contains the parts that could not be measured completely and may be larger.
+	// Incomplete contains the parts of the pod whose usage may be larger than measured, because
+	// they were not measured completely.
 	Incomplete IncompleteMeasurements
 }
 
-// IncompleteMeasurements contains, by the name of a volume or container, the limit of the
-// measurement that was exceeded, for example "more than 1000 files and directories". A pod with
-// such a part counts as exceeding its storage limit, because otherwise the pod could hide any
-// amount of data.
+// IncompleteMeasurements contains the volumes and the container logs that exceeded a limit of the
+// measurement and therefore were not measured completely. The keys are the names of the volumes or
+// containers. The values describe the limit, for example "more than 1000 files and directories". A
+// pod with such a volume or log counts as exceeding its storage limit, because otherwise the pod
+// could hide any amount of data.
 type IncompleteMeasurements struct{ Volumes, Logs map[string]string }
 
 // HasVolumeLimit reports whether a pod has an emptyDir on disk with a sizeLimit. The limit of an
@@ -59,7 +61,8 @@ func HasStorageLimit(spec *v1.PodSpec) bool {
 //   - the limit of the pod, which is the sum of its containers' limits. It applies to the whole
 //     DiskUse, including ephemeral containers;
 //   - the limit of a container, which applies to its layer, logs and termination messages. Init
-//     containers other than sidecars have no limit of their own. The kubelet also omits sidecars.
+//     containers other than sidecars have no limit of their own. The kubelet also ignores the
+//     limits of sidecars; podd checks them.
 func (u DiskUse) EvictionReason(spec *v1.PodSpec) string {
 	for i := range spec.Volumes {
 		v := &spec.Volumes[i]

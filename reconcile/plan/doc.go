@@ -86,7 +86,7 @@
 // of a container whose restart was requested. A grace period is never extended. If it is zero, no
 // hook runs.
 //
-// The stop of a pod cancels the starts of its containers in progress ([Decision.CancelStarts]). A
+// The stop of a pod cancels the container starts in progress ([Decision.CancelStarts]). A
 // canceled start that has not called the runtime yet creates no container. Such a start may not
 // return, for example because a volume does not respond. The stop does not wait for it; only the
 // removal of the pod's directory does. A start that has called the runtime returns within seconds,

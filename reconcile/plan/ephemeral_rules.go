@@ -15,7 +15,7 @@ var ephemeralRules = []containerRule{
 		isTerminating, continueTermination},
 	{RuleRunning, "keep", "",
 		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Running) }, showWarning},
-	// The container is stopped, because its state is known after the stop.
+	// The container is stopped. After that, its state is known.
 	{RuleStateUnknown, "stop", "",
 		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "",

@@ -19,9 +19,10 @@ const (
 // kubelet's immediateEvictionGracePeriodSeconds.
 //
 // An evicted pod is stopped before the eviction is recorded on disk, because the pod may be what
-// fills the disk. If podd is killed before the eviction is on disk, a pod that may restart starts
-// with empty volumes, and is evicted again if it exceeds its limit again. A pod that may not
-// restart then gets the phase that follows from the exit codes of its containers.
+// fills the disk. If podd is killed before the eviction is on disk, the eviction is lost. A pod
+// that may restart then starts with empty volumes. It is evicted again if it exceeds its limit
+// again. A pod that may not restart gets the phase that follows from the exit codes of its
+// containers.
 const evictGrace = time.Second
 
 // isFor reports whether e is the eviction of version p. e may be nil.
@@ -29,9 +30,9 @@ func (e *Eviction) isFor(p *manifest.Pod) bool {
 	return e != nil && e.UID == p.UID && e.Hash == p.Hash
 }
 
-// effectiveGrace returns the grace period of an incarnation. The grace period is shorter if fin is
-// the end of the incarnation's version, and an eviction or a node shutdown has caused it. fin may
-// be nil.
+// effectiveGrace returns the grace period of an incarnation. The grace period is shorter if an
+// eviction or a node shutdown has ended the version of the incarnation. fin is the end of a
+// version; it may be nil.
 func effectiveGrace(inc *runtime.Incarnation, fin *PodEnd) time.Duration {
 	if fin == nil || fin.UID != inc.UID || fin.Hash != inc.Annotations[runtime.AnnotationPodHash] {
 		return graceOf(inc)

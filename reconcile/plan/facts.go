@@ -138,7 +138,7 @@ func IsCreatedFrom(inc *runtime.Incarnation, p *manifest.Pod) bool {
 		return false
 	}
 	// An incarnation without a sandbox has no hash. But unless HasFixedUID is set, the UID was
-	// computed from one version.
+	// computed from the manifest, so that equal UIDs mean equal versions.
 	if inc.ID == "" {
 		return !p.HasFixedUID
 	}
@@ -282,8 +282,8 @@ func (m *containerFacts) isRestartRequested() bool {
 	return m.last != nil && m.history.RestartRequestedID == m.last.ID || m.restartDue && m.hasExited()
 }
 
-// allowsFollowing reports whether m has completed or started, so that the containers after it may
-// start. It returns true if m is neither an init container nor a sidecar.
+// allowsFollowing reports whether the containers after m may start. If m is an init container or a
+// sidecar, it must have completed or started. Otherwise the result is true.
 func (f *facts) allowsFollowing(m *containerFacts) bool {
 	switch m.kind {
 	case KindInit:
@@ -307,8 +307,8 @@ func (f *facts) wasRegularCreated() bool {
 	return false
 }
 
-// isItsTurn reports whether m may start, because the containers before it have completed or
-// started.
+// isItsTurn reports whether all containers before m have completed or started as required for the
+// start of m.
 func (f *facts) isItsTurn(m *containerFacts) bool {
 	for i := range f.containers {
 		before := &f.containers[i]
@@ -361,15 +361,15 @@ func (f *facts) hasStartsInFlight() bool {
 	return false
 }
 
-// cancelStarts sets d.CancelStarts if starts of containers are in progress. anyInFlight reports
-// whether there are such starts, which may still create containers.
+// cancelStarts sets d.CancelStarts if containers are being started. anyInFlight has the same value.
+// If it is true, the starts may still create containers.
 func (f *facts) cancelStarts(d *Decision) (anyInFlight bool) {
 	d.CancelStarts = f.hasStartsInFlight()
 	return d.CancelStarts
 }
 
-// mayHaveUnknownObject reports whether a sandbox or container that was not observed may exist or be
-// created soon.
+// mayHaveUnknownObject reports whether there may be a sandbox or container that was not observed, or
+// will be created soon.
 func (f *facts) mayHaveUnknownObject() bool {
 	for _, a := range f.in.InFlight {
 		if _, ok := a.(RunSandbox); ok {

@@ -76,8 +76,8 @@ type PostStartState struct {
 	Since time.Time `json:"-"`
 }
 
-// IsPending reports whether container c does not count as started because of its postStart hook: the
-// hook is not done, or it failed and the container is being stopped. c may be nil.
+// IsPending reports whether container c does not count as started, for one of two reasons: its
+// postStart hook is not done, or the hook failed and the container is being stopped. c may be nil.
 func (h PostStartState) IsPending(spec *v1.Container, c *runtime.Container, now time.Time) bool {
 	if c == nil || h.Attempt != c.Attempt || !HasPostStart(spec) {
 		return false
@@ -107,8 +107,8 @@ func HasPostStart(c *v1.Container) bool { return c.Lifecycle != nil && c.Lifecyc
 // A Termination is the stop of one container. Fields with a JSON name survive a restart of
 // podd.
 type Termination struct {
-	// Since is when the termination began, and Grace is its grace period, if only this container is
-	// stopped. Since is zero if the container stops with its pod; see History.Stopping.
+	// If only this container is stopped, Since is when the termination began, and Grace is its
+	// grace period. If the container stops with its pod, Since is zero; see History.Stopping.
 	Since time.Time     `json:"since,omitzero"`
 	Grace time.Duration `json:"grace,omitempty"`
 	Why   string        `json:"why,omitempty"`

@@ -44,8 +44,8 @@ func (f *facts) stopForOwnReason(d *Decision, m *containerFacts, grace time.Dura
 	f.beginStop(d, m, stopBudget{grace: grace, why: why})
 }
 
-// beginStop stops a container, or continues its termination. If the termination has not begun, it
-// is recorded with the values in began, so that the duration of the hook is subtracted from the
+// beginStop stops a container, or continues its termination. If the termination has not begun,
+// beginStop records it with the values in began. So the duration of the hook is subtracted from the
 // grace period.
 func (f *facts) beginStop(d *Decision, m *containerFacts, began stopBudget) {
 	t, known := f.ownTermination(m.last.ID)
@@ -152,8 +152,8 @@ func (m *containerFacts) postStart() PostStartState {
 	return m.history.PostStart
 }
 
-// isHookPending reports whether m does not count as started, because its postStart hook is not done
-// or has failed.
+// isHookPending reports whether the postStart hook of m is not done or has failed, so that m does
+// not count as started.
 func (f *facts) isHookPending(m *containerFacts) bool {
 	return m.postStart().IsPending(m.spec, m.last, f.in.Now)
 }

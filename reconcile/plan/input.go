@@ -22,8 +22,8 @@ type Input struct {
 	// of its exit codes is unknown. Otherwise it is nil. It is also nil if podd never had the
 	// manifest of the previous version.
 	Previous *manifest.Pod
-	// SourcesRead reports whether all sources of the pod were read completely. If it is false
-	// and Desired is nil, the pod may still be desired, and nothing is removed.
+	// SourcesRead reports whether all sources of the pod were read completely. While it is false
+	// and Desired is nil, nothing is removed, because the pod may still be desired.
 	SourcesRead bool
 	// Observed contains every sandbox of this name, newest first.
 	Observed []runtime.Incarnation
@@ -32,8 +32,8 @@ type Input struct {
 	// JournalError is the reason why the journal of Desired's UID cannot be read; "" if it was read
 	// or does not exist.
 	JournalError string
-	// MayHaveUnobserved reports whether a sandbox or container may exist that was not observed. It
-	// is true after an effect with an unknown result, and while the newest observation is older
+	// MayHaveUnobserved reports whether there may be a sandbox or container that was not observed.
+	// It is true after an effect with an unknown result, and while the newest observation is older
 	// than the first order for the pod.
 	MayHaveUnobserved bool
 	Node              Node
@@ -53,7 +53,7 @@ type Input struct {
 	// DirsInUse contains the UIDs of the pods whose directories a canceled start may still use.
 	// Such a start has not returned, for example because a volume does not respond.
 	DirsInUse map[types.UID]bool
-	// ForceStop ends the grace periods of all stops in progress.
+	// ForceStop reports whether the grace periods of all stops in progress end now.
 	ForceStop bool
 	// Now is the present time, with a monotonic clock reading.
 	Now time.Time
@@ -204,7 +204,8 @@ type PodEnd struct {
 	Message string
 	At      time.Time
 	// Grace is the maximum grace period of a pod with the reason Terminated. Resumes reports
-	// whether the pod runs again after the shutdown, because its manifest is on this node.
+	// whether the pod runs again after the shutdown. This is the case for a pod of a manifest on
+	// this node.
 	Grace   time.Duration `json:",omitempty"`
 	Resumes bool          `json:",omitempty"`
 }
@@ -227,10 +228,10 @@ type SandboxTermination struct {
 
 // ContainerHistory is the history of the containers with one name.
 type ContainerHistory struct {
-	// Attempt is the lowest attempt number for the next start; if the runtime lists a
-	// container with this or a higher number, the next start uses a higher number. Restarts is
-	// the restart count of the next start. It is lower than Attempt if attempt numbers were
-	// skipped because the runtime had reserved their names.
+	// Attempt is the lowest attempt number for the next start. If the runtime lists a container
+	// with this or a higher number, the next start uses a higher number. Restarts is the restart
+	// count of the next start. It is lower than Attempt if attempt numbers were skipped because the
+	// runtime had reserved the names of their containers.
 	Attempt, Restarts uint32
 	// Image is the last result for the image of the container.
 	Image Image

@@ -48,7 +48,7 @@ func (f *facts) waitShutdown(d *Decision) { d.explainEdit("the node is shutting 
 func (f *facts) replaceOrPrepare(d *Decision) {
 	wait, problem := f.whySuccessorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
-	if wait == "" || !f.shouldRunUntilReplaced(d) || f.in.Successor.Traits.DeletedOnlyBySource { // with DeletedOnlyBySource, the pod of the earlier version was deleted at its source
+	if wait == "" || !f.shouldRunUntilReplaced(d) || f.in.Successor.Traits.DeletedOnlyBySource { // a pod with the trait DeletedOnlyBySource has a successor only after its source has deleted it
 		d.UseSuccessor = true
 		d.Actions = nil
 		return
@@ -89,11 +89,10 @@ func (f *facts) whyNodeWaits(p *manifest.Pod) string {
 	return ""
 }
 
-// whyNotReplaced returns why the running version cannot be replaced by the newer version; "" if it
-// can be replaced. waits is the reason why the newer version itself cannot start, and problem
-// reports whether a user must act because of this reason. If admission has rejected the newer
-// version, whyNotReplaced returns the message of the verdict. Otherwise it returns waits and
-// problem. It sets d.Releasing if waits is "".
+// whyNotReplaced returns why the newer version cannot replace the running version; "" if it can
+// replace it. isProblem reports whether a user must act. waits and problem are the results of
+// whySuccessorWaits. whyNotReplaced returns them unless admission has rejected the newer version;
+// then it returns the message of the verdict. It sets d.Releasing if waits is "".
 func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (why string, isProblem bool) {
 	d.Releasing = waits == ""
 	if f.in.Verdict.Answer == Reject {

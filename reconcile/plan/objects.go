@@ -1,7 +1,7 @@
 package plan
 
-// lacksObjects reports whether the pod cannot start because an object that it refers to is
-// missing. A pod that already runs keeps running.
+// lacksObjects reports whether an object is missing that the pod needs to start. A pod that already
+// runs keeps running without it.
 func (f *facts) lacksObjects() bool {
 	return f.in.Objects.MissingMessage != "" && (f.current == nil || !f.current.Ready)
 }
@@ -25,9 +25,9 @@ func (f *facts) showMissing(d *Decision) {
 	d.Why, d.NeedsUser = f.in.Objects.MissingMessage+"; the pod keeps running with the current content of the object", true
 }
 
-// hasOutdatedVolumes reports whether the files in the volumes of a running pod must be updated,
-// because an object has changed. After a restart of podd, the content of the files is unknown. So
-// the files are updated once, as soon as podd has looked up all objects. Volumes that are being
+// hasOutdatedVolumes reports whether the files in the volumes of a running pod must be updated
+// after an object has changed. After a restart of podd, the content of the files is unknown. So the
+// files are updated once, as soon as podd has looked up all objects. Volumes that are being
 // prepared are not updated, because they get the present content.
 func (f *facts) hasOutdatedVolumes(d *Decision) bool {
 	o := &f.in.Objects

@@ -7,8 +7,8 @@ import (
 	"podd/runtime"
 )
 
-// nextToStop returns the incarnation to stop next; nil if there is none. If an incarnation is
-// already being stopped, it is returned first, otherwise the newest. An incarnation whose
+// nextToStop returns the incarnation to stop next; nil if there is none. It prefers an incarnation
+// that is already being stopped, and otherwise returns the newest incarnation. An incarnation whose
 // containers have exited must also be stopped, so that its ports and addresses are released.
 func (f *facts) nextToStop() *runtime.Incarnation {
 	var found *runtime.Incarnation
@@ -27,8 +27,8 @@ func (f *facts) nextToStop() *runtime.Incarnation {
 	return found
 }
 
-// shouldKeepEarlier reports whether the running earlier version, whose manifest podd does not have,
-// keeps running because the desired version cannot start yet.
+// shouldKeepEarlier reports whether a running earlier version keeps running until the desired
+// version can start. podd does not have the manifest of the earlier version.
 func (f *facts) shouldKeepEarlier() bool {
 	inc := f.nextToStop()
 	if f.in.Desired == nil || f.in.Desired.Traits.DeletedOnlyBySource || inc == nil || !IsLive(inc) || f.in.isSandboxStopping(inc.ID) || IsCreatedFrom(inc, f.in.Desired) || !slices.ContainsFunc(inc.Containers, wasStarted) {

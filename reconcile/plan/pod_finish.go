@@ -54,7 +54,7 @@ func (f *facts) isRejected() bool {
 	return f.in.Desired.Traits.FailsIfRejected && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.wasAdmitted() && f.in.Node.RuntimeReachable
 }
 
-// endAtSource returns the end of the pod that its source reports.
+// endAtSource returns the end of the pod according to its status at its source.
 func (f *facts) endAtSource() *PodEnd {
 	s := &f.in.Desired.Object.Status
 	fin := f.failedEnd(s.Reason, s.Message)
@@ -113,8 +113,8 @@ func (f *facts) failedInit() *containerFacts {
 	return nil
 }
 
-// isLostForGood reports whether the sandbox was lost and no container may be restarted, so
-// that the pod does not run again in a new sandbox.
+// isLostForGood reports whether the sandbox was lost and the pod does not run again in a new
+// sandbox, because none of its containers may be restarted.
 func (f *facts) isLostForGood() bool {
 	if f.current == nil || f.current.Ready || !f.in.History.ReleasedSandboxes[f.current.ID] {
 		return false

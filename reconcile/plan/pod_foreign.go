@@ -18,8 +18,8 @@ func (f *facts) liveForeignIncarnation() *runtime.Incarnation {
 
 // adoptableIncarnation returns an incarnation of another agent that podd must stop before it starts
 // the desired pod; nil if there is none. Such an incarnation is live, or has the UID of the desired
-// pod, so that its names in the runtime would conflict with those of the desired pod. Incarnations
-// of another podd are excluded.
+// pod. In the second case, its names in the runtime would conflict with the names of the desired
+// pod. Incarnations of another podd are excluded.
 func (f *facts) adoptableIncarnation() *runtime.Incarnation {
 	if f.in.Desired == nil || !f.in.Node.AdoptKubeletPods {
 		return nil
@@ -43,9 +43,9 @@ func (f *facts) stopForeign(d *Decision) {
 	f.addCleanup(d, StopForeign{ID: f.adoptableIncarnation().ID})
 }
 
-// isNameInUse reports whether another agent runs a pod with the desired name, and podd does not. A
-// sandbox of podd that has no containers does not count, because podd removes it if both agents
-// have created a sandbox at the same time.
+// isNameInUse reports whether another agent runs a pod with the desired name, and podd runs no pod
+// with this name. A sandbox of podd without containers does not count, because podd removes it if
+// both agents have created a sandbox at the same time.
 func (f *facts) isNameInUse() bool {
 	return f.in.Desired != nil && f.liveForeignIncarnation() != nil && (f.current == nil || !IsLive(f.current) || f.hasUnusedSandbox())
 }
@@ -55,7 +55,7 @@ func (f *facts) hasUnusedSandbox() bool {
 	return f.current != nil && f.current.Ready && len(f.current.Containers) == 0 && !f.hasStartsInFlight()
 }
 
-// waitForeign waits until the pod of the other agent was removed.
+// waitForeign waits until another agent's pod with the desired name was removed.
 func (f *facts) waitForeign(d *Decision) {
 	if f.hasUnusedSandbox() {
 		f.addCleanup(d, StopSandbox{ID: f.current.ID, Why: "another agent has also created the pod"})

@@ -40,7 +40,7 @@ func (f *facts) prepare(d *Decision) {
 	case f.in.Now.Before(fail.RetryAt):
 		d.Why, d.NeedsUser, d.Reason, d.Failure = fail.Message, true, fail.Reason, fail
 		d.wakeAt(fail.RetryAt)
-	case f.in.MayHaveUnobserved: // a sandbox with this name may exist that was not observed yet
+	case f.in.MayHaveUnobserved: // a sandbox with this name may exist without having been observed
 	default:
 		d.addAction(RunSandbox{Attempt: f.nextSandboxAttempt()})
 	}
@@ -65,9 +65,9 @@ func (f *facts) prepareVolumes(d *Decision) {
 }
 
 // mustPrepareVolumesFirst reports whether the sandbox is created only after the volumes are
-// prepared, as in a kubelet. Volumes of a CSI driver, of a server or of a claim may take a long
-// time to prepare, and a sandbox would occupy an IP address during that time. Other volumes are
-// prepared while the sandbox is created.
+// prepared, as in a kubelet. This is the case if there are volumes of a CSI driver, of a server or
+// of a claim. Their preparation may take a long time, during which the sandbox would occupy an IP
+// address. Other volumes are prepared while the sandbox is created.
 func (f *facts) mustPrepareVolumesFirst() bool {
 	return slices.ContainsFunc(f.in.Desired.Object.Spec.Volumes, func(v v1.Volume) bool {
 		own := v.Ephemeral != nil && !f.in.Desired.Traits.HasEphemeralClaims // podd creates a directory for the volume, as for an emptyDir
@@ -87,8 +87,9 @@ func (d *Decision) hasPrepareVolumes() bool {
 	return slices.ContainsFunc(d.Actions, func(a Action) bool { _, is := a.(PrepareVolumes); return is })
 }
 
-// nextSandboxAttempt returns the attempt number for the next sandbox. The number is higher than
-// those of all observed sandboxes with the pod's UID, and at least History.SandboxAttempt.
+// nextSandboxAttempt returns the attempt number for the next sandbox. It is at least
+// History.SandboxAttempt, and higher than the attempt numbers of all observed sandboxes with the
+// pod's UID.
 func (f *facts) nextSandboxAttempt() uint32 {
 	n := f.in.History.SandboxAttempt
 	for _, inc := range f.in.Observed {

@@ -52,8 +52,8 @@ func (f *facts) countPodRestarts() (n uint32) {
 	return n
 }
 
-// mustStopForRestartAll reports whether m runs and must be stopped, because all containers are
-// restarted.
+// mustStopForRestartAll reports whether m runs and must be stopped for the restart of all
+// containers.
 func (m *containerFacts) mustStopForRestartAll() bool {
 	return m.last == nil && m.lastBeforeRestart != nil && (m.lastBeforeRestart.State == runtime.Running || m.lastBeforeRestart.State == runtime.Unknown)
 }
@@ -105,9 +105,9 @@ func stopWithAll(f *facts, m *containerFacts, d *Decision, s *Step) {
 	f.addCleanup(d, StopContainer{Container: m.spec.Name, ID: m.lastBeforeRestart.ID, Why: s.Why, WillRestart: true})
 }
 
-// ContainersRestartedWithAll returns the names of the containers that are or will be restarted
-// together with all containers of the pod; nil if there are none. The last exit of such a container
-// is not final.
+// ContainersRestartedWithAll returns the names of the containers that are being restarted, or will
+// be restarted, together with all containers of the pod; nil if there are none. The last exit of
+// such a container is not final.
 func ContainersRestartedWithAll(in *Input) map[string]bool {
 	if in.Desired == nil || !manifest.HasRestartAll(&in.Desired.Object.Spec) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"podd/manifest"
 )
 
-// mustStop reports whether an incarnation must be stopped.
+// mustStop reports whether there is an incarnation that must be stopped.
 func (f *facts) mustStop() bool { return f.nextToStop() != nil }
 
 // stopStale stops the incarnation that nextToStop returns.
@@ -31,8 +31,8 @@ func (f *facts) stopStale(d *Decision) {
 	f.stop(d, inc, why)
 }
 
-// DescribeQoSChange returns why a change of cpu or memory cannot be applied to a running pod, if
-// the QoS class of the pod would change; otherwise "".
+// DescribeQoSChange returns why a change of cpu or memory cannot be applied while a pod runs: it
+// would change the QoS class of the pod. It returns "" if the QoS class stays the same.
 func DescribeQoSChange(was, is *v1.Pod) string {
 	before, after := manifest.QoS(was), manifest.QoS(is)
 	if before == after {
@@ -58,8 +58,8 @@ func (f *facts) hasPendingAction() bool {
 	return false
 }
 
-// hasEarlierDirectory reports whether a directory of an earlier version with the same UID must be
-// removed first.
+// hasEarlierDirectory reports whether the start of the desired version must wait until the
+// directory of an earlier version with the same UID was removed.
 func (f *facts) hasEarlierDirectory() bool {
 	remove := RemoveDir{UID: f.in.Desired.UID}
 	if f.in.InFlight[remove.Subject()] == Action(remove) {

@@ -43,10 +43,11 @@ func (f *facts) windDown(d *Decision) {
 // mustRecordFirst reports whether the end fin must be on disk before it is published. It returns
 // true if the pod finished by itself, because without the record the pod could run again after a
 // restart of podd. Other ends do not wait for the disk, because stopping the pod may be what frees
-// the disk. If the record of such an end is lost, the end is decided again or its loss does no
-// harm; see evictGrace, deadline and endByShutdown. If mustStopAtOnce is true, the end of a pod
-// that finishes by itself does not wait either. If its record is lost, the end is decided again
-// from the containers in the runtime.
+// the disk. If the record of such an end is lost, the end is decided again, or the loss does no
+// harm; see evictGrace, deadline and endByShutdown.
+//
+// If mustStopAtOnce is true, even the end of a pod that finishes by itself does not wait. If the
+// record of this end is lost, the end is decided again from the containers in the runtime.
 func (f *facts) mustRecordFirst(fin *PodEnd) bool {
 	return fin.Reason == "" && !f.in.Desired.HasFinishedAtSource() && !f.mustStopAtOnce()
 }

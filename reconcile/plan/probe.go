@@ -85,8 +85,8 @@ func (p *ContainerProbes) at(kind ProbeKind) *ProbeState {
 	return &p.Readiness
 }
 
-// Health is the result of a probe. It changes after as many consecutive attempts with the same
-// result as the threshold of the probe requires. The zero value means that there were not enough
+// Health is the result of a probe. It changes when the number of consecutive attempts with the same
+// result reaches the threshold of the probe. The zero value means that there were not enough
 // attempts yet. Until then, the container counts as alive, but not as started or ready.
 type Health string
 
@@ -105,9 +105,9 @@ type ProbeState struct {
 	// Began is when the last attempt began, with a monotonic clock reading; zero if there was
 	// none.
 	Began time.Time `json:"-"`
-	// Passing is the result of the last attempt that could be carried out. Consecutive is the number
-	// of consecutive attempts with this result. Errors is the number of attempts since then
-	// that could not be carried out.
+	// Passing is the result of the last attempt that could be carried out. Consecutive is the
+	// number of consecutive attempts with this result. Errors is the number of later attempts,
+	// which could not be carried out.
 	Passing     bool `json:"-"`
 	Consecutive int  `json:"-"`
 	Errors      int  `json:"-"`
@@ -162,7 +162,7 @@ func (t *ProbeState) keepFirstMessage(message string) {
 	}
 }
 
-// needsUser reports whether a user must act, because the probe failed or its attempts cannot be
+// needsUser reports whether a user must act: the probe has failed, or its attempts cannot be
 // carried out.
 func (t ProbeState) needsUser() bool {
 	return t.Health == ProbeFailed || t.Health == "" && t.Errors >= maxImmediateTries

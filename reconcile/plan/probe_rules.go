@@ -83,8 +83,8 @@ func (f *facts) probeStartedContainer(m *containerFacts, d *Decision) {
 	f.scheduleProbe(m, d, ReadinessProbe)
 }
 
-// continueReadiness continues the readiness probe of a container that is being stopped, because its
-// status must show when the container is not ready any more. It does nothing if the probe has not
+// continueReadiness continues the readiness probe of a container that is being stopped, so that the
+// status shows when the container is not ready any more. It does nothing if the probe has not
 // begun, because the container may not have started.
 func (f *facts) continueReadiness(m *containerFacts, d *Decision) {
 	if m.hasState(runtime.Running) && f.probeState(m, ReadinessProbe) != (ProbeState{}) {

@@ -120,7 +120,7 @@ func describeRules() map[RuleID]ruleDescription {
 // phase. It returns "" for an unknown rule.
 func (id RuleID) Verb() string { return ruleDescriptions[id].verb }
 
-// Sentence returns the sentence that explains the rule to users, without a capital letter or
-// a full stop, so that it can follow a colon; "" for an unknown rule. Decision.Why and
-// Step.Why add what is specific to a pod.
+// Sentence returns the sentence that explains the rule to users; "" for an unknown rule. It has no
+// capital letter and no full stop, so that it can follow a colon. Decision.Why and Step.Why contain
+// the details about a pod.
 func (id RuleID) Sentence() string { return ruleDescriptions[id].sentence }

@@ -38,10 +38,10 @@ type ShutdownProgress struct {
 	Since time.Time // when the stop of the group began; zero if it has not begun
 }
 
-// AdvanceShutdown returns the progress of a node shutdown at now, and the pods to stop. t is the
-// progress that the previous call returned; the zero value in the first call. pods contains the
-// pods that exist on the node. groups must have at least one element and be in ascending order of
-// priority. A group without pods is skipped. The next group begins when the present group has no
+// AdvanceShutdown returns the progress of a node shutdown at the time now, and the pods to stop. t
+// is the progress that the previous call returned; the zero value in the first call. pods contains
+// the pods that exist on the node. groups must have at least one element and be in ascending order
+// of priority. A group without pods is skipped. The next group begins when the present group has no
 // pods any more, or when its grace period has passed. So stop also contains the remaining pods of
 // earlier groups. wake is when AdvanceShutdown must be called again if nothing happens; zero means
 // never.
@@ -87,8 +87,8 @@ func (f *facts) endByShutdown(e *Eviction) *PodEnd {
 	return fin
 }
 
-// mayResume reports whether a node shutdown has stopped the pod, and the shutdown is over, so that
-// the pod runs again.
+// mayResume reports whether the pod runs again: a node shutdown has stopped the pod, and the
+// shutdown is over.
 func (f *facts) mayResume() bool {
 	fin := f.in.History.Finished
 	return !f.in.Node.ShuttingDown && fin.AppliesTo(f.desired) && fin.Resumes

@@ -29,8 +29,8 @@ func WithAllocatedSizes(in *Input) *manifest.Pod {
 	return in.Desired.WithSizes(in.AllocatedSizes())
 }
 
-// keepsSizes reports whether the containers keep their sizes, because a newer version waits or the
-// node does not admit the desired sizes.
+// keepsSizes reports whether the containers keep their sizes: a newer version waits, or the node
+// does not admit the desired sizes.
 func (in *Input) keepsSizes() bool { return in.Successor != nil || in.Verdict.Answer != Admit }
 
 // AllocatedSizes returns the new value of History.AllocatedSizes: the sizes that the containers of
@@ -123,8 +123,8 @@ type Size struct {
 	Uncertain bool
 }
 
-// differs reports whether a resize to size is necessary. A container with an unknown size is not
-// resized.
+// differs reports whether a container or sandbox with the Size s must be resized to the given size.
+// An object with an unknown Size is not resized.
 func (s Size) differs(size string) bool { return s.Uncertain || s.Value != "" && s.Value != size }
 
 // uncertainSize is the JSON form of an uncertain Size. The JSON form of other sizes is Value.

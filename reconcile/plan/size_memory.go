@@ -29,9 +29,9 @@ func (l MemoryLimitChange) subject() string {
 	return fmt.Sprintf("container %q", l.Container)
 }
 
-// CheckMemory returns an error if a limit would decrease to the present usage or less, because on
-// cgroup v2 the kernel would kill processes, and on cgroup v1 the resize would fail halfway. The
-// conditions and the message are the kubelet's (validateMemoryResizeAction).
+// CheckMemory returns an error if a memory limit would decrease to the present usage or less. On
+// cgroup v2 the kernel would then kill processes, and on cgroup v1 the resize would fail halfway.
+// The conditions and the message are the kubelet's (validateMemoryResizeAction).
 func CheckMemory(limits []MemoryLimitChange) error {
 	var reasons []string
 	for _, l := range limits {

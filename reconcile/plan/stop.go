@@ -17,7 +17,7 @@ import (
 // passed, for example during a restart of podd. The kubelet uses the same value.
 const minGrace = 2 * time.Second
 
-// stop stops incarnation inc because of why, and records when the stop began.
+// stop stops incarnation inc and records when the stop began. why is the reason for users.
 func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 	d.Why = why
 	s := f.in.History.Stopping
@@ -39,8 +39,8 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 	f.stopContainers(d, inc, t)
 }
 
-// A Deletion is a request to delete the pod with a UID, with a grace period that replaces that of
-// the pod. At is when the deletion was requested.
+// A Deletion is a request to delete the pod with this UID. Grace replaces the grace period of the
+// pod. At is when the deletion was requested.
 type Deletion struct {
 	UID   types.UID
 	Grace time.Duration
@@ -55,9 +55,9 @@ func (f *facts) deletionOf(inc *runtime.Incarnation) *Deletion {
 	return nil
 }
 
-// shortenGrace returns s or, if there is a deletion request for inc, a copy of s with the grace
-// period of the request. The copy is returned if the stop begins now, or if the grace period of the
-// request ends earlier than that of s.
+// shortenGrace applies a deletion request for inc to its termination s. If the stop begins now, or
+// if the grace period of the request ends earlier than that of s, it returns a copy of s with the
+// grace period of the request. Otherwise, or if there is no request, it returns s.
 func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *SandboxTermination) *SandboxTermination {
 	del := f.deletionOf(inc)
 	if del == nil {
@@ -177,8 +177,8 @@ func (f *facts) removeContainers(d *Decision, inc *runtime.Incarnation) {
 	}
 }
 
-// mayCleanUp reports whether objects may be removed, because both the desired and the observed
-// state are known.
+// mayCleanUp reports whether objects may be removed: both the desired and the observed state are
+// known.
 func (f *facts) mayCleanUp(d *Decision) bool {
 	return d.Phase != PhaseHold && !d.UseSuccessor && f.in.Node.RuntimeReachable
 }

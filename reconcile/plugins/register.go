@@ -101,7 +101,7 @@ func newPlugin(info *v1.PluginInfo, socket string) (Plugin, error) {
 const maxTextLength = 512
 
 // PlainError returns an error with the message of err, the gRPC error of a plugin, but without the
-// gRPC code. TruncateText has truncated the message.
+// gRPC code. It truncates the message like TruncateText.
 func PlainError(err error) error { return errors.New(TruncateText(status.Convert(err).Message())) }
 
 // TruncateText returns text from a plugin as valid UTF-8, truncated to 512 bytes for messages.

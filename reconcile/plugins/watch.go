@@ -138,8 +138,8 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// sync scans the directory. It first starts to watch the directory if the directory is not watched.
-// sync must be called again after the returned time if no event arrives.
+// sync scans the directory, and starts to watch the directory if necessary. If no event arrives,
+// sync must be called again after the returned time.
 func (w *Watcher) sync(ctx context.Context, events *dirwatch.Watcher) time.Duration {
 	err := os.MkdirAll(w.Dir, 0o750)
 	if err == nil {
@@ -226,8 +226,8 @@ func (w *Watcher) scan(ctx context.Context) error {
 
 // keepRegistered registers the plugin at a socket, and registers it again whenever its registration
 // is no longer valid, until ctx is done. If a different plugin with the same name displaced the
-// plugin, keepRegistered does not register it again, because the two plugins would displace each
-// other forever. scan calls keepRegistered again when the socket is recreated.
+// plugin, it is not registered again, because the two plugins would displace each other forever.
+// scan calls keepRegistered again when the socket is recreated.
 func (w *Watcher) keepRegistered(ctx context.Context, socket string) {
 	wait := firstRetryDelay
 	for ctx.Err() == nil {

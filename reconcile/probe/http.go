@@ -30,7 +30,7 @@ func (t Target) probeHTTP(ctx context.Context, a *v1.HTTPGetAction) (Result, err
 		return newFailure(requestErrorText(err))
 	}
 	defer res.Body.Close()
-	var body strings.Builder // the body of a redirect
+	var body strings.Builder // only filled if the response is a redirect
 	to := io.Discard
 	if isRedirect(res.StatusCode) {
 		to = &body

@@ -86,8 +86,8 @@ func (t Target) host(handlerHost string) (string, error) {
 	return t.IP, nil
 }
 
-// UsesPodAddress reports whether a probe with the handler h is sent to the pod's address, because h
-// specifies no host.
+// UsesPodAddress reports whether a probe with the handler h is sent to the pod's address. This is
+// the case if h specifies no host.
 func UsesPodAddress(h *v1.ProbeHandler) bool {
 	switch {
 	case h.HTTPGet != nil:

@@ -109,8 +109,8 @@ func (c dockerConfig) matching(image string) (all []credential) {
 	return all
 }
 
-// sortSpecificFirst sorts all by key in reverse alphabetical order, as the kubelet does, and returns
-// the credentials of the entries. So a path comes before its prefixes, and * comes after every
+// sortSpecificFirst sorts the entries in all by key in reverse alphabetical order, as the kubelet
+// does, and returns their credentials. So a path comes before its prefixes, and * comes after every
 // host. The order of entries with equal keys does not change.
 func sortSpecificFirst(all []credential) (auths []*cri.AuthConfig) {
 	order.Stable(all, func(a, b credential) int { return strings.Compare(b.key, a.key) })
@@ -120,9 +120,9 @@ func sortSpecificFirst(all []credential) (auths []*cri.AuthConfig) {
 	return auths
 }
 
-// toCRI converts a to the type of CRI. It omits the address of the server, because containerd would
-// compare the host in this address with the host to which it connects. The two hosts differ for
-// Docker Hub and for mirrors.
+// toCRI converts the credentials to the type of CRI. It omits the address of the server, because
+// containerd would compare the host in this address with the host to which it connects. The two
+// hosts differ for Docker Hub and for mirrors.
 func (a dockerAuth) toCRI() *cri.AuthConfig {
 	out := &cri.AuthConfig{
 		Username: a.Username, Password: a.Password,

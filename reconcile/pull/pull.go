@@ -83,9 +83,8 @@ type Check struct {
 	Present, PullRequired *bool
 }
 
-// newCheck returns the Check for an image. err is the error of inspecting the image. An image that
-// is missing with the policy Never is never pulled, so whether it needs a pull is unknown, as in the
-// kubelet.
+// newCheck returns the Check for an image. err is the error of inspecting the image. As in the
+// kubelet, PullRequired is nil if the image is missing and the policy is Never.
 func newCheck(policy string, present bool, err error) Check {
 	c := Check{Policy: policy}
 	if err != nil {
@@ -162,7 +161,7 @@ func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1
 	}
 	switch {
 	case present && policy != string(v1.PullAlways):
-		return result.Image{Ref: have.ID, User: new(have.User)}, nil // a copy, so that have can be freed
+		return result.Image{Ref: have.ID, User: new(have.User)}, nil // the user is copied, so that the rest of have can be garbage-collected
 	case policy == string(v1.PullNever):
 		return result.Image{}, imageError(image, "ErrImageNeverPull", fmt.Errorf("image %s is not present and its pull policy is Never; load the image, or change imagePullPolicy", image))
 	}
@@ -257,7 +256,8 @@ func (p *Puller) release(key string, f *sharedPull) {
 // runPull carries out pull f and sets its result. If the pull fails, runPull begins a back-off.
 func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPull) {
 	defer close(f.done)
-	// Read the version before the file, so that a later change of the file ends the back-off.
+	// The version of the credentials file is read before its content, so that a later change of the
+	// file ends the back-off.
 	fileVersion := versionOf(p.o.CredentialsFile)
 	f.pullResult, f.err = p.pullOnce(ctx, o)
 	p.mu.Lock()

@@ -16,14 +16,14 @@ const maxKernelHostnameLength = 64
 // An Advice describes a valid field that has no effect, or only a part of its effect, on this node.
 type Advice struct {
 	Field, Message string
-	// EventOnly reports whether podd reports the advice only as an event, because the user need not
-	// change the manifest.
+	// EventOnly reports whether podd reports the advice only as an event. It is set if the user
+	// need not change the manifest.
 	EventOnly bool
 }
 
-// AdviseDNS returns advice about DNS settings of a pod that have no effect, because they exceed the
-// limits of resolvers or because the node has no cluster DNS. If the node has no cluster DNS, the
-// advice about ClusterFirst is only an event (EventOnly). ClusterFirst is the default of
+// AdviseDNS returns advice about DNS settings of a pod that have no effect. They exceed the limits
+// of resolvers, or require a cluster DNS that the node does not have. If the node has no cluster
+// DNS, the advice about ClusterFirst is only an event (EventOnly). ClusterFirst is the default of
 // Kubernetes, and kubectl run and API servers write this value into all their manifests.
 func AdviseDNS(p *manifest.Pod, n Node) []Advice {
 	var all []Advice

@@ -13,8 +13,8 @@ func containerLabels(in *ContainerInput) map[string]string {
 }
 
 // containerAnnotations returns the annotations of a container. podd needs their values after the
-// manifest was removed, to stop the container with its preStop hook and grace period, and to decide
-// whether the container is the desired one.
+// manifest was removed, to stop the container with its preStop hook and grace period. podd also
+// compares the annotations with the desired container.
 func containerAnnotations(in *ContainerInput) map[string]string {
 	c, spec := in.Container, in.Pod.Object
 	a := map[string]string{

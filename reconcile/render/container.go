@@ -41,8 +41,8 @@ type ContainerInput struct {
 	// PodIPs is status.podIPs, the primary address first. It may be empty for a
 	// host-network pod, which has the node's addresses.
 	PodIPs []string
-	// Volumes contains the host path of every volume that the container uses as a mount or as a
-	// block device, by the name of the volume.
+	// Volumes contains the host path of every volume that the container mounts or uses as a block
+	// device, by the name of the volume.
 	Volumes map[string]string
 	// SubPaths contains the host paths for volumeMounts with subPath or subPathExpr, by index
 	// in volumeMounts. The caller must have checked that the paths are within their volumes.

@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// fieldValue returns the value of a pod's field in the downward API, or "" if the field is a label
-// or annotation that the pod does not have.
+// fieldValue returns the value of a pod's field in the downward API. It returns "" for a label or
+// annotation that the pod does not have.
 func fieldValue(in *ContainerInput, ref *v1.ObjectFieldSelector) (string, error) {
 	p := in.Pod
 	if path, key, ok := splitSubscript(ref.FieldPath); ok {

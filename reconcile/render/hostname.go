@@ -10,8 +10,8 @@ import (
 const maxHostnameLength = 63
 
 // hostname returns the hostname and the domain of a pod, which are also used in /etc/hosts. The
-// domain is "" without spec.subdomain and with spec.hostnameOverride (KEP-4762). Both are "" for a
-// host-network pod, which has the hostname of the node.
+// domain is "" if spec.subdomain is empty or spec.hostnameOverride is set (KEP-4762). The hostname
+// and the domain are "" for a host-network pod, which has the hostname of the node.
 func hostname(p *manifest.Pod, n Node) (host, domain string) {
 	spec := &p.Object.Spec
 	if spec.HostNetwork {

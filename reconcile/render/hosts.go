@@ -21,10 +21,10 @@ fe00::2	ip6-allrouters
 `
 
 // HostsFile returns the content of a pod's /etc/hosts. It consists of the pod's name with each of
-// its addresses, and spec.hostAliases. For a host-network pod, it consists of node, the content of
-// the node's /etc/hosts, and spec.hostAliases. For another pod without addresses, HostsFile returns
-// "". Then the runtime chooses the file: containerd uses the file of the host, CRI-O the file of
-// the image.
+// the addresses in ips, and spec.hostAliases. For a host-network pod, it consists of the content of
+// the node's /etc/hosts, which is the parameter node, and spec.hostAliases. For another pod without
+// addresses, HostsFile returns "". Then the runtime chooses the file: containerd uses the file of
+// the host, CRI-O the file of the image.
 func HostsFile(p *manifest.Pod, n Node, ips []string, node string) string {
 	var b strings.Builder
 	switch host, domain := hostname(p, n); {

@@ -14,9 +14,9 @@ import (
 
 const etcHosts = "/etc/hosts"
 
-// mounts returns the mounts of a container. all contains the mounts of its devices. mounts appends
-// the volumeMounts in order, then /etc/hosts, unless a volume is mounted there, and last the file
-// for the termination message.
+// mounts returns the mounts of a container. It appends to the list all, which contains the mounts
+// of the container's devices: first the volumeMounts in order, then /etc/hosts, unless a volume is
+// mounted there, and last the file for the termination message.
 func mounts(in *ContainerInput, all []*cri.Mount) ([]*cri.Mount, error) {
 	labelled, ownHosts := map[string]bool{}, false
 	for i := range in.Container.VolumeMounts {
@@ -82,7 +82,7 @@ func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
 	}, nil
 }
 
-// makeAbsolute returns p if it is absolute, else p joined to the root.
+// makeAbsolute returns p as an absolute path. A relative path is relative to the root directory.
 func makeAbsolute(p string) string {
 	if path.IsAbs(p) {
 		return p
@@ -105,8 +105,8 @@ func criPropagation(mode *v1.MountPropagationMode) (cri.MountPropagation, error)
 	return 0, fmt.Errorf("mountPropagation: %q is not one of None, HostToContainer, Bidirectional", *mode)
 }
 
-// isRecursiveReadOnly reports whether other mounts below the mount are read-only, too. It returns an
-// error if m requires recursive read-only mounts and the runtime does not support them.
+// isRecursiveReadOnly reports whether all mounts below the volumeMount m are read-only, too. It
+// returns an error if m requires recursive read-only mounts and the runtime does not support them.
 func isRecursiveReadOnly(m *v1.VolumeMount, handler runtime.Handler) (bool, error) {
 	if m.RecursiveReadOnly == nil {
 		return false, nil

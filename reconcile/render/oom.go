@@ -6,9 +6,9 @@ import (
 	"podd/manifest"
 )
 
-// The scores of Guaranteed containers, which are killed last if the host is out of memory,
-// and of BestEffort containers, which are killed first. The scores of Burstable containers
-// are between oomBurstableMin and oomBurstableMax.
+// oomGuaranteed is the score of Guaranteed containers, which are killed last if the host is out of
+// memory. oomBestEffort is the score of BestEffort containers, which are killed first. The scores
+// of Burstable containers are between oomBurstableMin and oomBurstableMax.
 const (
 	oomGuaranteed   = -997
 	oomBestEffort   = 1000

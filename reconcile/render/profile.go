@@ -9,8 +9,8 @@ import (
 	"podd/manifest"
 )
 
-// Paths in /proc and /sys that reveal information about the host or change it, the same
-// as in other container engines. Runtimes ignore both lists for privileged containers.
+// These paths in /proc and /sys reveal information about the host or change it. Other container
+// engines use the same lists. Runtimes ignore both lists for privileged containers.
 var (
 	maskedPaths = []string{
 		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore",

@@ -15,7 +15,7 @@ import (
 
 // resourceValue returns a container's request or limit in units of the divisor, rounded up. If the
 // container has no limit, resourceValue returns the limit of the pod (KEP-2837), or else the
-// allocatable resources of the node. A request has no fallback.
+// allocatable resources of the node. If the container has no request, it returns 0.
 func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, error) {
 	c := in.Container
 	if ref.ContainerName != "" {
@@ -44,8 +44,8 @@ func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, e
 	return "", fmt.Errorf("resourceFieldRef: %s is not a resource of the downward API", ref.Resource)
 }
 
-// effectiveLimit returns the limit that the downward API reports for a container. Huge
-// pages have no fallback because they are never overcommitted.
+// effectiveLimit returns the limit that the downward API reports for a container. If the container
+// has no limit for huge pages, the result is 0, because huge pages are never overcommitted.
 func effectiveLimit(c *v1.Container, pod *v1.PodSpec, name v1.ResourceName, node Resources) resource.Quantity {
 	if q := c.Resources.Limits[name]; !q.IsZero() || manifest.IsHugePagesResource(name) {
 		return q
@@ -66,8 +66,8 @@ func effectiveLimit(c *v1.Container, pod *v1.PodSpec, name v1.ResourceName, node
 	return c.Resources.Limits[name]
 }
 
-// divideRoundUp returns value divided by divisor, rounded up. If divisor is 0, the manifest
-// specifies none, and divideRoundUp uses one instead.
+// divideRoundUp returns value divided by divisor, rounded up. If the manifest specifies no divisor,
+// divisor is 0, and divideRoundUp divides by the default divisor, the parameter one.
 func divideRoundUp(value, divisor, one int64) string {
 	if divisor == 0 {
 		divisor = one

@@ -86,7 +86,8 @@ func overheadResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
 	return newLinuxResources(n, pod.Spec.Overhead, pod.Spec.Overhead)
 }
 
-// copyIf copies each resource of from to into if match returns true for its name.
+// copyIf copies resources to the list into. It copies each resource in the list from if match
+// returns true for the name of the resource.
 func copyIf(into, from v1.ResourceList, match func(v1.ResourceName) bool) {
 	for name, q := range from {
 		if match(name) {

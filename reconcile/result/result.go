@@ -91,7 +91,7 @@ type StoppedSandbox struct {
 	Containers []runtime.Container // exited containers on which the phase of the pod may depend
 }
 
-// ProbeAttempt is the Value of plan.Probe.
+// ProbeAttempt is the Value of plan.RunProbe.
 type ProbeAttempt struct {
 	Passed bool
 	// IsWarning reports whether the attempt passed with the warning in Message.

@@ -42,8 +42,8 @@ type Log struct {
 
 // Options are the options of a Rotator. Root, MaxSize, Logs and Reopen are required.
 type Options struct {
-	// Root is the directory with the log directories of all pods. Only root may be able to
-	// change the directories of this path.
+	// Root is the directory with the log directories of all pods. The caller must ensure that only
+	// root can change the directories of this path.
 	Root string
 	// MaxSize is the size in bytes at which a file is rotated.
 	MaxSize int64
@@ -97,8 +97,8 @@ const (
 	minInterval = 200 * time.Millisecond
 	// reopenTimeout is the timeout for the runtime to reopen a log file.
 	reopenTimeout = 30 * time.Second
-	// maxInProgress is the maximum number of directories that are rotated at the same
-	// time. Each uses two file descriptors.
+	// maxInProgress is the maximum number of directories that are rotated at the same time. Each
+	// rotation uses two file descriptors.
 	maxInProgress = 256
 )
 
@@ -221,10 +221,10 @@ func (r *Rotator) handleResult(ctx context.Context, done rotateResult) {
 	s.lastError = problem
 }
 
-// nextCheck returns the time of the next check of a file that has size bytes and grew by grown
-// bytes in the time took. Because the file may grow faster, it is checked after half of the time in
-// which it would reach the limit. The interval is at least minInterval and at most
-// Options.CheckInterval.
+// nextCheck returns the time of the next check of a file with the given size in bytes, which has
+// grown by the given number of bytes in the time took. Because the file may grow faster, it is
+// checked after half of the time in which it would reach the limit. The interval is at least
+// minInterval and at most Options.CheckInterval.
 func nextCheck(now time.Time, size, grown int64, took time.Duration, o Options) time.Time {
 	wait := o.CheckInterval
 	if left := o.MaxSize - size; grown > 0 && took > 0 {

@@ -50,8 +50,8 @@ func (d *directory) isNewestRotated(i int) bool {
 	return d.files[i].RotatedAt != "" && (i+1 == len(d.files) || d.files[i+1].Attempt != d.files[i].Attempt || d.files[i+1].RotatedAt == "")
 }
 
-// rewrite replaces a file with a part of its content. The part starts with the first line that
-// begins at or after the offset skip in bytes. If compress is true, the new file is compressed.
+// rewrite replaces a file with a part of its content. This part starts with the first line that
+// begins at or after skip, an offset in bytes. If compress is true, the new file is compressed.
 func (d *directory) rewrite(ctx context.Context, f *file, skip int64, compress bool) error {
 	from, err := d.OpenFile(f.Name())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,9 +78,9 @@ func (d *directory) rewrite(ctx context.Context, f *file, skip int64, compress b
 	return err
 }
 
-// writeTail creates the file name with a part of the content of from. The part starts with the
-// first line that begins at or after the offset skip in bytes. writeTail returns the size of the
-// new file in bytes.
+// writeTail creates a file with the given name. It copies a part of the file from, which starts
+// with the first line that begins at or after skip, an offset in bytes. writeTail returns the size
+// of the new file in bytes.
 func (d *directory) writeTail(ctx context.Context, name string, from *os.File, skip int64, compress bool) (size int64, err error) {
 	info, err := from.Stat()
 	if err != nil {
@@ -106,7 +106,8 @@ func (d *directory) writeTail(ctx context.Context, name string, from *os.File, s
 	return out.Seek(0, io.SeekCurrent)
 }
 
-// copyTo copies in to out. If compress is true, it writes in gzip format.
+// copyTo copies data from the reader in to the writer out. If compress is true, it writes in gzip
+// format.
 func copyTo(out io.Writer, in io.Reader, compress bool) error {
 	if !compress {
 		_, err := io.Copy(out, in)
@@ -120,7 +121,7 @@ func copyTo(out io.Writer, in io.Reader, compress bool) error {
 	return errors.Join(err, z.Close())
 }
 
-// skipLine reads in up to and including the next newline.
+// skipLine reads from the reader in up to and including the next newline.
 func skipLine(in *bufio.Reader) error {
 	for {
 		_, err := in.ReadSlice('\n')

@@ -60,8 +60,8 @@ func (s State) RecordDecision(d plan.Decision, now time.Time) (State, Outputs) {
 }
 
 // recordEnd writes the end fin of a pod that has finished by itself to the journal. The end takes
-// effect when the write has succeeded; see ConfirmEnd. If fin differs from the end that is already
-// being written only in its time, the earlier time is kept.
+// effect when the write has succeeded; see ConfirmEnd. If the end that is already being written
+// equals fin except for the time, recordEnd keeps that end with its earlier time.
 func (t *transition) recordEnd(fin *plan.PodEnd) {
 	if t.pendingEnd != nil {
 		undated := *fin
@@ -102,20 +102,20 @@ func (s State) ConfirmEnd(d plan.Decision) (State, error) {
 	return s, nil
 }
 
-// AwaitsJournal reports whether the end of the pod has not taken effect, because it is not in the
-// journal yet.
+// AwaitsJournal reports whether there is an end of the pod that takes effect only when it is in the
+// journal.
 func (s State) AwaitsJournal() bool { return s.pendingEnd != nil }
 
-// RecordUrgentEnd writes the end in decision d to the journal, if the end is already in effect
-// because d does not wait for the journal. It must be called after the actions of d were started,
-// because the actions must not wait for a disk that does not respond.
+// RecordUrgentEnd writes the end in decision d to the journal if the end took effect without
+// waiting for the journal. It must be called after the actions of d were started, because the
+// actions must not wait for a disk that does not respond.
 func (s State) RecordUrgentEnd(d plan.Decision, now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	if d.Finished == nil || d.RecordFirst {
 		return t.end()
 	}
 	if t.PlanInput.Desired.Traits.HasStateAtSource && len(t.PlanInput.Observed)+len(t.PlanInput.PodDirs) == 0 {
-		return t.end() // nothing of the pod is on the node, and if the end is lost, it is decided again
+		return t.end() // the node has neither a sandbox nor a directory of the pod, and if the end is lost, it is decided again
 	}
 	t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 	return t.end()

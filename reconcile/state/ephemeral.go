@@ -127,7 +127,7 @@ func (t *transition) recoverEphemeral() {
 		}
 	}
 	if len(unknown) > 0 {
-		// Containers that were created come before containers that were not.
+		// Containers that were created come before containers that were not created.
 		list := slices.Concat(ephemeralSpecs(unknown), t.PlanInput.Desired.Object.Spec.EphemeralContainers)
 		t.PlanInput.Desired = t.PlanInput.Desired.WithEphemeral(list)
 	}

@@ -38,9 +38,9 @@ func (t *transition) resultEvents(f result.Result) []event.Event {
 	return event.ForOutcome(o)
 }
 
-// subject returns the pod that an action was for. If the action is a stop, the pod may be an
-// earlier version, or may not be desired any more. The UID in the returned Subject is "" if the pod
-// is unknown.
+// subject returns the pod for which an action was carried out. If the action is a stop, the pod may
+// be an earlier version, or may not be desired any more. The UID in the returned Subject is "" if
+// the pod is unknown.
 func (t *transition) subject(f result.Result) event.Subject {
 	s := event.Subject{Key: t.Key, At: f.Ended}
 	var inc *runtime.Incarnation

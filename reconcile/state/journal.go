@@ -72,8 +72,8 @@ func (t *transition) newRecord(uid types.UID, hash string) Record {
 	return r
 }
 
-// recordedProbes returns the probe states to store in a record: those with a result, by container
-// ID; nil if there are none.
+// recordedProbes returns the probe states to store in a record, by container ID: the states of
+// containers with a probe that has a result. It returns nil if there are none.
 func recordedProbes(all map[string]plan.ContainerProbes) map[string]plan.ContainerProbes {
 	var kept map[string]plan.ContainerProbes
 	for id, p := range all {
@@ -145,8 +145,8 @@ func (s State) RetryWrites(now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// NextRetry returns the earlier of at and the next retry of a failed write. A zero time means
-// never.
+// NextRetry returns the earlier of the time at and the next retry of a failed write. A zero time
+// means never.
 func (s State) NextRetry(at time.Time) time.Time {
 	for uid, failed := range s.FailedWrites {
 		if !s.isRemoving(uid) && (at.IsZero() || failed.RetryAt.Before(at)) {
@@ -156,7 +156,7 @@ func (s State) NextRetry(at time.Time) time.Time {
 	return at
 }
 
-// MakeRetriesDue makes all failed writes due now, except the write for the UID except.
+// MakeRetriesDue makes all failed writes due now. It omits the write for the UID in except.
 func (s State) MakeRetriesDue(except types.UID) State {
 	for uid, failed := range s.FailedWrites {
 		if uid != except {

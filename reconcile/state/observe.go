@@ -37,14 +37,15 @@ func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 }
 
 // blockUntilObserved prevents the creation of a sandbox for a new name until there is a newer
-// observation, because another agent may have used the name since the last observation.
+// observation. Another agent may have used the name since the last observation.
 func (t *transition) blockUntilObserved() {
 	t.PlanInput.MayHaveUnobserved, t.Barrier = true, t.now
 	t.requestObservation(ObserveAtOnce)
 }
 
-// hasNewStop reports whether a sandbox that is recorded as ready is not ready in p, or a
-// container that is recorded as running does not run in p. It returns false if p is nil.
+// hasNewStop reports whether a sandbox or container has stopped since it was recorded: a recorded
+// ready sandbox is not ready in p, or a recorded running container does not run in p. It returns
+// false if p is nil.
 func hasNewStop(p *runtime.Pod, recorded []runtime.Incarnation) bool {
 	if p == nil {
 		return false
@@ -63,9 +64,10 @@ func hasNewStop(p *runtime.Pod, recorded []runtime.Incarnation) bool {
 	})
 }
 
-// addDirs adds a directory for every observed incarnation of podd whose directory is not known,
-// because its journal was lost or never written. If the directory is known, addDirs clears its
-// KeepUntil, because the late call for which the directory was kept has created the incarnation.
+// addDirs adds a directory for every observed incarnation of podd without a known directory. A
+// directory is unknown if its journal was lost or never written. If the directory is known, addDirs
+// clears its KeepUntil, because the late call for which the directory was kept has created the
+// incarnation.
 func (t *transition) addDirs() {
 	for i := range t.PlanInput.Observed {
 		inc := &t.PlanInput.Observed[i]
@@ -84,8 +86,8 @@ func (t *transition) addDirs() {
 	}
 }
 
-// PrepareDecision returns the state for the decision at now, with a history that is updated from
-// the newest observation. inFlight and dirsInUse become plan.Input.InFlight and
+// PrepareDecision returns the state for the decision at the time now, with a history that is
+// updated from the newest observation. inFlight and dirsInUse become plan.Input.InFlight and
 // plan.Input.DirsInUse.
 func (s State) PrepareDecision(inFlight map[string]plan.Action, dirsInUse map[types.UID]bool, now time.Time) (State, Outputs) {
 	t := s.begin(now)
@@ -148,7 +150,7 @@ func (t *transition) recordLostExits(observed []runtime.Incarnation) {
 // forgetRemoved removes sandboxes, containers and directories that no longer exist from the
 // history.
 func (t *transition) forgetRemoved() {
-	existing := map[string]bool{} // IDs and subjects of actions
+	existing := map[string]bool{} // keys: IDs of containers and sandboxes, and subjects of actions
 	for _, d := range t.PlanInput.PodDirs {
 		existing["dir/"+string(d.UID)] = true
 	}
@@ -228,8 +230,8 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 	return true
 }
 
-// recordRunning records that a container with probes was first observed to run at now. adopted
-// reports whether the container already ran before this podd was started.
+// recordRunning records that a container with probes was first observed to run at the time now.
+// adopted reports whether the container already ran before this podd was started.
 func (t *transition) recordRunning(c *runtime.Container, adopted bool, now time.Time) {
 	if c.State != runtime.Running {
 		return

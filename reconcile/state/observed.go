@@ -34,8 +34,8 @@ func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtim
 	return out
 }
 
-// isEarlierState reports whether state is out of date for a container that already has the state
-// recorded. A container that has exited never runs again, and a known exit code does not become
+// isEarlierState reports whether a container was in the given state before it was in the recorded
+// state. A container that has exited never runs again, and a known exit code does not become
 // unknown.
 func isEarlierState(state, recorded runtime.ContainerState) bool {
 	switch recorded {
@@ -61,9 +61,10 @@ func withoutSandbox(observed []runtime.Incarnation, id string) []runtime.Incarna
 	return slices.DeleteFunc(slices.Clone(observed), func(inc runtime.Incarnation) bool { return inc.ID == id })
 }
 
-// withExits returns observed with the exits in recorded: each container that has exited in recorded
-// gets the recorded exit, because an effect may have received an exit code that the observer could
-// not query. A container never runs again after its exit. withExits does not modify its arguments.
+// withExits returns observed with additional exits: a container that has exited according to the
+// incarnations in recorded has also exited in the result. This is necessary because an effect may
+// have received an exit code that the observer could not query. A container never runs again after
+// its exit. withExits does not modify its arguments.
 func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
 	exited := map[string]runtime.Container{}
 	for i := range recorded {
@@ -83,11 +84,12 @@ func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
 	return observed
 }
 
-// lostExits returns, by container name, an exit for each container that is in before and not in
-// now, because another program has removed the container. It omits a container if its exit was
-// reported, or if its sandbox is not in now. As in a kubelet, a removed container counts as failed
-// with the code status.LostExitCode. Only incarnations for which includes returns true are
-// compared. at is the time of the exits.
+// lostExits returns an exit for each container that another program has removed, by container name.
+// before contains the previously observed incarnations, and now the present incarnations. A removed
+// container is missing in now, but its sandbox is not. lostExits omits containers that had not
+// started or whose exit was reported. As in a kubelet, a removed container counts as failed with
+// the code status.LostExitCode. Only incarnations for which includes returns true are compared. at
+// is the time of the exits.
 func lostExits(includes func(*runtime.Incarnation) bool, before, now []runtime.Incarnation, at time.Time) map[string]*plan.Exit {
 	var lost map[string]*plan.Exit
 	for i := range before {
@@ -108,7 +110,8 @@ func lostExits(includes func(*runtime.Incarnation) bool, before, now []runtime.I
 	return lost
 }
 
-// lostExit returns the exit of container c, which disappeared before the time at.
+// lostExit returns the exit of container c, which the runtime no longer lists. at is the time of
+// the exit.
 func lostExit(c *runtime.Container, at time.Time) *plan.Exit {
 	e := plan.NewExit(c)
 	e.Code, e.Reason, e.Message = status.LostExitCode, status.ContainerStatusUnknown, "The runtime no longer lists the container"

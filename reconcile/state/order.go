@@ -17,7 +17,7 @@ import (
 
 // An Order contains the desired version of a pod name, its verdict and the facts about the node at
 // one moment. The router sends it to the worker of the name. A newer order replaces an older order.
-// An order that equals the previous order (==) need not be sent.
+// An order that is equal (==) to the previous order need not be sent.
 type Order struct {
 	// Desired is the desired version; nil if there is none. Refs contains the objects that
 	// Desired refers to.
@@ -50,10 +50,10 @@ type Order struct {
 
 // Requests are sent to a worker in addition to an Order. Each request is carried out once.
 type Requests struct {
-	Observation         *Observation   // nil: none
-	Eviction            *plan.Eviction // nil: none
+	Observation         *Observation   // nil means no observation
+	Eviction            *plan.Eviction // nil means no eviction
 	ContainersToRestart []string       // containers to restart; "" means all
-	Reread              *JournalReread // nil: none
+	Reread              *JournalReread // nil means that no journal was read again
 }
 
 // MergeUnread returns r combined with earlier requests that the worker has not read. If both

@@ -73,11 +73,11 @@ type ClockReading struct {
 // The times in the record itself are wall clock times, for users and for versions of podd without
 // this field. The wall clock may be set at any moment.
 //
-// If the host was not booted since the record was written, the time that has passed since a
-// moment is exact. Otherwise it is the sum of two durations: from the moment to the last write of
-// the record, and from the present boot to now. The time between them is not counted, because
-// only the wall clock measures it, and the wall clock may be wrong. So after a boot, a deadline or
-// a grace period may end late, but never too early.
+// If the host was not booted since the record was written, the time that has passed since a moment
+// is exact. Otherwise it is the sum of two durations: from the moment to the last write of the
+// record, and from the present boot to now. The time from the last write to the present boot is not
+// counted, because only the wall clock measures it, and the wall clock may be wrong. So after a
+// boot, a deadline or a grace period may end late, but never too early.
 type RecordClock struct {
 	BootID string `json:"boot"`
 	// SinceBoot is the time since the boot at which the record was written.
@@ -108,8 +108,8 @@ func (r Record) WithClock(now ClockReading) Record {
 	return r
 }
 
-// WithMonotonicTimes returns r, which was read at now, with a monotonic clock reading in each time,
-// so that steps of the wall clock do not change the times any more.
+// WithMonotonicTimes returns r with a monotonic clock reading in each time, so that later steps of
+// the wall clock do not change the times. now is the reading of the clocks at which r was read.
 func (r Record) WithMonotonicTimes(now ClockReading) Record {
 	r.MonotonicStartTime = r.StartTime
 	r.replaceTimes(func(field string, t time.Time) time.Time {

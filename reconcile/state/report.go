@@ -23,9 +23,9 @@ type Report struct {
 	// Version is the version in force, and Successor is the version that waits to replace
 	// Version. Both may be nil.
 	Version, Successor *manifest.Pod
-	// ReservedVersions contains Version with its allocated size and, if the actual size differs,
-	// Version with its actual size. IsResizePending reports whether a running container or the pod
-	// does not have its desired size yet.
+	// ReservedVersions contains Version with its allocated size. If the actual size differs, it
+	// also contains Version with its actual size. IsResizePending reports whether a running
+	// container or the pod does not have its desired size yet.
 	ReservedVersions []*manifest.Pod
 	IsResizePending  bool
 	// Decision is the last decision. DecisionSince is when its rule began to apply.
@@ -37,8 +37,8 @@ type Report struct {
 	LastExits map[string]plan.Exit
 	// Pulls contains the image pulls in progress, sorted by container name.
 	Pulls []PullInProgress
-	// ExistsOnNode reports whether a sandbox, a container, a directory or an action in progress of
-	// the pod is on this node.
+	// ExistsOnNode reports whether the node has a sandbox, a container or a directory of the pod,
+	// or an action for the pod is in progress.
 	ExistsOnNode bool
 	// OnDiskOnly reports whether no process of the pod runs, and removing its data on disk
 	// failed.

@@ -295,9 +295,9 @@ func nextFailure(before plan.Failure, f result.Result, reason string) plan.Failu
 	return plan.Failure{Count: n, Reason: reason, Message: f.Err.Error(), RetryAt: f.Ended.Add(plan.RetryDelay(n))}
 }
 
-// reservedNameFailure returns the failure of an attempt whose name is reserved in the runtime.
-// After the first failure, the next attempt number is tried at once, because the name with that
-// number should be free.
+// reservedNameFailure returns the failure of an attempt for which the name is reserved in the
+// runtime. After the first failure, the next attempt is made at once, because its name has another
+// attempt number and should be free.
 func reservedNameFailure(before plan.Failure, f result.Result, reason string) plan.Failure {
 	fail := nextFailure(before, f, reason)
 	if fail.Count == 1 {

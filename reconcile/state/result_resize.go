@@ -48,9 +48,9 @@ func (t *transition) recordUncertainSizes(a plan.Action) {
 	}
 }
 
-// retryResize must be called before p replaces the version in force, which is an equal version. If
-// the sizes differ, retryResize makes failed resizes due now. It also removes the eviction of the
-// pod, and an end of the pod that does not apply to the new size.
+// retryResize must be called before p replaces the version in force. p must be the same version,
+// perhaps with other sizes. If the sizes differ, retryResize makes failed resizes due now. It also
+// removes the eviction of the pod, and an end of the pod that does not apply to the new size.
 func (t *transition) retryResize(p *manifest.Pod) {
 	if EqualSize(p, t.PlanInput.Desired) {
 		return

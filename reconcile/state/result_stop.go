@@ -109,8 +109,8 @@ func (t *transition) lacksExitInSandbox(a plan.Action) bool {
 	return inc != nil && lacksExitCode(inc)
 }
 
-// needsExitCodes reports whether the exit codes of inc are needed, because the next step of the pod
-// may depend on them or they are reported to the cluster.
+// needsExitCodes reports whether the exit codes of inc are needed. This is the case if the next
+// step of the pod may depend on them, or if they are reported to the cluster.
 func (t *transition) needsExitCodes(inc *runtime.Incarnation) bool {
 	if t.PlanInput.Desired != nil {
 		return plan.IsCreatedFrom(inc, t.PlanInput.Desired)

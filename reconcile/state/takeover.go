@@ -54,8 +54,8 @@ func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 	return past.Hash
 }
 
-// recordTakenOver records in the journals of pods that podd has taken them over, so that podd still
-// manages their sandboxes after a restart.
+// recordTakenOver records in the journal of each taken-over pod that podd has taken over the pod,
+// so that podd still manages its sandboxes after a restart.
 func (t *transition) recordTakenOver() {
 	for i := range t.PlanInput.Observed {
 		inc := &t.PlanInput.Observed[i]

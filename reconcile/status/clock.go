@@ -6,9 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// wholeSecond returns t truncated to whole seconds, because metav1.Time is serialized
-// with this precision and every reader of a status must see the same value. The zero
-// time stays zero.
+// wholeSecond returns t truncated to whole seconds, because metav1.Time is serialized with this
+// precision. So a status has the same times before and after it is serialized. The zero time stays
+// zero.
 func wholeSecond(t time.Time) metav1.Time {
 	if t.IsZero() {
 		return metav1.Time{}
@@ -16,9 +16,9 @@ func wholeSecond(t time.Time) metav1.Time {
 	return metav1.Time{Time: time.Unix(t.Unix(), 0).UTC()}
 }
 
-// timestamp returns a time of the runtime's clock in whole seconds, at most now. If t is later than
-// now, timestamp returns before, the value in the previous status, so that the time in the status
-// stays the same. If before is zero or later than now, it returns now.
+// timestamp returns t, a time of the runtime's clock, in whole seconds. If t is later than now, it
+// returns before instead, which is the value in the previous status, so that the time in the status
+// does not change. If before is zero or later than now, it returns now.
 func timestamp(t, now time.Time, before metav1.Time) metav1.Time {
 	if !t.After(now) {
 		return wholeSecond(t)

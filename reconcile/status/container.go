@@ -120,9 +120,9 @@ func (c *observedContainer) state(r *runtime.Container) v1.ContainerState {
 	return c.waitingState()
 }
 
-// lastState returns the last termination state. It is read from the record before the newest
-// record. If there is no such record, it is read from the recorded last exit, or else from the
-// previous status.
+// lastState returns the last termination state. It is read from the runtime's record before the
+// newest record. If there is no such record, it is read from the recorded last exit, or else from
+// the previous status.
 func (c *observedContainer) lastState() v1.ContainerState {
 	if c.beforeLast != nil && hasEnded(c.beforeLast) {
 		return c.state(c.beforeLast)
@@ -140,9 +140,9 @@ func (c *observedContainer) lastState() v1.ContainerState {
 	return *last.DeepCopy()
 }
 
-// isCurrentExit reports whether t is the exit of the newest record. This exit belongs in the
-// state of the container, not in its last termination state. The previous status
-// nevertheless has it as the last termination state if the container waited to be restarted.
+// isCurrentExit reports whether t is the exit of the newest record. This exit belongs in the state
+// of the container, not in its last termination state. But if the container waited to be restarted,
+// the previous status contains the exit as the last termination state.
 func (c *observedContainer) isCurrentExit(t *v1.ContainerStateTerminated) bool {
 	return t != nil && hasEnded(c.last) && sameID(t.ContainerID, c.last.ID)
 }

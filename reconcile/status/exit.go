@@ -70,8 +70,8 @@ func (c *observedContainer) unknownExit(message string) *v1.ContainerStateTermin
 
 // unreportedExit returns the state of a container that has exited if the runtime has not reported
 // the exit code. The result is Terminated only if the pod has finished without this exit code,
-// because a container must not leave the state Terminated. Otherwise the result is Running if the
-// previous state is Running and no reason to wait is recorded, or else Waiting.
+// because a container must not leave the state Terminated. Otherwise the result is Waiting. But if
+// the previous state is Running and no waiting reason is recorded, the result stays Running.
 func (c *observedContainer) unreportedExit(r *runtime.Container) v1.ContainerState {
 	running := c.previous.State.Running
 	switch {

@@ -92,8 +92,8 @@ func (o *observedPod) isRegularRunning() bool {
 	return false
 }
 
-// isFinal reports whether previous has a phase that the pod cannot leave. A failure for a reason of
-// the whole pod is not final, because podd retries a rejected pod.
+// isFinal reports whether the status previous has a phase that the pod cannot leave. A failure for
+// a reason of the whole pod is not final, because podd retries a rejected pod.
 func isFinal(previous *v1.PodStatus) bool {
 	if previous == nil {
 		return false

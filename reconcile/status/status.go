@@ -50,9 +50,9 @@ func (o *observedPod) setPhase(s *v1.PodStatus) {
 	if f.FailureReason != nil {
 		s.Phase, s.Reason, s.Message = v1.PodFailed, f.FailureReason.Reason, f.FailureReason.Message
 	}
-	// The phase is not terminal while a container runs, because consumers of a terminal
-	// phase regard the pod's resources as free. It is also not terminal before the end is
-	// recorded in the journal, or if a container will be restarted although its restart
+	// The phase is not terminal while a container runs, because consumers of a terminal phase
+	// regard the pod's resources as free. It is also not terminal before the end is recorded in the
+	// journal. Finally, it is not terminal if a container will be restarted although its restart
 	// policy does not require it.
 	if isTerminal(s.Phase) && (f.IsUnrecorded || anyRunning(s) || o.mayRun() || f.FailureReason == nil && o.isRestarting(s)) {
 		s.Phase = v1.PodPending
@@ -78,8 +78,8 @@ func anyRunning(s *v1.PodStatus) bool {
 		slices.ContainsFunc(s.ContainerStatuses, isRunning)
 }
 
-// mayRun reports whether an init container, sidecar or regular container may still run, because its
-// state in the runtime is Unknown.
+// mayRun reports whether an init container, sidecar or regular container has the state Unknown in
+// the runtime, so that it may still run.
 func (o *observedPod) mayRun() bool {
 	spec := &o.f.Pod.Object.Spec
 	return slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c v1.Container) bool {
@@ -88,8 +88,8 @@ func (o *observedPod) mayRun() bool {
 	})
 }
 
-// isRestarting reports whether a container that has exited will be started again, because a user
-// requested its restart, its manifest changed, or all containers of the pod are restarted.
+// isRestarting reports whether an exited container will be started again for one of three reasons:
+// a user requested its restart, its manifest changed, or all containers of the pod are restarted.
 func (o *observedPod) isRestarting(s *v1.PodStatus) bool {
 	return slices.ContainsFunc(slices.Concat(s.InitContainerStatuses, s.ContainerStatuses), func(c v1.ContainerStatus) bool {
 		hasExited := c.State.Terminated != nil || c.LastTerminationState.Terminated != nil

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// errPending is the error of an attempt that was not made, because an earlier attempt timed out or
-// was canceled, and has not returned yet.
+// errPending is the error if an attempt was not made, because an earlier attempt that timed out or
+// was canceled has not returned yet.
 var errPending = errors.New("an earlier attempt has not finished")
 
 // CallLimiter limits system calls that may never return because a server does not respond. These
@@ -22,13 +22,13 @@ type CallLimiter struct {
 // An attempt is a call in progress.
 type attempt struct {
 	returned  chan struct{} // closed when the call has returned
-	abandoned chan struct{} // closed when do has returned before the call
+	abandoned chan struct{} // closed when do has returned while the call continues
 }
 
 // do runs call and returns its error. It returns errTimeout after limit, and the cause of ctx when
-// ctx is done. Only one call for subject runs at a time: do first waits until an earlier call for
-// subject has returned. If the do that started the earlier call no longer waits for it, because of
-// a timeout or because its context is done, do returns errPending.
+// ctx is done. Only one call for each subject runs at a time: do first waits until an earlier call
+// for subject has returned. If the do that started the earlier call has already returned, because
+// of a timeout or a canceled context, do returns errPending.
 //
 // After a timeout, call continues in its goroutine until the server responds, because it cannot be
 // interrupted. So call must own the resources that it uses, and must change nothing after its ctx

@@ -46,9 +46,9 @@ func (claimVolume) check(p *podDir, v *v1.Volume) (string, error) {
 	return localPath(c.Volume, false)
 }
 
-// checkAvailable returns an error if the pod must not use a claim, because the claim has another
-// binding or other pods use its PersistentVolume. volume is the name of the volume in the pod. If
-// the pod uses the claim already, only the binding is checked.
+// checkAvailable returns an error if the pod must not use a claim: the claim has another binding,
+// or other pods use its PersistentVolume. volume is the name of the volume in the pod. If the pod
+// uses the claim already, only the binding is checked.
 func (p *podDir) checkAvailable(c *refs.Claim, volume string) error {
 	claims := claim.Store{Root: p.root.ClaimsDir}
 	if err := claims.Verify(c); err != nil {

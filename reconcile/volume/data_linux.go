@@ -41,8 +41,9 @@ func (d Dir) HasData(ctx context.Context, uid types.UID) (bool, error) {
 	return false, nil
 }
 
-// hasFiles reports whether dir/name is a directory that contains anything but empty directories, or
-// is not a directory. It returns false if dir/name does not exist.
+// hasFiles reports whether the directory dir/name contains anything other than empty directories.
+// It also returns true if dir/name is a mount point or is not a directory. It returns false if
+// dir/name does not exist.
 func hasFiles(ctx context.Context, dir *safepath.Dir, name string) (bool, error) {
 	sub, err := dir.SubSameMount(name)
 	switch {

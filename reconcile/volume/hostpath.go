@@ -81,9 +81,9 @@ func hasType(want fs.FileMode) func(fs.FileMode) bool {
 	return func(m fs.FileMode) bool { return m.Type() == want }
 }
 
-// check returns an error if the file at path does not match. If create is true and the type allows
-// it, check creates a missing file. If create is false, check does not report a missing file that
-// it could create.
+// check returns an error if the file at path is not of this type. If create is true and the type
+// allows it, check creates a missing file. If create is false, check does not report a missing file
+// that it could create.
 func (t hostPathType) check(path string, create bool) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && t.create != nil {
@@ -146,8 +146,8 @@ func ignoreExisting(path string, err error) error {
 	return nil
 }
 
-// withoutPath returns the cause of a *fs.PathError, for messages that already contain the path. It
-// returns other errors and nil unchanged.
+// withoutPath returns the cause of err if err is a *fs.PathError, for messages that already contain
+// the path. It returns other errors and nil unchanged.
 func withoutPath(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

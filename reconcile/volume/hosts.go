@@ -22,10 +22,11 @@ const (
 )
 
 // WriteHosts writes the hosts file of a pod and returns the path of the file on the host. It may be
-// called concurrently for the same pod with the same text. Like the kubelet, WriteHosts changes an
-// existing file in place, because containers have the file mounted. If WriteHosts replaced the
-// file, containers would still have the old, deleted file mounted. They could fill the disk with
-// the deleted file, and FileUsage would not count its space.
+// called concurrently for the same pod with the same text.
+//
+// Like the kubelet, WriteHosts changes an existing file in place, because containers have the file
+// mounted. If WriteHosts replaced the file, the containers would keep the deleted file. They could
+// fill the disk with it, and FileUsage would not count its space.
 func (d Dir) WriteHosts(uid types.UID, text string) (string, error) {
 	if err := checkUID(uid); err != nil {
 		return "", err

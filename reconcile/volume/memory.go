@@ -27,9 +27,9 @@ func memorySize(pod *v1.Pod, limit *resource.Quantity, node int64) int64 {
 	return size
 }
 
-// podMemory returns the memory limit of a pod's cgroup in bytes. It is the memory limit of the pod.
-// If the pod has no memory limit, but each container has one, it is the memory that the containers
-// may use at the same time. podMemory returns 0 if there is no limit.
+// podMemory returns the memory limit of a pod's cgroup in bytes. It includes the overhead of the
+// pod. If the pod has no memory limit, but each container has one, the result is based on the
+// memory that the containers may use at the same time. podMemory returns 0 if there is no limit.
 func podMemory(spec *v1.PodSpec) int64 {
 	total, limited := containersMemory(spec)
 	if spec.Resources != nil {

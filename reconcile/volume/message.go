@@ -100,8 +100,9 @@ func (d Dir) ReadMessage(uid types.UID, container string, attempt uint32) (strin
 	return string(text[:n]), err
 }
 
-// openSubdir opens a directory below from. names contains the elements of its path. If create is
-// true, openSubdir creates missing directories. The caller must close the result. from stays open.
+// openSubdir opens a directory below the directory from, which stays open. names contains the
+// elements of the relative path. If create is true, openSubdir creates missing directories. The
+// caller must close the result.
 func openSubdir(from *safepath.Dir, create bool, names ...string) (*safepath.Dir, error) {
 	dir := from
 	for _, name := range names {

@@ -11,8 +11,8 @@ import (
 // mountsBelow returns the mounts at or below Root/under. See mounts.Below.
 func (d Dir) mountsBelow(under string) ([]mounts.Mount, error) { return mounts.Below(d.Root, under) }
 
-// isPoddMount reports whether a mount has the type and the path of a mount that podd creates, such as
-// a whole tmpfs or hugetlbfs at <uid>/volumes/kubernetes.io~empty-dir/<volume>.
+// isPoddMount reports whether a mount has the type and the path of a mount that podd creates. An
+// example is a whole tmpfs or hugetlbfs at <uid>/volumes/kubernetes.io~empty-dir/<volume>.
 func isPoddMount(m mounts.Mount) bool {
 	parts := strings.Split(m.Rel, "/")
 	switch {

@@ -22,7 +22,8 @@ const nfsPlugin = "kubernetes.io~nfs"
 
 // NFSOptions configures how NFS volumes are mounted. Every system call on an NFS volume may hang if
 // the server does not respond, including stat and open. So podd reads from the mount table whether
-// a volume is mounted, and mounts and unmounts volumes with programs, because it can kill programs.
+// a volume is mounted. It mounts and unmounts volumes with programs, because it can kill a program,
+// but cannot interrupt a system call.
 type NFSOptions struct {
 	// MountPath is the path of mount.nfs; "" means that podd searches programDirs.
 	MountPath string

@@ -24,9 +24,9 @@ type MountError struct {
 	// Mounts contains the remaining mount points. Mounts of other programs precede podd's mounts.
 	// In both groups, deeper mounts precede the mounts above them.
 	Mounts []string
-	// Busy reports whether podd created all of the mounts, so that they remain only because they
-	// are in use, and a retry may succeed. Otherwise another program created the first mount, and
-	// the user must unmount it.
+	// Busy reports whether podd created all of the mounts. Such mounts remain only because they are
+	// in use, and a retry may succeed. If Busy is false, another program created the first mount,
+	// and the user must unmount it.
 	Busy        bool
 	description string
 }
@@ -97,7 +97,7 @@ func (d Dir) unmountAndRemove(ctx context.Context, uid types.UID, remove func(po
 	switch {
 	case err == nil, errors.As(err, &mountErr):
 		return err
-	case errors.Is(err, safepath.ErrMount): // mounted after podd read the mount table
+	case errors.Is(err, safepath.ErrMount): // a file system was mounted after podd read the mount table
 		var at *fs.PathError
 		errors.As(err, &at)
 		return &MountError{UID: uid, Mounts: []string{at.Path}, description: "a mount"}

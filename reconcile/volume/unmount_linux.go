@@ -41,8 +41,8 @@ func (d Dir) unmountRemote(ctx context.Context, m mounts.Mount) error {
 }
 
 // runUmount runs the program umount. remaining reports whether the mount still exists according to
-// the mount table. If it exists, err is the reason. A program that hangs may already have removed
-// the mount, because it writes remaining data afterwards.
+// the mount table. If it still exists, err is the reason. A program that hangs may already have
+// removed the mount, because it writes remaining data afterwards.
 func (d Dir) runUmount(ctx context.Context, program, flags string, m mounts.Mount) (remaining bool, err error) {
 	parent, err := d.openParent(m)
 	if err != nil {

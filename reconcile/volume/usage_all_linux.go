@@ -65,7 +65,7 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 	return all, errors.Join(append(failed, err)...)
 }
 
-// addCSIUsage appends the usage of the pod's CSI volumes to all and returns the result.
+// addCSIUsage appends the usage of the pod's CSI volumes to the list all and returns the list.
 func (d Dir) addCSIUsage(ctx context.Context, all []VolumeUsage, pod *v1.Pod) ([]VolumeUsage, error) {
 	if d.CSI == nil {
 		return all, nil
@@ -92,8 +92,9 @@ func (d Dir) addCSIUsage(ctx context.Context, all []VolumeUsage, pod *v1.Pod) ([
 	return all, err
 }
 
-// volumeDir returns the directory of a volume as a path rel that is relative to root. claimName is
-// the name of the volume's claim or "". rel is "" if podd has no directory for the volume.
+// volumeDir returns the directory of a volume. rel is the path of the directory relative to root;
+// "" if podd has no directory for the volume. claimName is the name of the volume's claim; "" if
+// there is none.
 func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, rel, claimName string) {
 	plugin := ""
 	switch {

@@ -11,9 +11,9 @@ import (
 	"podd/runtime/safepath"
 )
 
-// A FileUsage contains the disk usage of files in a pod's directory that the pod's containers have
-// mounted and can write to. The kubelet counts Hosts towards ephemeral storage since CVE-2020-8557,
-// and does not count Messages.
+// A FileUsage contains the disk usage of those files in a pod's directory that are mounted in the
+// pod's containers, so that the containers can write to them. The kubelet counts Hosts towards
+// ephemeral storage since CVE-2020-8557, and does not count Messages.
 type FileUsage struct {
 	// Hosts is the usage of /etc/hosts.
 	Hosts safepath.Usage

@@ -19,9 +19,9 @@ import (
 // (plan.DiskUse).
 const maxUsageFiles = 1 << 20
 
-// EmptyDirUsage returns the usage of the emptyDirs of a pod for which include returns true, by
-// name. It omits emptyDirs that do not exist yet. If EmptyDirUsage returns an error, the result
-// contains the usage of the emptyDirs that could be measured. The pod may be running.
+// EmptyDirUsage returns the usage of those emptyDirs of a pod for which include returns true, by
+// volume name. It omits emptyDirs that do not exist yet. If EmptyDirUsage returns an error, the
+// result contains the usage of the emptyDirs that could be measured. The pod may be running.
 func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, include func(*v1.Volume) bool) (map[string]safepath.Usage, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, include func(
 }
 
 func emptyDirUsage(ctx context.Context, vol *safepath.Dir, medium v1.StorageMedium) (safepath.Usage, error) {
-	if medium == v1.StorageMediumMemory { // the statistics of the file system contain the usage
+	if medium == v1.StorageMediumMemory { // a tmpfs, for which fstatfs returns the usage
 		var st unix.Statfs_t
 		if err := unix.Fstatfs(vol.Fd(), &st); err != nil {
 			return safepath.Usage{}, err

@@ -61,8 +61,8 @@ type Server struct {
 	running sync.WaitGroup
 }
 
-// A registeredClient is a client that is registered. It is in use until its connection fails or
-// cancel is called.
+// A registeredClient is the connection to a registered plugin. The Server uses it until the
+// connection fails or cancel is called.
 type registeredClient struct {
 	*client
 	cancel      context.CancelFunc
@@ -184,8 +184,8 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 	return reg, nil
 }
 
-// checkRegistrationLocked returns an error if no more plugins can be registered. before is the present plugin
-// of the resource, or nil.
+// checkRegistrationLocked returns an error if no more plugins can be registered. before is the
+// present plugin of the resource, or nil.
 func (s *Server) checkRegistrationLocked(before *registeredClient) error {
 	switch {
 	case s.stopped:

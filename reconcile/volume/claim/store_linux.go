@@ -94,8 +94,8 @@ type Consumer struct {
 
 // Acquire records the binding of a claim, and records in u.Links that the pod uses the claim. If
 // the claim is not bound to a PersistentVolume, Acquire creates the directory of the claim. It
-// returns an error if another owner or binding is already recorded for the claim, or if pods use
-// the PersistentVolume of the claim through another claim.
+// returns an error if another owner or binding is already recorded for the claim. It also returns
+// an error if pods use the PersistentVolume of the claim through another claim.
 func (c Store) Acquire(ctx context.Context, claim *refs.Claim, u Consumer) error {
 	dir, err := c.openLocked(ctx)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c Store) Verify(claim *refs.Claim) error {
 }
 
 // CheckExclusive returns an error if pods use the PersistentVolume of the given claim through
-// another claim, because a PersistentVolume belongs to one claim. pods is the directory of all pod
+// another claim. A PersistentVolume belongs to one claim only. pods is the directory of all pod
 // directories. The pods in ignored do not count as users.
 func (c Store) CheckExclusive(claim *refs.Claim, pods string, ignored []types.UID) error {
 	if claim.Volume == nil {

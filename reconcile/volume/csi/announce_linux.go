@@ -37,8 +37,8 @@ func (op *operation) recordUse() error {
 	return linkTo(op.p.target, op.p.link)
 }
 
-// linkTo creates a symbolic link from link to target. It replaces an existing link with a different
-// target. After linkTo returns, the link survives a power failure.
+// linkTo creates a symbolic link at the path link, which points to the path target. It replaces an
+// existing link with a different target. After linkTo returns, the link survives a power failure.
 func linkTo(target, link string) error {
 	if err := os.MkdirAll(filepath.Dir(link), 0o750); err != nil {
 		return err

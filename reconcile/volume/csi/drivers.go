@@ -59,7 +59,7 @@ type Drivers struct {
 	expanded         map[VolumeID]Expansion     // volumes whose last expansion succeeded
 	failedExpansions map[VolumeID]Expansion     // volumes whose last expansion failed
 	published        map[string]publishedVolume // by target path
-	pausedUntil      map[string]time.Time       // by driver name; until then, podd requests no statistics
+	pausedUntil      map[string]time.Time       // time until which podd requests no statistics, by driver name
 	// withoutStats contains the target paths of published volumes without statistics.
 	withoutStats map[string]bool
 	// unreadable contains the directories for which an unreadable data file was logged. Only root

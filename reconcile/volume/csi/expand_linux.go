@@ -54,7 +54,7 @@ func (op *operation) expand(ctx context.Context) error {
 			op.d.recordExpansionFailure(op.v, err)
 			return err
 		}
-	} // otherwise, the driver needs no expansion on the node
+	} // without the capability, the driver needs no expansion on the node
 	f, err := op.loadFacts(op.p.stageDataDir)
 	if err != nil {
 		return err
@@ -91,8 +91,8 @@ func (d *Drivers) recordExpansionFailure(v Volume, err error) {
 	signalChange(&d.expansionsChanged)
 }
 
-// needsExpansion reports whether a volume must be expanded on this node, because its capacity is
-// larger than the capacity to which it was last expanded.
+// needsExpansion reports whether the capacity of a volume is larger than the capacity to which it
+// was last expanded on this node.
 func (d *Drivers) needsExpansion(v Volume) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -37,9 +37,9 @@ const (
 
 const lifecyclePersistent, lifecycleEphemeral = "Persistent", "Ephemeral"
 
-// States of a volume. After a successful call the state is the boot ID of the host, because the
-// result of the call does not outlive a reboot. If there is a mount, the suffix " mounted" is
-// added. A volume that a kubelet mounted has no state.
+// These are the states of a volume. After a successful call the state is the boot ID of the host,
+// because the result of the call does not outlive a reboot. mountedSuffix is added if there is a
+// mount. A volume that a kubelet mounted has no state.
 const (
 	stateAnnounced = "announced" // the driver has not been called
 	stateBegun     = "begun"     // the driver was called, but no call has succeeded yet

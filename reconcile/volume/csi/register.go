@@ -75,7 +75,8 @@ func checkDriver(name string) error {
 	return nil
 }
 
-// newestVersion returns the highest version in all that podd supports. podd supports CSI 1.x.
+// newestVersion returns the highest version in a driver's list of versions that podd also supports.
+// podd supports CSI 1.x.
 func newestVersion(all []string) (*version.Version, error) {
 	var newest *version.Version
 	for _, text := range all {

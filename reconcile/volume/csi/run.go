@@ -139,9 +139,9 @@ func (k *runner) startTasks(ctx context.Context, tasks []task) time.Duration {
 	return wait
 }
 
-// compareByWait orders tasks by the time from which on they may run, the earliest first. Tasks
-// without an earlier attempt come before all others. So a task that fails repeatedly, for example
-// because its driver hangs, does not delay the tasks of other volumes.
+// compareByWait orders tasks by the earliest time at which they may run. Tasks without an earlier
+// attempt come before all others. So a task that fails repeatedly, for example because its driver
+// hangs, does not delay the tasks of other volumes.
 func (k *runner) compareByWait(a, b task) int {
 	next := func(c task) (at time.Time) {
 		if t := k.retries[c.key]; t != nil {

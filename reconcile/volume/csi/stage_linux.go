@@ -53,7 +53,7 @@ func (op *operation) stage(ctx context.Context) error {
 		}
 		return f.save(op.p.stageDataDir)
 	}
-	if first && isFinalError(err) { // otherwise, the volume may be staged and in use by other pods
+	if first && isFinalError(err) { // after other errors, the volume may be staged and in use by other pods
 		err = errors.Join(err, op.undoStage(f))
 	}
 	return err

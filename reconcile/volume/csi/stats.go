@@ -49,7 +49,7 @@ func (d *Drivers) Stats(ctx context.Context, pod types.UID) (map[string]Stats, e
 			return nil
 		})
 	}
-	_ = calls.Wait() // the functions always return nil
+	_ = calls.Wait() // all functions return nil
 	all := map[string]Stats{}
 	for _, r := range results {
 		if r.Stats != nil {

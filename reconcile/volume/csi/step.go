@@ -30,7 +30,8 @@ func volumeSteps(v Volume) steps {
 	return steps{v.specName(), [...]string{"MountVolume.MountDevice", "MountVolume.SetUp", "MountVolume.NodeExpandVolume"}}
 }
 
-// wrap returns a *StepError for err in the operation step, or nil if err is nil.
+// wrap returns a *StepError for err, or nil if err is nil. step is the index of the failed
+// operation, such as staging.
 func (s steps) wrap(step int, err error) error {
 	if err == nil {
 		return nil

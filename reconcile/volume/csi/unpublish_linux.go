@@ -122,8 +122,8 @@ func (d *Drivers) callUnpublish(ctx context.Context, id VolumeID, target string)
 	return ignoreNotFound(err, target)
 }
 
-// ignoreNotFound returns nil if err has the code NotFound and nothing is mounted at path, because
-// the volume was then deleted. Otherwise, ignoreNotFound returns err.
+// ignoreNotFound returns nil if err has the code NotFound and nothing is mounted at path, which
+// means that the volume was deleted. Otherwise, ignoreNotFound returns err.
 func ignoreNotFound(err error, path string) error {
 	if e, is := errors.AsType[*callError](err); is && e.Code == codes.NotFound {
 		if there, err := isMounted(path); !there {

@@ -19,8 +19,8 @@ type Mount struct {
 	// Description describes the mounted file system in messages, such as "tmpfs" or
 	// "ext4 /dev/sda1".
 	Description string
-	// IsFilesystemRoot reports whether the root of the file system is mounted at this mount point, and not a
-	// subdirectory.
+	// IsFilesystemRoot reports whether the root of the file system is mounted at this mount point,
+	// and not a subdirectory.
 	IsFilesystemRoot bool
 	// Type is the type of the file system, such as "nfs4".
 	Type string
@@ -68,8 +68,8 @@ func Below(root, under string) ([]Mount, error) {
 // IsNFS reports whether the file system is mounted by the NFS client of Linux.
 func (m Mount) IsNFS() bool { return m.Type == "nfs" || m.Type == "nfs4" }
 
-// IsRemote reports whether accesses to the mount may hang, because the file system depends
-// on a server or on a FUSE program.
+// IsRemote reports whether the file system depends on a server or on a FUSE program, so that
+// accesses to the mount may hang.
 func (m Mount) IsRemote() bool {
 	kind, _, _ := strings.Cut(m.Type, ".") // such as fuse.sshfs
 	return m.IsNFS() || slices.Contains([]string{"fuse", "cifs", "smb3", "ceph", "9p"}, kind)

@@ -55,7 +55,7 @@ func Bind(ctx context.Context, dir *safepath.Dir, name string, source *os.File) 
 }
 
 // isMounted reports whether the file described by info is mounted at name in dir. It returns false
-// if name cannot be opened, because Bind then returns the error when it creates name.
+// if name cannot be opened. The caller, Bind, then gets the error when it creates name.
 func isMounted(dir *safepath.Dir, name string, info fs.FileInfo) bool {
 	f, err := dir.Follow(name)
 	if err != nil {

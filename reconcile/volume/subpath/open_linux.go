@@ -21,7 +21,8 @@ func Open(volume, path string, create bool) (*os.File, error) {
 	if errors.Is(err, unix.ENOTDIR) {
 		return nil, errors.New("the volume is a file, not a directory; mount it without a subPath")
 	}
-	// This can happen, because the path of a hostPath without a type is not checked before.
+	// The host path may be missing, because the path of a hostPath without a type is not checked
+	// before.
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the volume's host path %s does not exist; create it, or use type DirectoryOrCreate", volume)
 	}
