@@ -44,8 +44,8 @@ type ExecResult struct {
 
 // Usage is the resource usage of a container as reported by the runtime.
 type Usage struct {
-	// At is when the CPU time and the memory were measured. If At is zero, the runtime reports
-	// neither.
+	// At is the time at which the CPU time and the memory were measured. If At is zero, the runtime
+	// reports neither.
 	At time.Time
 	// CPUNanoseconds is the total CPU time in nanoseconds.
 	CPUNanoseconds uint64

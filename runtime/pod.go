@@ -250,14 +250,15 @@ const (
 	AnnotationContainerPorts            = "io.kubernetes.container.ports"
 	AnnotationPodDeletionGracePeriod    = "io.kubernetes.pod.deletionGracePeriod"
 	AnnotationPodTerminationGracePeriod = "io.kubernetes.pod.terminationGracePeriod"
-	// AnnotationStartHash contains manifest.ContainerHash.Digits of a container.
-	// AnnotationContainerHash contains the kubelet's own hash, so that a kubelet can adopt
-	// the container.
+	// AnnotationStartHash contains the result of manifest.ContainerHash.StartHashPrefix for a
+	// container. AnnotationContainerHash contains the kubelet's own hash, so that a kubelet can
+	// adopt the container.
 	AnnotationStartHash = "podd/start"
 	// AnnotationPodHash contains manifest.Pod.Hash of the pod version that runs in the sandbox.
 	AnnotationPodHash = "podd/hash"
-	// AnnotationSize contains the resources at creation: manifest.ContainerHash.Size of a
-	// container, or manifest.Pod.PodSize of a sandbox.
+	// AnnotationSize contains the resources at creation, in the format of manifest.FormatSize:
+	// manifest.ContainerHash.Resources of a container, or the result of manifest.Pod.PodSize for a
+	// sandbox.
 	AnnotationSize = "podd/size"
 	// AnnotationBackoffStep contains the back-off step with which a container was started.
 	AnnotationBackoffStep = "podd/backoff-step"

@@ -13,8 +13,8 @@ import (
 // that is replaced often then needs no new inodes. ext4 does not reuse the inode of a removed file
 // for a minute or more, and must skip all such inodes whenever it creates a file.
 //
-// If durable is true, the new content survives a power cut when SwapIn returns nil. Otherwise the
-// file may have the old content, the new content, or be empty after a power cut.
+// If durable is true, the new content survives a power cut when SwapIn returns nil. Otherwise,
+// after a power cut, the file may have the old or the new content, or may be empty.
 func SwapIn(root *os.Root, name, spare string, data []byte, durable bool) error {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -41,9 +41,9 @@ func SwapIn(root *os.Root, name, spare string, data []byte, durable bool) error 
 	return nil
 }
 
-// openSpare opens the file spare in root for writing and empties it. dir is the open directory of
-// root. If spare is not a regular file, has a mode other than 0600 or has a second hard link,
-// openSpare replaces it.
+// openSpare opens the file with the name spare in root for writing and empties it. dir is the open
+// directory of root. If the file is not regular, has a mode other than 0600 or has a second hard
+// link, openSpare replaces it.
 func openSpare(root *os.Root, dir *os.File, spare string) (*os.File, error) {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	if fd, err := unix.Openat(int(dir.Fd()), spare, flags, 0o600); err == nil {
@@ -60,9 +60,9 @@ func openSpare(root *os.Root, dir *os.File, spare string) (*os.File, error) {
 	return root.OpenFile(spare, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// exchange exchanges the names of the files spare and name. If there is no file called name, or if
-// the file system cannot exchange names, exchange renames spare to name, which removes the old
-// file.
+// exchange exchanges the names of two files: the spare file and the file called name. If no file
+// has this name, or if the file system cannot exchange names, exchange renames the spare file to
+// this name and thereby removes the old file.
 func exchange(root *os.Root, dir *os.File, spare, name string) error {
 	fd := int(dir.Fd())
 	if unix.Renameat2(fd, spare, fd, name, unix.RENAME_EXCHANGE) == nil {

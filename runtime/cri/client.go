@@ -107,9 +107,9 @@ type Options struct {
 	Endpoint string
 	// ImageEndpoint is the socket of the image service. If it is "", Endpoint is used.
 	ImageEndpoint string
-	// Timeout limits most calls; zero means DefaultTimeout. The limit of RunPodSandbox is
-	// twice Timeout. StopContainer and ExecSync get their grace period or timeout in
-	// addition. PullImage has no limit.
+	// Timeout limits most calls; zero means DefaultTimeout. The limit of RunPodSandbox is twice
+	// Timeout. The limit of StopContainer is Timeout plus the grace period. The limit of ExecSync
+	// is Timeout plus the timeout of the command. PullImage has no limit.
 	Timeout time.Duration
 	// OnCall is called after every call. method is the CRI name of the called method, for
 	// example "RunPodSandbox". OnCall may be called concurrently and must not block. It may
@@ -204,7 +204,8 @@ func (c *Client) redial() {
 	}
 }
 
-// invoke makes one call, which may take at most limit, and converts the error with convertError.
+// invoke makes one call and converts its error with convertError. The parameter limit is the
+// maximum duration of the call.
 func invoke[Q, R any](ctx context.Context, c *Client, limit time.Duration,
 	call func(context.Context, Q, ...grpc.CallOption) (R, error), request Q,
 ) (R, error) {

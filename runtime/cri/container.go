@@ -26,10 +26,10 @@ func (c *Client) StartContainer(ctx context.Context, id string) error {
 	return err
 }
 
-// StopContainer sends the stop signal to a container, kills the container after grace, and
-// returns after it has exited. grace is rounded up to whole seconds. If grace is zero, the
-// container is killed at once. StopContainer returns nil if the container is not running or
-// does not exist.
+// StopContainer sends the stop signal to a container, kills the container after the grace period,
+// and returns after it has exited. grace is rounded up to whole seconds. If grace is zero, the
+// container is killed at once. StopContainer returns nil if the container is not running or does
+// not exist.
 //
 // containerd sends the stop signal only for the first call with a grace period. To shorten
 // a grace period, call StopContainer again with the time that should remain.

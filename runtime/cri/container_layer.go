@@ -21,9 +21,10 @@ type LayerUsage struct {
 }
 
 // WritableLayers returns the disk usage of the writable layers of the pods in uids, by pod UID. It
-// omits pods that have no containers of these instances. Runtimes measure periodically, so the
-// result may be some seconds old. If uids contains several pods, WritableLayers lists all
-// containers of each instance, because one request per pod would take too long on a slow runtime.
+// omits pods without containers that belong to one of the given instances. Runtimes measure
+// periodically, so the result may be some seconds old. If uids contains several pods,
+// WritableLayers lists all containers of each instance, because one request per pod would take too
+// long on a slow runtime.
 func (c *Client) WritableLayers(ctx context.Context, instances []string, uids []types.UID) (map[types.UID]LayerUsage, error) {
 	var filters []map[string]string
 	for _, instance := range instances {
@@ -54,7 +55,8 @@ func (c *Client) WritableLayers(ctx context.Context, instances []string, uids []
 // and container name.
 type layersByPod map[types.UID]map[string]*api.ContainerStats
 
-// add adds the statistics of a container of the pod uid, unless l contains a newer attempt.
+// add adds the statistics of a container of the pod with this UID, unless l contains a newer
+// attempt of the container.
 func (l layersByPod) add(uid types.UID, s *api.ContainerStats) {
 	if l[uid] == nil {
 		l[uid] = map[string]*api.ContainerStats{}

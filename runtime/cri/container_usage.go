@@ -8,8 +8,8 @@ import (
 	"podd/runtime"
 )
 
-// ContainerUsages returns the resource usage of all containers of these instances, by
-// container ID.
+// ContainerUsages returns the resource usage of all containers that belong to the given instances,
+// by container ID.
 func (c *Client) ContainerUsages(ctx context.Context, instances []string) (map[string]runtime.Usage, error) {
 	all := map[string]runtime.Usage{}
 	for _, instance := range instances {
@@ -20,7 +20,8 @@ func (c *Client) ContainerUsages(ctx context.Context, instances []string) (map[s
 	return all, nil
 }
 
-// addUsages adds the resource usage of the containers of one instance to the map all.
+// addUsages adds the resource usage of the containers of one instance to the map in the parameter
+// all.
 func (c *Client) addUsages(ctx context.Context, instance string, all map[string]runtime.Usage) error {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ListContainerStats, &api.ListContainerStatsRequest{
 		Filter: &api.ContainerStatsFilter{LabelSelector: map[string]string{runtime.LabelInstance: instance}},

@@ -143,8 +143,8 @@ func containerUser(u *api.ContainerUser) *runtime.User {
 	return &runtime.User{UID: linux.GetUid(), GID: linux.GetGid(), Groups: linux.GetSupplementalGroups()}
 }
 
-// imageName returns the image as the user wrote it if the runtime has stored that name, and
-// otherwise the runtime's own name.
+// imageName returns the image name that the user wrote. If the runtime has not stored this name,
+// imageName returns the runtime's own name.
 func imageName(spec *api.ImageSpec) string {
 	if name := spec.GetUserSpecifiedImage(); name != "" {
 		return name

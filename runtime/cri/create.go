@@ -12,11 +12,11 @@ const firstCreateTimeout = 5 * time.Second
 
 // create makes a call that creates an object, for at most limit.
 //
-// If a client cancels such a call or is killed, CRI-O continues the call. A second call for
-// the same name then waits until its own deadline, even if the first call finishes before.
-// Only the next call gets the result. Calls to CRI-O therefore have a short deadline and
-// are repeated. The deadline doubles each time, because another runtime version may abort
-// the creation when a call is canceled.
+// If a client cancels such a call or is killed, CRI-O continues the call. A second call for the
+// same name then waits until its own deadline, even if the first call finishes earlier. Only the
+// next call gets the result. Calls to CRI-O therefore have a short deadline and are repeated. The
+// deadline doubles each time, because another runtime version may abort the creation when a call is
+// canceled.
 func create[Q, R any](ctx context.Context, c *Client, limit time.Duration,
 	call func(context.Context, Q, ...grpc.CallOption) (R, error), request Q,
 ) (R, error) {

@@ -31,8 +31,8 @@ func (c *Client) diagnose(err error) error {
 	return &callError{text: text, kinds: []error{runtime.ErrUnimplemented}}
 }
 
-// explainDisabledCRI returns why containerd may not serve CRI, and the remedy. config is the path
-// of containerd's configuration file, or "" if it is unknown.
+// explainDisabledCRI returns the probable reason why containerd does not serve CRI, and the remedy.
+// config is the path of containerd's configuration file, or "" if it is unknown.
 func explainDisabledCRI(config string) string {
 	const remedy = "remove it and restart containerd"
 	if plugin := disabledPlugin(config); plugin != "" {

@@ -27,8 +27,8 @@ const (
 	flowControlWindow = 1 << 20
 )
 
-// dialSocket returns a connection to a unix socket that is established at the first call.
-// It counts established connections in dials. onCall is Options.OnCall.
+// dialSocket returns a connection to a unix socket. The connection is established at the first
+// call. dialSocket counts established connections in dials. onCall is Options.OnCall.
 func dialSocket(socket string, dials *atomic.Uint64, onCall func(method string, took time.Duration, err error)) (*grpc.ClientConn, error) {
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)

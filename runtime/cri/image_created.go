@@ -9,9 +9,9 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// ImageCreated returns when an image on the node was built. It returns the zero Time if the runtime
-// does not report the time or the image does not contain it. CRI has no field for this time, so
-// ImageCreated parses the verbose status of containerd and CRI-O.
+// ImageCreated returns the time at which an image on the node was built. It returns the zero Time
+// if the runtime does not report the time or the image does not contain it. CRI has no field for
+// this time, so ImageCreated parses the verbose status of containerd and CRI-O.
 func (c *Client) ImageCreated(ctx context.Context, image string) (time.Time, error) {
 	r, err := invoke(ctx, c, c.timeout, c.images.ImageStatus, &api.ImageStatusRequest{Image: imageSpec(image), Verbose: true})
 	if err != nil {

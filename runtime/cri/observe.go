@@ -78,7 +78,7 @@ type Observer struct {
 	// Only Run's goroutine uses the following fields.
 	pods           map[types.NamespacedName]*runtime.Pod // all pods, as of the newest snapshot
 	relistInterval time.Duration                         // present interval of relists
-	relistAt       time.Time                             // when the next relist is due
+	relistAt       time.Time                             // time at which the next relist is due
 	failedPasses   int                                   // number of consecutive failed passes
 	failedQueries  map[string]failedQuery                // by ID of the sandbox or container
 
@@ -90,12 +90,13 @@ type Observer struct {
 type failedQuery struct {
 	key      types.NamespacedName
 	failures int       // number of consecutive failed queries
-	retryAt  time.Time // when to query again; zero while a query is in progress
+	retryAt  time.Time // time at which to query again; zero while a query is in progress
 }
 
 // Health describes how current the snapshots of an Observer are.
 type Health struct {
-	// LastRelist is when the newest complete relist began. It is zero before the first one.
+	// LastRelist is the time at which the newest complete relist began. It is zero before the first
+	// one.
 	LastRelist time.Time
 	// Err is the error of the newest pass, or nil if the pass succeeded.
 	Err error

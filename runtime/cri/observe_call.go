@@ -42,10 +42,10 @@ func newStatusCalls[T any](query func(context.Context, string) (T, error)) *stat
 	return &statusCalls[T]{query: query, byID: map[string]*statusCall[T]{}}
 }
 
-// get returns the status of an object. listedState is the object's state in the list. If
-// the runtime does not respond until pass is done, get returns errLate. The call then
-// continues until ctx is done, and onLate is called when it has returned. If a call from an
-// earlier pass is in progress, get does not wait for it and returns errLate.
+// get returns the status of an object. listedState is the object's state in the list. If the
+// context pass is done before the runtime responds, get returns errLate. The call then continues
+// until ctx is done, and onLate is called when it has returned. If a call from an earlier pass is
+// in progress, get does not wait for it and returns errLate.
 func (q *statusCalls[T]) get(ctx, pass context.Context, id string, listedState any, onLate func()) (T, error) {
 	i, isNew := q.start(ctx, pass, id, listedState, onLate)
 	if isNew {
@@ -109,8 +109,8 @@ func (q *statusCalls[T]) finish(i *statusCall[T], found T, err error) (wasLate b
 	return i.isLate
 }
 
-// forget removes the calls for all objects that are not in failed, because their status is no
-// longer needed.
+// forget removes the calls for all objects except those in the map failed, because the status of
+// the removed objects is no longer needed.
 func (q *statusCalls[T]) forget(failed map[string]failedQuery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -22,8 +22,8 @@ type draft struct {
 	opts             *ObserverOptions
 	prior            map[types.NamespacedName]*runtime.Pod
 	failedQueries    map[string]failedQuery          // from earlier passes
-	asOf             time.Time                       // when this pass began
-	newFailedQueries map[string]types.NamespacedName // pods by ID of the sandbox or container whose query failed or must be repeated
+	asOf             time.Time                       // time at which this pass began
+	newFailedQueries map[string]types.NamespacedName // pods with a status query that failed or must be repeated, by ID of the sandbox or container
 
 	priorSandboxes  map[string]priorSandbox
 	priorContainers map[string]*runtime.Container // by ID
@@ -127,9 +127,10 @@ func (d *draft) addSandbox(item *wireItem) error {
 	return nil
 }
 
-// setSandbox fills sd from the list, with the addresses of prior, which may be nil. If the sandbox
-// is ready, setSandbox schedules the query of its addresses, unless the details of the sandbox are
-// not needed or the query must not be repeated yet.
+// setSandbox fills sd from the list. It copies the addresses from prior, which may be nil. If the
+// sandbox is ready, setSandbox also schedules the query of the addresses. It does not schedule the
+// query if the details of the sandbox are not needed, or if an earlier query failed and must not be
+// repeated yet.
 func (d *draft) setSandbox(sd *sandboxDraft, s *api.PodSandbox, prior *runtime.Sandbox) {
 	sd.key = types.NamespacedName{Namespace: s.GetMetadata().GetNamespace(), Name: s.GetMetadata().GetName()}
 	sd.sandbox = sandboxFromList(s)

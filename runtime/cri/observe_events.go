@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// eventDelay is the delay between an event and the pass that observes its pod. The exit of one
-	// of our containers is observed without a delay. All other changes are usually made by podd's
-	// own effects, which return their results themselves. In a burst of pods a shorter delay would
-	// cause several queries per pod. The delay also gives containerd time to remove a sandbox,
-	// because it sends the event before the removal. If there are many pods, the delay is longer;
-	// see settleDelay.
+	// eventDelay is the delay between an event and the pass that observes its pod. The exit of a
+	// container that is not Foreign is observed without a delay. All other changes are usually made
+	// by podd's own effects, which return their results themselves. In a burst of pods a shorter
+	// delay would cause several queries per pod. The delay also gives containerd time to remove a
+	// sandbox, because it sends the event before the removal. If there are many pods, the delay is
+	// longer; see settleDelay.
 	eventDelay = time.Second
 	// streamTrustDelay is how long a stream must stay open before it is considered reliable even if
 	// no event has arrived. The delay is needed because containerd sends nothing before the first

@@ -11,13 +11,13 @@ import (
 // marks contains the pods that may have changed, and when they must be observed. Adding a
 // mark never blocks.
 type marks struct {
-	wake chan struct{} // receives a value when the due time moves closer; capacity 1
+	wake chan struct{} // a value is sent when the due time becomes earlier; capacity 1
 
 	mu     sync.Mutex // guards all following fields
 	urgent map[types.NamespacedName]struct{}
 	keys   map[types.NamespacedName]struct{} // pods to observe at dueAt; pods in urgent are observed at once
 	all    bool
-	dueAt  time.Time // zero if only urgent contains pods
+	dueAt  time.Time // zero if keys is empty and all is false
 }
 
 // markedPods are the pods that one pass observes: all pods if all is true, otherwise those in keys.
@@ -75,7 +75,8 @@ func (m *marks) wakeUp() {
 	}
 }
 
-// due returns when the first marked pod must be observed. ok is false if no pod is marked.
+// due returns the time at which the first marked pod must be observed. ok is false if no pod is
+// marked.
 func (m *marks) due() (at time.Time, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,10 +97,10 @@ func (m *marks) peek() markedPods {
 	return markedPods{all: m.all, keys: keys}
 }
 
-// take returns the marks for the next pass and clears them. It returns all marks if the pass
-// observes all pods anyway (whole), if a mark that is not urgent is due, or if many marks
-// are urgent. Otherwise it returns only the urgent marks, because a few urgent marks in a
-// burst of events must not make every pass list all pods.
+// take returns the marks for the next pass and clears them. It returns all marks in three cases:
+// the pass observes all pods (whole is true), a mark that is not urgent is due, or many marks are
+// urgent. Otherwise it returns only the urgent marks, because a few urgent marks in a burst of
+// events must not make every pass list all pods.
 //
 // take must be called before the first list call, so that a mark during the pass causes
 // another pass.

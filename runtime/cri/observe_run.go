@@ -56,8 +56,9 @@ func (o *Observer) runPass(ctx context.Context, isRelist bool, emit func(runtime
 }
 
 // hasUnmarkedChange reports whether the last pass found a change in a pod that was marked neither
-// before nor during the pass. In this case the runtime has sent no event for the change. marked
-// contains the earlier marks, and before the pods before the pass.
+// before nor during the pass. In this case the runtime has sent no event for the change. The
+// parameter marked contains the marks from before the pass, and the parameter before contains the
+// pods as they were before the pass.
 func (o *Observer) hasUnmarkedChange(marked markedPods, before map[types.NamespacedName]*runtime.Pod) bool {
 	since := o.marks.peek()
 	if marked.all || since.all {
@@ -143,8 +144,8 @@ func (o *Observer) pauseAfterPass(ctx context.Context, took time.Duration) error
 // passes use at most one fiftieth of the time.
 func settleDelay(took time.Duration) time.Duration { return min(50*took, 10*time.Second) }
 
-// backOff returns the delay after n failures. It is first after one failure, and doubles
-// with each further failure up to limit.
+// backOff returns the delay after n failures. After one failure, the delay is equal to the
+// parameter first. It doubles with each further failure up to limit.
 func backOff(n int, first, limit time.Duration) time.Duration {
 	for ; n > 1 && first < limit; n-- {
 		first *= 2

@@ -163,7 +163,7 @@ var statusPhrases = []struct {
 	{"repository name not known", http.StatusNotFound},
 }
 
-// unreachableCause returns why no registry responded, or "" if a registry responded.
+// unreachableCause returns the reason why no registry responded, or "" if a registry responded.
 func unreachableCause(message string) string {
 	for _, w := range unreachablePhrases {
 		if strings.Contains(message, w.phrase) {

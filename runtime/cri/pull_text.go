@@ -45,7 +45,7 @@ func registryOf(image string) string {
 	return "docker.io"
 }
 
-// containsAny reports whether s contains one of words.
+// containsAny reports whether s contains at least one element of words.
 func containsAny(s string, words ...string) bool {
 	for _, w := range words {
 		if strings.Contains(s, w) {
@@ -55,8 +55,8 @@ func containsAny(s string, words ...string) bool {
 	return false
 }
 
-// textAfter returns the part of s after the first of words that occurs in s. If none occurs, it
-// returns s.
+// textAfter searches s for the elements of words, in their order. It returns the part of s after
+// the first element that it finds, or s if it finds none.
 func textAfter(s string, words ...string) string {
 	for _, w := range words {
 		if _, rest, ok := strings.Cut(s, w); ok {

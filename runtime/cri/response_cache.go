@@ -8,10 +8,10 @@ import (
 
 // A responseCache contains the responses to status calls that callers other than the Observer made.
 // It stores only responses for ready sandboxes and running containers. The Observer uses these
-// responses, so that it does not query the same objects again. They are kept until the Observer has
-// listed the objects. They stay valid because the addresses of a sandbox and the status of a
-// container do not change while their state in the list is the same. Before an Observer runs,
-// nothing is stored. A responseCache is safe for concurrent use.
+// responses, so that it does not query the same objects again. A responseCache keeps the responses
+// until the Observer has listed the objects. The responses stay valid because the addresses of a
+// sandbox and the status of a container do not change while their state in the list is the same.
+// Before an Observer runs, nothing is stored. A responseCache is safe for concurrent use.
 type responseCache struct {
 	mu       sync.Mutex // guards all following fields
 	current  responses  // responses since the last relist began
@@ -38,7 +38,7 @@ func (a *responseCache) storeSandbox(s runtime.Sandbox) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.current.sandboxes != nil && s.Ready {
-		s.Labels, s.Annotations = nil, nil // the Observer takes them from the list
+		s.Labels, s.Annotations = nil, nil // the Observer takes labels and annotations from the list
 		a.current.sandboxes[s.ID] = s
 	}
 }
@@ -48,7 +48,7 @@ func (a *responseCache) storeContainer(c runtime.Container) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.current.containers != nil && c.State == runtime.Running {
-		c.Labels, c.Annotations = nil, nil // the Observer takes them from the list
+		c.Labels, c.Annotations = nil, nil // the Observer takes labels and annotations from the list
 		a.current.containers[c.ID] = c
 	}
 }

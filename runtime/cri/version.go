@@ -56,9 +56,9 @@ func wrapQueryError(what string, err error) error {
 	return fmt.Errorf("querying the runtime's %s: %w", what, err)
 }
 
-// parseConfig parses containerd's configuration, which the verbose Status contains as JSON.
-// It returns the cgroup driver and the handlers without their features. If the configuration
-// does not contain a cgroup driver or handlers, driver is "" or handlers is nil.
+// parseConfig parses containerd's configuration, which the verbose Status contains as JSON. It
+// returns the cgroup driver and the handlers without their features. If the configuration contains
+// no cgroup driver, driver is "". If it contains no handlers, handlers is nil.
 func parseConfig(config string) (driver string, handlers map[string]runtime.Handler) {
 	var parsed struct {
 		Containerd struct {

@@ -34,7 +34,7 @@ const (
 type Entry struct {
 	Attempt uint32
 	Stream  Stream
-	// Timestamp is when the runtime read the text from the container, in RFC 3339.
+	// Timestamp is the time at which the runtime read the text from the container, in RFC 3339.
 	Timestamp []byte
 	// Text is a line of the container's output, or a part of one, without the newline.
 	Text []byte

@@ -34,8 +34,8 @@ func ParseAttempt(name string) (attempt uint32, ok bool) {
 // A File is the parsed name of a log file of one container.
 type File struct {
 	Attempt uint32
-	// RotatedAt is when the file was rotated, in RotatedLayout. It is "" for the file to which
-	// the runtime writes.
+	// RotatedAt is the time at which the file was rotated, in the format RotatedLayout. It is ""
+	// for the file to which the runtime writes.
 	RotatedAt string
 	// Compressed reports whether the file is compressed with gzip.
 	Compressed bool
@@ -46,8 +46,8 @@ const RotatedLayout = "20060102-150405"
 
 var rotationTimePattern = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}$`)
 
-// ParseName parses the name of a log file. ok is false for incomplete files (".tmp") and for every
-// name that Name would not return for f.
+// ParseName parses the name of a log file. ok is false unless the method Name would return exactly
+// this name for f. Names of incomplete files, which end in ".tmp", are therefore rejected.
 func ParseName(name string) (f File, ok bool) {
 	attempt, ok := ParseAttempt(name)
 	if !ok {

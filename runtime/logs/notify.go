@@ -19,7 +19,7 @@ type Notifier struct {
 	// means slog.Default().
 	Log *slog.Logger
 
-	mu          sync.Mutex                        // guards all following fields and those of each watchedDir
+	mu          sync.Mutex                        // guards all following fields and the fields of each watchedDir
 	newWatcher  func() (*fsnotify.Watcher, error) // creates an inotify instance; nil means fsnotify.NewWatcher
 	watcher     *fsnotify.Watcher                 // nil while no directory is watched
 	ended       chan struct{}                     // closed when all goroutines that read events have returned
@@ -39,8 +39,8 @@ const (
 	maxPollsPerSecond  = 1000
 )
 
-// checkInterval returns how long a reader waits for an event until it checks for changes itself.
-// polled reports whether the reader gets no events.
+// checkInterval returns the maximum time for which a reader waits for an event. After this time the
+// reader checks for changes itself. polled reports whether the reader gets no events.
 func (n *Notifier) checkInterval(polled bool) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -64,8 +64,8 @@ func ExitedWhenClosed(c <-chan struct{}) func() (exited bool, changed <-chan str
 
 // maxWriteAfterExit is how long the runtime may still write to a log after the exit of its
 // container, because there may be unread output in the container's pipes. containerd stops reading
-// them after 10 s. After maxWriteAfterExit the reader stops, even if a process still has the log
-// open for writing.
+// the pipes after 10 s. After maxWriteAfterExit the reader stops, even if a process still has the
+// log open for writing.
 const maxWriteAfterExit = 15 * time.Second
 
 // errLimitReached stops a reader after Options.LimitBytes bytes.

@@ -160,7 +160,8 @@ func newestRotated(files []File, attempt uint32) (rotated string) {
 	return rotated
 }
 
-// retryRaces calls try again while it returns errRace, at most maxListingRetries times.
+// retryRaces calls the function try until it returns an error other than errRace or nil. After
+// maxListingRetries calls it returns errRace.
 func retryRaces(try func() error) error {
 	for range maxListingRetries {
 		if err := try(); !errors.Is(err, errRace) {

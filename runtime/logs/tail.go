@@ -64,9 +64,9 @@ func (t *tail) findStart(f *os.File) (from map[Stream]int64, enough bool, err er
 	return from, enough, err
 }
 
-// addEntry adds the entry e to the tail. The offset at must be lower than all previous offsets. If
-// e belongs to a counted line, addEntry stores the offset in from. enough is the result of
-// isComplete.
+// addEntry adds the entry e to the tail. The parameter at is the offset of e in the file. It must
+// be lower than the offsets of all earlier calls. If e belongs to a counted line, addEntry stores
+// the offset in the map from. enough is the result of isComplete.
 func (t *tail) addEntry(e Entry, at int64, from map[Stream]int64) (enough bool) {
 	if t.stream != "" && e.Stream != t.stream && !e.Malformed {
 		return false

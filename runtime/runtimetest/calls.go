@@ -12,7 +12,7 @@ type Call struct {
 	Method string
 	// Subject is "namespace/pod", "namespace/pod/container", an image, or "".
 	Subject string
-	At      time.Time // when the call arrived
+	At      time.Time // time at which the call arrived
 	// Request is the CRI message; it must not be modified.
 	Request any
 	Err     error

@@ -25,9 +25,9 @@ type Subject struct {
 	CgroupParent string
 }
 
-// TestRuntime tests the behavior of a runtime on which podd relies. It calls newRuntime once for
-// every part. The parts and other tests may share one runtime. All implementations and fakes of
-// CRI for podd must pass this test. podd must not rely on behavior that this test does not
+// TestRuntime tests whether a runtime has the behavior on which podd relies. It calls newRuntime
+// once for every part. The parts and other tests may share one runtime. All implementations and
+// fakes of CRI for podd must pass this test. podd must not rely on behavior that this test does not
 // check.
 func TestRuntime(t *testing.T, newRuntime func(t *testing.T) Subject) {
 	for _, part := range []struct {
@@ -143,7 +143,7 @@ func (f *fixture) containerConfig(sandbox *api.PodSandboxConfig, name, script st
 		Annotations: map[string]string{runtime.AnnotationContainerHash: "v1:" + name},
 		Linux: &api.LinuxContainerConfig{
 			Resources: &api.LinuxContainerResources{CpuShares: 128},
-			// CRI-O requires that the PID namespace of a container is that of its sandbox.
+			// CRI-O requires that a container and its sandbox have the same PID namespace.
 			SecurityContext: &api.LinuxContainerSecurityContext{NamespaceOptions: sandbox.Linux.SecurityContext.NamespaceOptions},
 		},
 	}

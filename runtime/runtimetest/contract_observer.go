@@ -38,9 +38,9 @@ func (f *fixture) observe() (*watcher, *cri.Observer) {
 	return w, o
 }
 
-// waitUntil receives snapshots until is(pod) returns true for the pod with this key, and returns
-// that pod. The argument pod is nil if the pod does not exist. what describes the condition in the
-// test's error.
+// waitUntil receives snapshots until a call of the given function returns true for the pod with
+// this key, and returns that pod. The function is called with nil if the pod does not exist. The
+// parameter what describes the condition in the test's error.
 func (w *watcher) waitUntil(what string, key types.NamespacedName, is func(*runtime.Pod) bool) *runtime.Pod {
 	w.fixture.t.Helper()
 	limit := time.NewTimer(time.Minute)

@@ -38,9 +38,9 @@ func (c *container) prepare() error {
 	return nil
 }
 
-// HideExitFiles removes the finish time and the exit code from the status of exited containers
-// while hidden is true. CRI-O reports such a status before conmon has written the exit file of the
-// container.
+// HideExitFiles(true) removes the finish time and the exit code from the status of exited
+// containers, until HideExitFiles(false) is called. CRI-O reports such a status before conmon has
+// written the exit file of the container.
 func (r *Runtime) HideExitFiles(hidden bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -49,8 +49,8 @@ const resolveFlags = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESO
 // A Dir is an open directory. The zero value is not usable.
 type Dir struct{ f *os.File }
 
-// Open opens the directory at path. Only root may be able to change path, because Open
-// follows links in path.
+// Open opens the directory at path. Users other than root must not be able to change the
+// directories of path, because Open follows links in path.
 func Open(path string) (*Dir, error) {
 	fd, err := retry(func() (int, error) {
 		return unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -61,8 +61,9 @@ func Open(path string) (*Dir, error) {
 	return &Dir{os.NewFile(uintptr(fd), path)}, nil
 }
 
-// Names returns the sorted names in the directory at path, or none if path is not a
-// directory. Only root may be able to change path, because Names follows links in path.
+// Names returns the sorted names in the directory at path, or none if path is not a directory.
+// Users other than root must not be able to change the directories of path, because Names follows
+// links in path.
 func Names(path string) ([]string, error) {
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {

@@ -12,7 +12,7 @@ import (
 )
 
 // OpenFile opens a regular file below d for reading. For other types it returns ErrLink or
-// ErrNotRegular without opening them, because opening a device node can have side effects.
+// ErrNotRegular without opening the file, because opening a device node can have side effects.
 func (d *Dir) OpenFile(name string) (*os.File, error) {
 	return d.openRegular(name, unix.O_RDONLY)
 }
@@ -48,8 +48,8 @@ func (d *Dir) openRegular(name string, flags int) (*os.File, error) {
 	return d.reopenRegular(held, name, flags)
 }
 
-// reopenRegular opens the file of the O_PATH descriptor held, if it is a regular file. name is its
-// name, for errors.
+// reopenRegular opens the file to which the O_PATH descriptor held refers. It returns an error if
+// the file is not a regular file. name is the name of the file, for errors.
 func (d *Dir) reopenRegular(held int, name string, flags int) (*os.File, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(held, &st); err != nil {
@@ -174,8 +174,8 @@ func openat(dir int, name string, flags int, mode uint32, extraResolve uint64) (
 	})
 }
 
-// retry calls open again after EINTR and EAGAIN. openat2 returns EAGAIN if another process renamed
-// a directory while ".." was resolved.
+// retry calls the function open again after EINTR and EAGAIN. openat2 returns EAGAIN if another
+// process renamed a directory while ".." was resolved.
 func retry(open func() (int, error)) (int, error) {
 	for tries := 0; ; tries++ {
 		fd, err := open()

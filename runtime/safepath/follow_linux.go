@@ -15,7 +15,7 @@ import (
 func (d *Dir) Follow(name string) (*os.File, error) { return d.follow(name, unix.O_PATH) }
 
 // FollowFile opens the regular file to which name leads for reading. It follows the same links as
-// Follow. For other types it returns ErrNotRegular without opening them.
+// Follow. For other types it returns ErrNotRegular without opening the file.
 func (d *Dir) FollowFile(name string) (*os.File, error) {
 	held, err := d.Follow(name)
 	if err != nil {

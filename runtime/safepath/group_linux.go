@@ -13,8 +13,9 @@ import (
 // and new files get the group.
 //
 // If onlyIfDifferent is true, ChangeGroup does nothing if d already has the group. ChangeGroup
-// changes d last, so that the next call repeats the work of an interrupted call. It skips the
-// directories below d with the names in except, and everything below them.
+// changes d last, so that the next call repeats the work of an interrupted call. The parameter
+// except contains names of directories below d. ChangeGroup skips these directories and everything
+// below them.
 func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, except ...string) error {
 	o := &groupChanger{gid: uint32(gid), except: map[[2]uint64]bool{}}
 	for _, name := range except {

@@ -21,8 +21,9 @@ type Usage struct {
 	Excess string
 }
 
-// Usage returns the disk usage of d and of the tree below d within the mount. It stops after limit
-// files and directories. The tree may change during the measurement.
+// Usage returns the disk usage of d and of the tree below d within the mount. It stops when it has
+// counted as many files and directories as limit allows. The tree may change during the
+// measurement.
 func (d *Dir) Usage(ctx context.Context, limit int) (Usage, error) {
 	m := usageVisitor{limit: limit, countedLinks: map[inode]struct{}{}}
 	if err := m.add(d.Fd(), ".", nil); err != nil {

@@ -29,9 +29,9 @@ type visitor interface {
 	entry(fd int, name string, depth int) (dir bool, err error)
 	// afterDir is called after everything below a directory was visited.
 	afterDir(fd int, name string) error
-	// skipped is called for a directory that the walk did not enter. err is an errno if the
-	// directory was removed or changed its type, ErrMount for a mount point, errTooDeep or
-	// errTooMany.
+	// skipped is called for a directory that the walk did not enter. err is the reason: an errno if
+	// the directory was removed or changed its type, ErrMount if it is a mount point, or errTooDeep
+	// or errTooMany if the tree exceeds a limit of the walk.
 	skipped(fd int, name string, err error) error
 }
 
@@ -45,8 +45,8 @@ var (
 
 // A walker visits everything below a directory within one mount, with few descriptors and at any
 // depth. To return to a parent directory, a walk uses the open descriptor of the parent. If that
-// descriptor was closed, the walk opens ".." and checks that this is the parent from which it
-// entered the directory.
+// descriptor was closed, the walk opens ".." and checks that ".." is the same directory as this
+// parent.
 type walker struct {
 	visitor
 	topPath    string

@@ -30,7 +30,7 @@ const shimPrefix = "containerd-shim"
 // shim.
 func Kill(sandboxID string) (found bool, err error) { return killInProc("/proc", sandboxID) }
 
-// killInProc works like Kill, but uses the directory proc instead of /proc.
+// killInProc works like Kill, but reads the directory in the parameter proc instead of /proc.
 func killInProc(proc, sandboxID string) (found bool, err error) {
 	if sandboxID == "" {
 		return false, nil

@@ -13,7 +13,7 @@ type cached[T any] struct {
 	isIncomplete func(T) bool
 	lock         chan struct{} // contains one element while unlocked; guards all following fields
 	value        T
-	computedAt   time.Time // when value was computed; zero before the first value
+	computedAt   time.Time // time at which value was computed; zero before the first value
 	took         time.Duration
 }
 

@@ -8,12 +8,12 @@ import (
 
 // Disk contains the result of one measurement of disks. It is immutable.
 type Disk struct {
-	// At is when the measurement began.
+	// At is the time at which the measurement began.
 	At time.Time
 	// Root is the file system of volumes and logs, with the usage of the whole file system.
 	Root Filesystem
-	// Images is the disk usage of images, Layers that of containers' writable layers. Both
-	// are nil if the runtime does not report them.
+	// Images is the disk usage of images, and Layers is the disk usage of containers' writable
+	// layers. Both are nil if the runtime does not report them.
 	Images, Layers *Filesystem
 	Pods           map[types.UID]PodDisk
 	// MaxPIDs is the maximum number of processes on the node, and ProcessCount is the current
@@ -36,8 +36,8 @@ type Space struct{ CapacityBytes, AvailableBytes, Inodes, InodesFree uint64 }
 
 // A PodDisk is the disk usage of one pod.
 type PodDisk struct {
-	// At is when the pod was measured. If Incomplete is true, At is when the measurement of all
-	// pods began.
+	// At is the time at which the pod was measured. If Incomplete is true, At is the time at which
+	// the measurement of all pods began.
 	At time.Time
 	// Incomplete reports whether the measurement of the pod was interrupted, so that some
 	// values are unknown.
@@ -62,7 +62,8 @@ type Volume struct {
 	Filesystem
 }
 
-// plus returns f with the usage of parts added. The parts must be in the file system of f.
+// plus returns f with an increased usage: it adds the usage of all parts. The parts must be in the
+// file system of f.
 func (f Filesystem) plus(parts ...Filesystem) Filesystem {
 	for _, p := range parts {
 		f.UsedBytes, f.InodesUsed = sumKnown(f.UsedBytes, p.UsedBytes), sumKnown(f.InodesUsed, p.InodesUsed)

@@ -16,9 +16,9 @@ func (d *Disk) sortedByAge(pods []Pod) []Pod {
 	})
 }
 
-// isIncomplete reports whether one of pods, its writable layers, or one of its containers
-// was never measured. A restarted container is not regarded as unmeasured, because its
-// earlier values are still used.
+// isIncomplete reports whether a pod in the list pods was not measured completely: its writable
+// layers, or the logs of one of its containers, were never measured. A restarted container is not
+// regarded as unmeasured, because its earlier values are still used.
 func (d *Disk) isIncomplete(pods []Pod) bool {
 	return slices.ContainsFunc(pods, func(p Pod) bool {
 		measured := d.Pods[p.UID]
@@ -29,8 +29,9 @@ func (d *Disk) isIncomplete(pods []Pod) bool {
 	})
 }
 
-// withPrevious returns d with the previous values of pods that this measurement did not
-// reach. last is nil in the first measurement.
+// withPrevious returns a copy of d. For pods that this measurement did not reach, the copy contains
+// the values of the previous measurement. The parameter last is the previous measurement; it is nil
+// in the first measurement.
 func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 	out := *d
 	out.Pods = maps.Clone(d.Pods)
@@ -47,8 +48,8 @@ func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 		case is:
 			if now.Incomplete {
 				// The next measurement begins with the pods that were not reached, because
-				// sortedByAge sorts by At. This pod comes after them and before the pods that were
-				// measured completely.
+				// sortedByAge sorts by At. This pod, whose measurement was interrupted, is measured
+				// after these pods and before the pods that were measured completely.
 				now.At = d.At
 			}
 			out.Pods[pods[i].UID] = now.withPrevious(before, &pods[i])
@@ -59,8 +60,9 @@ func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 	return &out
 }
 
-// withPrevious returns d, with the values of last for everything that was not measured. of is the
-// pod. The logs of containers that the pod no longer contains are omitted.
+// withPrevious returns d, the measurement of one pod. It contains values from last in place of
+// everything that was not measured. The parameter of is the pod. Logs of containers that the pod no
+// longer contains are omitted.
 func (d PodDisk) withPrevious(last PodDisk, of *Pod) PodDisk {
 	if d.Layers == nil {
 		d.Layers = last.Layers

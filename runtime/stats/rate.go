@@ -24,8 +24,8 @@ func cpuRate(from, to reading) *uint64 {
 
 // baseReading returns the reading from which the current rate is computed. If known is true and
 // last is a reading of the same cgroup, baseReading returns last. Otherwise the cgroup is new, and
-// baseReading returns a reading of 0 at the time created. ok is false if created is zero or more
-// than maxRateWindow ago.
+// baseReading returns a reading of 0 whose time is the creation time of the cgroup (created). ok is
+// false if this time is unknown or more than maxRateWindow ago.
 func baseReading(last reading, known bool, created time.Time, now reading) (from reading, ok bool) {
 	restarted := !known || now.totalNanoseconds < last.totalNanoseconds || created.After(last.at)
 	switch {

@@ -48,8 +48,8 @@ type Sample struct {
 	At time.Time
 	// Node is the root cgroup. It is never nil.
 	Node *Cgroup
-	// AllPodsCgroup is the cgroup of all pods, OwnCgroup that of podd. They are nil if they could
-	// not be read.
+	// AllPodsCgroup is the cgroup of all pods, and OwnCgroup is the cgroup of podd. They are nil if
+	// they could not be read.
 	AllPodsCgroup, OwnCgroup *Cgroup
 	// QoSClassCgroups contains the cgroups of the QoS classes.
 	QoSClassCgroups []*Cgroup

@@ -11,8 +11,8 @@ import (
 // NodeInfo contains the data of a kubelet summary that a Sample does not contain.
 type NodeInfo struct {
 	Name string
-	// PoddStarted is when the podd process was started. It is not the time at which the
-	// node booted.
+	// PoddStarted is the time at which the podd process was started. It is not the time at which
+	// the node booted.
 	PoddStarted time.Time
 }
 

@@ -104,7 +104,8 @@ func (s *service) intercept(ctx context.Context, request any, info *grpc.UnarySe
 	return response, cmp.Or(err, s.recordCall(Call{Event: CallEnded, Method: method, Code: status.Code(err).String(), Volume: volume}))
 }
 
-// applyBehavior applies the behavior of method to a call. It calls do to perform the call.
+// applyBehavior applies the behavior of method to a call. To perform the call, it calls the
+// function do.
 func (s *service) applyBehavior(ctx context.Context, method string, do func() (any, error)) (any, error) {
 	path := filepath.Join(s.Dir, "control", method)
 	text, err := os.ReadFile(path)

@@ -18,9 +18,9 @@ import (
 // goroutine, and /proc/self and /proc/net show the namespaces of the main thread.
 func init() { runtime.LockOSThread() }
 
-// Enter moves the calling goroutine, which must be that of the test, to a new network namespace
-// and returns the path of the namespace. The namespace contains the connected interfaces uplink
-// and wire. Only the loopback interface has addresses.
+// Enter moves the calling goroutine to a new network namespace and returns the path of the
+// namespace. It must be called by the test's own goroutine. The namespace contains the connected
+// interfaces uplink and wire. Only the loopback interface has addresses.
 //
 // Programs that the goroutine starts, and sockets that it creates, are in the namespace. Other
 // goroutines stay in the namespace of the host. The namespace is removed when the test and these

@@ -12,9 +12,9 @@ import (
 	"podd/runtime/runtimetest/stack/claim"
 )
 
-// killInCgroups kills the processes in all cgroups for whose path match returns true. It repeats
-// this until no such process runs, for at most busyTimeout. Such processes are commands in
-// containers, and processes of containers whose shim or monitor has exited.
+// killInCgroups kills the processes in all cgroups for whose path match returns true. These are
+// commands in containers, and processes of containers whose shim or monitor has exited.
+// killInCgroups repeats this for at most busyTimeout, until the cgroups contain no process.
 func killInCgroups(ctx context.Context, match func(path string) bool) error {
 	again := time.NewTicker(pollInterval)
 	defer again.Stop()
@@ -71,8 +71,8 @@ func (s *Stack) thaw() error {
 	return err
 }
 
-// thaw thaws the frozen processes of a cgroup of version 1. It does nothing in other hierarchies.
-// They have no file freezer.state, and their frozen processes can be killed.
+// thaw thaws the frozen processes of a cgroup of version 1. A cgroup of version 2 has no file
+// freezer.state, and its frozen processes can be killed, so thaw does nothing.
 func thaw(dir string) {
 	f, err := os.OpenFile(filepath.Join(dir, "freezer.state"), os.O_WRONLY, 0)
 	if err != nil {

@@ -87,8 +87,9 @@ const busyTimeout = 10 * time.Second
 // exists.
 func isRemoved(err error) bool { return err == nil || errors.Is(err, fs.ErrNotExist) }
 
-// matchOwnCgroups returns a function that matches the stack's cgroup parent, all cgroups below it,
-// and the cgroups of the stack's containers, which may not be below the parent.
+// matchOwnCgroups returns a function that matches the stack's cgroup parent and all cgroups below
+// it. The function also matches the cgroups of the stack's containers, because some of them are not
+// below the parent.
 func (s *Stack) matchOwnCgroups() func(path string) bool {
 	ids := s.containerIDs()
 	parent := s.CgroupParent()

@@ -24,8 +24,8 @@ const storageOption = "overlay.skip_mount_home=true"
 // acceptAny is a signature policy that accepts unsigned images.
 const acceptAny = `{"default": [{"type": "insecureAcceptAnything"}]}`
 
-// plainHTTPRegistries makes CRI-O use plain HTTP for the registries of tests, which containerd does
-// by default.
+// plainHTTPRegistries makes CRI-O use plain HTTP for the registries of tests. containerd does so by
+// default.
 const plainHTTPRegistries = "[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n"
 
 // configureCRIO writes the files that CRI-O needs in addition to its configuration.
@@ -59,8 +59,8 @@ func (s *Stack) crioRunc() string {
 	return s.Tools.Runc
 }
 
-// mustWrapRunc reports whether CRI-O must use config/runc.sh, because root does not have the
-// capability CAP_SYS_RESOURCE. Without this script, runc needs the capability.
+// mustWrapRunc reports whether CRI-O must use config/runc.sh. The script is necessary if root does
+// not have the capability CAP_SYS_RESOURCE, because runc needs the capability without the script.
 func (s *Stack) mustWrapRunc() bool {
 	hasCapability, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0)
 	return err != nil || hasCapability == 0

@@ -80,7 +80,7 @@ func (s *Stack) ContainerPID(id string) (int, error) {
 	return 0, fmt.Errorf("finding the process of container %s: runc has no such container", id)
 }
 
-// Freeze freezes the processes of a container until it is killed or resumed.
+// Freeze freezes the processes of a container until the container is killed or resumed.
 func (s *Stack) Freeze(ctx context.Context, id string) error {
 	for _, root := range runcRoots {
 		dir := filepath.Join(s.privateDir(), root)

@@ -116,7 +116,8 @@ func (p *process) wait(ctx context.Context) error {
 	return nil
 }
 
-// terminate sends sig. If the process has not exited within grace, terminate kills the process.
+// terminate sends sig. If the process has not exited when the duration grace has passed, terminate
+// kills the process.
 func (p *process) terminate(ctx context.Context, sig unix.Signal, grace time.Duration) error {
 	if err := p.signal(sig); err != nil {
 		return err

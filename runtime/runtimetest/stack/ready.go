@@ -33,8 +33,9 @@ func (s *Stack) dial() (*grpc.ClientConn, error) {
 // errExited is the error of waitUntil if the runtime exits.
 var errExited = errors.New("the runtime has exited")
 
-// waitUntil calls is(ctx) once per pollInterval until the call returns true. waitUntil returns an
-// error if the runtime exits or ctx is done first. what describes the condition in the error.
+// waitUntil calls the given function once per pollInterval until the function returns true.
+// waitUntil returns an error if the runtime exits or ctx is done first. The parameter what
+// describes the condition in the error.
 func (s *Stack) waitUntil(ctx context.Context, what string, is func(context.Context) (bool, error)) error {
 	again := time.NewTicker(pollInterval)
 	defer again.Stop()

@@ -1,7 +1,7 @@
 package stack
 
-// The following methods describe differences between the runtimes that CRI permits and on which
-// tests depend.
+// The following methods describe how the runtimes differ. CRI permits these differences, and tests
+// depend on them.
 
 // RuntimeName returns the name that the runtime reports in the CRI call Version.
 func (s *Stack) RuntimeName() string {

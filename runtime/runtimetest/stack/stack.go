@@ -42,8 +42,8 @@ const (
 // Options configure Start.
 type Options struct {
 	// Dir is the directory of the stack, which is created if necessary. It is required. With
-	// containerd, the path of Dir plus /containerd.sock.ttrpc must not be longer than the path of a
-	// Unix socket, 107 bytes.
+	// containerd, the path of Dir plus /containerd.sock.ttrpc must not be longer than 107 bytes,
+	// the maximum for the path of a Unix socket.
 	Dir string
 	// Flavor is tools.Pinned, tools.Debian or tools.CRIO. "" means the value of $RUNTIME, or Pinned
 	// if $RUNTIME is not set.
@@ -199,7 +199,7 @@ func (s *Stack) Program() string { return daemonName(s.Tools.Flavor) }
 // privateDir returns the directory that contains all files of the stack except the socket.
 func (s *Stack) privateDir() string { return privateDirIn(s.Dir) }
 
-// CgroupParent returns a cgroup for the pods of tests, which no other stack uses. Destroy
+// CgroupParent returns a cgroup for the pods of tests. No other stack uses this cgroup. Destroy
 // removes the cgroup and everything in it.
 func (s *Stack) CgroupParent() string { return s.Claim.CgroupParent() }
 

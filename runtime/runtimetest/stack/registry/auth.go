@@ -7,7 +7,7 @@ import (
 
 func (r *Registry) needsPassword() bool { return r.options.User != "" || r.options.Password != "" }
 
-// authorize rejects requests without the password, if the registry needs one.
+// authorize rejects requests without the password, if the registry requires a password.
 func (r *Registry) authorize(next http.Handler) http.Handler {
 	if !r.needsPassword() {
 		return next

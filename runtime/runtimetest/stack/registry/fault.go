@@ -9,8 +9,8 @@ import (
 
 // A Fault makes requests fail or hang.
 type Fault struct {
-	// PathPart is a part of a path, such as "/manifests/", "/blobs/" or "/team/web/". It selects
-	// the requests whose path contains it. "" selects all requests.
+	// PathPart is a part of a path, such as "/manifests/", "/blobs/" or "/team/web/". The fault
+	// applies only to requests with a path that contains PathPart. "" selects all requests.
 	PathPart string
 	// Status is the status code of the response, such as 429 or 503. If Status is zero, the request
 	// hangs: the registry sends no response until the client cancels the request or the registry is
@@ -94,7 +94,7 @@ func (f *faults) addHanging(by int) {
 	f.hangingCount += by
 }
 
-// injectFaults applies faults to requests and passes the others to next.
+// injectFaults applies faults to requests, and passes requests without a fault to the handler next.
 func (r *Registry) injectFaults(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		fault, meets := r.faults.nextFault(req.URL.Path)

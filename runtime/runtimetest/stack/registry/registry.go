@@ -33,7 +33,7 @@ type Registry struct {
 	listener net.Listener
 	server   *http.Server
 	faults   faults
-	closing  chan struct{} // Close closes it to end hanging requests
+	closing  chan struct{} // Close closes this channel, so that hanging requests end
 	stopped  chan struct{} // closed when the server has stopped
 }
 
@@ -56,7 +56,8 @@ func Start(o Options) (*Registry, error) {
 // Host returns the registry's host and port, the first part of an image's name.
 func (r *Registry) Host() string { return r.listener.Addr().String() }
 
-// FromTarball returns the image with the name image from a tarball of several images.
+// FromTarball returns an image from a tarball of several images. The parameter image is the name of
+// the image.
 func FromTarball(path, image string) (v1.Image, error) {
 	tag, err := name.NewTag(image)
 	if err != nil {

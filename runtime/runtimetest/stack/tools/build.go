@@ -64,7 +64,7 @@ func buildPinned(ctx context.Context, c *cache, module string) (Set, error) {
 	return set, err
 }
 
-// buildAll builds containerd, the CNI plugins and runc into directory bin.
+// buildAll builds containerd, the CNI plugins and runc into the directory bin.
 func buildAll(ctx context.Context, module, bin string, v Versions) error {
 	// The build tags omit tracing and the snapshotters for btrfs, zfs and device mapper, which the
 	// stack does not need.

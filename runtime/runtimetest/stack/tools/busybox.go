@@ -20,9 +20,9 @@ func debianBusybox(ctx context.Context, c *cache) (string, error) {
 	return debianProgram(ctx, c, "busybox", "bin/busybox")
 }
 
-// debianProgram returns the path of a static program in Debian's package name-static. It unpacks the
-// package and does not install it, so that the programs of the host do not change. path is relative
-// to the package.
+// debianProgram returns the path of a static program in a Debian package, whose name is the
+// parameter name followed by "-static". It unpacks the package and does not install it, so that the
+// programs of the host do not change. path is relative to the package.
 func debianProgram(ctx context.Context, c *cache, name, path string) (string, error) {
 	codename, err := codename()
 	if err != nil {
@@ -37,8 +37,8 @@ func debianProgram(ctx context.Context, c *cache, name, path string) (string, er
 	return filepath.Join(dir, path), err
 }
 
-// debianShells acquires the stack lock of the cache and returns Debian's shells. Callers may hold
-// the lock kubernetesLock.
+// debianShells locks the cache with stackLock and returns Debian's shells. Callers may hold
+// kubernetesLock.
 func debianShells(ctx context.Context, log *slog.Logger) (s shells, err error) {
 	c, err := openCache(log, stackLock)
 	if err != nil {

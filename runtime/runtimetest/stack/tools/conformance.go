@@ -92,8 +92,8 @@ func writeConformanceImages(ctx context.Context, dir string, shells shells) erro
 	return writeImages(filepath.Join(dir, imagesTar), all)
 }
 
-// conformanceRecipes builds images of the suite and returns them by the last part of their names.
-// Each image contains all commands of busybox in addition to its own programs.
+// conformanceRecipes builds images of the suite. The keys of the result are the last parts of the
+// images' names. Each image contains all commands of busybox in addition to its own programs.
 func conformanceRecipes(ctx context.Context, dir string, shells shells) (map[string]v1.Image, error) {
 	system, err := busyboxFiles(ctx, shells.busybox)
 	if err != nil {

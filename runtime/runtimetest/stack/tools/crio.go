@@ -25,7 +25,7 @@ var crioRequirements = []requirement{
 	}},
 }
 
-// crioRuntime returns set with CRI-O instead of containerd.
+// crioRuntime returns a copy of set in which CRI-O replaces containerd.
 func crioRuntime(ctx context.Context, c *cache, set Set) (Set, error) {
 	crio, pinns, err := findCRIO()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// debianRuntime returns set with the containerd and runc of Debian.
+// debianRuntime returns a copy of set that contains the containerd and runc of Debian.
 func debianRuntime(ctx context.Context, c *cache, set Set) (Set, error) {
 	codename, err := codename()
 	if err != nil {

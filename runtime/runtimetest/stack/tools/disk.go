@@ -103,7 +103,7 @@ func makeDisk(ctx context.Context, dir, release string) error {
 	return os.RemoveAll(tree)
 }
 
-// MakeImage creates a sparse ext4 image with the files of directory from.
+// MakeImage creates a sparse ext4 image. The image contains the files of the directory from.
 func MakeImage(ctx context.Context, label, from, image, size string) error {
 	if _, err := run(ctx, "/", nil, "mkfs.ext4", "-q", "-F", "-L", label, "-d", from, image, size); err != nil {
 		return fmt.Errorf("creating the disk image %s: %w", image, err)
@@ -121,7 +121,8 @@ func MakeExt4(ctx context.Context, image string, size int64) error {
 	return makeEmpty(ctx, image, size, "mkfs.ext4", "-q", "-F")
 }
 
-// makeEmpty creates a sparse image of size bytes and runs program with it as the last argument.
+// makeEmpty creates a sparse image of size bytes and runs program. The last argument of the program
+// is the path of the image.
 func makeEmpty(ctx context.Context, image string, size int64, program ...string) error {
 	err := os.WriteFile(image, nil, 0o600)
 	if err == nil {
@@ -159,7 +160,7 @@ func copyFiles(tree string) error {
 	})
 }
 
-// moveMatch moves the only file that matches pattern to the path to.
+// moveMatch renames the only file that matches pattern. The parameter to is the new path.
 func moveMatch(pattern, to string) error {
 	found, err := filepath.Glob(pattern)
 	if err != nil || len(found) != 1 {

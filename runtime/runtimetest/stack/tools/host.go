@@ -40,7 +40,7 @@ func onPath(program string) func(context.Context) bool {
 	}
 }
 
-// prepareHost installs the Debian packages of those needs that are not present on the host.
+// prepareHost installs the Debian packages of the requirements that are not met on the host.
 func prepareHost(ctx context.Context, log *slog.Logger, needs []requirement) error {
 	var missing []string
 	for _, n := range needs {

@@ -15,9 +15,9 @@ import (
 // PATH.
 const commandDir = "/usr/local/bin"
 
-// WriteImages builds the Go program in directory source and writes a tarball of images that
-// contain the program. A key of commands is the reference of an image. The value is the name of
-// the program in that image, on the PATH.
+// WriteImages builds the Go program in the directory source and writes a tarball of images that
+// contain the program. A key of commands is the reference of an image. The value is the name of the
+// program in that image, on the PATH.
 func WriteImages(ctx context.Context, to, source string, commands map[string]string) error {
 	program, err := build(ctx, source, filepath.Join(filepath.Dir(to), "program"))
 	if err != nil {
@@ -62,7 +62,7 @@ func addCommand(all map[name.Reference]v1.Image, ref, command string, program []
 	return nil
 }
 
-// build builds the package in directory source as a static program, writes it to binary, and
+// build builds the package in the directory source as a static program, writes it to binary, and
 // returns its content.
 func build(ctx context.Context, source, binary string) ([]byte, error) {
 	if _, err := run(ctx, source, goEnv("0"), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "."); err != nil {

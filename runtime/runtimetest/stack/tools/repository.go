@@ -14,9 +14,9 @@ import (
 // contains their dependencies.
 var repositoryPackages = []string{"containerd", "containernetworking-plugins"}
 
-// EnsureRepository returns the directory of a Debian repository with the packages on which
-// the .deb package of podd depends, and creates it if it does not exist. apt reads it with the line
-// "deb [trusted=yes] file:DIR ./".
+// EnsureRepository returns the directory of a Debian repository. If the repository does not exist,
+// EnsureRepository creates it. It contains the packages on which the .deb package of podd depends.
+// apt reads it with the line "deb [trusted=yes] file:DIR ./".
 func EnsureRepository(ctx context.Context, log *slog.Logger) (dir string, err error) {
 	c, err := openCache(log, stackLock)
 	if err != nil {
