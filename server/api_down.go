@@ -58,8 +58,9 @@ func (a *API) resume(w http.ResponseWriter, r *http.Request) {
 	Reply(w, http.StatusOK, struct{}{})
 }
 
-// streamStopProgress calls stop and responds with a line whenever the result of remaining has
-// changed or a remaining pod has a new problem. The last line reports the result of stop.
+// streamStopProgress runs the function stop and responds with lines of progress. It sends a line
+// when the pods that the function remaining returns have changed, or when one of these pods has a
+// new problem. The last line reports the result of stop.
 func (a *API) streamStopProgress(w http.ResponseWriter, r *http.Request, stop func(context.Context) error, remaining func(*View) []Key) {
 	ctx, cancel := context.WithCancel(r.Context())
 	result := make(chan error, 1)
@@ -89,8 +90,9 @@ func (a *API) streamStopProgress(w http.ResponseWriter, r *http.Request, stop fu
 	<-result
 }
 
-// lastProgress returns the last line of a response. before are the pods that remained in
-// the previous line, now are the pods that still remain, and err is the operation's error.
+// lastProgress returns the last line of a response. The parameter before contains the pods that
+// remained in the previous line, and the parameter now contains the pods that still remain. err is
+// the operation's error.
 func lastProgress(before, now []Key, err error) StopProgress {
 	if err != nil {
 		return StopProgress{Stopped: difference(before, now), Remaining: now, Error: collapseSpace(err.Error())}
@@ -101,8 +103,9 @@ func lastProgress(before, now []Key, err error) StopProgress {
 // stoppingPhases are the phases of pods that podd stops or removes.
 var stoppingPhases = []string{"stop", "wind down", "rest"}
 
-// newProblems returns the problems of the pods in remaining that are not in known, and adds them to
-// known. It omits pods that podd has not begun to stop, because their problems have another cause.
+// newProblems returns the problems of the pods in the list remaining. It omits the problems that
+// are already in the map known, and adds the new ones to this map. It also omits pods that podd has
+// not begun to stop, because their problems have another cause.
 func newProblems(v *View, remaining []Key, known map[Key]string) (all []StopProblem) {
 	for _, p := range v.Pods {
 		if key := p.Key(); p.NeedsUser && slices.Contains(stoppingPhases, p.Phase) && p.Why != known[key] && slices.Contains(remaining, key) {

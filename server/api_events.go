@@ -12,12 +12,13 @@ import (
 // EventLog provides the events of pods and of the node. Its methods are safe for
 // concurrent use, fast, and never block.
 type EventLog interface {
-	// Events returns the retained events with a revision greater than after, in the order of their
-	// resourceVersions, and the newest revision. A repeated event has a greater count, a newer
-	// resourceVersion and the same name. If after is 0, Events returns all retained events. The
-	// caller may modify the events.
+	// Events returns the newest revision and the retained events whose revision is greater than the
+	// parameter after, in the order of their resourceVersions. A repeated event has a greater
+	// count, a newer resourceVersion and the same name. If the parameter is 0, Events returns all
+	// retained events. The caller may modify the events.
 	Events(after uint64) (events []*v1.Event, revision uint64)
-	// Changed returns a channel that is closed as soon as the newest revision differs from after.
+	// Changed returns a channel that is closed as soon as the newest revision differs from the
+	// parameter after.
 	Changed(after uint64) <-chan struct{}
 }
 
@@ -53,8 +54,8 @@ func newEventList(events []*v1.Event, revision uint64) *v1.EventList {
 	return list
 }
 
-// followEvents calls send with every event whose revision is greater than after. It calls send
-// again when an event is repeated. Repetitions that occur while send runs are combined.
+// followEvents calls send with every event whose revision is greater than the parameter after. It
+// calls send again when an event is repeated. Repetitions that occur while send runs are combined.
 // followEvents returns when ctx is done or send fails.
 func followEvents(ctx context.Context, log EventLog, after uint64, send func(any) error) error {
 	for {

@@ -17,8 +17,8 @@ type Change struct {
 	Removed []Key `json:"removed,omitempty"`
 }
 
-// diff returns the Change from before to after. If before is nil, the Change is complete
-// (IsComplete).
+// diff returns the Change between two Views: before is the earlier View and after is the later
+// View. If before is nil, the Change is complete (IsComplete).
 func diff(before, after *View) *Change {
 	c := &Change{View: *after}
 	if before == nil {
@@ -40,8 +40,9 @@ func diff(before, after *View) *Change {
 	return c
 }
 
-// Apply returns the View that results from applying c to before. before may be nil if c.IsComplete
-// is set. Apply modifies neither c nor before. A pod that did not change keeps its pointer.
+// Apply returns the View that results if the change c is applied to an earlier View, which the
+// parameter before contains. This parameter may be nil if c.IsComplete is set. Apply modifies
+// neither c nor the earlier View. A pod that did not change keeps its pointer.
 func (c *Change) Apply(before *View) *View {
 	after := c.View
 	if c.IsComplete {

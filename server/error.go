@@ -30,7 +30,7 @@ func NewNotFoundError(message string) *Error {
 	return &Error{Status: http.StatusNotFound, Message: message}
 }
 
-// NewBodyError returns the *Error for a failure to read the body of a request. doing
+// NewBodyError returns the *Error for a failure to read the body of a request. The parameter doing
 // describes the operation.
 func NewBodyError(doing string, err error) *Error {
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {

@@ -18,8 +18,9 @@ const (
 	minGateSlots    = 8
 	// gateWaitTimeout is the time for which a request waits for a slot.
 	gateWaitTimeout = 50 * time.Millisecond
-	// gateSlotTimeout is the time after which the slot of a request is released although the
-	// request continues, so that clients that read slowly do not block others.
+	// gateSlotTimeout is the maximum time for which a request occupies a slot. After this time the
+	// slot is released although the request continues. Otherwise clients that read slowly would
+	// block other clients.
 	gateSlotTimeout = time.Second
 )
 

@@ -8,11 +8,11 @@ import (
 )
 
 // RequireKnownHost returns a handler that serves a request only if its Host header is a name or
-// address of this host, or node. Other requests are rejected with 421, because they can come from a
-// web page that uses DNS rebinding. In this case the name of the page's site resolves to this host,
-// and a browser on this host sends the page's requests to podd.
+// address of this host, or the name in the parameter node. Other requests are rejected with 421,
+// because they can come from a web page that uses DNS rebinding. In this case the name of the
+// page's site resolves to this host, and a browser on this host sends the page's requests to podd.
 //
-// A browser may use the name node only if it is a DNS name. For a name without a dot (LLMNR) or
+// A browser may use the node's name only if it is a DNS name. For a name without a dot (LLMNR) or
 // below .local (mDNS), every host on the browser's network can respond to the browser's query.
 func RequireKnownHost(node string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

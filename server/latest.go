@@ -41,10 +41,10 @@ func (l *LatestView) Publish(v *View) {
 	l.storeLocked(v)
 }
 
-// Update works like Publish, but sets v.Pods to the pods of the previous View with changes applied.
-// A nil value in changes removes a pod. The list of pods is built only when the View is read.
-// Otherwise a burst of changes to thousands of pods would copy the list for many Views that are
-// never read.
+// Update works like Publish, but sets v.Pods to the result of applying changes to the pods of the
+// previous View. A nil value in changes removes a pod. The list of pods is built only when the View
+// is read. Otherwise a burst of changes to thousands of pods would copy the list for many Views
+// that are never read.
 func (l *LatestView) Update(v *View, changes map[types.NamespacedName]*PodView) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,9 +81,9 @@ func (l *LatestView) Changed(after uint64) <-chan struct{} {
 	return l.newViewSignal
 }
 
-// applyChanges returns a copy of all with changes applied, sorted by namespace and name.
-// all must be sorted. If few pods change, applyChanges inserts them into the copy, because
-// sorting thousands of pods each time would take longer.
+// applyChanges applies changes to a copy of the given pods and returns the copy, sorted by
+// namespace and name. The given pods must be sorted. If few pods change, applyChanges inserts them
+// into the copy, because sorting thousands of pods each time would take longer.
 func applyChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
 	if len(changes) == 0 {
 		return all

@@ -32,7 +32,7 @@ type limitListener struct {
 	closeOnce     sync.Once
 	unadmitSignal chan struct{} // receives a value when a connection is no longer admitted
 
-	mu         sync.Mutex // guards all following fields, and list, element and admittedAt of limitConn
+	mu         sync.Mutex // guards all following fields, and the fields list, element and admittedAt of each limitConn
 	openConns  map[*limitConn]bool
 	unadmitted *list.List // elements are *limitConn, the oldest first
 	admitted   *list.List // elements are *limitConn, in the order of admission

@@ -23,7 +23,7 @@ type limitConn struct {
 	once       sync.Once
 	listener   *limitListener
 	list       *list.List    // listener.admitted or listener.unadmitted
-	element    *list.Element // element of the connection in list
+	element    *list.Element // element of the connection in the field list
 	admittedAt time.Time     // time of admission
 	// clientCertificate is the client certificate of the newest request.
 	clientCertificate atomic.Pointer[x509.Certificate]

@@ -48,6 +48,6 @@ func peerCredentials(c *net.UnixConn) (*unix.Ucred, error) {
 	return cred, nil
 }
 
-// IsTrusted reports whether a user may control this process. This is true for root and for the user
-// that the process runs as, because that user can control the process in any case.
+// IsTrusted reports whether a user may control this process. It returns true for root and for the
+// user of this process, because both can control the process in any case.
 func IsTrusted(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }

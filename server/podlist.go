@@ -49,8 +49,8 @@ func (l *PodListCache) list(v *View, convert func(*v1.Pod) *v1.Pod) *encodedPodL
 	return now
 }
 
-// encodePods encodes the pods of v. It reuses encoded pods of before, which may be
-// nil.
+// encodePods encodes the pods of v. It reuses the encoded pods of an earlier list, the parameter
+// before, which may be nil.
 func encodePods(v *View, before *encodedPodList, convert func(*v1.Pod) *v1.Pod) *encodedPodList {
 	const begin, end = `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[`, "]}"
 	list := &encodedPodList{view: v, pods: make(map[*PodView][]byte, len(v.Pods))}

@@ -136,8 +136,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return fmt.Errorf("accepting connections on %s: %w", ln.Addr(), syscallCause(failed))
 }
 
-// trackRequests returns a handler that calls the Handler of s, and adds the calls in progress to
-// running. It also limits the time to read request bodies.
+// trackRequests returns a handler that calls the Handler of s, and counts the calls in progress in
+// the WaitGroup running. It also limits the time to read request bodies.
 func (s *Server) trackRequests(running *sync.WaitGroup) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		running.Add(1)
@@ -201,8 +201,8 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 	return hs
 }
 
-// http1 returns the protocols without HTTP/2, because connections with HTTP/2 have no time limit
-// for the first request and cannot be hijacked.
+// http1 returns the protocols that a server accepts. HTTP/2 is not among them, because connections
+// with HTTP/2 have no time limit for the first request and cannot be hijacked.
 func http1() *http.Protocols {
 	p := &http.Protocols{}
 	p.SetHTTP1(true)

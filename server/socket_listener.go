@@ -195,8 +195,8 @@ func (l *socketListener) checkSocket() {
 	}
 }
 
-// replace makes the listener accept from next. It returns false and closes next if
-// the listener was closed in the meantime.
+// replace makes the listener accept connections of a new socket, the parameter next. If the
+// listener was closed in the meantime, replace closes the new socket and returns false.
 func (l *socketListener) replace(next *boundSocket) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

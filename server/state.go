@@ -13,8 +13,8 @@ import (
 type Viewer interface {
 	// View returns the newest View. It is never nil.
 	View() *View
-	// Changed returns a channel that is closed as soon as the revision of the newest View
-	// differs from after. The channel is already closed if the revisions differ now.
+	// Changed returns a channel that is closed as soon as the revision of the newest View differs
+	// from the parameter after. The channel is already closed if the revisions differ now.
 	Changed(after uint64) <-chan struct{}
 }
 
@@ -29,10 +29,10 @@ type Commander interface {
 	// returns when all pods are removed. podd starts no pods until it is restarted. If
 	// ctx is done, Down returns but pods continue to stop.
 	Down(ctx context.Context) error
-	// Shutdown stops every pod because the node shuts down. Pods stop in the order of
-	// priority and within grace; a grace of 0 means the configured period. Shutdown
-	// returns when all pods have terminated. podd starts no pods until the node has
-	// booted. If ctx is done, Shutdown returns but pods continue to stop.
+	// Shutdown stops every pod because the node shuts down. Pods stop in the order of priority and
+	// within the grace period; zero means the configured grace period. Shutdown returns when all
+	// pods have terminated. podd starts no pods until the node has booted. If ctx is done, Shutdown
+	// returns but pods continue to stop.
 	Shutdown(ctx context.Context, grace time.Duration) error
 	// Resume cancels Shutdown.
 	Resume(ctx context.Context) error
@@ -50,8 +50,8 @@ type LogReader interface {
 type LogRequest struct {
 	Pod       types.NamespacedName
 	Container string // never ""
-	// If Previous is set, the log is that of the newest terminated instance of the container.
-	// Otherwise it is that of the newest instance.
+	// If Previous is set, LogRequest selects the log of the newest terminated instance of the
+	// container. Otherwise it selects the log of the newest instance.
 	Previous bool
 	Follow   bool
 	// Tail is the number of lines at the end of the log with which the output starts. A negative

@@ -62,10 +62,10 @@ type View struct {
 	// Problems is sorted by path, line and column.
 	Problems []ProblemView `json:"problems"`
 
-	// NodeObject is the Node object of this node. Objects returns the objects of the manifests
-	// other than pods, including Secrets; it may be called concurrently. An object that did not
-	// change keeps its pointer from one View to the next. Both fields are nil until podd has read
-	// the objects. Only package kube serves them.
+	// NodeObject is the Node object of this node. The function Objects returns the objects of the
+	// manifests other than pods, including Secrets; the function may be called concurrently. An
+	// object that did not change keeps its pointer from one View to the next. Both fields are nil
+	// until podd has read the objects. Only package kube serves them.
 	NodeObject *v1.Node        `json:"-"`
 	Objects    func() *Objects `json:"-"`
 }
@@ -79,7 +79,7 @@ func (v *View) Pod(key Key) *PodView {
 	return v.Pods[i]
 }
 
-// FileView describes the content of a file or URL that is in effect.
+// FileView describes which content of a file or URL is in effect.
 type FileView struct {
 	Path string `json:"path"` // see PodView.Path
 	// Digest is "sha256:<hex>" of the content in effect; "" if there is none.

@@ -80,8 +80,8 @@ func undecidedMessage(u User, a Attributes) string {
 	return fmt.Sprintf("Authorization error (user=%s, verb=%s, resource=%s, subresource=%s)", u.Name, a.Verb, a.Resource, strings.Join(a.Subresources, ","))
 }
 
-// forbiddenMessage returns the message for a request that is not allowed: the message of the API
-// server if kube is set, and otherwise that of the kubelet.
+// forbiddenMessage returns the message for a request that is not allowed. If kube is set, it is the
+// message of the API server, and otherwise the message of the kubelet.
 func forbiddenMessage(u User, a Attributes, kube bool) string {
 	switch {
 	case !kube:

@@ -20,7 +20,8 @@ const (
 // impersonatedUser returns the user whose permissions apply to a request of u: the user that the
 // headers name, or u if there are no impersonation headers. u needs permission for RBAC's verb
 // impersonate for the name and for each group. The caller checks the permissions of the returned
-// user. The caller must send an error as the response to the request.
+// user. If impersonatedUser returns an error, the caller must send it as the response to the
+// request.
 func (g *Guard) impersonatedUser(ctx context.Context, u User, h http.Header) (User, error) {
 	name, groups, err := parseImpersonation(h)
 	if err != nil || name == "" {
@@ -59,7 +60,7 @@ func parseImpersonation(h http.Header) (name string, groups []string, err error)
 }
 
 // impersonationAttributes returns the requests that a client must be allowed to make in order to
-// impersonate the user name with these groups.
+// impersonate a user with this name and these groups.
 func impersonationAttributes(name string, groups []string) []Attributes {
 	all := []Attributes{{Verb: impersonateVerb, Resource: "users", Name: name, Subresources: []string{""}}}
 	if namespace, account, is := parseServiceAccount(name); is {
@@ -88,8 +89,9 @@ func withImplicitGroups(name string, groups []string) []string {
 	return groups
 }
 
-// parseServiceAccount returns the namespace and the name of the service account with a user name.
-// ok is false if the user name is not that of a service account.
+// parseServiceAccount parses a user name. If it is the user name of a service account,
+// parseServiceAccount returns the namespace and the name of the service account. Otherwise ok is
+// false.
 func parseServiceAccount(user string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
 	if !ok {

@@ -97,7 +97,7 @@ func (g *grant) appliesTo(u User) bool {
 		slices.ContainsFunc(u.Groups, func(name string) bool { return slices.Contains(g.groups, name) })
 }
 
-// covers reports whether the rule allows a, regardless of the user.
+// covers reports whether the rule allows the request a. It ignores the user.
 func (g *grant) covers(a Attributes) bool {
 	rule := &g.rule
 	if !containsOrWildcard(rule.Verbs, a.Verb) || g.namespace != "" && g.namespace != a.Namespace {

@@ -91,20 +91,21 @@ func (p ProxyAuthorizer) proxyRule(rules []rbac.PolicyRule) *rbac.PolicyRule {
 }
 
 // rulesShowSecrets reports whether u may read the data of all Secrets of a namespace, under the
-// conditions of ShowsSecret. rules are the user's rules in the namespace, and everywhere are the
-// user's rules that apply to all namespaces.
+// conditions of ShowsSecret. The parameter rules contains the user's rules in the namespace, and
+// the parameter everywhere contains the user's rules that apply to all namespaces.
 func (p ProxyAuthorizer) rulesShowSecrets(u User, namespace string, rules, everywhere []rbac.PolicyRule) bool {
 	return !u.Forwarded && (u.isRoot() ||
 		anyCovers(everywhere, Attributes{Verb: "create", Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}}) ||
 		anyCovers(rules, Attributes{Verb: "get", Resource: "secrets", Namespace: namespace, Subresources: []string{""}}))
 }
 
-// anyCovers reports whether any of the rules allows a.
+// anyCovers reports whether at least one of the rules allows the request a.
 func anyCovers(rules []rbac.PolicyRule, a Attributes) bool {
 	return slices.ContainsFunc(rules, func(r rbac.PolicyRule) bool { return (&grant{rule: r}).covers(a) })
 }
 
-// readsSecrets reports whether a includes the reading of Secrets.
+// readsSecrets reports whether the attributes include the reading of Secrets. A wildcard includes
+// every verb, resource or subresource.
 func (a *Attributes) readsSecrets() bool {
 	return a.isInCoreGroup() && (a.Resource == "secrets" || a.Resource == rbac.ResourceAll) &&
 		(slices.Contains(readVerbs, a.Verb) || a.Verb == rbac.VerbAll) &&

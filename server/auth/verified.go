@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// certCache caches successful verifications of certificates, because all requests on a connection
-// have the same certificate, and verifying the certificate takes longer than most other work for a
-// request. The zero value is an empty cache. certCache is safe for concurrent use.
+// certCache caches successful verifications of certificates. All requests on a connection have the
+// same certificate, and verifying the certificate takes longer than most other work for a request.
+// The zero value is an empty cache. certCache is safe for concurrent use.
 type certCache struct {
 	mu      sync.Mutex // guards all following fields
 	entries map[*x509.Certificate]verification
@@ -17,8 +17,8 @@ type certCache struct {
 // maxVerifications limits the number of cached certificates.
 const maxVerifications = 256
 
-// A verification is a successful verification against roots. It is valid between the times from and
-// until, because all certificates of the chain are valid then.
+// A verification is a successful verification against roots. It begins to be valid at the time from
+// and expires at the time until. Between these times, all certificates of the chain are valid.
 type verification struct {
 	roots       *x509.CertPool
 	from, until time.Time

@@ -44,8 +44,8 @@ func (u *User) isRoot() bool { return slices.Contains(u.Groups, MastersGroup) }
 // mayWrite reports whether the user may make the requests that WriteAuthorizer reserves.
 func (u *User) mayWrite() bool { return u.isRoot() && !u.Forwarded }
 
-// needsRoot reports whether a includes a request that WriteAuthorizer reserves. A wildcard includes
-// every verb or resource, and an empty name includes every object.
+// needsRoot reports whether the attributes include a request that WriteAuthorizer reserves. A
+// wildcard includes every verb or resource, and an empty name includes every object.
 func (a *Attributes) needsRoot() bool { return a.isWrite() || a.impersonatesRoot() }
 
 func (a *Attributes) isWrite() bool {

@@ -71,8 +71,8 @@ func withoutWrites(r *rbac.PolicyRule) []rbac.PolicyRule {
 	return completeRules([]rbac.PolicyRule{elsewhere, read, rest}, r)
 }
 
-// completeRules returns those rules of parts that have at least one API group, verb and resource.
-// If r has non-resource URLs, it adds a rule for them.
+// completeRules returns the rules in the list parts that have at least one API group, verb and
+// resource. If r has non-resource URLs, the result also contains a rule for them.
 func completeRules(parts []rbac.PolicyRule, r *rbac.PolicyRule) []rbac.PolicyRule {
 	var all []rbac.PolicyRule
 	for _, rule := range parts {
@@ -94,8 +94,8 @@ func isWritable(resource string) bool {
 	return (name == rbac.ResourceAll || slices.Contains(writableResources, name)) && slices.Contains(writableSubresources, part)
 }
 
-// removeMatching returns list without the elements for which remove returns true. If list
-// contains wildcard, the result also contains the elements of rest.
+// removeMatching returns a copy of list without the elements for which the function remove returns
+// true. If list contains the wildcard, the result also contains all elements of rest.
 func removeMatching(list []string, wildcard string, remove func(string) bool, rest []string) []string {
 	out := slices.DeleteFunc(slices.Clone(list), remove)
 	if slices.Contains(list, wildcard) {

@@ -15,9 +15,9 @@ import (
 // for events of nodes by this name.
 const component = "kubelet"
 
-// Events returns the retained events with a revision greater than after, in the order of their
-// revisions, and the newest revision. An event keeps its name when its count increases. The caller
-// may modify the returned events.
+// Events returns the newest revision and the retained events whose revision is greater than the
+// parameter after, in the order of their revisions. An event keeps its name when its count
+// increases. The caller may modify the returned events.
 func (l *Log) Events(after uint64) (newer []*v1.Event, revision uint64) {
 	copies, revision := l.seriesSince(after)
 	for i := range copies {
@@ -26,8 +26,8 @@ func (l *Log) Events(after uint64) (newer []*v1.Event, revision uint64) {
 	return newer, revision
 }
 
-// seriesSince returns copies of the series with a revision greater than after, the oldest first,
-// and the newest revision.
+// seriesSince returns the newest revision and copies of the series whose revision is greater than
+// the parameter after, the oldest first.
 func (l *Log) seriesSince(after uint64) (newer []series, revision uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,8 +67,8 @@ func (l *Log) toEvent(s *series) *v1.Event {
 
 func (l *Log) reference(s *series) v1.ObjectReference {
 	if s.Pod == (types.NamespacedName{}) {
-		// The UID of the Node is not known here. Like the kubelet, podd uses the node's name as the
-		// UID.
+		// The UID of the Node is not available here. Like the kubelet, podd uses the node's name as
+		// the UID.
 		return v1.ObjectReference{Kind: "Node", Name: l.o.Node, UID: types.UID(l.o.Node)}
 	}
 	return v1.ObjectReference{

@@ -102,9 +102,9 @@ func (f *File) takeDue(now time.Time) []*v1.Event {
 	return due
 }
 
-// write appends each event unless a line for this event was written within repeatInterval; such an
-// event is delayed. If writing fails, write logs the error, and the events are missing from the
-// file.
+// write appends each event to the file. If a line for the same event was written within
+// repeatInterval, the event is delayed. If writing fails, write logs the error, and the events are
+// missing from the file.
 func (f *File) write(all []*v1.Event, now time.Time) {
 	for _, e := range all {
 		if f.pending[e.Name] == nil {

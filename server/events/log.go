@@ -164,9 +164,9 @@ func (l *Log) findOrAddSeriesLocked(n Occurrence) *series {
 	return s
 }
 
-// findSeries returns the series in similar to which n belongs. This is the series with the same
-// message or, if there are maxSimilar other series, the combined series. If found is nil, n needs a
-// new series. If droppable is not nil, it must be dropped first.
+// findSeries searches similar for the series to which the occurrence n belongs. This is the series
+// with the same message or, if there are maxSimilar other series, the combined series. If found is
+// nil, n needs a new series. If droppable is not nil, this series must be dropped first.
 func findSeries(similar []*series, n Occurrence) (found, droppable *series) {
 	var combined *series
 	for _, other := range similar {
@@ -210,8 +210,8 @@ func (l *Log) dropLocked(s *series) {
 	}
 }
 
-// Changed returns a channel that is closed when there is a revision greater than after. If after is
-// not the newest revision, the channel is already closed.
+// Changed returns a channel that is closed when the newest revision is greater than the parameter
+// after. If the parameter is not the newest revision, the channel is already closed.
 func (l *Log) Changed(after uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

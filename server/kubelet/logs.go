@@ -32,8 +32,8 @@ func (a *API) containerLogs(w http.ResponseWriter, r *http.Request) {
 	ServeLog(w, r, a.Logs, req, replyError)
 }
 
-// ServeLog responds with a log. If an error occurs before the first byte of the response,
-// ServeLog calls fail with the error.
+// ServeLog responds with a log. If an error occurs before the first byte of the response, ServeLog
+// passes the error to the ErrorHandler.
 func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req server.LogRequest, fail ErrorHandler) {
 	text := server.NewTextResponse(w, "text/plain")
 	if req.Follow {
@@ -63,9 +63,9 @@ type ErrorHandler func(http.ResponseWriter, error)
 // replyError responds with the error's text. The status is 500 unless err specifies one.
 func replyError(w http.ResponseWriter, err error) { http.Error(w, err.Error(), server.HTTPStatus(err)) }
 
-// ParseLogRequest parses a query in the format of v1.PodLogOptions. The parameter tail is an
-// old name of tailLines. Errors are *server.Error with status 400 for a value that cannot be
-// parsed and status 422 for a value that is not allowed.
+// ParseLogRequest parses a query in the format of v1.PodLogOptions. The parameter tail is an old
+// name of tailLines. Errors are *server.Error. The status is 400 if a value cannot be parsed, and
+// 422 if a value is not allowed.
 func ParseLogRequest(q url.Values) (req server.LogRequest, err error) {
 	req.Follow, req.Previous, req.Timestamps = request.BoolParameter(q, "follow"), request.BoolParameter(q, "previous"), request.BoolParameter(q, "timestamps")
 	if t := q.Get("tail"); t != "" {

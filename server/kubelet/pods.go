@@ -53,8 +53,9 @@ func (a *API) findPod(w http.ResponseWriter, r *http.Request) *server.PodView {
 	return p
 }
 
-// suggestFullName returns a hint for clients that use the name in a pod's manifest, which does not
-// end with the node's name. It returns "" if no pod with that name and the suffix exists.
+// suggestFullName returns a hint for clients that use the name in a pod's manifest. This name does
+// not end with the node's name. suggestFullName returns "" if no pod with that name and the suffix
+// exists.
 func suggestFullName(v *server.View, key server.Key) string {
 	key.Name += "-" + v.Node
 	if v.Pod(key) == nil {

@@ -32,8 +32,8 @@ func (a *API) attach(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Exec connects the client to a command in a container. The query has the command's
-// arguments. Errors are passed to fail.
+// Exec connects the client to a command in a container. The query has the command's arguments.
+// Errors are passed to the ErrorHandler fail.
 func Exec(w http.ResponseWriter, r *http.Request, fail ErrorHandler, target Runtime, p *server.PodView, container string, s Streams) {
 	command := r.URL.Query()["command"]
 	s, err := s.normalize()
@@ -117,8 +117,8 @@ func parsePorts(q url.Values) ([]int32, error) {
 	return all, nil
 }
 
-// proxyStream connects the client to the runtime's streaming server at the URL that
-// streamURL returns. The client and the runtime negotiate the protocol. Errors are passed to
+// proxyStream connects the client to the runtime's streaming server at the URL that streamURL
+// returns. The client and the runtime negotiate the protocol. Errors are passed to the ErrorHandler
 // fail.
 func proxyStream(w http.ResponseWriter, r *http.Request, fail ErrorHandler, streamURL func(context.Context) (string, error)) {
 	text, err := streamURL(r.Context())

@@ -55,7 +55,8 @@ func (c certificateCounts) RecordCertificateRequest(serving bool, created, now t
 }
 
 // remainingSeconds returns the remaining validity of a certificate in seconds. It returns +Inf if
-// until is nil or returns an error, which means that there is no certificate.
+// there is no certificate: the function until, which returns the expiry, is nil or returns an
+// error.
 func remainingSeconds(until func() (time.Time, error), now time.Time) float64 {
 	if until == nil {
 		return math.Inf(1)

@@ -127,8 +127,9 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// UpdatePod records that the published state of a pod has changed from before to after.
-// before is nil for a new pod. UpdatePod does not retain before and after.
+// UpdatePod records a change of the published state of a pod. The parameters before and after
+// contain the earlier and the later state; before is nil for a new pod. UpdatePod does not retain
+// them.
 func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.podCounts.update(before, after)
 	m.startCounts.update(before, after, now)

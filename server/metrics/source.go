@@ -34,8 +34,8 @@ func newSources(v *server.View) sources {
 	return s
 }
 
-// label returns the value of the label source: the path, "node" for an empty path,
-// or "other" if the path has no individual series.
+// label returns the value of the metric label "source". It is the path, or "node" for an empty
+// path, or "other" if the path has no individual series.
 func (s sources) label(path string) string {
 	if path == "" {
 		return "node"

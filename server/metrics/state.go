@@ -146,9 +146,9 @@ func stateLabel(c *v1.ContainerStatus) string {
 	return ""
 }
 
-// collectProblems emits the number of problems. The source of a problem is the path of the file
-// with the problem, or of the file of the pod with the problem. If there is no file, the source is
-// the node.
+// collectProblems emits the number of problems. A decision that needs action by a user is also
+// counted as a problem. The source of a problem is the path of the file that contains the problem
+// or the pod. If there is no file, the source is the node.
 func (s sources) collectProblems(v *server.View, emit emitter) {
 	type key struct{ source, reason string }
 	counts := map[key]int{}

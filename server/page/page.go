@@ -47,7 +47,7 @@ type Page struct {
 	Meter server.Meter
 }
 
-// Handler returns a handler for the paths of the package documentation. It may be called
+// Handler returns a handler for the paths that the package documentation lists. It may be called
 // several times.
 func (p *Page) Handler() http.Handler {
 	files, err := fs.Sub(embeddedFiles, "files")

@@ -25,7 +25,7 @@ func (i *issuer) rootPool(caPEM []byte) (*x509.CertPool, error) {
 // RootPoolFunc returns a function that returns the current RootPool. caPEM returns additional CA
 // certificates in PEM, and may be nil. If caPEM returns no valid certificate, the pool contains
 // only the authority's certificate. The function returns the same pool until the authority or the
-// result of caPEM changes. It is safe for concurrent use if caPEM is.
+// result of caPEM changes. It is safe for concurrent use if caPEM is safe for concurrent use.
 func (a *Authority) RootPoolFunc(caPEM func() []byte) func() *x509.CertPool {
 	if caPEM == nil {
 		caPEM = func() []byte { return nil }

@@ -3,7 +3,8 @@
 // each pod.
 //
 // The package reports no CPUs and no memory, because podd assigns neither exclusively to
-// containers. Neither does a kubelet whose CPU and memory managers have the policy none.
+// containers. A kubelet whose CPU and memory managers have the policy none does not report them
+// either.
 package podresources
 
 import (
@@ -89,7 +90,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return fmt.Errorf("serving the pod resources API: %w", err)
 }
 
-// countRequests returns an interceptor that calls OnRequest and then next.
+// countRequests returns an interceptor that calls OnRequest and then calls the interceptor next.
 func (s *Server) countRequests(next grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if s.OnRequest != nil {

@@ -56,7 +56,7 @@ func NewNode() *Node {
 	})}
 }
 
-// UpdateView publishes a copy of the current View that edit has changed.
+// UpdateView calls edit to change a copy of the current View, and publishes the copy.
 func (n *Node) UpdateView(edit func(*server.View)) {
 	next := *n.View()
 	next.Revision++

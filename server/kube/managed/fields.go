@@ -52,10 +52,10 @@ type Change struct {
 	Subresource string
 }
 
-// Update returns the managed fields that the object has after next has replaced the live
-// object. next must have its defaults. Update starts from the managed fields of next if they
-// are valid, so that a client can remove itself from the list. It returns nil for an object
-// without managers.
+// Update returns the managed fields that the object has after the object in next has replaced the
+// live object. The object in next must have its defaults. Update starts from its managed fields if
+// they are valid, so that a client can remove itself from the list. Update returns nil for an
+// object without managers.
 func (f *FieldTracker) Update(c Change, next server.Object) ([]metav1.ManagedFieldsEntry, error) {
 	m, err := f.newManager(c)
 	if err != nil {

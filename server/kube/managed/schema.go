@@ -95,8 +95,8 @@ func newList(model *openapi.Schema) *schema.List {
 	return l
 }
 
-// newTypeRef returns a reference to the type of a model. If the model is itself a reference, its
-// merge rule overrides that of the type.
+// newTypeRef returns a reference to the type of a model. If the model is itself a reference, the
+// merge rule of the model overrides the merge rule of the type.
 func newTypeRef(model *openapi.Schema) schema.TypeRef {
 	ref := model.Ref
 	if len(model.AllOf) == 1 {
@@ -112,7 +112,8 @@ func newTypeRef(model *openapi.Schema) schema.TypeRef {
 	return t
 }
 
-// mapRelationship returns how the entries of a map are merged, or "" if the model has no rule.
+// mapRelationship returns the rule for merging the entries of a map, or "" if the model has no
+// rule.
 func mapRelationship(model *openapi.Schema) schema.ElementRelationship {
 	switch model.MapType {
 	case "atomic":

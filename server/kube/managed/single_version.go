@@ -37,8 +37,9 @@ func (singleVersion) Convert(in, out, _ any) error {
 	return runtime.NewNotRegisteredErrForType("podd", reflect.TypeOf(in))
 }
 
-// ConvertToVersion implements runtime.ObjectConvertor. It returns in unchanged, and fails for any
-// other version, so that managers of that version are ignored.
+// ConvertToVersion implements runtime.ObjectConvertor. It returns the object unchanged. If the
+// requested version is not the version of the object, ConvertToVersion fails, so that managers of
+// the requested version are ignored.
 func (singleVersion) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
 	if _, ok := to.KindForGroupVersionKinds([]schema.GroupVersionKind{in.GetObjectKind().GroupVersionKind()}); !ok {
 		return nil, runtime.NewNotRegisteredErrForTarget("podd", reflect.TypeOf(in), to)

@@ -10,9 +10,9 @@ const (
 	metaModelPrefix = "io.k8s.apimachinery.pkg.apis.meta.v1."
 )
 
-// newMergeRules returns the merge rules of a field. The rules of a list come from its
-// tags for strategic merge patches. Server-side apply uses the same rules unless
-// listTypes and listKeys differ.
+// newMergeRules returns the merge rules of a field. The rules of a list come from its tags for
+// strategic merge patches. Server-side apply uses the same rules unless the tables listTypes and
+// listKeys contain other rules for the field.
 func newMergeRules(t reflect.Type, f reflect.StructField, name string) MergeRules {
 	field := fieldName(t, name)
 	m := MergeRules{

@@ -25,8 +25,8 @@ func modelName(t reflect.Type) string {
 	return strings.Join(append(parts, t.Name()), ".")
 }
 
-// addKind adds the model of v, a pointer to a struct, for a kind, and returns a
-// reference to it.
+// addKind adds the model for a kind and returns a reference to the model. v is a pointer to a
+// struct of the kind's Go type.
 func (m models) addKind(v any, gvk schema.GroupVersionKind) *Schema {
 	t := reflect.TypeOf(v).Elem()
 	ref := m.schemaFor(t)
@@ -37,8 +37,8 @@ func (m models) addKind(v any, gvk schema.GroupVersionKind) *Schema {
 	return ref
 }
 
-// addList adds the model for a list of a resource, and returns a reference to it. The models of
-// lists differ only in their items.
+// addList adds the model for a list of a resource, and returns a reference to the model. The models
+// of lists differ only in their items.
 func (m models) addList(r *Resource) *Schema {
 	t := reflect.TypeOf(r.Object).Elem()
 	name := modelName(t) + "List"

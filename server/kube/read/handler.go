@@ -29,10 +29,11 @@ import (
 // EventSource provides the events of objects of this node. It must be safe for
 // concurrent use.
 type EventSource interface {
-	// Events returns the retained events with a revision greater than after, and the newest
-	// revision. The resourceVersion of an event is its own revision.
+	// Events returns the retained events with a revision greater than the parameter after, and the
+	// newest revision. The resourceVersion of an event is its own revision.
 	Events(after uint64) (events []*v1.Event, newest uint64)
-	// Changed returns a channel that is closed when there is a revision greater than after.
+	// Changed returns a channel that is closed when there is a revision greater than the parameter
+	// after.
 	Changed(after uint64) <-chan struct{}
 }
 

@@ -38,7 +38,8 @@ func (q *secretFilter) mayRead(namespace string) bool {
 	return !server.IsForwarded(q.r) && q.handler.showsSecret(q.r.Context(), auth.UserFrom(q.r.Context()), namespace, q.name)
 }
 
-// filterEntry returns e, without data if the sender may not read the data.
+// filterEntry returns e. If the sender may not read the data of the Secret, filterEntry returns a
+// copy without the data.
 func (q *secretFilter) filterEntry(e *resource.Entry) *resource.Entry {
 	if q == nil || q.mayRead(e.Key.Namespace) {
 		return e
@@ -46,8 +47,8 @@ func (q *secretFilter) filterEntry(e *resource.Entry) *resource.Entry {
 	return withoutData(e)
 }
 
-// filterEntries returns all, without the data that the sender may not read. hidden reports
-// whether the data of any Secret is omitted. all must be sorted by namespace.
+// filterEntries returns the given entries without the data that the sender may not read. hidden
+// reports whether the data of any Secret was removed. The entries must be sorted by namespace.
 func (q *secretFilter) filterEntries(all []*resource.Entry) (shown []*resource.Entry, hidden bool) {
 	if q == nil {
 		return all, false

@@ -48,12 +48,13 @@ type resourceState struct {
 	retainedAfterRev uint64            // changes contains all changes after this revision
 }
 
-// change is an added, modified or deleted object. The revision of the change is that of after. If
-// the object was deleted, after is its last state.
+// change is an added, modified or deleted object. The entries after and before are the new and the
+// old state of the object. The revision of the change is the revision of the entry after. If the
+// object was deleted, this entry contains the last state of the object.
 type change struct {
 	kind          watch.EventType
 	after, before *resource.Entry // before is nil if the object was added
-	bytes         int             // encoded size of after and before
+	bytes         int             // encoded size of both entries
 }
 
 func newStore(state server.Viewer, events EventSource) *store {
@@ -116,8 +117,9 @@ func eventItems(events []*v1.Event) []resource.Item {
 	return all
 }
 
-// updateLocked updates t to items, which must be sorted by key, and records the changes. The
-// first call records no changes, because no client has received an earlier state.
+// updateLocked replaces the items of t with the given items, which must be sorted by key, and
+// records the changes. The first call records no changes, because no client has received an earlier
+// state.
 func (s *store) updateLocked(r *resource.Definition, t *resourceState, items []resource.Item) {
 	entries := make([]*resource.Entry, 0, len(items))
 	old, oldItems := t.entries, t.items
@@ -144,9 +146,10 @@ func (s *store) updateLocked(r *resource.Definition, t *resourceState, items []r
 	t.trim()
 }
 
-// updateEntryLocked returns the entry of an object. was and is are the old and the new item of the
-// object. before is the old entry, or nil for a new object. If the object has not changed,
-// updateEntryLocked returns before. Otherwise it records the change and returns a new entry.
+// updateEntryLocked returns the entry of an object. The parameters was and is contain the old and
+// the new item of the object. The parameter before contains the old entry; it is nil for a new
+// object. If the object has not changed, updateEntryLocked returns the old entry. Otherwise it
+// records the change and returns a new entry.
 func (s *store) updateEntryLocked(r *resource.Definition, t *resourceState, before *resource.Entry, was, is resource.Item) *resource.Entry {
 	if before != nil && isUnchanged(r, was.Object, is.Object) {
 		return before

@@ -88,7 +88,7 @@ func formatAge(t, now time.Time) string {
 	return duration.HumanDuration(now.Sub(t))
 }
 
-// valueOr returns s, or absent if s is empty.
+// valueOr returns s or, if s is empty, the parameter absent.
 func valueOr(s, absent string) string {
 	if s == "" {
 		return absent

@@ -77,8 +77,8 @@ func storagePhase(o metav1.Object, phase string) string {
 	return phase
 }
 
-// storageClass returns the storage class of a volume or claim. The beta annotation takes
-// precedence over class.
+// storageClass returns the storage class of a volume or claim: the value of the beta annotation or,
+// if there is none, the parameter class.
 func storageClass(o metav1.Object, class string) string {
 	if c, ok := o.GetAnnotations()[v1.BetaStorageClassAnnotation]; ok {
 		return c

@@ -105,8 +105,8 @@ func warn(w http.ResponseWriter, all ...string) {
 	}
 }
 
-// manifestText returns the text of an object's file. The text omits the fields that the
-// server sets, except the UID, the creation timestamp and the managed fields, which must be
+// manifestText returns the text of an object's file. The text omits the fields that the server
+// sets. It contains the UID, the creation timestamp and the managed fields, because they must be
 // preserved.
 func manifestText(o server.Object) []byte {
 	o = o.DeepCopyObject().(server.Object)

@@ -32,7 +32,8 @@ func (c *call) create() error {
 	return c.createObject(o)
 }
 
-// createObject creates an object.
+// createObject validates an object, stores it in a new file, and responds when the View contains
+// it. A dry run only validates the object.
 func (c *call) createObject(o server.Object) error {
 	if err := c.setNamespace(o); err != nil {
 		return err

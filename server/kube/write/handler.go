@@ -64,7 +64,8 @@ type ManifestStore interface {
 	// Delete sets the grace period with which a pod terminates. It takes effect at once if
 	// the pod is already terminating, and otherwise when the pod's file is removed.
 	Delete(ctx context.Context, pod server.Key, uid types.UID, grace time.Duration) error
-	// CancelDelete cancels Delete if the file of the pod could not be removed.
+	// CancelDelete reverts the effect of Delete. It is called if the file of the pod could not be
+	// removed.
 	CancelDelete(ctx context.Context, pod server.Key, uid types.UID) error
 }
 

@@ -59,8 +59,8 @@ func programName(userAgent string) string {
 	return b.String()
 }
 
-// newChange returns the parameters of the change that this request makes to live. If the object does
-// not exist yet, live must be the result of newObject.
+// newChange returns the parameters of the change that this request makes. The parameter live is the
+// current object; if the object does not exist yet, live must be the result of newObject.
 func (c *call) newChange(live server.Object) managed.Change {
 	return managed.Change{Live: live, Manager: c.manager, Subresource: c.i.Subresource}
 }

@@ -93,8 +93,8 @@ var malformedErrors = []error{
 	mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat,
 }
 
-// applyOperations returns the result of applying the operations of a JSON patch to was, or
-// an error if any operation fails.
+// applyOperations applies the operations of a JSON patch to the JSON document was and returns the
+// result. It returns an error if any operation fails.
 func (p patch) applyOperations(was []byte) ([]byte, error) {
 	operations, err := jsonpatch.DecodePatch(p.body)
 	if err != nil {

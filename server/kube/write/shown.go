@@ -78,7 +78,7 @@ func (c *call) newOverruledError(v *server.View, path string, key server.Key) er
 	return &overruledError{apierrors.NewConflict(c.res.GroupResource(), key.Name, fmt.Errorf("podd does not use the object: %s", why))}
 }
 
-// waitFor calls shown with each new View until shown returns true or an error.
+// waitFor calls the function shown with each new View until the function returns true or an error.
 func (c *call) waitFor(ctx context.Context, shown func(*server.View) (bool, error)) error {
 	timer := time.NewTimer(shownTimeout)
 	defer timer.Stop()

@@ -76,8 +76,8 @@ func (s storedObject) servedObject() server.Object {
 	return o
 }
 
-// change calls update with the stored object and writes the object that update returns. No other
-// write is made until change returns.
+// change calls the function update with the stored object, and writes the object that the function
+// returns. No other write is made until change returns.
 func (c *call) change(update func(storedObject) (server.Object, error)) error {
 	unlock, err := c.lock()
 	if err != nil {
@@ -220,8 +220,7 @@ func (c *call) withAllowedChanges(o server.Object, s storedObject) (server.Objec
 	return next, err
 }
 
-// checkUpdate returns the object to write after validating the change. defaulted is o
-// with defaults.
+// checkUpdate validates the change and returns the object to write. defaulted is o with defaults.
 func (c *call) checkUpdate(o, defaulted server.Object, s storedObject) (server.Object, error) {
 	switch was := s.parsed.Object.(type) {
 	case *v1.Pod:

@@ -20,9 +20,9 @@ const mutableFieldsMessage = "pod updates may not change fields other than `spec
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative), and the labels and annotations; " +
 	"delete the pod and create it again for others"
 
-// newUpdatedPod returns the stored pod with the allowed differences between was and is. was and is
-// are the pod before and after the change, both with defaults. newUpdatedPod returns an error if
-// other fields differ.
+// newUpdatedPod returns a copy of the stored pod that contains the allowed changes. The parameters
+// was and is contain the pod before and after the change, both with defaults. newUpdatedPod returns
+// an error if fields differ that must not be changed.
 func (c *call) newUpdatedPod(s storedObject, was, is *v1.Pod) (server.Object, error) {
 	if err := c.checkPodUpdate(s, was, is); err != nil {
 		return nil, err
@@ -103,9 +103,10 @@ func (c *call) checkPodUpdate(s storedObject, was, is *v1.Pod) error {
 	return c.newForbiddenError(s, field, mutableFieldsMessage)
 }
 
-// newResizedPod returns the stored pod with the resources for CPU and memory of is. was and is are
-// the pod before and after the change, both with defaults. newResizedPod returns an error if other
-// fields differ. When podd reads the pod, it resizes the running containers.
+// newResizedPod returns a copy of the stored pod with changed resources for CPU and memory. The
+// parameters was and is contain the pod before and after the change, both with defaults.
+// newResizedPod returns an error if any other field differs. When podd reads the pod, it resizes
+// the running containers.
 func (c *call) newResizedPod(s storedObject, was, is *v1.Pod) (server.Object, error) {
 	if len(was.Spec.Containers) != len(is.Spec.Containers) || len(was.Spec.InitContainers) != len(is.Spec.InitContainers) {
 		return nil, c.newForbiddenError(s, "spec.containers", "containers may not be added or removed on resize")
@@ -127,8 +128,8 @@ func (c *call) newResizedPod(s storedObject, was, is *v1.Pod) (server.Object, er
 	return next, nil
 }
 
-// copyCPUAndMemory copies the CPU and memory of all containers from the pod spec of to the pod spec
-// spec. Both must have the same number of containers.
+// copyCPUAndMemory changes all containers in spec: they get the CPU and memory of the same
+// containers in the second pod spec. Both pod specs must have the same number of containers.
 func copyCPUAndMemory(spec, of *v1.PodSpec) {
 	for n := range spec.InitContainers {
 		spec.InitContainers[n].Resources = withCPUAndMemory(spec.InitContainers[n].Resources, of.InitContainers[n].Resources)
@@ -138,7 +139,7 @@ func copyCPUAndMemory(spec, of *v1.PodSpec) {
 	}
 }
 
-// withCPUAndMemory returns a copy of r with the CPU and memory from of.
+// withCPUAndMemory returns a copy of r that has the CPU and memory of the second argument.
 func withCPUAndMemory(r, of v1.ResourceRequirements) v1.ResourceRequirements {
 	r = *r.DeepCopy()
 	for _, list := range []struct {
