@@ -1,4 +1,4 @@
 // Package metrics is empty. Its module pins the version of metrics-server, the program that queries
 // the agents of all nodes for the values that kubectl top prints. It is a separate module, because
-// its libraries have other versions than those of the control plane.
+// it requires versions of libraries that differ from those of the control plane.
 package metrics
