@@ -3,6 +3,8 @@ package stats
 import (
 	"maps"
 	"slices"
+
+	"podd/manifest/order"
 )
 
 // sortedByAge returns pods sorted by the time of their last measurement in d. Pods that were
@@ -11,9 +13,9 @@ func (d *Disk) sortedByAge(pods []Pod) []Pod {
 	if d == nil {
 		return pods
 	}
-	return slices.SortedStableFunc(slices.Values(pods), func(a, b Pod) int {
-		return d.Pods[a.UID].At.Compare(d.Pods[b.UID].At)
-	})
+	sorted := slices.Clone(pods)
+	order.Stable(sorted, func(a, b Pod) int { return d.Pods[a.UID].At.Compare(d.Pods[b.UID].At) })
+	return sorted
 }
 
 // isIncomplete reports whether a pod in the list pods was not measured completely: its writable

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"podd/manifest/order"
 )
 
 // Options are the options of Drivers. Root and Log are required.
@@ -132,7 +134,9 @@ func (d *Drivers) Registered() ([]Driver, <-chan struct{}) {
 func (d *Drivers) VolumesInUse() ([]VolumeID, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(d.inUse), compareVolumeIDs), d.inUseChanged
+	all := slices.Collect(maps.Keys(d.inUse))
+	order.Slice(all, compareVolumeIDs)
+	return all, d.inUseChanged
 }
 
 // compareVolumeIDs orders volumes by driver and handle.

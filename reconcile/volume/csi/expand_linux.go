@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"google.golang.org/grpc/codes"
+
+	"podd/manifest/order"
 )
 
 // An Expansion is the result of expanding a volume on this node (NodeExpandVolume).
@@ -35,7 +37,7 @@ func (d *Drivers) Expansions() ([]Expansion, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := slices.AppendSeq(slices.Collect(maps.Values(d.expanded)), maps.Values(d.failedExpansions))
-	slices.SortStableFunc(all, func(a, b Expansion) int { return compareVolumeIDs(a.VolumeID, b.VolumeID) })
+	order.Stable(all, func(a, b Expansion) int { return compareVolumeIDs(a.VolumeID, b.VolumeID) })
 	return all, d.expansionsChanged
 }
 

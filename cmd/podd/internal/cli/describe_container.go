@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/cmd/podd/internal/printer"
+	"podd/manifest/order"
 )
 
 // writeContainers writes one list of a pod's containers: its init, regular or ephemeral
@@ -202,7 +203,8 @@ func (d *description) writeMounts(c *v1.Container) {
 		return
 	}
 	d.writeLine(2, "Mounts:")
-	mounts := slices.SortedFunc(slices.Values(c.VolumeMounts), func(a, b v1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
+	mounts := slices.Clone(c.VolumeMounts)
+	order.Slice(mounts, func(a, b v1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
 	for _, m := range mounts {
 		flags := "rw"
 		if m.ReadOnly {

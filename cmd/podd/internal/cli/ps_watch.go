@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"podd/cmd/podd/internal/iostreams"
+	"podd/manifest/order"
 	"podd/server"
 )
 
@@ -114,6 +115,6 @@ func (l *viewPrinter) deletedRows(v *server.View, seen map[server.Key]bool) [][]
 			rows = append(rows, row)
 		}
 	}
-	slices.SortFunc(rows, slices.Compare)
+	order.Slice(rows, slices.Compare)
 	return rows
 }

@@ -12,6 +12,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest/order"
 )
 
 // A certRenewer requests a certificate and renews it. When the names in the template change, it
@@ -172,7 +174,7 @@ func (c *Cluster) servingTemplate(nodes *watchable[snapshot[*v1.Node]]) func() *
 		}
 		slices.Sort(template.DNSNames)
 		template.DNSNames = slices.Compact(template.DNSNames)
-		slices.SortFunc(template.IPAddresses, func(a, b net.IP) int { return slices.Compare(a, b) })
+		order.Slice(template.IPAddresses, func(a, b net.IP) int { return slices.Compare(a, b) })
 		template.IPAddresses = slices.CompactFunc(template.IPAddresses, net.IP.Equal)
 		return template
 	}
