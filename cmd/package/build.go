@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"podd/cmd/internal/release"
 )
 
 // A builder builds the packages of one version of podd.
@@ -110,10 +112,9 @@ func (b builder) buildArch(ctx context.Context, dir, name string) error {
 
 // buildBinary builds a static podd, as make build does.
 func (b builder) buildBinary(ctx context.Context, a arch, to string) error {
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace",
-		"-ldflags", "-s -w -X main.version="+b.version.binary, "-o", to, "./cmd/podd")
+	build := release.Command(ctx, to, "-X main.version="+b.version.binary)
 	build.Dir = b.root
-	build.Env = append(os.Environ(), append(a.env, "CGO_ENABLED=0", "GOOS=linux", "GOFLAGS=", "GOEXPERIMENT=")...)
+	build.Env = append(build.Env, append(a.env, "GOOS=linux", "GOFLAGS=-buildvcs=false", "GOEXPERIMENT=")...)
 	return runCommand(build)
 }
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"podd/cmd/internal/release"
 	"podd/runtime/runtimetest/stack"
 )
 
@@ -68,8 +69,7 @@ const binaryPath = "bin/podd"
 
 func buildPodd(ctx context.Context, version string) error {
 	begin := time.Now()
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w -X main.version="+version, "-o", binaryPath, "./cmd/podd")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build := release.Command(ctx, binaryPath, "-X main.version="+version)
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("building podd: %w", err)

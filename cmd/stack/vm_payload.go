@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"podd/cmd/internal/release"
 	"podd/runtime/runtimetest/stack/tools"
 )
 
@@ -26,14 +27,11 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
 	}
-	stamp := "-s -w -X main.version=" + version
-	for _, args := range [][]string{
-		{"build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", stamp, "-o", filepath.Join(dir, "podd"), "./cmd/podd"},
-		{"test", "-c", "-tags", "e2e", "-ldflags", "-s -w", "-o", filepath.Join(dir, "e2e.test"), "./cmd/podd/e2e"},
-		{"test", "-c", "-tags", "e2e", "-ldflags", "-s -w", "-o", filepath.Join(dir, "machine.test"), "./cmd/podd/e2e/machine"},
+	for _, build := range []*exec.Cmd{
+		release.Command(ctx, filepath.Join(dir, "podd"), "-X main.version="+version),
+		buildTests(ctx, filepath.Join(dir, "e2e.test"), "./cmd/podd/e2e"),
+		buildTests(ctx, filepath.Join(dir, "machine.test"), "./cmd/podd/e2e/machine"),
 	} {
-		build := exec.CommandContext(ctx, "go", args...)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("building podd and its tests for the virtual machine: %w: %s", err, out)
 		}
@@ -51,6 +49,13 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 		return err
 	}
 	return os.RemoveAll(dir)
+}
+
+// buildTests returns a command that builds the end-to-end tests in pkg and writes them to file.
+func buildTests(ctx context.Context, file, pkg string) *exec.Cmd {
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "e2e", "-ldflags", "-s -w", "-o", file, pkg)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return build
 }
 
 // copyPackages builds two versions of podd's .deb package, and copies a repository with the packages

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"podd/cmd/internal/release"
 	"podd/runtime/runtimetest/stack"
 )
 
@@ -51,7 +52,7 @@ func Exit(exitCode int, err error) {
 // BuildPodd builds podd like a release and writes it to file. The working directory must be in
 // the module podd.
 func BuildPodd(ctx context.Context, file string) error {
-	return build(ctx, ".", file, "-tags", "grpcnotrace", "podd/cmd/podd")
+	return runBuild(release.Command(ctx, file), file)
 }
 
 // FindOrBuildKubectl returns the path of the host's kubectl. If the host has no kubectl, it builds
@@ -61,14 +62,14 @@ func FindOrBuildKubectl(ctx context.Context, controlPlaneModule, file string) (p
 	if path, err := exec.LookPath("kubectl"); err == nil {
 		return path, nil
 	}
-	return file, build(ctx, controlPlaneModule, file, "k8s.io/kubernetes/cmd/kubectl")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, "k8s.io/kubernetes/cmd/kubectl")
+	build.Dir, build.Env = controlPlaneModule, append(os.Environ(), "CGO_ENABLED=0")
+	return file, runBuild(build, file)
 }
 
-// build runs go build in dir with additional arguments, and writes the program to file.
-func build(ctx context.Context, dir, file string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", file}, args...)...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
+// runBuild runs a command that builds file.
+func runBuild(build *exec.Cmd, file string) error {
+	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w: %s", file, err, out)
 	}
 	return nil
