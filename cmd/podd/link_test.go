@@ -3,19 +3,28 @@ package main
 import (
 	"bufio"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"podd/cmd/internal/release"
 )
 
-// TestLink links podd as in a release. It checks that client-go has an implementation of HTTP/2,
-// and that no reachable function calls reflect.Value.MethodByName with a variable name, or
-// reflect.Value.Method. Because of one such call the linker would include every exported method of
-// every type, which makes the program 6 MB larger. The first edge in the output of the linker is
-// usually the cause; package commandline explains how podd avoids the calls of kong.
+// maxSize is the limit for the size of the linux/amd64 binary in bytes. Raise it if a feature is
+// worth its size. If the size is a surprise, go tool nm -size -sort size lists the largest
+// functions, and the output of the linker with -dumpdep shows why they are included.
+const maxSize = 34_600_000
+
+// TestLink links podd as in a release. It checks the size of the binary, that client-go has an
+// implementation of HTTP/2, and that no reachable function calls reflect.Value.MethodByName with a
+// variable name, or reflect.Value.Method. Because of one such call the linker would include every
+// exported method of every type, which makes the program 6 MB larger. The first edge in the output
+// of the linker is usually the cause; package commandline explains how podd avoids the calls of
+// kong.
 func TestLink(t *testing.T) {
-	build := release.Command(t.Context(), os.DevNull, "-dumpdep")
+	binary := filepath.Join(t.TempDir(), "podd")
+	build := release.Command(t.Context(), binary, "-dumpdep")
 	dump, err := build.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -50,5 +59,12 @@ func TestLink(t *testing.T) {
 	}
 	if !hasHTTP2 {
 		t.Error("the binary does not contain HTTP/2 from golang.org/x/net; connections to API servers would use HTTP/1.1")
+	}
+	file, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOARCH == "amd64" && file.Size() > maxSize {
+		t.Errorf("the binary has %d bytes, want at most %d", file.Size(), maxSize)
 	}
 }
