@@ -5,33 +5,12 @@ import (
 	"path"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"podd/server/kube/openapi"
 )
 
-// newConverter returns a converter from objects to trees of fields, based on the
-// models that the OpenAPI endpoint publishes.
-//
-// It does not use managedfields.NewTypeConverter, because that function takes the models of
-// kube-openapi. These models contain their own implementation of JSON, which would make the program
-// 0.5 MB larger.
-func newConverter(kinds []openapi.Resource) managedfields.TypeConverter {
-	scheme := runtime.NewScheme()
-	for i := range kinds {
-		scheme.AddKnownTypeWithName(kinds[i].Kind, kinds[i].Object.(runtime.Object))
-	}
-	models := map[string]*openapi.Schema{}
-	for _, document := range openapi.Describe("", kinds) {
-		maps.Copy(models, document.Components.Schemas)
-	}
-	return managedfields.NewSchemeTypeConverter(scheme, &typed.Parser{Schema: schema.Schema{Types: newTypes(models)}})
-}
-
-// newTypes returns a type for each model, with the name of the model, and the type anyValue.
+// newTypes returns the types of models, which have the same names, and the type anyValue.
 func newTypes(models map[string]*openapi.Schema) []schema.TypeDef {
 	types := []schema.TypeDef{{Name: anyValue, Atom: newAnyValue()}}
 	for name, model := range models {
