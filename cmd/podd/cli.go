@@ -176,7 +176,7 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 	chosen := node.Target.Addr().Interface()
 	withFlags, hasFlags := chosen.(interface{ KubeletFlags() *config.Flags })
 	if !hasFlags && len(unserved) > 0 {
-		return nil, fmt.Errorf("unknown flag --%s of podd %s; only verbs that read the configuration of podd have it, such as podd run and podd plan", unserved[0].Name, node.Name)
+		return nil, fmt.Errorf("\"podd %s\" has no flag --%s; only verbs that read the configuration have this flag, such as \"podd run\" and \"podd plan\"", node.Name, unserved[0].Name)
 	}
 	parsed, err := commandline.Parse(k, append(words[:1:1], rest...))
 	if errors.Is(err, commandline.ErrHelp) {
@@ -205,12 +205,12 @@ func unknownVerbError(app *kong.Application, word string) error {
 		names = append(names, n.Name)
 	}
 	if _, err := os.Stat(word); err == nil {
-		return fmt.Errorf("%q is a file, not a verb; to run it once, use podd run --runonce %s", word, word)
+		return fmt.Errorf("%q is a file, not a verb; to run the file once, use \"podd run --runonce %s\"", word, word)
 	}
 	if near := wording.FindClosest(word, names); near != "" {
 		return fmt.Errorf("unknown verb %q; did you mean %q?", word, near)
 	}
-	return fmt.Errorf("unknown verb %q; podd help lists the verbs", word)
+	return fmt.Errorf("unknown verb %q; \"podd help\" lists the verbs", word)
 }
 
 // usageExitCode returns the exit code of a usage error. With --runonce it is exit.Internal,
@@ -237,7 +237,7 @@ func printUsage(w io.Writer, app *kong.Application) error {
 	for _, t := range docs.Topics() {
 		fmt.Fprintf(&b, "  %-15s %s\n", t.Name, t.Title)
 	}
-	b.WriteString("\nUse \"podd help VERB\" for the flags of a verb and \"podd help TOPIC\" for a page. Without a verb, podd is podd run.\n")
+	b.WriteString("\nUse \"podd help VERB\" for the flags of a verb and \"podd help TOPIC\" for a page. Without a verb, podd does the same as \"podd run\".\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

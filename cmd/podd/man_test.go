@@ -46,7 +46,7 @@ func mainManPage(app *kong.Application) string {
 	p.writeSection("SYNOPSIS")
 	p.writeLine(".B podd\n[\\fIverb\\fR] [\\fIargument\\fR ...] [\\fIflag\\fR ...]")
 	p.writeSection("DESCRIPTION")
-	p.writeText("podd runs Kubernetes pods from manifest files and URLs on a CRI runtime, without an API server. With --kubeconfig, podd is the node agent of a cluster. Without a verb, podd is podd run.")
+	p.writeText("podd runs Kubernetes pods from manifest files and URLs on a CRI runtime, without an API server. With --kubeconfig, podd is the node agent of a cluster. Without a verb, podd does the same as \"podd run\".")
 	p.writeSection("VERBS")
 	for _, n := range app.Children {
 		p.writeTerm(".BR podd\\-"+escapeRoff(n.Name)+" (1)", n.Help)

@@ -108,7 +108,7 @@ func (p *printedLine) formatLine(pod *server.PodView) string {
 	case pod.Pod.DeletionTimestamp != nil:
 		return ""
 	case why != "":
-		return fmt.Sprintf("! %-14s %s; see podd why %s", name, why, strings.TrimPrefix(name, "default/"))
+		return fmt.Sprintf("! %-14s %s; run \"bin/podd why %s\" for the reason", name, why, strings.TrimPrefix(name, "default/"))
 	case !pod.Ready:
 		return ""
 	case p.text == "" && p.wasRunning:

@@ -18,7 +18,7 @@ import (
 type dirLock struct{ f *os.File }
 
 // errLocked is the error of lock if another command holds the lock.
-var errLocked = errors.New("another make run uses this directory")
+var errLocked = errors.New("another \"make run\" uses this directory")
 
 // lock acquires the lock on w. If another command holds the lock, it returns errLocked.
 func (w workDir) lock() (*dirLock, error) {
@@ -27,14 +27,14 @@ func (w workDir) lock() (*dirLock, error) {
 	}
 	f, err := os.OpenFile(w.lockFile(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("locking the directory of make run: %w", err)
+		return nil, fmt.Errorf("locking %s: %w", w.lockFile(), err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errLocked
 		}
-		return nil, fmt.Errorf("locking the directory of make run: %w", err)
+		return nil, fmt.Errorf("locking %s: %w", w.lockFile(), err)
 	}
 	err = f.Truncate(0)
 	if err == nil {
@@ -42,7 +42,7 @@ func (w workDir) lock() (*dirLock, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("locking the directory of make run: %w", err)
+		return nil, fmt.Errorf("locking %s: %w", w.lockFile(), err)
 	}
 	return &dirLock{f}, nil
 }
@@ -72,11 +72,11 @@ func (w workDir) stopAndLock(ctx context.Context) (*dirLock, error) {
 		if !signaled {
 			pid, err := w.lockHolder()
 			if err != nil {
-				return nil, fmt.Errorf("stopping the make run of this directory: %w", err)
+				return nil, fmt.Errorf("stopping the \"make run\" that uses this directory: %w", err)
 			}
 			// No other process can have this ID, because the holder keeps the lock until it exits.
 			if err := unix.Kill(pid, unix.SIGTERM); err != nil {
-				return nil, fmt.Errorf("stopping process %d, the make run of this directory: %w", pid, err)
+				return nil, fmt.Errorf("stopping process %d, the \"make run\" that uses this directory: %w", pid, err)
 			}
 			signaled = true
 		}

@@ -24,7 +24,7 @@ import (
 // runCmd implements make run, a demonstration for new users.
 type runCmd struct {
 	upCmd
-	Version string `help:"Version that podd version prints."`
+	Version string `help:"Version that \"podd version\" prints."`
 	Demo    string `default:"testdata/demo" help:"Directory with the manifests of the demo."`
 }
 
@@ -32,7 +32,7 @@ type runCmd struct {
 // until ctx is done. The pods continue to run.
 func (r runCmd) Run(ctx context.Context) error {
 	if os.Geteuid() != 0 {
-		return errors.New("starting a runtime needs root; run it with sudo")
+		return errors.New("starting a runtime needs root; run this command with sudo")
 	}
 	p, err := newWorkDir(r.Dir)
 	if err != nil {
@@ -41,7 +41,7 @@ func (r runCmd) Run(ctx context.Context) error {
 	lock, err := p.lock()
 	if errors.Is(err, errLocked) {
 		// Another `make run` is already running podd, so there is nothing to do.
-		fmt.Printf("podd is already running in %s and was not rebuilt; see bin/podd ps, or stop it with make stop\n", relativePath(p.dir))
+		fmt.Printf("podd is already running in %s and was not rebuilt; run \"bin/podd ps\" for its pods, or \"make stop\" to stop it\n", relativePath(p.dir))
 		return nil
 	}
 	if err != nil {
@@ -145,7 +145,7 @@ func (w workDir) runAndFollow(ctx context.Context) error {
 	group.Go(func() error { return w.follow(child) })
 	err = group.Wait()
 	if ctx.Err() != nil {
-		fmt.Println("\npodd has stopped; its pods keep running. make run adopts the pods, make stop removes everything")
+		fmt.Println("\npodd has stopped; its pods keep running. \"make run\" adopts the pods, \"make stop\" removes everything")
 		return nil
 	}
 	text, readErr := os.ReadFile(w.logPath())

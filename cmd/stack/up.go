@@ -29,7 +29,7 @@ func (u upCmd) Run(ctx context.Context) error {
 		return err
 	}
 	if s.Tools.Flavor != u.Runtime {
-		return fmt.Errorf("starting runtime %s in %s: this directory already contains the runtime %s with its pods; run make stop first", u.Runtime, u.Dir, s.Tools.Flavor)
+		return fmt.Errorf("starting runtime %s in %s: this directory already contains the runtime %s with its pods; run \"make stop\" first", u.Runtime, u.Dir, s.Tools.Flavor)
 	}
 	if err := s.Restart(ctx); err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 // vmCmd runs the tests that need a separate system in a virtual machine.
 type vmCmd struct {
 	Dir     string        `default:".run/vm" help:"Directory for the disk of the virtual machine and the logs."`
-	Version string        `help:"Version that podd version prints."`
+	Version string        `help:"Version that \"podd version\" prints."`
 	Step    string        `help:"Run only the steps whose name contains this text."`
 	From    string        `help:"Run only the step with this name and the steps after it."`
 	Limit   time.Duration `default:"40m" help:"Time limit of a step."`
@@ -29,7 +29,7 @@ type vmCmd struct {
 // Run runs the steps in order on one virtual machine. It stops at the first failure.
 func (v vmCmd) Run(ctx context.Context) error {
 	if os.Geteuid() != 0 {
-		return errors.New("creating the disk of a virtual machine needs root; run it with sudo")
+		return errors.New("creating the disk of a virtual machine needs root; run this command with sudo")
 	}
 	p, err := newWorkDir(v.Dir)
 	if err != nil {
@@ -37,7 +37,7 @@ func (v vmCmd) Run(ctx context.Context) error {
 	}
 	lock, err := p.lock()
 	if errors.Is(err, errLocked) {
-		return fmt.Errorf("another make vm is running in %s", relativePath(p.dir))
+		return fmt.Errorf("another \"make vm\" is running in %s", relativePath(p.dir))
 	}
 	if err != nil {
 		return err

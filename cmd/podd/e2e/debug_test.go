@@ -25,7 +25,7 @@ func TestDebug(t *testing.T) {
 	}
 
 	out, stderr, code := d.outcome(nil, with("-c", "looker", "--env", "COLOUR=green", "--", "sh", "-c", "echo $COLOUR; sleep 3600")...)
-	if code != 0 || out != "" || stderr != "podd: container looker of web is running; see podd logs web -c looker\n" {
+	if code != 0 || out != "" || stderr != "podd: container looker of web is running; run \"podd logs web -c looker\" for its output\n" {
 		t.Errorf("podd debug: got %q, %q, %d; want exit code 0, no output, and that looker is running", out, stderr, code)
 	}
 	d.eventually("the log of looker is green", func() error {

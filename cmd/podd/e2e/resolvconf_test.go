@@ -91,7 +91,7 @@ func TestResolvConfChanges(t *testing.T) {
 	d.crash()
 	d.apply(d.resolverPod("late", "1"))
 	d.untilProblem("late", conf)
-	d.untilProblem(conf, "no pod starts until it can be read")
+	d.untilProblem(conf, "no pod starts until the file can be read")
 	if _, err := os.Stat(filepath.Join(d.traceDir(), "late-1")); err == nil {
 		t.Error("a pod has started although its resolver configuration could not be read")
 	}

@@ -145,7 +145,7 @@ func TestBootstrap(t *testing.T) {
 	a.start()
 	a.pod("web")
 	a.untilRunning("web")
-	a.untilPs("is waiting for approval; run kubectl certificate approve node-csr-", true)
+	a.untilPs("is waiting for approval; run \"kubectl certificate approve node-csr-", true)
 	a.kill() // a new podd must not send a second request
 	a.start()
 	a.untilPs("is waiting for approval", true)

@@ -38,14 +38,14 @@ func checkAgent(f *Facts, a Agent, r *Result) {
 	isKubelet := a.Name == kubeletName
 	remedy := "stop that podd, or use other manifests"
 	if isKubelet {
-		remedy = "stop it, for example with systemctl disable --now kubelet"
+		remedy = "stop the kubelet, for example with \"systemctl disable --now kubelet\""
 	}
 	switch {
 	case len(a.SharedManifests) > 0:
-		r.fail(remedy, "%s also runs the pods in %s, so that they run twice", a.describe(), strings.Join(a.SharedManifests, ", "))
+		r.fail(remedy, "%s also runs the pods in %s, so these pods run twice", a.describe(), strings.Join(a.SharedManifests, ", "))
 	case a.SharesRoot && isKubelet:
 		r.fail(remedy+", or use another --root-dir", "%s also uses the root directory %s", a.describe(), f.Config.RootDir)
 	case isKubelet:
-		r.warn(remedy+", unless it does not run the pods of podd", "%s is running; a pod that both podd and the kubelet run would run twice", a.describe())
+		r.warn(remedy+", unless podd and the kubelet run different pods", "%s is running; a pod that both podd and the kubelet run would run twice", a.describe())
 	}
 }

@@ -11,7 +11,7 @@ import (
 // the user has accepted cgroup v1 with "failCgroupV1: false".
 var CgroupV1Problem = Problem{
 	Outcome: Warning,
-	Cause:   "this host uses cgroup v1, with which the kubelet of Kubernetes " + manifest.KubernetesRelease() + " does not start",
+	Cause:   "this host uses cgroup v1, on which the kubelet of Kubernetes " + manifest.KubernetesRelease() + " does not start",
 	Remedy:  "boot the host with systemd.unified_cgroup_hierarchy=1, or set failCgroupV1: false",
 }
 
@@ -47,7 +47,7 @@ func checkCgroups(f *Facts, r *Result) {
 	for _, h := range c.Hierarchies {
 		present = append(present, h.Controllers...)
 		if h.IsReadOnly {
-			r.fail("mount it read-write; in a container, use the host's cgroup namespace and a writable /sys/fs/cgroup", "the cgroup hierarchy at %s is read-only, so that podd cannot create the cgroups of pods", h.Path)
+			r.fail("mount the cgroup hierarchy read-write; in a container, use the host's cgroup namespace and a writable /sys/fs/cgroup", "the cgroup hierarchy at %s is read-only, so podd cannot create the cgroups of pods", h.Path)
 		}
 	}
 	for _, n := range neededControllers {
@@ -72,7 +72,7 @@ func checkCgroupDriver(f *Facts, r *Result) {
 	if driver == "" {
 		driver = f.Config.CgroupDriver
 	} else if f.Config.CgroupDriver == systemd && driver != systemd {
-		r.warn("set SystemdCgroup = true (containerd) or cgroup_manager = \"systemd\" (CRI-O) in the configuration of the runtime, or remove cgroupDriver",
+		r.warn("set SystemdCgroup = true (containerd) or cgroup_manager = \"systemd\" (CRI-O) in the configuration of the runtime, or remove cgroupDriver from podd's configuration",
 			"cgroupDriver: systemd has no effect, because the runtime uses the driver %s", driver)
 	}
 	if driver == systemd && !f.Cgroups.HasSystemd {

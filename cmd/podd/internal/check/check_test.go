@@ -83,7 +83,7 @@ func TestRun(t *testing.T) {
 		"not root": {
 			func(f *Facts) { f.Privileges.UID = 1000 },
 			[]string{
-				"privileges: failed: podd runs pods as root; sudo", "cgroups: skipped: root", "kernel: skipped: root", "limits: skipped: root", "runtime: skipped: root", "sandbox image: skipped: root",
+				"privileges: failed: podd is not running as root, so it cannot run pods; sudo", "cgroups: skipped: root", "kernel: skipped: root", "limits: skipped: root", "runtime: skipped: root", "sandbox image: skipped: root",
 				"pod network: skipped: root", "disks: skipped: root", "clock: skipped: root", "name resolution: skipped: root", "ports: skipped: root", "node agents: skipped: root",
 			},
 		},
@@ -153,7 +153,7 @@ func TestRun(t *testing.T) {
 
 		"unusable root directory": {func(f *Facts) { f.Directories[0].Err = errors.New("not a directory") }, []string{"disks: failed: root directory /var/lib/podd: not a directory; another one"}},
 		"read-only logs":          {func(f *Facts) { f.Directories[2].IsReadOnly = true }, []string{"disks: failed: pod logs directory /var/log/pods is on a read-only file system (/var/log); dmesg"}},
-		"noexec root directory":   {func(f *Facts) { f.Directories[0].IsNoExec = true }, []string{"disks: warning: noexec, so that containers cannot execute; --root-dir"}},
+		"noexec root directory":   {func(f *Facts) { f.Directories[0].IsNoExec = true }, []string{"disks: warning: noexec, so containers cannot execute; --root-dir"}},
 		"noexec logs":             {func(f *Facts) { f.Directories[2].IsNoExec = true }, nil},
 		"little disk space":       {func(f *Facts) { f.Directories[0].Space.AvailableBytes = 1 << 30 }, []string{"disks: warning: root directory /var/lib/podd: 1024 MiB are available, less than the threshold nodefs.available (10240 MiB); remove files"}},
 		"full run directory":      {func(f *Facts) { f.Directories[1].Space.AvailableBytes = 0 }, []string{"disks: failed: run directory /run/podd: no space is left; remove files"}},

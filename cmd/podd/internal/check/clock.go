@@ -15,6 +15,6 @@ func checkClock(f *Facts, r *Result) {
 	case c.IsSynchronized:
 		r.Detail += ", synchronized"
 	default:
-		r.warn(remedy, "the clock is not synchronized, so that the times in logs and events may be wrong, and certificates may not be valid")
+		r.warn(remedy, "the clock is not synchronized, so the times in logs and events may be wrong, and valid certificates may be rejected")
 	}
 }

@@ -17,7 +17,7 @@ func checkConfiguration(f *Facts, r *Result) {
 	}
 	r.Detail = "invalid"
 	for _, cause := range configErrors(f.ConfigErr) {
-		r.fail("correct the setting; podd check then makes the other checks, too", "%s", cause)
+		r.fail("correct the setting and run \"podd check\" again, because the other checks need a valid configuration", "%s", cause)
 	}
 }
 

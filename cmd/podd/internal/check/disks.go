@@ -54,10 +54,10 @@ func checkDirectory(p config.PressureThresholds, d Directory, r *Result) {
 		r.fail("create the directory, or configure another one", "%s: %v", name, d.Err)
 		return
 	case d.IsReadOnly:
-		r.fail("mount the file system read-write; after an error of the disk, see dmesg", "%s is on a read-only file system (%s)", name, d.Existing)
+		r.fail("mount the file system read-write; if the kernel made it read-only because of a disk error, see the output of \"dmesg\"", "%s is on a read-only file system (%s)", name, d.Existing)
 		return
 	case d.IsNoExec && d.Purpose == PurposeRootDir:
-		r.warn("mount the file system without noexec, or use another --root-dir", "%s is on a file system with noexec, so that containers cannot execute files in volumes", name)
+		r.warn("mount the file system without noexec, or use another --root-dir", "%s is on a file system with noexec, so containers cannot execute files in volumes", name)
 	}
 	signals, bytes, inodes := diskThresholds(p, d.Purpose)
 	const remedy = "remove files, or enlarge the file system"

@@ -18,7 +18,7 @@ func checkKernel(f *Facts, r *Result) {
 		r.fail("use a kernel with CONFIG_NAMESPACES and the options of these namespaces", "the kernel does not support these types of namespaces: %s", strings.Join(k.MissingNamespaces, ", "))
 	}
 	if !k.HasOverlay {
-		r.warn("run modprobe overlay, or let the runtime use another snapshotter", "the kernel has not loaded overlayfs, which containerd and CRI-O use for images by default")
+		r.warn("run \"modprobe overlay\", or let the runtime use another snapshotter", "the kernel has not loaded overlayfs, which containerd and CRI-O use for images by default")
 	}
 }
 
@@ -34,12 +34,12 @@ func checkLimits(f *Facts, r *Result) {
 	l := f.Limits
 	r.Detail = fmt.Sprintf("%d open files, %d inotify instances, %d watches", l.MaxOpenFiles, l.MaxInotifyInstances, l.MaxInotifyWatches)
 	if l.MaxOpenFiles < minOpenFiles {
-		r.warn("set LimitNOFILE=1048576 in the systemd unit, or ulimit -Hn", "podd can open only %d files, which may be too few for many pods (recommended: %d)", l.MaxOpenFiles, minOpenFiles)
+		r.warn("raise the limit with LimitNOFILE=1048576 in the systemd unit, or with \"ulimit -Hn\"", "podd can open only %d files, which may be too few for many pods (recommended: %d)", l.MaxOpenFiles, minOpenFiles)
 	}
 	const remedy = "raise fs.inotify.max_user_instances and fs.inotify.max_user_watches with sysctl"
 	switch {
 	case l.InotifyErr != nil:
-		r.warn(remedy, "podd cannot watch files with inotify (%v), so that it polls manifests", l.InotifyErr)
+		r.warn(remedy, "podd cannot watch files with inotify (%v), so it polls manifests", l.InotifyErr)
 	case l.MaxInotifyInstances < minInotifyInstances:
 		r.warn(remedy, "root can create only %d inotify instances, which containers share with podd (recommended: %d)", l.MaxInotifyInstances, minInotifyInstances)
 	case l.MaxInotifyWatches < minInotifyWatches:

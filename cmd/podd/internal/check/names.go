@@ -10,7 +10,7 @@ import (
 func checkNameResolution(f *Facts, r *Result) {
 	n, path := f.NameResolution, f.Config.ResolvConf
 	if n.LookupErr != nil {
-		r.warn("add the name to /etc/hosts or to the DNS", "the name of this node, %s, cannot be resolved: %v", n.LookupHost, n.LookupErr)
+		r.warn("add the name to /etc/hosts or to DNS", "the name of this node, %s, cannot be resolved: %v", n.LookupHost, n.LookupErr)
 	}
 	if path == "" {
 		r.Detail = "pods get no DNS configuration of the node"
@@ -18,12 +18,12 @@ func checkNameResolution(f *Facts, r *Result) {
 	}
 	if n.ResolvConfErr != nil {
 		r.Detail = "cannot be read"
-		r.fail("correct the file, or set another file with --resolv-conf", "%v; no pod starts until it can be read", n.ResolvConfErr)
+		r.fail("correct the file, or set another file with --resolv-conf", "%v; no pod starts until the file can be read", n.ResolvConfErr)
 		return
 	}
 	if len(n.DNS.Servers) == 0 {
 		r.Detail = "no name servers"
-		r.warn("add a name server to the file, or set another file with --resolv-conf", "%s contains no name servers, so that pods cannot resolve names", path)
+		r.warn("add a name server to the file, or set another file with --resolv-conf", "%s contains no name servers, so pods cannot resolve names", path)
 		return
 	}
 	r.Detail = "name servers " + strings.Join(n.DNS.Servers, " ")
@@ -31,7 +31,7 @@ func checkNameResolution(f *Facts, r *Result) {
 		r.warn("remove entries from "+path, "%s", advice.Message)
 	}
 	if local := loopbackServers(n.DNS.Servers); len(local) > 0 {
-		remedy := "set a file with other name servers with --resolv-conf"
+		remedy := "use --resolv-conf to set a file with other name servers"
 		if n.HasUpstreamFile {
 			remedy = "set --resolv-conf=" + UpstreamResolvConf
 		}

@@ -9,10 +9,10 @@ func checkNetwork(f *Facts, r *Result) {
 	inCluster := f.Config.Cluster.Kubeconfig != ""
 	checkCNI(f, r, inCluster)
 	if !f.Network.ForwardsIPv4 && !slices.ContainsFunc(f.Runtime.Settings.CNIPlugins, enablesForwarding) {
-		r.warn("set net.ipv4.ip_forward=1 with sysctl, unless the CNI plugin does it", "the kernel does not forward IPv4 packets, so that pods may not reach other hosts")
+		r.warn("set net.ipv4.ip_forward=1 with sysctl, unless the CNI plugin sets it", "the kernel does not forward IPv4 packets, so pods may be unable to reach other hosts")
 	}
 	if inCluster && !f.Network.FiltersBridges {
-		r.warn("run modprobe br_netfilter and set net.bridge.bridge-nf-call-iptables=1, unless the network add-on needs no bridge", "iptables rules do not apply to bridges, so that Services may not be reachable from pods on the same node")
+		r.warn("run \"modprobe br_netfilter\" and set net.bridge.bridge-nf-call-iptables=1, unless the network add-on needs no bridge", "iptables rules do not apply to bridges, so Services may be unreachable from pods on the same node")
 	}
 }
 

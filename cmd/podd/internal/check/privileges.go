@@ -7,7 +7,7 @@ import (
 )
 
 // NotRootProblem is the problem of a podd that does not run as root.
-var NotRootProblem = Problem{Outcome: Failed, Cause: "podd runs pods as root", Remedy: "start it with sudo"}
+var NotRootProblem = Problem{Outcome: Failed, Cause: "podd is not running as root, so it cannot run pods", Remedy: "start podd with sudo"}
 
 // neededCapabilities contains the capabilities that podd uses and the effect of their absence.
 var neededCapabilities = []struct {

@@ -18,7 +18,7 @@ const criVersion = "v1"
 
 func checkRuntime(f *Facts, r *Result) {
 	rt := f.Runtime
-	const start = "start the container runtime, for example with systemctl start containerd"
+	const start = "start the container runtime, for example with \"systemctl start containerd\""
 	switch {
 	case rt.FindErr != nil:
 		r.Detail = "not found"
@@ -37,7 +37,7 @@ func checkRuntime(f *Facts, r *Result) {
 		r.fail("see the log of the container runtime, and restart it", "the container runtime does not respond: %v", rt.Err)
 	case rt.Err != nil:
 		r.Detail = "error"
-		r.fail("see the log of the container runtime, for example with journalctl -u containerd", "%v", rt.Err)
+		r.fail("see the log of the container runtime, for example with \"journalctl -u containerd\"", "%v", rt.Err)
 	default:
 		checkRuntimeStatus(f, r)
 	}
@@ -85,9 +85,9 @@ func checkSandboxImage(f *Facts, r *Result) {
 		}
 	case rt.SandboxImage == "":
 		r.Detail = "absent"
-		r.warn("connect the node to the registry, or pull or import the sandbox image in advance", "the runtime reports no sandbox image (pinned image) on the node, so that the first pod waits until the runtime has pulled it")
+		r.warn("connect the node to the registry, or pull or import the sandbox image in advance", "the runtime reports no sandbox image (pinned image) on the node, so the first pod waits until the runtime has pulled the image")
 	default:
 		r.Detail = "absent"
-		r.warn("pull or import it in advance, for example with crictl pull "+rt.SandboxImage, "the sandbox image %s is not on the node, so that the first pod waits until the runtime has pulled it", rt.SandboxImage)
+		r.warn("pull or import the image in advance, for example with \"crictl pull "+rt.SandboxImage+"\"", "the sandbox image %s is not on the node, so the first pod waits until the runtime has pulled the image", rt.SandboxImage)
 	}
 }

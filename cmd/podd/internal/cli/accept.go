@@ -27,9 +27,9 @@ func (c *AcceptCmd) Help() string {
 
     podd accept node-name
 
-makes podd use the current hostname. Every pod of a file or URL gets a new name and UID: podd stops it with its grace period and then starts it again, even if it had finished. A name given with --hostname-override takes effect in the same way when podd starts, and does not need podd accept. The only way to rename the node of a cluster is --hostname-override together with a kubeconfig for the new name.
+makes podd use the current hostname. Every pod of a file or URL gets a new name and UID: podd stops it with its grace period and then starts it again, even if it had finished. A name given with --hostname-override takes effect in the same way when podd starts, and does not need "podd accept". The only way to rename the node of a cluster is --hostname-override together with a kubeconfig for the new name.
 
-If a manifest directory is empty, it may not be the directory that podd read before: its filesystem may not be mounted, or the directory may have been deleted and created again. In these cases podd keeps the pods and reports a problem. podd also keeps the pods of manifests that are missing from a mount point whose filesystem is not mounted. If a directory that was created again contains some manifests, podd waits until it has not changed for 10 seconds and then stops the pods of the missing manifests. podd recognizes a directory by its inode, birth time and mount, also after a reboot. If manifests are removed from a directory that was not replaced, their pods stop without podd accept. If podd cannot read its records in <root-dir>/sources, it reports every empty directory.
+If a manifest directory is empty, it may not be the directory that podd read before: its filesystem may not be mounted, or the directory may have been deleted and created again. In these cases podd keeps the pods and reports a problem. podd also keeps the pods of manifests that are missing from a mount point whose filesystem is not mounted. If a directory that was created again contains some manifests, podd waits until it has not changed for 10 seconds and then stops the pods of the missing manifests. podd recognizes a directory by its inode, birth time and mount, also after a reboot. If manifests are removed from a directory that was not replaced, their pods stop without "podd accept". If podd cannot read its records in <root-dir>/sources, it reports every empty directory.
 
     podd accept empty /etc/podd/manifests
 
@@ -40,7 +40,7 @@ accepts the directory as it is, and stops the pods of the missing manifests.`
 func (c *AcceptCmd) Validate(*kong.Context) error {
 	switch {
 	case c.Change == "empty" && c.Source == "":
-		return errors.New("missing SOURCE, the directory that is empty or has lost manifests: podd accept empty SOURCE")
+		return errors.New("missing argument SOURCE, the directory that is empty or has lost manifests; use \"podd accept empty SOURCE\"")
 	case c.Change != "empty" && c.Source != "":
 		return fmt.Errorf("unexpected argument %q", c.Source)
 	}

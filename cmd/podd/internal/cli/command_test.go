@@ -94,7 +94,7 @@ func TestShutdown(t *testing.T) {
 	}
 	got := podd(t, f, "shutdown", "--grace=90s")
 	if got.Code != 0 || strings.Count(got.Err, " stopped after ") != 1 || !strings.Contains(got.Err, "\npodd: 1 pod stopped in ") ||
-		!strings.HasSuffix(got.Err, "; no pod starts until the node has booted or podd shutdown --cancel is called\n") {
+		!strings.HasSuffix(got.Err, "; no pod starts before the next boot, unless you run \"podd shutdown --cancel\"\n") {
 		t.Errorf("got %+v, want the number of stopped pods and the state of the node", got)
 	}
 	if got := podd(t, f, "shutdown", "--cancel"); got != (poddtest.Result{Err: "podd: shutdown cancelled; the pods start again\n"}) {
@@ -111,11 +111,11 @@ func TestShutdown(t *testing.T) {
 func TestDown_Timeout(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app")), poddtest.SetRunning(poddtest.NewPod("b.yaml", 1, "b", "app"))))
 	f.OnDown = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	if got := podd(t, f, "down", "--timeout=50ms"); got.Code != 1 || !strings.Contains(got.Err, "; podd continues to stop them, see podd ps\n") {
+	if got := podd(t, f, "down", "--timeout=50ms"); got.Code != 1 || !strings.Contains(got.Err, "; podd continues to stop them; run \"podd ps\" for their state\n") {
 		t.Errorf("got %+v, want a timeout", got)
 	}
 	running := &stopProgress{begin: time.Now(), remaining: podKeys(f.View())}
-	if err := running.timeoutError().Error(); !strings.HasSuffix(err, " waiting for default/a-n1 and default/b-n1 to stop; podd continues to stop them, see podd ps") {
+	if err := running.timeoutError().Error(); !strings.HasSuffix(err, " waiting for default/a-n1 and default/b-n1 to stop; podd continues to stop them; run \"podd ps\" for their state") {
 		t.Errorf("got error %s, want a timeout that names both pods", err)
 	}
 	f = poddtest.Serve(t, f.View())

@@ -94,7 +94,7 @@ func (c *copyContainer) run(ctx context.Context, streams stream.Command, command
 	case errors.As(err, &exited) && exited.Code != 126 && exited.Code != 127 && !reportsMissingProgram(exited.Code, stderr.head):
 		return fmt.Errorf("%s in container %s of %s exited with code %d", command[0], c.name, c.podArg, exited.Code)
 	case exited != nil, errors.As(err, &missing) && missing.Code() == exitCodeNotFound:
-		return fmt.Errorf("container %s of %s has no %s, which podd cp requires; copy with a volume, or with podd exec and another program", c.name, c.podArg, command[0])
+		return fmt.Errorf("container %s of %s has no program %s, which \"podd cp\" requires; use a volume, or \"podd exec\" with another program", c.name, c.podArg, command[0])
 	}
 	return withWhyHint(err, c.podArg)
 }

@@ -42,7 +42,7 @@ type DebugCmd struct {
 // Validate returns an error for invalid combinations of flags and arguments.
 func (c *DebugCmd) Validate(*kong.Context) error {
 	if kind, _, named := strings.Cut(c.Pod, "/"); named && slices.Contains([]string{"node", "nodes", "no"}, kind) {
-		return fmt.Errorf("%s: podd debug supports only pods; on the node itself, use a shell", c.Pod)
+		return fmt.Errorf("%s: \"podd debug\" supports only pods; on the node itself, use a shell", c.Pod)
 	}
 	if c.TTY && !c.Stdin {
 		return errors.New("-t requires -i")
@@ -79,7 +79,7 @@ func (c *DebugCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if c.shouldAttach() {
 		return c.attach(ctx, p, pod, status, word, s)
 	}
-	fmt.Fprintf(notices, "podd: container %s of %s %s; see podd logs %s -c %s\n", added.Name, word, debugState(status), word, added.Name)
+	fmt.Fprintf(notices, "podd: container %s of %s %s; run \"podd logs %s -c %s\" for its output\n", added.Name, word, debugState(status), word, added.Name)
 	return nil
 }
 

@@ -114,7 +114,7 @@ func waitTerminated(ctx context.Context, p *client.Client, pod *server.PodView, 
 		return terminated != nil, nil
 	})
 	if isTimeout(ctx, err) {
-		err = fmt.Errorf("container %s of %s closed its output, but has not exited, so its exit code is unknown; see podd why %s", name, key, key)
+		err = fmt.Errorf("container %s of %s closed its output, but has not exited, so its exit code is unknown; run \"podd why %s\" for the reason", name, key, key)
 	}
 	return terminated, err
 }

@@ -25,7 +25,7 @@ func (c *DownCmd) Help() string {
 
     podd down && systemctl stop podd && systemctl start kubelet
 
-Without podd down, the kubelet runs some static pods twice: it computes its own UIDs for the pods of files and URLs, and starts these pods before it stops pods with unknown UIDs. This affects a pod that podd ran before any kubelet did, or whose manifest has changed since a kubelet ran the pod. It does not affect pods with a metadata.uid in their manifest, pods of a kubelet that podd --adopt took over, or the pods of a cluster.`
+Without "podd down", the kubelet runs some static pods twice: it computes its own UIDs for the pods of files and URLs, and starts these pods before it stops pods with unknown UIDs. This affects a pod that podd ran before any kubelet did, or whose manifest has changed since a kubelet ran the pod. It does not affect pods with a metadata.uid in their manifest, pods of a kubelet that podd took over with --adopt, or the pods of a cluster.`
 }
 
 // Run stops all pods of the running podd and returns when all have stopped.
@@ -84,5 +84,5 @@ func (t *stopProgress) timeoutError() error {
 	if len(t.remaining) > 0 {
 		names = joinKeys(t.remaining, "and")
 	}
-	return fmt.Errorf("timed out after %s waiting for %s to stop; podd continues to stop them, see podd ps", printer.FormatDuration(time.Since(t.begin)), names)
+	return fmt.Errorf("timed out after %s waiting for %s to stop; podd continues to stop them; run \"podd ps\" for their state", printer.FormatDuration(time.Since(t.begin)), names)
 }

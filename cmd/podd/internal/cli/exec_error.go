@@ -31,7 +31,7 @@ var startFailures = []struct {
 	{regexp.MustCompile(`(?i)exec[ :].*no such file or directory`), exitCodeNotFound, "%[1]s does not have %[2]q, or its interpreter"},
 	{regexp.MustCompile(`(?i)(exec: ".*"|exec \S+|open executable): permission denied`), exitCodeCannotRun, "%[1]s may not run %[2]q: permission denied"},
 	{regexp.MustCompile(`(?i)(exec: ".*"|exec \S+|open executable): is a directory`), exitCodeCannotRun, "%[1]s cannot run %[2]q: it is a directory"},
-	{regexp.MustCompile(`(?i)exec .*: exec format error`), exitCodeCannotRun, "%[1]s cannot run %[2]q: it is for another architecture, or a script without #!"},
+	{regexp.MustCompile(`(?i)exec .*: exec format error`), exitCodeCannotRun, "%[1]s cannot run %[2]q: it is a program for another architecture, or a script without #!"},
 }
 
 // runtimePrefixes matches the texts with which runtimes prefix the reason of an error.

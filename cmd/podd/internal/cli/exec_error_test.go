@@ -23,7 +23,7 @@ func TestExecError(t *testing.T) {
 		runc + `exec: "x": permission denied: unknown`:                                               `126 container c of web may not run "x": permission denied`,
 		containerd + "open executable: Permission denied: unknown":                                   `126 container c of web may not run "x": permission denied`,
 		runc + `exec: "x": is a directory: unknown`:                                                  `126 container c of web cannot run "x": it is a directory`,
-		runc + `exec x: exec format error: unknown`:                                                  `126 container c of web cannot run "x": it is for another architecture, or a script without #!`,
+		runc + `exec x: exec format error: unknown`:                                                  `126 container c of web cannot run "x": it is a program for another architecture, or a script without #!`,
 		runc + `chdir to cwd ("/a") set in config.json failed: no such file or directory: unknown`:   `1 running "x" in container c of web: chdir to cwd ("/a") set in config.json failed: no such file or directory`,
 		"error executing command in container: container is in CONTAINER_EXITED state":               `1 running "x" in container c of web: container is in CONTAINER_EXITED state`,
 		"podd stopped; its pods keep running":                                                        "1 podd stopped; its pods keep running",

@@ -40,7 +40,7 @@ func (c *PortForwardCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	if pod.SandboxID == "" {
-		return fmt.Errorf("pod %s is not running; see podd why %s", pod.Key(), word)
+		return fmt.Errorf("pod %s is not running; run \"podd why %s\" for the reason", pod.Key(), word)
 	}
 	var forwards []portMapping
 	for _, text := range c.Ports {

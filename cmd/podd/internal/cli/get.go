@@ -21,7 +21,7 @@ import (
 type GetCmd struct {
 	client.Flags
 	ListScope
-	Resource      string   `arg:"" help:"Resource type, short name or comma-separated list of them, for example pods, no or secrets,configmaps; or TYPE/NAME." complete:"resource"`
+	Resource      string   `arg:"" help:"Resource type or its short name, a comma-separated list of types, or TYPE/NAME. Examples: pods; po; secrets,configmaps; pod/web." complete:"resource"`
 	Names         []string `arg:"" optional:"" name:"name" help:"Object names. The node name at the end of a pod name may be omitted. Default: all objects." complete:"object"`
 	Output        string   `short:"o" enum:",wide,json,yaml,name" default:"" placeholder:"FORMAT" help:"Output format. One of: wide, json, yaml, name."`
 	Selector      string   `short:"l" placeholder:"SELECTOR" help:"Selector (label query) to filter on, for example app=web,tier!=test."`

@@ -37,7 +37,7 @@ func (c *KubeconfigCmd) Help() string {
 func (c *KubeconfigCmd) Validate(*kong.Context) error {
 	switch {
 	case c.Revoke && (c.Output != nil || c.Duration != nil):
-		return errors.New("--revoke prints no credential; run podd kubeconfig again for a new one")
+		return errors.New("--revoke prints no credential; run \"podd kubeconfig\" again for a new one")
 	case c.Output != nil && *c.Output == "":
 		return errors.New("--output: missing file name")
 	case c.Duration != nil:
@@ -85,7 +85,7 @@ func (c *KubeconfigCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err := file.write(text); err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	_, err = fmt.Fprintf(s.Out, "%s: root's credential, valid until %s; podd kubeconfig --revoke revokes it\n", *c.Output, cred.ExpiresAt.Local().Format("2006-01-02 15:04 MST"))
+	_, err = fmt.Fprintf(s.Out, "%s: root's credential, valid until %s; \"podd kubeconfig --revoke\" revokes it\n", *c.Output, cred.ExpiresAt.Local().Format("2006-01-02 15:04 MST"))
 	return err
 }
 
@@ -114,7 +114,7 @@ func warnIfReadableByOthers(s iostreams.Streams) {
 		name = "standard output"
 	}
 	fmt.Fprintf(s.Err, "podd: warning: other users can read %s (mode %04o), which now contains root's credential; "+
-		"run podd kubeconfig --revoke, and then podd kubeconfig --output FILE\n", name, info.Mode().Perm())
+		"run \"podd kubeconfig --revoke\", and then \"podd kubeconfig --output FILE\"\n", name, info.Mode().Perm())
 }
 
 // newKubeconfig returns a v1 Config with one cluster, user and context. Its []byte values are

@@ -94,9 +94,9 @@ func TestKubeconfig_OutputRejected(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		link:                              "is not a regular file",
-		"/dev/null":                       "/dev/null is not a regular file; name a file that can be replaced",
+		"/dev/null":                       "/dev/null is not a regular file; specify a regular file, which is replaced, or a new file",
 		dir:                               "is not a regular file",
-		dir + "/":                         "is a directory; name a file in it",
+		dir + "/":                         "is a directory; specify a file in it",
 		"..":                              "..",
 		filepath.Join(dir, "absent", "k"): "no such file or directory",
 		filepath.Join(dir, "target", "k"): "not a directory",
@@ -133,7 +133,7 @@ func TestKubeconfig_Warning(t *testing.T) {
 			t.Fatalf("mode %v: got code %d, %s; want 0", mode, code, stderr.String())
 		}
 		want := fmt.Sprintf("podd: warning: other users can read %s (mode %04o), which now contains root's credential; "+
-			"run podd kubeconfig --revoke, and then podd kubeconfig --output FILE\n", path, mode)
+			"run \"podd kubeconfig --revoke\", and then \"podd kubeconfig --output FILE\"\n", path, mode)
 		if !warns {
 			want = ""
 		}

@@ -58,7 +58,7 @@ func (c *LogsCmd) Run(ctx context.Context, s iostreams.Streams) error {
 func withWhyHint(err error, podArg string) error {
 	response := (*server.Error)(nil)
 	if errors.As(err, &response) && (response.Reason == server.ReasonNoLog || response.Status == http.StatusNotFound) {
-		return fmt.Errorf("%w; see podd why %s", err, podArg)
+		return fmt.Errorf("%w; run \"podd why %s\" for the reason", err, podArg)
 	}
 	return err
 }
@@ -90,7 +90,7 @@ func chooseContainer(p *server.PodView, named, others string, notices io.Writer)
 		names = append(names, c.Name)
 	}
 	if len(names) == 0 {
-		return "", fmt.Errorf("the manifest of %s was deleted, so its containers are unknown; name one with -c", p.Key())
+		return "", fmt.Errorf("the manifest of %s was deleted, so its containers are unknown; specify a container with -c", p.Key())
 	}
 	name := p.Pod.Annotations[defaultContainerAnnotation]
 	if !slices.Contains(names, name) {

@@ -55,9 +55,9 @@ func TestLogs_ChooseContainer(t *testing.T) {
 		{[]string{"web", "-c", "sidcar"}, poddtest.Result{Err: "podd: pod default/web-n1 has no container \"sidcar\"; did you mean \"sidecar\"?\n", Code: 1}},
 		{[]string{"web", "-c", "x"}, poddtest.Result{Err: "podd: pod default/web-n1 has no container \"x\"; it has setup, app, sidecar\n", Code: 1}},
 		{[]string{"web", "--all-containers"}, poddtest.Result{Out: "web/setup | from setup\nweb/app | from app\nweb/sidecar | from sidecar\n"}},
-		{[]string{"deleted"}, poddtest.Result{Err: "podd: the manifest of default/deleted-n1 was deleted, so its containers are unknown; name one with -c\n", Code: 1}},
+		{[]string{"deleted"}, poddtest.Result{Err: "podd: the manifest of default/deleted-n1 was deleted, so its containers are unknown; specify a container with -c\n", Code: 1}},
 		{[]string{"deleted", "-c", "app"}, poddtest.Result{Out: "from app\n"}},
-		{[]string{"absent"}, poddtest.Result{Err: "podd: no pod \"absent\"; podd ps lists them\n", Code: 1}},
+		{[]string{"absent"}, poddtest.Result{Err: "podd: no pod \"absent\"; \"podd ps\" lists all pods\n", Code: 1}},
 	} {
 		if got := podd(t, f, append([]string{"logs"}, c.words...)...); got != c.want {
 			t.Errorf("%v:\n got %+v\nwant %+v", c.words, got, c.want)
@@ -94,14 +94,14 @@ func TestLogs_Flags(t *testing.T) {
 
 func TestLogs_Errors(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app", "other"))))
-	if got, want := podd(t, f, "logs", "one", "-c", "app"), "podd: nothing was logged; see podd why one\n"; got.Code != 1 || got.Err != want {
+	if got, want := podd(t, f, "logs", "one", "-c", "app"), "podd: nothing was logged; run \"podd why one\" for the reason\n"; got.Code != 1 || got.Err != want {
 		t.Errorf("got %+v, want %s", got, want)
 	}
 	f = poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app", "other"))))
 	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error {
 		return &server.Error{Status: http.StatusBadRequest, Message: "previous terminated container \"app\" in pod \"one-n1\" not found", Reason: server.ReasonNoLog}
 	}
-	if got, want := podd(t, f, "logs", "one", "-c", "app", "-p"), "podd: previous terminated container \"app\" in pod \"one-n1\" not found; see podd why one\n"; got.Code != 1 || got.Err != want {
+	if got, want := podd(t, f, "logs", "one", "-c", "app", "-p"), "podd: previous terminated container \"app\" in pod \"one-n1\" not found; run \"podd why one\" for the reason\n"; got.Code != 1 || got.Err != want {
 		t.Errorf("got %+v, want %s", got, want)
 	}
 	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error {

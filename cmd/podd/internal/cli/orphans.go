@@ -27,7 +27,7 @@ type OrphansCmd struct {
 
 // Help describes orphaned directories.
 func (c *OrphansCmd) Help() string {
-	return `An orphaned directory belongs to no known pod. podd keeps and reports it in two cases: its journal is damaged, unreadable or from a newer podd; or it has no journal, but data in its volumes or a mount point. Such directories may also remain from a kubelet that used this root directory earlier.
+	return `An orphaned directory belongs to no known pod. podd keeps and reports such a directory in two cases: the directory has a journal that podd cannot use (damaged, unreadable or written by a newer podd), or the directory has no journal, but contains a mount point or data in volumes. A kubelet that used this root directory earlier may also have left such directories.
 
 rm removes a directory, its data, and the logs of its pod. It unmounts the volumes that podd mounted. If another filesystem is mounted in the directory, rm removes nothing below that mount point and reports the mount point.`
 }
@@ -36,13 +36,13 @@ rm removes a directory, its data, and the logs of its pod. It unmounts the volum
 func (c *OrphansCmd) Validate(*kong.Context) error {
 	switch {
 	case c.Action == "ls" && (len(c.UIDs) > 0 || c.All):
-		return errors.New("ls takes neither UIDs nor --all; they are for rm")
+		return errors.New("UIDs and --all can be used only with rm")
 	case c.Action == "rm" && len(c.UIDs) == 0 && !c.All:
-		return errors.New("missing UIDs to remove, or --all; podd orphans lists them")
+		return errors.New("missing UIDs to remove, or --all; \"podd orphans\" lists the UIDs")
 	case c.Action == "rm" && len(c.UIDs) > 0 && c.All:
-		return errors.New("only one of UIDs or --all can be given")
+		return errors.New("UIDs and --all cannot be used together")
 	case c.Action == "rm" && c.Output != "":
-		return errors.New("-o is for ls")
+		return errors.New("-o can be used only with ls")
 	}
 	return nil
 }

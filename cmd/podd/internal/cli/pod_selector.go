@@ -105,7 +105,7 @@ func unknownPodError(v *server.View, keys []server.Key, word, name string) error
 	if near := wording.FindClosest(name, names); near != "" {
 		return fmt.Errorf("no pod %q; did you mean %q?", word, near)
 	}
-	return fmt.Errorf("no pod %q; podd ps lists them", word)
+	return fmt.Errorf("no pod %q; \"podd ps\" lists all pods", word)
 }
 
 // matchesName reports whether name is the full or the short name of k.

@@ -33,9 +33,9 @@ func TestSelect_Find(t *testing.T) {
 		{"default", "test/api", `pod "test/api" is not in namespace default, to which -n limits this command`},
 		{"", "wbe", `no pod "wbe"; did you mean "web"?`},
 		{"", "prod/wbe", `no pod "prod/wbe"; did you mean "web"?`},
-		{"", "anything", `no pod "anything"; podd ps lists them`},
-		{"", "", `no pod ""; podd ps lists them`},
-		{"", "/", `no pod "/"; podd ps lists them`},
+		{"", "anything", `no pod "anything"; "podd ps" lists all pods`},
+		{"", "", `no pod ""; "podd ps" lists all pods`},
+		{"", "/", `no pod "/"; "podd ps" lists all pods`},
 	} {
 		got := ""
 		if p, err := (PodSelector{Namespace: c.namespace}).findPod(v, c.word); err != nil {

@@ -23,7 +23,7 @@ type privateFile struct {
 // other programs.
 func openPrivateFile(path string) (*privateFile, error) {
 	if strings.HasSuffix(path, "/") {
-		return nil, fmt.Errorf("%s is a directory; name a file in it", path)
+		return nil, fmt.Errorf("%s is a directory; specify a file in it", path)
 	}
 	dir, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
@@ -32,7 +32,7 @@ func openPrivateFile(path string) (*privateFile, error) {
 	name := filepath.Base(path)
 	info, err := dir.Lstat(name)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file; name a file that can be replaced", path)
+		err = fmt.Errorf("%s is not a regular file; specify a regular file, which is replaced, or a new file", path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		dir.Close()

@@ -15,7 +15,7 @@ import (
 func (l *viewPrinter) diagnostics(v *server.View) string {
 	var b strings.Builder
 	if v.ShuttingDown {
-		b.WriteString("podd: the node is shutting down; no pod starts until the node has booted or podd shutdown --cancel is called\n")
+		b.WriteString("podd: the node is shutting down; no pod starts before the next boot, unless you run \"podd shutdown --cancel\"\n")
 	}
 	if len(v.Pods) == 0 {
 		b.WriteString(noPodsMessage(v, l.Namespace))
@@ -45,11 +45,11 @@ func noPodsMessage(v *server.View, namespace string) string {
 	case v.Starting:
 		return "podd: no pods yet; podd is starting and has not listed the pods of the runtime\n"
 	case v.IsDown:
-		return "podd: no pods, because podd down stopped them; restart podd to run them again\n"
+		return "podd: no pods, because \"podd down\" stopped them; restart podd to run them again\n"
 	case namespace != "":
 		return fmt.Sprintf("podd: no pods in namespace %s\n", namespace)
 	case len(v.Sources) == 0:
-		return "podd: no pods, because podd has no source of pods; see --pod-manifest-path in podd run --help\n"
+		return "podd: no pods, because podd has no source of pods; set one, for example with --pod-manifest-path\n"
 	}
 	return printer.Escape("podd: no pods in "+strings.Join(v.Sources, " and ")) + "\n"
 }

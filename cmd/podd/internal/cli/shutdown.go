@@ -28,7 +28,7 @@ func (c *ShutdownCmd) Help() string {
     ExecStop=/bin/sh -c 'systemctl is-system-running | grep -q stopping && exec podd shutdown || :'
     TimeoutStopSec=5min
 
-No pod starts until the node has booted or podd shutdown --cancel is called. With the systemd cgroup driver, set shutdownGracePeriod: without it, systemd stops the containers in no particular order.`
+No pod starts before the next boot, unless you run "podd shutdown --cancel". With the systemd cgroup driver, set shutdownGracePeriod: without it, systemd stops the containers in no particular order.`
 }
 
 // Validate rejects flags that contradict each other.
@@ -64,4 +64,4 @@ func (c *ShutdownCmd) Run(ctx context.Context, s iostreams.Streams) error {
 }
 
 // shutdownNotice describes the state of podd after podd shutdown.
-const shutdownNotice = "; no pod starts until the node has booted or podd shutdown --cancel is called"
+const shutdownNotice = "; no pod starts before the next boot, unless you run \"podd shutdown --cancel\""

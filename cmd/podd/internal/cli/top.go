@@ -54,9 +54,9 @@ func (c *TopCmd) Validate(*kong.Context) error {
 	case len(c.Names) > 0 && c.Selector != "":
 		return errors.New("only one of NAME or selector can be provided")
 	case c.isForNodes() && (c.Containers || c.Sum):
-		return errors.New("--containers and --sum are for pods")
+		return errors.New("--containers and --sum can be used only with pods")
 	case !c.isForNodes() && c.ShowCapacity:
-		return errors.New("--show-capacity is for nodes")
+		return errors.New("--show-capacity can be used only with nodes")
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func noUsageError(v *server.View, queries []query, err error) error {
 	for _, q := range queries {
 		pod := v.Pod(server.Key{Namespace: q.namespace, Name: q.name})
 		if q.name != "" && pod != nil && len(runningStatuses(pod)) == 0 {
-			return fmt.Errorf("showing the resource usage of %s: none of its containers is running; see podd why %s", displayName(v, pod.Key()), podArgument(v, pod.Key()))
+			return fmt.Errorf("showing the resource usage of %s: none of its containers is running; run \"podd why %s\" for the reason", displayName(v, pod.Key()), podArgument(v, pod.Key()))
 		}
 	}
 	return err

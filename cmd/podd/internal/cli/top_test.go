@@ -82,7 +82,7 @@ func TestTop_WaitsForSample(t *testing.T) {
 	if got := podd(t, f, "top", "pod", "new", "--no-headers"); got != (poddtest.Result{Out: "new-n1   9m    1Mi\n"}) || requests != 3 {
 		t.Errorf("got %+v after %d requests, want 3", got, requests)
 	}
-	if got := podd(t, f, "top", "pod", "idle"); got.Code != 1 || got.Err != "podd: showing the resource usage of default/idle: none of its containers is running; see podd why idle\n" {
+	if got := podd(t, f, "top", "pod", "idle"); got.Code != 1 || got.Err != "podd: showing the resource usage of default/idle: none of its containers is running; run \"podd why idle\" for the reason\n" {
 		t.Errorf("got %+v, want an error, because no container is running", got)
 	}
 	f.OnUsage = usage

@@ -73,7 +73,7 @@ func looksLikeFile(word string) bool {
 // unknownFileError returns the error for a file that is in no source of podd.
 func unknownFileError(v *server.View, word string) error {
 	if len(v.Sources) == 0 {
-		return fmt.Errorf("%s does not belong to a source of podd, because podd has no sources; see --pod-manifest-path in podd run --help", word)
+		return fmt.Errorf("%s does not belong to a source of podd, because podd has no sources; set one, for example with --pod-manifest-path", word)
 	}
 	return fmt.Errorf("%s does not belong to a source of podd; the sources are %s", word, strings.Join(v.Sources, " and "))
 }

@@ -150,7 +150,7 @@ func TestWhy_Subjects(t *testing.T) {
 	}
 	for word, want := range map[string]string{
 		"dbb":                   `no pod "dbb"; did you mean "db"?`,
-		"something-else":        `no pod "something-else"; podd ps lists them`,
+		"something-else":        `no pod "something-else"; "podd ps" lists all pods`,
 		"prod/db":               `no pod "db" in namespace prod; there is default/db-n1`,
 		"other.yaml":            "other.yaml does not belong to a source of podd; the sources are /etc/podd/manifests",
 		"./db":                  "./db does not belong to a source of podd; the sources are /etc/podd/manifests",
@@ -178,7 +178,7 @@ func TestWhy_Verb(t *testing.T) {
 	if got := podd(t, f, "why"); !strings.HasPrefix(got.Out, "default/clock ") || !strings.Contains(got.Out, "\n\ndefault/db ") || !strings.Contains(got.Out, "new.yaml: refused") {
 		t.Errorf("without targets: got\n%s%s", got.Out, got.Err)
 	}
-	if got := podd(t, f, "why", "absent"); got.Code != 1 || got.Err != "podd: no pod \"absent\"; podd ps lists them\n" {
+	if got := podd(t, f, "why", "absent"); got.Code != 1 || got.Err != "podd: no pod \"absent\"; \"podd ps\" lists all pods\n" {
 		t.Errorf("unknown pod: got exit code %d, %s; want 1 and an error for the unknown pod", got.Code, got.Err)
 	}
 	down := poddtest.NewView()

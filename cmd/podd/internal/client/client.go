@@ -33,7 +33,7 @@ const ResponseTimeout = 10 * time.Second
 // Flags are the flags with which a verb finds the running podd. Each verb that connects to podd
 // embeds Flags.
 type Flags struct {
-	RunDir string `env:"PODD_RUN_DIR" placeholder:"DIR" help:"Directory with the socket of the running podd (/run/podd, or .run/run in a checkout where make run has started podd)."`
+	RunDir string `env:"PODD_RUN_DIR" placeholder:"DIR" help:"Directory with the socket of the running podd (/run/podd, or .run/run in a checkout where \"make run\" has started podd)."`
 }
 
 // A Client sends requests to the podd that serves a socket. It is safe for concurrent use.

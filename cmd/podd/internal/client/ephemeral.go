@@ -39,7 +39,7 @@ func (p *Client) AddEphemeralContainer(ctx context.Context, pod *server.PodView,
 	case errors.As(err, &response) && response.Status == http.StatusGatewayTimeout:
 		return nil
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return fmt.Errorf("no response from podd at %s within %s; container %s may have been added; see podd describe %s", p.socket, addEphemeralTimeout, c.Name, pod.Key())
+		return fmt.Errorf("no response from podd at %s within %s; container %s may have been added; run \"podd describe pod %s\" to check", p.socket, addEphemeralTimeout, c.Name, pod.Key())
 	case err != nil:
 		return err
 	}

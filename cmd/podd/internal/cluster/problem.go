@@ -68,7 +68,7 @@ func (e csrPendingError) Error() string {
 	if e.approved {
 		return "certificate signing request " + e.request + " is approved, but not signed yet; check the signer, usually kube-controller-manager"
 	}
-	return fmt.Sprintf("certificate signing request %s is waiting for approval; run kubectl certificate approve %[1]s", e.request)
+	return fmt.Sprintf("certificate signing request %s is waiting for approval; run \"kubectl certificate approve %[1]s\"", e.request)
 }
 
 func (e clockError) Error() string {

@@ -216,7 +216,7 @@ func TestRenewer(t *testing.T) {
 			t.Fatal("no request was created")
 		}
 		name := s.names()[0]
-		if got, want := problem(), "certificate signing request "+name+" is waiting for approval; run kubectl certificate approve "+name; got != want {
+		if got, want := problem(), "certificate signing request "+name+" is waiting for approval; run \"kubectl certificate approve "+name+"\""; got != want {
 			t.Errorf("got problem %q, want %q", got, want)
 		}
 		stop()

@@ -44,7 +44,7 @@ func (c *checker) checkEnforceAllocatable() {
 				c.errorf(at, "none must be the only value")
 			}
 		case "system-reserved", "system-reserved-compressible", "kube-reserved", "kube-reserved-compressible":
-			c.errorf(at, "%s is not supported, because podd only limits the cgroup of all pods; remove it", value)
+			c.errorf(at, "%s is not supported, because podd only limits the cgroup of all pods; remove this value", value)
 		default:
 			c.errorf(at, "unknown value %q; want pods or none", value)
 		}
@@ -63,11 +63,11 @@ func (c *checker) checkUnsupported() {
 		allowed      []string
 		reason       string
 	}{
-		{"cpuManagerPolicy", k.CPUManagerPolicy, []string{"", "none"}, "podd does not pin CPUs yet; want none"},
-		{"memoryManagerPolicy", k.MemoryManagerPolicy, []string{"", "None"}, "podd does not pin memory yet; want None"},
-		{"topologyManagerPolicy", k.TopologyManagerPolicy, []string{"", "none"}, "podd does not align resources to NUMA nodes yet; want none"},
-		{"memoryReservationPolicy", string(k.MemoryReservationPolicy), []string{"", "None"}, "podd does not set memory.min and memory.low yet; want None"},
-		{"reservedSystemCPUs", k.ReservedSystemCPUs, []string{""}, "podd does not reserve CPUs yet; remove it"},
+		{"cpuManagerPolicy", k.CPUManagerPolicy, []string{"", "none"}, "podd does not pin CPUs yet; use the policy none"},
+		{"memoryManagerPolicy", k.MemoryManagerPolicy, []string{"", "None"}, "podd does not pin memory yet; use the policy None"},
+		{"topologyManagerPolicy", k.TopologyManagerPolicy, []string{"", "none"}, "podd does not align resources to NUMA nodes yet; use the policy none"},
+		{"memoryReservationPolicy", string(k.MemoryReservationPolicy), []string{"", "None"}, "podd does not set memory.min and memory.low yet; use the policy None"},
+		{"reservedSystemCPUs", k.ReservedSystemCPUs, []string{""}, "podd does not reserve CPUs yet; remove this field"},
 	} {
 		if slices.Contains(r.allowed, r.value) || c.hasProblem(r.field) {
 			continue
@@ -79,7 +79,7 @@ func (c *checker) checkUnsupported() {
 	}
 	c.checkSwap()
 	if k.FailCgroupV1 != nil && *k.FailCgroupV1 && !c.host.UsesCgroupV2 {
-		c.errorf("failCgroupV1", "this host uses cgroup v1; boot it with systemd.unified_cgroup_hierarchy=1 or set false")
+		c.errorf("failCgroupV1", "this host uses cgroup v1; boot the host with systemd.unified_cgroup_hierarchy=1, or set this field to false")
 	}
 }
 
@@ -94,12 +94,12 @@ func (c *checker) checkSwap() {
 	switch {
 	case k.MemorySwap.SwapBehavior != LimitedSwap || c.hasProblem(field):
 	case !c.host.UsesCgroupV2:
-		c.errorf(field, "LimitedSwap: this host uses cgroup v1; boot it with systemd.unified_cgroup_hierarchy=1 or set NoSwap")
+		c.errorf(field, "LimitedSwap: this host uses cgroup v1; boot the host with systemd.unified_cgroup_hierarchy=1, or use NoSwap")
 	case !c.host.CanLimitSwap:
-		c.errorf(field, "LimitedSwap: the kernel cannot limit swap, because memory.swap.max does not exist; boot it with swapaccount=1 or set NoSwap")
+		c.errorf(field, "LimitedSwap: the kernel cannot limit swap, because memory.swap.max does not exist; boot the host with swapaccount=1, or use NoSwap")
 	}
 	if k.FailSwapOn != nil && *k.FailSwapOn && c.host.SwapEnabled {
-		c.errorf("failSwapOn", "swap is enabled; disable it or set false")
+		c.errorf("failSwapOn", "swap is enabled on this host; disable swap, or set this field to false")
 	}
 }
 

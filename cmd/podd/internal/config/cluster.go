@@ -137,7 +137,7 @@ func (r *resolver) parseTaints() (all []v1.Taint) {
 func parseTaint(text string) (v1.Taint, error) {
 	pair, effect, ok := strings.Cut(text, ":")
 	if !ok {
-		return v1.Taint{}, errors.New("the taint has no effect; want KEY=VALUE:EFFECT")
+		return v1.Taint{}, errors.New("the taint has no EFFECT part; want KEY=VALUE:EFFECT")
 	}
 	key, value, _ := strings.Cut(pair, "=")
 	return v1.Taint{Key: key, Value: value, Effect: v1.TaintEffect(effect)}, nil

@@ -85,7 +85,7 @@ func (c *providerChecker) checkProvider(at string, p *credential.CredentialProvi
 		c.errorf(joinField(at, "defaultCacheDuration"), "%s is negative", d.Duration)
 	}
 	if p.TokenAttributes != nil {
-		c.errorf(joinField(at, "tokenAttributes"), "not supported, because podd does not pass service account tokens to plugins; remove it")
+		c.errorf(joinField(at, "tokenAttributes"), "not supported, because podd does not pass service account tokens to plugins; remove this field")
 	}
 }
 
@@ -110,7 +110,7 @@ func (c *providerChecker) checkName(at, name string) {
 func (c *providerChecker) checkRunnable(at, name string) {
 	switch err := c.providerReader.checkProgram(name); {
 	case errors.Is(err, fs.ErrNotExist):
-		c.errorf(at, "%s does not exist; install the plugin in --image-credential-provider-bin-dir or remove it here", filepath.Join(c.programDir, name))
+		c.errorf(at, "%s does not exist; install the plugin in --image-credential-provider-bin-dir, or remove this provider", filepath.Join(c.programDir, name))
 	case err != nil:
 		c.errorf(at, "%s cannot be run: %v", filepath.Join(c.programDir, name), errors.Unwrap(err))
 	}

@@ -43,7 +43,7 @@ type SourceFlags struct {
 	ManifestURLCA         string         `name:"manifest-url-ca" placeholder:"FILE" help:"File with the CA certificates that verify the server of --manifest-url, instead of the CA certificates of the system."`
 	ManifestURLCert       string         `name:"manifest-url-cert" placeholder:"FILE" help:"File containing the client certificate to use when accessing the URL provided to --manifest-url."`
 	ManifestURLKey        string         `name:"manifest-url-key" placeholder:"FILE" help:"File containing the private key matching --manifest-url-cert."`
-	APIManifestDir        string         `name:"api-manifest-dir" placeholder:"DIR" help:"Directory to which the Kubernetes API writes manifests, for example for kubectl apply. It must have mode 0700, and only this podd may use it. If unset, the API is read-only. Cannot be used together with --kubeconfig."`
+	APIManifestDir        string         `name:"api-manifest-dir" placeholder:"DIR" help:"Directory to which the Kubernetes API writes manifests, for example for \"kubectl apply\". It must have mode 0700, and only this podd may use it. If unset, the API is read-only. Cannot be used together with --kubeconfig."`
 	FileCheckFrequency    *time.Duration `field:"fileCheckFrequency" placeholder:"20s" help:"Duration between checking pod files for new data, in addition to watching them."`
 	HTTPCheckFrequency    *time.Duration `name:"http-check-frequency" field:"httpCheckFrequency" placeholder:"20s" help:"Duration between checking manifest URLs for new data."`
 	Strict                bool           `help:"Reject manifests with unknown or duplicate fields. By default, these fields only cause warnings."`
@@ -51,10 +51,10 @@ type SourceFlags struct {
 
 // NodeFlags describe the node.
 type NodeFlags struct {
-	HostnameOverride    string   `placeholder:"NAME" help:"If non-empty, podd uses this string as identification of the node instead of the actual hostname. If it differs from the node name of the last start, every pod stops and starts again with the new name; see podd help accept."`
+	HostnameOverride    string   `placeholder:"NAME" help:"If non-empty, podd uses this string as identification of the node instead of the actual hostname. If it differs from the node name of the last start, every pod stops and starts again with the new name; see \"podd help accept\"."`
 	CloudMetadata       string   `placeholder:"CLOUD" help:"Read the name, zone, region, instance type and provider ID of the node from the metadata service of the cloud: openstack, ec2 or gce. Other flags take precedence. Pods start only after the service has responded."`
 	NodeIP              string   `name:"node-ip" placeholder:"IP[,IP]" help:"IP address (or comma-separated dual-stack IP addresses, the primary first) of the node. If unset, podd detects and follows the node's addresses."`
-	NodeLabels          []string `placeholder:"NAME=VALUE" help:"Labels to add to the node, to which nodeSelector and nodeAffinity apply. Labels must be key=value pairs separated by ','."`
+	NodeLabels          []string `placeholder:"NAME=VALUE" help:"Labels to add to the node, for nodeSelector and nodeAffinity of pods. Labels must be key=value pairs separated by ','."`
 	NodeStatusMaxImages *int32   `field:"nodeStatusMaxImages" placeholder:"50" help:"The maximum number of images to report in Node.Status.Images. If -1 is specified, no cap will be applied."`
 }
 
@@ -135,7 +135,7 @@ type LoggingFlags struct {
 
 // AdoptionFlags configure which sandboxes podd takes over from a kubelet or another podd instance.
 type AdoptionFlags struct {
-	Adopt         *bool    `help:"Stop a sandbox that has the name of a desired pod and was created by another program, such as a kubelet that has been stopped. The sandbox stops with its grace period. To go back to the kubelet, see podd help down."`
+	Adopt         *bool    `help:"Stop a sandbox that has the name of a desired pod and was created by another program, such as a kubelet that has been stopped. The sandbox stops with its grace period. To go back to the kubelet, see \"podd help down\"."`
 	AdoptInstance []string `placeholder:"ID" help:"Take over the pods of a podd instance that does not run and whose root directory is lost. Desired pods continue to run, and all other pods stop with their grace period. The ID is stored in the root directory. Data in the lost directory, such as emptyDir volumes, is not recovered. Repeatable."`
 }
 

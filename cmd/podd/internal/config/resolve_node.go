@@ -140,7 +140,7 @@ func (r *resolver) absDir(flag, value, def string) string {
 		return def
 	}
 	if abs == "/" {
-		r.addProblem(manifest.Error, flag, "/ cannot be used as this directory; want another path")
+		r.addProblem(manifest.Error, flag, "/ cannot be used as this directory; set another path")
 	}
 	return abs
 }

@@ -46,7 +46,7 @@ func acceptEmptyDir(ctx context.Context, all []source.Source, name string) (mess
 		if err != nil {
 			return "", fmt.Errorf("accepting directory %s: %w", name, err)
 		}
-		return fmt.Sprintf("directory %s accepted; podd stops the pods of the missing manifests, see podd ps", name), nil
+		return fmt.Sprintf("directory %s accepted; podd stops the pods of the missing manifests; run \"podd ps\" for their state", name), nil
 	}
 	return "", &server.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("accepting %s: not a manifest directory of podd; the sources are %s", name, strings.Join(sources.Names(all), ", "))}
 }

@@ -41,7 +41,7 @@ func applyMetadata(cfg *config.Config, m metadata.Instance) error {
 	if !cfg.NodeNameSetByUser {
 		name, err := config.NormalizeNodeName(m.Name)
 		if err != nil {
-			return fmt.Errorf("using the instance name that the metadata service of cloud %s reports as node name: %w", cfg.Cloud, err)
+			return fmt.Errorf("using the instance name from the metadata service of cloud %s as the node name: %w", cfg.Cloud, err)
 		}
 		cfg.NodeName = name
 	}
@@ -111,7 +111,7 @@ func (c *cloudMetadataClient) store(m metadata.Instance) {
 		err = atomicfile.Write(c.path, data)
 	}
 	if err != nil {
-		c.log.Warn("caching the cloud metadata failed; the next start of podd waits for the cloud", "err", err)
+		c.log.Warn("caching the cloud metadata failed; the next start of podd waits for the metadata service", "err", err)
 	}
 }
 

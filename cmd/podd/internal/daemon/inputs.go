@@ -38,7 +38,7 @@ func openInputs(b processState, t telemetry) (inputs, error) {
 		all = append(all, joined.Source())
 	}
 	if err := source.Prune(cache, all...); err != nil {
-		b.log.Warn("removing the cached content of sources that are no longer configured failed", "err", err)
+		b.log.Warn("failed to remove the cached content of sources that are no longer configured", "err", err)
 	}
 	return inputs{sources: all, apiDir: dir, cluster: joined, csi: drivers}, nil
 }

@@ -80,14 +80,14 @@ func (n *nodeNamer) nameProblem(found string) *manifest.Problem {
 	if n.cloud != "" {
 		from = "the name in cloud " + n.cloud + " is"
 	}
-	rename := "podd accept node-name renames the node and replaces its pods"
+	rename := "run \"podd accept node-name\" to rename the node and replace its pods"
 	if _, err := config.NormalizeNodeName(found); err != nil {
 		rename = fmt.Sprintf("%q cannot name a node (letters, digits, - and .)", found)
 	} else if n.isInCluster {
 		rename = renameInstructions(found)
 	}
 	return &manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
-		"%s %q, but the node name stored in %s is %q; podd uses the stored name; %s; --hostname-override=%s keeps the stored name and removes this warning",
+		"%s %q, but the node name stored in %s is %q; podd uses the stored name; %s; to keep the stored name without this warning, set --hostname-override=%s",
 		from, found, n.root, stored, rename, stored)}
 }
 
@@ -96,7 +96,7 @@ func (n *nodeNamer) nameProblem(found string) *manifest.Problem {
 // name: NodeRestriction permits neither the registration of another Node nor a certificate request
 // for another Node.
 func renameInstructions(name string) string {
-	return fmt.Sprintf("a kubeconfig for node %s and --hostname-override=%s rename the node and replace its pods", name, name)
+	return fmt.Sprintf("to rename the node and replace its pods, use a kubeconfig for node %s and --hostname-override=%s", name, name)
 }
 
 // observedName returns the name that the node would have without a stored name. If the hostname is
@@ -158,5 +158,5 @@ func (n *nodeNamer) accept() (message string, err error) {
 	case n.acceptedName <- name:
 	default: // a user has already accepted the name
 	}
-	return fmt.Sprintf("node %q renamed to %q; podd restarts every pod with the new name, see podd ps", stored, name), nil
+	return fmt.Sprintf("node %q renamed to %q; podd restarts every pod with the new name; run \"podd ps\" for the pods", stored, name), nil
 }

@@ -83,7 +83,7 @@ func runNamed(ctx context.Context, cfg config.Config, b processState) error {
 	}
 	if n := countRunning(p.view.Latest.View()); n > 0 {
 		b.log.Info("podd stopped; its pods keep running", "pods", n,
-			"hint", "run podd down before a kubelet starts; otherwise the pods from files and URLs run twice")
+			"hint", "if a kubelet starts now, the pods from files and URLs run twice; to stop the pods first, run: podd down")
 	}
 	return err
 }

@@ -42,7 +42,7 @@ func (s *startup) succeed(log *slog.Logger) {
 		return
 	}
 	if err := os.Remove(filepath.Join(s.runDir, startErrorFileName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("removing the stored error of the last failed start failed; if the next start fails with the same error, podd does not check this host again", "err", err)
+		log.Warn("failed to remove the stored error of the last failed start; if the next start fails with the same error, podd does not check this host again", "err", err)
 	}
 }
 
@@ -98,7 +98,7 @@ type startError struct {
 
 // Error returns the error and a line for each failed check.
 func (e *startError) Error() string {
-	return e.err.Error() + "\nfailed checks of this host (podd check repeats them):\n  " + strings.Join(e.failed, "\n  ")
+	return e.err.Error() + "\nfailed checks of this host (\"podd check\" repeats the checks):\n  " + strings.Join(e.failed, "\n  ")
 }
 
 // Unwrap returns the error without the checks.

@@ -27,7 +27,7 @@ func newStartup(runDir string) (s *startup, made *int) {
 
 var errStart = errors.New("listening failed")
 
-const explained = "listening failed\nfailed checks of this host (podd check repeats them):\n  ports: in use by \\x1b[31m; stop it"
+const explained = "listening failed\nfailed checks of this host (\"podd check\" repeats the checks):\n  ports: in use by \\x1b[31m; stop it"
 
 // TestStartup checks that each new process makes the checks only for a new error.
 func TestStartup(t *testing.T) {

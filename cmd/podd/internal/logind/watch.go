@@ -48,7 +48,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 		if logged != err.Error() {
 			logged = err.Error()
-			o.Log.Warn("watching logind failed; retrying; until a retry succeeds, a host shutdown waits for pods only if podd's unit calls podd shutdown", "err", err)
+			o.Log.Warn("watching logind failed; retrying; until a retry succeeds, a host shutdown waits for pods only if podd's systemd unit runs \"podd shutdown\"", "err", err)
 		}
 		if wait = min(2*wait, maxWait); time.Since(began) > maxWait {
 			wait, logged = firstWait, ""
@@ -156,7 +156,7 @@ func (w *watcher) cancelShutdown(ctx context.Context, b *bus) {
 	w.stopWaiting()
 	if w.IsInProgress() {
 		if err := w.Cancel(ctx); err != nil {
-			w.Log.Error("the host shutdown was cancelled, but starting the pods again failed; run podd shutdown --cancel", "err", err)
+			w.Log.Error("the host shutdown was cancelled, but starting the pods again failed; run \"podd shutdown --cancel\"", "err", err)
 		}
 	}
 	if w.lock == nil {

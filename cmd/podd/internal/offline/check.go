@@ -29,7 +29,7 @@ func (c *CheckCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
 // Help describes the exit code.
 func (c *CheckCmd) Help() string {
-	return `podd check takes the flags of podd run, and checks the host for a podd with these flags. It prints the cause and the remedy of each failure and each warning. It changes nothing.
+	return `This verb has the flags of "podd run", and checks the host for a podd with these flags. It prints the cause and the remedy of each failure and each warning. It changes nothing.
 
 The exit code is 0 if no check failed, 1 if a check failed, and 2 if the command line is invalid. Warnings do not change it.`
 }

@@ -62,7 +62,7 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	useRunningSources(running, &cfg)
 	cfg.ManifestPaths = slices.Concat(unreadFiles(files, cfg.ManifestPaths), cfg.ManifestPaths)
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {
-		return exit.NewError(exit.Usage, errors.New("planning: no source of pods is configured and podd is not running; name manifests, or set --pod-manifest-path or --manifest-url"))
+		return exit.NewError(exit.Usage, errors.New("planning: no source of pods is configured and podd is not running; specify manifests, --pod-manifest-path or --manifest-url"))
 	}
 	all, set, err := readPlanSources(ctx, &cfg)
 	if err != nil {

@@ -42,10 +42,10 @@ func (c *VolumeCmd) KubeletFlags() *config.Flags { return &c.Flags }
 // Validate returns an error for rm without claims or with an output format.
 func (c *VolumeCmd) Validate(*kong.Context) error {
 	if c.Action == "rm" && len(c.Claims) == 0 {
-		return errors.New("missing claims to remove; podd volume ls lists them")
+		return errors.New("missing claims to remove; \"podd volume ls\" lists the claims")
 	}
 	if c.Action == "rm" && c.Output != "" {
-		return errors.New("-o is for ls")
+		return errors.New("-o can be used only with ls")
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // errNoSources is the error of desiredClaims if podd is not running and no sources are configured.
-var errNoSources = errors.New("the desired claims are unknown, because podd is not running and no source of pods is configured; set --pod-manifest-path or --manifest-url as for podd run")
+var errNoSources = errors.New("the desired claims are unknown, because podd is not running and no source of pods is configured; set --pod-manifest-path or --manifest-url as for \"podd run\"")
 
 // desiredClaims returns the claims of the running podd and the claims of the sources in cfg.
 // running is nil if podd is not running.

@@ -21,11 +21,11 @@ const sweepTimeout = 30 * time.Second
 func Sweep(ctx context.Context, cfg *config.Config, runs Dirs, client *cri.Client, log *slog.Logger) {
 	dead, err := runs.ListDead()
 	if err != nil {
-		log.Warn("listing the runs whose podd was killed failed; their pods remain until podd starts again", "err", err)
+		log.Warn("failed to list the runs whose podd was killed; their pods remain until podd starts again", "err", err)
 	}
 	for _, dir := range dead {
 		if err := sweepRun(ctx, cfg, dir, client, log); err != nil && ctx.Err() == nil {
-			log.Warn("removing the pods of a run whose podd was killed failed; the next start of podd tries again", "dir", dir, "err", err)
+			log.Warn("failed to remove the pods of a run whose podd was killed; the next start of podd tries again", "dir", dir, "err", err)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func shareMounts(root string) error {
 	}
 	if mount == nil || mount.Mountpoint != root {
 		if i := slices.IndexFunc(table, func(m *mountinfo.Info) bool { return strings.HasPrefix(m.Mountpoint, root+"/") }); i >= 0 {
-			return fmt.Errorf("a file system is already mounted at %s; run podd down, unmount this file system, and start podd again", table[i].Mountpoint)
+			return fmt.Errorf("a file system is already mounted at %s; run \"podd down\", unmount this file system, and start podd again", table[i].Mountpoint)
 		}
 		if err := unix.Mount(root, root, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("bind-mounting %s on itself: %w", root, err)

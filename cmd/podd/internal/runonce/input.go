@@ -56,7 +56,7 @@ func (r *execution) readInput(ctx context.Context, messages io.Writer) (*inputSe
 	case errs > 0:
 		return nil, fmt.Errorf("%s in the manifests; nothing was started", printer.FormatCount(errs, "error"))
 	case len(in.order) == 0:
-		return nil, errors.New("there is no pod to run; name manifests or - for stdin, or set --pod-manifest-path or --manifest-url")
+		return nil, errors.New("there is no pod to run; specify manifests, - for stdin, --pod-manifest-path or --manifest-url")
 	}
 	return in, nil
 }

@@ -50,7 +50,7 @@ func (c *credentialIssuer) revoke() (server.Revocation, error) {
 	}
 	issued, err := c.PKI.Replace()
 	if err != nil {
-		return server.Revocation{}, fmt.Errorf("revoking credentials: %w; they stay valid, try again", err)
+		return server.Revocation{}, fmt.Errorf("revoking credentials: %w; the credentials stay valid; try again", err)
 	}
 	closed := c.kubelet.CloseClients(issued)
 	c.Log.Info("credentials revoked", "connectionsClosed", closed)
@@ -59,7 +59,7 @@ func (c *credentialIssuer) revoke() (server.Revocation, error) {
 
 // disabledError returns the error for requests while the kubelet API is disabled.
 func (c *credentialIssuer) disabledError() error {
-	return server.NewNotFoundError(fmt.Sprintf("the kubelet API is disabled, because enableServer is false or because of an error in podd's log; "+
+	return server.NewNotFoundError(fmt.Sprintf("the kubelet API is disabled, because enableServer is false or podd has logged an error about it; "+
 		"to revoke earlier credentials, remove %s before you enable the API", filepath.Join(c.RootDir, pki.FileName)))
 }
 

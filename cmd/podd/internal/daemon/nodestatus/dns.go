@@ -58,9 +58,9 @@ func (w *DNSWatcher) Check() *manifest.Problem {
 		w.problem = nil
 		return nil
 	}
-	now := manifest.Problem{Severity: manifest.Error, Path: w.path, Message: err.Error() + "; no pod starts until it can be read"}
+	now := manifest.Problem{Severity: manifest.Error, Path: w.path, Message: err.Error() + "; no pod starts until the file can be read"}
 	if before == nil || *before != now {
-		w.log.Warn("reading the node's DNS failed; no pod starts until it can be read", "err", err)
+		w.log.Warn("reading the node's DNS configuration failed; no pod starts until the file can be read", "err", err)
 		w.problem = &now
 	}
 	return w.problem

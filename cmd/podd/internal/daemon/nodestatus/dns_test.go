@@ -12,7 +12,7 @@ import (
 func TestDNSWatcher(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "resolv.conf")
 	w := NewDNSWatcher(path, slog.New(slog.DiscardHandler))
-	unreadable := path + ": error: reading the DNS configuration of the node: read " + path + ": is a directory; no pod starts until it can be read"
+	unreadable := path + ": error: reading the DNS configuration of the node: read " + path + ": is a directory; no pod starts until the file can be read"
 	for _, step := range []struct {
 		name   string
 		change func() error

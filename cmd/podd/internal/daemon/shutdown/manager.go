@@ -114,10 +114,10 @@ func (l *Manager) Restore() {
 	switch {
 	case err != nil && err.Error() != l.lastRestoreError:
 		l.lastRestoreError = err.Error()
-		l.log.Warn("storing the node shutdown again failed; retrying", "err", err)
+		l.log.Warn("failed to restore the file of the node shutdown; retrying", "err", err)
 	case missing && err == nil:
 		l.lastRestoreError = ""
-		l.log.Warn("file of the node shutdown was removed; stored it again", "path", l.state.path)
+		l.log.Warn("file of the node shutdown was removed; restored the file", "path", l.state.path)
 	}
 }
 

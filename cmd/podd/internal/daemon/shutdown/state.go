@@ -37,7 +37,7 @@ func Load(runDir, boot string, log *slog.Logger) *State {
 		log.Warn("reading the stored shutdown failed; running pods", "err", err)
 	}
 	if s.current = now; now != nil {
-		log.Warn("node is shutting down; no pod starts until the node has booted or podd shutdown --cancel is called", "by", now.Initiator)
+		log.Warn("node is shutting down; no pod starts before the next boot, unless a user runs \"podd shutdown --cancel\"", "by", now.Initiator)
 	}
 	return s
 }
