@@ -100,9 +100,9 @@ func checkPrivate(root *os.Root) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%s is not owned by root; use a directory for podd alone, or chown it", root.Name())
+		return fmt.Errorf("%s is not owned by root; use a directory that only podd uses, or change the owner to root", root.Name())
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s is accessible to users other than root (mode %v); use a directory for podd alone, or chmod 700 it", root.Name(), info.Mode().Perm())
+		return fmt.Errorf("%s is accessible to users other than root (mode %v); use a directory that only podd uses, or set the mode to 0700", root.Name(), info.Mode().Perm())
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (d *Dir) Read(o ObjectID) ([]byte, error) {
 }
 
 var (
-	errNotRegular = errors.New("not a regular file; remove it")
+	errNotRegular = errors.New("not a regular file; remove this file")
 	errTooLarge   = fmt.Errorf("file too large (limit %d bytes)", MaxSize)
 )
 

@@ -92,8 +92,8 @@ func TestOpen_OtherUsers(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path, false); err == nil || !strings.Contains(err.Error(), "chmod 700") {
-			t.Errorf("Open with mode %v: got error %v, want one that contains chmod 700", mode, err)
+		if _, err := Open(path, false); err == nil || !strings.Contains(err.Error(), "set the mode to 0700") {
+			t.Errorf("Open with mode %v: got error %v, want one that contains set the mode to 0700", mode, err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode() != mode|fs.ModeDir {
 			t.Errorf("mode after Open: want %v, got %v, %v", mode, info.Mode(), err)

@@ -33,7 +33,7 @@ func AddEphemeral(p *manifest.Pod, list []v1.EphemeralContainer) (*manifest.Pod,
 	for i := range has {
 		switch at := slices.IndexFunc(sent, matchEphemeralName(has[i].Name)); {
 		case at < 0:
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%q exists and cannot be removed; it is removed with its pod", has[i].Name)))
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%q exists and cannot be removed before its pod is removed", has[i].Name)))
 		case !equality.Semantic.DeepEqual(sent[at], has[i]):
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%q exists and cannot be changed; add a container with another name", has[i].Name)))
 		}

@@ -70,7 +70,7 @@ func TestAddEphemeral_Refused(t *testing.T) {
 		t.Fatal(errs)
 	}
 	for _, c := range []struct{ list, want string }{
-		{`[]`, `spec.ephemeralContainers: Forbidden: "d" exists and cannot be removed; it is removed with its pod`},
+		{`[]`, `spec.ephemeralContainers: Forbidden: "d" exists and cannot be removed before its pod is removed`},
 		{`[{name: d, image: busybox, env: [{name: A, value: s3cret}]}]`, `spec.ephemeralContainers: Forbidden: "d" exists and cannot be changed; add a container with another name`},
 		{`[` + d + `, {image: b}]`, `spec.ephemeralContainers[1].name: Required`},
 		{`[` + d + `, {name: e}]`, `spec.ephemeralContainers[1].image: Required`},

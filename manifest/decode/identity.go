@@ -146,10 +146,10 @@ func resolvePriority(spec *v1.PodSpec, n *objectProblems) {
 	value, ok := builtinPriorities[spec.PriorityClassName]
 	switch {
 	case !ok:
-		n.addError("spec.priorityClassName", "%q not found, because there is no cluster; set spec.priority instead, or use system-node-critical or system-cluster-critical", wording.Clip(spec.PriorityClassName, 80))
+		n.addError("spec.priorityClassName", "%q not found, because there is no cluster; set spec.priority instead, or use one of the built-in classes system-node-critical and system-cluster-critical", wording.Clip(spec.PriorityClassName, 80))
 	case spec.Priority == nil:
 		spec.Priority = &value
 	case *spec.Priority != value:
-		n.addError("spec.priority", "%d differs from the priority %d of class %s; remove it", *spec.Priority, value, spec.PriorityClassName)
+		n.addError("spec.priority", "%d differs from the priority %d of class %s; remove this field", *spec.Priority, value, spec.PriorityClassName)
 	}
 }

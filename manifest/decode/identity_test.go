@@ -139,8 +139,8 @@ func TestFile_Priority(t *testing.T) {
 		{"priority: 7", ""},
 		{"priorityClassName: system-node-critical", ""},
 		{"priorityClassName: system-cluster-critical, priority: 2000000000", ""},
-		{"priorityClassName: system-cluster-critical, priority: 1", "1 differs from the priority 2000000000 of class system-cluster-critical; remove it"},
-		{"priorityClassName: gold, priority: 1", `"gold" not found, because there is no cluster; set spec.priority instead, or use system-node-critical or system-cluster-critical`},
+		{"priorityClassName: system-cluster-critical, priority: 1", "1 differs from the priority 2000000000 of class system-cluster-critical; remove this field"},
+		{"priorityClassName: gold, priority: 1", `"gold" not found, because there is no cluster; set spec.priority instead, or use one of the built-in classes system-node-critical and system-cluster-critical`},
 	}
 	for _, tt := range tests {
 		f := decode.File([]byte(strings.Replace(web, "spec: {", "spec: {"+tt.spec+",", 1)), decode.Options{})

@@ -26,7 +26,7 @@ func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, 
 	ref = manifest.ObjectRef{Kind: kind, NamespacedName: manifest.NewKey(meta.Namespace, meta.Name)}
 	if kind == manifest.VolumeKind {
 		if meta.Namespace != "" {
-			n.addError("metadata.namespace", "a %s does not belong to a namespace; remove it", kind)
+			n.addError("metadata.namespace", "a %s does not belong to a namespace; remove this field", kind)
 		}
 		ref.Namespace = ""
 	}

@@ -199,7 +199,7 @@ func (i *claimIndex) isFree(pv *v1.PersistentVolume) bool {
 func (o *lookup) findNameConflict(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) string {
 	for _, key := range o.claimIndex().claims {
 		if other := o.Claims[key]; other != c && other.Spec.VolumeName == pv.Name && findMismatch(pv, other) == "" {
-			return fmt.Sprintf("refers to the PersistentVolume %q, as does %s; set spec.claimRef of the volume to one of them", pv.Name, key)
+			return fmt.Sprintf("refers to the PersistentVolume %q, as does %s; set spec.claimRef of the volume to one of the claims", pv.Name, key)
 		}
 	}
 	return ""
@@ -213,7 +213,7 @@ func (o *lookup) findFitConflict(index *claimIndex, c *v1.PersistentVolumeClaim,
 		if other == c || other.Spec.VolumeName != "" || index.referredClaims[key] || findMismatch(pv, other) != "" || !selectorMatches(other, pv) {
 			continue
 		}
-		return fmt.Sprintf("matches the PersistentVolume %q, as does %s; set the spec.volumeName of one of them", pv.Name, key)
+		return fmt.Sprintf("matches the PersistentVolume %q, as does %s; set spec.volumeName of one of the claims", pv.Name, key)
 	}
 	return ""
 }

@@ -19,7 +19,7 @@ const (
 
 var (
 	errChecksum = errors.New("checksum mismatch")
-	errVersion  = errors.New("it was written by an incompatible version of podd")
+	errVersion  = errors.New("written by an incompatible version of podd")
 )
 
 // addChecksum returns payload, preceded by the line with its digest and size.
@@ -71,7 +71,7 @@ func parseIndex(payload []byte, source string) (entries map[string]record, dir *
 		return nil, nil, fmt.Errorf("invalid index: %w", err)
 	}
 	if string(x.Source) != source {
-		return nil, nil, errors.New("it is the index of another source")
+		return nil, nil, errors.New("the index belongs to another source")
 	}
 	if len(x.Entries) > maxEntries {
 		return nil, nil, fmt.Errorf("too many entries in the index: %d (limit %d)", len(x.Entries), maxEntries)

@@ -48,7 +48,7 @@ func openStore(dir, name string) (*store, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a directory; remove it", filepath.Join(dir, name))
+		return nil, fmt.Errorf("%s is not a directory; remove this file", filepath.Join(dir, name))
 	}
 	root, err := all.OpenRoot(name)
 	if err != nil {

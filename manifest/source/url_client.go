@@ -114,7 +114,7 @@ func CheckRedirect(to *http.Request, via []*http.Request) error {
 	case from.Scheme == "https" && to.URL.Scheme != "https":
 		return fmt.Errorf("redirect to %s rejected, because it leads from https to %s", withoutSecrets(to.URL), to.URL.Scheme)
 	case to.URL.Hostname() != from.Hostname(), !secured && portOf(to.URL) != portOf(from):
-		return fmt.Errorf("redirect to %s rejected, because it leads to another host or port; set that URL in podd if it is correct", withoutSecrets(to.URL))
+		return fmt.Errorf("redirect to %s rejected, because the target has another host or port; if the redirect is intended, use the target as the manifest URL", withoutSecrets(to.URL))
 	}
 	return nil
 }

@@ -136,7 +136,7 @@ func readBody(r *http.Response) ([]byte, error) {
 	}
 	framed := r.ContentLength >= 0 || len(r.TransferEncoding) > 0 || r.Uncompressed || r.ProtoMajor > 1
 	if !framed && len(data) > 0 && !json.Valid(data) {
-		return nil, errors.New("the response has no length, so podd cannot detect whether it is truncated; make the server send Content-Length, or JSON")
+		return nil, errors.New("the response has no length, so podd cannot detect whether the response is truncated; make the server send the header Content-Length, or send JSON instead of YAML")
 	}
 	return data, nil
 }

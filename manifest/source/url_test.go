@@ -85,10 +85,10 @@ func TestURL_InvalidResponse(t *testing.T) {
 		"slow response":                 {drip, "no complete response within 10s"},
 		"redirect to another host": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.2/x?token=redirected", http.StatusFound)
-		}, "redirect to http://127.0.0.2/x rejected, because it leads to another host"},
+		}, "redirect to http://127.0.0.2/x rejected, because the target has another host or port"},
 		"redirect to another port": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:81/x", http.StatusFound)
-		}, "to another host"},
+		}, "the target has another host or port"},
 		"redirect loop": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path, http.StatusFound)
 		}, "too many redirects"},

@@ -9,7 +9,7 @@ const schedulerOnly = "has no effect, because podd runs every pod on this node"
 const alwaysFails = "a hook of this type always fails in Kubernetes; use exec, httpGet or sleep"
 
 // windowsOnly is the message for fields that only a Windows node supports.
-const windowsOnly = "is for Windows, but this node runs Linux; remove it"
+const windowsOnly = "is for Windows, but this node runs Linux; remove this field"
 
 // EphemeralDirectory is the message for settings of an ephemeral volume that a directory
 // cannot provide.
@@ -19,11 +19,11 @@ const EphemeralDirectory = "podd provides ephemeral volumes as directories only;
 const noInitialContent = "podd does not populate volumes; use an init container"
 
 // gateDisabled is the message for fields that Kubernetes ignores unless a feature gate is enabled.
-const gateDisabled = "requires a feature gate that Kubernetes disables by default; remove it"
+const gateDisabled = "requires a feature gate that Kubernetes disables by default; remove this field"
 
 // noResourceClaims is the message for ResourceClaims, because their devices are allocated by a
 // driver of a cluster.
-const noResourceClaims = "ResourceClaims require a cluster; remove it, or mount the device with hostPath"
+const noResourceClaims = "ResourceClaims require a cluster; remove this field, or mount the device with hostPath"
 
 // Messages for volumes that are not on this node.
 const (
@@ -84,10 +84,10 @@ var podFields = []row{
 	{"spec.hostAliases", supported, ""},
 	{"spec.hostUsers", supported, ""},
 	{"spec.preemptionPolicy", supported, ""}, // has no effect, because only a scheduler uses this field
-	{"spec.os.name", onlyOneValue, `"linux" must be linux, because this node runs Linux; remove it`},
+	{"spec.os.name", onlyOneValue, `"linux" must be linux, because this node runs Linux; correct or remove this field`},
 	{"spec.schedulingGates", refusedWithNote, "scheduling gates require a scheduler; add the manifest when the pod may start"},
 	{"spec.hostnameOverride", supported, ""},
-	{"spec.schedulingGroup", refusedWithNote, "pod groups require a scheduler; remove it"},
+	{"spec.schedulingGroup", refusedWithNote, "pod groups require a scheduler; remove this field"},
 	{"spec.evictionResponders", refusedWithNote, gateDisabled},
 	{"spec.resourceClaims", refusedWithNote, noResourceClaims},
 	{"spec.overhead[cpu]", supported, ""},
@@ -101,7 +101,7 @@ var podFields = []row{
 	{"spec.resources.requests[cpu]", supported, ""},
 	{"spec.resources.requests[memory]", supported, ""},
 	{"spec.resources.requests[" + hugePagesPattern + "]", supported, ""},
-	{"spec.ephemeralContainers", refusedWithNote, "is not allowed in a manifest; use a regular container, or add it to the running pod with podd debug or kubectl debug"},
+	{"spec.ephemeralContainers", refusedWithNote, "is not allowed in a manifest; use a regular container, or add an ephemeral container to the running pod with \"podd debug\" or \"kubectl debug\""},
 
 	{"spec.securityContext.runAsUser", supported, ""},
 	{"spec.securityContext.runAsGroup", supported, ""},
@@ -152,7 +152,7 @@ var podFields = []row{
 	{"spec.volumes[].projected.sources[].secret.items[].user", refusedWithNote, gateDisabled},
 	{"spec.volumes[].projected.sources[].downwardAPI", supported, ""},
 	{"spec.volumes[].projected.sources[].downwardAPI.items[].user", refusedWithNote, gateDisabled},
-	{"spec.volumes[].projected.sources[].serviceAccountToken", refusedWithNote, "there is no cluster to issue a token; remove it, or use a Secret with a token"},
+	{"spec.volumes[].projected.sources[].serviceAccountToken", refusedWithNote, "there is no cluster to issue a token; remove this field, or use a Secret with a token"},
 	{"spec.volumes[].projected.sources[].clusterTrustBundle", refusedWithNote, "trust bundles require a cluster; use a ConfigMap with the certificates"},
 	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, "there is no cluster to issue a certificate; use a Secret with a certificate"},
 	{"spec.volumes[].gitRepo", refusedWithNote, "is not supported because of CVE-2024-10220; clone the repository in an init container"},

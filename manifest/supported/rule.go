@@ -65,7 +65,7 @@ func newPodRules() *rule {
 		root.add(r)
 	}
 	for _, name := range forbiddenTemplateMetadata {
-		root.add(row{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata." + name, refusedWithNote, "only labels and annotations may be set; remove it"})
+		root.add(row{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata." + name, refusedWithNote, "only labels and annotations may be set; remove this field"})
 	}
 	for _, list := range containerPrefixes {
 		for _, r := range containerFields {
@@ -179,10 +179,10 @@ func (r *rule) checkField(v any, path string, report func(manifest.Problem)) {
 	switch r.verdict {
 	case unsupported:
 		if strings.HasSuffix(path, "]") { // the last step of the path is the name of a resource
-			refuse("podd does not provide this resource; remove it")
+			refuse("podd does not provide this resource; remove this entry")
 			return
 		}
-		refuse("not supported by podd; remove it")
+		refuse("not supported by podd; remove this field")
 	case onlyOneValue:
 		if accepted, why, _ := r.parseOneValue(); !reflect.DeepEqual(v, accepted) {
 			refuse(why)

@@ -8,7 +8,7 @@ import (
 )
 
 // noAttributesClass is the message for volumeAttributesClassName.
-const noAttributesClass = "volume attributes classes require a cluster; remove it"
+const noAttributesClass = "volume attributes classes require a cluster; remove this field"
 
 // claimFields is the table for PersistentVolumeClaims.
 var claimFields = []row{

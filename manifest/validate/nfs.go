@@ -54,7 +54,7 @@ func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.E
 			case option == "":
 				errs = append(errs, field.Invalid(at.Index(i), text, "must not be empty"))
 			case slices.Contains(reservedOptions, name):
-				errs = append(errs, field.Invalid(at.Index(i), text, "must not contain "+name+", because podd mounts the volume and retries by itself; remove it"))
+				errs = append(errs, field.Invalid(at.Index(i), text, "must not contain "+name+", because podd mounts the volume and retries by itself; remove this option"))
 			}
 		}
 	}

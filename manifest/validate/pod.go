@@ -102,7 +102,7 @@ func validateStaticMeta(pod *v1.Pod, o Options) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("name"), pod.Name, fmt.Sprintf("is too long: %d characters with the node's name appended (limit %d)", len(full), validation.DNS1123SubdomainMaxLength)))
 	}
 	if _, ok := pod.Annotations[manifest.AnnotationConfigMirror]; ok {
-		errs = append(errs, field.Forbidden(path.Child("annotations").Key(manifest.AnnotationConfigMirror), "marks a mirror pod, and podd does not run mirror pods; remove it"))
+		errs = append(errs, field.Forbidden(path.Child("annotations").Key(manifest.AnnotationConfigMirror), "marks a mirror pod, and podd does not run mirror pods; remove this annotation"))
 	}
 	return errs
 }
@@ -125,7 +125,7 @@ func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList
 	case o.NodeName == "":
 		errs = append(errs, invalidErrors(path.Child("nodeName"), spec.NodeName, apivalidation.NameIsDNSSubdomain(spec.NodeName, false))...)
 	case spec.NodeName != o.NodeName:
-		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is not the name of this node, which is %q; remove it", o.NodeName)))
+		errs = append(errs, field.Invalid(path.Child("nodeName"), spec.NodeName, fmt.Sprintf("is not the name of this node, which is %q; remove this field", o.NodeName)))
 	}
 	errs = append(errs, validateHostname(spec, path)...)
 	if share := spec.ShareProcessNamespace; share != nil && *share && spec.HostPID {
