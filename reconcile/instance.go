@@ -106,7 +106,7 @@ func (i *Instance) CheckRoot() error {
 	var cause string
 	switch now, err := os.Lstat(filepath.Join(i.root, lockFileName)); {
 	case errors.Is(err, fs.ErrNotExist):
-		cause = "its lock file was removed, the directory was moved or unmounted, or another file system was mounted there"
+		cause = "the lock file in the directory was removed, the directory was moved or unmounted, or another file system was mounted there"
 	case err != nil: // for example an I/O error, which does not prove that the directory was replaced
 		return nil
 	case os.SameFile(locked, now):

@@ -342,7 +342,7 @@ func (r *Router) storedClaims(s *manifest.Set) map[types.NamespacedName]bool {
 	}
 	kept, err := r.o.StoredClaims()
 	if err != nil { // not fatal, because the effect that prepares a volume also reads the record of the claim
-		r.o.Log.Warn("listing the PersistentVolumeClaims with data failed; pods with such claims may wait until all PersistentVolumes have been read", "err", err)
+		r.o.Log.Warn("failed to list the PersistentVolumeClaims that have data; pods with such claims may wait until all PersistentVolumes have been read", "err", err)
 	}
 	return kept
 }

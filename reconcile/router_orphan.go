@@ -213,7 +213,7 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 	for _, o := range inUse {
-		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal of a pod cannot be read: %v; podd uses the state that the runtime reports, and at the next change of the pod it renames this file to %s and writes a new journal; a pod whose containers must not run twice waits until the journal is repaired or removed, if the runtime lists none of its containers", o.ReadError, journal.FileName+journal.UnreadableSuffix)
+		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal of a pod cannot be read: %v; podd uses the state that the runtime reports, and at the next change of the pod it renames this file to %s and writes a new journal; if the runtime lists no container of the pod and a container must not run twice, the pod waits until the journal is repaired or removed", o.ReadError, journal.FileName+journal.UnreadableSuffix)
 	}
 	for _, o := range leftAlone {
 		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal cannot be read: %v; the directory is kept because podd has not read every source yet, or because its pod belongs to another agent; repair the journal and restart podd", o.ReadError)
@@ -231,7 +231,7 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 		if n := len(bare) - maxNamesInMessage; n > 0 {
 			named += fmt.Sprintf(" and %d more", n)
 		}
-		warn(s.Root, "podd keeps pod directories that have no journal, but contain data, and belong to no known pod: %s; podd orphans lists them, and podd orphans rm removes them with their data", named)
+		warn(s.Root, "podd keeps pod directories that have no journal, but contain data, and belong to no known pod: %s; \"podd orphans\" lists them, and \"podd orphans rm\" removes them with their data", named)
 	}
 	return problems
 }
@@ -259,7 +259,7 @@ func (r *Router) RemoveOrphan(ctx context.Context, uid types.UID) error {
 	err := r.call(ctx, func() error {
 		at := slices.IndexFunc(r.keptOrphans(), func(o journal.Orphan) bool { return o.UID == uid })
 		if at < 0 {
-			return fmt.Errorf("removing pod directory %s: it is not an orphaned directory; podd orphans lists all orphaned directories", uid)
+			return fmt.Errorf("removing pod directory %s: the directory is not orphaned; \"podd orphans\" lists all orphaned directories", uid)
 		}
 		r.orphans = slices.DeleteFunc(r.orphans, func(o journal.Orphan) bool { return o.UID == uid })
 		r.removalWaiters[orphanKey(uid)] = result

@@ -40,7 +40,7 @@ func (s *shutdown) dueChannel() <-chan time.Time {
 }
 
 // ErrShutdownCancelled is the error of a wait for a node shutdown that was cancelled.
-var ErrShutdownCancelled = errors.New("stopping the pods for the node shutdown: it was cancelled")
+var ErrShutdownCancelled = errors.New("stopping the pods for the node shutdown: the shutdown was cancelled")
 
 // Shutdown begins to stop every pod because the node shuts down, one priority group after the
 // other. It does not wait for the pods. No pod is started any more, except pods in groups

@@ -362,7 +362,7 @@ func (p *podCount) admit(c candidate) plan.Verdict {
 	if p.stoppingCount > 0 {
 		p.stoppingCount--
 		v.Answer = plan.Wait
-		v.Message += ", one of them is being stopped"
+		v.Message += "; one of these pods is being stopped"
 	}
 	return v
 }

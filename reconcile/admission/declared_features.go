@@ -47,7 +47,7 @@ func (f *Features) checkDeclared(pod *v1.Pod) string {
 	missing, err := undeclaredFeatures(pod)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("determining the features that the pod requires failed: %v", err)
+		return fmt.Sprintf("failed to determine the features that the pod requires: %v", err)
 	case len(missing) > 0:
 		return "the pod requires features that podd does not support: " + strings.Join(missing, ", ")
 	}

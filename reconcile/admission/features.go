@@ -138,7 +138,7 @@ func (f *Features) checkHandler(pod *v1.Pod) string {
 			available = append(available, name)
 		}
 	}
-	return fmt.Sprintf("runtimeClassName %q: %s has no handler %q, only %s; use the name of one of them, or map the RuntimeClass to one of them with --runtime-class=%s=HANDLER",
+	return fmt.Sprintf("runtimeClassName %q: %s has no handler %q, only %s; add the handler to the runtime's configuration, or map the RuntimeClass to another handler with --runtime-class=%s=HANDLER",
 		*pod.Spec.RuntimeClassName, f.describeRuntime(), handler, cmp.Or(strings.Join(available, ", "), "its default"), *pod.Spec.RuntimeClassName)
 }
 
@@ -164,7 +164,7 @@ func (f *Features) checkUserNamespaces(pod *v1.Pod) string {
 	if !manifest.HasUserNamespace(&pod.Spec) || !f.hasRuntimeStatus() || f.Runtime.Handlers[f.runtimeHandler(pod)].UserNamespaces {
 		return ""
 	}
-	return fmt.Sprintf("hostUsers: false needs a user namespace, which %s does not support; use containerd 2 or CRI-O 1.31, or later, with runc 1.2 on Linux 6.3, or remove hostUsers", f.describeRuntime())
+	return fmt.Sprintf("hostUsers: false needs a user namespace, which %s does not support; upgrade the node (minimum: containerd 2.0 or CRI-O 1.31, runc 1.2, Linux 6.3), or remove hostUsers", f.describeRuntime())
 }
 
 // checkStrictGroups implements requirement.describeUnmet.
@@ -174,7 +174,7 @@ func (f *Features) checkStrictGroups(pod *v1.Pod) string {
 		!f.hasRuntimeStatus() || f.Runtime.SupplementalGroupsPolicy {
 		return ""
 	}
-	return fmt.Sprintf("supplementalGroupsPolicy Strict is not supported by %s; use containerd 2 or CRI-O 1.31, or later, or remove supplementalGroupsPolicy", f.describeRuntime())
+	return fmt.Sprintf("supplementalGroupsPolicy Strict is not supported by %s; upgrade the runtime (minimum: containerd 2.0 or CRI-O 1.31), or remove supplementalGroupsPolicy", f.describeRuntime())
 }
 
 // minStopSignalVersions contains the lowest version of each runtime that supports stop signals of
@@ -189,7 +189,7 @@ func (f *Features) checkStopSignals(pod *v1.Pod) string {
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			if l := list[i].Lifecycle; l != nil && l.StopSignal != nil {
-				return fmt.Sprintf("lifecycle.stopSignal of container %s is not supported by %s; use containerd 2.3 or CRI-O 1.34, or later, or give the image a STOPSIGNAL", list[i].Name, f.describeRuntime())
+				return fmt.Sprintf("lifecycle.stopSignal of container %s is not supported by %s; upgrade the runtime (minimum: containerd 2.3 or CRI-O 1.34), or set STOPSIGNAL in the image", list[i].Name, f.describeRuntime())
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func TestAdmission_Features(t *testing.T) {
 		"sysctl outside the pattern":                 {Features{AllowedUnsafeSysctls: []string{"net.core.*"}}, sysctl("net.ipv4.ip_forward"), "SysctlForbidden", "--allowed-unsafe-sysctls"},
 		"sysctl longer than the allowed one":         {Features{AllowedUnsafeSysctls: []string{"kernel.msg"}}, sysctl("kernel.msgmax"), "SysctlForbidden", "kernel.msgmax"},
 		"handler exists":                             {Features{Runtime: kata}, class("kata"), "", ""},
-		"handler missing":                            {Features{Runtime: kata}, class("gvisor"), "RuntimeHandlerNotFound", `has no handler "gvisor", only kata, runc; use the name of one of them, or map the RuntimeClass to one of them with --runtime-class=gvisor=HANDLER`},
+		"handler missing":                            {Features{Runtime: kata}, class("gvisor"), "RuntimeHandlerNotFound", `has no handler "gvisor", only kata, runc; add the handler to the runtime's configuration, or map the RuntimeClass to another handler with --runtime-class=gvisor=HANDLER`},
 		"class is mapped to a handler":               {Features{Runtime: kata, RuntimeClasses: map[string]string{"small": "kata"}}, class("small"), "", ""},
 		"class is mapped to a missing handler":       {Features{Runtime: kata, RuntimeClasses: map[string]string{"kata": "fc"}}, class("kata"), "RuntimeHandlerNotFound", `"fc"`},
 		"runtime lists no handlers":                  {Features{Runtime: old}, class("kata"), "", ""},

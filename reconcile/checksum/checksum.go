@@ -24,8 +24,8 @@ const (
 
 var (
 	// ErrMissing is returned by Verify if data does not end with a checksum.
-	ErrMissing = errors.New("it has no checksum")
-	errWrong   = errors.New("its checksum is wrong")
+	ErrMissing = errors.New("the checksum is missing")
+	errWrong   = errors.New("the checksum is wrong")
 )
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
@@ -64,7 +64,7 @@ func CheckVersion(data []byte, latest int) error {
 		return fmt.Errorf("invalid JSON: %w", err)
 	}
 	if format.Version > latest {
-		return fmt.Errorf("it has version %d of a newer podd, but this podd reads only versions up to %d", format.Version, latest)
+		return fmt.Errorf("the file has format version %d of a newer podd, but this podd reads only versions up to %d", format.Version, latest)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func TestCheckVersion(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"version":2,"name":["web"]}`: "",
 		`{"name":"web"}`:               "",
-		`{"version":3}`:                "it has version 3 of a newer podd, but this podd reads only versions up to 2",
+		`{"version":3}`:                "the file has format version 3 of a newer podd, but this podd reads only versions up to 2",
 		`{"version":"3"}`:              "invalid JSON: ",
 		`{"version":2`:                 "invalid JSON: ",
 	} {

@@ -28,37 +28,37 @@ var cdiNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9]
 // environment variables and annotations.
 func checkResponse(r *v1beta1.ContainerAllocateResponse) error {
 	if r == nil {
-		return errors.New("its plugin returned no response for the container")
+		return errors.New("the device plugin returned no response for the container")
 	}
 	if n := proto.Size(r); n > maxResponseBytes {
-		return fmt.Errorf("its plugin's response has %d bytes, more than %d", n, maxResponseBytes)
+		return fmt.Errorf("the response of the device plugin is too large: %d bytes (limit %d)", n, maxResponseBytes)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Envs)) {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(r.Envs[name], "\x00") {
-			return fmt.Errorf("its plugin sets an invalid environment variable %q", truncate(name))
+			return fmt.Errorf("the device plugin sets an invalid environment variable %q", truncate(name))
 		}
 	}
 	for _, m := range r.Mounts {
 		if err := checkPaths(m.GetHostPath(), m.GetContainerPath()); err != nil {
-			return fmt.Errorf("its plugin mounts %q at %q: %w", truncate(m.GetHostPath()), truncate(m.GetContainerPath()), err)
+			return fmt.Errorf("the device plugin mounts %q at %q: %w", truncate(m.GetHostPath()), truncate(m.GetContainerPath()), err)
 		}
 	}
 	for _, d := range r.Devices {
 		if err := checkPaths(d.GetHostPath(), d.GetContainerPath()); err != nil {
-			return fmt.Errorf("its plugin adds the device %q as %q: %w", truncate(d.GetHostPath()), truncate(d.GetContainerPath()), err)
+			return fmt.Errorf("the device plugin adds the device %q as %q: %w", truncate(d.GetHostPath()), truncate(d.GetContainerPath()), err)
 		}
 		if strings.Trim(d.GetPermissions(), "rwm") != "" {
-			return fmt.Errorf("its plugin adds the device %q with permissions %q; only r, w and m are allowed", truncate(d.GetHostPath()), truncate(d.GetPermissions()))
+			return fmt.Errorf("the device plugin adds the device %q with permissions %q; only r, w and m are allowed", truncate(d.GetHostPath()), truncate(d.GetPermissions()))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Annotations)) {
 		if slices.ContainsFunc(reservedPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-			return fmt.Errorf("its plugin sets the annotation %q, which is reserved", truncate(name))
+			return fmt.Errorf("the device plugin sets the annotation %q, which is reserved", truncate(name))
 		}
 	}
 	for _, d := range r.CdiDevices {
 		if !cdiNamePattern.MatchString(d.GetName()) {
-			return fmt.Errorf("its plugin returned the CDI device %q, which does not have the form vendor/class=name", truncate(d.GetName()))
+			return fmt.Errorf("the device plugin returned the CDI device %q, which does not have the form vendor/class=name", truncate(d.GetName()))
 		}
 	}
 	return nil

@@ -380,7 +380,7 @@ func TestAllocate_Errors(t *testing.T) {
 	}{
 		"error":               {nil, errors.New("it burns"), "it burns"},
 		"no response":         {nil, nil, "no response"},
-		"large response":      {&response{Envs: map[string]string{"A": strings.Repeat("x", maxResponseBytes)}}, nil, "more than 1048576"},
+		"large response":      {&response{Envs: map[string]string{"A": strings.Repeat("x", maxResponseBytes)}}, nil, "limit 1048576"},
 		"invalid variable":    {&response{Envs: map[string]string{"A=B": "x"}}, nil, `variable "A=B"`},
 		"NUL byte":            {&response{Envs: map[string]string{"A": "secret\x00"}}, nil, `variable "A"`},
 		"relative path":       {&response{Mounts: []*v1beta1.Mount{{HostPath: "lib", ContainerPath: "/lib"}}}, nil, `mounts "lib"`},

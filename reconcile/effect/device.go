@@ -34,7 +34,7 @@ func (e *Runner) prepareContainerDevices(ctx context.Context, s Input, container
 	err = e.Devices.PreStart(ctx, container, grants)
 	for _, g := range grants {
 		if n := len(g.Response.GetCdiDevices()); err == nil && n > 0 && !s.Node.SupportsCDI {
-			err = fmt.Errorf("allocating %s for container %s: its plugin uses CDI devices, which the runtime does not support; use containerd 1.7, CRI-O 1.27 or a later version, or configure the plugin not to use CDI", g.Resource, container)
+			err = fmt.Errorf("allocating %s for container %s: the device plugin uses CDI devices, which the runtime does not support; upgrade the runtime (minimum: containerd 1.7 or CRI-O 1.27), or configure the plugin not to use CDI", g.Resource, container)
 		}
 		devices = append(devices, render.DeviceGrant{Resource: g.Resource, IDs: g.IDs, Response: g.Response})
 	}

@@ -28,7 +28,7 @@ func (e *Runner) readTerminationMessage(ctx context.Context, s Input, a plan.Rea
 	fallback := c.Annotations[runtime.AnnotationTerminationMessagePolicy] == string(v1.TerminationMessageFallbackToLogsOnError)
 	if text == "" && fallback && c.ExitCode != 0 {
 		if text, err = e.LogsAndCgroups.LastLines(ctx, s.Key, inc.UID, c.Name, c.Attempt); err != nil {
-			return fmt.Sprintf("reading the end of its log for a termination message: %v", err)
+			return fmt.Sprintf("reading the end of the container's log for the termination message: %v", err)
 		}
 	}
 	return strings.ToValidUTF8(text, "\ufffd")

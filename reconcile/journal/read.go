@@ -144,7 +144,7 @@ func decode(uid types.UID, data []byte) (state.Record, error) {
 		return state.Record{}, fmt.Errorf("invalid JSON: %w", err)
 	}
 	if r.UID != uid || r.Key.Name == "" {
-		return state.Record{}, fmt.Errorf("it is the journal of another pod, %q with UID %q", r.Key, r.UID)
+		return state.Record{}, fmt.Errorf("the file is the journal of another pod, %q with UID %q", r.Key, r.UID)
 	}
 	return r, nil
 }

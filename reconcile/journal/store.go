@@ -83,7 +83,7 @@ func encode(r state.Record) ([]byte, error) {
 		data, err = checksum.Marshal(r.WithoutMessages())
 	}
 	if err == nil && len(data) > maxBytes {
-		err = fmt.Errorf("its journal has %d bytes (limit %d)", len(data), maxBytes)
+		err = fmt.Errorf("the journal is too large: %d bytes (limit %d)", len(data), maxBytes)
 	}
 	return data, err
 }

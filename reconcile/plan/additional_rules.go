@@ -25,7 +25,7 @@ var additionalRules = []additionalRule{
 		(*facts).runsWithoutObjects, (*facts).showMissing},
 	{RuleResizeNotAdmitted, "keep", "the pod keeps its size, because the node does not admit the new size", false,
 		(*facts).isResizeNotAdmitted, (*facts).showUnadmitted},
-	{RuleVolumesOutdated, "update", "an object that the pod mounts has changed, and its volumes are updated", false,
+	{RuleVolumesOutdated, "update", "an object that the pod mounts has changed, so the volumes of the pod are updated", false,
 		(*facts).hasOutdatedVolumes, (*facts).updateVolumes},
 	{RuleEditDuringShutdown, "wait", "the node is shutting down, so the new version of the pod does not replace the running version", false,
 		(*facts).hasEditDuringShutdown, (*facts).waitShutdown},

@@ -37,7 +37,7 @@ var containerRules = []containerRule{
 		isTerminating, continueTermination},
 	// Until the hook is done, podd runs no probe of the container and does not start the containers
 	// after it.
-	{RulePostStartHookPending, "run hook", "the postStart hook of the container is not done",
+	{RulePostStartHookPending, "run hook", "the postStart hook of the container has not finished",
 		isPostStartPending, runPostStart},
 	// The sandbox is kept, and the container runs until the new image is present.
 	{RuleContainerChanged, "restart", "the manifest of the container changed, so the container is stopped and started again",
@@ -63,7 +63,7 @@ var containerRules = []containerRule{
 	{RuleInitCompleted, "keep", "the init container has completed",
 		func(f *facts, m *containerFacts) bool { return m.kind == KindInit && f.allowsFollowing(m) }, keepRunning},
 	// The image is pulled while the container waits.
-	{RuleNotItsTurn, "wait", "containers that start before this one have not completed or started",
+	{RuleNotItsTurn, "wait", "the container waits until an earlier container of the pod has started or completed",
 		func(f *facts, m *containerFacts) bool { return !f.isItsTurn(m) }, waitTurn},
 	// This applies only to a container that was never created. Other containers are started
 	// with their earlier sizes, which are admitted.

@@ -40,7 +40,7 @@ var podRules = []podRule{
 		func(f *facts) bool {
 			return f.current != nil && !f.current.Ready && !f.in.History.ReleasedSandboxes[f.current.ID]
 		}, (*facts).stopLostSandbox},
-	{RuleRestartUndecided, PhaseWait, "whether the containers restart depends on an exit code that the runtime has not reported",
+	{RuleRestartUndecided, PhaseWait, "the runtime has not reported an exit code that decides whether containers restart",
 		(*facts).lacksExitCode, (*facts).waitExits},
 	{RuleJournalUnreadable, PhaseWait, "the pod may have finished already, but its journal cannot be read",
 		(*facts).mayHaveFinished, (*facts).waitJournal},

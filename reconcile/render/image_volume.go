@@ -30,9 +30,9 @@ func SupportedImageVolumes(n runtime.Node) ImageVolumeSupport {
 func (v ImageVolumeSupport) check(m *v1.VolumeMount) error {
 	switch {
 	case !v.SupportsVolumes:
-		return fmt.Errorf("image volumes are not supported by %s; use containerd 2.1, CRI-O 1.31 or a later version", v.RuntimeVersion)
+		return fmt.Errorf("image volumes are not supported by %s; upgrade the runtime (minimum: containerd 2.1 or CRI-O 1.31)", v.RuntimeVersion)
 	case !v.SupportsSubPaths && m.SubPath+m.SubPathExpr != "":
-		return fmt.Errorf("a subPath of an image volume is not supported by %s; remove the subPath, or use containerd 2.2, CRI-O 1.33 or a later version", v.RuntimeVersion)
+		return fmt.Errorf("a subPath of an image volume is not supported by %s; upgrade the runtime (minimum: containerd 2.2 or CRI-O 1.33), or remove the subPath", v.RuntimeVersion)
 	}
 	return nil
 }

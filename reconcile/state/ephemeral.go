@@ -47,7 +47,7 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 		return NewReplacedError(t.Key)
 	}
 	if p.Traits.HasStateAtSource {
-		return NewInvalidEphemeralError(t.Key, "the pod belongs to the cluster; add ephemeral containers there, with kubectl debug")
+		return NewInvalidEphemeralError(t.Key, "the pod belongs to the cluster; add ephemeral containers through its API server, with \"kubectl debug\"")
 	}
 	next, errs := decode.AddEphemeral(p, containers)
 	if next != p && t.PlanInput.History.Finished.AppliesTo(p) {
@@ -84,7 +84,7 @@ func (s State) WithdrawEphemeral(before State, now time.Time) (State, Outputs) {
 
 // NewReplacedError returns the API error for a pod that is being stopped or was replaced.
 func NewReplacedError(key types.NamespacedName) error {
-	return apierrors.NewConflict(v1.Resource("pods"), key.Name, errors.New("it is being stopped, or was replaced by another pod"))
+	return apierrors.NewConflict(v1.Resource("pods"), key.Name, errors.New("the pod is being stopped, or was replaced by another pod"))
 }
 
 // NewInvalidEphemeralError returns the API error for ephemeral containers that the pod must not

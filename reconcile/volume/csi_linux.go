@@ -32,7 +32,7 @@ func (csiVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, 
 // checkCSI returns an error if CSI volumes are not supported.
 func (d Dir) checkCSI() error {
 	if d.CSI == nil {
-		return errors.New("podd supports CSI volumes only as a node of a cluster; start it with --kubeconfig")
+		return errors.New("podd supports CSI volumes only as a node of a cluster; start podd with --kubeconfig")
 	}
 	return nil
 }

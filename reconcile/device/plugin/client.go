@@ -96,7 +96,7 @@ func (c *client) call(ctx context.Context, limit time.Duration, operation string
 	case c.callSlot <- struct{}{}:
 		defer func() { <-c.callSlot }()
 	case <-ctx.Done():
-		return fmt.Errorf("calling %s of its plugin: waiting for other calls: %w", operation, ctx.Err())
+		return fmt.Errorf("calling %s of the device plugin: waiting for other calls: %w", operation, ctx.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -107,13 +107,13 @@ func (c *client) call(ctx context.Context, limit time.Duration, operation string
 	case ctx.Err() != nil:
 		return timeoutError(ctx, limit, operation)
 	}
-	return fmt.Errorf("calling %s of its plugin: %w", operation, plugins.PlainError(err))
+	return fmt.Errorf("calling %s of the device plugin: %w", operation, plugins.PlainError(err))
 }
 
 // timeoutError returns the error for a call that timed out or was canceled.
 func timeoutError(ctx context.Context, limit time.Duration, operation string) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return fmt.Errorf("calling %s of its plugin: %w", operation, ctx.Err())
+		return fmt.Errorf("calling %s of the device plugin: %w", operation, ctx.Err())
 	}
-	return fmt.Errorf("calling %s of its plugin: no response within %s", operation, limit)
+	return fmt.Errorf("calling %s of the device plugin: no response within %s", operation, limit)
 }

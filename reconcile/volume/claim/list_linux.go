@@ -82,11 +82,11 @@ func (c Store) ClaimsWithData() (map[types.NamespacedName]bool, error) {
 var ErrInUse = errors.New("pods use the claim")
 
 // ErrNotFound is wrapped by the error of Remove if the claim does not exist.
-var ErrNotFound = errors.New("claim not found; podd volume ls lists all claims")
+var ErrNotFound = errors.New("claim not found; \"podd volume ls\" lists all claims")
 
 // ErrLeftovers is wrapped by the error of Remove if the claim was removed, but data of an earlier
 // claim could not be removed.
-var ErrLeftovers = errors.New("the claim was removed, but removing the data of a claim that was removed earlier failed")
+var ErrLeftovers = errors.New("the claim was removed, but the data of a claim that was removed earlier could not be removed")
 
 // Remove removes the data and the binding of a claim that no pod uses. pods has the same meaning as
 // in List. Remove also removes data that earlier, interrupted removals left behind.

@@ -140,7 +140,7 @@ func (c Store) Verify(claim *refs.Claim) error {
 		return err
 	}
 	recorded, desired := parseBinding(text), newBinding(claim)
-	remove := fmt.Sprintf("; to delete the claim with its data, run podd volume rm %s/%s", claim.Namespace, claim.Name)
+	remove := fmt.Sprintf("; to delete the claim with its data, run \"podd volume rm %s/%s\"", claim.Namespace, claim.Name)
 	switch {
 	case recorded.owner != desired.owner:
 		return fmt.Errorf("claim %q belongs to another manifest source, and only pods of that source can use it%s", claim.Name, remove)

@@ -20,7 +20,7 @@ func TestOpenDeviceManager(t *testing.T) {
 	for name, tt := range map[string]struct{ content, want string }{
 		"missing":                 {"", ""},
 		"no allocations":          {"[]", ""},
-		"damaged":                 {`{"version":1,"records":[],"checksum":"00000000"}`, "its checksum is wrong"},
+		"damaged":                 {`{"version":1,"records":[],"checksum":"00000000"}`, "the checksum is wrong"},
 		"written by a newer podd": {`{"version":2}`, "version 2 of a newer podd"},
 	} {
 		root, log := t.TempDir(), &bytes.Buffer{}
