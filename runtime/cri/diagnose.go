@@ -24,7 +24,7 @@ func (c *Client) diagnose(err error) error {
 	if !errors.Is(err, runtime.ErrUnimplemented) {
 		return err
 	}
-	text := c.endpoint + " does not implement CRI, because it is the socket of another program; name the socket of the container runtime with --container-runtime-endpoint"
+	text := c.endpoint + " does not implement CRI, because the socket belongs to another program; set --container-runtime-endpoint to the socket of the container runtime"
 	if strings.Contains(c.endpoint, "containerd") {
 		text = "containerd at " + c.endpoint + " does not serve CRI, because " + explainDisabledCRI(containerdConfigs[c.endpoint])
 	}

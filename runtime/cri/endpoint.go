@@ -28,7 +28,7 @@ type NoRuntimeError struct {
 // Error returns the paths and the remedy.
 func (e *NoRuntimeError) Error() string {
 	return fmt.Sprintf("finding a container runtime: no socket at %s; "+
-		"install and start containerd or CRI-O, or name its socket with --container-runtime-endpoint",
+		"install and start containerd or CRI-O; if a runtime uses another socket, set --container-runtime-endpoint",
 		strings.Join(e.Paths, ", "))
 }
 

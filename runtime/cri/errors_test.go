@@ -30,7 +30,7 @@ func TestClean(t *testing.T) {
 		{
 			"no socket", codes.Unavailable,
 			`connection error: desc = "transport: Error while dialing: dial unix /run/x.sock: connect: no such file or directory"`,
-			"/run/x.sock: the socket does not exist; start the container runtime, or name another socket with --container-runtime-endpoint",
+			"/run/x.sock: the socket does not exist; start the container runtime, or set --container-runtime-endpoint to another socket",
 			[]error{runtime.ErrUnavailable},
 		},
 		{

@@ -79,7 +79,7 @@ func TestNodeObserver(t *testing.T) {
 		}
 		r.SetNetworkFailure("cni plugin not initialized")
 		<-time.After(6 * time.Second)
-		if got = nodes(); len(got) != 1 || got[0].NetworkReady || got[0].NetworkMessage != "no CNI configuration in /etc/cni/net.d; install a CNI configuration; only pods on the host network start without it" {
+		if got = nodes(); len(got) != 1 || got[0].NetworkReady || got[0].NetworkMessage != "no CNI configuration in /etc/cni/net.d; install a CNI configuration; without one, only pods on the host network start" {
 			t.Fatalf("without network: got %+v, want one node without network and with the remedy", got)
 		}
 		r.SetNetworkFailure("")

@@ -194,7 +194,7 @@ func TestSandboxImage(t *testing.T) {
 		`failed to pull image "reg.example/pause:3": failed to pull and unpack image "reg.example/pause:3": failed to resolve image: failed to do request: Head "https://reg.example/v2/pause/manifests/3": dial tcp: lookup reg.example: no such host`,
 		`failed to get sandbox image "reg.example/pause:3": failed to pull image "reg.example/pause:3": failed to pull and unpack image "reg.example/pause:3": failed to resolve reference "reg.example/pause:3": failed to do request: Head "https://reg.example/v2/pause/manifests/3": dial tcp: lookup reg.example: no such host`,
 	} {
-		want := "the runtime's sandbox image reg.example/pause:3 is not present: reg.example cannot be reached (no such host); import it into the runtime, or set another sandbox image in the runtime's configuration"
+		want := "the runtime's sandbox image reg.example/pause:3 is not present: reg.example cannot be reached (no such host); import the image into the runtime, or set another sandbox image in the runtime's configuration"
 		if got := explainSandboxImage(c.convertError(t.Context(), status.Error(codes.Unknown, say))); got.Error() != want {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}

@@ -81,7 +81,7 @@ func explainSandboxImage(err error) error {
 	}
 	return &callError{
 		text: "the runtime's sandbox image " + m[1] + " is not present: " + parsePullError(m[1], m[2], true).text +
-			"; import it into the runtime, or set another sandbox image in the runtime's configuration",
+			"; import the image into the runtime, or set another sandbox image in the runtime's configuration",
 		kinds: known.kinds,
 	}
 }

@@ -77,7 +77,7 @@ func (c *Client) explainNoNetwork(ctx context.Context, message string) string {
 		if dir == "" {
 			dir = "the CNI directory"
 		}
-		return "no CNI configuration in " + dir + "; install a CNI configuration; only pods on the host network start without it"
+		return "no CNI configuration in " + dir + "; install a CNI configuration; without one, only pods on the host network start"
 	case last != "" && last != "OK":
 		return "invalid CNI configuration: " + last
 	}

@@ -34,9 +34,9 @@ import (
 var (
 	// ErrLink means that the path is or passes through a symbolic link, and the function
 	// does not follow links.
-	ErrLink = errors.New("is or passes through a symbolic link, which podd does not follow")
+	ErrLink = errors.New("the path contains a symbolic link, which podd does not follow")
 	// ErrOutside means that a symbolic link leads out of the directory, or may lead out of it.
-	ErrOutside = errors.New("is or passes through a symbolic link that leads out of the directory")
+	ErrOutside = errors.New("the path contains a symbolic link that leads out of the directory")
 	// ErrMount means that the path is or crosses a mount point.
 	ErrMount = errors.New("is a mount point")
 	// ErrNotRegular means that the path is not a regular file.

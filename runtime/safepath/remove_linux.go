@@ -130,7 +130,7 @@ func (s *removeVisitor) moveToTop(fd int, name string) error {
 			continue
 		}
 		if err != nil && err != unix.ENOENT {
-			return fmt.Errorf("moving a deeply nested directory up, so that it can be removed: %w", replaceBusy(err))
+			return fmt.Errorf("moving up a deeply nested directory before its removal: %w", replaceBusy(err))
 		}
 		return nil
 	}

@@ -22,16 +22,16 @@ func checkRuntime(f *Facts, r *Result) {
 	switch {
 	case rt.FindErr != nil:
 		r.Detail = "not found"
-		r.fail("install and start containerd or CRI-O, or name its socket with --container-runtime-endpoint", "%v", rt.FindErr)
+		r.fail("install and start containerd or CRI-O; if a runtime uses another socket, set --container-runtime-endpoint", "%v", rt.FindErr)
 	case errors.Is(rt.SocketErr, fs.ErrNotExist):
 		r.Detail = "no socket"
-		r.fail(start+", or name its socket with --container-runtime-endpoint", "the socket %s does not exist", rt.Socket)
+		r.fail(start+"; if the runtime uses another socket, set --container-runtime-endpoint", "the socket %s does not exist", rt.Socket)
 	case errors.Is(rt.SocketErr, unix.ECONNREFUSED):
 		r.Detail = "not running"
 		r.fail(start, "no container runtime listens on %s", rt.Socket)
 	case rt.SocketErr != nil:
 		r.Detail = "unreachable"
-		r.fail("name the socket of the container runtime with --container-runtime-endpoint", "connecting to %s: %v", rt.Socket, rt.SocketErr)
+		r.fail("set --container-runtime-endpoint to the socket of the container runtime", "connecting to %s: %v", rt.Socket, rt.SocketErr)
 	case errors.Is(rt.Err, runtime.ErrUnavailable):
 		r.Detail = "no response"
 		r.fail("see the log of the container runtime, and restart it", "the container runtime does not respond: %v", rt.Err)
