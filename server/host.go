@@ -17,7 +17,7 @@ import (
 func RequireKnownHost(node string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isKnownHost(r, node) {
-			http.Error(w, "unknown host name; use localhost, an address of this host or, in a program, the node's name", http.StatusMisdirectedRequest)
+			http.Error(w, "unknown host name in the URL; use localhost or an address of this host; programs other than browsers can also use the node's name", http.StatusMisdirectedRequest)
 			return
 		}
 		h.ServeHTTP(w, r)

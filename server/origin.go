@@ -58,7 +58,7 @@ func IsFromBrowser(r *http.Request) bool {
 func rejectBrowsers(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if IsFromBrowser(r) {
-			replyError(w, &Error{Status: http.StatusForbidden, Message: "this path is only for programs: requests from browsers are rejected, so that no page can get a credential"})
+			replyError(w, &Error{Status: http.StatusForbidden, Message: "this path is only for programs other than browsers: requests from browsers are rejected, because otherwise a web page could get a credential"})
 			return
 		}
 		h(w, r)

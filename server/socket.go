@@ -44,7 +44,7 @@ func lockSocket(path string) (*os.File, error) {
 	}
 	f.Close()
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, fmt.Errorf("listening on %s: another podd uses the socket; stop it, or use another --run-dir", path)
+		return nil, fmt.Errorf("listening on %s: another podd uses the socket; stop that podd, or use another --run-dir", path)
 	}
 	return nil, fmt.Errorf("locking %s: %w", name, err)
 }

@@ -13,7 +13,7 @@ func newCheckCounts() checkCounts {
 		lastResult: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "kubernetes_healthcheck", Help: "Result of the last health check: 1 if it passed, else 0.",
 		}, []string{"name", "type"}),
-		checks: newCounterVec("kubernetes_healthchecks_total", "Health checks by result.", "name", "type", "status"),
+		checks: newCounterVec("kubernetes_healthchecks_total", "Health checks, by result.", "name", "type", "status"),
 	}
 }
 

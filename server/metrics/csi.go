@@ -14,7 +14,7 @@ var driverBuckets = []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 
 type driverCounts struct{ driverDuration *prometheus.HistogramVec }
 
 func newDriverCounts() driverCounts {
-	return driverCounts{newHistogramVec("csi_operations_seconds", "Duration in seconds of calls of CSI drivers.", driverBuckets, "driver_name", "method_name", "grpc_status_code", "migrated")}
+	return driverCounts{newHistogramVec("csi_operations_seconds", "Duration in seconds of calls to CSI drivers.", driverBuckets, "driver_name", "method_name", "grpc_status_code", "migrated")}
 }
 
 // RecordDriverCall records a call of a CSI driver. method is the full gRPC method, such as

@@ -9,7 +9,7 @@ func newImageVolumeCounts() imageVolumeCounts {
 	return imageVolumeCounts{
 		requested: newCounter("kubelet_image_volume_requested_total", "Image volumes of the containers that podd has tried to start."),
 		mounted:   newCounter("kubelet_image_volume_mounted_succeed_total", "Mounts of image volumes in containers that have started."),
-		failed:    newCounter("kubelet_image_volume_mounted_errors_total", "Mounts of image volumes in containers that the runtime could not create, because mounting an image failed."),
+		failed:    newCounter("kubelet_image_volume_mounted_errors_total", "Mounts of image volumes in containers that the runtime could not create because mounting an image failed."),
 	}
 }
 

@@ -36,7 +36,7 @@ func newPodCounts() podCounts {
 		containerErrors:      newCounterVec("kubelet_started_containers_errors_total", "Failed attempts to start a container.", "container_type", "code"),
 		pullDuration:         newHistogramVec("kubelet_image_pull_duration_seconds", "Duration in seconds of image pulls.", startBuckets, "image_size_in_bytes"),
 		terminatedContainers: newCounterVec("kubelet_terminated_containers_total", "Terminated containers.", "container_type", "exit_code", "reason"),
-		ensuredImages:        newCounterVec("kubelet_image_manager_ensure_image_requests_total", "Checks whether an image is present, which precede every start of a container, by the pull policy and the result.", "pull_policy", "present_locally", "pull_required"),
+		ensuredImages:        newCounterVec("kubelet_image_manager_ensure_image_requests_total", "Image presence checks before container starts, by pull policy and result.", "pull_policy", "present_locally", "pull_required"),
 		imageVolumes:         newImageVolumeCounts(),
 		evictions:            newCounterVec("kubelet_evictions", "Evicted pods, by the signal that caused the eviction.", "eviction_signal"),
 		ruleChanges:          newCounterVec("podd_rule_matches_total", "Number of changes of the plan rule that applies to a pod, by the ID of the new rule.", "rule"),

@@ -16,7 +16,7 @@ type probeCounts struct {
 
 func newProbeCounts() probeCounts {
 	return probeCounts{
-		attempts: newCounterVec("prober_probe_total", "Probes by result.",
+		attempts: newCounterVec("prober_probe_total", "Probes, by result.",
 			"probe_type", "result", "container", "pod", "namespace", "pod_uid"),
 		probeDuration: newHistogramVec("prober_probe_duration_seconds", "Duration in seconds of probes.", callBuckets,
 			"probe_type", "container", "pod", "namespace"),

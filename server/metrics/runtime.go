@@ -20,9 +20,9 @@ type runtimeCounts struct {
 
 func newRuntimeCounts() runtimeCounts {
 	return runtimeCounts{
-		calls:             newCounterVec("kubelet_runtime_operations_total", "Calls of the container runtime by operation.", "operation_type"),
-		failedCalls:       newCounterVec("kubelet_runtime_operations_errors_total", "Failed calls of the container runtime by operation.", "operation_type"),
-		callDuration:      newHistogramVec("kubelet_runtime_operations_duration_seconds", "Duration in seconds of calls of the container runtime.", callBuckets, "operation_type"),
+		calls:             newCounterVec("kubelet_runtime_operations_total", "Calls to the container runtime, by operation.", "operation_type"),
+		failedCalls:       newCounterVec("kubelet_runtime_operations_errors_total", "Failed calls to the container runtime, by operation.", "operation_type"),
+		callDuration:      newHistogramVec("kubelet_runtime_operations_duration_seconds", "Duration in seconds of calls to the container runtime.", callBuckets, "operation_type"),
 		relistDuration:    newHistogram("kubelet_pleg_relist_duration_seconds", "Duration in seconds of relists of all pods of the runtime.", callBuckets),
 		relistInterval:    newHistogram("kubelet_pleg_relist_interval_seconds", "Interval in seconds between relists of all pods of the runtime.", callBuckets),
 		podRelistDuration: newHistogram("kubelet_pleg_pod_relist_duration_seconds", "Duration in seconds of relists of only the pods that may have changed.", prometheus.DefBuckets),

@@ -72,7 +72,7 @@ func Open(root string) (*Authority, error) {
 	}
 	i, err := parseIssuer(text)
 	if err != nil {
-		return nil, fmt.Errorf("reading podd's certificate authority %s: %w; remove it to let podd create a new one, which revokes all issued credentials", path, err)
+		return nil, fmt.Errorf("reading podd's certificate authority %s: %w; remove this file to let podd create a new authority, which revokes all issued credentials", path, err)
 	}
 	return newAuthority(path, i), nil
 }
@@ -220,7 +220,7 @@ func readAuthorityFile(path string) ([]byte, error) {
 	case !info.Mode().IsRegular() || info.Size() > 64<<10:
 		return nil, fmt.Errorf("%s is not a regular file of at most 64 KiB", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("%s has mode %04o, so other users may have read the key; remove it to let podd create a new one", path, info.Mode().Perm())
+		return nil, fmt.Errorf("%s has mode %04o, so other users may have read the key; remove this file to let podd create a new authority", path, info.Mode().Perm())
 	}
 	text := make([]byte, info.Size())
 	_, err = f.ReadAt(text, 0)

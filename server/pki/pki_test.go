@@ -74,7 +74,7 @@ func TestOpen(t *testing.T) {
 		mode os.FileMode
 		want string
 	}{
-		"cut short":     {text[:len(text)/2], 0o600, "remove it"},
+		"cut short":     {text[:len(text)/2], 0o600, "remove this file"},
 		"empty":         {nil, 0o600, "first PEM block is not a certificate"},
 		"another's":     {append(other.PEM(), text[len(first.PEM()):]...), 0o600, "does not match the certificate"},
 		"read by group": {text, 0o640, "other users may have read the key"},

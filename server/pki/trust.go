@@ -17,7 +17,7 @@ func (i *issuer) rootPool(caPEM []byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	pool.AddCert(i.cert)
 	if len(caPEM) > 0 && !pool.AppendCertsFromPEM(caPEM) {
-		return nil, errors.New("it contains no certificate in PEM format")
+		return nil, errors.New("the CA bundle contains no certificate in PEM format")
 	}
 	return pool, nil
 }

@@ -98,7 +98,7 @@ func (c *call) checkPodUpdate(s storedObject, was, is *v1.Pod) error {
 		return nil
 	}
 	if copyCPUAndMemory(&same.Spec, &was.Spec); firstDifference(was.Spec, same.Spec, "spec") == "" {
-		return c.newForbiddenError(s, field, mutableFieldsMessage+"; for cpu and memory use kubectl edit, patch or replace with --subresource resize")
+		return c.newForbiddenError(s, field, mutableFieldsMessage+"; to change cpu and memory, use \"kubectl patch --subresource resize\"")
 	}
 	return c.newForbiddenError(s, field, mutableFieldsMessage)
 }

@@ -36,8 +36,8 @@ function drawEventsNow() {
 }
 
 const shutdown = {
-  node: "The node is shutting down; podd starts no pods until the node has booted or podd shutdown --cancel is run",
-  pods: "podd down has stopped all pods; podd starts no pods until it is restarted",
+  node: "The node is shutting down; podd starts no pods before the next boot, unless a user runs \"podd shutdown --cancel\"",
+  pods: "\"podd down\" has stopped all pods; podd starts no pods until it is restarted",
 };
 
 function drawShutdown() {
