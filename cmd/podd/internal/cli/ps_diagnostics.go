@@ -15,7 +15,7 @@ import (
 func (l *viewPrinter) diagnostics(v *server.View) string {
 	var b strings.Builder
 	if v.ShuttingDown {
-		b.WriteString("podd: the node is shutting down; no pod starts before the next boot, unless you run \"podd shutdown --cancel\"\n")
+		b.WriteString("podd: the node is shutting down" + shutdownNotice + "\n")
 	}
 	if len(v.Pods) == 0 {
 		b.WriteString(noPodsMessage(v, l.Namespace))
