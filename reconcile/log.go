@@ -121,8 +121,8 @@ func isReady(p *v1.Pod) bool {
 	return false
 }
 
-// roundedSince returns the rounded duration from the time then to the time now, for logs. It
-// returns 0 if the time then is later.
+// roundedSince returns the rounded duration between the times then and now, for logs. It returns 0
+// if now is earlier.
 func roundedSince(now, then time.Time) time.Duration {
 	return max(now.Sub(then), 0).Round(10 * time.Millisecond)
 }

@@ -152,9 +152,9 @@ func (r *Router) StopAll(ctx context.Context) error {
 	return r.await(ctx, done, "stopping every pod")
 }
 
-// await waits for the result of an operation on pods in the channel done and returns it. It returns
-// an error if podd stops or ctx is done before there is a result. doing describes the operation in
-// the error.
+// await receives the result of an operation on pods from the channel done and returns it. It
+// returns an error if podd stops or ctx is done before there is a result. doing describes the
+// operation in the error.
 func (r *Router) await(ctx context.Context, done <-chan error, doing string) error {
 	select {
 	case err := <-done:

@@ -161,10 +161,10 @@ func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
 	}
 }
 
-// shortenGrace limits the grace period of a version that is being stopped. The version must have a
-// UID other than evicted, because the grace period of that UID is limited by its eviction.
-// shortenGrace returns false if there is no such version, or if its grace period already ends in
-// time.
+// shortenGrace limits the grace period of a version that is being stopped. It ignores the version
+// with the UID in evicted, because the eviction limits the grace period of that version.
+// shortenGrace returns false if there is no other version, or if the grace period of the other
+// version already ends in time.
 func (e *workerEntry) shortenGrace(evicted types.UID, grace time.Duration, now time.Time) bool {
 	i := slices.IndexFunc(e.report.UIDs, func(uid types.UID) bool { return uid != evicted })
 	if i < 0 {

@@ -100,8 +100,8 @@ func (l *limitListener) acquire() error {
 // findVictim returns the connection to close: the oldest connection that is not admitted or, if
 // mayCloseSlow is set, a connection that has been admitted for gateSlotTimeout. If c is nil, no
 // connection may be closed now, and retry receives a value when findVictim should be called again.
-// If retry is also nil, no connection may be closed until a client closes a connection or a
-// connection is no longer admitted.
+// If retry is also nil, no connection may be closed until a connection ends or is no longer
+// admitted.
 func (l *limitListener) findVictim() (c *limitConn, retry <-chan time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"podd/manifest/redact"
 )
 
-// ReadOnlyHandler serves the paths of the kubelet's read-only port whose content any client on the
-// host may read:
+// ReadOnlyHandler serves the paths of the kubelet's read-only port whose content every client that
+// can connect may read:
 //
 //	/pods               a v1.PodList of all pods with their status, as redact.Pod returns them
 //	/stats/  /metrics   resource usage and podd's metrics, as the kubelet serves them

@@ -50,14 +50,14 @@ type LogReader interface {
 type LogRequest struct {
 	Pod       types.NamespacedName
 	Container string // never ""
-	// If Previous is set, LogRequest selects the log of the newest terminated instance of the
-	// container. Otherwise it selects the log of the newest instance.
+	// Previous selects the log of the newest terminated instance of the container. If it is not
+	// set, the log of the newest instance is selected.
 	Previous bool
 	Follow   bool
 	// Tail is the number of lines at the end of the log with which the output starts. A negative
 	// number means all lines.
 	Tail int64
-	// Lines that were logged before Since are omitted. The zero time omits none.
+	// Since is the time before which logged lines are omitted. The zero time omits none.
 	Since time.Time
 	// Timestamps adds the RFC 3339 time to the beginning of each line.
 	Timestamps bool

@@ -59,8 +59,9 @@ func (b builder) buildAll(ctx context.Context, dir string) error {
 	return writeChecksums(dir)
 }
 
-// removeEarlier removes the files in dir whose names are those of packages. It does not remove
-// other files, because the user chooses dir and may have other files in it.
+// removeEarlier removes the files in dir whose names are those of packages. If dir contains
+// anything else, it removes nothing and returns an error, because the user may have chosen the
+// wrong directory.
 func removeEarlier(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -41,8 +41,9 @@ func roundUp(list v1.ResourceList) {
 //
 //   - limits of huge pages, from the limits of the containers;
 //   - requests of cpu and memory, from the requests of the containers;
-//   - other requests, from the pod-level limits;
-//   - limits, from the limits of the containers.
+//   - requests that are still missing, from the pod-level limits;
+//   - limits, from the limits of the containers, if all containers have a limit. Such a limit is
+//     never less than the request of the pod.
 func setPodResources(spec *v1.PodSpec) {
 	r := spec.Resources
 	if len(r.Limits) == 0 && len(r.Requests) == 0 {

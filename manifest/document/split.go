@@ -18,8 +18,8 @@ const (
 	maxIndicators = 100_000
 	// maxDepth is the maximum nesting depth of a document.
 	maxDepth = 100
-	// maxExpandedNodes and maxExpandedBytes limit what the expansion of aliases adds to a document:
-	// the number of nodes, and the total size of their values in bytes.
+	// maxExpandedNodes limits the number of nodes that aliases add to a document, and
+	// maxExpandedBytes limits the total size of the values of these nodes, in bytes.
 	maxExpandedNodes = 100_000
 	maxExpandedBytes = 4 << 20
 )

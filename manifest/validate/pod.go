@@ -19,7 +19,7 @@ import (
 	"podd/manifest"
 )
 
-// Options describe the source of a pod and what the node supports.
+// Options describe the source of a pod and its node.
 type Options struct {
 	// IsFromAPI reports whether the pod comes from an API server. The API server has
 	// validated the pod, and the name of the pod gets no suffix.

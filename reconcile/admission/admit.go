@@ -55,7 +55,7 @@ func (c *candidate) isFinishedOrWindingDown() bool { return c.Finished || c.Wind
 type Limits struct {
 	MaxPods int // 0 means no limit
 	// Allocatable contains the maximum sum of the requests of all pods, by resource. A resource
-	// that is missing in Amounts has no limit.
+	// that is missing in Allocatable has no limit.
 	Allocatable Amounts
 	// Devices contains the number of plugin devices by resource; nil means that device plugins are
 	// not supported.
@@ -87,8 +87,7 @@ type portHolder struct {
 	retained []manifest.PortReservation
 }
 
-// isRetained reports whether the reservation requested conflicts with a reservation that the pod
-// keeps.
+// isRetained reports whether the pod keeps a reservation that conflicts with requested.
 func (h *portHolder) isRetained(requested manifest.PortReservation) bool {
 	return slices.ContainsFunc(h.retained, requested.ConflictsWith)
 }

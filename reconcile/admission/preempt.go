@@ -131,8 +131,8 @@ func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim
 
 // fewestVictims returns candidates of the list from that together release enough resources for
 // shortage. It chooses one candidate after the other, each time the candidate with the smallest
-// remainingShortage. The caller must ensure that all candidates of the list together release
-// enough.
+// remainingShortage, and among equal candidates the one with the smallest requests (isSmaller). The
+// caller must ensure that all candidates of the list together release enough.
 func (a *admitter) fewestVictims(from []candidate, shortage Amounts) (chosen []candidate) {
 	for from = slices.Clone(from); len(shortage) > 0; {
 		at := 0

@@ -122,10 +122,10 @@ func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
 	return m, changed
 }
 
-// unknownVersions returns a version for each running incarnation of podd that was created from none
-// of the versions in the list known. podd has not read the manifest of such a version since podd
-// was started. Therefore the reservations of the version are read from the annotations of the
-// sandbox and its containers.
+// unknownVersions returns a version for each running incarnation of podd, unless the list known
+// contains its version. podd has not read the manifest of such a version since podd was started.
+// Therefore the reservations of the version are read from the annotations of the sandbox and its
+// containers.
 func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*manifest.Pod {
 	var all []*manifest.Pod
 	for i := range observed {

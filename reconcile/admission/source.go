@@ -54,8 +54,7 @@ func (in *Input) isAbsent(name *NameFacts) bool {
 	return isComplete(in.Set, in.SourceKinds, cmp.Or(name.sourceKind, sourceKindOf(name.observedIncarnations())))
 }
 
-// hasOtherUID reports whether p has an incarnation that podd created with a UID other than uid. p
-// may be nil.
+// hasOtherUID reports whether p has an incarnation of podd with a UID other than uid. p may be nil.
 func hasOtherUID(p *runtime.Pod, uid types.UID) bool {
 	return p != nil && slices.ContainsFunc(p.Incarnations, func(inc runtime.Incarnation) bool { return !inc.Foreign && inc.UID != uid })
 }

@@ -10,8 +10,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// removeOldAttempts removes the logs of the attempts of a container with a number below attempt,
-// except the logs of the latest such attempt. Rotated logs are also removed. removed reports
+// removeOldAttempts removes the logs, including rotated logs, of a container's attempts with
+// numbers lower than attempt. It keeps the logs of the latest of these attempts. removed reports
 // whether removeOldAttempts found logs to remove. podLogs is the pod's log directory.
 func removeOldAttempts(podLogs, container string, attempt uint32) (removed bool, err error) {
 	dir, err := openContainerLogs(podLogs, container)

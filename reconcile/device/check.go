@@ -13,9 +13,8 @@ import (
 	"k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// maxResponseBytes is the maximum size in bytes of a plugin's response to Allocate. Because no
-// container can have an environment of this size, the maximum affects no useful response. It limits
-// the size of the file of allocations.
+// maxResponseBytes is the maximum size in bytes of a plugin's response to Allocate. It limits the
+// size of the file of allocations. Useful responses are much smaller.
 const maxResponseBytes = 1 << 20
 
 // reservedPrefixes are prefixes of annotations that control how podd handles a container.

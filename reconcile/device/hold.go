@@ -16,8 +16,8 @@ func (m *Manager) HasAllocations() bool {
 // SetHolders sets which pods may have devices. The values of holders are the devices in the
 // annotations of the pods' containers. If the file was lost, the Manager has no record of these
 // devices, and SetHolders records them. If complete is true, holders contains all pods that may
-// have devices. SetHolders then releases the devices of other pods, except pods whose devices are
-// in use (Acquire).
+// have devices. SetHolders then releases the devices of other pods, except pods with a call of
+// Acquire whose done was not called yet.
 func (m *Manager) SetHolders(holders map[allocation.PodVersion]allocation.IDs, complete bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -128,8 +128,8 @@ func (d *Decision) addAction(a Action) {
 	d.Actions = append(d.Actions, a)
 }
 
-// explainEdit sets Why to a message for users: a new version waits for the reason why, and the
-// earlier version keeps running.
+// explainEdit sets Why to a message for users: the new version cannot start yet, and the earlier
+// version keeps running. why is the reason.
 func (d *Decision) explainEdit(why string) {
 	d.Why = "the new version of the pod cannot start yet: " + why + "; the earlier version keeps running"
 }

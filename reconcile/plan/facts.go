@@ -368,8 +368,8 @@ func (f *facts) cancelStarts(d *Decision) (anyInFlight bool) {
 	return d.CancelStarts
 }
 
-// mayHaveUnknownObject reports whether there may be a sandbox or container that was not observed, or
-// will be created soon.
+// mayHaveUnknownObject reports whether there may be a sandbox or container that was not observed,
+// or an action in progress may still create one.
 func (f *facts) mayHaveUnknownObject() bool {
 	for _, a := range f.in.InFlight {
 		if _, ok := a.(RunSandbox); ok {

@@ -138,8 +138,8 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// sync scans the directory, and starts to watch the directory if necessary. If no event arrives,
-// sync must be called again after the returned time.
+// sync starts to watch the directory if necessary, and then scans it. If no event arrives, sync
+// must be called again after the returned time.
 func (w *Watcher) sync(ctx context.Context, events *dirwatch.Watcher) time.Duration {
 	err := os.MkdirAll(w.Dir, 0o750)
 	if err == nil {

@@ -138,8 +138,8 @@ func addProviderError(err, providerErr error) error {
 }
 
 // addCredentialsHint adds a hint to err, the error of a pull without credentials. If the registry
-// requires credentials, the hint names the places where podd searched for them. Otherwise
-// addCredentialsHint returns err unchanged.
+// requires credentials, the hint names the places where podd found none. addCredentialsHint returns
+// err unchanged if the registry requires none, or if Options.CredentialsFile is "".
 func (p *Puller) addCredentialsHint(err error, o request) error {
 	pull, ok := errors.AsType[*runtime.PullError](err)
 	if !ok || pull.Status != http.StatusUnauthorized || p.o.CredentialsFile == "" {

@@ -14,9 +14,9 @@ import (
 
 const etcHosts = "/etc/hosts"
 
-// mounts returns the mounts of a container. It appends to the list all, which contains the mounts
-// of the container's devices: first the volumeMounts in order, then /etc/hosts, unless a volume is
-// mounted there, and last the file for the termination message.
+// mounts returns the mounts of a container. The list all contains the mounts of its devices. mounts
+// appends the volumeMounts in order, then /etc/hosts, unless a volume is mounted there, and last
+// the file for the termination message.
 func mounts(in *ContainerInput, all []*cri.Mount) ([]*cri.Mount, error) {
 	labelled, ownHosts := map[string]bool{}, false
 	for i := range in.Container.VolumeMounts {

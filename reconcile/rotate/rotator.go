@@ -221,8 +221,8 @@ func (r *Rotator) handleResult(ctx context.Context, done rotateResult) {
 	s.lastError = problem
 }
 
-// nextCheck returns the time of the next check of a file with the given size in bytes, which has
-// grown by the given number of bytes in the time took. Because the file may grow faster, it is
+// nextCheck returns the time of the next check of a file. size is its size in bytes, and grown is
+// the number of bytes by which it has grown during took. Because the file may grow faster, it is
 // checked after half of the time in which it would reach the limit. The interval is at least
 // minInterval and at most Options.CheckInterval.
 func nextCheck(now time.Time, size, grown int64, took time.Duration, o Options) time.Time {

@@ -78,9 +78,9 @@ func (d *directory) rewrite(ctx context.Context, f *file, skip int64, compress b
 	return err
 }
 
-// writeTail creates a file with the given name. It copies a part of the file from, which starts
-// with the first line that begins at or after skip, an offset in bytes. writeTail returns the size
-// of the new file in bytes.
+// writeTail creates a file with the given name. The new file contains all lines of the file from
+// that begin at or after skip, an offset in bytes. writeTail returns the size of the new file in
+// bytes.
 func (d *directory) writeTail(ctx context.Context, name string, from *os.File, skip int64, compress bool) (size int64, err error) {
 	info, err := from.Stat()
 	if err != nil {

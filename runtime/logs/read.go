@@ -33,11 +33,11 @@ type Options struct {
 	// file. If exited is false, changed is a channel that is closed when the result may be
 	// different. A nil HasExited means that the container never exits.
 	HasExited func() (exited bool, changed <-chan struct{})
-	// If TailLines is positive, Read starts with the last TailLines lines of the log. Zero means
+	// TailLines is the number of lines at the end of the log with which Read starts. Zero means
 	// all lines; a negative number means that only later lines are emitted. Compressed files are
 	// not searched for these lines.
 	TailLines int
-	// Entries before Since are omitted. The zero Time omits none.
+	// Since is the time before which entries are omitted. The zero Time omits none.
 	Since time.Time
 	// LimitBytes is the maximum number of bytes of text and newlines. Zero means no limit.
 	LimitBytes int64

@@ -160,8 +160,8 @@ func newestRotated(files []File, attempt uint32) (rotated string) {
 	return rotated
 }
 
-// retryRaces calls the function try until it returns an error other than errRace or nil. After
-// maxListingRetries calls it returns errRace.
+// retryRaces calls the function try until it returns nil or an error other than errRace. After
+// maxListingRetries calls retryRaces returns errRace.
 func retryRaces(try func() error) error {
 	for range maxListingRetries {
 		if err := try(); !errors.Is(err, errRace) {

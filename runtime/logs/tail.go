@@ -66,7 +66,7 @@ func (t *tail) findStart(f *os.File) (from map[Stream]int64, enough bool, err er
 
 // addEntry adds the entry e to the tail. The parameter at is the offset of e in the file. It must
 // be lower than the offsets of all earlier calls. If e belongs to a counted line, addEntry stores
-// the offset in the map from. enough is the result of isComplete.
+// the offset in the map from. If enough is true, the tail is complete (isComplete).
 func (t *tail) addEntry(e Entry, at int64, from map[Stream]int64) (enough bool) {
 	if t.stream != "" && e.Stream != t.stream && !e.Malformed {
 		return false

@@ -38,9 +38,8 @@ func (c *container) prepare() error {
 	return nil
 }
 
-// HideExitFiles(true) removes the finish time and the exit code from the status of exited
-// containers, until HideExitFiles(false) is called. CRI-O reports such a status before conmon has
-// written the exit file of the container.
+// HideExitFiles sets whether the status of exited containers contains no finish time and the exit
+// code -1. CRI-O reports such a status before conmon has written the exit file of the container.
 func (r *Runtime) HideExitFiles(hidden bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

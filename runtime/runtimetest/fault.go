@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A Fault is an error to inject into a call. If Delay, Hangs and Err are not set, it breaks the
-// connection, so that the caller cannot determine whether the call had an effect.
+// A Fault is an error to inject into a call. If Delay, Hangs, Err and OnApply are not set, it
+// breaks the connection, so that the caller cannot determine whether the call had an effect.
 type Fault struct {
 	// Method is the name of the method, such as "StartContainer". "" selects all methods.
 	Method string
@@ -22,7 +22,7 @@ type Fault struct {
 	Nth int
 	// AfterEffect executes the call before the fault is applied.
 	AfterEffect bool
-	// If OnApply is not nil, it is called when the fault is applied. It may call the Runtime.
+	// OnApply, if it is not nil, is called when the fault is applied. It may call the Runtime.
 	OnApply func()
 	// Delay is added to the duration of the call, which then succeeds or fails with Err.
 	Delay time.Duration

@@ -52,7 +52,7 @@ func (c requestCounts) CountRequests(server string, h http.Handler) http.Handler
 }
 
 // pathLabel returns the first element of a path if podd serves such paths. For all other paths it
-// returns "other", because clients must not be able to create any number of series.
+// returns "other", because clients must not be able to create an unlimited number of series.
 func pathLabel(path string) string {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {

@@ -42,7 +42,7 @@ type podStarts struct {
 // podStart contains what was recorded about a pod that is starting.
 type podStart struct {
 	observedAt     time.Time // time of the first observation of the pod
-	hasFirstAction bool      // whether RecordFirstAction was called
+	hasFirstAction bool      // whether RecordFirstAction was called; false if the pod already ran when it was first observed
 	pulls          []span    // image pulls for the pod
 }
 

@@ -53,14 +53,14 @@ func (u unit) summary(s samples) string {
 	return text
 }
 
-// goal is the maximum of a value of podd, which may depend on the value for bare CRI calls. The
-// zero value means no goal.
+// goal is the maximum of a value of podd, which may depend on the value that it is compared with
+// (row.bare). The zero value means no goal.
 type goal struct {
-	factor float64 // multiplied by the median for bare CRI calls
+	factor float64 // multiplied by the median of row.bare
 	offset float64 // added to the product
 }
 
-// limit returns the maximum median of podd, given the samples for bare CRI calls.
+// limit returns the maximum median of podd, given the samples of row.bare.
 func (g goal) limit(bare samples) float64 { return g.factor*bare.median() + g.offset }
 
 func (g goal) text(u unit) string {
@@ -75,7 +75,9 @@ func (g goal) text(u unit) string {
 	return "<= bare + " + u.formatValue(g.offset)
 }
 
-// row is one line of the table: a value of podd, compared with the value for bare CRI calls.
+// row is one line of the table: a value of podd and the value that it is compared with. The latter
+// is in the field bare. It is the value for bare CRI calls unless the name of the row states
+// another source, such as a kubelet.
 type row struct {
 	name       string
 	bare, podd samples

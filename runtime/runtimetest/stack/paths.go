@@ -49,8 +49,8 @@ func checkSocketPath(path string) error {
 
 // shimSockets returns the directory for the sockets of shims and of CRI-O's monitors. The name of a
 // shim's socket has 64 digits. A monitor's socket is called "attach", in a directory with a name of
-// 64 digits. shimSockets is in the stack's directory unless the paths of the sockets would be too
-// long.
+// 64 digits. The returned directory is in the stack's directory unless the paths of the sockets
+// would be too long.
 func (s *Stack) shimSockets() string {
 	const name = 1 + 64 + len("/attach")
 	if dir := filepath.Join(s.privateDir(), "s"); len(dir)+name <= maxSocketPath {

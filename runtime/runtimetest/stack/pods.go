@@ -32,7 +32,7 @@ func (s *Stack) RemovePods(ctx context.Context) error {
 }
 
 // removePod removes a sandbox. It kills the containers first, because CRI-O's StopPodSandbox waits
-// for running containers until the timeout of the call.
+// for running containers until the timeout of the call. It also waits for a stop in progress.
 func removePod(ctx context.Context, client runtimev1.RuntimeServiceClient, id string) error {
 	inside, err := client.ListContainers(ctx, &runtimev1.ListContainersRequest{Filter: &runtimev1.ContainerFilter{PodSandboxId: id}})
 	if err != nil {

@@ -132,7 +132,8 @@ func computeRates(from, to map[string]counter) map[string]float64 {
 	return all
 }
 
-// compareRates is like compareNumbers, but for rates. Its slack is a rate of 0.002.
+// compareRates is like compareNumbers, but for rates. Its slack is a rate of 0.002, and a rate that
+// podd does not report is a difference, too.
 func compareRates(kubelet, podd map[string]float64) map[string]string {
 	all := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(kubelet)) {

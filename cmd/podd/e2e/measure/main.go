@@ -34,8 +34,9 @@ import (
 // recordFile is the file with the kubelet's fields and metrics.
 const recordFile = "testdata/kubelet/stats.txt"
 
-// The durations are longer than the intervals of a kubelet's cAdvisor. It measures the usage of
-// disks once a minute, and all other usage every ten to fifteen seconds.
+// A kubelet's cAdvisor measures the usage of disks once a minute, so settleTime is longer than a
+// minute. It measures all other usage every ten to fifteen seconds, so rateInterval is longer than
+// that.
 const (
 	settleTime   = 75 * time.Second
 	rateInterval = 30 * time.Second

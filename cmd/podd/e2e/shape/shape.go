@@ -11,8 +11,8 @@ import (
 
 // SummaryFields returns the fields of /stats/summary, for example
 // "pods[web].containers[main].memory.rssBytes". It includes only pods whose names end with the
-// suffix, and removes the suffix from the names. Elements of which a host can have any number, such
-// as interfaces, appear once.
+// suffix, and removes the suffix from the names. Elements whose number depends on the
+// host, such as interfaces, appear once.
 func SummaryFields(text []byte, suffix string) ([]string, error) {
 	var all any
 	if err := json.Unmarshal(text, &all); err != nil {

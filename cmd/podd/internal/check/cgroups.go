@@ -63,9 +63,8 @@ func checkCgroups(f *Facts, r *Result) {
 }
 
 // checkCgroupDriver compares the cgroup driver of the runtime with the configuration and the host.
-// The driver of the runtime takes precedence over the configuration. If the configuration contains
-// cgroupfs and the runtime uses systemd, this is not a problem, because cgroupfs may just be the
-// default.
+// The driver of the runtime takes precedence over the configuration. The configuration cgroupfs is
+// not compared with a runtime that uses systemd, because cgroupfs may just be the default.
 func checkCgroupDriver(f *Facts, r *Result) {
 	const systemd = "systemd"
 	driver := f.Runtime.Node.CgroupDriver

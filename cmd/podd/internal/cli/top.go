@@ -98,8 +98,8 @@ func (c *TopCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return err
 }
 
-// queries returns a query for each named pod or node. Without names, it returns one query for all
-// pods in the namespace or for all nodes.
+// queries returns a query for each named pod or node. Without names, it returns one query: for all
+// nodes, or for all pods in the selected namespace or in all namespaces.
 func (c *TopCmd) queries(ctx context.Context, p *client.Client) ([]query, error) {
 	r := client.Resource{GroupVersionPath: "/apis/metrics.k8s.io/v1beta1"}
 	if c.isForNodes() {

@@ -10,11 +10,11 @@ import (
 	"podd/manifest/order"
 )
 
-// mergeNodeConditions returns a copy of present, in which the conditions in own are added or
-// replaced. The parameter present contains the conditions of the Node in the API server, and own
-// contains the conditions that podd reports. The transition time of a condition changes only if its
-// status changes. The statuses in present may all be Unknown, because the node controller sets the
-// conditions of an unreachable node to Unknown.
+// mergeNodeConditions returns a copy of present. In the copy, each condition in own is added or
+// replaces the condition of the same type. The parameter present contains the conditions of the
+// Node in the API server, and own contains the conditions that podd reports. The transition time of
+// a condition changes only if its status changes. The statuses in present may all be Unknown,
+// because the node controller sets the conditions of an unreachable node to Unknown.
 func mergeNodeConditions(present, own []v1.NodeCondition, now metav1.Time) []v1.NodeCondition {
 	all := slices.Clone(present)
 	for _, c := range own {

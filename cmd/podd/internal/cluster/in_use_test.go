@@ -13,7 +13,7 @@ import (
 
 // TestVolumesInUse checks three properties for random sequences of changes and lost requests. The
 // status names every volume that is desired or on this node. It names no other volumes if all
-// desired volumes are known. hasSentResult returns true only for volumes in the status of the API
+// desired volumes are known. isReported returns true only for volumes in the status of the API
 // server.
 func TestVolumesInUse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -60,9 +60,9 @@ func (l *lookup) maxWait() time.Duration {
 
 // reportError sends an error response of the API server as the reason why the object is missing. It
 // ignores all other errors. It also ignores 403 responses within bindingLag after the start of the
-// lookup, which is the parameter since. If the lookup has already sent another result, such as the
-// object, reportError sends nothing, because a cached object stays in use until the API server
-// reports the deletion of the object.
+// lookup, which is the parameter since. If the lookup has already sent a result that is not an
+// error, such as the object, reportError sends nothing, because a cached object stays in use until
+// the API server reports the deletion of the object.
 func (l *lookup) reportError(ctx context.Context, err error, since time.Time) {
 	if l.hasSentResult || !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(since) < bindingLag {
 		return

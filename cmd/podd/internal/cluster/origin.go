@@ -29,7 +29,7 @@ type origin struct {
 }
 
 // isSameCluster reports whether o and before identify the same cluster. This is the case if they
-// have a UID in common. isSameCluster also returns true if the origin before has no UIDs.
+// have a UID in common. isSameCluster also returns true if the parameter before has no UIDs.
 func (o origin) isSameCluster(before origin) bool {
 	return before.ServiceUID+before.NodeUID == "" || o.ServiceUID != "" && o.ServiceUID == before.ServiceUID || o.NodeUID != "" && o.NodeUID == before.NodeUID
 }

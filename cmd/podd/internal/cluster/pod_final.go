@@ -43,8 +43,8 @@ func isInitialized(s *v1.PodStatus) bool {
 	return len(s.InitContainerStatuses) == 0 || len(untilLastStarted(s.ContainerStatuses)) > 0
 }
 
-// untilLastStarted returns the statuses of all containers up to the last container that was
-// started.
+// untilLastStarted returns the statuses up to and including that of the last container that was
+// started. It returns nil if no container was started.
 func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
 	for i := len(all); i > 0; i-- {
 		if c := &all[i-1]; c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
@@ -55,7 +55,7 @@ func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
 }
 
 // markUnknown marks each container that has not terminated as terminated with exit code 137. The
-// kubelet uses this exit code if the exit code is unknown.
+// kubelet does the same if it does not know the exit code.
 func markUnknown(all []v1.ContainerStatus) {
 	for i := range all {
 		c := &all[i]

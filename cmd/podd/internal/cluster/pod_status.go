@@ -54,9 +54,10 @@ func mergePodStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodSta
 	return next
 }
 
-// mergePodConditions returns a copy of the conditions in present, in which the ownConditions are
-// added or replaced by those in own. The transition time of a condition changes only if its status
-// changes.
+// mergePodConditions returns a copy of the conditions in present. In the copy, each of the
+// ownConditions in own is added or replaces the condition of the same type. The removableConditions
+// that own does not contain are removed. The transition time of a condition changes only if its
+// status changes.
 func mergePodConditions(present []v1.PodCondition, own *v1.PodStatus, generation int64, phase v1.PodPhase) []v1.PodCondition {
 	all := slices.DeleteFunc(slices.Clone(present), func(c v1.PodCondition) bool {
 		return slices.Contains(removableConditions, c.Type) && !hasCondition(own.Conditions, c.Type)
@@ -97,7 +98,7 @@ func isRegression(present *v1.Pod, own *v1.PodStatus) bool {
 		return true
 	}
 	never := func(v1.ContainerStatus) bool { return false }
-	restartAll := manifest.HasRestartAll(spec) // this rule restarts even containers that have completed
+	restartAll := manifest.HasRestartAll(spec) // RestartAllContainers restarts even completed containers
 	mayRestart := func(containers []v1.Container) func(v1.ContainerStatus) bool {
 		return func(c v1.ContainerStatus) bool {
 			i := slices.IndexFunc(containers, func(s v1.Container) bool { return s.Name == c.Name })

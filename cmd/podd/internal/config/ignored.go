@@ -51,7 +51,7 @@ var equivalentValues = map[string]any{
 	"makeIPTablesUtilChains":       false,
 	"enableControllerAttachDetach": false,
 	"logging.flushFrequency":       nil, // podd does not buffer its log
-	// The kubelet's default is another value, NeverVerifyPreloadedImages.
+	// The default of the kubelet is NeverVerifyPreloadedImages, which podd does not support.
 	"imagePullCredentialsVerificationPolicy": kubelet.NeverVerify,
 }
 

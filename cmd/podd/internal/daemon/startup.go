@@ -24,8 +24,8 @@ const startErrorFileName = "podd-start-error"
 // maxStartErrorSize is the maximum size of the file startErrorFileName in bytes.
 const maxStartErrorSize = 64 << 10
 
-// If a start fails within repeatedStartWindow after another failed start, podd assumes that a
-// service manager has repeated the start.
+// repeatedStartWindow limits the time between two starts that fail with the same error. After a
+// shorter time, podd assumes that a service manager has repeated the start.
 const repeatedStartWindow = 10 * time.Minute
 
 // A startup explains why podd fails to start. A service manager starts podd again and again, but

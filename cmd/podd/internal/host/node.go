@@ -178,8 +178,9 @@ func ReadMaxPids(dir string) int64 {
 
 // NewAddressFollower returns a follower of the addresses of the node. If the user has not set the
 // addresses and the node is in a cluster, the first address is the address to which the node name
-// resolves, as in the kubelet. The follower stores this address for the next start. The parameter
-// file is the path of the file for the address; if it is "", the address is not stored.
+// resolves, as in the kubelet. The follower stores an address that it found by a route or by the
+// node name, for the next start. The parameter file is the path of the file for this address; if it
+// is "", no address is stored.
 func NewAddressFollower(cfg *config.Config, file string, log *slog.Logger) *node.AddressWatcher {
 	o := node.AddressOptions{NodeIPs: cfg.NodeIPs, File: file, Log: log}
 	if cfg.Cluster.Kubeconfig != "" && len(cfg.NodeIPs) == 0 {

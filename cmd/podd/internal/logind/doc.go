@@ -15,6 +15,6 @@
 //
 // If logind cancels a shutdown, the watcher starts the pods again only if this or an earlier
 // watcher has stopped them. If logind has cancelled a shutdown while podd was not running, the
-// watcher starts the pods again when podd starts. The watcher cancels nothing while systemd is
+// watcher starts the pods again when podd starts. The watcher does not start them while systemd is
 // stopping the host, because logind then also reports that no shutdown is in progress.
 package logind

@@ -69,7 +69,7 @@ type execution struct {
 	streams    iostreams.Streams
 	report     *reportFile // may be nil
 	suffix     string
-	hasStarted bool  // the run has started, so that its result is written
+	hasStarted bool  // the run has started, so its result must be written
 	resultErr  error // error of writing the result
 }
 

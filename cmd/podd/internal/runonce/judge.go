@@ -147,10 +147,10 @@ func (in *judgeInput) runExitCode(first *podFailure) int {
 			c = exit.Timeout
 			continue
 		}
-		// podd kills the containers of an evicted pod after the pod has finished. The exit code
-		// must not depend on how many of these exits were already reported.
 		failedContainers := p.failedContainers()
-		// failedContainers is empty if a container disappeared before its exit was reported.
+		// podd kills the containers of an evicted pod after the pod has finished. The exit code
+		// must not depend on how many of these exits were already reported. failedContainers is
+		// empty if a container disappeared before its exit was reported.
 		if reason == plan.ReasonEvicted || len(failedContainers) == 0 {
 			return exit.Internal
 		}

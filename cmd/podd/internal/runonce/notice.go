@@ -58,8 +58,8 @@ func failureCount(d *plan.Decision, container string) int {
 	return 0
 }
 
-// crashesSince returns a message for each container that will restart and that has exited after the
-// state in the parameter before.
+// crashesSince returns a message for each container that has crashed again and will restart. The
+// parameter before is the previous state of the pod.
 func (p *runPod) crashesSince(before *runPod) []string {
 	limit := maxCompletionCrashes
 	if p.isLongRunning() {

@@ -32,7 +32,7 @@ type Options struct {
 // A Manager begins and cancels shutdowns. It is safe for concurrent use.
 type Manager struct {
 	router    Router
-	groups    []plan.ShutdownGroup // groups of a shutdown that has no separate maximum duration
+	groups    []plan.ShutdownGroup // the configured groups, or defaultGroups
 	mustDelay bool                 // podd delays a shutdown by systemd
 	log       *slog.Logger
 

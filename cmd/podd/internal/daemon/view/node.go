@@ -20,11 +20,12 @@ import (
 type NodeBuilder struct {
 	template   *v1.Node // contains only the constant parts
 	initialIPs []string // addresses before the first Change with addresses
-	state      runtimeState
-	devices    map[v1.ResourceName]allocation.Count
-	facts      *NodeFacts
-	handlers   map[string]runtime.Handler
-	published  *v1.Node
+	// state, devices, facts and handlers contain the data from which published was built.
+	state     runtimeState
+	devices   map[v1.ResourceName]allocation.Count
+	facts     *NodeFacts
+	handlers  map[string]runtime.Handler
+	published *v1.Node
 }
 
 // runtimeState contains the parts of the Node that depend on the runtime and the disk.
