@@ -68,11 +68,11 @@ func TestCp(t *testing.T) {
 		}
 	}
 	for want, words := range map[string][]string{
-		"below the requested":   {"-c", "hostile", "web:/tmp/x", at("hostile")},
-		"no tar, which podd cp": {"bare:/etc", at("bare")},
-		"no such file":          {at("none"), "web:/tmp/"},
-		"exited with code 1":    {"-c", "main", "web:/tmp/none", at("none")},
-		"one of the two":        {at("src"), at("other")},
+		"below the requested":                      {"-c", "hostile", "web:/tmp/x", at("hostile")},
+		`no program tar, which "podd cp" requires`: {"bare:/etc", at("bare")},
+		"no such file":                             {at("none"), "web:/tmp/"},
+		"exited with code 1":                       {"-c", "main", "web:/tmp/none", at("none")},
+		"one of the two":                           {at("src"), at("other")},
 	} {
 		if _, stderr, code := d.outcome(nil, append([]string{"cp"}, words...)...); code == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("cp %v: got %q, %d, want %q", words, stderr, code, want)
