@@ -92,6 +92,42 @@ func TestDir_EqualReadings(t *testing.T) {
 	}
 }
 
+// TestDir_WritableDuringRead checks that podd does not use the content of a file if all users got
+// the right to replace the file after the directory was listed and before the file was read.
+func TestDir_WritableDuringRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		isLink bool
+		want   error
+	}{
+		"directory of the manifests": {false, errWorldWritable},
+		"directory of a link target": {true, errUnsafeLink},
+	} {
+		d, targets := newTree(t), newTree(t)
+		file, writable := d.in("a.yaml"), d
+		if test.isLink {
+			if err := os.Symlink(targets.in("b.yaml"), file); err != nil {
+				t.Fatal(err)
+			}
+			file, writable = targets.in("b.yaml"), targets
+		}
+		writable.write(filepath.Base(file), yaml("a"))
+		s := NewDir(d.path, testOptions(t))
+		s.reader.checkLease = func(*os.File) writerState {
+			if err := os.Chmod(writable.path, 0o777); err != nil {
+				t.Error(err)
+			}
+			return noWriter
+		}
+		var last manifest.Batch
+		f := newFollower(s, func(b manifest.Batch) { last = b })
+		f.check(time.Now())
+		f.close()
+		if podsOf(last) != "" || !strings.Contains(problemsOf(last), test.want.Error()) {
+			t.Errorf("%s: got pods %q and problems %s, want no pods and %q", name, podsOf(last), problemsOf(last), test.want)
+		}
+	}
+}
+
 // TestDir_Idle checks that a source without changes opens no file and emits no Batch.
 func TestDir_Idle(t *testing.T) {
 	d, o := newTree(t), testOptions(t)

@@ -39,6 +39,17 @@ func (d *manifestDir) checkLink(name string) (unsafe bool, err error) {
 	return unsafe, errUnsafeLink
 }
 
+// recheckAccess checks the directories that lead to a file once more, after the file was read. Every
+// user may have got the right to replace the file after the directory was listed, and may then have
+// chosen the content that was read. The error is that of checkAccess or checkLink.
+func (d *manifestDir) recheckAccess(name string, link bool) error {
+	if err := d.checkAccess(); err != nil || !link {
+		return err
+	}
+	_, err := d.checkLink(name)
+	return err
+}
+
 // checkStep checks the directory that contains the file at path, as checkAccess checks the
 // manifestDir. file is the FileInfo of path. othersCan reports whether a user other than root
 // can write to the directory. In a sticky directory other users cannot replace a file of root.

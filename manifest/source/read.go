@@ -80,6 +80,9 @@ func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead,
 	if err := r.checkUnchanged(f, t.stamp, writers); err != nil {
 		return t, err
 	}
+	if err := dir.recheckAccess(name, link); err != nil {
+		return t, err
+	}
 	if writers == noWriter && !dir.remote {
 		return t, nil
 	}
