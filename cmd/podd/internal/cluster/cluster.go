@@ -102,6 +102,7 @@ type Cluster struct {
 	// reviews sends TokenReviews and SubjectAccessReviews with the client of the current
 	// connection. It is nil if reviews are disabled.
 	reviews         *Reviews
+	api             atomic.Pointer[client]   // the client of the current connection; nil before the first connection
 	servingIdentity *identity                // nil if podd does not request the serving certificate
 	clientIdentity  atomic.Pointer[identity] // nil if podd does not renew the client certificate
 }
@@ -148,6 +149,7 @@ func (c *Cluster) runConnections(ctx context.Context, problems *problemReporter)
 // another version that is valid.
 func (c *Cluster) runConnection(ctx context.Context, api *client, problems *problemReporter, kubeconfig fileStamp) {
 	defer api.closeConnections()
+	c.api.Store(api)
 	c.clientIdentity.Store(api.identity)
 	if c.reviews != nil {
 		c.reviews.setClient(api)

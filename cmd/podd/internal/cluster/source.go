@@ -26,6 +26,7 @@ type Source struct {
 	// objectsChanged is the channel that watchable.get returned together with lastBatch.Objects. It
 	// identifies the version of the objects.
 	objectsChanged <-chan struct{}
+	fetchedNode    *v1.Node // the last result of fetchNode; nil if there is none
 }
 
 // Source returns the source of the pods bound to the node. Source.Run must run concurrently with
@@ -62,7 +63,12 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 				}
 			}
 			s.storeOrigin(&stored)
-			if b := s.batch(nodes, objects, objectsChanged == s.objectsChanged); b.Version != s.lastBatch.Version {
+			b := s.batch(nodes, objects, objectsChanged == s.objectsChanged)
+			if s.hasUnmatchedPod(b) {
+				s.fetchNode(ctx)
+				b = s.batch(nodes, objects, objectsChanged == s.objectsChanged)
+			}
+			if b.Version != s.lastBatch.Version {
 				s.lastBatch, s.objectsChanged = b, objectsChanged
 				previous, _ := s.c.deletions.get()
 				s.c.deletions.set(deletionVersions(b, previous))
@@ -98,6 +104,7 @@ func (s *Source) storeOrigin(stored *origin) {
 func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, sameObjects bool) manifest.Batch {
 	b := manifest.Batch{Pods: s.bound.desiredPods(), Objects: objects, IsComplete: !s.bound.isOtherCluster, Node: s.lastBatch.Node, Version: s.lastBatch.Version}
 	for _, n := range nodes.items {
+		n = s.newestNode(n)
 		if b.Node == nil || !maps.Equal(n.Labels, b.Node.Labels) || !equality.Semantic.DeepEqual(n.Spec.Taints, b.Node.Taints) {
 			b.Node = &manifest.Node{Labels: n.Labels, Taints: n.Spec.Taints}
 		}

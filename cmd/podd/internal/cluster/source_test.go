@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -213,6 +214,54 @@ func TestSource(t *testing.T) {
 		l.advance(time.Minute)
 		if b := last(); !b.IsComplete || len(b.Pods)+len(b.Problems) > 0 {
 			t.Errorf("data back without the pod: got %+v, want a complete batch without pods and problems", b)
+		}
+	})
+}
+
+// TestSource_OutdatedNode checks that a new pod that does not match the labels of the watched Node is
+// emitted with the labels that the Node has in the API server, because the watch of the Node may be
+// later than the watch of the pods.
+func TestSource_OutdatedNode(t *testing.T) {
+	runSource(t, filepath.Join(t.TempDir(), "cluster.json"), func(l *testNode, last func() *manifest.Batch) {
+		core := func(name string) *v1.Pod {
+			p := newPodWithUID(name)
+			p.Spec.NodeSelector = map[string]string{"tier": "core"}
+			return p
+		}
+		reads := func() (n int) {
+			l.fakeAPI.mu.Lock()
+			defer l.fakeAPI.mu.Unlock()
+			for _, r := range l.requests {
+				if r == "GET nodes" {
+					n++
+				}
+			}
+			return n
+		}
+		last()
+		before := reads()
+		l.change(func() { l.putPod(core("b"), "ADDED") })
+		if b := last(); b.Node.Labels["tier"] != "edge" || reads() != before+1 {
+			t.Errorf("a pod for another node: got labels %v and %d reads of the Node, want tier=edge and 1 read", b.Node.Labels, reads()-before)
+		}
+		l.change(func() { // the Node changes, but its event does not arrive
+			n := l.node.DeepCopy()
+			l.version++
+			n.Labels["tier"], n.ResourceVersion = "core", strconv.Itoa(l.version)
+			l.node = n
+			l.putPod(core("c"), "ADDED")
+		})
+		if b := last(); b.Node.Labels["tier"] != "core" || names(b.Pods) != "a b c" {
+			t.Errorf("a pod for a label that has no event yet: got labels %v and pods %s, want tier=core and a b c", b.Node.Labels, names(b.Pods))
+		}
+		before = reads()
+		l.change(func() { l.putPod(core("d"), "ADDED"); l.putPod(newPodWithUID("a"), "DELETED") })
+		if b := last(); b.Node.Labels["tier"] != "core" || names(b.Pods) != "b c d" || reads() != before {
+			t.Errorf("after the Node was read: got labels %v, pods %s and %d reads, want tier=core, b c d and no read", b.Node.Labels, names(b.Pods), reads()-before)
+		}
+		l.change(func() { n := l.node.DeepCopy(); n.Labels["tier"] = "lab"; l.putNode(n, "MODIFIED") })
+		if b := last(); b.Node.Labels["tier"] != "lab" {
+			t.Errorf("a newer event: got labels %v, want tier=lab", b.Node.Labels)
 		}
 	})
 }

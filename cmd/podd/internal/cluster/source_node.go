@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"podd/manifest"
+)
+
+// hasUnmatchedPod reports whether a pod that is new in b does not match the labels of the Node in b.
+func (s *Source) hasUnmatchedPod(b manifest.Batch) bool {
+	if b.Node == nil {
+		return false
+	}
+	known := map[types.UID]bool{}
+	for _, p := range s.lastBatch.Pods {
+		known[p.UID] = true
+	}
+	for _, p := range b.Pods {
+		if !known[p.UID] && !manifest.MatchesNode(p.Object, s.c.o.NodeName, b.Node.Labels) {
+			return true
+		}
+	}
+	return false
+}
+
+// fetchNode reads the Node from the API server. A pod that does not match the Node fails
+// permanently, and the watch of the Node may be later than the watch of the pods. Therefore podd
+// reads the Node before it decides, as in the kubelet (pkg/kubelet/lifecycle/predicate.go). If the
+// request fails, the watched Node applies.
+func (s *Source) fetchNode(ctx context.Context) {
+	api := s.c.api.Load()
+	if api == nil {
+		return
+	}
+	var n v1.Node
+	if err := api.do(ctx, api.core.Get().Resource("nodes").Name(s.c.o.NodeName), &n); err != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		s.c.o.Log.Warn("reading the Node failed; podd decides with the labels that it has watched whether new pods may run on this node", "err", err)
+		return
+	}
+	s.fetchedNode = dropUnusedFields(&n)
+}
+
+// newestNode returns the newer of the Node that fetchNode has read and the watched Node.
+func (s *Source) newestNode(watched *v1.Node) *v1.Node {
+	fetched := s.fetchedNode
+	if fetched == nil || fetched.UID != watched.UID {
+		return watched
+	}
+	order, err := resourceversion.CompareResourceVersion(fetched.ResourceVersion, watched.ResourceVersion)
+	if err != nil || order <= 0 {
+		return watched
+	}
+	return fetched
+}
