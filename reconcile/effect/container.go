@@ -148,7 +148,7 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 	if err != nil {
 		return "", err
 	}
-	defer release()
+	defer func() { release(err) }()
 	if !s.Permit.Take() {
 		return "", context.Canceled
 	}

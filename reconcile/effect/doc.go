@@ -13,5 +13,5 @@
 // start in progress is not interrupted at once (withDelayedCancel), because a runtime does
 // not always clean up after an interrupted start. With a Permit, a worker can abandon a
 // start that hangs before the start has called the runtime. A Gate limits how many sandboxes
-// and containers are started at once.
+// and containers are started at once. A limitTuner adapts this limit to the runtime.
 package effect

@@ -36,8 +36,8 @@ const (
 // Gate limits how many sandboxes and containers are started at once, because a
 // burst of pods is slower when the runtime works on all of them together.
 //
-// A Gate has as many slots as its limit, even if the runtime is slow. A start occupies a
-// slot until it returns. Two rules prevent starts that hang from blocking all others:
+// A Gate has as many slots as its limit. The limit is fixed, or a limitTuner adapts it. A start
+// occupies a slot until it returns. Two rules prevent starts that hang from blocking all others:
 //
 //   - A stuck start does not occupy a slot. A start is stuck if it began at least 10 seconds
 //     ago, and enough later starts of its rank have returned: twice the limit of the Gate.
@@ -52,9 +52,9 @@ const (
 //
 // A Gate is safe for concurrent use.
 type Gate struct {
-	limit int
-
-	mu           sync.Mutex    // guards all following fields
+	mu           sync.Mutex // guards all following fields
+	limit        int
+	tuner        *limitTuner   // changes limit; nil if the limit is fixed
 	active       []*gatedStart // in the order of their admission
 	addedSlots   int           // number of slots that were added because no start returned
 	waiting      [rankCount][]*gatedStart
@@ -67,6 +67,7 @@ type gatedStart struct {
 	rank         rank
 	admitted     chan struct{} // closed on admission
 	admittedAt   time.Time     // time of admission
+	limit        int           // limit of the Gate at admission
 	laterReturns int           // number of starts of the same rank that were admitted later and have returned
 	isStuck      bool          // whether the start counts as stuck and therefore occupies no slot
 }
@@ -74,20 +75,27 @@ type gatedStart struct {
 // NewGate returns a Gate with n slots, or with one slot if n is less than 1.
 func NewGate(n int) *Gate { return &Gate{limit: max(n, 1)} }
 
+// NewAdaptiveGate returns a Gate that changes its limit while it is used, so that pods start as
+// fast as possible. The first limit is n, and the limit is never higher than highest, which must
+// not be less than n. n must be at least 1.
+func NewAdaptiveGate(n, highest int) *Gate {
+	return &Gate{limit: n, tuner: newLimitTuner(1, n, highest)}
+}
+
 // acquire waits for a slot or until ctx is done. release frees the slot and must be called exactly
-// once. Before the caller calls release, it may only call the runtime, because such a call returns
+// once, with the result of the start. Before the caller calls release, it may only call the runtime, because such a call returns
 // at the time limit of the client. Other operations could hang.
-func (g *Gate) acquire(ctx context.Context, r rank) (release func(), err error) {
+func (g *Gate) acquire(ctx context.Context, r rank) (release func(error), err error) {
 	e := g.enqueue(r)
 	select {
 	case <-e.admitted:
 	case <-ctx.Done():
 		if !g.dequeue(r, e) { // the start was admitted in the meantime
-			g.freeSlot(e)
+			g.freeSlot(e, ctx.Err())
 		}
 		return nil, ctx.Err()
 	}
-	return func() { g.freeSlot(e) }, nil
+	return func(err error) { g.freeSlot(e, err) }, nil
 }
 
 // enqueue adds a start to the queue of its rank, and admits it if a slot is free.
@@ -112,10 +120,10 @@ func (g *Gate) dequeue(r rank, e *gatedStart) (removed bool) {
 	return true
 }
 
-// freeSlot frees the slot of e, a start that has returned. For each active start of the same rank
+// freeSlot frees the slot of e, a start that has returned with the result err. For each active start of the same rank
 // that was admitted before e, freeSlot increases laterReturns by one, and marks the start if it is
 // now stuck.
-func (g *Gate) freeSlot(e *gatedStart) {
+func (g *Gate) freeSlot(e *gatedStart, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := slices.Index(g.active, e)
@@ -138,7 +146,26 @@ func (g *Gate) freeSlot(e *gatedStart) {
 		g.addedSlots--
 	}
 	g.addedSlots, g.lastProgress = max(g.addedSlots, 0), now
+	if err == nil {
+		g.tuneLocked(e, now)
+	}
 	g.admitLocked()
+}
+
+// tuneLocked changes the limit if the duration of e, a start that has succeeded, shows a better
+// limit. It ignores a start unless the present limit has applied for the entire duration and further
+// starts wait.
+func (g *Gate) tuneLocked(e *gatedStart, now time.Time) {
+	if g.tuner == nil || e.limit != g.limit || g.addedSlots > 0 || !g.anyWaitingLocked() {
+		return
+	}
+	g.tuner.add(e.rank, now.Sub(e.admittedAt))
+	g.limit = g.tuner.limit
+}
+
+// anyWaitingLocked reports whether a start waits for a slot.
+func (g *Gate) anyWaitingLocked() bool {
+	return len(g.waiting[containerRank])+len(g.waiting[sandboxRank]) > 0
 }
 
 // admitLocked admits as many waiting starts as there are free slots.
@@ -154,7 +181,7 @@ func (g *Gate) admitLocked() {
 		if e == nil {
 			return
 		}
-		e.admittedAt = time.Now()
+		e.admittedAt, e.limit = time.Now(), g.limit
 		g.lastProgress = e.admittedAt
 		g.active = append(g.active, e)
 		close(e.admitted)
@@ -178,7 +205,7 @@ func (g *Gate) nextLocked() *gatedStart {
 // setTimerLocked sets the timer that adds the next slot, unless no start waits or the maximum
 // number of slots is reached.
 func (g *Gate) setTimerLocked() {
-	if g.addedSlots >= (maxSlotFactor-1)*g.limit || len(g.waiting[containerRank])+len(g.waiting[sandboxRank]) == 0 {
+	if g.addedSlots >= (maxSlotFactor-1)*g.limit || !g.anyWaitingLocked() {
 		return
 	}
 	d := max(time.Until(g.lastProgress.Add(stuckTimeout)), 0)

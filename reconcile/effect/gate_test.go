@@ -30,7 +30,7 @@ func (v *starts) enter(ctx context.Context, name string, r rank) {
 		}
 		v.in = append(v.in, name)
 		<-out
-		leave()
+		leave(nil)
 	}()
 	synctest.Wait()
 }
@@ -103,7 +103,7 @@ func TestGate_SlowRuntime(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					defer release()
+					defer release(nil)
 					most.Store(max(most.Load(), inside.Add(1)))
 					<-time.After(took)
 					inside.Add(-1)
@@ -141,7 +141,7 @@ func TestGate_Hangs(t *testing.T) {
 						return
 					}
 					<-hang
-					release()
+					release(nil)
 				})
 			}
 			synctest.Wait()
@@ -154,7 +154,7 @@ func TestGate_Hangs(t *testing.T) {
 						return
 					}
 					<-time.After(500 * time.Millisecond)
-					release()
+					release(nil)
 				})
 			}
 			others.Wait()
@@ -184,7 +184,7 @@ func TestGate_SlowSandboxes(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				defer release()
+				defer release(nil)
 				most.Store(max(most.Load(), inside.Add(count)))
 				<-time.After(took)
 				inside.Add(-count)
@@ -222,6 +222,38 @@ func TestGate_SlowSandboxes(t *testing.T) {
 	}
 }
 
+// TestGate_Adaptive checks that an adaptive Gate lowers its limit if the runtime is slower with more
+// starts in progress, and that it ignores starts that fail.
+func TestGate_Adaptive(t *testing.T) {
+	for name, test := range map[string]struct {
+		err             error
+		lowest, highest int // range of the final limit
+	}{"succeed": {nil, 2, 3}, "fail": {context.Canceled, 8, 8}} {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewAdaptiveGate(8, 32)
+			var active atomic.Int32
+			start := func(r rank) {
+				release, err := g.acquire(t.Context(), r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				time.Sleep(runtimeModel{2, 0.2}.latency(r, int(active.Add(1))))
+				active.Add(-1)
+				release(test.err)
+			}
+			var pods sync.WaitGroup
+			for range 400 {
+				pods.Go(func() { start(sandboxRank); start(containerRank) })
+			}
+			pods.Wait()
+			if g.limit < test.lowest || g.limit > test.highest {
+				t.Errorf("starts that %s: got the limit %d, want %d to %d", name, g.limit, test.lowest, test.highest)
+			}
+		})
+	}
+}
+
 // TestGate_Property checks that, if some starts return in time, no more than n starts are active,
 // and no start waits while a slot is free.
 func TestGate_Property(t *testing.T) {
@@ -251,7 +283,7 @@ func TestGate_Property(t *testing.T) {
 			case 1:
 				if len(inside) > 0 {
 					at := rapid.IntRange(0, len(inside)-1).Draw(t, "which")
-					g.freeSlot(inside[at])
+					g.freeSlot(inside[at], nil)
 					inside = slices.Delete(inside, at, at+1)
 				}
 			case 2:

@@ -107,12 +107,12 @@ func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*r
 // runPodSandbox waits for a slot of the Gate, creates a sandbox and returns it. It returns
 // runtime.ErrNameReserved if another sandbox has the name. In this case containerd returns an error,
 // but CRI-O returns the other sandbox, even if another agent created it from another configuration.
-func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSandboxConfig) (*runtime.Sandbox, error) {
+func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSandboxConfig) (_ *runtime.Sandbox, err error) {
 	release, err := e.Gate.acquire(ctx, sandboxRank)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer func() { release(err) }()
 	whole, done := withDelayedCancel(ctx)
 	id, err := e.Runtime.RunPodSandbox(whole, config, s.Desired.RuntimeHandler(s.Node.RuntimeClasses))
 	done()

@@ -162,8 +162,8 @@ type Runtime struct {
 	RuntimeClasses map[string]string
 	// MaxRestartPeriod is the maximum crash back-off; 1s to 5m.
 	MaxRestartPeriod time.Duration
-	// MaxParallelStarts is the maximum number of pods that start at the same time. If it is 0, the
-	// caller uses a default.
+	// MaxParallelStarts is the maximum number of pods that start at the same time. If it is 0, podd
+	// adapts the number to the speed at which pods start.
 	MaxParallelStarts int
 }
 

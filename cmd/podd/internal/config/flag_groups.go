@@ -63,7 +63,7 @@ type PodFlags struct {
 	MaxPods              *int32         `field:"maxPods" placeholder:"110" help:"Number of pods that can run on this node."`
 	PodMaxPids           *int64         `field:"podPidsLimit" placeholder:"-1" help:"Set the maximum number of processes per pod. If -1, there is no limit."`
 	SyncFrequency        *time.Duration `field:"syncFrequency" placeholder:"1m" help:"Max period between synchronizing running containers and config."`
-	ParallelStarts       int            `placeholder:"N" help:"The maximum number of pods that start in parallel. If 0, the number depends on the number of CPUs."`
+	ParallelStarts       int            `placeholder:"N" help:"The maximum number of pods that start in parallel. If 0, podd adapts the number to the speed at which pods start."`
 	SeccompDefault       *bool          `field:"seccompDefault" help:"Enable the use of RuntimeDefault as the default seccomp profile for all workloads."`
 	AllowedUnsafeSysctls []string       `field:"allowedUnsafeSysctls" placeholder:"NAME" help:"Comma-separated list of unsafe sysctls or unsafe sysctl patterns (ending in *) that pods may set. Use these at your own risk."`
 	PodLogsDir           *string        `field:"podLogsDir" placeholder:"DIR" help:"Root directory for the log files of pods (default /var/log/pods)."`

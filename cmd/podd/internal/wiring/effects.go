@@ -64,7 +64,7 @@ func NewEffects(o EffectOptions) *effect.Runner {
 		UnkillableProcesses: func(uid types.UID) []string { return cgroup.UnkillableProcesses(cfg.CgroupRoot, uid) },
 		DNS:                 func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
 		IsLocal:             node.IsLocal,
-		Gate:                effect.NewGate(maxParallelStarts(cfg)),
+		Gate:                newGate(cfg),
 		OnDone:              o.OnOutcome,
 	}
 }
@@ -79,17 +79,16 @@ func NewLogsAndCgroups(cfg *config.Config, onCgroupRemoved func(took time.Durati
 	}
 }
 
-// maxDefaultParallelStarts limits the default that maxParallelStarts returns, because more parallel
+// maxParallelStarts is the highest limit that newGate permits an adaptive Gate, because more parallel
 // starts would only wait for locks in the kernel.
-const maxDefaultParallelStarts = 64
+const maxParallelStarts = 64
 
-// maxParallelStarts returns the maximum number of pods that start at the same time. The default
-// is higher than the number of CPUs, because a start often waits for the programs of the
-// runtime and for the disk. On two CPUs, eight parallel starts are 8 % faster than four, and
-// get a larger share of the CPU time if other pods are busy.
-func maxParallelStarts(cfg *config.Config) int {
+// newGate returns the Gate for the configured number of pods that start in parallel. Without such a
+// number, the Gate finds the best one. It begins above the number of CPUs, because a start often
+// waits for the programs of the runtime and for the disk.
+func newGate(cfg *config.Config) *effect.Gate {
 	if cfg.MaxParallelStarts > 0 {
-		return cfg.MaxParallelStarts
+		return effect.NewGate(cfg.MaxParallelStarts)
 	}
-	return min(4*goruntime.NumCPU(), maxDefaultParallelStarts)
+	return effect.NewAdaptiveGate(min(4*goruntime.NumCPU(), maxParallelStarts), maxParallelStarts)
 }

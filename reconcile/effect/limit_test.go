@@ -1,0 +1,117 @@
+package effect
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// runtimeModel is a runtime that works on as many starts as its capacity without delay. Each further
+// start delays all starts, and by thrash more than its share.
+type runtimeModel struct {
+	capacity, thrash float64
+}
+
+// latency returns the duration of a start while n starts are in progress. A sandbox takes three
+// times as long as a container.
+func (m runtimeModel) latency(r rank, n int) time.Duration {
+	alone := 0.02
+	if r == sandboxRank {
+		alone = 0.06
+	}
+	excess := max(float64(n)-m.capacity, 0)
+	return time.Duration(alone * max(1, float64(n)/m.capacity) * (1 + m.thrash*excess) * float64(time.Second))
+}
+
+// throughput returns the number of pods that start in a second at a limit.
+func (m runtimeModel) throughput(limit int) float64 {
+	return float64(limit) / (m.latency(sandboxRank, limit) + m.latency(containerRank, limit)).Seconds()
+}
+
+// TestLimitTuner checks that the tuner finds a limit with nearly the highest throughput, although
+// the durations vary by a fifth.
+func TestLimitTuner(t *testing.T) {
+	for name, test := range map[string]struct {
+		runtimeModel
+		start int
+	}{
+		"two CPUs":                      {runtimeModel{3, 0}, 8},
+		"each further start costs":      {runtimeModel{3, 0.05}, 8},
+		"waits for the disk":            {runtimeModel{20, 0}, 8},
+		"one at a time":                 {runtimeModel{1, 0.3}, 4},
+		"one CPU":                       {runtimeModel{1.5, 0}, 4},
+		"best far above":                {runtimeModel{30, 0.01}, 4},
+		"the start is already the best": {runtimeModel{8, 0.1}, 8},
+	} {
+		random := rand.New(rand.NewPCG(1, 2))
+		tuner := newLimitTuner(1, test.start, 32)
+		var pods, seconds float64
+		for range 600 {
+			for r := range rankCount {
+				d := test.latency(r, tuner.limit)
+				seconds += d.Seconds() / float64(tuner.limit)
+				tuner.add(r, time.Duration(float64(d)*(0.9+0.2*random.Float64())))
+			}
+			pods++
+		}
+		best, bestAt := 0.0, 0
+		for limit := 1; limit <= 32; limit++ {
+			if x := test.throughput(limit); x > best {
+				best, bestAt = x, limit
+			}
+		}
+		if got := test.throughput(tuner.best); got < 0.95*best {
+			t.Errorf("%s: got the limit %d with %.1f pods/s, want at least 95 %% of %.1f pods/s at %d", name, tuner.best, got, best, bestAt)
+		}
+		if got := pods / seconds; test.throughput(test.start) >= 0.95*best && got < 0.95*best {
+			t.Errorf("%s: got %.1f pods/s including trials, want at least 95 %% of %.1f", name, got, best)
+		}
+	}
+}
+
+// TestLimitTuner_Changes checks that the tuner follows a runtime that becomes slower at high limits.
+func TestLimitTuner_Changes(t *testing.T) {
+	tuner := newLimitTuner(1, 8, 32)
+	run := func(m runtimeModel) {
+		for range 2000 {
+			for r := range rankCount {
+				tuner.add(r, m.latency(r, tuner.limit))
+			}
+		}
+	}
+	run(runtimeModel{20, 0.2})
+	if tuner.best < 16 || tuner.best > 24 {
+		t.Errorf("got the limit %d for a runtime that starts 20 at a time, want about 20", tuner.best)
+	}
+	run(runtimeModel{2, 0.2})
+	if tuner.best > 3 {
+		t.Errorf("got the limit %d for a runtime that starts 2 at a time, want about 2", tuner.best)
+	}
+}
+
+// TestLimitTuner_Property checks that the limit stays in its range, and that the tuner needs bounded
+// memory, for all durations.
+func TestLimitTuner_Property(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lowest := rapid.IntRange(1, 4).Draw(t, "lowest")
+		start := rapid.IntRange(lowest, 16).Draw(t, "start")
+		highest := rapid.IntRange(start, 40).Draw(t, "highest")
+		tuner := newLimitTuner(lowest, start, highest)
+		for i := range rapid.IntRange(0, 400).Draw(t, "starts") {
+			r := rank(rapid.IntRange(0, int(rankCount)-1).Draw(t, fmt.Sprint("rank ", i)))
+			tuner.add(r, time.Duration(rapid.Int64Range(0, math.MaxInt64/4).Draw(t, "duration")))
+			if tuner.limit < lowest || tuner.limit > highest || tuner.best < lowest || tuner.best > highest {
+				t.Fatalf("got the limit %d, best %d, want %d to %d", tuner.limit, tuner.best, lowest, highest)
+			}
+			for r, s := range tuner.samples {
+				if len(s) > max(minSamples, tuner.limit) {
+					t.Fatalf("rank %d: got %d samples at the limit %d, want at most one more than the cost needs", r, len(s), tuner.limit)
+				}
+			}
+		}
+	})
+}
