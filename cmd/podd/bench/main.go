@@ -41,10 +41,11 @@ type options struct {
 	Rounds  int           `default:"3" help:"Number of rounds for each of the --sizes."`
 	Singles int           `default:"9" help:"Number of rounds of the measurements with one pod."`
 	Widths  []int         `default:"2,4,8,16" help:"Numbers of concurrent bare CRI calls to try. podd is compared with the fastest one."`
+	Limits  []int         `default:"2,4,8,16" help:"Numbers of parallel starts that the part limits compares with the number that podd chooses."`
 	Idle    time.Duration `default:"30s" help:"Duration for which an idle podd is measured."`
 	Load    time.Duration `default:"20s" help:"Duration for which each endpoint is overloaded with requests."`
 	Traffic time.Duration `default:"10m" help:"Duration for which requests to the API server are counted. It should be at least 10m, because a kubelet renews its watches after 5 to 10 minutes. 0 counts no requests."`
-	Only    []string      `help:"Parts to measure: one, restart, start, burst, idle, endpoints, bound, cluster. Default: all." enum:"one,restart,start,burst,idle,endpoints,bound,cluster"`
+	Only    []string      `help:"Parts to measure: one, restart, start, burst, limits, idle, endpoints, bound, cluster. Default: all except limits." enum:"one,restart,start,burst,limits,idle,endpoints,bound,cluster"`
 	Keep    string        `help:"Directory for working files and podd's log, which is not removed." placeholder:"DIR"`
 	Flags   []string      `sep:"none" name:"flag" help:"Flag for podd, for example --flag=--v=4. May be repeated."`
 }
@@ -56,7 +57,7 @@ func (o *options) wants(part string) bool {
 			return true
 		}
 	}
-	return len(o.Only) == 0
+	return len(o.Only) == 0 && part != "limits"
 }
 
 func main() {
@@ -87,7 +88,7 @@ func run(ctx context.Context, o options) (err error) {
 		name    string
 		measure func(context.Context) error
 	}{
-		{"one", b.measureOnePod}, {"restart", b.measureRestart}, {"start", b.measureStart}, {"idle", b.measureIdleOnePod}, {"burst", b.measureBursts}, {"endpoints", b.measureEndpoints}, {"bound", b.measureBinding}, {"cluster", b.measureCluster},
+		{"one", b.measureOnePod}, {"restart", b.measureRestart}, {"start", b.measureStart}, {"idle", b.measureIdleOnePod}, {"burst", b.measureBursts}, {"limits", b.measureLimits}, {"endpoints", b.measureEndpoints}, {"bound", b.measureBinding}, {"cluster", b.measureCluster},
 	} {
 		if !o.wants(part.name) {
 			continue
