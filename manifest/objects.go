@@ -51,20 +51,20 @@ func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
 	}
 }
 
-// Copy adds the object with this ref from other Objects, which must contain it.
-func (o *Objects) Copy(ref ObjectRef, from *Objects) {
-	setKey(&o.Origins, ref, from.Origins[ref])
+// Copy adds the object with this ref from source, which must contain it.
+func (o *Objects) Copy(ref ObjectRef, source *Objects) {
+	setKey(&o.Origins, ref, source.Origins[ref])
 	key := ref.NamespacedName
 	switch ref.Kind {
 	case ConfigMapKind:
-		setKey(&o.ConfigMaps, key, from.ConfigMaps[key])
+		setKey(&o.ConfigMaps, key, source.ConfigMaps[key])
 	case SecretKind:
-		setKey(&o.Secrets, key, from.Secrets[key])
+		setKey(&o.Secrets, key, source.Secrets[key])
 	case ClaimKind:
-		setKey(&o.Claims, key, from.Claims[key])
+		setKey(&o.Claims, key, source.Claims[key])
 	case VolumeKind:
-		setKey(&o.Volumes, key, from.Volumes[key])
-		if from.VolumesOnOtherNodes[key] {
+		setKey(&o.Volumes, key, source.Volumes[key])
+		if source.VolumesOnOtherNodes[key] {
 			setKey(&o.VolumesOnOtherNodes, key, true)
 		}
 	}

@@ -20,15 +20,15 @@ type RecognizedSet struct {
 // objects makes a new version. Recognize ignores a UID that is not safe in a path or that another
 // pod of s has.
 //
-// The parameter before is the previous result, or nil. A pod of the same version keeps the UID that
-// it has in the previous result, and an unchanged pod keeps its pointer.
-func Recognize(s *Set, before *RecognizedSet, find func(*Pod) types.UID) *RecognizedSet {
+// The parameter previous is the previous result, or nil. A pod of the same version keeps the UID
+// that it has in the previous result, and an unchanged pod keeps its pointer.
+func Recognize(s *Set, previous *RecognizedSet, find func(*Pod) types.UID) *RecognizedSet {
 	k, found := &RecognizedSet{Set: s, originals: map[types.NamespacedName]*Pod{}}, map[types.NamespacedName]types.UID{}
 	for key, p := range s.Pods {
 		if p.HasFixedUID || RestartsOnChange(p) {
 			continue
 		}
-		uid := before.recognizedUID(p)
+		uid := previous.recognizedUID(p)
 		if uid == "" {
 			uid = find(p)
 		}
@@ -51,8 +51,8 @@ func Recognize(s *Set, before *RecognizedSet, find func(*Pod) types.UID) *Recogn
 			continue
 		}
 		taken[uid], k.originals[key] = true, p
-		if before != nil && before.originals[key] == p {
-			set.Pods[key] = before.Set.Pods[key]
+		if previous != nil && previous.originals[key] == p {
+			set.Pods[key] = previous.Set.Pods[key]
 		} else {
 			set.Pods[key] = p.withUID(uid)
 		}

@@ -52,10 +52,10 @@ func SysctlNamespace(name string) string {
 }
 
 // IsSysctlAllowed reports whether a pod may set a sysctl. The sysctl must be safe, or must match a
-// name in the list unsafe. A name that ends in * matches all names with that prefix.
-func IsSysctlAllowed(name string, unsafe []string) bool {
+// name in allowedUnsafe. A name that ends in * matches all names with that prefix.
+func IsSysctlAllowed(name string, allowedUnsafe []string) bool {
 	name = SysctlName(name)
-	return slices.Contains(safeSysctls, name) || slices.ContainsFunc(unsafe, func(u string) bool {
+	return slices.Contains(safeSysctls, name) || slices.ContainsFunc(allowedUnsafe, func(u string) bool {
 		u = SysctlName(u)
 		prefix, all := strings.CutSuffix(u, "*")
 		return u == name || all && strings.HasPrefix(name, prefix)

@@ -121,10 +121,10 @@ func isReady(p *v1.Pod) bool {
 	return false
 }
 
-// roundedSince returns the rounded duration between the times then and now, for logs. It returns 0
-// if now is earlier.
-func roundedSince(now, then time.Time) time.Duration {
-	return max(now.Sub(then), 0).Round(10 * time.Millisecond)
+// roundedSince returns the rounded duration from start to now, for logs. It returns 0 if now is
+// before start.
+func roundedSince(now, start time.Time) time.Duration {
+	return max(now.Sub(start), 0).Round(10 * time.Millisecond)
 }
 
 // logResult logs a failed action as a warning, and a successful action at debug level. isFor

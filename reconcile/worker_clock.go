@@ -33,11 +33,11 @@ func (w *worker) now() time.Time {
 	return r.Now
 }
 
-// limitWake returns the earlier of the time at and the time of the next check for a suspension. If
-// at is zero, which means never, limitWake returns zero.
-func limitWake(at, now time.Time) time.Time {
-	if poll := now.Add(suspendPollInterval); at.After(poll) {
+// limitWake returns the earlier of wake and the time of the next check for a suspension. If wake is
+// zero, which means never, limitWake returns zero.
+func limitWake(wake, now time.Time) time.Time {
+	if poll := now.Add(suspendPollInterval); wake.After(poll) {
 		return poll
 	}
-	return at
+	return wake
 }

@@ -78,13 +78,13 @@ func (w *worker) retryWrites(now time.Time) {
 	}
 }
 
-// nextRetry returns the earlier of the time at and the next retry of a failed write; zero means
-// never. During a slow write it returns at, because the end of that write wakes the worker.
-func (w *worker) nextRetry(at time.Time) time.Time {
+// nextRetry returns the earlier of wake and the next retry of a failed write; zero means never.
+// During a slow write it returns wake, because the end of that write wakes the worker.
+func (w *worker) nextRetry(wake time.Time) time.Time {
 	if w.slowWrite != nil {
-		return at
+		return wake
 	}
-	return w.state.NextRetry(at)
+	return w.state.NextRetry(wake)
 }
 
 // endWrite applies the result err of the slow write, which has returned. Journals that have changed

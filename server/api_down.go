@@ -58,31 +58,31 @@ func (a *API) resume(w http.ResponseWriter, r *http.Request) {
 	Reply(w, http.StatusOK, struct{}{})
 }
 
-// streamStopProgress runs the function stop and responds with lines of progress. It sends a line
-// when the pods that the function remaining returns have changed, or when one of these pods has a
-// new problem. The last line reports the result of stop.
-func (a *API) streamStopProgress(w http.ResponseWriter, r *http.Request, stop func(context.Context) error, remaining func(*View) []Key) {
+// streamStopProgress calls stopPods and responds with lines of progress. It sends a line when the
+// pods that remainingPods returns have changed, or when one of these pods has a new problem. The
+// last line reports the result of stopPods.
+func (a *API) streamStopProgress(w http.ResponseWriter, r *http.Request, stopPods func(context.Context) error, remainingPods func(*View) []Key) {
 	ctx, cancel := context.WithCancel(r.Context())
 	result := make(chan error, 1)
 	view := a.State.View()
-	go func() { result <- stop(ctx) }()
+	go func() { result <- stopPods(ctx) }()
 
 	out := newLineWriter(w)
-	before, known := remaining(view), map[Key]string{}
-	err := out.send(StopProgress{Remaining: before})
+	previous, reported := remainingPods(view), map[Key]string{}
+	err := out.send(StopProgress{Remaining: previous})
 	for err == nil {
 		select {
 		case err = <-result:
-			out.send(lastProgress(before, remaining(a.State.View()), err)) // ignore errors, because the response ends in any case
+			out.send(lastProgress(previous, remainingPods(a.State.View()), err)) // ignore errors, because the response ends in any case
 			cancel()
 			return
 		case <-a.State.Changed(view.Revision):
 			view = a.State.View()
-			now := remaining(view)
-			problems := newProblems(view, now, known)
-			if !slices.Equal(now, before) || len(problems) > 0 {
-				err = out.send(StopProgress{Stopped: difference(before, now), Remaining: now, Problems: problems})
-				before = now
+			current := remainingPods(view)
+			problems := newProblems(view, current, reported)
+			if !slices.Equal(current, previous) || len(problems) > 0 {
+				err = out.send(StopProgress{Stopped: difference(previous, current), Remaining: current, Problems: problems})
+				previous = current
 			}
 		}
 	}
@@ -90,26 +90,26 @@ func (a *API) streamStopProgress(w http.ResponseWriter, r *http.Request, stop fu
 	<-result
 }
 
-// lastProgress returns the last line of a response. The parameter before contains the pods that
-// remained in the previous line, and the parameter now contains the pods that still remain. err is
-// the operation's error.
-func lastProgress(before, now []Key, err error) StopProgress {
+// lastProgress returns the last line of a response. The parameter previous contains the pods that
+// remained in the previous line, and the parameter current contains the pods that still remain. err
+// is the operation's error.
+func lastProgress(previous, current []Key, err error) StopProgress {
 	if err != nil {
-		return StopProgress{Stopped: difference(before, now), Remaining: now, Error: collapseSpace(err.Error())}
+		return StopProgress{Stopped: difference(previous, current), Remaining: current, Error: collapseSpace(err.Error())}
 	}
-	return StopProgress{Stopped: before, Done: true}
+	return StopProgress{Stopped: previous, Done: true}
 }
 
 // stoppingPhases are the phases of pods that podd stops or removes.
 var stoppingPhases = []string{"stop", "wind down", "rest"}
 
-// newProblems returns the problems of the pods in the list remaining. It omits the problems that
-// are already in the map known, and adds the new ones to this map. It also omits pods that podd has
-// not begun to stop, because their problems have another cause.
-func newProblems(v *View, remaining []Key, known map[Key]string) (all []StopProblem) {
+// newProblems returns the problems of the pods in remaining. It omits the problems that are already
+// in reported, and adds the new ones to this map. It also omits pods that podd has not begun to
+// stop, because their problems have another cause.
+func newProblems(v *View, remaining []Key, reported map[Key]string) (all []StopProblem) {
 	for _, p := range v.Pods {
-		if key := p.Key(); p.NeedsUser && slices.Contains(stoppingPhases, p.Phase) && p.Why != known[key] && slices.Contains(remaining, key) {
-			known[key] = p.Why
+		if key := p.Key(); p.NeedsUser && slices.Contains(stoppingPhases, p.Phase) && p.Why != reported[key] && slices.Contains(remaining, key) {
+			reported[key] = p.Why
 			all = append(all, StopProblem{key, p.Why})
 		}
 	}

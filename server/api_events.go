@@ -12,23 +12,23 @@ import (
 // EventLog provides the events of pods and of the node. Its methods are safe for
 // concurrent use, fast, and never block.
 type EventLog interface {
-	// Events returns the newest revision and the retained events whose revision is greater than the
-	// parameter after, in the order of their resourceVersions. A repeated event has a greater
-	// count, a newer resourceVersion and the same name. If the parameter is 0, Events returns all
-	// retained events. The caller may modify the events.
-	Events(after uint64) (events []*v1.Event, revision uint64)
-	// Changed returns a channel that is closed as soon as the newest revision differs from the
-	// parameter after.
-	Changed(after uint64) <-chan struct{}
+	// Events returns the newest revision and the retained events whose revision is greater than
+	// afterRevision, in the order of their resourceVersions. A repeated event has a greater count,
+	// a newer resourceVersion and the same name. If afterRevision is 0, Events returns all retained
+	// events. The caller may modify the events.
+	Events(afterRevision uint64) (events []*v1.Event, revision uint64)
+	// Changed returns a channel that is closed as soon as the newest revision differs from
+	// afterRevision.
+	Changed(afterRevision uint64) <-chan struct{}
 }
 
 // events serves /v1/events.
 func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	watch, err := parseBool(q, "watch")
-	var after uint64
+	var afterRevision uint64
 	if s := q.Get("revision"); s != "" && err == nil {
-		if after, err = strconv.ParseUint(s, 10, 64); err != nil {
+		if afterRevision, err = strconv.ParseUint(s, 10, 64); err != nil {
 			err = newParameterError("revision", s, "a number")
 		}
 	}
@@ -36,9 +36,9 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		replyError(w, err)
 	case watch:
-		followEvents(r.Context(), a.Events, after, newLineWriter(w).send) // an error means that the client has disconnected
+		followEvents(r.Context(), a.Events, afterRevision, newLineWriter(w).send) // an error means that the client has disconnected
 	default:
-		Reply(w, http.StatusOK, newEventList(a.Events.Events(after)))
+		Reply(w, http.StatusOK, newEventList(a.Events.Events(afterRevision)))
 	}
 }
 
@@ -54,22 +54,22 @@ func newEventList(events []*v1.Event, revision uint64) *v1.EventList {
 	return list
 }
 
-// followEvents calls send with every event whose revision is greater than the parameter after. It
-// calls send again when an event is repeated. Repetitions that occur while send runs are combined.
+// followEvents calls send with every event whose revision is greater than afterRevision. It calls
+// send again when an event is repeated. Repetitions that occur while send runs are combined.
 // followEvents returns when ctx is done or send fails.
-func followEvents(ctx context.Context, log EventLog, after uint64, send func(any) error) error {
+func followEvents(ctx context.Context, log EventLog, afterRevision uint64, send func(any) error) error {
 	for {
-		newer, revision := log.Events(after)
+		newer, revision := log.Events(afterRevision)
 		for _, e := range newer {
 			if err := send(e); err != nil {
 				return err
 			}
 		}
-		after = revision
+		afterRevision = revision
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-log.Changed(after):
+		case <-log.Changed(afterRevision):
 		}
 	}
 }

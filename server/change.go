@@ -17,17 +17,17 @@ type Change struct {
 	Removed []Key `json:"removed,omitempty"`
 }
 
-// diff returns the Change between two Views: before is the earlier View and after is the later
-// View. If before is nil, the Change is complete (IsComplete).
-func diff(before, after *View) *Change {
-	c := &Change{View: *after}
-	if before == nil {
+// diff returns the Change from the View earlier to the View later. If earlier is nil, the Change is
+// complete (IsComplete).
+func diff(earlier, later *View) *Change {
+	c := &Change{View: *later}
+	if earlier == nil {
 		c.IsComplete = true
 		return c
 	}
-	old := podsByKey(before.Pods)
+	old := podsByKey(earlier.Pods)
 	c.Pods = []*PodView{}
-	for _, p := range after.Pods {
+	for _, p := range later.Pods {
 		if old[p.Key()] != p {
 			c.Pods = append(c.Pods, p)
 		}
@@ -40,24 +40,24 @@ func diff(before, after *View) *Change {
 	return c
 }
 
-// Apply returns the View that results if the change c is applied to an earlier View, which the
-// parameter before contains. This parameter may be nil if c.IsComplete is set. Apply modifies
-// neither c nor the earlier View. A pod that did not change keeps its pointer.
-func (c *Change) Apply(before *View) *View {
-	after := c.View
+// Apply returns the View that results if the change c is applied to an earlier View. earlier may be
+// nil if c.IsComplete is set. Apply modifies neither c nor the earlier View. A pod that did not
+// change keeps its pointer.
+func (c *Change) Apply(earlier *View) *View {
+	later := c.View
 	if c.IsComplete {
-		return &after
+		return &later
 	}
 	changed := podsByKey(c.Pods)
 	pods := slices.Clone(c.Pods)
-	for _, p := range before.Pods {
+	for _, p := range earlier.Pods {
 		if changed[p.Key()] == nil && !slices.Contains(c.Removed, p.Key()) {
 			pods = append(pods, p)
 		}
 	}
 	slices.SortFunc(pods, func(a, b *PodView) int { return a.Key().Compare(b.Key()) })
-	after.Pods = pods
-	return &after
+	later.Pods = pods
+	return &later
 }
 
 func podsByKey(pods []*PodView) map[Key]*PodView {

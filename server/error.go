@@ -30,13 +30,13 @@ func NewNotFoundError(message string) *Error {
 	return &Error{Status: http.StatusNotFound, Message: message}
 }
 
-// NewBodyError returns the *Error for a failure to read the body of a request. The parameter doing
-// describes the operation.
-func NewBodyError(doing string, err error) *Error {
+// NewBodyError returns the *Error for a failure to read the body of a request. The parameter
+// operation describes the operation that failed.
+func NewBodyError(operation string, err error) *Error {
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		return &Error{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("%s: the request body has more than %d bytes", doing, large.Limit)}
+		return &Error{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("%s: the request body has more than %d bytes", operation, large.Limit)}
 	}
-	return &Error{Status: http.StatusBadRequest, Message: doing + ": " + err.Error()}
+	return &Error{Status: http.StatusBadRequest, Message: operation + ": " + err.Error()}
 }
 
 // replyError responds with err.

@@ -8,15 +8,15 @@ import (
 )
 
 // RequireKnownHost returns a handler that serves a request only if its Host header is a name or
-// address of this host, or the name in the parameter node. Other requests are rejected with 421,
-// because they can come from a web page that uses DNS rebinding. In this case the name of the
-// page's site resolves to this host, and a browser on this host sends the page's requests to podd.
+// address of this host, or nodeName. Other requests are rejected with 421, because they can come
+// from a web page that uses DNS rebinding. In this case the name of the page's site resolves to
+// this host, and a browser on this host sends the page's requests to podd.
 //
 // A browser may use the node's name only if it is a DNS name. For a name without a dot (LLMNR) or
 // below .local (mDNS), every host on the browser's network can respond to the browser's query.
-func RequireKnownHost(node string, h http.Handler) http.Handler {
+func RequireKnownHost(nodeName string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isKnownHost(r, node) {
+		if !isKnownHost(r, nodeName) {
 			http.Error(w, "unknown host name in the URL; use localhost or an address of this host; programs other than browsers can also use the node's name", http.StatusMisdirectedRequest)
 			return
 		}
@@ -27,7 +27,7 @@ func RequireKnownHost(node string, h http.Handler) http.Handler {
 // isKnownHost reports whether r was sent to a name or address of this host. A request
 // without Host header, which HTTP/1.0 allows, is accepted, because browsers always send
 // the header.
-func isKnownHost(r *http.Request, node string) bool {
+func isKnownHost(r *http.Request, nodeName string) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -36,7 +36,7 @@ func isKnownHost(r *http.Request, node string) bool {
 	switch host {
 	case "", "localhost":
 		return true
-	case strings.ToLower(node):
+	case strings.ToLower(nodeName):
 		return isDNSName(host) || !IsFromBrowser(r)
 	}
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))

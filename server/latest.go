@@ -84,33 +84,33 @@ func (l *LatestView) Changed(after uint64) <-chan struct{} {
 // applyChanges applies changes to a copy of the given pods and returns the copy, sorted by
 // namespace and name. The given pods must be sorted. If few pods change, applyChanges inserts them
 // into the copy, because sorting thousands of pods each time would take longer.
-func applyChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
+func applyChanges(pods []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
 	if len(changes) == 0 {
-		return all
+		return pods
 	}
-	if len(changes) > len(all)/8 {
-		return mergeChanges(all, changes)
+	if len(changes) > len(pods)/8 {
+		return mergeChanges(pods, changes)
 	}
-	all = slices.Clone(all)
+	pods = slices.Clone(pods)
 	for key, p := range changes {
-		at, found := slices.BinarySearchFunc(all, key, compareName)
+		at, found := slices.BinarySearchFunc(pods, key, compareName)
 		switch {
 		case p == nil && found:
-			all = slices.Delete(all, at, at+1)
+			pods = slices.Delete(pods, at, at+1)
 		case p != nil && found:
-			all[at] = p
+			pods[at] = p
 		case p != nil:
-			all = slices.Insert(all, at, p)
+			pods = slices.Insert(pods, at, p)
 		}
 	}
-	return all
+	return pods
 }
 
 // mergeChanges works like applyChanges. It is faster for many changes, because it does not move all
 // later pods for each inserted pod.
-func mergeChanges(all []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
-	next := make([]*PodView, 0, len(all)+len(changes))
-	for _, p := range all {
+func mergeChanges(pods []*PodView, changes map[types.NamespacedName]*PodView) []*PodView {
+	next := make([]*PodView, 0, len(pods)+len(changes))
+	for _, p := range pods {
 		if _, changed := changes[types.NamespacedName(p.Key())]; !changed {
 			next = append(next, p)
 		}

@@ -40,25 +40,25 @@ func (l *PodListCache) reply(w http.ResponseWriter, v *View, convert func(*v1.Po
 func (l *PodListCache) list(v *View, convert func(*v1.Pod) *v1.Pod) *encodedPodList {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before := l.newestList.Value()
-	if before != nil && before.view == v {
-		return before
+	previous := l.newestList.Value()
+	if previous != nil && previous.view == v {
+		return previous
 	}
-	now := encodePods(v, before, convert)
+	now := encodePods(v, previous, convert)
 	l.newestList = weak.Make(now)
 	return now
 }
 
-// encodePods encodes the pods of v. It reuses the encoded pods of an earlier list, the parameter
-// before, which may be nil.
-func encodePods(v *View, before *encodedPodList, convert func(*v1.Pod) *v1.Pod) *encodedPodList {
+// encodePods encodes the pods of v. It reuses the encoded pods of previous, an earlier list, which
+// may be nil.
+func encodePods(v *View, previous *encodedPodList, convert func(*v1.Pod) *v1.Pod) *encodedPodList {
 	const begin, end = `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[`, "]}"
 	list := &encodedPodList{view: v, pods: make(map[*PodView][]byte, len(v.Pods))}
 	size := len(begin) + len(end)
 	for _, p := range v.Pods {
 		var text []byte
-		if before != nil {
-			text = before.pods[p]
+		if previous != nil {
+			text = previous.pods[p]
 		}
 		if text == nil {
 			text = encodePod(convert(p.Pod))

@@ -176,12 +176,12 @@ func (l *socketListener) currentSocket() *boundSocket {
 // next check tries again, and the error is logged unless it is the error of the previous check.
 func (l *socketListener) checkSocket() {
 	l.lastCheck = time.Now()
-	was := l.currentSocket()
-	if was.isInPlace() {
+	oldSocket := l.currentSocket()
+	if oldSocket.isInPlace() {
 		l.lastErr = ""
 		return
 	}
-	next, err := l.open(context.Background(), was.lock)
+	newSocket, err := l.open(context.Background(), oldSocket.lock)
 	if err != nil {
 		if l.lastErr != err.Error() {
 			l.lastErr = err.Error()
@@ -189,26 +189,26 @@ func (l *socketListener) checkSocket() {
 		}
 		return
 	}
-	if l.replace(next) {
+	if l.replace(newSocket) {
 		l.lastErr = ""
-		l.log.Warn("socket was removed or replaced; created a new one", "path", next.path)
+		l.log.Warn("socket was removed or replaced; created a new one", "path", newSocket.path)
 	}
 }
 
-// replace makes the listener accept connections of a new socket, the parameter next. If the
-// listener was closed in the meantime, replace closes the new socket and returns false.
-func (l *socketListener) replace(next *boundSocket) bool {
+// replace makes the listener accept connections of newSocket. If the listener was closed in the
+// meantime, replace closes newSocket and returns false.
+func (l *socketListener) replace(newSocket *boundSocket) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		next.remove()
+		newSocket.remove()
 		return false
 	}
-	was := l.socket
-	l.socket = next
-	was.Close()
-	if was.lock != next.lock {
-		was.lock.Close()
+	oldSocket := l.socket
+	l.socket = newSocket
+	oldSocket.Close()
+	if oldSocket.lock != newSocket.lock {
+		oldSocket.lock.Close()
 	}
 	return true
 }

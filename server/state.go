@@ -14,8 +14,8 @@ type Viewer interface {
 	// View returns the newest View. It is never nil.
 	View() *View
 	// Changed returns a channel that is closed as soon as the revision of the newest View differs
-	// from the parameter after. The channel is already closed if the revisions differ now.
-	Changed(after uint64) <-chan struct{}
+	// from afterRevision. The channel is already closed if the revisions differ now.
+	Changed(afterRevision uint64) <-chan struct{}
 }
 
 // Commander executes commands of podd's command line. Errors are shown to users; an

@@ -16,8 +16,8 @@ import (
 // archiveFiles contains the files of a tar.gz archive, except the man pages. Each file has a path
 // in the staging directory and a mode.
 var archiveFiles = []struct {
-	name, from string
-	mode       fs.FileMode
+	name, source string
+	mode         fs.FileMode
 }{
 	{"podd", "podd", 0o755},
 	{"sbom.cdx.json", "sbom.cdx.json", 0o644},
@@ -44,7 +44,7 @@ func (b builder) writeArchive(file, base, stage string) error {
 	}
 	w := tar.NewWriter(z)
 	for _, a := range archiveFiles {
-		if err := b.addFile(w, path.Join(base, a.name), filepath.Join(stage, a.from), a.mode); err != nil {
+		if err := b.addFile(w, path.Join(base, a.name), filepath.Join(stage, a.source), a.mode); err != nil {
 			return err
 		}
 	}
@@ -60,10 +60,10 @@ func (b builder) writeArchive(file, base, stage string) error {
 	return errors.Join(w.Close(), z.Close(), f.Close())
 }
 
-// addFile copies a file to an archive. The parameter name is the path in the archive, and the
-// parameter from is the path of the file to copy. The owner of the file in the archive is root.
-func (b builder) addFile(w *tar.Writer, name, from string, mode fs.FileMode) error {
-	content, err := os.ReadFile(from)
+// addFile copies a file to an archive. The parameter name is the path in the archive, and source is
+// the path of the file to copy. The owner of the file in the archive is root.
+func (b builder) addFile(w *tar.Writer, name, source string, mode fs.FileMode) error {
+	content, err := os.ReadFile(source)
 	if err != nil {
 		return err
 	}

@@ -32,9 +32,9 @@ func (b builder) fillStage(ctx context.Context, a arch, dir string) error {
 	if err := b.writeSBOM(ctx, binary, filepath.Join(dir, "sbom.cdx.json")); err != nil {
 		return err
 	}
-	for to, from := range stageDirs {
-		if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(filepath.Join(b.root, from))); err != nil {
-			return fmt.Errorf("copying %s: %w", from, err)
+	for target, source := range stageDirs {
+		if err := os.CopyFS(filepath.Join(dir, target), os.DirFS(filepath.Join(b.root, source))); err != nil {
+			return fmt.Errorf("copying %s: %w", source, err)
 		}
 	}
 	if err := compressFiles(filepath.Join(b.root, manDir), filepath.Join(dir, "man")); err != nil {
@@ -49,21 +49,21 @@ func (b builder) fillStage(ctx context.Context, a arch, dir string) error {
 }
 
 // compressFiles compresses each file in a directory into another directory, with the suffix .gz.
-// The parameters from and to are the paths of the two directories.
-func compressFiles(from, to string) error {
-	entries, err := os.ReadDir(from)
+// sourceDir and targetDir are the paths of the two directories.
+func compressFiles(sourceDir, targetDir string) error {
+	entries, err := os.ReadDir(sourceDir)
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(to, 0o755); err != nil {
+	if err := os.Mkdir(targetDir, 0o755); err != nil {
 		return err
 	}
 	for _, e := range entries {
-		text, err := os.ReadFile(filepath.Join(from, e.Name()))
+		text, err := os.ReadFile(filepath.Join(sourceDir, e.Name()))
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, e.Name()+".gz"), compress(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(targetDir, e.Name()+".gz"), compress(text), 0o644); err != nil {
 			return err
 		}
 	}

@@ -52,30 +52,30 @@ func (f *follower) print(c *server.Change) {
 		delete(f.pods, key)
 		fmt.Printf("- %s  removed\n", strings.TrimSuffix(key.String(), "-"+c.Node))
 	}
-	var now []string
+	var current []string
 	for i := range c.Problems {
-		now = append(now, c.Problems[i].String())
+		current = append(current, c.Problems[i].String())
 	}
-	for _, text := range formatProblems(f.problems, now) {
+	for _, text := range formatProblems(f.problems, current) {
 		fmt.Println(text)
 	}
-	f.problems = now
+	f.problems = current
 	if !f.hasPrintedHints && len(f.pods) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(f.pods)), func(p *printedLine) bool { return p.text == "" }) {
 		f.hasPrintedHints = true
 		f.printHints()
 	}
 }
 
-// formatProblems returns a line for each new problem. The parameters before and now contain the
-// previous and the current problems. If the last problem is solved, formatProblems returns a line
-// which states that no problem is left.
-func formatProblems(before, now []string) (lines []string) {
-	for _, text := range now {
-		if !slices.Contains(before, text) {
+// formatProblems returns a line for each new problem. previous and current contain the previous and
+// the current problems. If the last problem is solved, formatProblems returns a line which states
+// that no problem is left.
+func formatProblems(previous, current []string) (lines []string) {
+	for _, text := range current {
+		if !slices.Contains(previous, text) {
 			lines = append(lines, "! "+text)
 		}
 	}
-	if len(before) > 0 && len(now) == 0 {
+	if len(previous) > 0 && len(current) == 0 {
 		lines = append(lines, "+ all problems solved")
 	}
 	return lines

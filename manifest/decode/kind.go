@@ -23,39 +23,39 @@ var templatePaths = map[string]string{
 	"StatefulSet":           "spec.template",
 }
 
-// decodeItem decodes one object of any kind. The parameter at is the path of the object in its
-// document; "" for the document itself. The parameter assumed is the kind of the object if the
-// object does not set its kind, as in a typed list; "" if the object must set its kind.
-func (d *decoder) decodeItem(v document.Value, assumed, at string) {
+// decodeItem decodes one object of any kind. The parameter path is the path of the object in its
+// document; "" for the document itself. defaultKind is the kind of the object if the object does
+// not set its kind, as in a typed list; "" if the object must set its kind.
+func (d *decoder) decodeItem(v document.Value, defaultKind, path string) {
 	m, ok := v.Tree.(map[string]any)
 	if !ok {
-		d.refuse(v.Position(), at, fmt.Sprintf("a document must be an object with apiVersion and kind, not %s", schema.TypeName(v.Tree)))
+		d.refuse(v.Position(), path, fmt.Sprintf("a document must be an object with apiVersion and kind, not %s", schema.TypeName(v.Tree)))
 		return
 	}
 	kind, _ := m["kind"].(string)
 	version, _ := m["apiVersion"].(string)
 	if kind == "" && m["kind"] == nil {
-		kind = assumed
+		kind = defaultKind
 	}
-	if version == "" && m["apiVersion"] == nil && assumed != "" {
+	if version == "" && m["apiVersion"] == nil && defaultKind != "" {
 		version = "v1"
 	}
 	switch {
 	case kind == "":
-		d.refuseField(v, at, "kind", "required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume and lists of them")
-	case version == "v1" && d.decodeKind(v, kind, at):
+		d.refuseField(v, path, "kind", "required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume and lists of them")
+	case version == "v1" && d.decodeKind(v, kind, path):
 	case isKnownKind(kind) && version == "":
-		d.refuseField(v, at, "apiVersion", "required; write v1")
+		d.refuseField(v, path, "apiVersion", "required; write v1")
 	case isKnownKind(kind):
-		d.refuseField(v, at, "apiVersion", fmt.Sprintf("%q has no kind %s; write v1", wording.Clip(version, 80), kind))
+		d.refuseField(v, path, "apiVersion", fmt.Sprintf("%q has no kind %s; write v1", wording.Clip(version, 80), kind))
 	default:
-		d.refuseField(v, at, "kind", unsupportedKindMessage(kind))
+		d.refuseField(v, path, "kind", unsupportedKindMessage(kind))
 	}
 }
 
 // decodeKind decodes an object of a kind that podd reads. It reports whether podd reads the
 // kind.
-func (d *decoder) decodeKind(v document.Value, kind, at string) bool {
+func (d *decoder) decodeKind(v document.Value, kind, path string) bool {
 	switch kind {
 	case "Pod":
 		d.decodePod(v)
@@ -73,13 +73,13 @@ func (d *decoder) decodeKind(v document.Value, kind, at string) bool {
 		}
 		items, ok := v.Tree.(map[string]any)["items"]
 		if _, isList := items.([]any); !ok || !isList && items != nil {
-			d.refuseField(v, at, "items", "must be a list; write [] for an empty one")
+			d.refuseField(v, path, "items", "must be a list; write [] for an empty one")
 		}
-		if at != "" {
-			at += "."
+		if path != "" {
+			path += "."
 		}
 		for i, item := range v.Items("items") {
-			d.decodeItem(item, strings.TrimSuffix(kind, "List"), at+"items["+strconv.Itoa(i)+"]")
+			d.decodeItem(item, strings.TrimSuffix(kind, "List"), path+"items["+strconv.Itoa(i)+"]")
 		}
 	}
 	return true
@@ -102,15 +102,15 @@ func unsupportedKindMessage(kind string) string {
 	return wording.Clip(kind, 80) + " is not supported; remove this document from the file"
 }
 
-// refuseField refuses an object because of one of its fields. The parameter at is the path of the
+// refuseField refuses an object because of one of its fields. The parameter path is the path of the
 // object.
-func (d *decoder) refuseField(v document.Value, at, field, message string) {
+func (d *decoder) refuseField(v document.Value, path, field, message string) {
 	position, ok := v.KeyPosition(field)
 	if !ok {
 		position = v.Position()
 	}
-	if at != "" {
-		field = at + "." + field
+	if path != "" {
+		field = path + "." + field
 	}
 	d.refuse(position, field, message)
 }

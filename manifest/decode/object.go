@@ -14,14 +14,15 @@ import (
 	"podd/manifest/validate"
 )
 
-// decodeObject decodes v, an object other than a pod. The parameter into is a pointer to the struct
-// for the object. decodeObject adds the object to the file unless the object is refused. s is the
-// schema of the kind, and meta is the metadata in the struct. complete sets the defaults of the
-// object and validates it. ref identifies the object; ok is false if the object was refused.
-func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, into any, meta *metav1.ObjectMeta, complete func(*objectProblems) field.ErrorList) (ref manifest.ObjectRef, ok bool) {
+// decodeObject decodes v, an object other than a pod. The parameter object is a pointer to the
+// struct for the object. decodeObject adds the object to the file unless the object is refused. s
+// is the schema of the kind, and meta is the metadata in the struct. defaultAndValidate sets the
+// defaults of the object and validates it. ref identifies the object; ok is false if the object was
+// refused.
+func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, object any, meta *metav1.ObjectMeta, defaultAndValidate func(*objectProblems) field.ErrorList) (ref manifest.ObjectRef, ok bool) {
 	n := d.newObjectProblems(v, s)
 	checked := s.Check(v.Tree, n.addFault)
-	n.unmarshal(checked, into)
+	n.unmarshal(checked, object)
 	n.addInvalid(validate.Meta(meta))
 	ref = manifest.ObjectRef{Kind: kind, NamespacedName: manifest.NewKey(meta.Namespace, meta.Name)}
 	if kind == manifest.VolumeKind {
@@ -31,7 +32,7 @@ func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, 
 		ref.Namespace = ""
 	}
 	meta.Namespace = ref.Namespace
-	n.addInvalid(complete(n))
+	n.addInvalid(defaultAndValidate(n))
 	n.addProblems(supported.CheckObject(kind, checked))
 	if first, taken := d.file.Objects.Origins[ref]; taken {
 		n.addError("metadata.name", "%s is already defined at %s; remove one", ref, first)
@@ -39,7 +40,7 @@ func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, 
 	n.finish(types.NamespacedName{})
 	d.addProblems(n.problems...)
 	if !n.refused {
-		d.file.Objects.Add(ref, into, d.origin(v, n))
+		d.file.Objects.Add(ref, object, d.origin(v, n))
 	}
 	return ref, !n.refused
 }

@@ -20,10 +20,10 @@ func Batch(kind, path, text string) manifest.Batch {
 	return b
 }
 
-// Pod returns a document of five lines with a pod. The text in more is inserted after the fields of
-// its metadata.
-func Pod(name, more string) string {
-	return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s%s}\nspec: {containers: [{name: main, image: \"i:1\"}]}\n", name, more)
+// Pod returns a document of five lines with a pod. The text extraFields is inserted after the
+// fields of its metadata.
+func Pod(name, extraFields string) string {
+	return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s%s}\nspec: {containers: [{name: main, image: \"i:1\"}]}\n", name, extraFields)
 }
 
 // DecodeOne decodes a text, which must contain exactly one pod and no error, and returns the pod.
@@ -39,17 +39,17 @@ func DecodeOne(t testing.TB, text string, o decode.Options) *manifest.Pod {
 // PodWithClaim is a document with a pod that uses the claim "a".
 const PodWithClaim = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: a}}], containers: [{name: main, image: \"i:1\"}]}\n"
 
-// Claim returns a document with a PersistentVolumeClaim that requests 1Gi. The text in more is
+// Claim returns a document with a PersistentVolumeClaim that requests 1Gi. The text extraFields is
 // inserted after the fields of its spec.
-func Claim(name, more string) string {
-	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %s}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}%s}\n", name, more)
+func Claim(name, extraFields string) string {
+	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %s}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}%s}\n", name, extraFields)
 }
 
 // Volume returns a document with a PersistentVolume, with the label disk set to its name. The text
-// in more is inserted after the fields of its spec. It must contain a capacity, such as
+// extraFields is inserted after the fields of its spec. It must contain a capacity, such as
 // SmallCapacity.
-func Volume(name, more string) string {
-	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: %s, labels: {disk: %s}}\nspec: {accessModes: [ReadWriteOnce, ReadWriteMany], hostPath: {path: /srv}%s}\n", name, name, more)
+func Volume(name, extraFields string) string {
+	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: %s, labels: {disk: %s}}\nspec: {accessModes: [ReadWriteOnce, ReadWriteMany], hostPath: {path: /srv}%s}\n", name, name, extraFields)
 }
 
 // SmallCapacity is a capacity that is exactly sufficient for the claim that Claim returns.

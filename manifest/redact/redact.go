@@ -105,35 +105,35 @@ func Data(text string, secrets ...*v1.Secret) string {
 // maskPod masks the private values of p in text. If status is true, it also masks the private
 // values in the status of p.
 func maskPod(text string, p *v1.Pod, status bool) string {
-	var found, shown []string
+	var found, publicTexts []string
 	visit := func(name string, field reflect.Value, isPublic bool) {
 		eachText(field, func(s string) {
 			if isPublic {
-				shown = append(shown, s)
+				publicTexts = append(publicTexts, s)
 				return
 			}
 			found = append(found, findQuoted(text, quotableParts(name, s))...)
 		})
 	}
 	for _, key := range sourceAnnotations {
-		shown = append(shown, p.Annotations[key])
+		publicTexts = append(publicTexts, p.Annotations[key])
 	}
 	eachTextField(reflect.ValueOf(&p.ObjectMeta), visit)
 	eachTextField(reflect.ValueOf(&p.Spec), visit)
 	if status {
 		eachTextField(reflect.ValueOf(&p.Status), visit)
 	}
-	return maskValues(text, found, shown, isLong)
+	return maskValues(text, found, publicTexts, isLong)
 }
 
-// maskValues masks the values in text. It does not mask a value that is part of a string in shown,
-// the public fields of the pod. It masks longer values first, because one value can be part of
-// another value. If isLong returns false for a value, maskValues masks the value only where the
-// text marks it as a value.
-func maskValues(text string, values, shown []string, isLong func(string) bool) string {
+// maskValues masks the values in text. It does not mask a value that is part of a string in
+// publicTexts, the public fields of the pod. It masks longer values first, because one value can be
+// part of another value. If isLong returns false for a value, maskValues masks the value only where
+// the text marks it as a value.
+func maskValues(text string, values, publicTexts []string, isLong func(string) bool) string {
 	slices.SortFunc(values, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
 	for _, value := range slices.Compact(values) {
-		if !slices.ContainsFunc(shown, func(s string) bool { return containsValue(s, value) }) {
+		if !slices.ContainsFunc(publicTexts, func(s string) bool { return containsValue(s, value) }) {
 			text = maskTruncated(maskValue(text, value, isLong(value)), value, isLong(value))
 		}
 	}

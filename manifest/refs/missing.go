@@ -20,9 +20,9 @@ type missingRef struct {
 // blocker returns the reason why a pod of a manifest cannot be set up yet. Until the source of the
 // pod was read completely, the pod also waits for missing optional objects, because the source may
 // still contain them.
-func (r *resolver) blocker(p *manifest.Pod, used []Ref) Blocker {
+func (r *resolver) blocker(p *manifest.Pod, refs []Ref) Blocker {
 	complete := r.set.CompleteSources[p.Origin.Source]
-	missing := slices.DeleteFunc(r.missingRefs(p, used), func(l missingRef) bool {
+	missing := slices.DeleteFunc(r.missingRefs(p, refs), func(l missingRef) bool {
 		return l.role == forPull || l.role == forEphemeral || l.Optional && complete
 	})
 	if len(missing) == 0 {
@@ -80,12 +80,12 @@ func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, sev
 	return problems
 }
 
-// missingRefs returns the missing objects and keys to which p refers. The list used contains the
-// references of p.
-func (r *resolver) missingRefs(p *manifest.Pod, used []Ref) []missingRef {
+// missingRefs returns the missing objects and keys to which p refers. The parameter refs contains
+// the references of p.
+func (r *resolver) missingRefs(p *manifest.Pod, refs []Ref) []missingRef {
 	own := r.lookupFor(p.Origin.Source)
 	var missing []missingRef
-	for _, u := range used {
+	for _, u := range refs {
 		what := fmt.Sprintf("%s %q", u.Object.Kind, u.Object.Name)
 		origin, there := own.Origins[u.Object]
 		if !there {

@@ -18,14 +18,14 @@ type ResolvedSet struct {
 	originals map[types.NamespacedName]*manifest.Pod // the pods of the set that was passed to ResolveSet
 }
 
-// ResolveSet resolves the references of the pods of a set. The parameter before is the previous
+// ResolveSet resolves the references of the pods of a set. The parameter previous is the previous
 // result, or nil. If a value is equal to a value in the previous result, the new result contains
 // the previous pointer. The salt is a key for the digests of objects. It must be the same after a
 // restart of podd, and users who may not read Secrets must not know it. storedClaims contains the
 // claims whose data is in a directory that podd manages; it may be nil.
-func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedName]bool, before *ResolvedSet) *ResolvedSet {
-	if before == nil {
-		before = &ResolvedSet{Set: &manifest.Set{}}
+func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedName]bool, previous *ResolvedSet) *ResolvedSet {
+	if previous == nil {
+		previous = &ResolvedSet{Set: &manifest.Set{}}
 	}
 	all := &ResolvedSet{Refs: map[types.NamespacedName]*Resolved{}, originals: s.Pods}
 	set := *s
@@ -37,17 +37,17 @@ func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedN
 	set.Pods = make(map[types.NamespacedName]*manifest.Pod, len(s.Pods))
 	r := newResolver(&set)
 	for key, p := range s.Pods {
-		refs := r.resolve(p, salt, before.Refs[key])
+		refs := r.resolve(p, salt, previous.Refs[key])
 		if refs != nil {
 			all.Refs[key] = refs
 		}
-		switch was := before.Refs[key]; {
+		switch was := previous.Refs[key]; {
 		case p.Traits.HasRefsFromServer:
-			set.Pods[key] = r.lookupFor(p.Origin.Source).withHandler(p, before.Set.Pods[key])
+			set.Pods[key] = r.lookupFor(p.Origin.Source).withHandler(p, previous.Set.Pods[key])
 		case !manifest.RestartsOnChange(p) || refs == nil:
 			set.Pods[key] = p
-		case before.originals[key] == p && was != nil && was.FilesDigest == refs.FilesDigest && was.EnvDigest == refs.EnvDigest:
-			set.Pods[key] = before.Set.Pods[key]
+		case previous.originals[key] == p && was != nil && was.FilesDigest == refs.FilesDigest && was.EnvDigest == refs.EnvDigest:
+			set.Pods[key] = previous.Set.Pods[key]
 		default:
 			set.Pods[key] = p.WithContentDigests(refs.FilesDigest, refs.EnvDigest)
 		}
@@ -57,8 +57,8 @@ func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedN
 }
 
 // withHandler returns p with the handler of its RuntimeClass, if the API server has returned the
-// RuntimeClass. The parameter before is the previous result for this pod name, or nil.
-func (o *lookup) withHandler(p, before *manifest.Pod) *manifest.Pod {
+// RuntimeClass. The parameter previous is the previous result for this pod name, or nil.
+func (o *lookup) withHandler(p, previous *manifest.Pod) *manifest.Pod {
 	class := p.Object.Spec.RuntimeClassName
 	if class == nil {
 		return p
@@ -67,8 +67,8 @@ func (o *lookup) withHandler(p, before *manifest.Pod) *manifest.Pod {
 	if !known {
 		return p
 	}
-	if before != nil && before.Object == p.Object && before.ServerRuntimeHandler != nil && *before.ServerRuntimeHandler == handler {
-		return before
+	if previous != nil && previous.Object == p.Object && previous.ServerRuntimeHandler != nil && *previous.ServerRuntimeHandler == handler {
+		return previous
 	}
 	v := *p
 	v.ServerRuntimeHandler = &handler

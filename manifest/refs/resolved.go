@@ -129,33 +129,33 @@ func (s *Resolved) hasSameDigests(o *Resolved) bool {
 }
 
 // Resolve looks up the objects to which a pod refers. It returns nil if the pod has no references.
-// The parameter before is the previous result for the pod, or nil. If nothing has changed, Resolve
-// returns the previous result. The parameter salt has the same meaning as for ResolveSet.
-func Resolve(p *manifest.Pod, set *manifest.Set, salt string, before *Resolved) *Resolved {
-	return newResolver(set).resolve(p, salt, before)
+// The parameter previous is the previous result for the pod, or nil. If nothing has changed,
+// Resolve returns the previous result. The parameter salt has the same meaning as for ResolveSet.
+func Resolve(p *manifest.Pod, set *manifest.Set, salt string, previous *Resolved) *Resolved {
+	return newResolver(set).resolve(p, salt, previous)
 }
 
-func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Resolved {
+func (r *resolver) resolve(p *manifest.Pod, salt string, previous *Resolved) *Resolved {
 	used := List(p)
 	if len(used) == 0 && !hasMutableMetadataFiles(p) && (p == nil || !p.Traits.HasRefsFromServer) {
 		return nil
 	}
-	own := r.lookupFor(p.Origin.Source)
+	sourceLookup := r.lookupFor(p.Origin.Source)
 	s := newResolved(p)
 	if p.Traits.HasRefsFromServer {
-		all := append(slices.Clip(used), own.driverRefs(p.Object)...)
-		s.Blocker = own.blocker(p, all, r.set.Node)
-		s.addLookups(&own.cluster, all)
-		s.addCSI(own, r.set.Node, before)
+		all := append(slices.Clip(used), sourceLookup.driverRefs(p.Object)...)
+		s.Blocker = sourceLookup.blocker(p, all, r.set.Node)
+		s.addLookups(&sourceLookup.cluster, all)
+		s.addCSI(sourceLookup, r.set.Node, previous)
 	} else {
 		s.Blocker = r.blocker(p, used)
 	}
 	for _, u := range used {
-		s.addObject(own, u.Object)
+		s.addObject(sourceLookup, u.Object)
 	}
-	samePodBefore := before != nil && samePod(before.pod, p)
-	if samePodBefore && before.pod == p && s.Blocker == before.Blocker && s.hasSameObjects(before) {
-		return before
+	samePodBefore := previous != nil && samePod(previous.pod, p)
+	if samePodBefore && previous.pod == p && s.Blocker == previous.Blocker && s.hasSameObjects(previous) {
+		return previous
 	}
 	s.FilesDigest, s.EnvDigest = s.digest(salt, used, forFiles)+metadataDigest(p), s.digest(salt, used, forEnv)
 	if calls := s.encodeDriverCalls(); calls != nil {
@@ -163,26 +163,26 @@ func (r *resolver) resolve(p *manifest.Pod, salt string, before *Resolved) *Reso
 	}
 	s.PullDigest, s.MountDigest = s.digest(salt, used, forPull), s.digest(salt, used, forMount)
 	s.EphemeralDigest = s.digest(salt, used, forEphemeral)
-	if samePodBefore && s.hasSameDigests(before) && s.hasSameLookups(before) {
-		return before
+	if samePodBefore && s.hasSameDigests(previous) && s.hasSameLookups(previous) {
+		return previous
 	}
 	return s
 }
 
-// addObject adds the object to which ref refers, if the lookup own finds the object.
-func (s *Resolved) addObject(own *lookup, ref manifest.ObjectRef) {
+// addObject adds the object to which ref refers, if sourceLookup finds the object.
+func (s *Resolved) addObject(sourceLookup *lookup, ref manifest.ObjectRef) {
 	switch ref.Kind {
 	case manifest.ConfigMapKind:
-		if c := own.ConfigMaps[ref.NamespacedName]; c != nil {
+		if c := sourceLookup.ConfigMaps[ref.NamespacedName]; c != nil {
 			s.ConfigMaps[c.Name] = c
 		}
 	case manifest.SecretKind:
-		if c := own.Secrets[ref.NamespacedName]; c != nil {
+		if c := sourceLookup.Secrets[ref.NamespacedName]; c != nil {
 			s.Secrets[c.Name] = c
 		}
 	case manifest.ClaimKind:
-		if c := own.Claims[ref.NamespacedName]; c != nil {
-			if bound, reason := own.bind(c); reason == "" {
+		if c := sourceLookup.Claims[ref.NamespacedName]; c != nil {
+			if bound, reason := sourceLookup.bind(c); reason == "" {
 				s.Claims[c.Name] = bound
 			}
 		}

@@ -93,15 +93,15 @@ func (s *store) write(name string, payload []byte) error {
 	return atomicfile.WriteInNoDirSync(s.root, name, name+tempSuffix, addChecksum(payload))
 }
 
-// sweep removes all files whose names are not in the set keep. These are contents that no record
-// names, and temporary files of a podd that has crashed.
-func (s *store) sweep(keep map[string]bool) error {
+// sweep removes all files whose names are not in retained. These are contents that no record names,
+// and temporary files of a podd that has crashed.
+func (s *store) sweep(retained map[string]bool) error {
 	entries, err := fs.ReadDir(s.root.FS(), ".")
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if !keep[e.Name()] {
+		if !retained[e.Name()] {
 			if err := s.root.RemoveAll(e.Name()); err != nil {
 				return err
 			}
@@ -143,12 +143,12 @@ func (c *cache) checkSetAside() error {
 	return err
 }
 
-// Prune removes all cached contents except those of the given sources, because the content
-// of a source that is no longer configured may contain secrets. It must not be called while
-// a source runs.
-func Prune(dir string, keep ...Source) error {
+// Prune removes all cached contents except those of the configured sources, because the content of
+// a source that is no longer configured may contain secrets. It must not be called while a source
+// runs.
+func Prune(dir string, configured ...Source) error {
 	names := map[string]bool{}
-	for _, s := range keep {
+	for _, s := range configured {
 		names[hashOf(s.Name())] = true
 	}
 	root, err := os.OpenRoot(dir)

@@ -40,9 +40,10 @@ type trackedFile struct {
 const maxIncompleteTime = 5 * time.Second
 
 // mustRead reports whether the file must be read, because its content may have changed. The
-// parameter now is the current stamp of the file. touched reports whether an event named the file.
-func (f *trackedFile) mustRead(now stamp, touched bool) bool {
-	return touched || !f.isSettled || f.stamp != now || f.readErr != nil || !f.retryAt.IsZero() ||
+// parameter current is the current stamp of the file. touched reports whether an event named the
+// file.
+func (f *trackedFile) mustRead(current stamp, touched bool) bool {
+	return touched || !f.isSettled || f.stamp != current || f.readErr != nil || !f.retryAt.IsZero() ||
 		f.outdatedReason != "" && f.outdatedReason != outdatedRefused
 }
 

@@ -9,15 +9,16 @@ import (
 )
 
 // checkImmutable compares f with the previous content of the same file or URL. The parameter
-// earlier is this content, or nil if there is none. checkImmutable returns f if no immutable object
-// has changed. Otherwise it returns a refused copy of f with a Problem for each changed object.
-func checkImmutable(f, earlier *manifest.File) *manifest.File {
-	if earlier == nil {
+// previous is this content, or nil if there is none. checkImmutable returns f if no immutable
+// object has changed. Otherwise it returns a refused copy of f with a Problem for each changed
+// object.
+func checkImmutable(f, previous *manifest.File) *manifest.File {
+	if previous == nil {
 		return f
 	}
 	var broken []manifest.Problem
 	for ref, origin := range f.Objects.Origins {
-		if !isImmutable(&earlier.Objects, ref) || sameContent(ref, &earlier.Objects, &f.Objects) {
+		if !isImmutable(&previous.Objects, ref) || sameContent(ref, &previous.Objects, &f.Objects) {
 			continue
 		}
 		broken = append(broken, manifest.Problem{
@@ -52,13 +53,13 @@ func isImmutable(o *manifest.Objects, ref manifest.ObjectRef) bool {
 
 // sameContent reports whether a ConfigMap or Secret has the same content in both Objects and is
 // still immutable in o. Both Objects must contain it.
-func sameContent(ref manifest.ObjectRef, earlier, o *manifest.Objects) bool {
+func sameContent(ref manifest.ObjectRef, previous, o *manifest.Objects) bool {
 	if !isImmutable(o, ref) {
 		return false
 	}
 	if ref.Kind == manifest.SecretKind {
-		return maps.EqualFunc(earlier.Secrets[ref.NamespacedName].Data, o.Secrets[ref.NamespacedName].Data, bytes.Equal)
+		return maps.EqualFunc(previous.Secrets[ref.NamespacedName].Data, o.Secrets[ref.NamespacedName].Data, bytes.Equal)
 	}
-	a, b := earlier.ConfigMaps[ref.NamespacedName], o.ConfigMaps[ref.NamespacedName]
+	a, b := previous.ConfigMaps[ref.NamespacedName], o.ConfigMaps[ref.NamespacedName]
 	return maps.Equal(a.Data, b.Data) && maps.EqualFunc(a.BinaryData, b.BinaryData, bytes.Equal)
 }

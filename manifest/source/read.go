@@ -50,10 +50,10 @@ type reader struct {
 }
 
 // read returns the content of a file that no process has open for writing. If it returns
-// errOpenForWriting or errReadAgain, the caller must read the file again after a delay. The
-// parameter first stores the state between two reads of one file, so the caller must pass the same
-// value to every read of this file.
-func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead, now time.Time) (readResult, error) {
+// errOpenForWriting or errReadAgain, the caller must read the file again after a delay. earlierRead
+// stores the state between two reads of one file, so the caller must pass the same value to every
+// read of this file.
+func (r reader) read(dir *manifestDir, name string, link bool, earlierRead *firstRead, now time.Time) (readResult, error) {
 	f, info, err := dir.open(name, link)
 	if err != nil {
 		return readResult{}, err
@@ -86,18 +86,18 @@ func (r reader) read(dir *manifestDir, name string, link bool, first *firstRead,
 	if writers == noWriter && !dir.remote {
 		return t, nil
 	}
-	return t, first.confirm(t, now)
+	return t, earlierRead.confirm(t, now)
 }
 
-// checkUnchanged returns errOpenForWriting if the present stamp of f differs from the earlier
-// stamp, the parameter before, because a process has then written to f. It also checks the lease
-// again, because a write within one step of the filesystem's clock does not change the stamp.
-func (r reader) checkUnchanged(f *os.File, before stamp, writers writerState) error {
+// checkUnchanged returns errOpenForWriting if the present stamp of f differs from earlierStamp,
+// because a process has then written to f. It also checks the lease again, because a write within
+// one step of the filesystem's clock does not change the stamp.
+func (r reader) checkUnchanged(f *os.File, earlierStamp stamp, writers writerState) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	if stampOf(info) != before || writers == noWriter && r.checkLease(f) == hasWriter {
+	if stampOf(info) != earlierStamp || writers == noWriter && r.checkLease(f) == hasWriter {
 		return errOpenForWriting
 	}
 	return nil
@@ -105,12 +105,12 @@ func (r reader) checkUnchanged(f *os.File, before stamp, writers writerState) er
 
 // confirm returns nil if t equals the first read, and the first read was at least secondReadDelay
 // ago. Otherwise it returns errReadAgain. If t differs, t becomes the first read.
-func (first *firstRead) confirm(t readResult, now time.Time) error {
-	if first.digest != t.digest || first.stamp != t.stamp {
-		*first = firstRead{t.digest, t.stamp, now}
+func (f *firstRead) confirm(t readResult, now time.Time) error {
+	if f.digest != t.digest || f.stamp != t.stamp {
+		*f = firstRead{t.digest, t.stamp, now}
 		return errReadAgain
 	}
-	if now.Sub(first.at) < secondReadDelay {
+	if now.Sub(f.at) < secondReadDelay {
 		return errReadAgain
 	}
 	return nil

@@ -86,21 +86,21 @@ func (c *client) request(ctx context.Context, have validators) (r *http.Request,
 		if err != nil {
 			return nil, false, fmt.Errorf("reading the header file %q: %w", c.opts.HeaderFile, withoutPath(err))
 		}
-		more, err := parseHeaders(data)
+		extraHeaders, err := parseHeaders(data)
 		if err != nil {
 			return nil, false, fmt.Errorf("reading the header file %q: %w", c.opts.HeaderFile, err)
 		}
 		exposed = info.Mode()&0o004 != 0
-		setHeaders(r, more)
+		setHeaders(r, extraHeaders)
 	}
 	setHeaders(r, http.Header{"If-None-Match": headerValues(have.etag), "If-Modified-Since": headerValues(have.lastModified)})
 	return r, exposed, nil
 }
 
-// setHeaders adds the headers in more to r and replaces headers of r with the same name. It sets
-// r.Host for the header Host, as net/http requires.
-func setHeaders(r *http.Request, more http.Header) {
-	for name, values := range more {
+// setHeaders adds extraHeaders to r and replaces headers of r with the same name. It sets r.Host
+// for the header Host, as net/http requires.
+func setHeaders(r *http.Request, extraHeaders http.Header) {
+	for name, values := range extraHeaders {
 		name = http.CanonicalHeaderKey(name)
 		switch {
 		case len(values) == 0:

@@ -29,31 +29,31 @@ func validatePodAnnotations(pod *v1.Pod) field.ErrorList {
 	var errs field.ErrorList
 	all := field.NewPath("metadata", "annotations")
 	for _, key := range slices.Sorted(maps.Keys(pod.Annotations)) {
-		value, at := pod.Annotations[key], all.Key(key)
+		value, annotationPath := pod.Annotations[key], all.Key(key)
 		container, seccomp := strings.CutPrefix(key, v1.SeccompContainerAnnotationKeyPrefix)
 		switch {
 		case key == annotationTolerations && value != "":
-			errs = append(errs, validateTolerationAnnotation(value, at)...)
+			errs = append(errs, validateTolerationAnnotation(value, annotationPath)...)
 		case key == annotationDeletionCost && !isDeletionCost(value):
-			errs = append(errs, field.Invalid(at, value, "must be a 32-bit integer"))
+			errs = append(errs, field.Invalid(annotationPath, value, "must be a 32-bit integer"))
 		case key == v1.SeccompPodAnnotationKey:
-			errs = append(errs, validateSeccompAnnotation(value, pod.Spec.SecurityContext.SeccompProfile, at, field.NewPath("spec", "securityContext", "seccompProfile"))...)
+			errs = append(errs, validateSeccompAnnotation(value, pod.Spec.SecurityContext.SeccompProfile, annotationPath, field.NewPath("spec", "securityContext", "seccompProfile"))...)
 		case seccomp:
-			p, where := containerSeccomp(&pod.Spec, container)
-			errs = append(errs, validateSeccompAnnotation(value, p, at, where)...)
+			p, fieldPath := containerSeccomp(&pod.Spec, container)
+			errs = append(errs, validateSeccompAnnotation(value, p, annotationPath, fieldPath)...)
 		case strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix):
-			errs = append(errs, validateAppArmorAnnotation(&pod.Spec, strings.TrimPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix), value, at)...)
+			errs = append(errs, validateAppArmorAnnotation(&pod.Spec, strings.TrimPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix), value, annotationPath)...)
 		}
 	}
 	return errs
 }
 
-func validateTolerationAnnotation(text string, at *field.Path) field.ErrorList {
+func validateTolerationAnnotation(text string, path *field.Path) field.ErrorList {
 	var list []v1.Toleration
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return field.ErrorList{field.Invalid(at, wording.Clip(text, 80), "is not a list of tolerations in JSON; use spec.tolerations")}
+		return field.ErrorList{field.Invalid(path, wording.Clip(text, 80), "is not a list of tolerations in JSON; use spec.tolerations")}
 	}
-	return validateTolerations(list, at)
+	return validateTolerations(list, path)
 }
 
 // isDeletionCost reports whether text is a valid deletion cost: a 32-bit integer without a plus
@@ -69,26 +69,25 @@ func isDeletionCost(text string) bool {
 // containerSeccomp returns the seccomp profile in the field of a container, and the path of this
 // field.
 func containerSeccomp(spec *v1.PodSpec, name string) (*v1.SeccompProfile, *field.Path) {
-	c, at := findContainer(spec, name)
+	c, containerPath := findContainer(spec, name)
 	if c == nil || c.SecurityContext == nil {
 		return nil, nil
 	}
-	return c.SecurityContext.SeccompProfile, at.Child("securityContext", "seccompProfile")
+	return c.SecurityContext.SeccompProfile, containerPath.Child("securityContext", "seccompProfile")
 }
 
 // validateSeccompAnnotation validates an annotation that Kubernetes used for seccomp profiles
 // before 1.19. The annotation has no effect, but must not contradict p, the profile in a field. p
-// may be nil. The parameter at is the path of the annotation, and the parameter where is the path
-// of the field.
-func validateSeccompAnnotation(text string, p *v1.SeccompProfile, at, where *field.Path) field.ErrorList {
+// may be nil. annotationPath is the path of the annotation, and fieldPath is the path of the field.
+func validateSeccompAnnotation(text string, p *v1.SeccompProfile, annotationPath, fieldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	local, isLocal := strings.CutPrefix(text, v1.SeccompLocalhostProfileNamePrefix)
 	standard := text == v1.SeccompProfileRuntimeDefault || text == v1.DeprecatedSeccompProfileDockerDefault
 	switch {
 	case isLocal && (path.IsAbs(local) || slices.Contains(strings.Split(local, "/"), "..")):
-		errs = append(errs, field.Invalid(at, text, "must be a path below the profile directory"))
+		errs = append(errs, field.Invalid(annotationPath, text, "must be a path below the profile directory"))
 	case !isLocal && !standard && text != v1.SeccompProfileNameUnconfined:
-		errs = append(errs, field.Invalid(at, text, "is not a valid seccomp profile; use the field seccompProfile"))
+		errs = append(errs, field.Invalid(annotationPath, text, "is not a valid seccomp profile; use the field seccompProfile"))
 	}
 	if p == nil {
 		return errs
@@ -100,10 +99,10 @@ func validateSeccompAnnotation(text string, p *v1.SeccompProfile, at, where *fie
 	}
 	const other = "differs from the annotation; remove the annotation"
 	if same, known := agrees[p.Type]; known && !same {
-		return append(errs, field.Forbidden(where.Child("type"), other))
+		return append(errs, field.Forbidden(fieldPath.Child("type"), other))
 	}
 	if p.Type == v1.SeccompProfileTypeLocalhost && (p.LocalhostProfile == nil || *p.LocalhostProfile != local) {
-		return append(errs, field.Forbidden(where.Child("localhostProfile"), other))
+		return append(errs, field.Forbidden(fieldPath.Child("localhostProfile"), other))
 	}
 	return errs
 }
@@ -111,24 +110,24 @@ func validateSeccompAnnotation(text string, p *v1.SeccompProfile, at, where *fie
 // validateAppArmorAnnotation validates an annotation that Kubernetes used for AppArmor profiles
 // before 1.30. The container must exist, text must be a valid profile, and the profile must be
 // equal to the container's field if the field is set.
-func validateAppArmorAnnotation(spec *v1.PodSpec, container, text string, at *field.Path) field.ErrorList {
+func validateAppArmorAnnotation(spec *v1.PodSpec, container, text string, annotationPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	c, where := findContainer(spec, container)
+	c, containerPath := findContainer(spec, container)
 	p := manifest.ParseAppArmorAnnotation(text)
 	if c == nil {
-		errs = append(errs, field.Invalid(at, container, "is not a container of this pod"))
+		errs = append(errs, field.Invalid(annotationPath, container, "is not a container of this pod"))
 	} else {
 		fields := spec.SecurityContext.AppArmorProfile
 		if c.SecurityContext != nil {
 			fields = cmp.Or(c.SecurityContext.AppArmorProfile, fields)
 		}
-		errs = append(errs, compareAppArmor(p, fields, where.Child("securityContext", "appArmorProfile"))...)
+		errs = append(errs, compareAppArmor(p, fields, containerPath.Child("securityContext", "appArmorProfile"))...)
 	}
 	switch {
 	case p == nil && text != "":
-		errs = append(errs, field.Invalid(at, text, "is not a valid AppArmor profile; use the field appArmorProfile"))
+		errs = append(errs, field.Invalid(annotationPath, text, "is not a valid AppArmor profile; use the field appArmorProfile"))
 	case p != nil && p.LocalhostProfile != nil:
-		errs = append(errs, validateAppArmorName(*p.LocalhostProfile, at)...)
+		errs = append(errs, validateAppArmorName(*p.LocalhostProfile, annotationPath)...)
 	}
 	return errs
 }

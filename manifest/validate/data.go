@@ -20,22 +20,22 @@ func Secret(s *v1.Secret) field.ErrorList {
 	return append(validateData(nil, s.Data, "data"), validateSecretType(s)...)
 }
 
-// validateData validates the keys and the size of a ConfigMap's or Secret's data. The parameter
-// bytes is the name of the field that contains the map binary: "binaryData" or "data". Errors
-// contain no value.
-func validateData(data map[string]string, binary map[string][]byte, bytes string) field.ErrorList {
+// validateData validates the keys and the size of a ConfigMap's or Secret's data. binaryField is
+// the name of the field that contains the map binary: "binaryData" or "data". Errors contain no
+// value.
+func validateData(data map[string]string, binary map[string][]byte, binaryField string) field.ErrorList {
 	var errs field.ErrorList
 	size := 0
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		at := field.NewPath("data").Key(key)
 		errs = append(errs, invalidErrors(at, key, validation.IsConfigMapKey(key))...)
 		if _, twice := binary[key]; twice {
-			errs = append(errs, field.Forbidden(at, "is in "+bytes+" too; remove one"))
+			errs = append(errs, field.Forbidden(at, "is in "+binaryField+" too; remove one"))
 		}
 		size += len(data[key])
 	}
 	for _, key := range slices.Sorted(maps.Keys(binary)) {
-		errs = append(errs, invalidErrors(field.NewPath(bytes).Key(key), key, validation.IsConfigMapKey(key))...)
+		errs = append(errs, invalidErrors(field.NewPath(binaryField).Key(key), key, validation.IsConfigMapKey(key))...)
 		size += len(binary[key])
 	}
 	if size > v1.MaxSecretSize {

@@ -109,12 +109,12 @@ func validateOverhead(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 }
 
 // validateAmounts validates the amounts in list. It skips an amount that is equal to the amount of
-// the same resource in known. Otherwise an invalid limit would be reported twice if it is also the
-// default of the request.
-func validateAmounts(list, known v1.ResourceList, path *field.Path) field.ErrorList {
+// the same resource in validated. Otherwise an invalid limit would be reported twice if it is also
+// the default of the request.
+func validateAmounts(list, validated v1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		if q, ok := known[name]; ok && q.Cmp(list[name]) == 0 {
+		if q, ok := validated[name]; ok && q.Cmp(list[name]) == 0 {
 			continue
 		}
 		at := path.Key(string(name))

@@ -129,21 +129,21 @@ func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim
 	return all[0], true
 }
 
-// fewestVictims returns candidates of the list from that together release enough resources for
+// fewestVictims returns a subset of the candidates that together release enough resources for
 // shortage. It chooses one candidate after the other, each time the candidate with the smallest
 // remainingShortage, and among equal candidates the one with the smallest requests (isSmaller). The
 // caller must ensure that all candidates of the list together release enough.
-func (a *admitter) fewestVictims(from []candidate, shortage Amounts) (chosen []candidate) {
-	for from = slices.Clone(from); len(shortage) > 0; {
-		at := 0
-		for i := range from {
-			if d := cmp.Compare(a.remainingShortage(&from[i], shortage), a.remainingShortage(&from[at], shortage)); d < 0 || d == 0 && a.isSmaller(&from[i], &from[at]) {
-				at = i
+func (a *admitter) fewestVictims(candidates []candidate, shortage Amounts) (chosen []candidate) {
+	for candidates = slices.Clone(candidates); len(shortage) > 0; {
+		best := 0
+		for i := range candidates {
+			if d := cmp.Compare(a.remainingShortage(&candidates[i], shortage), a.remainingShortage(&candidates[best], shortage)); d < 0 || d == 0 && a.isSmaller(&candidates[i], &candidates[best]) {
+				best = i
 			}
 		}
-		chosen = append(chosen, from[at])
-		shortage = a.shortageWithout(shortage, from[at:at+1])
-		from = slices.Delete(from, at, at+1)
+		chosen = append(chosen, candidates[best])
+		shortage = a.shortageWithout(shortage, candidates[best:best+1])
+		candidates = slices.Delete(candidates, best, best+1)
 	}
 	return chosen
 }

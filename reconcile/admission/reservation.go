@@ -122,15 +122,15 @@ func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
 	return m, changed
 }
 
-// unknownVersions returns a version for each running incarnation of podd, unless the list known
+// unknownVersions returns a version for each running incarnation of podd, unless knownVersions
 // contains its version. podd has not read the manifest of such a version since podd was started.
 // Therefore the reservations of the version are read from the annotations of the sandbox and its
 // containers.
-func unknownVersions(observed []runtime.Incarnation, known []*manifest.Pod) []*manifest.Pod {
+func unknownVersions(observed []runtime.Incarnation, knownVersions []*manifest.Pod) []*manifest.Pod {
 	var all []*manifest.Pod
 	for i := range observed {
 		inc := &observed[i]
-		if inc.Foreign || !plan.IsLive(inc) || slices.ContainsFunc(known, func(p *manifest.Pod) bool { return p != nil && plan.IsCreatedFrom(inc, p) }) {
+		if inc.Foreign || !plan.IsLive(inc) || slices.ContainsFunc(knownVersions, func(p *manifest.Pod) bool { return p != nil && plan.IsCreatedFrom(inc, p) }) {
 			continue
 		}
 		all = append(all, unknownVersion(inc))

@@ -20,29 +20,29 @@ func (d *decider) firstUserID(name *NameFacts, desired *manifest.Pod) uint32 {
 	if own := firstUserIDs(name.Observed, false); len(own) > 0 {
 		return own[0]
 	}
-	ids := uint32(render.IDsPerPod) // lower IDs belong to the users of the host
-	for d.isUsedID(ids) {
-		ids += render.IDsPerPod
+	firstID := uint32(render.IDsPerPod) // lower IDs belong to the users of the host
+	for d.isUsedID(firstID) {
+		firstID += render.IDsPerPod
 	}
-	d.usedUserIDs[ids] = true
-	return ids
+	d.usedUserIDs[firstID] = true
+	return firstID
 }
 
-// isUsedID reports whether a name or a sandbox uses the block of user IDs whose first ID is ids.
-// Sandboxes of other agents also count.
-func (d *decider) isUsedID(ids uint32) bool {
+// isUsedID reports whether a name or a sandbox uses the block of user IDs whose first ID is
+// firstID. Sandboxes of other agents also count.
+func (d *decider) isUsedID(firstID uint32) bool {
 	if d.usedUserIDs == nil {
 		d.usedUserIDs = map[uint32]bool{}
 		for _, name := range d.names {
 			d.usedUserIDs[name.Order.FirstUserID] = true
 		}
 		for _, p := range d.in.Observed {
-			for _, ids := range append(firstUserIDs(p, false), firstUserIDs(p, true)...) {
-				d.usedUserIDs[ids] = true
+			for _, id := range append(firstUserIDs(p, false), firstUserIDs(p, true)...) {
+				d.usedUserIDs[id] = true
 			}
 		}
 	}
-	return d.usedUserIDs[ids]
+	return d.usedUserIDs[firstID]
 }
 
 // needsUserIDs reports whether the desired version of a name, or a version that may still run,
@@ -69,8 +69,8 @@ func firstUserIDs(p *runtime.Pod, foreign bool) []uint32 {
 	}
 	for i := range p.Incarnations {
 		inc := &p.Incarnations[i]
-		if ids := inc.FirstHostUID(); inc.Foreign == foreign && ids >= render.IDsPerPod && ids%render.IDsPerPod == 0 {
-			all = append(all, ids)
+		if id := inc.FirstHostUID(); inc.Foreign == foreign && id >= render.IDsPerPod && id%render.IDsPerPod == 0 {
+			all = append(all, id)
 		}
 	}
 	return all

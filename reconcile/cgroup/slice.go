@@ -14,25 +14,25 @@ import (
 )
 
 // sliceConfig returns the configuration of the slice at the given path for the cgroups library.
-func sliceConfig(at string, r *cgroups.Resources) *cgroups.Cgroup {
-	parent := path.Base(path.Dir(at))
+func sliceConfig(slicePath string, r *cgroups.Resources) *cgroups.Cgroup {
+	parent := path.Base(path.Dir(slicePath))
 	if parent == "/" {
 		parent = "-" + sliceSuffix // the root slice
 	}
-	return &cgroups.Cgroup{Systemd: true, Name: path.Base(at), Parent: parent, Resources: r}
+	return &cgroups.Cgroup{Systemd: true, Name: path.Base(slicePath), Parent: parent, Resources: r}
 }
 
 // stopSlice makes systemd stop the slice at the given path. If the slice were not stopped, systemd
 // would keep the unit of the removed cgroup until the host is rebooted. stopSlice does nothing if
 // the slice contains processes, because systemd would kill them. points are the mount points of the
 // hierarchies.
-func stopSlice(points []string, at string) error {
+func stopSlice(points []string, slicePath string) error {
 	if !systemd.IsRunningSystemd() {
 		return nil
 	}
 	exists := false
 	for _, point := range points {
-		dir := filepath.Join(point, at)
+		dir := filepath.Join(point, slicePath)
 		if len(listProcesses(dir, 0)) > 0 {
 			return nil
 		}
@@ -42,12 +42,12 @@ func stopSlice(points []string, at string) error {
 	if !exists {
 		return nil
 	}
-	m, err := manager.New(sliceConfig(at, libraryResources(render.Cgroup{})))
+	m, err := manager.New(sliceConfig(slicePath, libraryResources(render.Cgroup{})))
 	if err == nil {
 		err = m.Destroy()
 	}
 	if err != nil {
-		return fmt.Errorf("stopping slice %s: %w", path.Base(at), err)
+		return fmt.Errorf("stopping slice %s: %w", path.Base(slicePath), err)
 	}
 	return nil
 }

@@ -33,17 +33,17 @@ func (p *RemovalBatcher) removeShared(uid types.UID, remove func(sets.Set[types.
 	if p == nil {
 		return remove(sets.New(uid)).forPod(uid)
 	}
-	own, first := p.join(uid)
+	joined, first := p.join(uid)
 	if first {
-		if own.before != nil {
-			<-own.before.done
+		if joined.before != nil {
+			<-joined.before.done
 		}
-		p.begin(own)
-		own.failed = remove(own.uids)
-		close(own.done)
+		p.begin(joined)
+		joined.failed = remove(joined.uids)
+		close(joined.done)
 	}
-	<-own.done
-	return own.failed.forPod(uid)
+	<-joined.done
+	return joined.failed.forPod(uid)
 }
 
 // join adds uid to the next pass and returns the pass. first reports whether uid is the first UID
@@ -59,10 +59,10 @@ func (p *RemovalBatcher) join(uid types.UID) (next *pass, first bool) {
 	return p.next, first
 }
 
-// begin marks the pass own as started, so that later callers join a new pass. It drops the
-// reference to the earlier pass, so that finished passes are garbage-collected.
-func (p *RemovalBatcher) begin(own *pass) {
+// begin marks a pass as started, so that later callers join a new pass. It drops the reference to
+// the earlier pass, so that finished passes are garbage-collected.
+func (p *RemovalBatcher) begin(started *pass) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next, own.before = nil, nil
+	p.next, started.before = nil, nil
 }

@@ -17,9 +17,9 @@ import (
 
 // sweepLinks removes links to the logs of the pods in owned. For a pod that is not in live, it
 // removes every link. For a pod in live, it removes a link only if isSuperseded returns true for
-// its log. all is the open directory l.Dir, or nil if l.Dir does not exist. sweepLinks adds errors
-// to failed.
-func (l Logs) sweepLinks(ctx context.Context, all *safepath.Dir, owned, live sets.Set[types.UID], failed failures) {
+// its log. logsDir is the open directory l.Dir, or nil if l.Dir does not exist. sweepLinks adds
+// errors to failed.
+func (l Logs) sweepLinks(ctx context.Context, logsDir *safepath.Dir, owned, live sets.Set[types.UID], failed failures) {
 	links, err := l.openLinks(false)
 	if err != nil {
 		failed.add(allPods, err)
@@ -42,7 +42,7 @@ func (l Logs) sweepLinks(ctx context.Context, all *safepath.Dir, owned, live set
 			continue
 		}
 		log, ok := l.linkTarget(links, name)
-		if !ok || !owned.Has(log.uid) || live.Has(log.uid) && !log.isSuperseded(all) {
+		if !ok || !owned.Has(log.uid) || live.Has(log.uid) && !log.isSuperseded(logsDir) {
 			continue
 		}
 		if err := links.Remove(name); err != nil {
@@ -79,16 +79,16 @@ func (l Logs) linkTarget(links *safepath.Dir, name string) (to logTarget, ok boo
 
 // isSuperseded reports whether the log does not exist and a log of a later attempt exists. A
 // missing log alone does not prove that the log was removed, because a log is missing briefly
-// during its rotation. all is the directory Logs.Dir; nil if it does not exist.
-func (t logTarget) isSuperseded(all *safepath.Dir) bool {
+// during its rotation. logsDir is the directory Logs.Dir; nil if it does not exist.
+func (t logTarget) isSuperseded(logsDir *safepath.Dir) bool {
 	attempt, ok := logs.ParseAttempt(t.name)
-	if all == nil || !ok {
+	if logsDir == nil || !ok {
 		return false
 	}
-	if _, err := all.Mode(filepath.Join(t.dir, t.name)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := logsDir.Mode(filepath.Join(t.dir, t.name)); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	dir, err := all.Sub(t.dir)
+	dir, err := logsDir.Sub(t.dir)
 	if err != nil {
 		return false
 	}

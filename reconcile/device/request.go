@@ -45,25 +45,25 @@ func deviceRequests(spec *v1.PodSpec) []deviceRequest {
 }
 
 // reusableDevices returns the devices of a resource that earlier containers of the pod no longer
-// need when container starts. The function given returns the devices of the resource that a
+// need when container starts. The function devicesOf returns the devices of the resource that a
 // container has.
-func reusableDevices(spec *v1.PodSpec, container string, given func(container string) []string) []string {
+func reusableDevices(spec *v1.PodSpec, container string, devicesOf func(container string) []string) []string {
 	pool := sets.New[string]()
 	for i := range spec.InitContainers {
 		switch c := &spec.InitContainers[i]; {
 		case c.Name == container:
 			return pool.UnsortedList()
 		case manifest.IsSidecar(c):
-			pool.Delete(given(c.Name)...)
+			pool.Delete(devicesOf(c.Name)...)
 		default:
-			pool.Insert(given(c.Name)...)
+			pool.Insert(devicesOf(c.Name)...)
 		}
 	}
 	for i := range spec.Containers {
 		if spec.Containers[i].Name == container {
 			break
 		}
-		pool.Delete(given(spec.Containers[i].Name)...)
+		pool.Delete(devicesOf(spec.Containers[i].Name)...)
 	}
 	return pool.UnsortedList()
 }

@@ -18,14 +18,14 @@ func NewNodeEvent(kind, reason, message string, at time.Time) Event {
 	return Event{Type: kind, Reason: reason, Message: truncate(message), Time: at}
 }
 
-// ForNodeChange returns an event if the node became ready or not ready. If before is nil, the node
-// was not observed earlier, and ForNodeChange returns an event for the present state.
-func ForNodeChange(name string, before *runtime.Node, now runtime.Node, at time.Time) []Event {
-	if before != nil && isReady(*before) == isReady(now) {
+// ForNodeChange returns an event if the node became ready or not ready. If previous is nil, the
+// node was not observed earlier, and ForNodeChange returns an event for the present state.
+func ForNodeChange(name string, previous *runtime.Node, current runtime.Node, at time.Time) []Event {
+	if previous != nil && isReady(*previous) == isReady(current) {
 		return nil
 	}
 	reason := "NodeNotReady"
-	if isReady(now) {
+	if isReady(current) {
 		reason = "NodeReady"
 	}
 	return []Event{ForNodeCondition(name, reason, at)}
@@ -44,19 +44,19 @@ func ForReboot(name, id string, at time.Time) Event {
 
 func isReady(n runtime.Node) bool { return n.Ready && n.NetworkReady }
 
-// ForProblems returns an event for each error in the present set (now) that is not in the previous
-// set (before). before may be nil. Each event is about the pod that the error names. If the error
-// names no pod, there is one event for every pod of the file, because these pods keep running in an
-// earlier version. If the file has no pods, the event is about the node.
-func ForProblems(before, now *manifest.Set, at time.Time) []Event {
+// ForProblems returns an event for each error in the current set that is not in the previous set.
+// previous may be nil. Each event is about the pod that the error names. If the error names no pod,
+// there is one event for every pod of the file, because these pods keep running in an earlier
+// version. If the file has no pods, the event is about the node.
+func ForProblems(previous, current *manifest.Set, at time.Time) []Event {
 	recorded := map[manifest.Problem]bool{}
-	if before != nil {
-		for _, p := range before.Problems {
+	if previous != nil {
+		for _, p := range previous.Problems {
 			recorded[p] = true
 		}
 	}
 	var all []Event
-	for _, p := range now.Problems {
+	for _, p := range current.Problems {
 		if p.Severity != manifest.Error || recorded[p] {
 			continue
 		}
@@ -65,7 +65,7 @@ func ForProblems(before, now *manifest.Set, at time.Time) []Event {
 		if place := p.Location(); place != "" {
 			text = place + ": " + text
 		}
-		for _, s := range problemSubjects(now, p, at) {
+		for _, s := range problemSubjects(current, p, at) {
 			all = append(all, s.NewWarningEvent("FailedValidation", "", text))
 		}
 	}

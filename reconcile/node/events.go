@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchRouteEvents sends a value to the channel wake when the kernel reports a changed address or
-// route. It returns when ctx is done, or with an error when events cannot be received.
-func watchRouteEvents(ctx context.Context, wake chan<- struct{}) error {
+// watchRouteEvents sends a value to wakeCh when the kernel reports a changed address or route. It
+// returns when ctx is done, or with an error when events cannot be received.
+func watchRouteEvents(ctx context.Context, wakeCh chan<- struct{}) error {
 	socket, err := openRouteSocket()
 	if err != nil {
 		return fmt.Errorf("opening a netlink socket: %w", err)
@@ -27,7 +27,7 @@ func watchRouteEvents(ctx context.Context, wake chan<- struct{}) error {
 		// Trigger a reading: at first for changes before the socket was open, then for each
 		// received event, and for events that the kernel has dropped (ENOBUFS).
 		select {
-		case wake <- struct{}{}:
+		case wakeCh <- struct{}{}:
 		default:
 		}
 		if _, err := socket.Read(buffer); err != nil && !errors.Is(err, unix.ENOBUFS) {

@@ -38,7 +38,7 @@ type AddressOptions struct {
 	// Tests replace these functions. If they are nil, the AddressWatcher reads the host, receives
 	// the kernel's events and writes the file.
 	read        func(context.Context) hostAddresses
-	watchEvents func(ctx context.Context, wake chan<- struct{}) error
+	watchEvents func(ctx context.Context, wakeCh chan<- struct{}) error
 	write       func(path string, c choice) error
 }
 
@@ -139,20 +139,19 @@ func (f *AddressWatcher) finishWrites() {
 // Addresses returns the current addresses. It is safe for concurrent use.
 func (f *AddressWatcher) Addresses() Addresses { return *f.current.Load() }
 
-// Run calls the function changed with the current addresses, and then after each change until ctx
-// is done.
-func (f *AddressWatcher) Run(ctx context.Context, changed func(Addresses)) {
-	wake := make(chan struct{}, 1)
+// Run calls onChange with the current addresses, and then after each change until ctx is done.
+func (f *AddressWatcher) Run(ctx context.Context, onChange func(Addresses)) {
+	wakeCh := make(chan struct{}, 1)
 	var events sync.WaitGroup
 	defer events.Wait()
-	events.Go(func() { f.followEvents(ctx, wake) })
+	events.Go(func() { f.followEvents(ctx, wakeCh) })
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	defer f.finishWrites()
-	changed(f.Addresses())
+	onChange(f.Addresses())
 	for {
-		f.update(ctx, changed)
-		if !sleep(ctx, minReadInterval) || !f.wait(ctx, wake, tick.C) {
+		f.update(ctx, onChange)
+		if !sleep(ctx, minReadInterval) || !f.wait(ctx, wakeCh, tick.C) {
 			return
 		}
 	}
@@ -160,12 +159,12 @@ func (f *AddressWatcher) Run(ctx context.Context, changed func(Addresses)) {
 
 // wait handles the results of writes until the next reading is due. It returns false if ctx
 // is done first.
-func (f *AddressWatcher) wait(ctx context.Context, wake <-chan struct{}, tick <-chan time.Time) bool {
+func (f *AddressWatcher) wait(ctx context.Context, wakeCh <-chan struct{}, tick <-chan time.Time) bool {
 	for {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-wake:
+		case <-wakeCh:
 			return true
 		case <-tick:
 			return true
@@ -176,8 +175,8 @@ func (f *AddressWatcher) wait(ctx context.Context, wake <-chan struct{}, tick <-
 }
 
 // update reads the addresses once and stores the choice. If the addresses have changed, it calls
-// the function changed. It ignores a reading that failed.
-func (f *AddressWatcher) update(ctx context.Context, changed func(Addresses)) {
+// onChange. It ignores a reading that failed.
+func (f *AddressWatcher) update(ctx context.Context, onChange func(Addresses)) {
 	r := f.o.read(ctx)
 	if r.failed || ctx.Err() != nil {
 		return
@@ -186,7 +185,7 @@ func (f *AddressWatcher) update(ctx context.Context, changed func(Addresses)) {
 	if !after.equal(before) {
 		f.current.Store(&after)
 		f.o.Log.Info("node addresses changed", "was", before, "is", after, "problem", after.Problem)
-		changed(after)
+		onChange(after)
 	}
 	f.store()
 }
@@ -201,11 +200,11 @@ func (f *AddressWatcher) chooseAddresses(r hostAddresses) Addresses {
 	return f.choice.addresses(r)
 }
 
-// followEvents sends a value to the channel wake after each event until ctx is done. If events
-// cannot be received, it tries again every pollEvery.
-func (f *AddressWatcher) followEvents(ctx context.Context, wake chan<- struct{}) {
+// followEvents sends a value to wakeCh after each event until ctx is done. If events cannot be
+// received, it tries again every pollEvery.
+func (f *AddressWatcher) followEvents(ctx context.Context, wakeCh chan<- struct{}) {
 	for logged := false; ; {
-		err := f.o.watchEvents(ctx, wake)
+		err := f.o.watchEvents(ctx, wakeCh)
 		if ctx.Err() != nil {
 			return
 		}

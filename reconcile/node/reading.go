@@ -69,12 +69,12 @@ func IsLocal(ip string) bool {
 }
 
 func interfaceAddresses() ([]netip.Addr, error) {
-	own, err := net.InterfaceAddrs()
+	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, err
 	}
 	var all []netip.Addr
-	for _, a := range own {
+	for _, a := range addrs {
 		if n, ok := a.(*net.IPNet); ok {
 			if ip, ok := netip.AddrFromSlice(n.IP); ok {
 				all = append(all, ip.Unmap())
@@ -84,10 +84,10 @@ func interfaceAddresses() ([]netip.Addr, error) {
 	return all, nil
 }
 
-// sourceAddress returns the source address of packets to the address world, which is outside the
+// sourceAddress returns the source address of packets to the address external, which is outside the
 // host's networks. It returns zero if there is no route to this address.
-func sourceAddress(world netip.AddrPort) netip.Addr {
-	ip, err := routeSource(world)
+func sourceAddress(external netip.AddrPort) netip.Addr {
+	ip, err := routeSource(external)
 	if err != nil || ip.IsLoopback() {
 		return netip.Addr{}
 	}
@@ -105,10 +105,10 @@ func routeSource(to netip.AddrPort) (from netip.Addr, err error) {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
 }
 
-// resolve returns the first address to which name resolves and which is in the list own, IPv4
-// before IPv6; zero if there is no such address. If name is an IP address, resolve returns this
-// address. unresolved reports whether the resolver did not respond.
-func resolve(ctx context.Context, name string, own []netip.Addr) (found netip.Addr, unresolved bool) {
+// resolve returns the first address to which name resolves and which is in hostIPs, IPv4 before
+// IPv6; zero if there is no such address. If name is an IP address, resolve returns this address.
+// unresolved reports whether the resolver did not respond.
+func resolve(ctx context.Context, name string, hostIPs []netip.Addr) (found netip.Addr, unresolved bool) {
 	if ip, err := netip.ParseAddr(name); err == nil {
 		return ip, false
 	}
@@ -120,7 +120,7 @@ func resolve(ctx context.Context, name string, own []netip.Addr) (found netip.Ad
 	}
 	for _, ip := range all {
 		ip = ip.Unmap()
-		if ip.IsGlobalUnicast() && slices.Contains(own, ip) && (!found.IsValid() || ip.Is4() && !found.Is4()) {
+		if ip.IsGlobalUnicast() && slices.Contains(hostIPs, ip) && (!found.IsValid() || ip.Is4() && !found.Is4()) {
 			found = ip
 		}
 	}

@@ -129,9 +129,9 @@ func (d *Decision) addAction(a Action) {
 }
 
 // explainEdit sets Why to a message for users: the new version cannot start yet, and the earlier
-// version keeps running. why is the reason.
-func (d *Decision) explainEdit(why string) {
-	d.Why = "the new version of the pod cannot start yet: " + why + "; the earlier version keeps running"
+// version keeps running. reason is the reason why the new version cannot start.
+func (d *Decision) explainEdit(reason string) {
+	d.Why = "the new version of the pod cannot start yet: " + reason + "; the earlier version keeps running"
 }
 
 // IsEditWaiting reports whether Why explains that the newest version cannot replace the running
@@ -179,10 +179,10 @@ func (d Decision) String() string {
 	return b.String()
 }
 
-// inParentheses returns why in parentheses; "" if why is "".
-func inParentheses(why string) string {
-	if why == "" {
+// inParentheses returns text in parentheses; "" if text is "".
+func inParentheses(text string) string {
+	if text == "" {
 		return ""
 	}
-	return " (" + why + ")"
+	return " (" + text + ")"
 }

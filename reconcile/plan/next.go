@@ -90,15 +90,15 @@ func (f *facts) whyNodeWaits(p *manifest.Pod) string {
 }
 
 // whyNotReplaced returns why the newer version cannot replace the running version; "" if it can
-// replace it. isProblem reports whether a user must act. waits and problem are the results of
+// replace it. isProblem reports whether a user must act. waitReason and problem are the results of
 // whySuccessorWaits. whyNotReplaced returns them unless admission has rejected the newer version;
-// then it returns the message of the verdict. It sets d.Releasing if waits is "".
-func (f *facts) whyNotReplaced(d *Decision, waits string, problem bool) (why string, isProblem bool) {
-	d.Releasing = waits == ""
+// then it returns the message of the verdict. It sets d.Releasing if waitReason is "".
+func (f *facts) whyNotReplaced(d *Decision, waitReason string, problem bool) (why string, isProblem bool) {
+	d.Releasing = waitReason == ""
 	if f.in.Verdict.Answer == Reject {
 		return f.in.Verdict.Message, true
 	}
-	return waits, problem
+	return waitReason, problem
 }
 
 // whySuccessorWaits returns why the newer version cannot start yet; "" if it can. problem reports

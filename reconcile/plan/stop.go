@@ -17,12 +17,12 @@ import (
 // passed, for example during a restart of podd. The kubelet uses the same value.
 const minGrace = 2 * time.Second
 
-// stop stops incarnation inc and records when the stop began. why is the reason for users.
-func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
-	d.Why = why
+// stop stops incarnation inc and records when the stop began. reason is the reason for users.
+func (f *facts) stop(d *Decision, inc *runtime.Incarnation, reason string) {
+	d.Why = reason
 	s := f.in.History.Stopping
 	if s == nil || s.SandboxID != inc.ID {
-		s = &SandboxTermination{SandboxID: inc.ID, Since: f.in.Now, Grace: effectiveGrace(inc, f.in.History.Finished), Why: why}
+		s = &SandboxTermination{SandboxID: inc.ID, Since: f.in.Now, Grace: effectiveGrace(inc, f.in.History.Finished), Why: reason}
 		d.Stopping = s
 	}
 	s = f.shortenGrace(d, inc, s)
@@ -32,7 +32,7 @@ func (f *facts) stop(d *Decision, inc *runtime.Incarnation, why string) {
 		f.keepHooks(d)
 		return
 	}
-	t := stopBudget{since: s.Since, grace: s.Grace, why: why}
+	t := stopBudget{since: s.Since, grace: s.Grace, why: reason}
 	if f.isDeletionOverdue(d, inc, s) {
 		t.grace = 0
 	}

@@ -99,22 +99,22 @@ type credential struct {
 }
 
 // matching returns the entries that apply to image, sorted by key.
-func (c dockerConfig) matching(image string) (all []credential) {
+func (c dockerConfig) matching(image string) (entries []credential) {
 	host, repository := splitImageName(image)
 	for _, rawKey := range slices.Sorted(maps.Keys(c.Auths)) {
 		if key := normalizeKey(rawKey); covers(key, host, repository) {
-			all = append(all, credential{key, c.Auths[rawKey].toCRI()})
+			entries = append(entries, credential{key, c.Auths[rawKey].toCRI()})
 		}
 	}
-	return all
+	return entries
 }
 
-// sortSpecificFirst sorts the entries in all by key in reverse alphabetical order, as the kubelet
-// does, and returns their credentials. So a path comes before its prefixes, and * comes after every
-// host. The order of entries with equal keys does not change.
-func sortSpecificFirst(all []credential) (auths []*cri.AuthConfig) {
-	order.Stable(all, func(a, b credential) int { return strings.Compare(b.key, a.key) })
-	for _, c := range all {
+// sortSpecificFirst sorts the entries by key in reverse alphabetical order, as the kubelet does,
+// and returns their credentials. So a path comes before its prefixes, and * comes after every host.
+// The order of entries with equal keys does not change.
+func sortSpecificFirst(entries []credential) (auths []*cri.AuthConfig) {
+	order.Stable(entries, func(a, b credential) int { return strings.Compare(b.key, a.key) })
+	for _, c := range entries {
 		auths = append(auths, c.auth)
 	}
 	return auths

@@ -14,10 +14,10 @@ import (
 
 const etcHosts = "/etc/hosts"
 
-// mounts returns the mounts of a container. The list all contains the mounts of its devices. mounts
+// mounts returns the mounts of a container. deviceMounts contains the mounts of its devices. mounts
 // appends the volumeMounts in order, then /etc/hosts, unless a volume is mounted there, and last
 // the file for the termination message.
-func mounts(in *ContainerInput, all []*cri.Mount) ([]*cri.Mount, error) {
+func mounts(in *ContainerInput, deviceMounts []*cri.Mount) ([]*cri.Mount, error) {
 	labelled, ownHosts := map[string]bool{}, false
 	for i := range in.Container.VolumeMounts {
 		m := &in.Container.VolumeMounts[i]
@@ -28,28 +28,28 @@ func mounts(in *ContainerInput, all []*cri.Mount) ([]*cri.Mount, error) {
 		mount.SelinuxRelabel = in.Node.SELinuxEnabled && !labelled[m.Name] && isPoddOwned(in, findVolume(in, m.Name))
 		labelled[m.Name] = true
 		ownHosts = ownHosts || m.MountPath == etcHosts
-		all = append(all, mount)
+		deviceMounts = append(deviceMounts, mount)
 	}
 	if in.HostsFile != "" && !ownHosts {
-		all = append(all, &cri.Mount{
+		deviceMounts = append(deviceMounts, &cri.Mount{
 			ContainerPath: etcHosts, HostPath: in.HostsFile, SelinuxRelabel: in.Node.SELinuxEnabled,
 		})
 	}
 	if in.TerminationLog != "" && in.Container.TerminationMessagePath != "" {
-		all = append(all, &cri.Mount{
+		deviceMounts = append(deviceMounts, &cri.Mount{
 			ContainerPath:  makeAbsolute(in.Container.TerminationMessagePath),
 			HostPath:       in.TerminationLog,
 			SelinuxRelabel: in.Node.SELinuxEnabled,
 		})
 	}
 	if manifest.HasUserNamespace(&in.Pod.Object.Spec) {
-		for _, m := range all {
+		for _, m := range deviceMounts {
 			// With these ID mappings, files on the mount have the same owners as in a pod without a
 			// user namespace.
 			m.UidMappings, m.GidMappings = idMappings(in.FirstUserID), idMappings(in.FirstUserID)
 		}
 	}
-	return all, nil
+	return deviceMounts, nil
 }
 
 // volumeMount returns the mount for the volumeMount with index i.

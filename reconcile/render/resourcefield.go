@@ -67,10 +67,10 @@ func effectiveLimit(c *v1.Container, pod *v1.PodSpec, name v1.ResourceName, node
 }
 
 // divideRoundUp returns value divided by divisor, rounded up. If the manifest specifies no divisor,
-// divisor is 0, and divideRoundUp divides by the default divisor, the parameter one.
-func divideRoundUp(value, divisor, one int64) string {
+// divisor is 0, and divideRoundUp divides by defaultDivisor.
+func divideRoundUp(value, divisor, defaultDivisor int64) string {
 	if divisor == 0 {
-		divisor = one
+		divisor = defaultDivisor
 	}
 	return strconv.FormatInt(int64(math.Ceil(float64(value)/float64(divisor))), 10)
 }

@@ -86,12 +86,12 @@ func overheadResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
 	return newLinuxResources(n, pod.Spec.Overhead, pod.Spec.Overhead)
 }
 
-// copyIf copies resources to the list into. It copies each resource in the list from if match
-// returns true for the name of the resource.
-func copyIf(into, from v1.ResourceList, match func(v1.ResourceName) bool) {
-	for name, q := range from {
+// copyIf copies resources from src to dst. It copies each resource in src if match returns true for
+// the name of the resource.
+func copyIf(dst, src v1.ResourceList, match func(v1.ResourceName) bool) {
+	for name, q := range src {
 		if match(name) {
-			into[name] = q.DeepCopy()
+			dst[name] = q.DeepCopy()
 		}
 	}
 }

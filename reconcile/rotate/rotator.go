@@ -221,14 +221,14 @@ func (r *Rotator) handleResult(ctx context.Context, done rotateResult) {
 	s.lastError = problem
 }
 
-// nextCheck returns the time of the next check of a file. size is its size in bytes, and grown is
-// the number of bytes by which it has grown during took. Because the file may grow faster, it is
+// nextCheck returns the time of the next check of a file. size is its size in bytes, and growth is
+// the number of bytes by which it has grown during elapsed. Because the file may grow faster, it is
 // checked after half of the time in which it would reach the limit. The interval is at least
 // minInterval and at most Options.CheckInterval.
-func nextCheck(now time.Time, size, grown int64, took time.Duration, o Options) time.Time {
+func nextCheck(now time.Time, size, growth int64, elapsed time.Duration, o Options) time.Time {
 	wait := o.CheckInterval
-	if left := o.MaxSize - size; grown > 0 && took > 0 {
-		speed := float64(grown) / took.Seconds()
+	if left := o.MaxSize - size; growth > 0 && elapsed > 0 {
+		speed := float64(growth) / elapsed.Seconds()
 		if half := time.Duration(float64(left) / speed / 2 * float64(time.Second)); half < wait {
 			wait = half
 		}

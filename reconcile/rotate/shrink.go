@@ -53,78 +53,76 @@ func (d *directory) isNewestRotated(i int) bool {
 // rewrite replaces a file with a part of its content. This part starts with the first line that
 // begins at or after skip, an offset in bytes. If compress is true, the new file is compressed.
 func (d *directory) rewrite(ctx context.Context, f *file, skip int64, compress bool) error {
-	from, err := d.OpenFile(f.Name())
+	src, err := d.OpenFile(f.Name())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer from.Close()
-	to := f.File
-	to.Compressed = compress
-	temp := to.Name() + temporarySuffix
-	size, err := d.writeTail(ctx, temp, from, skip, to.Compressed)
+	defer src.Close()
+	dst := f.File
+	dst.Compressed = compress
+	temp := dst.Name() + temporarySuffix
+	size, err := d.writeTail(ctx, temp, src, skip, dst.Compressed)
 	if err == nil {
-		err = d.Rename(temp, to.Name())
+		err = d.Rename(temp, dst.Name())
 	}
 	if err != nil {
 		return errors.Join(err, d.Remove(temp))
 	}
-	if to.Compressed {
+	if dst.Compressed {
 		err = d.Remove(f.Name())
 	}
-	f.File, f.size = to, size
+	f.File, f.size = dst, size
 	return err
 }
 
-// writeTail creates a file with the given name. The new file contains all lines of the file from
-// that begin at or after skip, an offset in bytes. writeTail returns the size of the new file in
-// bytes.
-func (d *directory) writeTail(ctx context.Context, name string, from *os.File, skip int64, compress bool) (size int64, err error) {
-	info, err := from.Stat()
+// writeTail creates a file with the given name. The new file contains all lines of src that begin
+// at or after skip, an offset in bytes. writeTail returns the size of the new file in bytes.
+func (d *directory) writeTail(ctx context.Context, name string, src *os.File, skip int64, compress bool) (size int64, err error) {
+	info, err := src.Stat()
 	if err != nil {
 		return 0, err
 	}
-	out, err := d.Create(name, uint32(info.Mode().Perm()))
+	dst, err := d.Create(name, uint32(info.Mode().Perm()))
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	in := bufio.NewReaderSize(contextReader{ctx, from}, 64<<10)
+	defer func() { err = errors.Join(err, dst.Close()) }()
+	buffered := bufio.NewReaderSize(contextReader{ctx, src}, 64<<10)
 	if skip > 0 {
-		if _, err := from.Seek(skip-1, io.SeekStart); err != nil {
+		if _, err := src.Seek(skip-1, io.SeekStart); err != nil {
 			return 0, err
 		}
-		if err := skipLine(in); err != nil {
+		if err := skipLine(buffered); err != nil {
 			return 0, err
 		}
 	}
-	if err := copyTo(out, in, compress); err != nil {
+	if err := copyTo(dst, buffered, compress); err != nil {
 		return 0, err
 	}
-	return out.Seek(0, io.SeekCurrent)
+	return dst.Seek(0, io.SeekCurrent)
 }
 
-// copyTo copies data from the reader in to the writer out. If compress is true, it writes in gzip
-// format.
-func copyTo(out io.Writer, in io.Reader, compress bool) error {
+// copyTo copies data from src to dst. If compress is true, it writes in gzip format.
+func copyTo(dst io.Writer, src io.Reader, compress bool) error {
 	if !compress {
-		_, err := io.Copy(out, in)
+		_, err := io.Copy(dst, src)
 		return err
 	}
-	z, err := gzip.NewWriterLevel(out, gzip.BestSpeed)
+	z, err := gzip.NewWriterLevel(dst, gzip.BestSpeed)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(z, in)
+	_, err = io.Copy(z, src)
 	return errors.Join(err, z.Close())
 }
 
-// skipLine reads from the reader in up to and including the next newline.
-func skipLine(in *bufio.Reader) error {
+// skipLine reads from r up to and including the next newline.
+func skipLine(r *bufio.Reader) error {
 	for {
-		_, err := in.ReadSlice('\n')
+		_, err := r.ReadSlice('\n')
 		switch {
 		case err == nil, errors.Is(err, io.EOF):
 			return nil

@@ -145,21 +145,21 @@ func (s State) RetryWrites(now time.Time) (State, Outputs) {
 	return t.end()
 }
 
-// NextRetry returns the earlier of the time at and the next retry of a failed write. A zero time
-// means never.
-func (s State) NextRetry(at time.Time) time.Time {
+// NextRetry returns the earlier of wake and the next retry of a failed write. A zero time means
+// never.
+func (s State) NextRetry(wake time.Time) time.Time {
 	for uid, failed := range s.FailedWrites {
-		if !s.isRemoving(uid) && (at.IsZero() || failed.RetryAt.Before(at)) {
-			at = failed.RetryAt
+		if !s.isRemoving(uid) && (wake.IsZero() || failed.RetryAt.Before(wake)) {
+			wake = failed.RetryAt
 		}
 	}
-	return at
+	return wake
 }
 
-// MakeRetriesDue makes all failed writes due now. It omits the write for the UID in except.
-func (s State) MakeRetriesDue(except types.UID) State {
+// MakeRetriesDue makes all failed writes due now. It omits the write for excludedUID.
+func (s State) MakeRetriesDue(excludedUID types.UID) State {
 	for uid, failed := range s.FailedWrites {
-		if uid != except {
+		if uid != excludedUID {
 			failed.RetryAt = time.Time{}
 			s.FailedWrites = withKey(s.FailedWrites, uid, failed)
 		}

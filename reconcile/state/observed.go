@@ -34,11 +34,11 @@ func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtim
 	return out
 }
 
-// isEarlierState reports whether a container was in the given state before it was in the recorded
+// isEarlierState reports whether a container was in the given state before it was in the current
 // state. A container that has exited never runs again, and a known exit code does not become
 // unknown.
-func isEarlierState(state, recorded runtime.ContainerState) bool {
-	switch recorded {
+func isEarlierState(state, current runtime.ContainerState) bool {
+	switch current {
 	case runtime.Exited:
 		return state != runtime.Exited
 	case runtime.ExitCodeUnknown:
@@ -85,16 +85,16 @@ func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
 }
 
 // lostExits returns an exit for each container that another program has removed, by container name.
-// before contains the previously observed incarnations, and now the present incarnations. A removed
-// container is missing in now, but its sandbox is not. lostExits omits containers that had not
-// started or whose exit was reported. As in a kubelet, a removed container counts as failed with
-// the code status.LostExitCode. Only incarnations for which includes returns true are compared. at
-// is the time of the exits.
-func lostExits(includes func(*runtime.Incarnation) bool, before, now []runtime.Incarnation, at time.Time) map[string]*plan.Exit {
+// previous contains the previously observed incarnations, and current the present incarnations. A
+// removed container is missing in current, but its sandbox is not. lostExits omits containers that
+// had not started or whose exit was reported. As in a kubelet, a removed container counts as failed
+// with the code status.LostExitCode. Only incarnations for which includes returns true are
+// compared. at is the time of the exits.
+func lostExits(includes func(*runtime.Incarnation) bool, previous, current []runtime.Incarnation, at time.Time) map[string]*plan.Exit {
 	var lost map[string]*plan.Exit
-	for i := range before {
-		inc := &before[i]
-		if inc.ID == "" || !includes(inc) || runtime.FindSandbox(now, inc.ID) == nil {
+	for i := range previous {
+		inc := &previous[i]
+		if inc.ID == "" || !includes(inc) || runtime.FindSandbox(current, inc.ID) == nil {
 			continue
 		}
 		for j := range inc.Containers {
@@ -102,7 +102,7 @@ func lostExits(includes func(*runtime.Incarnation) bool, before, now []runtime.I
 			if c.State == runtime.Created || c.State == runtime.Exited {
 				continue
 			}
-			if _, found := runtime.FindContainer(now, c.ID); found == nil {
+			if _, found := runtime.FindContainer(current, c.ID); found == nil {
 				lost = withKey(lost, c.Name, lostExit(c, at))
 			}
 		}

@@ -92,14 +92,14 @@ func (o *observedPod) isRegularRunning() bool {
 	return false
 }
 
-// isFinal reports whether the status previous has a phase that the pod cannot leave. A failure for
-// a reason of the whole pod is not final, because podd retries a rejected pod.
-func isFinal(previous *v1.PodStatus) bool {
-	if previous == nil {
+// isFinal reports whether previousStatus has a phase that the pod cannot leave. A failure for a
+// reason of the whole pod is not final, because podd retries a rejected pod.
+func isFinal(previousStatus *v1.PodStatus) bool {
+	if previousStatus == nil {
 		return false
 	}
-	return previous.Phase == v1.PodSucceeded ||
-		previous.Phase == v1.PodFailed && previous.Reason == ""
+	return previousStatus.Phase == v1.PodSucceeded ||
+		previousStatus.Phase == v1.PodFailed && previousStatus.Reason == ""
 }
 
 // restartsNothing reports whether podd no longer starts any container of the pod.

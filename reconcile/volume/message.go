@@ -100,11 +100,11 @@ func (d Dir) ReadMessage(uid types.UID, container string, attempt uint32) (strin
 	return string(text[:n]), err
 }
 
-// openSubdir opens a directory below the directory from, which stays open. names contains the
-// elements of the relative path. If create is true, openSubdir creates missing directories. The
-// caller must close the result.
-func openSubdir(from *safepath.Dir, create bool, names ...string) (*safepath.Dir, error) {
-	dir := from
+// openSubdir opens a directory below parent, which stays open. names contains the elements of the
+// relative path. If create is true, openSubdir creates missing directories. The caller must close
+// the result.
+func openSubdir(parent *safepath.Dir, create bool, names ...string) (*safepath.Dir, error) {
+	dir := parent
 	for _, name := range names {
 		if create {
 			if _, err := dir.Mkdir(name, dirMode, -1); err != nil {
@@ -112,7 +112,7 @@ func openSubdir(from *safepath.Dir, create bool, names ...string) (*safepath.Dir
 			}
 		}
 		next, err := dir.Sub(name)
-		if dir != from {
+		if dir != parent {
 			err = errors.Join(err, dir.Close())
 		}
 		if err != nil {

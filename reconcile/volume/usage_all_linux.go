@@ -41,7 +41,7 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err
 	}
-	var all []VolumeUsage
+	var usages []VolumeUsage
 	var failed []error
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
@@ -59,16 +59,16 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 		}
 		m.Name, m.Claim = v.Name, claim
 		m.CountsAsEphemeral = v.ConfigMap != nil || v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
-		all = append(all, m)
+		usages = append(usages, m)
 	}
-	all, err := d.addCSIUsage(ctx, all, pod)
-	return all, errors.Join(append(failed, err)...)
+	usages, err := d.addCSIUsage(ctx, usages, pod)
+	return usages, errors.Join(append(failed, err)...)
 }
 
-// addCSIUsage appends the usage of the pod's CSI volumes to the list all and returns the list.
-func (d Dir) addCSIUsage(ctx context.Context, all []VolumeUsage, pod *v1.Pod) ([]VolumeUsage, error) {
+// addCSIUsage appends the usage of the pod's CSI volumes to usages and returns the list.
+func (d Dir) addCSIUsage(ctx context.Context, usages []VolumeUsage, pod *v1.Pod) ([]VolumeUsage, error) {
 	if d.CSI == nil {
-		return all, nil
+		return usages, nil
 	}
 	stats, err := d.CSI.Stats(ctx, pod.UID)
 	for i := range pod.Spec.Volumes {
@@ -87,9 +87,9 @@ func (d Dir) addCSIUsage(ctx context.Context, all []VolumeUsage, pod *v1.Pod) ([
 		case v.Ephemeral != nil:
 			m.Claim = pod.Name + "-" + v.Name
 		}
-		all = append(all, m)
+		usages = append(usages, m)
 	}
-	return all, err
+	return usages, err
 }
 
 // volumeDir returns the directory of a volume. rel is the path of the directory relative to root;

@@ -11,18 +11,17 @@ import (
 // ContainerUsages returns the resource usage of all containers that belong to the given instances,
 // by container ID.
 func (c *Client) ContainerUsages(ctx context.Context, instances []string) (map[string]runtime.Usage, error) {
-	all := map[string]runtime.Usage{}
+	usages := map[string]runtime.Usage{}
 	for _, instance := range instances {
-		if err := c.addUsages(ctx, instance, all); err != nil {
+		if err := c.addUsages(ctx, instance, usages); err != nil {
 			return nil, err
 		}
 	}
-	return all, nil
+	return usages, nil
 }
 
-// addUsages adds the resource usage of the containers of one instance to the map in the parameter
-// all.
-func (c *Client) addUsages(ctx context.Context, instance string, all map[string]runtime.Usage) error {
+// addUsages adds the resource usage of the containers of one instance to usages.
+func (c *Client) addUsages(ctx context.Context, instance string, usages map[string]runtime.Usage) error {
 	r, err := invoke(ctx, c, c.timeout, c.runtime.ListContainerStats, &api.ListContainerStatsRequest{
 		Filter: &api.ContainerStatsFilter{LabelSelector: map[string]string{runtime.LabelInstance: instance}},
 	})
@@ -38,7 +37,7 @@ func (c *Client) addUsages(ctx context.Context, instance string, all map[string]
 		if layer := s.GetWritableLayer(); layer.GetUsedBytes() != nil {
 			u.WritableLayer, u.WritableLayerAt = &filesystems([]*api.FilesystemUsage{layer})[0], timeOf(layer.GetTimestamp())
 		}
-		all[s.GetAttributes().GetId()] = u
+		usages[s.GetAttributes().GetId()] = u
 	}
 	return nil
 }

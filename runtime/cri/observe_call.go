@@ -42,16 +42,16 @@ func newStatusCalls[T any](query func(context.Context, string) (T, error)) *stat
 	return &statusCalls[T]{query: query, byID: map[string]*statusCall[T]{}}
 }
 
-// get returns the status of an object. listedState is the object's state in the list. If the
-// context pass is done before the runtime responds, get returns errLate. The call then continues
-// until ctx is done, and onLate is called when it has returned. If a call from an earlier pass is
-// in progress, get does not wait for it and returns errLate.
-func (q *statusCalls[T]) get(ctx, pass context.Context, id string, listedState any, onLate func()) (T, error) {
-	i, isNew := q.start(ctx, pass, id, listedState, onLate)
+// get returns the status of an object. listedState is the object's state in the list. If passCtx is
+// done before the runtime responds, get returns errLate. The call then continues until ctx is done,
+// and onLate is called when it has returned. If a call from an earlier pass is in progress, get
+// does not wait for it and returns errLate.
+func (q *statusCalls[T]) get(ctx, passCtx context.Context, id string, listedState any, onLate func()) (T, error) {
+	i, isNew := q.start(ctx, passCtx, id, listedState, onLate)
 	if isNew {
 		select {
 		case <-i.done:
-		case <-pass.Done():
+		case <-passCtx.Done():
 		}
 	}
 	q.mu.Lock()
@@ -75,14 +75,14 @@ func (q *statusCalls[T]) get(ctx, pass context.Context, id string, listedState a
 }
 
 // start returns the call in progress for an object in this state, or starts a new one.
-func (q *statusCalls[T]) start(ctx, pass context.Context, id string, listedState any, onLate func()) (i *statusCall[T], isNew bool) {
+func (q *statusCalls[T]) start(ctx, passCtx context.Context, id string, listedState any, onLate func()) (i *statusCall[T], isNew bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if i = q.byID[id]; i != nil && i.listedState == listedState {
 		return i, false
 	}
 	i = &statusCall[T]{listedState: listedState, done: make(chan struct{})}
-	if pass.Err() != nil || q.lateCount >= maxLateCalls {
+	if passCtx.Err() != nil || q.lateCount >= maxLateCalls {
 		i.isDone, i.err = true, errLate // not started; the next pass tries again
 		return i, false
 	}

@@ -183,7 +183,7 @@ func (d *draft) addContainer(item *wireItem) error {
 		return err
 	}
 	if group == nil {
-		if group = d.orphanGroup(&listed, cd.previous != nil && !d.wasForeign(cd.previous.SandboxID)); group == nil {
+		if group = d.draftForMissingSandbox(&listed, cd.previous != nil && !d.wasForeign(cd.previous.SandboxID)); group == nil {
 			return nil
 		}
 	}
@@ -208,9 +208,10 @@ func (d *draft) wasForeign(sandboxID string) bool {
 	return known != nil && known.Foreign
 }
 
-// orphanGroup returns the group of a container whose sandbox does not exist. It returns nil unless
-// wasOurs is true or the container's labels show that the container belongs to this podd.
-func (d *draft) orphanGroup(c *api.Container, wasOurs bool) *sandboxDraft {
+// draftForMissingSandbox returns the draft for the sandbox of a container whose sandbox does not
+// exist. It returns nil unless wasOurs is true or the container's labels show that the container
+// belongs to this podd.
+func (d *draft) draftForMissingSandbox(c *api.Container, wasOurs bool) *sandboxDraft {
 	labels := c.GetLabels()
 	if !d.isOurs(labels) && !wasOurs {
 		return nil

@@ -13,9 +13,9 @@ import (
 // due.
 func (o *Observer) wait(ctx context.Context) (isRelist bool, err error) {
 	for {
-		until, marked := o.relistAt, false
+		until, untilMark := o.relistAt, false
 		if due, ok := o.marks.due(); ok && due.Before(until) {
-			until, marked = due, true
+			until, untilMark = due, true
 		}
 		timer := time.NewTimer(time.Until(until))
 		select {
@@ -25,18 +25,18 @@ func (o *Observer) wait(ctx context.Context) (isRelist bool, err error) {
 		case <-o.marks.wake:
 			timer.Stop()
 		case <-timer.C:
-			return !marked, nil
+			return !untilMark, nil
 		}
 	}
 }
 
 // runPass makes one pass, emits its snapshot and schedules the next relist.
 func (o *Observer) runPass(ctx context.Context, isRelist bool, emit func(runtime.Snapshot)) {
-	marked := o.marks.take(isRelist)
-	withEvents := marked
-	marked.all = marked.all || isRelist
-	before := o.pods
-	snapshot, err := o.observeMarked(ctx, marked)
+	marks := o.marks.take(isRelist)
+	withEvents := marks
+	marks.all = marks.all || isRelist
+	previousPods := o.pods
+	snapshot, err := o.observeMarked(ctx, marks)
 	if ctx.Err() != nil {
 		return
 	}
@@ -51,30 +51,30 @@ func (o *Observer) runPass(ctx context.Context, isRelist bool, emit func(runtime
 	if snapshot.IsComplete {
 		o.settleDelay.Store(int64(settleDelay(time.Since(snapshot.AsOf))))
 	}
-	o.scheduleRelist(time.Now(), isRelist && o.hasUnmarkedChange(withEvents, before), snapshot.IsComplete)
+	o.scheduleRelist(time.Now(), isRelist && o.hasUnmarkedChange(withEvents, previousPods), snapshot.IsComplete)
 	emit(snapshot)
 }
 
 // hasUnmarkedChange reports whether the last pass found a change in a pod that was marked neither
-// before nor during the pass. In this case the runtime has sent no event for the change. The
-// parameter marked contains the marks from before the pass, and the parameter before contains the
-// pods as they were before the pass.
-func (o *Observer) hasUnmarkedChange(marked markedPods, before map[types.NamespacedName]*runtime.Pod) bool {
-	since := o.marks.peek()
-	if marked.all || since.all {
+// before nor during the pass. In this case the runtime has sent no event for the change.
+// marksBefore contains the marks from before the pass, and previousPods contains the pods as they
+// were before the pass.
+func (o *Observer) hasUnmarkedChange(marksBefore markedPods, previousPods map[types.NamespacedName]*runtime.Pod) bool {
+	marksSince := o.marks.peek()
+	if marksBefore.all || marksSince.all {
 		return false
 	}
 	differs := func(from, to map[types.NamespacedName]*runtime.Pod) bool {
 		for key, pod := range from {
-			_, first := marked.keys[key]
-			_, then := since.keys[key]
-			if !first && !then && to[key] != pod {
+			_, wasMarked := marksBefore.keys[key]
+			_, isMarked := marksSince.keys[key]
+			if !wasMarked && !isMarked && to[key] != pod {
 				return true
 			}
 		}
 		return false
 	}
-	return differs(before, o.pods) || differs(o.pods, before)
+	return differs(previousPods, o.pods) || differs(o.pods, previousPods)
 }
 
 // scheduleRelist schedules the next relist. lostEvents means that a periodic relist found a
@@ -144,11 +144,11 @@ func (o *Observer) pauseAfterPass(ctx context.Context, took time.Duration) error
 // passes use at most one fiftieth of the time.
 func settleDelay(took time.Duration) time.Duration { return min(50*took, 10*time.Second) }
 
-// backOff returns the delay after n failures. After one failure, the delay is equal to the
-// parameter first. It doubles with each further failure up to limit.
-func backOff(n int, first, limit time.Duration) time.Duration {
-	for ; n > 1 && first < limit; n-- {
-		first *= 2
+// backOff returns the delay after n failures. After one failure, the delay is equal to firstDelay.
+// It doubles with each further failure up to limit.
+func backOff(n int, firstDelay, limit time.Duration) time.Duration {
+	for ; n > 1 && firstDelay < limit; n-- {
+		firstDelay *= 2
 	}
-	return min(first, limit)
+	return min(firstDelay, limit)
 }

@@ -46,9 +46,9 @@ func toHandlers(all []*api.RuntimeHandler) map[string]runtime.Handler {
 }
 
 // findCondition returns the value of a runtime condition. A condition that the runtime does not
-// report is false. If the value is false, the result why is the reason: the message of the
+// report is false. If the value is false, the result reason contains the cause: the message of the
 // condition, or a text if the runtime does not report the condition.
-func findCondition(r *api.StatusResponse, kind string) (value bool, why string) {
+func findCondition(r *api.StatusResponse, kind string) (value bool, reason string) {
 	for _, c := range r.GetStatus().GetConditions() {
 		if c.GetType() != kind {
 			continue

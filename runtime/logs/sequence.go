@@ -160,11 +160,11 @@ func newestRotated(files []File, attempt uint32) (rotated string) {
 	return rotated
 }
 
-// retryRaces calls the function try until it returns nil or an error other than errRace. After
+// retryRaces calls the function attempt until it returns nil or an error other than errRace. After
 // maxListingRetries calls retryRaces returns errRace.
-func retryRaces(try func() error) error {
+func retryRaces(attempt func() error) error {
 	for range maxListingRetries {
-		if err := try(); !errors.Is(err, errRace) {
+		if err := attempt(); !errors.Is(err, errRace) {
 			return err
 		}
 	}

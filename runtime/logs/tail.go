@@ -39,7 +39,7 @@ type tailStream struct {
 // whether the tail is complete, so that earlier files are not needed. findStart must be called for
 // a container's files in reverse order. It ignores an incomplete last line, because the line may
 // still be written.
-func (t *tail) findStart(f *os.File) (from map[Stream]int64, enough bool, err error) {
+func (t *tail) findStart(f *os.File) (starts map[Stream]int64, enough bool, err error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, false, err
@@ -48,26 +48,26 @@ func (t *tail) findStart(f *os.File) (from map[Stream]int64, enough bool, err er
 	if newest {
 		t.streams = map[Stream]*tailStream{}
 	}
-	from = map[Stream]int64{}
-	complete, err := visitLinesBackwards(f, size, func(at, length int64, head []byte) bool {
+	starts = map[Stream]int64{}
+	complete, err := visitLinesBackwards(f, size, func(offset, length int64, head []byte) bool {
 		if t.lineCount >= t.maxLines {
 			t.lookedBack += length
 		}
-		enough = t.addEntry(parse(head), at, from)
+		enough = t.addEntry(parse(head), offset, starts)
 		return !enough
 	})
 	for _, s := range []Stream{Stdout, Stderr, ""} {
-		if _, ok := from[s]; !ok && newest { // the tail includes all text that will be written to this stream later
-			from[s] = complete
+		if _, ok := starts[s]; !ok && newest { // the tail includes all text that will be written to this stream later
+			starts[s] = complete
 		}
 	}
-	return from, enough, err
+	return starts, enough, err
 }
 
-// addEntry adds the entry e to the tail. The parameter at is the offset of e in the file. It must
-// be lower than the offsets of all earlier calls. If e belongs to a counted line, addEntry stores
-// the offset in the map from. If enough is true, the tail is complete (isComplete).
-func (t *tail) addEntry(e Entry, at int64, from map[Stream]int64) (enough bool) {
+// addEntry adds the entry e to the tail. The parameter offset is the offset of e in the file. It
+// must be lower than the offsets of all earlier calls. If e belongs to a counted line, addEntry
+// stores the offset in starts. If enough is true, the tail is complete (isComplete).
+func (t *tail) addEntry(e Entry, offset int64, starts map[Stream]int64) (enough bool) {
 	if t.stream != "" && e.Stream != t.stream && !e.Malformed {
 		return false
 	}
@@ -84,7 +84,7 @@ func (t *tail) addEntry(e Entry, at int64, from map[Stream]int64) (enough bool) 
 		}
 	}
 	if s.isInLine {
-		from[e.Stream] = at
+		starts[e.Stream] = offset
 	}
 	return t.isComplete()
 }
@@ -110,7 +110,7 @@ func (t *tail) isComplete() bool {
 // first, until visit returns false. The arguments of visit are the offset, the length, and the
 // first bytes of the line, at most maxHeaderBytes. complete is the offset after the file's last
 // newline.
-func visitLinesBackwards(f *os.File, size int64, visit func(at, length int64, head []byte) bool) (complete int64, err error) {
+func visitLinesBackwards(f *os.File, size int64, visit func(offset, length int64, head []byte) bool) (complete int64, err error) {
 	block := make([]byte, blockSize+maxHeaderBytes)
 	end := int64(-1) // offset of the newline at the end of the current line
 	for start := size; start > 0; {
@@ -126,13 +126,13 @@ func visitLinesBackwards(f *os.File, size int64, visit func(at, length int64, he
 			if i = bytes.LastIndexByte(text[:i], '\n'); i < 0 {
 				break
 			}
-			at := start + int64(i) + 1
+			offset := start + int64(i) + 1
 			if end < 0 {
-				complete = at
-			} else if !visit(at, end-at, head(text[i+1:], end-at)) {
+				complete = offset
+			} else if !visit(offset, end-offset, head(text[i+1:], end-offset)) {
 				return complete, nil
 			}
-			end = at - 1
+			end = offset - 1
 		}
 		if start == 0 && end >= 0 {
 			visit(0, end, head(text, end))
@@ -170,14 +170,14 @@ func (r *reader) openTail(files []File) error {
 		if files[i].Compressed { // No newer file was opened, so the whole compressed file is emitted.
 			break
 		}
-		from, enough, err := t.findStart(s.f)
+		starts, enough, err := t.findStart(s.f)
 		if err != nil {
 			return fail(fmt.Errorf("reading the log %s: %w", s.f.Name(), err))
 		}
-		s.startOffsets = from
+		s.startOffsets = starts
 		first := s.size()
-		for _, at := range from {
-			first = min(first, at)
+		for _, offset := range starts {
+			first = min(first, offset)
 		}
 		if err := s.seek(first); err != nil {
 			return fail(err)

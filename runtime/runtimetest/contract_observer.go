@@ -38,22 +38,22 @@ func (f *fixture) observe() (*watcher, *cri.Observer) {
 	return w, o
 }
 
-// waitUntil receives snapshots until a call of the given function returns true for the pod with
-// this key, and returns that pod. The function is called with nil if the pod does not exist. The
-// parameter what describes the condition in the test's error.
-func (w *watcher) waitUntil(what string, key types.NamespacedName, is func(*runtime.Pod) bool) *runtime.Pod {
+// waitUntil receives snapshots until a call of condition returns true for the pod with this key,
+// and returns that pod. condition is called with nil if the pod does not exist. The parameter
+// description describes the condition in the test's error.
+func (w *watcher) waitUntil(description string, key types.NamespacedName, condition func(*runtime.Pod) bool) *runtime.Pod {
 	w.fixture.t.Helper()
 	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	for first := true; ; first = false {
-		if pod := w.pods[key]; !first && is(pod) {
+		if pod := w.pods[key]; !first && condition(pod) {
 			return pod
 		}
 		select {
 		case s := <-w.snapshots:
 			w.applySnapshot(s)
 		case <-limit.C:
-			w.fixture.t.Fatalf("waited 1m until %s: got %+v from the observer", what, w.pods[key])
+			w.fixture.t.Fatalf("waited 1m until %s: got %+v from the observer", description, w.pods[key])
 		}
 	}
 }

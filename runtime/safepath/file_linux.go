@@ -40,19 +40,19 @@ func (d *Dir) Create(name string, mode uint32) (*os.File, error) {
 // openRegular checks the type of a file through an O_PATH descriptor and opens the file through the
 // same descriptor, so that the opened file is always the checked file.
 func (d *Dir) openRegular(name string, flags int) (*os.File, error) {
-	held, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, 0)
+	pathFD, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, 0)
 	if err != nil {
 		return nil, d.pathError("open", name, err)
 	}
-	defer unix.Close(held)
-	return d.reopenRegular(held, name, flags)
+	defer unix.Close(pathFD)
+	return d.reopenRegular(pathFD, name, flags)
 }
 
-// reopenRegular opens the file to which the O_PATH descriptor held refers. It returns an error if
+// reopenRegular opens the file to which the O_PATH descriptor pathFD refers. It returns an error if
 // the file is not a regular file. name is the name of the file, for errors.
-func (d *Dir) reopenRegular(held int, name string, flags int) (*os.File, error) {
+func (d *Dir) reopenRegular(pathFD int, name string, flags int) (*os.File, error) {
 	var st unix.Stat_t
-	if err := unix.Fstat(held, &st); err != nil {
+	if err := unix.Fstat(pathFD, &st); err != nil {
 		return nil, d.pathError("open", name, err)
 	}
 	switch st.Mode & unix.S_IFMT {
@@ -64,7 +64,7 @@ func (d *Dir) reopenRegular(held int, name string, flags int) (*os.File, error) 
 	}
 	// Without O_NONBLOCK, open waits until a lease on the file is released.
 	fd, err := retry(func() (int, error) {
-		return unix.Open(fmt.Sprintf("/proc/self/fd/%d", held), flags|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		return unix.Open(fmt.Sprintf("/proc/self/fd/%d", pathFD), flags|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
 		return nil, d.pathError("open", name, err)
@@ -94,12 +94,12 @@ func (d *Dir) FileUsage(name string) (Usage, error) {
 
 // statRegular returns the status of a regular file, or ErrNotRegular for other types.
 func (d *Dir) statRegular(name string) (st unix.Stat_t, err error) {
-	held, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, 0)
+	pathFD, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, 0)
 	if err != nil {
 		return st, d.pathError("stat", name, err)
 	}
-	defer unix.Close(held)
-	if err := unix.Fstat(held, &st); err != nil {
+	defer unix.Close(pathFD)
+	if err := unix.Fstat(pathFD, &st); err != nil {
 		return st, d.pathError("stat", name, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -174,11 +174,11 @@ func openat(dir int, name string, flags int, mode uint32, extraResolve uint64) (
 	})
 }
 
-// retry calls the function open again after EINTR and EAGAIN. openat2 returns EAGAIN if another
-// process renamed a directory while ".." was resolved.
-func retry(open func() (int, error)) (int, error) {
+// retry calls openFile again after EINTR and EAGAIN. openat2 returns EAGAIN if another process
+// renamed a directory while ".." was resolved.
+func retry(openFile func() (int, error)) (int, error) {
 	for tries := 0; ; tries++ {
-		fd, err := open()
+		fd, err := openFile()
 		if err == unix.EINTR || err == unix.EAGAIN && tries < 32 {
 			continue
 		}

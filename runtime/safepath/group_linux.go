@@ -13,12 +13,12 @@ import (
 // and new files get the group.
 //
 // If onlyIfDifferent is true, ChangeGroup does nothing if d already has the group. ChangeGroup
-// changes d last, so that the next call repeats the work of an interrupted call. The parameter
-// except contains names of directories below d. ChangeGroup skips these directories and everything
-// below them.
-func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, except ...string) error {
-	o := &groupChanger{gid: uint32(gid), except: map[[2]uint64]bool{}}
-	for _, name := range except {
+// changes d last, so that the next call repeats the work of an interrupted call. excludedNames
+// contains names of directories below d. ChangeGroup skips these directories and everything below
+// them.
+func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, excludedNames ...string) error {
+	o := &groupChanger{gid: uint32(gid), excluded: map[[2]uint64]bool{}}
+	for _, name := range excludedNames {
 		if err := o.addException(d, name); err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, ex
 type groupChanger struct {
 	gid          uint32
 	isIncomplete bool               // whether a part of the tree was not visited
-	except       map[[2]uint64]bool // directories to skip, by device and inode
+	excluded     map[[2]uint64]bool // directories to skip, by device and inode
 }
 
 // addException records a directory below d that the walk must skip. A directory that is missing or
@@ -64,7 +64,7 @@ func (o *groupChanger) addException(d *Dir, name string) error {
 	if err := unix.Fstat(held, &st); err != nil {
 		return d.pathError("stat", name, err)
 	}
-	o.except[deviceAndInode(&st)] = true
+	o.excluded[deviceAndInode(&st)] = true
 	return nil
 }
 
@@ -101,7 +101,7 @@ func (o *groupChanger) entry(fd int, name string, _ int) (dir bool, err error) {
 	case unix.S_IFLNK: // chmod cannot change the mode of a symbolic link
 		return false, unix.Fchownat(held, "", -1, int(o.gid), unix.AT_EMPTY_PATH)
 	case unix.S_IFDIR:
-		if o.except[deviceAndInode(&st)] {
+		if o.excluded[deviceAndInode(&st)] {
 			return false, nil
 		}
 		dir = true

@@ -30,18 +30,18 @@ const shimPrefix = "containerd-shim"
 // shim.
 func Kill(sandboxID string) (found bool, err error) { return killInProc("/proc", sandboxID) }
 
-// killInProc works like Kill, but reads the directory in the parameter proc instead of /proc.
-func killInProc(proc, sandboxID string) (found bool, err error) {
+// killInProc works like Kill, but reads the directory procDir instead of /proc.
+func killInProc(procDir, sandboxID string) (found bool, err error) {
 	if sandboxID == "" {
 		return false, nil
 	}
-	entries, err := os.ReadDir(proc)
+	entries, err := os.ReadDir(procDir)
 	if err != nil {
 		return false, fmt.Errorf("finding the shim of sandbox %s: %w", sandboxID, err)
 	}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		isShim := func() bool { return shimSandbox(filepath.Join(proc, e.Name())) == sandboxID }
+		isShim := func() bool { return shimSandbox(filepath.Join(procDir, e.Name())) == sandboxID }
 		if err != nil || !isShim() {
 			continue
 		}

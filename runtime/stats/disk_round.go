@@ -62,10 +62,9 @@ func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 	return &out
 }
 
-// withPrevious returns d, the measurement of one pod. It contains values from last in place of
-// everything that was not measured. The parameter of is the pod. Logs of containers that the pod no
-// longer contains are omitted.
-func (d PodDisk) withPrevious(last PodDisk, of *Pod) PodDisk {
+// withPrevious returns d, the measurement of pod. It contains values from last in place of
+// everything that was not measured. Logs of containers that the pod no longer contains are omitted.
+func (d PodDisk) withPrevious(last PodDisk, pod *Pod) PodDisk {
 	if d.Layers == nil {
 		d.Layers = last.Layers
 	}
@@ -73,7 +72,7 @@ func (d PodDisk) withPrevious(last PodDisk, of *Pod) PodDisk {
 		return d
 	}
 	logs := map[string]Filesystem{}
-	for _, c := range of.Containers {
+	for _, c := range pod.Containers {
 		if f, was := last.Logs[c.Name]; was {
 			logs[c.Name] = f
 		}

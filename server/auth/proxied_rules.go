@@ -25,18 +25,18 @@ func (p ProxyAuthorizer) Rules(u User, namespace string) ([]rbac.PolicyRule, err
 	if u.mayWrite() {
 		return rules, err
 	}
-	everywhere, errEverywhere := p.Authorizer.Rules(u, "")
-	showSecrets := p.rulesShowSecrets(u, namespace, rules, everywhere)
+	allNamespaceRules, errAllNamespaces := p.Authorizer.Rules(u, "")
+	showSecrets := p.rulesShowSecrets(u, namespace, rules, allNamespaceRules)
 	var proxied []rbac.PolicyRule
-	for _, rule := range withoutWrites(p.proxyRule(everywhere)) {
+	for _, rule := range withoutWrites(p.proxyRule(allNamespaceRules)) {
 		if showSecrets {
 			proxied = append(proxied, rule)
 		} else {
 			proxied = append(proxied, withoutSecrets(&rule)...)
 		}
 	}
-	all := append(unproxiedRules(rules), p.kubeletRules(everywhere)...)
-	return append(all, completeRules(proxied, &rbac.PolicyRule{})...), cmp.Or(err, errEverywhere)
+	all := append(unproxiedRules(rules), p.kubeletRules(allNamespaceRules)...)
+	return append(all, completeRules(proxied, &rbac.PolicyRule{})...), cmp.Or(err, errAllNamespaces)
 }
 
 // unproxiedRules returns rules for the requests that Guard authorizes with their own
@@ -92,10 +92,10 @@ func (p ProxyAuthorizer) proxyRule(rules []rbac.PolicyRule) *rbac.PolicyRule {
 
 // rulesShowSecrets reports whether u may read the data of all Secrets of a namespace, under the
 // conditions of ShowsSecret. The parameter rules contains the user's rules in the namespace, and
-// the parameter everywhere contains the user's rules that apply to all namespaces.
-func (p ProxyAuthorizer) rulesShowSecrets(u User, namespace string, rules, everywhere []rbac.PolicyRule) bool {
+// allNamespaceRules contains the user's rules that apply to all namespaces.
+func (p ProxyAuthorizer) rulesShowSecrets(u User, namespace string, rules, allNamespaceRules []rbac.PolicyRule) bool {
 	return !u.Forwarded && (u.isRoot() ||
-		anyCovers(everywhere, Attributes{Verb: "create", Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}}) ||
+		anyCovers(allNamespaceRules, Attributes{Verb: "create", Resource: "nodes", Name: p.Node, Subresources: []string{"proxy"}}) ||
 		anyCovers(rules, Attributes{Verb: "get", Resource: "secrets", Namespace: namespace, Subresources: []string{""}}))
 }
 

@@ -17,11 +17,12 @@ type certCache struct {
 // maxVerifications limits the number of cached certificates.
 const maxVerifications = 256
 
-// A verification is a successful verification against roots. It begins to be valid at the time from
-// and expires at the time until. Between these times, all certificates of the chain are valid.
+// A verification is a successful verification against roots. It begins to be valid at the time
+// validFrom and expires at the time validUntil. Between these times, all certificates of the chain
+// are valid.
 type verification struct {
-	roots       *x509.CertPool
-	from, until time.Time
+	roots                 *x509.CertPool
+	validFrom, validUntil time.Time
 }
 
 // contains reports whether the cache has a verification of c against roots that is
@@ -30,7 +31,7 @@ func (v *certCache) contains(c *x509.Certificate, roots *x509.CertPool, at time.
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	entry, ok := v.entries[c]
-	return ok && entry.roots == roots && !at.Before(entry.from) && !at.After(entry.until)
+	return ok && entry.roots == roots && !at.Before(entry.validFrom) && !at.After(entry.validUntil)
 }
 
 // add caches the verification of chain, which leads from the client's certificate
@@ -38,11 +39,11 @@ func (v *certCache) contains(c *x509.Certificate, roots *x509.CertPool, at time.
 func (v *certCache) add(chain []*x509.Certificate, roots *x509.CertPool) {
 	entry := verification{roots, chain[0].NotBefore, chain[0].NotAfter}
 	for _, c := range chain[1:] {
-		if c.NotBefore.After(entry.from) {
-			entry.from = c.NotBefore
+		if c.NotBefore.After(entry.validFrom) {
+			entry.validFrom = c.NotBefore
 		}
-		if c.NotAfter.Before(entry.until) {
-			entry.until = c.NotAfter
+		if c.NotAfter.Before(entry.validUntil) {
+			entry.validUntil = c.NotAfter
 		}
 	}
 	v.mu.Lock()

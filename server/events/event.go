@@ -15,11 +15,11 @@ import (
 // for events of nodes by this name.
 const component = "kubelet"
 
-// Events returns the newest revision and the retained events whose revision is greater than the
-// parameter after, in the order of their revisions. An event keeps its name when its count
-// increases. The caller may modify the returned events.
-func (l *Log) Events(after uint64) (newer []*v1.Event, revision uint64) {
-	copies, revision := l.seriesSince(after)
+// Events returns the newest revision and the retained events whose revision is greater than
+// afterRevision, in the order of their revisions. An event keeps its name when its count increases.
+// The caller may modify the returned events.
+func (l *Log) Events(afterRevision uint64) (newer []*v1.Event, revision uint64) {
+	copies, revision := l.seriesSince(afterRevision)
 	for i := range copies {
 		newer = append(newer, l.toEvent(&copies[i]))
 	}
@@ -27,14 +27,14 @@ func (l *Log) Events(after uint64) (newer []*v1.Event, revision uint64) {
 }
 
 // seriesSince returns the newest revision and copies of the series whose revision is greater than
-// the parameter after, the oldest first.
-func (l *Log) seriesSince(after uint64) (newer []series, revision uint64) {
+// afterRevision, the oldest first.
+func (l *Log) seriesSince(afterRevision uint64) (newer []series, revision uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []series
 	for e := l.allSeries.Back(); e != nil; e = e.Prev() {
 		s := e.Value.(*series)
-		if s.revision <= after {
+		if s.revision <= afterRevision {
 			break
 		}
 		all = append(all, *s)

@@ -210,12 +210,12 @@ func (l *Log) dropLocked(s *series) {
 	}
 }
 
-// Changed returns a channel that is closed when the newest revision is greater than the parameter
-// after. If the parameter is not the newest revision, the channel is already closed.
-func (l *Log) Changed(after uint64) <-chan struct{} {
+// Changed returns a channel that is closed when the newest revision is greater than afterRevision.
+// If afterRevision is not the newest revision, the channel is already closed.
+func (l *Log) Changed(afterRevision uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.revision != after {
+	if l.revision != afterRevision {
 		return closedChannel
 	}
 	if l.changed == nil {

@@ -34,7 +34,7 @@ func (a *API) containerLogs(w http.ResponseWriter, r *http.Request) {
 
 // ServeLog responds with a log. If an error occurs before the first byte of the response, ServeLog
 // passes the error to the ErrorHandler.
-func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req server.LogRequest, fail ErrorHandler) {
+func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req server.LogRequest, handleError ErrorHandler) {
 	text := server.NewTextResponse(w, "text/plain")
 	if req.Follow {
 		text.Begin() // send the header, because a client that follows the log waits for it
@@ -53,7 +53,7 @@ func ServeLog(w http.ResponseWriter, r *http.Request, logs server.LogReader, req
 	case text.HasBegun():
 		panic(http.ErrAbortHandler) // abort the response, so that the client recognizes that the log is incomplete
 	default:
-		fail(w, err)
+		handleError(w, err)
 	}
 }
 

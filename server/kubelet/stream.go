@@ -33,8 +33,8 @@ func (a *API) attach(w http.ResponseWriter, r *http.Request) {
 }
 
 // Exec connects the client to a command in a container. The query has the command's arguments.
-// Errors are passed to the ErrorHandler fail.
-func Exec(w http.ResponseWriter, r *http.Request, fail ErrorHandler, target Runtime, p *server.PodView, container string, s Streams) {
+// Errors are passed to handleError.
+func Exec(w http.ResponseWriter, r *http.Request, handleError ErrorHandler, target Runtime, p *server.PodView, container string, s Streams) {
 	command := r.URL.Query()["command"]
 	s, err := s.normalize()
 	if err == nil && len(command) == 0 {
@@ -45,24 +45,24 @@ func Exec(w http.ResponseWriter, r *http.Request, fail ErrorHandler, target Runt
 		id, err = containerID(p, container)
 	}
 	if err != nil {
-		fail(w, err)
+		handleError(w, err)
 		return
 	}
-	proxyStream(w, r, fail, func(ctx context.Context) (string, error) { return target.Exec(ctx, id, command, s) })
+	proxyStream(w, r, handleError, func(ctx context.Context) (string, error) { return target.Exec(ctx, id, command, s) })
 }
 
 // Attach connects the client to the streams of a container's main process.
-func Attach(w http.ResponseWriter, r *http.Request, fail ErrorHandler, target Runtime, p *server.PodView, container string, s Streams) {
+func Attach(w http.ResponseWriter, r *http.Request, handleError ErrorHandler, target Runtime, p *server.PodView, container string, s Streams) {
 	s, err := s.normalize()
 	var id string
 	if err == nil {
 		id, err = containerID(p, container)
 	}
 	if err != nil {
-		fail(w, err)
+		handleError(w, err)
 		return
 	}
-	proxyStream(w, r, fail, func(ctx context.Context) (string, error) { return target.Attach(ctx, id, s) })
+	proxyStream(w, r, handleError, func(ctx context.Context) (string, error) { return target.Attach(ctx, id, s) })
 }
 
 func (a *API) portForward(w http.ResponseWriter, r *http.Request) {
@@ -72,15 +72,15 @@ func (a *API) portForward(w http.ResponseWriter, r *http.Request) {
 }
 
 // PortForward connects the client to ports of a pod.
-func PortForward(w http.ResponseWriter, r *http.Request, fail ErrorHandler, target Runtime, p *server.PodView) {
+func PortForward(w http.ResponseWriter, r *http.Request, handleError ErrorHandler, target Runtime, p *server.PodView) {
 	ports, err := parsePorts(r.URL.Query())
 	switch {
 	case err != nil:
-		fail(w, err)
+		handleError(w, err)
 	case p.SandboxID == "":
-		fail(w, server.NewNotFoundError(fmt.Sprintf("pod %q is not running", p.Pod.Name)))
+		handleError(w, server.NewNotFoundError(fmt.Sprintf("pod %q is not running", p.Pod.Name)))
 	default:
-		proxyStream(w, r, fail, func(ctx context.Context) (string, error) { return target.PortForward(ctx, p.SandboxID, ports) })
+		proxyStream(w, r, handleError, func(ctx context.Context) (string, error) { return target.PortForward(ctx, p.SandboxID, ports) })
 	}
 }
 
@@ -118,17 +118,16 @@ func parsePorts(q url.Values) ([]int32, error) {
 }
 
 // proxyStream connects the client to the runtime's streaming server at the URL that streamURL
-// returns. The client and the runtime negotiate the protocol. Errors are passed to the ErrorHandler
-// fail.
-func proxyStream(w http.ResponseWriter, r *http.Request, fail ErrorHandler, streamURL func(context.Context) (string, error)) {
+// returns. The client and the runtime negotiate the protocol. Errors are passed to handleError.
+func proxyStream(w http.ResponseWriter, r *http.Request, handleError ErrorHandler, streamURL func(context.Context) (string, error)) {
 	text, err := streamURL(r.Context())
 	if err != nil {
-		fail(w, err)
+		handleError(w, err)
 		return
 	}
 	target, err := url.Parse(text)
 	if err != nil || target.Host == "" {
-		fail(w, newError(http.StatusInternalServerError, "the runtime returned no valid URL of its streaming server"))
+		handleError(w, newError(http.StatusInternalServerError, "the runtime returned no valid URL of its streaming server"))
 		return
 	}
 	proxy := httputil.ReverseProxy{
@@ -138,7 +137,7 @@ func proxyStream(w http.ResponseWriter, r *http.Request, fail ErrorHandler, stre
 		},
 		Transport: newTransport(target), ModifyResponse: keepReading,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			fail(w, newError(http.StatusBadGateway, "connecting to the runtime's streaming server: %v", err))
+			handleError(w, newError(http.StatusBadGateway, "connecting to the runtime's streaming server: %v", err))
 		},
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0), // do not log errors, because they occur whenever a client disconnects

@@ -31,11 +31,11 @@ func newCertificateCounts() certificateCounts {
 	}
 }
 
-func (c certificateCounts) collectors(until func() (time.Time, error)) []prometheus.Collector {
+func (c certificateCounts) collectors(expiry func() (time.Time, error)) []prometheus.Collector {
 	ttl := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "kubelet_certificate_manager_client_ttl_seconds",
 		Help: "Remaining validity in seconds of the node's client certificate; +Inf if the node uses another credential.",
-	}, func() float64 { return remainingSeconds(until, time.Now()) })
+	}, func() float64 { return remainingSeconds(expiry, time.Now()) })
 	return []prometheus.Collector{c.rotationAge, c.clientErrors, c.servingErrors, ttl}
 }
 
@@ -55,13 +55,12 @@ func (c certificateCounts) RecordCertificateRequest(serving bool, created, now t
 }
 
 // remainingSeconds returns the remaining validity of a certificate in seconds. It returns +Inf if
-// there is no certificate: the function until, which returns the expiry, is nil or returns an
-// error.
-func remainingSeconds(until func() (time.Time, error), now time.Time) float64 {
-	if until == nil {
+// there is no certificate: the function expiry is nil or returns an error.
+func remainingSeconds(expiry func() (time.Time, error), now time.Time) float64 {
+	if expiry == nil {
 		return math.Inf(1)
 	}
-	at, err := until()
+	at, err := expiry()
 	if err != nil {
 		return math.Inf(1)
 	}

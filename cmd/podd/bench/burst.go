@@ -71,23 +71,22 @@ func timeToFullRemoval(b burst) float64    { return b.removalSeconds }
 func containerdStartCPU(b burst) float64   { return b.containerdStartCPU }
 func containerdRemovalCPU(b burst) float64 { return b.containerdRemovalCPU }
 
-// valuesOf returns the results of the function what for the rounds in the parameter all, in the
-// same order.
-func valuesOf(all []burst, what func(burst) float64) samples {
+// valuesOf returns the results of the function metric for bursts, in the same order.
+func valuesOf(bursts []burst, metric func(burst) float64) samples {
 	var s samples
-	for _, b := range all {
-		s = append(s, what(b))
+	for _, b := range bursts {
+		s = append(s, metric(b))
 	}
 	return s
 }
 
-// fastestWidth returns the number of concurrent calls for which the results of the function what
+// fastestWidth returns the number of concurrent calls for which the results of the function metric
 // have the lowest median. The parameter floors contains the rounds for each number of concurrent
 // calls.
-func fastestWidth(floors map[int][]burst, what func(burst) float64) int {
+func fastestWidth(floors map[int][]burst, metric func(burst) float64) int {
 	best := 0
-	for width, all := range floors {
-		if best == 0 || valuesOf(all, what).median() < valuesOf(floors[best], what).median() {
+	for width, bursts := range floors {
+		if best == 0 || valuesOf(bursts, metric).median() < valuesOf(floors[best], metric).median() {
 			best = width
 		}
 	}
@@ -96,18 +95,18 @@ func fastestWidth(floors map[int][]burst, what func(burst) float64) int {
 
 // addBurstRow adds a row that compares podd with bare CRI calls. The bare CRI calls are those of
 // the fastest number of concurrent calls. format is the name of the row with a %d for n.
-func (b *bench) addBurstRow(n int, format string, what func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
+func (b *bench) addBurstRow(n int, format string, metric func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
 	// Only values that were measured in every round can be compared.
 	whole := map[int][]burst{}
-	for width, all := range floors {
-		if len(all) == b.Rounds {
-			whole[width] = all
+	for width, bursts := range floors {
+		if len(bursts) == b.Rounds {
+			whole[width] = bursts
 		}
 	}
-	width := fastestWidth(whole, what)
+	width := fastestWidth(whole, metric)
 	b.table.add(row{
 		name: fmt.Sprintf(format+" (bare: %d concurrent calls)", n, width), unit: seconds,
-		bare: valuesOf(whole[width], what), podd: valuesOf(podds, what), goal: goal{factor: factor},
+		bare: valuesOf(whole[width], metric), podd: valuesOf(podds, metric), goal: goal{factor: factor},
 	})
 }
 
@@ -181,11 +180,11 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 	}
 	count = b.startCallCount(ctx, n, printCalls)
 	work, own = measureCPU(b.stack.Daemon.PID), measureCPU(b.daemon.cmd.Process.Pid)
-	tasks, all, err := b.timeRemoval(ctx, pods)
+	taskTime, totalTime, err := b.timeRemoval(ctx, pods)
 	if err != nil {
 		return p, err
 	}
-	p.taskRemovalSeconds, p.removalSeconds, p.containerdRemovalCPU, p.poddRemovalCPU = tasks.Seconds(), all.Seconds(), work(), own()
+	p.taskRemovalSeconds, p.removalSeconds, p.containerdRemovalCPU, p.poddRemovalCPU = taskTime.Seconds(), totalTime.Seconds(), work(), own()
 	if err := count(fmt.Sprintf("podd, removal of %d pods", n)); err != nil {
 		return p, err
 	}
@@ -198,12 +197,12 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 
 // startCallCount starts to count CRI calls. The returned function adds the number of calls since
 // startCallCount was called to the table. If printCalls is false, both functions do nothing.
-func (b *bench) startCallCount(ctx context.Context, pods int, printCalls bool) func(what string) error {
+func (b *bench) startCallCount(ctx context.Context, pods int, printCalls bool) func(operation string) error {
 	if !printCalls {
 		return func(string) error { return nil }
 	}
 	before, err := b.calls.readCounts(ctx)
-	return func(what string) error {
+	return func(operation string) error {
 		if err != nil {
 			return err
 		}
@@ -211,7 +210,7 @@ func (b *bench) startCallCount(ctx context.Context, pods int, printCalls bool) f
 		if err != nil {
 			return err
 		}
-		b.table.addCallCounts(what, subtractCounts(after, before), pods)
+		b.table.addCallCounts(operation, subtractCounts(after, before), pods)
 		return nil
 	}
 }

@@ -13,11 +13,11 @@ const clusterPodCount = 100
 // measureCluster measures the cost of being a node of a cluster, compared with pods from files.
 func (b *bench) measureCluster(ctx context.Context) error {
 	for _, n := range []int{1, clusterPodCount} {
-		alone, err := b.measureFilePods(ctx, n)
+		filePodsUsage, err := b.measureFilePods(ctx, n)
 		if err != nil {
 			return err
 		}
-		if err := b.measureClusterPods(ctx, n, alone); err != nil {
+		if err := b.measureClusterPods(ctx, n, filePodsUsage); err != nil {
 			return err
 		}
 	}
@@ -80,9 +80,9 @@ func (b *bench) measureBinding(ctx context.Context) error {
 	return b.leaveCluster()
 }
 
-// measureClusterPods measures podd with n pods of the cluster. It compares the result with the
-// parameter alone, which is the result of measureFilePods.
-func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) error {
+// measureClusterPods measures podd with n pods of the cluster. It compares the result with
+// filePodsUsage, which is the result of measureFilePods.
+func (b *bench) measureClusterPods(ctx context.Context, n int, filePodsUsage idleUsage) error {
 	c, err := b.joinCluster(ctx)
 	if err != nil {
 		return err
@@ -99,9 +99,9 @@ func (b *bench) measureClusterPods(ctx context.Context, n int, alone idleUsage) 
 		return err
 	}
 	of := podCount(n) + " (bare: from files; podd: from a cluster)"
-	b.table.add(row{name: "RSS, " + of, unit: megabytes, bare: samples{alone.resident}, podd: samples{i.resident}, goal: goal{factor: 1, offset: 15e6}})
-	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, bare: samples{alone.anonymous}, podd: samples{i.anonymous}})
-	b.table.add(row{name: "idle CPU, " + of, unit: percent, bare: samples{alone.cpuPercent}, podd: samples{i.cpuPercent}, goal: goal{offset: 0.8}})
+	b.table.add(row{name: "RSS, " + of, unit: megabytes, bare: samples{filePodsUsage.resident}, podd: samples{i.resident}, goal: goal{factor: 1, offset: 15e6}})
+	b.table.add(row{name: "RssAnon, " + of, unit: megabytes, bare: samples{filePodsUsage.anonymous}, podd: samples{i.anonymous}})
+	b.table.add(row{name: "idle CPU, " + of, unit: percent, bare: samples{filePodsUsage.cpuPercent}, podd: samples{i.cpuPercent}, goal: goal{offset: 0.8}})
 	if err := b.compareWithKubelet(ctx, c, n); err != nil {
 		return err
 	}

@@ -87,12 +87,12 @@ func (c *cluster) startPodd(ctx context.Context) error {
 }
 
 // waitForLeaseRenewal waits until a node has renewed its lease. It ignores renewals before the time
-// in the parameter since.
-func (c *cluster) waitForLeaseRenewal(ctx context.Context, node string, since time.Time) error {
+// notBefore.
+func (c *cluster) waitForLeaseRenewal(ctx context.Context, node string, notBefore time.Time) error {
 	for {
 		var l coordination.Lease
 		err := c.plane.Do(http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+node, nil, &l)
-		if err == nil && l.Spec.RenewTime.After(since) {
+		if err == nil && l.Spec.RenewTime.After(notBefore) {
 			return sleep(ctx, podRoundPause)
 		}
 		if err != nil && !errors.Is(err, controlplane.ErrNotFound) {

@@ -108,10 +108,9 @@ func (r *results) quantile(q float64) float64 {
 	return r.durations[int(q*float64(len(r.durations)-1))].Seconds()
 }
 
-// sendAtRate sends requests at offeredRate, and stops after the duration in the parameter during.
-// It does not wait for responses before it sends the next request. It drops a request if no sender
-// is free.
-func sendAtRate(ctx context.Context, client *http.Client, url string, during time.Duration) results {
+// sendAtRate sends requests at offeredRate, and stops after the given duration. It does not wait
+// for responses before it sends the next request. It drops a request if no sender is free.
+func sendAtRate(ctx context.Context, client *http.Client, url string, duration time.Duration) results {
 	due := make(chan struct{}, offeredRate/20)
 	parts := make([]results, senderCount)
 	var sending sync.WaitGroup
@@ -126,7 +125,7 @@ func sendAtRate(ctx context.Context, client *http.Client, url string, during tim
 	began, queued := time.Now(), 0
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	for time.Since(began) < during && ctx.Err() == nil {
+	for time.Since(began) < duration && ctx.Err() == nil {
 		<-ticker.C
 		for want := int(time.Since(began).Seconds() * offeredRate); queued < want; queued++ {
 			select {

@@ -101,9 +101,9 @@ func (b *bench) removePods(ctx context.Context, pods []pod) error {
 	return sleep(ctx, podRoundPause)
 }
 
-// timeRemoval removes the manifests of the running pods. The result tasks is the time until no task
-// exists. The result all is the time until everything is removed.
-func (b *bench) timeRemoval(ctx context.Context, pods []pod) (tasks, all time.Duration, err error) {
+// timeRemoval removes the manifests of the running pods. taskTime is the time until no task exists,
+// and totalTime is the time until everything is removed.
+func (b *bench) timeRemoval(ctx context.Context, pods []pod) (taskTime, totalTime time.Duration, err error) {
 	dirs, err := newDirDrainWaiter(b.daemon.podsDir())
 	if err != nil {
 		return 0, 0, err
@@ -215,10 +215,10 @@ func manifestName(p *barePod) string {
 	return p.pod.Key.Name[:len(p.pod.Key.Name)-len(p.pod.NameSuffix)]
 }
 
-// timeRestart kills the process of a pod's container, and then calls the function in its parameter
-// again. It returns the time from the kill until the next process of the pod runs. The parameter
-// key is the pod's name in the runtime, and the parameter name is the pod's name in the manifest.
-func (b *bench) timeRestart(ctx context.Context, key, name string, again func() error) (time.Duration, error) {
+// timeRestart kills the process of a pod's container, and then calls restartContainer. It returns
+// the time from the kill until the next process of the pod runs. The parameter key is the pod's
+// name in the runtime, and the parameter name is the pod's name in the manifest.
+func (b *bench) timeRestart(ctx context.Context, key, name string, restartContainer func() error) (time.Duration, error) {
 	id, err := b.bareRunner.containerID(ctx, key)
 	if err != nil {
 		return 0, err
@@ -231,7 +231,7 @@ func (b *bench) timeRestart(ctx context.Context, key, name string, again func() 
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		return 0, err
 	}
-	if err := again(); err != nil {
+	if err := restartContainer(); err != nil {
 		return 0, err
 	}
 	at, err := b.starts.waitFor(ctx, []string{name}, begin)

@@ -54,15 +54,15 @@ func (s *startRecorder) close() error {
 	return err
 }
 
-// waitFor waits until each of the named pods has started. It ignores starts before the time in the
-// parameter since. It returns the time of the last start.
-func (s *startRecorder) waitFor(ctx context.Context, names []string, since time.Time) (time.Time, error) {
+// waitFor waits until each of the named pods has started. It ignores starts before the time
+// notBefore. It returns the time of the last start.
+func (s *startRecorder) waitFor(ctx context.Context, names []string, notBefore time.Time) (time.Time, error) {
 	for {
 		s.mu.Lock()
-		news, newest, missing := s.lineRead, since, ""
+		news, newest, missing := s.lineRead, notBefore, ""
 		for _, name := range names {
 			at := s.lastStart[name]
-			if !at.After(since) {
+			if !at.After(notBefore) {
 				missing = name
 				break
 			}

@@ -112,16 +112,16 @@ func (t *table) addCallCounts(what string, calls map[string]float64, pods int) {
 }
 
 // formatCounts formats the total and each count, with the highest count first. It divides all
-// numbers by the parameter of.
-func formatCounts(calls map[string]float64, of float64) string {
+// numbers by divisor.
+func formatCounts(calls map[string]float64, divisor float64) string {
 	total, parts := 0.0, []string(nil)
 	for _, name := range slices.SortedFunc(maps.Keys(calls), func(a, b string) int {
 		return cmp.Or(cmp.Compare(calls[b], calls[a]), cmp.Compare(a, b))
 	}) {
 		total += calls[name]
-		parts = append(parts, fmt.Sprintf("%s %.2f", name, calls[name]/of))
+		parts = append(parts, fmt.Sprintf("%s %.2f", name, calls[name]/divisor))
 	}
-	return fmt.Sprintf("%.2f (%s)", total/of, strings.Join(parts, ", "))
+	return fmt.Sprintf("%.2f (%s)", total/divisor, strings.Join(parts, ", "))
 }
 
 // print prints the rows and then the notes.

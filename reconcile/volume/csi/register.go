@@ -77,16 +77,16 @@ func checkDriver(name string) error {
 
 // newestVersion returns the highest version in a driver's list of versions that podd also supports.
 // podd supports CSI 1.x.
-func newestVersion(all []string) (*version.Version, error) {
+func newestVersion(versions []string) (*version.Version, error) {
 	var newest *version.Version
-	for _, text := range all {
+	for _, text := range versions {
 		v, err := version.ParseGeneric(text)
 		if err == nil && v.Major() == 1 && (newest == nil || newest.LessThan(v)) {
 			newest = v
 		}
 	}
 	if newest == nil {
-		return nil, fmt.Errorf("the driver supports the CSI versions %q; podd supports 1.x", all)
+		return nil, fmt.Errorf("the driver supports the CSI versions %q; podd supports 1.x", versions)
 	}
 	return newest, nil
 }

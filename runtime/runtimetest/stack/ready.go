@@ -33,23 +33,23 @@ func (s *Stack) dial() (*grpc.ClientConn, error) {
 // errExited is the error of waitUntil if the runtime exits.
 var errExited = errors.New("the runtime has exited")
 
-// waitUntil calls the given function once per pollInterval until the function returns true.
-// waitUntil returns an error if the runtime exits or ctx is done first. The parameter what
-// describes the condition in the error.
-func (s *Stack) waitUntil(ctx context.Context, what string, is func(context.Context) (bool, error)) error {
+// waitUntil calls condition once per pollInterval until condition returns true. waitUntil returns
+// an error if the runtime exits or ctx is done first. The parameter description describes the
+// condition in the error.
+func (s *Stack) waitUntil(ctx context.Context, description string, condition func(context.Context) (bool, error)) error {
 	again := time.NewTicker(pollInterval)
 	defer again.Stop()
 	for {
-		ok, err := is(ctx)
+		ok, err := condition(ctx)
 		if ok {
 			return nil
 		}
 		if !s.IsRunning() {
-			return fmt.Errorf("waiting until %s: %w", what, errExited)
+			return fmt.Errorf("waiting until %s: %w", description, errExited)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting until %s: %w (last error: %v)", what, ctx.Err(), err)
+			return fmt.Errorf("waiting until %s: %w (last error: %v)", description, ctx.Err(), err)
 		case <-again.C:
 		}
 	}

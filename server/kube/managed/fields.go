@@ -52,18 +52,17 @@ type Change struct {
 	Subresource string
 }
 
-// Update returns the managed fields that the object has after the object in next has replaced the
-// live object. The object in next must have its defaults. Update starts from its managed fields if
-// they are valid, so that a client can remove itself from the list. Update returns nil for an
-// object without managers.
-func (f *FieldTracker) Update(c Change, next server.Object) ([]metav1.ManagedFieldsEntry, error) {
+// Update returns the managed fields that the object has after updated has replaced the live object.
+// updated must have its defaults. Update starts from its managed fields if they are valid, so that
+// a client can remove itself from the list. Update returns nil for an object without managers.
+func (f *FieldTracker) Update(c Change, updated server.Object) ([]metav1.ManagedFieldsEntry, error) {
 	m, err := f.newManager(c)
 	if err != nil {
 		return nil, err
 	}
-	o, err := m.Update(c.liveObject(), next.DeepCopyObject(), c.Manager)
+	o, err := m.Update(c.liveObject(), updated.DeepCopyObject(), c.Manager)
 	if err != nil {
-		return nil, fmt.Errorf("updating the managed fields of %q: %w", next.GetName(), err)
+		return nil, fmt.Errorf("updating the managed fields of %q: %w", updated.GetName(), err)
 	}
 	return o.(server.Object).GetManagedFields(), nil
 }

@@ -29,12 +29,11 @@ import (
 // EventSource provides the events of objects of this node. It must be safe for
 // concurrent use.
 type EventSource interface {
-	// Events returns the retained events with a revision greater than the parameter after, and the
-	// newest revision. The resourceVersion of an event is its own revision.
-	Events(after uint64) (events []*v1.Event, newest uint64)
-	// Changed returns a channel that is closed when there is a revision greater than the parameter
-	// after.
-	Changed(after uint64) <-chan struct{}
+	// Events returns the retained events with a revision greater than afterRevision, and the newest
+	// revision. The resourceVersion of an event is its own revision.
+	Events(afterRevision uint64) (events []*v1.Event, newest uint64)
+	// Changed returns a channel that is closed when there is a revision greater than afterRevision.
+	Changed(afterRevision uint64) <-chan struct{}
 }
 
 // Meter measures the resource usage of pods and the node. It must be safe for

@@ -49,14 +49,14 @@ func (q *secretFilter) filterEntry(e *resource.Entry) *resource.Entry {
 
 // filterEntries returns the given entries without the data that the sender may not read. hidden
 // reports whether the data of any Secret was removed. The entries must be sorted by namespace.
-func (q *secretFilter) filterEntries(all []*resource.Entry) (shown []*resource.Entry, hidden bool) {
+func (q *secretFilter) filterEntries(entries []*resource.Entry) (shown []*resource.Entry, hidden bool) {
 	if q == nil {
-		return all, false
+		return entries, false
 	}
-	shown = slices.Clone(all)
+	shown = slices.Clone(entries)
 	mayRead := false
-	for n, e := range all {
-		if n == 0 || all[n-1].Key.Namespace != e.Key.Namespace {
+	for n, e := range entries {
+		if n == 0 || entries[n-1].Key.Namespace != e.Key.Namespace {
 			mayRead = q.mayRead(e.Key.Namespace)
 		}
 		if !mayRead {

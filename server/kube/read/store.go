@@ -48,13 +48,13 @@ type resourceState struct {
 	retainedAfterRev uint64            // changes contains all changes after this revision
 }
 
-// change is an added, modified or deleted object. The entries after and before are the new and the
-// old state of the object. The revision of the change is the revision of the entry after. If the
-// object was deleted, this entry contains the last state of the object.
+// change is an added, modified or deleted object. newEntry and oldEntry are the new and the old
+// state of the object. The revision of the change is the revision of newEntry. If the object was
+// deleted, this entry contains the last state of the object.
 type change struct {
-	kind          watch.EventType
-	after, before *resource.Entry // before is nil if the object was added
-	bytes         int             // encoded size of both entries
+	kind               watch.EventType
+	newEntry, oldEntry *resource.Entry // oldEntry is nil if the object was added
+	bytes              int             // encoded size of both entries
 }
 
 func newStore(state server.Viewer, events EventSource) *store {
@@ -75,7 +75,7 @@ func (s *store) changesAfter(r *resource.Definition, rev uint64) (changes []chan
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.updateStateLocked(r)
-	first := sort.Search(len(t.changes), func(i int) bool { return t.changes[i].after.Rev > rev })
+	first := sort.Search(len(t.changes), func(i int) bool { return t.changes[i].newEntry.Rev > rev })
 	return t.changes[first:], s.rev, t.changed, t.retainedAfterRev <= rev && rev <= s.rev
 }
 
@@ -128,13 +128,13 @@ func (s *store) updateLocked(r *resource.Definition, t *resourceState, items []r
 			s.recordRemovalLocked(r, t, old[0])
 			old, oldItems = old[1:], oldItems[1:]
 		}
-		var before *resource.Entry
-		var was resource.Item
+		var oldEntry *resource.Entry
+		var oldItem resource.Item
 		if len(old) > 0 && old[0].Key == i.Key {
-			before, was = old[0], oldItems[0]
+			oldEntry, oldItem = old[0], oldItems[0]
 			old, oldItems = old[1:], oldItems[1:]
 		}
-		entries = append(entries, s.updateEntryLocked(r, t, before, was, i))
+		entries = append(entries, s.updateEntryLocked(r, t, oldEntry, oldItem, i))
 	}
 	for _, e := range old {
 		s.recordRemovalLocked(r, t, e)
@@ -146,35 +146,35 @@ func (s *store) updateLocked(r *resource.Definition, t *resourceState, items []r
 	t.trim()
 }
 
-// updateEntryLocked returns the entry of an object. The parameters was and is contain the old and
-// the new item of the object. The parameter before contains the old entry; it is nil for a new
-// object. If the object has not changed, updateEntryLocked returns the old entry. Otherwise it
-// records the change and returns a new entry.
-func (s *store) updateEntryLocked(r *resource.Definition, t *resourceState, before *resource.Entry, was, is resource.Item) *resource.Entry {
-	if before != nil && isUnchanged(r, was.Object, is.Object) {
-		return before
+// updateEntryLocked returns the entry of an object. oldItem and newItem are the old and the new
+// item of the object. oldEntry is the old entry; it is nil for a new object. If the object has not
+// changed, updateEntryLocked returns the old entry. Otherwise it records the change and returns a
+// new entry.
+func (s *store) updateEntryLocked(r *resource.Definition, t *resourceState, oldEntry *resource.Entry, oldItem, newItem resource.Item) *resource.Entry {
+	if oldEntry != nil && isUnchanged(r, oldItem.Object, newItem.Object) {
+		return oldEntry
 	}
-	if before != nil && before.Object.GetUID() != is.Object.GetUID() {
-		s.recordRemovalLocked(r, t, before)
-		before = nil
+	if oldEntry != nil && oldEntry.Object.GetUID() != newItem.Object.GetUID() {
+		s.recordRemovalLocked(r, t, oldEntry)
+		oldEntry = nil
 	}
 	s.rev++
-	e := r.NewEntry(is, s.rev)
+	e := r.NewEntry(newItem, s.rev)
 	kind := watch.Modified
-	if before == nil {
+	if oldEntry == nil {
 		kind = watch.Added
 	}
-	t.record(change{kind: kind, after: e, before: before})
+	t.record(change{kind: kind, newEntry: e, oldEntry: oldEntry})
 	return e
 }
 
 // isUnchanged reports whether an object is unchanged. Events are compared by their
 // resourceVersion.
-func isUnchanged(r *resource.Definition, was, is server.Object) bool {
+func isUnchanged(r *resource.Definition, oldObject, newObject server.Object) bool {
 	if r.IsEvents {
-		return was.GetResourceVersion() == is.GetResourceVersion()
+		return oldObject.GetResourceVersion() == newObject.GetResourceVersion()
 	}
-	return was == is || equality.Semantic.DeepEqual(was, is)
+	return oldObject == newObject || equality.Semantic.DeepEqual(oldObject, newObject)
 }
 
 // withRevision returns an entry for the object of e at another revision, for the watch
@@ -186,7 +186,7 @@ func withRevision(r *resource.Definition, e *resource.Entry, rev uint64) *resour
 // recordRemovalLocked records the deletion of an object.
 func (s *store) recordRemovalLocked(r *resource.Definition, t *resourceState, e *resource.Entry) {
 	s.rev++
-	t.record(change{kind: watch.Deleted, after: withRevision(r, e, s.rev), before: e})
+	t.record(change{kind: watch.Deleted, newEntry: withRevision(r, e, s.rev), oldEntry: e})
 }
 
 // record retains a change. Before the state is initialized, it ignores changes, because they only
@@ -195,9 +195,9 @@ func (t *resourceState) record(c change) {
 	if !t.initialized {
 		return
 	}
-	c.bytes = len(c.after.JSON())
-	if c.before != nil {
-		c.bytes += len(c.before.JSON())
+	c.bytes = len(c.newEntry.JSON())
+	if c.oldEntry != nil {
+		c.bytes += len(c.oldEntry.JSON())
 	}
 	t.changes, t.bytes = append(t.changes, c), t.bytes+c.bytes
 }
@@ -209,7 +209,7 @@ func (t *resourceState) trim() {
 	}
 	rest := t.changes
 	for len(rest) > maxChanges || t.bytes > maxChangeBytes/2 && len(rest) > minChanges {
-		t.retainedAfterRev, t.bytes = rest[0].after.Rev, t.bytes-rest[0].bytes
+		t.retainedAfterRev, t.bytes = rest[0].newEntry.Rev, t.bytes-rest[0].bytes
 		rest = rest[1:]
 	}
 	t.changes = slices.Clone(rest) // Clone lets the garbage collector free the dropped changes

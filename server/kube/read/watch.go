@@ -182,17 +182,17 @@ func (w *watcher) addInitial(o watchOptions) {
 // addChange sends a change. The type of the event depends on whether the selection matches
 // the object before and after the change.
 func (w *watcher) addChange(c change) {
-	was := c.before != nil && w.selection.matches(c.before.Object)
-	is := c.kind != watch.Deleted && w.selection.matches(c.after.Object)
+	was := c.oldEntry != nil && w.selection.matches(c.oldEntry.Object)
+	is := c.kind != watch.Deleted && w.selection.matches(c.newEntry.Object)
 	switch {
 	case is && was:
-		w.addObject(watch.Modified, c.after)
+		w.addObject(watch.Modified, c.newEntry)
 	case is:
-		w.addObject(watch.Added, c.after)
+		w.addObject(watch.Added, c.newEntry)
 	case was && c.kind == watch.Deleted:
-		w.addObject(watch.Deleted, c.after)
+		w.addObject(watch.Deleted, c.newEntry)
 	case was:
-		w.addObject(watch.Deleted, withRevision(w.res, c.before, c.after.Rev))
+		w.addObject(watch.Deleted, withRevision(w.res, c.oldEntry, c.newEntry.Rev))
 	}
 }
 

@@ -282,7 +282,7 @@ func BenchmarkWatchers(b *testing.B) {
 		for range 100 {
 			changes, _, _, _ := h.store.changesAfter(res, rev)
 			for _, c := range changes {
-				c.after.JSON()
+				c.newEntry.JSON()
 			}
 		}
 		_, rev = h.store.list(res)

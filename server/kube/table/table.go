@@ -88,10 +88,10 @@ func formatAge(t, now time.Time) string {
 	return duration.HumanDuration(now.Sub(t))
 }
 
-// valueOr returns s or, if s is empty, the parameter absent.
-func valueOr(s, absent string) string {
+// valueOr returns s or, if s is empty, fallback.
+func valueOr(s, fallback string) string {
 	if s == "" {
-		return absent
+		return fallback
 	}
 	return s
 }

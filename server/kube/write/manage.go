@@ -59,23 +59,23 @@ func programName(userAgent string) string {
 	return b.String()
 }
 
-// newChange returns the parameters of the change that this request makes. The parameter live is the
-// current object; if the object does not exist yet, live must be the result of newObject.
-func (c *call) newChange(live server.Object) managed.Change {
-	return managed.Change{Live: live, Manager: c.manager, Subresource: c.i.Subresource}
+// newChange returns the parameters of the change that this request makes. liveObject is the current
+// object; if the object does not exist yet, liveObject must be the result of newObject.
+func (c *call) newChange(liveObject server.Object) managed.Change {
+	return managed.Change{Live: liveObject, Manager: c.manager, Subresource: c.i.Subresource}
 }
 
-// managedFields returns the managed fields of o, which replaces live. defaulted is o with defaults.
-// If the client has changed the managed fields, the result is based on the client's managed fields,
-// because kubectl changes them to migrate from client-side apply.
-func (c *call) managedFields(live, o, defaulted server.Object) ([]metav1.ManagedFieldsEntry, error) {
+// managedFields returns the managed fields of o, which replaces liveObject. defaulted is o with
+// defaults. If the client has changed the managed fields, the result is based on the client's
+// managed fields, because kubectl changes them to migrate from client-side apply.
+func (c *call) managedFields(liveObject, o, defaulted server.Object) ([]metav1.ManagedFieldsEntry, error) {
 	all := o.GetManagedFields()
 	if !c.hasManagedFields {
 		next := defaulted.DeepCopyObject().(server.Object)
 		next.SetManagedFields(all)
 		// Tracking fails for an object with duplicate entries in a list of type map or set.
 		// The object is written without managers, as in an API server.
-		all, _ = c.fields.Update(c.newChange(live), next)
+		all, _ = c.fields.Update(c.newChange(liveObject), next)
 	}
 	if errs := validation.ValidateManagedFields(all, field.NewPath("metadata", "managedFields")); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(c.res.GroupVersionKind().GroupKind(), o.GetName(), errs)

@@ -69,18 +69,18 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // apply returns the JSON of o after applying the patch; o is not modified. The
 // caller must check whether the result is a valid object of its kind.
 func (p patch) apply(o server.Object) ([]byte, error) {
-	was, err := json.Marshal(o)
+	document, err := json.Marshal(o)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %q before it is patched: %w", o.GetName(), err)
 	}
 	switch p.kind {
 	case types.JSONPatchType:
-		return p.applyOperations(was)
+		return p.applyOperations(document)
 	case types.MergePatchType:
-		is, err := jsonpatch.MergePatch(was, p.body)
+		is, err := jsonpatch.MergePatch(document, p.body)
 		return is, newBadPatchError(err)
 	}
-	is, err := strategicpatch.StrategicMergePatch(was, p.body, o)
+	is, err := strategicpatch.StrategicMergePatch(document, p.body, o)
 	if slices.Contains(malformedErrors, err) {
 		return nil, newBadPatchError(err)
 	}
@@ -93,9 +93,9 @@ var malformedErrors = []error{
 	mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat,
 }
 
-// applyOperations applies the operations of a JSON patch to the JSON document was and returns the
-// result. It returns an error if any operation fails.
-func (p patch) applyOperations(was []byte) ([]byte, error) {
+// applyOperations applies the operations of a JSON patch to a JSON document and returns the result.
+// It returns an error if any operation fails.
+func (p patch) applyOperations(document []byte) ([]byte, error) {
 	operations, err := jsonpatch.DecodePatch(p.body)
 	if err != nil {
 		return nil, newBadPatchError(err)
@@ -103,7 +103,7 @@ func (p patch) applyOperations(was []byte) ([]byte, error) {
 	if n := len(operations); n > maxOperations {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the allowed maximum operations in a JSON patch is %d, got %d", maxOperations, n))
 	}
-	is, err := operations.Apply(was)
+	is, err := operations.Apply(document)
 	return is, newUnprocessableError(err)
 }
 

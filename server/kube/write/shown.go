@@ -78,13 +78,13 @@ func (c *call) newOverruledError(v *server.View, path string, key server.Key) er
 	return &overruledError{apierrors.NewConflict(c.res.GroupResource(), key.Name, fmt.Errorf("podd does not use the object: %s", why))}
 }
 
-// waitFor calls the function shown with each new View until the function returns true or an error.
-func (c *call) waitFor(ctx context.Context, shown func(*server.View) (bool, error)) error {
+// waitFor calls isShown with each new View until the function returns true or an error.
+func (c *call) waitFor(ctx context.Context, isShown func(*server.View) (bool, error)) error {
 	timer := time.NewTimer(shownTimeout)
 	defer timer.Stop()
 	for {
 		v := c.state.View()
-		if ok, err := shown(v); ok || err != nil {
+		if ok, err := isShown(v); ok || err != nil {
 			return err
 		}
 		select {

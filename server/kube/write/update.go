@@ -76,9 +76,9 @@ func (s storedObject) servedObject() server.Object {
 	return o
 }
 
-// change calls the function update with the stored object, and writes the object that the function
-// returns. No other write is made until change returns.
-func (c *call) change(update func(storedObject) (server.Object, error)) error {
+// change calls modify with the stored object, and writes the object that modify returns. No other
+// write is made until change returns.
+func (c *call) change(modify func(storedObject) (server.Object, error)) error {
 	unlock, err := c.lock()
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (c *call) change(update func(storedObject) (server.Object, error)) error {
 	if err != nil {
 		return err
 	}
-	o, err := update(s)
+	o, err := modify(s)
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func removeServedFields(o server.Object, s storedObject) {
 			o.Spec.VolumeName = s.parsed.Object.(*v1.PersistentVolumeClaim).Spec.VolumeName
 		}
 	case *v1.PersistentVolume:
-		if shown := s.entry.Object.(*v1.PersistentVolume).Spec.ClaimRef; o.Spec.ClaimRef != nil && shown != nil && *o.Spec.ClaimRef == *shown {
+		if servedRef := s.entry.Object.(*v1.PersistentVolume).Spec.ClaimRef; o.Spec.ClaimRef != nil && servedRef != nil && *o.Spec.ClaimRef == *servedRef {
 			o.Spec.ClaimRef = s.parsed.Object.(*v1.PersistentVolume).Spec.ClaimRef
 		}
 	}

@@ -20,41 +20,41 @@ const mutableFieldsMessage = "pod updates may not change fields other than `spec
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative), and the labels and annotations; " +
 	"delete the pod and create it again for others"
 
-// newUpdatedPod returns a copy of the stored pod that contains the allowed changes. The parameters
-// was and is contain the pod before and after the change, both with defaults. newUpdatedPod returns
-// an error if fields differ that must not be changed.
-func (c *call) newUpdatedPod(s storedObject, was, is *v1.Pod) (server.Object, error) {
-	if err := c.checkPodUpdate(s, was, is); err != nil {
+// newUpdatedPod returns a copy of the stored pod that contains the allowed changes. oldPod and
+// newPod are the pod before and after the change, both with defaults. newUpdatedPod returns an
+// error if fields differ that must not be changed.
+func (c *call) newUpdatedPod(s storedObject, oldPod, newPod *v1.Pod) (server.Object, error) {
+	if err := c.checkPodUpdate(s, oldPod, newPod); err != nil {
 		return nil, err
 	}
 	next := s.written.DeepCopyObject().(*v1.Pod)
-	next.Labels, next.Annotations = is.Labels, is.Annotations
-	if !equality.Semantic.DeepEqual(was.Spec.Tolerations, is.Spec.Tolerations) {
-		next.Spec.Tolerations = is.Spec.Tolerations
+	next.Labels, next.Annotations = newPod.Labels, newPod.Annotations
+	if !equality.Semantic.DeepEqual(oldPod.Spec.Tolerations, newPod.Spec.Tolerations) {
+		next.Spec.Tolerations = newPod.Spec.Tolerations
 	}
-	next.Spec.ActiveDeadlineSeconds = is.Spec.ActiveDeadlineSeconds
+	next.Spec.ActiveDeadlineSeconds = newPod.Spec.ActiveDeadlineSeconds
 	for n := range next.Spec.InitContainers {
-		next.Spec.InitContainers[n].Image = is.Spec.InitContainers[n].Image
+		next.Spec.InitContainers[n].Image = newPod.Spec.InitContainers[n].Image
 	}
 	for n := range next.Spec.Containers {
-		next.Spec.Containers[n].Image = is.Spec.Containers[n].Image
+		next.Spec.Containers[n].Image = newPod.Spec.Containers[n].Image
 	}
 	return next, nil
 }
 
 // checkAppArmorProfiles rejects changes of AppArmor annotations, because a container keeps
 // the profile that it was started with.
-func (c *call) checkAppArmorProfiles(s storedObject, was, is *v1.Pod) error {
+func (c *call) checkAppArmorProfiles(s storedObject, oldPod, newPod *v1.Pod) error {
 	for _, side := range []struct {
-		of, other map[string]string
-		why       string
+		annotations, other map[string]string
+		why                string
 	}{
-		{was.Annotations, is.Annotations, "may not remove or update AppArmor annotations"},
-		{is.Annotations, was.Annotations, "may not add AppArmor annotations"},
+		{oldPod.Annotations, newPod.Annotations, "may not remove or update AppArmor annotations"},
+		{newPod.Annotations, oldPod.Annotations, "may not add AppArmor annotations"},
 	} {
-		for _, key := range slices.Sorted(maps.Keys(side.of)) {
+		for _, key := range slices.Sorted(maps.Keys(side.annotations)) {
 			value, ok := side.other[key]
-			if strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) && (!ok || value != side.of[key]) {
+			if strings.HasPrefix(key, v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) && (!ok || value != side.annotations[key]) {
 				return c.newForbiddenError(s, fmt.Sprintf("metadata.annotations[%s]", key), side.why)
 			}
 		}
@@ -62,56 +62,55 @@ func (c *call) checkAppArmorProfiles(s storedObject, was, is *v1.Pod) error {
 	return nil
 }
 
-func (c *call) checkPodUpdate(s storedObject, was, is *v1.Pod) error {
-	if err := c.checkAppArmorProfiles(s, was, is); err != nil {
+func (c *call) checkPodUpdate(s storedObject, oldPod, newPod *v1.Pod) error {
+	if err := c.checkAppArmorProfiles(s, oldPod, newPod); err != nil {
 		return err
 	}
-	if len(was.Spec.Containers) != len(is.Spec.Containers) || len(was.Spec.InitContainers) != len(is.Spec.InitContainers) {
+	if len(oldPod.Spec.Containers) != len(newPod.Spec.Containers) || len(oldPod.Spec.InitContainers) != len(newPod.Spec.InitContainers) {
 		return c.newForbiddenError(s, "spec.containers", "pod updates may not add or remove containers")
 	}
-	before, after := was.Spec.ActiveDeadlineSeconds, is.Spec.ActiveDeadlineSeconds
+	before, after := oldPod.Spec.ActiveDeadlineSeconds, newPod.Spec.ActiveDeadlineSeconds
 	switch {
 	case before != nil && after == nil:
 		return c.newForbiddenError(s, "spec.activeDeadlineSeconds", "must not update from a positive integer to nil value")
 	case before != nil && *after > *before:
 		return c.newForbiddenError(s, "spec.activeDeadlineSeconds", "must be less than or equal to previous value")
 	}
-	for _, t := range was.Spec.Tolerations {
+	for _, t := range oldPod.Spec.Tolerations {
 		same := func(u v1.Toleration) bool {
 			u.TolerationSeconds = t.TolerationSeconds // only this field of a toleration may be changed
 			return equality.Semantic.DeepEqual(t, u)
 		}
-		if !slices.ContainsFunc(is.Spec.Tolerations, same) {
+		if !slices.ContainsFunc(newPod.Spec.Tolerations, same) {
 			return c.newForbiddenError(s, "spec.tolerations", "existing toleration can not be modified or removed")
 		}
 	}
-	same := is.DeepCopy()
-	same.Spec.ActiveDeadlineSeconds, same.Spec.Tolerations = before, was.Spec.Tolerations
+	same := newPod.DeepCopy()
+	same.Spec.ActiveDeadlineSeconds, same.Spec.Tolerations = before, oldPod.Spec.Tolerations
 	for n := range same.Spec.InitContainers {
-		same.Spec.InitContainers[n].Image = was.Spec.InitContainers[n].Image
+		same.Spec.InitContainers[n].Image = oldPod.Spec.InitContainers[n].Image
 	}
 	for n := range same.Spec.Containers {
-		same.Spec.Containers[n].Image = was.Spec.Containers[n].Image
+		same.Spec.Containers[n].Image = oldPod.Spec.Containers[n].Image
 	}
-	field := firstDifference(was.Spec, same.Spec, "spec")
+	field := firstDifference(oldPod.Spec, same.Spec, "spec")
 	if field == "" {
 		return nil
 	}
-	if copyCPUAndMemory(&same.Spec, &was.Spec); firstDifference(was.Spec, same.Spec, "spec") == "" {
+	if copyCPUAndMemory(&same.Spec, &oldPod.Spec); firstDifference(oldPod.Spec, same.Spec, "spec") == "" {
 		return c.newForbiddenError(s, field, mutableFieldsMessage+"; to change cpu and memory, use \"kubectl patch --subresource resize\"")
 	}
 	return c.newForbiddenError(s, field, mutableFieldsMessage)
 }
 
-// newResizedPod returns a copy of the stored pod with changed resources for CPU and memory. The
-// parameters was and is contain the pod before and after the change, both with defaults.
-// newResizedPod returns an error if any other field differs. When podd reads the pod, it resizes
-// the running containers.
-func (c *call) newResizedPod(s storedObject, was, is *v1.Pod) (server.Object, error) {
-	if len(was.Spec.Containers) != len(is.Spec.Containers) || len(was.Spec.InitContainers) != len(is.Spec.InitContainers) {
+// newResizedPod returns a copy of the stored pod with changed resources for CPU and memory. oldPod
+// and newPod are the pod before and after the change, both with defaults. newResizedPod returns an
+// error if any other field differs. When podd reads the pod, it resizes the running containers.
+func (c *call) newResizedPod(s storedObject, oldPod, newPod *v1.Pod) (server.Object, error) {
+	if len(oldPod.Spec.Containers) != len(newPod.Spec.Containers) || len(oldPod.Spec.InitContainers) != len(newPod.Spec.InitContainers) {
 		return nil, c.newForbiddenError(s, "spec.containers", "containers may not be added or removed on resize")
 	}
-	same := is.DeepCopy()
+	same := newPod.DeepCopy()
 	next := s.written.DeepCopyObject().(*v1.Pod)
 	for _, list := range []struct{ same, next []v1.Container }{
 		{same.Spec.InitContainers, next.Spec.InitContainers},
@@ -121,38 +120,38 @@ func (c *call) newResizedPod(s storedObject, was, is *v1.Pod) (server.Object, er
 			list.next[n].Resources = list.same[n].Resources
 		}
 	}
-	copyCPUAndMemory(&same.Spec, &was.Spec)
-	if field := firstDifference(was.Spec, same.Spec, "spec"); field != "" {
+	copyCPUAndMemory(&same.Spec, &oldPod.Spec)
+	if field := firstDifference(oldPod.Spec, same.Spec, "spec"); field != "" {
 		return nil, c.newForbiddenError(s, field, "only cpu and memory resources are mutable")
 	}
 	return next, nil
 }
 
 // copyCPUAndMemory changes all containers in spec: they get the CPU and memory of the same
-// containers in the second pod spec. Both pod specs must have the same number of containers.
-func copyCPUAndMemory(spec, of *v1.PodSpec) {
+// containers in source. Both pod specs must have the same number of containers.
+func copyCPUAndMemory(spec, source *v1.PodSpec) {
 	for n := range spec.InitContainers {
-		spec.InitContainers[n].Resources = withCPUAndMemory(spec.InitContainers[n].Resources, of.InitContainers[n].Resources)
+		spec.InitContainers[n].Resources = withCPUAndMemory(spec.InitContainers[n].Resources, source.InitContainers[n].Resources)
 	}
 	for n := range spec.Containers {
-		spec.Containers[n].Resources = withCPUAndMemory(spec.Containers[n].Resources, of.Containers[n].Resources)
+		spec.Containers[n].Resources = withCPUAndMemory(spec.Containers[n].Resources, source.Containers[n].Resources)
 	}
 }
 
-// withCPUAndMemory returns a copy of r that has the CPU and memory of the second argument.
-func withCPUAndMemory(r, of v1.ResourceRequirements) v1.ResourceRequirements {
+// withCPUAndMemory returns a copy of r that has the CPU and memory of source.
+func withCPUAndMemory(r, source v1.ResourceRequirements) v1.ResourceRequirements {
 	r = *r.DeepCopy()
 	for _, list := range []struct {
-		to *v1.ResourceList
-		of v1.ResourceList
-	}{{&r.Limits, of.Limits}, {&r.Requests, of.Requests}} {
+		target *v1.ResourceList
+		source v1.ResourceList
+	}{{&r.Limits, source.Limits}, {&r.Requests, source.Requests}} {
 		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
-			delete(*list.to, name)
-			if q, ok := list.of[name]; ok {
-				if *list.to == nil {
-					*list.to = v1.ResourceList{}
+			delete(*list.target, name)
+			if q, ok := list.source[name]; ok {
+				if *list.target == nil {
+					*list.target = v1.ResourceList{}
 				}
-				(*list.to)[name] = q
+				(*list.target)[name] = q
 			}
 		}
 	}

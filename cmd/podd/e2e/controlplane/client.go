@@ -36,9 +36,9 @@ func NewClient(kubeconfig string) (Client, error) {
 // ErrNotFound is the error for an object that does not exist.
 var ErrNotFound = errors.New("not found")
 
-// Do sends a request. The parameter body is sent as JSON, and the JSON response is decoded into the
-// parameter into. Both may be nil. If the object does not exist, the error is ErrNotFound.
-func (c Client) Do(method, path string, body, into any) error {
+// Do sends a request. The parameter body is sent as JSON, and the JSON response is decoded into
+// result. Both may be nil. If the object does not exist, the error is ErrNotFound.
+func (c Client) Do(method, path string, body, result any) error {
 	var text []byte
 	if body != nil {
 		var err error
@@ -67,8 +67,8 @@ func (c Client) Do(method, path string, body, into any) error {
 		return fmt.Errorf("%s: %w", path, ErrNotFound)
 	case r.StatusCode >= 300:
 		return fmt.Errorf("%s %s: %s: %s", method, path, r.Status, all)
-	case into == nil:
+	case result == nil:
 		return nil
 	}
-	return json.Unmarshal(all, into)
+	return json.Unmarshal(all, result)
 }

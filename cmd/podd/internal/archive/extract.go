@@ -21,14 +21,14 @@ import (
 // ErrEmpty is the error of Extract if an archive contains no entries.
 var ErrEmpty = errors.New("the archive is empty")
 
-// Extract extracts the entry called name, and all entries below that entry, from a tar archive. The
-// parameter to is the new path of the entry, relative to root. Extract skips each entry that is not
+// Extract extracts the entry called name, and all entries below that entry, from the tar archive
+// src. newPath is the new path of the entry, relative to root. Extract skips each entry that is not
 // a file, a directory or a hard link, and calls onSkip for the entry. It replaces existing files,
 // but not existing directories. It preserves permissions, but not owners and the setuid and setgid
 // bits.
-func Extract(from io.Reader, name string, root *os.Root, to string, onSkip func(entry, reason string)) error {
+func Extract(src io.Reader, name string, root *os.Root, newPath string, onSkip func(entry, reason string)) error {
 	isEmpty := true
-	for r := tar.NewReader(from); ; {
+	for r := tar.NewReader(src); ; {
 		h, err := r.Next()
 		switch {
 		case errors.Is(err, io.EOF) && isEmpty:
@@ -39,9 +39,9 @@ func Extract(from io.Reader, name string, root *os.Root, to string, onSkip func(
 			return fmt.Errorf("reading the archive: %w", err)
 		}
 		isEmpty = false
-		target, err := targetPath(h.Name, name, to)
+		target, err := targetPath(h.Name, name, newPath)
 		if err == nil {
-			err = extractEntry(r, h, root, target, func(link string) (string, error) { return targetPath(link, name, to) }, onSkip)
+			err = extractEntry(r, h, root, target, func(link string) (string, error) { return targetPath(link, name, newPath) }, onSkip)
 		}
 		if err != nil {
 			return fmt.Errorf("extracting %.200q: %w", h.Name, err)
@@ -51,7 +51,7 @@ func Extract(from io.Reader, name string, root *os.Root, to string, onSkip func(
 
 // targetPath returns the path of an entry in the root. It returns an error if the entry is neither
 // called name nor below name.
-func targetPath(entry, name, to string) (string, error) {
+func targetPath(entry, name, newPath string) (string, error) {
 	if strings.HasPrefix(entry, "/") {
 		return "", errors.New("the path is absolute")
 	}
@@ -64,13 +64,13 @@ func targetPath(entry, name, to string) (string, error) {
 	below, ok := strings.CutPrefix(entry, name+"/")
 	switch {
 	case entry == name:
-		return to, nil
+		return newPath, nil
 	case name == ".":
-		return path.Join(to, entry), nil
+		return path.Join(newPath, entry), nil
 	case !ok:
 		return "", fmt.Errorf("the path is not below the requested %s", name)
 	}
-	return path.Join(to, below), nil
+	return path.Join(newPath, below), nil
 }
 
 // extractEntry writes one entry to the path target in root. linkTarget converts the entry name in a

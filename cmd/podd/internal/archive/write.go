@@ -11,21 +11,21 @@ import (
 	"path/filepath"
 )
 
-// Write writes a tar archive to w. The archive contains the file or directory at the path in the
-// parameter local and, for a directory, everything below it. In the archive, name replaces this
-// path. If the path is a symlink, Write follows the symlink. Symlinks below a directory are written
-// as symlinks. Write skips each file that is not a regular file, a directory or a symlink, and
-// calls onSkip for the file.
-func Write(w io.Writer, local, name string, onSkip func(entry, reason string)) error {
+// Write writes a tar archive to w. The archive contains the file or directory at localPath and, for
+// a directory, everything below it. In the archive, name replaces this path. If the path is a
+// symlink, Write follows the symlink. Symlinks below a directory are written as symlinks. Write
+// skips each file that is not a regular file, a directory or a symlink, and calls onSkip for the
+// file.
+func Write(w io.Writer, localPath, name string, onSkip func(entry, reason string)) error {
 	archive := tar.NewWriter(w)
-	info, err := os.Stat(local)
+	info, err := os.Stat(localPath)
 	switch {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		err = writeEntry(archive, local, name, info, onSkip)
+		err = writeEntry(archive, localPath, name, info, onSkip)
 	default:
-		err = writeDir(archive, local, name, onSkip)
+		err = writeDir(archive, localPath, name, onSkip)
 	}
 	if err != nil {
 		return err
@@ -33,10 +33,10 @@ func Write(w io.Writer, local, name string, onSkip func(entry, reason string)) e
 	return archive.Close()
 }
 
-// writeDir writes the directory at the path in the parameter local and everything below it. In the
-// archive, name replaces this path.
-func writeDir(w *tar.Writer, local, name string, onSkip func(entry, reason string)) error {
-	root, err := filepath.EvalSymlinks(local)
+// writeDir writes the directory at localPath and everything below it. In the archive, name replaces
+// this path.
+func writeDir(w *tar.Writer, localPath, name string, onSkip func(entry, reason string)) error {
+	root, err := filepath.EvalSymlinks(localPath)
 	if err != nil {
 		return err
 	}
@@ -61,16 +61,16 @@ func writeDir(w *tar.Writer, local, name string, onSkip func(entry, reason strin
 
 // writeEntry writes one file, directory or symlink. name is its path in the archive. writeEntry
 // does not write the files in a directory.
-func writeEntry(w *tar.Writer, local, name string, info fs.FileInfo, onSkip func(entry, reason string)) error {
+func writeEntry(w *tar.Writer, localPath, name string, info fs.FileInfo, onSkip func(entry, reason string)) error {
 	link := ""
 	switch mode := info.Mode(); {
 	case mode.Type() == fs.ModeSymlink:
 		var err error
-		if link, err = os.Readlink(local); err != nil {
+		if link, err = os.Readlink(localPath); err != nil {
 			return err
 		}
 	case !mode.IsRegular() && !mode.IsDir():
-		onSkip(local, "neither a regular file nor a directory")
+		onSkip(localPath, "neither a regular file nor a directory")
 		return nil
 	}
 	h, err := tar.FileInfoHeader(info, link)
@@ -84,13 +84,13 @@ func writeEntry(w *tar.Writer, local, name string, info fs.FileInfo, onSkip func
 	if err := w.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
 		return err
 	}
-	f, err := os.Open(local)
+	f, err := os.Open(localPath)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	if _, err := io.CopyN(w, f, info.Size()); err != nil {
-		return fmt.Errorf("reading %s, which changed while it was copied: %w", local, err)
+		return fmt.Errorf("reading %s, which changed while it was copied: %w", localPath, err)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ type AttachCmd struct{ SessionFlags }
 
 // Run copies streams until the container exits or closes its output.
 func (c *AttachCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, pod, word, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, c.Pod)
+	p, pod, podArg, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}
@@ -25,19 +25,19 @@ func (c *AttachCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	return c.attach(ctx, p, pod, name, word, s)
+	return c.attach(ctx, p, pod, name, podArg, s)
 }
 
-// attach attaches to the container called name. word is an argument that selects the pod; errors
-// contain word.
-func (c *AttachCmd) attach(ctx context.Context, p *client.Client, pod *server.PodView, name, word string, s iostreams.Streams) (err error) {
+// attach attaches to the container called name. podArg is an argument that selects the pod; errors
+// contain podArg.
+func (c *AttachCmd) attach(ctx context.Context, p *client.Client, pod *server.PodView, name, podArg string, s iostreams.Streams) (err error) {
 	notices := noticeWriter(s, c.Quiet)
 	container, _, _ := plan.FindContainer(pod.Pod, name)
 	command := &stream.Command{Stdout: s.Out, Stderr: s.Err}
 	if c.Stdin {
 		command.Stdin = s.In
 		if container != nil && !container.Stdin {
-			return fmt.Errorf("container %s of %s has no stdin, because its manifest does not set stdin: true; attach without -i to see its output", name, word)
+			return fmt.Errorf("container %s of %s has no stdin, because its manifest does not set stdin: true; attach without -i to see its output", name, podArg)
 		}
 	}
 	restore := func() {}
@@ -55,5 +55,5 @@ func (c *AttachCmd) attach(ctx context.Context, p *client.Client, pod *server.Po
 	}
 	err = p.RunCommand(ctx, containerPath("/attach/", pod, name), url.Values{}, command)
 	restore()
-	return exitStatusError(withWhyHint(err, word), c.Quiet)
+	return exitStatusError(withWhyHint(err, podArg), c.Quiet)
 }

@@ -12,28 +12,28 @@ import (
 )
 
 // A choice is a possible completion and its description.
-type choice struct{ word, description string }
+type choice struct{ text, description string }
 
 // fileNamesChoice is a special choice. The completion scripts replace fileNamesChoice by the names
 // of files.
-var fileNamesChoice = choice{word: ":files"}
+var fileNamesChoice = choice{text: ":files"}
 
-// Complete prints the possible completions of a command line. The last word may be incomplete. Each
-// completion is printed on its own line, and may be followed by a tab and a description. Complete
-// does not report failed requests, because the user is still typing. A failed request adds no
-// completions.
-func Complete(ctx context.Context, app *kong.Application, words []string, out io.Writer) error {
-	if len(words) == 0 {
-		words = []string{""}
+// Complete prints the possible completions of a command line. The last argument may be incomplete.
+// Each completion is printed on its own line, and may be followed by a tab and a description.
+// Complete does not report failed requests, because the user is still typing. A failed request adds
+// no completions.
+func Complete(ctx context.Context, app *kong.Application, args []string, out io.Writer) error {
+	if len(args) == 0 {
+		args = []string{""}
 	}
-	l := parseCommandLine(app, words)
+	l := parseCommandLine(app, args)
 	var b strings.Builder
 	for _, c := range l.choices(ctx) {
 		switch {
 		case c == fileNamesChoice:
-			b.WriteString(c.word + "\n")
-		case strings.HasPrefix(c.word, l.prefix):
-			b.WriteString(strings.TrimSuffix(printer.Escape(l.beforePrefix+c.word)+"\t"+printer.Escape(c.description), "\t") + "\n")
+			b.WriteString(c.text + "\n")
+		case strings.HasPrefix(c.text, l.prefix):
+			b.WriteString(strings.TrimSuffix(printer.Escape(l.beforePrefix+c.text)+"\t"+printer.Escape(c.description), "\t") + "\n")
 		}
 	}
 	_, err := io.WriteString(out, b.String())
@@ -49,14 +49,15 @@ type commandLine struct {
 	flagsEnded bool     // "--" was typed, so no flags follow
 	// pendingFlag is the flag before the value that the user is typing, or nil.
 	pendingFlag *kong.Flag
-	// prefix is the part of the last word that choices must begin with. beforePrefix is the part
-	// before prefix, such as "--output=". Choices do not contain beforePrefix.
+	// prefix is the part of the last argument that choices must begin with. beforePrefix is the
+	// part before prefix, such as "--output=". Choices do not contain beforePrefix.
 	beforePrefix, prefix string
 }
 
-// parseCommandLine parses the words of a command line after podd. The last word is incomplete.
-func parseCommandLine(app *kong.Application, words []string) *commandLine {
-	done, last := words[:len(words)-1], words[len(words)-1]
+// parseCommandLine parses the arguments of a command line after podd. The last argument is
+// incomplete.
+func parseCommandLine(app *kong.Application, args []string) *commandLine {
+	done, last := args[:len(args)-1], args[len(args)-1]
 	l := &commandLine{app: app, flags: map[string]string{}, prefix: last}
 	for len(done) > 0 && done[0] == "help" {
 		done = done[1:]
@@ -73,8 +74,8 @@ func parseCommandLine(app *kong.Application, words []string) *commandLine {
 	if l.verb == nil {
 		return l
 	}
-	for _, word := range done {
-		l.add(word)
+	for _, arg := range done {
+		l.add(arg)
 	}
 	if name, value, ok := strings.Cut(last, "="); ok && l.pendingFlag == nil && !l.flagsEnded && strings.HasPrefix(name, "--") {
 		if l.pendingFlag = l.flagNamed(name[2:]); l.pendingFlag != nil {
@@ -84,24 +85,24 @@ func parseCommandLine(app *kong.Application, words []string) *commandLine {
 	return l
 }
 
-// add parses a complete word.
-func (l *commandLine) add(word string) {
+// add parses a complete argument.
+func (l *commandLine) add(arg string) {
 	switch {
 	case l.pendingFlag != nil:
-		l.flags[l.pendingFlag.Name], l.pendingFlag = word, nil
-	case l.flagsEnded || !strings.HasPrefix(word, "-") || word == "-":
-		l.args = append(l.args, word)
-	case word == "--":
+		l.flags[l.pendingFlag.Name], l.pendingFlag = arg, nil
+	case l.flagsEnded || !strings.HasPrefix(arg, "-") || arg == "-":
+		l.args = append(l.args, arg)
+	case arg == "--":
 		l.flagsEnded = true
-	case strings.HasPrefix(word, "--"):
-		name, value, hasValue := strings.Cut(word[2:], "=")
+	case strings.HasPrefix(arg, "--"):
+		name, value, hasValue := strings.Cut(arg[2:], "=")
 		if f := l.flagNamed(name); f != nil && hasValue {
 			l.flags[f.Name] = value
 		} else if f != nil && !f.IsBool() {
 			l.pendingFlag = f
 		}
 	default:
-		l.addShortFlags(word[1:])
+		l.addShortFlags(arg[1:])
 	}
 }
 

@@ -69,9 +69,9 @@ func (l *commandLine) currentArgument() *kong.Positional {
 // placeholder is FILE, DIR, PATH or SOCKET, the choices are the names of files.
 func (l *commandLine) valueChoices(ctx context.Context, v *kong.Value) []choice {
 	var all []choice
-	for _, word := range v.EnumSlice() {
-		if word != "" {
-			all = append(all, choice{word: word})
+	for _, value := range v.EnumSlice() {
+		if value != "" {
+			all = append(all, choice{text: value})
 		}
 	}
 	if len(all) > 0 {
@@ -86,5 +86,5 @@ func (l *commandLine) valueChoices(ctx context.Context, v *kong.Value) []choice 
 			all = append(all, choices(ctx, n)...)
 		}
 	}
-	return filter(all, func(c choice) bool { return !v.IsCumulative() || !slices.Contains(l.args, c.word) })
+	return filter(all, func(c choice) bool { return !v.IsCumulative() || !slices.Contains(l.args, c.text) })
 }

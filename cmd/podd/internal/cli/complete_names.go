@@ -68,23 +68,23 @@ func (n *completer) podChoices(ctx context.Context, suffix string) []choice {
 		if !s.includes(p.Pod.Namespace) {
 			continue
 		}
-		word := podArgument(v, p.Key())
+		podArg := podArgument(v, p.Key())
 		switch {
 		case s.Namespace != "":
-			word = shortName(v, p.Pod.Name)
+			podArg = shortName(v, p.Pod.Name)
 		case strings.Contains(n.prefix, "/"):
-			word = displayName(v, p.Key())
+			podArg = displayName(v, p.Key())
 		}
-		all = append(all, choice{word + suffix, podCells(p, time.Now()).Status})
+		all = append(all, choice{podArg + suffix, podCells(p, time.Now()).Status})
 	}
 	return all
 }
 
 // selectedPod returns the first pod that an argument selects, or nil if no argument selects a pod.
 func (n *completer) selectedPod(ctx context.Context) *server.PodView {
-	for _, word := range n.args {
-		word, _, _ = strings.Cut(word, ":") // the argument of podd cp is POD:PATH
-		if p, err := (PodSelector{Namespace: n.flags["namespace"]}).findPod(n.fetchView(ctx), word); err == nil {
+	for _, arg := range n.args {
+		arg, _, _ = strings.Cut(arg, ":") // the argument of podd cp is POD:PATH
+		if p, err := (PodSelector{Namespace: n.flags["namespace"]}).findPod(n.fetchView(ctx), arg); err == nil {
 			return p
 		}
 	}
@@ -137,7 +137,7 @@ func (n *completer) resourceChoices(ctx context.Context) []choice {
 		line.prefix = name
 		all := (&completer{commandLine: &line}).choicesOfType(ctx, kind)
 		for i := range all {
-			all[i].word = kind + "/" + all[i].word
+			all[i].text = kind + "/" + all[i].text
 		}
 		return all
 	}
@@ -202,7 +202,7 @@ func (n *completer) listChoices(ctx context.Context, kind, namespace string) []c
 			return nil
 		}
 		for _, item := range list.Items {
-			all = append(all, choice{word: item.Name})
+			all = append(all, choice{text: item.Name})
 		}
 	}
 	return all

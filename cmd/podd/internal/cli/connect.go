@@ -7,14 +7,13 @@ import (
 	"podd/server"
 )
 
-// findPod requests the state of podd, and returns the state and the pod that the argument word
-// selects.
-func findPod(ctx context.Context, p *client.Client, s PodSelector, word string) (state *server.View, pod *server.PodView, err error) {
+// findPod requests the state of podd, and returns the state and the pod that arg selects.
+func findPod(ctx context.Context, p *client.Client, s PodSelector, arg string) (state *server.View, pod *server.PodView, err error) {
 	v, err := p.FetchView(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	pod, err = s.findPod(v, word)
+	pod, err = s.findPod(v, arg)
 	return v, pod, err
 }
 
@@ -28,14 +27,14 @@ func connectAndFetchState(ctx context.Context, c client.Flags) (p *client.Client
 	return p, state, err
 }
 
-// connectAndFindPod connects to podd and returns the connection and the pod that the argument word
-// selects. The result argument is the shortest argument that selects this pod.
-func connectAndFindPod(ctx context.Context, c client.Flags, s PodSelector, word string) (p *client.Client, pod *server.PodView, argument string, err error) {
+// connectAndFindPod connects to podd and returns the connection and the pod that arg selects. The
+// result podArg is the shortest argument that selects this pod.
+func connectAndFindPod(ctx context.Context, c client.Flags, s PodSelector, arg string) (p *client.Client, pod *server.PodView, podArg string, err error) {
 	p, err = c.Connect(ctx)
 	if err != nil {
 		return nil, nil, "", err
 	}
-	v, pod, err := findPod(ctx, p, s, word)
+	v, pod, err := findPod(ctx, p, s, arg)
 	if err != nil {
 		return nil, nil, "", err
 	}

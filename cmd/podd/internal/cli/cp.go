@@ -49,7 +49,7 @@ func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	case from == "" || to == "":
 		return exit.NewError(exit.Usage, errors.New("missing path; use POD:PATH"))
 	}
-	p, pod, word, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, fromPod+toPod)
+	p, pod, podArg, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, fromPod+toPod)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return err
 	}
-	in := &copyContainer{p, pod, name, word, s.Err}
+	in := &copyContainer{p, pod, name, podArg, s.Err}
 	skipped := &skipReport{to: s.Err}
 	if fromInside {
 		err = in.copyOut(ctx, from, to, skipped)
@@ -69,12 +69,12 @@ func (c *CpCmd) Run(ctx context.Context, s iostreams.Streams) error {
 }
 
 // parsePodPath splits the argument POD:PATH. The result pod is POD, and the result inside is PATH.
-// word is a local path if it contains no colon, or begins with / or a period. For a local path, ok
-// is false and inside is word.
-func parsePodPath(word string) (pod, inside string, ok bool) {
-	pod, inside, ok = strings.Cut(word, ":")
-	if !ok || strings.HasPrefix(word, "/") || strings.HasPrefix(word, ".") {
-		return "", word, false
+// arg is a local path if it contains no colon, or begins with / or a period. For a local path, ok
+// is false and inside is arg.
+func parsePodPath(arg string) (pod, inside string, ok bool) {
+	pod, inside, ok = strings.Cut(arg, ":")
+	if !ok || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, ".") {
+		return "", arg, false
 	}
 	return pod, inside, true
 }

@@ -57,7 +57,7 @@ func (c *DebugCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err != nil {
 		return exit.NewError(exit.Usage, err)
 	}
-	p, pod, word, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, c.Pod)
+	p, pod, podArg, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}
@@ -77,9 +77,9 @@ func (c *DebugCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	if c.shouldAttach() {
-		return c.attach(ctx, p, pod, status, word, s)
+		return c.attach(ctx, p, pod, status, podArg, s)
 	}
-	fmt.Fprintf(notices, "podd: container %s of %s %s; run \"podd logs %s -c %s\" for its output\n", added.Name, word, debugState(status), word, added.Name)
+	fmt.Fprintf(notices, "podd: container %s of %s %s; run \"podd logs %s -c %s\" for its output\n", added.Name, podArg, debugState(status), podArg, added.Name)
 	return nil
 }
 
@@ -135,13 +135,13 @@ var debugProfiles = map[string]*v1.SecurityContext{
 	"sysadmin": {Privileged: new(true)},
 }
 
-// parseEnv parses words of the form K=V.
-func parseEnv(words []string) ([]v1.EnvVar, error) {
+// parseEnv parses arguments of the form K=V.
+func parseEnv(args []string) ([]v1.EnvVar, error) {
 	var all []v1.EnvVar
-	for _, word := range words {
-		name, value, ok := strings.Cut(word, "=")
+	for _, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
 		if !ok || name == "" {
-			return nil, fmt.Errorf("--env: %q is not of the form K=V", word)
+			return nil, fmt.Errorf("--env: %q is not of the form K=V", arg)
 		}
 		all = append(all, v1.EnvVar{Name: name, Value: value})
 	}

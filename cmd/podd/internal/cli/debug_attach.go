@@ -18,8 +18,8 @@ import (
 
 // attach attaches to the container until the container has terminated. If the exit code of the
 // container is not 0, attach returns an error that makes podd exit with the same code.
-func (c *DebugCmd) attach(ctx context.Context, p *client.Client, pod *server.PodView, status *v1.ContainerStatus, word string, s iostreams.Streams) error {
-	err := c.copyStreams(ctx, p, pod, status, word, s)
+func (c *DebugCmd) attach(ctx context.Context, p *client.Client, pod *server.PodView, status *v1.ContainerStatus, podArg string, s iostreams.Streams) error {
+	err := c.copyStreams(ctx, p, pod, status, podArg, s)
 	if err != nil {
 		return err
 	}
@@ -33,13 +33,13 @@ func (c *DebugCmd) attach(ctx context.Context, p *client.Client, pod *server.Pod
 // copyStreams copies the streams until the container closes its output. Without a terminal,
 // copyStreams reads the output from the log, because the log also contains the output that was
 // written before podd attached.
-func (c *DebugCmd) copyStreams(ctx context.Context, p *client.Client, pod *server.PodView, status *v1.ContainerStatus, word string, s iostreams.Streams) error {
+func (c *DebugCmd) copyStreams(ctx context.Context, p *client.Client, pod *server.PodView, status *v1.ContainerStatus, podArg string, s iostreams.Streams) error {
 	running := status.State.Terminated == nil
 	if !running || !c.TTY {
 		return c.copyOutputAndInput(ctx, p, pod, status.Name, running && c.Stdin, s)
 	}
 	a := &AttachCmd{SessionFlags{Container: status.Name, Stdin: c.Stdin, TTY: c.TTY, Quiet: c.Quiet}}
-	err := a.attach(ctx, p, pod, status.Name, word, s)
+	err := a.attach(ctx, p, pod, status.Name, podArg, s)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}

@@ -81,12 +81,12 @@ func (d *description) writePorts(all []v1.ContainerPort) {
 }
 
 // writeCommand writes a label and the words of a command, one per line.
-func (d *description) writeCommand(label string, all []string) {
-	if len(all) > 0 {
+func (d *description) writeCommand(label string, args []string) {
+	if len(args) > 0 {
 		d.writeLine(2, label+":")
 	}
-	for _, word := range all {
-		d.writeLine(3, "%s", word)
+	for _, arg := range args {
+		d.writeLine(3, "%s", arg)
 	}
 }
 

@@ -65,25 +65,25 @@ func (d *description) writePod(p *v1.Pod) {
 
 // tolerationLines returns a line for each toleration in the format of kubectl describe.
 func tolerationLines(all []v1.Toleration) []string {
-	var words []string
+	var lines []string
 	for _, t := range all {
-		word := t.Key
+		line := t.Key
 		if t.Value != "" {
-			word += "=" + t.Value
+			line += "=" + t.Value
 		}
 		if t.Effect != "" {
-			word += ":" + string(t.Effect)
+			line += ":" + string(t.Effect)
 		}
 		if t.Operator == v1.TolerationOpExists {
-			word = strings.TrimSpace(word + " op=Exists")
+			line = strings.TrimSpace(line + " op=Exists")
 		}
 		if t.TolerationSeconds != nil {
-			word += fmt.Sprintf(" for %ds", *t.TolerationSeconds)
+			line += fmt.Sprintf(" for %ds", *t.TolerationSeconds)
 		}
-		words = append(words, word)
+		lines = append(lines, line)
 	}
-	slices.Sort(words)
-	return words
+	slices.Sort(lines)
+	return lines
 }
 
 // writeVolumes writes the sources of a pod's volumes.

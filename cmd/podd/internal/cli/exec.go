@@ -32,7 +32,7 @@ type ExecCmd struct {
 
 // Run runs the command in the container. podd then exits with the exit code of the command.
 func (c *ExecCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, pod, word, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, c.Pod)
+	p, pod, podArg, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c *ExecCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	err = p.RunCommand(ctx, containerPath("/exec/", pod, container), url.Values{"command": c.Command}, command)
 	restore()
-	return exitStatusError(withWhyHint(execError(err, container, word, c.Command[0]), word), c.Quiet)
+	return exitStatusError(withWhyHint(execError(err, container, podArg, c.Command[0]), podArg), c.Quiet)
 }
 
 // noticeWriter returns the writer for podd's own messages. If quiet is set, the writer discards all

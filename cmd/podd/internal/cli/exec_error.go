@@ -39,7 +39,7 @@ var runtimePrefixes = regexp.MustCompile(`^(?:Internal error occurred: |error ex
 
 // execError returns a one-line error for a command that could not be started, with the exit code
 // of podman exec. It returns all other errors unchanged.
-func execError(err error, container, word, program string) error {
+func execError(err error, container, podArg, program string) error {
 	if ended := (*stream.ExitError)(nil); err == nil || errors.As(err, &ended) {
 		return err
 	}
@@ -50,11 +50,11 @@ func execError(err error, container, word, program string) error {
 	}
 	for _, f := range startFailures {
 		if f.pattern.MatchString(text) && !strings.Contains(text, "chdir to cwd") {
-			return exit.NewError(f.code, fmt.Errorf(f.message, fmt.Sprintf("container %s of %s", container, word), program))
+			return exit.NewError(f.code, fmt.Errorf(f.message, fmt.Sprintf("container %s of %s", container, podArg), program))
 		}
 	}
 	reason := strings.TrimSuffix(strings.TrimPrefix(text, prefix), ": unknown")
-	return fmt.Errorf("running %q in container %s of %s: %s", program, container, word, printer.Escape(reason))
+	return fmt.Errorf("running %q in container %s of %s: %s", program, container, podArg, printer.Escape(reason))
 }
 
 // crioProgramNotFound matches the message that CRI-O writes to stderr if the program of a command

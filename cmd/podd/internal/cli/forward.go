@@ -35,12 +35,12 @@ type portMapping struct{ local, remote uint16 }
 
 // Run forwards connections until it is interrupted.
 func (c *PortForwardCmd) Run(ctx context.Context, s iostreams.Streams) error {
-	p, pod, word, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, c.Pod)
+	p, pod, podArg, err := connectAndFindPod(ctx, c.Flags, c.PodSelector, c.Pod)
 	if err != nil {
 		return err
 	}
 	if pod.SandboxID == "" {
-		return fmt.Errorf("pod %s is not running; run \"podd why %s\" for the reason", pod.Key(), word)
+		return fmt.Errorf("pod %s is not running; run \"podd why %s\" for the reason", pod.Key(), podArg)
 	}
 	var forwards []portMapping
 	for _, text := range c.Ports {

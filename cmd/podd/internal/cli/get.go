@@ -70,10 +70,10 @@ func (c *GetCmd) queries(ctx context.Context, p *client.Client) ([]query, error)
 	}
 	if strings.Contains(c.Resource, "/") {
 		var list []query
-		for _, word := range append([]string{c.Resource}, c.Names...) {
-			kind, name, ok := strings.Cut(word, "/")
+		for _, arg := range append([]string{c.Resource}, c.Names...) {
+			kind, name, ok := strings.Cut(arg, "/")
 			if !ok {
-				return nil, exit.NewError(exit.Usage, fmt.Errorf("%q is not of the form TYPE/NAME; use that form for all arguments or for none", word))
+				return nil, exit.NewError(exit.Usage, fmt.Errorf("%q is not of the form TYPE/NAME; use that form for all arguments or for none", arg))
 			}
 			if list, err = c.addQueries(ctx, p, list, all, kind, []string{name}); err != nil {
 				return nil, err

@@ -78,10 +78,9 @@ func (c *LogsCmd) newLogRequest(p *server.PodView, container string) server.LogR
 // chooseContainer returns the name of the container that a command uses. The parameter named is the
 // name that the user has set, or "". chooseContainer returns an error if the pod has no container
 // with this name. If named is "", chooseContainer returns the name of the default container. If the
-// pod then has several containers, it also prints a notice about the default container. The
-// parameter others is the part of this notice that names the flags with which the user can choose
-// another container.
-func chooseContainer(p *server.PodView, named, others string, notices io.Writer) (string, error) {
+// pod then has several containers, it also prints a notice about the default container. otherFlags
+// is the part of this notice that names the flags with which the user can choose another container.
+func chooseContainer(p *server.PodView, named, otherFlags string, notices io.Writer) (string, error) {
 	if named != "" {
 		return named, containers.CheckExists(p, named)
 	}
@@ -97,7 +96,7 @@ func chooseContainer(p *server.PodView, named, others string, notices io.Writer)
 		name = names[0]
 	}
 	if len(names) > 1 {
-		fmt.Fprintf(notices, "podd: defaulted container %q out of: %s; use %s for others\n", name, strings.Join(names, ", "), others)
+		fmt.Fprintf(notices, "podd: defaulted container %q out of: %s; use %s for others\n", name, strings.Join(names, ", "), otherFlags)
 	}
 	return name, nil
 }
@@ -109,7 +108,7 @@ func (c *LogsCmd) copyAllLogs(ctx context.Context, p *client.Client, pod *server
 	errs := make([]error, len(names))
 	var mu sync.Mutex // guards s.Out
 	read := func(i int) {
-		w := &prefixWriter{to: s.Out, mu: &mu, prefix: podArg + "/" + names[i] + " | "}
+		w := &prefixWriter{out: s.Out, mu: &mu, prefix: podArg + "/" + names[i] + " | "}
 		errs[i] = withWhyHint(errors.Join(p.CopyLog(ctx, c.newLogRequest(pod, names[i]), w), w.flush()), podArg)
 	}
 	var group sync.WaitGroup

@@ -12,8 +12,8 @@ const maxPartialLine = 64 << 10
 
 // A prefixWriter writes a prefix before every line. It buffers incomplete lines.
 type prefixWriter struct {
-	to          io.Writer
-	mu          *sync.Mutex // guards the field to; shared by all writers to the same output
+	out         io.Writer
+	mu          *sync.Mutex // guards out; shared by all writers to the same output
 	prefix      string
 	partialLine []byte // the buffered beginning of an incomplete line
 }
@@ -54,6 +54,6 @@ func (p *prefixWriter) write(out []byte) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, err := p.to.Write(out)
+	_, err := p.out.Write(out)
 	return err
 }

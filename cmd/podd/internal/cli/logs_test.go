@@ -137,7 +137,7 @@ func TestPrefixWriter(t *testing.T) {
 			}
 		}
 		var out bytes.Buffer
-		w := &prefixWriter{to: &out, mu: &sync.Mutex{}, prefix: "p | "}
+		w := &prefixWriter{out: &out, mu: &sync.Mutex{}, prefix: "p | "}
 		for len(text) > 0 {
 			n := rapid.IntRange(1, len(text)).Draw(t, "n")
 			if m, err := io.WriteString(w, text[:n]); m != n || err != nil {
@@ -153,7 +153,7 @@ func TestPrefixWriter(t *testing.T) {
 
 func TestPrefixWriter_LongLine(t *testing.T) {
 	var out bytes.Buffer
-	w := &prefixWriter{to: &out, mu: &sync.Mutex{}}
+	w := &prefixWriter{out: &out, mu: &sync.Mutex{}}
 	w.Write(make([]byte, maxPartialLine+1))
 	if len(w.partialLine) > 0 || out.Len() != maxPartialLine+2 {
 		t.Errorf("got %d bytes buffered and %d written, want 0 and %d", len(w.partialLine), out.Len(), maxPartialLine+2)

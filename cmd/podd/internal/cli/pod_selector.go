@@ -56,18 +56,18 @@ func displayName(v *server.View, k server.Key) string {
 	return k.Namespace + "/" + shortName(v, k.Name)
 }
 
-// findKey returns the key in keys that word matches. It returns an error if word matches no key or
-// several keys. word is "web", "web-node", "namespace/web" or, as in kubectl, "pod/web".
-func (s PodSelector) findKey(v *server.View, keys []server.Key, word string) (server.Key, error) {
-	namespace, name, hasNamespace := strings.Cut(word, "/")
+// findKey returns the key in keys that arg matches. It returns an error if arg matches no key or
+// several keys. arg is "web", "web-node", "namespace/web" or, as in kubectl, "pod/web".
+func (s PodSelector) findKey(v *server.View, keys []server.Key, arg string) (server.Key, error) {
+	namespace, name, hasNamespace := strings.Cut(arg, "/")
 	if hasNamespace && isPodResource(namespace) && !slices.ContainsFunc(keys, func(k server.Key) bool { return k.Namespace == namespace }) {
-		word, hasNamespace = name, false
+		arg, hasNamespace = name, false
 	}
 	switch {
 	case !hasNamespace:
-		namespace, name = s.Namespace, word
+		namespace, name = s.Namespace, arg
 	case !s.includes(namespace):
-		return server.Key{}, fmt.Errorf("pod %q is not in namespace %s, to which -n limits this command", word, s.Namespace)
+		return server.Key{}, fmt.Errorf("pod %q is not in namespace %s, to which -n limits this command", arg, s.Namespace)
 	}
 	matches := func(k server.Key) bool { return matchesName(v, k, name) }
 	found := filter(keys, func(k server.Key) bool {
@@ -77,35 +77,35 @@ func (s PodSelector) findKey(v *server.View, keys []server.Key, word string) (se
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return server.Key{}, fmt.Errorf("pod name %q is ambiguous; use %s", word, joinKeys(found, "or"))
+		return server.Key{}, fmt.Errorf("pod name %q is ambiguous; use %s", arg, joinKeys(found, "or"))
 	}
 	if elsewhere := filter(keys, matches); len(elsewhere) > 0 {
 		return server.Key{}, fmt.Errorf("no pod %q in namespace %s; there is %s", name, namespace, joinKeys(elsewhere, "and"))
 	}
-	return server.Key{}, unknownPodError(v, keys, word, name)
+	return server.Key{}, unknownPodError(v, keys, arg, name)
 }
 
-// isPodResource reports whether word is a name of the resource type pods. A user may write this
+// isPodResource reports whether name is a name of the resource type pods. A user may write this
 // name before the name of a pod, as in "pod/web".
-func isPodResource(word string) bool { return slices.Contains([]string{"pod", "pods", "po"}, word) }
+func isPodResource(name string) bool { return slices.Contains([]string{"pod", "pods", "po"}, name) }
 
-// unknownPodError returns the error for a word that matches no pod. It suggests a similar
-// name if there is one.
-func unknownPodError(v *server.View, keys []server.Key, word, name string) error {
+// unknownPodError returns the error for an argument that matches no pod. It suggests a similar name
+// if there is one.
+func unknownPodError(v *server.View, keys []server.Key, arg, name string) error {
 	switch {
 	case v.Starting:
-		return fmt.Errorf("no pod %q yet; podd is starting and has not listed the pods of the runtime", word)
+		return fmt.Errorf("no pod %q yet; podd is starting and has not listed the pods of the runtime", arg)
 	case len(keys) == 0:
-		return fmt.Errorf("no pod %q; podd has no pods", word)
+		return fmt.Errorf("no pod %q; podd has no pods", arg)
 	}
 	var names []string
 	for _, k := range keys {
 		names = append(names, shortName(v, k.Name))
 	}
 	if near := wording.FindClosest(name, names); near != "" {
-		return fmt.Errorf("no pod %q; did you mean %q?", word, near)
+		return fmt.Errorf("no pod %q; did you mean %q?", arg, near)
 	}
-	return fmt.Errorf("no pod %q; \"podd ps\" lists all pods", word)
+	return fmt.Errorf("no pod %q; \"podd ps\" lists all pods", arg)
 }
 
 // matchesName reports whether name is the full or the short name of k.
@@ -113,9 +113,9 @@ func matchesName(v *server.View, k server.Key, name string) bool {
 	return k.Name == name || shortName(v, k.Name) == name
 }
 
-// findPod returns the pod that word selects.
-func (s PodSelector) findPod(v *server.View, word string) (*server.PodView, error) {
-	key, err := s.findKey(v, podKeys(v), word)
+// findPod returns the pod that arg selects.
+func (s PodSelector) findPod(v *server.View, arg string) (*server.PodView, error) {
+	key, err := s.findKey(v, podKeys(v), arg)
 	if err != nil {
 		return nil, err
 	}
@@ -156,13 +156,13 @@ func filter[T any](all []T, keep func(T) bool) []T {
 
 // joinKeys joins keys with commas, and the last two with a conjunction.
 func joinKeys(keys []server.Key, conjunction string) string {
-	var words []string
+	var names []string
 	for _, k := range keys {
-		words = append(words, k.String())
+		names = append(names, k.String())
 	}
-	if len(words) == 1 {
-		return words[0]
+	if len(names) == 1 {
+		return names[0]
 	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " " + conjunction + " " + words[last]
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " " + conjunction + " " + names[last]
 }

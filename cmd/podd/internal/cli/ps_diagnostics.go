@@ -78,28 +78,28 @@ func whyHints(v *server.View, dir string) string {
 // whyArguments returns the arguments of podd why for all problems: the pods with a
 // problem, and then the files whose problem is not about a single pod.
 func whyArguments(v *server.View, dir string) []string {
-	var words, files []string
-	remaining := map[server.Key]bool{} // the pods with a problem that the variable words does not contain yet
+	var podArgs, files []string
+	remaining := map[server.Key]bool{} // the pods with a problem that podArgs does not contain yet
 	for _, q := range v.Problems {
 		key, ok := problemPod(v, q)
-		switch word := printer.Escape(paths.Shorten(q.Path, dir)); {
+		switch file := printer.Escape(paths.Shorten(q.Path, dir)); {
 		case ok:
 			remaining[key] = true
-		case word != "" && !slices.Contains(files, word):
-			files = append(files, word)
+		case file != "" && !slices.Contains(files, file):
+			files = append(files, file)
 		}
 	}
 	for _, p := range v.Pods {
 		key := p.Key()
 		if remaining[key] || p.NeedsUser || slices.ContainsFunc(p.Decisions, func(s server.DecisionView) bool { return s.NeedsUser }) {
-			words = append(words, podArgument(v, key))
+			podArgs = append(podArgs, podArgument(v, key))
 		}
 		delete(remaining, key)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(remaining), func(a, b server.Key) int { return strings.Compare(a.String(), b.String()) }) {
-		words = append(words, podArgument(v, key)) // the manifest was rejected, so there is no pod
+		podArgs = append(podArgs, podArgument(v, key)) // the manifest was rejected, so there is no pod
 	}
-	return append(words, files...)
+	return append(podArgs, files...)
 }
 
 // problemPod returns the pod that the problem q is about: the pod that q names, or the only
@@ -123,9 +123,9 @@ func podsInFile(v *server.View, path string) []*server.PodView {
 // podArgument returns the shortest argument that selects the pod.
 func podArgument(v *server.View, key server.Key) string {
 	keys := podAndProblemKeys(v)
-	for _, word := range []string{shortName(v, key.Name), displayName(v, key)} {
-		if found, err := (PodSelector{}).findKey(v, keys, word); err == nil && found == key {
-			return word
+	for _, arg := range []string{shortName(v, key.Name), displayName(v, key)} {
+		if found, err := (PodSelector{}).findKey(v, keys, arg); err == nil && found == key {
+			return arg
 		}
 	}
 	return key.String()

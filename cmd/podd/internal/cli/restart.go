@@ -43,7 +43,7 @@ func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	begin := time.Now()
 	key := pod.Key()
-	before := runningContainerIDs(pod, c.Container)
+	previousIDs := runningContainerIDs(pod, c.Container)
 	if err := p.Restart(ctx, server.Target{Namespace: key.Namespace, Pod: key.Name, Container: c.Container}); err != nil {
 		return err
 	}
@@ -52,13 +52,13 @@ func (c *RestartCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		fmt.Fprintf(s.Err, "podd: %s is restarting\n", name)
 		return nil
 	}
-	return c.waitReady(ctx, p, key, before, begin, s)
+	return c.waitReady(ctx, p, key, previousIDs, begin, s)
 }
 
-// waitReady waits until the restarted containers have stopped and the pod is ready. The parameter
-// before contains the IDs that these containers had before the restart. After a timeout, waitReady
-// prints the condition that the pod waits for, and returns an error.
-func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server.Key, before []string, begin time.Time, s iostreams.Streams) error {
+// waitReady waits until the restarted containers have stopped and the pod is ready. previousIDs
+// contains the IDs that these containers had before the restart. After a timeout, waitReady prints
+// the condition that the pod waits for, and returns an error.
+func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server.Key, previousIDs []string, begin time.Time, s iostreams.Streams) error {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	line := progress.New(s.Err)
@@ -72,7 +72,7 @@ func (c *RestartCmd) waitReady(ctx context.Context, p *client.Client, key server
 			return false, fmt.Errorf("%s was deleted during its restart", displayName(v, key))
 		}
 		line.SetText(pullProgress(pod))
-		restarted := !slices.ContainsFunc(runningContainerIDs(pod, c.Container), func(id string) bool { return slices.Contains(before, id) })
+		restarted := !slices.ContainsFunc(runningContainerIDs(pod, c.Container), func(id string) bool { return slices.Contains(previousIDs, id) })
 		return restarted && pod.Ready && pod.Pod.DeletionTimestamp == nil, nil
 	})
 	took := printer.FormatDuration(time.Since(begin))

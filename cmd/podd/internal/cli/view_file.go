@@ -13,25 +13,25 @@ import (
 	"podd/server"
 )
 
-// findPath returns the path in v that word refers to, or "" if there is none. word may be the URL
-// or a path of the file. word may also be the base name of the file, if no other file in v has this
+// findPath returns the path in v that arg refers to, or "" if there is none. arg may be the URL or
+// a path of the file. arg may also be the base name of the file, if no other file in v has this
 // base name.
-func findPath(v *server.View, word string) string {
+func findPath(v *server.View, arg string) string {
 	all := viewPaths(v)
-	if paths.IsURL(word) {
+	if paths.IsURL(arg) {
 		for _, p := range all {
-			if p == word {
+			if p == arg {
 				return p
 			}
 		}
 		return ""
 	}
 	for _, p := range all {
-		if paths.SameFile(p, word) {
+		if paths.SameFile(p, arg) {
 			return p
 		}
 	}
-	named := filter(all, func(p string) bool { return filepath.Base(p) == word })
+	named := filter(all, func(p string) bool { return filepath.Base(p) == arg })
 	if len(named) == 1 {
 		return named[0]
 	}
@@ -60,22 +60,21 @@ func viewPaths(v *server.View) []string {
 	return paths
 }
 
-// looksLikeFile reports whether word looks like a file or URL rather than the name of a
-// pod.
-func looksLikeFile(word string) bool {
-	switch filepath.Ext(word) {
+// looksLikeFile reports whether arg looks like a file or URL rather than the name of a pod.
+func looksLikeFile(arg string) bool {
+	switch filepath.Ext(arg) {
 	case ".yaml", ".yml", ".json":
 		return true
 	}
-	return paths.IsURL(word) || strings.HasPrefix(word, ".") || strings.HasPrefix(word, "/")
+	return paths.IsURL(arg) || strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/")
 }
 
 // unknownFileError returns the error for a file that is in no source of podd.
-func unknownFileError(v *server.View, word string) error {
+func unknownFileError(v *server.View, file string) error {
 	if len(v.Sources) == 0 {
-		return fmt.Errorf("%s does not belong to a source of podd, because podd has no sources; set one, for example with --pod-manifest-path", word)
+		return fmt.Errorf("%s does not belong to a source of podd, because podd has no sources; set one, for example with --pod-manifest-path", file)
 	}
-	return fmt.Errorf("%s does not belong to a source of podd; the sources are %s", word, strings.Join(v.Sources, " and "))
+	return fmt.Errorf("%s does not belong to a source of podd; the sources are %s", file, strings.Join(v.Sources, " and "))
 }
 
 // isInSources reports whether path is a source, or a file directly in the directory of a

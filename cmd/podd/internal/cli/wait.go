@@ -82,16 +82,16 @@ func (c *WaitCmd) follow(ctx context.Context, w *waitState, s iostreams.Streams)
 // not wait for changes that are made to a file later.
 func (c *WaitCmd) goals() ([]goal, error) {
 	var all []goal
-	for _, word := range c.Targets {
-		g := goal{PodSelector: c.PodSelector, word: word, mustBeApplied: c.For == "applied", digests: map[string]string{}}
-		if looksLikeFile(word) && !paths.IsURL(word) {
+	for _, arg := range c.Targets {
+		g := goal{PodSelector: c.PodSelector, arg: arg, mustBeApplied: c.For == "applied", digests: map[string]string{}}
+		if looksLikeFile(arg) && !paths.IsURL(arg) {
 			g.isFile = true
 			g.mustBeApplied = c.For == "" || g.mustBeApplied
-			digest, err := fileDigest(word)
+			digest, err := fileDigest(arg)
 			if err != nil {
 				return nil, err
 			}
-			g.digests[word] = digest
+			g.digests[arg] = digest
 		}
 		all = append(all, g)
 	}

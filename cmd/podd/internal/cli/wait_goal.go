@@ -10,8 +10,8 @@ import (
 // A goal is an argument of podd wait: a pod, or a file with pods.
 type goal struct {
 	PodSelector
-	word          string
-	isFile        bool // word is a local file
+	arg           string
+	isFile        bool // arg is a local file
 	mustBeApplied bool // the pod must be ready and run the version in the file
 	// digests contains the digest of each file at the time at which podd wait first read the file.
 	// The keys are paths or arguments.
@@ -21,26 +21,26 @@ type goal struct {
 // find returns the pod or the file of the goal. It returns an error if v contains neither yet.
 func (g *goal) find(v *server.View) (subject, error) {
 	if !g.isFile {
-		key, err := g.PodSelector.findKey(v, podAndProblemKeys(v), g.word)
+		key, err := g.PodSelector.findKey(v, podAndProblemKeys(v), g.arg)
 		if err == nil {
 			return subject{key: key}, nil
 		}
-		if path := findPath(v, g.word); path != "" {
+		if path := findPath(v, g.arg); path != "" {
 			return subject{path: path}, nil
 		}
 		return subject{}, err
 	}
-	if path := findPath(v, g.word); path != "" {
+	if path := findPath(v, g.arg); path != "" {
 		return subject{path: path}, nil
 	}
-	return subject{}, unknownFileError(v, g.word)
+	return subject{}, unknownFileError(v, g.arg)
 }
 
 // isMet reports whether v meets the goal. It returns an error if no later View can meet the goal.
 func (g *goal) isMet(v *server.View) (met bool, err error) {
 	s, err := g.find(v)
 	if err != nil {
-		abs, absErr := filepath.Abs(g.word)
+		abs, absErr := filepath.Abs(g.arg)
 		if isOutside := g.isFile && (absErr != nil || !isInSources(v, abs)); isOutside {
 			return false, err
 		}
@@ -84,7 +84,7 @@ func (g *goal) isApplied(v *server.View, p *server.PodView) (applied bool, err e
 	}
 	at := p.Path
 	if g.isFile {
-		at = g.word
+		at = g.arg
 	}
 	digest, ok := g.digests[at]
 	if !ok {
@@ -102,7 +102,7 @@ func (g *goal) displayName(v *server.View) string {
 	if s, err := g.find(v); err == nil && s.path == "" {
 		return displayName(v, s.key)
 	}
-	return g.word
+	return g.arg
 }
 
 // conditionName returns the name of the condition to wait for.

@@ -93,7 +93,7 @@ func TestGoal_URL(t *testing.T) {
 	p.Path = url
 	v := poddtest.NewView(p)
 	v.Files = []server.FileView{{Path: url, Digest: "sha256:1"}}
-	g := goal{word: url, mustBeApplied: true, digests: map[string]string{}}
+	g := goal{arg: url, mustBeApplied: true, digests: map[string]string{}}
 	if met, err := g.isMet(v); !met || err != nil {
 		t.Errorf("current content: got %v, %v, want true", met, err)
 	}

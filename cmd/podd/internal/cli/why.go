@@ -96,18 +96,18 @@ func (c *WhyCmd) findSubjects(v *server.View) ([]subject, error) {
 	return all, nil
 }
 
-// findSubject returns the pod or file that word selects. If word selects both a pod and a file,
+// findSubject returns the pod or file that arg selects. If arg selects both a pod and a file,
 // findSubject returns the pod.
-func (c *WhyCmd) findSubject(v *server.View, word string) (subject, error) {
-	key, err := c.PodSelector.findKey(v, podAndProblemKeys(v), word)
+func (c *WhyCmd) findSubject(v *server.View, arg string) (subject, error) {
+	key, err := c.PodSelector.findKey(v, podAndProblemKeys(v), arg)
 	if err == nil {
 		return subject{key: key}, nil
 	}
-	if path := findPath(v, word); path != "" {
+	if path := findPath(v, arg); path != "" {
 		return subject{path: path}, nil
 	}
-	if looksLikeFile(word) {
-		return subject{}, unknownFileError(v, word)
+	if looksLikeFile(arg) {
+		return subject{}, unknownFileError(v, arg)
 	}
 	return subject{}, err
 }

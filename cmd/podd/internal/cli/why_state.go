@@ -37,39 +37,39 @@ func mainStep(p *server.PodView) *server.DecisionView {
 // stateText returns the state of a pod and the reason for this state, for the headline of the pod.
 // step is the result of mainStep.
 func (w *explainer) stateText(p *server.PodView, step *server.DecisionView) string {
-	why, until := p.Why, p.NextCheck
+	reason, until := p.Why, p.NextCheck
 	if step != nil {
-		why, until = stepReason(step), step.Until
+		reason, until = stepReason(step), step.Until
 	}
 	cells := kubetable.NewPodCells(p.Pod, w.now)
 	phase := p.Pod.Status.Phase
 	switch {
 	case p.Pod.DeletionTimestamp != nil:
-		return withReason("is terminating", why)
+		return withReason("is terminating", reason)
 	case phase == v1.PodSucceeded:
-		return withReason("succeeded", why)
+		return withReason("succeeded", reason)
 	case phase == v1.PodFailed:
-		return withReason("failed", failureText(p.Pod.Status.Message, why))
+		return withReason("failed", failureText(p.Pod.Status.Message, reason))
 	case p.Ready:
-		return withReason("runs", cmp.Or(why, cells.Ready+" ready"))
-	case until.After(w.now) && why != "":
-		return withReason("waits "+printer.FormatAge(w.now, until)+" more", why)
-	case p.Phase == "wait" || step != nil && why != "":
-		return withReason("waits", why)
+		return withReason("runs", cmp.Or(reason, cells.Ready+" ready"))
+	case until.After(w.now) && reason != "":
+		return withReason("waits "+printer.FormatAge(w.now, until)+" more", reason)
+	case p.Phase == "wait" || step != nil && reason != "":
+		return withReason("waits", reason)
 	case p.Pod.Status.Phase == v1.PodRunning:
-		return withReason("runs", cmp.Or(why, cells.Ready+" ready"))
+		return withReason("runs", cmp.Or(reason, cells.Ready+" ready"))
 	}
-	return withReason("starts", why)
+	return withReason("starts", reason)
 }
 
 // failureText joins two texts about a failed pod. The parameter message is the reason why the pod
-// failed. The parameter why describes the work that remains for the pod, such as a volume that
-// cannot be unmounted. Both may be "".
-func failureText(message, why string) string {
-	if message == "" || why == "" || message == why {
-		return cmp.Or(message, why)
+// failed. remainingWork describes the work that remains for the pod, such as a volume that cannot
+// be unmounted. Both may be "".
+func failureText(message, remainingWork string) string {
+	if message == "" || remainingWork == "" || message == remainingWork {
+		return cmp.Or(message, remainingWork)
 	}
-	return message + "; " + why
+	return message + "; " + remainingWork
 }
 
 // stepReason returns the reason of a step. The reason of a crash contains the number of

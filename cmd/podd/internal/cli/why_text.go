@@ -128,18 +128,18 @@ func retryText(step *server.DecisionView) string {
 // logsCommand returns the command that shows the relevant log of a pod, or "" if there is
 // none.
 func (w *explainer) logsCommand(p *server.PodView) string {
-	word := podArgument(w.view, p.Key())
+	podArg := podArgument(w.view, p.Key())
 	started := slices.ContainsFunc(p.Pod.Status.ContainerStatuses, func(c v1.ContainerStatus) bool { return c.ContainerID != "" })
 	switch {
 	case len(p.LastExits) > 0 && !p.Ready:
-		word += " --previous"
+		podArg += " --previous"
 		if e := p.LastExits[0]; len(p.Pod.Spec.Containers)+len(p.Pod.Spec.InitContainers) > 1 {
-			word += " -c " + e.Container
+			podArg += " -c " + e.Container
 		}
 	case !started:
 		return ""
 	}
-	return "podd logs " + word
+	return "podd logs " + podArg
 }
 
 // problemLines returns a line for each problem for which includes returns true.
@@ -156,7 +156,7 @@ func (w *explainer) problemLines(includes func(server.ProblemView) bool) string 
 // isShownInHeadline reports whether the message of the problem q contains the reason that the
 // headline of the pod shows.
 func isShownInHeadline(q server.ProblemView, p *server.PodView) bool {
-	contains := func(why string) bool { return why != "" && strings.Contains(q.Message, why) }
+	contains := func(reason string) bool { return reason != "" && strings.Contains(q.Message, reason) }
 	return contains(p.Why) || slices.ContainsFunc(p.Decisions, func(s server.DecisionView) bool { return contains(s.Why) })
 }
 
@@ -171,13 +171,13 @@ func labelledLine(label, text string) string {
 	return fmt.Sprintf("  %-5s  %s\n", label, printer.Escape(text))
 }
 
-// withReason returns verb, followed by a colon and the reason in the parameter why. If why is "",
-// it returns only verb.
-func withReason(verb, why string) string {
-	if why == "" {
+// withReason returns verb, followed by a colon and the reason. If reason is "", it returns only
+// verb.
+func withReason(verb, reason string) string {
+	if reason == "" {
 		return verb
 	}
-	return verb + ": " + why
+	return verb + ": " + reason
 }
 
 // quoteOutput returns the beginning of a container's output in quotes.

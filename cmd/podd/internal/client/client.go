@@ -188,18 +188,18 @@ func (p *Client) callWithHeader(ctx context.Context, method, path string, query 
 	return nil, p.responseError(resp, method, path)
 }
 
-// callAndDecode sends a request and decodes the response into a value, which is the parameter to.
-// If to is nil, it ignores the body of the response. It returns an error after ResponseTimeout.
-func (p *Client) callAndDecode(ctx context.Context, method, path string, query url.Values, body any, header http.Header, to any) error {
+// callAndDecode sends a request and decodes the response into result. If result is nil, it ignores
+// the body of the response. It returns an error after ResponseTimeout.
+func (p *Client) callAndDecode(ctx context.Context, method, path string, query url.Values, body any, header http.Header, result any) error {
 	limited, cancel := context.WithTimeout(ctx, ResponseTimeout)
 	defer cancel()
 	resp, err := p.callWithHeader(limited, method, path, query, body, header)
 	switch {
 	case err != nil:
-	case to == nil:
+	case result == nil:
 		err = resp.Body.Close()
 	default:
-		err = p.decode(resp, to)
+		err = p.decode(resp, result)
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("no response from podd at %s within %s; see the log of podd", p.socket, ResponseTimeout)
@@ -231,9 +231,9 @@ func (p *Client) FetchView(ctx context.Context) (*server.View, error) {
 }
 
 // decode decodes the body of a response into a value, and closes the body.
-func (p *Client) decode(resp *http.Response, to any) error {
+func (p *Client) decode(resp *http.Response, result any) error {
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(to); err != nil {
+	if err := json.NewDecoder(resp.Body).Decode(result); err != nil {
 		return fmt.Errorf("decoding the response of podd at %s: %w", p.socket, err)
 	}
 	return nil

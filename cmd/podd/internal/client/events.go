@@ -17,13 +17,13 @@ func (p *Client) ListEvents(ctx context.Context) (*v1.EventList, error) {
 	return list, nil
 }
 
-// WatchEvents passes every event that is newer than a resource version to the function each. It
-// returns when the function returns true (done) or an error.
-func (p *Client) WatchEvents(ctx context.Context, revision string, each func(*v1.Event) (done bool, err error)) error {
+// WatchEvents passes every event that is newer than a resource version to onEvent. It returns when
+// the function returns true (done) or an error.
+func (p *Client) WatchEvents(ctx context.Context, revision string, onEvent func(*v1.Event) (done bool, err error)) error {
 	resp, err := p.call(ctx, http.MethodGet, "/v1/events", url.Values{"watch": {"1"}, "revision": {revision}}, nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	return decodeEach(ctx, resp.Body, each)
+	return decodeEach(ctx, resp.Body, onEvent)
 }

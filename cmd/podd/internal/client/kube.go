@@ -48,16 +48,16 @@ func (p *Client) Fetch(ctx context.Context, path string, query url.Values, accep
 	return p.callAndDecode(ctx, http.MethodGet, path, query, nil, acceptHeader(accept), to)
 }
 
-// WatchObjects watches a path of the Kubernetes API, and passes every watch event to the function
-// each. It returns when the function returns true (done) or an error. query contains the query
-// parameters of the watch.
-func (p *Client) WatchObjects(ctx context.Context, path string, query url.Values, accept string, each func(*metav1.WatchEvent) (done bool, err error)) error {
+// WatchObjects watches a path of the Kubernetes API, and passes every watch event to onEvent. It
+// returns when the function returns true (done) or an error. query contains the query parameters of
+// the watch.
+func (p *Client) WatchObjects(ctx context.Context, path string, query url.Values, accept string, onEvent func(*metav1.WatchEvent) (done bool, err error)) error {
 	resp, err := p.callWithHeader(ctx, http.MethodGet, path, query, nil, acceptHeader(accept))
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	return decodeEach(ctx, resp.Body, each)
+	return decodeEach(ctx, resp.Body, onEvent)
 }
 
 // acceptHeader returns the header Accept, or no header if accept is "".

@@ -17,10 +17,10 @@ import (
 // ErrStreamEnded is the error of a streamed response that is incomplete, because podd has stopped.
 var ErrStreamEnded = errors.New("podd stopped; its pods keep running")
 
-// WatchViews passes the current View and every later View to the function each. It returns when the
-// function returns true (done) or an error, or when ctx is done. If the function is slow,
-// WatchViews omits intermediate Views.
-func (p *Client) WatchViews(ctx context.Context, each func(*server.View) (done bool, err error)) error {
+// WatchViews passes the current View and every later View to onView. It returns when the function
+// returns true (done) or an error, or when ctx is done. If the function is slow, WatchViews omits
+// intermediate Views.
+func (p *Client) WatchViews(ctx context.Context, onView func(*server.View) (done bool, err error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	resp, err := p.call(ctx, http.MethodGet, "/v1/state", url.Values{"watch": {"1"}}, nil)
@@ -34,24 +34,24 @@ func (p *Client) WatchViews(ctx context.Context, each func(*server.View) (done b
 			return false, fmt.Errorf("decoding the response of podd at %s: the first value is not the complete state", p.socket)
 		}
 		v = c.Apply(v)
-		return each(v)
+		return onView(v)
 	})
 }
 
 // StopPods stops all pods. podd then starts no pods until it is restarted. StopPods passes every
-// progress report to the function each, and returns when all pods have stopped.
-func (p *Client) StopPods(ctx context.Context, each func(*server.StopProgress)) error {
-	return p.stopAll(ctx, "/v1/down", nil, each)
+// progress report to onProgress, and returns when all pods have stopped.
+func (p *Client) StopPods(ctx context.Context, onProgress func(*server.StopProgress)) error {
+	return p.stopAll(ctx, "/v1/down", nil, onProgress)
 }
 
 // Shutdown stops all pods like StopPods, but in the order of a node shutdown. grace is the maximum
 // duration of the shutdown; 0 means the configured durations.
-func (p *Client) Shutdown(ctx context.Context, grace time.Duration, each func(*server.StopProgress)) error {
+func (p *Client) Shutdown(ctx context.Context, grace time.Duration, onProgress func(*server.StopProgress)) error {
 	query := url.Values{}
 	if grace > 0 {
 		query.Set("grace", grace.String())
 	}
-	return p.stopAll(ctx, "/v1/shutdown", query, each)
+	return p.stopAll(ctx, "/v1/shutdown", query, onProgress)
 }
 
 // CancelShutdown cancels a shutdown, so that the pods start again.
@@ -63,16 +63,15 @@ func (p *Client) CancelShutdown(ctx context.Context) error {
 	return resp.Body.Close()
 }
 
-// stopAll sends a request that stops all pods, and passes every progress report to the function
-// each.
-func (p *Client) stopAll(ctx context.Context, path string, query url.Values, each func(*server.StopProgress)) error {
+// stopAll sends a request that stops all pods, and passes every progress report to onProgress.
+func (p *Client) stopAll(ctx context.Context, path string, query url.Values, onProgress func(*server.StopProgress)) error {
 	resp, err := p.call(ctx, http.MethodPost, path, query, nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	return decodeEach(ctx, resp.Body, func(d *server.StopProgress) (bool, error) {
-		each(d)
+		onProgress(d)
 		if d.Error != "" {
 			return true, errors.New(d.Error)
 		}
@@ -80,16 +79,16 @@ func (p *Client) stopAll(ctx context.Context, path string, query url.Values, eac
 	})
 }
 
-// decodeEach decodes a stream of JSON values, and passes every value to the function each. It
-// returns when the function returns true (done) or an error.
-func decodeEach[T any](ctx context.Context, from io.Reader, each func(*T) (done bool, err error)) error {
-	decoder := json.NewDecoder(from)
+// decodeEach decodes a stream of JSON values, and passes every value to onValue. It returns when
+// the function returns true (done) or an error.
+func decodeEach[T any](ctx context.Context, body io.Reader, onValue func(*T) (done bool, err error)) error {
+	decoder := json.NewDecoder(body)
 	for {
 		value := new(T)
 		if err := decoder.Decode(value); err != nil {
 			return streamError(ctx, err)
 		}
-		if done, err := each(value); done || err != nil {
+		if done, err := onValue(value); done || err != nil {
 			return err
 		}
 	}

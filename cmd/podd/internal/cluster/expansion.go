@@ -75,14 +75,14 @@ func claimExpansionPatch(o *manifest.Objects, e *csi.Expansion, now time.Time) (
 	if claim == nil || refs.UnboundReason(claim, pv) != "" {
 		return nil, nil
 	}
-	to, grows := refs.ExpansionSize(claim, pv)
+	newSize, grows := refs.ExpansionSize(claim, pv)
 	var status map[string]any
 	switch {
-	case !grows || e.Capacity < to.Value():
+	case !grows || e.Capacity < newSize.Value():
 	case e.Failure == nil:
-		status = expandedStatusPatch(claim, to)
-	case e.Capacity == to.Value():
-		status = failedStatusPatch(claim, to, e.Failure, now)
+		status = expandedStatusPatch(claim, newSize)
+	case e.Capacity == newSize.Value():
+		status = failedStatusPatch(claim, newSize, e.Failure, now)
 	}
 	if len(status) == 0 {
 		return nil, nil
@@ -90,10 +90,10 @@ func claimExpansionPatch(o *manifest.Objects, e *csi.Expansion, now time.Time) (
 	return claim, []byte(mustEncode(map[string]any{"metadata": map[string]any{"resourceVersion": claim.ResourceVersion}, "status": status}))
 }
 
-// expandedStatusPatch returns a patch of the claim's status that reports a completed resize. The
-// parameter to is the new size.
-func expandedStatusPatch(claim *v1.PersistentVolumeClaim, to resource.Quantity) map[string]any {
-	status := map[string]any{"capacity": map[string]any{"storage": to.String()}}
+// expandedStatusPatch returns a patch of the claim's status that reports a completed resize.
+// newSize is the new size of the volume.
+func expandedStatusPatch(claim *v1.PersistentVolumeClaim, newSize resource.Quantity) map[string]any {
+	status := map[string]any{"capacity": map[string]any{"storage": newSize.String()}}
 	if claim.Status.AllocatedResourceStatuses != nil {
 		status["allocatedResourceStatuses"] = map[string]any{"storage": nil}
 	}
@@ -116,13 +116,13 @@ func expandedStatusPatch(claim *v1.PersistentVolumeClaim, to resource.Quantity) 
 // NodeResizeInfeasible in two cases: if the driver reports that the size is infeasible, or if the
 // expansion has failed more than once and the claim now requests another size. failedStatusPatch
 // returns nil if the controller does not use allocatedResourceStatuses.
-func failedStatusPatch(claim *v1.PersistentVolumeClaim, to resource.Quantity, f *csi.ExpansionFailure, now time.Time) map[string]any {
+func failedStatusPatch(claim *v1.PersistentVolumeClaim, newSize resource.Quantity, f *csi.ExpansionFailure, now time.Time) map[string]any {
 	if claim.Status.AllocatedResourceStatuses[v1.ResourceStorage] == "" {
 		return nil
 	}
 	status := map[string]any{}
 	requested := claim.Spec.Resources.Requests[v1.ResourceStorage]
-	if f.IsInfeasible || f.IsRepeated && requested.Cmp(to) != 0 {
+	if f.IsInfeasible || f.IsRepeated && requested.Cmp(newSize) != 0 {
 		status["allocatedResourceStatuses"] = map[string]any{"storage": v1.PersistentVolumeClaimNodeResizeInfeasible}
 	}
 	hasCondition := slices.ContainsFunc(claim.Status.Conditions, func(c v1.PersistentVolumeClaimCondition) bool {

@@ -54,13 +54,13 @@ func (u *volumesInUse) setDesired(w desiredVolumes) {
 }
 
 // names returns the volumes that the Node's status must name, and a channel that is closed when the
-// desired volumes change. The parameter present contains the volumes in the current status. The
-// parameter here contains the volumes that are on this node.
+// desired volumes change. The parameter present contains the volumes in the current status. onNode
+// contains the volumes that are on this node.
 //
 // names omits a volume on this node if the volume's driver needs no attachment, and omits all
 // volumes on this node until the CSIDrivers were listed. Until desired.isComplete is set, the
 // result includes all volumes in the current status.
-func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.VolumeID) (names []v1.UniqueVolumeName, desiredChanged <-chan struct{}) {
+func (u *volumesInUse) names(present []v1.UniqueVolumeName, onNode []csi.VolumeID) (names []v1.UniqueVolumeName, desiredChanged <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	all := maps.Clone(u.desired.names)
@@ -68,7 +68,7 @@ func (u *volumesInUse) names(present []v1.UniqueVolumeName, here []csi.VolumeID)
 		all = map[v1.UniqueVolumeName]bool{}
 	}
 	if u.desired.driversWithoutAttachment != nil {
-		for _, use := range here {
+		for _, use := range onNode {
 			if !u.desired.driversWithoutAttachment[use.Driver] {
 				all[refs.UniqueVolumeName(use.Driver, use.Handle)] = true
 			}

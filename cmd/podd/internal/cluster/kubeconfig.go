@@ -74,13 +74,13 @@ func checkURLs(c *api.Cluster) error {
 	return nil
 }
 
-// mustReconnect reports whether podd must connect again. The parameter used is the version of the
+// mustReconnect reports whether podd must connect again. usedVersion is the version of the
 // kubeconfig that the present connection uses. mustReconnect returns true if the kubeconfig has
 // changed and is valid, or if bootstrap must request a new credential. It returns an error if the
 // kubeconfig has changed and is invalid.
-func (o *Options) mustReconnect(used fileStamp) (bool, error) {
+func (o *Options) mustReconnect(usedVersion fileStamp) (bool, error) {
 	now := statFile(o.Kubeconfig)
-	if now == used {
+	if now == usedVersion {
 		return o.needsBootstrap(), nil
 	}
 	if o.BootstrapKubeconfig != "" && now == (fileStamp{}) {

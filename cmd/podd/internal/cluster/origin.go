@@ -28,15 +28,15 @@ type origin struct {
 	NodeUID    types.UID `json:"node,omitempty"`    // "" if the Node does not exist
 }
 
-// isSameCluster reports whether o and before identify the same cluster. This is the case if they
-// have a UID in common. isSameCluster also returns true if the parameter before has no UIDs.
-func (o origin) isSameCluster(before origin) bool {
-	return before.ServiceUID+before.NodeUID == "" || o.ServiceUID != "" && o.ServiceUID == before.ServiceUID || o.NodeUID != "" && o.NodeUID == before.NodeUID
+// isSameCluster reports whether o and previous identify the same cluster. This is the case if they
+// have a UID in common. isSameCluster also returns true if previous has no UIDs.
+func (o origin) isSameCluster(previous origin) bool {
+	return previous.ServiceUID+previous.NodeUID == "" || o.ServiceUID != "" && o.ServiceUID == previous.ServiceUID || o.NodeUID != "" && o.NodeUID == previous.NodeUID
 }
 
-// hasMoved reports whether the kubeconfigs of o and before trust different CAs. In this case the
+// hasMoved reports whether the kubeconfigs of o and previous trust different CAs. In this case the
 // user has moved the node to another cluster.
-func (o origin) hasMoved(before origin) bool { return o.CADigest != before.CADigest }
+func (o origin) hasMoved(previous origin) bool { return o.CADigest != previous.CADigest }
 
 // fetchOrigin reads the Service default/kubernetes and the Node from the API server and returns the
 // origin. A UID is "" if its object does not exist or may not be read.

@@ -73,23 +73,22 @@ func jsonMergePatch(a, b map[string]any) map[string]any {
 // list of addresses is replaced, because several addresses may have the same type
 // (kubernetes/kubernetes#72202).
 func adaptLists(d, old map[string]any) {
-	if all, ok := d["conditions"].([]any); ok {
+	if conditions, ok := d["conditions"].([]any); ok {
 		before, _ := old["conditions"].([]any)
 		changed := []any{}
-		for _, c := range all {
+		for _, c := range conditions {
 			if !containsEqual(before, c) {
 				changed = append(changed, c)
 			}
 		}
 		d["conditions"] = changed
 	}
-	if all, ok := d["addresses"].([]any); ok {
-		d["addresses"] = append([]any{map[string]any{"$patch": "replace"}}, all...)
+	if addresses, ok := d["addresses"].([]any); ok {
+		d["addresses"] = append([]any{map[string]any{"$patch": "replace"}}, addresses...)
 	}
 }
 
-// containsEqual reports whether the list in the parameter all contains a value that is deeply equal
-// to v.
-func containsEqual(all []any, v any) bool {
-	return slices.ContainsFunc(all, func(w any) bool { return reflect.DeepEqual(w, v) })
+// containsEqual reports whether list contains a value that is deeply equal to v.
+func containsEqual(list []any, v any) bool {
+	return slices.ContainsFunc(list, func(w any) bool { return reflect.DeepEqual(w, v) })
 }

@@ -188,11 +188,10 @@ func coversNames(leaf *x509.Certificate, template *x509.CertificateRequest) bool
 		containsAll(template.IPAddresses, leaf.IPAddresses, net.IP.Equal)
 }
 
-// containsAll reports whether the list in the parameter all contains every element of the list in
-// the parameter some.
-func containsAll[T any](some, all []T, equal func(T, T) bool) bool {
-	for _, s := range some {
-		if !slices.ContainsFunc(all, func(a T) bool { return equal(s, a) }) {
+// containsAll reports whether list contains all elements.
+func containsAll[T any](elements, list []T, equal func(T, T) bool) bool {
+	for _, s := range elements {
+		if !slices.ContainsFunc(list, func(a T) bool { return equal(s, a) }) {
 			return false
 		}
 	}

@@ -60,58 +60,57 @@ func (c *providerChecker) errorf(field, format string, args ...any) {
 	c.problems = append(c.problems, c.layer.origin(field).problem(manifest.Error, field, fmt.Sprintf(format, args...)))
 }
 
-// checkProvider checks a plugin. The parameter at is the field path of the plugin, such as
-// providers[0].
-func (c *providerChecker) checkProvider(at string, p *credential.CredentialProvider) {
-	c.checkName(joinField(at, "name"), p.Name)
+// checkProvider checks a plugin. fieldPath is the field path of the plugin, such as providers[0].
+func (c *providerChecker) checkProvider(fieldPath string, p *credential.CredentialProvider) {
+	c.checkName(joinField(fieldPath, "name"), p.Name)
 	switch {
 	case p.APIVersion == "":
-		c.errorf(joinField(at, "apiVersion"), "required; want one of %s", strings.Join(provider.APIVersions, ", "))
+		c.errorf(joinField(fieldPath, "apiVersion"), "required; want one of %s", strings.Join(provider.APIVersions, ", "))
 	case !slices.Contains(provider.APIVersions, p.APIVersion):
-		c.errorf(joinField(at, "apiVersion"), "unknown value %q; want one of %s", p.APIVersion, strings.Join(provider.APIVersions, ", "))
+		c.errorf(joinField(fieldPath, "apiVersion"), "unknown value %q; want one of %s", p.APIVersion, strings.Join(provider.APIVersions, ", "))
 	}
 	if len(p.MatchImages) == 0 {
-		c.errorf(joinField(at, "matchImages"), "the list is empty; add at least one image pattern")
+		c.errorf(joinField(fieldPath, "matchImages"), "the list is empty; add at least one image pattern")
 	}
 	for i, pattern := range p.MatchImages {
 		if provider.CheckPattern(pattern) != nil {
-			c.errorf(joinIndex(joinField(at, "matchImages"), i), "%q is not a registry with an optional port and path, such as *.example.com:5000/team", pattern)
+			c.errorf(joinIndex(joinField(fieldPath, "matchImages"), i), "%q is not a registry with an optional port and path, such as *.example.com:5000/team", pattern)
 		}
 	}
 	switch d := p.DefaultCacheDuration; {
 	case d == nil:
-		c.errorf(joinField(at, "defaultCacheDuration"), "required; 0s disables the cache")
+		c.errorf(joinField(fieldPath, "defaultCacheDuration"), "required; 0s disables the cache")
 	case d.Duration < 0:
-		c.errorf(joinField(at, "defaultCacheDuration"), "%s is negative", d.Duration)
+		c.errorf(joinField(fieldPath, "defaultCacheDuration"), "%s is negative", d.Duration)
 	}
 	if p.TokenAttributes != nil {
-		c.errorf(joinField(at, "tokenAttributes"), "not supported, because podd does not pass service account tokens to plugins; remove this field")
+		c.errorf(joinField(fieldPath, "tokenAttributes"), "not supported, because podd does not pass service account tokens to plugins; remove this field")
 	}
 }
 
 // checkName checks that the name of a plugin is a unique file name, and that the program with this
 // name can be run.
-func (c *providerChecker) checkName(at, name string) {
+func (c *providerChecker) checkName(fieldPath, name string) {
 	switch {
 	case name == "":
-		c.errorf(at, "required")
+		c.errorf(fieldPath, "required")
 	case name == "." || name == ".." || strings.ContainsAny(name, "/ "):
-		c.errorf(at, "%q is not a valid provider name; it must be a file name without spaces", name)
+		c.errorf(fieldPath, "%q is not a valid provider name; it must be a file name without spaces", name)
 	case c.positions[name] != "":
-		c.errorf(at, "duplicate name %s, already used at %s", name, c.positions[name])
+		c.errorf(fieldPath, "duplicate name %s, already used at %s", name, c.positions[name])
 	default:
-		c.positions[name] = c.layer.origin(at).String()
-		c.checkRunnable(at, name)
+		c.positions[name] = c.layer.origin(fieldPath).String()
+		c.checkRunnable(fieldPath, name)
 	}
 }
 
-// checkRunnable checks that the program of the plugin called name can be run. The parameter at is
-// the field path of the name.
-func (c *providerChecker) checkRunnable(at, name string) {
+// checkRunnable checks that the program of the plugin called name can be run. fieldPath is the
+// field path of the name.
+func (c *providerChecker) checkRunnable(fieldPath, name string) {
 	switch err := c.providerReader.checkProgram(name); {
 	case errors.Is(err, fs.ErrNotExist):
-		c.errorf(at, "%s does not exist; install the plugin in --image-credential-provider-bin-dir, or remove this provider", filepath.Join(c.programDir, name))
+		c.errorf(fieldPath, "%s does not exist; install the plugin in --image-credential-provider-bin-dir, or remove this provider", filepath.Join(c.programDir, name))
 	case err != nil:
-		c.errorf(at, "%s cannot be run: %v", filepath.Join(c.programDir, name), errors.Unwrap(err))
+		c.errorf(fieldPath, "%s cannot be run: %v", filepath.Join(c.programDir, name), errors.Unwrap(err))
 	}
 }

@@ -57,10 +57,9 @@ var equivalentValues = map[string]any{
 
 // warnIgnoredSettings returns the warnings for settings that have no effect. It returns one warning
 // for each unknown feature gate. One further warning names all fields and flags that podd does not
-// support. Another warning names all fields and flags that need a cluster. The parameter user is
-// the merged configuration without defaults, and inCluster reports whether podd runs as a node of a
-// cluster.
-func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnsupportedFlag, inCluster bool) []manifest.Problem {
+// support. Another warning names all fields and flags that need a cluster. userConfig is the merged
+// configuration without defaults, and inCluster reports whether podd runs as a node of a cluster.
+func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnsupportedFlag, inCluster bool) []manifest.Problem {
 	var unsupported, needCluster, fixedGates []string
 	var warnings []manifest.Problem
 	record := func(path string, o origin) {
@@ -70,12 +69,12 @@ func warnIgnoredSettings(user *kubelet.KubeletConfiguration, m *mergedTree, unse
 		}
 		addName(names, path, o)
 	}
-	visitFields(reflect.ValueOf(user).Elem(), reflect.ValueOf(newDefaults()).Elem(), "", func(path string, v, def reflect.Value) {
+	visitFields(reflect.ValueOf(userConfig).Elem(), reflect.ValueOf(newDefaults()).Elem(), "", func(path string, v, def reflect.Value) {
 		if !m.isSet(path) || supportedFields[path] || inCluster && clusterFields[path] {
 			return
 		}
 		if path == "featureGates" {
-			unknown, disabled, enabled := ignoredGates(user.FeatureGates, m)
+			unknown, disabled, enabled := ignoredGates(userConfig.FeatureGates, m)
 			warnings = append(warnings, unknown...)
 			fixedGates, unsupported = append(fixedGates, disabled...), append(unsupported, enabled...)
 			return
@@ -129,8 +128,8 @@ func ignoredGates(gates map[string]bool, m *mergedTree) (unknown []manifest.Prob
 func addName(names *[]string, path string, o origin) {
 	if o.flag != "" {
 		path = o.flag
-	} else if at := o.String(); at != "" {
-		path += " (" + at + ")"
+	} else if position := o.String(); position != "" {
+		path += " (" + position + ")"
 	}
 	if !slices.Contains(*names, path) {
 		*names = append(*names, path)
@@ -147,11 +146,11 @@ func newIgnoredWarning(names []string, reason string) []manifest.Problem {
 }
 
 // visitFields calls visit for each field of two structs of the same type, v and def. For a field
-// that is a struct, it calls visit for the fields of that struct instead. The parameter at is the
-// field path of v.
-func visitFields(v, def reflect.Value, at string, visit func(path string, v, def reflect.Value)) {
+// that is a struct, it calls visit for the fields of that struct instead. fieldPath is the field
+// path of v.
+func visitFields(v, def reflect.Value, fieldPath string, visit func(path string, v, def reflect.Value)) {
 	for f := range eachField(v.Type()) {
-		path := joinField(at, f.name)
+		path := joinField(fieldPath, f.name)
 		value, other := v.FieldByIndex(f.index), def.FieldByIndex(f.index)
 		if f.typ.Kind() == reflect.Struct && hasFields(f.typ) {
 			visitFields(value, other, path, visit)

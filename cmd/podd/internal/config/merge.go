@@ -21,28 +21,28 @@ func newMergedTree() *mergedTree {
 // value, and any other value replaces the value in m.
 func (m *mergedTree) apply(l *layer) { m.mergeObject(m.tree, l.tree, kubeletSchema(), "", l) }
 
-// mergeObject merges two objects. The parameter patch is an object of the layer l. The parameter
-// into is the object of m that is modified. The parameter at is the field path of both objects. s
-// is the schema of the objects, or nil if the field is unknown.
-func (m *mergedTree) mergeObject(into, patch map[string]any, s *schema.Schema, at string, l *layer) {
+// mergeObject merges two objects. patch is an object of the layer l. base is the object of m that
+// is modified. fieldPath is the field path of both objects. s is the schema of the objects, or nil
+// if the field is unknown.
+func (m *mergedTree) mergeObject(base, patch map[string]any, s *schema.Schema, fieldPath string, l *layer) {
 	for key, value := range patch {
-		path := s.AppendPath(at, key)
+		path := s.AppendPath(fieldPath, key)
 		child, isObject := value.(map[string]any)
 		if !isObject {
 			m.forgetLayers(path)
 			if value == nil {
-				delete(into, key)
+				delete(base, key)
 				continue
 			}
-			into[key] = value
+			base[key] = value
 			m.layersByPath[path] = l
 			continue
 		}
-		old, ok := into[key].(map[string]any)
+		old, ok := base[key].(map[string]any)
 		if !ok || l.replaces(path) {
 			m.forgetLayers(path)
 			old = map[string]any{}
-			into[key] = old
+			base[key] = old
 		}
 		m.layersByPath[path] = l
 		m.mergeObject(old, child, s.Member(key), path, l)

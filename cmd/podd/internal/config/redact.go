@@ -12,11 +12,11 @@ import (
 // maskedValue is printed instead of a secret value.
 const maskedValue = "<masked>"
 
-// redact returns the effective configuration with all secrets masked. The parameter user is the
-// merged configuration without defaults.
-func redact(f *Flags, user *kubelet.KubeletConfiguration, m *mergedTree, c *Config) (RedactedConfig, error) {
+// redact returns the effective configuration with all secrets masked. userConfig is the merged
+// configuration without defaults.
+func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c *Config) (RedactedConfig, error) {
 	k := newDefaults()
-	visitFields(reflect.ValueOf(user).Elem(), reflect.ValueOf(k).Elem(), "", func(path string, v, def reflect.Value) {
+	visitFields(reflect.ValueOf(userConfig).Elem(), reflect.ValueOf(k).Elem(), "", func(path string, v, def reflect.Value) {
 		if m.isSet(path) && !v.IsZero() {
 			def.Set(v)
 		}
@@ -31,7 +31,7 @@ func redact(f *Flags, user *kubelet.KubeletConfiguration, m *mergedTree, c *Conf
 	if k.StaticPodURL != "" { // the URL may contain a password
 		k.StaticPodURL = maskedValue
 	}
-	k.EvictionHard = effectiveEvictionHard(user)
+	k.EvictionHard = effectiveEvictionHard(userConfig)
 	c.API.setEffectiveValues(k)
 	if c.Cluster.Kubeconfig == "" {
 		k.RegisterNode = new(false)

@@ -33,12 +33,12 @@ func eventNotes(all []event.Event) []events.Occurrence {
 	return out
 }
 
-// dnsWarningEvents returns an event for each new warning about DNS. The parameters before and now
-// contain the previous and the current warnings. dnsWarningEvents omits problems of manifests.
-func dnsWarningEvents(set *manifest.Set, before, now []manifest.Problem, at time.Time) []event.Event {
+// dnsWarningEvents returns an event for each new warning about DNS. previous and current contain
+// the previous and the current warnings. dnsWarningEvents omits problems of manifests.
+func dnsWarningEvents(set *manifest.Set, previous, current []manifest.Problem, at time.Time) []event.Event {
 	var all []event.Event
-	for _, p := range now {
-		if p.Severity != manifest.Warning || slices.Contains(before, p) || slices.Contains(set.Problems, p) {
+	for _, p := range current {
+		if p.Severity != manifest.Warning || slices.Contains(previous, p) || slices.Contains(set.Problems, p) {
 			continue
 		}
 		pod := set.Pods[p.Pod]

@@ -69,11 +69,11 @@ func newNodeNamer(cfg *config.Config, log *slog.Logger) (*nodeNamer, error) {
 	}, nil
 }
 
-// nameProblem compares the name in the parameter found with the name in effect. It returns a
-// problem if the names differ, and nil otherwise.
-func (n *nodeNamer) nameProblem(found string) *manifest.Problem {
+// nameProblem compares newName with the name in effect. It returns a problem if the names differ,
+// and nil otherwise.
+func (n *nodeNamer) nameProblem(newName string) *manifest.Problem {
 	stored := n.record.Name
-	if stored == found {
+	if stored == newName {
 		return nil
 	}
 	from := "the hostname is"
@@ -81,14 +81,14 @@ func (n *nodeNamer) nameProblem(found string) *manifest.Problem {
 		from = "the name in cloud " + n.cloud + " is"
 	}
 	rename := "run \"podd accept node-name\" to rename the node and replace its pods"
-	if _, err := config.NormalizeNodeName(found); err != nil {
-		rename = fmt.Sprintf("%q cannot name a node (letters, digits, - and .)", found)
+	if _, err := config.NormalizeNodeName(newName); err != nil {
+		rename = fmt.Sprintf("%q cannot name a node (letters, digits, - and .)", newName)
 	} else if n.isInCluster {
-		rename = renameInstructions(found)
+		rename = renameInstructions(newName)
 	}
 	return &manifest.Problem{Severity: manifest.Warning, Message: fmt.Sprintf(
 		"%s %q, but the node name stored in %s is %q; podd uses the stored name; %s; to keep the stored name without this warning, set --hostname-override=%s",
-		from, found, n.root, stored, rename, stored)}
+		from, newName, n.root, stored, rename, stored)}
 }
 
 // renameInstructions returns instructions for changing the name of a cluster's node. name is the
@@ -122,10 +122,10 @@ func (n *nodeNamer) observedName() (name string, err error) {
 func (n *nodeNamer) run(ctx context.Context, publish func(*manifest.Problem)) error {
 	tick := time.NewTicker(hostnameInterval)
 	defer tick.Stop()
-	for found := n.configuredName; ; {
-		if name, _ := n.observedName(); name != "" && name != found {
-			found = name
-			publish(n.nameProblem(found))
+	for newName := n.configuredName; ; {
+		if name, _ := n.observedName(); name != "" && name != newName {
+			newName = name
+			publish(n.nameProblem(newName))
 		}
 		select {
 		case <-ctx.Done():

@@ -90,7 +90,7 @@ func podCPURequest(r *state.Report) int64 {
 // if it differs from the previous failure.
 func (k *qosSyncer) run(ctx context.Context) error {
 	var desired []render.Cgroup
-	written, failures := map[string]render.Cgroup{}, 0
+	writtenCgroups, failures := map[string]render.Cgroup{}, 0
 	lastResult := "not synced" // the last error; "" after a success
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -102,7 +102,7 @@ func (k *qosSyncer) run(ctx context.Context) error {
 		case desired = <-k.cgroups:
 		case <-retry.C:
 		}
-		err := k.write(desired, written)
+		err := k.write(desired, writtenCgroups)
 		if err == nil {
 			if lastResult != "" && k.o.OnResult != nil {
 				k.o.OnResult(nil)
@@ -123,19 +123,19 @@ func (k *qosSyncer) run(ctx context.Context) error {
 	}
 }
 
-// write sets the limits of each desired cgroup that differs from its entry in the map written, and
+// write sets the limits of each desired cgroup that differs from its entry in writtenCgroups, and
 // then updates the entry.
-func (k *qosSyncer) write(desired []render.Cgroup, written map[string]render.Cgroup) error {
+func (k *qosSyncer) write(desired []render.Cgroup, writtenCgroups map[string]render.Cgroup) error {
 	var errs []error
 	for _, c := range desired {
-		if reflect.DeepEqual(written[c.Path], c) {
+		if reflect.DeepEqual(writtenCgroups[c.Path], c) {
 			continue
 		}
 		if err := k.o.SetLimits(c); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		written[c.Path] = c
+		writtenCgroups[c.Path] = c
 	}
 	return errors.Join(errs...)
 }

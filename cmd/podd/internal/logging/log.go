@@ -12,9 +12,9 @@ import (
 )
 
 // New returns a logger to w with the configured format and verbosity. The returned Level can change
-// the level of the logger later. The parameter quiet is the level for verbosity 0.
-func New(w io.Writer, cfg *config.Config, quiet slog.Level) (*slog.Logger, *Level) {
-	level := &Level{defaultLevel: quiet}
+// the level of the logger later. baseLevel is the level for verbosity 0.
+func New(w io.Writer, cfg *config.Config, baseLevel slog.Level) (*slog.Logger, *Level) {
+	level := &Level{defaultLevel: baseLevel}
 	level.SetVerbosity(cfg.Verbosity)
 	if cfg.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})), level

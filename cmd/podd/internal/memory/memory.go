@@ -82,10 +82,10 @@ func (t Trimmer) Run(ctx context.Context) error {
 	}
 }
 
-// chooseGCPercent returns the target percentage of the garbage collector for a busy daemon. The
-// parameter live is the size of the live heap in bytes.
-func chooseGCPercent(live uint64) int {
-	if live > largeHeapSize {
+// chooseGCPercent returns the target percentage of the garbage collector for a busy daemon.
+// liveBytes is the size of the live heap in bytes.
+func chooseGCPercent(liveBytes uint64) int {
+	if liveBytes > largeHeapSize {
 		return largeHeapGCPercent
 	}
 	return busyGCPercent

@@ -39,9 +39,9 @@ const maxEarlier = 16
 
 // Resolve returns the record that takes effect when podd starts. name is the value of
 // --hostname-override if isSetByUser is true, and otherwise the hostname. A name that the user has
-// set always takes effect. A hostname takes effect only if r is the zero Record. The result differs
-// reports whether name has no effect, because r contains a different name.
-func (r Record) Resolve(name string, isSetByUser bool) (next Record, differs bool) {
+// set always takes effect. A hostname takes effect only if r is the zero Record. isIgnored reports
+// whether name has no effect, because r contains a different name.
+func (r Record) Resolve(name string, isSetByUser bool) (next Record, isIgnored bool) {
 	switch {
 	case r.Name == name:
 		return r, false

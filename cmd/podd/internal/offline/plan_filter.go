@@ -45,11 +45,11 @@ func (f planFilter) includesFile(path string) bool { return path != "" && isWith
 
 // problems returns the problems of the files that the arguments name. If the arguments name no
 // file, it returns all problems.
-func (f planFilter) problems(all []manifest.Problem) []manifest.Problem {
+func (f planFilter) problems(allProblems []manifest.Problem) []manifest.Problem {
 	if len(f.files) == 0 {
-		return all
+		return allProblems
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(p manifest.Problem) bool { return !f.includesFile(p.Path) })
+	return slices.DeleteFunc(slices.Clone(allProblems), func(p manifest.Problem) bool { return !f.includesFile(p.Path) })
 }
 
 // unreadFiles returns the files that no source reads.
@@ -57,10 +57,9 @@ func unreadFiles(files, sources []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(path string) bool { return isWithin(path, sources) })
 }
 
-// isWithin reports whether the list in the parameter all contains path, or the directory that
-// contains path.
-func isWithin(path string, all []string) bool {
-	for _, source := range all {
+// isWithin reports whether sources contains path, or the directory that contains path.
+func isWithin(path string, sources []string) bool {
+	for _, source := range sources {
 		if paths.SameFile(path, source) || paths.SameFile(filepath.Dir(path), source) {
 			return true
 		}

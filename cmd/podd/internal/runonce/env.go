@@ -18,12 +18,12 @@ import (
 // maxEnvFileBytes is the maximum size of an --env-file.
 const maxEnvFileBytes = 1 << 20
 
-// parseEnv returns the variables for every container. It first parses the files in the parameter
-// files, and then the K=V arguments in the parameter words; later variables take precedence. A file
-// contains one "K=V" per line, and comments that begin with #. As in docker, a line or word K
-// without "=" sets K to the result of lookup. If lookup returns false, parseEnv omits the variable
-// and adds its name to the result unset. Errors do not contain the values of variables.
-func parseEnv(files, words []string, lookup func(string) (string, bool)) (env []v1.EnvVar, unset []string, err error) {
+// parseEnv returns the variables for every container. It first parses files, and then the K=V
+// arguments in args; later variables take precedence. A file contains one "K=V" per line, and
+// comments that begin with #. As in docker, a line or argument K without "=" sets K to the result
+// of lookup. If lookup returns false, parseEnv omits the variable and adds its name to the result
+// unset. Errors do not contain the values of variables.
+func parseEnv(files, args []string, lookup func(string) (string, bool)) (env []v1.EnvVar, unset []string, err error) {
 	recordUnset := func(name string) (string, bool) {
 		value, isSet := lookup(name)
 		if !isSet && !slices.Contains(unset, name) {
@@ -36,8 +36,8 @@ func parseEnv(files, words []string, lookup func(string) (string, bool)) (env []
 			return nil, nil, fmt.Errorf("reading --env-file %s: %w", name, err)
 		}
 	}
-	for _, word := range words {
-		if err := addEnv(word, recordUnset, &env); err != nil {
+	for _, arg := range args {
+		if err := addEnv(arg, recordUnset, &env); err != nil {
 			return nil, nil, fmt.Errorf("parsing the environment variable of -e: %w", err)
 		}
 	}
@@ -46,7 +46,7 @@ func parseEnv(files, words []string, lookup func(string) (string, bool)) (env []
 
 // addEnvFile adds the variables of a file, which may be a pipe, for example from <(…) in a
 // shell.
-func addEnvFile(name string, lookup func(string) (string, bool), all *[]v1.EnvVar) error {
+func addEnvFile(name string, lookup func(string) (string, bool), vars *[]v1.EnvVar) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return withoutPath(err)
@@ -66,7 +66,7 @@ func addEnvFile(name string, lookup func(string) (string, bool), all *[]v1.EnvVa
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if err := addEnv(line, lookup, all); err != nil {
+		if err := addEnv(line, lookup, vars); err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
@@ -82,10 +82,10 @@ func withoutPath(err error) error {
 	return err
 }
 
-// addEnv adds a variable to the list all. word is K=V or K. addEnv replaces an earlier variable
-// with the same name. If word is K and lookup finds no value, addEnv adds nothing.
-func addEnv(word string, lookup func(string) (string, bool), all *[]v1.EnvVar) error {
-	name, value, given := strings.Cut(word, "=")
+// addEnv adds a variable to vars. definition is K=V or K. addEnv replaces an earlier variable with
+// the same name. If definition is K and lookup finds no value, addEnv adds nothing.
+func addEnv(definition string, lookup func(string) (string, bool), vars *[]v1.EnvVar) error {
+	name, value, given := strings.Cut(definition, "=")
 	if !isEnvName(name) {
 		if !given {
 			return errors.New("invalid variable name; write K=V, or K to pass on a variable of podd's environment")
@@ -100,8 +100,8 @@ func addEnv(word string, lookup func(string) (string, bool), all *[]v1.EnvVar) e
 			return nil
 		}
 	}
-	*all = slices.DeleteFunc(*all, func(e v1.EnvVar) bool { return e.Name == name })
-	*all = append(*all, v1.EnvVar{Name: name, Value: value})
+	*vars = slices.DeleteFunc(*vars, func(e v1.EnvVar) bool { return e.Name == name })
+	*vars = append(*vars, v1.EnvVar{Name: name, Value: value})
 	return nil
 }
 

@@ -129,12 +129,12 @@ func (in *judgeInput) firstFailure(j *judgement) (f podFailure, found bool) {
 	return podFailure{}, false
 }
 
-// runExitCode returns the exit code of the run. The parameter first is the failure that ends the
-// run, or nil if all pods have finished. The result is 0 if no container failed, the exit code of
-// the failed container, or exitCodeSeveralFailed if several containers failed. A pod that exceeded
-// its deadline counts as a container with exit code exit.Timeout. If a pod failed and no container
-// is the cause, the result is exit.Internal.
-func (in *judgeInput) runExitCode(first *podFailure) int {
+// runExitCode returns the exit code of the run. firstFailure is the failure that ends the run, or
+// nil if all pods have finished. The result is 0 if no container failed, the exit code of the
+// failed container, or exitCodeSeveralFailed if several containers failed. A pod that exceeded its
+// deadline counts as a container with exit code exit.Timeout. If a pod failed and no container is
+// the cause, the result is exit.Internal.
+func (in *judgeInput) runExitCode(firstFailure *podFailure) int {
 	failed, c := 0, 0
 	for i := range in.Pods {
 		p := &in.Pods[i]
@@ -159,9 +159,9 @@ func (in *judgeInput) runExitCode(first *podFailure) int {
 			c = poddExitCode(m.exit.Code)
 		}
 	}
-	if first != nil {
+	if firstFailure != nil {
 		failed++
-		c = first.Code
+		c = firstFailure.Code
 		if c == exit.Internal {
 			return exit.Internal
 		}

@@ -8,17 +8,16 @@ import (
 	"podd/reconcile/plan"
 )
 
-// notices compares the state p of a pod with the previous state, which is the parameter before. It
-// returns messages about failures that are retried, crashes after which a container restarts, and
-// reasons to wait. notices omits failures that end the run, because the summary reports these
-// failures.
-func (p runPod) notices(before *runPod, now time.Time) []string {
+// notices compares the state p of a pod with its previous state. It returns messages about failures
+// that are retried, crashes after which a container restarts, and reasons to wait. notices omits
+// failures that end the run, because the summary reports these failures.
+func (p runPod) notices(previousState *runPod, now time.Time) []string {
 	if p.Report == nil || p.hasFinished() {
 		return nil
 	}
 	previous := &plan.Decision{}
-	if before.Report != nil {
-		previous = &before.Report.Decision
+	if previousState.Report != nil {
+		previous = &previousState.Report.Decision
 	}
 	if _, _, isFinal := p.findFailure(now); isFinal {
 		return nil
@@ -42,7 +41,7 @@ func (p runPod) notices(before *runPod, now time.Time) []string {
 	case d.Phase == plan.PhaseWait && d.NeedsUser && d.Why != previous.Why:
 		add(p.Name, "waits: "+d.Why, time.Time{})
 	}
-	for _, c := range p.crashesSince(before) {
+	for _, c := range p.crashesSince(previousState) {
 		out = append(out, withoutControlChars(c))
 	}
 	return out
@@ -58,15 +57,15 @@ func failureCount(d *plan.Decision, container string) int {
 	return 0
 }
 
-// crashesSince returns a message for each container that has crashed again and will restart. The
-// parameter before is the previous state of the pod.
-func (p *runPod) crashesSince(before *runPod) []string {
+// crashesSince returns a message for each container that has crashed again and will restart.
+// previousState is the previous state of the pod.
+func (p *runPod) crashesSince(previousState *runPod) []string {
 	limit := maxCompletionCrashes
 	if p.isLongRunning() {
 		limit = maxLongRunningCrashes
 	}
 	previous := map[string]int{}
-	for _, m := range before.containers() {
+	for _, m := range previousState.containers() {
 		previous[m.spec.Name] = m.crashCount()
 	}
 	var out []string

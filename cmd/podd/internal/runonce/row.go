@@ -75,7 +75,7 @@ func (s *rowBuilder) newRow(p *runPod, state rowState, text string) resultRow {
 // determines the rows.
 func (s *rowBuilder) podRows(p *runPod) []resultRow {
 	timedOut := s.verdict.Outcome == outcomeTimedOut
-	took := formatDuration(s.now.Sub(s.began))
+	elapsed := formatDuration(s.now.Sub(s.began))
 	one := func(state rowState, text string) []resultRow { return []resultRow{s.newRow(p, state, text)} }
 	switch t := s.verdict.Failure; {
 	case t.Pod != nil && t.Pod.Desired == p.Desired:
@@ -93,15 +93,15 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 	case p.Report == nil:
 		return one(rowSkipped, "not started")
 	case timedOut && p.isLongRunning():
-		return []resultRow{s.timedOutRow(p, took)}
+		return []resultRow{s.timedOutRow(p, elapsed)}
 	case timedOut && p.runningContainer() != "":
-		r := s.newRow(p, rowFailed, "still running after "+took)
+		r := s.newRow(p, rowFailed, "still running after "+elapsed)
 		r.Duration = s.now.Sub(s.began)
 		r.LastLines = s.lastLines(p, p.runningContainer())
 		r.Text += quoteLastLine(r.LastLines)
 		return []resultRow{r}
 	case timedOut:
-		return []resultRow{s.timedOutRow(p, took)}
+		return []resultRow{s.timedOutRow(p, elapsed)}
 	case p.isLongRunning():
 		return one(rowSkipped, "stopped before it was ready")
 	}
@@ -109,19 +109,19 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 }
 
 // timedOutRow returns the row of a pod that was not ready or did not run when the timeout passed.
-// The parameter took is the formatted timeout.
-func (s *rowBuilder) timedOutRow(p *runPod, took string) resultRow {
+// The parameter timeout is the formatted timeout.
+func (s *rowBuilder) timedOutRow(p *runPod, timeout string) resultRow {
 	for _, m := range p.containers() {
 		if n := m.crashCount(); n > 0 && m.kind != plan.KindSidecar {
 			r := s.containerRow(p, &m)
 			r.Duration = s.now.Sub(s.began)
-			r.Text = fmt.Sprintf("crashed %s within %s, last: %s", formatTimes(n), took, r.Text)
+			r.Text = fmt.Sprintf("crashed %s within %s, last: %s", formatTimes(n), timeout, r.Text)
 			return r
 		}
 	}
-	text := "did not run within " + took
+	text := "did not run within " + timeout
 	if p.isLongRunning() {
-		text = "not ready after " + took
+		text = "not ready after " + timeout
 	}
 	r := s.newRow(p, rowFailed, text+waitText(p))
 	r.Duration = s.now.Sub(s.began)

@@ -22,16 +22,16 @@ type runResult struct {
 }
 
 // newResult returns the result with the verdict v. The parameter pods is the number of pods, and
-// rows contains the rows of these pods. The parameter several is the value of HasSeveralContainers.
+// rows contains the rows of these pods. hasSeveralContainers is the value of HasSeveralContainers.
 // The run started at the time began and ended at the time now.
-func newResult(v verdict, rows []resultRow, pods int, several bool, began, now time.Time) runResult {
+func newResult(v verdict, rows []resultRow, pods int, hasSeveralContainers bool, began, now time.Time) runResult {
 	failed := map[string]bool{}
 	for _, r := range rows {
 		if r.State == rowFailed {
 			failed[r.Namespace+"/"+r.Pod] = true
 		}
 	}
-	return runResult{Verdict: v, PodCount: pods, FailedCount: len(failed), Rows: rows, StartTime: began, Duration: now.Sub(began), HasSeveralContainers: several}
+	return runResult{Verdict: v, PodCount: pods, FailedCount: len(failed), Rows: rows, StartTime: began, Duration: now.Sub(began), HasSeveralContainers: hasSeveralContainers}
 }
 
 // maxShownLines is the number of last lines of output in a summary.

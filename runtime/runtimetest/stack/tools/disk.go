@@ -92,8 +92,8 @@ func makeDisk(ctx context.Context, dir, release string) error {
 	if err := copyFiles(tree); err != nil {
 		return fmt.Errorf("copying files to the root file system of the virtual machine: %w", err)
 	}
-	for from, to := range map[string]string{"vmlinuz": "kernel", "initrd.img": "initrd"} {
-		if err := moveMatch(filepath.Join(tree, "boot", from+"-*"), filepath.Join(dir, to)); err != nil {
+	for source, target := range map[string]string{"vmlinuz": "kernel", "initrd.img": "initrd"} {
+		if err := moveMatch(filepath.Join(tree, "boot", source+"-*"), filepath.Join(dir, target)); err != nil {
 			return fmt.Errorf("moving the kernel and the initrd out of the root file system of the virtual machine: %w", err)
 		}
 	}
@@ -103,9 +103,9 @@ func makeDisk(ctx context.Context, dir, release string) error {
 	return os.RemoveAll(tree)
 }
 
-// MakeImage creates a sparse ext4 image. The image contains the files of the directory from.
-func MakeImage(ctx context.Context, label, from, image, size string) error {
-	if _, err := run(ctx, "/", nil, "mkfs.ext4", "-q", "-F", "-L", label, "-d", from, image, size); err != nil {
+// MakeImage creates a sparse ext4 image. The image contains the files of sourceDir.
+func MakeImage(ctx context.Context, label, sourceDir, image, size string) error {
+	if _, err := run(ctx, "/", nil, "mkfs.ext4", "-q", "-F", "-L", label, "-d", sourceDir, image, size); err != nil {
 		return fmt.Errorf("creating the disk image %s: %w", image, err)
 	}
 	return nil
@@ -144,29 +144,29 @@ func copyFiles(tree string) error {
 		if err != nil {
 			return err
 		}
-		to := filepath.Join(tree, strings.TrimPrefix(path, "disk"))
+		newPath := filepath.Join(tree, strings.TrimPrefix(path, "disk"))
 		if d.IsDir() {
-			return os.MkdirAll(to, 0o755)
+			return os.MkdirAll(newPath, 0o755)
 		}
 		data, err := diskFiles.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		if link, ok := strings.CutSuffix(to, ".link"); ok {
+		if link, ok := strings.CutSuffix(newPath, ".link"); ok {
 			_ = os.Remove(link) // remove the file that a Debian package has created, if there is one
 			return os.Symlink(strings.TrimSpace(string(data)), link)
 		}
-		return os.WriteFile(to, data, 0o644)
+		return os.WriteFile(newPath, data, 0o644)
 	})
 }
 
-// moveMatch renames the only file that matches pattern. The parameter to is the new path.
-func moveMatch(pattern, to string) error {
+// moveMatch renames the only file that matches pattern. newPath is the new path of the file.
+func moveMatch(pattern, newPath string) error {
 	found, err := filepath.Glob(pattern)
 	if err != nil || len(found) != 1 {
 		return fmt.Errorf("finding %s: got the files %v, want one file: %w", pattern, found, err)
 	}
-	return os.Rename(found[0], to)
+	return os.Rename(found[0], newPath)
 }
 
 func diskHash(release string) (string, error) {

@@ -16,10 +16,10 @@ import (
 	"podd/server"
 )
 
-// openSocket opens the socket to which podd's verbs connect. Only root may use the socket. The
-// parameter others is the handler of the kubelet API and the Kubernetes API, which the socket also
+// openSocket opens the socket to which podd's verbs connect. Only root may use the socket.
+// apiHandler is the handler of the kubelet API and the Kubernetes API, which the socket also
 // serves.
-func (h *handlers) openSocket(ctx context.Context, c *credentialIssuer, others http.Handler) (Endpoint, error) {
+func (h *handlers) openSocket(ctx context.Context, c *credentialIssuer, apiHandler http.Handler) (Endpoint, error) {
 	ln, err := server.ListenSocket(ctx, h.RunDir, h.Log)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (h *handlers) openSocket(ctx context.Context, c *credentialIssuer, others h
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", server.RequireSameOrigin(api.Handler()))
-	mux.Handle("/", others)
+	mux.Handle("/", apiHandler)
 	s := &server.Server{
 		Handler: h.Metrics.CountRequests("readwrite", rejectForeignHosts(mux)), AllowsStreams: true, MaxConns: maxKubeletConns,
 		MaxHeaderBytes: maxRequestLineBytes, Log: h.Log,

@@ -53,7 +53,7 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 	if err := containers.CheckExists(p, req.Container); err != nil {
 		return nil, server.NewNotFoundError(err.Error())
 	}
-	first, isRunning := newestContainerID(p, req.Container)
+	firstID, isRunning := newestContainerID(p, req.Container)
 	follow := req.Follow && !req.Previous // no more lines are added to the log of a container that has exited
 	o := &logs.Options{
 		Dir: logs.Dir(l.dir, req.Pod, p.Pod.UID), Container: req.Container,
@@ -63,7 +63,7 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 		Since: req.Since, LimitBytes: req.Limit, Stream: logs.Stream(req.Stream),
 	}
 	if follow {
-		o.HasExited = l.newExitedFunc(p, req.Container, first)
+		o.HasExited = l.newExitedFunc(p, req.Container, firstID)
 	}
 	return o, nil
 }
@@ -126,9 +126,9 @@ func (b *lineBuffer) writeEntry(e logs.Entry, stamp bool) error {
 }
 
 // newExitedFunc returns a function that reports whether a container has exited or the pod was
-// deleted. The parameter first is the ID of the container. If it is "", the function reports on the
-// next container that runs. The channel changed is closed when the result may have changed.
-func (l *Reader) newExitedFunc(pod *server.PodView, container, first string) func() (exited bool, changed <-chan struct{}) {
+// deleted. firstID is the ID of the container. If it is "", the function reports on the next
+// container that runs. The channel changed is closed when the result may have changed.
+func (l *Reader) newExitedFunc(pod *server.PodView, container, firstID string) func() (exited bool, changed <-chan struct{}) {
 	return func() (bool, <-chan struct{}) {
 		view := l.state.View()
 		p := view.Pod(pod.Key())
@@ -136,10 +136,10 @@ func (l *Reader) newExitedFunc(pod *server.PodView, container, first string) fun
 			return true, nil
 		}
 		id, isRunning := newestContainerID(p, container)
-		if first == "" {
-			first = id
+		if firstID == "" {
+			firstID = id
 		}
-		return !isRunning && first != "" || first != id, l.state.Changed(view.Revision)
+		return !isRunning && firstID != "" || firstID != id, l.state.Changed(view.Revision)
 	}
 }
 

@@ -85,14 +85,14 @@ func (m *Manager) Begin(ctx context.Context, grace time.Duration) error {
 	return m.begin(ctx, initiatorUser, groups)
 }
 
-// begin starts a shutdown of the groups and waits until all pods have stopped or ctx is done. The
-// parameter by is the initiator. If a shutdown is in progress, begin waits for that shutdown
-// instead.
-func (m *Manager) begin(ctx context.Context, by string, groups []plan.ShutdownGroup) error {
+// begin starts a shutdown of the groups and waits until all pods have stopped or ctx is done.
+// initiator is the caller that started the shutdown. If a shutdown is in progress, begin waits for
+// that shutdown instead.
+func (m *Manager) begin(ctx context.Context, initiator string, groups []plan.ShutdownGroup) error {
 	m.mu.Lock()
 	if m.state.current == nil {
-		m.log.Info("node is shutting down; stopping pods", "by", by)
-		if err := m.state.start(by, groups); err != nil {
+		m.log.Info("node is shutting down; stopping pods", "by", initiator)
+		if err := m.state.start(initiator, groups); err != nil {
 			m.log.Warn("storing the shutdown failed; if podd restarts before the next boot, it starts pods", "err", err)
 		}
 	}
