@@ -74,24 +74,34 @@ func LockRoot(root string) (*Instance, error) {
 // adopted instances.
 func (i *Instance) initIDs(dir *os.Root) (err error) {
 	i.ID, err = readID(dir)
-	if errors.Is(err, os.ErrNotExist) {
+	isNew := errors.Is(err, os.ErrNotExist)
+	if isNew {
 		i.ID, err = writeID(dir)
 	}
-	path := filepath.Join(i.root, idFileName)
 	if err != nil {
-		return fmt.Errorf("reading the instance ID in %s: %w", path, err)
+		return fmt.Errorf("reading the instance ID in %s: %w", filepath.Join(i.root, idFileName), err)
 	}
-	pid, err := FindInstanceProcess(i.ID)
-	if err != nil {
-		return fmt.Errorf("checking whether another podd runs instance %s: %w", i.ID, err)
-	}
-	if pid != 0 {
-		return fmt.Errorf("instance %s of root directory %s is in use by the podd with PID %d, which adopted it or has a copy of the directory; stop that podd, or remove %s to start as a new instance that does not manage the pods of this instance", i.ID, i.root, pid, path)
+	if !isNew { // no other process can know a new ID
+		if err := i.checkNotRunning(); err != nil {
+			return err
+		}
 	}
 	if err := i.loadAdopted(dir); err != nil {
 		return err
 	}
 	i.writeLockFile()
+	return nil
+}
+
+// checkNotRunning returns an error if another podd runs an instance with the ID of i.
+func (i *Instance) checkNotRunning() error {
+	pid, err := FindInstanceProcess(i.ID)
+	if err != nil {
+		return fmt.Errorf("checking whether another podd runs instance %s: %w", i.ID, err)
+	}
+	if pid != 0 {
+		return fmt.Errorf("instance %s of root directory %s is in use by the podd with PID %d, which adopted it or has a copy of the directory; stop that podd, or remove %s to start as a new instance that does not manage the pods of this instance", i.ID, i.root, pid, filepath.Join(i.root, idFileName))
+	}
 	return nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // writeLockFile writes the IDs of i to its lock file, so that FindInstanceProcess of another podd
@@ -79,13 +81,17 @@ func runsInstance(proc, id string) bool {
 	}
 	defer dir.Close()
 	fds, _ := dir.Readdirnames(-1)
+	target := make([]byte, unix.PathMax)
 	for _, fd := range fds {
-		link := filepath.Join(proc, "fd", fd)
-		at, err := os.Readlink(link)
-		if err != nil || filepath.Base(strings.TrimSuffix(at, " (deleted)")) != lockFileName || !holdsLock(proc, fd) {
+		n, err := unix.Readlinkat(int(dir.Fd()), fd, target)
+		if err != nil {
 			continue
 		}
-		ids := readIDs(link)
+		at := strings.TrimSuffix(string(target[:n]), " (deleted)")
+		if !strings.HasSuffix(at, "/"+lockFileName) || !holdsLock(proc, fd) {
+			continue
+		}
+		ids := readIDs(filepath.Join(proc, "fd", fd))
 		if len(ids) == 0 {
 			ids = readIDs(filepath.Join(proc, "root", filepath.Dir(at), idFileName))
 		}
