@@ -51,7 +51,7 @@ func (u upCmd) startStack(ctx context.Context) error {
 
 // describeStack describes the runtime and what it uses outside its directory.
 func describeStack(s *stack.Stack) string {
-	return fmt.Sprintf("%s on %s; outside of %s it uses only the bridge %s with the subnet %s", s.Program(), relativePath(s.Socket()), relativePath(s.Dir), s.Claim.Bridge(), s.Claim.Subnet)
+	return fmt.Sprintf("%s on %s; outside of %s it uses only the bridge %s with the subnet %s", s.Program(), relativePath(s.Socket()), relativePath(s.Dir), s.Reservation.Bridge(), s.Reservation.Subnet)
 }
 
 type buildCmd struct {

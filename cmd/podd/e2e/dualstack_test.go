@@ -44,7 +44,7 @@ func (d *daemon) wantDualStack(own, host, first, second string) {
 	t := d.t
 	t.Helper()
 	s := d.untilApplied(own).Pod.Status
-	subnets := []netip.Prefix{d.on.Claim.Subnet, d.on.Claim.Subnet6()}
+	subnets := []netip.Prefix{d.on.Reservation.Subnet, d.on.Reservation.Subnet6()}
 	if strings.Contains(first, ":") {
 		subnets[0], subnets[1] = subnets[1], subnets[0]
 	}

@@ -95,7 +95,7 @@ func (d *daemon) kubeadmPod(name string, port, free int32) *v1.Pod {
 func (d *daemon) freePorts(n int) []int32 {
 	d.t.Helper()
 	const each = 16
-	first := 22000 + each*d.on.Claim.Number
+	first := 22000 + each*d.on.Reservation.Number
 	var free []int32
 	for port := first; port < first+each && len(free) < n; port++ {
 		l, err := net.Listen("tcp", ":"+strconv.Itoa(port))

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"podd/runtime/runtimetest/stack/claim"
+	"podd/runtime/runtimetest/stack/reservation"
 )
 
 // killInCgroups kills the processes in all cgroups for whose path match returns true. These are
@@ -35,7 +35,7 @@ func killInCgroups(ctx context.Context, match func(path string) bool) error {
 			return fmt.Errorf("killing the processes of containers: processes %v still run after %s", left, busyTimeout)
 		}
 		for _, pid := range left {
-			owner, err := claim.FindProcess(pid)
+			owner, err := reservation.FindProcess(pid)
 			if err != nil { // the process has exited
 				continue
 			}

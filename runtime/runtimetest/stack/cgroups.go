@@ -94,7 +94,7 @@ func (s *Stack) matchOwnCgroups() func(path string) bool {
 	ids := s.containerIDs()
 	parent := s.CgroupParent()
 	return func(path string) bool {
-		if s.hasClaim() && (path == parent || strings.HasPrefix(path, parent+"/")) {
+		if s.hasReservation() && (path == parent || strings.HasPrefix(path, parent+"/")) {
 			return true
 		}
 		for part := range strings.SplitSeq(path, "/") {

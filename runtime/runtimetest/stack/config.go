@@ -95,10 +95,10 @@ func (s *Stack) render(file, text string) error {
 		Own: s.privateDir(), Socket: s.Socket(), ShimSockets: s.shimSockets(),
 		CNIBin: s.Tools.CNI, Runc: s.Tools.Runc, CRIORunc: s.crioRunc(), Pinns: s.Tools.Pinns, Conmon: s.Tools.Conmon,
 		PauseImage: PauseImage, Snapshotter: s.Snapshotter, StorageOption: storageOption,
-		Bridge: s.Claim.Bridge(), Subnet: s.Claim.Subnet.String(),
+		Bridge: s.Reservation.Bridge(), Subnet: s.Reservation.Subnet.String(),
 	}
 	if s.DualStack {
-		v.Subnet6 = s.Claim.Subnet6().String()
+		v.Subnet6 = s.Reservation.Subnet6().String()
 	}
 	var out bytes.Buffer
 	if err := t.Execute(&out, v); err != nil {

@@ -5,12 +5,12 @@ import (
 	"os"
 	"strconv"
 
-	"podd/runtime/runtimetest/stack/claim"
+	"podd/runtime/runtimetest/stack/reservation"
 )
 
 // descendants returns the children of the given processes, their children and so on. A container's
 // processes are descendants of its shim, because the shim becomes the parent of orphaned processes.
-func descendants(of []claim.Owner) ([]claim.Owner, error) {
+func descendants(of []reservation.Owner) ([]reservation.Owner, error) {
 	children, err := processTree()
 	if err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func descendants(of []claim.Owner) ([]claim.Owner, error) {
 	for _, o := range of {
 		visited[o.PID] = true
 	}
-	var found []claim.Owner
+	var found []reservation.Owner
 	for queue := of; len(queue) > 0; queue = queue[1:] {
 		for _, child := range children[queue[0].PID] {
 			if visited[child.PID] {
@@ -34,18 +34,18 @@ func descendants(of []claim.Owner) ([]claim.Owner, error) {
 }
 
 // processTree returns the children of every process that has children, by process ID.
-func processTree() (map[int][]claim.Owner, error) {
+func processTree() (map[int][]reservation.Owner, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("listing the processes of the host: %w", err)
 	}
-	children := map[int][]claim.Owner{}
+	children := map[int][]reservation.Owner{}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
-		owner, err := claim.FindProcess(pid)
+		owner, err := reservation.FindProcess(pid)
 		if err != nil { // the process has exited
 			continue
 		}

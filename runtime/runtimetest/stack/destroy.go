@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"podd/runtime/runtimetest/stack/claim"
+	"podd/runtime/runtimetest/stack/reservation"
 )
 
 // Destroy stops every pod, the runtime and its shims, and removes everything that the stack has
@@ -32,8 +32,8 @@ func (s *Stack) Destroy(ctx context.Context) error {
 		return fmt.Errorf("removing the stack in %s: %w", s.Dir, err) // the files are still in use
 	}
 	errs = append(errs, removeCgroups(s.matchOwnCgroups()), unmountBelow(s.Dir))
-	if s.hasClaim() {
-		errs = append(errs, removeBridge(s.Claim.Bridge()), removeRules(ctx, s.subnets()), removeElements(ctx, s.subnets()), s.removeShared())
+	if s.hasReservation() {
+		errs = append(errs, removeBridge(s.Reservation.Bridge()), removeRules(ctx, s.subnets()), removeElements(ctx, s.subnets()), s.removeShared())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("removing the stack in %s: %w", s.Dir, err)
@@ -41,24 +41,24 @@ func (s *Stack) Destroy(ctx context.Context) error {
 	return s.removeFiles()
 }
 
-// becomeOwner makes this process the owner of the claim. Then no other process considers the claim
-// stale while this process removes the stack. If the claim was already released, all objects of the
-// stack outside Dir have been removed.
+// becomeOwner makes this process the owner of the reservation. Then no other process considers the
+// reservation stale while this process removes the stack. If the reservation was already released,
+// all objects of the stack outside Dir have been removed.
 func (s *Stack) becomeOwner() error {
-	self, err := claim.CurrentProcess()
-	if err != nil || !s.hasClaim() {
+	self, err := reservation.CurrentProcess()
+	if err != nil || !s.hasReservation() {
 		return err
 	}
-	held, err := claimTable().SetOwner(s.Claim, self)
+	held, err := reservationTable().SetOwner(s.Reservation, self)
 	if err == nil && !held {
-		s.Claim = claim.Claim{}
+		s.Reservation = reservation.Reservation{}
 	}
 	return err
 }
 
-// removeFiles removes the directories and then releases the claim. The claim is released last,
-// because Reap needs the claim to find directories that were not removed. Nothing may be mounted
-// below Dir.
+// removeFiles removes the directories and then releases the reservation. The reservation is
+// released last, because Reap needs the reservation to find directories that were not removed.
+// Nothing may be mounted below Dir.
 func (s *Stack) removeFiles() error {
 	paths := []string{s.privateDir()}
 	// CRI-O creates a directory next to its socket.
@@ -66,7 +66,7 @@ func (s *Stack) removeFiles() error {
 	for _, f := range flavors {
 		paths = append(paths, socketIn(s.Dir, f), socketIn(s.Dir, f)+".ttrpc")
 	}
-	if s.hasClaim() {
+	if s.hasReservation() {
 		paths = append(paths, s.shimSockets())
 	}
 	for _, p := range paths {
@@ -75,8 +75,8 @@ func (s *Stack) removeFiles() error {
 		}
 	}
 	_ = os.Remove(s.Dir) // fails if the directory contains other files
-	if !s.hasClaim() {
+	if !s.hasReservation() {
 		return nil
 	}
-	return claimTable().Release(s.Claim)
+	return reservationTable().Release(s.Reservation)
 }

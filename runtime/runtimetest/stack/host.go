@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"podd/runtime/runtimetest/stack/claim"
+	"podd/runtime/runtimetest/stack/reservation"
 )
 
-// claimsDir is the directory of the claims of all stacks on the host.
-const claimsDir = "/run/podd-stack"
+// reservationsDir is the directory of the reservations of all stacks on the host.
+const reservationsDir = "/run/podd-stack"
 
 // forwardingSysctls contains the sysctls that the CNI plugins enable. The keys are names of files
 // with the previous values.
@@ -21,14 +21,14 @@ var forwardingSysctls = map[string]string{
 	"ip6_forward": "/proc/sys/net/ipv6/conf/all/forwarding",
 }
 
-// claimTable returns the host's table of claims. The first stack saves the settings that the CNI
-// plugins change for the whole host, and the last stack restores them.
-func claimTable() *claim.Table {
-	return &claim.Table{Dir: claimsDir, UsedSubnets: claim.Subnets, BeforeFirst: saveHostSettings, AfterLast: restoreHostSettings}
+// reservationTable returns the host's table of reservations. The first stack saves the settings
+// that the CNI plugins change for the whole host, and the last stack restores them.
+func reservationTable() *reservation.Table {
+	return &reservation.Table{Dir: reservationsDir, UsedSubnets: reservation.Subnets, BeforeFirst: saveHostSettings, AfterLast: restoreHostSettings}
 }
 
 // savedFile returns the path of the file with the previous value of a sysctl.
-func savedFile(name string) string { return filepath.Join(claimsDir, name) }
+func savedFile(name string) string { return filepath.Join(reservationsDir, name) }
 
 // saveHostSettings saves the settings of the host that the CNI plugins change.
 func saveHostSettings() error {
@@ -58,7 +58,7 @@ func restoreHostSettings() error {
 
 // removeSharedCgroups removes the parent cgroups of containers in pods without a cgroup parent.
 // Cgroups that another runtime uses remain. The function does not retry, because the table of
-// claims is locked.
+// reservations is locked.
 func removeSharedCgroups() error {
 	found, err := findCgroups(func(path string) bool { return path == "/k8s.io" || path == "/crio" })
 	for _, dir := range found {

@@ -98,7 +98,7 @@ func (s *Stack) countInCRI(ctx context.Context) (sandboxes, containers int, err 
 // countAddresses returns the number of addresses in use. The CNI plugin host-local has one file per
 // address.
 func (s *Stack) countAddresses() int {
-	entries, err := os.ReadDir(filepath.Join(s.privateDir(), "cni/ipam", s.Claim.Bridge()))
+	entries, err := os.ReadDir(filepath.Join(s.privateDir(), "cni/ipam", s.Reservation.Bridge()))
 	if err != nil {
 		return 0 // no pod has had an address yet
 	}

@@ -18,7 +18,9 @@ var nftTables = []string{"inet cni_plugins_masquerade", "ip cni_hostport", "ip6 
 type rule struct{ table, chain, handle string }
 
 // subnets returns the subnets from which pods get addresses.
-func (s *Stack) subnets() []netip.Prefix { return []netip.Prefix{s.Claim.Subnet, s.Claim.Subnet6()} }
+func (s *Stack) subnets() []netip.Prefix {
+	return []netip.Prefix{s.Reservation.Subnet, s.Reservation.Subnet6()}
+}
 
 // subnetsContain reports whether one of the subnets contains a.
 func subnetsContain(subnets []netip.Prefix, a netip.Addr) bool {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"podd/runtime/runtimetest/stack/claim"
+	"podd/runtime/runtimetest/stack/reservation"
 )
 
 const masquerades = `table inet cni_plugins_masquerade { # handle 5
@@ -45,7 +45,7 @@ const hostPorts6 = `table ip6 cni_hostport { # handle 9
 `
 
 func TestParseRules_OnlySubnets(t *testing.T) {
-	s := &Stack{state: state{Claim: claim.Claim{Number: 1, Subnet: netip.MustParsePrefix("10.88.1.0/24")}}}
+	s := &Stack{state: state{Reservation: reservation.Reservation{Number: 1, Subnet: netip.MustParsePrefix("10.88.1.0/24")}}}
 	var got []rule
 	for table, listing := range map[string]string{"inet cni_plugins_masquerade": masquerades, "ip cni_hostport": hostPorts, "ip6 cni_hostport": hostPorts6} {
 		got = append(got, parseRules(table, listing, s.subnets())...)

@@ -29,7 +29,7 @@ func Open(dir string, log *slog.Logger) (*Stack, error) {
 	if s.state, err = readState(dir); err != nil {
 		return nil, err
 	}
-	held, err := claimTable().Contains(s.Claim)
+	held, err := reservationTable().Contains(s.Reservation)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func removeOldStack(ctx context.Context, dir string, log *slog.Logger) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// Claims do not survive a reboot. If there is a claim with the number of the old stack, it
-	// belongs to another stack. Therefore the Stack below has no claim.
+	// Reservations do not survive a reboot. If there is a reservation with the number of the old
+	// stack, it belongs to another stack. Therefore the Stack below has no reservation.
 	return (&Stack{state: state{Dir: dir}, log: log}).Destroy(ctx)
 }
 

@@ -56,7 +56,7 @@ func (s *Stack) shimSockets() string {
 	if dir := filepath.Join(s.privateDir(), "s"); len(dir)+name <= maxSocketPath {
 		return dir
 	}
-	return filepath.Join(claimsDir, fmt.Sprintf("%d.s", s.Claim.Number))
+	return filepath.Join(reservationsDir, fmt.Sprintf("%d.s", s.Reservation.Number))
 }
 
 // saveState replaces state.json atomically.

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podd/runtime/runtimetest/stack/claim"
+	"podd/runtime/runtimetest/stack/reservation"
 )
 
 // A process is a running process. It has a pidfd, so that a signal is never sent to a later process
@@ -47,7 +47,7 @@ func (s *Stack) launch() error {
 		defer close(reaped)
 		_ = cmd.Wait() // the exit status is not needed
 	}()
-	owner, err := claim.FindProcess(cmd.Process.Pid)
+	owner, err := reservation.FindProcess(cmd.Process.Pid)
 	if err == nil {
 		s.Daemon = owner
 		s.process, err = openProcess(owner)
@@ -69,7 +69,7 @@ func (s *Stack) containerdCommand() *exec.Cmd {
 
 // openProcess opens the pidfd of a process. The error is fs.ErrNotExist if the process has
 // exited.
-func openProcess(owner claim.Owner) (*process, error) {
+func openProcess(owner reservation.Owner) (*process, error) {
 	fd, err := unix.PidfdOpen(owner.PID, unix.PIDFD_NONBLOCK)
 	if errors.Is(err, unix.ESRCH) {
 		return nil, fmt.Errorf("opening process %d of the stack: %w", owner.PID, fs.ErrNotExist)

@@ -15,23 +15,23 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"podd/runtime/runtimetest/stack/claim"
+	"podd/runtime/runtimetest/stack/reservation"
 	"podd/runtime/runtimetest/stack/tools"
 )
 
 // findProcesses returns the processes for whose command line match returns true.
-func findProcesses(match func(args []string) bool) ([]claim.Owner, error) {
+func findProcesses(match func(args []string) bool) ([]reservation.Owner, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("listing the processes of the host: %w", err)
 	}
-	var found []claim.Owner
+	var found []reservation.Owner
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
-		owner, err := claim.FindProcess(pid)
+		owner, err := reservation.FindProcess(pid)
 		if err != nil { // the process has exited
 			continue
 		}
@@ -84,7 +84,7 @@ func (s *Stack) hasOwnPath(args []string) bool {
 // countShims returns the number of running shims or monitors of the stack.
 func (s *Stack) countShims() (int, error) {
 	own, err := findProcesses(func(args []string) bool { return s.isDaemon(args) || s.isConmon(args) })
-	return len(slices.DeleteFunc(own, func(o claim.Owner) bool { return o == s.Daemon })), err
+	return len(slices.DeleteFunc(own, func(o reservation.Owner) bool { return o == s.Daemon })), err
 }
 
 // killProcesses kills the stack's runtime, its shims or monitors, the programs that they have
@@ -117,7 +117,7 @@ func (s *Stack) killProcesses(ctx context.Context) error {
 // recordContainers records the container IDs in the cgroup names of processes. Destroy uses the IDs
 // after the stack's files were removed. The cgroups of this process are ignored, because this
 // process may run in a container.
-func (s *Stack) recordContainers(processes []claim.Owner) {
+func (s *Stack) recordContainers(processes []reservation.Owner) {
 	if s.killedContainers == nil {
 		s.killedContainers = map[string]bool{}
 	}
@@ -145,7 +145,7 @@ func containersOf(pid int) []string {
 var containerID = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
 // killProcess kills a process and waits until it has exited.
-func killProcess(ctx context.Context, o claim.Owner) error {
+func killProcess(ctx context.Context, o reservation.Owner) error {
 	p, err := openProcess(o)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -45,7 +45,7 @@ func (s *Stack) removeCNIResults() error {
 	errs := []error{err}
 	ids := s.containerIDs()
 	for _, path := range results {
-		rest, own := strings.CutPrefix(filepath.Base(path), s.Claim.Bridge()+"-")
+		rest, own := strings.CutPrefix(filepath.Base(path), s.Reservation.Bridge()+"-")
 		if !own {
 			id, _, _ := strings.Cut(strings.TrimPrefix(rest, "cni-loopback-"), "-")
 			own = ids[id]

@@ -10,7 +10,7 @@
 //			root/ run/ runc/ s/   the runtime's root, state, runc's state, shim sockets
 //			cni/ certs.d/
 //
-// Package claim reserves the resources outside this directory, so that stacks of any number of
+// Package reservation reserves the resources outside this directory, so that stacks of any number of
 // processes can run at the same time: a bridge (podds<n>), a subnet (10.88.<n>.0/24, and one of
 // IPv6) and a cgroup parent (/podd-stack-<n>). Destroy removes all of them. [Reap] removes them for
 // stacks whose process was killed.
@@ -28,7 +28,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"podd/runtime/runtimetest/stack/claim"
+	"podd/runtime/runtimetest/stack/reservation"
 	"podd/runtime/runtimetest/stack/tools"
 )
 
@@ -74,10 +74,10 @@ type Stack struct {
 type state struct {
 	Dir         string
 	Tools       tools.Set
-	Claim       claim.Claim
+	Reservation reservation.Reservation `json:"Claim"` // the key in the state files of earlier builds
 	Snapshotter string
 	DualStack   bool
-	Daemon      claim.Owner // the runtime's process, which may have exited
+	Daemon      reservation.Owner // the runtime's process, which may have exited
 }
 
 // StepDurations contains the durations of the steps of the last Start or Restart; zero if a step was
@@ -150,7 +150,7 @@ func (s *Stack) setUp(ctx context.Context, config string) error {
 	if err := os.MkdirAll(s.privateDir(), 0o700); err != nil {
 		return fmt.Errorf("creating the stack's directory: %w", err)
 	}
-	if err := s.takeClaim(); err != nil {
+	if err := s.takeReservation(); err != nil {
 		return err
 	}
 	if err := s.configure(config); err != nil {
@@ -162,28 +162,28 @@ func (s *Stack) setUp(ctx context.Context, config string) error {
 	return s.loadTestImages(ctx)
 }
 
-// takeClaim reserves a number and a subnet for the stack.
-func (s *Stack) takeClaim() error {
-	owner, err := claim.CurrentProcess()
+// takeReservation reserves a number and a subnet for the stack.
+func (s *Stack) takeReservation() error {
+	owner, err := reservation.CurrentProcess()
 	if err != nil {
 		return err
 	}
-	s.Claim, err = claimTable().Take(s.Dir, stateFile(s.Dir), owner)
+	s.Reservation, err = reservationTable().Take(s.Dir, stateFile(s.Dir), owner)
 	return err
 }
 
-// hasClaim reports whether the stack has a claim. Without a claim, nothing of the stack exists
-// outside Dir.
-func (s *Stack) hasClaim() bool { return s.Claim.Dir != "" }
+// hasReservation reports whether the stack has a reservation. Without a reservation, nothing of the
+// stack exists outside Dir.
+func (s *Stack) hasReservation() bool { return s.Reservation.Dir != "" }
 
 // detach makes the stack remain after this process has exited, because Reap does not destroy a
 // detached stack.
 func (s *Stack) detach() error {
-	s.Claim.Owner = claim.Owner{}
+	s.Reservation.Owner = reservation.Owner{}
 	if err := s.saveState(); err != nil {
 		return err
 	}
-	_, err := claimTable().SetOwner(s.Claim, s.Claim.Owner)
+	_, err := reservationTable().SetOwner(s.Reservation, s.Reservation.Owner)
 	return err
 }
 
@@ -201,7 +201,7 @@ func (s *Stack) privateDir() string { return privateDirIn(s.Dir) }
 
 // CgroupParent returns a cgroup for the pods of tests. No other stack uses this cgroup. Destroy
 // removes the cgroup and everything in it.
-func (s *Stack) CgroupParent() string { return s.Claim.CgroupParent() }
+func (s *Stack) CgroupParent() string { return s.Reservation.CgroupParent() }
 
 // logFile returns the path of the runtime's log.
 func (s *Stack) logFile() string { return filepath.Join(s.privateDir(), s.Program()+".log") }

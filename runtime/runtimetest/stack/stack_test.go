@@ -23,7 +23,7 @@ import (
 	runtimev1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/runtime/runtimetest/stack"
-	"podd/runtime/runtimetest/stack/claim"
+	"podd/runtime/runtimetest/stack/reservation"
 	"podd/runtime/runtimetest/stack/tools"
 )
 
@@ -248,7 +248,7 @@ func obstruct(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process, err := claim.FindProcess(pid)
+	process, err := reservation.FindProcess(pid)
 	if err == nil {
 		err = syscall.Kill(process.Parent(), syscall.SIGKILL)
 	}
@@ -304,8 +304,8 @@ func TestStart_TwoStacks(t *testing.T) {
 	flavors := tools.Flavors()
 	a := stack.ForTest(t, stack.Options{Flavor: flavors[0]})
 	b := stack.ForTest(t, stack.Options{Flavor: flavors[len(flavors)-1]})
-	if a.Claim.Subnet.Overlaps(b.Claim.Subnet) || a.Claim.Bridge() == b.Claim.Bridge() {
-		t.Errorf("got two stacks with subnet %s or bridge %s, want different ones", a.Claim.Subnet, a.Claim.Bridge())
+	if a.Reservation.Subnet.Overlaps(b.Reservation.Subnet) || a.Reservation.Bridge() == b.Reservation.Bridge() {
+		t.Errorf("got two stacks with subnet %s or bridge %s, want different ones", a.Reservation.Subnet, a.Reservation.Bridge())
 	}
 	pod := runPod(t, connect(t, b), "web", stack.WebImage)
 	runPod(t, connect(t, a), "web", stack.WebImage)
@@ -443,7 +443,7 @@ func waitUntilNoLeftovers(t *testing.T, s *stack.Stack) {
 // and paths outside it.
 func tracesOf(t *testing.T, s *stack.Stack) []string {
 	t.Helper()
-	traces := []string{s.Dir, "/sys/class/net/" + s.Claim.Bridge()}
+	traces := []string{s.Dir, "/sys/class/net/" + s.Reservation.Bridge()}
 	addresses, err := filepath.Glob(filepath.Join(s.Dir, "stack/run/io.containerd.runtime.v2.task/k8s.io/*/address"))
 	if err != nil {
 		t.Fatal(err)
@@ -455,7 +455,7 @@ func tracesOf(t *testing.T, s *stack.Stack) []string {
 		}
 		traces = append(traces, strings.TrimPrefix(string(address), "unix://"))
 	}
-	results, err := filepath.Glob("/var/lib/cni/results/" + s.Claim.Bridge() + "-*")
+	results, err := filepath.Glob("/var/lib/cni/results/" + s.Reservation.Bridge() + "-*")
 	if err != nil || len(results) == 0 {
 		t.Fatalf("got CNI results %v, %v, want the result of a pod", results, err)
 	}
@@ -537,7 +537,7 @@ func testOpenDetached(t *testing.T, o stack.Options) {
 		t.Fatalf("opening the stack: got error %v, want a running runtime", err)
 	}
 	get(t, "http://"+pod.ip+":8080/")
-	traces := append(tracesOf(t, s), fmt.Sprintf("/run/podd-stack/%d.s", s.Claim.Number))
+	traces := append(tracesOf(t, s), fmt.Sprintf("/run/podd-stack/%d.s", s.Reservation.Number))
 	if err := s.Destroy(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package claim
+package reservation
 
 import (
 	"fmt"
@@ -12,11 +12,11 @@ import (
 // has the lock, which takes only the time of some file operations.
 func (t *Table) lock() (unlock func(), err error) {
 	if err := os.MkdirAll(t.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("creating the directory of subnet claims: %w", err)
+		return nil, fmt.Errorf("creating the directory of subnet reservations: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(t.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("opening the lock file of subnet claims: %w", err)
+		return nil, fmt.Errorf("opening the lock file of subnet reservations: %w", err)
 	}
 	for {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)

@@ -1,4 +1,4 @@
-package claim
+package reservation
 
 import (
 	"net/netip"
@@ -18,13 +18,13 @@ func table(t *testing.T, used ...string) *Table {
 	}}
 }
 
-func take(t *testing.T, table *Table) Claim {
+func take(t *testing.T, table *Table) Reservation {
 	t.Helper()
-	c, err := table.Take(t.TempDir(), "state", Owner{})
+	r, err := table.Take(t.TempDir(), "state", Owner{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return r
 }
 
 func TestTake_AvoidsUsedSubnets(t *testing.T) {
@@ -47,29 +47,29 @@ func TestTake_AvoidsUsedSubnets(t *testing.T) {
 }
 
 func TestTake_AllSubnetsUsed(t *testing.T) {
-	if c, err := table(t, "10.0.0.0/8").Take(t.TempDir(), "state", Owner{}); err == nil {
-		t.Errorf("got %s, want an error", c.Subnet)
+	if r, err := table(t, "10.0.0.0/8").Take(t.TempDir(), "state", Owner{}); err == nil {
+		t.Errorf("got %s, want an error", r.Subnet)
 	}
 }
 
 func TestTake_Concurrent(t *testing.T) {
 	table := table(t)
-	claims, errs := make([]Claim, 20), make([]error, 20)
+	reservations, errs := make([]Reservation, 20), make([]error, 20)
 	dir := t.TempDir()
 	var wait sync.WaitGroup
-	for i := range claims {
-		wait.Go(func() { claims[i], errs[i] = table.Take(dir, "state", Owner{}) })
+	for i := range reservations {
+		wait.Go(func() { reservations[i], errs[i] = table.Take(dir, "state", Owner{}) })
 	}
 	wait.Wait()
 	seen := map[netip.Prefix]bool{}
-	for i, c := range claims {
+	for i, r := range reservations {
 		if errs[i] != nil {
 			t.Fatal(errs[i])
 		}
-		if seen[c.Subnet] {
-			t.Errorf("got subnet %s twice", c.Subnet)
+		if seen[r.Subnet] {
+			t.Errorf("got subnet %s twice", r.Subnet)
 		}
-		seen[c.Subnet] = true
+		seen[r.Subnet] = true
 	}
 }
 
@@ -79,8 +79,8 @@ func TestRelease(t *testing.T) {
 	table.BeforeFirst = func() error { first++; return nil }
 	table.AfterLast = func() error { last++; return nil }
 	a, b := take(t, table), take(t, table)
-	for _, c := range []Claim{a, a, b} { // a second release is no error
-		if err := table.Release(c); err != nil {
+	for _, r := range []Reservation{a, a, b} { // a second release is no error
+		if err := table.Release(r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,13 +108,13 @@ func TestRelease_NumberTakenAgain(t *testing.T) {
 	}
 }
 
-func TestSetOwner_ReleasedClaim(t *testing.T) {
+func TestSetOwner_ReleasedReservation(t *testing.T) {
 	table := table(t)
-	c := take(t, table)
-	if err := table.Release(c); err != nil {
+	r := take(t, table)
+	if err := table.Release(r); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := table.SetOwner(c, self(t)); ok || err != nil {
+	if ok, err := table.SetOwner(r, self(t)); ok || err != nil {
 		t.Errorf("got %v, %v, want false", ok, err)
 	}
 	if all, err := table.All(); len(all) > 0 || err != nil {
@@ -127,16 +127,16 @@ func TestStale(t *testing.T) {
 	dead := Owner{PID: os.Getpid(), Started: "1"} // a reused PID
 	there, gone := t.TempDir(), t.TempDir()+"/gone"
 	for _, test := range []struct {
-		name  string
-		claim Claim
-		want  bool
+		name        string
+		reservation Reservation
+		want        bool
 	}{
-		{"owner runs and has no state yet", Claim{StateFile: gone, Owner: self}, false},
-		{"owner has exited", Claim{StateFile: there, Owner: dead}, true},
-		{"detached", Claim{StateFile: there}, false},
-		{"detached and removed", Claim{StateFile: gone}, true},
+		{"owner runs and has no state yet", Reservation{StateFile: gone, Owner: self}, false},
+		{"owner has exited", Reservation{StateFile: there, Owner: dead}, true},
+		{"detached", Reservation{StateFile: there}, false},
+		{"detached and removed", Reservation{StateFile: gone}, true},
 	} {
-		if got := test.claim.isStale(); got != test.want {
+		if got := test.reservation.isStale(); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -153,26 +153,26 @@ func self(t *testing.T) Owner {
 
 func TestTakeOver_Once(t *testing.T) {
 	table := table(t)
-	c := take(t, table) // detached without a state, so stale
+	r := take(t, table) // detached without a state, so stale
 	for _, want := range []bool{true, false} {
-		if got, err := table.TakeOver(c, self(t)); got != want || err != nil {
+		if got, err := table.TakeOver(r, self(t)); got != want || err != nil {
 			t.Errorf("got %v, %v, want %v", got, err, want)
 		}
 	}
 }
 
-func TestTakeOver_DetachedClaim(t *testing.T) {
+func TestTakeOver_DetachedReservation(t *testing.T) {
 	table := table(t)
 	dir := t.TempDir()
-	c, err := table.Take(dir, dir, self(t))
+	r, err := table.Take(dir, dir, self(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := table.SetOwner(c, Owner{}); !ok || err != nil {
+	if ok, err := table.SetOwner(r, Owner{}); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	c.Owner = Owner{}
-	if got, err := table.TakeOver(c, self(t)); got || err != nil {
+	r.Owner = Owner{}
+	if got, err := table.TakeOver(r, self(t)); got || err != nil {
 		t.Errorf("got %v, %v, want false", got, err)
 	}
 }
