@@ -74,6 +74,13 @@ func (p *Pod) PodSize() string {
 	return FormatSize(v1.ResourceRequirements{Requests: PodRequests(&p.Object.Spec), Limits: PodLimits(&p.Object.Spec)})
 }
 
+// HasSizesOf reports whether p and q, which must be the same version of a pod, and their containers
+// have the same sizes (FormatSize).
+func (p *Pod) HasSizesOf(q *Pod) bool {
+	equal := func(a, b ContainerHash) bool { return a.Resources == b.Resources }
+	return p.PodSize() == q.PodSize() && maps.EqualFunc(p.ContainerHashes, q.ContainerHashes, equal)
+}
+
 // ResizedResources returns the resources in which two sizes (FormatSize) differ.
 func ResizedResources(oldSize, newSize string) []v1.ResourceName {
 	before, after := parseSize(oldSize), parseSize(newSize)

@@ -10,9 +10,12 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/reconcile"
+	"podd/reconcile/admission"
 	"podd/reconcile/event"
 	"podd/reconcile/plan"
 	"podd/runtime/runtimetest"
@@ -151,6 +154,44 @@ containers: [{name: app, image: "web:1"}]`))
 		}
 		m.settle()
 		then("is evicted")
+	},
+	"resize": func(t *testing.T, m *machine, then func(string)) {
+		m.options = func(o *reconcile.Options) {
+			o.Limits = admission.Limits{Allocatable: admission.Amounts{v1.ResourceMemory: 256 << 20}}
+		}
+		m.start()
+		other := sizedPod(t, "other", "128Mi", "")
+		m.setPods(other, sizedPod(t, "web", "64Mi", ""))
+		m.settle()
+		m.takeEvents()
+		m.setPods(other, sizedPod(t, "web", "96Mi", ""))
+		m.settle()
+		then("is resized")
+		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", Err: errors.New("device or resource busy")})
+		m.setPods(other, sizedPod(t, "web", "48Mi", ""))
+		m.advance(20 * time.Second)
+		then("cannot be resized")
+		m.setPods(other, sizedPod(t, "web", "32Mi", ""))
+		m.settle()
+		then("cannot be resized to another size")
+		remove()
+		m.advance(time.Minute)
+		then("is resized when the runtime permits it")
+		m.setPods(other, sizedPod(t, "web", "192Mi", ""))
+		m.settle()
+		then("does not fit now")
+		m.setPods(other, sizedPod(t, "web", "1Gi", ""))
+		m.settle()
+		then("never fits")
+		m.setPods(other, sizedPod(t, "web", "32Mi", ""))
+		m.settle()
+		then("keeps its size")
+		m.setPods(other, sizedPod(t, "web", "192Mi", ""))
+		m.settle()
+		m.takeEvents()
+		m.setPods(sizedPod(t, "web", "192Mi", ""))
+		m.settle()
+		then("the other pod is removed")
 	},
 	"refused": func(t *testing.T, m *machine, then func(string)) {
 		m.start()

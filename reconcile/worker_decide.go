@@ -73,12 +73,15 @@ func (w *worker) recordDecision(d plan.Decision, now time.Time) plan.Decision {
 // nextDecision returns the decision for the present state.
 func (w *worker) nextDecision() plan.Decision { return plan.Next(w.state.Input()) }
 
-// publish logs decision d and sends its report to the router.
+// publish logs decision d and sends its report to the router, with the events of a resize that the
+// report shows.
 func (w *worker) publish(d plan.Decision) {
 	w.state = w.state.WithReported(d)
 	w.logDecision(d)
 	w.logResize()
+	before := w.state
 	r := w.newReport(d)
+	w.events = append(w.events, w.state.ResizeEvents(before)...)
 	w.logPodChange(d, r.Pod)
 	w.send(workerUpdate{key: w.key, worker: w, seq: w.seq, report: r, events: w.takeEvents()})
 }

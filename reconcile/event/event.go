@@ -4,6 +4,7 @@
 //	action and its result        ─▶ ForOutcome
 //	attempt of a probe           ─▶ ForProbe
 //	decision before and now      ─▶ ForDecision
+//	resize before and now        ─▶ ForResize
 //	node before and now          ─▶ ForNodeChange
 //	problems of manifests        ─▶ ForProblems
 //
@@ -14,7 +15,8 @@
 //
 // podd does not use these reasons of the kubelet:
 //
-//	ImageGCFailed, FreeDiskSpaceFailed   podd removes no images to free disk space
+//	ImageGCFailed, FreeDiskSpaceFailed, InvalidImageID   podd removes no images to free
+//	                                     disk space
 //	EvictionThresholdMet                 podd evicts no pods under node pressure, which
 //	                                     the node's conditions report
 //	FailedAttachVolume, SuccessfulAttachVolume   the cluster attaches volumes and

@@ -17,6 +17,25 @@ func (s State) DecisionEvents(d plan.Decision) []event.Event {
 	})
 }
 
+// ResizeEvents returns the events for the changes to the resize of the pod between the pod that
+// before contains and the pod that s contains.
+func (s State) ResizeEvents(before State) []event.Event {
+	desired := s.PlanInput.Desired
+	if desired == nil || s.publishedPod == nil || s.publishedPod == before.publishedPod {
+		return nil
+	}
+	c := event.ResizeChange{
+		Subject: event.NewSubject(desired, s.PlanInput.Now), After: s.publishedPod, IsPending: plan.IsResizePending(&s.PlanInput),
+	}
+	switch {
+	case before.publishedVersion != nil && EqualVersion(before.publishedVersion, desired):
+		c.Before, c.IsNewSize = before.publishedPod, !desired.HasSizesOf(before.publishedVersion)
+	case desired.Traits.HasStateAtSource:
+		c.Before = desired.Object // with the status that an earlier podd reported
+	}
+	return event.ForResize(c)
+}
+
 // resultEvents returns the events of a result. It returns nil for a canceled action, and for a
 // hook that will be called again because the runtime did not respond.
 func (t *transition) resultEvents(f result.Result) []event.Event {

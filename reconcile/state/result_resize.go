@@ -1,8 +1,6 @@
 package state
 
 import (
-	"time"
-
 	"podd/manifest"
 	"podd/reconcile/plan"
 	"podd/reconcile/result"
@@ -49,16 +47,17 @@ func (t *transition) recordUncertainSizes(a plan.Action) {
 }
 
 // retryResize must be called before p replaces the version in force. p must be the same version,
-// perhaps with other sizes. If the sizes differ, retryResize makes failed resizes due now. It also
-// removes the eviction of the pod, and an end of the pod that does not apply to the new size.
+// perhaps with other containers or sizes. If these differ, retryResize forgets failed resizes, because
+// they were to another size. It also removes the eviction of the pod, and an end of the pod that does
+// not apply to p.
 func (t *transition) retryResize(p *manifest.Pod) {
 	if EqualSize(p, t.PlanInput.Desired) {
 		return
 	}
 	h := &t.PlanInput.History
-	h.ResizePodFailure.RetryAt = time.Time{}
+	h.ResizePodFailure = plan.Failure{}
 	for name := range h.Containers {
-		t.changeContainer(name, func(c *plan.ContainerHistory) { c.ResizeFailure.RetryAt = time.Time{} })
+		t.changeContainer(name, func(c *plan.ContainerHistory) { c.ResizeFailure = plan.Failure{} })
 	}
 	if t.PlanInput.Eviction = nil; h.Finished != nil && !h.Finished.AppliesTo(p) {
 		h.Finished = nil

@@ -235,8 +235,8 @@ func withoutKey[K comparable, V any](m map[K]V, k K) map[K]V {
 // sandbox of a. The sizes of their containers may differ.
 func EqualVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b.Hash }
 
-// EqualSize reports whether a and b are the same version of a pod and their containers have
-// equal sizes.
+// EqualSize reports whether a and b are the same version of a pod with the same containers, and the
+// sizes of the pod and of its containers are equal.
 func EqualSize(a, b *manifest.Pod) bool {
-	return EqualVersion(a, b) && maps.Equal(a.ContainerHashes, b.ContainerHashes)
+	return EqualVersion(a, b) && maps.Equal(a.ContainerHashes, b.ContainerHashes) && a.PodSize() == b.PodSize()
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"podd/manifest"
 	"podd/reconcile/plan"
@@ -382,5 +383,44 @@ func TestWrite_WaitsForAdmission(t *testing.T) {
 	}
 	if got := later.StartTime; !got.Equal(admitted) {
 		t.Errorf("got start time %v in the status, want %v", got, admitted)
+	}
+}
+
+// TestRetryResize checks that a new size of a container or of the whole pod forgets the failures of
+// resizes to an earlier size, and that the same size does not.
+func TestRetryResize(t *testing.T) {
+	sized := func(container, pod string) *manifest.Pod {
+		p := podOf("a")
+		p.ContainerHashes = map[string]manifest.ContainerHash{"a": {StartHash: "s", Resources: container}}
+		p.Object.Spec.Resources = &v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceMemory: resource.MustParse(pod)}}
+		return p
+	}
+	failure := plan.Failure{Count: 1, Message: "device or resource busy", RetryAt: time.Now().Add(time.Minute)}
+	for name, tt := range map[string]struct {
+		next      *manifest.Pod
+		isNewSize bool
+		want      plan.Failure
+	}{
+		"same size":             {sized("memory=1Mi/2Mi", "1Gi"), false, failure},
+		"size of the container": {sized("memory=1Mi/4Mi", "1Gi"), true, plan.Failure{}},
+		"size of the pod":       {sized("memory=1Mi/2Mi", "2Gi"), true, plan.Failure{}},
+	} {
+		first := sized("memory=1Mi/2Mi", "1Gi")
+		m := newMemory(first)
+		m.change(func(t *transition) {
+			t.PlanInput.History.ResizePodFailure = failure
+			t.changeContainer("a", func(h *plan.ContainerHistory) { h.ResizeFailure = failure })
+			t.setDesired(tt.next)
+		})
+		h := m.PlanInput.History
+		if h.ResizePodFailure != tt.want || h.Containers["a"].ResizeFailure != tt.want {
+			t.Errorf("%s: got the failures %+v and %+v, want %+v", name, h.ResizePodFailure, h.Containers["a"].ResizeFailure, tt.want)
+		}
+		if got := !EqualSize(first, tt.next); got != tt.isNewSize {
+			t.Errorf("%s: got a new size: %t, want %t", name, got, tt.isNewSize)
+		}
+		if got := !first.HasSizesOf(tt.next); got != tt.isNewSize {
+			t.Errorf("%s: got other sizes: %t, want %t", name, got, tt.isNewSize)
+		}
 	}
 }

@@ -65,6 +65,8 @@ func TestResize(t *testing.T) {
 
 	d.apply(d.sizedWeb(400, 128))
 	d.wantLimits(d.untilApplied("web"), was, 400, 128)
+	d.untilEvent("web", 1, "ResizeStarted", `"memory":"128Mi"`)
+	d.untilEvent("web", 1, "ResizeCompleted", `"memory":"128Mi"`)
 	d.apply(d.sizedWeb(100, 24))
 	d.wantLimits(d.untilApplied("web"), was, 100, 24)
 
@@ -94,6 +96,7 @@ func TestResize(t *testing.T) {
 		if got := resizePendingReason(p); got != v1.PodReasonInfeasible {
 			t.Errorf("condition PodResizePending: got the reason %q, want Infeasible", got)
 		}
+		d.untilEvent("web", 1, "ResizeInfeasible", "of memory; the node has")
 		if out, stderr := d.verb("why", "web"); !strings.Contains(out+stderr, "the node has") {
 			t.Errorf("podd why: got %q and %q, want %q in them", out, stderr, "the node has")
 		}

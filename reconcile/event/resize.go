@@ -1,0 +1,102 @@
+package event
+
+import (
+	"encoding/json"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// A ResizeChange contains the pod as podd last published it and as podd publishes it now.
+type ResizeChange struct {
+	Subject
+	// Before is nil if this version of the pod was not published before.
+	Before, After *v1.Pod
+	// IsNewSize reports whether Before and After have different desired sizes.
+	IsNewSize bool
+	// IsPending reports whether a running container or the pod does not have its desired size yet.
+	IsPending bool
+}
+
+// ForResize returns the events for the differences between the conditions about a resize. Their
+// reasons are the kubelet's, and so are the messages except for the cause of an error.
+func ForResize(c ResizeChange) []Event {
+	pendingBefore, pending := findCondition(c.Before, v1.PodResizePending), findCondition(c.After, v1.PodResizePending)
+	runningBefore, running := findCondition(c.Before, v1.PodResizeInProgress), findCondition(c.After, v1.PodResizeInProgress)
+	completed := runningBefore != nil && running == nil && !c.IsPending && !isTerminal(c.After)
+	var all []Event
+	if pending != nil && (c.IsNewSize || pendingBefore == nil || pendingBefore.Reason != pending.Reason) {
+		all = append(all, c.NewWarningEvent("Resize"+pending.Reason, "", c.message(pending.Reason, pending.Message)))
+	}
+	// A new size replaces a resize in progress, so it is a new resize. If it is the actual size, the
+	// new resize is completed at once.
+	if running != nil && runningBefore == nil || c.IsNewSize && (running != nil || completed) {
+		all = append(all, c.NewNormalEvent("ResizeStarted", "", c.message("started", "")))
+	}
+	if running != nil && running.Message != "" && (c.IsNewSize || runningBefore == nil || runningBefore.Message != running.Message) {
+		all = append(all, c.NewWarningEvent("ResizeError", "", c.message("error", running.Message)))
+	}
+	if completed {
+		all = append(all, c.NewNormalEvent("ResizeCompleted", "", c.message("completed", "")))
+	}
+	return all
+}
+
+// message returns the message of an event about the resize. result is the state of the resize, and
+// failure is the cause of an error; it may be "".
+func (c ResizeChange) message(result, failure string) string {
+	return "Pod resize " + result + ": " + formatSizes(c.After, failure)
+}
+
+// findCondition returns the condition of this type that is true. It returns nil if p has none, or if p
+// is nil.
+func findCondition(p *v1.Pod, kind v1.PodConditionType) *v1.PodCondition {
+	if p == nil {
+		return nil
+	}
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == kind && c.Status == v1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// isTerminal reports whether the phase of p never changes again.
+func isTerminal(p *v1.Pod) bool {
+	return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
+}
+
+// resizeSummary is the JSON in the messages of events about a resize. Like the kubelet's, it omits the
+// resources of the pod itself.
+type resizeSummary struct {
+	InitContainers []containerSize `json:"initContainers,omitempty"`
+	Containers     []containerSize `json:"containers,omitempty"`
+	Generation     int64           `json:"generation"`
+	Error          string          `json:"error,omitempty"`
+}
+
+type containerSize struct {
+	Name      string                  `json:"name"`
+	Resources v1.ResourceRequirements `json:"resources"`
+}
+
+// formatSizes returns the desired resources of all containers of a pod as JSON, with the generation
+// of the pod and the cause of an error, which may be "".
+func formatSizes(p *v1.Pod, failure string) string {
+	text, err := json.Marshal(resizeSummary{
+		InitContainers: containerSizes(p.Spec.InitContainers), Containers: containerSizes(p.Spec.Containers),
+		Generation: p.Generation, Error: failure,
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func containerSizes(list []v1.Container) []containerSize {
+	var all []containerSize
+	for i := range list {
+		all = append(all, containerSize{list[i].Name, list[i].Resources})
+	}
+	return all
+}
