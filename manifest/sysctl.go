@@ -1,63 +1,22 @@
 package manifest
 
 import (
-	"slices"
-	"strings"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/node/util/sysctl"
 )
 
-// safeSysctls lists the safe sysctls of Kubernetes: each is namespaced and cannot harm
-// the node or another pod.
-var safeSysctls = []string{
-	"kernel.shm_rmid_forced",
-	"net.ipv4.ip_local_port_range",
-	"net.ipv4.ip_local_reserved_ports",
-	"net.ipv4.ip_unprivileged_port_start",
-	"net.ipv4.ping_group_range",
-	"net.ipv4.tcp_fin_timeout",
-	"net.ipv4.tcp_keepalive_intvl",
-	"net.ipv4.tcp_keepalive_probes",
-	"net.ipv4.tcp_keepalive_time",
-	"net.ipv4.tcp_notsent_lowat",
-	"net.ipv4.tcp_rmem",
-	"net.ipv4.tcp_slow_start_after_idle",
-	"net.ipv4.tcp_syncookies",
-	"net.ipv4.tcp_wmem",
-}
-
-// SysctlName returns a sysctl's name with dots between its parts, as CRI requires. If the
-// separators are slashes, a dot is part of a name: "net/ipv4/conf/eth0.1/mtu".
-func SysctlName(name string) string {
-	if at := strings.IndexAny(name, "./"); at < 0 || name[at] == '.' {
-		return name
-	}
-	return strings.NewReplacer("/", ".", ".", "/").Replace(name)
-}
-
-// SysctlNamespace returns the Linux namespace of a sysctl, "ipc" or "net"; "" if it is not
-// namespaced. The name may end in * and then stands for all names with that prefix.
-func SysctlNamespace(name string) string {
-	name = SysctlName(name)
-	for _, prefix := range []string{"kernel.shm", "kernel.msg", "fs.mqueue."} {
-		if strings.HasPrefix(name, prefix) {
-			return "ipc"
-		}
-	}
+// HostNamespaceCause returns why a pod uses the host's namespace ns, such as "hostIPC is true"; "" if
+// the pod has its own namespace. A sysctl in a namespace of the host would change the node.
+func HostNamespaceCause(ns sysctl.Namespace, spec *v1.PodSpec) string {
 	switch {
-	case name == "kernel.sem":
-		return "ipc"
-	case strings.HasPrefix(name, "net."):
-		return "net"
+	case ns == sysctl.NetNamespace && spec.HostNetwork:
+		return "hostNetwork is true"
+	case ns == sysctl.UTSNamespace && spec.HostNetwork: // such a pod also uses the host's UTS namespace
+		return "hostNetwork is true"
+	case ns == sysctl.IPCNamespace && spec.HostIPC:
+		return "hostIPC is true"
+	case ns == sysctl.UserNamespace && !HasUserNamespace(spec):
+		return "hostUsers is not false"
 	}
 	return ""
-}
-
-// IsSysctlAllowed reports whether a pod may set a sysctl. The sysctl must be safe, or must match a
-// name in allowedUnsafe. A name that ends in * matches all names with that prefix.
-func IsSysctlAllowed(name string, allowedUnsafe []string) bool {
-	name = SysctlName(name)
-	return slices.Contains(safeSysctls, name) || slices.ContainsFunc(allowedUnsafe, func(u string) bool {
-		u = SysctlName(u)
-		prefix, all := strings.CutSuffix(u, "*")
-		return u == name || all && strings.HasPrefix(name, prefix)
-	})
 }

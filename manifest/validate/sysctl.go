@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-helpers/node/util/sysctl"
 
 	"podd/manifest"
 )
@@ -14,41 +15,56 @@ import (
 // /proc/sys and cannot lead out of it.
 const (
 	sysctlPart      = `[a-z0-9]([-_a-z0-9]*[a-z0-9])?`
+	sysctlParents   = `^(` + sysctlPart + `[./])*`
 	maxSysctlLength = 253
 )
 
-var sysctlPattern = regexp.MustCompile(`^(` + sysctlPart + `[\./])*` + sysctlPart + `$`)
+var (
+	sysctlName   = regexp.MustCompile(sysctlParents + sysctlPart + `$`)
+	sysctlPrefix = regexp.MustCompile(sysctlParents + `([a-z0-9][-_a-z0-9]*)?\*$`)
+)
+
+// IsSysctlName reports whether name has the form of a sysctl's name. The kernel may have no sysctl of
+// this name.
+func IsSysctlName(name string) bool {
+	return len(name) <= maxSysctlLength && sysctlName.MatchString(name)
+}
+
+// IsSysctlPattern reports whether pattern has the form of a sysctl's name, or is a prefix of names that
+// ends in *.
+func IsSysctlPattern(pattern string) bool {
+	return IsSysctlName(pattern) || len(pattern) <= maxSysctlLength && sysctlPrefix.MatchString(pattern)
+}
 
 func validateSysctls(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	set := map[string]bool{}
 	for i, s := range spec.SecurityContext.Sysctls {
 		at := path.Index(i).Child("name")
-		name := manifest.SysctlName(s.Name)
+		name := sysctl.NormalizeName(s.Name)
 		errs = append(errs, forbidNUL(path.Index(i).Child("value"), s.Value)...)
-		switch host := hostNamespaceField(s.Name, spec); {
+		switch cause := hostNamespaceCause(s.Name, spec); {
 		case s.Name == "":
 			errs = append(errs, field.Required(at, ""))
-		case len(s.Name) > maxSysctlLength || !sysctlPattern.MatchString(s.Name):
+		case !IsSysctlName(s.Name):
 			errs = append(errs, field.Invalid(at, s.Name, "is not the name of a sysctl, such as net.ipv4.tcp_syncookies"))
 		case set[name]:
 			errs = append(errs, field.Duplicate(at, s.Name))
-		case host != "":
-			errs = append(errs, field.Invalid(at, s.Name, fmt.Sprintf("would change the node, because %s is true", host)))
+		case cause != "":
+			errs = append(errs, field.Invalid(at, s.Name, fmt.Sprintf("would change the node, because %s", cause)))
 		}
 		set[name] = true
 	}
 	return errs
 }
 
-// hostNamespaceField returns the field that makes a pod use the node's namespace for a sysctl, or
-// "" if none does. If the pod uses the namespace of the node, the sysctl would change the node.
-func hostNamespaceField(name string, spec *v1.PodSpec) string {
-	switch ns := manifest.SysctlNamespace(name); {
-	case ns == "net" && spec.HostNetwork:
-		return "hostNetwork"
-	case ns == "ipc" && spec.HostIPC:
-		return "hostIPC"
+// hostNamespaceCause returns why a pod uses the host's network or IPC namespace for a sysctl; "" if it
+// does not. As in the API server, sysctls in other namespaces of the host are valid, and the node
+// rejects them.
+func hostNamespaceCause(name string, spec *v1.PodSpec) string {
+	ns, _, _ := sysctl.GetNamespace(name)
+	if ns != sysctl.NetNamespace && ns != sysctl.IPCNamespace {
+		return ""
 	}
-	return ""
+	return manifest.HostNamespaceCause(ns, spec)
 }

@@ -118,15 +118,6 @@ func waitInsteadOfReject(v plan.Verdict) plan.Verdict {
 	return v
 }
 
-// sysctlRejection returns the kubelet's message for a pod with a sysctl that the node does not
-// allow; "" if the pod has no such sysctl.
-func (f *Features) sysctlRejection(pod *v1.Pod) string {
-	if name := f.forbiddenSysctl(pod); name != "" {
-		return fmt.Sprintf("forbidden sysctl: %q not allowlisted", name)
-	}
-	return ""
-}
-
 // osLabelRejection returns the kubelet's message for a pod whose label names another operating
 // system; "" otherwise.
 func osLabelRejection(pod *v1.Pod) string {

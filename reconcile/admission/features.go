@@ -22,6 +22,9 @@ type Features struct {
 	Runtime runtime.Node
 	// AllowedUnsafeSysctls contains the unsafe sysctls that are allowed. A name may end with *.
 	AllowedUnsafeSysctls []string
+	// KernelRelease is the release of the running kernel, such as "6.1.0-13-amd64"; "" if it is
+	// unknown. Some sysctls are safe only since a version of the kernel.
+	KernelRelease string
 	// RuntimeClasses maps the name of a RuntimeClass to its handler, if the names differ.
 	RuntimeClasses map[string]string
 	// Labels contains the labels of the node.
@@ -89,27 +92,6 @@ func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 // CheckEphemeral returns why the node cannot run the ephemeral containers of a pod, which are
 // added after its admission; "" if the node can run them.
 func (f *Features) CheckEphemeral(pod *v1.Pod) string { return f.checkAppArmor(pod) }
-
-// checkSysctls implements requirement.describeUnmet.
-func (f *Features) checkSysctls(pod *v1.Pod) string {
-	if name := f.forbiddenSysctl(pod); name != "" {
-		return fmt.Sprintf("sysctl %s is not safe and not allowed on this node; remove it, or allow it with --allowed-unsafe-sysctls", name)
-	}
-	return ""
-}
-
-// forbiddenSysctl returns the first sysctl that the node does not allow, or "".
-func (f *Features) forbiddenSysctl(pod *v1.Pod) string {
-	if pod.Spec.SecurityContext == nil {
-		return ""
-	}
-	for _, s := range pod.Spec.SecurityContext.Sysctls {
-		if !manifest.IsSysctlAllowed(s.Name, f.AllowedUnsafeSysctls) {
-			return s.Name
-		}
-	}
-	return ""
-}
 
 // checkAffinity implements requirement.describeUnmet.
 func (f *Features) checkAffinity(pod *v1.Pod) string {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/node/util/sysctl"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
@@ -159,7 +160,7 @@ func sysctls(pod *v1.Pod) map[string]string {
 	all := map[string]string{}
 	if sc := pod.Spec.SecurityContext; sc != nil {
 		for _, s := range sc.Sysctls {
-			all[manifest.SysctlName(s.Name)] = s.Value
+			all[sysctl.NormalizeName(s.Name)] = s.Value
 		}
 	}
 	return all

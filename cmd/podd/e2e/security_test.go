@@ -112,20 +112,26 @@ func TestRunAsNonRoot(t *testing.T) {
 // pod.
 func TestSysctls(t *testing.T) {
 	t.Parallel()
-	d := startDaemon(t, "--allowed-unsafe-sysctls", "net.ipv4.conf.*")
+	d := startDaemon(t, "--allowed-unsafe-sysctls", "net.ipv4.conf.*,kernel.domainname,user.*")
 	with := func(name string, sysctls ...v1.Sysctl) *v1.Pod {
-		p := d.pod(name, shell("main", writeTrace(name, "cat /proc/sys/net/ipv4/ip_local_port_range /proc/sys/net/ipv4/conf/all/forwarding")+serve(name)))
+		p := d.pod(name, shell("main", writeTrace(name, "cat /proc/sys/net/ipv4/ip_local_port_range /proc/sys/net/ipv4/conf/all/forwarding /proc/sys/kernel/domainname")+serve(name)))
 		p.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: sysctls}
 		return p
 	}
+	host := with("host", v1.Sysctl{Name: "kernel.domainname", Value: "example.test"})
+	host.Spec.HostNetwork = true
 	d.apply(
-		with("web", v1.Sysctl{Name: "net.ipv4.ip_local_port_range", Value: "20000 30000"}, v1.Sysctl{Name: "net/ipv4/conf/all/forwarding", Value: "0"}),
+		with("web", v1.Sysctl{Name: "net.ipv4.ip_local_port_range", Value: "20000 30000"}, v1.Sysctl{Name: "net/ipv4/conf/all/forwarding", Value: "0"},
+			v1.Sysctl{Name: "kernel.domainname", Value: "example.test"}),
 		with("other", v1.Sysctl{Name: "kernel.msgmax", Value: "65536"}),
+		host, with("user", v1.Sysctl{Name: "user.max_net_namespaces", Value: "100"}),
 	)
 	d.untilApplied("web")
-	if got, want := strings.Join(strings.Fields(d.readTrace("web")), " "), "20000 30000 0"; got != want {
+	if got, want := strings.Join(strings.Fields(d.readTrace("web")), " "), "20000 30000 0 example.test"; got != want {
 		t.Errorf("in the container: got %q, want %q", got, want)
 	}
+	d.untilProblem("host", "kernel.domainname would change the node, because hostNetwork is true")
+	d.untilProblem("user", "user.max_net_namespaces would change the node, because hostUsers is not false")
 	d.untilProblem("other", "kernel.msgmax", "--allowed-unsafe-sysctls")
 	d.untilPod("is rejected", "other", func(p *server.PodView) error {
 		if got := p.Pod.Status.Reason; got != "SysctlForbidden" {
@@ -224,15 +230,17 @@ func TestSecurityContext(t *testing.T) {
 	d.readTrace("terminal")
 }
 
-// TestUserNamespace checks that root in a pod is an unprivileged user of the node. If the
-// runtime does not support user namespaces, the pod must not start.
+// TestUserNamespace checks that root in a pod is an unprivileged user of the node, and that the pod
+// can set a sysctl of its user namespace. If the runtime does not support user namespaces, the pod
+// must not start.
 func TestUserNamespace(t *testing.T) {
 	t.Parallel()
-	d := startDaemon(t)
+	d := startDaemon(t, "--allowed-unsafe-sysctls", "user.*")
 	p := d.pod("web", shell("main", serve("web")))
 	p.Spec.HostUsers = new(false)
+	p.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: "user.max_net_namespaces", Value: "100"}}}
 	p.Spec.Volumes, p.Spec.Containers[0].VolumeMounts = nil, nil
-	p.Spec.Containers[0].Command[2] = "echo own >/disk/x; trap 'exit 0' TERM; sleep 3600 & wait"
+	p.Spec.Containers[0].Command[2] = "cat /proc/sys/user/max_net_namespaces >/disk/x; trap 'exit 0' TERM; sleep 3600 & wait"
 	withVolume(p, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	d.apply(p)
 	supported := false
@@ -256,8 +264,11 @@ func TestUserNamespace(t *testing.T) {
 		t.Errorf("got the user mapping %q, %v, want host IDs other than 0 and 65536 of them", text, err)
 	}
 	file := filepath.Join(d.root(), "pods", string(view.Pod.UID), "volumes/kubernetes.io~empty-dir/disk/x")
-	d.eventually("the pod writes to its volume", func() error {
-		_, err := os.Stat(file)
+	d.eventually("the pod writes the value of its sysctl to its volume", func() error {
+		text, err := os.ReadFile(file)
+		if err == nil && string(text) != "100\n" {
+			err = fmt.Errorf("got %q, want 100", text)
+		}
 		return err
 	})
 }

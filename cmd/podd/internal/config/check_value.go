@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"podd/manifest"
 )
 
 // checkEnums checks the fields that have a fixed set of values.
@@ -31,16 +29,6 @@ func (c *checker) checkEnums() {
 	} {
 		if e.value != "" && !slices.Contains(e.want, e.value) {
 			c.errorf(e.field, "unknown value %q; want %s", e.value, strings.Join(e.want, " or "))
-		}
-	}
-}
-
-// checkSysctls rejects sysctls that are not namespaced, because they would apply to the whole
-// host.
-func (c *checker) checkSysctls() {
-	for i, name := range c.kubelet.AllowedUnsafeSysctls {
-		if manifest.SysctlNamespace(name) == "" {
-			c.errorf(joinIndex("allowedUnsafeSysctls", i), "%q is not namespaced and would apply to the whole host; want one of kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.* or net.*", name)
 		}
 	}
 }

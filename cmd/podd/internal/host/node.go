@@ -100,7 +100,7 @@ func AdmissionLimits(cfg *config.Config, allocatable render.Resources) admission
 // fields for features of the runtime are not set.
 func AdmissionFeatures(cfg *config.Config) admission.Features {
 	return admission.Features{
-		AllowedUnsafeSysctls: cfg.UnsafeSysctls, RuntimeClasses: cfg.RuntimeClasses, Labels: NodeLabels(cfg),
+		AllowedUnsafeSysctls: cfg.UnsafeSysctls, KernelRelease: KernelRelease(), RuntimeClasses: cfg.RuntimeClasses, Labels: NodeLabels(cfg),
 		HasAppArmor: isAppArmorEnabled("/sys/module/apparmor/parameters/enabled"),
 	}
 }

@@ -29,11 +29,18 @@ func SystemInfo(asKubelet bool) v1.NodeSystemInfo {
 	if swap, err := ReadMemInfo("/proc/meminfo", "SwapTotal"); err == nil && swap > 0 {
 		info.Swap = &v1.NodeSwapStatus{Capacity: &swap}
 	}
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		info.KernelVersion = unix.ByteSliceToString(u.Release[:])
-	}
+	info.KernelVersion = KernelRelease()
 	return info
+}
+
+// KernelRelease returns the release of the running kernel, such as "6.1.0-13-amd64"; "" if it is
+// unknown.
+func KernelRelease() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Release[:])
 }
 
 // ReadFirstLine returns the first line of a file without white space around it, or "" if the

@@ -38,7 +38,7 @@ func readCgroups(facts config.HostFacts) check.Cgroups {
 func readKernel(facts config.HostFacts) check.Kernel {
 	filesystems, _ := os.ReadFile("/proc/filesystems")
 	k := check.Kernel{
-		Release: host.SystemInfo(false).KernelVersion, MissingSyscalls: missingSyscalls(),
+		Release: host.KernelRelease(), MissingSyscalls: missingSyscalls(),
 		HasOverlay: slices.Contains(strings.Fields(string(filesystems)), "overlay"), SwapEnabled: facts.SwapEnabled,
 	}
 	for _, kind := range []string{"cgroup", "ipc", "mnt", "net", "pid", "uts"} {
