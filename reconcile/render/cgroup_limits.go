@@ -46,11 +46,23 @@ func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 	return c
 }
 
-// WithLimitsAtLeast returns c with each limit raised to that of b if the limit of b is higher. b is
-// the cgroup of the same pod with other resources.
+// WithLimitsAtLeast returns c with each limit raised to that of b if the limit of b is higher. It
+// has no limit where c or b has none. b is the cgroup of the same pod with other resources.
 func (c Cgroup) WithLimitsAtLeast(b Cgroup) Cgroup {
-	c.CPUShares, c.CPUQuota, c.Memory = max(c.CPUShares, b.CPUShares), max(c.CPUQuota, b.CPUQuota), max(c.Memory, b.Memory)
+	c.CPUShares = max(c.CPUShares, b.CPUShares)
+	if c.CPUQuota = higherLimit(c.CPUQuota, b.CPUQuota); c.CPUQuota == 0 {
+		c.CPUPeriod = 0
+	}
+	c.Memory = higherLimit(c.Memory, b.Memory)
 	return c
+}
+
+// higherLimit returns the higher of two limits, of which 0 means no limit.
+func higherLimit(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return max(a, b)
 }
 
 // isLimited reports whether the pod or each of its containers limits a resource.

@@ -63,3 +63,23 @@ func TestPodCgroup(t *testing.T) {
 		})
 	}
 }
+
+// TestCgroup_WithLimitsAtLeast checks that a limit of 0, which means no limit, is higher than every
+// other limit.
+func TestCgroup_WithLimitsAtLeast(t *testing.T) {
+	none := Cgroup{CPUShares: 2}
+	low := Cgroup{CPUShares: 100, CPUQuota: 10_000, CPUPeriod: quotaPeriod, Memory: 64 << 20}
+	high := Cgroup{CPUShares: 200, CPUQuota: 20_000, CPUPeriod: quotaPeriod, Memory: 128 << 20}
+	for _, test := range []struct{ c, b, want Cgroup }{
+		{low, high, high},
+		{high, low, high},
+		{low, none, Cgroup{CPUShares: 100}},
+		{none, low, Cgroup{CPUShares: 100}},
+		{none, none, none},
+		{Cgroup{CPUQuota: 10_000, CPUPeriod: quotaPeriod}, Cgroup{Memory: 1 << 20}, Cgroup{}},
+	} {
+		if diff := cmp.Diff(test.want, test.c.WithLimitsAtLeast(test.b)); diff != "" {
+			t.Errorf("%+v with the limits of %+v: got difference (-want +got):\n%s", test.c, test.b, diff)
+		}
+	}
+}
