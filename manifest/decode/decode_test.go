@@ -46,6 +46,7 @@ func TestFile(t *testing.T) {
 		"empty list":        {"apiVersion: v1\nkind: PodList\nitems: []\n", 0, nil},
 		"null list":         {`{"apiVersion":"v1","kind":"PodList","items":null}`, 0, nil},
 		"items is a map":    {"apiVersion: v1\nkind: List\nitems: {}\n", 0, []string{`f:3:1: error: items: must be a list; write [] for an empty one`}},
+		"items cut off":     {"apiVersion: v1\nkind: List\nitems:\n", 0, []string{`f:3:1: error: items: must be a list; write [] for an empty one`}},
 		"no items":          {"apiVersion: v1\nkind: List\n", 0, []string{`f:1:1: error: items: must be a list; write [] for an empty one`}},
 		"utf-16":            {"\xff\xfea\x00", 0, []string{`f: error: the file is encoded in UTF-16; save it in UTF-8`}},
 		"latin-1":           {"a: \xe9\n", 0, []string{`f: error: the file is not valid UTF-8; write YAML or JSON`}},

@@ -72,7 +72,9 @@ func (d *decoder) decodeKind(v document.Value, kind, path string) bool {
 			return false
 		}
 		items, ok := v.Tree.(map[string]any)["items"]
-		if _, isList := items.([]any); !ok || !isList && items != nil {
+		// A written null is an empty list, as encoding/json writes it. Nothing after "items:" may be
+		// the rest of a file that was cut off.
+		if _, isList := items.([]any); !ok || !isList && (items != nil || !v.HasText("items")) {
 			d.refuseField(v, path, "items", "must be a list; write [] for an empty one")
 		}
 		if path != "" {

@@ -79,6 +79,13 @@ func (n Node) member(key string) (value Node) {
 	return value
 }
 
+// HasText reports whether the text contains a value for a key of an object. It does not if nothing
+// follows the key, which YAML reads as null.
+func (n Node) HasText(key string) bool {
+	value := n.member(key).yaml
+	return value != nil && (value.Kind != yamlv3.ScalarNode || value.Value != "" || value.Tag != "!!null")
+}
+
 // child returns a node of the same document.
 func (n Node) child(y *yamlv3.Node) Node { return Node{yaml: y, linesBefore: n.linesBefore} }
 
