@@ -7,6 +7,7 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 
+	"podd/cmd/podd/internal/printer"
 	"podd/server"
 )
 
@@ -50,7 +51,7 @@ func (n *statusNotifier) beat() {
 	}
 }
 
-// statusLine returns a line such as "3 pods, 2 ready, 1 problems".
+// statusLine returns a line such as "3 pods, 2 ready, 1 problem".
 func statusLine(v *server.View) string {
 	ready, problems := 0, len(v.Problems)
 	for _, p := range v.Pods {
@@ -61,5 +62,5 @@ func statusLine(v *server.View) string {
 			problems++
 		}
 	}
-	return fmt.Sprintf("%d pods, %d ready, %d problems", len(v.Pods), ready, problems)
+	return fmt.Sprintf("%s, %d ready, %s", printer.FormatCount(len(v.Pods), "pod"), ready, printer.FormatCount(problems, "problem"))
 }
