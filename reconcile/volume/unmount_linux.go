@@ -61,6 +61,9 @@ func (d Dir) runUmount(ctx context.Context, program, flags string, m mounts.Moun
 	if errors.Is(err, errTimeout) {
 		return true, unix.EBUSY
 	}
+	if err == nil {
+		err = errors.New("the mount still exists")
+	}
 	return true, fmt.Errorf("%s: %s (%w)", m.Description, oneLine(output), err)
 }
 
