@@ -38,7 +38,7 @@ func (i *Instance) Adopt(ids ...string) error {
 			continue
 		}
 		if !isInstanceID(id) {
-			return fmt.Errorf("adopting instance %.40q: not an instance ID; want %d hexadecimal digits", id, 2*idBytes)
+			return fmt.Errorf("adopting instance %.40q: not an instance ID; must consist of %d hexadecimal digits", id, 2*idBytes)
 		}
 		pid, err := FindInstanceProcess(id)
 		if err != nil {

@@ -60,7 +60,7 @@ func parseVersion(described string, created time.Time) (version, error) {
 		v.linux = "0.0.0~git" + stamp
 		return v, nil
 	}
-	return v, fmt.Errorf("version %q: want the output of git describe, such as v1.2.3, v1.2.3-rc.1 or v1.2.3-4-g1a2b3c4d", described)
+	return v, fmt.Errorf("version %q: must be the output of git describe, such as v1.2.3, v1.2.3-rc.1 or v1.2.3-4-g1a2b3c4d", described)
 }
 
 // sourceTime returns SOURCE_DATE_EPOCH or, if it is not set, the time of the commit in the
@@ -76,7 +76,7 @@ func sourceTime(ctx context.Context, dir string) (time.Time, error) {
 	}
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH %q: want seconds since 1970", text)
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH %q: must be a number of seconds since 1970", text)
 	}
 	return time.Unix(seconds, 0).UTC(), nil
 }

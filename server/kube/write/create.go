@@ -88,7 +88,7 @@ func (c *call) setNamespace(o server.Object) error {
 	case o.GetNamespace() == "":
 		o.SetNamespace(c.i.Namespace)
 	case o.GetNamespace() != c.i.Namespace:
-		return apierrors.NewBadRequest(fmt.Sprintf("the namespace of the provided object does not match the namespace sent on the request: got %.80q, want %.80q", o.GetNamespace(), c.i.Namespace))
+		return apierrors.NewBadRequest(fmt.Sprintf("the namespace of the provided object does not match the namespace sent on the request: %.80q in the object, %.80q in the request", o.GetNamespace(), c.i.Namespace))
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func checkURLs(c *api.Cluster) error {
 		return nil
 	}
 	if u, err := url.Parse(c.ProxyURL); err != nil || !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) {
-		return errors.New("proxy-url is not a valid URL; want http, https or socks5")
+		return errors.New("proxy-url is not a valid URL; must be an http, https or socks5 URL")
 	}
 	return nil
 }

@@ -67,9 +67,9 @@ func checkURL(text string) (reason string) {
 	u, err := url.Parse(strings.NewReplacer("{node}", "node", "{machineID}", "id").Replace(text))
 	switch {
 	case err != nil:
-		return "not a valid URL; want http://… or https://…"
+		return "not a valid URL; must begin with http:// or https://"
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Sprintf("unsupported scheme %q; want http or https", u.Scheme)
+		return fmt.Sprintf("unsupported scheme %q; must be http or https", u.Scheme)
 	case u.Host == "":
 		return "the host is missing"
 	}
@@ -107,16 +107,16 @@ func (c *checker) checkRanges() {
 		switch {
 		case r.min <= r.value && r.value <= r.max:
 		case r.max == unlimited:
-			c.errorf(r.field, "%d is too small; want at least %d", r.value, r.min)
+			c.errorf(r.field, "%d is too small; must be at least %d", r.value, r.min)
 		default:
-			c.errorf(r.field, "%d is out of range; want %d to %d", r.value, r.min, r.max)
+			c.errorf(r.field, "%d is out of range; must be between %d and %d", r.value, r.min, r.max)
 		}
 	}
 	if p := k.ContainerLogMaxFiles; p != nil && *p < 2 {
-		c.errorf("containerLogMaxFiles", "%d is too small; want at least 2", *p)
+		c.errorf("containerLogMaxFiles", "%d is too small; must be at least 2", *p)
 	}
 	if p := k.MaxParallelImagePulls; p != nil && *p < 1 {
-		c.errorf("maxParallelImagePulls", "%d is too small; want at least 1", *p)
+		c.errorf("maxParallelImagePulls", "%d is too small; must be at least 1", *p)
 	}
 }
 
@@ -165,13 +165,13 @@ func (c *checker) checkDurations() {
 		}
 	}
 	if p := k.ContainerLogMonitorInterval; p != nil && p.Duration != 0 && p.Duration < 3*time.Second {
-		c.errorf("containerLogMonitorInterval", "%s is too short; want at least 3s", p.Duration)
+		c.errorf("containerLogMonitorInterval", "%s is too short; must be at least 3s", p.Duration)
 	}
 	if _, err := parseLogSize(k.ContainerLogMaxSize); k.ContainerLogMaxSize != "" && err != nil {
 		c.errorf("containerLogMaxSize", "%q is not a size such as 10Mi", k.ContainerLogMaxSize)
 	}
 	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && p.Duration != 0 &&
 		(p.Duration < time.Second || p.Duration > 300*time.Second) {
-		c.errorf("crashLoopBackOff.maxContainerRestartPeriod", "%s is out of range; want 1s to 300s", p.Duration)
+		c.errorf("crashLoopBackOff.maxContainerRestartPeriod", "%s is out of range; must be between 1s and 300s", p.Duration)
 	}
 }

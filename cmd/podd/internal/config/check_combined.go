@@ -46,7 +46,7 @@ func (c *checker) checkEnforceAllocatable() {
 		case "system-reserved", "system-reserved-compressible", "kube-reserved", "kube-reserved-compressible":
 			c.errorf(at, "%s is not supported, because podd only limits the cgroup of all pods; remove this value", value)
 		default:
-			c.errorf(at, "unknown value %q; want pods or none", value)
+			c.errorf(at, "unknown value %q; must be pods or none", value)
 		}
 		if slices.Contains(list[:i], value) {
 			c.errorf(at, "duplicate value %s; remove it", value)

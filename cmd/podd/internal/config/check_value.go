@@ -28,7 +28,7 @@ func (c *checker) checkEnums() {
 		{"memorySwap.swapBehavior", k.MemorySwap.SwapBehavior, []string{"NoSwap", LimitedSwap}},
 	} {
 		if e.value != "" && !slices.Contains(e.want, e.value) {
-			c.errorf(e.field, "unknown value %q; want %s", e.value, strings.Join(e.want, " or "))
+			c.errorf(e.field, "unknown value %q; must be %s", e.value, strings.Join(e.want, " or "))
 		}
 	}
 }
@@ -70,9 +70,9 @@ func parseEndpoint(text string) (string, error) {
 	case text == "":
 		return "", nil
 	case !ok && strings.Contains(text, "://"):
-		return "", fmt.Errorf("%q is not a Unix socket; want an endpoint such as unix:///run/containerd/containerd.sock", text)
+		return "", fmt.Errorf("%q is not a Unix socket; must be an endpoint such as unix:///run/containerd/containerd.sock", text)
 	case !filepath.IsAbs(path):
-		return "", fmt.Errorf("%q is not an absolute path; want unix:///path", text)
+		return "", fmt.Errorf("%q is not an absolute path; must have the form unix:///path", text)
 	}
 	return "unix://" + filepath.Clean(path), nil
 }
@@ -80,7 +80,7 @@ func parseEndpoint(text string) (string, error) {
 // checkPaths checks the directory of pod logs and the root cgroup.
 func (c *checker) checkPaths() {
 	if p := c.kubelet.PodLogsDir; p != "" && (!filepath.IsAbs(p) || filepath.Clean(p) == "/") {
-		c.errorf("podLogsDir", "invalid directory %q; want an absolute path below /", p)
+		c.errorf("podLogsDir", "invalid directory %q; must be an absolute path below /", p)
 	}
 	if slices.Contains(strings.Split(c.kubelet.CgroupRoot, "/"), "..") {
 		c.errorf("cgroupRoot", "%q must not contain ..", c.kubelet.CgroupRoot)

@@ -66,7 +66,7 @@ func (r *resolver) resolveCluster(c *Config) {
 	f, k, d := r.flags, r.kubelet, newDefaults()
 	taints := r.parseTaints()
 	if f.CloudProvider != "" && f.CloudProvider != "external" {
-		r.addProblem(manifest.Error, "--cloud-provider", "unknown value %q; want external", f.CloudProvider)
+		r.addProblem(manifest.Error, "--cloud-provider", "unknown value %q; must be external", f.CloudProvider)
 	}
 	if f.Kubeconfig == "" {
 		if f.BootstrapKubeconfig != "" {
@@ -79,7 +79,7 @@ func (r *resolver) resolveCluster(c *Config) {
 		r.addProblem(manifest.Error, "--kubeconfig", "cannot be used together with --runonce; remove one of them")
 	}
 	if s := k.ConfigMapAndSecretChangeDetectionStrategy; s == kubelet.TTLCacheChangeDetectionStrategy || s == kubelet.GetChangeDetectionStrategy {
-		r.addProblem(manifest.Error, "configMapAndSecretChangeDetectionStrategy", "unsupported value %q, because podd always watches ConfigMaps and Secrets; want Watch", s)
+		r.addProblem(manifest.Error, "configMapAndSecretChangeDetectionStrategy", "unsupported value %q, because podd always watches ConfigMaps and Secrets; must be Watch", s)
 	}
 	if taints == nil {
 		taints = k.RegisterWithTaints
@@ -137,7 +137,7 @@ func (r *resolver) parseTaints() (all []v1.Taint) {
 func parseTaint(text string) (v1.Taint, error) {
 	pair, effect, ok := strings.Cut(text, ":")
 	if !ok {
-		return v1.Taint{}, errors.New("the taint has no EFFECT part; want KEY=VALUE:EFFECT")
+		return v1.Taint{}, errors.New("the taint has no EFFECT part; the value must have the form KEY=VALUE:EFFECT")
 	}
 	key, value, _ := strings.Cut(pair, "=")
 	return v1.Taint{Key: key, Value: value, Effect: v1.TaintEffect(effect)}, nil
@@ -152,7 +152,7 @@ func checkTaint(t v1.Taint, precedingTaints []v1.Taint) error {
 		return errors.New(strings.Join(reasons, "; "))
 	}
 	if !slices.Contains(taintEffects, t.Effect) {
-		return fmt.Errorf("unknown effect %q; want NoSchedule, PreferNoSchedule or NoExecute", t.Effect)
+		return fmt.Errorf("unknown effect %q; must be NoSchedule, PreferNoSchedule or NoExecute", t.Effect)
 	}
 	if slices.ContainsFunc(precedingTaints, func(o v1.Taint) bool { return o.Key == t.Key && o.Effect == t.Effect }) {
 		return errors.New("duplicate taint; each key and effect must be unique")

@@ -39,7 +39,7 @@ func parseProviders(path string, data []byte) (*layer, []manifest.Problem) {
 	kind, _ := l.tree["kind"].(string)
 	if kind != providerKind || !slices.Contains(providerVersions, version) {
 		return nil, []manifest.Problem{l.origin("kind").problem(manifest.Error, "", fmt.Sprintf(
-			"unsupported apiVersion %q and kind %q; want apiVersion: %s, kind: %s", version, kind, providerVersions[0], providerKind))}
+			"unsupported apiVersion %q and kind %q; must be apiVersion: %s and kind: %s", version, kind, providerVersions[0], providerKind))}
 	}
 	problems = append(problems, l.removeInvalid(providerSchema())...)
 	for i := range problems {
@@ -65,9 +65,9 @@ func (c *providerChecker) checkProvider(fieldPath string, p *credential.Credenti
 	c.checkName(joinField(fieldPath, "name"), p.Name)
 	switch {
 	case p.APIVersion == "":
-		c.errorf(joinField(fieldPath, "apiVersion"), "required; want one of %s", strings.Join(provider.APIVersions, ", "))
+		c.errorf(joinField(fieldPath, "apiVersion"), "required; must be one of %s", strings.Join(provider.APIVersions, ", "))
 	case !slices.Contains(provider.APIVersions, p.APIVersion):
-		c.errorf(joinField(fieldPath, "apiVersion"), "unknown value %q; want one of %s", p.APIVersion, strings.Join(provider.APIVersions, ", "))
+		c.errorf(joinField(fieldPath, "apiVersion"), "unknown value %q; must be one of %s", p.APIVersion, strings.Join(provider.APIVersions, ", "))
 	}
 	if len(p.MatchImages) == 0 {
 		c.errorf(joinField(fieldPath, "matchImages"), "the list is empty; add at least one image pattern")

@@ -159,7 +159,7 @@ func (a *KubeletAPI) setEffectiveValues(k *kubelet.KubeletConfiguration) {
 func (c *checker) checkTLS() {
 	k := c.kubelet
 	if _, ok := tlsVersions[k.TLSMinVersion]; !ok {
-		c.errorf("tlsMinVersion", "unknown value %q; want VersionTLS12 or VersionTLS13", k.TLSMinVersion)
+		c.errorf("tlsMinVersion", "unknown value %q; must be VersionTLS12 or VersionTLS13", k.TLSMinVersion)
 	}
 	for i, name := range k.TLSCipherSuites {
 		if _, ok := findCipher(name); !ok {
@@ -169,7 +169,7 @@ func (c *checker) checkTLS() {
 	for i, n := range k.TLSCurvePreferences {
 		at := joinIndex("tlsCurvePreferences", i)
 		if _, ok := findCurve(n); !ok {
-			c.errorf(at, "unknown key exchange mechanism %d; want a CurveID of Go's package crypto/tls, such as %d for %s", n, tls.X25519, tls.X25519)
+			c.errorf(at, "unknown key exchange mechanism %d; must be a CurveID of Go's package crypto/tls, such as %d for %s", n, tls.X25519, tls.X25519)
 		} else if slices.Contains(k.TLSCurvePreferences[:i], n) {
 			c.errorf(at, "duplicate value %d; remove it", n)
 		}

@@ -110,10 +110,10 @@ func checkKind(l *layer) (problem manifest.Problem, ok bool) {
 		case f.want:
 		case nil:
 			return origin{path: l.path, pos: manifest.Position{Line: 1}}.problem(manifest.Error, f.field,
-				fmt.Sprintf("required; want %s: %s", f.field, f.want)), false
+				fmt.Sprintf("required; add %s: %s", f.field, f.want)), false
 		default:
 			return l.origin(f.field).problem(manifest.Error, f.field,
-				fmt.Sprintf("unsupported value %v; want %s", got, f.want)), false
+				fmt.Sprintf("unsupported value %v; must be %s", got, f.want)), false
 		}
 	}
 	return manifest.Problem{}, true

@@ -130,7 +130,7 @@ func (c *checker) checkEvictionHard() {
 		case ignored:
 			report(manifest.Warning, signal, "ignored, %s", reason)
 		case signals[signal] == nil:
-			report(manifest.Error, signal, "unknown signal; want one of %s", strings.Join(slices.Sorted(maps.Keys(signals)), ", "))
+			report(manifest.Error, signal, "unknown signal; must be one of %s", strings.Join(slices.Sorted(maps.Keys(signals)), ", "))
 		}
 	}
 }
@@ -154,7 +154,7 @@ func parseThreshold(text string) (t Threshold, err error) {
 	case err != nil || math.IsNaN(number):
 		return t, errors.New("not a percentage such as 5%")
 	case number < 0 || number > 100:
-		return t, errors.New("out of range; want 0% to 100%")
+		return t, errors.New("out of range; must be between 0% and 100%")
 	case percent == "100":
 		return t, nil
 	}

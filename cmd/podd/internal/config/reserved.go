@@ -26,7 +26,7 @@ func (c *checker) checkReserved() {
 			quantity, err := resource.ParseQuantity(r.list[name])
 			switch {
 			case !slices.Contains(reservableResources, v1.ResourceName(name)):
-				message = "cannot be reserved; want cpu, memory, ephemeral-storage or pid"
+				message = "cannot be reserved; must be cpu, memory, ephemeral-storage or pid"
 			case err != nil || quantity.Sign() < 0:
 				message = fmt.Sprintf("%q is not an amount such as 500m or 1Gi", r.list[name])
 			default:

@@ -20,7 +20,7 @@ func (r *resolver) parseLabels() map[string]string {
 	return r.parseFlagPairs("--node-labels", r.flags.NodeLabels, func(key, value string) []string {
 		reasons := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
 		if !maySetLabel(key) {
-			reasons = append(reasons, "the domains kubernetes.io and k8s.io are reserved; want kubelet.kubernetes.io, node.kubernetes.io or your own domain")
+			reasons = append(reasons, "the domains kubernetes.io and k8s.io are reserved; use kubelet.kubernetes.io, node.kubernetes.io or your own domain")
 		}
 		return reasons
 	})
@@ -43,7 +43,7 @@ func (r *resolver) parseFlagPairs(flag string, values []string, check func(name,
 	for _, text := range values {
 		name, value, ok := strings.Cut(strings.TrimSpace(text), "=")
 		if !ok {
-			r.addProblem(manifest.Error, flag, "%q has no =; want NAME=VALUE", text)
+			r.addProblem(manifest.Error, flag, "%q has no =; must have the form NAME=VALUE", text)
 			continue
 		}
 		for _, reason := range check(name, value) {

@@ -21,7 +21,7 @@ func (r *resolver) resolveNode(c *Config) {
 	c.NodeName, c.InvalidHostname = r.resolveNodeName()
 	c.Cloud, c.NodeNameSetByUser = f.CloudMetadata, f.HostnameOverride != ""
 	if c.Cloud != "" && !slices.Contains(metadata.Clouds, c.Cloud) {
-		r.addProblem(manifest.Error, "--cloud-metadata", "unknown value %q; want one of %s", c.Cloud, strings.Join(metadata.Clouds, ", "))
+		r.addProblem(manifest.Error, "--cloud-metadata", "unknown value %q; must be one of %s", c.Cloud, strings.Join(metadata.Clouds, ", "))
 	}
 	if c.Cloud != "" && k.RunOnce {
 		r.addProblem(manifest.Error, "--cloud-metadata", "cannot be used together with --runonce; remove one of them")
@@ -77,7 +77,7 @@ func (r *resolver) parseNodeIPs() (all []netip.Addr) {
 	}
 	switch {
 	case len(all) > 2 || len(all) == 2 && all[0].Is4() == all[1].Is4():
-		r.addProblem(manifest.Error, "--node-ip", "%s: want one address, or one IPv4 and one IPv6 address", r.flags.NodeIP)
+		r.addProblem(manifest.Error, "--node-ip", "%s: must be one address, or one IPv4 and one IPv6 address", r.flags.NodeIP)
 	case len(all) == 2 && slices.ContainsFunc(all, netip.Addr.IsUnspecified):
 		r.addProblem(manifest.Error, "--node-ip", "%s: 0.0.0.0 and ::, with which podd detects the address, cannot be combined with another address", r.flags.NodeIP)
 	}
@@ -122,7 +122,7 @@ func (n *Node) CheckNodeName() error {
 func NormalizeNodeName(hostname string) (name string, err error) {
 	name = strings.ToLower(strings.TrimSpace(hostname))
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return "", fmt.Errorf("%q is not a valid node name; want letters, digits, - and ., for example --hostname-override=node1", hostname)
+		return "", fmt.Errorf("%q is not a valid node name; must consist of letters, digits, - and ., for example --hostname-override=node1", hostname)
 	}
 	return name, nil
 }

@@ -28,7 +28,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 	c.SeccompDefault = derefOr(k.SeccompDefault, d.SeccompDefault)
 	c.RuntimeClasses = r.parseFlagPairs("--runtime-class", f.RuntimeClass, func(class, handler string) []string {
 		if handler == "" {
-			return []string{"the runtime class has no handler; want CLASS=HANDLER"}
+			return []string{"the runtime class has no handler; the value must have the form CLASS=HANDLER"}
 		}
 		return validation.IsDNS1123Subdomain(class)
 	})
@@ -89,7 +89,7 @@ func (r *resolver) resolveEndpoints(c *Config) {
 	c.ReadOnlyAddress = listenAddress(cmp.Or(k.Address, "127.0.0.1"), k.ReadOnlyPort)
 	c.CadvisorAddress = listenAddress("127.0.0.1", r.flags.CadvisorPort)
 	if p := r.flags.CadvisorPort; p < 0 || p > 65535 {
-		r.addProblem(manifest.Error, "--cadvisor-port", "%d is out of range; want 0 to 65535", p)
+		r.addProblem(manifest.Error, "--cadvisor-port", "%d is out of range; must be between 0 and 65535", p)
 	}
 	c.API = r.resolveKubeletAPI()
 	c.LogFormat = cmp.Or(k.Logging.Format, d.Logging.Format)

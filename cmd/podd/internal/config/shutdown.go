@@ -60,7 +60,7 @@ func (c *checker) checkShutdown() {
 		value time.Duration
 	}{{periodField, total}, {criticalField, critical}} {
 		if d.value > 0 && d.value < time.Second {
-			c.errorf(d.field, "%s is too short; want at least 1s, or 0s for none", d.value)
+			c.errorf(d.field, "%s is too short; must be at least 1s, or 0s for none", d.value)
 		}
 	}
 	if critical > total {
@@ -78,7 +78,7 @@ func (c *checker) checkShutdown() {
 	}
 	for i, g := range list {
 		if n := g.ShutdownGracePeriodSeconds; n < 0 || n > int64(maxShutdownPeriod/time.Second) {
-			c.errorf(joinIndex(groupsField, i), "%d is out of range; want 0 to %d seconds", n, int64(maxShutdownPeriod/time.Second))
+			c.errorf(joinIndex(groupsField, i), "%d is out of range; must be between 0 and %d seconds", n, int64(maxShutdownPeriod/time.Second))
 		}
 		if slices.ContainsFunc(list[:i], func(o kubelet.ShutdownGracePeriodByPodPriority) bool { return o.Priority == g.Priority }) {
 			c.errorf(joinIndex(groupsField, i), "duplicate priority %d; each must be unique", g.Priority)

@@ -16,7 +16,7 @@ func (c *checker) checkSysctls() {
 		case !validate.IsSysctlPattern(name):
 			c.errorf(at, "%q is neither the name of a sysctl nor a prefix that ends in *, such as net.ipv4.*", name)
 		case ns == sysctl.UnknownNamespace:
-			c.errorf(at, "%q is not namespaced and would apply to the whole host; want one of kernel.domainname, kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.*, net.* or user.*", name)
+			c.errorf(at, "%q is not namespaced and would apply to the whole host; must be one of kernel.domainname, kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.*, net.* or user.*", name)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (a acceptor) accept(ctx context.Context, change server.AcceptedChange) (mes
 	case "empty":
 		return acceptEmptyDir(ctx, a.sources, change.Source)
 	}
-	return "", &server.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("accepting %.40q: unknown change; want node-name or empty", change.Change)}
+	return "", &server.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf("accepting %.40q: unknown change; must be node-name or empty", change.Change)}
 }
 
 // acceptEmptyDir accepts the content of the directory called name, so that podd deletes the pods

@@ -20,7 +20,7 @@ func fetch(ctx context.Context, rawURL string) Input {
 	in := Input{path: rawURL, kind: manifest.KindURL}
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" {
-		in.err = errors.New("not a valid URL; want http://… or https://…")
+		in.err = errors.New("not a valid URL; must begin with http:// or https://")
 		return in
 	}
 	redacted := *u
@@ -30,7 +30,7 @@ func fetch(ctx context.Context, rawURL string) Input {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil)
 	if err != nil {
-		in.err = errors.New("not a valid URL; want http://… or https://…")
+		in.err = errors.New("not a valid URL; must begin with http:// or https://")
 		return in
 	}
 	client := &http.Client{CheckRedirect: source.CheckRedirect}

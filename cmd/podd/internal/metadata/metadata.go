@@ -52,7 +52,7 @@ func Fetch(ctx context.Context, cloud, base string) (Instance, error) {
 	case "openstack":
 		m, err = c.fetchOpenStack(ctx)
 	default:
-		err = fmt.Errorf("unsupported cloud; want %s", strings.Join(Clouds, ", "))
+		err = fmt.Errorf("unsupported cloud; must be one of %s", strings.Join(Clouds, ", "))
 	}
 	if err == nil {
 		m.Name = strings.ToLower(m.Name)

@@ -96,7 +96,7 @@ func processStartTime(pid int) (uint64, error) {
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	const field = 22 - 3 // the first element is field 3
 	if len(fields) <= field {
-		return 0, fmt.Errorf("reading /proc/%d/stat: got %d fields, want at least %d", pid, len(fields), field+1)
+		return 0, fmt.Errorf("reading /proc/%d/stat: the file has %d fields instead of at least %d", pid, len(fields), field+1)
 	}
 	if fields[0] == "Z" || fields[0] == "X" {
 		return 0, fmt.Errorf("process %d is dead", pid)

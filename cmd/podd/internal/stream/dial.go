@@ -95,7 +95,7 @@ func upgrade(conn net.Conn, target *url.URL, protocol string) (net.Conn, error) 
 	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		if got := resp.Header.Get(httpstream.HeaderProtocolVersion); got != "" && got != protocol {
-			return nil, fmt.Errorf("the server selected the streaming protocol %.40q, want %s", got, protocol)
+			return nil, fmt.Errorf("the server selected the streaming protocol %.40q instead of %s", got, protocol)
 		}
 		return bufferedConn{conn, from}, nil
 	}

@@ -146,5 +146,5 @@ func ensurePrograms(ctx context.Context, c *cache, root string, flavor Flavor) (
 	case CRIO:
 		return crioRuntime(ctx, c, pinned)
 	}
-	return Set{}, fmt.Errorf("finding the programs of runtime %q: unknown runtime; want %q, %q or %q", flavor, Pinned, Debian, CRIO)
+	return Set{}, fmt.Errorf("finding the programs of runtime %q: unknown runtime; must be %q, %q or %q", flavor, Pinned, Debian, CRIO)
 }
