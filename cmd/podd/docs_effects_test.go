@@ -64,8 +64,8 @@ var fieldEffects = map[string]string{
 	"topologyManagerPolicyOptions": noNUMA,
 	"reservedSystemCPUs":           "Any value is rejected: podd does not keep CPUs free of pods.",
 	"qosReserved":                  "podd reserves no memory for QoS classes.",
-	"memoryThrottlingFactor":       "podd does not set memory.high.",
-	"memoryReservationPolicy":      "podd does not set memory.min and memory.low; TieredReservation is rejected.",
+	"memoryThrottlingFactor":       "On cgroup v2: throttle a container (memory.high) that uses more than its memory request plus this part of the difference between its limit and its request. For a container without a limit, the limit is the allocatable memory of the node. By default, containers are not throttled.",
+	"memoryReservationPolicy":      "On cgroup v2: with TieredReservation, the memory requests of Guaranteed pods are never reclaimed (memory.min), and those of Burstable pods are reclaimed last (memory.low). With None, no memory is protected.",
 
 	"defaultPodSysctls":     "All values are rejected, as by a kubelet without the feature gate DefaultPodSysctls. Set securityContext.sysctls of each pod.",
 	"hairpinMode":           "The CNI plugins configure hairpin mode.",
@@ -132,7 +132,6 @@ var rejectedValues = map[string]string{
 	"cpuManagerPolicy":                          "static",
 	"memoryManagerPolicy":                       "Static",
 	"topologyManagerPolicy":                     "restricted",
-	"memoryReservationPolicy":                   "TieredReservation",
 	"defaultPodSysctls":                         "{net.core.somaxconn: '1024'}",
 	"reservedSystemCPUs":                        "0-1",
 	"enforceNodeAllocatable":                    "[system-reserved]",

@@ -282,6 +282,7 @@ gates. These feature gates have an effect:
 | --- | --- | --- |
 | ` + "`GracefulNodeShutdown`" + ` | true | If false, shutdownGracePeriod and shutdownGracePeriodByPodPriority are rejected. |
 | ` + "`GracefulNodeShutdownBasedOnPodPriority`" + ` | true | If false, shutdownGracePeriodByPodPriority is rejected. |
+| ` + "`MemoryQoS`" + ` | true | If false, memoryThrottlingFactor and the policy TieredReservation of memoryReservationPolicy are rejected. |
 
 podd behaves as if the other feature gates always had the same value. It warns if a feature gate
 enables a feature that podd does not support, or disables one that it supports.

@@ -42,6 +42,7 @@ var steps = []step{
 	{name: "service", description: "podd as a service of systemd", binary: "machine.test", tests: "^TestService$"},
 	{name: "slices", description: "the cgroup driver systemd", binary: "machine.test", tests: "^TestSlices$"},
 	{name: "swap", description: "Burstable pods get swap only with LimitedSwap", binary: "machine.test", tests: "^TestSwap$"},
+	{name: "memory", description: "memory requests are protected and containers are throttled", binary: "machine.test", tests: "^TestMemoryQoS$"},
 	{name: "hugepages", description: "huge pages in cgroups and volumes", binary: "machine.test", tests: "^TestHugePages$"},
 	{name: "nfs", description: "NFS volumes, including those of an unresponsive server", binary: "machine.test", tests: "^TestNFS$"},
 	{name: "shutdown", description: "logind waits until the pods are stopped in order", binary: "machine.test", tests: "^TestShutdown$", cutsPower: true},

@@ -78,6 +78,9 @@ func libraryResources(c render.Cgroup) *cgroups.Resources {
 	if c.Pids > 0 {
 		r.PidsLimit = &c.Pids
 	}
+	if c.Protection != nil {
+		r.Unified = c.Protection.Files()
+	}
 	for _, h := range c.HugePages {
 		r.HugetlbLimit = append(r.HugetlbLimit, &cgroups.HugepageLimit{Pagesize: h.PageSize, Limit: h.Limit})
 	}

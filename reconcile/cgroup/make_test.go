@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/cgroups/fs2"
 
 	"podd/reconcile/render"
 )
@@ -151,6 +152,44 @@ func TestLibraryConfig(t *testing.T) {
 		c, err := libraryConfig(render.Cgroup{Path: parent, UsesSystemd: true})
 		if err != nil || c.Parent != want[0] || c.Name != want[1] || !c.Systemd {
 			t.Errorf("%s: got %+v, error %v; want parent and name %q", parent, c, err, want)
+		}
+	}
+}
+
+// TestLibraryResources_Protection checks that the cgroups library writes the protection of memory to
+// the files of cgroup v2, here in a directory with such files.
+func TestLibraryResources_Protection(t *testing.T) {
+	cgroups.TestMode = true
+	defer func() { cgroups.TestMode = false }()
+	dir := t.TempDir()
+	write := func(file, text string) {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("cgroup.controllers", "memory")
+	for _, file := range []string{"memory.min", "memory.low", "memory.high"} {
+		write(file, "old")
+	}
+	m, err := fs2.NewManager(&cgroups.Cgroup{}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		protection     *render.MemoryProtection
+		min, low, high string
+	}{
+		{nil, "old", "old", "old"},
+		{&render.MemoryProtection{Low: 4096}, "0", "4096", "old"},
+		{&render.MemoryProtection{Min: 8192, High: 16384}, "8192", "0", "16384"},
+	} {
+		if err := m.Set(libraryResources(render.Cgroup{Protection: step.protection})); err != nil {
+			t.Fatal(err)
+		}
+		for file, want := range map[string]string{"memory.min": step.min, "memory.low": step.low, "memory.high": step.high} {
+			if got := readCgroupFile(t, []string{dir}, "", file); got != want {
+				t.Errorf("protection %+v, %s: got %q, want %q", step.protection, file, got, want)
+			}
 		}
 	}
 }

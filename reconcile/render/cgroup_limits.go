@@ -21,6 +21,9 @@ type Cgroup struct {
 	Memory    int64 // bytes
 	Pids      int64
 	HugePages []*cri.HugepageLimit
+	// Protection is the protection and throttling of memory; nil means that podd does not set it,
+	// as on cgroup v1.
+	Protection *MemoryProtection
 }
 
 // PodCgroup returns the cgroup of a pod. The cgroup limits CPU or memory if the pod or each of its
@@ -31,7 +34,7 @@ func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 	c := Cgroup{
 		Path: cgroupParent(p, n), UsesSystemd: n.CgroupDriver == "systemd",
 		CPUShares: minShares, Pids: max(n.PodPIDsLimit, 0),
-		HugePages: hugePages(n.HugePageSizes, limits),
+		HugePages: hugePages(n.HugePageSizes, limits), Protection: podMemoryProtection(n, p.Object, requests, limits),
 	}
 	if manifest.QoS(p.Object) == v1.PodQOSBestEffort {
 		return c
@@ -54,6 +57,10 @@ func (c Cgroup) WithLimitsAtLeast(b Cgroup) Cgroup {
 		c.CPUPeriod = 0
 	}
 	c.Memory = higherLimit(c.Memory, b.Memory)
+	if c.Protection != nil && b.Protection != nil {
+		p := c.Protection.atLeast(*b.Protection)
+		c.Protection = &p
+	}
 	return c
 }
 
@@ -85,27 +92,18 @@ func isUnlimited(list v1.ResourceList, name v1.ResourceName) bool {
 	return !ok || q.IsZero()
 }
 
-// BurstableCPURequest returns the CPU request, in millicores, that a pod adds to the shares of the
-// Burstable class.
-func BurstableCPURequest(pod *v1.Pod) int64 {
-	if manifest.QoS(pod) != v1.PodQOSBurstable {
-		return 0
-	}
-	requests := manifest.PodRequests(&pod.Spec)
-	return requests.Cpu().MilliValue()
-}
-
 // QOSCgroups returns the cgroups of all pods and of the QoS classes, parents first.
-// burstable is the sum of BurstableCPURequest of all pods.
-func QOSCgroups(n Node, burstable int64) []Cgroup {
+// sum contains the requests of all pods.
+func QOSCgroups(n Node, sum QOSRequests) []Cgroup {
 	systemd := n.CgroupDriver == "systemd"
 	all := Cgroup{Path: cgroupName(n, "kubepods"), UsesSystemd: systemd, Memory: n.AllPodsLimit.Memory, Pids: n.AllPodsLimit.Pids}
 	if n.AllPodsLimit.MilliCPU > 0 {
 		all.CPUShares = cpuShares(n.AllPodsLimit.MilliCPU)
 	}
+	burstable := Cgroup{Path: cgroupName(n, "kubepods", "burstable"), UsesSystemd: systemd, CPUShares: cpuShares(sum.BurstableMilliCPU)}
+	all.Protection, burstable.Protection = n.qosMemoryProtection(sum)
 	return []Cgroup{
-		all,
-		{Path: cgroupName(n, "kubepods", "burstable"), UsesSystemd: systemd, CPUShares: cpuShares(burstable)},
+		all, burstable,
 		{Path: cgroupName(n, "kubepods", "besteffort"), UsesSystemd: systemd, CPUShares: minShares},
 	}
 }

@@ -71,6 +71,10 @@ type Node struct {
 	// SwapBytes is the number of bytes of swap that Burstable pods share. It has no effect unless
 	// UsesCgroupV2 is true.
 	SwapBytes int64
+	// MemoryQoS configures the protection and throttling of memory on cgroup v2.
+	MemoryQoS MemoryQoS
+	// PageSize is the size of a memory page in bytes; 0 means 4096.
+	PageSize int64
 	// PodPIDsLimit is the maximum number of processes of a pod; 0 or less means no limit.
 	PodPIDsLimit int64
 	// HugePageSizes contains the huge page sizes of the host, such as "2MB" and "1GB". podd limits

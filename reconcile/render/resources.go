@@ -69,6 +69,7 @@ func ContainerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContaine
 	if n.SupportsSwapLimits {
 		limitSwap(r, n, pod, c)
 	}
+	setMemoryQoS(r, n, pod, c)
 	return r
 }
 

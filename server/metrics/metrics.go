@@ -24,7 +24,6 @@
 //	storage_operation_duration_seconds   the volumes of a pod are set up together
 //	imagemanager_image_mustpull_checks_total, imagemanager_…_usage_percent,
 //	imagemanager_ondisk_…            podd does not check who may use an image that is present
-//	memory_qos_node_memory_…_bytes   podd does not reserve memory with cgroups
 //	pod_watch_events_dropped_total, pod_requests_…total   podd does not serve the kubelet's gRPC API of pods
 //	podcertificate_states            podd rejects volumes with pod certificates
 //	websocket_streaming_requests_total   the runtime serves streams over WebSocket
@@ -99,6 +98,7 @@ type Metrics struct {
 	requestCounts
 	checkCounts
 	certificateCounts
+	memoryProtection
 	o                                        Options
 	mainRegistry, probeRegistry, sliRegistry *prometheus.Registry
 }
@@ -110,7 +110,7 @@ func New(o Options) *Metrics {
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
 		admissionCounts: newAdmissionCounts(), resizeCounts: newResizeCounts(),
 		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
-		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(),
+		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), memoryProtection: newMemoryProtection(),
 		o: o, mainRegistry: prometheus.NewRegistry(), probeRegistry: prometheus.NewRegistry(), sliRegistry: prometheus.NewRegistry(),
 	}
 	m.mainRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -121,6 +121,7 @@ func New(o Options) *Metrics {
 	m.mainRegistry.MustRegister(m.admitted, m.deferredDuration)
 	m.mainRegistry.MustRegister(m.requestCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.driverDuration)
+	m.mainRegistry.MustRegister(m.memoryProtection.collectors()...)
 	m.sliRegistry.MustRegister(m.checkCounts.collectors()...)
 	m.probeRegistry.MustRegister(m.probeCounts.collectors()...)
 	m.probeRegistry.MustRegister(startTimeCollector{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})

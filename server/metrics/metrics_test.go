@@ -107,6 +107,7 @@ func exercised() *Metrics {
 	m.RecordAction(OperationCreate, 300*time.Millisecond)
 	m.RecordAction(OperationKill, time.Second)
 	m.RecordCgroup("create", time.Millisecond)
+	m.SetMemoryProtection(1<<30, 2<<30)
 	m.RecordPluginRegistration("example.com/fpga")
 	m.RecordPodResourcesRequest("v1")
 	m.RecordDriverCall("host.csi.example.com", "/csi.v1.Node/NodeStageVolume", "OK", time.Second)

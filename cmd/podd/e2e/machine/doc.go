@@ -3,7 +3,7 @@
 // provides what other hosts may lack: swap, huge pages, a kernel with an NFS server, a disk for
 // XFS, and a clock that tests may set.
 //
-//	boot ─▶ TestService, TestSlices, TestSwap, TestHugePages, TestNFS, TestStart ─▶ power cut ─▶ boot ─▶ TestAfterCut …
+//	boot ─▶ TestService, TestSlices, TestSwap, TestMemoryQoS, …, TestStart ─▶ power cut ─▶ boot ─▶ TestAfterCut …
 //
 // TestPackage runs on a disk of its own: it installs podd and containerd with apt, and the other tests
 // install them without packages.

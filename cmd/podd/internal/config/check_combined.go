@@ -23,6 +23,7 @@ func (c *checker) checkCombined() {
 		c.errorf("imageGCLowThresholdPercent", "%d must be less than imageGCHighThresholdPercent, which is %d", *low, *high)
 	}
 	c.checkShutdown()
+	c.checkMemoryQoS()
 	if k.SystemCgroups != "" && k.CgroupRoot == "" {
 		c.errorf("systemCgroups", "needs cgroupRoot")
 	}
@@ -66,7 +67,6 @@ func (c *checker) checkUnsupported() {
 		{"cpuManagerPolicy", k.CPUManagerPolicy, []string{"", "none"}, "podd does not pin CPUs yet; use the policy none"},
 		{"memoryManagerPolicy", k.MemoryManagerPolicy, []string{"", "None"}, "podd does not pin memory yet; use the policy None"},
 		{"topologyManagerPolicy", k.TopologyManagerPolicy, []string{"", "none"}, "podd does not align resources to NUMA nodes yet; use the policy none"},
-		{"memoryReservationPolicy", string(k.MemoryReservationPolicy), []string{"", "None"}, "podd does not set memory.min and memory.low yet; use the policy None"},
 		{"reservedSystemCPUs", k.ReservedSystemCPUs, []string{""}, "podd does not reserve CPUs yet; remove this field"},
 	} {
 		if slices.Contains(r.allowed, r.value) || c.hasProblem(r.field) {

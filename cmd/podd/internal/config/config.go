@@ -125,6 +125,12 @@ type Resources struct {
 	// EnableLimitedSwap is set if Burstable pods use swap in proportion to their memory requests.
 	// All other pods use no swap. If EnableLimitedSwap is not set, no pod uses swap.
 	EnableLimitedSwap bool
+	// ReserveMemoryRequests is set if the memory requests of pods are protected from reclaim
+	// (memoryReservationPolicy TieredReservation). It has no effect on cgroup v1.
+	ReserveMemoryRequests bool
+	// MemoryThrottlingFactor determines above which use of memory containers are throttled; 0
+	// means never. It has no effect on cgroup v1.
+	MemoryThrottlingFactor float64
 	// WarnsCgroupV1 is set if the host uses cgroup v1 and failCgroupV1 is not set. Since Kubernetes
 	// 1.35 the kubelet does not start in this case.
 	WarnsCgroupV1 bool

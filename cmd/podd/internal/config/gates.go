@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
 	"podd/manifest"
 	"podd/manifest/wording"
 )
@@ -18,7 +20,7 @@ var featureGates string
 var gateNames = strings.Fields(featureGates)
 
 // isAlwaysEnabled is the set of feature gates whose features podd supports and cannot disable. All
-// other feature gates are always disabled in podd, except the gates of a graceful node shutdown.
+// other feature gates are always disabled in podd, except switchableGates.
 var isAlwaysEnabled = newSet(
 	"ComponentFlagz", "ComponentStatusz", "ContainerCheckpoint", "ContainerRestartRules", "ContainerStopSignals",
 	"DisableNodeKubeProxyVersion", "EnvFiles", "EventedPLEG", "ExecProbeTimeout", "HostnameOverride", "ImageVolume",
@@ -30,6 +32,21 @@ var isAlwaysEnabled = newSet(
 	"ReloadKubeletClientCAFile", "ReloadKubeletServerCertificateFile", "ResourceHealthStatus", "RestartAllContainersOnContainerExits", "RotateKubeletServerCertificate",
 	"SupplementalGroupsPolicy", "SystemdWatchdog", "TaintTolerationComparisonOperators", "UserNamespacesSupport",
 )
+
+// switchableGates contains the feature gates that a user can enable and disable, with their defaults.
+var switchableGates = map[string]bool{
+	gateGracefulShutdown:   true,
+	gateShutdownByPriority: true,
+	gateMemoryQoS:          true,
+}
+
+// isGateEnabled reports whether a gate of switchableGates is enabled.
+func isGateEnabled(k *kubelet.KubeletConfiguration, gate string) bool {
+	if isOn, isSet := k.FeatureGates[gate]; isSet {
+		return isOn
+	}
+	return switchableGates[gate]
+}
 
 // gateAllBeta is the feature gate of all beta features. podd supports some of these features and
 // cannot disable those that it supports.

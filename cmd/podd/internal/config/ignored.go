@@ -30,8 +30,9 @@ var supportedFields = newSet(
 	"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
 	"podPidsLimit", "kubeReserved", "systemReserved", "enforceNodeAllocatable",
 	"evictionHard", "mergeDefaultEvictionSettings", "evictionPressureTransitionPeriod",
+	"memoryThrottlingFactor", "memoryReservationPolicy",
 	// checkUnsupported rejects all but one value of the following fields.
-	"cpuManagerPolicy", "memoryManagerPolicy", "memoryReservationPolicy", "topologyManagerPolicy", "reservedSystemCPUs", "defaultPodSysctls",
+	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs", "defaultPodSysctls",
 )
 
 // clusterFields are the fields that have an effect only with --kubeconfig.
@@ -106,6 +107,9 @@ func ignoredGates(gates map[string]bool, m *mergedTree) (unknown []manifest.Prob
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		path := joinKey("featureGates", name)
 		o := m.origin(path)
+		if _, ok := switchableGates[name]; ok {
+			continue
+		}
 		if !isFeatureGate[name] {
 			unknown = append(unknown, newUnknownGateWarning(name, o))
 			continue
@@ -114,7 +118,6 @@ func ignoredGates(gates map[string]bool, m *mergedTree) (unknown []manifest.Prob
 			path, o = o.flag+"="+name, origin{}
 		}
 		switch {
-		case name == gateGracefulShutdown || name == gateShutdownByPriority:
 		case gates[name] && !isAlwaysEnabled[name]:
 			addName(&enabled, path, o)
 		case !gates[name] && (isAlwaysEnabled[name] || name == gateAllBeta):

@@ -34,6 +34,7 @@ func (r *resolver) resolve() Config {
 	r.resolveSources(&c)
 	r.resolveNode(&c)
 	r.resolveRuntime(&c)
+	r.resolveMemoryQoS(&c)
 	r.resolveImages(&c)
 	r.resolveCredentialProviders(&c)
 	r.resolveEndpoints(&c)

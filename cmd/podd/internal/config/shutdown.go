@@ -20,7 +20,7 @@ type ShutdownGroup struct {
 	Grace time.Duration
 }
 
-// The feature gates of a graceful node shutdown. Both are enabled by default.
+// The feature gates of a graceful node shutdown.
 const (
 	gateGracefulShutdown   = "GracefulNodeShutdown"
 	gateShutdownByPriority = "GracefulNodeShutdownBasedOnPodPriority"
@@ -29,7 +29,7 @@ const (
 // shutdownGroups returns the groups in ascending order of priority. It returns nil if no grace
 // period is set, or if the feature gate GracefulNodeShutdown is disabled.
 func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
-	if isGateDisabled(k, gateGracefulShutdown) {
+	if !isGateEnabled(k, gateGracefulShutdown) {
 		return nil
 	}
 	for _, p := range k.ShutdownGracePeriodByPodPriority {
@@ -41,12 +41,6 @@ func shutdownGroups(k *kubelet.KubeletConfiguration) (all []ShutdownGroup) {
 		all = []ShutdownGroup{{0, rest}, {manifest.CriticalPriority, (total - rest).Truncate(time.Second)}}
 	}
 	return all
-}
-
-// isGateDisabled reports whether the user has disabled a feature gate.
-func isGateDisabled(k *kubelet.KubeletConfiguration, gate string) bool {
-	isOn, isSet := k.FeatureGates[gate]
-	return isSet && !isOn
 }
 
 // checkShutdown checks the grace periods with the rules of the kubelet. It also rejects settings
@@ -70,10 +64,10 @@ func (c *checker) checkShutdown() {
 	if len(list) > 0 && (total > 0 || critical > 0) {
 		c.errorf(groupsField, "conflicts with shutdownGracePeriod; remove one of them")
 	}
-	if total > 0 && isGateDisabled(k, gateGracefulShutdown) {
+	if total > 0 && !isGateEnabled(k, gateGracefulShutdown) {
 		c.errorf(periodField, "needs the feature gate %s, which is disabled", gateGracefulShutdown)
 	}
-	if len(list) > 0 && (isGateDisabled(k, gateShutdownByPriority) || isGateDisabled(k, gateGracefulShutdown)) {
+	if len(list) > 0 && !(isGateEnabled(k, gateShutdownByPriority) && isGateEnabled(k, gateGracefulShutdown)) {
 		c.errorf(groupsField, "needs the feature gates %s and %s, one of which is disabled", gateGracefulShutdown, gateShutdownByPriority)
 	}
 	for i, g := range list {

@@ -52,7 +52,10 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 	devices, unreadable := openDeviceManager(cfg.RootDir, b.log)
 	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))
 	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
-	qos := newQOSSyncer(qosOptions{Node: on, SetLimits: cgroup.Create, OnResult: newEnforcementRecorder(cfg.EnforceReserved, t.events), Log: b.log})
+	qos := newQOSSyncer(qosOptions{
+		Node: on, SetLimits: cgroup.Create, OnResult: newEnforcementRecorder(cfg.EnforceReserved, t.events),
+		OnRequests: protectionRecorder(on, t.metrics), Log: b.log,
+	})
 	stored := shutdown.Load(cfg.RunDir, host.ReadFirstLine("/proc/sys/kernel/random/boot_id"), b.log)
 	p := &publisher{events: t.events, view: published, reportCache: reports, qos: qos, onChange: t.trimmer.RecordActivity, log: b.log}
 	status := &statusNotifier{state: published.Latest, beats: t.heartbeat, log: b.log}

@@ -28,6 +28,15 @@ func newMetrics(on render.Node) *metrics.Metrics {
 	})
 }
 
+// protectionRecorder returns a function that records in m how much memory the kernel protects for the
+// requests of all pods. The function is nil if the kernel protects none.
+func protectionRecorder(on render.Node, m *metrics.Metrics) func(render.QOSRequests) {
+	if !on.UsesCgroupV2 || !on.MemoryQoS.ReservesRequests {
+		return nil
+	}
+	return func(sum render.QOSRequests) { m.SetMemoryProtection(sum.GuaranteedMemory, sum.BurstableMemory) }
+}
+
 // outcomeCounter returns a function that adds the outcome of an effect to m.
 func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 	return func(o effect.Outcome) {

@@ -17,8 +17,8 @@ import (
 )
 
 // A qosSyncer sets the limits of the cgroups that contain the cgroups of pods. It computes the CPU
-// shares of a QoS class from the requests of the pods in this class. The cgroup of all pods is
-// limited to the resources that are not reserved.
+// shares and the memory protection of a QoS class from the requests of the pods in this class. The
+// cgroup of all pods is limited to the resources that are not reserved.
 type qosSyncer struct {
 	o       qosOptions
 	cgroups chan []render.Cgroup // capacity 1: the newest desired cgroups
@@ -26,64 +26,69 @@ type qosSyncer struct {
 	// The following fields belong to the goroutine that calls recordChange.
 	node          render.Node
 	isDriverKnown bool // the runtime has reported its cgroup driver
-	milliCPUByPod map[types.NamespacedName]int64
-	totalMilliCPU int64 // sum of requests, in millicores
+	requestsByPod map[types.NamespacedName]render.QOSRequests
+	total         render.QOSRequests // sum of requestsByPod
 }
 
-// qosOptions are the options of a qosSyncer. All but OnResult are required.
+// qosOptions are the options of a qosSyncer. All but OnResult and OnRequests are required.
 type qosOptions struct {
 	Node      render.Node
 	SetLimits func(render.Cgroup) error // sets the limits of a cgroup; creates the cgroup if it does not exist
 	OnResult  func(error)               // called when the result of a sync changes
-	Log       *slog.Logger
+	// OnRequests is called when the sum of the requests of all pods changes.
+	OnRequests func(render.QOSRequests)
+	Log        *slog.Logger
 }
 
 func newQOSSyncer(o qosOptions) *qosSyncer {
-	return &qosSyncer{o: o, cgroups: make(chan []render.Cgroup, 1), node: o.Node, milliCPUByPod: map[types.NamespacedName]int64{}}
+	return &qosSyncer{o: o, cgroups: make(chan []render.Cgroup, 1), node: o.Node, requestsByPod: map[types.NamespacedName]render.QOSRequests{}}
 }
 
 // recordChange records the pods of a change. It does not block. Only one goroutine may call it.
 func (k *qosSyncer) recordChange(c reconcile.Change) {
-	before, driver, wasReady := k.totalMilliCPU, k.node.CgroupDriver, k.isDriverKnown
+	before, driver, wasReady := k.total, k.node.CgroupDriver, k.isDriverKnown
 	for _, key := range c.Removed {
-		k.setRequest(key, 0)
+		k.setRequests(key, render.QOSRequests{})
 	}
 	for _, r := range c.Reports {
 		if r.Pod != nil {
-			k.setRequest(r.Key, podCPURequest(r))
+			k.setRequests(r.Key, podRequests(r))
 		}
+	}
+	if k.total != before && k.o.OnRequests != nil {
+		k.o.OnRequests(k.total)
 	}
 	if c.Node.CgroupDriver != "" {
 		k.node.CgroupDriver = c.Node.CgroupDriver
 	}
 	k.isDriverKnown = k.isDriverKnown || c.Node.Ready
-	if k.isDriverKnown && (!wasReady || k.totalMilliCPU != before || k.node.CgroupDriver != driver) {
+	if k.isDriverKnown && (!wasReady || k.total != before || k.node.CgroupDriver != driver) {
 		select {
 		case <-k.cgroups: // replaced by newer cgroups
 		default:
 		}
-		k.cgroups <- render.QOSCgroups(k.node, k.totalMilliCPU)
+		k.cgroups <- render.QOSCgroups(k.node, k.total)
 	}
 }
 
-// setRequest sets the CPU request of a pod. 0 removes the request.
-func (k *qosSyncer) setRequest(key types.NamespacedName, milli int64) {
-	k.totalMilliCPU += milli - k.milliCPUByPod[key]
-	if k.milliCPUByPod[key] = milli; milli == 0 {
-		delete(k.milliCPUByPod, key)
+// setRequests sets the requests of a pod. The zero value removes them.
+func (k *qosSyncer) setRequests(key types.NamespacedName, requests render.QOSRequests) {
+	k.total = k.total.Sub(k.requestsByPod[key]).Add(requests)
+	if k.requestsByPod[key] = requests; requests == (render.QOSRequests{}) {
+		delete(k.requestsByPod, key)
 	}
 }
 
-// podCPURequest returns the CPU request of the running version of a pod, in millicores, or 0 if
-// the pod has finished.
-func podCPURequest(r *state.Report) int64 {
-	if r.Pod.Status.Phase == v1.PodSucceeded || r.Pod.Status.Phase == v1.PodFailed {
-		return 0
+// podRequests returns the requests of the running version of a pod. They are zero if the pod has
+// finished or does not exist on the node, for example because it is not admitted.
+func podRequests(r *state.Report) render.QOSRequests {
+	if phase := r.Pod.Status.Phase; !r.ExistsOnNode || phase == v1.PodSucceeded || phase == v1.PodFailed {
+		return render.QOSRequests{}
 	}
 	if len(r.ReservedVersions) > 0 {
-		return render.BurstableCPURequest(r.ReservedVersions[0].Object)
+		return render.NewQOSRequests(r.ReservedVersions[0].Object)
 	}
-	return render.BurstableCPURequest(r.Pod)
+	return render.NewQOSRequests(r.Pod)
 }
 
 // run writes the cgroups until ctx is done. It retries after a failure, and logs a failure only

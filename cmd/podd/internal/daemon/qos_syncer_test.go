@@ -24,6 +24,7 @@ func TestQOSSyncer(t *testing.T) {
 		var made []render.Cgroup
 		fail := error(nil)
 		var log strings.Builder
+		var total render.QOSRequests
 		node := render.Node{AllPodsLimit: render.Resources{MilliCPU: 2000, Memory: 1 << 30}}
 		k := newQOSSyncer(qosOptions{
 			Node: node,
@@ -31,7 +32,8 @@ func TestQOSSyncer(t *testing.T) {
 				made = append(made, c)
 				return fail
 			},
-			Log: slog.New(slog.NewTextHandler(&log, nil)),
+			OnRequests: func(sum render.QOSRequests) { total = sum },
+			Log:        slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		go k.run(ctx)
@@ -42,7 +44,7 @@ func TestQOSSyncer(t *testing.T) {
 			pod.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{
 				Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)},
 			}}}
-			return &state.Report{Key: types.NamespacedName{Name: name}, Pod: pod}
+			return &state.Report{Key: types.NamespacedName{Name: name}, Pod: pod, ExistsOnNode: true}
 		}
 		ready := runtime.Node{Ready: true, CgroupDriver: "cgroupfs"}
 		step := func(name string, c reconcile.Change, want ...string) {
@@ -68,6 +70,12 @@ func TestQOSSyncer(t *testing.T) {
 		if made[0].CPUShares != 768 {
 			t.Errorf("two pods: got %d CPU shares, want 768", made[0].CPUShares)
 		}
+		if total.BurstableMilliCPU != 750 {
+			t.Errorf("two pods: got requests %+v, want 750m of cpu", total)
+		}
+		waiting := report("c", "1", v1.PodPending)
+		waiting.ExistsOnNode = false
+		step("pod not admitted", reconcile.Change{Node: ready, Reports: []*state.Report{waiting}})
 		step("no change", reconcile.Change{Node: ready, Reports: []*state.Report{report("b", "500m", v1.PodRunning)}})
 		fail = errors.New("no cgroups")
 		step("pod finished, with an error", reconcile.Change{Node: ready, Reports: []*state.Report{report("b", "500m", v1.PodSucceeded)}}, burstable)
@@ -75,6 +83,9 @@ func TestQOSSyncer(t *testing.T) {
 		step("pod deleted", reconcile.Change{Node: ready, Removed: []types.NamespacedName{{Name: "a"}}}, burstable)
 		if made[0].CPUShares != 2 {
 			t.Errorf("no pods: got %d CPU shares, want 2", made[0].CPUShares)
+		}
+		if total != (render.QOSRequests{}) {
+			t.Errorf("no pods: got requests %+v, want none", total)
 		}
 		step("other cgroup driver", reconcile.Change{Node: runtime.Node{Ready: true, CgroupDriver: "systemd"}},
 			"/kubepods.slice", "/kubepods.slice/kubepods-burstable.slice", "/kubepods.slice/kubepods-besteffort.slice")

@@ -59,6 +59,8 @@ func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses n
 		CgroupDriver:       cfg.CgroupDriver,
 		UsesCgroupV2:       facts.UsesCgroupV2,
 		SupportsSwapLimits: facts.CanLimitSwap, SwapBytes: swap,
+		MemoryQoS:    render.MemoryQoS{ReservesRequests: cfg.ReserveMemoryRequests, ThrottlingFactor: cfg.MemoryThrottlingFactor},
+		PageSize:     int64(os.Getpagesize()),
 		PodPIDsLimit: cfg.PodPidsLimit, HugePageSizes: cgroup.HugePageSizes(),
 		SELinuxEnabled: facts.SELinuxEnabled,
 		ClusterDNS:     cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,

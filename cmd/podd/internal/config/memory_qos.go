@@ -1,0 +1,61 @@
+package config
+
+import (
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"podd/manifest"
+)
+
+// gateMemoryQoS is the feature gate of memoryThrottlingFactor and memoryReservationPolicy.
+const gateMemoryQoS = "MemoryQoS"
+
+// ignoredThrottlingFactor is the value of memoryThrottlingFactor that the kubelet ignores without the
+// feature gate MemoryQoS, because it was the default in earlier versions.
+const ignoredThrottlingFactor = 0.9
+
+// checkMemoryQoS checks memoryThrottlingFactor and memoryReservationPolicy with the rules of the kubelet,
+// and warns if they have no effect on this host.
+func (c *checker) checkMemoryQoS() {
+	k := c.kubelet
+	const factorField, policyField = "memoryThrottlingFactor", "memoryReservationPolicy"
+	tiered := k.MemoryReservationPolicy == kubelet.TieredReservationMemoryReservationPolicy
+	factor := k.MemoryThrottlingFactor
+	if factor != nil && !(*factor > 0 && *factor <= 1) {
+		c.errorf(factorField, "%v is out of range; want more than 0 and at most 1", *factor)
+	}
+	if !isGateEnabled(k, gateMemoryQoS) {
+		if !c.hasProblem(factorField) && factor != nil && *factor != ignoredThrottlingFactor {
+			c.errorf(factorField, "needs the feature gate %s, which is disabled", gateMemoryQoS)
+		}
+		if tiered {
+			c.errorf(policyField, "TieredReservation needs the feature gate %s, which is disabled", gateMemoryQoS)
+		}
+		return
+	}
+	if c.host.UsesCgroupV2 {
+		return
+	}
+	const noEffect = "no effect, because this host uses cgroup v1; boot the host with systemd.unified_cgroup_hierarchy=1"
+	if factor != nil {
+		c.warn(factorField, noEffect)
+	}
+	if tiered {
+		c.warn(policyField, "TieredReservation has "+noEffect)
+	}
+}
+
+// warn adds a warning that concerns a field.
+func (c *checker) warn(field, text string) {
+	c.problems = append(c.problems, c.merged.origin(field).problem(manifest.Warning, field, text))
+}
+
+// resolveMemoryQoS sets the configuration of the protection and throttling of memory.
+func (r *resolver) resolveMemoryQoS(c *Config) {
+	if !isGateEnabled(r.kubelet, gateMemoryQoS) {
+		return
+	}
+	c.ReserveMemoryRequests = r.kubelet.MemoryReservationPolicy == kubelet.TieredReservationMemoryReservationPolicy
+	if factor := r.kubelet.MemoryThrottlingFactor; factor != nil {
+		c.MemoryThrottlingFactor = *factor
+	}
+}

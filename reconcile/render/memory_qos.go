@@ -1,0 +1,136 @@
+package render
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/manifest"
+)
+
+// MemoryQoS configures how the kernel treats the memory of pods when the host is short of memory. It
+// has an effect only on cgroup v2.
+type MemoryQoS struct {
+	// ReservesRequests is set if the requested memory is protected from reclaim. The kernel never
+	// reclaims the requests of Guaranteed pods, and reclaims those of Burstable pods only if there
+	// is no other memory to reclaim.
+	ReservesRequests bool
+	// ThrottlingFactor determines when a container is throttled: at its memory request plus this
+	// part of the difference between its limit and its request. 0 means never; the maximum is 1.
+	ThrottlingFactor float64
+}
+
+// A MemoryProtection contains settings of the memory controller of cgroup v2 in bytes.
+type MemoryProtection struct {
+	Min int64 // memory.min: memory that is never reclaimed
+	Low int64 // memory.low: memory that is reclaimed only if there is no other memory to reclaim
+	// High is memory.high: if a cgroup uses more memory, its processes are throttled. 0 means that
+	// podd does not set it.
+	High int64
+}
+
+// unthrottled is the value of MemoryProtection.High without throttling.
+const unthrottled = math.MaxInt64
+
+// defaultPageSize is the size in bytes of a memory page on most hosts.
+const defaultPageSize = 4096
+
+// Files returns the content of the files of the memory controller by name.
+func (p MemoryProtection) Files() map[string]string {
+	files := map[string]string{"memory.min": strconv.FormatInt(p.Min, 10), "memory.low": strconv.FormatInt(p.Low, 10)}
+	switch p.High {
+	case 0:
+	case unthrottled:
+		files["memory.high"] = "max"
+	default:
+		files["memory.high"] = strconv.FormatInt(p.High, 10)
+	}
+	return files
+}
+
+// atLeast returns p with each value raised to that of q if the value of q is higher.
+func (p MemoryProtection) atLeast(q MemoryProtection) MemoryProtection {
+	return MemoryProtection{max(p.Min, q.Min), max(p.Low, q.Low), max(p.High, q.High)}
+}
+
+// setMemoryQoS adds the memory protection of a container to r. It sets each value, even if there is no
+// protection, so that a resize replaces the values with which the container was created.
+func setMemoryQoS(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Container) {
+	if !n.UsesCgroupV2 {
+		return
+	}
+	request, limit := c.Resources.Requests.Memory().Value(), c.Resources.Limits.Memory().Value()
+	p := n.reservation(manifest.QoS(pod), request)
+	if limit != 0 || !limitsPodMemory(pod) { // otherwise the pod's cgroup throttles the container
+		p.High = n.throttleAt(request, limit, cmp.Or(limit, n.allocatable().Memory))
+	}
+	if r.Unified == nil {
+		r.Unified = map[string]string{}
+	}
+	maps.Copy(r.Unified, p.Files())
+}
+
+// podMemoryProtection returns the memory protection of a pod's cgroup; nil on cgroup v1. The cgroup
+// throttles the pod only if the pod itself has resources (spec.resources). Otherwise the cgroups of
+// its containers do.
+func podMemoryProtection(n Node, pod *v1.Pod, requests, limits v1.ResourceList) *MemoryProtection {
+	if !n.UsesCgroupV2 {
+		return nil
+	}
+	request, limit := requests.Memory().Value(), limits.Memory().Value()
+	p := n.reservation(manifest.QoS(pod), request)
+	if resourcehelper.IsPodLevelResourcesSet(pod) && isLimited(pod, v1.ResourceMemory) {
+		p.High = n.throttleAt(request, limit, limit)
+	}
+	return &p
+}
+
+// limitsPodMemory reports whether the pod itself has a memory limit.
+func limitsPodMemory(pod *v1.Pod) bool {
+	return pod.Spec.Resources != nil && !isUnlimited(pod.Spec.Resources.Limits, v1.ResourceMemory)
+}
+
+// reservation returns the protection of a memory request, without throttling.
+func (n Node) reservation(class v1.PodQOSClass, request int64) MemoryProtection {
+	switch {
+	case !n.MemoryQoS.ReservesRequests:
+		return MemoryProtection{High: unthrottled}
+	case class == v1.PodQOSGuaranteed:
+		return MemoryProtection{Min: request, High: unthrottled}
+	}
+	return MemoryProtection{Low: request, High: unthrottled}
+}
+
+// throttleAt returns memory.high for a memory request, a limit, and the memory that is available to
+// the container or pod. Memory is not throttled if the request equals the limit, because the
+// workload may use all that it requests. The formula is that of KEP-2570.
+func (n Node) throttleAt(request, limit, available int64) int64 {
+	factor := n.MemoryQoS.ThrottlingFactor
+	if factor == 0 || request == limit && request != 0 {
+		return unthrottled
+	}
+	page := cmp.Or(n.PageSize, defaultPageSize)
+	high := int64(math.Floor(float64(request)+float64(available-request)*factor)) / page * page
+	if high <= request {
+		return unthrottled
+	}
+	return high
+}
+
+// qosMemoryProtection returns the memory protection of the cgroup of all pods and of the cgroup of
+// Burstable pods; nil on cgroup v1. Each protects at least as much as the cgroups in it, because the
+// kernel limits the protection of a cgroup to that of its parent.
+func (n Node) qosMemoryProtection(sum QOSRequests) (all, burstable *MemoryProtection) {
+	switch {
+	case !n.UsesCgroupV2:
+		return nil, nil
+	case !n.MemoryQoS.ReservesRequests: // an earlier configuration may have reserved requests
+		return &MemoryProtection{}, &MemoryProtection{}
+	}
+	return &MemoryProtection{Min: sum.GuaranteedMemory + sum.BurstableMemory, Low: sum.BurstableMemory}, &MemoryProtection{Low: sum.BurstableMemory}
+}
