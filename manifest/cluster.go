@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	certificates "k8s.io/api/certificates/v1"
 	storage "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,9 @@ type Cluster struct {
 	// Tokens contains the tokens of service accounts for pods. A key is the name in the ObjectRef
 	// that refs.TokenRef returns.
 	Tokens map[types.NamespacedName]Token
+	// SignerTrustBundles maps the name of a signer to its ClusterTrustBundles. It contains only
+	// signers whose ClusterTrustBundles were listed.
+	SignerTrustBundles map[string][]*certificates.ClusterTrustBundle
 	// RuntimeHandlers maps the name of a RuntimeClass to its handler.
 	RuntimeHandlers map[string]string
 	// Services contains the Services by namespace; nil until they were listed.

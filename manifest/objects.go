@@ -3,6 +3,7 @@ package manifest
 import (
 	"strings"
 
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -14,6 +15,10 @@ type Objects struct {
 	Claims     map[types.NamespacedName]*v1.PersistentVolumeClaim
 	// Volumes contains PersistentVolumes; their keys have no namespace.
 	Volumes map[types.NamespacedName]*v1.PersistentVolume
+	// TrustBundles contains ClusterTrustBundles; their keys have no namespace. If the objects
+	// are from an API server, it contains only the bundles that pods refer to by name.
+	// Cluster.SignerTrustBundles contains the bundles that pods select by signer.
+	TrustBundles map[types.NamespacedName]*certificates.ClusterTrustBundle
 	// VolumesOnOtherNodes contains the Volumes with a nodeAffinity that excludes this node.
 	VolumesOnOtherNodes map[types.NamespacedName]bool
 	// PendingSource is the name of a source with a higher precedence that has not been read
@@ -48,6 +53,8 @@ func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
 		setKey(&o.Claims, ref.NamespacedName, object)
 	case *v1.PersistentVolume:
 		setKey(&o.Volumes, ref.NamespacedName, object)
+	case *certificates.ClusterTrustBundle:
+		setKey(&o.TrustBundles, ref.NamespacedName, object)
 	}
 }
 
@@ -67,6 +74,8 @@ func (o *Objects) Copy(ref ObjectRef, source *Objects) {
 		if source.VolumesOnOtherNodes[key] {
 			setKey(&o.VolumesOnOtherNodes, key, true)
 		}
+	case TrustBundleKind:
+		setKey(&o.TrustBundles, key, source.TrustBundles[key])
 	}
 }
 
@@ -78,20 +87,26 @@ func setKey[M ~map[K]V, K comparable, V any](m *M, key K, v V) {
 	(*m)[key] = v
 }
 
-// Kinds of objects. Only the first four can be in manifests. A TokenRequest represents the
-// token of a pod's service account.
+// Kinds of objects. Only the first five can be in manifests. A ClusterTrustBundleList represents
+// all ClusterTrustBundles of a signer, and its name is the name of the signer. A TokenRequest
+// represents the token of a pod's service account.
 const (
 	ConfigMapKind    = "ConfigMap"
 	SecretKind       = "Secret"
 	ClaimKind        = "PersistentVolumeClaim"
 	VolumeKind       = "PersistentVolume"
+	TrustBundleKind  = "ClusterTrustBundle"
+	TrustBundlesKind = "ClusterTrustBundleList"
 	TokenKind        = "TokenRequest"
 	RuntimeClassKind = "RuntimeClass"
 	AttachmentKind   = "VolumeAttachment"
 )
 
-// An ObjectRef names an object. PersistentVolumes, RuntimeClasses and VolumeAttachments
-// have no namespace.
+// IsClusterScoped reports whether objects of a kind that can be in manifests have no namespace.
+func IsClusterScoped(kind string) bool { return kind == VolumeKind || kind == TrustBundleKind }
+
+// An ObjectRef names an object. PersistentVolumes, ClusterTrustBundles, RuntimeClasses and
+// VolumeAttachments have no namespace.
 type ObjectRef struct {
 	Kind string // ConfigMapKind, for example
 	types.NamespacedName

@@ -50,9 +50,10 @@ type Options struct {
 }
 
 // File decodes YAML documents, or one JSON document, of the kinds Pod, PodList, List, ConfigMap,
-// Secret, PersistentVolumeClaim and PersistentVolume. File is pure: equal arguments give deeply
-// equal results. Documents are independent: an invalid document becomes Problems, and all other
-// documents are decoded. The result for an empty text is a File without pods.
+// Secret, PersistentVolumeClaim, PersistentVolume and ClusterTrustBundle. File is pure: equal
+// arguments give deeply equal results. Documents are independent: an invalid document becomes
+// Problems, and all other documents are decoded. The result for an empty text is a File without
+// pods.
 //
 // The decoded pods have the defaults of Kubernetes and the names and UIDs of static pods.
 // All their fields are valid and supported by podd. data may be hostile: File limits its size,

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,16 +39,16 @@ func (d *decoder) decodeItem(v document.Value, defaultKind, path string) {
 		kind = defaultKind
 	}
 	if version == "" && m["apiVersion"] == nil && defaultKind != "" {
-		version = "v1"
+		version = versionsOf(kind)[0]
 	}
 	switch {
 	case kind == "":
-		d.refuseField(v, path, "kind", "required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume and lists of them")
-	case version == "v1" && d.decodeKind(v, kind, path):
+		d.refuseField(v, path, "kind", "required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume, ClusterTrustBundle and lists of them")
+	case slices.Contains(versionsOf(kind), version) && d.decodeKind(v, kind, path):
 	case isKnownKind(kind) && version == "":
-		d.refuseField(v, path, "apiVersion", "required; write v1")
+		d.refuseField(v, path, "apiVersion", "required; write "+versionsOf(kind)[0])
 	case isKnownKind(kind):
-		d.refuseField(v, path, "apiVersion", fmt.Sprintf("%q has no kind %s; write v1", wording.Clip(version, 80), kind))
+		d.refuseField(v, path, "apiVersion", fmt.Sprintf("%q has no kind %s; write %s", wording.Clip(version, 80), kind, versionsOf(kind)[0]))
 	default:
 		d.refuseField(v, path, "kind", unsupportedKindMessage(kind))
 	}
@@ -67,6 +68,8 @@ func (d *decoder) decodeKind(v document.Value, kind, path string) bool {
 		d.decodeClaim(v)
 	case manifest.VolumeKind:
 		d.decodeVolume(v)
+	case manifest.TrustBundleKind:
+		d.decodeTrustBundle(v)
 	default:
 		if !isKnownKind(kind) {
 			return false
@@ -87,10 +90,19 @@ func (d *decoder) decodeKind(v document.Value, kind, path string) bool {
 	return true
 }
 
+// versionsOf returns the API versions that podd reads for a kind, or for lists of the kind. The
+// fields of a ClusterTrustBundle are the same in both versions.
+func versionsOf(kind string) []string {
+	if strings.TrimSuffix(kind, "List") == manifest.TrustBundleKind {
+		return []string{"certificates.k8s.io/v1", "certificates.k8s.io/v1beta1"}
+	}
+	return []string{"v1"}
+}
+
 // isKnownKind reports whether podd reads a kind, or lists of the kind.
 func isKnownKind(kind string) bool {
 	switch strings.TrimSuffix(kind, "List") {
-	case "", "Pod", "ConfigMap", "Secret", manifest.ClaimKind, manifest.VolumeKind:
+	case "", "Pod", "ConfigMap", "Secret", manifest.ClaimKind, manifest.VolumeKind, manifest.TrustBundleKind:
 		return true
 	}
 	return false

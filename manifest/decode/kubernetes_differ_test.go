@@ -143,6 +143,7 @@ var stricter = []exception{
 	{"spec.volumes[].projected.sources[].configMap.items[].path", "no file can have a name of this length, and two spellings can be the same path", false},
 	{"spec.volumes[].projected.sources[].secret.items[].path", "no file can have a name of this length, and two spellings can be the same path", false},
 	{"spec.volumes[].projected.sources[].downwardAPI.items[].path", "no file can have a name of this length, and two spellings can be the same path", false},
+	{"spec.volumes[].projected.sources[].clusterTrustBundle.path", "no file can have a name of this length", false},
 	{"spec.volumes[].projected.sources[]", "an empty source is a mistake", false},
 	{"spec.volumes[].image.reference", "the name of an image cannot begin or end with a space", false},
 	{"spec.volumes[].persistentVolumeClaim.claimName", "no claim can have such a name", false},

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,9 +24,9 @@ func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, 
 	n := d.newObjectProblems(v, s)
 	checked := s.Check(v.Tree, n.addFault)
 	n.unmarshal(checked, object)
-	n.addInvalid(validate.Meta(meta))
+	n.addInvalid(validateMeta(object, meta))
 	ref = manifest.ObjectRef{Kind: kind, NamespacedName: manifest.NewKey(meta.Namespace, meta.Name)}
-	if kind == manifest.VolumeKind {
+	if manifest.IsClusterScoped(kind) {
 		if meta.Namespace != "" {
 			n.addError("metadata.namespace", "a %s does not belong to a namespace; remove this field", kind)
 		}
@@ -43,6 +44,14 @@ func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, 
 		d.file.Objects.Add(ref, object, d.origin(v, n))
 	}
 	return ref, !n.refused
+}
+
+// validateMeta validates the metadata of object.
+func validateMeta(object any, meta *metav1.ObjectMeta) field.ErrorList {
+	if b, ok := object.(*certificates.ClusterTrustBundle); ok {
+		return validate.TrustBundleMeta(b)
+	}
+	return validate.Meta(meta)
 }
 
 func (d *decoder) decodeConfigMap(v document.Value) {
@@ -92,4 +101,11 @@ func (d *decoder) decodeVolume(v document.Value) {
 		}
 		d.file.Objects.VolumesOnOtherNodes[ref.NamespacedName] = true
 	}
+}
+
+func (d *decoder) decodeTrustBundle(v document.Value) {
+	b := &certificates.ClusterTrustBundle{}
+	d.decodeObject(v, manifest.TrustBundleKind, trustBundleSchema(), b, &b.ObjectMeta, func(*objectProblems) field.ErrorList {
+		return validate.TrustBundle(b)
+	})
 }

@@ -3,6 +3,7 @@ package decode
 import (
 	"sync"
 
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
@@ -19,8 +20,9 @@ var (
 		}
 		return schema.New[v1.Pod](unchecked...)
 	})
-	configMapSchema = sync.OnceValue(func() *schema.Schema { return schema.New[v1.ConfigMap]() })
-	secretSchema    = sync.OnceValue(func() *schema.Schema { return schema.New[v1.Secret]() })
-	claimSchema     = sync.OnceValue(func() *schema.Schema { return schema.New[v1.PersistentVolumeClaim]() })
-	volumeSchema    = sync.OnceValue(func() *schema.Schema { return schema.New[v1.PersistentVolume]() })
+	configMapSchema   = sync.OnceValue(func() *schema.Schema { return schema.New[v1.ConfigMap]() })
+	secretSchema      = sync.OnceValue(func() *schema.Schema { return schema.New[v1.Secret]() })
+	claimSchema       = sync.OnceValue(func() *schema.Schema { return schema.New[v1.PersistentVolumeClaim]() })
+	volumeSchema      = sync.OnceValue(func() *schema.Schema { return schema.New[v1.PersistentVolume]() })
+	trustBundleSchema = sync.OnceValue(func() *schema.Schema { return schema.New[certificates.ClusterTrustBundle]() })
 )

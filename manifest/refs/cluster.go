@@ -47,6 +47,10 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 		_, is = o.Secrets[ref.NamespacedName]
 	case manifest.ClaimKind:
 		_, is = o.Claims[ref.NamespacedName]
+	case manifest.TrustBundleKind:
+		_, is = o.TrustBundles[ref.NamespacedName]
+	case manifest.TrustBundlesKind:
+		_, is = o.cluster.SignerTrustBundles[ref.Name]
 	case manifest.TokenKind:
 		_, is = o.cluster.Tokens[ref.NamespacedName]
 	case manifest.RuntimeClassKind:
@@ -98,6 +102,8 @@ func (o *lookup) missingReason(p *manifest.Pod, u Ref, node *manifest.Node) stri
 		return o.claimProblem(p, u, node)
 	case u.Optional:
 		return ""
+	case u.TrustBundle != nil && len(o.selectTrustBundles(u.TrustBundle)) == 0:
+		return describeSelection(u.TrustBundle) + " not found"
 	}
 	for _, key := range u.Keys {
 		if !o.hasKey(u.Object, key, u.role) {
@@ -119,6 +125,8 @@ func kindInMessage(kind string) string {
 // displayName is like ObjectRef.String, but omits names that podd has generated.
 func displayName(r manifest.ObjectRef) string {
 	switch r.Kind {
+	case manifest.TrustBundlesKind:
+		return fmt.Sprintf("the list of ClusterTrustBundles of signer %q", r.Name)
 	case manifest.TokenKind:
 		return "a token of the pod's service account"
 	case manifest.AttachmentKind:

@@ -86,6 +86,13 @@ func (r *resolver) missingRefs(p *manifest.Pod, refs []Ref) []missingRef {
 	own := r.lookupFor(p.Origin.Source)
 	var missing []missingRef
 	for _, u := range refs {
+		if u.TrustBundle != nil && len(own.selectTrustBundles(u.TrustBundle)) > 0 {
+			continue
+		}
+		if u.Object.Kind == manifest.TrustBundlesKind {
+			missing = append(missing, missingRef{u, describeSelection(u.TrustBundle), "is " + describeSearch(p, u.Object, r.set.ObjectsBySource)})
+			continue
+		}
 		what := fmt.Sprintf("%s %q", u.Object.Kind, u.Object.Name)
 		origin, there := own.Origins[u.Object]
 		if !there {

@@ -22,6 +22,9 @@ type Ref struct {
 	FieldPath string
 	// Token contains the parameters of a token request; nil for other objects.
 	Token *v1.ServiceAccountTokenProjection
+	// TrustBundle is the source of a projected volume that selects ClusterTrustBundles; nil for
+	// other objects.
+	TrustBundle *v1.ClusterTrustBundleProjection
 	// Volume is the name of the attached volume in the status of a Node; "" if the object is not
 	// a VolumeAttachment.
 	Volume v1.UniqueVolumeName
@@ -119,6 +122,9 @@ func (l *lister) addVolume(v *v1.Volume, at string) {
 			}
 			if s.Secret != nil {
 				l.add(manifest.SecretKind, s.Secret.Name, forFiles, s.Secret.Optional, at+".secret.name", keysOf(s.Secret.Items)...)
+			}
+			if b := s.ClusterTrustBundle; b != nil {
+				l.all = append(l.all, Ref{Object: TrustBundleRef(b), role: forFiles, Optional: ptr.Deref(b.Optional, false), FieldPath: at + ".clusterTrustBundle", TrustBundle: b})
 			}
 			if t := s.ServiceAccountToken; t != nil && l.pod != nil {
 				l.all = append(l.all, Ref{Object: TokenRef(l.pod, t), role: forFiles, FieldPath: at + ".serviceAccountToken", Token: t})

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -36,14 +37,15 @@ type Resolved struct {
 
 	missingObjects              map[manifest.ObjectRef]manifest.MissingObject // objects that an API server has not returned; empty for other sources
 	tokens                      map[string][]byte                             // by name
-	services, apiServerServices *manifest.Services                            // Services of the pod's namespace, and Services of the namespace of apiServerService
-	csiVolumes                  map[string]*CSIVolume                         // by name of the pod's volume
+	trustBundles                map[manifest.ObjectRef][]*certificates.ClusterTrustBundle
+	services, apiServerServices *manifest.Services    // Services of the pod's namespace, and Services of the namespace of apiServerService
+	csiVolumes                  map[string]*CSIVolume // by name of the pod's volume
 }
 
 func newResolved(p *manifest.Pod) *Resolved {
 	return &Resolved{
 		ConfigMaps: map[string]*v1.ConfigMap{}, Secrets: map[string]*v1.Secret{}, Claims: map[string]Claim{},
-		pod: p, missingObjects: map[manifest.ObjectRef]manifest.MissingObject{}, tokens: map[string][]byte{}, csiVolumes: map[string]*CSIVolume{},
+		pod: p, missingObjects: map[manifest.ObjectRef]manifest.MissingObject{}, tokens: map[string][]byte{}, trustBundles: map[manifest.ObjectRef][]*certificates.ClusterTrustBundle{}, csiVolumes: map[string]*CSIVolume{},
 	}
 }
 
@@ -97,15 +99,24 @@ func (s *Resolved) Token(t *v1.ServiceAccountTokenProjection) []byte {
 	return s.tokens[TokenRef(s.pod.Object, t).Name]
 }
 
-// MissingObject returns the reason why an object is missing. The object must be missing.
+// MissingObject returns the reason why an object in the namespace of the pod is missing. The object
+// must be missing.
 func (s *Resolved) MissingObject(kind, name string) manifest.MissingObject {
-	if s == nil || s.pod == nil || !s.pod.Traits.HasRefsFromServer {
-		return manifest.MissingObject{DoesNotExist: true, Message: fmt.Sprintf("%s %q does not exist", kind, name)}
+	ref := manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Name: name}}
+	if s != nil && s.pod != nil {
+		ref.Namespace = s.pod.Key.Namespace
 	}
-	if missing, ok := s.missingObjects[manifest.ObjectRef{Kind: kind, NamespacedName: types.NamespacedName{Namespace: s.pod.Key.Namespace, Name: name}}]; ok {
+	return s.missingObject(ref)
+}
+
+func (s *Resolved) missingObject(ref manifest.ObjectRef) manifest.MissingObject {
+	if s == nil || s.pod == nil || !s.pod.Traits.HasRefsFromServer {
+		return manifest.MissingObject{DoesNotExist: true, Message: fmt.Sprintf("%s %q does not exist", ref.Kind, ref.Name)}
+	}
+	if missing, ok := s.missingObjects[ref]; ok {
 		return missing
 	}
-	return manifest.MissingObject{Message: fmt.Sprintf("%s %q is being looked up", kind, name)}
+	return manifest.MissingObject{Message: fmt.Sprintf("%s %q is being looked up", ref.Kind, ref.Name)}
 }
 
 // EqualForStart reports whether s and o have the same effect on a start of the pod. If they do,
@@ -152,6 +163,9 @@ func (r *resolver) resolve(p *manifest.Pod, salt string, previous *Resolved) *Re
 	}
 	for _, u := range used {
 		s.addObject(sourceLookup, u.Object)
+		if u.TrustBundle != nil {
+			s.trustBundles[u.Object] = sourceLookup.trustBundles(u.Object)
+		}
 	}
 	samePodBefore := previous != nil && samePod(previous.pod, p)
 	if samePodBefore && previous.pod == p && s.Blocker == previous.Blocker && s.hasSameObjects(previous) {
@@ -206,7 +220,8 @@ func (s *Resolved) addLookups(c *manifest.Cluster, used []Ref) {
 // hasSameObjects reports whether s and o contain the same objects. It compares pointers, because an
 // unchanged object keeps its pointer.
 func (s *Resolved) hasSameObjects(o *Resolved) bool {
-	return maps.Equal(s.ConfigMaps, o.ConfigMaps) && maps.Equal(s.Secrets, o.Secrets) && maps.Equal(s.Claims, o.Claims) && s.hasSameLookups(o)
+	return maps.Equal(s.ConfigMaps, o.ConfigMaps) && maps.Equal(s.Secrets, o.Secrets) && maps.Equal(s.Claims, o.Claims) &&
+		maps.EqualFunc(s.trustBundles, o.trustBundles, slices.Equal) && s.hasSameLookups(o)
 }
 
 // hasSameLookups reports whether s and o contain the same results of lookups at an API server.
@@ -242,11 +257,15 @@ func (s *Resolved) digest(salt string, used []Ref, role role) string {
 	mac := hmac.New(sha256.New, []byte(salt))
 	var done []manifest.ObjectRef
 	for _, u := range used {
-		if u.role != role || slices.Contains(done, u.Object) {
+		if u.role != role || u.TrustBundle == nil && slices.Contains(done, u.Object) {
 			continue
 		}
 		done = append(done, u.Object)
 		writeTexts(mac, []byte(u.Object.Kind), []byte(u.Object.Name))
+		if u.TrustBundle != nil {
+			anchors, _ := s.TrustAnchors(u.TrustBundle)
+			writeTexts(mac, anchors)
+		}
 		if c := s.ConfigMap(u.Object.Name); c != nil && u.Object.Kind == manifest.ConfigMapKind {
 			writeMap(mac, c.Data)
 			writeMap(mac, c.BinaryData)

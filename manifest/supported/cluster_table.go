@@ -23,7 +23,6 @@ var clusterFields = []row{
 	{"spec.resourceClaims", refusedWithNote, unsupportedInCluster},
 	{"spec.resources.claims", refusedWithNote, unsupportedInCluster},
 	{"spec.volumes[].projected.sources[].serviceAccountToken", supported, ""},
-	{"spec.volumes[].projected.sources[].clusterTrustBundle", refusedWithNote, unsupportedInCluster},
 	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, unsupportedInCluster},
 	{"spec.volumes[].ephemeral", supported, ""}, // the cluster creates the claim
 	{"spec.volumes[].csi", supported, ""},

@@ -1,6 +1,7 @@
-// Package validate checks pods, ConfigMaps, Secrets, claims and PersistentVolumes by the rules of
-// Kubernetes. Where noted, it applies rules of a node without a cluster. Objects must have
-// their defaults (package defaults). Errors never contain values of variables or secrets.
+// Package validate checks pods, ConfigMaps, Secrets, claims, PersistentVolumes and
+// ClusterTrustBundles by the rules of Kubernetes. Where noted, it applies rules of a node without
+// a cluster. Objects must have their defaults (package defaults). Errors never contain values of
+// variables or secrets.
 package validate
 
 import (
@@ -42,6 +43,12 @@ func Pod(pod *v1.Pod, o Options) field.ErrorList {
 
 // Meta validates the metadata that all objects have.
 func Meta(meta *metav1.ObjectMeta) field.ErrorList {
+	return validateMeta(meta, func(name string) []string { return apivalidation.NameIsDNSSubdomain(name, false) })
+}
+
+// validateMeta validates the metadata of an object. checkName returns messages about an invalid
+// name.
+func validateMeta(meta *metav1.ObjectMeta, checkName func(name string) []string) field.ErrorList {
 	path := field.NewPath("metadata")
 	var errs field.ErrorList
 	switch {
@@ -50,7 +57,7 @@ func Meta(meta *metav1.ObjectMeta) field.ErrorList {
 	case meta.Name == "":
 		errs = append(errs, field.Required(path.Child("name"), ""))
 	default:
-		errs = append(errs, invalidErrors(path.Child("name"), meta.Name, apivalidation.NameIsDNSSubdomain(meta.Name, false))...)
+		errs = append(errs, invalidErrors(path.Child("name"), meta.Name, checkName(meta.Name))...)
 	}
 	if meta.Namespace != "" {
 		errs = append(errs, invalidErrors(path.Child("namespace"), meta.Namespace, apivalidation.NameIsDNSLabel(meta.Namespace, false))...)

@@ -49,7 +49,7 @@ func validateProjected(p *v1.ProjectedVolumeSource, fields *field.Path) field.Er
 	for i := range p.Sources {
 		s, at := &p.Sources[i], fields.Child("sources").Index(i)
 		if n := countProjectionSources(s); n != 1 {
-			errs = append(errs, field.Forbidden(at, "has "+[]string{"no source; set configMap, secret or downwardAPI", "several sources; remove all but one"}[min(n, 1)]))
+			errs = append(errs, field.Forbidden(at, "has "+[]string{"no source; set configMap, secret, downwardAPI or clusterTrustBundle", "several sources; remove all but one"}[min(n, 1)]))
 		}
 		if c := s.ConfigMap; c != nil {
 			errs = append(errs, validateObjectName(c.Name, at.Child("configMap", "name"))...)
@@ -66,6 +66,10 @@ func validateProjected(p *v1.ProjectedVolumeSource, fields *field.Path) field.Er
 			for j := range d.Items {
 				claim(d.Items[j].Path, at.Child("downwardAPI", "items").Index(j))
 			}
+		}
+		if b := s.ClusterTrustBundle; b != nil {
+			errs = append(errs, validateTrustBundleSource(b, at.Child("clusterTrustBundle"))...)
+			claim(b.Path, at.Child("clusterTrustBundle"))
 		}
 	}
 	return errs

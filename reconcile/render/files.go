@@ -115,8 +115,10 @@ func (f *fileBuilder) addProjected(sources []v1.VolumeProjection) error {
 			err = f.addDownward(s.DownwardAPI.Items)
 		case s.ServiceAccountToken != nil:
 			err = f.addToken(s.ServiceAccountToken)
+		case s.ClusterTrustBundle != nil:
+			err = f.addTrustBundle(s.ClusterTrustBundle)
 		default:
-			err = errors.New("only configMap, secret, downwardAPI and serviceAccountToken are supported")
+			err = errors.New("only configMap, secret, downwardAPI, serviceAccountToken and clusterTrustBundle are supported")
 		}
 		if err != nil {
 			return fmt.Errorf("sources[%d]: %w", i, err)
@@ -165,21 +167,40 @@ type missingError string
 func (e missingError) Error() string        { return string(e) }
 func (e missingError) Is(target error) bool { return target == ErrMissing }
 
-// addToken adds the file with a token of the pod's service account. The owner of the file is the
-// common user of the containers, because otherwise only root could read a file of mode 0600. If the
-// pod has an fsGroup, the group can read the file, too.
+// addToken adds the file with a token of the pod's service account.
 func (f *fileBuilder) addToken(t *v1.ServiceAccountTokenProjection) error {
 	text := f.Refs.Token(t)
 	if text == nil {
 		return missingError("the token of service account " + strconv.Quote(f.Pod.Object.Spec.ServiceAccountName) + " has not been issued yet")
 	}
-	file := File{Data: text, Mode: uint32(f.mode), Owner: commonUser(&f.Pod.Object.Spec)}
+	f.addCredential(t.Path, text)
+	return nil
+}
+
+// addTrustBundle adds the file with the certificates of ClusterTrustBundles. The file is empty if
+// the source is optional and selects no bundle.
+func (f *fileBuilder) addTrustBundle(b *v1.ClusterTrustBundleProjection) error {
+	anchors, found := f.Refs.TrustAnchors(b)
+	if !found {
+		missing := f.Refs.MissingTrustBundle(b)
+		if !missing.DoesNotExist || !isTrue(b.Optional) {
+			return missingError(missing.Message)
+		}
+	}
+	f.addCredential(b.Path, anchors)
+	return nil
+}
+
+// addCredential adds a file with the mode and owner that the kubelet gives to files with
+// credentials. The owner is the common user of the containers, because otherwise only root could
+// read a file of mode 0600. If the pod has an fsGroup, the group can read the file, too.
+func (f *fileBuilder) addCredential(name string, data []byte) {
+	file := File{Data: data, Mode: uint32(f.mode), Owner: commonUser(&f.Pod.Object.Spec)}
 	s := f.Pod.Object.Spec.SecurityContext
 	if file.Owner != nil || s != nil && s.FSGroup != nil {
 		file.Mode = 0o600
 	}
-	f.files[path.Clean(t.Path)] = file
-	return nil
+	f.files[path.Clean(name)] = file
 }
 
 // commonUser returns the runAsUser of all containers. It returns nil if they have different users

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
@@ -237,7 +238,8 @@ func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error)
 				return "", fmt.Errorf("the error of volume %s contains a value of a Secret: %w", v.Name, err)
 			}
 			for _, name := range slices.Sorted(maps.Keys(files)) {
-				fmt.Fprintf(&out, "%s %+v\n", name, files[name])
+				f := files[name]
+				fmt.Fprintf(&out, "%s %o %d %q\n", name, f.Mode, ptr.Deref(f.Owner, -1), f.Data)
 			}
 		}
 	}

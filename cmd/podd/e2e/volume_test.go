@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"podd/manifest/manifesttest"
 	"podd/server"
 )
 
@@ -167,4 +169,55 @@ func TestHostPathVolume(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(host, "x")); string(text) != "web\n" {
 		t.Errorf("the volume: got %q, %v, want %q", text, err, "web\n")
 	}
+}
+
+// newTrustBundle returns a ClusterTrustBundle with the label stage=prod.
+func newTrustBundle(name, signer, certificate string) *certificates.ClusterTrustBundle {
+	return &certificates.ClusterTrustBundle{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "ClusterTrustBundle"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"stage": "prod"}},
+		Spec:       certificates.ClusterTrustBundleSpec{SignerName: signer, TrustBundle: certificate},
+	}
+}
+
+// TestTrustBundles checks that a pod waits for a required ClusterTrustBundle of its source, and that
+// its files follow changes of the bundles.
+func TestTrustBundles(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t)
+	a, b := manifesttest.CACertificate(t, "a"), manifesttest.CACertificate(t, "b")
+	mesh := v1.ClusterTrustBundleProjection{SignerName: new("example.com/mesh"), LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}, Optional: new(true), Path: "mesh.pem"}
+	p := d.pod("web", shell("main", writeTrace("roots", "stat -L -c %a /trust/roots.pem; stat -L -c %s /trust/mesh.pem; cat /trust/roots.pem")+
+		"trap 'exit 0' TERM; until [ -s /trust/mesh.pem ]; do sleep 0.05; done; "+writeTrace("mesh", "cat /trust/mesh.pem")+
+		"until grep -q CERT /trust/roots.pem && ! cmp -s /trust/roots.pem /trust/mesh.pem; do sleep 0.05; done; "+writeTrace("changed", "cat /trust/roots.pem")+"sleep 3600 & wait"))
+	withVolume(p, "trust", "/trust", v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{DefaultMode: new(int32(0o444)), Sources: []v1.VolumeProjection{
+		{ClusterTrustBundle: &v1.ClusterTrustBundleProjection{Name: new("roots"), Path: "roots.pem"}}, {ClusterTrustBundle: &mesh},
+	}}})
+	d.apply(p)
+	d.untilPod("waits for the bundle", "web", func(p *server.PodView) error {
+		if want := `ClusterTrustBundle "roots"`; !strings.Contains(p.Why, want) {
+			return fmt.Errorf("got reason %q, want %s", p.Why, want)
+		}
+		return nil
+	})
+	d.write("roots", manifestText(d, newTrustBundle("roots", "", "# Root A\n"+a)))
+	d.untilApplied("web")
+	was := d.container("web", "main")
+	if got, want := d.readTrace("roots"), "444\n0\n"+strings.TrimSpace(a); got != want {
+		t.Errorf("in the container: got\n%s\nwant\n%s", got, want)
+	}
+	d.write("mesh", manifestText(d, newTrustBundle("example.com:mesh:1", "example.com/mesh", a)))
+	if got, want := d.readTrace("mesh"), strings.TrimSpace(a); got != want {
+		t.Errorf("in the container, bundle of the signer: got\n%s\nwant\n%s", got, want)
+	}
+	d.write("roots", manifestText(d, newTrustBundle("roots", "", b+a)))
+	if got, want := d.readTrace("changed"), strings.TrimSpace(b+a); got != want {
+		t.Errorf("in the container, after a change: got\n%s\nwant\n%s", got, want)
+	}
+	if now := d.container("web", "main"); now != was {
+		t.Errorf("container: got %v after changes of the bundles, want %v", now, was)
+	}
+	d.remove("web")
+	d.untilGone("web")
+	d.wantNothingLeft()
 }

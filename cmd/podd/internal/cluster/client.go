@@ -35,12 +35,14 @@ type client struct {
 	// requests.
 	tokenReviews, accessReviews *rest.RESTClient
 	runtimeClasses              *rest.RESTClient
-	signingRequests             *rest.RESTClient         // for certificate signing requests; not rate-limited
-	storage                     *rest.RESTClient         // for CSIDrivers, CSINodes and VolumeAttachments
-	watchNegotiator             runtime.ClientNegotiator // decodes watches of all groups
-	host                        string                   // URL of the API server, for messages
-	caDigest                    string                   // digest of the trusted CA
-	closeConnections            func()                   // closes all connections; later requests open new connections
+	signingRequests             *rest.RESTClient // for certificate signing requests; not rate-limited
+	// certificates and betaCertificates are for ClusterTrustBundles, in the versions v1 and v1beta1.
+	certificates, betaCertificates *rest.RESTClient
+	storage                        *rest.RESTClient         // for CSIDrivers, CSINodes and VolumeAttachments
+	watchNegotiator                runtime.ClientNegotiator // decodes watches of all groups
+	host                           string                   // URL of the API server, for messages
+	caDigest                       string                   // digest of the trusted CA
+	closeConnections               func()                   // closes all connections; later requests open new connections
 	// identity is the client certificate that podd renews, or nil if the kubeconfig determines the
 	// credential. renewalCount is incremented before a renewal closes the connections.
 	identity     *identity
@@ -111,6 +113,8 @@ func (c *client) initRESTClients(config *rest.Config, o *Options) (err error) {
 	c.runtimeClasses = newREST("/apis", nodes.SchemeGroupVersion, o.QPS, o.Burst)
 	c.accessReviews = newREST("/apis", authorization.SchemeGroupVersion, o.QPS, o.Burst)
 	c.signingRequests = newREST("/apis", certificates.SchemeGroupVersion, -1, 0)
+	c.certificates = newREST("/apis", certificates.SchemeGroupVersion, o.QPS, o.Burst)
+	c.betaCertificates = newREST("/apis", betaCertificates, o.QPS, o.Burst)
 	c.storage = newREST("/apis", storage.SchemeGroupVersion, o.QPS, o.Burst)
 	return err
 }
@@ -124,6 +128,11 @@ func eventQPS(qps int) int {
 	return qps
 }
 
+// betaCertificates is the version v1beta1 of the API group certificates.k8s.io. ClusterTrustBundles
+// have the same fields in v1beta1 and v1, so the types of v1 serve both versions. The package with
+// the types of v1beta1 would add 200 KB to the binary.
+var betaCertificates = schema.GroupVersion{Group: certificates.GroupName, Version: "v1beta1"}
+
 // newScheme returns a scheme that contains only the types that this package uses, because entire
 // API groups would need more memory.
 func newScheme() *runtime.Scheme {
@@ -136,7 +145,8 @@ func newScheme() *runtime.Scheme {
 	s.AddKnownTypes(coordination.SchemeGroupVersion, &coordination.Lease{})
 	s.AddKnownTypes(authentication.SchemeGroupVersion, &authentication.TokenReview{}, &authentication.TokenRequest{})
 	s.AddKnownTypes(authorization.SchemeGroupVersion, &authorization.SubjectAccessReview{})
-	s.AddKnownTypes(certificates.SchemeGroupVersion, &certificates.CertificateSigningRequest{})
+	s.AddKnownTypes(certificates.SchemeGroupVersion, &certificates.CertificateSigningRequest{}, &certificates.ClusterTrustBundle{}, &certificates.ClusterTrustBundleList{})
+	s.AddKnownTypes(betaCertificates, &certificates.ClusterTrustBundle{}, &certificates.ClusterTrustBundleList{})
 	metav1.AddToGroupVersion(s, v1.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, coordination.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, authentication.SchemeGroupVersion)
@@ -144,6 +154,7 @@ func newScheme() *runtime.Scheme {
 	metav1.AddToGroupVersion(s, storage.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, authorization.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, certificates.SchemeGroupVersion)
+	metav1.AddToGroupVersion(s, betaCertificates)
 	return s
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,7 @@ var objectKinds = map[string]string{
 	"configmaps": "ConfigMap", "secrets": "Secret", "services": "Service", "serviceaccounts": "ServiceAccount",
 	"persistentvolumeclaims": "PersistentVolumeClaim", "persistentvolumes": "PersistentVolume", "runtimeclasses": "RuntimeClass",
 	"csidrivers": "CSIDriver", "csinodes": "CSINode", "volumeattachments": "VolumeAttachment",
+	"clustertrustbundles": "ClusterTrustBundle",
 }
 
 // fakeObjects contains the objects that pods refer to. fakeAPI.mu guards fakeObjects.
@@ -37,7 +39,7 @@ type fakeObjects struct {
 // parsePath returns the parts of the path of a request.
 func parsePath(q *http.Request) (resource, name, sub, namespace string) {
 	path := strings.Split(strings.TrimPrefix(q.URL.Path, "/"), "/")
-	path = path[slices.Index(path, "v1")+1:]
+	path = path[slices.IndexFunc(path, func(step string) bool { return strings.HasPrefix(step, "v1") })+1:]
 	if path[0] == "namespaces" && len(path) > 2 {
 		namespace, path = path[1], path[2:]
 	}
@@ -52,7 +54,12 @@ func (f *fakeAPI) object(q *http.Request, verb string, body []byte) *http.Respon
 	if objectKinds[resource] == "" {
 		return nil
 	}
-	selected := strings.TrimPrefix(q.URL.Query().Get("fieldSelector"), "metadata.name=")
+	selector := q.URL.Query().Get("fieldSelector")
+	signer, bySigner := strings.CutPrefix(selector, "spec.signerName=")
+	selected := ""
+	if !bySigner {
+		selected = strings.TrimPrefix(selector, "metadata.name=")
+	}
 	at := strings.Join([]string{resource, namespace, selected}, "/")
 	switch {
 	case sub == "token" && f.objects.noTokens:
@@ -79,9 +86,13 @@ func (f *fakeAPI) object(q *http.Request, verb string, body []byte) *http.Respon
 	version, kind := versionOf(resource), objectKinds[resource]
 	items := []object{}
 	for _, key := range slices.Sorted(maps.Keys(f.objects.have)) {
-		if strings.HasPrefix(key, resource+"/") && (selected == "" || key == at) {
+		b, isBundle := f.objects.have[key].(*certificates.ClusterTrustBundle)
+		if strings.HasPrefix(key, resource+"/") && (selected == "" || key == at) && (!isBundle || !bySigner || b.Spec.SignerName == signer) {
 			items = append(items, f.objects.have[key])
 		}
+	}
+	if strings.Contains(q.URL.Path, "/v1beta1/") {
+		version = strings.Replace(version, "/v1", "/v1beta1", 1)
 	}
 	return response(200, map[string]any{"kind": kind + "List", "apiVersion": version, "metadata": metav1.ListMeta{ResourceVersion: fmt.Sprint(f.version)}, "items": items})
 }
@@ -93,6 +104,8 @@ func versionOf(resource string) string {
 		return "node.k8s.io/v1"
 	case "csidrivers", "csinodes", "volumeattachments":
 		return "storage.k8s.io/v1"
+	case "clustertrustbundles":
+		return "certificates.k8s.io/v1"
 	}
 	return "v1"
 }

@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // annotationLocalRefs is an annotation of a mirror pod. It names the objects that the static pod
@@ -84,6 +86,8 @@ func (r *removedRefs) mustRemoveProjection(s v1.VolumeProjection) bool {
 		r.add("ConfigMap", s.ConfigMap.Name)
 	case s.Secret != nil:
 		r.add("Secret", s.Secret.Name)
+	case s.ClusterTrustBundle != nil:
+		r.add("ClusterTrustBundle", cmp.Or(ptr.Deref(s.ClusterTrustBundle.Name, ""), ptr.Deref(s.ClusterTrustBundle.SignerName, "")))
 	default:
 		return false
 	}

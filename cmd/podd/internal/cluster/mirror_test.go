@@ -89,12 +89,12 @@ spec:
   - {name: cred, secret: {secretName: cred}}
   - {name: data, persistentVolumeClaim: {claimName: data}}
   - {name: mixed, projected: {sources: [{configMap: {name: conf}}, {downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}]}}
-  - {name: only, projected: {sources: [{secret: {name: deep}}]}}
+  - {name: only, projected: {sources: [{secret: {name: deep}}, {clusterTrustBundle: {name: roots, path: a}}, {clusterTrustBundle: {signerName: example.com/mesh, path: b}}]}}
   - {name: own, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}
   - {name: tmp, emptyDir: {}}
 `)
 	m := newMirror(static, nodeWithUID("u1"))
-	want := "ConfigMap/conf,ConfigMap/files,PersistentVolumeClaim/data,PersistentVolumeClaim/web-n1-own,Secret/cred,Secret/deep,Secret/env,Secret/pull,ServiceAccount/robot"
+	want := "ClusterTrustBundle/example.com/mesh,ClusterTrustBundle/roots,ConfigMap/conf,ConfigMap/files,PersistentVolumeClaim/data,PersistentVolumeClaim/web-n1-own,Secret/cred,Secret/deep,Secret/env,Secret/pull,ServiceAccount/robot"
 	if got := m.Annotations[annotationLocalRefs]; got != want {
 		t.Errorf("annotation:\ngot  %s\nwant %s", got, want)
 	}

@@ -49,7 +49,7 @@ type resolver struct {
 // missing.
 type lookupResult struct {
 	sender  *lookup
-	object  any                    // *v1.ConfigMap, *v1.Secret, *boundClaim, *nodes.RuntimeClass, attachment or token
+	object  any                    // such as *v1.ConfigMap, *boundClaim or token; publishedObjects lists all types
 	missing manifest.MissingObject // set if object is nil
 }
 
@@ -190,6 +190,8 @@ func (r *resolver) startLookup(ctx context.Context, pod *v1.Pod, u refs.Ref) {
 			watchObject[*v1.ConfigMap](ctx, l, &v1.ConfigMapList{})
 		case u.Object.Kind == "Secret":
 			watchObject[*v1.Secret](ctx, l, &v1.SecretList{})
+		case u.TrustBundle != nil:
+			l.watchTrustBundles(ctx)
 		case u.Object.Kind == "RuntimeClass":
 			watchObject[*nodes.RuntimeClass](ctx, l, &nodes.RuntimeClassList{})
 		}

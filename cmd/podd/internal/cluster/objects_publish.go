@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	nodes "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,17 +12,19 @@ import (
 // publishedObjects returns all results of lookups as the Objects to publish.
 func (r *resolver) publishedObjects() manifest.Objects {
 	o := manifest.Objects{
-		ConfigMaps: map[types.NamespacedName]*v1.ConfigMap{},
-		Secrets:    map[types.NamespacedName]*v1.Secret{},
-		Claims:     map[types.NamespacedName]*v1.PersistentVolumeClaim{},
-		Volumes:    map[types.NamespacedName]*v1.PersistentVolume{},
+		ConfigMaps:   map[types.NamespacedName]*v1.ConfigMap{},
+		Secrets:      map[types.NamespacedName]*v1.Secret{},
+		Claims:       map[types.NamespacedName]*v1.PersistentVolumeClaim{},
+		Volumes:      map[types.NamespacedName]*v1.PersistentVolume{},
+		TrustBundles: map[types.NamespacedName]*certificates.ClusterTrustBundle{},
 		Cluster: &manifest.Cluster{
-			Missing:         map[manifest.ObjectRef]manifest.MissingObject{},
-			Tokens:          map[types.NamespacedName]manifest.Token{},
-			RuntimeHandlers: map[string]string{},
-			Services:        r.servicesByNamespace,
-			CSIDrivers:      r.driverSpecs,
-			AttachedVolumes: map[string]map[string]string{},
+			Missing:            map[manifest.ObjectRef]manifest.MissingObject{},
+			Tokens:             map[types.NamespacedName]manifest.Token{},
+			SignerTrustBundles: map[string][]*certificates.ClusterTrustBundle{},
+			RuntimeHandlers:    map[string]string{},
+			Services:           r.servicesByNamespace,
+			CSIDrivers:         r.driverSpecs,
+			AttachedVolumes:    map[string]map[string]string{},
 		},
 	}
 	for ref, f := range r.results {
@@ -36,6 +39,10 @@ func (r *resolver) publishedObjects() manifest.Objects {
 			if object.volume != nil {
 				o.Volumes[types.NamespacedName{Name: object.volume.Name}] = object.volume
 			}
+		case *certificates.ClusterTrustBundle:
+			o.TrustBundles[key] = object
+		case []*certificates.ClusterTrustBundle:
+			o.Cluster.SignerTrustBundles[key.Name] = object
 		case *nodes.RuntimeClass:
 			o.Cluster.RuntimeHandlers[key.Name] = object.Handler
 		case attachment:

@@ -83,7 +83,13 @@ func withoutHost(err error) error {
 // name returns the kind and name of the object, as in the "not found" errors of the API server.
 func (l *lookup) name() string {
 	kind := l.ref.Kind
-	if kind != "RuntimeClass" {
+	switch kind {
+	case "RuntimeClass":
+	case manifest.TrustBundleKind:
+		kind = "clustertrustbundle.certificates.k8s.io"
+	case manifest.TrustBundlesKind:
+		kind = "the ClusterTrustBundles of signer"
+	default:
 		kind = strings.ToLower(kind)
 	}
 	return fmt.Sprintf("%s %q", kind, l.ref.Name)

@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	certificates "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"podd/manifest"
+)
+
+// watchTrustBundles lists and watches the ClusterTrustBundle of l, or all ClusterTrustBundles of the
+// signer of l, until ctx is done.
+func (l *lookup) watchTrustBundles(ctx context.Context) {
+	store := &trustBundleStore{objectStore: objectStore[*certificates.ClusterTrustBundle]{ctx: ctx, lookup: l, began: time.Now()}}
+	f := reflector[*certificates.ClusterTrustBundle]{client: l.client, query: store.query, emptyList: &certificates.ClusterTrustBundleList{}, store: store, reporter: store, initialWait: firstLookupWait, maxWait: l.maxWait, watchTimeout: objectWatchTimeout}
+	f.run(ctx)
+}
+
+// A trustBundleStore is an objectStore for ClusterTrustBundles. It uses version v1 of the API, or
+// v1beta1 if the API server does not serve v1, like the kubelet. The fields are the same.
+type trustBundleStore struct {
+	objectStore[*certificates.ClusterTrustBundle]
+	usesBeta bool
+}
+
+// query returns a list request for the ClusterTrustBundles.
+func (s *trustBundleStore) query() *rest.Request {
+	api, field := s.client.certificates, "metadata.name="
+	if s.usesBeta {
+		api = s.client.betaCertificates
+	}
+	if s.ref.Kind == manifest.TrustBundlesKind {
+		field = "spec.signerName="
+	}
+	return api.Get().Resource("clustertrustbundles").Param("fieldSelector", field+s.ref.Name)
+}
+
+// set implements snapshotStore.
+func (s *trustBundleStore) set(all snapshot[*certificates.ClusterTrustBundle]) {
+	if s.ref.Kind == manifest.TrustBundleKind {
+		s.objectStore.set(all)
+		return
+	}
+	bundles := slices.AppendSeq([]*certificates.ClusterTrustBundle{}, maps.Values(all.items))
+	s.send(s.ctx, lookupResult{object: bundles})
+}
+
+// report implements reporter. If the API server does not serve the current version, the next
+// request uses the other version.
+func (s *trustBundleStore) report(ctx context.Context, part connectionPart, err error) {
+	if apierrors.IsNotFound(err) {
+		s.usesBeta = !s.usesBeta
+		if s.usesBeta {
+			return
+		}
+		err = fmt.Errorf("it serves ClusterTrustBundles neither in certificates.k8s.io/v1 nor in v1beta1: %w", withoutHost(err))
+	}
+	s.objectStore.report(ctx, part, err)
+}

@@ -1,0 +1,86 @@
+// Package trustbundle reads the certificates of ClusterTrustBundles (KEP-3257).
+package trustbundle
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"iter"
+)
+
+// MaxSize is the maximum size of the text of a bundle in bytes, as in the API server.
+const MaxSize = 1 << 20
+
+// certificateType is the type of the PEM blocks in a bundle.
+const certificateType = "CERTIFICATE"
+
+// Normalize returns the certificates in texts as PEM. It removes duplicates, the headers of PEM
+// blocks, text outside of blocks, and blocks of other types. The certificates keep the order in
+// which texts contains them first, so the result for the same texts is always the same. The kubelet
+// shuffles the certificates whenever it starts, so that programs do not depend on the order.
+func Normalize(texts ...string) []byte {
+	out, included := []byte{}, map[string]bool{}
+	for _, text := range texts {
+		for block := range blocks(text) {
+			if block.Type != certificateType || included[string(block.Bytes)] {
+				continue
+			}
+			included[string(block.Bytes)] = true
+			out = append(out, pem.EncodeToMemory(&pem.Block{Type: certificateType, Bytes: block.Bytes})...)
+		}
+	}
+	return out
+}
+
+// blocks returns the PEM blocks in text.
+func blocks(text string) iter.Seq[*pem.Block] {
+	return func(yield func(*pem.Block) bool) {
+		for rest := []byte(text); ; {
+			var block *pem.Block
+			if block, rest = pem.Decode(rest); block == nil || !yield(block) {
+				return
+			}
+		}
+	}
+}
+
+// Check returns an error if an API server would reject text as the certificates of a bundle: text
+// must contain at least one certificate, and each PEM block must be the certificate of a different
+// CA, without headers. The error does not contain the certificates.
+func Check(text string) error {
+	if len(text) > MaxSize {
+		return fmt.Errorf("is too large: %d bytes (limit %d)", len(text), MaxSize)
+	}
+	count, first := 0, map[string]int{}
+	for block := range blocks(text) {
+		count++
+		if fault := findFault(block); fault != "" {
+			return fmt.Errorf("PEM block %d %s", count, fault)
+		}
+		if n, duplicate := first[string(block.Bytes)]; duplicate {
+			return fmt.Errorf("PEM block %d is the same certificate as PEM block %d; remove one of the blocks", count, n)
+		}
+		first[string(block.Bytes)] = count
+	}
+	if count == 0 {
+		return fmt.Errorf("contains no PEM block of type %s", certificateType)
+	}
+	return nil
+}
+
+// findFault returns the reason why a PEM block is not the certificate of a CA, or "".
+func findFault(block *pem.Block) string {
+	switch {
+	case block.Type != certificateType:
+		return fmt.Sprintf("has the type %.40q; remove all blocks except those of type %s", block.Type, certificateType)
+	case len(block.Headers) > 0:
+		return "has headers; remove the headers"
+	}
+	switch c, err := x509.ParseCertificate(block.Bytes); {
+	case err != nil:
+		return "is not an X.509 certificate"
+	case !c.IsCA || !c.BasicConstraintsValid:
+		return "is not the certificate of a CA according to its basic constraints; remove this block"
+	}
+	return ""
+}
