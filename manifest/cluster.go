@@ -17,6 +17,9 @@ type Cluster struct {
 	// Tokens contains the tokens of service accounts for pods. A key is the name in the ObjectRef
 	// that refs.TokenRef returns.
 	Tokens map[types.NamespacedName]Token
+	// PodCertificates contains the certificates that signers have issued for pods. A key is the name
+	// in the ObjectRef that refs.PodCertificateRef returns.
+	PodCertificates map[types.NamespacedName]*PodCertificate
 	// SignerTrustBundles maps the name of a signer to its ClusterTrustBundles. It contains only
 	// signers whose ClusterTrustBundles were listed.
 	SignerTrustBundles map[string][]*certificates.ClusterTrustBundle
@@ -37,6 +40,12 @@ type Token struct {
 	Expires metav1.Time
 }
 
+// A PodCertificate contains a private key and its certificate. It is immutable.
+type PodCertificate struct {
+	Key   []byte // PEM; secret
+	Chain []byte // the certificate and the intermediate certificates, as PEM
+}
+
 // A MissingObject describes why an object is missing.
 type MissingObject struct {
 	// DoesNotExist reports whether the object does not exist. If so, an optional reference to the
@@ -48,4 +57,6 @@ type MissingObject struct {
 	WillExist bool
 	// Message is a message for users with the wording of Kubernetes: `configmap "c" not found`.
 	Message string
+	// Remedy tells users what to do if the object will never exist; "" for other objects.
+	Remedy string
 }

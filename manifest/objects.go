@@ -89,7 +89,8 @@ func setKey[M ~map[K]V, K comparable, V any](m *M, key K, v V) {
 
 // Kinds of objects. Only the first five can be in manifests. A ClusterTrustBundleList represents
 // all ClusterTrustBundles of a signer, and its name is the name of the signer. A TokenRequest
-// represents the token of a pod's service account.
+// represents the token of a pod's service account, and a PodCertificateRequest represents the
+// certificate that a source of a pod's volume requests.
 const (
 	ConfigMapKind    = "ConfigMap"
 	SecretKind       = "Secret"
@@ -98,6 +99,7 @@ const (
 	TrustBundleKind  = "ClusterTrustBundle"
 	TrustBundlesKind = "ClusterTrustBundleList"
 	TokenKind        = "TokenRequest"
+	CertificateKind  = "PodCertificateRequest"
 	RuntimeClassKind = "RuntimeClass"
 	AttachmentKind   = "VolumeAttachment"
 )

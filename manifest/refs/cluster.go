@@ -18,6 +18,13 @@ func TokenRef(pod *v1.Pod, t *v1.ServiceAccountTokenProjection) manifest.ObjectR
 	return manifest.ObjectRef{Kind: manifest.TokenKind, NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}}
 }
 
+// PodCertificateRef returns the reference to the certificate for the source of a projected volume at
+// an index. Each source has its own key and certificate.
+func PodCertificateRef(pod *v1.Pod, volume string, index int) manifest.ObjectRef {
+	name := fmt.Sprintf("%s/%s/%d", pod.UID, volume, index)
+	return manifest.ObjectRef{Kind: manifest.CertificateKind, NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}}
+}
+
 // tokenLifetime returns the lifetime of a token in seconds. It is the default of the API server if t
 // does not set it.
 func tokenLifetime(t *v1.ServiceAccountTokenProjection) int64 {
@@ -53,6 +60,8 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 		_, is = o.cluster.SignerTrustBundles[ref.Name]
 	case manifest.TokenKind:
 		_, is = o.cluster.Tokens[ref.NamespacedName]
+	case manifest.CertificateKind:
+		_, is = o.cluster.PodCertificates[ref.NamespacedName]
 	case manifest.RuntimeClassKind:
 		_, is = o.cluster.RuntimeHandlers[ref.Name]
 	case manifest.AttachmentKind:
@@ -63,7 +72,7 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 
 // blocker returns the reason why a pod of an API server cannot be set up yet. A missing object for
 // variables does not delay the pod, because only the containers with these variables wait for the
-// object.
+// object. An object that needs an action of a user has precedence over one that will exist.
 func (o *lookup) blocker(p *manifest.Pod, used []Ref, node *manifest.Node) Blocker {
 	if o.cluster.Services == nil {
 		return Blocker{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}
@@ -76,13 +85,24 @@ func (o *lookup) blocker(p *manifest.Pod, used []Ref, node *manifest.Node) Block
 			return Blocker{MissingMessage: displayName(u.Object) + " is being looked up", EndsByItself: true}
 		}
 	}
+	var first Blocker
 	for _, u := range used {
 		switch u.role {
 		case forFiles, forMount, forSandbox, forDriver:
-			if why := o.missingReason(p, u, node); why != "" {
-				return Blocker{MissingMessage: why, Volume: u.volumeOf(p.Object), EndsByItself: o.cluster.Missing[u.Object].WillExist}
+			why := o.missingReason(p, u, node)
+			missing := o.cluster.Missing[u.Object]
+			b := Blocker{MissingMessage: why, Volume: u.volumeOf(p.Object), EndsByItself: missing.WillExist, Remedy: missing.Remedy}
+			switch {
+			case why == "":
+			case !b.EndsByItself:
+				return b
+			case first == Blocker{}:
+				first = b
 			}
 		}
+	}
+	if first != (Blocker{}) {
+		return first
 	}
 	return o.driverBlocker(p)
 }
@@ -129,6 +149,8 @@ func displayName(r manifest.ObjectRef) string {
 		return fmt.Sprintf("the list of ClusterTrustBundles of signer %q", r.Name)
 	case manifest.TokenKind:
 		return "a token of the pod's service account"
+	case manifest.CertificateKind:
+		return "a certificate of the pod"
 	case manifest.AttachmentKind:
 		return "whether a volume is attached"
 	}

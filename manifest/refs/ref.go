@@ -25,6 +25,8 @@ type Ref struct {
 	// TrustBundle is the source of a projected volume that selects ClusterTrustBundles; nil for
 	// other objects.
 	TrustBundle *v1.ClusterTrustBundleProjection
+	// PodCertificate contains the parameters of a PodCertificateRequest; nil for other objects.
+	PodCertificate *v1.PodCertificateProjection
 	// Volume is the name of the attached volume in the status of a Node; "" if the object is not
 	// a VolumeAttachment.
 	Volume v1.UniqueVolumeName
@@ -125,6 +127,9 @@ func (l *lister) addVolume(v *v1.Volume, at string) {
 			}
 			if b := s.ClusterTrustBundle; b != nil {
 				l.all = append(l.all, Ref{Object: TrustBundleRef(b), role: forFiles, Optional: ptr.Deref(b.Optional, false), FieldPath: at + ".clusterTrustBundle", TrustBundle: b})
+			}
+			if c := s.PodCertificate; c != nil && l.pod != nil {
+				l.all = append(l.all, Ref{Object: PodCertificateRef(l.pod, v.Name, i), role: forFiles, FieldPath: at + ".podCertificate", PodCertificate: c})
 			}
 			if t := s.ServiceAccountToken; t != nil && l.pod != nil {
 				l.all = append(l.all, Ref{Object: TokenRef(l.pod, t), role: forFiles, FieldPath: at + ".serviceAccountToken", Token: t})

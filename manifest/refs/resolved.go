@@ -37,6 +37,7 @@ type Resolved struct {
 
 	missingObjects              map[manifest.ObjectRef]manifest.MissingObject // objects that an API server has not returned; empty for other sources
 	tokens                      map[string][]byte                             // by name
+	certificates                map[string]*manifest.PodCertificate           // by name
 	trustBundles                map[manifest.ObjectRef][]*certificates.ClusterTrustBundle
 	services, apiServerServices *manifest.Services    // Services of the pod's namespace, and Services of the namespace of apiServerService
 	csiVolumes                  map[string]*CSIVolume // by name of the pod's volume
@@ -45,7 +46,7 @@ type Resolved struct {
 func newResolved(p *manifest.Pod) *Resolved {
 	return &Resolved{
 		ConfigMaps: map[string]*v1.ConfigMap{}, Secrets: map[string]*v1.Secret{}, Claims: map[string]Claim{},
-		pod: p, missingObjects: map[manifest.ObjectRef]manifest.MissingObject{}, tokens: map[string][]byte{}, trustBundles: map[manifest.ObjectRef][]*certificates.ClusterTrustBundle{}, csiVolumes: map[string]*CSIVolume{},
+		pod: p, missingObjects: map[manifest.ObjectRef]manifest.MissingObject{}, tokens: map[string][]byte{}, certificates: map[string]*manifest.PodCertificate{}, trustBundles: map[manifest.ObjectRef][]*certificates.ClusterTrustBundle{}, csiVolumes: map[string]*CSIVolume{},
 	}
 }
 
@@ -61,6 +62,9 @@ type Blocker struct {
 	EndsByItself bool
 	// Reason is the waiting reason in the status of the containers; "" means ContainerCreating.
 	Reason string
+	// Remedy tells users what to do if the object will never exist; "" if the pod starts when the
+	// object exists.
+	Remedy string
 }
 
 // ConfigMap returns the ConfigMap with this name, or nil if there is none.
@@ -97,6 +101,15 @@ func (s *Resolved) Token(t *v1.ServiceAccountTokenProjection) []byte {
 		return nil
 	}
 	return s.tokens[TokenRef(s.pod.Object, t).Name]
+}
+
+// PodCertificate returns the certificate for the source of a projected volume at an index, or nil if
+// there is none.
+func (s *Resolved) PodCertificate(volume string, index int) *manifest.PodCertificate {
+	if s == nil {
+		return nil
+	}
+	return s.certificates[PodCertificateRef(s.pod.Object, volume, index).Name]
 }
 
 // MissingObject returns the reason why an object in the namespace of the pod is missing. The object
@@ -203,13 +216,16 @@ func (s *Resolved) addObject(sourceLookup *lookup, ref manifest.ObjectRef) {
 	}
 }
 
-// addLookups adds the Services and tokens that an API server has returned, and the reasons why
-// objects are missing.
+// addLookups adds the Services, tokens and certificates that an API server has returned, and the
+// reasons why objects are missing.
 func (s *Resolved) addLookups(c *manifest.Cluster, used []Ref) {
 	s.services, s.apiServerServices = c.Services[s.pod.Key.Namespace], c.Services[apiServerService.Namespace]
 	for _, u := range used {
 		if token, ok := c.Tokens[u.Object.NamespacedName]; ok && u.Object.Kind == manifest.TokenKind && u.role == forFiles {
 			s.tokens[u.Object.Name] = token.Text
+		}
+		if certificate := c.PodCertificates[u.Object.NamespacedName]; certificate != nil && u.Object.Kind == manifest.CertificateKind {
+			s.certificates[u.Object.Name] = certificate
 		}
 		if missing, ok := c.Missing[u.Object]; ok {
 			s.missingObjects[u.Object] = missing
@@ -227,7 +243,7 @@ func (s *Resolved) hasSameObjects(o *Resolved) bool {
 // hasSameLookups reports whether s and o contain the same results of lookups at an API server.
 func (s *Resolved) hasSameLookups(o *Resolved) bool {
 	return s.services == o.services && s.apiServerServices == o.apiServerServices && maps.Equal(s.missingObjects, o.missingObjects) &&
-		maps.EqualFunc(s.tokens, o.tokens, bytes.Equal) && maps.Equal(s.csiVolumes, o.csiVolumes)
+		maps.EqualFunc(s.tokens, o.tokens, bytes.Equal) && maps.Equal(s.certificates, o.certificates) && maps.Equal(s.csiVolumes, o.csiVolumes)
 }
 
 // hasMutableMetadataFiles reports whether files in the volumes of the pod may contain labels and
@@ -281,6 +297,9 @@ func (s *Resolved) digest(salt string, used []Ref, role role) string {
 		}
 		if u.Object.Kind == manifest.TokenKind {
 			writeTexts(mac, s.tokens[u.Object.Name])
+		}
+		if c := s.certificates[u.Object.Name]; c != nil && u.Object.Kind == manifest.CertificateKind {
+			writeTexts(mac, c.Key, c.Chain)
 		}
 	}
 	if role == forMount {

@@ -23,7 +23,9 @@ var clusterFields = []row{
 	{"spec.resourceClaims", refusedWithNote, unsupportedInCluster},
 	{"spec.resources.claims", refusedWithNote, unsupportedInCluster},
 	{"spec.volumes[].projected.sources[].serviceAccountToken", supported, ""},
-	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, unsupportedInCluster},
+	{"spec.volumes[].projected.sources[].serviceAccountToken.user", refusedWithNote, gateDisabled},
+	{"spec.volumes[].projected.sources[].podCertificate", supported, ""},
+	{"spec.volumes[].projected.sources[].podCertificate.user", refusedWithNote, gateDisabled},
 	{"spec.volumes[].ephemeral", supported, ""}, // the cluster creates the claim
 	{"spec.volumes[].csi", supported, ""},
 }

@@ -155,7 +155,7 @@ var podFields = []row{
 	{"spec.volumes[].projected.sources[].serviceAccountToken", refusedWithNote, "there is no cluster to issue a token; remove this field, or use a Secret with a token"},
 	{"spec.volumes[].projected.sources[].clusterTrustBundle", supported, ""},
 	{"spec.volumes[].projected.sources[].clusterTrustBundle.user", refusedWithNote, gateDisabled},
-	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, "there is no cluster to issue a certificate; use a Secret with a certificate"},
+	{"spec.volumes[].projected.sources[].podCertificate", refusedWithNote, "only a cluster has signers that issue certificates; use a Secret with a certificate"},
 	{"spec.volumes[].gitRepo", refusedWithNote, "is not supported because of CVE-2024-10220; clone the repository in an init container"},
 	{"spec.volumes[].cephfs", refusedWithNote, onlyNFS},
 	{"spec.volumes[].glusterfs", refusedWithNote, onlyNFS},

@@ -1,5 +1,7 @@
 package plan
 
+import "cmp"
+
 // lacksObjects reports whether an object is missing that the pod needs to start. A pod that already
 // runs keeps running without it.
 func (f *facts) lacksObjects() bool {
@@ -11,7 +13,7 @@ func (f *facts) waitObjects(d *Decision) {
 		d.Why = f.in.Objects.MissingMessage
 		return
 	}
-	d.Why = f.in.Objects.MissingMessage + "; the pod starts when the object exists"
+	d.Why = f.in.Objects.MissingMessage + "; " + cmp.Or(f.in.Objects.Remedy, "the pod starts when the object exists")
 	d.NeedsUser, d.Reason = true, f.in.Objects.Reason
 	f.prefetchImages(d)
 }

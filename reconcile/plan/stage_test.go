@@ -139,6 +139,8 @@ func (s *stage) object(args []string) error {
 		o.Blocker = refs.Blocker{MissingMessage: text, EndsByItself: true}
 	case "volume":
 		o.Blocker = refs.Blocker{MissingMessage: text, Volume: "conf"}
+	case "refused":
+		o.Blocker = refs.Blocker{MissingMessage: text, Volume: "conf", Remedy: "delete the pod"}
 	case "there":
 		o.Blocker = refs.Blocker{}
 	case "hold":

@@ -36,8 +36,8 @@ import (
 //	foreign UID           a foreign sandbox is created; foreign ends: it is removed
 //	volumes TEXT          volumes fail with TEXT; "ok": they succeed
 //	health C KIND TEXT    attempts of that probe fail with TEXT; "ok": they succeed
-//	objects NAME WORD     objects of a pod: missing TEXT, soon TEXT, volume TEXT, there, or
-//	                      hold CONTENT
+//	objects NAME WORD     objects of a pod: missing TEXT, soon TEXT, volume TEXT, refused TEXT,
+//	                      there, or hold CONTENT
 //	image NAME TEXT       pulls of the image fail with TEXT; "ok": they succeed
 //	node WORD             up, down, unready, ready, nonetwork, network, adopt;
 //	                      leaves GRACE: the node shuts down and the pod is stopped now;

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -117,6 +119,41 @@ func TestVariables_Cluster(t *testing.T) {
 		}
 		if _, linked := env.lookup("DB_PORT_5432_TCP_ADDR"); got != test.want || !linked || len(env.vars) < 7 {
 			t.Errorf("%v: got %q among %v, want %q", test.env, got, env.vars, test.want)
+		}
+	}
+}
+
+// TestPodCertificateFiles checks the files of a pod certificate. Each source of a volume has its own
+// certificate.
+func TestPodCertificateFiles(t *testing.T) {
+	mode, user := int32(0o444), int64(1000)
+	sources := []v1.VolumeProjection{
+		{PodCertificate: &v1.PodCertificateProjection{SignerName: "example.com/a", KeyPath: "a/key.pem", CertificateChainPath: "a/chain.pem"}},
+		{PodCertificate: &v1.PodCertificateProjection{SignerName: "example.com/b", CredentialBundlePath: "b.pem"}},
+	}
+	pod := &v1.Pod{Spec: v1.PodSpec{
+		SecurityContext: &v1.PodSecurityContext{RunAsUser: &user}, Containers: []v1.Container{{}},
+		Volumes: []v1.Volume{{Name: "own", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{DefaultMode: &mode, Sources: sources}}}},
+	}}
+	issued := map[types.NamespacedName]*manifest.PodCertificate{}
+	o := manifest.Objects{Cluster: &manifest.Cluster{PodCertificates: issued}}
+	for i, want := range []map[string]string{nil, nil, {"a/key.pem": "key0", "a/chain.pem": "chain0", "b.pem": "key1chain1"}} {
+		p, s := ofCluster(pod, o)
+		files, err := (PodVolumes{Pod: p, Refs: s}).Files(&p.Object.Spec.Volumes[0])
+		if want == nil && (!errors.Is(err, ErrMissing) || strings.Contains(err.Error(), "key0")) {
+			t.Errorf("%d certificates: got %v, want that one has not been issued", i, err)
+		}
+		for name, text := range want {
+			if f := files[name]; string(f.Data) != text || f.Mode != 0o600 || f.Owner == nil || *f.Owner != user {
+				t.Errorf("%s: got %q %o %v, want %q 600 1000", name, f.Data, f.Mode, f.Owner, text)
+			}
+		}
+		if len(files) != len(want) {
+			t.Errorf("%d certificates: got %d files, want %d", i, len(files), len(want))
+		}
+		if i < len(sources) {
+			ref := refs.PodCertificateRef(p.Object, "own", i)
+			issued[ref.NamespacedName] = &manifest.PodCertificate{Key: fmt.Appendf(nil, "key%d", i), Chain: fmt.Appendf(nil, "chain%d", i)}
 		}
 	}
 }

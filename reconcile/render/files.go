@@ -84,7 +84,7 @@ func (c PodVolumes) Files(v *v1.Volume) (map[string]File, error) {
 		err = f.addDownward(v.DownwardAPI.Items)
 	case v.Projected != nil:
 		f.mode = *v.Projected.DefaultMode
-		err = f.addProjected(v.Projected.Sources)
+		err = f.addProjected(v.Name, v.Projected.Sources)
 	}
 	if err == nil {
 		err = f.checkPaths()
@@ -102,7 +102,7 @@ type fileBuilder struct {
 	files map[string]File
 }
 
-func (f *fileBuilder) addProjected(sources []v1.VolumeProjection) error {
+func (f *fileBuilder) addProjected(volume string, sources []v1.VolumeProjection) error {
 	for i := range sources {
 		s := &sources[i]
 		var err error
@@ -117,8 +117,10 @@ func (f *fileBuilder) addProjected(sources []v1.VolumeProjection) error {
 			err = f.addToken(s.ServiceAccountToken)
 		case s.ClusterTrustBundle != nil:
 			err = f.addTrustBundle(s.ClusterTrustBundle)
+		case s.PodCertificate != nil:
+			err = f.addPodCertificate(s.PodCertificate, f.Refs.PodCertificate(volume, i))
 		default:
-			err = errors.New("only configMap, secret, downwardAPI, serviceAccountToken and clusterTrustBundle are supported")
+			err = errors.New("the type of the source is not supported")
 		}
 		if err != nil {
 			return fmt.Errorf("sources[%d]: %w", i, err)
@@ -188,6 +190,19 @@ func (f *fileBuilder) addTrustBundle(b *v1.ClusterTrustBundleProjection) error {
 		}
 	}
 	f.addCredential(b.Path, anchors)
+	return nil
+}
+
+// addPodCertificate adds the files with a private key and its certificate.
+func (f *fileBuilder) addPodCertificate(s *v1.PodCertificateProjection, c *manifest.PodCertificate) error {
+	if c == nil {
+		return missingError("the certificate of signer " + strconv.Quote(s.SignerName) + " has not been issued yet")
+	}
+	for name, data := range map[string][]byte{s.KeyPath: c.Key, s.CertificateChainPath: c.Chain, s.CredentialBundlePath: slices.Concat(c.Key, c.Chain)} {
+		if name != "" {
+			f.addCredential(name, data)
+		}
+	}
 	return nil
 }
 

@@ -39,6 +39,9 @@ func (c certificateCounts) collectors(expiry func() (time.Time, error)) []promet
 	return []prometheus.Collector{c.rotationAge, c.clientErrors, c.servingErrors, ttl}
 }
 
+// A PodCertificateState is a state of pod certificates of one signer, such as "fresh".
+type PodCertificateState struct{ Signer, State string }
+
 // RecordCertificateRequest records the result of a certificate request. If serving is set, the
 // certificate is the serving certificate of the kubelet's port. Otherwise it is the node's client
 // certificate. created is the time at which the replaced certificate was created, or zero if no

@@ -25,7 +25,6 @@
 //	imagemanager_image_mustpull_checks_total, imagemanager_…_usage_percent,
 //	imagemanager_ondisk_…            podd does not check who may use an image that is present
 //	pod_watch_events_dropped_total, pod_requests_…total   podd does not serve the kubelet's gRPC API of pods
-//	podcertificate_states            podd rejects volumes with pod certificates
 //	websocket_streaming_requests_total   the runtime serves streams over WebSocket
 //	csi_node_storage_health_status, dra_node_…_skips_total   not implemented
 //	resource_manager_…               podd has no CPU manager and no memory manager
@@ -80,6 +79,9 @@ type Inputs struct {
 	ClientCertificateExpiry func() (time.Time, error)
 	// MirrorPodCount returns the number of mirror pods. It is nil if there is no cluster.
 	MirrorPodCount func() int
+	// CountPodCertificates returns the number of volume sources with a pod certificate by
+	// state. It is nil if there is no cluster.
+	CountPodCertificates func() map[PodCertificateState]int
 	// Disks returns a recent measurement of the disk usage of pods. If it is nil,
 	// these metrics are omitted.
 	Disks func(context.Context) (*DiskUsage, error)

@@ -67,6 +67,9 @@ func inputs() Inputs {
 		State:                   server.NewLatestView(view()),
 		ClientCertificateExpiry: func() (time.Time, error) { return time.Time{}, errors.New("a token") },
 		MirrorPodCount:          func() int { return 2 },
+		CountPodCertificates: func() map[PodCertificateState]int {
+			return map[PodCertificateState]int{{"example.com/mesh", "fresh"}: 2, {"example.com/mesh", "denied"}: 1}
+		},
 		Disks: func(context.Context) (*DiskUsage, error) {
 			data := ClaimUsage{Namespace: "default", Name: "data", CapacityBytes: 100, AvailableBytes: 60, UsedBytes: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3}
 			return &DiskUsage{Claims: []ClaimUsage{data, data}, Logs: []LogUsage{{"default", "web-n1", "uid-web-n1", "main", 4096}}}, nil

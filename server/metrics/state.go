@@ -39,13 +39,14 @@ var (
 	metricsProviderDesc     = newDesc("kubelet_metrics_provider", "Where the statistics of containers come from. The value is always 1.", "provider")
 	volumeCountDesc         = newDesc("volume_manager_total_volumes", "Desired and existing volumes of pods, by plugin.", "plugin_name", "state")
 	certificateTTLDesc      = newDesc("kubelet_certificate_manager_server_ttl_seconds", "Remaining validity in seconds of the serving certificate; +Inf if there is no serving certificate.")
+	podCertificateDesc      = newDesc("kubelet_podcertificate_states", "Number of volume sources with a pod certificate by signer and state.", "signer_name", "state")
 	problemsDesc            = newDesc("podd_problems", "Number of problems: errors and warnings about manifests and the node, and pods that cannot proceed.", "source", "reason")
 	contentTimeDesc         = newDesc("podd_manifest_last_good_seconds", "Unix time in seconds at which the content in effect was written to its file or fetched from its URL.", "source")
 	outdatedFileDesc        = newDesc("podd_manifest_behind", "1 if the current content of a file or URL is invalid and older content is in effect, else 0.", "source")
 	podReadyDesc            = newDesc("podd_pod_ready", "1 if a pod is ready or has completed as its manifest requires, else 0.", "namespace", "pod")
 	descriptions            = []*prometheus.Desc{
 		buildInfoDesc, nodeNameDesc, cgroupVersionDesc, desiredPodsDesc, activePodsDesc, mirrorPodsDesc, runningPodsDesc, runningContainersDesc,
-		workingPodsDesc, ephemeralContainersDesc, pendingResizesDesc, resizesInProgressDesc, metricsProviderDesc, volumeCountDesc, certificateTTLDesc, problemsDesc, contentTimeDesc, outdatedFileDesc, podReadyDesc,
+		workingPodsDesc, ephemeralContainersDesc, pendingResizesDesc, resizesInProgressDesc, metricsProviderDesc, volumeCountDesc, certificateTTLDesc, podCertificateDesc, problemsDesc, contentTimeDesc, outdatedFileDesc, podReadyDesc,
 	}
 )
 
@@ -73,6 +74,11 @@ func (s stateCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	emit(mirrorPodsDesc, float64(mirrors))
 	emit(certificateTTLDesc, remainingSeconds(s.CertificateExpiry, time.Now()))
+	if s.CountPodCertificates != nil {
+		for c, n := range s.CountPodCertificates() {
+			emit(podCertificateDesc, float64(n), c.Signer, c.State)
+		}
+	}
 	collectPods(v, emit)
 	collectWorkers(v, emit)
 	collectVolumes(v, emit)

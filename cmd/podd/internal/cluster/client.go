@@ -36,7 +36,8 @@ type client struct {
 	tokenReviews, accessReviews *rest.RESTClient
 	runtimeClasses              *rest.RESTClient
 	signingRequests             *rest.RESTClient // for certificate signing requests; not rate-limited
-	// certificates and betaCertificates are for ClusterTrustBundles, in the versions v1 and v1beta1.
+	// certificates is for ClusterTrustBundles and PodCertificateRequests. betaCertificates is for
+	// version v1beta1 of ClusterTrustBundles.
 	certificates, betaCertificates *rest.RESTClient
 	storage                        *rest.RESTClient         // for CSIDrivers, CSINodes and VolumeAttachments
 	watchNegotiator                runtime.ClientNegotiator // decodes watches of all groups
@@ -139,13 +140,14 @@ func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	s.AddKnownTypes(v1.SchemeGroupVersion, &v1.Node{}, &v1.NodeList{}, &v1.Pod{}, &v1.PodList{},
 		&v1.ConfigMap{}, &v1.ConfigMapList{}, &v1.Secret{}, &v1.SecretList{}, &v1.Service{}, &v1.ServiceList{},
-		&v1.PersistentVolumeClaim{}, &v1.PersistentVolume{}, &v1.Event{})
+		&v1.PersistentVolumeClaim{}, &v1.PersistentVolume{}, &v1.ServiceAccount{}, &v1.Event{})
 	s.AddKnownTypes(nodes.SchemeGroupVersion, &nodes.RuntimeClass{}, &nodes.RuntimeClassList{})
 	s.AddKnownTypes(storage.SchemeGroupVersion, &storage.CSIDriver{}, &storage.CSIDriverList{}, &storage.CSINode{}, &storage.VolumeAttachment{})
 	s.AddKnownTypes(coordination.SchemeGroupVersion, &coordination.Lease{})
 	s.AddKnownTypes(authentication.SchemeGroupVersion, &authentication.TokenReview{}, &authentication.TokenRequest{})
 	s.AddKnownTypes(authorization.SchemeGroupVersion, &authorization.SubjectAccessReview{})
-	s.AddKnownTypes(certificates.SchemeGroupVersion, &certificates.CertificateSigningRequest{}, &certificates.ClusterTrustBundle{}, &certificates.ClusterTrustBundleList{})
+	s.AddKnownTypes(certificates.SchemeGroupVersion, &certificates.CertificateSigningRequest{}, &certificates.ClusterTrustBundle{}, &certificates.ClusterTrustBundleList{},
+		&certificates.PodCertificateRequest{}, &certificates.PodCertificateRequestList{})
 	s.AddKnownTypes(betaCertificates, &certificates.ClusterTrustBundle{}, &certificates.ClusterTrustBundleList{})
 	metav1.AddToGroupVersion(s, v1.SchemeGroupVersion)
 	metav1.AddToGroupVersion(s, coordination.SchemeGroupVersion)

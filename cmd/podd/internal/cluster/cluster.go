@@ -69,7 +69,10 @@ type Options struct {
 	// OnRejected is called when the set of pods that cannot be written to the API server changes,
 	// with all these pods, sorted by name. Calls are sequential.
 	OnRejected func(ctx context.Context, all []Rejection)
-	Log        *slog.Logger
+	// OnPodWarning is called for each event of type Warning about a certificate of a bound pod. Calls
+	// may be concurrent. It may be nil.
+	OnPodWarning func(pod *v1.Pod, reason, message string)
+	Log          *slog.Logger
 }
 
 // checkInterval is the interval between checks of the kubeconfig for changes.
@@ -93,6 +96,7 @@ type Cluster struct {
 	resolver           resolver
 	volumesInUse       volumesInUse       // the volumes that must not be detached
 	csiDriverPublisher csiDriverPublisher // publishes the CSI drivers of this node
+	podCertificates    podCertificateStates
 	// claimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated its
 	// status after an expansion.
 	claimUpdates watchable[map[types.NamespacedName]int]

@@ -108,16 +108,22 @@
 // A resolver (objects.go) looks up the objects that pods refer to, with one lookup for each object
 // as long as a pod uses the object. A ConfigMap, Secret or RuntimeClass is listed and watched by
 // its name, as the node authorizer requires, with the kubelet's watch timeout. An immutable object
-// is only listed. A claim and its volume are read until they are bound. A token is renewed before
-// it expires. All Services and all CSIDrivers are watched. podd keeps only the parts of a Service
-// that become environment variables. A PersistentVolume and its driver may need further objects:
-// Secrets of other namespaces, tokens and a VolumeAttachment. They are looked up after the volume
-// and the driver were read. During an outage the interval between attempts for a cached object
-// grows up to 30 seconds. As in the kubelet, PriorityClasses are not looked up, because the API
-// server has written the priority into the pod. The differences from the kubelet are:
+// is only listed. ClusterTrustBundles are watched by name or by signer, in version v1 or v1beta1. A
+// claim and its volume are read until they are bound. A token is renewed before it expires. A pod
+// certificate is requested with a new key, and again after a restart of podd, as in the kubelet,
+// because the key is only in memory and in the volume. Its PodCertificateRequest is watched until the
+// certificate is issued. All Services and all CSIDrivers are watched. podd keeps only the parts of a
+// Service that become environment variables. A PersistentVolume and its driver may need further
+// objects: Secrets of other namespaces, tokens and a VolumeAttachment. They are looked up after the
+// volume and the driver were read. During an outage the interval between attempts for a cached
+// object grows up to 30 seconds. As in the kubelet, PriorityClasses are not looked up, because the
+// API server has written the priority into the pod. The differences from the kubelet are:
 //
 //   - A RuntimeClass is only watched if a pod names it. The interval between reads of
 //     unbound claims grows up to four seconds; the kubelet reads ten times a second.
+//   - If a PodCertificateRequest is deleted, podd creates another one within seconds. The kubelet
+//     waits ten minutes.
+//   - podd reports a problem if a signer has not issued the first certificate after three minutes.
 //   - A 403 response in the first second after a pod appeared is not reported, because the
 //     authorizer of the API server may not have processed the binding of the pod yet.
 //   - Pods of files and URLs get no variables of Services.

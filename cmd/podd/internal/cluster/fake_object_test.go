@@ -25,7 +25,7 @@ var objectKinds = map[string]string{
 	"configmaps": "ConfigMap", "secrets": "Secret", "services": "Service", "serviceaccounts": "ServiceAccount",
 	"persistentvolumeclaims": "PersistentVolumeClaim", "persistentvolumes": "PersistentVolume", "runtimeclasses": "RuntimeClass",
 	"csidrivers": "CSIDriver", "csinodes": "CSINode", "volumeattachments": "VolumeAttachment",
-	"clustertrustbundles": "ClusterTrustBundle",
+	"clustertrustbundles": "ClusterTrustBundle", "podcertificaterequests": "PodCertificateRequest",
 }
 
 // fakeObjects contains the objects that pods refer to. fakeAPI.mu guards fakeObjects.
@@ -58,7 +58,7 @@ func (f *fakeAPI) object(q *http.Request, verb string, body []byte) *http.Respon
 	signer, bySigner := strings.CutPrefix(selector, "spec.signerName=")
 	selected := ""
 	if !bySigner {
-		selected = strings.TrimPrefix(selector, "metadata.name=")
+		selected = selector[strings.LastIndex(selector, "=")+1:]
 	}
 	at := strings.Join([]string{resource, namespace, selected}, "/")
 	switch {
@@ -104,13 +104,14 @@ func versionOf(resource string) string {
 		return "node.k8s.io/v1"
 	case "csidrivers", "csinodes", "volumeattachments":
 		return "storage.k8s.io/v1"
-	case "clustertrustbundles":
+	case "clustertrustbundles", "podcertificaterequests":
 		return "certificates.k8s.io/v1"
 	}
 	return "v1"
 }
 
-// writeObject stores a CSINode, or applies a patch of the status of a claim.
+// writeObject creates a PodCertificateRequest, stores a CSINode, or applies a patch of the status of a
+// claim.
 func (f *fakeAPI) writeObject(resource, namespace, name, verb string, body []byte) *http.Response {
 	group := schema.GroupResource{Resource: resource}
 	if resource == "csinodes" {
@@ -126,6 +127,12 @@ func (f *fakeAPI) writeObject(resource, namespace, name, verb string, body []byt
 		}
 		f.putObject(resource, next, "MODIFIED")
 		return response(200, f.objects.have["csinodes//"+next.Name])
+	}
+	if resource == "podcertificaterequests" {
+		made := mustDecode[certificates.PodCertificateRequest](body)
+		made.Name = made.GenerateName + fmt.Sprint(f.version)
+		f.putObject(resource, made, "ADDED")
+		return response(201, f.objects.have[resource+"/"+namespace+"/"+made.Name])
 	}
 	at := resource + "/" + namespace + "/" + name
 	before, _ := json.Marshal(f.objects.have[at])

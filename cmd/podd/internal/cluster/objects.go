@@ -176,6 +176,7 @@ func usesObjects(pod *v1.Pod) bool { return !isMirror(pod) && !isTerminal(pod.St
 // startLookup starts the lookup of an object that pod refers to.
 func (r *resolver) startLookup(ctx context.Context, pod *v1.Pod, u refs.Ref) {
 	l := &lookup{client: r.client, ref: u.Object, resultCh: r.resultCh}
+	last, _ := r.results[u.Object].object.(*podCertificate)
 	ctx, l.cancel = context.WithCancel(ctx)
 	r.lookups[u.Object] = l
 	r.goroutines.Go(func() {
@@ -190,6 +191,8 @@ func (r *resolver) startLookup(ctx context.Context, pod *v1.Pod, u refs.Ref) {
 			watchObject[*v1.ConfigMap](ctx, l, &v1.ConfigMapList{})
 		case u.Object.Kind == "Secret":
 			watchObject[*v1.Secret](ctx, l, &v1.SecretList{})
+		case u.PodCertificate != nil:
+			newPodCertificateLookup(l, r.cluster, pod, u.PodCertificate, last).run(ctx)
 		case u.TrustBundle != nil:
 			l.watchTrustBundles(ctx)
 		case u.Object.Kind == "RuntimeClass":

@@ -67,10 +67,11 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 	}
 }
 
-// reportPending sends the reason why a volume is not attached, unless the last result contained the
-// same reason. The parameter failure is the error of the volume's attacher, or nil. If failure is
-// not nil, it is the reason. Otherwise the formatted text is the reason. The text counts as a
-// problem only after attachTimeout has passed since the time in the parameter began.
+// reportPending sends the reason why a volume is not attached or a certificate is not issued, unless
+// the last result contained the same reason. The parameter failure is the error of the volume's
+// attacher or of the certificate request, or nil. If failure is not nil, it is the reason. Otherwise
+// the formatted text is the reason. The text counts as a problem only after attachTimeout has passed
+// since the time in the parameter began.
 func (l *lookup) reportPending(ctx context.Context, began time.Time, failure error, format string, args ...any) {
 	missing := manifest.MissingObject{Message: fmt.Sprintf(format, args...), WillExist: time.Since(began) < attachTimeout}
 	if failure != nil {

@@ -20,6 +20,7 @@ func (r *resolver) publishedObjects() manifest.Objects {
 		Cluster: &manifest.Cluster{
 			Missing:            map[manifest.ObjectRef]manifest.MissingObject{},
 			Tokens:             map[types.NamespacedName]manifest.Token{},
+			PodCertificates:    map[types.NamespacedName]*manifest.PodCertificate{},
 			SignerTrustBundles: map[string][]*certificates.ClusterTrustBundle{},
 			RuntimeHandlers:    map[string]string{},
 			Services:           r.servicesByNamespace,
@@ -47,6 +48,8 @@ func (r *resolver) publishedObjects() manifest.Objects {
 			o.Cluster.RuntimeHandlers[key.Name] = object.Handler
 		case attachment:
 			o.Cluster.AttachedVolumes[key.Name] = object
+		case *podCertificate:
+			o.Cluster.PodCertificates[key] = object.files
 		case token:
 			o.Cluster.Tokens[key] = manifest.Token(object)
 		default:

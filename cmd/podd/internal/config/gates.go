@@ -27,7 +27,7 @@ var isAlwaysEnabled = newSet(
 	"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScaling", "InPlacePodVerticalScalingInitContainers",
 	"KubeletCgroupDriverFromCRI", "KubeletCrashLoopBackOffMax", "KubeletFineGrainedAuthz", "KubeletPSI", "KubeletPodResourcesGet",
 	"NodeDeclaredFeatures", "NodeSwap", "PLEGOnDemandRelist",
-	"PodLevelResources", "PodLogsQuerySplitStreams", "PodObservedGenerationTracking", "PodReadyToStartContainersCondition", "ProcMountType",
+	"PodCertificateRequest", "PodLevelResources", "PodLogsQuerySplitStreams", "PodObservedGenerationTracking", "PodReadyToStartContainersCondition", "ProcMountType",
 	"RecoverVolumeExpansionFailure", "RecursiveReadOnlyMounts", "RelaxedEnvironmentVariableValidation",
 	"ReloadKubeletClientCAFile", "ReloadKubeletServerCertificateFile", "ResourceHealthStatus", "RestartAllContainersOnContainerExits", "RotateKubeletServerCertificate",
 	"SupplementalGroupsPolicy", "SystemdWatchdog", "TaintTolerationComparisonOperators", "UserNamespacesSupport",

@@ -9,11 +9,16 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"podd/cmd/podd/internal/cluster"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/daemon/endpoint"
 	"podd/manifest"
+	"podd/reconcile/event"
 	"podd/reconcile/volume/csi"
+	"podd/server/metrics"
 )
 
 // newCluster returns the configured cluster and the CSI drivers of this node. Both are nil
@@ -38,6 +43,10 @@ func newCluster(b processState, t telemetry) (*cluster.Cluster, *csi.Drivers, er
 		OnRenewal: func(serving bool, made time.Time, err error) {
 			t.metrics.RecordCertificateRequest(serving, made, time.Now(), err)
 		},
+		OnPodWarning: func(pod *v1.Pod, reason, message string) {
+			s := event.Subject{Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, At: time.Now()}
+			t.record([]event.Event{s.NewWarningEvent(reason, "", message)})
+		},
 		OnRejected: func(_ context.Context, all []cluster.Rejection) { t.state.SetRejectedPods(rejectionProblems(all)) },
 		OnProblem:  func(_ context.Context, problem string) { t.state.SetClusterProblem(problem) },
 	}), drivers, nil
@@ -56,6 +65,12 @@ func newEndpointCluster(cfg *config.Config, c *cluster.Cluster, hasPort bool) *e
 			return until, errors.New("the node has no client certificate that podd renews")
 		}
 		return until, nil
+	}, CountPodCertificates: func() map[metrics.PodCertificateState]int {
+		counts := map[metrics.PodCertificateState]int{}
+		for s, n := range c.CountPodCertificates() {
+			counts[metrics.PodCertificateState(s)] = n
+		}
+		return counts
 	}}
 	if !hasPort {
 		return e

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"podd/server/auth"
+	"podd/server/metrics"
 )
 
 // Cluster contains the functions of the node's cluster that the endpoints use.
@@ -22,4 +23,6 @@ type Cluster struct {
 	// returns the number of mirror pods.
 	ClientCertExpiry func() (time.Time, error)
 	MirrorCount      func() int
+	// CountPodCertificates returns the number of volume sources with a pod certificate by state.
+	CountPodCertificates func() map[metrics.PodCertificateState]int
 }

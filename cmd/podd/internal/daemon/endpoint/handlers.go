@@ -25,7 +25,7 @@ type handlers struct {
 func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
 	in := metrics.Inputs{State: o.State, Disks: o.Meter.Disks, CertificateExpiry: certificate.expiry}
 	if c := o.Cluster; c != nil {
-		in.ClientCertificateExpiry, in.MirrorPodCount = c.ClientCertExpiry, c.MirrorCount
+		in.ClientCertificateExpiry, in.MirrorPodCount, in.CountPodCertificates = c.ClientCertExpiry, c.MirrorCount, c.CountPodCertificates
 	}
 	counts := o.Metrics.Handler(in)
 	mux := http.NewServeMux()

@@ -1,0 +1,270 @@
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"math/big"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	certificates "k8s.io/api/certificates/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"podd/manifest"
+	"podd/manifest/refs"
+)
+
+// podCertificateVolume returns a volume with a pod certificate.
+func podCertificateVolume(keyType string) v1.VolumeSource {
+	return v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{PodCertificate: &v1.PodCertificateProjection{
+		SignerName: "example.com/mesh", KeyType: keyType, MaxExpirationSeconds: new(int32(7200)), CredentialBundlePath: "bundle.pem", UserAnnotations: map[string]string{"example.com/a": "b"},
+	}}}}}
+}
+
+// certificateRequests returns the PodCertificateRequests, in the order of their creation.
+func (l *testNode) certificateRequests() []*certificates.PodCertificateRequest {
+	l.fakeAPI.mu.Lock()
+	defer l.fakeAPI.mu.Unlock()
+	return l.fakeAPI.requestsLocked()
+}
+
+// requestsLocked is like certificateRequests. The caller must hold mu.
+func (f *fakeAPI) requestsLocked() []*certificates.PodCertificateRequest {
+	var all []*certificates.PodCertificateRequest
+	for _, o := range f.objects.have {
+		if r, ok := o.(*certificates.PodCertificateRequest); ok {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b *certificates.PodCertificateRequest) int {
+		return cmp.Or(len(a.Name)-len(b.Name), strings.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// issue issues the certificate of a request, which is valid for two hours and should be refreshed
+// after one hour.
+func issue(t *testing.T, r *certificates.PodCertificateRequest) *certificates.PodCertificateRequest {
+	t.Helper()
+	request, err := x509.ParseCertificateRequest(r.Spec.StubPKCS10Request)
+	if err != nil || request.CheckSignature() != nil {
+		t.Fatalf("got request %v, %v, want a valid signature", request, err)
+	}
+	_, ca, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now, NotAfter: now.Add(2 * time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, leaf, request.PublicKey, ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = decide(r, "Issued")
+	r.Status.CertificateChain = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	at := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(d)} }
+	r.Status.NotBefore, r.Status.BeginRefreshAt, r.Status.NotAfter = at(0), at(time.Hour), at(2*time.Hour)
+	return r
+}
+
+// decide returns the request with a condition.
+func decide(r *certificates.PodCertificateRequest, condition string) *certificates.PodCertificateRequest {
+	r = r.DeepCopy()
+	r.Status.Conditions = []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue, Reason: "Because", Message: "of the key\n"}}
+	return r
+}
+
+// A certificateTest is a node with a pod that has a pod certificate.
+type certificateTest struct {
+	*testNode
+	pod    *v1.Pod
+	events *[]string
+}
+
+// runCertificate runs a test of a pod that was bound a second ago.
+func runCertificate(t *testing.T, keyType string, test func(*certificateTest)) {
+	var events []string
+	prepare := func(l *testNode, o *Options) {
+		o.OnPodWarning = func(pod *v1.Pod, reason, message string) {
+			events = append(events, fmt.Sprintf("%s %s: %s", pod.Name, reason, message))
+		}
+	}
+	runNode(t, prepare, func(l *testNode) {
+		c := &certificateTest{l, newReader("a", podCertificateVolume(keyType)), &events}
+		l.change(func() {
+			l.putObject("serviceaccounts", &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "robot", UID: "robot-uid"}}, "ADDED")
+			l.putPod(c.pod, "ADDED")
+		})
+		l.advance(time.Second)
+		test(c)
+	})
+}
+
+func (c *certificateTest) ref() manifest.ObjectRef { return refs.PodCertificateRef(c.pod, "v0", 0) }
+
+// certificate returns the published certificate, or nil.
+func (c *certificateTest) certificate() *manifest.PodCertificate {
+	return c.objects().Cluster.PodCertificates[c.ref().NamespacedName]
+}
+
+// put stores a request.
+func (c *certificateTest) put(r *certificates.PodCertificateRequest) {
+	c.change(func() { c.putObject("podcertificaterequests", r, "MODIFIED") })
+}
+
+// check checks the published reason why the certificate is missing, and the metric.
+func (c *certificateTest) check(step, state string, want manifest.MissingObject) {
+	c.t.Helper()
+	if got := c.objects().Cluster.Missing[c.ref()]; got != want {
+		c.t.Errorf("%s: got %+v, want %+v", step, got, want)
+	}
+	if got, want := c.cluster.CountPodCertificates(), map[PodCertificateState]int{{"example.com/mesh", state}: 1}; !maps.Equal(got, want) {
+		c.t.Errorf("%s: states: got %v, want %v", step, got, want)
+	}
+}
+
+// TestPodCertificate checks the content of a request, the published certificate, and its refresh with
+// another key.
+func TestPodCertificate(t *testing.T) {
+	runCertificate(t, "ECDSAP256", func(c *certificateTest) {
+		all := c.certificateRequests()
+		if len(all) != 1 {
+			t.Fatalf("got %d requests, want 1", len(all))
+		}
+		spec, owner := all[0].Spec, all[0].OwnerReferences
+		if spec.SignerName != "example.com/mesh" || spec.PodName != "a" || spec.PodUID != "uid-a" || spec.ServiceAccountName != "robot" || spec.ServiceAccountUID != "robot-uid" ||
+			spec.NodeName != "n1" || spec.NodeUID != c.node.UID || *spec.MaxExpirationSeconds != 7200 || spec.UnverifiedUserAnnotations["example.com/a"] != "b" ||
+			len(owner) != 1 || owner[0].UID != "uid-a" || owner[0].Kind != "Pod" {
+			t.Errorf("got request %+v, owner %+v", spec, owner)
+		}
+		waiting := manifest.MissingObject{Message: fmt.Sprintf(`signer "example.com/mesh" has not issued the certificate of PodCertificateRequest default/%s yet`, all[0].Name), WillExist: true}
+		c.check("requested", "not_yet_issued", waiting)
+		c.advance(4 * time.Minute)
+		waiting.WillExist = false
+		c.check("requested 4 minutes ago", "not_yet_issued", waiting)
+		c.put(issue(t, all[0]))
+		c.check("issued", "fresh", manifest.MissingObject{})
+		first := c.certificate()
+		if first == nil || !bytes.HasPrefix(first.Key, []byte("-----BEGIN PRIVATE KEY")) || !bytes.HasPrefix(first.Chain, []byte("-----BEGIN CERTIFICATE")) {
+			t.Fatal("issued: want a key and a certificate")
+		}
+		c.advance(59 * time.Minute)
+		if n := len(c.certificateRequests()); n != 1 {
+			t.Errorf("after 59 minutes: got %d requests, want 1", n)
+		}
+		c.advance(8 * time.Minute)
+		if all = c.certificateRequests(); len(all) != 2 || bytes.Equal(all[0].Spec.StubPKCS10Request, all[1].Spec.StubPKCS10Request) {
+			t.Fatalf("after 67 minutes: got %d requests, want another request for another key", len(all))
+		}
+		if c.certificate() != first {
+			t.Error("during the refresh: got another certificate, want the first")
+		}
+		c.put(issue(t, all[1]))
+		if second := c.certificate(); second == nil || second == first || bytes.Equal(second.Key, first.Key) {
+			t.Error("after the refresh: want another key")
+		}
+		c.check("refreshed", "fresh", manifest.MissingObject{})
+		if len(*c.events) > 0 {
+			t.Errorf("got events %q, want none", *c.events)
+		}
+		c.change(func() { c.putPod(c.pod, "DELETED") })
+		if got := c.cluster.CountPodCertificates(); len(got) > 0 || c.certificate() != nil {
+			t.Errorf("after the deletion of the pod: got states %v, want no certificate", got)
+		}
+	})
+}
+
+// TestPodCertificate_Refused checks that a denied or failed request is reported, and is not repeated.
+func TestPodCertificate_Refused(t *testing.T) {
+	for condition, verb := range map[string]string{"Denied": "was denied", "Failed": "failed"} {
+		for _, refresh := range []bool{false, true} {
+			runCertificate(t, "ED25519", func(c *certificateTest) {
+				if refresh {
+					c.put(issue(t, c.certificateRequests()[0]))
+					c.advance(70 * time.Minute)
+				}
+				all := c.certificateRequests()
+				last := all[len(all)-1]
+				c.put(decide(last, condition))
+				text := fmt.Sprintf(`PodCertificateRequest default/%s %s, reason="Because", message="of the key\n"`, last.Name, verb)
+				want := manifest.MissingObject{Message: text, Remedy: "delete the pod to request another certificate"}
+				c.check(condition, strings.ToLower(condition), want)
+				c.advance(time.Hour)
+				c.check(condition+" an hour ago", strings.ToLower(condition), want)
+				if n := len(c.certificateRequests()); n != len(all) {
+					t.Errorf("%s: got %d requests after an hour, want %d", condition, n, len(all))
+				}
+				if want := []string{"a " + condition + ": " + text}; !slices.Equal(*c.events, want) {
+					t.Errorf("%s: got events %q, want %q", condition, *c.events, want)
+				}
+			})
+		}
+	}
+}
+
+// TestPodCertificate_Overdue checks the events and states of a certificate that is not refreshed.
+func TestPodCertificate_Overdue(t *testing.T) {
+	runCertificate(t, "ED25519", func(c *certificateTest) {
+		c.put(issue(t, c.certificateRequests()[0]))
+		first := c.certificate()
+		c.advance(80 * time.Minute)
+		c.check("80 minutes", "overdue_for_refresh", manifest.MissingObject{})
+		c.change(func() { // the request is deleted, and later requests are rejected
+			c.putObject("podcertificaterequests", c.requestsLocked()[1], "DELETED")
+			c.fault = func(q *http.Request) (*http.Response, error) {
+				if q.Method == "POST" && strings.HasSuffix(q.URL.Path, "/podcertificaterequests") {
+					return errorResponse(apierrors.NewForbidden(schema.GroupResource{Resource: "podcertificaterequests"}, "", fmt.Errorf("no"))), nil
+				}
+				return nil, nil
+			}
+		})
+		c.advance(45 * time.Minute)
+		c.check("125 minutes", "expired", manifest.MissingObject{})
+		if want := []string{"a CertificateOverdueForRefresh: PodCertificate refresh overdue", "a CertificateExpired: PodCertificate expired"}; !slices.Equal(*c.events, want) {
+			t.Errorf("got events %q, want %q", *c.events, want)
+		}
+		if c.certificate() != first {
+			t.Error("got another certificate, want the expired one")
+		}
+		c.change(func() { c.fault = nil })
+		c.advance(time.Minute)
+		all := c.certificateRequests()
+		c.put(issue(t, all[len(all)-1]))
+		c.check("refreshed", "fresh", manifest.MissingObject{})
+	})
+}
+
+// TestPodCertificate_Errors checks that errors of requests are reported, and that the next request
+// follows soon.
+func TestPodCertificate_Errors(t *testing.T) {
+	runCertificate(t, "RSA1", func(c *certificateTest) {
+		c.check("key type", "not_yet_issued", manifest.MissingObject{Message: `requesting a certificate of signer "example.com/mesh": key type "RSA1" is not supported; set keyType to RSA3072, RSA4096, ECDSAP256, ECDSAP384, ECDSAP521 or ED25519`})
+	})
+	runCertificate(t, "ED25519", func(c *certificateTest) {
+		first := c.certificateRequests()[0]
+		c.change(func() { c.putObject("podcertificaterequests", first, "DELETED") })
+		c.check("deleted", "not_yet_issued", manifest.MissingObject{Message: fmt.Sprintf(`requesting a certificate of signer "example.com/mesh": PodCertificateRequest default/%s was deleted`, first.Name)})
+		c.advance(time.Second)
+		if all := c.certificateRequests(); len(all) != 1 || all[0].Name == first.Name {
+			t.Errorf("deleted: got %d requests, want another one", len(all))
+		}
+		invalid := decide(c.certificateRequests()[0], "Issued")
+		c.put(invalid)
+		c.advance(time.Hour)
+		if n := len(c.certificateRequests()); n != 2 {
+			t.Errorf("after an invalid status: got %d requests, want 2", n)
+		}
+	})
+}
