@@ -8,15 +8,17 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"podd/manifest"
 )
 
 // An ObjectID identifies an object and its file in a Dir.
 type ObjectID struct {
-	Kind            string // Pod, ConfigMap, Secret, PersistentVolumeClaim or PersistentVolume
-	Namespace, Name string // Namespace is empty for a PersistentVolume
+	Kind            string // one of supportedKinds
+	Namespace, Name string // Namespace is empty if objects of the kind have no namespace
 }
 
-var supportedKinds = []string{"Pod", "ConfigMap", "Secret", "PersistentVolumeClaim", "PersistentVolume"}
+var supportedKinds = []string{"Pod", manifest.ConfigMapKind, manifest.SecretKind, manifest.ClaimKind, manifest.VolumeKind, manifest.TrustBundleKind}
 
 // maxFileName is the maximum length of a file name on Linux.
 const maxFileName = 255
@@ -26,12 +28,22 @@ func (o ObjectID) check() error {
 	switch {
 	case !slices.Contains(supportedKinds, o.Kind):
 		return fmt.Errorf("unsupported kind %.80q", o.Kind)
-	case len(validation.IsDNS1123Subdomain(o.Name)) > 0:
+	case !o.hasValidName():
 		return fmt.Errorf("invalid name %.80q of a %s", o.Name, o.Kind)
-	case (o.Kind == "PersistentVolume") != (o.Namespace == ""), o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0:
+	case manifest.IsClusterScoped(o.Kind) != (o.Namespace == ""), o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0:
 		return fmt.Errorf("invalid namespace %.80q of a %s", o.Namespace, o.Kind)
 	}
 	return nil
+}
+
+// hasValidName reports whether the name is a subdomain. The name of a ClusterTrustBundle can consist
+// of several subdomains with colons between them.
+func (o ObjectID) hasValidName() bool {
+	parts := []string{o.Name}
+	if o.Kind == manifest.TrustBundleKind {
+		parts = strings.Split(o.Name, ":")
+	}
+	return !slices.ContainsFunc(parts, func(part string) bool { return len(validation.IsDNS1123Subdomain(part)) > 0 })
 }
 
 // fileName returns the object's file name. Different objects have different file names, because

@@ -18,11 +18,12 @@ import (
 // Authorizer alone decides about all other requests.
 type WriteAuthorizer struct{ Authorizer }
 
-// writableResources are the resources of the core group that can be written. writeVerbs are the
-// verbs that write them. writableSubresources are the subresources that can be written; "" is the
-// resource itself.
+// writableResources are the resources that can be written, and writableGroups are their API groups.
+// writeVerbs are the verbs that write them. writableSubresources are the subresources that can be
+// written; "" is the resource itself.
 var (
-	writableResources    = []string{"configmaps", "persistentvolumeclaims", "persistentvolumes", "pods", "secrets"}
+	writableGroups       = []string{"", "certificates.k8s.io"}
+	writableResources    = []string{"clustertrustbundles", "configmaps", "persistentvolumeclaims", "persistentvolumes", "pods", "secrets"}
 	writeVerbs           = []string{"create", "update", "patch", "delete", "deletecollection"}
 	writableSubresources = []string{"", "resize", "ephemeralcontainers"}
 )
@@ -49,7 +50,7 @@ func (u *User) mayWrite() bool { return u.isRoot() && !u.Forwarded }
 func (a *Attributes) needsRoot() bool { return a.isWrite() || a.impersonatesRoot() }
 
 func (a *Attributes) isWrite() bool {
-	return a.isInCoreGroup() && (slices.Contains(writableResources, a.Resource) || a.Resource == rbac.ResourceAll) &&
+	return isWritableGroup(a.Group) && (slices.Contains(writableResources, a.Resource) || a.Resource == rbac.ResourceAll) &&
 		(slices.Contains(writeVerbs, a.Verb) || a.Verb == rbac.VerbAll) &&
 		slices.ContainsFunc(a.Subresources, func(part string) bool { return part == rbac.ResourceAll || slices.Contains(writableSubresources, part) })
 }
@@ -58,6 +59,11 @@ func (a *Attributes) impersonatesRoot() bool {
 	return a.isInCoreGroup() && (a.Resource == "groups" || a.Resource == rbac.ResourceAll) &&
 		(a.Verb == impersonateVerb || a.Verb == rbac.VerbAll) &&
 		(a.Name == "" || a.Name == MastersGroup)
+}
+
+// isWritableGroup reports whether an API group, or "*", includes a group of writableResources.
+func isWritableGroup(group string) bool {
+	return group == rbac.APIGroupAll || slices.Contains(writableGroups, group)
 }
 
 func (a *Attributes) isInCoreGroup() bool { return a.Group == "" || a.Group == rbac.APIGroupAll }

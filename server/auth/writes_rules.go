@@ -59,13 +59,12 @@ func withoutRoot(r *rbac.PolicyRule) []rbac.PolicyRule {
 
 // withoutWrites returns rules that allow everything that r allows except writes.
 func withoutWrites(r *rbac.PolicyRule) []rbac.PolicyRule {
-	inCore := func(group string) bool { return group == "" || group == rbac.APIGroupAll }
 	verb := func(v string) bool { return v == rbac.VerbAll || slices.Contains(writeVerbs, v) }
-	if !slices.ContainsFunc(r.APIGroups, inCore) || !slices.ContainsFunc(r.Verbs, verb) || !slices.ContainsFunc(r.Resources, isWritable) {
+	if !slices.ContainsFunc(r.APIGroups, isWritableGroup) || !slices.ContainsFunc(r.Verbs, verb) || !slices.ContainsFunc(r.Resources, isWritable) {
 		return []rbac.PolicyRule{*r}
 	}
 	elsewhere, read, rest := *r, *r, *r
-	elsewhere.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), inCore)
+	elsewhere.APIGroups = slices.DeleteFunc(slices.Clone(r.APIGroups), isWritableGroup)
 	read.Verbs = removeMatching(r.Verbs, rbac.VerbAll, verb, nonWriteVerbs)
 	rest.Resources = removeMatching(r.Resources, rbac.ResourceAll, isWritable, nonWritableSubresources)
 	return completeRules([]rbac.PolicyRule{elsewhere, read, rest}, r)

@@ -27,6 +27,9 @@ func TestWrites(t *testing.T) {
 		{"*", "", "*", "", false},
 		{"*", "*", "*", "", false},
 		{"update", "", "persistentvolumes", "", false},
+		{"create", "certificates.k8s.io", "clustertrustbundles", "", false},
+		{"*", "certificates.k8s.io", "*", "", false},
+		{"watch", "certificates.k8s.io", "clustertrustbundles", "", true},
 		{"create", "", "pods", "exec", true},
 		{"get", "", "pods", "", true},
 		{"watch", "", "secrets", "", true},
@@ -168,6 +171,7 @@ func TestWrites_Rules(t *testing.T) {
 		ops([]string{"get", "patch", "create"}, []string{"*"}, []string{"*"}),
 		ops([]string{"update"}, []string{""}, []string{"*/ephemeralcontainers", "*/proxy"}),
 		ops([]string{"delete"}, []string{""}, []string{"secrets"}),
+		ops([]string{"*"}, []string{"certificates.k8s.io", "apps"}, []string{"*"}),
 		ops([]string{"impersonate", "get"}, []string{""}, []string{"users", "groups"}),
 		Policy{[]grant{{groups: []string{"ops"}, rule: rbac.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ResourceNames: []string{MastersGroup, "dev"}}}}},
 		Policy{[]grant{{groups: []string{"ops"}, rule: rbac.PolicyRule{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}, ResourceNames: []string{MastersGroup}}}}},
@@ -175,9 +179,12 @@ func TestWrites_Rules(t *testing.T) {
 		w := WriteAuthorizer{inner}
 		rules, _ := w.Rules(bob, "a")
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
-			for _, resource := range []string{"configmaps", "events", "nodes", "pods", "secrets"} {
+			for _, resource := range []string{"clustertrustbundles", "configmaps", "events", "nodes", "pods", "secrets"} {
 				for _, part := range []string{"", "exec", "proxy", "resize", "ephemeralcontainers"} {
 					a := Attributes{Verb: verb, Resource: resource, Namespace: "a", Subresources: []string{part}}
+					if resource == "clustertrustbundles" {
+						a.Group = "certificates.k8s.io"
+					}
 					listed := anyCovers(rules, a)
 					allowed := allows(t, w, bob, a)
 					// The API serves no other combination, so the rules need not include it.
@@ -195,7 +202,7 @@ func TestWrites_Rules(t *testing.T) {
 					listed := anyCovers(rules, a)
 					allowed := allows(t, w, bob, a)
 					// No rule can include all groups except system:masters.
-					canList := verb == "impersonate" && (resource != "groups" || name == "dev" && n == 7)
+					canList := verb == "impersonate" && (resource != "groups" || name == "dev" && n == 8)
 					if listed && !allowed || canList && resource != "secrets" && allowed && !listed {
 						t.Errorf("%d: %+v: Rules cover it: %t, Allows: %t", n, a, listed, allowed)
 					}

@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"podd/manifest/manifesttest"
 	"podd/runtime/runtimetest/stack/registry"
 	"podd/server"
 )
@@ -302,4 +304,36 @@ func TestKubectlCreate_KilledDaemon(t *testing.T) {
 	if all := d.notes(); !slices.Contains(all, "quick TERM") {
 		t.Errorf("got notes %q, want quick TERM", all)
 	}
+}
+
+// TestKubectlTrustBundles checks that kubectl creates, lists, changes and deletes ClusterTrustBundles,
+// and that a pod of the API gets their certificates.
+func TestKubectlTrustBundles(t *testing.T) {
+	t.Parallel()
+	d, k := startWritable(t)
+	a, b := manifesttest.CACertificate(t, "a"), manifesttest.CACertificate(t, "b")
+	roots, mesh := newTrustBundle("roots", "", a), newTrustBundle("example.com:mesh:1", "example.com/mesh", b)
+	p := d.pod("web", shell("main", "until grep -q CERT /trust/mesh.pem && cmp -s /trust/roots.pem /trust/mesh.pem; do sleep 0.05; done; "+writeTrace("changed", "cat /trust/roots.pem")+"sleep 3600 & wait"))
+	withVolume(p, "trust", "/trust", v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
+		{ClusterTrustBundle: &v1.ClusterTrustBundleProjection{Name: &roots.Name, Path: "roots.pem"}},
+		{ClusterTrustBundle: &v1.ClusterTrustBundleProjection{SignerName: &mesh.Spec.SignerName, LabelSelector: &metav1.LabelSelector{}, Path: "mesh.pem"}},
+	}}})
+	k.wantOutput("apply -f "+k.manifest(roots, mesh, p), "clustertrustbundle.certificates.k8s.io/roots created", "clustertrustbundle.certificates.k8s.io/example.com:mesh:1 created", "pod/web created")
+	k.untilReady("web")
+	k.wantOutput("get clustertrustbundles", "NAME", "SIGNERNAME", "roots", "<none>", "example.com:mesh:1", "example.com/mesh")
+	k.wantOutput("get clustertrustbundle example.com:mesh:1 -o jsonpath={.spec.trustBundle}", b)
+	k.wantOutput("get clustertrustbundles --field-selector spec.signerName=example.com/mesh -o name", "clustertrustbundle.certificates.k8s.io/example.com:mesh:1\n")
+
+	roots.Spec.TrustBundle = b
+	k.wantOutput("apply -f "+k.manifest(roots), "clustertrustbundle.certificates.k8s.io/roots configured")
+	if got, want := d.readTrace("changed"), strings.TrimSpace(b); got != want {
+		t.Errorf("in the container, after a change: got\n%s\nwant\n%s", got, want)
+	}
+	k.wantOutput("apply --server-side --force-conflicts -f "+k.manifest(roots), "clustertrustbundle.certificates.k8s.io/roots serverside-applied")
+	roots.Spec.TrustBundle = "none"
+	k.wantFailure("apply -f "+k.manifest(roots), "spec.trustBundle: contains no PEM block of type CERTIFICATE")
+	k.wantOutput("delete clustertrustbundle roots example.com:mesh:1", `"roots" deleted`, `"example.com:mesh:1" deleted`)
+	k.wantFailure("get clustertrustbundle roots", `clustertrustbundles.certificates.k8s.io "roots" not found`)
+	k.wantOutput("delete pod web", "deleted")
+	k.untilNone("web")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -28,10 +29,12 @@ func kinds() []openapi.Resource {
 
 func objects() []server.Object {
 	all := []server.Object{&v1.Pod{}, &v1.ConfigMap{}, &v1.Secret{}, &v1.PersistentVolumeClaim{}, &v1.PersistentVolume{}}
+	bundle := &certificates.ClusterTrustBundle{}
+	bundle.SetGroupVersionKind(certificates.SchemeGroupVersion.WithKind("ClusterTrustBundle"))
 	for n, kind := range []string{"Pod", "ConfigMap", "Secret", "PersistentVolumeClaim", "PersistentVolume"} {
 		all[n].GetObjectKind().SetGroupVersionKind(v1.SchemeGroupVersion.WithKind(kind))
 	}
-	return all
+	return append(all, bundle)
 }
 
 // Lists and maps have the same merge rules as in Kubernetes' own clients.

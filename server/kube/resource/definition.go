@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,6 +167,8 @@ func Definitions(o Options) []*Definition {
 			Items: podItems, selectableFields: podFields, creationTime: podStartTime, Subresources: podSubresources(o.Writable)},
 		{Name: "secrets", Kind: "Secret", Namespaced: true, goType: newGoType[v1.Secret](), selectableFields: secretFields,
 			SelectObjects: func(o *server.Objects) []*server.ObjectView { return o.Secrets }},
+		{Group: certificates.GroupName, Name: "clustertrustbundles", Kind: "ClusterTrustBundle", goType: newGoType[certificates.ClusterTrustBundle](),
+			SelectObjects: func(o *server.Objects) []*server.ObjectView { return o.TrustBundles }, selectableFields: trustBundleFields},
 		{Group: "authentication.k8s.io", Name: "selfsubjectreviews", Kind: "SelfSubjectReview", Verbs: createVerbs},
 		{Group: "authorization.k8s.io", Name: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview", Verbs: createVerbs},
 		{Group: "authorization.k8s.io", Name: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview", Verbs: createVerbs},

@@ -3,6 +3,7 @@ package resource
 import (
 	"strconv"
 
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
@@ -43,6 +44,10 @@ func namespaceFields(o server.Object) fields.Set {
 
 func secretFields(o server.Object) fields.Set {
 	return fields.Set{"type": string(o.(*v1.Secret).Type)}
+}
+
+func trustBundleFields(o server.Object) fields.Set {
+	return fields.Set{"spec.signerName": o.(*certificates.ClusterTrustBundle).Spec.SignerName}
 }
 
 func eventFields(o server.Object) fields.Set {

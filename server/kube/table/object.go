@@ -3,6 +3,7 @@ package table
 import (
 	"time"
 
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -37,4 +38,15 @@ func secretColumns() []metav1.TableColumnDefinition {
 // secretCells returns the cells of a Secret. They contain the number of its values, but no value.
 func secretCells(s *v1.Secret, now time.Time) []any {
 	return []any{s.Name, string(s.Type), int64(len(s.Data)), ageOf(s, now)}
+}
+
+// trustBundleColumns has no column for the age, as in an API server.
+func trustBundleColumns() []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{
+		nameColumn(), newColumn("SignerName", fieldDescription(certificates.ClusterTrustBundleSpec{}, "signerName")),
+	}
+}
+
+func trustBundleCells(b *certificates.ClusterTrustBundle, _ time.Time) []any {
+	return []any{b.Name, valueOr(b.Spec.SignerName, none)}
 }

@@ -3,6 +3,7 @@ package table
 import (
 	"time"
 
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -52,6 +53,8 @@ func kindOf(o metav1.Object) kind {
 		return kind{volumeColumns, adaptCells(volumeCells)}
 	case *v1.PersistentVolumeClaim:
 		return kind{claimColumns, adaptCells(claimCells)}
+	case *certificates.ClusterTrustBundle:
+		return kind{trustBundleColumns, adaptCells(trustBundleCells)}
 	}
 	return defaultKind
 }

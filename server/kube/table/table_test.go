@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	certificates "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -126,6 +127,10 @@ func TestNew(t *testing.T) {
 		{"secrets", []metav1.Object{
 			&v1.Secret{ObjectMeta: named("a"), Type: v1.SecretTypeOpaque, Data: map[string][]byte{"password": []byte("hunter2")}},
 		}, []string{"NAME | TYPE | DATA | AGE", "a | Opaque | 1 | 3h"}},
+		{"clustertrustbundles", []metav1.Object{
+			&certificates.ClusterTrustBundle{ObjectMeta: named("a")},
+			&certificates.ClusterTrustBundle{ObjectMeta: named("b"), Spec: certificates.ClusterTrustBundleSpec{SignerName: "example.com/mesh"}},
+		}, []string{"NAME | SIGNERNAME", "a | <none>", "b | example.com/mesh"}},
 		{"persistentvolumes", []metav1.Object{
 			&v1.PersistentVolume{ObjectMeta: named("a")},
 			&v1.PersistentVolume{

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -236,6 +237,8 @@ func (c *call) checkUpdate(o, defaulted server.Object, s storedObject) (server.O
 		return o, c.checkClaim(s, was, defaulted.(*v1.PersistentVolumeClaim))
 	case *v1.PersistentVolume:
 		return o, c.checkVolume(s, was, defaulted.(*v1.PersistentVolume))
+	case *certificates.ClusterTrustBundle:
+		return o, nil // only signerName must not change, and the name of the object determines it
 	}
 	return nil, fmt.Errorf("changing %s %q: updates are not supported", c.res.Singular, s.key.Name)
 }

@@ -99,6 +99,8 @@ func (m apiManifests) Parse(kind string, text []byte) write.ParsedManifest {
 		c.Object = onlyElement(o.Claims)
 	case kind == "PersistentVolume":
 		c.Object = onlyElement(o.Volumes)
+	case kind == "ClusterTrustBundle":
+		c.Object = onlyElement(o.TrustBundles)
 	}
 	return c
 }

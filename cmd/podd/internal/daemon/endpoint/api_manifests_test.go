@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,7 @@ import (
 	"podd/manifest"
 	"podd/manifest/apidir"
 	"podd/manifest/decode"
+	"podd/manifest/manifesttest"
 	"podd/manifest/source"
 	"podd/reconcile"
 	"podd/server"
@@ -178,12 +180,19 @@ func (w *writableAPI) do(method, path, mediaType, body string) response {
 }
 
 const (
-	podsPath   = "/api/v1/namespaces/default/pods"
-	configPath = "/api/v1/namespaces/default/configmaps"
-	asJSON     = "application/json"
-	asMerge    = "application/merge-patch+json"
-	asApply    = "application/apply-patch+yaml"
+	podsPath         = "/api/v1/namespaces/default/pods"
+	configPath       = "/api/v1/namespaces/default/configmaps"
+	trustBundlesPath = "/apis/certificates.k8s.io/v1/clustertrustbundles"
+
+	asJSON  = "application/json"
+	asMerge = "application/merge-patch+json"
+	asApply = "application/apply-patch+yaml"
 )
+
+// trustBundleText returns the manifest of the ClusterTrustBundle example.com:mesh:a.
+func trustBundleText(t *testing.T) string {
+	return fmt.Sprintf(`{"apiVersion":"certificates.k8s.io/v1","kind":"ClusterTrustBundle","metadata":{"name":"example.com:mesh:a"},"spec":{"signerName":"example.com/mesh","trustBundle":%q}}`, manifesttest.CACertificate(t, "a"))
+}
 
 // podText returns the manifest of a pod with additional fields in metadata and spec.
 func podText(name, meta, spec string) string {
@@ -515,6 +524,7 @@ func TestWrite_Objects(t *testing.T) {
 		"/api/v1/namespaces/default/secrets":                `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"a":"b"}}`,
 		"/api/v1/namespaces/default/persistentvolumeclaims": `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`,
 		"/api/v1/persistentvolumes":                         `{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"v"},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},"hostPath":{"path":"/srv"},"storageClassName":"x"}}`,
+		trustBundlesPath:                                    trustBundleText(t),
 	} {
 		created := w.do("POST", path, asJSON, body)
 		if err := created.check(201); err != nil {
@@ -622,6 +632,39 @@ func TestWrite_Errors(t *testing.T) {
 		want := map[string]string{"pods": "[get list watch create update patch delete deletecollection]", "nodes": "[get list watch]", "pods/resize": "[get patch update]"}[r.Name]
 		if want != "" && want != r.Verbs.String() {
 			t.Errorf("%s: got %v, want %v", r.Name, r.Verbs, want)
+		}
+	}
+}
+
+// TestWrite_TrustBundle checks that changes of a ClusterTrustBundle are validated, and that clients can
+// select bundles by signer.
+func TestWrite_TrustBundle(t *testing.T) {
+	w, text := newWritable(t), trustBundleText(t)
+	one := trustBundlesPath + "/example.com:mesh:a"
+	if err := w.do("POST", trustBundlesPath, asJSON, text).check(201, `"kind":"ClusterTrustBundle","apiVersion":"certificates.k8s.io/v1"`); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.do("POST", trustBundlesPath, asJSON, text).check(409, "already exists"); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []struct{ patch, want string }{
+		{`{"spec":{"signerName":"example.com/other"}}`, "must begin with"},
+		{`{"spec":{"signerName":null}}`, "must not contain a colon"},
+		{`{"spec":{"trustBundle":"none"}}`, "contains no PEM block"},
+	} {
+		if err := w.do("PATCH", one, asMerge, c.patch).check(422, c.want); err != nil {
+			t.Errorf("%s: %v", c.patch, err)
+		}
+	}
+	for signer, isSelected := range map[string]bool{"example.com/mesh": true, "example.com/other": false} {
+		list := w.do("GET", trustBundlesPath+"?fieldSelector=spec.signerName%3D"+url.QueryEscape(signer), "", "")
+		if got := strings.Contains(list.body, `"name":"example.com:mesh:a"`); list.code != 200 || got != isSelected {
+			t.Errorf("%s: got %d %s, want the bundle: %t", signer, list.code, list.body, isSelected)
+		}
+	}
+	for _, name := range []string{"a_b", "..", "a::b", ":"} {
+		if err := w.do("POST", trustBundlesPath, asJSON, strings.Replace(text, "example.com:mesh:a", name, 1)).check(422, "metadata.name"); err != nil {
+			t.Errorf("name %q: %v", name, err)
 		}
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
+	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -84,12 +86,14 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 			continue // the API server of the cluster authorizes reads of these objects
 		}
 		claims, volumes := s.bindings(&o)
-		addObjects(s, &out.ConfigMaps, "ConfigMap", o.ConfigMaps, o, (*v1.ConfigMap).DeepCopy, nil, nil)
-		addObjects(s, &out.Secrets, "Secret", o.Secrets, o, (*v1.Secret).DeepCopy, nil, nil)
-		addObjects(s, &out.Claims, "PersistentVolumeClaim", o.Claims, o, (*v1.PersistentVolumeClaim).DeepCopy, claims, setClaimStatus)
-		addObjects(s, &out.Volumes, "PersistentVolume", o.Volumes, o, (*v1.PersistentVolume).DeepCopy, volumes, setVolumeStatus)
+		core := v1.SchemeGroupVersion
+		addObjects(s, &out.ConfigMaps, core.WithKind("ConfigMap"), o.ConfigMaps, o, (*v1.ConfigMap).DeepCopy, nil, nil)
+		addObjects(s, &out.Secrets, core.WithKind("Secret"), o.Secrets, o, (*v1.Secret).DeepCopy, nil, nil)
+		addObjects(s, &out.Claims, core.WithKind("PersistentVolumeClaim"), o.Claims, o, (*v1.PersistentVolumeClaim).DeepCopy, claims, setClaimStatus)
+		addObjects(s, &out.Volumes, core.WithKind("PersistentVolume"), o.Volumes, o, (*v1.PersistentVolume).DeepCopy, volumes, setVolumeStatus)
+		addObjects(s, &out.TrustBundles, certificates.SchemeGroupVersion.WithKind("ClusterTrustBundle"), o.TrustBundles, o, (*certificates.ClusterTrustBundle).DeepCopy, nil, nil)
 	}
-	for _, all := range [][]*server.ObjectView{out.ConfigMaps, out.Secrets, out.Claims, out.Volumes} {
+	for _, all := range [][]*server.ObjectView{out.ConfigMaps, out.Secrets, out.Claims, out.Volumes, out.TrustBundles} {
 		slices.SortFunc(all, func(a, b *server.ObjectView) int {
 			return cmp.Or(cmp.Compare(a.Object.GetNamespace(), b.Object.GetNamespace()), cmp.Compare(a.Object.GetName(), b.Object.GetName()))
 		})
@@ -133,9 +137,9 @@ func (s *objectBuilder) bindings(o *manifest.Objects) (claims, volumes map[types
 }
 
 // addObjects adds copies of the objects of one kind and source. finish completes a copy.
-func addObjects[T server.Object](s *objectBuilder, to *[]*server.ObjectView, kind string, all map[types.NamespacedName]T, objects manifest.Objects, deepCopy func(T) T, bindings map[types.NamespacedName]objectBinding, finish func(T, objectBinding)) {
+func addObjects[T server.Object](s *objectBuilder, to *[]*server.ObjectView, kind schema.GroupVersionKind, all map[types.NamespacedName]T, objects manifest.Objects, deepCopy func(T) T, bindings map[types.NamespacedName]objectBinding, finish func(T, objectBinding)) {
 	for key, o := range all {
-		ref := manifest.ObjectRef{Kind: kind, NamespacedName: key}
+		ref := manifest.ObjectRef{Kind: kind.Kind, NamespacedName: key}
 		if _, isShown := s.views[ref]; isShown {
 			continue
 		}
@@ -145,9 +149,9 @@ func addObjects[T server.Object](s *objectBuilder, to *[]*server.ObjectView, kin
 			now.view = previous.view
 		} else {
 			shown := deepCopy(o)
-			shown.GetObjectKind().SetGroupVersionKind(v1.SchemeGroupVersion.WithKind(kind))
+			shown.GetObjectKind().SetGroupVersionKind(kind)
 			if shown.GetUID() == "" {
-				shown.SetUID(server.DeriveUID(kind, origin.Source, key.Namespace, key.Name))
+				shown.SetUID(server.DeriveUID(kind.Kind, origin.Source, key.Namespace, key.Name))
 			}
 			if shown.GetCreationTimestamp().Time.IsZero() || origin.Source != s.apiSource {
 				shown.SetCreationTimestamp(metav1.NewTime(now.origin.modTime))

@@ -14,6 +14,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/decode"
+	"podd/manifest/manifesttest"
 	"podd/manifest/merge"
 	"podd/manifest/refs"
 )
@@ -42,9 +43,10 @@ kind: PersistentVolumeClaim
 metadata: {name: lost}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volumeName: none, storageClassName: ""}
 `
+	bundle := fmt.Sprintf("---\napiVersion: certificates.k8s.io/v1\nkind: ClusterTrustBundle\nmetadata: {name: roots}\nspec: {trustBundle: %q}\n", manifesttest.CACertificate(t, "a"))
 	written := time.Unix(1700000000, 0)
 	batch := func(source, kind string) manifest.Batch {
-		f, err := decodeText(text, decode.Options{Kind: kind, Source: source, Path: source + "/x.yaml", NodeName: "n1"})
+		f, err := decodeText(text+bundle, decode.Options{Kind: kind, Source: source, Path: source + "/x.yaml", NodeName: "n1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,6 +63,9 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 	}
 	if c := o.ConfigMaps[0].Object; c.GetUID() == "" || !c.GetCreationTimestamp().Time.Equal(written) || c.GetObjectKind().GroupVersionKind().Kind != "ConfigMap" {
 		t.Errorf("got %+v, want a ConfigMap with UID, kind and creation timestamp", c)
+	}
+	if len(o.TrustBundles) != 1 || o.TrustBundles[0].Object.GetObjectKind().GroupVersionKind().String() != "certificates.k8s.io/v1, Kind=ClusterTrustBundle" {
+		t.Errorf("got %+v, want one ClusterTrustBundle", o.TrustBundles)
 	}
 	for n, want := range []struct {
 		name, volume string
