@@ -80,9 +80,10 @@ unit: go ## Run unit, golden and property tests
 	$(RACE) $(filter-out podd/reconcile,$(CONCURRENT))
 	for only in '-skip=Churn|CallsFail|NoSecretIsShown' -run=Churn -run=CallsFail -run=NoSecretIsShown; do $(RACE) $$only ./reconcile || exit; done
 
-# FUZZTIME is the duration of each of the two fuzz tests.
-fuzz: go ## Fuzz the decoding of manifests and the decisions about pods; FUZZTIME: duration
+# FUZZTIME is the duration of each of the three fuzz tests.
+fuzz: go ## Fuzz manifests, trust bundles and the decisions about pods; FUZZTIME: duration
 	go test -vet=off -run - -fuzz FuzzDecode -fuzztime $(or $(FUZZTIME),1m) -fuzzminimizetime 1s ./manifest/decode
+	go test -vet=off -run - -fuzz FuzzNormalize -fuzztime $(or $(FUZZTIME),1m) -fuzzminimizetime 1s ./manifest/trustbundle
 	go test -vet=off -run - -fuzz FuzzNext -fuzztime $(or $(FUZZTIME),1m) -fuzzminimizetime 1s ./reconcile/plan
 
 cross: go ## Build podd for arm64 and arm
