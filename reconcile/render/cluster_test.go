@@ -157,3 +157,15 @@ func TestPodCertificateFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestFiles_SourceWithoutType checks that a source without a type is an error. An API server stores such
+// a source if the feature gate of the type is disabled.
+func TestFiles_SourceWithoutType(t *testing.T) {
+	mode := int32(0o644)
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{}}, Volumes: []v1.Volume{{Name: "own", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{DefaultMode: &mode, Sources: []v1.VolumeProjection{{}}}}}}}}
+	p, s := ofCluster(pod, manifest.Objects{Cluster: &manifest.Cluster{}})
+	_, err := PodVolumes{Pod: p, Refs: s}.Files(&p.Object.Spec.Volumes[0])
+	if want := "sources[0]: the source has no type that podd supports"; err == nil || errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}

@@ -120,7 +120,8 @@ func (f *fileBuilder) addProjected(volume string, sources []v1.VolumeProjection)
 		case s.PodCertificate != nil:
 			err = f.addPodCertificate(s.PodCertificate, f.Refs.PodCertificate(volume, i))
 		default:
-			err = errors.New("the type of the source is not supported")
+			// An API server removes the type of a source if the feature gate of this type is disabled.
+			err = errors.New("the source has no type that podd supports; remove this source, or enable its feature gate in the API server")
 		}
 		if err != nil {
 			return fmt.Errorf("sources[%d]: %w", i, err)
