@@ -165,10 +165,11 @@ func (l *podCertificateLookup) request(ctx context.Context, key **podcert.Key) (
 		},
 	}
 	made := &certificates.PodCertificateRequest{}
-	if err := l.client.do(ctx, l.client.certificates.Post().Namespace(l.pod.Namespace).Resource("podcertificaterequests").Body(body), made); err != nil {
-		return "", err
+	err := l.client.do(ctx, l.client.certificates.Post().Namespace(l.pod.Namespace).Resource("podcertificaterequests").Body(body), made)
+	if apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("%w; the API server must serve PodCertificateRequests in certificates.k8s.io/v1, which Kubernetes 1.37 does unless the feature gate PodCertificateRequest is disabled", withoutHost(err))
 	}
-	return made.Name, nil
+	return made.Name, err
 }
 
 // receive waits until the signer has issued the certificate of the request with this name, and sends

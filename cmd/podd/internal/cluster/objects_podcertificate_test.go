@@ -249,6 +249,22 @@ func TestPodCertificate_Overdue(t *testing.T) {
 // TestPodCertificate_Errors checks that errors of requests are reported, and that the next request
 // follows soon.
 func TestPodCertificate_Errors(t *testing.T) {
+	runCertificate(t, "ED25519", func(c *certificateTest) {
+		c.change(func() {
+			c.putObject("podcertificaterequests", c.requestsLocked()[0], "DELETED")
+			c.fault = func(q *http.Request) (*http.Response, error) {
+				if q.Method == "POST" && strings.HasSuffix(q.URL.Path, "/podcertificaterequests") {
+					return errorResponse(apierrors.NewGenericServerResponse(404, "post", schema.GroupResource{}, "", "", 0, false)), nil
+				}
+				return nil, nil
+			}
+		})
+		c.advance(time.Second)
+		got := c.objects().Cluster.Missing[c.ref()].Message
+		if want := "; the API server must serve PodCertificateRequests in certificates.k8s.io/v1, which"; !strings.Contains(got, want) {
+			t.Errorf("not served: got %q, want %q in it", got, want)
+		}
+	})
 	runCertificate(t, "RSA1", func(c *certificateTest) {
 		c.check("key type", "not_yet_issued", manifest.MissingObject{Message: `requesting a certificate of signer "example.com/mesh": key type "RSA1" is not supported; set keyType to RSA3072, RSA4096, ECDSAP256, ECDSAP384, ECDSAP521 or ED25519`})
 	})
