@@ -6,10 +6,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// RuntimeClassHandler returns the runtime handler of a pod if no API server has returned the pod's
-// RuntimeClass. classes maps names of RuntimeClasses to handlers. If classes does not contain the
-// RuntimeClass of the pod, the handler is the name of the RuntimeClass. A pod without a
-// RuntimeClass has the default handler, "".
+// RuntimeClassHandler returns the runtime handler of a pod. It must be called only for a pod whose
+// RuntimeClass was not read from an API server. classes maps names of RuntimeClasses to handlers. If
+// classes does not contain the RuntimeClass of the pod, the handler is the name of the RuntimeClass.
+// A pod without a RuntimeClass has the default handler, "".
 func RuntimeClassHandler(spec *v1.PodSpec, classes map[string]string) string {
 	if spec.RuntimeClassName == nil {
 		return ""

@@ -133,7 +133,7 @@ type Router struct {
 	// unreadableJournals contains the error of every journal that could not be read when Run began.
 	unreadableJournals map[types.UID]string
 	problems           []manifest.Problem // problems of pod directories
-	lostInstances      []string           // the last logged instances that no podd runs, with their pods
+	inactiveInstances  []string           // the last logged instances that no podd runs, with their pods
 	checkingInstances  bool               // whether a goroutine of checkInstances is running
 	nextInstanceCheck  time.Time
 	orphansToRemove    []types.UID                         // orphans that a user requested to remove

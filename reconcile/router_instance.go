@@ -26,7 +26,7 @@ func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 		return
 	}
 	pods := findForeignPods(s)
-	if len(pods) == 0 && len(r.lostInstances) == 0 {
+	if len(pods) == 0 && len(r.inactiveInstances) == 0 {
 		return
 	}
 	r.checkingInstances, r.nextInstanceCheck = true, now.Add(instanceCheckInterval)
@@ -35,7 +35,7 @@ func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 		// call returns an error only if podd is stopping.
 		_ = r.call(ctx, func() error {
 			r.checkingInstances = false
-			r.logLostInstances(pods)
+			r.logInactiveInstances(pods)
 			return nil
 		})
 	})
@@ -59,10 +59,11 @@ func findForeignPods(s runtime.Snapshot) map[string][]string {
 	return pods
 }
 
-// logLostInstances logs the running pods of lost instances, once for each instance and set of pods.
-// A lost instance is not a Problem of this node, because its podd may start again.
-func (r *Router) logLostInstances(pods map[string][]string) {
-	var lost []string
+// logInactiveInstances logs the running pods of instances that no podd runs, once for each instance
+// and set of pods. They are not a Problem of this node, because the podd of such an instance may
+// start again.
+func (r *Router) logInactiveInstances(pods map[string][]string) {
+	var inactive []string
 	for _, id := range slices.Sorted(maps.Keys(pods)) {
 		names := slices.Sorted(slices.Values(pods[id]))
 		text := strings.Join(names[:min(len(names), maxNamesInMessage)], ", ")
@@ -70,10 +71,10 @@ func (r *Router) logLostInstances(pods map[string][]string) {
 			text += fmt.Sprintf(" and %d more", n)
 		}
 		entry := id + " " + text
-		lost = append(lost, entry)
-		if !slices.Contains(r.lostInstances, entry) {
+		inactive = append(inactive, entry)
+		if !slices.Contains(r.inactiveInstances, entry) {
 			r.o.Log.Warn("no podd runs the instance of these pods; if its root directory is lost, take them over with --adopt-instance="+id, "instance", id, "pods", text)
 		}
 	}
-	r.lostInstances = lost
+	r.inactiveInstances = inactive
 }

@@ -110,7 +110,7 @@ func (l *lister) addVolume(v *v1.Volume, at string) {
 	switch {
 	case v.PersistentVolumeClaim != nil:
 		l.add(manifest.ClaimKind, v.PersistentVolumeClaim.ClaimName, forMount, nil, at+".persistentVolumeClaim.claimName")
-	case v.Ephemeral != nil && l.pod != nil: // in a manifest, an ephemeral volume is a directory and has no claim
+	case v.Ephemeral != nil && l.pod != nil: // for a pod in a manifest, l.pod is nil, because its ephemeral volumes have no claim
 		l.add(manifest.ClaimKind, EphemeralClaimName(l.pod, v.Name), forMount, nil, at+".ephemeral")
 	case v.ConfigMap != nil:
 		l.add(manifest.ConfigMapKind, v.ConfigMap.Name, forFiles, v.ConfigMap.Optional, at+".configMap.name", keysOf(v.ConfigMap.Items)...)

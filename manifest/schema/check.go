@@ -92,9 +92,9 @@ func (c *checker) checkValue(s *Schema, tree any, path string) (clean any, ok bo
 	return nil, false
 }
 
-// checkElements reports the faults of a list, and returns a copy in which null replaces each
-// element of a wrong type. ok is false if a patch must omit the list, because an element has a
-// wrong type.
+// checkElements reports the faults of a list. In the returned copy, each element of a wrong type
+// is null. ok is false if the list belongs to a merge patch and an element has a wrong type,
+// because a merge patch replaces a list as a whole.
 func (c *checker) checkElements(s *Schema, l []any, path string) (clean any, ok bool) {
 	out, ok := make([]any, len(l)), true
 	for i := range l {

@@ -26,14 +26,14 @@ func stampOf(info fs.FileInfo) stamp {
 	return s
 }
 
-// maxClockStep is longer than the clock step of any filesystem.
-const maxClockStep = 2 * time.Second
+// maxTimestampStep is an upper bound for the granularity of the timestamps of files.
+const maxTimestampStep = 2 * time.Second
 
 // isSettled reports whether every change of the file after the time now will change the stamp. If
-// the file was changed less than maxClockStep before that time, a later change can have the same
-// ctime and so the same stamp.
+// the file was changed less than maxTimestampStep before that time, a later change can have the
+// same ctime and so the same stamp.
 func (s stamp) isSettled(now time.Time) bool {
-	return now.Sub(time.Unix(0, s.ctime)) > maxClockStep
+	return now.Sub(time.Unix(0, s.ctime)) > maxTimestampStep
 }
 
 // birth identifies a file, even if another file gets its inode number later. The zero value

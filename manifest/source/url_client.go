@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// client is the connection of one call of URL.Run to the server. When a certificate file changes,
-// client connects again. It uses HTTP/1.1 only, so that the first request that times out on a
-// broken connection closes the connection.
+// client holds the connection to the server during one call of URL.Run. When a certificate file
+// changes, client opens a new connection. It uses HTTP/1.1 only, so that the first request that
+// times out on a broken connection closes the connection.
 type client struct {
 	*URL
 	http       *http.Client // nil before the first request

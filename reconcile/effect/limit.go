@@ -99,7 +99,7 @@ func (t *limitTuner) applyCost(cost time.Duration) {
 	t.limit = t.nextTrial()
 }
 
-// nextTrial returns the limit of the next trial. It is best if lowest equals highest.
+// nextTrial returns the limit of the next trial. If lowest equals highest, it returns best.
 func (t *limitTuner) nextTrial() int {
 	if t.triesHigher && t.best == t.highest || !t.triesHigher && t.best == t.lowest {
 		t.triesHigher = !t.triesHigher

@@ -192,7 +192,7 @@ func stopChanged(f *facts, m *containerFacts, d *Decision, s *Step) {
 }
 
 func stopUnknown(f *facts, m *containerFacts, d *Decision, s *Step) {
-	s.Why = "the runtime does not know its state"
+	s.Why = "the runtime does not know the state of the container"
 	f.stopForOwnReason(d, m, graceOf(f.current), s.Why)
 }
 

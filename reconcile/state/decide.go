@@ -115,7 +115,7 @@ func (s State) RecordUrgentEnd(d plan.Decision, now time.Time) (State, Outputs) 
 		return t.end()
 	}
 	if t.PlanInput.Desired.Traits.HasStateAtSource && len(t.PlanInput.Observed)+len(t.PlanInput.PodDirs) == 0 {
-		return t.end() // the node has neither a sandbox nor a directory of the pod, and if the end is lost, it is decided again
+		return t.end() // no journal is needed, because nothing of the pod is on the node, and an end that is lost is decided again
 	}
 	t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 	return t.end()

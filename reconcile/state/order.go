@@ -290,8 +290,8 @@ func objectsOf(r *refs.Resolved) plan.ReferencedObjects {
 	return plan.ReferencedObjects{Blocker: r.Blocker, FilesDigest: r.FilesDigest}
 }
 
-// retryObjectFailures makes failed operations due now if they may have failed because of missing or
-// outdated objects: volumes, image pulls and container starts.
+// retryObjectFailures makes failed mounts of volumes, image pulls and container starts due now,
+// because missing or outdated objects may have caused the failures.
 func (t *transition) retryObjectFailures() {
 	h := &t.PlanInput.History
 	t.retryVolumes()

@@ -28,7 +28,7 @@ type statusCalls[T any] struct {
 	running   sync.WaitGroup // all calls in progress
 }
 
-// A statusCall is one status call.
+// A statusCall is a call of PodSandboxStatus or ContainerStatus.
 type statusCall[T any] struct {
 	listedState any           // the object's state in the list when the call was made
 	done        chan struct{} // closed when the call has returned

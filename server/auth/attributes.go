@@ -76,7 +76,7 @@ func resourceAttributes(i request.Info) Attributes {
 // subresource of nodes such as nodes/metrics stands for paths of the kubelet's API. Any other
 // resource stands for paths of the Kubernetes API. The only difference is the reading of Secrets.
 // Guard lets every user with the permission to get nodes/proxy read Secrets, but the response
-// contains their data only if ShowsSecret returns true. Allows returns true only if the response
+// contains their data only if MayReadSecret returns true. Allows returns true only if the response
 // would contain the data.
 type ProxyAuthorizer struct {
 	Authorizer
@@ -97,15 +97,15 @@ func (p ProxyAuthorizer) Allows(ctx context.Context, u User, a Attributes) (bool
 	if err != nil || !allowed {
 		return false, err
 	}
-	return !secrets || p.ShowsSecret(ctx, u, a.Namespace, a.Name), nil
+	return !secrets || p.MayReadSecret(ctx, u, a.Namespace, a.Name), nil
 }
 
-// ShowsSecret reports whether u may read the data of a Secret that comes from the node's own
+// MayReadSecret reports whether u may read the data of a Secret that comes from the node's own
 // manifests. An empty name means every Secret of the namespace. Permission to get nodes/proxy is
 // not sufficient, because users need the same permission to read pods and metrics. If the
-// Authorizer fails, ShowsSecret returns true only for root, so that podd's own socket works while
+// Authorizer fails, MayReadSecret returns true only for root, so that podd's own socket works while
 // the cluster is unreachable.
-func (p ProxyAuthorizer) ShowsSecret(ctx context.Context, u User, namespace, name string) bool {
+func (p ProxyAuthorizer) MayReadSecret(ctx context.Context, u User, namespace, name string) bool {
 	if u.isRoot() {
 		return true
 	}

@@ -302,7 +302,7 @@ func boundToBob(t *testing.T, rules string) Policy {
 
 // The data of a cluster node's Secrets needs more than permission to get
 // nodes/proxy.
-func TestProxied_ShowsSecret(t *testing.T) {
+func TestProxied_MayReadSecret(t *testing.T) {
 	bob := User{Name: "bob", Groups: []string{authenticatedGroup}}
 	for _, c := range []struct {
 		name     string
@@ -320,7 +320,7 @@ func TestProxied_ShowsSecret(t *testing.T) {
 		{"root, while the cluster is unreachable", failing{}, RootUser(), true, true},
 	} {
 		p := ProxyAuthorizer{WriteAuthorizer{c.inner}, "n1"}
-		if all, own := p.ShowsSecret(t.Context(), c.user, "a", ""), p.ShowsSecret(t.Context(), c.user, "a", "own"); all != c.all || own != c.own {
+		if all, own := p.MayReadSecret(t.Context(), c.user, "a", ""), p.MayReadSecret(t.Context(), c.user, "a", "own"); all != c.all || own != c.own {
 			t.Errorf("%s: got %t and %t, want %t and %t", c.name, all, own, c.all, c.own)
 		}
 	}

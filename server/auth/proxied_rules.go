@@ -91,7 +91,7 @@ func (p ProxyAuthorizer) proxyRule(rules []rbac.PolicyRule) *rbac.PolicyRule {
 }
 
 // rulesShowSecrets reports whether u may read the data of all Secrets of a namespace, under the
-// conditions of ShowsSecret. The parameter rules contains the user's rules in the namespace, and
+// conditions of MayReadSecret. The parameter rules contains the user's rules in the namespace, and
 // allNamespaceRules contains the user's rules that apply to all namespaces.
 func (p ProxyAuthorizer) rulesShowSecrets(u User, namespace string, rules, allNamespaceRules []rbac.PolicyRule) bool {
 	return !u.Forwarded && (u.isRoot() ||

@@ -9,7 +9,7 @@
 //	/apis/metrics.k8s.io/v1beta1             resource usage, if it is measured
 //
 // The package does not authorize requests; package auth does. Access reviews return the decision of
-// the Authorizer about the user in the context. There is one exception: if ShowsSecret returns
+// the Authorizer about the user in the context. There is one exception: if MayReadSecret returns
 // false for a user, this package removes the data of Secrets from the response.
 //
 // The objects come from manifests. A request that writes an object edits its manifest. Package
@@ -68,11 +68,11 @@ type API struct {
 	// InCluster is set if the node belongs to a cluster. Then the errors for rejected writes do not
 	// recommend the flag --api-manifest-dir.
 	InCluster bool
-	// ShowsSecret reports whether a user may read the data of a Secret or, if the name is empty, of
+	// MayReadSecret reports whether a user may read the data of a Secret or, if the name is empty, of
 	// all Secrets of a namespace. If it returns false, or if a proxy forwarded the request, the
-	// response contains the objects without data. If ShowsSecret is nil, permission to read the
+	// response contains the objects without data. If MayReadSecret is nil, permission to read the
 	// objects is sufficient to read the data.
-	ShowsSecret func(ctx context.Context, u auth.User, namespace, name string) bool
+	MayReadSecret func(ctx context.Context, u auth.User, namespace, name string) bool
 
 	resources    []*resource.Definition
 	readHandler  *read.Handler
@@ -86,7 +86,7 @@ func (a *API) Handler() http.Handler {
 		a.Now = time.Now
 	}
 	a.resources = resource.Definitions(resource.Options{ServesMetrics: a.Meter != nil, Writable: a.Manifests != nil})
-	a.readHandler = read.New(read.Options{State: a.State, Events: a.Events, Meter: a.Meter, ShowsSecret: a.ShowsSecret, Now: a.Now})
+	a.readHandler = read.New(read.Options{State: a.State, Events: a.Events, Meter: a.Meter, MayReadSecret: a.MayReadSecret, Now: a.Now})
 	a.openAPI = openapi.New(a.KubernetesVersion+VersionSuffix, toOpenAPI(a.resources))
 	a.writeHandler = write.New(write.Options{
 		State: a.State, Objects: a.readHandler, Fields: managed.New(a.writableResources), Manifests: a.Manifests, InCluster: a.InCluster, Debugger: a.Debugger, Now: a.Now,

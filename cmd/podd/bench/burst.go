@@ -33,14 +33,14 @@ func (b *bench) measureBursts(ctx context.Context) error {
 func (b *bench) measureBurst(ctx context.Context, n int) error {
 	floors := map[int][]burst{} // by number of concurrent calls
 	var poddBursts []burst
-	widths := b.Widths
+	concurrencies := b.Concurrency
 	for round := range b.Rounds {
-		for _, width := range widths {
-			f, err := b.timeBareBurst(ctx, n, width, round == 0 && width == widths[0])
+		for _, concurrency := range concurrencies {
+			f, err := b.timeBareBurst(ctx, n, concurrency, round == 0 && concurrency == concurrencies[0])
 			if err != nil {
 				return err
 			}
-			floors[width] = append(floors[width], f)
+			floors[concurrency] = append(floors[concurrency], f)
 		}
 		last := round == b.Rounds-1
 		p, err := b.timePoddBurst(ctx, n, round == 0, last && n == b.Sizes[len(b.Sizes)-1])
@@ -49,9 +49,9 @@ func (b *bench) measureBurst(ctx context.Context, n int) error {
 		}
 		poddBursts = append(poddBursts, p)
 		if round == 0 {
-			widths = []int{fastestWidth(floors, timeToRun), fastestWidth(floors, timeToNoTasks)}
-			if widths[0] == widths[1] {
-				widths = widths[:1]
+			concurrencies = []int{fastestConcurrency(floors, timeToRun), fastestConcurrency(floors, timeToNoTasks)}
+			if concurrencies[0] == concurrencies[1] {
+				concurrencies = concurrencies[:1]
 			}
 		}
 	}
@@ -80,14 +80,14 @@ func valuesOf(bursts []burst, metric func(burst) float64) samples {
 	return s
 }
 
-// fastestWidth returns the number of concurrent calls for which the results of the function metric
+// fastestConcurrency returns the number of concurrent calls for which the results of the function metric
 // have the lowest median. The parameter floors contains the rounds for each number of concurrent
 // calls.
-func fastestWidth(floors map[int][]burst, metric func(burst) float64) int {
+func fastestConcurrency(floors map[int][]burst, metric func(burst) float64) int {
 	best := 0
-	for width, bursts := range floors {
+	for concurrency, bursts := range floors {
 		if best == 0 || valuesOf(bursts, metric).median() < valuesOf(floors[best], metric).median() {
-			best = width
+			best = concurrency
 		}
 	}
 	return best
@@ -98,21 +98,21 @@ func fastestWidth(floors map[int][]burst, metric func(burst) float64) int {
 func (b *bench) addBurstRow(n int, format string, metric func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
 	// Only values that were measured in every round can be compared.
 	whole := map[int][]burst{}
-	for width, bursts := range floors {
+	for concurrency, bursts := range floors {
 		if len(bursts) == b.Rounds {
-			whole[width] = bursts
+			whole[concurrency] = bursts
 		}
 	}
-	width := fastestWidth(whole, metric)
+	concurrency := fastestConcurrency(whole, metric)
 	b.table.add(row{
-		name: fmt.Sprintf(format+" (bare: %d concurrent calls)", n, width), unit: seconds,
-		bare: valuesOf(whole[width], metric), podd: valuesOf(podds, metric), goal: goal{factor: factor},
+		name: fmt.Sprintf(format+" (bare: %d concurrent calls)", n, concurrency), unit: seconds,
+		bare: valuesOf(whole[concurrency], metric), podd: valuesOf(podds, metric), goal: goal{factor: factor},
 	})
 }
 
-// timeBareBurst starts n pods with bare CRI calls, width pods at a time, and removes the pods. If
+// timeBareBurst starts n pods with bare CRI calls, concurrency pods at a time, and removes the pods. If
 // printCalls is true, the table shows the number of calls.
-func (b *bench) timeBareBurst(ctx context.Context, n, width int, printCalls bool) (burst, error) {
+func (b *bench) timeBareBurst(ctx context.Context, n, concurrency int, printCalls bool) (burst, error) {
 	var f burst
 	pods := b.newPods(n)
 	bares, err := b.bareRunner.render(pods)
@@ -122,7 +122,7 @@ func (b *bench) timeBareBurst(ctx context.Context, n, width int, printCalls bool
 	count := b.startCallCount(ctx, n, printCalls)
 	work := measureCPU(b.stack.Daemon.PID)
 	begin := time.Now()
-	if err := b.bareRunner.start(ctx, bares, width); err != nil {
+	if err := b.bareRunner.start(ctx, bares, concurrency); err != nil {
 		return f, err
 	}
 	at, err := b.starts.waitFor(ctx, podNames(pods), begin)
@@ -138,18 +138,18 @@ func (b *bench) timeBareBurst(ctx context.Context, n, width int, printCalls bool
 	}
 	work = measureCPU(b.stack.Daemon.PID)
 	begin = time.Now()
-	if err := b.bareRunner.stop(ctx, bares, width); err != nil {
+	if err := b.bareRunner.stop(ctx, bares, concurrency); err != nil {
 		return f, err
 	}
 	if at, err = b.tasks.waitEmpty(ctx); err != nil {
 		return f, err
 	}
 	f.taskRemovalSeconds = at.Sub(begin).Seconds()
-	if err := b.bareRunner.remove(ctx, bares, width); err != nil {
+	if err := b.bareRunner.remove(ctx, bares, concurrency); err != nil {
 		return f, err
 	}
 	f.removalSeconds, f.containerdRemovalCPU = time.Since(begin).Seconds(), work()
-	printProgress("round", fmt.Sprintf("%d pods with bare CRI calls, %d at a time: %s", n, width, f))
+	printProgress("round", fmt.Sprintf("%d pods with bare CRI calls, %d at a time: %s", n, concurrency, f))
 	return f, sleep(ctx, burstRoundPause)
 }
 

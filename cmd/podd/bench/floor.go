@@ -86,9 +86,9 @@ func (f *bareRunner) render(pods []pod) ([]*barePod, error) {
 	return all, nil
 }
 
-// start starts pods, width pods at a time.
-func (f *bareRunner) start(ctx context.Context, pods []*barePod, width int) error {
-	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) (err error) {
+// start starts pods, concurrency pods at a time.
+func (f *bareRunner) start(ctx context.Context, pods []*barePod, concurrency int) error {
+	return forEachPod(ctx, pods, concurrency, func(ctx context.Context, p *barePod) (err error) {
 		if p.sandboxID, err = f.client.RunPodSandbox(ctx, p.config, ""); err != nil {
 			return err
 		}
@@ -114,20 +114,20 @@ func (f *bareRunner) startContainer(ctx context.Context, p *barePod) error {
 }
 
 // stop stops pods without a grace period.
-func (f *bareRunner) stop(ctx context.Context, pods []*barePod, width int) error {
-	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.StopPodSandbox(ctx, p.sandboxID) })
+func (f *bareRunner) stop(ctx context.Context, pods []*barePod, concurrency int) error {
+	return forEachPod(ctx, pods, concurrency, func(ctx context.Context, p *barePod) error { return f.client.StopPodSandbox(ctx, p.sandboxID) })
 }
 
-// remove removes the sandboxes of pods, width pods at a time.
-func (f *bareRunner) remove(ctx context.Context, pods []*barePod, width int) error {
-	return forEachPod(ctx, pods, width, func(ctx context.Context, p *barePod) error { return f.client.RemovePodSandbox(ctx, p.sandboxID) })
+// remove removes the sandboxes of pods, concurrency pods at a time.
+func (f *bareRunner) remove(ctx context.Context, pods []*barePod, concurrency int) error {
+	return forEachPod(ctx, pods, concurrency, func(ctx context.Context, p *barePod) error { return f.client.RemovePodSandbox(ctx, p.sandboxID) })
 }
 
-// forEachPod calls the function do for each pod, for up to width pods at a time. It returns the
+// forEachPod calls the function do for each pod, for up to concurrency pods at a time. It returns the
 // first error.
-func forEachPod(ctx context.Context, pods []*barePod, width int, do func(context.Context, *barePod) error) error {
+func forEachPod(ctx context.Context, pods []*barePod, concurrency int, do func(context.Context, *barePod) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(width)
+	group.SetLimit(concurrency)
 	for _, p := range pods {
 		group.Go(func() error { return do(ctx, p) })
 	}

@@ -36,18 +36,18 @@ import (
 )
 
 type options struct {
-	Podd    string        `help:"Path of the podd to measure. Default: build it from this checkout." placeholder:"FILE"`
-	Sizes   []int         `default:"20,100" help:"Numbers of pods to start and remove at once."`
-	Rounds  int           `default:"3" help:"Number of rounds for each of the --sizes."`
-	Singles int           `default:"9" help:"Number of rounds of the measurements with one pod."`
-	Widths  []int         `default:"2,4,8,16" help:"Numbers of concurrent bare CRI calls to try. podd is compared with the fastest one."`
-	Limits  []int         `default:"2,4,8,16" help:"Numbers of parallel starts that the part limits compares with the number that podd chooses."`
-	Idle    time.Duration `default:"30s" help:"Duration for which an idle podd is measured."`
-	Load    time.Duration `default:"20s" help:"Duration for which each endpoint is overloaded with requests."`
-	Traffic time.Duration `default:"10m" help:"Duration for which requests to the API server are counted. It should be at least 10m, because a kubelet renews its watches after 5 to 10 minutes. 0 counts no requests."`
-	Only    []string      `help:"Parts to measure: one, restart, start, burst, limits, idle, endpoints, bound, cluster. Default: all except limits." enum:"one,restart,start,burst,limits,idle,endpoints,bound,cluster"`
-	Keep    string        `help:"Directory for working files and podd's log, which is not removed." placeholder:"DIR"`
-	Flags   []string      `sep:"none" name:"flag" help:"Flag for podd, for example --flag=--v=4. May be repeated."`
+	Podd        string        `help:"Path of the podd to measure. Default: build it from this checkout." placeholder:"FILE"`
+	Sizes       []int         `default:"20,100" help:"Numbers of pods to start and remove at once."`
+	Rounds      int           `default:"3" help:"Number of rounds for each of the --sizes."`
+	Singles     int           `default:"9" help:"Number of rounds of the measurements with one pod."`
+	Concurrency []int         `default:"2,4,8,16" help:"Numbers of concurrent bare CRI calls to try. podd is compared with the fastest one."`
+	Limits      []int         `default:"2,4,8,16" help:"Numbers of parallel starts that the part limits compares with the number that podd chooses."`
+	Idle        time.Duration `default:"30s" help:"Duration for which an idle podd is measured."`
+	Load        time.Duration `default:"20s" help:"Duration for which each endpoint is overloaded with requests."`
+	Traffic     time.Duration `default:"10m" help:"Duration for which requests to the API server are counted. It should be at least 10m, because a kubelet renews its watches after 5 to 10 minutes. 0 counts no requests."`
+	Only        []string      `help:"Parts to measure: one, restart, start, burst, limits, idle, endpoints, bound, cluster. Default: all except limits." enum:"one,restart,start,burst,limits,idle,endpoints,bound,cluster"`
+	Keep        string        `help:"Directory for working files and podd's log, which is not removed." placeholder:"DIR"`
+	Flags       []string      `sep:"none" name:"flag" help:"Flag for podd, for example --flag=--v=4. May be repeated."`
 }
 
 // wants reports whether part must be measured.

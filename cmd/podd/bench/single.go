@@ -50,11 +50,11 @@ func (b *bench) timeBarePod(ctx context.Context) (time.Duration, error) {
 }
 
 // removeBarePods removes pods that the bareRunner has started.
-func (b *bench) removeBarePods(ctx context.Context, bares []*barePod, width int) error {
-	if err := b.bareRunner.stop(ctx, bares, width); err != nil {
+func (b *bench) removeBarePods(ctx context.Context, bares []*barePod, concurrency int) error {
+	if err := b.bareRunner.stop(ctx, bares, concurrency); err != nil {
 		return err
 	}
-	if err := b.bareRunner.remove(ctx, bares, width); err != nil {
+	if err := b.bareRunner.remove(ctx, bares, concurrency); err != nil {
 		return err
 	}
 	return sleep(ctx, podRoundPause)

@@ -55,15 +55,15 @@ type Marks struct {
 
 // Fill writes a unique marker to every text field of the struct *v and of the structs below it.
 // Every list and map gets one element. Markers consist of letters and digits. The path of an
-// httpGet gets a public marker, and a private one in its query. The fields in more are private in
-// addition to those in Private.
-func Fill(v any, more ...string) *Marks {
-	return fillWith(v, func(n int) string { return fmt.Sprintf("marker%05dx", n) }, more)
+// httpGet gets a public marker, and a private one in its query. The fields in morePrivate are
+// private in addition to those in Private.
+func Fill(v any, morePrivate ...string) *Marks {
+	return fillWith(v, func(n int) string { return fmt.Sprintf("marker%05dx", n) }, morePrivate)
 }
 
 // FillShort is like Fill, but each marker consists of five lowercase letters, like a short
 // password.
-func FillShort(v any, more ...string) *Marks {
+func FillShort(v any, morePrivate ...string) *Marks {
 	return fillWith(v, func(n int) string {
 		marker := []byte("zaaaa")
 		for i := len(marker) - 1; n > 0; i-- {
@@ -71,15 +71,15 @@ func FillShort(v any, more ...string) *Marks {
 			n /= 26
 		}
 		return string(marker)
-	}, more)
+	}, morePrivate)
 }
 
-func fillWith(v any, marker func(n int) string, more []string) *Marks {
+func fillWith(v any, marker func(n int) string, morePrivate []string) *Marks {
 	m := &Marks{Private: map[string]string{}, Public: map[string]string{}, Fields: map[string]bool{}, privateFields: map[string]bool{}, newMarker: marker}
 	for name := range Private {
 		m.privateFields[name] = true
 	}
-	for _, name := range more {
+	for _, name := range morePrivate {
 		m.privateFields[name] = true
 	}
 	e := reflect.ValueOf(v).Elem()

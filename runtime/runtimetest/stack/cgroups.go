@@ -30,7 +30,7 @@ func hierarchies() ([]string, error) {
 	return roots, nil
 }
 
-// findCgroups returns the directories of all cgroups for whose path match returns true. It searches
+// findCgroups returns the directories of all cgroups for which match(path) is true. It searches
 // every hierarchy. Children come before their parent.
 func findCgroups(match func(path string) bool) ([]string, error) {
 	roots, err := hierarchies()

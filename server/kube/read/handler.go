@@ -6,8 +6,8 @@
 // A watcher itself stores only the revision up to which it has sent changes. A watcher that needs
 // changes that are no longer retained receives 410 Gone, and the client lists again.
 //
-// If Options.ShowsSecret is set, the data of Secrets is removed from responses to users for whom it
-// returns false (secret.go).
+// If Options.MayReadSecret is set, the data of Secrets is removed from responses to users for whom
+// it returns false (secret.go).
 package read
 
 import (
@@ -47,8 +47,8 @@ type Options struct {
 	State  server.Viewer
 	Events EventSource // nil if there are none
 	Meter  Meter       // required for resources that are measured
-	// ShowsSecret has the meaning of kube.API.ShowsSecret.
-	ShowsSecret func(ctx context.Context, u auth.User, namespace, name string) bool
+	// MayReadSecret has the meaning of kube.API.MayReadSecret.
+	MayReadSecret func(ctx context.Context, u auth.User, namespace, name string) bool
 	// Now returns the time from which ages in tables are computed.
 	Now func() time.Time
 }
@@ -57,7 +57,7 @@ type Options struct {
 type Handler struct {
 	state       server.Viewer
 	meter       Meter
-	showsSecret func(ctx context.Context, u auth.User, namespace, name string) bool
+	mayReadSecret func(ctx context.Context, u auth.User, namespace, name string) bool
 	now         func() time.Time
 	store       *store
 }
@@ -67,7 +67,7 @@ func New(o Options) *Handler {
 	if o.Events == nil {
 		o.Events = noEvents{}
 	}
-	return &Handler{o.State, o.Meter, o.ShowsSecret, o.Now, newStore(o.State, o.Events)}
+	return &Handler{o.State, o.Meter, o.MayReadSecret, o.Now, newStore(o.State, o.Events)}
 }
 
 // Serve serves a request with the verb get, list or watch.

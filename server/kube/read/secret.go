@@ -24,9 +24,9 @@ type secretFilter struct {
 }
 
 // newSecretFilter returns the filter for a request. It returns nil if the requested objects are not
-// Secrets or Options.ShowsSecret is not set. A nil filter removes nothing.
+// Secrets or Options.MayReadSecret is not set. A nil filter removes nothing.
 func (h *Handler) newSecretFilter(r *http.Request, res *resource.Definition, i request.Info) *secretFilter {
-	if h.showsSecret == nil || res.Name != "secrets" {
+	if h.mayReadSecret == nil || res.Name != "secrets" {
 		return nil
 	}
 	return &secretFilter{h, r, i.Name}
@@ -35,7 +35,7 @@ func (h *Handler) newSecretFilter(r *http.Request, res *resource.Definition, i r
 // mayRead reports whether the sender may read the data of the requested Secrets in a
 // namespace.
 func (q *secretFilter) mayRead(namespace string) bool {
-	return !server.IsForwarded(q.r) && q.handler.showsSecret(q.r.Context(), auth.UserFrom(q.r.Context()), namespace, q.name)
+	return !server.IsForwarded(q.r) && q.handler.mayReadSecret(q.r.Context(), auth.UserFrom(q.r.Context()), namespace, q.name)
 }
 
 // filterEntry returns e. If the sender may not read the data of the Secret, filterEntry returns a

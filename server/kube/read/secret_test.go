@@ -87,7 +87,7 @@ func TestSecretData(t *testing.T) {
 		{[]string{"shop", "bank"}, all, plain, true, 0},
 		{[]string{"shop", "bank"}, own, plain, true, 0},
 	} {
-		h := serve(Options{State: withSecrets(), ShowsSecret: bobMay(c.may...)})
+		h := serve(Options{State: withSecrets(), MayReadSecret: bobMay(c.may...)})
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", c.target, nil)
 		r.Header.Set("Accept", c.accept)
 		if c.forwarded {
@@ -112,7 +112,7 @@ func TestSecretData(t *testing.T) {
 func TestSecretData_Watch(t *testing.T) {
 	n := withSecrets()
 	may := make(chan bool, 8)
-	h := serve(Options{State: n, ShowsSecret: func(context.Context, auth.User, string, string) bool { return <-may }})
+	h := serve(Options{State: n, MayReadSecret: func(context.Context, auth.User, string, string) bool { return <-may }})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(auth.WithUser(r.Context(), auth.User{Name: "bob"})))
 	}))

@@ -33,7 +33,7 @@ type deletion struct {
 const maxGraceSeconds = int64(100 * 365 * 24 * 3600)
 
 func (c *call) readDeletion() (deletion, error) {
-	o, err := c.deleteOptions()
+	o, err := c.readDeleteOptions()
 	if err == nil {
 		err = addQueryOptions(c.r.URL.Query(), o)
 	}
@@ -58,7 +58,7 @@ func (c *call) readDeletion() (deletion, error) {
 	return deletion{o.GracePeriodSeconds, o.Preconditions}, nil
 }
 
-func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
+func (c *call) readDeleteOptions() (*metav1.DeleteOptions, error) {
 	o := &metav1.DeleteOptions{}
 	body, err := readBody(c.w, c.r)
 	if err != nil || len(body) == 0 {

@@ -22,8 +22,8 @@ import (
 // Usually podd reads the file within milliseconds.
 const shownTimeout = 20 * time.Second
 
-// An overruledError means that podd has read a file but uses an object of another source that has
-// the same name.
+// An overruledError means that podd has read a file, but uses an object with the same kind and name
+// from another source.
 type overruledError struct{ error }
 
 func (o *overruledError) Unwrap() error { return o.error }

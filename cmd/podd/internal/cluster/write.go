@@ -190,7 +190,7 @@ func (w *podWriter) decideAndSend(ctx context.Context, key types.NamespacedName,
 	}
 	r.problem = s.problem
 	if s.verb == verbNone || s.verb == verbPatch && string(s.body) == r.ignoredPatch {
-		r.retry = retryState{} // a failed request is no longer needed
+		r.retry = retryState{} // there is nothing to retry, because no request is needed any more
 		return
 	}
 	if s.verb == verbCreate {

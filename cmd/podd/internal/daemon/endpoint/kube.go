@@ -13,16 +13,16 @@ import (
 // authorizer decides which requests they may make. The handler in the parameter node serves
 // requests for the proxy path of a node.
 func (h *handlers) kubeAPIHandler(authorizer auth.Authorizer, node http.Handler) http.Handler {
-	var showsSecret func(context.Context, auth.User, string, string) bool
+	var mayReadSecret func(context.Context, auth.User, string, string) bool
 	if h.Cluster != nil {
 		proxied := auth.ProxyAuthorizer{Authorizer: authorizer, Node: h.Node}
-		authorizer, showsSecret = proxied, proxied.ShowsSecret
+		authorizer, mayReadSecret = proxied, proxied.MayReadSecret
 	}
 	a := &kube.API{
 		KubernetesVersion: manifest.KubernetesVersion,
 		State:             h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Authorizer: authorizer, NodeProxy: node,
 		Events: h.Events, Meter: h.Meter, Debugger: h.Router, DebuggingEnabled: h.Server.API.EnableDebugging,
-		InCluster: h.Cluster != nil, ShowsSecret: showsSecret, Manifests: h.Manifests,
+		InCluster: h.Cluster != nil, MayReadSecret: mayReadSecret, Manifests: h.Manifests,
 	}
 	return a.Handler()
 }
