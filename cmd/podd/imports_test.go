@@ -128,6 +128,7 @@ var pureImports = map[string][]string{
 	"podd/reconcile/render":    {"context", "os", "net", "sync"},
 	"podd/reconcile/event":     {"context", "os", "net", "sync"},
 
+	"podd/reconcile/eviction/pressure": {"context", "os", "net", "sync"},
 	"podd/cmd/podd/internal/check":     {"context", "os", "net", "sync"},
 	"podd/reconcile/device/allocation": {"context", "os", "net", "sync"},
 }

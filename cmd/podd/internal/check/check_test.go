@@ -14,6 +14,7 @@ import (
 	"podd/cmd/podd/internal/config"
 	"podd/manifest"
 	"podd/reconcile/cgroup"
+	"podd/reconcile/eviction/pressure"
 	"podd/reconcile/render"
 	"podd/runtime"
 	"podd/runtime/stats"
@@ -26,9 +27,10 @@ func goodFacts() Facts {
 		Paths:   config.Paths{RootDir: "/var/lib/podd", RunDir: "/run/podd"},
 		Runtime: config.Runtime{CgroupDriver: "cgroupfs"},
 		DNS:     config.DNS{ResolvConf: "/etc/resolv.conf"},
-		Resources: config.Resources{PressureThresholds: config.PressureThresholds{
-			Nodefs: config.Threshold{Share: .1}, NodefsInodes: config.Threshold{Share: .05}, Imagefs: config.Threshold{Share: .15},
-		}},
+		Resources: config.Resources{Eviction: pressure.Policy{Thresholds: []pressure.Threshold{
+			{Signal: pressure.NodefsAvailable, Limit: pressure.Limit{Share: .1}}, {Signal: pressure.NodefsInodesFree, Limit: pressure.Limit{Share: .05}},
+			{Signal: pressure.ImagefsAvailable, Limit: pressure.Limit{Share: .15}},
+		}}},
 	}
 	return Facts{
 		Config:     cfg,

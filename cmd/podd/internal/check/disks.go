@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"podd/cmd/podd/internal/config"
+	"podd/reconcile/eviction/pressure"
 )
 
 // The values of Directory.Purpose.
@@ -18,20 +18,20 @@ const (
 
 // diskThresholds returns the thresholds of a directory and the prefix of their eviction signals.
 // The run directory has no thresholds, because podd stores only a few bytes in it.
-func diskThresholds(p config.PressureThresholds, purpose string) (signals string, bytes, inodes config.Threshold) {
+func diskThresholds(p pressure.Policy, purpose string) (signals string, bytes, inodes pressure.Limit) {
 	switch purpose {
 	case PurposeRootDir, PurposeLogsDir:
-		return "nodefs", p.Nodefs, p.NodefsInodes
+		return "nodefs", p.Hard(pressure.NodefsAvailable), p.Hard(pressure.NodefsInodesFree)
 	case PurposeImageFS:
-		return "imagefs", p.Imagefs, p.ImagefsInodes
+		return "imagefs", p.Hard(pressure.ImagefsAvailable), p.Hard(pressure.ImagefsInodesFree)
 	}
-	return "", config.Threshold{}, config.Threshold{}
+	return "", pressure.Limit{}, pressure.Limit{}
 }
 
 func checkDisks(f *Facts, r *Result) {
 	var details []string
 	for _, d := range f.Directories {
-		checkDirectory(f.Config.PressureThresholds, d, r)
+		checkDirectory(f.Config.Eviction, d, r)
 		if d.Err == nil && (d.Purpose == PurposeRootDir || d.Purpose == PurposeImageFS) {
 			details = append(details, fmt.Sprintf("%s of %s free for %s", formatMiB(d.Space.AvailableBytes), formatMiB(d.Space.CapacityBytes), shortPurpose(d)))
 		}
@@ -47,7 +47,7 @@ func shortPurpose(d Directory) string {
 	return "pods"
 }
 
-func checkDirectory(p config.PressureThresholds, d Directory, r *Result) {
+func checkDirectory(p pressure.Policy, d Directory, r *Result) {
 	name := d.Purpose + " " + d.Path
 	switch {
 	case d.Err != nil:

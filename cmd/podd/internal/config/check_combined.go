@@ -29,7 +29,7 @@ func (c *checker) checkCombined() {
 	}
 	c.checkEnforceAllocatable()
 	c.checkReserved()
-	c.checkEvictionHard()
+	c.checkEviction()
 }
 
 // checkEnforceAllocatable checks the values of enforceNodeAllocatable.

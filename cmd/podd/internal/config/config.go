@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"time"
 
+	"podd/reconcile/eviction/pressure"
+
 	v1 "k8s.io/api/core/v1"
 	credential "k8s.io/kubelet/config/v1"
 )
@@ -134,10 +136,10 @@ type Resources struct {
 	// WarnsCgroupV1 is set if the host uses cgroup v1 and failCgroupV1 is not set. Since Kubernetes
 	// 1.35 the kubelet does not start in this case.
 	WarnsCgroupV1 bool
-	// PressureThresholds contains the thresholds of the pressure conditions.
-	// PressureThresholds.Memory and PressureThresholds.Nodefs also reduce the allocatable
-	// resources. podd evicts no pod because of pressure.
-	PressureThresholds PressureThresholds
+	// Eviction contains the thresholds of the pressure conditions. The hard thresholds of
+	// memory.available and nodefs.available also reduce the allocatable resources. podd evicts no
+	// pod because of pressure.
+	Eviction pressure.Policy
 }
 
 // Runtime configures how pods run on the CRI runtime.

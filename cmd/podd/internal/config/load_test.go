@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"podd/reconcile/eviction/pressure"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
@@ -28,10 +30,11 @@ func defaultConfig() Config {
 		Paths:   Paths{RootDir: "/var/lib/podd", RunDir: "/run/podd", PodLogsDir: "/var/log/pods"},
 		Resources: Resources{
 			Reserved: v1.ResourceList{}, EnforceReserved: true,
-			PressureThresholds: PressureThresholds{
-				Memory: Threshold{Amount: 100 << 20}, Nodefs: Threshold{Share: 0.1}, NodefsInodes: Threshold{Share: 0.05},
-				Imagefs: Threshold{Share: 0.15}, ImagefsInodes: Threshold{Share: 0.05}, TransitionPeriod: 5 * time.Minute,
-			},
+			Eviction: pressure.Policy{Thresholds: []pressure.Threshold{
+				{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 100 << 20}},
+				{Signal: pressure.NodefsAvailable, Limit: pressure.Limit{Share: 0.1}}, {Signal: pressure.NodefsInodesFree, Limit: pressure.Limit{Share: 0.05}},
+				{Signal: pressure.ImagefsAvailable, Limit: pressure.Limit{Share: 0.15}}, {Signal: pressure.ImagefsInodesFree, Limit: pressure.Limit{Share: 0.05}},
+			}, TransitionPeriod: 5 * time.Minute},
 		},
 		Runtime: Runtime{
 			RuntimeRequestTimeout: 2 * time.Minute, SyncFrequency: time.Minute, CgroupDriver: "cgroupfs", MaxRestartPeriod: 5 * time.Minute,

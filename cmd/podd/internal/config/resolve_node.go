@@ -45,7 +45,7 @@ func (r *resolver) resolveNode(c *Config) {
 		c.PodPidsLimit = max(*k.PodPidsLimit, 0) // as in the kubelet, a negative value means no limit
 	}
 	c.Reserved = sumReserved(k)
-	c.PressureThresholds = newPressureThresholds(k)
+	c.Eviction = newEvictionPolicy(k)
 	c.EnableLimitedSwap = k.MemorySwap.SwapBehavior == LimitedSwap
 	c.WarnsCgroupV1 = !r.host.UsesCgroupV2 && k.FailCgroupV1 == nil
 	c.EnforceReserved = k.EnforceNodeAllocatable == nil || slices.Contains(k.EnforceNodeAllocatable, "pods")

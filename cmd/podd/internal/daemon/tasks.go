@@ -144,7 +144,7 @@ func (p *parts) watchDisk(ctx context.Context) error {
 // watchNode follows the pressure and the images of the node until ctx is done.
 func (p *parts) watchNode(ctx context.Context) error {
 	return nodestatus.Watch(ctx, nodestatus.WatchOptions{
-		Node: p.cfg.NodeName, RootDir: p.cfg.RootDir, Runtime: p.client, MaxImages: p.cfg.MaxStatusImages, Thresholds: p.cfg.PressureThresholds,
+		Node: p.cfg.NodeName, RootDir: p.cfg.RootDir, Runtime: p.client, MaxImages: p.cfg.MaxStatusImages, Policy: p.cfg.Eviction,
 		Pulled: p.pulled, Publish: p.state.SetFacts, Record: p.record, Log: p.log,
 	})
 }

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/cmd/podd/internal/config"
+	"podd/reconcile/eviction/pressure"
 	"podd/reconcile/render"
 )
 
@@ -35,7 +36,7 @@ func Allocatable(cfg *config.Config, capacity render.Resources) (render.Resource
 	for _, size := range ReadHugePages("/sys/kernel/mm/hugepages") {
 		hugePages += size
 	}
-	return computeAllocatable(capacity, cfg.Reserved, cfg.PressureThresholds, hugePages)
+	return computeAllocatable(capacity, cfg.Reserved, cfg.Eviction, hugePages)
 }
 
 // podsLimit returns the limits of the cgroup of all pods, or zero limits if reservations are not
@@ -64,9 +65,9 @@ func subtractReserved(capacity render.Resources, reserved v1.ResourceList) rende
 // computeAllocatable returns capacity without the reserved resources, the evictionHard
 // thresholds of memory and disk, and huge pages. hugePages is the size of all huge pages in
 // bytes.
-func computeAllocatable(capacity render.Resources, reserved v1.ResourceList, pressure config.PressureThresholds, hugePages int64) (render.Resources, error) {
+func computeAllocatable(capacity render.Resources, reserved v1.ResourceList, policy pressure.Policy, hugePages int64) (render.Resources, error) {
 	rest := subtractReserved(capacity, reserved)
-	memory, disk := pressure.Memory.AmountFor(capacity.Memory), pressure.Nodefs.AmountFor(capacity.EphemeralStorage)
+	memory, disk := policy.Hard(pressure.MemoryAvailable).AmountFor(capacity.Memory), policy.Hard(pressure.NodefsAvailable).AmountFor(capacity.EphemeralStorage)
 	rest.Memory -= memory + hugePages
 	if rest.MilliCPU <= 0 || rest.Memory <= 0 {
 		return rest, fmt.Errorf("no CPU or memory is left for pods: kubeReserved and systemReserved (cpu %s, memory %s), evictionHard (memory.available %d MiB) and huge pages (%d MiB) take all of the node's %d CPUs or %d MiB",

@@ -8,12 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"podd/cmd/podd/internal/config"
+	"podd/reconcile/eviction/pressure"
 	"podd/reconcile/render"
 )
 
 // kubeletDefaults are the kubelet's default eviction thresholds of memory and disk.
-var kubeletDefaults = config.PressureThresholds{
-	Memory: config.Threshold{Amount: 100 << 20}, Nodefs: config.Threshold{Share: .1},
+var kubeletDefaults = hardThresholds(pressure.MemoryAvailable, pressure.Limit{Amount: 100 << 20}, pressure.NodefsAvailable, pressure.Limit{Share: .1})
+
+// hardThresholds returns a policy with a hard threshold for each pair of a signal and a limit.
+func hardThresholds(pairs ...any) (p pressure.Policy) {
+	for i := 0; i < len(pairs); i += 2 {
+		p.Thresholds = append(p.Thresholds, pressure.Threshold{Signal: pairs[i].(pressure.Signal), Limit: pairs[i+1].(pressure.Limit)})
+	}
+	return p
 }
 
 // TestAllocatable checks that reservations and eviction thresholds reduce the allocatable
@@ -30,7 +37,7 @@ func TestAllocatable(t *testing.T) {
 	for name, test := range map[string]struct {
 		capacity    render.Resources
 		reserved    v1.ResourceList
-		pressure    config.PressureThresholds
+		policy      pressure.Policy
 		huge        int64
 		want, limit render.Resources
 		err         string
@@ -40,30 +47,30 @@ func TestAllocatable(t *testing.T) {
 			node, nil, kubeletDefaults, 0,
 			render.Resources{MilliCPU: 4000, Memory: 8*gib - 100<<20, EphemeralStorage: 93478772582, Pids: 30000}, node, "",
 		},
-		"no thresholds": {node, nil, config.PressureThresholds{}, 0, node, node, ""},
+		"no thresholds": {node, nil, pressure.Policy{}, 0, node, node, ""},
 		"reservations, thresholds and huge pages": {
-			node, reserved("500m", "1Gi", "1Gi", "100"), config.PressureThresholds{Memory: config.Threshold{Share: .25}, Nodefs: config.Threshold{Amount: gib}}, gib,
+			node, reserved("500m", "1Gi", "1Gi", "100"), hardThresholds(pressure.MemoryAvailable, pressure.Limit{Share: .25}, pressure.NodefsAvailable, pressure.Limit{Amount: gib}), gib,
 			render.Resources{MilliCPU: 3500, Memory: 4 * gib, EphemeralStorage: 101430960<<10 - 2*gib, Pids: 29900},
 			render.Resources{MilliCPU: 3500, Memory: 7 * gib, EphemeralStorage: 101430960<<10 - gib, Pids: 29900}, "",
 		},
 		"other thresholds": {
-			node, nil, config.PressureThresholds{Pids: config.Threshold{Amount: 9}, Imagefs: config.Threshold{Share: .5}, NodefsInodes: config.Threshold{Share: .5}}, 0,
+			node, nil, hardThresholds(pressure.PIDAvailable, pressure.Limit{Amount: 9}, pressure.ImagefsAvailable, pressure.Limit{Share: .5}, pressure.NodefsInodesFree, pressure.Limit{Share: .5}), 0,
 			node, node, "",
 		},
 		"unknown disk size": {
-			render.Resources{MilliCPU: 1000, Memory: gib}, nil, config.PressureThresholds{Nodefs: config.Threshold{Amount: gib}}, 0,
+			render.Resources{MilliCPU: 1000, Memory: gib}, nil, hardThresholds(pressure.NodefsAvailable, pressure.Limit{Amount: gib}), 0,
 			render.Resources{MilliCPU: 1000, Memory: gib}, render.Resources{MilliCPU: 1000, Memory: gib}, "",
 		},
 		"no memory left": {
-			capacity: render.Resources{MilliCPU: 1000, Memory: 100 << 20}, pressure: kubeletDefaults,
+			capacity: render.Resources{MilliCPU: 1000, Memory: 100 << 20}, policy: kubeletDefaults,
 			err: "evictionHard (memory.available 100 MiB) and huge pages (0 MiB) take all of the node's 1 CPUs or 100 MiB",
 		},
 		"no disk space left": {
-			capacity: node, pressure: config.PressureThresholds{Nodefs: config.Threshold{Amount: 1 << 50}},
+			capacity: node, policy: hardThresholds(pressure.NodefsAvailable, pressure.Limit{Amount: 1 << 50}),
 			err: "evictionHard (nodefs.available 1073741824 MiB) take all of the disk's ",
 		},
 	} {
-		got, err := computeAllocatable(test.capacity, test.reserved, test.pressure, test.huge)
+		got, err := computeAllocatable(test.capacity, test.reserved, test.policy, test.huge)
 		if test.err != "" {
 			if err == nil || !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%s: got error %v, want %q", name, err, test.err)
@@ -73,7 +80,7 @@ func TestAllocatable(t *testing.T) {
 		if err != nil || got != test.want {
 			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, test.want)
 		}
-		cfg := &config.Config{Resources: config.Resources{Reserved: test.reserved, PressureThresholds: test.pressure, EnforceReserved: true}}
+		cfg := &config.Config{Resources: config.Resources{Reserved: test.reserved, Eviction: test.policy, EnforceReserved: true}}
 		if got := podsLimit(cfg, test.capacity); got != test.limit {
 			t.Errorf("%s: limit of all pods: got %+v, want %+v", name, got, test.limit)
 		}

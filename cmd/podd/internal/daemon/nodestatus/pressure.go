@@ -5,7 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/config"
+	"podd/reconcile/eviction/pressure"
 )
 
 // observations contains the observed resources of the node. The node is under pressure if one of
@@ -26,24 +26,24 @@ type diskObservation struct {
 // of 0 is unknown or unlimited.
 type observation struct{ capacity, available int64 }
 
-// isBelow reports whether the available amount is less than a threshold.
-func (s observation) isBelow(t config.Threshold) bool {
+// isBelow reports whether the available amount is less than a limit.
+func (s observation) isBelow(t pressure.Limit) bool {
 	return t.IsCrossed(s.capacity, s.available)
 }
 
 // pressureConditions returns, for each kind of pressure, whether the pressure exists.
-func (r observations) pressureConditions(p config.PressureThresholds) map[v1.NodeConditionType]bool {
+func (r observations) pressureConditions(p pressure.Policy) map[v1.NodeConditionType]bool {
 	return map[v1.NodeConditionType]bool{
-		v1.NodeMemoryPressure: r.memory.isBelow(p.Memory),
-		v1.NodeDiskPressure: r.disk.bytes.isBelow(p.Nodefs) || r.disk.inodes.isBelow(p.NodefsInodes) ||
-			r.images.bytes.isBelow(p.Imagefs) || r.images.inodes.isBelow(p.ImagefsInodes),
-		v1.NodePIDPressure: r.pids.isBelow(p.Pids),
+		v1.NodeMemoryPressure: r.memory.isBelow(p.Hard(pressure.MemoryAvailable)),
+		v1.NodeDiskPressure: r.disk.bytes.isBelow(p.Hard(pressure.NodefsAvailable)) || r.disk.inodes.isBelow(p.Hard(pressure.NodefsInodesFree)) ||
+			r.images.bytes.isBelow(p.Hard(pressure.ImagefsAvailable)) || r.images.inodes.isBelow(p.Hard(pressure.ImagefsInodesFree)),
+		v1.NodePIDPressure: r.pids.isBelow(p.Hard(pressure.PIDAvailable)),
 	}
 }
 
 // pressureTracker records the time at which each kind of pressure last existed.
 type pressureTracker struct {
-	thresholds  config.PressureThresholds
+	policy      pressure.Policy
 	lastExisted map[v1.NodeConditionType]time.Time // may be nil
 }
 
@@ -54,12 +54,12 @@ func (p *pressureTracker) update(r observations, now time.Time) map[v1.NodeCondi
 		p.lastExisted = map[v1.NodeConditionType]time.Time{}
 	}
 	published := map[v1.NodeConditionType]bool{}
-	for kind, exists := range r.pressureConditions(p.thresholds) {
+	for kind, exists := range r.pressureConditions(p.policy) {
 		if exists {
 			p.lastExisted[kind] = now
 		}
 		last, existed := p.lastExisted[kind]
-		published[kind] = existed && now.Sub(last) < p.thresholds.TransitionPeriod
+		published[kind] = existed && now.Sub(last) < p.policy.TransitionPeriod
 	}
 	return published
 }

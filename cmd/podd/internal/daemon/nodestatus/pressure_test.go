@@ -6,15 +6,22 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/config"
+	"podd/reconcile/eviction/pressure"
 )
 
 // kubeletThresholds are the kubelet's default thresholds.
-var kubeletThresholds = config.PressureThresholds{
-	Memory: config.Threshold{Amount: 100 << 20},
-	Nodefs: config.Threshold{Share: .1}, NodefsInodes: config.Threshold{Share: .05},
-	Imagefs: config.Threshold{Share: .15}, ImagefsInodes: config.Threshold{Share: .05},
+var kubeletThresholds = pressure.Policy{
+	Thresholds: []pressure.Threshold{
+		{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 100 << 20}},
+		{Signal: pressure.NodefsAvailable, Limit: pressure.Limit{Share: .1}}, {Signal: pressure.NodefsInodesFree, Limit: pressure.Limit{Share: .05}},
+		{Signal: pressure.ImagefsAvailable, Limit: pressure.Limit{Share: .15}}, {Signal: pressure.ImagefsInodesFree, Limit: pressure.Limit{Share: .05}},
+	},
 	TransitionPeriod: 5 * time.Minute,
+}
+
+// setLimit replaces the limit of the hard threshold of a signal.
+func setLimit(p *pressure.Policy, s pressure.Signal, l pressure.Limit) {
+	p.Thresholds = append([]pressure.Threshold{{Signal: s, Limit: l}}, p.Thresholds...)
 }
 
 // TestPressureConditions checks each threshold. The base case has exactly the required amounts.
@@ -26,34 +33,42 @@ func TestPressureConditions(t *testing.T) {
 	}
 	const memory, disk, pids = v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure
 	for name, test := range map[string]struct {
-		change func(*observations, *config.PressureThresholds)
+		change func(*observations, *pressure.Policy)
 		want   v1.NodeConditionType
 	}{
-		"exact thresholds": {func(*observations, *config.PressureThresholds) {}, ""},
-		"memory":           {func(r *observations, _ *config.PressureThresholds) { r.memory.available-- }, memory},
-		"disk":             {func(r *observations, _ *config.PressureThresholds) { r.disk.bytes.available-- }, disk},
-		"disk inodes":      {func(r *observations, _ *config.PressureThresholds) { r.disk.inodes.available-- }, disk},
-		"images":           {func(r *observations, _ *config.PressureThresholds) { r.images.bytes.available-- }, disk},
-		"inodes of images": {func(r *observations, _ *config.PressureThresholds) { r.images.inodes.available-- }, disk},
-		"unknown disks": {func(r *observations, _ *config.PressureThresholds) {
+		"exact thresholds": {func(*observations, *pressure.Policy) {}, ""},
+		"memory":           {func(r *observations, _ *pressure.Policy) { r.memory.available-- }, memory},
+		"disk":             {func(r *observations, _ *pressure.Policy) { r.disk.bytes.available-- }, disk},
+		"disk inodes":      {func(r *observations, _ *pressure.Policy) { r.disk.inodes.available-- }, disk},
+		"images":           {func(r *observations, _ *pressure.Policy) { r.images.bytes.available-- }, disk},
+		"inodes of images": {func(r *observations, _ *pressure.Policy) { r.images.inodes.available-- }, disk},
+		"unknown disks": {func(r *observations, _ *pressure.Policy) {
 			r.disk, r.images = diskObservation{}, diskObservation{}
 		}, ""},
-		"unknown disk with an absolute threshold": {func(r *observations, p *config.PressureThresholds) {
+		"unknown disk with an absolute threshold": {func(r *observations, p *pressure.Policy) {
 			r.disk = diskObservation{}
-			p.Nodefs = config.Threshold{Amount: 1}
+			setLimit(p, pressure.NodefsAvailable, pressure.Limit{Amount: 1})
 		}, ""},
-		"very large disk":                      {func(r *observations, _ *config.PressureThresholds) { r.disk.bytes = observation{1 << 56, 1 << 55} }, ""},
-		"full very large disk":                 {func(r *observations, _ *config.PressureThresholds) { r.disk.bytes = observation{1 << 56, 1 << 50} }, disk},
-		"relative threshold of memory":         {func(r *observations, p *config.PressureThresholds) { p.Memory = config.Threshold{Share: .25} }, memory},
-		"absolute threshold of the disk":       {func(r *observations, p *config.PressureThresholds) { p.Nodefs = config.Threshold{Amount: 11} }, disk},
-		"exact absolute threshold of the disk": {func(r *observations, p *config.PressureThresholds) { p.Nodefs = config.Threshold{Amount: 10} }, ""},
-		"processes":                            {func(r *observations, p *config.PressureThresholds) { p.Pids = config.Threshold{Amount: 1} }, pids},
-		"relative threshold of processes": {func(r *observations, p *config.PressureThresholds) {
-			p.Pids = config.Threshold{Share: .01}
+		"very large disk":      {func(r *observations, _ *pressure.Policy) { r.disk.bytes = observation{1 << 56, 1 << 55} }, ""},
+		"full very large disk": {func(r *observations, _ *pressure.Policy) { r.disk.bytes = observation{1 << 56, 1 << 50} }, disk},
+		"relative threshold of memory": {func(r *observations, p *pressure.Policy) {
+			setLimit(p, pressure.MemoryAvailable, pressure.Limit{Share: .25})
+		}, memory},
+		"absolute threshold of the disk": {func(r *observations, p *pressure.Policy) {
+			setLimit(p, pressure.NodefsAvailable, pressure.Limit{Amount: 11})
+		}, disk},
+		"exact absolute threshold of the disk": {func(r *observations, p *pressure.Policy) {
+			setLimit(p, pressure.NodefsAvailable, pressure.Limit{Amount: 10})
+		}, ""},
+		"processes": {func(r *observations, p *pressure.Policy) {
+			setLimit(p, pressure.PIDAvailable, pressure.Limit{Amount: 1})
+		}, pids},
+		"relative threshold of processes": {func(r *observations, p *pressure.Policy) {
+			setLimit(p, pressure.PIDAvailable, pressure.Limit{Share: .01})
 			r.pids.available = 8
 		}, pids},
-		"no thresholds": {func(r *observations, p *config.PressureThresholds) {
-			*r, *p = observations{memory: observation{capacity: 1}, disk: diskObservation{bytes: observation{capacity: 1}}}, config.PressureThresholds{}
+		"no thresholds": {func(r *observations, p *pressure.Policy) {
+			*r, *p = observations{memory: observation{capacity: 1}, disk: diskObservation{bytes: observation{capacity: 1}}}, pressure.Policy{}
 		}, ""},
 	} {
 		r, p := enough, kubeletThresholds
@@ -70,7 +85,7 @@ func TestPressureConditions(t *testing.T) {
 // after it has ended.
 func TestPressures_Transition(t *testing.T) {
 	began := time.Unix(1000, 0)
-	p := pressureTracker{thresholds: config.PressureThresholds{Memory: kubeletThresholds.Memory, TransitionPeriod: 30 * time.Second}}
+	p := pressureTracker{policy: pressure.Policy{Thresholds: kubeletThresholds.Thresholds[:1], TransitionPeriod: 30 * time.Second}}
 	for _, step := range []struct {
 		after     time.Duration
 		available int64

@@ -12,10 +12,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/daemon/view"
 	"podd/manifest/order"
 	"podd/reconcile/event"
+	"podd/reconcile/eviction/pressure"
 	"podd/runtime"
 	"podd/runtime/cri"
 )
@@ -29,11 +29,11 @@ const (
 
 // WatchOptions are the options of Watch. All fields are required.
 type WatchOptions struct {
-	Node       string // name of the node
-	RootDir    string
-	Runtime    *cri.Client
-	MaxImages  int // maximum number of published images; -1 means unlimited
-	Thresholds config.PressureThresholds
+	Node      string // name of the node
+	RootDir   string
+	Runtime   *cri.Client
+	MaxImages int // maximum number of published images; -1 means unlimited
+	Policy    pressure.Policy
 	// Pulled receives a value after a pull.
 	Pulled <-chan struct{}
 	// Publish is called with changed facts, and Record with new events.
@@ -49,7 +49,7 @@ func Watch(ctx context.Context, o WatchOptions) error {
 	w := &watcher{
 		node: o.Node, kernelLog: kernel, listImages: o.Runtime.ListImages, maxImages: o.MaxImages, log: o.Log,
 		observe: func(ctx context.Context) (observations, error) { return observe(ctx, o.RootDir, o.Runtime) },
-		publish: o.Publish, record: o.Record, pressures: pressureTracker{thresholds: o.Thresholds},
+		publish: o.Publish, record: o.Record, pressures: pressureTracker{policy: o.Policy},
 	}
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()

@@ -31,7 +31,7 @@ func TestWatcher(t *testing.T) {
 	var log strings.Builder
 	k := &watcher{
 		node: "n1", maxImages: 50, log: slog.New(slog.NewTextHandler(&log, nil)),
-		pressures:  pressureTracker{thresholds: kubeletThresholds},
+		pressures:  pressureTracker{policy: kubeletThresholds},
 		observe:    func(context.Context) (observations, error) { return now, failed },
 		listImages: func(context.Context) ([]runtime.Image, error) { return images, failed },
 		record: func(all []event.Event) {
