@@ -1,0 +1,188 @@
+package pressure
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// An Observation contains the capacity and the available amount of one signal. A capacity of 0 means
+// that the amount is unknown or unlimited; its thresholds are never met.
+type Observation struct{ Capacity, Available int64 }
+
+// Observations contains the observations of one moment. Signals that could not be observed are
+// missing.
+type Observations struct {
+	Signals map[Signal]Observation
+	Layout  Layout
+}
+
+// A Layout contains the IDs of the devices of the node's file systems. Equal IDs mean the same file
+// system.
+type Layout struct{ Nodefs, Imagefs, Containerfs uint64 }
+
+// State is the data that Decide needs in its next call. The zero value is the initial state. Its
+// maps are never modified.
+type State struct {
+	// metSince contains each threshold that is met or not resolved, with the time since when.
+	metSince map[Threshold]time.Time
+	// unresolved contains the thresholds that were due and whose minimum reclaim is not available
+	// yet.
+	unresolved []Threshold
+	// lastMet contains the last time at which a threshold of each condition was met.
+	lastMet map[v1.NodeConditionType]time.Time
+}
+
+// A Met is a threshold that is met, with its limit as an amount and the available amount.
+type Met struct {
+	Threshold
+	Quantity, Available int64
+}
+
+// A Decision is the result of Decide.
+type Decision struct {
+	State State
+	// Conditions contains the state of each pressure condition.
+	Conditions Conditions
+	// Met contains the thresholds that are met or not resolved, in the order of Signals. Due contains
+	// those that the node must act on, the most urgent first.
+	Met, Due []Met
+	// WakeAt is the next time at which the decision changes although the observations stay the same;
+	// zero means never.
+	WakeAt time.Time
+}
+
+// Conditions contains the pressure conditions of the node. It is comparable.
+type Conditions struct{ Memory, Disk, PIDs bool }
+
+// Has reports whether the condition of this type is true.
+func (c Conditions) Has(kind v1.NodeConditionType) bool {
+	switch kind {
+	case v1.NodeMemoryPressure:
+		return c.Memory
+	case v1.NodeDiskPressure:
+		return c.Disk
+	case v1.NodePIDPressure:
+		return c.PIDs
+	}
+	return false
+}
+
+// Types returns the types of the conditions that are true, in the order of a kubelet's Node.
+func (c Conditions) Types() []v1.NodeConditionType {
+	var all []v1.NodeConditionType
+	for _, kind := range []v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure} {
+		if c.Has(kind) {
+			all = append(all, kind)
+		}
+	}
+	return all
+}
+
+// Decide returns the conditions and the thresholds to act on. s is the state that the previous call
+// returned.
+func Decide(p Policy, s State, o Observations, now time.Time) Decision {
+	var d Decision
+	d.State.metSince, d.State.lastMet = map[Threshold]time.Time{}, maps.Clone(s.lastMet)
+	if d.State.lastMet == nil {
+		d.State.lastMet = map[v1.NodeConditionType]time.Time{}
+	}
+	for _, t := range p.effectiveThresholds(o.Layout) {
+		observed, isObserved := o.Signals[t.Signal]
+		since, wasMet := s.metSince[t]
+		wasDue := slices.Contains(s.unresolved, t)
+		if isObserved && !t.isMet(observed, wasDue) || !isObserved && !wasMet {
+			continue
+		}
+		if !wasMet || since.After(now) {
+			since = now
+		}
+		d.State.metSince[t], d.State.lastMet[t.Signal.Condition()] = since, now
+		due := since.Add(t.GracePeriod)
+		switch isDue := !now.Before(due); {
+		case !isObserved && wasDue:
+			d.State.unresolved = append(d.State.unresolved, t)
+		case !isObserved:
+		case isDue:
+			d.State.unresolved = append(d.State.unresolved, t)
+			d.Due = append(d.Due, t.met(observed))
+		default:
+			d.wakeAt(due)
+		}
+		if isObserved {
+			d.Met = append(d.Met, t.met(observed))
+		}
+	}
+	d.setConditions(p.TransitionPeriod, now)
+	return d
+}
+
+// setConditions sets d.Conditions from the last times at which thresholds were met.
+func (d *Decision) setConditions(transition time.Duration, now time.Time) {
+	isTrue := func(kind v1.NodeConditionType) bool {
+		last, known := d.State.lastMet[kind]
+		if !known {
+			return false
+		}
+		if last.After(now) {
+			last = now
+			d.State.lastMet[kind] = now
+		}
+		end := last.Add(transition)
+		if !now.Before(end) && !last.Equal(now) {
+			return false
+		}
+		d.wakeAt(end)
+		return true
+	}
+	d.Conditions = Conditions{isTrue(v1.NodeMemoryPressure), isTrue(v1.NodeDiskPressure), isTrue(v1.NodePIDPressure)}
+}
+
+// wakeAt sets WakeAt to the earlier of WakeAt and at.
+func (d *Decision) wakeAt(at time.Time) {
+	if d.WakeAt.IsZero() || at.Before(d.WakeAt) {
+		d.WakeAt = at
+	}
+}
+
+// effectiveThresholds returns the thresholds of p and those of containerfs, in the order of Signals.
+// Of two thresholds of one signal, the one in p.Thresholds that comes first is first.
+func (p *Policy) effectiveThresholds(l Layout) []Threshold {
+	copied := map[Signal]Signal{NodefsAvailable: ContainerfsAvailable, NodefsInodesFree: ContainerfsInodesFree}
+	if l.Containerfs == l.Imagefs && l.Imagefs != l.Nodefs {
+		copied = map[Signal]Signal{ImagefsAvailable: ContainerfsAvailable, ImagefsInodesFree: ContainerfsInodesFree}
+	}
+	all := slices.Clone(p.Thresholds)
+	for _, t := range p.Thresholds {
+		if signal, ok := copied[t.Signal]; ok {
+			t.Signal = signal
+			all = append(all, t)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Threshold) int { return slices.Index(Signals, a.Signal) - slices.Index(Signals, b.Signal) })
+	return all
+}
+
+// isMet reports whether less than the limit is available. If wasDue is true, the minimum reclaim is
+// added to the limit.
+func (t Threshold) isMet(o Observation, wasDue bool) bool {
+	if o.Capacity <= 0 {
+		return false
+	}
+	limit := t.Limit.AmountFor(o.Capacity)
+	if wasDue {
+		return o.Available < limit || o.Available-limit < t.MinReclaim.AmountFor(o.Capacity)
+	}
+	return o.Available < limit
+}
+
+// IsResolved reports whether an observation ends the need to reclaim because of t: the limit and the
+// minimum reclaim are available.
+func (t Threshold) IsResolved(o Observation) bool { return !t.isMet(o, true) }
+
+// met returns t with its limit as an amount.
+func (t Threshold) met(o Observation) Met {
+	return Met{Threshold: t, Quantity: t.Limit.AmountFor(o.Capacity), Available: o.Available}
+}

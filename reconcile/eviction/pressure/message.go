@@ -1,0 +1,90 @@
+package pressure
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// EvictionMessage returns the message of a pod that is evicted because of m, in the words of a
+// kubelet: the resource, the limit, the available amount, and each container that uses more than it
+// requests.
+func EvictionMessage(m Met, c Candidate) string {
+	name := m.Signal.Resource()
+	var b strings.Builder
+	fmt.Fprintf(&b, "The node was low on resource: %s. Threshold quantity: %s, available: %s. ", name, m.FormatQuantity(), m.FormatAvailable())
+	if c.Usage == nil {
+		return b.String()
+	}
+	if request, ok := podLevelRequest(c.Pod, name); ok && name == v1.ResourceMemory {
+		fmt.Fprintf(&b, "Pod %s was using %s, request is %s, has larger consumption of %s. ", c.Pod.Name, formatBytes(c.Usage.MemoryBytes), request.String(), name)
+	}
+	for _, u := range c.Usage.Containers {
+		spec := findContainer(&c.Pod.Spec, u.Name)
+		used, counted := u.amount(name)
+		if spec == nil || !counted {
+			continue
+		}
+		if request := spec.Resources.Requests[name]; used > request.Value() {
+			fmt.Fprintf(&b, "Container %s was using %s, request is %s, has larger consumption of %s. ", u.Name, formatBytes(used), request.String(), name)
+		}
+	}
+	return b.String()
+}
+
+// amount returns the usage of a resource. counted is false for a resource that is not measured by
+// container.
+func (u *ContainerUsage) amount(name v1.ResourceName) (used int64, counted bool) {
+	switch name {
+	case v1.ResourceMemory:
+		return u.MemoryBytes, true
+	case v1.ResourceEphemeralStorage:
+		return u.DiskBytes, true
+	}
+	return 0, false
+}
+
+// podLevelRequest returns the request in spec.resources of the pod.
+func podLevelRequest(pod *v1.Pod, name v1.ResourceName) (resource.Quantity, bool) {
+	if pod.Spec.Resources == nil {
+		return resource.Quantity{}, false
+	}
+	q, ok := pod.Spec.Resources.Requests[name]
+	return q, ok
+}
+
+// findContainer returns the regular container or init container with this name; nil if there is
+// none. Ephemeral containers cannot have requests, and are not named in messages.
+func findContainer(spec *v1.PodSpec, name string) *v1.Container {
+	for _, list := range [][]v1.Container{spec.Containers, spec.InitContainers} {
+		if i := slices.IndexFunc(list, func(c v1.Container) bool { return c.Name == name }); i >= 0 {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// String describes the available amount and the threshold for users.
+func (m Met) String() string {
+	return fmt.Sprintf("%s: %s available, threshold %s", m.Signal, m.FormatAvailable(), m.FormatQuantity())
+}
+
+// FormatAvailable returns the available amount as a quantity.
+func (m Met) FormatAvailable() string { return m.Signal.format(m.Available) }
+
+// FormatQuantity returns the limit as a quantity.
+func (m Met) FormatQuantity() string { return m.Signal.format(m.Quantity) }
+
+// format returns an amount of the signal as a quantity, in the unit prefixes of bytes or of counts.
+func (s Signal) format(n int64) string {
+	switch s.Resource() {
+	case ResourceInodes, ResourcePIDs:
+		return resource.NewQuantity(n, resource.DecimalSI).String()
+	}
+	return formatBytes(n)
+}
+
+func formatBytes(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }

@@ -1,0 +1,73 @@
+package pressure
+
+import (
+	"cmp"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Rank returns the candidates in the order in which they are evicted because of signal. Protected
+// pods are omitted. First come the pods whose usage is unknown, then those that use more than they
+// request, then the others. Within each group, pods with a lower priority come first, and of pods
+// with the same priority, those with the larger usage above their requests.
+//
+// Pods request no processes, so because of pid.available, pods are ranked by priority and by the
+// number of their processes, as by a kubelet.
+func Rank(candidates []Candidate, signal Signal, l Layout) []Candidate {
+	var all []ranked
+	for _, c := range candidates {
+		if !IsProtected(c.Pod) {
+			all = append(all, newRanked(c, signal, l))
+		}
+	}
+	slices.SortStableFunc(all, compareRanked)
+	out := make([]Candidate, 0, len(all))
+	for _, r := range all {
+		out = append(out, r.Candidate)
+	}
+	return out
+}
+
+// ranked is a Candidate with the values by which it is ranked.
+type ranked struct {
+	Candidate
+	group    int
+	priority int32
+	excess   int64 // usage minus request
+}
+
+// The groups of ranked pods, in the order of their eviction.
+const (
+	groupUnknown = iota
+	groupExceeding
+	groupWithinRequests
+)
+
+func newRanked(c Candidate, signal Signal, l Layout) ranked {
+	r := ranked{Candidate: c, group: groupUnknown}
+	if c.Pod.Spec.Priority != nil {
+		r.priority = *c.Pod.Spec.Priority
+	}
+	if c.Usage != nil {
+		r.excess = l.usageFor(signal, c.Usage) - requestFor(signal, c.Pod)
+		r.group = groupWithinRequests
+		if r.excess > 0 {
+			r.group = groupExceeding
+		}
+	}
+	return r
+}
+
+// compareRanked compares by the rules of Rank. The name of the pod decides between equal pods, so
+// that the order does not depend on the order of the candidates.
+func compareRanked(a, b ranked) int {
+	return cmp.Or(
+		cmp.Compare(a.group, b.group),
+		cmp.Compare(a.priority, b.priority),
+		cmp.Compare(b.excess, a.excess),
+		cmp.Compare(podName(a.Pod), podName(b.Pod)),
+	)
+}
+
+func podName(p *v1.Pod) string { return p.Namespace + "/" + p.Name }
