@@ -9,8 +9,8 @@ import (
 
 // A Policy contains the thresholds of the node. The zero value has no threshold.
 type Policy struct {
-	// Thresholds contains at most one hard and one soft threshold of each signal, and no threshold
-	// of containerfs.
+	// Thresholds contains the hard thresholds before the soft thresholds, and no threshold of
+	// containerfs.
 	Thresholds []Threshold
 	// TransitionPeriod is the time for which a condition remains true after its last threshold was
 	// met.

@@ -26,9 +26,8 @@ var defaultEvictionHard = map[string]string{
 
 // ignoredSignals contains the signals whose thresholds have no effect. The values are the reasons.
 var ignoredSignals = map[pressure.Signal]string{
-	pressure.ContainerfsAvailable:       "because the threshold of nodefs or imagefs also applies to the writable layers of containers, as in the kubelet",
-	pressure.ContainerfsInodesFree:      "because the threshold of nodefs or imagefs also applies to the writable layers of containers, as in the kubelet",
-	pressure.AllocatableMemoryAvailable: "because podd does not compare the memory usage of all pods with the allocatable memory",
+	pressure.ContainerfsAvailable:  "because the threshold of nodefs or imagefs also applies to the writable layers of containers, as in the kubelet",
+	pressure.ContainerfsInodesFree: "because the threshold of nodefs or imagefs also applies to the writable layers of containers, as in the kubelet",
 }
 
 // addDefaultEvictionHard adds the default thresholds to the layer of --config if the file sets no
@@ -76,6 +75,13 @@ func newEvictionPolicy(k *kubelet.KubeletConfiguration) pressure.Policy {
 		}
 	}
 	add(effectiveEvictionHard(k), nil)
+	if limit := p.Hard(pressure.MemoryAvailable); enforcesReserved(k) && limit != (pressure.Limit{}) {
+		// As in the kubelet, the pods are short of memory if their cgroup is, even if the host is
+		// not.
+		t := p.Thresholds[0]
+		t.Signal = pressure.AllocatableMemoryAvailable
+		p.Thresholds = append(p.Thresholds, t)
+	}
 	add(k.EvictionSoft, k.EvictionSoftGracePeriod)
 	return p
 }

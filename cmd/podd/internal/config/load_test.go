@@ -34,6 +34,7 @@ func defaultConfig() Config {
 				{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 100 << 20}},
 				{Signal: pressure.NodefsAvailable, Limit: pressure.Limit{Share: 0.1}}, {Signal: pressure.NodefsInodesFree, Limit: pressure.Limit{Share: 0.05}},
 				{Signal: pressure.ImagefsAvailable, Limit: pressure.Limit{Share: 0.15}}, {Signal: pressure.ImagefsInodesFree, Limit: pressure.Limit{Share: 0.05}},
+				{Signal: pressure.AllocatableMemoryAvailable, Limit: pressure.Limit{Amount: 100 << 20}},
 			}, TransitionPeriod: 5 * time.Minute},
 		},
 		Runtime: Runtime{

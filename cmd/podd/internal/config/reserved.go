@@ -54,3 +54,9 @@ func sumReserved(k *kubelet.KubeletConfiguration) v1.ResourceList {
 	}
 	return sum
 }
+
+// enforcesReserved reports whether the resources of all pods together are limited to those that are
+// not reserved.
+func enforcesReserved(k *kubelet.KubeletConfiguration) bool {
+	return k.EnforceNodeAllocatable == nil || slices.Contains(k.EnforceNodeAllocatable, "pods")
+}

@@ -48,7 +48,7 @@ func (r *resolver) resolveNode(c *Config) {
 	c.Eviction = newEvictionPolicy(k)
 	c.EnableLimitedSwap = k.MemorySwap.SwapBehavior == LimitedSwap
 	c.WarnsCgroupV1 = !r.host.UsesCgroupV2 && k.FailCgroupV1 == nil
-	c.EnforceReserved = k.EnforceNodeAllocatable == nil || slices.Contains(k.EnforceNodeAllocatable, "pods")
+	c.EnforceReserved = enforcesReserved(k)
 	c.Shutdown = shutdownGroups(k)
 	c.Adopt = r.host.CalledAsKubelet()
 	if f.Adopt != nil {

@@ -66,6 +66,7 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		p.trimmer.Run,
 		p.sweepRunOnce,
 		p.limitStorage,
+		p.pressure.Run,
 		p.watchDisk,
 		p.watchNode,
 		func(ctx context.Context) error { return watchRoot(ctx, p.checkDirs) },
@@ -141,11 +142,10 @@ func (p *parts) watchDisk(ctx context.Context) error {
 	})
 }
 
-// watchNode follows the pressure and the images of the node until ctx is done.
+// watchNode follows the images of the node until ctx is done.
 func (p *parts) watchNode(ctx context.Context) error {
 	return nodestatus.Watch(ctx, nodestatus.WatchOptions{
-		Node: p.cfg.NodeName, RootDir: p.cfg.RootDir, Runtime: p.client, MaxImages: p.cfg.MaxStatusImages, Policy: p.cfg.Eviction,
-		Pulled: p.pulled, Publish: p.state.SetFacts, Record: p.record, Log: p.log,
+		Runtime: p.client, MaxImages: p.cfg.MaxStatusImages, Pulled: p.pulled, Publish: p.state.SetImages, Record: p.record,
 	})
 }
 

@@ -62,6 +62,7 @@ type parts struct {
 	inputs
 	core
 	meter           *meter.Meter
+	pressure        *pressureTask
 	endpointOptions endpoint.Options
 }
 
@@ -121,7 +122,7 @@ func newParts(b processState) (_ *parts, err error) {
 	}
 	return &parts{
 		processState: b, telemetry: t, node: rendered, address: address, dns: dns, client: client,
-		inputs: in, core: c, meter: usage, endpointOptions: o,
+		inputs: in, core: c, meter: usage, pressure: newPressureTask(b, t, client), endpointOptions: o,
 	}, nil
 }
 

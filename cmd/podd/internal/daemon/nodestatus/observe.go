@@ -2,56 +2,186 @@ package nodestatus
 
 import (
 	"context"
+	"log/slog"
+	"os"
+	"syscall"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"podd/cmd/podd/internal/host"
-	"podd/runtime/cri"
+	"podd/reconcile/event"
+	"podd/reconcile/eviction/pressure"
+	"podd/runtime"
 )
 
-// runtimeTimeout limits the request for the image file system.
-const runtimeTimeout = 10 * time.Second
+// A PressureObserver observes the eviction signals of the node. Observe must be called by one
+// goroutine.
+type PressureObserver struct {
+	o         ObserverOptions
+	located   chan storage // capacity 1: the newest result of Run
+	storage   storage
+	lastError map[string]string // the error that was logged last, by the subject of the observation
 
-// observe returns the available resources of the node. If the runtime does not respond, the image
-// file system is not observed, because only the runtime can report its mount point. isKnown is then
-// false for this file system.
-func observe(ctx context.Context, root string, client *cri.Client) (observations, error) {
-	memory, err := observeMemory("/proc/meminfo")
-	if err != nil {
-		return observations{}, err
-	}
-	pids := host.ReadMaxPids("/proc/sys/kernel")
-	r := observations{memory: memory, pids: observation{pids, max(pids-host.CountProcesses("/proc/loadavg"), 0)}}
-	disk, err := host.StatFilesystem(root)
-	if err != nil {
-		return observations{}, err
-	}
-	r.disk = observeDisk(disk)
-	limited, cancel := context.WithTimeout(ctx, runtimeTimeout)
-	defer cancel()
-	if images, _, err := client.ImageFsInfo(limited); err == nil && len(images) > 0 {
-		if disk, err := host.StatFilesystem(images[0].Mountpoint); err == nil {
-			r.images = observeDisk(disk)
+	hasNoImageDiskSize bool // the last observation found that the image file system has no size
+}
+
+// ObserverOptions are the options of a PressureObserver. All fields are required.
+type ObserverOptions struct {
+	RootDir string
+	Runtime imageFilesystems
+	// MeasureAllPods returns the working set and the memory limit of all pods; a limit of 0 means
+	// that there is none.
+	MeasureAllPods func() (workingSet, limit int64, err error)
+	Record         func([]event.Event)
+	Log            *slog.Logger
+}
+
+// imageFilesystems is the part of *cri.Client that a PressureObserver uses.
+type imageFilesystems interface {
+	ImageFsInfo(ctx context.Context) (images, containers []runtime.Filesystem, err error)
+}
+
+// storage contains directories in the file systems of images and of writable layers; "" if they are
+// unknown.
+type storage struct{ images, layers string }
+
+// NewPressureObserver returns a PressureObserver that has observed nothing yet.
+func NewPressureObserver(o ObserverOptions) *PressureObserver {
+	return &PressureObserver{o: o, located: make(chan storage, 1), lastError: map[string]string{}}
+}
+
+const (
+	// locateInterval is the interval between requests for the mount points of the runtime.
+	locateInterval = time.Minute
+	// locateRetry is the interval after a failed request, and the timeout of a request.
+	locateRetry = 10 * time.Second
+)
+
+// Run requests the mount points of images and layers from the runtime until ctx is done. It runs in
+// a goroutine of its own, because the runtime may not respond. The last mount points remain in
+// use.
+func (p *PressureObserver) Run(ctx context.Context) error {
+	for {
+		wait := locateRetry
+		if s, ok := p.locate(ctx); ok {
+			wait = locateInterval
+			select {
+			case <-p.located: // replaced by a newer result
+			default:
+			}
+			p.located <- s
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
 		}
 	}
-	return r, nil
+}
+
+// locate returns the mount points that the runtime reports. ok is false if it reports none.
+func (p *PressureObserver) locate(ctx context.Context) (s storage, ok bool) {
+	limited, cancel := context.WithTimeout(ctx, locateRetry)
+	defer cancel()
+	images, layers, err := p.o.Runtime.ImageFsInfo(limited)
+	if err != nil || len(images) == 0 {
+		return s, false
+	}
+	s.images = images[0].Mountpoint
+	s.layers = s.images
+	if len(layers) > 0 {
+		s.layers = layers[0].Mountpoint
+	}
+	return s, true
+}
+
+// Observe implements eviction.Observer. It omits signals that cannot be read, and logs the error
+// once.
+func (p *PressureObserver) Observe() pressure.Observations {
+	select {
+	case p.storage = <-p.located:
+	default:
+	}
+	out := pressure.Observations{Signals: map[pressure.Signal]pressure.Observation{}}
+	memory, err := observeMemory("/proc/meminfo")
+	if p.check("memory", err) {
+		out.Signals[pressure.MemoryAvailable] = memory
+	}
+	used, limit, err := p.o.MeasureAllPods()
+	if p.check("memory of all pods", err) && limit > 0 {
+		out.Signals[pressure.AllocatableMemoryAvailable] = pressure.Observation{Capacity: limit, Available: max(limit-used, 0)}
+	}
+	pids := host.ReadMaxPids("/proc/sys/kernel")
+	out.Signals[pressure.PIDAvailable] = pressure.Observation{Capacity: pids, Available: max(pids-host.CountProcesses("/proc/loadavg"), 0)}
+	out.Layout.Nodefs = p.observeDisk(&out, p.o.RootDir, pressure.NodefsAvailable, pressure.NodefsInodesFree)
+	out.Layout.Imagefs, out.Layout.Containerfs = out.Layout.Nodefs, out.Layout.Nodefs
+	if p.storage != (storage{}) {
+		out.Layout.Imagefs = p.observeDisk(&out, p.storage.images, pressure.ImagefsAvailable, pressure.ImagefsInodesFree)
+		out.Layout.Containerfs = p.observeDisk(&out, p.storage.layers, pressure.ContainerfsAvailable, pressure.ContainerfsInodesFree)
+		p.checkImageDisk(out.Signals[pressure.ImagefsAvailable], time.Now())
+	}
+	return out
+}
+
+// observeDisk adds the space and the inodes of the file system that contains dir, and returns the ID
+// of its device. It returns 0 if the file system cannot be read.
+func (p *PressureObserver) observeDisk(out *pressure.Observations, dir string, space, inodes pressure.Signal) (device uint64) {
+	s, err := host.StatFilesystem(dir)
+	if err == nil {
+		device, err = deviceOf(dir)
+	}
+	if !p.check(dir, err) {
+		return 0
+	}
+	out.Signals[space] = pressure.Observation{Capacity: int64(s.CapacityBytes), Available: int64(s.AvailableBytes)}
+	out.Signals[inodes] = pressure.Observation{Capacity: int64(s.Inodes), Available: int64(s.InodesFree)}
+	return device
+}
+
+// deviceOf returns the ID of the device of the file system that contains dir.
+func deviceOf(dir string) (uint64, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return 0, err
+	}
+	return uint64(info.Sys().(*syscall.Stat_t).Dev), nil
+}
+
+// check reports whether err is nil. It logs an error unless it is the last error of the subject.
+func (p *PressureObserver) check(subject string, err error) bool {
+	if err == nil {
+		delete(p.lastError, subject)
+		return true
+	}
+	if p.lastError[subject] != err.Error() {
+		p.lastError[subject] = err.Error()
+		p.o.Log.Warn("reading the node's resources failed; keeping the previous pressure conditions", "resource", subject, "err", err)
+	}
+	return false
+}
+
+// checkImageDisk records an event if the image file system has no size. It does not record the
+// event again while the size is missing.
+func (p *PressureObserver) checkImageDisk(images pressure.Observation, at time.Time) {
+	invalid := images.Capacity == 0
+	if invalid && !p.hasNoImageDiskSize {
+		p.o.Record([]event.Event{event.NewNodeEvent(v1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", at)})
+	}
+	p.hasNoImageDiskSize = invalid
 }
 
 // observeMemory returns the memory of the host. path is /proc/meminfo. Like the kubelet,
 // observeMemory counts inactive page cache as available.
-func observeMemory(path string) (observation, error) {
+func observeMemory(path string) (pressure.Observation, error) {
 	var all [3]int64
 	for i, field := range []string{"MemTotal", "MemFree", "Inactive(file)"} {
 		var err error
 		if all[i], err = host.ReadMemInfo(path, field); err != nil {
-			return observation{}, err
+			return pressure.Observation{}, err
 		}
 	}
-	return observation{capacity: all[0], available: all[1] + all[2]}, nil
-}
-
-// observeDisk converts the statistics of a file system.
-func observeDisk(s host.Filesystem) diskObservation {
-	return diskObservation{
-		bytes: observation{int64(s.CapacityBytes), int64(s.AvailableBytes)}, inodes: observation{int64(s.Inodes), int64(s.InodesFree)}, isKnown: true,
-	}
+	return pressure.Observation{Capacity: all[0], Available: all[1] + all[2]}, nil
 }

@@ -4,18 +4,14 @@ package nodestatus
 
 import (
 	"context"
-	"log/slog"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/daemon/view"
 	"podd/manifest/order"
 	"podd/reconcile/event"
-	"podd/reconcile/eviction/pressure"
 	"podd/runtime"
 	"podd/runtime/cri"
 )
@@ -29,28 +25,20 @@ const (
 
 // WatchOptions are the options of Watch. All fields are required.
 type WatchOptions struct {
-	Node      string // name of the node
-	RootDir   string
 	Runtime   *cri.Client
 	MaxImages int // maximum number of published images; -1 means unlimited
-	Policy    pressure.Policy
 	// Pulled receives a value after a pull.
 	Pulled <-chan struct{}
-	// Publish is called with changed facts, and Record with new events.
-	Publish func(*view.NodeFacts)
+	// Publish is called with changed images, and Record with new events.
+	Publish func([]v1.ContainerImage)
 	Record  func([]event.Event)
-	Log     *slog.Logger
 }
 
-// Watch observes the pressure, the images and the OOM kills of the node until ctx is done.
+// Watch observes the images and the OOM kills of the node until ctx is done.
 func Watch(ctx context.Context, o WatchOptions) error {
 	kernel := openKernelLog("/dev/kmsg")
 	defer kernel.close()
-	w := &watcher{
-		node: o.Node, kernelLog: kernel, listImages: o.Runtime.ListImages, maxImages: o.MaxImages, log: o.Log,
-		observe: func(ctx context.Context) (observations, error) { return observe(ctx, o.RootDir, o.Runtime) },
-		publish: o.Publish, record: o.Record, pressures: pressureTracker{policy: o.Policy},
-	}
+	w := &watcher{kernelLog: kernel, listImages: o.Runtime.ListImages, maxImages: o.MaxImages, publish: o.Publish, record: o.Record}
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for {
@@ -65,71 +53,34 @@ func Watch(ctx context.Context, o WatchOptions) error {
 	}
 }
 
-// A watcher publishes changes of the pressure and images of the node. It belongs to one
-// goroutine.
+// A watcher publishes changes of the images of the node. It belongs to one goroutine.
 type watcher struct {
-	node       string
-	observe    func(context.Context) (observations, error)
 	listImages func(context.Context) ([]runtime.Image, error)
 	maxImages  int
 	kernelLog  *kernelLog // nil if the kernel's log cannot be read
-	publish    func(*view.NodeFacts)
+	publish    func([]v1.ContainerImage)
 	record     func([]event.Event)
-	log        *slog.Logger
 
-	pressures          pressureTracker
-	published          view.NodeFacts
-	hasPublished       bool      // the field published is set
-	imagesListedAt     time.Time // when the images were last listed
-	hasNoImageDiskSize bool      // the last check found that the image file system has no size
-	lastError          string    // the error that was logged last; "" after a success
+	published      []v1.ContainerImage // nil before the first list
+	imagesListedAt time.Time           // when the images were last listed
 }
 
-// check observes the node. If the facts have changed, it publishes them and records events.
+// check lists the images if that is due, publishes them if they have changed, and records OOM
+// kills.
 func (w *watcher) check(ctx context.Context, now time.Time) {
-	next := w.published
-	if r, err := w.observe(ctx); err != nil {
-		if w.lastError != err.Error() {
-			w.lastError = err.Error()
-			w.log.Warn("reading the node's resources failed; keeping the previous pressure conditions", "err", err)
-		}
-	} else {
-		next.Pressure, w.lastError = w.pressures.update(r, now), ""
-		w.checkImageDisk(r, now)
-	}
-	if now.Sub(w.imagesListedAt) >= imagesInterval {
-		if images, err := w.listImages(ctx); err == nil {
-			next.Images, w.imagesListedAt = nodeImages(images, w.maxImages), now
-		}
-	}
-	w.record(w.pressureEvents(next.Pressure, now))
 	w.record(w.kernelLog.oomEvents(now))
-	if ctx.Err() == nil && (!w.hasPublished || !maps.Equal(next.Pressure, w.published.Pressure) || !reflect.DeepEqual(next.Images, w.published.Images)) {
-		w.published, w.hasPublished = next, true
-		w.publish(&next)
+	if now.Sub(w.imagesListedAt) < imagesInterval {
+		return
 	}
-}
-
-// pressureEvents returns an event for each pressure condition that is new or has changed.
-func (w *watcher) pressureEvents(now map[v1.NodeConditionType]bool, at time.Time) []event.Event {
-	var all []event.Event
-	for _, kind := range view.PressureKinds {
-		current, isKnown := now[kind]
-		if previous, wasKnown := w.published.Pressure[kind]; isKnown && (!wasKnown || previous != current) {
-			all = append(all, event.ForNodeCondition(w.node, view.MessageForPressure(kind, current).EventReason, at))
-		}
+	all, err := w.listImages(ctx)
+	if err != nil {
+		return // the next check lists the images again
 	}
-	return all
-}
-
-// checkImageDisk records an event if the image file system has no size. It does not record the
-// event again while the size is missing.
-func (w *watcher) checkImageDisk(r observations, at time.Time) {
-	invalid := r.images.isKnown && r.images.bytes.capacity == 0
-	if invalid && !w.hasNoImageDiskSize {
-		w.record([]event.Event{event.NewNodeEvent(v1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", at)})
+	w.imagesListedAt = now
+	if next := nodeImages(all, w.maxImages); !reflect.DeepEqual(next, w.published) {
+		w.published = next
+		w.publish(next)
 	}
-	w.hasNoImageDiskSize = invalid
 }
 
 // maxImageNames is the maximum number of names of an image, as in the kubelet.

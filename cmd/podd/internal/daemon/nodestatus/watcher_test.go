@@ -5,79 +5,49 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/daemon/view"
 	"podd/reconcile/event"
 	"podd/runtime"
 )
 
-// TestWatcher checks that new pressure is published immediately, and that it is published
-// until the transition period has passed. Each change must be recorded as an event. Equal
-// facts must not be published again.
+// TestWatcher checks that changed images are published, and that equal images are not published
+// again.
 func TestWatcher(t *testing.T) {
-	plenty := diskObservation{bytes: observation{100, 50}, inodes: observation{100, 50}, isKnown: true}
-	now, images := observations{memory: observation{2 << 30, 1 << 30}, disk: plenty, images: plenty}, []runtime.Image{{Tags: []string{"a:1"}, SizeBytes: 1}}
+	images := []runtime.Image{{Tags: []string{"a:1"}, SizeBytes: 1}}
 	var failed error
-	var events, published []string
-	var log strings.Builder
-	k := &watcher{
-		node: "n1", maxImages: 50, log: slog.New(slog.NewTextHandler(&log, nil)),
-		pressures:  pressureTracker{policy: kubeletThresholds},
-		observe:    func(context.Context) (observations, error) { return now, failed },
+	var published []int
+	w := &watcher{
+		maxImages:  50,
 		listImages: func(context.Context) ([]runtime.Image, error) { return images, failed },
-		record: func(all []event.Event) {
-			for _, e := range all {
-				events = append(events, e.Type+" "+e.Reason+": "+e.Message)
-			}
-		},
-		publish: func(f *view.NodeFacts) {
-			published = append(published, fmt.Sprint(f.Pressure[v1.NodeMemoryPressure], f.Pressure[v1.NodeDiskPressure], f.Pressure[v1.NodePIDPressure], len(f.Images)))
-		},
+		record:     func([]event.Event) {},
+		publish:    func(all []v1.ContainerImage) { published = append(published, len(all)) },
 	}
 	at := time.Unix(1000, 0)
-	step := func(name, wantEvents, wantPublished string) {
+	step := func(name string, after time.Duration, want ...int) {
 		t.Helper()
-		events, published = nil, nil
-		k.check(t.Context(), at)
-		at = at.Add(checkInterval)
-		if got := strings.Join(events, "\n"); got != wantEvents {
-			t.Errorf("%s: got events %q, want %q", name, got, wantEvents)
-		}
-		if got := strings.Join(published, "\n"); got != wantPublished {
-			t.Errorf("%s: got facts %q, want %q", name, got, wantPublished)
+		published, at = nil, at.Add(after)
+		w.check(t.Context(), at)
+		if !slices.Equal(published, want) {
+			t.Errorf("%s: got %v published images, want %v", name, published, want)
 		}
 	}
-	status := func(word string) string { return "Normal " + word + ": Node n1 status is now: " + word }
-	step("first check", status("NodeHasSufficientMemory")+"\n"+status("NodeHasNoDiskPressure")+"\n"+status("NodeHasSufficientPID"), "false false false 1")
-	step("no change", "", "")
-	now.memory.available = 99 << 20
-	step("memory pressure", status("NodeHasInsufficientMemory"), "true false false 1")
-	now.memory.available, now.disk.inodes.available = 1<<30, 4
-	step("disk pressure", status("NodeHasDiskPressure"), "true true false 1")
-	at = at.Add(kubeletThresholds.TransitionPeriod - 3*checkInterval)
-	step("within the transition period", "", "")
-	step("after the transition period", status("NodeHasSufficientMemory"), "false true false 1")
-	now.disk, now.images = plenty, diskObservation{isKnown: true}
-	step("image file system without a size", "Warning InvalidDiskCapacity: invalid capacity 0 on image filesystem", "")
+	step("first check", 0, 1)
 	images = append(images, runtime.Image{Tags: []string{"b:1"}, SizeBytes: 2})
-	at = at.Add(imagesInterval)
-	step("another image", "", "false true false 2")
+	step("before the next list", checkInterval)
+	step("another image", imagesInterval, 2)
+	step("no change", imagesInterval)
 	failed = errors.New("input/output error")
-	at = at.Add(imagesInterval)
-	step("error", "", "")
-	step("same error", "", "")
-	if got := log.String(); strings.Count(got, "input/output error") != 1 {
-		t.Errorf("got log\n%s\nwant the error once", got)
-	}
+	step("error", imagesInterval)
+	failed, images = nil, nil
+	step("after the error", checkInterval, 0)
 }
 
 // TestNodeImages checks that images are sorted by size and limited, and have at most five

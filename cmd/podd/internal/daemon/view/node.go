@@ -71,8 +71,8 @@ func (m *NodeBuilder) update(c reconcile.Change, facts *NodeFacts) *v1.Node {
 	if facts != nil {
 		n.Status.Images = facts.Images
 		for _, kind := range PressureKinds {
-			if exists, isKnown := facts.Pressure[kind]; isKnown {
-				n.Status.Conditions = append(n.Status.Conditions, m.withTimes(pressureCondition(kind, exists)))
+			if facts.Pressure != nil {
+				n.Status.Conditions = append(n.Status.Conditions, m.withTimes(pressureCondition(kind, facts.Pressure.Has(kind))))
 			}
 		}
 	}

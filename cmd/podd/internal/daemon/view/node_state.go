@@ -7,12 +7,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/reconcile/eviction/pressure"
 )
 
 // NodeFacts are the parts of a node's status that neither the runtime nor the router
 // reports. They are immutable.
 type NodeFacts struct {
-	Pressure map[v1.NodeConditionType]bool
+	Pressure *pressure.Conditions // nil before the first observation
 	Images   []v1.ContainerImage
 }
 
@@ -52,7 +53,7 @@ type NodeState struct {
 
 	mu       sync.Mutex // guards the following fields
 	problems NodeProblems
-	facts    *NodeFacts // nil before the first check of the node
+	facts    *NodeFacts // nil before the first check of the node; never modified
 }
 
 // NewNodeState returns a NodeState with the problems that were found before the first
@@ -90,8 +91,27 @@ func (s *NodeState) SetUnmeasuredPods(all []manifest.Problem) {
 	s.update(func() { s.problems.UnmeasuredPods = all })
 }
 
-// SetFacts sets the facts.
-func (s *NodeState) SetFacts(f *NodeFacts) { s.update(func() { s.facts = f }) }
+// SetImages sets NodeFacts.Images.
+func (s *NodeState) SetImages(all []v1.ContainerImage) {
+	s.updateFacts(func(f *NodeFacts) { f.Images = all })
+}
+
+// SetPressure sets NodeFacts.Pressure.
+func (s *NodeState) SetPressure(c pressure.Conditions) {
+	s.updateFacts(func(f *NodeFacts) { f.Pressure = &c })
+}
+
+// updateFacts replaces the facts by a copy that set has changed.
+func (s *NodeState) updateFacts(set func(*NodeFacts)) {
+	s.update(func() {
+		next := NodeFacts{}
+		if s.facts != nil {
+			next = *s.facts
+		}
+		set(&next)
+		s.facts = &next
+	})
+}
 
 // update calls set with mu held and notifies the receiver of Changed.
 func (s *NodeState) update(set func()) {

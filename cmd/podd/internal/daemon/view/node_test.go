@@ -12,6 +12,7 @@ import (
 
 	"podd/reconcile"
 	"podd/reconcile/device/allocation"
+	"podd/reconcile/eviction/pressure"
 	"podd/reconcile/node"
 	"podd/runtime"
 )
@@ -52,7 +53,7 @@ func TestNode(t *testing.T) {
 		t.Errorf("addresses (-want +got):\n%s", diff)
 	}
 	facts = &NodeFacts{
-		Pressure: map[v1.NodeConditionType]bool{v1.NodeMemoryPressure: true, v1.NodeDiskPressure: false, v1.NodePIDPressure: false},
+		Pressure: &pressure.Conditions{Memory: true},
 		Images:   []v1.ContainerImage{{Names: []string{"a:1"}, SizeBytes: 1}},
 	}
 	n2 := check(ready, v1.ConditionTrue, "podd runs pods")

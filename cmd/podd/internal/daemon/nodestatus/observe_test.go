@@ -1,0 +1,123 @@
+package nodestatus
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"podd/reconcile/event"
+	"podd/reconcile/eviction/pressure"
+	"podd/runtime"
+)
+
+// fakeStorage returns the mount points of the runtime.
+type fakeStorage struct {
+	images, layers []runtime.Filesystem
+	err            error
+	hangs          bool
+}
+
+func (s *fakeStorage) ImageFsInfo(ctx context.Context) (images, layers []runtime.Filesystem, err error) {
+	if s.hangs {
+		<-ctx.Done()
+		return nil, nil, ctx.Err()
+	}
+	return s.images, s.layers, s.err
+}
+
+func newTestObserver(t *testing.T, s *fakeStorage, log *strings.Builder) (p *PressureObserver, events *[]event.Event) {
+	events = &[]event.Event{}
+	return NewPressureObserver(ObserverOptions{
+		RootDir: t.TempDir(), Runtime: s, Log: slog.New(slog.NewTextHandler(log, nil)),
+		MeasureAllPods: func() (int64, int64, error) { return 30, 100, nil },
+		Record:         func(all []event.Event) { *events = append(*events, all...) },
+	}), events
+}
+
+// TestPressureObserver checks the signals and the layout before and after the runtime responds.
+func TestPressureObserver(t *testing.T) {
+	var log strings.Builder
+	storage := &fakeStorage{err: errors.New("unavailable")}
+	p, _ := newTestObserver(t, storage, &log)
+	if _, ok := p.locate(t.Context()); ok {
+		t.Error("failed request: got mount points")
+	}
+	o := p.Observe()
+	for _, s := range []pressure.Signal{pressure.MemoryAvailable, pressure.PIDAvailable, pressure.NodefsAvailable, pressure.NodefsInodesFree} {
+		if got := o.Signals[s]; got.Capacity <= 0 || got.Available <= 0 || got.Available > got.Capacity {
+			t.Errorf("%s: got %+v, want an amount up to the capacity", s, got)
+		}
+	}
+	if got, want := o.Signals[pressure.AllocatableMemoryAvailable], (pressure.Observation{Capacity: 100, Available: 70}); got != want {
+		t.Errorf("allocatable memory: got %+v, want %+v", got, want)
+	}
+	if _, ok := o.Signals[pressure.ImagefsAvailable]; ok || o.Layout.Nodefs == 0 || o.Layout.Imagefs != o.Layout.Nodefs || o.Layout.Containerfs != o.Layout.Nodefs {
+		t.Errorf("before the runtime responds: got layout %+v and image file system %v, want one file system", o.Layout, ok)
+	}
+	storage.err, storage.images = nil, []runtime.Filesystem{{Mountpoint: "/proc"}}
+	storage.layers = []runtime.Filesystem{{Mountpoint: t.TempDir()}}
+	s, ok := p.locate(t.Context())
+	if !ok {
+		t.Fatal("got no mount points")
+	}
+	p.located <- s
+	o = p.Observe()
+	if _, ok := o.Signals[pressure.ContainerfsInodesFree]; !ok || o.Layout.Imagefs == o.Layout.Nodefs || o.Layout.Containerfs != o.Layout.Nodefs {
+		t.Errorf("separate images: got layout %+v, containerfs observed %v", o.Layout, ok)
+	}
+	if log.Len() > 0 {
+		t.Errorf("got log %s, want none", log.String())
+	}
+}
+
+// TestPressureObserver_Hangs checks that a runtime that does not respond does not delay
+// observations, and that its last mount points remain in use.
+func TestPressureObserver_Hangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		storage := &fakeStorage{images: []runtime.Filesystem{{Mountpoint: t.TempDir()}}}
+		p, _ := newTestObserver(t, storage, &log)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		synctest.Wait()
+		storage.hangs = true
+		for range 30 {
+			time.Sleep(10 * time.Second)
+			before := time.Now()
+			if _, ok := p.Observe().Signals[pressure.ImagefsAvailable]; !ok || !time.Now().Equal(before) {
+				t.Fatalf("image file system observed: %v after %s", ok, time.Since(before))
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPressureObserver_Problems checks that an error is logged once, and that the event about an
+// image file system without a size is recorded once.
+func TestPressureObserver_Problems(t *testing.T) {
+	var log strings.Builder
+	p, events := newTestObserver(t, &fakeStorage{}, &log)
+	p.storage = storage{images: "/proc", layers: "/proc"} // a file system without a size
+	p.o.MeasureAllPods = func() (int64, int64, error) { return 0, 0, errors.New("input/output error") }
+	for range 3 {
+		p.Observe()
+	}
+	if got := strings.Count(log.String(), "input/output error"); got != 1 {
+		t.Errorf("got the error %d times in the log, want once:\n%s", got, log.String())
+	}
+	if len(*events) != 1 || (*events)[0].Reason != "InvalidDiskCapacity" {
+		t.Errorf("events: got %+v, want InvalidDiskCapacity once", *events)
+	}
+	p.storage = storage{images: "/does-not-exist", layers: "/does-not-exist"}
+	if o := p.Observe(); o.Layout.Imagefs != 0 {
+		t.Errorf("missing file system: got layout %+v", o.Layout)
+	}
+}

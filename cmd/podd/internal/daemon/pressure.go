@@ -1,0 +1,86 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"podd/cmd/podd/internal/daemon/nodestatus"
+	"podd/cmd/podd/internal/daemon/view"
+	"podd/reconcile/cgroup"
+	"podd/reconcile/event"
+	"podd/reconcile/eviction"
+	"podd/reconcile/eviction/memorywatch"
+	"podd/reconcile/eviction/pressure"
+	"podd/runtime/cri"
+)
+
+// A pressureTask detects node pressure.
+type pressureTask struct {
+	nodeName string
+	options  eviction.ManagerOptions // without Memory
+	observer *nodestatus.PressureObserver
+	state    *view.NodeState
+	record   func([]event.Event)
+	log      *slog.Logger
+
+	published *pressure.Conditions // nil before the first call of publish
+}
+
+// newPressureTask returns the task that detects node pressure.
+func newPressureTask(b processState, t telemetry, client *cri.Client) *pressureTask {
+	p := &pressureTask{nodeName: b.cfg.NodeName, state: t.state, record: t.record, log: b.log}
+	p.observer = nodestatus.NewPressureObserver(nodestatus.ObserverOptions{
+		RootDir: b.cfg.RootDir, Runtime: client, Record: t.record, Log: b.log,
+		MeasureAllPods: func() (int64, int64, error) { return cgroup.MeasureAllPods(b.cfg.CgroupRoot) },
+	})
+	p.options = eviction.ManagerOptions{Policy: b.cfg.Eviction, Observer: p.observer, Publish: p.publish}
+	return p
+}
+
+// Run detects node pressure until ctx is done.
+func (p *pressureTask) Run(ctx context.Context) error {
+	memory := memorywatch.Open(memorywatch.Paths{MemoryCgroup: memoryHierarchy(p.log), Pressure: "/proc/pressure/memory"}, p.log)
+	defer memory.Close()
+	o := p.options
+	o.Memory = memory
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.observer.Run(ctx) })
+	group.Go(func() error { return eviction.NewManager(o).Run(ctx) })
+	return group.Wait()
+}
+
+// publish records an event for each condition that is new or has changed, and publishes the
+// conditions. Only the manager's goroutine calls it.
+func (p *pressureTask) publish(c pressure.Conditions, met []pressure.Met) {
+	var all []event.Event
+	for _, kind := range view.PressureKinds {
+		if p.published == nil || p.published.Has(kind) != c.Has(kind) {
+			all = append(all, event.ForNodeCondition(p.nodeName, view.MessageForPressure(kind, c.Has(kind)).EventReason, time.Now()))
+		}
+	}
+	for _, m := range met {
+		p.log.Warn("the node is short of a resource", "condition", m.Signal.Condition(), "signal", m.Signal, "available", m.FormatAvailable(), "threshold", m.FormatQuantity())
+	}
+	p.record(all)
+	p.published = &c
+	p.state.SetPressure(c)
+}
+
+// memoryHierarchy returns the mount point of the cgroup v1 hierarchy for memory; "" if there is
+// none.
+func memoryHierarchy(log *slog.Logger) string {
+	all, err := cgroup.Hierarchies()
+	if err != nil {
+		log.Warn("listing the cgroup hierarchies failed; podd checks the memory periodically", "err", err)
+	}
+	for _, h := range all {
+		if h.Path != "" && slices.Contains(h.Controllers, "memory") {
+			return h.Path
+		}
+	}
+	return ""
+}

@@ -1,0 +1,66 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// inactiveFileKeys are the keys of the inactive page cache of a cgroup and its children in the file
+// memory.stat, in cgroup v2 and in v1.
+var inactiveFileKeys = [...]string{"inactive_file", "total_inactive_file"}
+
+// MeasureAllPods returns the working set and the memory limit of the cgroup of all pods, in bytes.
+// root is the parent of kubepods. As in the kubelet, the working set is the memory in use without
+// the inactive page cache. Both results are 0 if the cgroup does not exist. limit is 0 if it has no
+// limit.
+func MeasureAllPods(root string) (workingSet, limit int64, err error) {
+	points, err := listMountPoints()
+	if err != nil {
+		return 0, 0, err
+	}
+	all, _ := QOSPaths(root)
+	for _, point := range points {
+		for _, at := range all {
+			for version := range memoryFiles {
+				workingSet, limit, err = measureWorkingSet(filepath.Join(point, at), version)
+				if !errors.Is(err, fs.ErrNotExist) {
+					return workingSet, limit, err
+				}
+			}
+		}
+	}
+	return 0, 0, nil
+}
+
+// measureWorkingSet returns the working set and the limit of the cgroup in dir. version is the index
+// in memoryFiles. The error is fs.ErrNotExist if dir has no memory controller of this version.
+func measureWorkingSet(dir string, version int) (workingSet, limit int64, err error) {
+	used, err := readBytes(filepath.Join(dir, memoryFiles[version].used))
+	if err != nil {
+		return 0, 0, err
+	}
+	if limit, err = readBytes(filepath.Join(dir, memoryFiles[version].limit)); err != nil {
+		return 0, 0, err
+	}
+	inactive, err := readStat(filepath.Join(dir, "memory.stat"), inactiveFileKeys[version])
+	return max(used-inactive, 0), limit, err
+}
+
+// readStat returns the value of a key in a file with lines of the form "key value".
+func readStat(file, key string) (int64, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, key+" "); ok {
+			return strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("%s has no line %s", file, key)
+}

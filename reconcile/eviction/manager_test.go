@@ -1,0 +1,85 @@
+package eviction
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"podd/reconcile/eviction/pressure"
+)
+
+// fakeNode is an Observer and a memoryNotifier. memory is the available amount of 1000 bytes.
+type fakeNode struct {
+	memory, disk int64
+	observed     int
+	events       chan struct{}
+	armed        []int64
+}
+
+func newFakeNode() *fakeNode {
+	return &fakeNode{memory: 1000, disk: 1000, events: make(chan struct{}, 1)}
+}
+
+func (n *fakeNode) Observe() pressure.Observations {
+	n.observed++
+	return pressure.Observations{
+		Layout: pressure.Layout{Nodefs: 1, Imagefs: 1, Containerfs: 1},
+		Signals: map[pressure.Signal]pressure.Observation{
+			pressure.MemoryAvailable: {Capacity: 1000, Available: n.memory}, pressure.NodefsAvailable: {Capacity: 1000, Available: n.disk},
+		},
+	}
+}
+
+func (n *fakeNode) Events() <-chan struct{} { return n.events }
+
+func (n *fakeNode) Arm(distance int64) { n.armed = append(n.armed, distance) }
+
+// hardPolicy has a hard threshold of 100 bytes for memory and disk.
+var hardPolicy = pressure.Policy{
+	Thresholds: []pressure.Threshold{
+		{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 100}}, {Signal: pressure.NodefsAvailable, Limit: pressure.Limit{Amount: 100}},
+	},
+	TransitionPeriod: time.Minute,
+}
+
+// TestManager_Conditions checks when the node is observed, and that only changed conditions are
+// published.
+func TestManager_Conditions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode()
+		var published []string
+		m := NewManager(ManagerOptions{Policy: hardPolicy, Observer: n, Memory: n, Publish: func(c pressure.Conditions, met []pressure.Met) {
+			published = append(published, fmt.Sprint(c.Types(), met))
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- m.Run(ctx) }()
+		expect := func(name string, after time.Duration, observed int, want ...string) {
+			t.Helper()
+			n.observed, published = 0, nil
+			time.Sleep(after)
+			synctest.Wait()
+			if n.observed != observed || !slices.Equal(published, want) {
+				t.Errorf("%s: got %d observations and %q, want %d and %q", name, n.observed, published, observed, want)
+			}
+		}
+		expect("start", 0, 1, "[] []")
+		if !slices.Equal(n.armed, []int64{901}) {
+			t.Errorf("armed: got %v, want [901]", n.armed)
+		}
+		expect("intervals", 25*time.Second, 2)
+		n.memory = 10
+		n.events <- struct{}{}
+		expect("notification of the kernel", 0, 1, "[MemoryPressure] [memory.available: 10 available, threshold 100]")
+		n.memory = 500
+		expect("transition period", 59*time.Second, 5)
+		expect("end of the transition period", time.Second, 1, "[] []")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,199 @@
+// Package memorywatch receives notifications of the kernel when the memory of the node may be
+// short, so that podd need not wait for its next check.
+//
+//	cgroup v1: threshold of memory.usage_in_bytes (eventfd) ─┐
+//	/proc/pressure/memory: PSI trigger                       ─┴▶ Events
+//
+// A Watcher uses both kinds of notifications if the host has them. Without any of them, it sends no
+// event. A lost notification only delays the detection of memory pressure until the next check.
+package memorywatch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Watcher sends an event when the kernel reports that memory may be short. Arm and Close must be
+// called by one goroutine.
+type Watcher struct {
+	events  chan struct{} // capacity 1
+	log     *slog.Logger
+	cgroup  string // directory of the memory cgroup (v1); "" if it has no notifications
+	armedAt int64  // usage of the registered notification; 0 if there is none
+	usage   *os.File
+	stop    *os.File // closing the trigger's poll; nil without a trigger
+	readers sync.WaitGroup
+}
+
+// Paths are the paths of the kernel's interfaces, which tests replace.
+type Paths struct {
+	// MemoryCgroup is the directory of the root memory cgroup (v1); "" if there is none.
+	MemoryCgroup string
+	// Pressure is the file of the memory pressure of the node (PSI).
+	Pressure string
+}
+
+// psiTrigger requests a notification if some task has waited for memory for 100 ms within a second.
+// The kernel accepts at most one notification per window, so a node under constant pressure is
+// checked once a second.
+const psiTrigger = "some 100000 1000000\x00"
+
+// Open returns a Watcher. Notifications that the host does not support are logged at level debug,
+// because podd then checks the memory periodically.
+func Open(p Paths, log *slog.Logger) *Watcher {
+	w := &Watcher{events: make(chan struct{}, 1), log: log}
+	if _, err := os.Stat(filepath.Join(p.MemoryCgroup, "cgroup.event_control")); p.MemoryCgroup != "" && err == nil {
+		w.cgroup = p.MemoryCgroup
+	}
+	if err := w.openTrigger(p.Pressure); err != nil {
+		log.Debug("the kernel sends no notifications of memory pressure (PSI); podd checks the memory periodically", "err", err)
+	}
+	return w
+}
+
+// Events returns the channel that receives a value when memory may be short. Several notifications
+// may be sent as one value.
+func (w *Watcher) Events() <-chan struct{} { return w.events }
+
+// notify sends an event unless one is pending.
+func (w *Watcher) notify() {
+	select {
+	case w.events <- struct{}{}:
+	default:
+	}
+}
+
+// openTrigger registers a PSI trigger and starts a goroutine that polls it until Close.
+func (w *Watcher) openTrigger(path string) error {
+	trigger, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	if _, err := unix.Write(trigger, []byte(psiTrigger)); err != nil {
+		unix.Close(trigger)
+		return &fs.PathError{Op: "write", Path: path, Err: err}
+	}
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		unix.Close(trigger)
+		return fmt.Errorf("creating a pipe: %w", err)
+	}
+	w.stop = os.NewFile(uintptr(pipe[1]), "stop")
+	w.readers.Go(func() {
+		defer unix.Close(trigger)
+		defer unix.Close(pipe[0])
+		w.pollTrigger(trigger, pipe[0])
+	})
+	return nil
+}
+
+// pollTrigger sends an event for each notification of the trigger until the other end of the pipe
+// stop is closed. Go's network poller cannot wait for POLLPRI, so the goroutine blocks a thread.
+func (w *Watcher) pollTrigger(trigger, stop int) {
+	fds := []unix.PollFd{{Fd: int32(trigger), Events: unix.POLLPRI}, {Fd: int32(stop), Events: unix.POLLIN}}
+	for {
+		fds[0].Revents, fds[1].Revents = 0, 0
+		_, err := unix.Poll(fds, -1)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil || fds[1].Revents != 0:
+			return
+		case fds[0].Revents&unix.POLLERR != 0: // the trigger was removed, for example with its cgroup
+			return
+		case fds[0].Revents&unix.POLLPRI != 0:
+			w.notify()
+		}
+	}
+}
+
+// Arm requests an event when the usage of memory has grown by distance bytes. A distance of 0 or
+// less requests none. It replaces the earlier request. Arm does nothing if the host has no cgroup
+// v1 for memory.
+func (w *Watcher) Arm(distance int64) {
+	if w.cgroup == "" {
+		return
+	}
+	usage, err := readUsage(w.cgroup)
+	if err == nil && distance > 0 && w.usage != nil && isNear(w.armedAt, usage+distance) {
+		return
+	}
+	w.disarm()
+	if err == nil && distance > 0 {
+		err = w.register(usage + distance)
+	}
+	if err != nil {
+		w.log.Debug("the kernel sends no notifications of the memory usage; podd checks the memory periodically", "err", err)
+		w.cgroup = ""
+	}
+}
+
+// isNear reports whether two amounts of memory differ by at most 16 MiB. Registering a notification
+// again for a smaller difference would not be worth the system calls.
+func isNear(a, b int64) bool { return max(a, b)-min(a, b) <= 16<<20 }
+
+// readUsage returns the memory usage of a cgroup in bytes.
+func readUsage(cgroup string) (int64, error) {
+	text, err := os.ReadFile(filepath.Join(cgroup, usageFile))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+}
+
+const usageFile = "memory.usage_in_bytes"
+
+// register requests an event when the memory usage of the cgroup crosses limit.
+func (w *Watcher) register(limit int64) error {
+	watched, err := os.Open(filepath.Join(w.cgroup, usageFile))
+	if err != nil {
+		return err
+	}
+	defer watched.Close()
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return fmt.Errorf("creating an eventfd: %w", err)
+	}
+	events := os.NewFile(uintptr(fd), "eventfd")
+	control := fmt.Sprintf("%d %d %d", fd, watched.Fd(), limit)
+	if err := os.WriteFile(filepath.Join(w.cgroup, "cgroup.event_control"), []byte(control), 0); err != nil {
+		events.Close()
+		return err
+	}
+	w.usage, w.armedAt = events, limit
+	w.readers.Go(func() {
+		buf := make([]byte, 8) // an eventfd returns a 64-bit counter
+		for {
+			if _, err := events.Read(buf); err != nil {
+				return // disarm has closed the file
+			}
+			w.notify()
+		}
+	})
+	return nil
+}
+
+// disarm removes the registered notification, if there is one.
+func (w *Watcher) disarm() {
+	if w.usage != nil {
+		w.usage.Close() // also ends the goroutine that reads the file
+		w.usage, w.armedAt = nil, 0
+	}
+}
+
+// Close ends all notifications and waits for the goroutines of w.
+func (w *Watcher) Close() {
+	w.disarm()
+	if w.stop != nil {
+		w.stop.Close()
+	}
+	w.readers.Wait()
+}
