@@ -127,6 +127,7 @@ var pureImports = map[string][]string{
 	"podd/reconcile/status":    {"context", "os", "net", "sync"},
 	"podd/reconcile/render":    {"context", "os", "net", "sync"},
 	"podd/reconcile/event":     {"context", "os", "net", "sync"},
+	"podd/reconcile/gc":        {"context", "os", "net", "sync"},
 
 	"podd/reconcile/eviction/pressure": {"context", "os", "net", "sync"},
 	"podd/cmd/podd/internal/check":     {"context", "os", "net", "sync"},
