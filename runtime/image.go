@@ -1,6 +1,10 @@
 package runtime
 
-import "time"
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // An Image is an image that is present on the node.
 type Image struct {
@@ -23,6 +27,17 @@ type Image struct {
 type ImageUser struct {
 	UID  *int64
 	Name string
+}
+
+// A ContainerImage is a container with the image from which it was created.
+type ContainerImage struct {
+	// ID is the ID of the container.
+	ID string
+	// Pod is the pod in the labels of the container. Its name is "" if the container has no such
+	// labels.
+	Pod types.NamespacedName
+	// Image is the ID or a name of the image.
+	Image string
 }
 
 // A Filesystem is the disk usage of images or containers on one file system.

@@ -2,7 +2,6 @@ package main
 
 // The effects that several fields share.
 const (
-	noImageGC       = "podd does not remove unused images."
 	noEviction      = "podd evicts no pod because of node pressure."
 	noIPTables      = "podd creates no iptables rules."
 	oneLogStream    = "podd writes all of its log to standard error."
@@ -44,10 +43,10 @@ var fieldEffects = map[string]string{
 	"streamingConnectionIdleTimeout":         "podd does not close idle streams; the runtime may close them.",
 	"nodeStatusReportFrequency":              "Interval between posts of a node status that has not changed.",
 	"nodeLeaseDurationSeconds":               "Duration of the node's Lease.",
-	"imageMinimumGCAge":                      noImageGC,
-	"imageMaximumGCAge":                      noImageGC,
-	"imageGCHighThresholdPercent":            noImageGC,
-	"imageGCLowThresholdPercent":             noImageGC,
+	"imageMinimumGCAge":                      "The minimum age of an unused image before it is removed to free space.",
+	"imageMaximumGCAge":                      "The time after which an unused image is removed, whatever the disk usage is. 0 disables this.",
+	"imageGCHighThresholdPercent":            "The usage of the image file system in percent at which unused images are removed. 100 disables this.",
+	"imageGCLowThresholdPercent":             "The usage of the image file system in percent at which the removal of unused images ends.",
 	"volumeStatsAggPeriod":                   "podd measures volumes when statistics are requested.",
 	"kubeletCgroups":                         "podd stays in the cgroup in which it was started.",
 	"systemCgroups":                          "podd does not move other processes to a cgroup.",

@@ -50,7 +50,7 @@ func (c *container) status() *api.ContainerStatus {
 		Id: c.id, Metadata: c.config.GetMetadata(), State: c.state, CreatedAt: c.createdAt.UnixNano(),
 		Image: &api.ImageSpec{Image: c.config.GetImage().GetImage()}, ImageRef: c.imageRef, ImageId: c.imageID,
 		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), LogPath: c.logFile(),
-		Resources: &api.ContainerResources{Linux: c.resources}, User: c.user(),
+		Resources: &api.ContainerResources{Linux: c.resources}, User: c.user(), Mounts: c.config.GetMounts(),
 	}
 	if !c.startedAt.IsZero() {
 		st.StartedAt = c.startedAt.UnixNano()

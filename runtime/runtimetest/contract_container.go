@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/runtime"
@@ -309,10 +310,41 @@ func testImages(t *testing.T, f *fixture) {
 	if !found {
 		t.Errorf("list of images: got %d without image %s, want it in the list", len(all), i.ID)
 	}
+	f.checkContainerImage(i.ID)
 	if err := f.Client.RemoveImage(f.ctx(), "podd.test/absent:1"); err != nil {
 		t.Errorf("removing a missing image: got error %v, want none", err)
 	}
 	if images, _, err := f.Client.ImageFsInfo(f.ctx()); err != nil || len(images) == 0 || images[0].Mountpoint == "" {
 		t.Errorf("file systems of images: got %+v, %v, want at least one with a mount point", images, err)
+	}
+}
+
+// checkContainerImage checks that the list of the images of containers contains an exited container
+// of the image with the ID id.
+func (f *fixture) checkContainerImage(id string) {
+	f.t.Helper()
+	sandbox := f.sandboxConfig("images", 0)
+	container := f.startContainer(f.runSandbox(sandbox), sandbox, "app", "exit 0")
+	f.waitUntilExited(container)
+	all, err := f.Client.ListContainerImages(f.ctx())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	at := slices.IndexFunc(all, func(c runtime.ContainerImage) bool { return c.ID == container })
+	if at < 0 {
+		f.t.Fatalf("images of containers: got %+v without the exited container %s", all, container)
+	}
+	c := all[at]
+	if want := (types.NamespacedName{Namespace: f.namespace, Name: "images"}); c.Pod != want {
+		f.t.Errorf("pod of a container: got %s, want %s", c.Pod, want)
+	}
+	if i, isPresent, err := f.Client.ImageStatus(f.ctx(), c.Image); err != nil || !isPresent || i.ID != id {
+		f.t.Errorf("image %q of a container: got %s, present %t, error %v, want %s", c.Image, i.ID, isPresent, err, id)
+	}
+	if mounted, err := f.Client.MountedImages(f.ctx(), container); err != nil || len(mounted) > 0 {
+		f.t.Errorf("mounted images of a container: got %q, error %v, want none", mounted, err)
+	}
+	if _, err := f.Client.MountedImages(f.ctx(), "0123456789"); !errors.Is(err, runtime.ErrNotFound) {
+		f.t.Errorf("mounted images of a missing container: got %v, want %v", err, runtime.ErrNotFound)
 	}
 }

@@ -15,8 +15,7 @@
 //	node_startup_duration_seconds, pod_status_sync_duration_seconds,
 //	rest_client_requests_total       the API server counts and times these itself
 //	preemptions                      the pod's status and an event report it
-//	image_garbage_collected_total, lifecycle_handler_http_fallbacks_total,
-//	orphan_pod_cleaned_volumes       not implemented
+//	lifecycle_handler_http_fallbacks_total, orphan_pod_cleaned_volumes   not implemented
 //	graceful_shutdown_…_time_seconds   the host is shutting down; events report it
 //	pleg_discard_events              a lost event only delays podd until the next relist
 //	cri_losing_support               podd supports old runtimes as well

@@ -98,6 +98,7 @@ func exercised() *Metrics {
 	m.RecordEnsureImage("IfNotPresent", new(false), new(true))
 	m.RecordEnsureImage("Never", new(false), nil)
 	m.RecordPull(20<<20, 2*time.Second)
+	m.RecordCollectedImage("space")
 	m.RecordImageVolumes(ImageVolumes{Volumes: 1, Mounts: 2, Started: true})
 	before, after := &server.PodView{Pod: named("web-n1", v1.PodPending), Rule: "NoSandbox"}, view().Pods[1]
 	after.Phase = "run"

@@ -21,6 +21,7 @@ type podCounts struct {
 	terminatedContainers               *prometheus.CounterVec
 	pullDuration                       *prometheus.HistogramVec
 	ensuredImages                      *prometheus.CounterVec
+	collectedImages                    *prometheus.CounterVec
 	imageVolumes                       imageVolumeCounts
 	evictions                          *prometheus.CounterVec
 	ruleChanges                        *prometheus.CounterVec
@@ -37,6 +38,7 @@ func newPodCounts() podCounts {
 		pullDuration:         newHistogramVec("kubelet_image_pull_duration_seconds", "Duration in seconds of image pulls.", startBuckets, "image_size_in_bytes"),
 		terminatedContainers: newCounterVec("kubelet_terminated_containers_total", "Terminated containers.", "container_type", "exit_code", "reason"),
 		ensuredImages:        newCounterVec("kubelet_image_manager_ensure_image_requests_total", "Image presence checks before container starts, by pull policy and result.", "pull_policy", "present_locally", "pull_required"),
+		collectedImages:      newCounterVec("kubelet_image_garbage_collected_total", "Unused images that were removed to free disk space or because of their age, by reason.", "reason"),
 		imageVolumes:         newImageVolumeCounts(),
 		evictions:            newCounterVec("kubelet_evictions", "Evicted pods, by the signal that caused the eviction.", "eviction_signal"),
 		ruleChanges:          newCounterVec("podd_rule_matches_total", "Number of changes of the plan rule that applies to a pod, by the ID of the new rule.", "rule"),
@@ -46,7 +48,7 @@ func newPodCounts() podCounts {
 func (c podCounts) collectors() []prometheus.Collector {
 	return append(c.imageVolumes.collectors(),
 		c.startedPods, c.podErrors, c.sandboxDuration, c.sandboxErrors, c.startedContainers, c.containerErrors, c.terminatedContainers,
-		c.pullDuration, c.ensuredImages, c.evictions, c.ruleChanges,
+		c.pullDuration, c.ensuredImages, c.collectedImages, c.evictions, c.ruleChanges,
 	)
 }
 
@@ -81,6 +83,12 @@ func (c podCounts) RecordPull(size uint64, took time.Duration) {
 // pulled. A nil pointer means that the value is unknown.
 func (c podCounts) RecordEnsureImage(policy string, present, required *bool) {
 	c.ensuredImages.WithLabelValues(strings.ToLower(policy), boolLabel(present), boolLabel(required)).Inc()
+}
+
+// RecordCollectedImage records that the image garbage collection has removed an image. reason is
+// "space" or "age".
+func (c podCounts) RecordCollectedImage(reason string) {
+	c.collectedImages.WithLabelValues(reason).Inc()
 }
 
 // boolLabel returns the kubelet's label for a value that may be unknown.

@@ -94,6 +94,7 @@ func (d *daemon) flags() []string {
 		"--root-dir", d.root(), "--run-dir", d.runDir(), "--pod-logs-dir", d.logDir(),
 		"--container-runtime-endpoint", d.endpoint,
 		"--cgroup-root", d.parentCgroup(), "--healthz-port", "0", "--v", "4",
+		"--image-gc-high-threshold", "100", // the tests share the images of a stack
 	}
 	if d.hostname == "" {
 		flags = append(flags, "--hostname-override", d.host)

@@ -4,10 +4,24 @@ import "slices"
 
 // checkCombined checks fields that depend on other fields.
 func (c *checker) checkCombined() {
-	k, d := c.kubelet, newDefaults()
+	k := c.kubelet
 	if p := k.MaxParallelImagePulls; p != nil && *p > 1 && k.SerializeImagePulls != nil && *k.SerializeImagePulls {
 		c.errorf("maxParallelImagePulls", "%d conflicts with serializeImagePulls: true; remove one of them", *p)
 	}
+	c.checkImageGC()
+	c.checkShutdown()
+	c.checkMemoryQoS()
+	if k.SystemCgroups != "" && k.CgroupRoot == "" {
+		c.errorf("systemCgroups", "needs cgroupRoot")
+	}
+	c.checkEnforceAllocatable()
+	c.checkReserved()
+	c.checkEviction()
+}
+
+// checkImageGC checks the thresholds and ages of image garbage collection.
+func (c *checker) checkImageGC() {
+	k, d := c.kubelet, newDefaults()
 	low, high := k.ImageGCLowThresholdPercent, k.ImageGCHighThresholdPercent
 	if low == nil {
 		low = d.ImageGCLowThresholdPercent
@@ -22,14 +36,10 @@ func (c *checker) checkCombined() {
 	default:
 		c.errorf("imageGCLowThresholdPercent", "%d must be less than imageGCHighThresholdPercent, which is %d", *low, *high)
 	}
-	c.checkShutdown()
-	c.checkMemoryQoS()
-	if k.SystemCgroups != "" && k.CgroupRoot == "" {
-		c.errorf("systemCgroups", "needs cgroupRoot")
+	minAge, maxAge := durationOr(k.ImageMinimumGCAge, d.ImageMinimumGCAge), k.ImageMaximumGCAge.Duration
+	if maxAge > 0 && maxAge <= minAge {
+		c.errorf("imageMaximumGCAge", "%s must be greater than imageMinimumGCAge, which is %s", maxAge, minAge)
 	}
-	c.checkEnforceAllocatable()
-	c.checkReserved()
-	c.checkEviction()
 }
 
 // checkEnforceAllocatable checks the values of enforceNodeAllocatable.

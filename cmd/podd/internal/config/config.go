@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	credential "k8s.io/kubelet/config/v1"
+
+	"podd/reconcile/gc"
 )
 
 // Config is the complete and validated configuration, grouped by concern. Defaults have been
@@ -181,6 +183,9 @@ type Images struct {
 	SandboxImage string
 	// MaxParallelPulls is the maximum number of parallel image pulls; 0 means no limit.
 	MaxParallelPulls int
+	// ImageGC contains the thresholds of image garbage collection. LowPercent is less than
+	// HighPercent, and MaxAge is 0 or greater than MinAge.
+	ImageGC gc.Policy
 	// PullQPS and PullBurst limit the rate of pulls. PullQPS 0 means no limit.
 	PullQPS, PullBurst int
 	// OfflinePullPolicy is the behavior of imagePullPolicy Always if no registry responds.

@@ -20,6 +20,7 @@ var supportedFields = newSet(
 	"seccompDefault", "allowedUnsafeSysctls", "failCgroupV1", "failSwapOn", "memorySwap.swapBehavior",
 	"crashLoopBackOff.maxContainerRestartPeriod", "runOnce",
 	"serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst",
+	"imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMinimumGCAge", "imageMaximumGCAge",
 	"clusterDNS", "clusterDomain", "resolvConf",
 	"healthzPort", "healthzBindAddress", "readOnlyPort", "address", "port", "enableServer",
 	"tlsCertFile", "tlsPrivateKeyFile", "tlsMinVersion", "tlsCipherSuites", "tlsCurvePreferences",

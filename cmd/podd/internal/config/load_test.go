@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"podd/reconcile/eviction/pressure"
+	"podd/reconcile/gc"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -40,8 +41,11 @@ func defaultConfig() Config {
 		Runtime: Runtime{
 			RuntimeRequestTimeout: 2 * time.Minute, SyncFrequency: time.Minute, CgroupDriver: "cgroupfs", MaxRestartPeriod: 5 * time.Minute,
 		},
-		Images: Images{MaxParallelPulls: 5, PullQPS: 5, PullBurst: 10, OfflinePullPolicy: PullStrict},
-		DNS:    DNS{ResolvConf: "/etc/resolv.conf"},
+		Images: Images{
+			MaxParallelPulls: 5, PullQPS: 5, PullBurst: 10, OfflinePullPolicy: PullStrict,
+			ImageGC: gc.Policy{HighPercent: 85, LowPercent: 80, MinAge: 2 * time.Minute},
+		},
+		DNS: DNS{ResolvConf: "/etc/resolv.conf"},
 		Server: Server{
 			HealthzAddress: "127.0.0.1:10248",
 			API: KubeletAPI{

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"podd/manifest"
+	"podd/reconcile/gc"
 )
 
 // resolveRuntime sets how pods run on the CRI runtime, and the rotation of container logs.
@@ -60,7 +61,7 @@ func (r *resolver) privateRuntimeEndpoint() string {
 	return "unix://" + socket
 }
 
-// resolveImages sets the limits of image pulls.
+// resolveImages sets the limits of image pulls, and the thresholds of image garbage collection.
 func (r *resolver) resolveImages(c *Config) {
 	k, d := r.kubelet, newDefaults()
 	switch {
@@ -73,6 +74,12 @@ func (r *resolver) resolveImages(c *Config) {
 	}
 	c.PullQPS = int(derefOr(k.RegistryPullQPS, d.RegistryPullQPS))
 	c.PullBurst = int(cmp.Or(k.RegistryBurst, d.RegistryBurst))
+	c.ImageGC = gc.Policy{
+		HighPercent: int(derefOr(k.ImageGCHighThresholdPercent, d.ImageGCHighThresholdPercent)),
+		LowPercent:  int(derefOr(k.ImageGCLowThresholdPercent, d.ImageGCLowThresholdPercent)),
+		MinAge:      durationOr(k.ImageMinimumGCAge, d.ImageMinimumGCAge),
+		MaxAge:      k.ImageMaximumGCAge.Duration,
+	}
 	c.OfflinePullPolicy = cmp.Or(r.flags.PullOffline, PullStrict)
 }
 

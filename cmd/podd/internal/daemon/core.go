@@ -17,6 +17,7 @@ import (
 	"podd/reconcile/cgroup"
 	"podd/reconcile/device"
 	"podd/reconcile/eviction"
+	"podd/reconcile/gc/images"
 	"podd/reconcile/pull"
 	"podd/reconcile/render"
 	"podd/reconcile/volume/claim"
@@ -33,6 +34,7 @@ type core struct {
 	view         *view.Publisher
 	qos          *qosSyncer
 	reportCache  *eviction.ReportCache
+	images       *images.Manager
 	router       *reconcile.Router
 	shutdown     *shutdown.Manager
 	pulled       chan struct{} // capacity 1; receives a value after an image was pulled
@@ -51,13 +53,14 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 	})
 	devices, unreadable := openDeviceManager(cfg.RootDir, b.log)
 	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))
+	imagePods := images.NewPods(sources.Names(in.sources))
 	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
 	qos := newQOSSyncer(qosOptions{
 		Node: on, SetLimits: cgroup.Create, OnResult: newEnforcementRecorder(cfg.EnforceReserved, t.events),
 		OnRequests: protectionRecorder(on, t.metrics), Log: b.log,
 	})
 	stored := shutdown.Load(cfg.RunDir, host.ReadFirstLine("/proc/sys/kernel/random/boot_id"), b.log)
-	p := &publisher{events: t.events, view: published, reportCache: reports, qos: qos, onChange: t.trimmer.RecordActivity, log: b.log}
+	p := &publisher{events: t.events, view: published, reportCache: reports, qos: qos, imagePods: imagePods, onChange: t.trimmer.RecordActivity, log: b.log}
 	status := &statusNotifier{state: published.Latest, beats: t.heartbeat, log: b.log}
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
@@ -78,6 +81,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 	return core{
 		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{Logger: b.log}), devices: devices,
 		view: published, qos: qos, reportCache: reports, router: router, pulled: pulled,
+		images:   newImageManager(b, t, client, imagePods),
 		shutdown: shutdown.New(stored, shutdown.Options{Router: router, Groups: cfg.Shutdown, Log: b.log}),
 	}, nil
 }

@@ -8,16 +8,18 @@ import (
 	"podd/cmd/podd/internal/daemon/view"
 	"podd/reconcile"
 	"podd/reconcile/eviction"
+	"podd/reconcile/gc/images"
 	"podd/server/events"
 )
 
-// A publisher passes the router's changes to the view, the event log, the storage limiter
-// and the cgroups of QoS classes. Only the router's goroutine calls it.
+// A publisher passes the router's changes to the view, the event log, the storage limiter, the
+// cgroups of QoS classes and the image garbage collection. Only the router's goroutine calls it.
 type publisher struct {
 	events      *events.Log
 	view        *view.Publisher
 	reportCache *eviction.ReportCache
 	qos         *qosSyncer
+	imagePods   *images.Pods
 	onChange    func() // called after each change, so that podd can later free the memory that the change has used
 	log         *slog.Logger
 
@@ -33,6 +35,7 @@ func (p *publisher) publish(c reconcile.Change) {
 	found := p.view.Publish(c)
 	p.reportCache.Apply(c)
 	p.qos.recordChange(c)
+	p.imagePods.Apply(c)
 	if c.SetChanged {
 		before := p.reportedFindings
 		p.reportedFindings = found

@@ -16,6 +16,9 @@ func SourcesPath(root string) string { return filepath.Join(root, "sources") }
 // is kept when pods are removed. The daemon and "podd run --runonce" share the directory.
 func ClaimsPath(root string) string { return filepath.Join(root, "claims") }
 
+// ImagesPath returns the path of the file with the last use of images.
+func ImagesPath(root string) string { return filepath.Join(root, "images.json") }
+
 // PodsPath returns the path of the directory that contains a directory for each pod.
 func PodsPath(root string) string { return filepath.Join(root, "pods") }
 

@@ -1,0 +1,184 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"podd/reconcile/gc"
+	"podd/runtime"
+)
+
+// An Image is an image on the node with its names.
+type Image struct {
+	gc.Image
+	// Names contains the tags of the image or, if it has none, its digests. It may be empty.
+	Names []string
+}
+
+// maxSize limits the sizes that the runtime reports, so that the sum of all sizes does not overflow.
+const maxSize = 1 << 50
+
+// displayName returns a name of the image for messages.
+func (i *Image) displayName() string {
+	if len(i.Names) > 0 {
+		return i.Names[0]
+	}
+	return i.ID
+}
+
+// isProtected reports whether the image must not be removed, not even at the request of a user.
+func (i *Image) isProtected() bool { return gc.Prune([]gc.Image{i.Image}).Kept[i.ID] != "" }
+
+// detect lists the images with their users, and updates the records of their use. It returns an
+// error if a user of an image may be missing in the result.
+func (m *Manager) detect(ctx context.Context) ([]Image, error) {
+	listed, err := m.o.Runtime.ListImages(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing images: %w", err)
+	}
+	f := &finder{runtime: m.o.Runtime, ids: map[string]string{}, users: map[string]map[string]bool{}}
+	for i := range listed {
+		f.index(&listed[i])
+	}
+	if err := m.findUsers(ctx, f); err != nil {
+		return nil, err
+	}
+	sandbox, err := m.sandboxImages(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	now := m.clock().Now
+	all, records := make([]Image, 0, len(listed)), make(map[string]record, len(listed))
+	for _, i := range listed {
+		r, isRecorded := m.records[i.ID]
+		if !isRecorded {
+			r = record{firstDetected: now}
+		}
+		users := slices.Sorted(maps.Keys(f.users[i.ID]))
+		if len(users) > 0 {
+			r.lastUsed = now
+		}
+		names := i.Tags
+		if len(names) == 0 {
+			names = i.Digests
+		}
+		records[i.ID] = r
+		all = append(all, Image{gc.Image{
+			ID: i.ID, SizeBytes: int64(min(i.SizeBytes, maxSize)), Pinned: i.Pinned, IsSandboxImage: sandbox[i.ID],
+			FirstDetected: r.firstDetected, LastUsed: r.lastUsed, Users: users,
+		}, names})
+	}
+	m.records = records
+	return all, nil
+}
+
+// findUsers adds the users of all images to f: the pods of this podd, and all containers of the
+// runtime with their image volumes.
+func (m *Manager) findUsers(ctx context.Context, f *finder) error {
+	for name, pods := range m.o.Pods.users() {
+		if err := f.addUsers(ctx, name, pods...); err != nil {
+			return err
+		}
+	}
+	containers, err := m.o.Runtime.ListContainerImages(ctx)
+	if err != nil {
+		return fmt.Errorf("listing the containers that use images: %w", err)
+	}
+	mounted := make(map[string][]string, len(containers))
+	for _, c := range containers {
+		volumes, isKnown := m.mounted[c.ID]
+		if !isKnown {
+			if volumes, err = m.o.Runtime.MountedImages(ctx, c.ID); errors.Is(err, runtime.ErrNotFound) {
+				continue // removed in the meantime
+			} else if err != nil {
+				return fmt.Errorf("querying the image volumes of container %s: %w", c.ID, err)
+			}
+		}
+		mounted[c.ID] = volumes
+		for _, image := range append([]string{c.Image}, volumes...) {
+			if err := f.addUsers(ctx, image, containerUser(c)); err != nil {
+				return err
+			}
+		}
+	}
+	m.mounted = mounted
+	return nil
+}
+
+// containerUser returns the name of a container for users: its pod, or else its ID.
+func containerUser(c runtime.ContainerImage) string {
+	if c.Pod.Name == "" {
+		return "container " + c.ID
+	}
+	return c.Pod.String()
+}
+
+// sandboxImages returns the IDs of the images from which the runtime creates sandboxes.
+func (m *Manager) sandboxImages(ctx context.Context, f *finder) (map[string]bool, error) {
+	settings, err := m.o.Runtime.Settings(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("querying the sandbox image: %w", err)
+	}
+	ids := map[string]bool{}
+	for _, name := range []string{m.o.SandboxImage, settings.SandboxImage} {
+		id, err := f.find(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if id != "" {
+			ids[id] = true
+		}
+	}
+	return ids, nil
+}
+
+// A finder finds the IDs of images by the names that pods and containers use.
+type finder struct {
+	runtime Runtime
+	ids     map[string]string          // IDs by name; "" if the image is not on the node
+	users   map[string]map[string]bool // users by ID
+}
+
+// index adds the names that the runtime reports for an image.
+func (f *finder) index(i *runtime.Image) {
+	for _, name := range slices.Concat(i.Tags, i.Digests, []string{i.ID, strings.TrimPrefix(i.ID, "sha256:")}) {
+		f.ids[name] = i.ID
+	}
+}
+
+// addUsers adds users of an image. It does nothing if the image is not on the node.
+func (f *finder) addUsers(ctx context.Context, image string, users ...string) error {
+	id, err := f.find(ctx, image)
+	if err != nil || id == "" {
+		return err
+	}
+	if f.users[id] == nil {
+		f.users[id] = map[string]bool{}
+	}
+	for _, u := range users {
+		f.users[id][u] = true
+	}
+	return nil
+}
+
+// find returns the ID of an image, or "" if the image is not on the node. It requests the ID of a
+// name that is in no list, because only the runtime knows the registry of a short name such as
+// "busybox".
+func (f *finder) find(ctx context.Context, name string) (id string, err error) {
+	if id, isKnown := f.ids[name]; isKnown || name == "" {
+		return id, nil
+	}
+	image, isPresent, err := f.runtime.ImageStatus(ctx, name)
+	if err != nil {
+		return "", fmt.Errorf("querying image %s: %w", name, err)
+	}
+	if isPresent {
+		id = image.ID
+	}
+	f.ids[name] = id
+	return id, nil
+}
