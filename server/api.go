@@ -37,6 +37,11 @@ const maxCommandBytes = 64 << 10
 //	GET  /v1/orphans                     returns a list of Orphan
 //	POST /v1/orphans/remove              removes the directory in the body, an OrphanTarget; the
 //	                                     response comes after the removal
+//	GET  /v1/images                      returns an ImageList
+//	POST /v1/images/remove               removes the image in the body, an ImageTarget, and returns
+//	                                     the Image; the response comes after the removal
+//	POST /v1/images/prune                removes all images that are not in use, and returns
+//	                                     PrunedImages
 //	POST /v1/restart                     restarts the containers in the body, a Target; the
 //	                                     response comes when the request is accepted or rejected
 //	POST /v1/down                        stops and removes all pods, and returns a line with a
@@ -55,6 +60,7 @@ type API struct {
 	// RevokeCredentials revokes every Credential issued so far; required.
 	RevokeCredentials func() (Revocation, error)
 	Orphans           Orphans // required
+	Images            Images  // required
 	// AcceptChange applies a change of the host that podd reported; required.
 	AcceptChange func(ctx context.Context, change AcceptedChange) (message string, err error)
 }
@@ -85,6 +91,9 @@ func (a *API) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/accept", a.accept)
 	mux.HandleFunc("GET /v1/orphans", a.listOrphans)
 	mux.HandleFunc("POST /v1/orphans/remove", a.removeOrphan)
+	mux.HandleFunc("GET /v1/images", a.listImages)
+	mux.HandleFunc("POST /v1/images/remove", a.removeImage)
+	mux.HandleFunc("POST /v1/images/prune", a.pruneImages)
 	mux.HandleFunc("POST /v1/restart", a.restart)
 	mux.HandleFunc("POST /v1/down", a.down)
 	mux.HandleFunc("POST /v1/shutdown", a.shutdown)

@@ -46,6 +46,7 @@ type verbs struct {
 	Plan        offline.PlanCmd       `cmd:"" help:"Show what podd run would do now, without doing it."`
 	Volume      offline.VolumeCmd     `cmd:"" help:"List or remove the volumes of persistent volume claims."`
 	Orphans     cli.OrphansCmd        `cmd:"" help:"List or remove orphaned pod directories."`
+	Images      cli.ImagesCmd         `cmd:"" help:"List or remove images, and show what podd removes by itself."`
 	Kubeconfig  cli.KubeconfigCmd     `cmd:"" help:"Print a kubeconfig with root's credential for this node's APIs, or revoke all such credentials."`
 	Check       offline.CheckCmd      `cmd:"" help:"Check the prerequisites of podd on this host."`
 	Validate    offline.ValidateCmd   `cmd:"" help:"Validate manifests without running them."`

@@ -25,6 +25,7 @@ var choicesByKind = map[string]func(context.Context, *completer) []choice{
 	"container": func(ctx context.Context, n *completer) []choice { return n.containerChoices(ctx) },
 	"port":      func(ctx context.Context, n *completer) []choice { return n.portChoices(ctx) },
 	"claim":     func(ctx context.Context, n *completer) []choice { return n.claimChoices(ctx) },
+	"image":     func(ctx context.Context, n *completer) []choice { return n.imageChoices(ctx) },
 	"namespace": func(ctx context.Context, n *completer) []choice { return n.listChoices(ctx, "namespaces", "") },
 	"resource":  func(ctx context.Context, n *completer) []choice { return n.resourceChoices(ctx) },
 	"object":    func(ctx context.Context, n *completer) []choice { return n.objectChoices(ctx) },
@@ -124,6 +125,25 @@ func (n *completer) claimChoices(ctx context.Context) []choice {
 	var all []choice
 	for _, c := range n.fetchView(ctx).Claims {
 		all = append(all, choice{c.Claim.String(), c.Requested})
+	}
+	return all
+}
+
+// imageChoices returns the names of the images on the node.
+func (n *completer) imageChoices(ctx context.Context) []choice {
+	p := n.connect(ctx)
+	if p == nil {
+		return nil
+	}
+	list, err := p.ListImages(ctx)
+	if err != nil {
+		return nil
+	}
+	var all []choice
+	for _, i := range list.Images {
+		for _, name := range imageNames(i) {
+			all = append(all, choice{name, formatSize(i.Bytes)})
+		}
 	}
 	return all
 }

@@ -102,20 +102,25 @@ func (c *OrphansCmd) print(all []server.Orphan, s iostreams.Streams) error {
 	return err
 }
 
-// formatOrphanSize formats the size of a directory, rounded up to KiB, MiB or GiB. A "+" follows if
-// only a part of the directory was measured. If the size was not measured, formatOrphanSize returns
+// formatOrphanSize formats the size of a directory. A "+" follows if only a part of the directory was
+// measured. If the size was not measured, formatOrphanSize returns
 // "unknown".
 func formatOrphanSize(o server.Orphan) string {
 	if o.UnmeasuredReason != "" {
 		return "unknown"
 	}
-	unit := int64(1 << 10)
-	for unit < 1<<30 && o.Bytes >= 10*unit<<10 {
-		unit <<= 10
-	}
-	size := resource.NewQuantity((o.Bytes+unit-1)/unit*unit, resource.BinarySI).String()
+	size := formatSize(o.Bytes)
 	if o.Partial {
 		size += "+"
 	}
 	return size
+}
+
+// formatSize formats a number of bytes, rounded up to KiB, MiB or GiB.
+func formatSize(bytes int64) string {
+	unit := int64(1 << 10)
+	for unit < 1<<30 && bytes >= 10*unit<<10 {
+		unit <<= 10
+	}
+	return resource.NewQuantity((bytes+unit-1)/unit*unit, resource.BinarySI).String()
 }

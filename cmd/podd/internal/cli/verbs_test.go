@@ -32,6 +32,7 @@ type verbs struct {
 	Shutdown    ShutdownCmd    `cmd:""`
 	Accept      AcceptCmd      `cmd:""`
 	Orphans     OrphansCmd     `cmd:""`
+	Images      ImagesCmd      `cmd:""`
 	Kubeconfig  KubeconfigCmd  `cmd:""`
 }
 

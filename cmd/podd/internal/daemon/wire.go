@@ -110,7 +110,7 @@ func newParts(b processState) (_ *parts, err error) {
 	o := endpoint.Options{
 		Node: cfg.NodeName, RootDir: cfg.RootDir, RunDir: cfg.RunDir, StartTime: b.startTime,
 		Server: cfg.Server, RedactedConfig: cfg.RedactedConfig, PKI: authority, Cluster: newEndpointCluster(cfg, in.cluster, authority != nil),
-		ServingIPs: newServingIPsFunc(address), State: c.view.Latest, Router: c.router, Shutdown: c.shutdown, Runtime: client,
+		ServingIPs: newServingIPsFunc(address), State: c.view.Latest, Router: c.router, Shutdown: c.shutdown, Images: c.images, Runtime: client,
 		Logs:   podlog.NewReader(c.view.Latest, cfg.PodLogsDir, &logs.Notifier{Log: log}),
 		Events: t.events, Metrics: t.metrics, Meter: usage, HealthChecks: healthChecks(t.heartbeat, c.podObserver),
 		Accept: acceptor{b.nodeNamer, in.sources}.accept, SetVerbosity: b.level.SetVerbosity, OnRequest: t.trimmer.RecordActivity, Log: log,

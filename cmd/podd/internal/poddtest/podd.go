@@ -33,6 +33,7 @@ type Podd struct {
 	OnRestart func(key types.NamespacedName, container string) error
 	OnDown    func(ctx context.Context) error // called by Down and Shutdown
 	Orphans   server.Orphans
+	Images    server.Images
 	OnDebug   http.HandlerFunc                                 // handles requests for ephemeral containers; may be nil
 	OnUsage   func(ctx context.Context) (*server.Usage, error) // if nil, the method Usage returns no pods
 }
@@ -116,7 +117,7 @@ func (f *Podd) Start(t *testing.T) (stop func()) {
 		t.Fatal(err)
 	}
 	api := &server.API{State: f, Command: f, Logs: f, Events: events.New(events.Options{Node: "n1"}), AcceptChange: f.accept,
-		IssueCredential: f.credential, RevokeCredentials: f.revoke, Orphans: f.Orphans}
+		IssueCredential: f.credential, RevokeCredentials: f.revoke, Orphans: f.Orphans, Images: f.Images}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", api.Handler())
 	mux.Handle("/", (&kube.API{State: f, Logs: f, Meter: f, DebuggingEnabled: true, Now: func() time.Time { return At }}).Handler())

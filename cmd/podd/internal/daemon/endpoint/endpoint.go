@@ -14,6 +14,7 @@ import (
 	"podd/cmd/podd/internal/daemon/podlog"
 	"podd/cmd/podd/internal/daemon/shutdown"
 	"podd/reconcile"
+	"podd/reconcile/gc/images"
 	"podd/runtime/cri"
 	"podd/server"
 	"podd/server/auth"
@@ -43,6 +44,7 @@ type Options struct {
 	State        server.Viewer
 	Router       *reconcile.Router
 	Shutdown     *shutdown.Manager
+	Images       *images.Manager
 	Runtime      *cri.Client
 	Logs         *podlog.Reader
 	Events       *events.Log

@@ -27,7 +27,7 @@ func (h *handlers) openSocket(ctx context.Context, c *credentialIssuer, apiHandl
 	api := &server.API{
 		State: h.State, Command: commander{h.State, h.Router, h.Shutdown},
 		Logs: h.Logs, Events: h.Events, IssueCredential: c.issue, RevokeCredentials: c.revoke,
-		AcceptChange: h.Accept, Orphans: orphans{h.Router, rootdir.PodDirs(h.RootDir)},
+		AcceptChange: h.Accept, Orphans: orphans{h.Router, rootdir.PodDirs(h.RootDir)}, Images: imageStore{h.Images},
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", server.RequireSameOrigin(api.Handler()))

@@ -1,0 +1,130 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime/runtimetest/stack"
+	"podd/server"
+)
+
+// images returns the images on the node by name.
+func (d *daemon) images() map[string]server.Image {
+	d.t.Helper()
+	var list server.ImageList
+	d.eventually("podd lists images", func() error { // not before all sources are read
+		out, stderr, code := d.outcome(nil, "images", "-o", "json")
+		if code != 0 {
+			return fmt.Errorf("got code %d: %s", code, stderr)
+		}
+		return json.Unmarshal([]byte(out), &list)
+	})
+	byName := map[string]server.Image{}
+	for _, i := range list.Images {
+		for _, name := range i.Names {
+			byName[name] = i
+		}
+	}
+	return byName
+}
+
+// wantImage checks whether the runtime has an image.
+func (d *daemon) wantImage(name string, want bool) {
+	d.t.Helper()
+	if i, got := d.images()[name]; got != want {
+		d.t.Errorf("image %s: present %t, want %t: %+v", name, got, want, i)
+	}
+}
+
+// TestImageGarbageCollection checks which images podd removes from a full disk, and that a restart
+// of podd does not make images new. Images of waiting pods, of image volumes and of the pods of
+// another podd are kept.
+func TestImageGarbageCollection(t *testing.T) {
+	t.Parallel()
+	on := stack.ForTest(t, stack.Options{})
+	d := newDaemon(t, on, "--image-gc-high-threshold=1", "--image-gc-low-threshold=0", "--minimum-image-ttl-duration=1ns")
+	waits := d.pod("waits", withImage(stack.WebImage, shell("main", serve("waits"))))
+	waits.Spec.Containers[0].EnvFrom = []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "absent"}}}}
+	d.apply(d.pod("web", shell("main", serve("web"))), waits)
+	d.start()
+	d.untilApplied("web")
+	d.eventually("the images have users", func() error {
+		all := d.images()
+		for image, user := range map[string]string{stack.BusyboxImage: "default/web-", stack.WebImage: "default/waits-"} {
+			if i := all[image]; len(i.Users) != 1 || !strings.HasPrefix(i.Users[0], user) || i.Kept != "in use" {
+				return fmt.Errorf("image %s: got %+v, want the user %s", image, i, user)
+			}
+		}
+		if i := all[stack.PauseImage]; !i.Pinned && i.Kept != "sandbox image" {
+			return fmt.Errorf("sandbox image: got %+v, want a protected image", i)
+		}
+		return nil
+	})
+	for image, want := range map[string]string{stack.BusyboxImage: "in use by default/web-", "podd.test/absent:1": `no image "podd.test/absent:1"`} {
+		if _, stderr, code := d.outcome(nil, "images", "rm", image); code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("podd images rm %s: got code %d, %q; want an error with %q", image, code, stderr, want)
+		}
+	}
+	d.remove("waits")
+	d.untilGone("waits")
+	if i := d.images()[stack.WebImage]; i.Removal == nil || i.Removal.Reason != "space" {
+		t.Errorf("unused image: got %+v, want a removal to free space", i)
+	}
+	d.proc.signal(syscall.SIGTERM) // podd collects images every five minutes and when it starts
+	d.start()
+	d.eventually("the unused image is removed", func() error {
+		if _, exists := d.images()[stack.WebImage]; exists {
+			return fmt.Errorf("the image exists")
+		}
+		return nil
+	})
+	d.wantImage(stack.BusyboxImage, true)
+	d.wantImage(stack.PauseImage, true)
+	d.eventually("an event reports the full disk", func() error {
+		if out, _ := d.verb("events", "-A"); !strings.Contains(out, "FreeDiskSpaceFailed") {
+			return fmt.Errorf("got the events\n%s", out)
+		}
+		return nil
+	})
+	d.untilApplied("web")
+	if _, stderr := d.verb("images", "prune"); !strings.Contains(stderr, "no unused images") {
+		t.Errorf("podd images prune: got %q, want no removal", stderr)
+	}
+	d.remove("web")
+	d.untilGone("web")
+	if _, stderr := d.verb("images", "prune"); !strings.Contains(stderr, "image "+stack.BusyboxImage+" removed") {
+		t.Errorf("podd images prune: got %q, want the removal of %s", stderr, stack.BusyboxImage)
+	}
+	d.wantImage(stack.BusyboxImage, false)
+	d.wantImage(stack.PauseImage, true)
+}
+
+// TestImages_OtherPodd checks that podd does not remove the images of containers that another podd
+// has created, and not the images that such containers mount.
+func TestImages_OtherPodd(t *testing.T) {
+	t.Parallel()
+	on := stack.ForTest(t, stack.Options{})
+	other := newDaemon(t, on)
+	other.start()
+	p := other.pod("web", shell("main", serve("web")))
+	withVolume(p, "image", "/image", v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: stack.WebImage}})
+	other.apply(p)
+	other.untilApplied("web")
+	d := newDaemon(t, on)
+	d.start()
+	for _, image := range []string{stack.BusyboxImage, stack.WebImage} {
+		if i := d.images()[image]; len(i.Users) != 1 || !strings.HasPrefix(i.Users[0], "default/web-") {
+			t.Errorf("image %s: got %+v, want the user default/web", image, i)
+		}
+	}
+	if _, stderr := d.verb("images", "prune"); !strings.Contains(stderr, "no unused images") {
+		t.Errorf("podd images prune: got %q, want no removal", stderr)
+	}
+}

@@ -1,0 +1,86 @@
+package endpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"podd/reconcile/gc/images"
+	"podd/server"
+)
+
+// imageStore implements server.Images.
+type imageStore struct{ manager *images.Manager }
+
+var _ server.Images = imageStore{}
+
+// List implements server.Images.
+func (s imageStore) List(ctx context.Context) (server.ImageList, error) {
+	l, err := s.manager.List(ctx)
+	if err != nil {
+		return server.ImageList{}, err
+	}
+	list := server.ImageList{Images: []server.Image{}, DiskUsedPercent: l.Decision.UsedPercent, HighThresholdPercent: l.HighPercent}
+	if l.DiskError != nil {
+		list.DiskError = l.DiskError.Error()
+	}
+	for _, i := range l.Images {
+		one := newImage(&i)
+		one.Kept = l.Decision.Kept[i.ID]
+		for n, r := range l.Decision.Removals {
+			if r.ID == i.ID {
+				one.Removal = &server.ImageRemoval{Reason: string(r.Reason), Message: r.Message, Order: n + 1}
+			}
+		}
+		list.Images = append(list.Images, one)
+	}
+	slices.SortFunc(list.Images, func(a, b server.Image) int {
+		return cmp.Or(slices.Compare(a.Names, b.Names), cmp.Compare(a.ID, b.ID))
+	})
+	return list, nil
+}
+
+// Remove implements server.Images.
+func (s imageStore) Remove(ctx context.Context, name string) (server.Image, error) {
+	i, err := s.manager.Remove(ctx, name)
+	if _, ok := errors.AsType[*images.NotFoundError](err); ok {
+		return server.Image{}, server.NewNotFoundError(err.Error())
+	}
+	if _, ok := errors.AsType[*images.ProtectedError](err); ok {
+		return server.Image{}, &server.Error{Status: http.StatusConflict, Message: err.Error()}
+	}
+	if err != nil {
+		return server.Image{}, err
+	}
+	return newImage(&i), nil
+}
+
+// Prune implements server.Images.
+func (s imageStore) Prune(ctx context.Context) (server.PrunedImages, error) {
+	all, err := s.manager.Prune(ctx)
+	if err != nil && len(all) == 0 {
+		return server.PrunedImages{}, err
+	}
+	pruned := server.PrunedImages{Removed: []server.Image{}}
+	for _, i := range all {
+		pruned.Removed = append(pruned.Removed, newImage(&i))
+	}
+	if err != nil {
+		pruned.Error = err.Error()
+	}
+	return pruned, nil
+}
+
+// newImage returns an image without the decision of the garbage collection.
+func newImage(i *images.Image) server.Image {
+	one := server.Image{
+		ID: i.ID, Names: append([]string{}, i.Names...), Bytes: i.SizeBytes, Pinned: i.Pinned,
+		FirstDetected: i.FirstDetected, Users: append([]string{}, i.Users...),
+	}
+	if !i.LastUsed.IsZero() {
+		one.LastUsed = &i.LastUsed
+	}
+	return one
+}
