@@ -34,8 +34,8 @@ var fieldEffects = map[string]string{
 	"authorization.webhook.cacheAuthorizedTTL":   "Duration for which authorized responses of SubjectAccessReviews are cached.",
 	"authorization.webhook.cacheUnauthorizedTTL": "Duration for which unauthorized responses of SubjectAccessReviews are cached.",
 
-	"imagePullCredentialsVerificationPolicy": "A pod can use every image that is on the node, unless its pull policy is Always.",
-	"preloadedImagesVerificationAllowlist":   "A pod can use every image that is on the node, unless its pull policy is Always.",
+	"imagePullCredentialsVerificationPolicy": "Policy for images on the node that a pod may use only with valid credentials: NeverVerify, NeverVerifyPreloadedImages, NeverVerifyAllowlistedImages or AlwaysVerify. See [manifests](manifests.md).",
+	"preloadedImagesVerificationAllowlist":   "Images that every pod can use if the policy is NeverVerifyAllowlistedImages: repositories without a tag, or a registry with an optional path, followed by /*.",
 	"eventRecordQPS":                         "Maximum number of events per second that are sent to the API server. 0 means no limit.",
 	"eventBurst":                             "Maximum size of a burst of events, if eventRecordQPS is not 0.",
 	"enableContentionProfiling":              "podd does not profile lock contention.",

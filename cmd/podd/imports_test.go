@@ -130,6 +130,7 @@ var pureImports = map[string][]string{
 	"podd/reconcile/gc":        {"context", "os", "net", "sync"},
 
 	"podd/reconcile/eviction/pressure": {"context", "os", "net", "sync"},
+	"podd/reconcile/pull/verify":       {"context", "os", "net"},
 	"podd/cmd/podd/internal/check":     {"context", "os", "net", "sync"},
 	"podd/reconcile/device/allocation": {"context", "os", "net", "sync"},
 }

@@ -45,11 +45,21 @@ type Runtime interface {
 
 // Images provides images for pods.
 type Images interface {
-	// Ensure pulls an image if the pull policy requires a pull. secrets contains additional
-	// credentials for the registry. Ensure calls pulling before it contacts a registry, and before
-	// it waits for a pull that is in progress. The error of a failed pull is a *runtime.PullError.
-	// During a back-off, it is wrapped in a *result.RetryLaterError.
-	Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (result.Image, error)
+	// Ensure pulls an image unless the pod may use the image that is present. Ensure calls pulling
+	// before it contacts a registry, and before it waits for a pull that is in progress. The error of a
+	// failed pull is a *runtime.PullError. During a back-off, it is wrapped in a
+	// *result.RetryLaterError.
+	Ensure(ctx context.Context, r ImageRequest, pulling func()) (result.Image, error)
+}
+
+// An ImageRequest describes an image that a pod needs.
+type ImageRequest struct {
+	// Image is the name of the image, and Policy its pull policy.
+	Image, Policy string
+	// Secrets contains the existing Secrets of the pod's imagePullSecrets.
+	Secrets []*v1.Secret
+	// Source is the name of the pod's source. Secrets are objects of the same source.
+	Source string
 }
 
 // Disk manages the pod directories with the volumes and files of pods.

@@ -131,7 +131,7 @@ func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a pl
 	var r result.EnsuredImage
 	secrets, missing := s.pullSecrets(p)
 	var err error
-	r.Image, err = e.Images.Ensure(ctx, a.Image, a.Policy, secrets, func() {
+	r.Image, err = e.Images.Ensure(ctx, ImageRequest{Image: a.Image, Policy: a.Policy, Secrets: secrets, Source: p.Origin.Source}, func() {
 		r.ContactedRegistry = true
 		s.OnPull(ctx, a, event.ForPull(event.NewSubject(p, time.Now()), a))
 	})

@@ -41,7 +41,8 @@ func (e *Runner) pullVolumeImages(ctx context.Context, s Input, p *manifest.Pod,
 			policy = string(v1.PullIfNotPresent)
 		}
 		secrets, missing := s.pullSecrets(p)
-		image, err := e.Images.Ensure(ctx, v.Image.Reference, policy, secrets, func() {})
+		request := ImageRequest{Image: v.Image.Reference, Policy: policy, Secrets: secrets, Source: p.Origin.Source}
+		image, err := e.Images.Ensure(ctx, request, func() {})
 		if err != nil {
 			return nil, fmt.Errorf("volume %q: %w%s", v.Name, err, missing)
 		}

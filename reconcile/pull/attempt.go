@@ -8,8 +8,7 @@ import (
 	"slices"
 	"time"
 
-	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
-
+	"podd/reconcile/pull/verify"
 	"podd/runtime"
 )
 
@@ -29,22 +28,52 @@ func (p *Puller) pullOnce(ctx context.Context, o request) (pullResult, error) {
 			return pullResult{}, err
 		}
 	}
-	auths := o.auths
+	logins := o.logins
 	if p.o.Credentials != nil {
 		found, err := p.o.Credentials(o.image)
 		if err != nil {
 			return pullResult{}, imageError(o.image, "ErrImagePull", fmt.Errorf("pulling %s: %w", o.image, err))
 		}
-		auths = slices.Concat(auths, found)
+		logins = slices.Concat(logins, nodeLogins(found))
 	}
-	began := time.Now()
-	ref, warning, err := p.pullWithCredentials(ctx, o, auths)
-	got := pullResult{ref: ref, warning: warning, took: time.Since(began)}
-	if err != nil {
+	return p.pullRecorded(ctx, o, logins)
+}
+
+// pullRecorded pulls with logins and records the credentials with which the pull succeeded.
+func (p *Puller) pullRecorded(ctx context.Context, o request, logins []login) (pullResult, error) {
+	if p.o.Records == nil {
+		got, err := p.pullTimed(ctx, o, logins)
+		if err == nil {
+			got.size = p.querySize(ctx, o.image)
+		}
 		return got, err
 	}
-	got.size = p.querySize(ctx, o.image)
-	return got, nil
+	if err := p.o.Records.BeginPull(o.image, o.preloaded); err != nil {
+		return pullResult{}, imageError(o.image, "ErrImagePull", err)
+	}
+	got, err := p.pullTimed(ctx, o, logins)
+	isKnown := ctx.Err() == nil && !errors.Is(err, runtime.ErrUnavailable)
+	if err == nil {
+		recordErr := p.recordPull(ctx, o.image, &got)
+		isKnown = recordErr == nil
+		p.verifier.log(recordErr, "pods must pull the image again")
+	}
+	p.verifier.log(p.o.Records.EndPull(o.image, isKnown), "after a restart of podd, pods may have to pull the image again")
+	return got, err
+}
+
+// recordPull records the credentials of a successful pull, and sets the ID and the size in got. It
+// inspects the image, because CRI-O may return a digest from a pull, and records have the ID.
+func (p *Puller) recordPull(ctx context.Context, image string, got *pullResult) error {
+	found, present, err := p.o.Runtime.ImageStatus(ctx, got.ref)
+	if err != nil {
+		return fmt.Errorf("inspecting the pulled image %s: %w", image, err)
+	}
+	if !present {
+		return fmt.Errorf("inspecting the pulled image %s: the runtime does not have it; another program may have removed it", image)
+	}
+	got.id, got.size = found.ID, found.SizeBytes
+	return p.o.Records.Add(got.id, verify.Repository(image), credentialsOf(got.used))
 }
 
 // sizeTimeout limits the query for the size of a pulled image. It is short because the query delays
@@ -63,58 +92,68 @@ func (p *Puller) querySize(ctx context.Context, image string) uint64 {
 	return found.SizeBytes
 }
 
-// pullWithCredentials pulls with auths. If the pull fails and other credentials may help,
+// pullTimed calls pullWithCredentials and sets the duration of the pull.
+func (p *Puller) pullTimed(ctx context.Context, o request, logins []login) (pullResult, error) {
+	began := time.Now()
+	got, err := p.pullWithCredentials(ctx, o, logins)
+	got.took = time.Since(began)
+	return got, err
+}
+
+// pullWithCredentials pulls with logins. If the pull fails and other credentials may help,
 // pullWithCredentials pulls with the credentials of the providers. If there are no credentials at
-// all, it pulls without credentials. If the pull succeeded although a provider failed, warning
-// contains the error of the provider; otherwise it is "".
-func (p *Puller) pullWithCredentials(ctx context.Context, o request, auths []*cri.AuthConfig) (ref, warning string, err error) {
-	ref, err = p.tryEach(ctx, o.image, auths)
-	if len(auths) > 0 && (err == nil || !otherCredentialsMayHelp(err)) || ctx.Err() != nil {
-		return ref, "", err
+// all, it pulls without credentials. If the pull succeeded although a provider failed, the result
+// contains a warning with the error of the provider.
+func (p *Puller) pullWithCredentials(ctx context.Context, o request, logins []login) (pullResult, error) {
+	got, err := p.tryEach(ctx, o.image, logins)
+	if len(logins) > 0 && (err == nil || !otherCredentialsMayHelp(err)) || ctx.Err() != nil {
+		return got, err
 	}
 	more, providerErr := p.providerCredentials(ctx, o.image)
 	switch {
 	case ctx.Err() != nil:
-		return "", "", ctx.Err()
+		return pullResult{}, ctx.Err()
 	case len(more) > 0:
-		ref, err = p.tryEach(ctx, o.image, more)
-	case len(auths) == 0:
-		if ref, err = p.o.Runtime.PullImage(ctx, o.image, nil, nil); err != nil {
+		got, err = p.tryEach(ctx, o.image, more)
+	case len(logins) == 0:
+		if got.ref, err = p.o.Runtime.PullImage(ctx, o.image, nil, nil); err != nil {
 			err = p.addCredentialsHint(err, o)
 		}
 	}
 	if providerErr == nil {
-		return ref, "", err
+		return got, err
 	}
 	if err != nil {
-		return "", "", addProviderError(err, providerErr)
+		return pullResult{}, addProviderError(err, providerErr)
 	}
-	return ref, fmt.Sprintf("pulled image %s, but a credential provider failed: %v", o.image, providerErr), nil
+	got.warning = fmt.Sprintf("pulled image %s, but a credential provider failed: %v", o.image, providerErr)
+	return got, nil
 }
 
 // providerCredentials returns the credentials of the providers for an image.
-func (p *Puller) providerCredentials(ctx context.Context, image string) ([]*cri.AuthConfig, error) {
+func (p *Puller) providerCredentials(ctx context.Context, image string) ([]login, error) {
 	if p.o.ProviderCredentials == nil {
 		return nil, nil
 	}
-	return p.o.ProviderCredentials(ctx, fullRepository(image))
+	auths, err := p.o.ProviderCredentials(ctx, fullRepository(image))
+	return nodeLogins(auths), err
 }
 
-// tryEach tries to pull with each element of auths. It stops when a pull succeeds, or fails for a
+// tryEach tries to pull with each element of logins. It stops when a pull succeeds, or fails for a
 // reason other than its credentials.
-func (p *Puller) tryEach(ctx context.Context, image string, auths []*cri.AuthConfig) (ref string, err error) {
-	for _, auth := range auths {
-		if ref, err = p.o.Runtime.PullImage(ctx, image, auth, nil); err == nil {
-			return ref, nil
-		}
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
-		if !otherCredentialsMayHelp(err) {
-			break
+func (p *Puller) tryEach(ctx context.Context, image string, logins []login) (got pullResult, err error) {
+	for i, l := range logins {
+		ref, err := p.o.Runtime.PullImage(ctx, image, l.auth, nil)
+		switch {
+		case err == nil:
+			return pullResult{ref: ref, used: &logins[i]}, nil
+		case ctx.Err() != nil:
+			return pullResult{}, ctx.Err()
+		case !otherCredentialsMayHelp(err) || i == len(logins)-1:
+			return pullResult{}, err
 		}
 	}
-	return "", err
+	return pullResult{}, nil
 }
 
 // otherCredentialsMayHelp reports whether a pull that failed with err may succeed with other

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"podd/reconcile/effect"
 	"podd/reconcile/pull"
 	"podd/runtime/runtimetest"
 )
@@ -69,7 +70,7 @@ func TestOrder(t *testing.T) {
 				if test.secret != "" {
 					secrets = append(secrets, secret(test.secret))
 				}
-				got, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", secrets, func() {})
+				got, err := b.Ensure(b.t.Context(), effect.ImageRequest{Image: "registry.example/web:1", Policy: "Always", Secrets: secrets}, func() {})
 				if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) ||
 					(got.Warning == "") != (test.warns == "") || !strings.Contains(got.Warning, test.warns) {
 					b.t.Errorf("got warning %q, error %v", got.Warning, err)

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"podd/manifest/order"
 )
@@ -30,6 +31,7 @@ type dockerConfig struct {
 type dockerAuth struct {
 	Username      string `json:"username"`
 	Password      string `json:"password"`
+	Email         string `json:"email"` // only part of the hash
 	Auth          string `json:"auth"`
 	IdentityToken string `json:"identitytoken"`
 	RegistryToken string `json:"registrytoken"`
@@ -40,12 +42,15 @@ type dockerAuth struct {
 // reads the file in each call. If the file does not exist, there are no credentials. Errors never
 // quote the file.
 func CredentialsFromFile(name string) func(image string) ([]*cri.AuthConfig, error) {
-	return func(image string) ([]*cri.AuthConfig, error) {
+	return func(image string) (auths []*cri.AuthConfig, err error) {
 		config, err := readConfig(name)
 		if err != nil {
 			return nil, fmt.Errorf("reading registry credentials %s: %w", name, err)
 		}
-		return sortSpecificFirst(config.matching(image)), nil
+		for _, c := range sortSpecificFirst(config.matching(image)) {
+			auths = append(auths, c.auth)
+		}
+		return auths, nil
 	}
 }
 
@@ -95,7 +100,24 @@ func readConfig(name string) (dockerConfig, error) {
 // A credential is an entry of a Docker config.json that applies to an image.
 type credential struct {
 	key  string // in the form that normalizeKey returns
+	hash string // see credentialHash
+	login
+}
+
+// A login contains credentials with their origin.
+type login struct {
 	auth *cri.AuthConfig
+	// secret identifies the Secret of the pod that contains auth. It is nil if all pods of the node may
+	// use auth.
+	secret *kubelet.ImagePullSecret
+}
+
+// nodeLogins returns logins with credentials that all pods of the node may use.
+func nodeLogins(auths []*cri.AuthConfig) (logins []login) {
+	for _, a := range auths {
+		logins = append(logins, login{auth: a})
+	}
+	return logins
 }
 
 // matching returns the entries that apply to image, sorted by key.
@@ -103,7 +125,8 @@ func (c dockerConfig) matching(image string) (entries []credential) {
 	host, repository := splitImageName(image)
 	for _, rawKey := range slices.Sorted(maps.Keys(c.Auths)) {
 		if key := normalizeKey(rawKey); covers(key, host, repository) {
-			entries = append(entries, credential{key, c.Auths[rawKey].toCRI()})
+			auth := c.Auths[rawKey].toCRI()
+			entries = append(entries, credential{key, credentialHash(auth, c.Auths[rawKey].Email), login{auth: auth}})
 		}
 	}
 	return entries
@@ -112,12 +135,12 @@ func (c dockerConfig) matching(image string) (entries []credential) {
 // sortSpecificFirst sorts the entries by key in reverse alphabetical order, as the kubelet does,
 // and returns their credentials. So a path comes before its prefixes, and * comes after every host.
 // The order of entries with equal keys does not change.
-func sortSpecificFirst(entries []credential) (auths []*cri.AuthConfig) {
+func sortSpecificFirst(entries []credential) (logins []login) {
 	order.Stable(entries, func(a, b credential) int { return strings.Compare(b.key, a.key) })
 	for _, c := range entries {
-		auths = append(auths, c.auth)
+		logins = append(logins, c.login)
 	}
-	return auths
+	return logins
 }
 
 // toCRI converts the credentials to the type of CRI. It omits the address of the server, because

@@ -14,6 +14,7 @@ import (
 	"podd/manifest"
 	"podd/manifest/decode"
 	"podd/manifest/refs"
+	"podd/reconcile/effect"
 	"podd/reconcile/pull"
 	"podd/runtime/runtimetest"
 	"podd/runtime/runtimetest/recording"
@@ -96,7 +97,7 @@ func (b *fixture) pullRequests(p *manifest.Pod, s *refs.Resolved) (all []recordi
 			secrets = append(secrets, one)
 		}
 	}
-	if _, err := b.Ensure(b.t.Context(), c.Image, string(c.ImagePullPolicy), secrets, func() {}); err != nil {
+	if _, err := b.Ensure(b.t.Context(), effect.ImageRequest{Image: c.Image, Policy: string(c.ImagePullPolicy), Secrets: secrets}, func() {}); err != nil {
 		b.t.Error(err)
 	}
 	for _, c := range b.Calls("PullImage") {

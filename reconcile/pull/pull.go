@@ -10,12 +10,16 @@
 // The credential providers are run only if no other credentials are accepted, because the providers
 // are programs that may be slow. If there are no credentials at all, the image is pulled without
 // credentials.
+//
+// A pod may use an image that another pod has pulled only if it has the credentials of that pull:
+// package verify decides this, and package record stores the credentials of pulls.
 package pull
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -26,6 +30,8 @@ import (
 
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
+	"podd/reconcile/pull/record"
+	"podd/reconcile/pull/verify"
 	"podd/reconcile/result"
 	"podd/runtime"
 )
@@ -41,7 +47,7 @@ const (
 
 // A Runtime is the part of a CRI runtime that pulls images.
 type Runtime interface {
-	ImageStatus(ctx context.Context, image string) (found runtime.Image, present bool, err error)
+	record.Images
 	// ImageCreated returns the time when a present image was built. It returns the zero time if the
 	// time is unknown.
 	ImageCreated(ctx context.Context, image string) (time.Time, error)
@@ -70,6 +76,16 @@ type Options struct {
 	// UsePresentIfUnreachable allows the use of a present image if the policy is Always and the
 	// registry of the image is unreachable.
 	UsePresentIfUnreachable bool
+	// Records stores the credentials with which images were pulled. If it is nil, a pod may use every
+	// image that is on the node.
+	Records *record.Store
+	// VerificationPolicy decides for which images the credentials of pods are verified. It is used
+	// only if Records is set.
+	VerificationPolicy verify.Policy
+	// OnVerify is called with the result of each verification. It must not block. It may be nil.
+	OnVerify func(verify.Result)
+	// Log receives the errors of Records. If it is nil, they are not logged.
+	Log *slog.Logger
 	// OnEnsure is called once for each call of Ensure, before a pull begins. It must not block. It
 	// may be nil.
 	OnEnsure func(Check)
@@ -83,16 +99,12 @@ type Check struct {
 	Present, PullRequired *bool
 }
 
-// newCheck returns the Check for an image. err is the error of inspecting the image. As in the
-// kubelet, PullRequired is nil if the image is missing and the policy is Never.
-func newCheck(policy string, present bool, err error) Check {
-	c := Check{Policy: policy}
-	if err != nil {
-		return c
-	}
-	c.Present = &present
-	if present || policy != string(v1.PullNever) {
-		c.PullRequired = new(!present || policy == string(v1.PullAlways))
+// newCheck returns the Check for a decision. An image that is missing with the policy Never is never
+// pulled, so whether it needs a pull is unknown, as in the kubelet.
+func newCheck(r effect.ImageRequest, present bool, d verify.Decision) Check {
+	c := Check{Policy: r.Policy, Present: &present}
+	if present || d.Action != verify.Refuse {
+		c.PullRequired = new(d.Action != verify.Use)
 	}
 	return c
 }
@@ -102,6 +114,8 @@ type Puller struct {
 	o     Options
 	slots chan struct{} // nil if there is no limit
 	rate  *rate.Limiter // nil if there is no limit
+
+	verifier verifier
 
 	mu       sync.Mutex             // guards all following fields
 	pulls    map[string]*sharedPull // by request.key
@@ -122,6 +136,8 @@ type sharedPull struct {
 // A pullResult is the result of a successful pull.
 type pullResult struct {
 	ref, warning string
+	id           string        // the ID of the image; "" if the pull was not recorded
+	used         *login        // the credentials of the pull; nil if it needed none
 	took         time.Duration // the duration without the wait for a slot
 	size         uint64        // in bytes; 0 if unknown
 }
@@ -136,7 +152,10 @@ type failure struct {
 
 // New returns a Puller.
 func New(o Options) *Puller {
-	p := &Puller{o: o, pulls: map[string]*sharedPull{}, failures: map[string]failure{}}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Puller{o: o, verifier: verifier{o: o}, pulls: map[string]*sharedPull{}, failures: map[string]failure{}}
 	if o.MaxParallel > 0 {
 		p.slots = make(chan struct{}, o.MaxParallel)
 	}
@@ -146,42 +165,74 @@ func New(o Options) *Puller {
 	return p
 }
 
-// Ensure pulls image unless the image is present and the policy is not Always. If the image is not
-// present and the policy is Never, Ensure returns an error. It tries the credentials in secrets
-// before the credentials of Options. It calls pulling when it begins or joins a pull. After a
-// failed pull and during a back-off, it returns a *result.RetryLaterError.
-func (p *Puller) Ensure(ctx context.Context, image, policy string, secrets []*v1.Secret, pulling func()) (result.Image, error) {
+// Ensure pulls the image of r unless the pod may use the present image. It returns an error if the
+// pod may not use it, or if it is not present, and the pull policy is Never. It tries the credentials
+// in the Secrets of r before the credentials of Options. It calls pulling when it begins or joins a
+// pull. After a failed pull and during a back-off, it returns a *result.RetryLaterError.
+func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, pulling func()) (result.Image, error) {
 	began := time.Now()
-	have, present, err := p.o.Runtime.ImageStatus(ctx, image)
-	if p.o.OnEnsure != nil {
-		p.o.OnEnsure(newCheck(policy, present, err))
-	}
+	have, present, err := p.o.Runtime.ImageStatus(ctx, r.Image)
 	if err != nil {
-		return result.Image{}, imageError(image, "ImageInspectError", fmt.Errorf("inspecting image %s: %w", image, err))
+		p.onEnsure(Check{Policy: r.Policy})
+		return result.Image{}, imageError(r.Image, "ImageInspectError", fmt.Errorf("inspecting image %s: %w", r.Image, err))
 	}
+	logins, secretErr := loginsFromSecrets(r)
+	known := p.verifier.lookup(ctx, r.Image, have.ID, present)
+	d := p.verifier.decide(r, have, present, known, logins)
+	p.onEnsure(newCheck(r, present, d))
 	switch {
-	case present && policy != string(v1.PullAlways):
+	case d.Action == verify.Use:
 		return result.Image{Ref: have.ID, User: new(have.User)}, nil // the user is copied, so that the rest of have can be garbage-collected
-	case policy == string(v1.PullNever):
-		return result.Image{}, imageError(image, "ErrImageNeverPull", fmt.Errorf("image %s is not present and its pull policy is Never; load the image, or change imagePullPolicy", image))
+	case d.Action == verify.Refuse:
+		return result.Image{}, imageError(r.Image, "ErrImageNeverPull", neverPullError(r.Image, p.o.Records != nil, secretErr))
+	case secretErr != nil:
+		return result.Image{}, imageError(r.Image, "ErrImagePull", fmt.Errorf("pulling %s: %w", r.Image, secretErr))
 	}
-	auths, err := credentialsFromSecrets(image, secrets)
-	if err != nil {
-		return result.Image{}, imageError(image, "ErrImagePull", fmt.Errorf("pulling %s: %w", image, err))
+	o := request{image: r.Image, logins: logins, hasSecrets: len(r.Secrets) > 0}
+	if present && known.State == verify.Preloaded {
+		o.preloaded = have.ID
 	}
-	got, err := p.pullShared(ctx, request{image, auths, len(secrets) > 0}, pulling)
+	got, err := p.pullShared(ctx, o, pulling)
 	pull, failed := errors.AsType[*runtime.PullError](err)
 	switch {
-	case failed && pull.Unreachable && present && p.o.UsePresentIfUnreachable:
-		warning := fmt.Sprintf("the registry of %s is unreachable; using the present image %s: %v", image, p.describeAge(ctx, image), err)
+	case failed && pull.Unreachable && present && p.canFallBack(r) && p.verifier.mayUseOffline(r, have, known, logins):
+		warning := fmt.Sprintf("the registry of %s is unreachable; using the present image %s: %v", r.Image, p.describeAge(ctx, r.Image), err)
 		return result.Image{Ref: have.ID, User: new(have.User), Warning: warning}, nil
 	case err != nil:
 		return result.Image{}, err
 	}
+	p.verifier.learnJoined(r.Image, got, logins)
 	return result.Image{
 		Ref: got.ref, Warning: got.warning,
 		Pull: &event.Pull{Took: got.took, TookWithWait: time.Since(began), Size: got.size},
 	}, nil
+}
+
+// canFallBack reports whether a pod uses a present image if the pull fails because the registry is
+// unreachable. If the pull policy is not Always, the image is pulled only because of the verification.
+func (p *Puller) canFallBack(r effect.ImageRequest) bool {
+	return p.o.UsePresentIfUnreachable || r.Policy != string(v1.PullAlways)
+}
+
+// onEnsure calls Options.OnEnsure.
+func (p *Puller) onEnsure(c Check) {
+	if p.o.OnEnsure != nil {
+		p.o.OnEnsure(c)
+	}
+}
+
+// neverPullError returns the error of an image that a pod cannot use and must not pull. secretErr is the
+// error of the pod's imagePullSecrets, or nil. If credentials are verified, the error is the same
+// whether or not the image is present, because it must not reveal which images other pods use.
+func neverPullError(image string, verified bool, secretErr error) error {
+	const text = "image %s is not present, or the pod has no credentials for it, and its pull policy is Never"
+	switch {
+	case verified && secretErr != nil:
+		return fmt.Errorf(text+"; %w", image, secretErr)
+	case verified:
+		return fmt.Errorf(text+"; load the image, add imagePullSecrets, or change imagePullPolicy", image)
+	}
+	return fmt.Errorf("image %s is not present and its pull policy is Never; load the image, or change imagePullPolicy", image)
 }
 
 // describeAge returns the age of a present image as text, such as "built 12d ago".

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"podd/reconcile/effect"
 	"podd/reconcile/pull"
 	"podd/reconcile/result"
 	"podd/runtime"
@@ -47,7 +48,7 @@ func (b *fixture) pulls() int { return len(b.Calls("PullImage")) }
 
 // ensure calls Ensure without Secrets.
 func (b *fixture) ensure(image, policy string) error {
-	_, err := b.Ensure(b.t.Context(), image, policy, nil, func() {})
+	_, err := b.Ensure(b.t.Context(), effect.ImageRequest{Image: image, Policy: policy}, func() {})
 	return err
 }
 
@@ -86,7 +87,7 @@ func TestPolicies(t *testing.T) {
 					b.remote("web:1", nil)
 				}
 				pullingCalls := 0
-				got, err := b.Ensure(b.t.Context(), "web:1", test.policy, nil, func() { pullingCalls++ })
+				got, err := b.Ensure(b.t.Context(), effect.ImageRequest{Image: "web:1", Policy: test.policy}, func() { pullingCalls++ })
 				reason := ""
 				if e, ok := errors.AsType[*runtime.PullError](err); ok {
 					reason = e.Reason
@@ -117,7 +118,7 @@ func TestAge(t *testing.T) {
 		b.AddImages("web:1")
 		b.remote("web:1", errUnreachable)
 		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Now().Add(-12 * 24 * time.Hour)}, UsePresentIfUnreachable: true})
-		got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {})
+		got, err := p.Ensure(b.t.Context(), effect.ImageRequest{Image: "web:1", Policy: "Always"}, func() {})
 		if err != nil || !strings.Contains(got.Warning, "built 12d ago") {
 			b.t.Errorf("got warning %q (error %v), want the age of the image", got.Warning, err)
 		}
@@ -130,7 +131,7 @@ func TestAge_Unknown(t *testing.T) {
 		b.AddImages("web:1")
 		b.remote("web:1", errUnreachable)
 		p := pull.New(pull.Options{Runtime: dated{b.Client, time.Time{}}, UsePresentIfUnreachable: true})
-		if got, err := p.Ensure(b.t.Context(), "web:1", "Always", nil, func() {}); err != nil || !strings.Contains(got.Warning, "built at an unknown time") {
+		if got, err := p.Ensure(b.t.Context(), effect.ImageRequest{Image: "web:1", Policy: "Always"}, func() {}); err != nil || !strings.Contains(got.Warning, "built at an unknown time") {
 			b.t.Errorf("got warning %q (error %v), want an unknown age", got.Warning, err)
 		}
 	})
@@ -185,7 +186,7 @@ func TestCancel(t *testing.T) {
 		var all sync.WaitGroup
 		for _, ctx := range []context.Context{first, second} {
 			all.Go(func() {
-				if _, err := b.Ensure(ctx, "web:1", "Always", nil, func() {}); !errors.Is(err, context.Canceled) {
+				if _, err := b.Ensure(ctx, effect.ImageRequest{Image: "web:1", Policy: "Always"}, func() {}); !errors.Is(err, context.Canceled) {
 					b.t.Errorf("error of the canceled caller: got %v, want %v", err, context.Canceled)
 				}
 			})
@@ -211,7 +212,7 @@ func TestCancel_NoBackOff(t *testing.T) {
 		remove := b.Inject(runtimetest.Fault{Method: "PullImage", Hangs: true})
 		ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
 		defer cancel()
-		if _, err := b.Ensure(ctx, "web:1", "Always", nil, func() {}); err == nil {
+		if _, err := b.Ensure(ctx, effect.ImageRequest{Image: "web:1", Policy: "Always"}, func() {}); err == nil {
 			b.t.Fatal("canceled pull: got no error, want one")
 		}
 		remove()
@@ -293,7 +294,7 @@ func TestParallel(t *testing.T) {
 		}})
 		ctx, cancel := context.WithCancel(b.t.Context())
 		var all sync.WaitGroup
-		all.Go(func() { _, _ = b.Ensure(ctx, "hung:1", "Always", nil, func() {}) })
+		all.Go(func() { _, _ = b.Ensure(ctx, effect.ImageRequest{Image: "hung:1", Policy: "Always"}, func() {}) })
 		pass(time.Second)
 		began := time.Now()
 		for _, name := range []string{"a:1", "b:1", "c:1"} {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"podd/reconcile/effect"
 	"podd/reconcile/pull"
 	"podd/runtime/runtimetest"
 )
@@ -37,13 +38,13 @@ func TestSecrets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, pull.Options{Credentials: pull.CredentialsFromFile(file), CredentialsFile: file}, func(b *fixture) {
 				b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2"})
-				_, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", test.secrets, func() {})
+				_, err := b.Ensure(b.t.Context(), effect.ImageRequest{Image: "registry.example/web:1", Policy: "Always", Secrets: test.secrets}, func() {})
 				if (err == nil) != (test.err == "") || err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hunter2")) || b.pulls() != test.pulls {
 					b.t.Errorf("got %d pulls, want %d; error %v, want %q", b.pulls(), test.pulls, err, test.err)
 				}
 				// A pod with valid credentials does not wait for the back-off of the others.
 				right := pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, auths)
-				if _, err := b.Ensure(b.t.Context(), "registry.example/web:1", "Always", []*v1.Secret{right}, func() {}); err != nil {
+				if _, err := b.Ensure(b.t.Context(), effect.ImageRequest{Image: "registry.example/web:1", Policy: "Always", Secrets: []*v1.Secret{right}}, func() {}); err != nil {
 					b.t.Error(err)
 				}
 			})
@@ -60,7 +61,7 @@ func TestSecretsOrder(t *testing.T) {
 			pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"*.example": {"username": "last", "password": "p"}, "registry.example/team": {"username": "first"}}`),
 			pullSecret(v1.SecretTypeDockercfg, v1.DockerConfigKey, `{"registry.example/team": {"username": "second"}, "https://registry.example/v2/": {"username": "third"}}`),
 		}
-		if _, err := b.Ensure(b.t.Context(), "registry.example/team/web:1", "Always", secrets, func() {}); err != nil {
+		if _, err := b.Ensure(b.t.Context(), effect.ImageRequest{Image: "registry.example/team/web:1", Policy: "Always", Secrets: secrets}, func() {}); err != nil {
 			b.t.Error(err)
 		}
 		var users []string

@@ -21,8 +21,7 @@
 //	cri_losing_support               podd supports old runtimes as well
 //	eviction_stats_age_seconds       pods are evicted by measurements of the same moment
 //	storage_operation_duration_seconds   the volumes of a pod are set up together
-//	imagemanager_image_mustpull_checks_total, imagemanager_…_usage_percent,
-//	imagemanager_ondisk_…            podd does not check who may use an image that is present
+//	imagemanager_…_usage_percent     podd has no cache of the records of image pulls
 //	pod_watch_events_dropped_total, pod_requests_…total   podd does not serve the kubelet's gRPC API of pods
 //	websocket_streaming_requests_total   the runtime serves streams over WebSocket
 //	csi_node_storage_health_status, dra_node_…_skips_total   not implemented
@@ -84,6 +83,9 @@ type Inputs struct {
 	// Disks returns a recent measurement of the disk usage of pods. If it is nil,
 	// these metrics are omitted.
 	Disks func(context.Context) (*DiskUsage, error)
+	// PullRecords returns the numbers of stored intents and records of image pulls. If it is nil, these
+	// metrics are omitted.
+	PullRecords func() (intents, records int)
 }
 
 // Metrics contains podd's metrics. The zero value is not usable; see New.
@@ -163,6 +165,9 @@ func (m *Metrics) Handler(in Inputs) http.Handler {
 	}
 	if in.Disks != nil {
 		m.mainRegistry.MustRegister(diskCollector(in.Disks))
+	}
+	if in.PullRecords != nil {
+		m.mainRegistry.MustRegister(pullRecordCollector(in.PullRecords))
 	}
 	mux := http.NewServeMux()
 	for path, r := range map[string]*prometheus.Registry{"/metrics": m.mainRegistry, "/metrics/probes": m.probeRegistry, "/metrics/slis": m.sliRegistry} {

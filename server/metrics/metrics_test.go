@@ -70,6 +70,7 @@ func inputs() Inputs {
 		CountPodCertificates: func() map[PodCertificateState]int {
 			return map[PodCertificateState]int{{"example.com/mesh", "fresh"}: 2, {"example.com/mesh", "denied"}: 1}
 		},
+		PullRecords: func() (intents, records int) { return 1, 2 },
 		Disks: func(context.Context) (*DiskUsage, error) {
 			data := ClaimUsage{Namespace: "default", Name: "data", CapacityBytes: 100, AvailableBytes: 60, UsedBytes: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3}
 			return &DiskUsage{Claims: []ClaimUsage{data, data}, Logs: []LogUsage{{"default", "web-n1", "uid-web-n1", "main", 4096}}}, nil
@@ -97,6 +98,7 @@ func exercised() *Metrics {
 	m.RecordContainerStart("init_container", "CreateContainerError")
 	m.RecordEnsureImage("IfNotPresent", new(false), new(true))
 	m.RecordEnsureImage("Never", new(false), nil)
+	m.RecordVerifyImage("mustAuthenticate")
 	m.RecordPull(20<<20, 2*time.Second)
 	m.RecordCollectedImage("space")
 	m.RecordImageVolumes(ImageVolumes{Volumes: 1, Mounts: 2, Started: true})

@@ -20,7 +20,7 @@ type podCounts struct {
 	startedContainers, containerErrors *prometheus.CounterVec
 	terminatedContainers               *prometheus.CounterVec
 	pullDuration                       *prometheus.HistogramVec
-	ensuredImages                      *prometheus.CounterVec
+	ensuredImages, verifiedImages      *prometheus.CounterVec
 	collectedImages                    *prometheus.CounterVec
 	imageVolumes                       imageVolumeCounts
 	evictions                          *prometheus.CounterVec
@@ -39,6 +39,7 @@ func newPodCounts() podCounts {
 		terminatedContainers: newCounterVec("kubelet_terminated_containers_total", "Terminated containers.", "container_type", "exit_code", "reason"),
 		ensuredImages:        newCounterVec("kubelet_image_manager_ensure_image_requests_total", "Image presence checks before container starts, by pull policy and result.", "pull_policy", "present_locally", "pull_required"),
 		collectedImages:      newCounterVec("kubelet_image_garbage_collected_total", "Unused images that were removed to free disk space or because of their age, by reason.", "reason"),
+		verifiedImages:       newCounterVec("kubelet_imagemanager_image_mustpull_checks_total", "Checks whether a pod may use an image that is present, by the result.", "result"),
 		imageVolumes:         newImageVolumeCounts(),
 		evictions:            newCounterVec("kubelet_evictions", "Evicted pods, by the signal that caused the eviction.", "eviction_signal"),
 		ruleChanges:          newCounterVec("podd_rule_matches_total", "Number of changes of the plan rule that applies to a pod, by the ID of the new rule.", "rule"),
@@ -48,7 +49,7 @@ func newPodCounts() podCounts {
 func (c podCounts) collectors() []prometheus.Collector {
 	return append(c.imageVolumes.collectors(),
 		c.startedPods, c.podErrors, c.sandboxDuration, c.sandboxErrors, c.startedContainers, c.containerErrors, c.terminatedContainers,
-		c.pullDuration, c.ensuredImages, c.collectedImages, c.evictions, c.ruleChanges,
+		c.pullDuration, c.ensuredImages, c.verifiedImages, c.collectedImages, c.evictions, c.ruleChanges,
 	)
 }
 
@@ -90,6 +91,9 @@ func (c podCounts) RecordEnsureImage(policy string, present, required *bool) {
 func (c podCounts) RecordCollectedImage(reason string) {
 	c.collectedImages.WithLabelValues(reason).Inc()
 }
+
+// RecordVerifyImage records a check whether a pod may use an image that is present.
+func (c podCounts) RecordVerifyImage(result string) { c.verifiedImages.WithLabelValues(result).Inc() }
 
 // boolLabel returns the kubelet's label for a value that may be unknown.
 func boolLabel(b *bool) string {

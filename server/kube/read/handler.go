@@ -55,11 +55,11 @@ type Options struct {
 
 // Handler serves get, list and watch requests. It is safe for concurrent use.
 type Handler struct {
-	state       server.Viewer
-	meter       Meter
+	state         server.Viewer
+	meter         Meter
 	mayReadSecret func(ctx context.Context, u auth.User, namespace, name string) bool
-	now         func() time.Time
-	store       *store
+	now           func() time.Time
+	store         *store
 }
 
 // New returns a Handler.

@@ -28,12 +28,12 @@ var expectedDifferences = []expectedDifference{
 	newExpectedDifference("/metrics", `^.kubernetes_build_info`, "in podd, the metric has another version and no commit of Kubernetes"),
 	newExpectedDifference("/metrics", `^\+kubelet_(certificate_manager_server_ttl_seconds|pod_start_sli_|pod_start_total_)`, "a kubelet has these metrics only with an API server"),
 	newExpectedDifference("/metrics", `^-(apiserver|aggregator|authentication|authorization|cardinality|disabled|dra|field_validation|hidden|kubernetes_feature|plugin_manager|registered|rest_client|workqueue|kubelet_(volume_metric|evented|memory_manager|cpu_manager|topology))_`, "metrics of libraries and managers that podd does not have"),
-	newExpectedDifference("/metrics", `^-kubelet_imagemanager_`, "podd does not check whether the credentials of a pod allow it to use an image that another pod has pulled"),
+	newExpectedDifference("/metrics", `^-kubelet_imagemanager_inmemory_`, "podd has no cache of the records of image pulls"),
 	newExpectedDifference("/metrics", `^-kubelet_memory_qos_`, "podd does not reserve the memory of pods with memory.min and memory.low"),
 	newExpectedDifference("/metrics", `^-kubelet_pod_(watch_events_dropped|requests_)`, "podd does not serve the kubelet's gRPC API of pods"),
 	newExpectedDifference("/metrics", `.(go|process|promhttp|csi|get_token)_`, "metrics of libraries of which podd and the kubelet use different versions"),
 	newExpectedDifference("/metrics", `(force_cleaned|reconstruct|storage_operation|volume_operation|node_startup|graceful_shutdown|lifecycle_handler|orphan_pod|pleg_discard|pod_status_sync|first_network|sleep_action|user_namespaced|containers_per_pod|container_aligned|host_process|credential_provider)`, "see package server/metrics"),
-	newExpectedDifference("/metrics", `^.kubelet_(http|runtime_operations|started_.*_errors|terminated_containers|pod_pending_resizes|pod_deferred_resize|run_podsandbox_errors|image_pull|admission|restarted|pod_resources|device_plugin|cgroup_manager|volume_stats|evictions)`, "series that depend on what has happened so far"),
+	newExpectedDifference("/metrics", `^.kubelet_(http|runtime_operations|started_.*_errors|terminated_containers|pod_pending_resizes|pod_deferred_resize|run_podsandbox_errors|image_pull|imagemanager_image_mustpull|admission|restarted|pod_resources|device_plugin|cgroup_manager|volume_stats|evictions)`, "series that depend on what has happened so far"),
 }
 
 // Unexpected returns the lines of diff for which there is no expected difference.

@@ -9,6 +9,7 @@ func (c *checker) checkCombined() {
 		c.errorf("maxParallelImagePulls", "%d conflicts with serializeImagePulls: true; remove one of them", *p)
 	}
 	c.checkImageGC()
+	c.checkCredentialVerification()
 	c.checkShutdown()
 	c.checkMemoryQoS()
 	if k.SystemCgroups != "" && k.CgroupRoot == "" {

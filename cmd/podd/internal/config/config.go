@@ -11,6 +11,7 @@ import (
 	credential "k8s.io/kubelet/config/v1"
 
 	"podd/reconcile/gc"
+	"podd/reconcile/pull/verify"
 )
 
 // Config is the complete and validated configuration, grouped by concern. Defaults have been
@@ -190,6 +191,9 @@ type Images struct {
 	PullQPS, PullBurst int
 	// OfflinePullPolicy is the behavior of imagePullPolicy Always if no registry responds.
 	OfflinePullPolicy OfflinePullPolicy
+	// CredentialVerification decides for which images the credentials of pods are verified. If it is
+	// nil, a pod may use every image that is on the node.
+	CredentialVerification *verify.Policy
 	// CredentialProviders contains the credential provider plugins in the order of the
 	// configuration.
 	CredentialProviders []credential.CredentialProvider

@@ -38,6 +38,7 @@ var switchableGates = map[string]bool{
 	gateGracefulShutdown:   true,
 	gateShutdownByPriority: true,
 	gateMemoryQoS:          true,
+	gateVerifyCredentials:  true,
 }
 
 // isGateEnabled reports whether a gate of switchableGates is enabled.

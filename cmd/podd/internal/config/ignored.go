@@ -21,6 +21,7 @@ var supportedFields = newSet(
 	"crashLoopBackOff.maxContainerRestartPeriod", "runOnce",
 	"serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst",
 	"imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMinimumGCAge", "imageMaximumGCAge",
+	"imagePullCredentialsVerificationPolicy", "preloadedImagesVerificationAllowlist",
 	"clusterDNS", "clusterDomain", "resolvConf",
 	"healthzPort", "healthzBindAddress", "readOnlyPort", "address", "port", "enableServer",
 	"tlsCertFile", "tlsPrivateKeyFile", "tlsMinVersion", "tlsCipherSuites", "tlsCurvePreferences",
@@ -53,8 +54,6 @@ var equivalentValues = map[string]any{
 	"makeIPTablesUtilChains":       false,
 	"enableControllerAttachDetach": false,
 	"logging.flushFrequency":       nil, // podd does not buffer its log
-	// The default of the kubelet is NeverVerifyPreloadedImages, which podd does not support.
-	"imagePullCredentialsVerificationPolicy": kubelet.NeverVerify,
 }
 
 // warnIgnoredSettings returns the warnings for settings that have no effect. It returns one warning

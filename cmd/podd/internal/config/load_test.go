@@ -18,6 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"podd/reconcile/pull/verify"
 )
 
 // testHost contains the facts of the host for most tests.
@@ -43,7 +46,8 @@ func defaultConfig() Config {
 		},
 		Images: Images{
 			MaxParallelPulls: 5, PullQPS: 5, PullBurst: 10, OfflinePullPolicy: PullStrict,
-			ImageGC: gc.Policy{HighPercent: 85, LowPercent: 80, MinAge: 2 * time.Minute},
+			ImageGC:                gc.Policy{HighPercent: 85, LowPercent: 80, MinAge: 2 * time.Minute},
+			CredentialVerification: &verify.Policy{Mode: kubelet.NeverVerifyPreloadedImages},
 		},
 		DNS: DNS{ResolvConf: "/etc/resolv.conf"},
 		Server: Server{

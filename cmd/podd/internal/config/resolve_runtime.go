@@ -81,6 +81,7 @@ func (r *resolver) resolveImages(c *Config) {
 		MaxAge:      k.ImageMaximumGCAge.Duration,
 	}
 	c.OfflinePullPolicy = cmp.Or(r.flags.PullOffline, PullStrict)
+	c.CredentialVerification = credentialVerification(k)
 }
 
 // resolveEndpoints sets the fields of c for DNS, the endpoints and logging.

@@ -19,6 +19,8 @@ import (
 	"podd/reconcile/eviction"
 	"podd/reconcile/gc/images"
 	"podd/reconcile/pull"
+	"podd/reconcile/pull/record"
+	"podd/reconcile/pull/verify"
 	"podd/reconcile/render"
 	"podd/reconcile/volume/claim"
 	"podd/runtime/cri"
@@ -38,6 +40,7 @@ type core struct {
 	router       *reconcile.Router
 	shutdown     *shutdown.Manager
 	pulled       chan struct{} // capacity 1; receives a value after an image was pulled
+	pullRecords  *record.Store // nil if credentials for images are not verified
 }
 
 // newCore returns the core that runs the desired pods of the inputs.
@@ -61,6 +64,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 	})
 	stored := shutdown.Load(cfg.RunDir, host.ReadFirstLine("/proc/sys/kernel/random/boot_id"), b.log)
 	p := &publisher{events: t.events, view: published, reportCache: reports, qos: qos, imagePods: imagePods, onChange: t.trimmer.RecordActivity, log: b.log}
+	records := wiring.OpenPullRecords(cfg)
 	status := &statusNotifier{state: published.Latest, beats: t.heartbeat, log: b.log}
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
@@ -68,6 +72,8 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 			LogsAndCgroups: wiring.NewLogsAndCgroups(cfg, func(took time.Duration) { t.metrics.RecordCgroup("destroy", took) }),
 			CreateCgroup:   cgroupMaker(t.metrics), OnOutcome: pullNotifier(pulled, outcomeCounter(t.metrics)),
 			OnEnsureImage: func(c pull.Check) { t.metrics.RecordEnsureImage(c.Policy, c.Present, c.PullRequired) },
+			OnVerifyImage: func(r verify.Result) { t.metrics.RecordVerifyImage(string(r)) },
+			PullRecords:   records, Log: b.log,
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
 		Log: b.log, RequestObservation: pods.Refresh, Publish: p.publish,
@@ -80,7 +86,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 	})
 	return core{
 		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{Logger: b.log}), devices: devices,
-		view: published, qos: qos, reportCache: reports, router: router, pulled: pulled,
+		view: published, qos: qos, reportCache: reports, router: router, pulled: pulled, pullRecords: records,
 		images:   newImageManager(b, t, client, imagePods),
 		shutdown: shutdown.New(stored, shutdown.Options{Router: router, Groups: cfg.Shutdown, Log: b.log}),
 	}, nil

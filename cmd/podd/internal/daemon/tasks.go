@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
@@ -69,6 +70,7 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		p.pressure.Run,
 		p.watchDisk,
 		p.watchNode,
+		p.prunePullRecords,
 		func(ctx context.Context) error { return watchRoot(ctx, p.checkDirs) },
 		func(ctx context.Context) error { return p.nodeNamer.run(ctx, p.state.SetNodeNameProblem) },
 		func(ctx context.Context) error { return p.dns.Run(ctx, p.state.SetDNSProblem) },
@@ -148,6 +150,30 @@ func (p *parts) watchNode(ctx context.Context) error {
 	return nodestatus.Watch(ctx, nodestatus.WatchOptions{
 		Runtime: p.client, MaxImages: p.cfg.MaxStatusImages, Pulled: p.pulled, Publish: p.state.SetImages, Record: p.record,
 	})
+}
+
+// pruneInterval is the interval at which the records of absent images are removed. The kubelet removes
+// them when it removes unused images, which happens at the same interval.
+const pruneInterval = 5 * time.Minute
+
+// prunePullRecords removes the records of image pulls whose images are no longer on the node, until ctx
+// is done.
+func (p *parts) prunePullRecords(ctx context.Context) error {
+	if p.pullRecords == nil {
+		return nil
+	}
+	tick := time.NewTicker(pruneInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := p.pullRecords.Prune(ctx, p.client); err != nil && ctx.Err() == nil && !errors.Is(err, runtime.ErrUnavailable) {
+			p.log.Warn("removing the records of absent images failed; trying again later", "err", err)
+		}
+	}
 }
 
 // rotateLogs rotates the logs of containers, unless that is disabled.

@@ -115,6 +115,9 @@ func newParts(b processState) (_ *parts, err error) {
 		Events: t.events, Metrics: t.metrics, Meter: usage, HealthChecks: healthChecks(t.heartbeat, c.podObserver),
 		Accept: acceptor{b.nodeNamer, in.sources}.accept, SetVerbosity: b.level.SetVerbosity, OnRequest: t.trimmer.RecordActivity, Log: log,
 	}
+	if c.pullRecords != nil {
+		o.PullRecordCounts = c.pullRecords.Count
+	}
 	if in.apiDir != nil {
 		o.Manifests = endpoint.NewManifestStore(in.apiDir, c.router, decode.Options{
 			NodeName: cfg.NodeName, NodeLabels: host.NodeLabels(cfg), IsWrittenByAPI: true,

@@ -79,6 +79,7 @@ func New(o Options) (*Runner, error) {
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
 			Config: cfg, Root: o.Dir, Runtime: o.Client, Node: on, LogsAndCgroups: o.LogsAndCgroups, CreateCgroup: cgroup.Create,
+			PullRecords: wiring.OpenPullRecords(cfg), Log: log,
 		}),
 		Journals: rootdir.Journals(o.Dir), Log: log,
 		RequestObservation: observer.Refresh, RenderNode: on, MaxBackoff: cfg.MaxRestartPeriod,

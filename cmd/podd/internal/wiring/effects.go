@@ -3,6 +3,7 @@
 package wiring
 
 import (
+	"log/slog"
 	"path/filepath"
 	goruntime "runtime"
 	"time"
@@ -18,6 +19,8 @@ import (
 	"podd/reconcile/node"
 	"podd/reconcile/pull"
 	"podd/reconcile/pull/provider"
+	"podd/reconcile/pull/record"
+	"podd/reconcile/pull/verify"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
 	"podd/reconcile/volume/csi"
@@ -42,22 +45,20 @@ type EffectOptions struct {
 	CreateCgroup func(render.Cgroup) error
 	// OnOutcome receives the outcome of every effect and must not block. It may be nil.
 	OnOutcome func(effect.Outcome)
-	// OnEnsureImage is pull.Options.OnEnsure.
+	// PullRecords is pull.Options.Records; see OpenPullRecords.
+	PullRecords *record.Store
+	// OnEnsureImage is pull.Options.OnEnsure, and OnVerifyImage is pull.Options.OnVerify.
 	OnEnsureImage func(pull.Check)
+	OnVerifyImage func(verify.Result)
+	Log           *slog.Logger
 }
 
 // NewEffects returns the runner of effects for the pods in a root directory.
 func NewEffects(o EffectOptions) *effect.Runner {
 	cfg := o.Config
-	credentials := filepath.Join(cfg.RootDir, "config.json")
 	return &effect.Runner{
-		Runtime: o.Runtime,
-		Images: pull.New(pull.Options{
-			Runtime: o.Runtime, Credentials: pull.CredentialsFromFile(credentials), CredentialsFile: credentials,
-			ProviderCredentials: provider.New(cfg.CredentialProviderDir, cfg.CredentialProviders).Credentials,
-			MaxParallel:         cfg.MaxParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
-			UsePresentIfUnreachable: cfg.OfflinePullPolicy == config.PullUsePresent, OnEnsure: o.OnEnsureImage,
-		}),
+		Runtime:        o.Runtime,
+		Images:         newPuller(o),
 		Disk:           volume.Dir{Root: rootdir.PodsPath(o.Root), MemoryVolumeLimit: o.Node.Capacity.Memory, ClaimsDir: rootdir.ClaimsPath(cfg.RootDir), CSI: o.CSI, CallLimiter: &volume.CallLimiter{}},
 		LogsAndCgroups: o.LogsAndCgroups, Devices: o.Devices,
 		KillShim: shim.Kill, MakeCgroup: o.CreateCgroup, MeasureCgroupMemory: cgroup.MeasureMemory,
@@ -67,6 +68,32 @@ func NewEffects(o EffectOptions) *effect.Runner {
 		Gate:                newGate(cfg),
 		OnDone:              o.OnOutcome,
 	}
+}
+
+// newPuller returns the Puller of the images of pods.
+func newPuller(o EffectOptions) *pull.Puller {
+	cfg := o.Config
+	credentials := filepath.Join(cfg.RootDir, "config.json")
+	p := pull.Options{
+		Runtime: o.Runtime, Credentials: pull.CredentialsFromFile(credentials), CredentialsFile: credentials,
+		ProviderCredentials: provider.New(cfg.CredentialProviderDir, cfg.CredentialProviders).Credentials,
+		MaxParallel:         cfg.MaxParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
+		UsePresentIfUnreachable: cfg.OfflinePullPolicy == config.PullUsePresent,
+		Records:                 o.PullRecords, OnEnsure: o.OnEnsureImage, OnVerify: o.OnVerifyImage, Log: o.Log,
+	}
+	if cfg.CredentialVerification != nil {
+		p.VerificationPolicy = *cfg.CredentialVerification
+	}
+	return pull.New(p)
+}
+
+// OpenPullRecords returns the store of the credentials of image pulls, or nil if credentials are not
+// verified. The daemon and "podd run --runonce" share the directory of the store.
+func OpenPullRecords(cfg *config.Config) *record.Store {
+	if cfg.CredentialVerification == nil {
+		return nil
+	}
+	return record.New(cfg.RootDir)
 }
 
 // NewLogsAndCgroups returns the collector that removes the logs and cgroups of deleted pods. They

@@ -41,16 +41,18 @@ type Options struct {
 	// ServingIPs returns the addresses at which clients may currently reach this node.
 	ServingIPs func() []net.IP
 
-	State        server.Viewer
-	Router       *reconcile.Router
-	Shutdown     *shutdown.Manager
-	Images       *images.Manager
-	Runtime      *cri.Client
-	Logs         *podlog.Reader
-	Events       *events.Log
-	Metrics      *metrics.Metrics
-	Meter        *meter.Meter
-	HealthChecks []server.Check // checks of /healthz
+	State    server.Viewer
+	Router   *reconcile.Router
+	Shutdown *shutdown.Manager
+	Images   *images.Manager
+	Runtime  *cri.Client
+	Logs     *podlog.Reader
+	Events   *events.Log
+	Metrics  *metrics.Metrics
+	Meter    *meter.Meter
+	// PullRecordCounts is metrics.Inputs.PullRecords.
+	PullRecordCounts func() (intents, records int)
+	HealthChecks     []server.Check // checks of /healthz
 	// Manifests is the directory that the Kubernetes API writes. If it is nil, the API is
 	// read-only.
 	Manifests write.ManifestStore

@@ -23,7 +23,7 @@ type handlers struct {
 // statsHandler returns the handler of /stats/ and /metrics. certificate is nil if the kubelet API
 // is disabled.
 func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
-	in := metrics.Inputs{State: o.State, Disks: o.Meter.Disks, CertificateExpiry: certificate.expiry}
+	in := metrics.Inputs{State: o.State, Disks: o.Meter.Disks, PullRecords: o.PullRecordCounts, CertificateExpiry: certificate.expiry}
 	if c := o.Cluster; c != nil {
 		in.ClientCertificateExpiry, in.MirrorPodCount, in.CountPodCertificates = c.ClientCertExpiry, c.MirrorCount, c.CountPodCertificates
 	}

@@ -1,0 +1,95 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/runtime/runtimetest/stack/registry"
+	"podd/server"
+)
+
+// privatePod returns a pod with an image that needs credentials. secret is the name of the Secret in
+// imagePullSecrets, or "".
+func privatePod(d *daemon, name, image string, policy v1.PullPolicy, secret string) *v1.Pod {
+	c := withImage(image, shell("main", serve(name)))
+	c.ImagePullPolicy = policy
+	p := d.pod(name, c)
+	if secret != "" {
+		p.Spec.ImagePullSecrets = []v1.LocalObjectReference{{Name: secret}}
+	}
+	return p
+}
+
+// untilPullFails waits until a pod waits because its image cannot be pulled.
+func untilPullFails(d *daemon, name string) {
+	d.t.Helper()
+	d.untilPod("waits for its image", name, func(p *server.PodView) error {
+		for _, c := range p.Pod.Status.ContainerStatuses {
+			if w := c.State.Waiting; w != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff"}, w.Reason) {
+				return nil
+			}
+		}
+		return fmt.Errorf("got the containers %+v, want one that waits for its image", p.Pod.Status.ContainerStatuses)
+	})
+}
+
+// TestPull_VerifyCredentials checks that a pod without credentials cannot use an image that another pod
+// has pulled with a Secret, and that a pod with this Secret can use it without a second pull, also
+// after podd was killed and without a registry.
+func TestPull_VerifyCredentials(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t)
+	r, ref := withRegistry(d, registry.Options{User: "ann", Password: "hunter2"})
+	d.write("key", manifestText(d, newSecret("key", v1.SecretTypeDockerConfigJson, map[string]string{
+		v1.DockerConfigJsonKey: fmt.Sprintf(`{"auths": {%q: {"username": "ann", "password": "hunter2"}}}`, r.Host()),
+	})))
+	d.apply(privatePod(d, "a", ref, v1.PullIfNotPresent, "key"))
+	d.untilApplied("a")
+	pulls := r.RequestCount("/manifests/")
+	d.apply(privatePod(d, "c", ref, v1.PullIfNotPresent, "key"), privatePod(d, "never-c", ref, v1.PullNever, "key"))
+	d.untilApplied("c")
+	d.untilApplied("never-c")
+	if now := r.RequestCount("/manifests/"); now != pulls {
+		t.Errorf("got %d requests for manifests after the first pull, want none", now-pulls)
+	}
+	d.apply(privatePod(d, "b", ref, v1.PullIfNotPresent, ""), privatePod(d, "never-b", ref, v1.PullNever, ""))
+	untilPullFails(d, "b")
+	d.untilPod("waits", "never-b", waitingFor("main", "ErrImageNeverPull"))
+
+	files, err := filepath.Glob(filepath.Join(d.root(), "image_manager/pulled/sha256-*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("got the records %v, want one; %v", files, err)
+	}
+	if data, err := os.ReadFile(files[0]); err != nil || strings.Contains(string(data), "hunter2") || !strings.Contains(string(data), `"name":"key"`) {
+		t.Errorf("got the record %s, want one with the Secret's name and without its content; %v", data, err)
+	}
+
+	d.kill()
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	d.start()
+	d.apply(privatePod(d, "d", ref, v1.PullIfNotPresent, "key"), privatePod(d, "e", ref, v1.PullIfNotPresent, ""))
+	d.untilApplied("d")
+	untilPullFails(d, "e")
+	untilPullFails(d, "b")
+
+	d.kill()
+	config := filepath.Join(d.dir, "kubelet.yaml")
+	if err := os.WriteFile(config, []byte("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nimagePullCredentialsVerificationPolicy: NeverVerify\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.args = append(d.args, "--config", config)
+	d.start()
+	for _, name := range []string{"b", "never-b", "e"} {
+		d.untilApplied(name)
+	}
+}
