@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -131,7 +132,7 @@ func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a pl
 	var r result.EnsuredImage
 	secrets, missing := s.pullSecrets(p)
 	var err error
-	r.Image, err = e.Images.Ensure(ctx, ImageRequest{Image: a.Image, Policy: a.Policy, Secrets: secrets, Source: p.Origin.Source}, func() {
+	r.Image, err = e.Images.Ensure(ctx, newImageRequest(p, a.Image, a.Policy, secrets), func() {
 		r.ContactedRegistry = true
 		s.OnPull(ctx, a, event.ForPull(event.NewSubject(p, time.Now()), a))
 	})
@@ -139,6 +140,15 @@ func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a pl
 		err = fmt.Errorf("%w%s", err, missing)
 	}
 	return r, err
+}
+
+// newImageRequest returns the request for an image of version p.
+func newImageRequest(p *manifest.Pod, image, policy string, secrets []*v1.Secret) ImageRequest {
+	r := ImageRequest{Image: image, Policy: policy, Secrets: secrets, Source: p.Origin.Source, Pod: p.Key, PodUID: p.UID}
+	if p.Traits.HasRefsFromServer {
+		r.ServiceAccount = p.Object.Spec.ServiceAccountName
+	}
+	return r
 }
 
 // prepareVolumes creates the volumes of the desired version, and pulls the images of image

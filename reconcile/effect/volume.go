@@ -41,8 +41,7 @@ func (e *Runner) pullVolumeImages(ctx context.Context, s Input, p *manifest.Pod,
 			policy = string(v1.PullIfNotPresent)
 		}
 		secrets, missing := s.pullSecrets(p)
-		request := ImageRequest{Image: v.Image.Reference, Policy: policy, Secrets: secrets, Source: p.Origin.Source}
-		image, err := e.Images.Ensure(ctx, request, func() {})
+		image, err := e.Images.Ensure(ctx, newImageRequest(p, v.Image.Reference, policy, secrets), func() {})
 		if err != nil {
 			return nil, fmt.Errorf("volume %q: %w%s", v.Name, err, missing)
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"podd/reconcile/effect"
+	"podd/reconcile/pull/provider"
 	"podd/reconcile/pull/verify"
 	"podd/runtime"
 )
@@ -109,7 +111,7 @@ func (p *Puller) pullWithCredentials(ctx context.Context, o request, logins []lo
 	if len(logins) > 0 && (err == nil || !otherCredentialsMayHelp(err)) || ctx.Err() != nil {
 		return got, err
 	}
-	more, providerErr := p.providerCredentials(ctx, o.image)
+	more, providerErr := p.providerCredentials(ctx, o.provider)
 	switch {
 	case ctx.Err() != nil:
 		return pullResult{}, ctx.Err()
@@ -131,12 +133,23 @@ func (p *Puller) pullWithCredentials(ctx context.Context, o request, logins []lo
 }
 
 // providerCredentials returns the credentials of the providers for an image.
-func (p *Puller) providerCredentials(ctx context.Context, image string) ([]login, error) {
-	if p.o.ProviderCredentials == nil {
+func (p *Puller) providerCredentials(ctx context.Context, r provider.Request) (logins []login, err error) {
+	if p.o.Providers == nil {
 		return nil, nil
 	}
-	auths, err := p.o.ProviderCredentials(ctx, fullRepository(image))
-	return nodeLogins(auths), err
+	all, err := p.o.Providers.Credentials(ctx, r)
+	for _, c := range all {
+		logins = append(logins, login{auth: c.Auth, account: c.ServiceAccount})
+	}
+	return logins, err
+}
+
+// providerRequest returns the request to credential providers for the image of r.
+func providerRequest(r effect.ImageRequest) provider.Request {
+	return provider.Request{
+		Repository: fullRepository(r.Image),
+		Pod:        provider.Pod{NamespacedName: r.Pod, UID: r.PodUID, ServiceAccount: r.ServiceAccount},
+	}
 }
 
 // tryEach tries to pull with each element of logins. It stops when a pull succeeds, or fails for a

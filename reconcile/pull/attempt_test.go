@@ -8,9 +8,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"podd/reconcile/effect"
 	"podd/reconcile/pull"
+	"podd/reconcile/pull/provider"
 	"podd/runtime/runtimetest"
 )
 
@@ -49,12 +51,16 @@ func TestOrder(t *testing.T) {
 			var tried []string
 			o := pull.Options{
 				Credentials: func(string) ([]*cri.AuthConfig, error) { return auth(test.file), nil },
-				ProviderCredentials: func(_ context.Context, repository string) ([]*cri.AuthConfig, error) {
-					if tried = append(tried, "query"); repository != "registry.example/web" {
-						t.Errorf("repository in the request to the provider: got %s, want registry.example/web", repository)
+				Providers: providers(func(r provider.Request) ([]provider.Credential, error) {
+					if tried = append(tried, "query"); r.Repository != "registry.example/web" {
+						t.Errorf("repository in the request to the provider: got %s, want registry.example/web", r.Repository)
 					}
-					return auth(test.provider), test.providerErr
-				},
+					var all []provider.Credential
+					for _, a := range auth(test.provider) {
+						all = append(all, provider.Credential{Auth: a})
+					}
+					return all, test.providerErr
+				}),
 			}
 			run(t, o, func(b *fixture) {
 				b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "right"})
@@ -83,6 +89,23 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// providers returns the result of a function as the credentials of providers. The credentials depend on
+// the service account if the pod has one. The UID of a service account is its name.
+type providers func(provider.Request) ([]provider.Credential, error)
+
+func (f providers) Credentials(_ context.Context, r provider.Request) ([]provider.Credential, error) {
+	return f(r)
+}
+
+func (f providers) UsesServiceAccount(r provider.Request) bool { return r.Pod.ServiceAccount != "" }
+
+func (f providers) ServiceAccount(_ context.Context, r provider.Request) (*kubelet.ImagePullServiceAccount, error) {
+	if r.Pod.ServiceAccount == "" {
+		return nil, nil
+	}
+	return &kubelet.ImagePullServiceAccount{UID: r.Pod.ServiceAccount, Namespace: r.Pod.Namespace, Name: r.Pod.ServiceAccount}, nil
+}
+
 // TestRepository checks the name of the image in requests to providers.
 func TestRepository(t *testing.T) {
 	for image, want := range map[string]string{
@@ -93,10 +116,10 @@ func TestRepository(t *testing.T) {
 		"localhost/web@sha256:abcd":        "localhost/web",
 	} {
 		got := ""
-		o := pull.Options{ProviderCredentials: func(_ context.Context, repository string) ([]*cri.AuthConfig, error) {
-			got = repository
+		o := pull.Options{Providers: providers(func(r provider.Request) ([]provider.Credential, error) {
+			got = r.Repository
 			return nil, nil
-		}}
+		})}
 		run(t, o, func(b *fixture) { _ = b.ensure(image, "Always") })
 		if got != want {
 			t.Errorf("%s: got %q, want %q", image, got, want)

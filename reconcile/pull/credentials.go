@@ -107,9 +107,11 @@ type credential struct {
 // A login contains credentials with their origin.
 type login struct {
 	auth *cri.AuthConfig
-	// secret identifies the Secret of the pod that contains auth. It is nil if all pods of the node may
+	// secret identifies the Secret of the pod that contains auth, and account the service account of the
+	// pod for which a credential provider has returned auth. If both are nil, all pods of the node may
 	// use auth.
-	secret *kubelet.ImagePullSecret
+	secret  *kubelet.ImagePullSecret
+	account *kubelet.ImagePullServiceAccount
 }
 
 // nodeLogins returns logins with credentials that all pods of the node may use.

@@ -9,7 +9,8 @@
 //
 // The credential providers are run only if no other credentials are accepted, because the providers
 // are programs that may be slow. If there are no credentials at all, the image is pulled without
-// credentials.
+// credentials. Pods with different service accounts do not share a pull if a credential provider uses
+// the tokens of service accounts.
 //
 // A pod may use an image that another pod has pulled only if it has the credentials of that pull:
 // package verify decides this, and package record stores the credentials of pulls.
@@ -27,9 +28,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"podd/reconcile/effect"
 	"podd/reconcile/event"
+	"podd/reconcile/pull/provider"
 	"podd/reconcile/pull/record"
 	"podd/reconcile/pull/verify"
 	"podd/reconcile/result"
@@ -54,6 +57,17 @@ type Runtime interface {
 	PullImage(ctx context.Context, image string, auth *cri.AuthConfig, sandbox *cri.PodSandboxConfig) (string, error)
 }
 
+// Providers runs credential providers.
+type Providers interface {
+	// Credentials returns credentials in the order to try them. If some providers fail, Credentials
+	// returns the credentials of the other providers and an error that names the failed providers.
+	Credentials(ctx context.Context, r provider.Request) ([]provider.Credential, error)
+	// UsesServiceAccount reports whether the credentials depend on the service account of the pod.
+	UsesServiceAccount(r provider.Request) bool
+	// ServiceAccount returns the service account of the pod if the credentials depend on it, or nil.
+	ServiceAccount(ctx context.Context, r provider.Request) (*kubelet.ImagePullServiceAccount, error)
+}
+
 // Options are the options of a Puller. Runtime is required.
 type Options struct {
 	Runtime Runtime
@@ -63,12 +77,9 @@ type Options struct {
 	// CredentialsFile is the name of the file that Credentials reads, for messages; "" means that
 	// there is no file. When the file changes, the back-offs of all images end.
 	CredentialsFile string
-	// ProviderCredentials returns more credentials for a repository, in the order to try them,
-	// after all other credentials were rejected. The repository includes its registry, such as
-	// "docker.io/library/nginx". If ProviderCredentials is nil, there are no more credentials. If
-	// some providers fail, ProviderCredentials returns the credentials of the other providers and
-	// an error that names the failed providers.
-	ProviderCredentials func(ctx context.Context, repository string) ([]*cri.AuthConfig, error)
+	// Providers returns more credentials after all other credentials were rejected. If it is nil, there
+	// are no more credentials.
+	Providers Providers
 	// MaxParallel is the maximum number of parallel pulls; 0 means no limit.
 	MaxParallel int
 	// QPS and Burst limit the rate of new pulls; a QPS of 0 means no limit.
@@ -177,8 +188,8 @@ func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, pulling func
 		return result.Image{}, imageError(r.Image, "ImageInspectError", fmt.Errorf("inspecting image %s: %w", r.Image, err))
 	}
 	logins, secretErr := loginsFromSecrets(r)
-	known := p.verifier.lookup(ctx, r.Image, have.ID, present)
-	d := p.verifier.decide(r, have, present, known, logins)
+	known := facts{ImageRequest: r, isPresent: present, have: have, records: p.verifier.lookup(ctx, r.Image, have.ID, present), logins: logins}
+	d := p.verifier.decide(ctx, known, verify.Decide)
 	p.onEnsure(newCheck(r, present, d))
 	switch {
 	case d.Action == verify.Use:
@@ -188,14 +199,17 @@ func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, pulling func
 	case secretErr != nil:
 		return result.Image{}, imageError(r.Image, "ErrImagePull", fmt.Errorf("pulling %s: %w", r.Image, secretErr))
 	}
-	o := request{image: r.Image, logins: logins, hasSecrets: len(r.Secrets) > 0}
-	if present && known.State == verify.Preloaded {
+	o := request{image: r.Image, logins: logins, hasSecrets: len(r.Secrets) > 0, provider: providerRequest(r)}
+	if p.o.Providers != nil && p.o.Providers.UsesServiceAccount(o.provider) {
+		o.account = r.Pod.Namespace + "/" + r.ServiceAccount
+	}
+	if present && known.records.State == verify.Preloaded {
 		o.preloaded = have.ID
 	}
 	got, err := p.pullShared(ctx, o, pulling)
 	pull, failed := errors.AsType[*runtime.PullError](err)
 	switch {
-	case failed && pull.Unreachable && present && p.canFallBack(r) && p.verifier.mayUseOffline(r, have, known, logins):
+	case failed && pull.Unreachable && present && p.canFallBack(r) && p.verifier.decide(ctx, known, verify.DecideOffline).Action == verify.Use:
 		warning := fmt.Sprintf("the registry of %s is unreachable; using the present image %s: %v", r.Image, p.describeAge(ctx, r.Image), err)
 		return result.Image{Ref: have.ID, User: new(have.User), Warning: warning}, nil
 	case err != nil:

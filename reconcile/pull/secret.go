@@ -11,6 +11,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"podd/reconcile/effect"
+	"podd/reconcile/pull/provider"
 )
 
 // loginsFromSecrets returns the credentials for the image of r in its Secrets of the types
@@ -81,16 +82,21 @@ type request struct {
 	// hasSecrets reports whether the pod has imagePullSecrets, even if none of them applies to
 	// image.
 	hasSecrets bool
+	// provider is the request to credential providers for the image. account is the namespace and name
+	// of the pod's service account if their credentials depend on it, or "".
+	provider provider.Request
+	account  string
 	// preloaded is the ID of the present image if it is a preloaded one, or "".
 	preloaded string
 }
 
 // key returns a string that identifies the request without revealing its credentials.
 func (o request) key() string {
-	if len(o.logins) == 0 {
+	if len(o.logins) == 0 && o.account == "" {
 		return o.image
 	}
 	sum := sha256.New()
+	fmt.Fprintf(sum, "%d:%s", len(o.account), o.account)
 	for _, l := range o.logins {
 		a := l.auth
 		for _, text := range []string{a.Username, a.Password, a.Auth, a.IdentityToken, a.RegistryToken} {
@@ -103,8 +109,11 @@ func (o request) key() string {
 // credentialsOf returns the credentials to record after a pull with l. If l is nil, the pull needed
 // none.
 func credentialsOf(l *login) kubelet.ImagePullCredentials {
-	if l == nil || l.secret == nil {
-		return kubelet.ImagePullCredentials{NodePodsAccessible: true}
+	switch {
+	case l != nil && l.secret != nil:
+		return kubelet.ImagePullCredentials{KubernetesSecrets: []kubelet.ImagePullSecret{*l.secret}}
+	case l != nil && l.account != nil:
+		return kubelet.ImagePullCredentials{KubernetesServiceAccounts: []kubelet.ImagePullServiceAccount{*l.account}}
 	}
-	return kubelet.ImagePullCredentials{KubernetesSecrets: []kubelet.ImagePullSecret{*l.secret}}
+	return kubelet.ImagePullCredentials{NodePodsAccessible: true}
 }

@@ -47,37 +47,52 @@ func (v *verifier) recoverOnce(ctx context.Context) {
 	v.log(err, "an image that was pulled before the restart of podd may count as preloaded")
 }
 
-// decide decides whether a pod may use an image.
-func (v *verifier) decide(r effect.ImageRequest, have runtime.Image, present bool, known verify.Records, logins []login) verify.Decision {
-	return v.apply(r.Image, have.ID, verify.Decide(v.input(r, have, present, known, logins)))
+// facts contains the facts for the decision whether a pod may use an image.
+type facts struct {
+	effect.ImageRequest
+	isPresent bool
+	have      runtime.Image // the present image; zero if there is none
+	records   verify.Records
+	logins    []login // the credentials in ImageRequest.Secrets
 }
 
-// input returns the facts for a decision.
-func (v *verifier) input(r effect.ImageRequest, have runtime.Image, present bool, known verify.Records, logins []login) verify.Input {
+// decide decides with verify.Decide or verify.DecideOffline whether a pod may use an image. It reports
+// the result, and records the Secret that the decision contains.
+func (v *verifier) decide(ctx context.Context, f facts, decide func(verify.Input) verify.Decision) verify.Decision {
 	in := verify.Input{
-		Image: r.Image, PullPolicy: v1.PullPolicy(r.Policy), IsPresent: present, Names: slices.Concat(have.Tags, have.Digests),
-		Records: known, Secrets: secretsOf(logins),
+		Image: f.Image, PullPolicy: v1.PullPolicy(f.Policy), IsPresent: f.isPresent, Names: slices.Concat(f.have.Tags, f.have.Digests),
+		Records: f.records, Secrets: secretsOf(f.logins),
 	}
 	if v.o.Records != nil {
 		in.Policy = &v.o.VerificationPolicy
 	}
-	return in
-}
-
-// apply reports the result of d, and records the Secret that it contains. It returns d.
-func (v *verifier) apply(image, id string, d verify.Decision) verify.Decision {
+	d := decide(in)
+	if d.Result == verify.MustAuthenticate {
+		if in.ServiceAccount = v.serviceAccount(ctx, f); in.ServiceAccount != nil {
+			d = decide(in)
+		}
+	}
 	if d.Result != "" && v.o.OnVerify != nil {
 		v.o.OnVerify(d.Result)
 	}
 	if d.Learned != nil {
-		v.add(image, id, kubelet.ImagePullCredentials{KubernetesSecrets: []kubelet.ImagePullSecret{*d.Learned}})
+		v.add(f.Image, f.have.ID, kubelet.ImagePullCredentials{KubernetesSecrets: []kubelet.ImagePullSecret{*d.Learned}})
 	}
 	return d
 }
 
-// mayUseOffline reports whether a pod may use a present image whose registry is unreachable.
-func (v *verifier) mayUseOffline(r effect.ImageRequest, have runtime.Image, known verify.Records, logins []login) bool {
-	return v.apply(r.Image, have.ID, verify.DecideOffline(v.input(r, have, true, known, logins))).Action == verify.Use
+// serviceAccount returns the service account of the pod if the image was pulled with the token of a
+// service account and a credential provider uses tokens for it. Otherwise it returns nil. It sends a
+// request to the API server only in this case.
+func (v *verifier) serviceAccount(ctx context.Context, f facts) *kubelet.ImagePullServiceAccount {
+	if v.o.Providers == nil || len(f.records.Credentials[verify.Repository(f.Image)].KubernetesServiceAccounts) == 0 {
+		return nil
+	}
+	found, err := v.o.Providers.ServiceAccount(ctx, providerRequest(f.ImageRequest))
+	if err != nil {
+		v.o.Log.Warn("looking up the service account of a pod failed; pulling the image again", "pod", f.Pod, "image", f.Image, "err", err)
+	}
+	return found
 }
 
 // learnJoined records the Secret of a pod that has joined the pull of another pod with equal
@@ -87,7 +102,7 @@ func (v *verifier) learnJoined(image string, got pullResult, logins []login) {
 		return
 	}
 	for _, l := range logins {
-		if s := l.secret; *s != *got.used.secret && s.CredentialHash == got.used.secret.CredentialHash {
+		if s := l.secret; s != nil && *s != *got.used.secret && s.CredentialHash == got.used.secret.CredentialHash {
 			v.add(image, got.id, kubelet.ImagePullCredentials{KubernetesSecrets: []kubelet.ImagePullSecret{*s}})
 		}
 	}

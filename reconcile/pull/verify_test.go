@@ -12,10 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"podd/reconcile/effect"
 	"podd/reconcile/pull"
+	"podd/reconcile/pull/provider"
 	"podd/reconcile/pull/record"
 	"podd/reconcile/pull/verify"
 	"podd/runtime"
@@ -205,6 +208,40 @@ func TestVerify_Shared(t *testing.T) {
 		for _, namespace := range []string{"one", "two"} {
 			v.expect("namespace "+namespace+" with a changed Secret", 1, "", v.reason("Never", keySecret(namespace, "key", "new")))
 		}
+	})
+}
+
+// TestVerify_ServiceAccount checks that only pods with the same service account may use an image that was
+// pulled with its token, and that pods with different service accounts do not share a pull.
+func TestVerify_ServiceAccount(t *testing.T) {
+	give := providers(func(r provider.Request) ([]provider.Credential, error) {
+		c := provider.Credential{Auth: &cri.AuthConfig{Username: "ann", Password: "wrong"}}
+		if r.Pod.ServiceAccount == "builder" {
+			c.Auth.Password = "right"
+		}
+		c.ServiceAccount, _ = providers(nil).ServiceAccount(t.Context(), r)
+		return []provider.Credential{c}, nil
+	})
+	runVerified(t, kubelet.NeverVerifyPreloadedImages, pull.Options{Providers: give}, func(v *verified) {
+		ensure := func(namespace, account, policy string) string {
+			r := effect.ImageRequest{Image: private, Policy: policy, Pod: types.NamespacedName{Namespace: namespace, Name: "web"}, ServiceAccount: account}
+			_, err := v.Ensure(v.t.Context(), r, func() {})
+			if e, ok := errors.AsType[*runtime.PullError](err); ok {
+				return e.Reason
+			}
+			return ""
+		}
+		done := make(chan string)
+		go func() { done <- ensure("team", "other", "IfNotPresent") }()
+		v.expect("the first pod", 2, "", ensure("team", "builder", "IfNotPresent"))
+		if got := <-done; got != "ErrImagePull" {
+			v.t.Errorf("another service account at the same time: got reason %q, want ErrImagePull", got)
+		}
+		v.restart()
+		v.expect("the same service account", 2, "", ensure("team", "builder", "Never"))
+		v.expect("another namespace", 2, "ErrImageNeverPull", ensure("other", "builder", "Never"))
+		v.expect("another service account", 2, "ErrImageNeverPull", ensure("team", "other", "Never"))
+		v.expect("no service account", 2, "ErrImageNeverPull", ensure("team", "", "Never"))
 	})
 }
 

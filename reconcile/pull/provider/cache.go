@@ -13,9 +13,23 @@ import (
 
 // A cache contains the cached responses of a plugin and its runs in progress.
 type cache struct {
-	mu      sync.Mutex            // guards all following fields
-	runs    map[string]*sharedRun // by repository
-	entries map[string]cacheEntry // by cacheKey
+	mu      sync.Mutex // guards all following fields
+	runs    map[cacheKey]*sharedRun
+	entries map[cacheKey]cacheEntry
+}
+
+// A cacheKey identifies a response or a run.
+type cacheKey struct {
+	scope   string // a repository, a registry or globalScope
+	account string // account.cacheKey, or "" without a service account
+}
+
+// newCacheKey returns a cacheKey. a may be nil.
+func newCacheKey(scope string, a *account) cacheKey {
+	if a == nil {
+		return cacheKey{scope: scope}
+	}
+	return cacheKey{scope, a.cacheKey}
 }
 
 // A sharedRun is a run of a plugin. Its result is shared by all callers that need the same
@@ -35,13 +49,13 @@ type cacheEntry struct {
 	until time.Time
 }
 
-// globalKey is the cache key of responses that apply to all images. It is not a valid repository
-// name, so it differs from all other keys.
-const globalKey = "<global>"
+// globalScope is the scope of responses that apply to all images. It is not a valid repository name,
+// so it differs from all other scopes.
+const globalScope = "<global>"
 
-// cacheKey returns the cache key of a response for a repository. kind is the cacheKeyType of the
-// response. cacheKey returns "" if kind is unknown.
-func cacheKey(kind wire.PluginCacheKeyType, repository string) string {
+// scopeOf returns the scope of a response for a repository. kind is the cacheKeyType of the response.
+// scopeOf returns "" if kind is unknown.
+func scopeOf(kind wire.PluginCacheKeyType, repository string) string {
 	switch kind {
 	case wire.ImagePluginCacheKeyType:
 		return repository
@@ -49,22 +63,22 @@ func cacheKey(kind wire.PluginCacheKeyType, repository string) string {
 		registry, _, _ := strings.Cut(repository, "/")
 		return registry
 	case wire.GlobalPluginCacheKeyType:
-		return globalKey
+		return globalScope
 	}
 	return ""
 }
 
 // credentialsFor returns the credentials for a repository. It takes them from the cache or from a
-// run in progress. Otherwise it runs the plugin.
-func (p *plugin) credentialsFor(ctx context.Context, repository string) (credentials, error) {
+// run in progress. Otherwise it runs the plugin. a is nil without a service account.
+func (p *plugin) credentialsFor(ctx context.Context, repository string, a *account) (credentials, error) {
 	for {
-		cached, f, owner := p.joinRun(repository)
+		cached, f, owner := p.joinRun(repository, a)
 		switch {
 		case f == nil:
 			return cached, nil
 		case owner:
-			res, err := p.run(ctx, repository)
-			p.finish(repository, f, res, err)
+			res, err := p.run(ctx, repository, a)
+			p.finish(repository, a, f, res, err)
 			return f.auth, f.err
 		}
 		select {
@@ -82,37 +96,38 @@ func (p *plugin) credentialsFor(ctx context.Context, repository string) (credent
 // joinRun returns the cached credentials for a repository. If there are none, f is the run in
 // progress or a new run. If owner is true, f is new, and the caller must run the plugin and call
 // finish.
-func (p *plugin) joinRun(repository string) (cached credentials, f *sharedRun, owner bool) {
+func (p *plugin) joinRun(repository string, a *account) (cached credentials, f *sharedRun, owner bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(p.entries, func(_ string, k cacheEntry) bool { return !now.Before(k.until) })
+	maps.DeleteFunc(p.entries, func(_ cacheKey, k cacheEntry) bool { return !now.Before(k.until) })
 	for _, kind := range []wire.PluginCacheKeyType{
 		wire.ImagePluginCacheKeyType, wire.RegistryPluginCacheKeyType, wire.GlobalPluginCacheKeyType,
 	} {
-		if k, ok := p.entries[cacheKey(kind, repository)]; ok {
+		if k, ok := p.entries[newCacheKey(scopeOf(kind, repository), a)]; ok {
 			return k.credentials, nil, false
 		}
 	}
-	if f, ok := p.runs[repository]; ok {
+	key := newCacheKey(repository, a)
+	if f, ok := p.runs[key]; ok {
 		return nil, f, false
 	}
 	f = &sharedRun{done: make(chan struct{})}
-	p.runs[repository] = f
+	p.runs[key] = f
 	return nil, f, true
 }
 
 // finish records the result of a run and caches the response for its duration.
-func (p *plugin) finish(repository string, f *sharedRun, res *wire.CredentialProviderResponse, err error) {
+func (p *plugin) finish(repository string, a *account, f *sharedRun, res *wire.CredentialProviderResponse, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.runs, repository)
+	delete(p.runs, newCacheKey(repository, a))
 	defer close(f.done)
 	if f.err = err; err != nil {
 		return
 	}
 	f.auth = res.Auth
 	if d := p.cacheDuration(res); d > 0 {
-		p.entries[cacheKey(res.CacheKeyType, repository)] = cacheEntry{f.auth, time.Now().Add(d)}
+		p.entries[newCacheKey(scopeOf(res.CacheKeyType, repository), a)] = cacheEntry{f.auth, time.Now().Add(d)}
 	}
 }

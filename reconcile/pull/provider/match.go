@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
 // CheckPattern returns an error if pattern is not a valid element of matchImages.
@@ -54,14 +55,15 @@ func hostLabels(u *url.URL) (names []string, port string) {
 
 // A keyring contains credentials by the keys that normalizeKey returns. Credentials with the same
 // key are in the order in which they were added.
-type keyring map[string][]*cri.AuthConfig
+type keyring map[string][]Credential
 
-// add adds the credentials of a response. Invalid keys are ignored.
-func (k keyring) add(all credentials) {
+// add adds the credentials of a response. account is the service account to which they belong, or nil.
+// Invalid keys are ignored.
+func (k keyring) add(all credentials, account *kubelet.ImagePullServiceAccount) {
 	for _, rawKey := range slices.Sorted(maps.Keys(all)) {
 		if key := normalizeKey(rawKey); key != "" {
 			auth := all[rawKey]
-			k[key] = append(k[key], &cri.AuthConfig{Username: auth.Username, Password: auth.Password})
+			k[key] = append(k[key], Credential{&cri.AuthConfig{Username: auth.Username, Password: auth.Password}, account})
 		}
 	}
 }
@@ -91,7 +93,7 @@ const dockerHubKey = "index.docker.io"
 
 // matching returns the credentials that apply to a repository, those with the most specific key
 // first.
-func (k keyring) matching(repository string) []*cri.AuthConfig {
+func (k keyring) matching(repository string) []Credential {
 	var keys []string
 	for key := range k {
 		if matches(key, repository) {
@@ -105,7 +107,7 @@ func (k keyring) matching(repository string) []*cri.AuthConfig {
 	// because "*" sorts before every letter. So the most specific key is the last.
 	slices.Sort(keys)
 	slices.Reverse(keys)
-	var out []*cri.AuthConfig
+	var out []Credential
 	for _, key := range keys {
 		out = append(out, k[key]...)
 	}

@@ -66,11 +66,11 @@ func TestOrder(t *testing.T) {
 		{"not docker hub", "index.docker.io", "", "localhost/web", ""},
 	} {
 		ring := keyring{}
-		ring.add(testCredentials("1", test.first))
-		ring.add(testCredentials("2", test.second))
+		ring.add(testCredentials("1", test.first), nil)
+		ring.add(testCredentials("2", test.second), nil)
 		var got []string
 		for _, a := range ring.matching(test.image) {
-			got = append(got, a.Username)
+			got = append(got, a.Auth.Username)
 		}
 		if got := strings.Join(got, " "); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)

@@ -1,11 +1,11 @@
 // Package provider runs image credential provider plugins: programs that return the
 // credentials for some registries, as configured by the kubelet's flag
-// --image-credential-provider-config.
+// --image-credential-provider-config. A plugin may use a token of the pod's service account (KEP-4412).
 //
-//	image ─▶ matchImages ─▶ cache ─▶ plugin ─▶ cache
-//	            │ no           │ yes    │ failed
-//	            ▼              ▼        ▼
-//	          nothing      credentials  nothing, and an error
+//	image ─▶ matchImages ─▶ service account ─▶ cache ─▶ plugin ─▶ cache
+//	            │ no                              │ yes    │ failed
+//	            ▼                                 ▼        ▼
+//	          nothing                     credentials  nothing, and an error
 //
 // The responses of plugins are secret: no error and no log quotes them.
 package provider
@@ -15,11 +15,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	config "k8s.io/kubelet/config/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 	wire "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
 
@@ -28,40 +30,84 @@ type Plugins struct {
 	plugins []*plugin
 }
 
+// A Request describes an image for which credentials are requested.
+type Request struct {
+	// Repository is the name of the image with its registry and without tag and digest, such as
+	// "docker.io/library/nginx".
+	Repository string
+	Pod        Pod
+}
+
+// A Credential is a user and a password for an image.
+type Credential struct {
+	Auth *cri.AuthConfig
+	// ServiceAccount is the service account whose token the plugin has received, or nil.
+	ServiceAccount *kubelet.ImagePullServiceAccount
+}
+
 // New returns the plugins that providers configures. providers must be valid. dir is the directory
-// of the programs.
-func New(dir string, providers []config.CredentialProvider) *Plugins {
+// of the programs. accounts is nil if no API server issues tokens for pods.
+func New(dir string, providers []config.CredentialProvider, accounts ServiceAccounts) *Plugins {
 	p := &Plugins{}
 	for _, c := range providers {
 		p.plugins = append(p.plugins, &plugin{
 			CredentialProvider: c, path: filepath.Join(dir, c.Name), timeout: time.Minute,
-			cache: cache{runs: map[string]*sharedRun{}, entries: map[string]cacheEntry{}},
+			accounts: accounts, tokens: &tokenCache{tokens: map[tokenKey]cachedToken{}},
+			cache: cache{runs: map[cacheKey]*sharedRun{}, entries: map[cacheKey]cacheEntry{}},
 		})
 	}
 	return p
 }
 
-// Credentials returns the credentials of all plugins for a repository such as
-// "docker.io/library/nginx", in the order to try them: credentials with a more specific key come
-// first. Credentials with equal keys are in the order of the plugins. If plugins fail, Credentials
-// returns an error that names each of them, together with the credentials of the other plugins.
-func (p *Plugins) Credentials(ctx context.Context, repository string) ([]*cri.AuthConfig, error) {
+// Credentials returns the credentials of all plugins for an image, in the order to try them:
+// credentials with a more specific key come first. Credentials with equal keys are in the order of the
+// plugins. If plugins fail, Credentials returns an error that names each of them, together with the
+// credentials of the other plugins.
+func (p *Plugins) Credentials(ctx context.Context, r Request) ([]Credential, error) {
 	ring := keyring{}
 	var failed []string
 	for _, each := range p.plugins {
-		if !each.matchesImage(repository) {
+		if !each.matchesImage(r.Repository) {
 			continue
 		}
-		auth, err := each.credentialsFor(ctx, repository)
+		auth, account, err := each.credentialsForPod(ctx, r)
 		if err != nil {
-			failed = append(failed, fmt.Sprintf("credential provider %s failed for %s: %v", each.Name, repository, err))
+			failed = append(failed, fmt.Sprintf("credential provider %s failed for %s: %v", each.Name, r.Repository, err))
 		}
-		ring.add(auth)
+		ring.add(auth, account)
 	}
 	if len(failed) > 0 {
-		return ring.matching(repository), errors.New(strings.Join(failed, "; "))
+		return ring.matching(r.Repository), errors.New(strings.Join(failed, "; "))
 	}
-	return ring.matching(repository), nil
+	return ring.matching(r.Repository), nil
+}
+
+// UsesServiceAccount reports whether the credentials for an image depend on the service account of the
+// pod.
+func (p *Plugins) UsesServiceAccount(r Request) bool {
+	return slices.ContainsFunc(p.plugins, func(each *plugin) bool { return each.usesServiceAccount(r) })
+}
+
+// ServiceAccount returns the service account of the pod if a plugin uses it for the image. Otherwise it
+// returns nil.
+func (p *Plugins) ServiceAccount(ctx context.Context, r Request) (*kubelet.ImagePullServiceAccount, error) {
+	var failed []string
+	for _, each := range p.plugins {
+		if !each.usesServiceAccount(r) {
+			continue
+		}
+		a, _, err := each.identify(ctx, r.Pod)
+		if a != nil {
+			return &a.ImagePullServiceAccount, nil
+		}
+		if err != nil {
+			failed = append(failed, fmt.Sprintf("credential provider %s failed for %s: %v", each.Name, r.Repository, err))
+		}
+	}
+	if len(failed) > 0 {
+		return nil, errors.New(strings.Join(failed, "; "))
+	}
+	return nil, nil
 }
 
 // A plugin is the program of a credential provider, with its cached responses.
@@ -70,7 +116,28 @@ type plugin struct {
 	path    string
 	timeout time.Duration // timeout of a run; one minute, as in the kubelet
 
+	accounts ServiceAccounts // nil if no API server issues tokens
+	tokens   *tokenCache
 	cache
+}
+
+// usesServiceAccount reports whether the plugin uses the service account of the pod for an image.
+func (p *plugin) usesServiceAccount(r Request) bool {
+	return p.TokenAttributes != nil && p.accounts != nil && r.Pod.ServiceAccount != "" && p.matchesImage(r.Repository)
+}
+
+// credentialsForPod returns the credentials for an image, and the service account to which they belong,
+// or nil.
+func (p *plugin) credentialsForPod(ctx context.Context, r Request) (credentials, *kubelet.ImagePullServiceAccount, error) {
+	a, runs, err := p.authenticate(ctx, r.Pod)
+	if err != nil || !runs {
+		return nil, nil, err
+	}
+	auth, err := p.credentialsFor(ctx, r.Repository, a)
+	if err != nil || a == nil {
+		return auth, nil, err
+	}
+	return auth, &a.ImagePullServiceAccount, nil
 }
 
 // matchesImage reports whether a pattern in matchImages of the plugin matches a repository.

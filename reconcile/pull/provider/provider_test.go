@@ -75,7 +75,7 @@ func newFixture(t *testing.T, plugins ...config.CredentialProvider) *fixture {
 			t.Fatal(err)
 		}
 	}
-	b.Plugins = New(dir, plugins)
+	b.Plugins = New(dir, plugins, nil)
 	return b
 }
 
@@ -94,10 +94,10 @@ func response(user, more string) string {
 }
 
 func (b *fixture) users(image string) (string, error) {
-	auths, err := b.Credentials(b.t.Context(), image)
+	auths, err := b.Credentials(b.t.Context(), Request{Repository: image})
 	var users []string
 	for _, a := range auths {
-		users = append(users, a.Username)
+		users = append(users, a.Auth.Username)
 	}
 	return strings.Join(users, " "), err
 }
@@ -173,8 +173,8 @@ func TestCache(t *testing.T) {
 // TestCache_Expires checks that a response is removed at the end of its duration.
 func TestCache_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New("/bin", []config.CredentialProvider{{Name: "none"}}).plugins[0]
-		_, f, owner := p.joinRun("a.io/x")
+		p := New("/bin", []config.CredentialProvider{{Name: "none"}}, nil).plugins[0]
+		_, f, owner := p.joinRun("a.io/x", nil)
 		if f == nil || !owner {
 			t.Fatal("join with an empty cache: got a response, want a new run")
 		}
@@ -182,13 +182,13 @@ func TestCache_Expires(t *testing.T) {
 		if err := json.Unmarshal([]byte(response("ann", `"cacheKeyType": "Image", "cacheDuration": "1m"`)), res); err != nil {
 			t.Fatal(err)
 		}
-		p.finish("a.io/x", f, res, nil)
+		p.finish("a.io/x", nil, f, res, nil)
 		time.Sleep(time.Minute - 1)
-		if cached, _, _ := p.joinRun("a.io/x"); cached["a.io"].Username != "ann" {
+		if cached, _, _ := p.joinRun("a.io/x", nil); cached["a.io"].Username != "ann" {
 			t.Errorf("before the end: got %v, want the user ann", cached)
 		}
 		time.Sleep(time.Nanosecond)
-		if cached, f, owner := p.joinRun("a.io/y"); cached != nil || f == nil || !owner || len(p.entries) != 0 {
+		if cached, f, owner := p.joinRun("a.io/y", nil); cached != nil || f == nil || !owner || len(p.entries) != 0 {
 			t.Errorf("after the end: got %v, want no entries", p.entries)
 		}
 	})
@@ -257,7 +257,7 @@ func TestHangs(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	if _, err := b.Credentials(ctx, "a.io/web"); err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
+	if _, err := b.Credentials(ctx, Request{Repository: "a.io/web"}); err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
 		t.Error(err)
 	}
 }
@@ -267,7 +267,7 @@ func TestHangs(t *testing.T) {
 func TestSharedRun(t *testing.T) {
 	b := newFixture(t, pluginFor("a.io", "answer", response("ann", `"cacheKeyType": "Image", "cacheDuration": "1h"`)))
 	p := b.plugins[0]
-	_, f, _ := p.joinRun("a.io/web") // the first caller has begun to run the plugin
+	_, f, _ := p.joinRun("a.io/web", nil) // the first caller has begun to run the plugin
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
@@ -278,10 +278,10 @@ func TestSharedRun(t *testing.T) {
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.Credentials(canceled, "a.io/web"); err == nil {
+	if _, err := b.Credentials(canceled, Request{Repository: "a.io/web"}); err == nil {
 		t.Error("canceled caller: got no error, want one")
 	}
-	p.finish("a.io/web", f, nil, context.Canceled)
+	p.finish("a.io/web", nil, f, nil, context.Canceled)
 	all.Wait()
 	if n := b.requests(); n != 1 {
 		t.Errorf("got %d requests, want 1", n)

@@ -38,7 +38,7 @@ func decode(data []byte, version string) (*wire.CredentialProviderResponse, erro
 	if err != nil || len(strict) > 0 {
 		return nil, errors.New("the CredentialProviderResponse has an unknown, repeated or mistyped field, which is not shown because it may be secret; the supported fields are cacheKeyType, cacheDuration and auth with username and password")
 	}
-	if cacheKey(res.CacheKeyType, "image") == "" {
+	if scopeOf(res.CacheKeyType, "image") == "" {
 		return nil, errors.New("the cacheKeyType of the response is none of Image, Registry, Global")
 	}
 	return res, nil

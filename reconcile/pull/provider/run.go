@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	config "k8s.io/kubelet/config/v1"
 	wire "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
 
@@ -25,12 +26,9 @@ const (
 
 // run runs the program without a shell and returns its response. The program has the environment
 // variables of podd and the variables of its configuration. run kills the program and its process
-// group after p.timeout, or when ctx is done.
-func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialProviderResponse, error) {
-	request, err := json.Marshal(wire.CredentialProviderRequest{
-		TypeMeta: metav1.TypeMeta{APIVersion: p.APIVersion, Kind: "CredentialProviderRequest"},
-		Image:    repository,
-	})
+// group after p.timeout, or when ctx is done. a is nil without a service account.
+func (p *plugin) run(ctx context.Context, repository string, a *account) (*wire.CredentialProviderResponse, error) {
+	request, err := p.encodeRequest(repository, a)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +60,36 @@ func (p *plugin) run(ctx context.Context, repository string) (*wire.CredentialPr
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.path, err)
 	}
+	if a != nil && p.echoesToken(res, a.token) {
+		return nil, fmt.Errorf("%s: the response contains the service account token as a password; set cacheType: Token in tokenAttributes", p.path)
+	}
 	return res, nil
+}
+
+// encodeRequest returns the text of a request. a is nil without a service account.
+func (p *plugin) encodeRequest(repository string, a *account) ([]byte, error) {
+	request := wire.CredentialProviderRequest{
+		TypeMeta: metav1.TypeMeta{APIVersion: p.APIVersion, Kind: "CredentialProviderRequest"},
+		Image:    repository,
+	}
+	if a != nil {
+		request.ServiceAccountToken, request.ServiceAccountAnnotations = a.token, a.annotations
+	}
+	return json.Marshal(request)
+}
+
+// echoesToken reports whether a response contains the token of a pod although podd would use the
+// response for all pods of the service account.
+func (p *plugin) echoesToken(res *wire.CredentialProviderResponse, token string) bool {
+	if p.TokenAttributes.CacheType == config.TokenServiceAccountTokenCacheType {
+		return false
+	}
+	for _, auth := range res.Auth {
+		if auth.Password == token {
+			return true
+		}
+	}
+	return false
 }
 
 // unwrapPathError removes the path from err, because the caller's message contains the path

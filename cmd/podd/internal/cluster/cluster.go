@@ -107,6 +107,7 @@ type Cluster struct {
 	// connection. It is nil if reviews are disabled.
 	reviews         *Reviews
 	api             atomic.Pointer[client]   // the client of the current connection; nil before the first connection
+	serviceAccounts ServiceAccounts          // service accounts for credential providers
 	servingIdentity *identity                // nil if podd does not request the serving certificate
 	clientIdentity  atomic.Pointer[identity] // nil if podd does not renew the client certificate
 }
@@ -155,6 +156,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, problems *prob
 	defer api.closeConnections()
 	c.api.Store(api)
 	c.clientIdentity.Store(api.identity)
+	c.serviceAccounts.client.Store(api)
 	if c.reviews != nil {
 		c.reviews.setClient(api)
 	}

@@ -9,6 +9,8 @@ import (
 
 	authentication "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
 )
@@ -26,7 +28,7 @@ const (
 func (l *lookup) renewToken(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) {
 	b, began := backoff{initialWait: firstLookupWait}, time.Now()
 	for ctx.Err() == nil {
-		got, err := l.client.requestToken(ctx, pod, t)
+		got, err := l.client.requestToken(ctx, tokenRequest{pod: pod, account: pod.Spec.ServiceAccountName, audience: t.Audience, expirationSeconds: t.ExpirationSeconds})
 		if err != nil {
 			if !l.hasSentResult && isAPIError(err) && time.Since(began) >= bindingLag {
 				l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: fmt.Sprintf("failed to fetch token: %v", withoutHost(err))}})
@@ -47,17 +49,29 @@ func renewAfter(lifetime time.Duration) time.Duration {
 	return max(min(lifetime*4/5, maxTokenAge), 2*tokenJitter)
 }
 
-// requestToken requests a service account token that is bound to the pod.
-func (c *client) requestToken(ctx context.Context, pod *v1.Pod, t *v1.ServiceAccountTokenProjection) (*authentication.TokenRequest, error) {
-	body := &authentication.TokenRequest{Spec: authentication.TokenRequestSpec{
-		ExpirationSeconds: t.ExpirationSeconds,
-		BoundObjectRef:    &authentication.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
-	}}
-	if t.Audience != "" {
-		body.Spec.Audiences = []string{t.Audience}
+// A tokenRequest describes a service account token that is bound to a pod.
+type tokenRequest struct {
+	pod               *v1.Pod   // only its metadata is used
+	account           string    // name of the service account
+	accountUID        types.UID // the required UID of the service account, or ""
+	audience          string    // "" means the audience of the API server
+	expirationSeconds *int64    // nil means the default of the API server
+}
+
+// requestToken requests a service account token that is bound to a pod.
+func (c *client) requestToken(ctx context.Context, r tokenRequest) (*authentication.TokenRequest, error) {
+	body := &authentication.TokenRequest{
+		ObjectMeta: metav1.ObjectMeta{UID: r.accountUID},
+		Spec: authentication.TokenRequestSpec{
+			ExpirationSeconds: r.expirationSeconds,
+			BoundObjectRef:    &authentication.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: r.pod.Name, UID: r.pod.UID},
+		},
+	}
+	if r.audience != "" {
+		body.Spec.Audiences = []string{r.audience}
 	}
 	var got authentication.TokenRequest
-	q := c.core.Post().Namespace(pod.Namespace).Resource("serviceaccounts").Name(pod.Spec.ServiceAccountName).SubResource("token").Body(body)
+	q := c.core.Post().Namespace(r.pod.Namespace).Resource("serviceaccounts").Name(r.account).SubResource("token").Body(body)
 	if err := c.do(ctx, q, &got); err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (r *resolver) resolveCredentialProviders(c *Config) {
 		r.addProblem(manifest.Error, "--image-credential-provider-config", "%v", err)
 		return
 	}
-	p := &providerReader{programDir: dir, positions: map[string]string{}}
+	p := &providerReader{programDir: dir, hasCluster: r.flags.Kubeconfig != "", positions: map[string]string{}}
 	for _, file := range files {
 		p.readFile(file)
 	}
@@ -80,6 +80,7 @@ func findProviderFiles(path string) ([]string, error) {
 // the problems of all files.
 type providerReader struct {
 	programDir string // directory of the programs
+	hasCluster bool   // an API server issues tokens of service accounts
 	plugins    []credential.CredentialProvider
 	positions  map[string]string // "file:line" of each plugin by name
 	problems   []manifest.Problem

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	credential "k8s.io/kubelet/config/v1"
 
 	"podd/manifest"
@@ -18,8 +19,8 @@ import (
 
 const providerKind = "CredentialProviderConfig"
 
-// providerVersions are the supported values of kubeletConfigAPIVersion. All of them are decoded as
-// v1, because podd rejects the only field that the other versions do not contain (tokenAttributes).
+// providerVersions are the supported values of the apiVersion of the file. All of them are decoded as
+// v1. checkTokenAttributes rejects the only field that some versions do not contain (tokenAttributes).
 var providerVersions = []string{
 	"kubelet.config.k8s.io/v1", "kubelet.config.k8s.io/v1beta1", "kubelet.config.k8s.io/v1alpha1",
 }
@@ -84,7 +85,53 @@ func (c *providerChecker) checkProvider(fieldPath string, p *credential.Credenti
 		c.errorf(joinField(fieldPath, "defaultCacheDuration"), "%s is negative", d.Duration)
 	}
 	if p.TokenAttributes != nil {
-		c.errorf(joinField(fieldPath, "tokenAttributes"), "not supported, because podd does not pass service account tokens to plugins; remove this field")
+		c.checkTokenAttributes(joinField(fieldPath, "tokenAttributes"), p)
+	}
+}
+
+// checkTokenAttributes checks the tokenAttributes of plugin p with the rules of the kubelet.
+func (c *providerChecker) checkTokenAttributes(fieldPath string, p *credential.CredentialProvider) {
+	t := p.TokenAttributes
+	if version := c.layer.tree["apiVersion"]; version != providerVersions[0] {
+		c.errorf(fieldPath, "needs a file with apiVersion: %s", providerVersions[0])
+	}
+	if p.APIVersion != provider.APIVersions[0] {
+		c.errorf(fieldPath, "needs apiVersion: %s", provider.APIVersions[0])
+	}
+	if t.ServiceAccountTokenAudience == "" {
+		c.errorf(joinField(fieldPath, "serviceAccountTokenAudience"), "required")
+	}
+	switch t.CacheType {
+	case credential.TokenServiceAccountTokenCacheType, credential.ServiceAccountServiceAccountTokenCacheType:
+	case "":
+		c.errorf(joinField(fieldPath, "cacheType"), "required; must be Token or ServiceAccount")
+	default:
+		c.errorf(joinField(fieldPath, "cacheType"), "unknown value %q; must be Token or ServiceAccount", t.CacheType)
+	}
+	const required, optional = "requiredServiceAccountAnnotationKeys", "optionalServiceAccountAnnotationKeys"
+	switch {
+	case t.RequireServiceAccount == nil:
+		c.errorf(joinField(fieldPath, "requireServiceAccount"), "required")
+	case *t.RequireServiceAccount && !c.hasCluster:
+		c.errorf(joinField(fieldPath, "requireServiceAccount"), "true needs --kubeconfig, because an API server issues the tokens of service accounts; set it to false, or remove tokenAttributes")
+	case !*t.RequireServiceAccount && len(t.RequiredServiceAccountAnnotationKeys) > 0:
+		c.errorf(joinField(fieldPath, required), "needs requireServiceAccount: true")
+	}
+	seen := map[string]bool{}
+	c.checkAnnotationKeys(joinField(fieldPath, required), t.RequiredServiceAccountAnnotationKeys, seen)
+	c.checkAnnotationKeys(joinField(fieldPath, optional), t.OptionalServiceAccountAnnotationKeys, seen)
+}
+
+// checkAnnotationKeys checks that keys are valid and unique. seen contains the keys of both lists.
+func (c *providerChecker) checkAnnotationKeys(fieldPath string, keys []string, seen map[string]bool) {
+	for i, key := range keys {
+		for _, message := range validation.IsQualifiedName(strings.ToLower(key)) {
+			c.errorf(joinIndex(fieldPath, i), "%q is not a key of an annotation: %s", key, message)
+		}
+		if seen[key] {
+			c.errorf(joinIndex(fieldPath, i), "duplicate key %s; a key may be only once in both lists", key)
+		}
+		seen[key] = true
 	}
 }
 

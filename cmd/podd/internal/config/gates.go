@@ -25,7 +25,7 @@ var isAlwaysEnabled = newSet(
 	"ClusterTrustBundle", "ClusterTrustBundleProjection", "ComponentFlagz", "ComponentStatusz", "ContainerCheckpoint", "ContainerRestartRules", "ContainerStopSignals",
 	"DisableNodeKubeProxyVersion", "EnvFiles", "EventedPLEG", "ExecProbeTimeout", "HostnameOverride", "ImageVolume",
 	"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScaling", "InPlacePodVerticalScalingInitContainers",
-	"KubeletCgroupDriverFromCRI", "KubeletCrashLoopBackOffMax", "KubeletFineGrainedAuthz", "KubeletPSI", "KubeletPodResourcesGet",
+	"KubeletCgroupDriverFromCRI", "KubeletCrashLoopBackOffMax", "KubeletFineGrainedAuthz", "KubeletPSI", "KubeletPodResourcesGet", "KubeletServiceAccountTokenForCredentialProviders",
 	"NodeDeclaredFeatures", "NodeSwap", "PLEGOnDemandRelist",
 	"PodCertificateRequest", "PodLevelResources", "PodLogsQuerySplitStreams", "PodObservedGenerationTracking", "PodReadyToStartContainersCondition", "ProcMountType",
 	"RecoverVolumeExpansionFailure", "RecursiveReadOnlyMounts", "RelaxedEnvironmentVariableValidation",

@@ -17,6 +17,7 @@ import (
 	"podd/cmd/podd/internal/daemon/endpoint"
 	"podd/manifest"
 	"podd/reconcile/event"
+	"podd/reconcile/pull/provider"
 	"podd/reconcile/volume/csi"
 	"podd/server/metrics"
 )
@@ -50,6 +51,15 @@ func newCluster(b processState, t telemetry) (*cluster.Cluster, *csi.Drivers, er
 		OnRejected: func(_ context.Context, all []cluster.Rejection) { t.state.SetRejectedPods(rejectionProblems(all)) },
 		OnProblem:  func(_ context.Context, problem string) { t.state.SetClusterProblem(problem) },
 	}), drivers, nil
+}
+
+// serviceAccounts returns the service accounts of the cluster for credential providers, or nil without
+// a cluster.
+func serviceAccounts(c *cluster.Cluster) provider.ServiceAccounts {
+	if c == nil {
+		return nil
+	}
+	return c.ServiceAccounts()
 }
 
 // newEndpointCluster returns the functions of the cluster that the endpoints use, or nil without a

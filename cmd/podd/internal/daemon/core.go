@@ -73,7 +73,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 			CreateCgroup:   cgroupMaker(t.metrics), OnOutcome: pullNotifier(pulled, outcomeCounter(t.metrics)),
 			OnEnsureImage: func(c pull.Check) { t.metrics.RecordEnsureImage(c.Policy, c.Present, c.PullRequired) },
 			OnVerifyImage: func(r verify.Result) { t.metrics.RecordVerifyImage(string(r)) },
-			PullRecords:   records, Log: b.log,
+			PullRecords:   records, ServiceAccounts: serviceAccounts(in.cluster), Log: b.log,
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
 		Log: b.log, RequestObservation: pods.Refresh, Publish: p.publish,

@@ -45,6 +45,9 @@ type EffectOptions struct {
 	CreateCgroup func(render.Cgroup) error
 	// OnOutcome receives the outcome of every effect and must not block. It may be nil.
 	OnOutcome func(effect.Outcome)
+	// ServiceAccounts provides the service accounts and tokens for credential providers; nil without a
+	// cluster.
+	ServiceAccounts provider.ServiceAccounts
 	// PullRecords is pull.Options.Records; see OpenPullRecords.
 	PullRecords *record.Store
 	// OnEnsureImage is pull.Options.OnEnsure, and OnVerifyImage is pull.Options.OnVerify.
@@ -76,8 +79,8 @@ func newPuller(o EffectOptions) *pull.Puller {
 	credentials := filepath.Join(cfg.RootDir, "config.json")
 	p := pull.Options{
 		Runtime: o.Runtime, Credentials: pull.CredentialsFromFile(credentials), CredentialsFile: credentials,
-		ProviderCredentials: provider.New(cfg.CredentialProviderDir, cfg.CredentialProviders).Credentials,
-		MaxParallel:         cfg.MaxParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
+		Providers:   provider.New(cfg.CredentialProviderDir, cfg.CredentialProviders, o.ServiceAccounts),
+		MaxParallel: cfg.MaxParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
 		UsePresentIfUnreachable: cfg.OfflinePullPolicy == config.PullUsePresent,
 		Records:                 o.PullRecords, OnEnsure: o.OnEnsureImage, OnVerify: o.OnVerifyImage, Log: o.Log,
 	}

@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/pull/provider"
+)
+
+// ServiceAccounts requests service accounts and tokens for credential providers. It is safe for
+// concurrent use.
+type ServiceAccounts struct {
+	client atomic.Pointer[client] // nil until Run has connected
+}
+
+// providerTokenSeconds is the lifetime of tokens for credential providers: the default of the API
+// server, which the kubelet uses.
+const providerTokenSeconds = 3600
+
+var _ provider.ServiceAccounts = (*ServiceAccounts)(nil)
+
+// ServiceAccounts returns the service accounts of the cluster. Requests fail until Run has connected.
+func (c *Cluster) ServiceAccounts() *ServiceAccounts { return &c.serviceAccounts }
+
+// ServiceAccount returns the service account with this name. It sends a request each time, because a node
+// is not allowed to watch service accounts.
+func (s *ServiceAccounts) ServiceAccount(ctx context.Context, namespace, name string) (*v1.ServiceAccount, error) {
+	c := s.client.Load()
+	if c == nil {
+		return nil, errNotConnected
+	}
+	var got v1.ServiceAccount
+	if err := c.do(ctx, c.core.Get().Namespace(namespace).Resource("serviceaccounts").Name(name), &got); err != nil {
+		return nil, withoutHost(err)
+	}
+	return &got, nil
+}
+
+// PodToken implements provider.ServiceAccounts. The API server rejects the request if the service
+// account has another UID.
+func (s *ServiceAccounts) PodToken(ctx context.Context, pod provider.Pod, account types.UID, audience string) (token string, lifetime time.Duration, err error) {
+	c := s.client.Load()
+	if c == nil {
+		return "", 0, errNotConnected
+	}
+	got, err := c.requestToken(ctx, tokenRequest{
+		pod:     &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}},
+		account: pod.ServiceAccount, accountUID: account, audience: audience, expirationSeconds: new(int64(providerTokenSeconds)),
+	})
+	if err != nil {
+		return "", 0, withoutHost(err)
+	}
+	return got.Status.Token, time.Duration(*got.Spec.ExpirationSeconds) * time.Second, nil
+}

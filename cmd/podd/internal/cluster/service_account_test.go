@@ -1,0 +1,51 @@
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"podd/reconcile/pull/provider"
+)
+
+// TestServiceAccounts checks the requests for the service account and the token of a pod.
+func TestServiceAccounts(t *testing.T) {
+	f := &fakeAPI{}
+	f.objects.have = map[string]object{"serviceaccounts/team/robot": &v1.ServiceAccount{
+		TypeMeta: metav1.TypeMeta{Kind: "ServiceAccount", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "robot", UID: "sa-uid"},
+	}}
+	api := &client{host: "https://api", closeConnections: func() {}}
+	if err := api.initRESTClients(&rest.Config{Host: "http://api", Transport: f, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, &Options{QPS: 5000, Burst: 5000}); err != nil {
+		t.Fatal(err)
+	}
+	c := New(Options{})
+	accounts := c.ServiceAccounts()
+	pod := provider.Pod{NamespacedName: types.NamespacedName{Namespace: "team", Name: "web"}, UID: "pod-uid", ServiceAccount: "robot"}
+	if _, err := accounts.ServiceAccount(t.Context(), "team", "robot"); !errors.Is(err, errNotConnected) {
+		t.Errorf("service account before the connection: got error %v, want %v", err, errNotConnected)
+	}
+	if _, _, err := accounts.PodToken(t.Context(), pod, "sa-uid", "registry"); !errors.Is(err, errNotConnected) {
+		t.Errorf("token before the connection: got error %v, want %v", err, errNotConnected)
+	}
+	c.serviceAccounts.client.Store(api)
+	if got, err := accounts.ServiceAccount(t.Context(), "team", "robot"); err != nil || got.UID != "sa-uid" {
+		t.Errorf("got %+v, %v; want the service account", got, err)
+	}
+	if _, err := accounts.ServiceAccount(t.Context(), "team", "missing"); err == nil || !strings.Contains(err.Error(), "not found") {
+		t.Errorf("a missing service account: got error %v, want not found", err)
+	}
+	token, lifetime, err := accounts.PodToken(t.Context(), pod, "sa-uid", "registry")
+	if token != "robot-1" || lifetime != time.Hour || err != nil {
+		t.Errorf("got token %q, lifetime %s, %v; want robot-1 and one hour", token, lifetime, err)
+	}
+	r := f.objects.requests[0]
+	if b := r.Spec.BoundObjectRef; r.UID != "sa-uid" || b == nil || b.Name != "web" || b.UID != "pod-uid" || len(r.Spec.Audiences) != 1 || r.Spec.Audiences[0] != "registry" {
+		t.Errorf("got the request %+v, want one for the audience that is bound to the pod and the service account", r)
+	}
+}
