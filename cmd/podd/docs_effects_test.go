@@ -66,7 +66,7 @@ var fieldEffects = map[string]string{
 	"memoryThrottlingFactor":       "On cgroup v2: throttle a container (memory.high) that uses more than its memory request plus this part of the difference between its limit and its request. For a container without a limit, the limit is the allocatable memory of the node. By default, containers are not throttled.",
 	"memoryReservationPolicy":      "On cgroup v2: with TieredReservation, the memory requests of Guaranteed pods are never reclaimed (memory.min), and those of Burstable pods are reclaimed last (memory.low). With None, no memory is protected.",
 
-	"defaultPodSysctls":     "All values are rejected, as by a kubelet without the feature gate DefaultPodSysctls. Set securityContext.sysctls of each pod.",
+	"defaultPodSysctls":     "Sysctls that are set in each pod, unless the pod sets them or uses the host's namespace for them. Needs the feature gate DefaultPodSysctls.",
 	"hairpinMode":           "The CNI plugins configure hairpin mode.",
 	"podCIDR":               "The CNI plugins assign the addresses of pods.",
 	"cpuCFSQuota":           "CPU limits are always enforced.",
@@ -131,7 +131,6 @@ var rejectedValues = map[string]string{
 	"cpuManagerPolicy":                          "static",
 	"memoryManagerPolicy":                       "Static",
 	"topologyManagerPolicy":                     "restricted",
-	"defaultPodSysctls":                         "{net.core.somaxconn: '1024'}",
 	"reservedSystemCPUs":                        "0-1",
 	"enforceNodeAllocatable":                    "[system-reserved]",
 	"configMapAndSecretChangeDetectionStrategy": "Cache",

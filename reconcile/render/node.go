@@ -93,6 +93,9 @@ type Node struct {
 	// handler has a different name.
 	RuntimeClasses map[string]string
 
+	// DefaultSysctls contains the sysctls that are set in each pod, unless the pod sets them or uses
+	// the host's namespace for them. The names have dots between their parts.
+	DefaultSysctls map[string]string
 	// SeccompDefault makes RuntimeDefault the seccomp profile of containers that specify no
 	// profile.
 	SeccompDefault bool

@@ -50,7 +50,7 @@ func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 		Linux: &cri.LinuxPodSandboxConfig{
 			CgroupParent:    cgroupParent(p, n),
 			SecurityContext: sandboxSecurity(p.Object, in.FirstUserID),
-			Sysctls:         sysctls(p.Object),
+			Sysctls:         sysctls(n, p.Object),
 			Resources:       sandboxResources(n, p.Object),
 			Overhead:        overheadResources(n, p.Object),
 		},
@@ -156,8 +156,15 @@ func criProtocol(p v1.Protocol) cri.Protocol {
 	return cri.Protocol_TCP
 }
 
-func sysctls(pod *v1.Pod) map[string]string {
+// sysctls returns the sysctls of a pod and the default sysctls that it does not set.
+func sysctls(n Node, pod *v1.Pod) map[string]string {
 	all := map[string]string{}
+	for name, value := range n.DefaultSysctls {
+		ns, _, _ := sysctl.GetNamespace(name)
+		if ns != sysctl.UnknownNamespace && manifest.HostNamespaceCause(ns, &pod.Spec) == "" {
+			all[name] = value
+		}
+	}
 	if sc := pod.Spec.SecurityContext; sc != nil {
 		for _, s := range sc.Sysctls {
 			all[sysctl.NormalizeName(s.Name)] = s.Value

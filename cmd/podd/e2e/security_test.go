@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -144,6 +145,43 @@ func TestSysctls(t *testing.T) {
 	d.untilProblem("web", "net.core.somaxconn", "keeps running")
 	if now := d.container("web", "main"); now != was {
 		t.Errorf("container: got %+v, want %+v", now, was)
+	}
+}
+
+// TestDefaultSysctls checks that default sysctls are set in a pod that neither sets them itself nor
+// uses the network of the host.
+func TestDefaultSysctls(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "podd.yaml")
+	const text = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+featureGates: {DefaultPodSysctls: true}
+defaultPodSysctls: {net/core/somaxconn: "1024", kernel.domainname: example.test}
+allowedUnsafeSysctls: [net.core.somaxconn]
+`
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const files = "/proc/sys/net/core/somaxconn /proc/sys/kernel/domainname"
+	read, err := exec.Command("cat", strings.Fields(files)...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := startDaemon(t, "--config", config)
+	with := func(name string) *v1.Pod {
+		return d.pod(name, shell("main", writeTrace(name, "cat "+files)+serve(name)))
+	}
+	own, host := with("own"), with("host")
+	own.Spec.SecurityContext = &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: "net.core.somaxconn", Value: "512"}}}
+	host.Spec.HostNetwork = true
+	d.apply(with("default"), own, host)
+	for name, want := range map[string]string{
+		"default": "1024 example.test", "own": "512 example.test", "host": strings.Join(strings.Fields(string(read)), " "),
+	} {
+		d.untilApplied(name)
+		if got := strings.Join(strings.Fields(d.readTrace(name)), " "); got != want {
+			t.Errorf("pod %s: got %q, want %q", name, got, want)
+		}
 	}
 }
 

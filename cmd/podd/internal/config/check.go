@@ -39,6 +39,7 @@ func (c *checker) check() []manifest.Problem {
 	c.checkDurations()
 	c.checkEnums()
 	c.checkSysctls()
+	c.checkDefaultSysctls()
 	c.checkTaints()
 	c.checkAddresses()
 	c.checkPaths()

@@ -85,9 +85,6 @@ func (c *checker) checkUnsupported() {
 		}
 		c.errorf(r.field, "%s: %s", r.value, r.reason)
 	}
-	if len(k.DefaultPodSysctls) > 0 {
-		c.errorf("defaultPodSysctls", "needs the feature gate DefaultPodSysctls, which podd does not support; set securityContext.sysctls of each pod")
-	}
 	c.checkSwap()
 	if k.FailCgroupV1 != nil && *k.FailCgroupV1 && !c.host.UsesCgroupV2 {
 		c.errorf("failCgroupV1", "this host uses cgroup v1; boot the host with systemd.unified_cgroup_hierarchy=1, or set this field to false")

@@ -168,6 +168,9 @@ type Runtime struct {
 	// UnsafeSysctls contains the names of the unsafe sysctls that pods may set. A name may end
 	// in *, as in kernel.msg*.
 	UnsafeSysctls []string
+	// DefaultSysctls contains the sysctls that are set in each pod, unless the pod sets them or uses
+	// the host's namespace for them. The names have dots between their parts.
+	DefaultSysctls map[string]string
 	// RuntimeClasses maps the names of RuntimeClasses to handlers. The handler of a class that
 	// is not in the map has the name of the class.
 	RuntimeClasses map[string]string

@@ -39,6 +39,7 @@ var switchableGates = map[string]bool{
 	gateShutdownByPriority: true,
 	gateMemoryQoS:          true,
 	gateVerifyCredentials:  true,
+	gateDefaultPodSysctls:  false,
 }
 
 // isGateEnabled reports whether a gate of switchableGates is enabled.

@@ -32,9 +32,9 @@ var supportedFields = newSet(
 	"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
 	"podPidsLimit", "kubeReserved", "systemReserved", "enforceNodeAllocatable",
 	"evictionHard", "mergeDefaultEvictionSettings", "evictionPressureTransitionPeriod",
-	"memoryThrottlingFactor", "memoryReservationPolicy",
+	"memoryThrottlingFactor", "memoryReservationPolicy", "defaultPodSysctls",
 	// checkUnsupported rejects all but one value of the following fields.
-	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs", "defaultPodSysctls",
+	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs",
 )
 
 // clusterFields are the fields that have an effect only with --kubeconfig.

@@ -33,7 +33,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 		}
 		return validation.IsDNS1123Subdomain(class)
 	})
-	c.UnsafeSysctls = k.AllowedUnsafeSysctls
+	c.UnsafeSysctls, c.DefaultSysctls = k.AllowedUnsafeSysctls, defaultSysctls(k)
 	c.MaxRestartPeriod = d.CrashLoopBackOff.MaxContainerRestartPeriod.Duration
 	if p := k.CrashLoopBackOff.MaxContainerRestartPeriod; p != nil && p.Duration != 0 {
 		c.MaxRestartPeriod = p.Duration

@@ -64,7 +64,7 @@ func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses n
 		PodPIDsLimit: cfg.PodPidsLimit, HugePageSizes: cgroup.HugePageSizes(),
 		SELinuxEnabled: facts.SELinuxEnabled,
 		ClusterDNS:     cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
-		RuntimeClasses: cfg.RuntimeClasses,
+		RuntimeClasses: cfg.RuntimeClasses, DefaultSysctls: cfg.DefaultSysctls,
 		SeccompDefault: cfg.SeccompDefault, SeccompDir: filepath.Join(cfg.RootDir, "seccomp"),
 	}, nil
 }
