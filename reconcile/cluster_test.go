@@ -292,7 +292,10 @@ func TestClusterEvicts(t *testing.T) {
 		web := clusterPod("web", nil)
 		m.setClusterPods(true, web)
 		m.settle()
-		if err := m.current().router.Evict(context.Background(), key("web"), plan.Eviction{UID: web.UID, Hash: web.Hash, Message: "The node was low on resource: memory. "}); err != nil {
+		if err := m.current().router.Evict(context.Background(), key("web"), plan.Eviction{
+			UID: web.UID, Hash: web.Hash, Message: "The node was low on resource: memory. ",
+			Shortage: plan.Shortage{Signal: "memory.available", Available: "50Mi", Threshold: "100Mi"},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()

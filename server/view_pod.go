@@ -47,6 +47,9 @@ type PodView struct {
 	WhyRule   string    `json:"whyRule,omitempty"`
 	NeedsUser bool      `json:"problem,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
+	// EvictionSignal is the eviction signal because of which the pod was evicted, such as
+	// "memory.available"; "" if the pod was not evicted because of node pressure.
+	EvictionSignal string `json:"evictionSignal,omitempty"`
 	// Decisions are the decisions about the containers, in the manifest's order.
 	Decisions []DecisionView `json:"steps,omitempty"`
 	// NextCheck is the time at which podd checks the pod again even if no event occurs; zero if

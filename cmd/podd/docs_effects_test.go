@@ -2,7 +2,6 @@ package main
 
 // The effects that several fields share.
 const (
-	noEviction      = "podd evicts no pod because of node pressure."
 	noIPTables      = "podd creates no iptables rules."
 	oneLogStream    = "podd writes all of its log to standard error."
 	noNUMA          = "podd does not align resources to NUMA nodes."
@@ -76,14 +75,14 @@ var fieldEffects = map[string]string{
 	"protectKernelDefaults": "podd neither checks nor changes kernel parameters.",
 
 	"serializeImagePulls":              "Pull images one at a time. If neither this nor maxParallelImagePulls is set, podd pulls 5 images in parallel.",
-	"evictionHard":                     "Thresholds below which a node condition reports pressure. The thresholds of memory and nodefs also reduce the allocatable resources. " + noEviction,
-	"evictionSoft":                     noEviction,
-	"evictionSoftGracePeriod":          noEviction,
+	"evictionHard":                     "Thresholds below which podd evicts pods at once, and a node condition reports pressure. The thresholds of memory and nodefs also reduce the allocatable resources.",
+	"evictionSoft":                     "Thresholds below which podd evicts pods after a grace period.",
+	"evictionSoftGracePeriod":          "Grace periods of the thresholds in evictionSoft, by signal.",
 	"evictionPressureTransitionPeriod": "Duration for which a condition reports pressure after the pressure has ended.",
-	"evictionMaxPodGracePeriod":        noEviction,
-	"evictionMinimumReclaim":           noEviction,
+	"evictionMaxPodGracePeriod":        "Maximum grace period in seconds of a pod that is evicted because of evictionSoft.",
+	"evictionMinimumReclaim":           "Amounts above the thresholds that must be available again before podd stops evicting pods, by signal.",
 	"mergeDefaultEvictionSettings":     "Use the default thresholds for signals that evictionHard does not contain.",
-	"kernelMemcgNotification":          noEviction,
+	"kernelMemcgNotification":          "podd always uses the notifications of the kernel when memory may be short.",
 	"enableControllerAttachDetach":     "Let the attach-detach controller attach CSI volumes.",
 	"makeIPTablesUtilChains":           noIPTables,
 	"iptablesMasqueradeBit":            noIPTables,

@@ -15,10 +15,7 @@
 //
 // podd does not use these reasons of the kubelet:
 //
-//	ImageGCFailed, FreeDiskSpaceFailed, InvalidImageID   podd removes no images to free
-//	                                     disk space
-//	EvictionThresholdMet                 podd evicts no pods under node pressure, which
-//	                                     the node's conditions report
+//	InvalidImageID                       podd keeps no images by runtime class
 //	FailedAttachVolume, SuccessfulAttachVolume   the cluster attaches volumes and
 //	                                     records these events
 //	FileSystemResizeSuccessful           the claim's status reports the resize

@@ -37,6 +37,12 @@ func ForNodeCondition(name, reason string, at time.Time) Event {
 	return NewNodeEvent(v1.EventTypeNormal, reason, fmt.Sprintf("Node %s status is now: %s", name, reason), at)
 }
 
+// ForEvictionThreshold returns the event for the beginning of an attempt to reclaim a resource because
+// an eviction threshold is met.
+func ForEvictionThreshold(resource v1.ResourceName, at time.Time) Event {
+	return NewNodeEvent(v1.EventTypeWarning, "EvictionThresholdMet", fmt.Sprintf("Attempting to reclaim %s", resource), at)
+}
+
 // ForReboot returns the event for a reboot of the node. id is the ID of the new boot.
 func ForReboot(name, id string, at time.Time) Event {
 	return NewNodeEvent(v1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", name, id), at)

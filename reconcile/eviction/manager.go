@@ -2,24 +2,33 @@ package eviction
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/event"
 	"podd/reconcile/eviction/pressure"
+	"podd/reconcile/state"
 )
 
 // observeInterval is the maximum interval between observations of the node. A kubelet uses the same
 // interval.
 const observeInterval = 10 * time.Second
 
-// A Manager observes the node, and publishes its pressure conditions. Its state belongs to the
-// goroutine of Run.
+// A Manager observes the node and publishes its pressure conditions. If the node is short of a
+// resource, it first reclaims what no pod needs, and then evicts one pod after the other. Its state
+// belongs to the goroutine of Run.
 type Manager struct {
 	o         ManagerOptions
 	state     pressure.State
 	published *pressure.Conditions // nil before the first observation
+	evicted   evictedPod           // the last pod that was evicted
+	hasLogged bool                 // whether the log contains that no pod can be evicted
 }
 
-// ManagerOptions are the options of a Manager. All are required.
+// ManagerOptions are the options of a Manager. All but Images are required.
 type ManagerOptions struct {
 	Policy   pressure.Policy
 	Observer Observer
@@ -28,6 +37,14 @@ type ManagerOptions struct {
 	// contains the thresholds that cause the conditions; it may be empty, because a condition remains
 	// true for the transition period.
 	Publish func(c pressure.Conditions, met []pressure.Met)
+	Record  func([]event.Event)
+	Reports func() []*state.Report // returns the current pods
+	Router  evictor
+	Usage   UsageReader
+	// Containers removes dead containers and Images removes unused images, to make space on a file
+	// system. Images is nil if no images are removed.
+	Containers, Images Reclaimer
+	Log                *slog.Logger
 }
 
 // An Observer observes the signals of the node.
@@ -41,6 +58,17 @@ type Observer interface {
 type memoryNotifier interface {
 	Events() <-chan struct{}
 	Arm(distance int64)
+}
+
+// A UsageReader measures the resource usage of pods.
+type UsageReader interface {
+	// PodUsage returns the usage of a resource by pod UID. It omits pods that could not be measured.
+	PodUsage(ctx context.Context, resource v1.ResourceName) (map[types.UID]*pressure.Usage, error)
+}
+
+// A Reclaimer makes space on the file systems of the node without stopping a pod.
+type Reclaimer interface {
+	Reclaim(ctx context.Context) error
 }
 
 // NewManager returns a Manager that does nothing before Run.
@@ -62,9 +90,14 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// check observes the node once and returns the time until the next check.
-func (m *Manager) check(context.Context) time.Duration {
-	d := m.observe()
+// check observes the node once, acts on the most urgent threshold that is due, and returns the time
+// until the next check.
+func (m *Manager) check(ctx context.Context) time.Duration {
+	d, observed := m.observe()
+	if len(d.Due) > 0 {
+		return m.act(ctx, d, observed)
+	}
+	m.hasLogged = false
 	if d.WakeAt.IsZero() {
 		return observeInterval
 	}
@@ -73,7 +106,7 @@ func (m *Manager) check(context.Context) time.Duration {
 
 // observe observes the node, publishes changed conditions and requests the next notification of the
 // kernel.
-func (m *Manager) observe() pressure.Decision {
+func (m *Manager) observe() (pressure.Decision, pressure.Observations) {
 	observed := m.o.Observer.Observe()
 	d := pressure.Decide(m.o.Policy, m.state, observed, time.Now())
 	m.state = d.State
@@ -82,5 +115,5 @@ func (m *Manager) observe() pressure.Decision {
 		m.published = &d.Conditions
 		m.o.Publish(d.Conditions, d.Met)
 	}
-	return d
+	return d, observed
 }

@@ -51,9 +51,11 @@ func TestManager_Conditions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode()
 		var published []string
-		m := NewManager(ManagerOptions{Policy: hardPolicy, Observer: n, Memory: n, Publish: func(c pressure.Conditions, met []pressure.Met) {
+		m := newManagerTest(hardPolicy)
+		m.node, m.o.Observer, m.o.Memory = n, n, n
+		m.o.Publish = func(c pressure.Conditions, met []pressure.Met) {
 			published = append(published, fmt.Sprint(c.Types(), met))
-		}})
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- m.Run(ctx) }()

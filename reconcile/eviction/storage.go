@@ -1,6 +1,12 @@
-// Package eviction evicts pods that exceed their limits of local ephemeral storage.
+// Package eviction evicts pods that exceed their limits of local ephemeral storage, and pods of a
+// node that is short of a resource.
 //
 //	pod directories, logs, writable layers ─▶ StorageLimiter ─▶ Router.Evict
+//	amounts of the node, usage of pods     ─▶ Manager        ─▶ Router.Evict, node conditions
+//
+// Package pressure contains the rules by which a Manager decides. Neither part depends on the
+// journal, or on a response of the runtime: a Manager knows the file systems of the runtime from an
+// earlier response, and reads the memory usage of pods from their cgroups.
 package eviction
 
 import (
@@ -52,7 +58,7 @@ type StorageOptions struct {
 // NewStorageLimiter returns a StorageLimiter that does nothing before Run.
 func NewStorageLimiter(o StorageOptions) *StorageLimiter { return &StorageLimiter{o: o} }
 
-// evictor is the part of *reconcile.Router that a StorageLimiter uses.
+// evictor is the part of *reconcile.Router by which pods are evicted.
 type evictor interface {
 	Evict(ctx context.Context, key types.NamespacedName, evict plan.Eviction) error
 	Delete(ctx context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error
@@ -110,8 +116,8 @@ func (k *StorageLimiter) check(ctx context.Context) {
 	}
 }
 
-// excessGrace is the grace period of a pod that exceeds a limit while it is being deleted. The
-// value is that of the kubelet for evictions.
+// excessGrace is the grace period of a pod that must release its resources at once. The value is
+// that of the kubelet for evictions.
 const excessGrace = time.Second
 
 // evict evicts a pod that exceeds a limit. If the pod is being deleted, it shortens the grace

@@ -59,8 +59,11 @@ func TestEvictGrace(t *testing.T) {
 		grace, preStop string
 		begun          time.Duration // time since the eviction
 		edited         bool
+		soft           time.Duration // grace period of the eviction
 		want           string
 	}{
+		"soft threshold": {grace: "600", soft: 20 * time.Second, want: "stop app within 20s"},
+		"soft threshold and a shorter grace period": {grace: "5", soft: 20 * time.Second, want: "stop app within 5s"},
 		"no hook":                   {grace: "600", want: "stop app within 2s"},
 		"a hook":                    {grace: "600", preStop: `{"exec":{"command":["x"]}}`, want: "run the preStop hook of app within 1s"},
 		"time of the hook is over":  {grace: "600", preStop: `{"exec":{"command":["x"]}}`, begun: time.Second, want: "stop app within 2s"},
@@ -71,10 +74,10 @@ func TestEvictGrace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := evictable(test.grace, test.preStop)
-			if fin := (&PodEnd{UID: "u", Hash: "v1:a", Size: in.Desired.PodSize(), Failed: true, Reason: ReasonEvicted, At: in.Now.Add(-test.begun)}); test.begun > 0 {
+			if fin := (&PodEnd{UID: "u", Hash: "v1:a", Size: in.Desired.PodSize(), Failed: true, Reason: ReasonEvicted, At: in.Now.Add(-test.begun), Grace: test.soft}); test.begun > 0 {
 				in.History.Finished = fin
 			} else {
-				in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Message: "too big"}
+				in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Message: "too big", Grace: test.soft}
 			}
 			if test.edited {
 				in.Desired = nil
@@ -118,5 +121,19 @@ func TestEvict_DeadlineInShutdown(t *testing.T) {
 		if d := Next(in); d.Finished == nil || d.Finished.Reason != test.want {
 			t.Errorf("%s: got %+v, want %s", name, d.Finished, test.want)
 		}
+	}
+}
+
+// TestEvict_Shortage checks that the end of a pod that was evicted under node pressure contains the
+// shortage, and that the explanation for users names the signal and its amounts.
+func TestEvict_Shortage(t *testing.T) {
+	in := evictable("30", "")
+	in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Message: "The node was low on resource: memory. ", Shortage: Shortage{"memory.available", "50Mi", "100Mi"}}
+	d := Next(in)
+	if d.Finished == nil || d.Finished.Shortage != in.Eviction.Shortage || d.Finished.Message != in.Eviction.Message {
+		t.Fatalf("got end %+v, want the message and the shortage of the eviction", d.Finished)
+	}
+	if want := "evicted because of memory.available: 50Mi available, threshold 100Mi"; d.Why != want || d.Reason != ReasonEvicted {
+		t.Errorf("got reason %s, explanation %q; want %s, %q", d.Reason, d.Why, ReasonEvicted, want)
 	}
 }

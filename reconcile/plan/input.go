@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -106,7 +107,23 @@ type Eviction struct {
 	Hash    string
 	Reason  string // ReasonEvicted, ReasonPreempted or ReasonTerminated; "" means ReasonEvicted
 	Message string
-	Grace   time.Duration // maximum grace period of a terminated pod
+	Grace   time.Duration // maximum grace period of an evicted or terminated pod
+	// Shortage is the resource of which the node was short; zero if the pod is evicted for another
+	// reason.
+	Shortage Shortage
+}
+
+// A Shortage is a resource of which the node was short, so that it evicted a pod. It is stored in
+// the journal.
+type Shortage struct {
+	Signal string // name of the eviction signal, such as "memory.available"
+	// Available and Threshold are the amounts of the signal as quantities, such as "50Mi".
+	Available, Threshold string
+}
+
+// String describes the shortage for users.
+func (s Shortage) String() string {
+	return fmt.Sprintf("%s: %s available, threshold %s", s.Signal, s.Available, s.Threshold)
 }
 
 // An Answer is the result of admission.
@@ -203,11 +220,13 @@ type PodEnd struct {
 	Reason  string
 	Message string
 	At      time.Time
-	// Grace is the maximum grace period of a pod with the reason Terminated. Resumes reports
-	// whether the pod runs again after the shutdown. This is the case for a pod of a manifest on
-	// this node.
+	// Grace is the maximum grace period of a pod with the reason Evicted or Terminated. Resumes
+	// reports whether the pod runs again after the shutdown. This is the case for a pod of a manifest
+	// on this node.
 	Grace   time.Duration `json:",omitempty"`
 	Resumes bool          `json:",omitempty"`
+	// Shortage is the field of the Eviction that has ended the pod.
+	Shortage Shortage `json:",omitzero"`
 }
 
 // AppliesTo reports whether f is the end of version p. f may be nil. If the size of p has changed

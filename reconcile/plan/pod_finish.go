@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -26,7 +25,7 @@ func (f *facts) endOfPod() *PodEnd {
 	e := f.in.Eviction
 	evicted := e.isFor(f.in.Desired)
 	if evicted && e.Reason != ReasonTerminated {
-		return f.failedEnd(cmp.Or(e.Reason, ReasonEvicted), e.Message)
+		return f.endByEviction(e)
 	}
 	if f.isRejected() {
 		return f.failedEnd(f.in.Verdict.Reason, RejectedPrefix+f.in.Verdict.Message)

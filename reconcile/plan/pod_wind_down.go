@@ -17,7 +17,7 @@ func (f *facts) windDown(d *Decision) {
 	}
 	why := "the pod has finished"
 	if fin := cmp.Or(d.Finished, f.in.History.Finished); fin != nil && fin.Reason != "" {
-		d.Why, d.Reason, d.NeedsUser = fin.Message, fin.Reason, fin.Reason != ReasonTerminated
+		d.Why, d.Reason, d.NeedsUser = fin.explanation(), fin.Reason, fin.Reason != ReasonTerminated
 		if !d.NeedsUser {
 			why = "the node is shutting down"
 		}
@@ -38,6 +38,15 @@ func (f *facts) windDown(d *Decision) {
 		return
 	}
 	d.Phase, d.Resume = PhaseCleanedUp, f.mayResume()
+}
+
+// explanation returns why the pod has ended, for users: the shortage of a pod that was evicted under
+// node pressure, and otherwise the message.
+func (f *PodEnd) explanation() string {
+	if f.Shortage != (Shortage{}) {
+		return "evicted because of " + f.Shortage.String()
+	}
+	return f.Message
 }
 
 // mustRecordFirst reports whether the end fin must be on disk before it is published. It returns

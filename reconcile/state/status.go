@@ -143,6 +143,7 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 		}
 		if fin.Reason != "" {
 			f.FailureReason = &status.Reason{Reason: fin.Reason, Message: fin.Message}
+			f.IsPressureEviction = fin.Shortage != (plan.Shortage{})
 		}
 	}
 	restarting := plan.ContainersRestartedWithAll(&t.PlanInput)

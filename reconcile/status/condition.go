@@ -49,11 +49,11 @@ var disruptions = map[string]string{
 }
 
 // disruptionTargetConditions returns the condition by which controllers distinguish pods that the
-// node terminated from pods that failed. It returns nil for other pods. A pod
-// without the trait HasStateAtSource has the condition only after a node shutdown.
+// node terminated from pods that failed. It returns nil for other pods. As in the kubelet, a pod that
+// was evicted because of its own storage limits does not have the condition.
 func (o *observedPod) disruptionTargetConditions() []v1.PodCondition {
 	failed := o.f.FailureReason
-	if failed == nil || !o.f.Pod.Traits.HasStateAtSource && failed.Reason != "Terminated" {
+	if failed == nil || failed.Reason == "Evicted" && !o.f.IsPressureEviction || failed.Reason == "Preempting" && !o.f.Pod.Traits.HasStateAtSource {
 		return nil
 	}
 	message, ok := disruptions[failed.Reason]

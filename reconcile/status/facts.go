@@ -58,6 +58,9 @@ type Facts struct {
 	// otherwise nil. If FailureReason is set, the phase is Failed after the last container has
 	// stopped.
 	FailureReason *Reason
+	// IsPressureEviction reports whether the pod was evicted because the node was short of a
+	// resource.
+	IsPressureEviction bool
 	// FinalPhase is Succeeded or Failed if the pod has finished, even if the runtime still lists
 	// its containers; otherwise "".
 	FinalPhase v1.PodPhase

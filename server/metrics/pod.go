@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,7 +131,7 @@ func (c podCounts) update(before, after *server.PodView) {
 		return
 	}
 	if before.Pod.Status.Reason != evicted && after.Pod.Status.Reason == evicted {
-		c.evictions.WithLabelValues("localStorage").Inc()
+		c.evictions.WithLabelValues(cmp.Or(after.EvictionSignal, "localStorage")).Inc()
 	}
 	from, to := &before.Pod.Status, &after.Pod.Status
 	c.countTerminations("init_container", from.InitContainerStatuses, to.InitContainerStatuses)

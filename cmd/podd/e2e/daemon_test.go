@@ -95,6 +95,7 @@ func (d *daemon) flags() []string {
 		"--container-runtime-endpoint", d.endpoint,
 		"--cgroup-root", d.parentCgroup(), "--healthz-port", "0", "--v", "4",
 		"--image-gc-high-threshold", "100", // the tests share the images of a stack
+		"--eviction-hard", "memory.available<1Mi", // a test host may be short of disk space
 	}
 	if d.hostname == "" {
 		flags = append(flags, "--hostname-override", d.host)

@@ -45,10 +45,10 @@
 // the same certificates, tokens, files and exec plugins as the kubelet. clientcmd takes 0.2 MB of
 // the 1.5 MB that this package adds to the binary.
 //
-// The thresholds of evictionHard determine the pressure conditions of the Node. The thresholds of
-// memory.available and nodefs.available also reduce the allocatable resources. No pod is evicted
-// for pressure yet. memory.available refers to the memory of the host. The memory limit of all pods
-// together is not considered.
+// The eviction thresholds determine the pressure conditions of the Node (package eviction). The
+// thresholds of memory.available and nodefs.available also reduce the allocatable resources. As in
+// a kubelet, memory.available refers to the memory of the host, and allocatableMemory.available to
+// the memory limit of all pods together.
 //
 // volumesInUse of the Node's status (in_use.go) names CSI volumes that a controller attaches. It
 // names such a volume as long as a bound pod uses the volume or the volume is on this node. podd

@@ -139,9 +139,8 @@ type Resources struct {
 	// WarnsCgroupV1 is set if the host uses cgroup v1 and failCgroupV1 is not set. Since Kubernetes
 	// 1.35 the kubelet does not start in this case.
 	WarnsCgroupV1 bool
-	// Eviction contains the thresholds of the pressure conditions. The hard thresholds of
-	// memory.available and nodefs.available also reduce the allocatable resources. podd evicts no
-	// pod because of pressure.
+	// Eviction contains the thresholds below which podd evicts pods. The hard thresholds of
+	// memory.available and nodefs.available also reduce the allocatable resources.
 	Eviction pressure.Policy
 }
 

@@ -15,8 +15,5 @@
 // them. If such a field would change how pods run, the field is an error instead. All errors are
 // reported together, each with its file and line or its flag.
 //
-// evictionHard sets the thresholds of the pressure conditions and reduces the allocatable
-// resources, but podd evicts no pod because of pressure. evictionSoft has no effect.
-//
 // Only Load and ReadHostFacts read files. The package has no state.
 package config

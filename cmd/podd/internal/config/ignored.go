@@ -32,6 +32,7 @@ var supportedFields = newSet(
 	"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
 	"podPidsLimit", "kubeReserved", "systemReserved", "enforceNodeAllocatable",
 	"evictionHard", "mergeDefaultEvictionSettings", "evictionPressureTransitionPeriod",
+	"evictionSoft", "evictionSoftGracePeriod", "evictionMaxPodGracePeriod", "evictionMinimumReclaim",
 	"memoryThrottlingFactor", "memoryReservationPolicy", "defaultPodSysctls",
 	// checkUnsupported rejects all but one value of the following fields.
 	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs",
@@ -51,6 +52,7 @@ var clusterFields = newSet(
 // warning.
 var equivalentValues = map[string]any{
 	"registerNode":                 false,
+	"kernelMemcgNotification":      true,
 	"makeIPTablesUtilChains":       false,
 	"enableControllerAttachDetach": false,
 	"logging.flushFrequency":       nil, // podd does not buffer its log

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"podd/cmd/podd/internal/daemon/meter"
 	"podd/cmd/podd/internal/daemon/nodestatus"
 	"podd/cmd/podd/internal/daemon/view"
 	"podd/reconcile/cgroup"
@@ -18,7 +19,7 @@ import (
 	"podd/runtime/cri"
 )
 
-// A pressureTask detects node pressure.
+// A pressureTask detects node pressure and evicts pods.
 type pressureTask struct {
 	nodeName string
 	options  eviction.ManagerOptions // without Memory
@@ -30,18 +31,21 @@ type pressureTask struct {
 	published *pressure.Conditions // nil before the first call of publish
 }
 
-// newPressureTask returns the task that detects node pressure.
-func newPressureTask(b processState, t telemetry, client *cri.Client) *pressureTask {
+// newPressureTask returns the task that detects node pressure and evicts pods.
+func newPressureTask(b processState, t telemetry, client *cri.Client, c core, usage *meter.Meter) *pressureTask {
 	p := &pressureTask{nodeName: b.cfg.NodeName, state: t.state, record: t.record, log: b.log}
 	p.observer = nodestatus.NewPressureObserver(nodestatus.ObserverOptions{
 		RootDir: b.cfg.RootDir, Runtime: client, Record: t.record, Log: b.log,
 		MeasureAllPods: func() (int64, int64, error) { return cgroup.MeasureAllPods(b.cfg.CgroupRoot) },
 	})
-	p.options = eviction.ManagerOptions{Policy: b.cfg.Eviction, Observer: p.observer, Publish: p.publish}
+	p.options = eviction.ManagerOptions{
+		Policy: b.cfg.Eviction, Observer: p.observer, Publish: p.publish, Record: t.record, Reports: c.reportCache.All, Router: c.router, Usage: usage,
+		Containers: eviction.DeadContainers{Reports: c.reportCache.All, Runtime: client}, Log: b.log,
+	}
 	return p
 }
 
-// Run detects node pressure until ctx is done.
+// Run detects node pressure and evicts pods until ctx is done.
 func (p *pressureTask) Run(ctx context.Context) error {
 	memory := memorywatch.Open(memorywatch.Paths{MemoryCgroup: memoryHierarchy(p.log), Pressure: "/proc/pressure/memory"}, p.log)
 	defer memory.Close()

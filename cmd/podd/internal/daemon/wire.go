@@ -125,7 +125,7 @@ func newParts(b processState) (_ *parts, err error) {
 	}
 	return &parts{
 		processState: b, telemetry: t, node: rendered, address: address, dns: dns, client: client,
-		inputs: in, core: c, meter: usage, pressure: newPressureTask(b, t, client), endpointOptions: o,
+		inputs: in, core: c, meter: usage, pressure: newPressureTask(b, t, client, c, usage), endpointOptions: o,
 	}, nil
 }
 

@@ -267,6 +267,9 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 		p.Path, p.Line = r.Version.Origin.Path, r.Version.Origin.Line
 		p.LastExits = lastExits(r)
 	}
+	if r.Finished != nil {
+		p.EvictionSignal = r.Finished.Shortage.Signal
+	}
 	return p
 }
 

@@ -1,0 +1,74 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/server"
+)
+
+// TestEviction_Disk runs a pod that fills the file system of the root directory, next to a pod that
+// uses little and a critical pod that also has a volume. podd must evict only the first pod, although
+// it cannot write its journal, and must show the signal with its value and threshold.
+func TestEviction_Disk(t *testing.T) {
+	for name, test := range map[string]struct{ script, threshold, signal, resource string }{
+		"blocks": {useBlocks, "nodefs.available<6Mi", "nodefs.available", "ephemeral-storage"},
+		"inodes": {useInodes, "nodefs.inodesFree<100", "nodefs.inodesFree", "inodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, k := onSmallDisk(t, shared)
+			d.args = append(d.args, "--eviction-hard", test.threshold)
+			d.start()
+			critical := d.diskFillingPod("critical", "head -c 4194304 /dev/zero >/disk/x; ", "")
+			critical.Spec.PriorityClassName = "system-node-critical"
+			d.apply(critical, d.pod("web", shell("main", serve("web"))))
+			before := map[string]string{}
+			for _, name := range []string{"critical", "web"} {
+				before[name] = d.untilApplied(name).Pod.Status.ContainerStatuses[0].ContainerID
+			}
+			hog := d.diskFillingPod("hog", test.script, "")
+			hog.Spec.RestartPolicy = v1.RestartPolicyNever
+			d.apply(hog)
+			d.untilNote("hog is full")
+			p := d.untilPod("is evicted", "hog", evictedFor("The node was low on resource: "+test.resource+". Threshold quantity: "))
+			if !hasCondition(p.Pod, v1.DisruptionTarget, v1.PodReasonTerminationByKubelet) {
+				t.Errorf("conditions of the evicted pod: got %+v, want DisruptionTarget", p.Pod.Status.Conditions)
+			}
+			d.untilJournaled(d.untilPod("has stopped", "hog", hasFailed("Evicted")), "Evicted")
+			k.wantFree()
+			if why, _ := d.verb("why", "hog"); !strings.Contains(why, "evicted because of "+test.signal+": ") || !strings.Contains(why, ", threshold ") {
+				t.Errorf("podd why: got\n%s\nwant the signal %s with its threshold", why, test.signal)
+			}
+			words := strings.Join(eventWords(d.events("")), "\n")
+			for _, want := range []string{"EvictionThresholdMet: Attempting to reclaim " + test.resource, "NodeHasDiskPressure: ", "Evicted: The node was low on resource: " + test.resource} {
+				if !strings.Contains(words, want) {
+					t.Errorf("events: got\n%s\nwant %q", words, want)
+				}
+			}
+			for name, id := range before {
+				d.untilPod("still runs in the same container", name, func(p *server.PodView) error {
+					if got := p.Pod.Status.ContainerStatuses[0]; got.ContainerID != id || got.State.Running == nil {
+						return fmt.Errorf("got container status %+v, want %s running", got, id)
+					}
+					return nil
+				})
+			}
+		})
+	}
+}
+
+// hasCondition reports whether a pod has a true condition with this reason.
+func hasCondition(p *v1.Pod, kind v1.PodConditionType, reason string) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == kind && c.Status == v1.ConditionTrue && c.Reason == reason {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,106 @@
+package meter
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/eviction/pressure"
+	"podd/runtime/stats"
+)
+
+// PodUsage implements eviction.UsageReader. It measures only the resource.
+func (m *Meter) PodUsage(ctx context.Context, resource v1.ResourceName) (map[types.UID]*pressure.Usage, error) {
+	switch resource {
+	case v1.ResourceMemory:
+		s, err := m.sampler.SampleBasic(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return processUsage(s), nil
+	case pressure.ResourcePIDs:
+		s, err := m.sampler.SampleAll(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return processUsage(s), nil
+	}
+	d, err := m.sampler.MeasureDisksWithin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.sampler.SampleBasic(ctx) // the disk usage does not contain the names of the containers
+	if err != nil {
+		return nil, err
+	}
+	return diskUsage(d, s), nil
+}
+
+// processUsage returns the memory and the number of processes of the pods in a sample.
+func processUsage(s *stats.Sample) map[types.UID]*pressure.Usage {
+	all := map[types.UID]*pressure.Usage{}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Cgroup == nil && len(p.Containers) == 0 {
+			continue // unknown
+		}
+		u := &pressure.Usage{}
+		for _, c := range p.Containers {
+			if c.Cgroup == nil {
+				continue
+			}
+			memory := int64(c.Stats().Memory.WorkingSet)
+			u.MemoryBytes += memory
+			u.Containers = append(u.Containers, pressure.ContainerUsage{Name: c.Name, MemoryBytes: memory})
+			if n := c.Stats().Processes; n != nil {
+				u.Processes += int64(n.ProcessCount)
+			}
+		}
+		if p.Cgroup != nil { // also includes the sandbox and volumes in memory
+			u.MemoryBytes = int64(p.Cgroup.Stats().Memory.WorkingSet)
+		}
+		all[p.UID] = u
+	}
+	return all
+}
+
+// diskUsage returns the disk usage of the pods in a measurement. s contains the names of their
+// containers.
+func diskUsage(d *stats.Disk, s *stats.Sample) map[types.UID]*pressure.Usage {
+	all := map[types.UID]*pressure.Usage{}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		disk, ok := d.Pods[p.UID]
+		if !ok {
+			continue
+		}
+		u := &pressure.Usage{}
+		for _, v := range disk.Volumes {
+			if v.Ephemeral {
+				u.Volumes = add(u.Volumes, v.Filesystem)
+			}
+		}
+		if disk.ManagedFiles != nil {
+			u.Volumes = add(u.Volumes, *disk.ManagedFiles)
+		}
+		for _, c := range p.Pod.Containers {
+			layer, logs := disk.Layers[c.ID], disk.Logs[c.Name]
+			u.Layers, u.Logs = add(u.Layers, layer), add(u.Logs, logs)
+			u.Containers = append(u.Containers, pressure.ContainerUsage{Name: c.Name, DiskBytes: add(add(pressure.DiskUsage{}, layer), logs).Bytes})
+		}
+		all[p.UID] = u
+	}
+	return all
+}
+
+// add returns d with the usage of f added, where an unknown usage counts as 0.
+func add(d pressure.DiskUsage, f stats.Filesystem) pressure.DiskUsage {
+	if f.UsedBytes != nil {
+		d.Bytes += int64(min(*f.UsedBytes, 1<<62))
+	}
+	if f.InodesUsed != nil {
+		d.Inodes += int64(min(*f.InodesUsed, 1<<62))
+	}
+	return d
+}

@@ -1,0 +1,295 @@
+package eviction
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/event"
+	"podd/reconcile/eviction/pressure"
+	"podd/reconcile/plan"
+	"podd/reconcile/state"
+	"podd/runtime"
+)
+
+// A managerTest is a Manager with fakes.
+type managerTest struct {
+	*Manager
+	node    *fakeNode
+	reports map[string]*state.Report
+	usage   map[types.UID]*pressure.Usage
+	evicted evictions
+	reclaim fakeReclaimer
+	events  []string
+	log     strings.Builder
+
+	usageErr error
+}
+
+// fakeReclaimer makes disk space available when Reclaim is called.
+type fakeReclaimer struct {
+	node  *fakeNode
+	frees int64
+	hangs bool
+	calls int
+}
+
+func (r *fakeReclaimer) Reclaim(ctx context.Context) error {
+	r.calls++
+	if r.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	r.node.disk += r.frees
+	return nil
+}
+
+func (m *managerTest) PodUsage(context.Context, v1.ResourceName) (map[types.UID]*pressure.Usage, error) {
+	return m.usage, m.usageErr
+}
+
+// newManagerTest returns a Manager on a node with enough of all resources and without pods.
+func newManagerTest(p pressure.Policy) *managerTest {
+	m := &managerTest{node: newFakeNode(), reports: map[string]*state.Report{}, usage: map[types.UID]*pressure.Usage{}, evicted: evictions{}}
+	m.reclaim.node = m.node
+	m.Manager = NewManager(ManagerOptions{
+		Policy: p, Observer: m.node, Memory: m.node, Publish: func(pressure.Conditions, []pressure.Met) {}, Router: m.evicted, Usage: m, Containers: &m.reclaim,
+		Record: func(all []event.Event) {
+			for _, e := range all {
+				m.events = append(m.events, e.Type+" "+e.Reason+": "+e.Message)
+			}
+		},
+		Reports: func() []*state.Report { return slices.Collect(maps.Values(m.reports)) },
+		Log:     slog.New(slog.NewTextHandler(&m.log, nil)),
+	})
+	return m
+}
+
+// run adds a running pod that uses an amount of memory and disk.
+func (m *managerTest) run(name string, priority int32, used int64) {
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
+		Spec:       v1.PodSpec{Priority: &priority, Containers: []v1.Container{{Name: "app"}}},
+	}
+	key := types.NamespacedName{Namespace: "default", Name: name}
+	m.reports[name] = &state.Report{
+		Key: key, Pod: pod, Version: &manifest.Pod{Key: key, UID: pod.UID, Hash: "v1:a", Object: pod},
+		Observed: []runtime.Incarnation{{
+			Sandbox: runtime.Sandbox{ID: "s-" + name, Ready: true}, Containers: []runtime.Container{{ID: "c-" + name, Name: "app", State: runtime.Running}},
+		}},
+	}
+	m.usage[pod.UID] = &pressure.Usage{
+		MemoryBytes: used, Volumes: pressure.DiskUsage{Bytes: used}, Containers: []pressure.ContainerUsage{{Name: "app", MemoryBytes: used, DiskBytes: used}},
+	}
+}
+
+// finish sets the end of a pod. phase is the phase of its decision.
+func (m *managerTest) finish(name string, end plan.PodEnd, phase plan.Phase) {
+	r := *m.reports[name]
+	r.Finished, r.Decision.Phase = &end, phase
+	m.reports[name] = &r
+}
+
+// checkAgain calls check, and checks the evicted pods since the last call and the time until the
+// next check.
+func (m *managerTest) checkAgain(t *testing.T, step string, wait time.Duration, evicted ...string) {
+	t.Helper()
+	clear(m.evicted)
+	got := m.check(t.Context())
+	if got != wait {
+		t.Errorf("%s: next check after %s, want %s", step, got, wait)
+	}
+	if names := slices.Sorted(maps.Keys(m.evicted)); !slices.Equal(names, evicted) {
+		t.Errorf("%s: evicted %v, want %v", step, names, evicted)
+	}
+}
+
+// TestManager_Evicts checks that one pod after the other is evicted while memory is short, and that
+// the next pod is evicted only after the last has stopped.
+func TestManager_Evicts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManagerTest(hardPolicy)
+		m.run("large", 0, 300)
+		m.run("small", 0, 100)
+		m.run("critical", 2_000_000_000, 500)
+		m.checkAgain(t, "enough memory", observeInterval)
+		m.node.memory = 50
+		m.checkAgain(t, "short of memory", evictedInterval, "large")
+		want := plan.Eviction{
+			UID: "uid-large", Hash: "v1:a", Grace: time.Second, Shortage: plan.Shortage{Signal: "memory.available", Available: "50", Threshold: "100"},
+			Message: "The node was low on resource: memory. Threshold quantity: 100, available: 50. Container app was using 300, request is 0, has larger consumption of memory. ",
+		}
+		if got := m.evicted["large"]; got != want {
+			t.Errorf("eviction:\n got %+v\nwant %+v", got, want)
+		}
+		if want := []string{"Warning EvictionThresholdMet: Attempting to reclaim memory"}; !slices.Equal(m.events, want) {
+			t.Errorf("events: got %q, want %q", m.events, want)
+		}
+		time.Sleep(time.Second)
+		m.checkAgain(t, "the worker has not reported yet", evictedInterval)
+		end := plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now(), Grace: time.Second}
+		m.finish("large", end, plan.PhaseWindDown)
+		m.checkAgain(t, "being stopped", evictedInterval)
+		time.Sleep(20 * time.Second)
+		m.checkAgain(t, "still being stopped", evictedInterval)
+		m.finish("large", end, plan.PhaseCleanedUp)
+		m.checkAgain(t, "stopped", evictedInterval, "small")
+		time.Sleep(31 * time.Second)
+		m.checkAgain(t, "not stopped in time", evictedInterval, "small")
+		m.finish("small", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseCleanedUp)
+		m.checkAgain(t, "only a critical pod is left", observeInterval)
+		m.checkAgain(t, "only a critical pod is left", observeInterval)
+		if n := strings.Count(m.log.String(), "no pod can be evicted"); n != 1 {
+			t.Errorf("got %d log records that no pod can be evicted, want 1:\n%s", n, m.log.String())
+		}
+		m.node.memory = 500
+		m.checkAgain(t, "enough memory again", observeInterval)
+	})
+}
+
+// TestManager_Soft checks the grace periods of a soft threshold.
+func TestManager_Soft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pressure.Policy{MaxPodGrace: 20 * time.Second, TransitionPeriod: time.Minute, Thresholds: []pressure.Threshold{
+			{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 200}, GracePeriod: 13 * time.Second},
+		}}
+		m := newManagerTest(p)
+		m.run("web", 0, 300)
+		m.node.memory = 150
+		m.checkAgain(t, "grace period", observeInterval)
+		time.Sleep(observeInterval)
+		m.checkAgain(t, "end of the grace period is near", 3*time.Second)
+		time.Sleep(3 * time.Second)
+		m.checkAgain(t, "grace period has passed", evictedInterval, "web")
+		if got := m.evicted["web"].Grace; got != 20*time.Second {
+			t.Errorf("grace period of the pod: got %s, want 20s", got)
+		}
+		time.Sleep(49 * time.Second)
+		m.checkAgain(t, "the pod uses its grace period", evictedInterval)
+	})
+}
+
+// TestManager_Reclaims checks that dead containers are removed before pods are evicted, even if the
+// runtime does not respond.
+func TestManager_Reclaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManagerTest(hardPolicy)
+		m.run("web", 0, 300)
+		m.node.disk, m.reclaim.frees = 50, 50
+		m.checkAgain(t, "dead containers are sufficient", observeInterval)
+		m.node.disk, m.reclaim.frees = 50, 49
+		m.checkAgain(t, "dead containers are not sufficient", evictedInterval, "web")
+		if m.reclaim.calls != 2 {
+			t.Errorf("got %d reclaims, want 2", m.reclaim.calls)
+		}
+		m = newManagerTest(hardPolicy)
+		m.run("web", 0, 300)
+		m.node.disk, m.reclaim.hangs = 50, true
+		began := time.Now()
+		m.checkAgain(t, "the runtime does not respond", evictedInterval, "web")
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("evicted after %s, want at most 15s", took)
+		}
+		m = newManagerTest(hardPolicy)
+		m.run("web", 0, 300)
+		m.node.memory = 50
+		m.checkAgain(t, "memory", evictedInterval, "web")
+		if m.reclaim.calls != 0 {
+			t.Error("dead containers were removed because of memory")
+		}
+	})
+}
+
+// TestManager_Unmeasured checks that a pod is evicted although the usage of pods is unknown.
+func TestManager_Unmeasured(t *testing.T) {
+	m := newManagerTest(hardPolicy)
+	m.run("important", 1000, 900)
+	m.run("other", 0, 1)
+	m.usage, m.usageErr = nil, errors.New("no cgroups")
+	m.node.memory = 50
+	m.checkAgain(t, "unknown usage", evictedInterval, "other")
+}
+
+// TestManager_Deleted checks that the grace period of a pod that is being deleted is shortened, and
+// that pods that release nothing are not evicted.
+func TestManager_Deleted(t *testing.T) {
+	m := newManagerTest(hardPolicy)
+	m.run("deleted", 0, 900)
+	m.reports["deleted"].Version = nil
+	m.run("waiting", 0, 900)
+	m.reports["waiting"].Observed = nil
+	m.run("foreign", 0, 900)
+	m.reports["foreign"].Observed[0].Foreign = true
+	m.node.memory = 50
+	m.checkAgain(t, "deleted pod", evictedInterval, "deleted")
+	if got, want := m.evicted["deleted"], (plan.Eviction{UID: "uid-deleted", Reason: deleted, Grace: time.Second}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestManager_Restarted checks that a Manager waits for a pod that an earlier podd process has
+// evicted.
+func TestManager_Restarted(t *testing.T) {
+	m := newManagerTest(hardPolicy)
+	m.run("evicted", 0, 900)
+	m.run("web", 0, 900)
+	m.finish("evicted", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseWindDown)
+	m.node.memory = 50
+	m.checkAgain(t, "being stopped", evictedInterval)
+	m.finish("evicted", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now().Add(-time.Hour)}, plan.PhaseWindDown)
+	m.checkAgain(t, "does not stop", evictedInterval, "web")
+}
+
+// removedContainers records the removed containers.
+type removedContainers struct {
+	ids []string
+	err error
+}
+
+func (r *removedContainers) RemoveContainer(_ context.Context, id string) error {
+	r.ids = append(r.ids, id)
+	return r.err
+}
+
+// TestDeadContainers checks that only containers of finished pods are removed, and only if the end
+// of the pod does not depend on them.
+func TestDeadContainers(t *testing.T) {
+	m := newManagerTest(hardPolicy)
+	for _, name := range []string{"runs", "completed", "stopping", "evicted", "cluster", "foreign"} {
+		m.run(name, 0, 0)
+		if name != "runs" {
+			m.reports[name].Observed[0].Containers[0].State = runtime.Exited
+		}
+	}
+	m.finish("completed", plan.PodEnd{}, plan.PhaseCleanedUp)
+	m.finish("stopping", plan.PodEnd{}, plan.PhaseWindDown)
+	m.finish("evicted", plan.PodEnd{Reason: plan.ReasonEvicted}, plan.PhaseCleanedUp)
+	m.finish("cluster", plan.PodEnd{Reason: plan.ReasonEvicted}, plan.PhaseCleanedUp)
+	m.reports["cluster"].Version.Traits.HasStateAtSource = true
+	m.finish("foreign", plan.PodEnd{}, plan.PhaseCleanedUp)
+	m.reports["foreign"].Observed[0].Foreign = true
+	removed := &removedContainers{}
+	d := DeadContainers{Reports: func() []*state.Report { return slices.Collect(maps.Values(m.reports)) }, Runtime: removed}
+	if err := d.Reclaim(t.Context()); err != nil {
+		t.Error(err)
+	}
+	slices.Sort(removed.ids)
+	if want := []string{"c-cluster", "c-completed"}; !slices.Equal(removed.ids, want) {
+		t.Errorf("removed %v, want %v", removed.ids, want)
+	}
+	removed.ids, removed.err = nil, runtime.ErrUnavailable
+	if err := d.Reclaim(t.Context()); !errors.Is(err, runtime.ErrUnavailable) || len(removed.ids) != 1 {
+		t.Errorf("runtime unavailable: got error %v after %d calls, want one call", err, len(removed.ids))
+	}
+}
