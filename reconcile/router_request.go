@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/admission"
+	"podd/reconcile/eviction/pressure"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
 )
@@ -116,6 +117,17 @@ func (r *Router) SetDiskCapacity(ctx context.Context, capacity, allocatable int6
 		node.Capacity.EphemeralStorage, node.Allocatable.EphemeralStorage = capacity, allocatable
 		r.renderNode, r.hasUnpublished = &node, true
 		r.postOrders()
+		return nil
+	})
+}
+
+// SetPressure sets the pressure conditions of the node, on which the admission of pods depends.
+func (r *Router) SetPressure(ctx context.Context, c pressure.Conditions) error {
+	return r.call(ctx, func() error {
+		if r.o.Limits.Pressure != c {
+			r.o.Limits.Pressure = c
+			r.postOrders()
+		}
 		return nil
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"podd/manifest/order"
 	"podd/manifest/refs"
 	"podd/reconcile/device/allocation"
+	"podd/reconcile/eviction/pressure"
 	"podd/reconcile/plan"
 )
 
@@ -64,6 +65,9 @@ type Limits struct {
 	// no pod waits for devices.
 	DevicesUnknown bool
 	Features       Features
+	// Pressure contains the pressure conditions of the node. While a condition is true, most pods
+	// that are not active yet are not admitted.
+	Pressure pressure.Conditions
 	// ShuttingDown reports whether the node is shutting down. If it is true, pods that are not
 	// active yet are rejected.
 	ShuttingDown bool
@@ -183,6 +187,7 @@ func (a *admitter) admit(c candidate) plan.Verdict {
 	pods, requested := *a.pods, a.requests.requested
 	v := firstNotAdmitted(
 		func() plan.Verdict { return a.limits.Features.admit(c.Desired) },
+		func() plan.Verdict { return a.limits.checkPressure(c) },
 		func() plan.Verdict { return a.pods.admit(c) },
 		func() plan.Verdict { return a.limits.admitDevices(c) },
 		func() plan.Verdict { return a.requests.admit(c) },

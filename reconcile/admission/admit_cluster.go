@@ -27,8 +27,9 @@ func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 	}
 	pods, requested := *a.pods, a.requests.requested
 	v := firstNotAdmitted(
-		// This must be the first check. The next check also rejects pods that use undeclared
-		// features, but with a reason that differs from the kubelet's.
+		func() plan.Verdict { return a.limits.checkPressure(c) },
+		// This check must be made before the next. The next check also rejects pods that use
+		// undeclared features, but with a reason that differs from the kubelet's.
 		func() plan.Verdict { return rejectIfMessage("PodFeatureUnsupported", rejectUndeclared(pod)) },
 		func() plan.Verdict { return rejectIfMessage("UnexpectedAdmissionError", c.Desired.RefusalReason) },
 		func() plan.Verdict { return rejectIfMessage("SysctlForbidden", f.sysctlRejection(pod)) },

@@ -36,7 +36,7 @@ type ManagerOptions struct {
 	// Publish is called with the first conditions, and with each change of the conditions. met
 	// contains the thresholds that cause the conditions; it may be empty, because a condition remains
 	// true for the transition period.
-	Publish func(c pressure.Conditions, met []pressure.Met)
+	Publish func(ctx context.Context, c pressure.Conditions, met []pressure.Met)
 	Record  func([]event.Event)
 	Reports func() []*state.Report // returns the current pods
 	Router  evictor
@@ -93,7 +93,7 @@ func (m *Manager) Run(ctx context.Context) error {
 // check observes the node once, acts on the most urgent threshold that is due, and returns the time
 // until the next check.
 func (m *Manager) check(ctx context.Context) time.Duration {
-	d, observed := m.observe()
+	d, observed := m.observe(ctx)
 	if len(d.Due) > 0 {
 		return m.act(ctx, d, observed)
 	}
@@ -106,14 +106,14 @@ func (m *Manager) check(ctx context.Context) time.Duration {
 
 // observe observes the node, publishes changed conditions and requests the next notification of the
 // kernel.
-func (m *Manager) observe() (pressure.Decision, pressure.Observations) {
+func (m *Manager) observe(ctx context.Context) (pressure.Decision, pressure.Observations) {
 	observed := m.o.Observer.Observe()
 	d := pressure.Decide(m.o.Policy, m.state, observed, time.Now())
 	m.state = d.State
 	m.o.Memory.Arm(m.o.Policy.MemoryDistance(observed))
 	if m.published == nil || *m.published != d.Conditions {
 		m.published = &d.Conditions
-		m.o.Publish(d.Conditions, d.Met)
+		m.o.Publish(ctx, d.Conditions, d.Met)
 	}
 	return d, observed
 }

@@ -64,7 +64,7 @@ func newManagerTest(p pressure.Policy) *managerTest {
 	m := &managerTest{node: newFakeNode(), reports: map[string]*state.Report{}, usage: map[types.UID]*pressure.Usage{}, evicted: evictions{}}
 	m.reclaim.node = m.node
 	m.Manager = NewManager(ManagerOptions{
-		Policy: p, Observer: m.node, Memory: m.node, Publish: func(pressure.Conditions, []pressure.Met) {}, Router: m.evicted, Usage: m, Containers: &m.reclaim,
+		Policy: p, Observer: m.node, Memory: m.node, Publish: func(context.Context, pressure.Conditions, []pressure.Met) {}, Router: m.evicted, Usage: m, Containers: &m.reclaim,
 		Record: func(all []event.Event) {
 			for _, e := range all {
 				m.events = append(m.events, e.Type+" "+e.Reason+": "+e.Message)

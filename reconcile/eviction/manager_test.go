@@ -53,7 +53,7 @@ func TestManager_Conditions(t *testing.T) {
 		var published []string
 		m := newManagerTest(hardPolicy)
 		m.node, m.o.Observer, m.o.Memory = n, n, n
-		m.o.Publish = func(c pressure.Conditions, met []pressure.Met) {
+		m.o.Publish = func(_ context.Context, c pressure.Conditions, met []pressure.Met) {
 			published = append(published, fmt.Sprint(c.Types(), met))
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -11,6 +11,7 @@ import (
 	"podd/cmd/podd/internal/daemon/meter"
 	"podd/cmd/podd/internal/daemon/nodestatus"
 	"podd/cmd/podd/internal/daemon/view"
+	"podd/reconcile"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/event"
 	"podd/reconcile/eviction"
@@ -25,6 +26,7 @@ type pressureTask struct {
 	options  eviction.ManagerOptions // without Memory
 	observer *nodestatus.PressureObserver
 	state    *view.NodeState
+	router   *reconcile.Router
 	record   func([]event.Event)
 	log      *slog.Logger
 
@@ -33,7 +35,7 @@ type pressureTask struct {
 
 // newPressureTask returns the task that detects node pressure and evicts pods.
 func newPressureTask(b processState, t telemetry, client *cri.Client, c core, usage *meter.Meter) *pressureTask {
-	p := &pressureTask{nodeName: b.cfg.NodeName, state: t.state, record: t.record, log: b.log}
+	p := &pressureTask{nodeName: b.cfg.NodeName, state: t.state, router: c.router, record: t.record, log: b.log}
 	p.observer = nodestatus.NewPressureObserver(nodestatus.ObserverOptions{
 		RootDir: b.cfg.RootDir, Runtime: client, Record: t.record, Log: b.log,
 		MeasureAllPods: func() (int64, int64, error) { return cgroup.MeasureAllPods(b.cfg.CgroupRoot) },
@@ -57,9 +59,9 @@ func (p *pressureTask) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// publish records an event for each condition that is new or has changed, and publishes the
-// conditions. Only the manager's goroutine calls it.
-func (p *pressureTask) publish(c pressure.Conditions, met []pressure.Met) {
+// publish records an event for each condition that is new or has changed, publishes the conditions,
+// and passes them to admission. Only the manager's goroutine calls it.
+func (p *pressureTask) publish(ctx context.Context, c pressure.Conditions, met []pressure.Met) {
 	var all []event.Event
 	for _, kind := range view.PressureKinds {
 		if p.published == nil || p.published.Has(kind) != c.Has(kind) {
@@ -72,6 +74,7 @@ func (p *pressureTask) publish(c pressure.Conditions, met []pressure.Met) {
 	p.record(all)
 	p.published = &c
 	p.state.SetPressure(c)
+	_ = p.router.SetPressure(ctx, c) // SetPressure fails only if podd is stopping
 }
 
 // memoryHierarchy returns the mount point of the cgroup v1 hierarchy for memory; "" if there is

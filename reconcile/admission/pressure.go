@@ -1,0 +1,52 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"podd/manifest"
+	"podd/reconcile/eviction/pressure"
+	"podd/reconcile/plan"
+	"podd/reconcile/state"
+)
+
+// nodePressureReason is the reason of a pod of a file or URL that waits for the end of node pressure.
+const nodePressureReason = "NodePressure"
+
+// checkPressure returns the verdict of a pod for the pressure conditions of the node. The rules are
+// those of a kubelet (Admit in pkg/kubelet/eviction/eviction_manager.go): critical pods are admitted.
+// Under memory pressure only, all pods are admitted that are not BestEffort or tolerate the taint of
+// memory pressure. A kubelet also admits every static pod; in podd, a pod of a file or URL waits. A
+// version that was admitted before keeps running.
+func (l Limits) checkPressure(c candidate) plan.Verdict {
+	if l.Pressure == (pressure.Conditions{}) || pressure.IsProtected(c.Desired.Object) || c.wasAdmitted() {
+		return plan.Verdict{}
+	}
+	if l.Pressure == (pressure.Conditions{Memory: true}) && mayRunUnderMemoryPressure(c.Desired.Object) {
+		return plan.Verdict{}
+	}
+	if c.traits().FailsIfRejected {
+		return plan.Verdict{Answer: plan.Reject, Reason: plan.ReasonEvicted, Message: fmt.Sprintf("The node had condition: %v. ", l.Pressure.Types())}
+	}
+	v := plan.Verdict{Answer: plan.Wait, Reason: nodePressureReason, Message: fmt.Sprintf("the node has the condition %v; the pod starts when the condition has ended", l.Pressure.Types())}
+	if len(c.ReservedVersions) > 0 { // an earlier version keeps running
+		v.Answer = plan.Reject
+	}
+	return v
+}
+
+// wasAdmitted reports whether the desired version may already run.
+func (c *candidate) wasAdmitted() bool {
+	return slices.ContainsFunc(c.ReservedVersions, func(p *manifest.Pod) bool { return state.EqualVersion(p, c.Desired) })
+}
+
+// mayRunUnderMemoryPressure reports whether a pod is admitted although the node is under memory
+// pressure.
+func mayRunUnderMemoryPressure(pod *v1.Pod) bool {
+	taint := v1.Taint{Key: v1.TaintNodeMemoryPressure, Effect: v1.TaintEffectNoSchedule}
+	return manifest.QoS(pod) != v1.PodQOSBestEffort ||
+		slices.ContainsFunc(pod.Spec.Tolerations, func(o v1.Toleration) bool { return o.ToleratesTaint(klog.Logger{}, &taint, true) })
+}

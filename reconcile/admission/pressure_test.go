@@ -1,0 +1,70 @@
+package admission
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/eviction/pressure"
+	"podd/reconcile/plan"
+)
+
+// TestAdmission_Pressure checks which pods are admitted under node pressure.
+func TestAdmission_Pressure(t *testing.T) {
+	memory, disk := pressure.Conditions{Memory: true}, pressure.Conditions{Disk: true}
+	burstable := func(p *v1.Pod) {
+		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Mi")}
+	}
+	tolerates := func(taint string) func(*v1.Pod) {
+		return func(p *v1.Pod) {
+			p.Spec.Tolerations = []v1.Toleration{{Key: taint, Operator: v1.TolerationOpExists}}
+		}
+	}
+	critical := func(p *v1.Pod) { p.Spec.Priority = new(manifest.CriticalPriority) }
+	waits := func(condition string) plan.Verdict {
+		return plan.Verdict{Answer: plan.Wait, Reason: "NodePressure", Message: "the node has the condition [" + condition + "]; the pod starts when the condition has ended"}
+	}
+	for name, test := range map[string]struct {
+		conditions pressure.Conditions
+		set        func(*v1.Pod)
+		held       string // hash of a version that may run; "" if there is none
+		cluster    bool
+		want       plan.Verdict
+	}{
+		"no pressure":                    {conditions: pressure.Conditions{}},
+		"best effort, memory":            {conditions: memory, want: waits("MemoryPressure")},
+		"burstable, memory":              {conditions: memory, set: burstable},
+		"tolerates memory":               {conditions: memory, set: tolerates(v1.TaintNodeMemoryPressure)},
+		"tolerates disk, memory":         {conditions: memory, set: tolerates(v1.TaintNodeDiskPressure), want: waits("MemoryPressure")},
+		"burstable, disk":                {conditions: disk, set: burstable, want: waits("DiskPressure")},
+		"tolerates memory, disk":         {conditions: pressure.Conditions{Memory: true, Disk: true}, set: tolerates(v1.TaintNodeMemoryPressure), want: waits("MemoryPressure DiskPressure")},
+		"burstable, processes":           {conditions: pressure.Conditions{PIDs: true}, set: burstable, want: waits("PIDPressure")},
+		"critical":                       {conditions: pressure.Conditions{Memory: true, Disk: true, PIDs: true}, set: critical},
+		"runs already":                   {conditions: disk, held: "v1:a"},
+		"edit of a running pod":          {conditions: disk, held: "v1:before", want: plan.Verdict{Answer: plan.Reject, Reason: "NodePressure", Message: waits("DiskPressure").Message}},
+		"pod of a cluster":               {conditions: disk, cluster: true, want: plan.Verdict{Answer: plan.Reject, Reason: "Evicted", Message: "The node had condition: [DiskPressure]. "}},
+		"critical pod of a cluster":      {conditions: disk, set: critical, cluster: true},
+		"running pod of a cluster":       {conditions: disk, held: "v1:a", cluster: true},
+		"pod of a cluster, no condition": {cluster: true},
+	} {
+		p := &manifest.Pod{UID: "u", Hash: "v1:a", Object: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}}
+		if test.set != nil {
+			test.set(p.Object)
+		}
+		if test.cluster {
+			p.Traits = manifest.KindTraits(manifest.KindAPI)
+		}
+		c := candidate{Key: types.NamespacedName{Name: "a"}, Desired: p}
+		if test.held != "" {
+			held := *p
+			held.Hash = test.held
+			c.ReservedVersions, c.Active = []*manifest.Pod{&held}, true
+		}
+		if got := admitAll([]candidate{c}, Limits{Pressure: test.conditions})[c.Key]; got != test.want {
+			t.Errorf("%s:\n got %+v\nwant %+v", name, got, test.want)
+		}
+	}
+}
