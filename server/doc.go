@@ -7,6 +7,7 @@
 //	kube      127.0.0.1:10250   the Kubernetes API, for kubectl   as package auth decides
 //	API       <run-dir>/podd.sock   /v1/… and the previous two    root
 //	podresources   <root-dir>/pod-resources/kubelet.sock   gRPC   root
+//	podsapi   <root-dir>/pods-api/pods-api.sock   gRPC            root
 //
 // Every HTTP endpoint except Health serves the status page (package page) at / to browsers. No
 // endpoint serves requests from pages of another origin. If a browser reaches podd's socket through

@@ -285,6 +285,7 @@ gates. These feature gates have an effect:
 | ` + "`KubeletEnsureSecretPulledImages`" + ` | true | If false, a pod can use every image that is on the node, and imagePullCredentialsVerificationPolicy and preloadedImagesVerificationAllowlist are rejected. |
 | ` + "`MemoryQoS`" + ` | true | If false, memoryThrottlingFactor and the policy TieredReservation of memoryReservationPolicy are rejected. |
 | ` + "`DefaultPodSysctls`" + ` | false | If false, defaultPodSysctls is rejected. |
+| ` + "`PodsAPI`" + ` | true | If false, podd does not serve the gRPC API of pods (pods/v1alpha1) at pods-api/pods-api.sock in the root directory. |
 
 podd behaves as if the other feature gates always had the same value. It warns if a feature gate
 enables a feature that podd does not support, or disables one that it supports.

@@ -22,7 +22,7 @@
 //	eviction_stats_age_seconds       pods are evicted by measurements of the same moment
 //	storage_operation_duration_seconds   the volumes of a pod are set up together
 //	imagemanager_…_usage_percent     podd has no cache of the records of image pulls
-//	pod_watch_events_dropped_total, pod_requests_…total   podd does not serve the kubelet's gRPC API of pods
+//	pod_watch_events_dropped_total   podd drops no events of the gRPC API of pods
 //	websocket_streaming_requests_total   the runtime serves streams over WebSocket
 //	csi_node_storage_health_status, dra_node_…_skips_total   not implemented
 //	resource_manager_…               podd has no CPU manager and no memory manager
@@ -102,6 +102,7 @@ type Metrics struct {
 	checkCounts
 	certificateCounts
 	memoryProtection
+	podsRequests
 	o                                        Options
 	mainRegistry, probeRegistry, sliRegistry *prometheus.Registry
 }
@@ -113,7 +114,7 @@ func New(o Options) *Metrics {
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
 		admissionCounts: newAdmissionCounts(), resizeCounts: newResizeCounts(),
 		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
-		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), memoryProtection: newMemoryProtection(),
+		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(),
 		o: o, mainRegistry: prometheus.NewRegistry(), probeRegistry: prometheus.NewRegistry(), sliRegistry: prometheus.NewRegistry(),
 	}
 	m.mainRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -125,6 +126,7 @@ func New(o Options) *Metrics {
 	m.mainRegistry.MustRegister(m.requestCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.driverDuration)
 	m.mainRegistry.MustRegister(m.memoryProtection.collectors()...)
+	m.mainRegistry.MustRegister(m.podsRequests.collectors()...)
 	m.sliRegistry.MustRegister(m.checkCounts.collectors()...)
 	m.probeRegistry.MustRegister(m.probeCounts.collectors()...)
 	m.probeRegistry.MustRegister(startTimeCollector{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})

@@ -116,6 +116,9 @@ func exercised() *Metrics {
 	m.SetMemoryProtection(1<<30, 2<<30)
 	m.RecordPluginRegistration("example.com/fpga")
 	m.RecordPodResourcesRequest("v1")
+	m.RecordPodsRequest("ListPods", "OK")
+	m.RecordPodsRequest("GetPod", "NotFound")
+	m.RecordPodsRequest("WatchPods", "Canceled")
 	m.RecordDriverCall("host.csi.example.com", "/csi.v1.Node/NodeStageVolume", "OK", time.Second)
 	ended := *after
 	ended.Pod = named("web-n1", v1.PodFailed)

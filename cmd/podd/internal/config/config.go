@@ -223,6 +223,8 @@ type Server struct {
 	ReadOnlyAddress string
 	// CadvisorAddress is the address of cAdvisor's metrics as "host:port"; "" disables it.
 	CadvisorAddress string
+	// DisablePodsAPI is set if podd does not serve the kubelet's gRPC API of pods on a Unix socket.
+	DisablePodsAPI bool
 	// API configures the kubelet API.
 	API KubeletAPI
 }

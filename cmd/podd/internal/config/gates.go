@@ -40,7 +40,11 @@ var switchableGates = map[string]bool{
 	gateMemoryQoS:          true,
 	gateVerifyCredentials:  true,
 	gateDefaultPodSysctls:  false,
+	gatePodsAPI:            true,
 }
+
+// gatePodsAPI is the feature gate of the API that package podsapi serves.
+const gatePodsAPI = "PodsAPI"
 
 // isGateEnabled reports whether a gate of switchableGates is enabled.
 func isGateEnabled(k *kubelet.KubeletConfiguration, gate string) bool {

@@ -99,6 +99,7 @@ func (r *resolver) resolveEndpoints(c *Config) {
 	if p := r.flags.CadvisorPort; p < 0 || p > 65535 {
 		r.addProblem(manifest.Error, "--cadvisor-port", "%d is out of range; must be between 0 and 65535", p)
 	}
+	c.DisablePodsAPI = !isGateEnabled(k, gatePodsAPI)
 	c.API = r.resolveKubeletAPI()
 	c.LogFormat = cmp.Or(k.Logging.Format, d.Logging.Format)
 	c.Verbosity = int(min(k.Logging.Verbosity, 10))

@@ -36,23 +36,6 @@ func openDeviceManager(root string, log *slog.Logger) (*device.Manager, []manife
 		err, filepath.Base(file)+device.UnreadableSuffix)}}
 }
 
-// serveDevices serves the registration of device plugins and the pod resources API until ctx is
-// done. If one of them fails, it logs the error, because pods without devices still run.
-func (p *parts) serveDevices(ctx context.Context) {
-	var all sync.WaitGroup
-	for name, serve := range map[string]func(context.Context) error{
-		"registration of device plugins": p.servePlugins,
-		"pod resources API":              p.servePodResources,
-	} {
-		all.Go(func() {
-			if err := serve(ctx); err != nil && ctx.Err() == nil {
-				p.log.Error("serving the "+name+" failed; it is unavailable until podd restarts", "err", err)
-			}
-		})
-	}
-	all.Wait()
-}
-
 // servePlugins serves the registration of device plugins.
 func (p *parts) servePlugins(ctx context.Context) error {
 	dir := filepath.Join(p.cfg.RootDir, "device-plugins")

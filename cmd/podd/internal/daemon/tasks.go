@@ -82,7 +82,7 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		func(ctx context.Context) error { return runCSIDrivers(ctx, p.csi, drivers) },
 		p.shutdown.Run,
 		func(ctx context.Context) error { return p.router.Run(ctx, in) },
-		func(ctx context.Context) error { p.serveDevices(ctx); return nil },
+		func(ctx context.Context) error { p.serveNodeSockets(ctx); return nil },
 		func(ctx context.Context) error { p.address.Run(ctx, wiring.NewSender(ctx, addresses)); return nil },
 		func(ctx context.Context) error {
 			return wiring.IgnoreCanceled(p.podObserver.Run(ctx, wiring.NewSender(ctx, snapshots)))
