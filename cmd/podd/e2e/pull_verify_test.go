@@ -28,6 +28,23 @@ func privatePod(d *daemon, name, image string, policy v1.PullPolicy, secret stri
 	return p
 }
 
+// writeKey writes the manifest of the Secret "key" with the credentials for r.
+func writeKey(d *daemon, r testRegistry) {
+	d.write("key", manifestText(d, newSecret("key", v1.SecretTypeDockerConfigJson, map[string]string{
+		v1.DockerConfigJsonKey: fmt.Sprintf(`{"auths": {%q: {"username": "ann", "password": "hunter2"}}}`, r.Host()),
+	})))
+}
+
+// pullRecord returns the path of the only record of an image pull.
+func pullRecord(d *daemon) string {
+	d.t.Helper()
+	files, err := filepath.Glob(filepath.Join(d.root(), "image_manager/pulled/sha256-*"))
+	if err != nil || len(files) != 1 {
+		d.t.Fatalf("got the records %v, want one; %v", files, err)
+	}
+	return files[0]
+}
+
 // untilPullFails waits until a pod waits because its image cannot be pulled.
 func untilPullFails(d *daemon, name string) {
 	d.t.Helper()
@@ -48,9 +65,7 @@ func TestPull_VerifyCredentials(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	r, ref := withRegistry(d, registry.Options{User: "ann", Password: "hunter2"})
-	d.write("key", manifestText(d, newSecret("key", v1.SecretTypeDockerConfigJson, map[string]string{
-		v1.DockerConfigJsonKey: fmt.Sprintf(`{"auths": {%q: {"username": "ann", "password": "hunter2"}}}`, r.Host()),
-	})))
+	writeKey(d, r)
 	d.apply(privatePod(d, "a", ref, v1.PullIfNotPresent, "key"))
 	d.untilApplied("a")
 	pulls := r.RequestCount("/manifests/")
@@ -64,11 +79,7 @@ func TestPull_VerifyCredentials(t *testing.T) {
 	untilPullFails(d, "b")
 	d.untilPod("waits", "never-b", waitingFor("main", "ErrImageNeverPull"))
 
-	files, err := filepath.Glob(filepath.Join(d.root(), "image_manager/pulled/sha256-*"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("got the records %v, want one; %v", files, err)
-	}
-	if data, err := os.ReadFile(files[0]); err != nil || strings.Contains(string(data), "hunter2") || !strings.Contains(string(data), `"name":"key"`) {
+	if data, err := os.ReadFile(pullRecord(d)); err != nil || strings.Contains(string(data), "hunter2") || !strings.Contains(string(data), `"name":"key"`) {
 		t.Errorf("got the record %s, want one with the Secret's name and without its content; %v", data, err)
 	}
 
@@ -92,4 +103,38 @@ func TestPull_VerifyCredentials(t *testing.T) {
 	for _, name := range []string{"b", "never-b", "e"} {
 		d.untilApplied(name)
 	}
+}
+
+// TestPull_DamagedRecord checks that podd pulls an image with a damaged record again, and that it starts
+// pods with this image if the registry is unreachable.
+func TestPull_DamagedRecord(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t)
+	r, ref := withRegistry(d, registry.Options{User: "ann", Password: "hunter2"})
+	writeKey(d, r)
+	d.apply(privatePod(d, "a", ref, v1.PullIfNotPresent, "key"))
+	d.untilApplied("a")
+	damage := func() {
+		if err := os.WriteFile(pullRecord(d), make([]byte, 100), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage()
+	d.apply(privatePod(d, "b", ref, v1.PullIfNotPresent, ""), privatePod(d, "never-b", ref, v1.PullNever, ""))
+	untilPullFails(d, "b")
+	d.untilPod("waits", "never-b", waitingFor("main", "ErrImageNeverPull"))
+	d.apply(privatePod(d, "c", ref, v1.PullIfNotPresent, "key"))
+	d.untilApplied("c")
+	d.apply(privatePod(d, "never-c", ref, v1.PullNever, "key")) // c has replaced the record
+	d.untilApplied("never-c")
+
+	damage()
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	d.apply(privatePod(d, "e", ref, v1.PullIfNotPresent, "key"))
+	d.untilApplied("e")
+	d.kill()
+	d.start()
+	d.untilApplied("b")
 }
