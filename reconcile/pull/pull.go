@@ -95,7 +95,8 @@ type Options struct {
 	VerificationPolicy verify.Policy
 	// OnVerify is called with the result of each verification. It must not block. It may be nil.
 	OnVerify func(verify.Result)
-	// Log receives the errors of Records. If it is nil, they are not logged.
+	// Log receives the errors of Records, and the reason for the pull of a present image. If it is nil,
+	// they are not logged.
 	Log *slog.Logger
 	// OnEnsure is called once for each call of Ensure, before a pull begins. It must not block. It
 	// may be nil.
@@ -206,7 +207,10 @@ func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, pulling func
 	if present && known.records.State == verify.Preloaded {
 		o.preloaded = have.ID
 	}
-	got, err := p.pullShared(ctx, o, pulling)
+	got, err := p.pullShared(ctx, o, func() {
+		p.verifier.logPull(known, d)
+		pulling()
+	})
 	pull, failed := errors.AsType[*runtime.PullError](err)
 	switch {
 	case failed && pull.Unreachable && present && p.canFallBack(r) && p.verifier.decide(ctx, known, verify.DecideOffline).Action == verify.Use:

@@ -95,6 +95,14 @@ func (v *verifier) serviceAccount(ctx context.Context, f facts) *kubelet.ImagePu
 	return found
 }
 
+// logPull logs that a pod must pull a present image because of decision d. The status of the pod does not
+// contain this reason, because it would reveal to other tenants that the image is on the node.
+func (v *verifier) logPull(f facts, d verify.Decision) {
+	if d.Result == verify.MustAuthenticate {
+		v.o.Log.Info("image is present, but the credentials of the pod are not verified for it; pulling it again", "pod", f.Pod, "image", f.Image)
+	}
+}
+
 // learnJoined records the Secret of a pod that has joined the pull of another pod with equal
 // credentials.
 func (v *verifier) learnJoined(image string, got pullResult, logins []login) {

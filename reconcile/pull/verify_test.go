@@ -3,6 +3,7 @@ package pull_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,6 +144,26 @@ func TestVerify_Preloaded(t *testing.T) {
 		want := []verify.Result{verify.PolicyAllowed, verify.MustAuthenticate, verify.MustAuthenticate}
 		if diff := cmp.Diff(want, v.results); diff != "" {
 			v.t.Errorf("results (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestVerify_Log checks that the reason for the pull of a present image is logged once for each pull.
+func TestVerify_Log(t *testing.T) {
+	var log strings.Builder
+	o := pull.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}
+	runVerified(t, kubelet.NeverVerifyPreloadedImages, o, func(v *verified) {
+		key := keySecret("team", "key", "right")
+		v.expect("the first pod", 1, "", v.reason("IfNotPresent", key))
+		v.expect("the same Secret", 1, "", v.reason("IfNotPresent", key))
+		v.expect("the pull policy Always", 2, "", v.reason("Always", key))
+		if log.Len() > 0 {
+			v.t.Errorf("got the log %s, want none", log.String())
+		}
+		v.expect("no Secret", 3, "ErrImagePull", v.reason("IfNotPresent"))
+		v.expect("no Secret during the back-off", 3, "ErrImagePull", v.reason("IfNotPresent"))
+		if got := log.String(); strings.Count(got, "image is present") != 1 || !strings.Contains(got, private) {
+			v.t.Errorf("got the log %s, want one line about the image", got)
 		}
 	})
 }
