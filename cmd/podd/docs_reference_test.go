@@ -107,6 +107,7 @@ func flagsPage(t *testing.T) string {
 		b.WriteString(row(code(flagText(f))+own, code(f.Tag.Get("field")), f.Help))
 	}
 	writeOtherFlags(t, &b, hidden)
+	writeFormerFlags(&b)
 	writeVerbFlags(t, &b)
 	return b.String()
 }
@@ -144,6 +145,23 @@ func writeOtherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
 		write(f.Name, f.Field)
 	}
 	b.WriteString("\nThe following flags have no field and no effect. podd warns about them:\n" + wrap(strings.Join(without, ", ")+".") + "\n")
+}
+
+// writeFormerFlags writes the flags of earlier kubelets that podd accepts.
+func writeFormerFlags(b *strings.Builder) {
+	b.WriteString("\n## Former flags of the kubelet\n\n" +
+		"podd also accepts these flags of earlier kubelets, since Kubernetes 1.3, so that it starts with an\n" +
+		"old unit file. It prints a warning for each of them. The value of a renamed flag is applied. All\n" +
+		"other flags are ignored, except `--register-schedulable=false`, which creates an unschedulable\n" +
+		"Node. `--container-runtime` must be `remote`.\n\n" +
+		row("flags", "replacement") + row("---", "---"))
+	for _, f := range config.AllFormerFlags() {
+		replacement := f.Replacement
+		if f.Current != "" {
+			replacement = "renamed to " + code("--"+f.Current)
+		}
+		b.WriteString(row(code("--"+strings.Join(f.Names, "`, `--")), replacement))
+	}
 }
 
 // writeVerbFlags writes the flags of all verbs except run.

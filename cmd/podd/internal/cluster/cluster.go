@@ -39,7 +39,9 @@ type Options struct {
 	NodeName     string     // name of the Node
 	RegisterNode bool       // create the Node if it does not exist
 	Taints       []v1.Taint // taints of a Node that podd creates
-	ProviderID   string     // spec.providerID of a Node that podd creates; "" for none
+	// Unschedulable is spec.unschedulable of a Node that podd creates.
+	Unschedulable bool
+	ProviderID    string // spec.providerID of a Node that podd creates; "" for none
 	// HasExternalCloud is set if a cloud controller sets the addresses of the Node and removes its
 	// initial taint. ProvidedIP contains the addresses that the user has configured, or "". podd
 	// passes ProvidedIP to the cloud controller in an annotation of the Node.

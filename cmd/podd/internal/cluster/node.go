@@ -36,6 +36,9 @@ func (o *Options) newNode(local *v1.Node, now time.Time) *v1.Node {
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.NodeName, Labels: maps.Clone(local.Labels)}}
 	n.Spec.ProviderID = o.ProviderID
 	n.Spec.Taints = append(n.Spec.Taints, o.Taints...)
+	if n.Spec.Unschedulable = o.Unschedulable; o.Unschedulable {
+		addTaint(n, v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule})
+	}
 	if o.HasExternalCloud {
 		n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: taintUninitialized, Value: "true", Effect: v1.TaintEffectNoSchedule})
 	}
@@ -43,6 +46,13 @@ func (o *Options) newNode(local *v1.Node, now time.Time) *v1.Node {
 		n.Annotations = map[string]string{annotationAttachDetach: "true"}
 	}
 	return o.updatedNode(n, local, now)
+}
+
+// addTaint adds a taint to n, unless n has a taint with the same key and effect.
+func addTaint(n *v1.Node, t v1.Taint) {
+	if !slices.ContainsFunc(n.Spec.Taints, func(o v1.Taint) bool { return o.MatchTaint(&t) }) {
+		n.Spec.Taints = append(n.Spec.Taints, t)
+	}
 }
 
 // adoptedNode returns a copy of present with podd's labels and annotations. present is a Node in

@@ -40,6 +40,18 @@ func localNode() *v1.Node {
 	}
 }
 
+// TestNewNode_Unschedulable checks that an unschedulable Node has the taint that the API server
+// expects, once.
+func TestNewNode_Unschedulable(t *testing.T) {
+	want := []v1.Taint{{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}}
+	for _, taints := range [][]v1.Taint{nil, want} {
+		n := (&Options{NodeName: "n1", Unschedulable: true, Taints: taints}).newNode(localNode(), noon)
+		if diff := cmp.Diff(want, n.Spec.Taints); diff != "" || !n.Spec.Unschedulable {
+			t.Errorf("with taints %v: got spec %+v, want an unschedulable Node with one taint\n%s", taints, n.Spec, diff)
+		}
+	}
+}
+
 // condition returns the condition of a kind.
 func condition(t *testing.T, n *v1.Node, kind v1.NodeConditionType) v1.NodeCondition {
 	t.Helper()

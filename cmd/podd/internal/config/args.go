@@ -9,60 +9,88 @@ import (
 )
 
 // NormalizeArgs splits a command line into arguments for kong (rest) and flags that only the
-// kubelet has (unserved). If neither kong nor the kubelet has one of the flags, NormalizeArgs
-// returns an error that suggests a similar name.
+// kubelet or an earlier kubelet has (unserved). If neither kong nor a kubelet has one of the flags,
+// NormalizeArgs returns an error that suggests a similar name.
 //
-// In rest, the names of long flags contain - instead of _. "-v=2" is replaced by "-v2". "--flag
+// A renamed flag is added to unserved under its former name, and treated like the flag with its
+// current name. In rest, the names of long flags contain - instead of _. "-v=2" is replaced by "-v2". "--flag
 // value" is replaced by "--flag=value", because a value may begin with a dash, as in the kubelet.
 // Arguments after "--" are not changed.
 //
 // names contains the names of kong's flags. lookup reports whether kong has a flag (ok), and
 // whether that flag takes no value (noValue).
 func NormalizeArgs(args []string, lookup func(name string) (noValue, ok bool), names []string) (rest []string, unserved []UnsupportedFlag, err error) {
+	n := &normalizer{args: args, lookup: lookup, names: names}
 	var errs []error
-	for len(args) > 0 {
-		arg := args[0]
-		args = args[1:]
+	for len(n.args) > 0 {
+		arg := n.next()
 		if arg == "--" {
-			rest = append(append(rest, arg), args...)
+			n.rest = append(append(n.rest, arg), n.args...)
 			break
 		}
-		name, value, hasValue, isFlag := splitFlag(arg)
-		if !isFlag {
-			rest = append(rest, fixShortFlag(arg))
-			continue
-		}
-		kubeletFlag, isKubeletFlag := findKubeletFlag(name)
-		noValue, isServed := lookup(name)
-		switch {
-		case !isServed && !isKubeletFlag:
-			errs = append(errs, newUnknownFlagError(name, names))
-			continue
-		case !isServed:
-			noValue = kubeletFlag.format == booleanFormat
-		}
-		if !hasValue && !noValue {
-			if len(args) == 0 {
-				errs = append(errs, fmt.Errorf("--%s: a value is missing", name))
-				continue
-			}
-			value, hasValue, args = args[0], true, args[1:]
-		}
-		if isServed {
-			rest = append(rest, formatFlag(name, value, hasValue))
-			continue
-		}
-		if !hasValue {
-			value = "true"
-		}
-		flag, err := kubeletFlag.parse(value)
-		if err != nil {
+		if err := n.normalize(arg); err != nil {
 			errs = append(errs, err)
-			continue
 		}
-		unserved = addUnsupported(unserved, flag)
 	}
-	return rest, unserved, errors.Join(errs...)
+	return n.rest, n.unserved, errors.Join(errs...)
+}
+
+// A normalizer is the state of NormalizeArgs.
+type normalizer struct {
+	args     []string // remaining arguments
+	lookup   func(name string) (noValue, ok bool)
+	names    []string
+	rest     []string
+	unserved []UnsupportedFlag
+}
+
+// next removes the first of the remaining arguments and returns it.
+func (n *normalizer) next() string {
+	arg := n.args[0]
+	n.args = n.args[1:]
+	return arg
+}
+
+// normalize adds an argument to n.rest or n.unserved. If arg is a flag without its value, normalize
+// also removes the value from n.args.
+func (n *normalizer) normalize(arg string) error {
+	written, value, hasValue, isFlag := splitFlag(arg)
+	if !isFlag {
+		n.rest = append(n.rest, fixShortFlag(arg))
+		return nil
+	}
+	name := written
+	if current := renamedFlags[written]; current != "" {
+		n.unserved = addUnsupported(n.unserved, UnsupportedFlag{Name: written})
+		name = current
+	}
+	kubeletFlag, isKubeletFlag := findKubeletFlag(name)
+	noValue, isServed := n.lookup(name)
+	switch {
+	case !isServed && !isKubeletFlag:
+		return newUnknownFlagError(name, n.names)
+	case !isServed:
+		noValue = kubeletFlag.format == booleanFormat
+	}
+	if !hasValue && !noValue {
+		if len(n.args) == 0 {
+			return fmt.Errorf("--%s: a value is missing", written)
+		}
+		value, hasValue = n.next(), true
+	}
+	if isServed {
+		n.rest = append(n.rest, formatFlag(name, value, hasValue))
+		return nil
+	}
+	if !hasValue {
+		value = "true"
+	}
+	flag, err := kubeletFlag.parse(value)
+	if err != nil {
+		return err
+	}
+	n.unserved = addUnsupported(n.unserved, flag)
+	return nil
 }
 
 // splitFlag splits a long flag into its name, with - instead of _, and its value. hasValue
@@ -94,8 +122,8 @@ func formatFlag(name, value string, hasValue bool) string {
 	return "--" + name + "=" + value
 }
 
-// newUnknownFlagError returns an error that suggests the flag with the most similar name.
-// names contains the names of kong's flags.
+// newUnknownFlagError returns an error that suggests the flag with the most similar name. It suggests
+// no former flags of the kubelet. names contains the names of kong's flags.
 func newUnknownFlagError(name string, names []string) error {
 	all := append([]string(nil), names...)
 	for _, f := range kubeletFlags {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestNormalizeArgs(t *testing.T) {
-	noValue := map[string]bool{"strict": true, "max-pods": false, "pod-max-pids": false}
+	noValue := map[string]bool{"strict": true, "max-pods": false, "pod-max-pids": false, "allowed-unsafe-sysctls": false}
 	tests := []struct {
 		args     string
 		rest     string
@@ -30,6 +30,16 @@ func TestNormalizeArgs(t *testing.T) {
 		{args: "--oom-score-adj -999", unserved: "oom-score-adj"},
 		{args: "--max-pod 3", err: "unknown flag --max-pod; did you mean --max-pods?"},
 		{args: "--eviction-hart=x", err: "unknown flag --eviction-hart; did you mean --eviction-hard?"},
+		{args: "--network-plugin cni --logtostderr x", rest: "x", unserved: "network-plugin logtostderr"},
+		{args: "--enable_cri=false --docker_root=/a --docker_root=/b", unserved: "enable-cri docker-root"},
+		{args: "--experimental_allowed_unsafe_sysctls a --max-pods=1", rest: "--allowed-unsafe-sysctls=a --max-pods=1", unserved: "experimental-allowed-unsafe-sysctls"},
+		{args: "--experimental-kernel-memcg-notification x", rest: "x", unserved: "experimental-kernel-memcg-notification kernel-memcg-notification"},
+		{args: "--container-runtime remote", unserved: "container-runtime"},
+		{args: "--container-runtime=docker", err: "--container-runtime: must be remote, because podd contains no container runtime; install containerd, CRI-O or, for Docker Engine, cri-dockerd, and set --container-runtime-endpoint"},
+		{args: "--network-plugins=cni", err: "unknown flag --network-plugins"},
+		{args: "--experimental-bootstrap-kubeconfig=x", err: "unknown flag --bootstrap-kubeconfig"},
+		{args: "--experimental-qos-reserved", err: "--experimental-qos-reserved: a value is missing"},
+		{args: "--containerized=maybe", err: "--containerized: must be true or false"},
 		{args: "--zzzzzz", err: "unknown flag --zzzzzz"},
 		{args: "--max-pods", err: "--max-pods: a value is missing"},
 		{args: "--lock-file", err: "--lock-file: a value is missing"},
@@ -88,6 +98,11 @@ func TestKubeletFlags(t *testing.T) {
 	for _, f := range kubeletFlags {
 		if !ofKubelet[f.name] {
 			t.Errorf("--%s is in kubeletFlags, but not a flag of the kubelet", f.name)
+		}
+	}
+	for _, f := range readFormerFlags(t) {
+		if ofKubelet[f.name] || served[f.name] {
+			t.Errorf("--%s is a former flag, but also a flag of the kubelet or of podd", f.name)
 		}
 	}
 }

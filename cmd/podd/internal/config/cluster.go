@@ -36,6 +36,8 @@ type Cluster struct {
 	RegisterNode bool
 	// Taints are set when the Node is created.
 	Taints []v1.Taint
+	// Unschedulable is set if the Node is created with spec.unschedulable.
+	Unschedulable bool
 	// ProviderID is the ID of this host in the cloud; may be "".
 	ProviderID string
 	// HasExternalCloud is set if an external cloud controller sets the addresses of the Node and
@@ -89,8 +91,9 @@ func (r *resolver) resolveCluster(c *Config) {
 		BootstrapKubeconfig: r.absDir("--bootstrap-kubeconfig", f.BootstrapKubeconfig, ""),
 		CertDir:             r.absDir("--cert-dir", f.CertDir, filepath.Join(c.RootDir, "pki")),
 		RotateClientCert:    k.RotateCertificates, RequestServingCert: k.ServerTLSBootstrap && c.API.Address != "",
-		RegisterNode: derefOr(k.RegisterNode, d.RegisterNode),
-		ProviderID:   k.ProviderID, HasExternalCloud: f.CloudProvider != "",
+		RegisterNode:  derefOr(k.RegisterNode, d.RegisterNode),
+		Unschedulable: slices.ContainsFunc(f.Unsupported, UnsupportedFlag.isUnschedulable),
+		ProviderID:    k.ProviderID, HasExternalCloud: f.CloudProvider != "",
 		EnableControllerAttachDetach: derefOr(k.EnableControllerAttachDetach, d.EnableControllerAttachDetach),
 		StatusUpdateFrequency:        durationOr(k.NodeStatusUpdateFrequency, d.NodeStatusUpdateFrequency),
 		// If the user sets only nodeStatusUpdateFrequency, both intervals are equal, as in the

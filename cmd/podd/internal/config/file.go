@@ -32,6 +32,9 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading configuration: %w", err)
 	}
+	if info.IsDir() { // the manifest directory of kubelets up to Kubernetes 1.5
+		return nil, fmt.Errorf("reading configuration %q: is a directory; for a directory of manifests, use --pod-manifest-path", path)
+	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("reading configuration %q: not a regular file", path)
 	}

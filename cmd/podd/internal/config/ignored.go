@@ -59,8 +59,8 @@ var equivalentValues = map[string]any{
 }
 
 // warnIgnoredSettings returns the warnings for settings that have no effect. It returns one warning
-// for each unknown feature gate. One further warning names all fields and flags that podd does not
-// support. Another warning names all fields and flags that need a cluster. userConfig is the merged
+// for each unknown feature gate, and the warnings of warnFormerFlags. One further warning names all
+// fields and flags that podd does not support. Another warning names all fields and flags that need a cluster. userConfig is the merged
 // configuration without defaults, and inCluster reports whether podd runs as a node of a cluster.
 func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnsupportedFlag, inCluster bool) []manifest.Problem {
 	var unsupported, needCluster, fixedGates []string
@@ -92,10 +92,11 @@ func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree
 		record(path, o)
 	})
 	for _, flag := range unserved {
-		if flag.field == "" && !flag.isEmpty {
+		if flag.field == "" && !flag.isEmpty && !flag.isFormer() {
 			record("", origin{flag: "--" + flag.Name})
 		}
 	}
+	warnings = append(warnings, warnFormerFlags(unserved, inCluster)...)
 	warnings = append(warnings, newIgnoredWarning(unsupported, "ignored, because podd does not support it yet")...)
 	warnings = append(warnings, newIgnoredWarning(fixedGates, "ignored, because podd cannot disable it")...)
 	return append(warnings, newIgnoredWarning(needCluster, "ignored without --kubeconfig")...)

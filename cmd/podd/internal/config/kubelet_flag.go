@@ -1,7 +1,7 @@
 package config
 
-// An UnsupportedFlag is a flag of the kubelet that the user has set and that Flags does not
-// contain. NormalizeArgs returns these flags.
+// An UnsupportedFlag is a flag of the kubelet or of an earlier kubelet that the user has set and that
+// Flags does not contain. NormalizeArgs returns these flags.
 type UnsupportedFlag struct {
 	Name  string // without dashes
 	field string // path of the v1beta1 field that the flag sets; may be ""
@@ -23,9 +23,10 @@ const (
 	pairsFormat        // a=b,c=d
 	thresholdsFormat   // a<b,c<d
 	featureGatesFormat // A=true,B=false
+	runtimeFormat      // remote
 )
 
-// A kubeletFlag is a flag of the kubelet that Flags does not contain.
+// A kubeletFlag is a flag of the kubelet or of an earlier kubelet that Flags does not contain.
 type kubeletFlag struct {
 	name   string
 	format valueFormat
@@ -128,13 +129,13 @@ var kubeletFlags = []kubeletFlag{
 	{"storage-driver-user", textFormat, ""},
 }
 
-// findKubeletFlag returns the entry of kubeletFlags for name, which has no leading dashes. ok is
-// false if there is no such entry.
+// findKubeletFlag returns the flag with the name in kubeletFlags or formerFlags. name has no leading
+// dashes. ok is false if there is no such flag.
 func findKubeletFlag(name string) (flag kubeletFlag, ok bool) {
 	for _, f := range kubeletFlags {
 		if f.name == name {
 			return f, true
 		}
 	}
-	return kubeletFlag{}, false
+	return findFormerFlag(name)
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -61,6 +62,10 @@ func (f valueFormat) parse(value string) (any, error) {
 		return parsePairs(value, "<")
 	case featureGatesFormat:
 		return parseGates(value)
+	case runtimeFormat:
+		if value != "remote" {
+			return nil, errors.New("must be remote, because podd contains no container runtime; install containerd, CRI-O or, for Docker Engine, cri-dockerd, and set --container-runtime-endpoint")
+		}
 	}
 	return value, nil
 }

@@ -167,7 +167,7 @@ func TestReadFile(t *testing.T) {
 	writeFile(t, dir, "full", strings.Repeat("#", maxFileBytes))
 	for name, want := range map[string]string{
 		"fifo": "not a regular file",
-		".":    "not a regular file",
+		".":    "is a directory; for a directory of manifests, use --pod-manifest-path",
 		"huge": "larger than 1048576 bytes",
 		"none": "no such file",
 		"full": "",

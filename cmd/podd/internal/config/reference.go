@@ -1,6 +1,10 @@
 package config
 
-import "reflect"
+import (
+	"maps"
+	"reflect"
+	"slices"
+)
 
 // Support describes whether podd supports a setting of the kubelet.
 type Support int
@@ -54,6 +58,27 @@ func KubeletFlags() []KubeletFlag {
 	all := make([]KubeletFlag, len(kubeletFlags))
 	for i, f := range kubeletFlags {
 		all[i] = KubeletFlag{f.name, f.field}
+	}
+	return all
+}
+
+// FormerFlags are flags of earlier kubelets that podd accepts. Names has no dashes in front, and is
+// sorted. Replacement is a clause that names the replacement of the flags. If the kubelet has renamed
+// a flag, Current is the new name.
+type FormerFlags struct {
+	Names                []string
+	Current, Replacement string
+}
+
+// AllFormerFlags returns all flags of earlier kubelets that podd accepts, first the renamed flags.
+func AllFormerFlags() (all []FormerFlags) {
+	for _, name := range slices.Sorted(maps.Keys(renamedFlags)) {
+		all = append(all, FormerFlags{Names: []string{name}, Current: renamedFlags[name]})
+	}
+	for _, g := range formerFlags {
+		names := slices.Concat(g.flags, g.boolFlags)
+		slices.Sort(names)
+		all = append(all, FormerFlags{Names: names, Replacement: g.replacement})
 	}
 	return all
 }

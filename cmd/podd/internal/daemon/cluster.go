@@ -37,7 +37,7 @@ func newCluster(b processState, t telemetry) (*cluster.Cluster, *csi.Drivers, er
 		Kubeconfig: c.Kubeconfig, Version: b.version, OriginFile: filepath.Join(b.cfg.RootDir, "cluster.json"),
 		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.RotateClientCert,
 		QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
-		NodeName: b.cfg.NodeName, RegisterNode: c.RegisterNode, Taints: c.Taints, ProviderID: c.ProviderID,
+		NodeName: b.cfg.NodeName, RegisterNode: c.RegisterNode, Taints: c.Taints, Unschedulable: c.Unschedulable, ProviderID: c.ProviderID,
 		HasExternalCloud: c.HasExternalCloud, ProvidedIP: joinProvidedIPs(b.cfg.NodeIPs), EnableControllerAttachDetach: c.EnableControllerAttachDetach,
 		UpdateFrequency: c.StatusUpdateFrequency, ReportFrequency: c.StatusReportFrequency, LeaseDuration: c.LeaseDuration,
 		Events: t.events, CSI: drivers, Log: b.log,
