@@ -105,6 +105,11 @@ type Paths struct {
 	RunDir string
 	// PodLogsDir is the absolute path of the directory with the logs of pods.
 	PodLogsDir string
+	// LockFile is the absolute path of a file that podd locks while it runs. "" means that there is
+	// none.
+	LockFile string
+	// ExitOnLockContention is set if podd exits when another process opens or removes LockFile.
+	ExitOnLockContention bool
 }
 
 // Adoption configures which sandboxes podd takes over from a kubelet or another podd instance.

@@ -32,6 +32,9 @@ type FileFlags struct {
 	ConfigDir string `placeholder:"DIR" help:"Path to a directory of drop-ins (*.conf), which overwrite the configuration from the file of --config."`
 	RootDir   string `placeholder:"DIR" help:"Directory path for managing podd files (volume mounts, etc.) (default /var/lib/podd; in a cluster /var/lib/kubelet). Two podd instances cannot use the same directory."`
 	RunDir    string `placeholder:"DIR" help:"Directory of the control socket (default /run/podd)."`
+
+	LockFile             string `placeholder:"FILE" help:"The path to a file for podd to use as a lock file. podd waits until no other process has locked the file."`
+	ExitOnLockContention bool   `help:"Exit when another process opens or removes the file of --lock-file. The pods keep running."`
 }
 
 // SourceFlags configure the sources of pods.

@@ -59,16 +59,19 @@ var equivalentValues = map[string]any{
 }
 
 // warnIgnoredSettings returns the warnings for settings that have no effect. It returns one warning
-// for each unknown feature gate, and the warnings of warnFormerFlags. One further warning names all
-// fields and flags that podd does not support. Another warning names all fields and flags that need a cluster. userConfig is the merged
-// configuration without defaults, and inCluster reports whether podd runs as a node of a cluster.
+// for each unknown feature gate, and the warnings of warnFormerFlags. All other fields and flags with
+// the same reason are in one warning. userConfig is the merged configuration without defaults, and
+// inCluster reports whether podd runs as a node of a cluster.
 func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnsupportedFlag, inCluster bool) []manifest.Problem {
-	var unsupported, needCluster, fixedGates []string
+	var unsupported, needCluster, fixedGates, logLevels []string
 	var warnings []manifest.Problem
 	record := func(path string, o origin) {
 		names := &unsupported
-		if clusterFields[path] {
+		switch {
+		case clusterFields[path]:
 			names = &needCluster
+		case path == "logging.vmodule" || o.flag == "--vmodule":
+			names = &logLevels
 		}
 		addName(names, path, o)
 	}
@@ -99,6 +102,7 @@ func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree
 	warnings = append(warnings, warnFormerFlags(unserved, inCluster)...)
 	warnings = append(warnings, newIgnoredWarning(unsupported, "ignored, because podd does not support it yet")...)
 	warnings = append(warnings, newIgnoredWarning(fixedGates, "ignored, because podd cannot disable it")...)
+	warnings = append(warnings, newIgnoredWarning(logLevels, "ignored, because the log level of --v applies to all of podd")...)
 	return append(warnings, newIgnoredWarning(needCluster, "ignored without --kubeconfig")...)
 }
 

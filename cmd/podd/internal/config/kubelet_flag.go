@@ -91,10 +91,8 @@ var kubeletFlags = []kubeletFlag{
 	{"volume-stats-agg-period", durationFormat, "volumeStatsAggPeriod"},
 
 	// These flags have no field, or a field that a merge patch cannot set.
-	{"exit-on-lock-contention", booleanFormat, ""},
 	{"experimental-allocatable-ignore-eviction", booleanFormat, ""},
 	{"experimental-mounter-path", textFormat, ""},
-	{"lock-file", textFormat, ""},
 	{"log-json-info-buffer-size", textFormat, ""},
 	{"log-json-split-stream", booleanFormat, ""},
 	{"log-text-info-buffer-size", textFormat, ""},

@@ -40,6 +40,7 @@ func (r *resolver) resolveNode(c *Config) {
 	c.RootDir = r.absDir("--root-dir", f.RootDir, root)
 	c.RunDir = r.absDir("--run-dir", f.RunDir, DefaultRunDir)
 	c.PodLogsDir = filepath.Clean(cmp.Or(k.PodLogsDir, logs))
+	r.resolveLockFile(c)
 	c.MaxPods = int(cmp.Or(k.MaxPods, d.MaxPods))
 	if k.PodPidsLimit != nil {
 		c.PodPidsLimit = max(*k.PodPidsLimit, 0) // as in the kubelet, a negative value means no limit
@@ -57,6 +58,19 @@ func (r *resolver) resolveNode(c *Config) {
 	c.AdoptInstances = f.AdoptInstance
 	if len(f.AdoptInstance) > 0 && k.RunOnce {
 		r.addProblem(manifest.Error, "--adopt-instance", "cannot be used together with --runonce; remove one of them")
+	}
+}
+
+// resolveLockFile sets LockFile and ExitOnLockContention.
+func (r *resolver) resolveLockFile(c *Config) {
+	if c.ExitOnLockContention = r.flags.ExitOnLockContention; r.flags.LockFile == "" {
+		if c.ExitOnLockContention {
+			r.addProblem(manifest.Error, "--exit-on-lock-contention", "needs --lock-file, the path of the file to watch")
+		}
+		return
+	}
+	if c.LockFile = absPath(r.flags.LockFile); r.kubelet.RunOnce {
+		r.addProblem(manifest.Error, "--lock-file", "cannot be used together with --runonce; remove one of them")
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"podd/cmd/podd/internal/check"
 	"podd/cmd/podd/internal/check/inspect"
 	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/lockfile"
 	"podd/cmd/podd/internal/logging"
 	"podd/cmd/podd/internal/rootdir"
 	"podd/cmd/podd/internal/wiring"
@@ -45,17 +46,25 @@ func Run(ctx context.Context, o Options) error {
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" && cfg.Cluster.Kubeconfig == "" {
 		log.Warn("no source of pods is configured, so no pods run", "remedy", "set --pod-manifest-path or --manifest-url")
 	}
-	if err := applyCloudMetadata(ctx, &cfg, log); err != nil {
-		return wiring.IgnoreCanceled(err)
+	lock := lockfile.Options{Path: cfg.LockFile, ExitOnContention: cfg.ExitOnLockContention, Log: log}
+	return wiring.IgnoreCanceled(lockfile.Hold(ctx, lock, func(ctx context.Context) error {
+		return runLocked(ctx, cfg, processState{version: o.Version, log: log, level: level})
+	}))
+}
+
+// runLocked runs pods while podd holds the lock file, if there is one.
+func runLocked(ctx context.Context, cfg config.Config, b processState) error {
+	if err := applyCloudMetadata(ctx, &cfg, b.log); err != nil {
+		return err
 	}
-	start := &startup{runDir: cfg.RunDir, check: func(ctx context.Context) check.Report {
+	b.startup = &startup{runDir: cfg.RunDir, check: func(ctx context.Context) check.Report {
 		return check.Run(inspect.ReadFacts(ctx, inspect.Options{Config: &cfg, IsStarting: true}))
 	}}
 	for {
-		err := runNamed(ctx, cfg, processState{version: o.Version, startup: start, log: log, level: level})
+		err := runNamed(ctx, cfg, b)
 		renamed, ok := errors.AsType[*renamedError](err)
 		if !ok {
-			return start.explain(ctx, err)
+			return b.startup.explain(ctx, err)
 		}
 		cfg.NodeName = renamed.name
 	}
