@@ -22,12 +22,12 @@ type Hashes struct {
 	Pod, Sandbox string                   // values of Pod.Hash and Pod.SandboxHash
 	Containers   map[string]ContainerHash // value of Pod.ContainerHashes
 
-	versionValues []any // the values from which Pod is computed
+	versionValues []any // the values from which the hash in the field Pod is computed
 }
 
-// HashManifest returns the hashes of a pod of a manifest. user is the pod without defaults, as
-// the user wrote it. pod is the same pod with defaults. writtenByAPI has the meaning of
-// decode.Options.IsWrittenByAPI.
+// HashManifest returns the hashes of a pod of a manifest. The parameter user is the pod as the user
+// wrote it, without defaults. The parameter pod is the same pod with defaults. writtenByAPI has the
+// meaning of decode.Options.IsWrittenByAPI.
 func HashManifest(user map[string]any, pod *v1.Pod, writtenByAPI bool) Hashes {
 	user = canonicalize(user)
 	hashed := user
@@ -86,8 +86,8 @@ func WithoutServerFields(tree map[string]any) map[string]any {
 }
 
 // canonicalize returns a copy of a pod without nulls and without metadata that podd does not use.
-// It sets kind and apiVersion, because an item of a PodList may omit them. user is the pod as the
-// user wrote it.
+// It sets kind and apiVersion, because an item of a PodList may omit them. The parameter user is
+// the pod as the user wrote it.
 func canonicalize(user map[string]any) map[string]any {
 	pod := withoutNulls(user).(map[string]any)
 	pod["apiVersion"], pod["kind"] = "v1", "Pod"
@@ -139,11 +139,12 @@ func withoutImage(v any) any {
 	return c
 }
 
-// versionInput returns the values that distinguish two versions of a pod. These are the fields
-// that the user wrote, and the QoS class, because the parent of the cgroup depends on the
-// class. If the restart policy is Always, versionInput omits the amounts of cpu and memory of
-// the containers, because podd changes these amounts in place. With other restart policies the
-// pod can finish, so versionInput includes the amounts and a changed amount runs the pod again.
+// versionInput returns the values that distinguish two versions of a pod. These are the fields that
+// the user wrote, and the QoS class, because the parent of the cgroup depends on the class. If the
+// restart policy is Always, versionInput omits the amounts of cpu and memory of the containers,
+// because podd changes these amounts in place. With other restart policies the pod can finish. In
+// this case versionInput includes the amounts, so that the pod runs again after an amount has
+// changed.
 func versionInput(user map[string]any, p *v1.Pod) []any {
 	class := QoS(p)
 	if p.Spec.RestartPolicy != v1.RestartPolicyAlways {
@@ -249,8 +250,9 @@ func hashSandbox(pod map[string]any) string {
 	return hashVersion + Digest("sandbox", meta["namespace"], meta["name"], picked, ports, privileged)
 }
 
-// hashContainers returns the hashes of all init and regular containers by name. pod is the pod as
-// the user wrote it. ContainerHash.Resources is computed from defaulted, the spec with defaults.
+// hashContainers returns the hashes of all init and regular containers by name. The parameter pod
+// is the pod as the user wrote it. ContainerHash.Resources is computed from the parameter
+// defaulted, which is the spec with defaults.
 func hashContainers(pod map[string]any, defaulted *v1.PodSpec) map[string]ContainerHash {
 	sizes := containerSizes(defaulted)
 	spec, _ := pod["spec"].(map[string]any)

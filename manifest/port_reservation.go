@@ -41,9 +41,8 @@ func ListPortReservations(p *Pod) []PortReservation {
 	return reservations
 }
 
-// ConflictsWith reports whether two reservations exclude each other: they have the same port and
-// protocol, and the same address. A reservation for all addresses has the same address as every
-// other reservation.
+// ConflictsWith reports whether two reservations have the same port, the same protocol and a common
+// address. A reservation for all addresses has a common address with every reservation.
 func (r PortReservation) ConflictsWith(other PortReservation) bool {
 	return r.Protocol == other.Protocol && r.Number == other.Number &&
 		(isAnyIP(r.IP) || isAnyIP(other.IP) || r.IP == other.IP)

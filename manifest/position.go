@@ -31,7 +31,8 @@ func (o Origin) Position(path string) Position {
 	return Position{Line: uint32(max(o.Line, 0))}
 }
 
-// ParentField removes the last step from a field path: ".name", "[0]" or "[some.key]".
+// ParentField returns path without its last step. A step is a text like ".name", "[0]" or
+// "[some.key]".
 func ParentField(path string) string {
 	if strings.HasSuffix(path, "]") {
 		return path[:max(strings.LastIndexByte(path, '['), 0)]

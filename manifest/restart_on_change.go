@@ -13,8 +13,9 @@ func RestartsOnChange(p *Pod) bool {
 	return !p.Traits.KeepsVersion && p.Object.Annotations[AnnotationRestartOnChange] == "true"
 }
 
-// WithContentDigests returns the version of p for one content of the objects that provide files and
-// variables of p. files and env are digests of this content.
+// WithContentDigests returns the version of p that belongs to the given content of ConfigMaps and
+// Secrets. The parameters files and env are digests of the content that p reads as files and as
+// variables.
 func (p *Pod) WithContentDigests(files, env string) *Pod {
 	v := *p
 	v.Object = p.Object.DeepCopy()

@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Services contains the Services of one namespace that have an address, by name. It is
-// immutable.
+// Services contains the Services of one namespace by name. Services without an address are omitted.
+// It is immutable.
 type Services struct{ ByName map[string]Service }
 
 // Equal reports whether s and o contain the same Services.

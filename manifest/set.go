@@ -12,12 +12,13 @@ import (
 // A Set is the desired state: the merge of all sources. It is immutable.
 type Set struct {
 	Pods map[types.NamespacedName]*Pod
-	// TerminatingPods contains the pods whose source requests their deletion (Pod.Deletion). Pods
-	// may contain another pod with the same key.
+	// TerminatingPods contains the pods whose source requests their deletion (Pod.Deletion). The
+	// field Pods may contain another pod with the same key.
 	TerminatingPods map[types.NamespacedName]*Pod
 	// Node is this node's object in the cluster; nil if no source has sent it.
 	Node *Node
-	// BatchVersions contains Batch.Version of the newest Batch of every source that sets it.
+	// BatchVersions contains the Version of the newest Batch of each source. It has no entry for a
+	// source that does not set Batch.Version.
 	BatchVersions map[string]uint64
 	// ObjectsBySource contains the objects by source (Origin.Source of a pod). A pod uses only
 	// objects of its own source and namespace.

@@ -11,7 +11,7 @@ func HostNamespaceCause(ns sysctl.Namespace, spec *v1.PodSpec) string {
 	switch {
 	case ns == sysctl.NetNamespace && spec.HostNetwork:
 		return "hostNetwork is true"
-	case ns == sysctl.UTSNamespace && spec.HostNetwork: // such a pod also uses the host's UTS namespace
+	case ns == sysctl.UTSNamespace && spec.HostNetwork: // a pod on the host network also uses the host's UTS namespace
 		return "hostNetwork is true"
 	case ns == sysctl.IPCNamespace && spec.HostIPC:
 		return "hostIPC is true"

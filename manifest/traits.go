@@ -17,7 +17,7 @@ type Traits struct {
 	// AnnotationRestartOnChange.
 	KeepsVersion bool
 	// UpdatesMetadataInPlace means that edits of labels and annotations are applied to the running
-	// pod. podd then updates the files of the pod that contain labels or annotations. Without
+	// pod. podd also updates those files of the pod that contain labels or annotations. Without
 	// UpdatesMetadataInPlace, an edit of labels or annotations is a new version.
 	UpdatesMetadataInPlace bool
 	// FailsIfRejected means that the pod fails if admission rejects it, because the pod can run

@@ -16,8 +16,8 @@ type StopProgress struct {
 	// Remaining are the pods that podd still has to stop. The first line lists every pod
 	// to stop.
 	Remaining []Key `json:"remaining,omitempty"`
-	// Problems are the problems of remaining pods that began or changed since the previous
-	// line. A pod with a problem may never stop unless a user acts.
+	// Problems are those problems of remaining pods that began or changed since the previous line.
+	// A pod with a problem may never stop unless a user acts.
 	Problems []StopProblem `json:"problems,omitempty"`
 	// Done is set in the last line if the operation succeeded.
 	Done bool `json:"done,omitempty"`

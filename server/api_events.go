@@ -36,7 +36,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		replyError(w, err)
 	case watch:
-		followEvents(r.Context(), a.Events, afterRevision, newLineWriter(w).send) // an error means that the client has disconnected
+		followEvents(r.Context(), a.Events, afterRevision, newLineWriter(w).send) // ignore an error: it means that the client has disconnected
 	default:
 		Reply(w, http.StatusOK, newEventList(a.Events.Events(afterRevision)))
 	}

@@ -33,7 +33,8 @@ func WatchState(w http.ResponseWriter, r *http.Request, state Viewer, convert fu
 		}
 	}
 	lines := newLineWriter(w)
-	watchViews(r.Context(), state, clientRevision, func(c *Change) error { return lines.send(convert(c)) }) // an error means that the client has disconnected
+	// Ignore an error: it means that the client has disconnected.
+	watchViews(r.Context(), state, clientRevision, func(c *Change) error { return lines.send(convert(c)) })
 }
 
 // watchViews calls send with the difference between the newest View and the View that was sent

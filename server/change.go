@@ -17,8 +17,9 @@ type Change struct {
 	Removed []Key `json:"removed,omitempty"`
 }
 
-// diff returns the Change from the View earlier to the View later. If earlier is nil, the Change is
-// complete (IsComplete).
+// diff returns the Change between two Views. The parameter earlier is the View before the Change,
+// and the parameter later is the View after it. If earlier is nil, the Change is complete
+// (IsComplete).
 func diff(earlier, later *View) *Change {
 	c := &Change{View: *later}
 	if earlier == nil {

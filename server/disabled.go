@@ -10,7 +10,7 @@ import (
 // and on its main port if enableDebuggingHandlers is false.
 var DebugPaths = []string{"/attach/", "/containerLogs/", "/debug/pprof/", "/exec/", "/logs/", "/portForward/", "/run/", "/runningpods/"}
 
-// DebuggingDisabledHandler responds to requests for DebugPaths that are disabled.
+// DebuggingDisabledHandler responds to requests for DebugPaths if they are disabled.
 var DebuggingDisabledHandler = DisabledHandler("Debug endpoints are")
 
 // DisabledHandler returns a handler that responds with the kubelet's message for a disabled

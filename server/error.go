@@ -73,5 +73,5 @@ func ReplyJSON(w http.ResponseWriter, status int, body []byte) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	w.Write(body) // an error means that the client has disconnected
+	w.Write(body) // ignore an error: it means that the client has disconnected
 }

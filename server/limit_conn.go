@@ -54,7 +54,7 @@ func (c *limitConn) setAdmitted(admitted bool) {
 	if !admitted {
 		select {
 		case c.listener.unadmitSignal <- struct{}{}:
-		default: // the previous signal has not been received yet
+		default: // an earlier signal has not been received yet, and one signal is sufficient
 		}
 	}
 }

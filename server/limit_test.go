@@ -133,7 +133,7 @@ func TestServer_WaitsForIdle(t *testing.T) {
 	next := dial(t, addr)
 	next.SetDeadline(time.Now().Add(idleTimeout / 2))
 	io.WriteString(next, "GET / HTTP/1.1\r\nHost: n1\r\n\r\n")
-	<-time.After(50 * time.Millisecond) // time for next to be accepted
+	<-time.After(50 * time.Millisecond) // give the server time to accept the connection next
 	close(end)
 	for _, c := range []net.Conn{long, next} {
 		if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != "HTTP/1.1 200 OK\r\n" {

@@ -78,7 +78,8 @@ func isAllowedOrigin(r *http.Request) bool {
 	default:
 		return false
 	}
-	// Older browsers do not send Sec-Fetch-Site, and some browsers do not send it for WebSockets.
+	// Check Origin, because older browsers do not send Sec-Fetch-Site, and some browsers do not
+	// send it for WebSockets.
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return true

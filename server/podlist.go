@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodListCache responds with the pods of Views as the kubelet encodes them: in a
-// v1.PodList with items that have no kind and apiVersion. It caches the newest list, so
-// that only pods that changed since then are encoded. If there are no requests, the
-// garbage collector frees the cache. PodListCache is safe for concurrent use.
+// PodListCache responds with the pods of Views as the kubelet encodes them: in a v1.PodList with
+// items that have no kind and apiVersion. It caches the newest list, so that only the pods that
+// have changed since this list are encoded. If there are no requests, the garbage collector frees
+// the cache. PodListCache is safe for concurrent use.
 type PodListCache struct {
 	mu         sync.Mutex                   // guards newestList; locked while a list is encoded, because concurrent callers need the same list
 	newestList weak.Pointer[encodedPodList] // weak pointer, so that the garbage collector can free the list

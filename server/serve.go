@@ -147,9 +147,9 @@ func (s *Server) trackRequests(running *sync.WaitGroup) http.Handler {
 			MarkAuthenticated(r)
 		}
 		if s.AllowsStreams && r.ContentLength != 0 {
-			// After the handler returns, net/http reads the rest of the body. The
-			// deadline is cleared when the body has been read, and when the
-			// connection is hijacked.
+			// The deadline applies to the Handler and to net/http, which reads the rest of the body
+			// after the Handler has returned. It is cleared when the body has been read, and when
+			// the connection is hijacked.
 			http.NewResponseController(w).SetReadDeadline(time.Now().Add(responseTimeout))
 		}
 		s.Handler.ServeHTTP(w, r)
@@ -180,13 +180,13 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return ctx },
 		ConnContext:                  withConn,
-		// A connection has StateNew before hs.Serve can return, and StateClosed after its last
-		// handler has returned.
+		// conns counts the connections whose handlers may still run. A connection has StateNew
+		// before hs.Serve can return, and StateClosed after its last handler has returned.
 		ConnState: func(c net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
 				conns.Add(1)
-			case http.StateIdle: // the response has been sent completely
+			case http.StateIdle: // no request is in progress, because the response has been sent completely
 				if l, ok := unwrapTLS(c).(*limitConn); ok && !s.HandlerMarksAuthenticated {
 					l.setAdmitted(false)
 				}

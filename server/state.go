@@ -54,8 +54,8 @@ type LogRequest struct {
 	// set, the log of the newest instance is selected.
 	Previous bool
 	Follow   bool
-	// Tail is the number of lines at the end of the log with which the output starts. A negative
-	// number means all lines.
+	// Tail is the number of lines before the end of the log at which the output starts. A negative
+	// number means that it starts at the beginning of the log.
 	Tail int64
 	// Since is the time before which logged lines are omitted. The zero time omits none.
 	Since time.Time

@@ -11,22 +11,22 @@ import (
 type PodView struct {
 	// Pod is the object in effect with its status; never nil. Its deletionTimestamp is set while
 	// the pod is being stopped. If the pod was removed from its source, at least its names and the
-	// deletionTimestamp are set. Until all sources have been read, the Pod of a pod that was found
-	// on the host may contain only its namespace and name.
+	// deletionTimestamp are set. Until all sources have been read, Pod may contain only the
+	// namespace and name of a pod that was found on the host.
 	Pod *v1.Pod `json:"pod"`
 	// Path is the absolute path of the file, or the URL without userinfo and query,
 	// that contains the object. Line is the first line of the object in the file,
 	// counted from 1; 0 if unknown.
 	Path string `json:"path,omitempty"`
 	Line int    `json:"line,omitempty"`
-	// Current is set if the object in effect is the object in the current content of Path. Then no
-	// newer version of the pod waits to replace the object in effect.
+	// Current is set if the object in effect is the object in the current content of Path. If it is
+	// set, no newer version of the pod waits to replace the object in effect.
 	Current bool `json:"current"`
-	// OutdatedRunningContainers is the number of containers of an earlier version of the pod that
-	// continue to run because the object in effect cannot start yet.
+	// OutdatedRunningContainers is the number of running containers that belong to an earlier
+	// version of the pod. They continue to run because the object in effect cannot start yet.
 	OutdatedRunningContainers int `json:"outdatedRunning,omitempty"`
-	// OutdatedStoppingContainers is the number of containers of an earlier version of the pod
-	// that are being stopped so that the object in effect can start.
+	// OutdatedStoppingContainers is the number of containers that belong to an earlier version of
+	// the pod and are being stopped, so that the object in effect can start.
 	OutdatedStoppingContainers int `json:"outdatedStopping,omitempty"`
 	// SandboxID is the CRI id of the pod's sandbox; "" if no sandbox is running.
 	SandboxID string `json:"sandbox,omitempty"`

@@ -36,8 +36,8 @@ func (o ObjectID) check() error {
 	return nil
 }
 
-// hasValidName reports whether the name is a subdomain. The name of a ClusterTrustBundle can consist
-// of several subdomains with colons between them.
+// hasValidName reports whether the name is a subdomain or, for a ClusterTrustBundle, consists of
+// subdomains with colons between them.
 func (o ObjectID) hasValidName() bool {
 	parts := []string{o.Name}
 	if o.Kind == manifest.TrustBundleKind {

@@ -57,8 +57,8 @@ func scheduled() *v1.Pod {
 
 var ofAPI = decode.Options{Kind: manifest.KindAPI, Source: "the cluster", Path: "the cluster", NodeName: "n1", Now: time.Unix(1_700_000_100, 0)}
 
-// TestFromAPI checks that the Pod has the identity, metadata and spec of the API server's pod,
-// and that FromAPI does not modify the latter.
+// TestFromAPI checks that the Pod has the identity, metadata and spec of the API server's pod, and
+// that FromAPI does not modify the API server's pod.
 func TestFromAPI(t *testing.T) {
 	pod := scheduled()
 	before := pod.DeepCopy()

@@ -40,8 +40,8 @@ type Options struct {
 	// it, so that its pods differ from other pods of the same manifest.
 	NameSuffix string
 	// IsWrittenByAPI reports whether podd's own API wrote the manifest. If so, the names of the
-	// pods get no suffix. Pod.Hash then does not include the fields that an API server allows to
-	// change, because an edit of these fields is applied to the running pod.
+	// pods get no suffix. Pod.Hash also omits the fields that an API server allows to change,
+	// because an edit of these fields is applied to the running pod.
 	IsWrittenByAPI bool
 	// Strict turns the warnings about unknown and duplicate fields into errors.
 	Strict bool
@@ -90,7 +90,7 @@ func (o Options) validateOptions() validate.Options {
 type decoder struct {
 	Options
 	file               *manifest.File
-	unlistedSeverities []manifest.Severity // severities of the Problems that exceed maxProblems
+	unlistedSeverities []manifest.Severity // severities of the Problems that are not in file because of maxProblems
 }
 
 // addProblems adds Problems up to maxProblems. It adds the severities of all further Problems to
@@ -167,9 +167,9 @@ func (o Options) traits() manifest.Traits {
 	return t
 }
 
-// withoutGenerateName returns checked, the JSON values of a pod that schema.Check has returned. If
-// podd's API wrote the manifest, the result does not contain metadata.generateName, because the API
-// has already generated the name.
+// withoutGenerateName returns a pod as JSON values. The parameter checked is the pod as
+// schema.Check has returned it. If podd's API wrote the manifest, the result does not contain
+// metadata.generateName, because the API has already generated the name.
 func (d *decoder) withoutGenerateName(checked any) any {
 	pod, _ := checked.(map[string]any)
 	meta, _ := pod["metadata"].(map[string]any)
@@ -182,8 +182,8 @@ func (d *decoder) withoutGenerateName(checked any) any {
 	return pod
 }
 
-// keyIfValid returns key, or the zero value if it is not a valid name, so that a Problem never
-// contains an invalid name.
+// keyIfValid returns key if its namespace and name are valid. Otherwise it returns the zero value,
+// so that a Problem never contains an invalid name.
 func keyIfValid(key types.NamespacedName) types.NamespacedName {
 	if len(validation.IsDNS1123Subdomain(key.Name))+len(validation.IsDNS1123Label(key.Namespace)) > 0 {
 		return types.NamespacedName{}

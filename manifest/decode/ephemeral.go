@@ -13,10 +13,10 @@ import (
 	"podd/manifest/validate"
 )
 
-// AddEphemeral returns p with the ephemeral containers in list. The list must contain all ephemeral
-// containers of p unchanged, in any order. AddEphemeral sets the defaults of new containers. It
-// returns the errors that an API server would return, and errors for fields that podd does not
-// support. If there is an error, AddEphemeral returns p unchanged.
+// AddEphemeral returns p with the ephemeral containers of the parameter list. The list must contain
+// all ephemeral containers of p unchanged, in any order. AddEphemeral sets the defaults of new
+// containers. It returns the errors that an API server would return, and errors for fields that
+// podd does not support. If there is an error, AddEphemeral returns p unchanged.
 func AddEphemeral(p *manifest.Pod, list []v1.EphemeralContainer) (*manifest.Pod, field.ErrorList) {
 	path := field.NewPath("spec", "ephemeralContainers")
 	has := p.Object.Spec.EphemeralContainers

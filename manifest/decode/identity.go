@@ -34,8 +34,8 @@ func (o Options) suffix() string {
 }
 
 // setIdentity sets the key, UID, hashes and priority of a pod. It adds the metadata of a static pod
-// to a pod from a file or URL. user is the pod as the user wrote it. p.Object.Spec must not be
-// modified after setIdentity.
+// to a pod from a file or URL. The parameter user is the pod as the user wrote it. p.Object.Spec
+// must not be modified after setIdentity.
 func (d *decoder) setIdentity(p *manifest.Pod, v document.Value, user map[string]any, n *objectProblems) {
 	h := manifest.HashManifest(user, p.Object, d.IsWrittenByAPI)
 	p.Hash, p.SandboxHash, p.ContainerHashes = h.Pod, h.Sandbox, h.Containers

@@ -75,8 +75,8 @@ func (d *decoder) decodeKind(v document.Value, kind, path string) bool {
 			return false
 		}
 		items, ok := v.Tree.(map[string]any)["items"]
-		// A written null is an empty list, as encoding/json writes it. Nothing after "items:" may be
-		// the rest of a file that was cut off.
+		// Accept null, because encoding/json writes a nil list as null. Refuse "items:" without a
+		// value, because the file may have been cut off there.
 		if _, isList := items.([]any); !ok || !isList && (items != nil || !v.HasText("items")) {
 			d.refuseField(v, path, "items", "must be a list; write [] for an empty one")
 		}
@@ -90,8 +90,8 @@ func (d *decoder) decodeKind(v document.Value, kind, path string) bool {
 	return true
 }
 
-// versionsOf returns the API versions that podd reads for a kind, or for lists of the kind. The
-// fields of a ClusterTrustBundle are the same in both versions.
+// versionsOf returns the API versions that podd reads for a kind, or for lists of the kind. podd
+// reads both versions of a ClusterTrustBundle, because they have the same fields.
 func versionsOf(kind string) []string {
 	if strings.TrimSuffix(kind, "List") == manifest.TrustBundleKind {
 		return []string{"certificates.k8s.io/v1", "certificates.k8s.io/v1beta1"}

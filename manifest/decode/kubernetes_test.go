@@ -98,7 +98,8 @@ func compare(c *kubernetes.Case, got replayed, own map[string]int) (list []strin
 		return list
 	}
 	switch c.Refers {
-	case "", "configmaps", "secrets", "serviceaccounts", "persistentvolumeclaims": // podd reads these from the source of the pod, or warns
+	case "", "configmaps", "secrets", "serviceaccounts", "persistentvolumeclaims":
+		// podd accepts these references. It reads the objects from the source of the pod, or warns.
 	default:
 		if len(got.refused) == 0 {
 			list = append(list, "podd accepts a reference to "+c.Refers)

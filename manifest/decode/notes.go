@@ -28,8 +28,9 @@ type objectProblems struct {
 	strict        bool
 	// fields contains the positions of the fields. It becomes Origin.Fields.
 	fields manifest.FieldPositions
-	// wrongTypePaths maps the path of a value that has the wrong type to true, and the paths of all
-	// its parents to false. addInvalid omits redundant validation errors about these paths.
+	// wrongTypePaths contains the path of every value of a wrong type, mapped to true, and the
+	// paths of the parents of these values, mapped to false. addInvalid omits redundant validation
+	// errors about these paths.
 	wrongTypePaths map[string]bool
 
 	refused         bool

@@ -46,7 +46,8 @@ func (d *decoder) decodeObject(v document.Value, kind string, s *schema.Schema, 
 	return ref, !n.refused
 }
 
-// validateMeta validates the metadata of object.
+// validateMeta validates the metadata of an object. Other rules apply to the name of a
+// ClusterTrustBundle.
 func validateMeta(object any, meta *metav1.ObjectMeta) field.ErrorList {
 	if b, ok := object.(*certificates.ClusterTrustBundle); ok {
 		return validate.TrustBundleMeta(b)

@@ -9,8 +9,8 @@ import (
 )
 
 // checkVolumeSources refuses a volume if its only source is an unknown field. Kubernetes would make
-// the volume an emptyDir, and its data would be lost. user is the pod as the user wrote it. checked
-// is the same pod without unknown fields.
+// the volume an emptyDir, and its data would be lost. The parameter user is the pod as the user
+// wrote it, and the parameter checked is this pod without unknown fields.
 func checkVolumeSources(user map[string]any, checked any, n *objectProblems) {
 	list := func(pod any) []any {
 		top, _ := pod.(map[string]any)

@@ -52,7 +52,8 @@ func setSpecDefaults(spec *v1.PodSpec) {
 	if spec.SecurityContext == nil {
 		spec.SecurityContext = &v1.PodSecurityContext{}
 	}
-	// Both fields have the same meaning, and an API server also sets both.
+	// DeprecatedServiceAccount is the former name of ServiceAccountName. An API server also sets
+	// both fields.
 	setIfZero(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
 }

@@ -7,8 +7,8 @@ func setVolumeDefaults(v *v1.Volume) {
 	if *source == (v1.VolumeSource{}) {
 		source.EmptyDir = &v1.EmptyDirVolumeSource{}
 	}
-	// The following conditions are not exclusive, because a volume with several sources is refused
-	// only later.
+	// Several of the following conditions can be true, because a volume with several sources is
+	// refused only later.
 	if source.Image != nil {
 		setIfZero(&source.Image.PullPolicy, defaultPullPolicy(source.Image.Reference))
 	}

@@ -82,7 +82,7 @@ func maskEscapes(text []byte) []byte {
 		if out[i] != '\\' {
 			continue
 		}
-		i++ // in JSON every backslash is in a string and followed by a character
+		i++ // out[i] is now the character after the backslash; in JSON every backslash begins an escape
 		switch {
 		case out[i] == '/':
 			out[i] = 't'

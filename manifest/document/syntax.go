@@ -86,7 +86,7 @@ func (p Part) newSyntaxError(err error) *SyntaxError {
 // lineBeforeParserError returns the number of the line before a parser error, as v2 reports it. It
 // returns 0 if the error is in the first line. v2 does not read the text after the document, so v2
 // may report no error. In this case lineBeforeParserError returns v3Line, the line that v3 reports,
-// because v3 then also reports the line before the error.
+// because this line is also the line before the error.
 func (p Part) lineBeforeParserError(v3Line int) int {
 	_, err := yaml.YAMLToJSON(p.text)
 	if err == nil {
@@ -96,7 +96,7 @@ func (p Part) lineBeforeParserError(v3Line int) int {
 	if found == nil || !parserMessagePattern.MatchString(found[2]) {
 		return v3Line
 	}
-	before, _ := strconv.Atoi(found[1]) // 0 if v2 reports no number, because the error is in the first line
+	before, _ := strconv.Atoi(found[1]) // 0 if v2 reports no number; this means that the error is in the first line
 	return before
 }
 

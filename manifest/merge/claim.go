@@ -56,7 +56,7 @@ type groupChange struct {
 }
 
 // warnSharedGroups warns about pods that change the group of the files of one claim to different
-// groups. When such a pod starts, the other pods lose access to the files.
+// groups. When one of these pods starts, the pods with another group lose access to the files.
 func (m *merger) warnSharedGroups() {
 	type sourceClaim struct {
 		source string
@@ -66,7 +66,7 @@ func (m *merger) warnSharedGroups() {
 	for _, key := range slices.SortedFunc(maps.Keys(m.set.Pods), manifest.CompareKeys) {
 		p := m.set.Pods[key]
 		if p.Traits.HasRefsFromServer {
-			continue // the cluster decides which pods may use its claims
+			continue // no warning, because the cluster decides which pods may use its claims
 		}
 		s := p.Object.Spec.SecurityContext
 		if s == nil || s.FSGroup == nil {
@@ -90,8 +90,8 @@ func (m *merger) warnSharedGroups() {
 	}
 }
 
-// newProblem returns a warning about the fsGroup of p. p changes the group of the claim's files to
-// group, although g.pod changes it to g.group.
+// newProblem returns a warning about the fsGroup of p. The pod p changes the group of the claim's
+// files to the parameter group, and the pod g.pod changes it to g.group.
 func (g groupChange) newProblem(p *manifest.Pod, group int64, claim string) manifest.Problem {
 	const field = "spec.securityContext.fsGroup"
 	return manifest.Problem{

@@ -103,7 +103,7 @@ func TestBatches_EqualProblems(t *testing.T) {
 	}
 }
 
-// TestBatches_KeepsInput checks that Batches and HostPortConflicts do not change their input.
+// TestBatches_KeepsInput checks that Batches and FindHostPortConflicts do not change their input.
 func TestBatches_KeepsInput(t *testing.T) {
 	text := manifesttest.Pod("web", ", uid: u, labels: {a: b}") + manifesttest.Pod("web", "") + manifesttest.Pod("db", ", uid: u") +
 		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\n" + "---\nkind: What\n"

@@ -10,7 +10,7 @@ import "sort"
 // their order.
 func Slice[E any](s []E, compare func(a, b E) int) {
 	if len(s) < 2 {
-		return // without the memory allocation of sort.Slice
+		return // avoid the memory allocation of sort.Slice
 	}
 	sort.Slice(s, func(i, j int) bool { return compare(s[i], s[j]) < 0 })
 }

@@ -125,8 +125,8 @@ var publicFields = parseFields(`
 	WindowsSecurityContextOptions: GMSACredentialSpecName RunAsUserName
 `)
 
-// privatePaths matches the end of the path of each private field that a validation message
-// can be about.
+// privatePaths matches a path that ends with a private field. It covers only the private fields
+// that a validation message can be about.
 var privatePaths = regexp.MustCompile(`(^|\.)annotations\[[^]]*\]$|\.env\[\d+\]\.value$|\.httpHeaders\[\d+\]\.value$|\.(volumeAttributes|options)\[[^]]*\]$|\.gitRepo\.repository$|\.dataDiskURI$|\.gmsaCredentialSpec$`)
 
 // IsPrivate reports whether the field of a path in a manifest, such as

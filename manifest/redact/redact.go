@@ -65,10 +65,11 @@ const (
 	maxWordLength   = 12
 )
 
-// Text returns text without the private values of the pods. A pod may be nil. Text is for texts
-// of other programs, such as errors of a runtime, because podd's own texts quote no private
-// value. It does not remove a value that is also in a public field of the pod. It does not
-// search for status messages, because a runtime does not quote the output of a container.
+// Text returns text without the private values of the pods. A pod may be nil. Text is for texts of
+// other programs, such as errors of a runtime, because podd's own texts quote no private value. It
+// does not remove a value that is also in a public field of the pod. It does not search for the
+// messages in a status. These can quote the output of a container, and a runtime does not quote
+// this output.
 func Text(text string, pods ...*v1.Pod) string { return maskPods(text, pods, false) }
 
 // StatusText is like Text, and also removes the messages in the status of the pods. It is
@@ -151,9 +152,10 @@ func containsValue(text, value string) bool {
 	return false
 }
 
-// findQuoted returns the parts that text contains. If text was shortened, it may end in the middle
-// of a part. In this case the result also contains each part whose first minMarkedLength bytes are
-// in text. findQuoted ignores parts that are shorter than minMarkedLength.
+// findQuoted returns those elements of parts that occur in text. If text was shortened, it may end
+// in the middle of a part. In this case the result also contains each part whose first
+// minMarkedLength bytes are in text. findQuoted ignores parts that are shorter than
+// minMarkedLength.
 func findQuoted(text string, parts []string) (found []string) {
 	before, isCutOff := strings.CutSuffix(text, "…")
 	for _, part := range parts {
@@ -331,7 +333,7 @@ func eachTextField(v reflect.Value, visit func(name string, field reflect.Value,
 		t := v.Type()
 		for i := range t.NumField() {
 			switch f := t.Field(i); {
-			case !f.IsExported(): // internal field of a time or a quantity
+			case !f.IsExported(): // skip an internal field of a time or a quantity
 			case isText(f.Type):
 				visit(t.Name()+"."+f.Name, v.Field(i), publicFields[t.Name()][f.Name])
 			default:

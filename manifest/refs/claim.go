@@ -38,8 +38,8 @@ type ClaimRef struct {
 	IsFromCluster bool
 }
 
-// SinglePodClaims returns the claims of a set that only one pod at a time may use
-// (ReadWriteOncePod). It returns nil if there are none or if s is nil.
+// SinglePodClaims returns the ReadWriteOncePod claims of a set, which only one pod at a time may
+// use. It returns nil if there are none or if s is nil.
 func SinglePodClaims(s *manifest.Set) map[ClaimRef]bool {
 	if s == nil {
 		return nil
@@ -164,7 +164,7 @@ func (o *lookup) bind(c *v1.PersistentVolumeClaim) (bound Claim, reason string) 
 	case len(fit) == 1:
 		bound.Volume = fit[0]
 		return bound, o.findFitConflict(index, c, fit[0])
-	case len(onOtherNode) > 0: // an error, because otherwise the claim would get an empty directory in place of its data
+	case len(onOtherNode) > 0: // return an error, because otherwise the claim would get an empty directory in place of its data
 		return bound, o.findAffinityMismatch(onOtherNode[0])
 	case *c.Spec.VolumeMode == v1.PersistentVolumeBlock:
 		return bound, "has volumeMode Block, but podd provides directories only; define a PersistentVolume with volumeMode Block and the device as local.path"
@@ -279,9 +279,9 @@ func quoteAll(list []*v1.PersistentVolume) string {
 //
 // If the data of the claim is in a directory that podd manages, the pod does not wait for sources,
 // because the claim keeps this directory. Otherwise the pod waits until all sources with a higher
-// precedence have been read completely (PendingSource), because such a source may also define the
-// claim. If no volume matches the claim, the pod also waits until its own source has been read
-// completely, because a matching volume may still be found.
+// precedence have been read completely (PendingSource), because one of these sources may also
+// define the claim. If no volume matches the claim, the pod also waits until its own source has
+// been read completely, because a matching volume may still be found.
 func (o *lookup) missingForClaim(p *manifest.Pod, u Ref, what string) []missingRef {
 	if o.PendingSource != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
 		return []missingRef{{u, what, "may also be defined in " + o.PendingSource + ", which takes precedence and has not been read completely yet"}}

@@ -18,8 +18,8 @@ func TokenRef(pod *v1.Pod, t *v1.ServiceAccountTokenProjection) manifest.ObjectR
 	return manifest.ObjectRef{Kind: manifest.TokenKind, NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}}
 }
 
-// PodCertificateRef returns the reference to the certificate for the source of a projected volume at
-// an index. Each source has its own key and certificate.
+// PodCertificateRef returns the reference to the certificate for one source of a projected volume.
+// The parameter index is the index of this source. Each source has its own key and certificate.
 func PodCertificateRef(pod *v1.Pod, volume string, index int) manifest.ObjectRef {
 	name := fmt.Sprintf("%s/%s/%d", pod.UID, volume, index)
 	return manifest.ObjectRef{Kind: manifest.CertificateKind, NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}}
@@ -72,7 +72,8 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 
 // blocker returns the reason why a pod of an API server cannot be set up yet. A missing object for
 // variables does not delay the pod, because only the containers with these variables wait for the
-// object. An object that needs an action of a user has precedence over one that will exist.
+// object. If several objects are missing, blocker prefers an object that will not exist without an
+// action of a user.
 func (o *lookup) blocker(p *manifest.Pod, used []Ref, node *manifest.Node) Blocker {
 	if o.cluster.Services == nil {
 		return Blocker{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}

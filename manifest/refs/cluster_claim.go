@@ -39,7 +39,8 @@ func isEphemeral(pod *v1.Pod, volume string) bool {
 	return false
 }
 
-// claimProtectionFinalizer is the finalizer of a claim that is in use by a pod.
+// claimProtectionFinalizer is the finalizer with which Kubernetes keeps a deleted claim until no
+// pod uses it.
 const claimProtectionFinalizer = "kubernetes.io/pvc-protection"
 
 // UnboundReason returns the reason why a claim of a cluster is not bound to pv; "" if it is

@@ -39,8 +39,9 @@ type CSIVolume struct {
 	// These are the data of the Secrets for the CSI calls NodeStageVolume, NodePublishVolume and
 	// NodeExpandVolume. A map is nil if there is no Secret for the call.
 	StageSecret, PublishSecret, ExpandSecret map[string][]byte
-	// DriverSpec is the spec of the CSIDriver, for example podInfoOnMount and fsGroupPolicy. It
-	// is nil if the cluster has no CSIDriver of this name, which means the defaults.
+	// DriverSpec is the spec of the CSIDriver, with fields such as podInfoOnMount and
+	// fsGroupPolicy. It is nil if the cluster has no CSIDriver of this name. In this case the
+	// defaults apply.
 	DriverSpec *storage.CSIDriverSpec
 	// Tokens contains the pod's tokens by audience, as JSON for the volume context; "" if
 	// the driver does not request tokens.
@@ -166,7 +167,8 @@ func (o *lookup) encodeTokens(pod *v1.Pod, driver string) string {
 
 // encodeDriverCalls returns an encoding of the parameters with which drivers must be called while
 // the pod runs. If the encoding changes, the drivers must be called again. The result is nil only
-// if the pod has no CSI volume, so that podd also checks CSI volumes after a restart of podd.
+// if the pod has no CSI volume. Therefore the FilesDigest of a pod with CSI volumes is never empty,
+// so that podd also checks these volumes after a restart of podd.
 func (s *Resolved) encodeDriverCalls() []byte {
 	var all []byte
 	for _, volume := range slices.Sorted(maps.Keys(s.csiVolumes)) {

@@ -15,8 +15,8 @@ import (
 	"podd/manifest/wording"
 )
 
-// csiVolume is a volume of a pod that a CSI driver provides. It is an inline volume, or the
-// PersistentVolume pv of the bound claim.
+// csiVolume is a volume that a CSI driver provides to a pod. It is an inline volume, or the
+// PersistentVolume pv that is bound to the claim.
 type csiVolume struct {
 	volume, fieldPath, driver                string
 	inline                                   *v1.CSIVolumeSource

@@ -20,7 +20,7 @@ import (
 
 const diskDriver = "disk.example"
 
-// csiPod returns a pod with a persistent and an ephemeral CSIVolume volume.
+// csiPod returns a pod with two CSI volumes: a PersistentVolume and an inline volume.
 func csiPod() *manifest.Pod {
 	p := clusterPod()
 	p.Object.Spec = v1.PodSpec{NodeName: "n1", ServiceAccountName: "default", Volumes: []v1.Volume{
@@ -97,8 +97,8 @@ func TestResolved_CSI(t *testing.T) {
 	}
 }
 
-// TestResolved_CSI_Wait checks for which objects a pod waits, and for which of its volumes CSIVolume
-// returns a value while the pod waits.
+// TestResolved_CSI_Wait checks for which objects a pod waits, and for which of its volumes CSI
+// returns a CSIVolume while the pod waits.
 func TestResolved_CSI_Wait(t *testing.T) {
 	ref := manifest.ObjectRef{Kind: "VolumeAttachment", NamespacedName: types.NamespacedName{Name: refs.AttachmentName(diskDriver, "../h", "n1")}}
 	pv := func(o *manifest.Objects) *v1.PersistentVolumeSpec {
@@ -107,7 +107,7 @@ func TestResolved_CSI_Wait(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit func(*manifest.Objects)
 		want refs.Blocker
-		csi  string // the volumes with a CSIVolume value
+		csi  string // the volumes for which CSI returns a CSIVolume
 	}{
 		"not attached": {func(o *manifest.Objects) {
 			delete(o.Cluster.AttachedVolumes, ref.Name)
@@ -168,8 +168,8 @@ func TestResolved_CSI_Wait(t *testing.T) {
 	}
 }
 
-// TestResolved_CSI_Changes checks that an unchanged CSIVolume value keeps its pointer, and that
-// changed content for a driver does not change the version of the pod.
+// TestResolved_CSI_Changes checks that an unchanged CSIVolume keeps its pointer, and that a change
+// of a driver's parameters does not change the version of the pod.
 func TestResolved_CSI_Changes(t *testing.T) {
 	p := csiPod()
 	o := csiObjects(p)
@@ -200,8 +200,9 @@ func TestResolved_CSI_Changes(t *testing.T) {
 	}
 }
 
-// TestResolved_CSI_Republish checks that Files changes if a driver must be called again: to
-// expand a volume, or for new tokens and Secrets if it requires republishing.
+// TestResolved_CSI_Republish checks that FilesDigest changes if a driver must be called again. This
+// is the case if a volume must be expanded, and if a driver that requires republishing needs new
+// tokens or Secrets.
 func TestResolved_CSI_Republish(t *testing.T) {
 	p := csiPod()
 	p.Object.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = false

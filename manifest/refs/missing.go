@@ -139,7 +139,8 @@ func describeSearch(p *manifest.Pod, ref manifest.ObjectRef, objects map[string]
 	return text + formatSuggestion(ref.Name, names)
 }
 
-// formatSuggestion returns a suggestion for a misspelled name in parentheses, or "".
+// formatSuggestion returns a text in parentheses that suggests the most similar name in known. It
+// returns "" if no name is similar.
 func formatSuggestion(name string, known []string) string {
 	slices.Sort(known)
 	if best := wording.FindClosest(name, known); best != "" {

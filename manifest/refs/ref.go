@@ -22,8 +22,7 @@ type Ref struct {
 	FieldPath string
 	// Token contains the parameters of a token request; nil for other objects.
 	Token *v1.ServiceAccountTokenProjection
-	// TrustBundle is the source of a projected volume that selects ClusterTrustBundles; nil for
-	// other objects.
+	// TrustBundle is the clusterTrustBundle source of a projected volume; nil for other objects.
 	TrustBundle *v1.ClusterTrustBundleProjection
 	// PodCertificate contains the parameters of a PodCertificateRequest; nil for other objects.
 	PodCertificate *v1.PodCertificateProjection

@@ -103,8 +103,8 @@ func (s *Resolved) Token(t *v1.ServiceAccountTokenProjection) []byte {
 	return s.tokens[TokenRef(s.pod.Object, t).Name]
 }
 
-// PodCertificate returns the certificate for the source of a projected volume at an index, or nil if
-// there is none.
+// PodCertificate returns the certificate for one source of a projected volume, or nil if there is
+// none. The parameter index is the index of this source.
 func (s *Resolved) PodCertificate(volume string, index int) *manifest.PodCertificate {
 	if s == nil {
 		return nil
@@ -288,7 +288,7 @@ func (s *Resolved) digest(salt string, used []Ref, role role) string {
 		}
 		if c := s.Secret(u.Object.Name); c != nil && u.Object.Kind == manifest.SecretKind {
 			writeMap(mac, c.Data)
-			if role == forPull { // the type determines how the data are parsed
+			if role == forPull { // include the type, because it determines how the data are parsed
 				writeTexts(mac, []byte(c.Type))
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"podd/manifest/wording"
 )
 
-// TrustBundleRef returns the reference to the ClusterTrustBundle that a source of a projected volume
-// names, or to all ClusterTrustBundles of its signer.
+// TrustBundleRef returns the reference that a source of a projected volume contains. It refers to
+// one ClusterTrustBundle, or to all ClusterTrustBundles of one signer.
 func TrustBundleRef(s *v1.ClusterTrustBundleProjection) manifest.ObjectRef {
 	if s.Name != nil {
 		return manifest.ObjectRef{Kind: manifest.TrustBundleKind, NamespacedName: types.NamespacedName{Name: *s.Name}}
@@ -77,15 +77,15 @@ func (o *lookup) trustBundles(ref manifest.ObjectRef) []*certificates.ClusterTru
 	return found
 }
 
-// selectTrustBundles returns those of all that a source selects. A source with a signer and without
-// a labelSelector selects nothing.
+// selectTrustBundles returns the elements of the parameter all that a source selects. A source with
+// a signer and without a labelSelector selects nothing.
 func selectTrustBundles(all []*certificates.ClusterTrustBundle, source *v1.ClusterTrustBundleProjection) []*certificates.ClusterTrustBundle {
 	if source.Name != nil {
 		return all
 	}
 	selector, err := metav1.LabelSelectorAsSelector(source.LabelSelector)
 	if err != nil {
-		return nil // package validate has rejected such a selector
+		return nil // package validate rejects a pod with an invalid selector
 	}
 	var found []*certificates.ClusterTrustBundle
 	for _, b := range all {

@@ -29,8 +29,8 @@ func (c *checker) unknownField(s *Schema, key string) string {
 	return "unknown field; remove it"
 }
 
-// addPaths adds the paths of all fields in or below the struct s to paths, by field name. The
-// path of a name that occurs more than once is "". Fields of list elements are not included.
+// addPaths adds the paths of all fields in or below the struct s to the map paths, by field name.
+// The path of a name that occurs more than once is "". Fields of list elements are not included.
 // outer contains the structs that contain s, because types may be recursive.
 func (s *Schema) addPaths(path string, paths map[string]string, outer map[*Schema]bool) {
 	if s.kind != object || outer[s] {

@@ -226,7 +226,7 @@ func (c *cache) contentName(path, digest string) string {
 	return hashOf(c.source+"\x00"+path) + "-" + digest[len("sha256:"):][:32]
 }
 
-// hashOf returns a hash of s, in hexadecimal, that can be a file name.
+// hashOf returns a hexadecimal hash of s, which can be a file name.
 func hashOf(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:16])

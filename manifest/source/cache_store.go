@@ -59,7 +59,7 @@ func openStore(dir, name string) (*store, error) {
 
 // read verifies the checksum of a file and returns the payload and its digest.
 func (s *store) read(name string) (payload []byte, digest string, err error) {
-	info, err := s.root.Lstat(name) // only root can replace the file between Lstat and OpenFile
+	info, err := s.root.Lstat(name) // info stays correct until OpenFile, because only root can replace the file
 	if err != nil {
 		return nil, "", err
 	}
@@ -85,7 +85,7 @@ func (s *store) read(name string) (payload []byte, digest string, err error) {
 // write writes or replaces a file with a checksum and the payload. If it fails, an existing file is
 // unchanged.
 func (s *store) write(name string, payload []byte) error {
-	if info, err := s.root.Lstat(name); err == nil && info.IsDir() { // rename does not replace a directory
+	if info, err := s.root.Lstat(name); err == nil && info.IsDir() { // remove a directory first, because a rename does not replace it
 		if err := s.root.RemoveAll(name); err != nil {
 			return err
 		}

@@ -279,8 +279,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestCache_Property checks that the cache has the last content after any sequence of put, drop
-// and restart.
+// TestCache_Property checks that the cache has the last content of each path after any sequence of
+// calls of put and removeEntry and of restarts.
 func TestCache_Property(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")

@@ -32,7 +32,7 @@ func (f *follower) useContent(file *trackedFile, t readResult, now time.Time) {
 	file.readErr, file.retryAt, file.writingSince, file.firstRead = nil, time.Time{}, time.Time{}, firstRead{}
 	f.mayHaveChanged = true
 	switch {
-	case file.renamedFrom != nil: // The content must be decoded even if it was read before, because the name has changed.
+	case file.renamedFrom != nil: // Decode the content even if it was read before, because its pods must get the new path as their origin.
 	case file.inUse != nil && file.inUseDigest == t.digest:
 		file.confirmInUse()
 		return

@@ -125,7 +125,7 @@ func (r *running) batches() (all []manifest.Batch, updated <-chan struct{}) {
 }
 
 // await waits until ok accepts the newest Batch, and returns this Batch. If the time limit is
-// reached, instead describes the newest Batch; otherwise instead is "".
+// reached, the result instead describes the newest Batch; otherwise it is "".
 func (r *running) await(ok func(manifest.Batch) bool) (accepted manifest.Batch, instead string) {
 	timeout := time.After(r.limit)
 	for {
@@ -144,8 +144,8 @@ func (r *running) await(ok func(manifest.Batch) bool) (accepted manifest.Batch, 
 	}
 }
 
-// until waits until ok accepts the newest Batch, which what describes. If the time limit is
-// reached, until fails the test.
+// until waits until ok accepts the newest Batch. If the time limit is reached, the test fails with
+// a message that contains the parameter what.
 func (r *running) until(what string, ok func(manifest.Batch) bool) manifest.Batch {
 	r.t.Helper()
 	b, instead := r.await(ok)

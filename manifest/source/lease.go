@@ -30,7 +30,8 @@ func checkLease(f *os.File) writerState {
 		switch {
 		case err == nil:
 			state = noWriter
-			// A process with a lease can always release it. Closing f also releases the lease.
+			// Ignore the error: a process can always release its own lease, and closing f also
+			// releases it.
 			_, _ = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
 		case errors.Is(err, unix.EAGAIN):
 			state = hasWriter

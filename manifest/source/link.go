@@ -10,9 +10,10 @@ import (
 const maxLinkSteps = 40
 
 // checkLink follows a link step by step. unsafe reports whether a user other than root can write to
-// a directory through which the link leads, and can therefore choose the content of the file. The
-// error is errUnsafeLink if every user can write to such a directory, or the reason why the link
-// cannot be followed. checkLink does not check the manifestDir itself, because checkAccess does.
+// a directory through which the link leads. Such a user can choose the content of the file. The
+// error is errUnsafeLink if every user can write to one of these directories. Otherwise it is the
+// reason why the link cannot be followed, if any. checkLink does not check the manifestDir itself,
+// because checkAccess does.
 func (d *manifestDir) checkLink(name string) (unsafe bool, err error) {
 	at := filepath.Join(d.path, name)
 	for range maxLinkSteps {
@@ -39,9 +40,10 @@ func (d *manifestDir) checkLink(name string) (unsafe bool, err error) {
 	return unsafe, errUnsafeLink
 }
 
-// recheckAccess checks the directories that lead to a file once more, after the file was read. Every
-// user may have got the right to replace the file after the directory was listed, and may then have
-// chosen the content that was read. The error is that of checkAccess or checkLink.
+// recheckAccess checks the directories that lead to a file once more, after the file was read. The
+// check is necessary because, since the directory was listed, every user may have got the right to
+// replace the file. In this case any user may have chosen the content that was read. The error is
+// that of checkAccess or checkLink.
 func (d *manifestDir) recheckAccess(name string, link bool) error {
 	if err := d.checkAccess(); err != nil || !link {
 		return err

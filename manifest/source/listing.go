@@ -98,7 +98,7 @@ func (d *manifestDir) addEntry(l *listing, e fs.DirEntry, now time.Time) {
 		skipped(d.isStable(e, now), "its name does not end in %s", strings.Join(manifestSuffixes, ", "))
 	default:
 		if f := d.statEntry(name, e.Type()); !errors.Is(f.err, fs.ErrNotExist) || f.isLink {
-			l.files = append(l.files, f) // any other entry was removed after it was listed
+			l.files = append(l.files, f) // a missing entry that is not a link was removed after it was listed, so it is not added
 		}
 	}
 }

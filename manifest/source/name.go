@@ -29,7 +29,8 @@ var (
 // IsManifest reports whether podd reads an entry with this name in a directory of manifests.
 func IsManifest(name string) bool { return classifyName(name) == nameManifest }
 
-// classifyName classifies a name. vim creates "4913" to check whether a directory is writable.
+// classifyName classifies a name. It classifies "4913" as nameBackup, because vim creates a file
+// with this name to check whether a directory is writable.
 func classifyName(name string) nameKind {
 	ends := func(suffix string) bool { return strings.HasSuffix(name, suffix) }
 	switch {

@@ -90,8 +90,8 @@ func (r reader) read(dir *manifestDir, name string, link bool, earlierRead *firs
 }
 
 // checkUnchanged returns errOpenForWriting if the present stamp of f differs from earlierStamp,
-// because a process has then written to f. It also checks the lease again, because a write within
-// one step of the filesystem's clock does not change the stamp.
+// because a process must have written to f. It also checks the lease again, because the stamp does
+// not change if two writes get the same timestamp.
 func (r reader) checkUnchanged(f *os.File, earlierStamp stamp, writers writerState) error {
 	info, err := f.Stat()
 	if err != nil {

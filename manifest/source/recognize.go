@@ -89,7 +89,7 @@ func (f *follower) recognize(dir *manifestDir, l *listing, found map[string]bool
 	case f.hasUserAcceptedDir:
 		f.cache.recordAccepted(&dir.id)
 	case isRecorded:
-		f.cache.setManifestDir(&dir.id) // records a new device number, which the directory may have after a reboot
+		f.cache.setManifestDir(&dir.id) // record the identity again, because the device number may have changed at a reboot
 	case e.presentCount == 0 && (e.missingCount > 0 || e.mayHaveUnreadIndex || e.isUnmounted):
 		return e
 	case e.presentCount == 0:

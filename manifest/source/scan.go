@@ -23,7 +23,7 @@ func (f *follower) scan(now time.Time) {
 	f.listErr = f.list(now)
 	clear(f.touchedPaths)
 	f.mustReadAll = false
-	if f.updateWatches() { // earlier changes in a newly watched directory may have caused no events
+	if f.updateWatches() { // check again, because earlier changes in a newly watched directory may have caused no events
 		f.scheduleScan(now.Add(minEventDelay))
 	}
 	if f.watchErr != nil || f.listErr != nil || f.remote || f.mayRecover() {

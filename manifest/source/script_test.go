@@ -22,7 +22,7 @@ type script struct {
 	cache   string
 	dir     *Dir
 	source  *running
-	mark    int // index of the first Batch that throughout checks
+	mark    int // index of the first Batch that the command throughout checks
 	writers map[string]*writer
 }
 
@@ -121,7 +121,7 @@ func (s *script) completeNow([]string) error {
 	return nil
 }
 
-// behind PATH REASON waits until the content of a file is behind for this reason.
+// behind PATH REASON waits until the content in use of a file is outdated for this reason.
 func (s *script) behind(args []string) error {
 	return s.await("behind", func(b manifest.Batch) bool {
 		return slices.ContainsFunc(b.FileStates, func(f manifest.FileState) bool {
@@ -137,14 +137,14 @@ func (s *script) await(what string, ok func(manifest.Batch) bool) error {
 	return nil
 }
 
-// note marks the Batch at which throughout starts.
+// note marks the Batch at which the command throughout starts.
 func (s *script) note([]string) error {
 	all, _ := s.source.batches()
 	s.mark = len(all) - 1
 	return nil
 }
 
-// throughout NAME... checks that every Batch since note had these pods.
+// throughout NAME... checks that every Batch since the command note had these pods.
 func (s *script) throughout(names []string) error {
 	all, _ := s.source.batches()
 	for _, b := range all[s.mark:] {

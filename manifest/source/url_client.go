@@ -65,7 +65,7 @@ func (c *client) dialer() func(context.Context, string, string) (net.Conn, error
 	if c.dial != nil {
 		return c.dial
 	}
-	return (&net.Dialer{}).DialContext // limited by the context of the request
+	return (&net.Dialer{}).DialContext // needs no timeout, because the context of the request limits it
 }
 
 // tlsConfig returns the TLS configuration with the current content of the certificate files.

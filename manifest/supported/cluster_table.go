@@ -2,7 +2,7 @@ package supported
 
 import "sync"
 
-// unsupportedInCluster is the message for fields of pods of a cluster that podd does not support.
+// unsupportedInCluster is the message for unsupported fields of pods of a cluster.
 const unsupportedInCluster = "is not supported for pods of a cluster"
 
 // clusterFields lists the rows that replace rows of podFields for pods of an API server. They

@@ -67,7 +67,7 @@ func fieldRows(r *rule, typ reflect.Type, path string) []row {
 	if r.fields == nil && (r.verdict != supported || !hasFields(typ)) {
 		return []row{{path, r.verdict, r.note}}
 	}
-	names := slices.Collect(maps.Keys(r.fields)) // of a list or map: its only step
+	names := slices.Collect(maps.Keys(r.fields)) // for a list or map, names contains only one step
 	switch {
 	case typ.Kind() == reflect.Struct:
 		names = slices.Collect(maps.Keys(jsonFields(typ)))

@@ -5,14 +5,14 @@ import "podd/manifest"
 // schedulerOnly is the message for fields that only a scheduler uses.
 const schedulerOnly = "has no effect, because podd runs every pod on this node"
 
-// alwaysFails is the message for a hook that Kubernetes accepts and that always fails.
+// alwaysFails is the message for a hook that Kubernetes accepts although it always fails.
 const alwaysFails = "a hook of this type always fails in Kubernetes; use exec, httpGet or sleep"
 
 // windowsOnly is the message for fields that only a Windows node supports.
 const windowsOnly = "is for Windows, but this node runs Linux; remove this field"
 
-// EphemeralDirectory is the message for settings of an ephemeral volume that a directory
-// cannot provide.
+// EphemeralDirectory is the message for the settings of an ephemeral volume for which a directory
+// is not sufficient.
 const EphemeralDirectory = "podd provides ephemeral volumes as directories only; use a persistentVolumeClaim"
 
 // noInitialContent is the message for fields that define the initial content of a volume.

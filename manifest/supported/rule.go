@@ -46,7 +46,7 @@ type row struct {
 	note    string
 }
 
-// rule is a field in a tree that contains all rows of a table.
+// A rule belongs to one field. The rules of all fields of a table form a tree.
 type rule struct {
 	row
 	fields map[string]*rule // rules of the fields below, by step of a path; nil if there are none
@@ -134,8 +134,8 @@ func (r *rule) childStep(key, path string) (childStep, at string) {
 
 var unsupportedRule = &rule{}
 
-// member returns the rule for a step of a path. A step can also match a pattern of resource
-// names. A field without a row has the row of r.
+// member returns the rule for a step of a path. A step can also match a pattern of resource names.
+// If the table has no row for the field, the row of r applies to it.
 func (r *rule) member(step string) *rule {
 	m := r.fields[step]
 	if m == nil {
@@ -153,7 +153,8 @@ func (r *rule) member(step string) *rule {
 }
 
 // resourcePattern returns the step of the table that matches all huge pages or all extended
-// resources, if step is the name of such a resource; otherwise "".
+// resources, if the parameter step names huge pages or an extended resource. Otherwise it returns
+// "".
 func (r *rule) resourcePattern(step string) string {
 	name := v1.ResourceName(strings.Trim(step, "[]"))
 	switch {

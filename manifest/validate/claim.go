@@ -77,7 +77,7 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 		errs = append(errs, validateHostDir(s.Local.Path, at.Child("local", "path"))...)
 	case s.NFS != nil:
 		errs = append(errs, validateNFS(s.NFS, at.Child("nfs"))...)
-	case len(sourceNames(s)) == 0: // package supported refuses all other sources
+	case len(sourceNames(s)) == 0: // no supported source is set; package supported refuses all other sources
 		errs = append(errs, field.Required(at, "specify hostPath, local or nfs"))
 	}
 	if names := sourceNames(s); len(names) > 1 {
@@ -107,7 +107,7 @@ func validateHostDir(text string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateClaimVolume validates a volume of a pod that refers to a claim.
+// validateClaimVolume validates a pod's volume that refers to a claim.
 func validateClaimVolume(v *v1.Volume, at *field.Path) field.ErrorList {
 	if s := v.PersistentVolumeClaim; s != nil {
 		return validateObjectName(s.ClaimName, at.Child("persistentVolumeClaim", "claimName"))

@@ -160,7 +160,7 @@ func validateFieldRef(ref *v1.ObjectFieldSelector, known []string, path *field.P
 	if m := subscriptPattern.FindStringSubmatch(ref.FieldPath); m != nil {
 		key := m[2]
 		if m[1] == "annotations" {
-			key = strings.ToLower(key) // the prefix of an annotation may have capitals
+			key = strings.ToLower(key) // unlike IsQualifiedName, annotations allow capitals in the prefix
 		}
 		return invalidErrors(at, ref.FieldPath, validation.IsQualifiedName(key))
 	}

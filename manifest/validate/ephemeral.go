@@ -95,7 +95,7 @@ func encodeEphemeral(c *v1.EphemeralContainer, path *field.Path) ([]byte, field.
 	if err := utiljson.Unmarshal(text, &tree); err != nil {
 		return nil, field.ErrorList{field.InternalError(path, err)}
 	}
-	maps.DeleteFunc(tree, func(key string, _ any) bool { // forbidForEphemeral refuses these fields
+	maps.DeleteFunc(tree, func(key string, _ any) bool { // omit the fields that forbidForEphemeral refuses
 		return !slices.Contains(allowedEphemeralFields, key) && key != "targetContainerName"
 	})
 	var errs field.ErrorList

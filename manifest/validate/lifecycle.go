@@ -62,7 +62,7 @@ func validateHook(h *v1.LifecycleHandler, grace int64, path *field.Path) field.E
 	one := handlerChecker{path: path}
 	one.add("exec", h.Exec != nil, func(at *field.Path) field.ErrorList { return validateExec(h.Exec, at) })
 	one.add("httpGet", h.HTTPGet != nil, func(at *field.Path) field.ErrorList { return validateHTTPGet(h.HTTPGet, at) })
-	// Package supported refuses tcpSocket.
+	// tcpSocket is not validated, because package supported refuses it.
 	one.add("tcpSocket", h.TCPSocket != nil, func(*field.Path) field.ErrorList { return nil })
 	one.add("sleep", h.Sleep != nil, func(at *field.Path) field.ErrorList { return validateSleep(h.Sleep, grace, at) })
 	return one.check()

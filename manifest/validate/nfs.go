@@ -19,7 +19,7 @@ func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
 	case strings.ContainsFunc(n.Server, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '/' }):
 		errs = append(errs, field.Invalid(server, n.Server, "must be a name or an address"))
 	}
-	if strings.HasPrefix(n.Server, "-") { // mount.nfs would parse it as an option
+	if strings.HasPrefix(n.Server, "-") { // mount.nfs would parse the server as an option
 		errs = append(errs, field.Invalid(server, n.Server, "must not begin with -"))
 	}
 	switch where := at.Child("path"); {

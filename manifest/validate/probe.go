@@ -119,8 +119,8 @@ func validateHTTPGet(a *v1.HTTPGetAction, path *field.Path) field.ErrorList {
 		at := path.Child("httpHeaders").Index(i)
 		errs = append(errs, invalidErrors(at.Child("name"), h.Name, validation.IsHTTPHeaderName(h.Name))...)
 		if strings.ContainsAny(h.Value, "\r\n\x00") {
-			// Kubernetes accepts a value with a line break or a NUL byte, but every attempt of
-			// the probe fails.
+			// Refuse a line break or a NUL byte in the value. Kubernetes accepts it, but every
+			// attempt of the probe fails.
 			errs = append(errs, field.Invalid(at.Child("value"), "", "must be a single line"))
 		}
 	}

@@ -30,8 +30,8 @@ func IsSysctlName(name string) bool {
 	return len(name) <= maxSysctlLength && sysctlName.MatchString(name)
 }
 
-// IsSysctlPattern reports whether pattern has the form of a sysctl's name, or is a prefix of names that
-// ends in *.
+// IsSysctlPattern reports whether pattern has the form of a sysctl's name, or consists of the
+// beginning of a name and *.
 func IsSysctlPattern(pattern string) bool {
 	return IsSysctlName(pattern) || len(pattern) <= maxSysctlLength && sysctlPrefix.MatchString(pattern)
 }

@@ -136,15 +136,15 @@ func (a Attributes) proxyAttributes(node string) Attributes {
 }
 
 // kubeletAttributes converts the attributes of a subresource of nodes, such as nodes/metrics, to
-// the attributes that Guard checks for requests to the kubelet's API. A subresource may belong to
-// several paths of that API. The result then allows only what Guard allows for each of these paths.
-// ok is false if a does not contain such a subresource. If a.Name is empty, the result contains the
+// the attributes that Guard checks for requests to the kubelet's API. If the subresource belongs to
+// several paths of that API, the result allows only what Guard allows for each of these paths. ok
+// is false if a does not contain such a subresource. If a.Name is empty, the result contains the
 // name in the parameter node, because a Guard serves no other node.
 func (a Attributes) kubeletAttributes(node string) (checked Attributes, ok bool) {
 	if a.Group != "" || a.Resource != "nodes" || len(a.Subresources) != 1 {
 		return Attributes{}, false
 	}
-	var alternatives []string // permission for any of these subresources allows all paths
+	var alternatives []string // permission for any one of these subresources allows all paths of the subresource in a
 	for _, p := range pathSubresources {
 		switch {
 		case p.subresource != a.Subresources[0]:

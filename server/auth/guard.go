@@ -19,9 +19,9 @@ type Guard struct {
 	Authenticator *Authenticator // required
 	Authorizer    Authorizer     // required
 	Node          string
-	// InCluster is set if the node belongs to a cluster with its own API server. Requests for the
-	// Kubernetes API then require the permission to proxy to the node. Permissions in the
-	// namespaces of the objects are not sufficient.
+	// InCluster is set if the node belongs to a cluster with its own API server. If it is set,
+	// requests for the Kubernetes API require the permission to proxy to the node. Permissions in
+	// the namespaces of the objects are not sufficient.
 	InCluster bool
 	Handler   http.Handler // required
 }
@@ -47,7 +47,8 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if g.InCluster && request.IsAPI(r.URL.Path) {
 		a = a.proxyAttributes(g.Node)
 		if a.needsRoot() && user.Forwarded {
-			// The user is the API server, which forwards the request, and not the original client.
+			// Reject the request, because the user is the API server, which forwards the request,
+			// and the original client is unknown.
 			replyError(w, r, http.StatusForbidden, forbiddenMessage(user, a, true))
 			return
 		}

@@ -72,7 +72,7 @@ func TestPolicy_KubernetesAPI(t *testing.T) {
 		{known("viewer"), "GET", "/api/v1/namespaces/a/pods/x/exec", false},
 		{known("viewer"), "DELETE", "/api/v1/namespaces/a/pods/x", false},
 		{known("viewer"), "GET", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", false},
-		{known("tenant"), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", false}, // although tenant may exec
+		{known("tenant"), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", false}, // rejected, although tenant may exec
 		{RootUser(), "PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", true},
 		{known("viewer"), "GET", "/api/v1/secrets", false},
 		{known("viewer"), "GET", "/api/v1/nodes", false},
@@ -247,7 +247,7 @@ func TestProxied(t *testing.T) {
 	if w.Code != 403 || !allows(t, g.Authorizer, User{}, proxy) {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
-	// Access reviews report the same permissions.
+	// Access reviews report the permissions that Guard enforces.
 	look := Attributes{Verb: "list", Resource: "pods", Namespace: "a", Subresources: []string{""}}
 	if may := (ProxyAuthorizer{onlyNodes{}, "n1"}); !allows(t, may, User{}, look) || allows(t, may, User{}, Attributes{Verb: "create", Resource: "pods", Subresources: []string{""}}) {
 		t.Error("the review of a user who may proxy to the node differs from the decision of Guard")
@@ -300,8 +300,8 @@ func boundToBob(t *testing.T, rules string) Policy {
 	return p
 }
 
-// The data of a cluster node's Secrets needs more than permission to get
-// nodes/proxy.
+// On a node of a cluster, permission to get nodes/proxy is not sufficient to read the data of
+// Secrets.
 func TestProxied_MayReadSecret(t *testing.T) {
 	bob := User{Name: "bob", Groups: []string{authenticatedGroup}}
 	for _, c := range []struct {
@@ -401,8 +401,9 @@ func TestProxied_Rules(t *testing.T) {
 	}
 }
 
-// An access review of a subresource of nodes that the kubelet's API has allows a user what Guard
-// allows: nodes/proxy does not suffice for a path such as /metrics, and is not necessary.
+// An access review of a subresource of nodes, such as nodes/metrics, has the result that Guard has
+// for the paths of this subresource in the kubelet's API. Permission for nodes/proxy is neither
+// sufficient nor necessary for a path such as /metrics.
 func TestProxied_KubeletAPI(t *testing.T) {
 	tokens, err := ParseTokens([]byte("bob,bob,1\n"))
 	if err != nil {
@@ -457,9 +458,9 @@ func TestProxied_KubeletAPI(t *testing.T) {
 	}
 }
 
-// A forwarded request carries the credential of the API server and not of the user who
-// sent it, so it gets no rights that need root's. Access reviews agree: their
-// Authorizer gets the User that the Guard passes on.
+// A forwarded request has the credential of the API server and not of the user who sent it, so
+// Guard rejects it if only root may make it. Access reviews have the same result, because their
+// Authorizer gets the User that Guard passes on.
 func TestGuard_ForwardedWrite(t *testing.T) {
 	tokens, err := ParseTokens([]byte("api,kube-apiserver-kubelet-client,1,system:masters\n"))
 	if err != nil {

@@ -17,9 +17,8 @@ type certCache struct {
 // maxVerifications limits the number of cached certificates.
 const maxVerifications = 256
 
-// A verification is a successful verification against roots. It begins to be valid at the time
-// validFrom and expires at the time validUntil. Between these times, all certificates of the chain
-// are valid.
+// A verification records that the chain of a certificate leads to an authority in roots. All
+// certificates of the chain are valid from validFrom until validUntil.
 type verification struct {
 	roots                 *x509.CertPool
 	validFrom, validUntil time.Time

@@ -18,8 +18,8 @@ type signer struct {
 	key crypto.Signer
 }
 
-// sign returns a certificate that is valid from from to until. It is self-signed if
-// by is nil.
+// sign returns a certificate that the parameter by signs, or a self-signed certificate if by is
+// nil. The parameters from and until limit its validity.
 func sign(t testing.TB, by *signer, ca bool, from, until time.Time) *signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -93,7 +93,8 @@ func TestWrites_ImpersonatingRoot(t *testing.T) {
 	}
 }
 
-// In a cluster, the cluster decides about impersonation, after Writes.
+// In a cluster, the Authorizer of the cluster decides about the impersonation that WriteAuthorizer
+// does not reject.
 func TestProxied_Impersonation(t *testing.T) {
 	bob := User{Name: "bob"}
 	for _, c := range []struct {
@@ -103,7 +104,7 @@ func TestProxied_Impersonation(t *testing.T) {
 		{"impersonate", "groups", MastersGroup, false},
 		{"impersonate", "groups", "", false},
 		{"*", "groups", "", false},
-		{"impersonate", "groups", "ops", false}, // Writes permits this request, but onlyNodes does not
+		{"impersonate", "groups", "ops", false}, // WriteAuthorizer does not reject this request, but onlyNodes does
 		{"get", "pods", "", true},
 	} {
 		a := Attributes{Verb: c.verb, Resource: c.resource, Name: c.name, Subresources: []string{""}}
@@ -187,7 +188,7 @@ func TestWrites_Rules(t *testing.T) {
 					}
 					listed := anyCovers(rules, a)
 					allowed := allows(t, w, bob, a)
-					// The API serves no other combination, so the rules need not include it.
+					// The rules need not include a combination that the API does not serve.
 					isServed := verb == "get" || verb == "list" || verb == "watch" || part == "exec" || part == "proxy" || a.isWrite()
 					if listed && !allowed || isServed && allowed && !listed {
 						t.Errorf("%d: %+v: Rules cover it: %t, Allows: %t", n, a, listed, allowed)

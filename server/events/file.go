@@ -59,7 +59,7 @@ func (f *File) Run(ctx context.Context, l *Log) error {
 		select {
 		case <-ctx.Done():
 			newer, _ := l.Events(written)
-			f.write(newer, time.Now().Add(repeatInterval)) // with this later time, write also writes the delayed events
+			f.write(newer, time.Now().Add(repeatInterval)) // at this time no event is delayed any longer, so write writes all of them
 			return nil
 		case <-l.Changed(written):
 		case <-f.nextDue():

@@ -123,8 +123,8 @@ func TestFile_MaxSize(t *testing.T) {
 	}
 }
 
-// A symbolic link is not followed, a FIFO does not block, and either error is
-// logged once.
+// A symbolic link is not followed, a FIFO does not block, and each of the two errors is logged
+// once.
 func TestFile_NotRegular(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")

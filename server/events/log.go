@@ -164,9 +164,10 @@ func (l *Log) findOrAddSeriesLocked(n Occurrence) *series {
 	return s
 }
 
-// findSeries searches similar for the series to which the occurrence n belongs. This is the series
-// with the same message or, if there are maxSimilar other series, the combined series. If found is
-// nil, n needs a new series. If droppable is not nil, this series must be dropped first.
+// findSeries searches the list similar for the series to which the occurrence n belongs. This is
+// the series with the same message or, if there are maxSimilar other series, the combined series.
+// If found is nil, n needs a new series. If droppable is not nil, this series must be dropped
+// first.
 func findSeries(similar []*series, n Occurrence) (found, droppable *series) {
 	var combined *series
 	for _, other := range similar {

@@ -64,7 +64,8 @@ func lines(l *Log, after uint64) []string {
 	return text
 }
 
-// Repetitions are one event, and events with ever different messages are combined.
+// Repetitions of an event are stored as one event. If many events differ only in their messages,
+// further ones are combined.
 func TestLog_Repetitions(t *testing.T) {
 	l := New(Options{Node: "node"})
 	for i := range 10000 {

@@ -107,8 +107,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	a.discover(w, r, i.Path)
 }
 
-// serveResource serves a request for a resource. The cases check a request in a fixed order, so
-// that the response to a request with several errors is the most specific error.
+// serveResource serves a request for a resource. The cases of its switch are in a fixed order, so
+// that a request with several errors gets the most specific error.
 func (a *API) serveResource(w http.ResponseWriter, r *http.Request, i request.Info) {
 	res := a.findResource(i)
 	switch {

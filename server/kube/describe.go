@@ -37,7 +37,7 @@ func (a *API) writableResources() []openapi.Resource {
 func toOpenAPI(all []*resource.Definition) []openapi.Resource {
 	var out []openapi.Resource
 	for _, r := range all {
-		if r.NewObject == nil || r.Measure != nil { // kubectl explain is not useful for reviews and metrics
+		if r.NewObject == nil || r.Measure != nil { // omit reviews and metrics, for which kubectl explain is not useful
 			continue
 		}
 		d := openapi.Resource{Kind: r.GroupVersionKind(), Object: r.NewObject(), Plural: r.Name, Namespaced: r.Namespaced, Verbs: r.Verbs}

@@ -24,8 +24,8 @@ import (
 	"podd/server"
 )
 
-// node publishes a View with a pod, whose container app is running and whose container done
-// has terminated. It records the last call of its Runtime and LogReader methods.
+// node publishes a View with a pod, of which container "app" is running and container "done" has
+// terminated. It records the last call of its Runtime and LogReader methods.
 type node struct {
 	*server.LatestView
 	call string
@@ -223,7 +223,7 @@ func TestServeLog_EndSentSeparately(t *testing.T) {
 	}
 }
 
-// The response of a disabled endpoint with its own setting names that setting.
+// If an endpoint is disabled by its own setting, the response names the endpoint.
 func TestAPI_EndpointDisabled(t *testing.T) {
 	n := newNode()
 	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), DebuggingEnabled: true}).Handler()

@@ -100,7 +100,7 @@ func ParseLogRequest(q url.Values) (req server.LogRequest, err error) {
 		}
 		req.Since = time.Now().Add(-time.Duration(min(n, 1<<32)) * time.Second)
 	}
-	if q.Get("stream") != "" { // as in Kubernetes if the feature gate PodLogsQuerySplitStreams is off
+	if q.Get("stream") != "" { // Kubernetes also refuses stream if the feature gate PodLogsQuerySplitStreams is off
 		return req, newError(http.StatusUnprocessableEntity, "stream may not be given")
 	}
 	return req, nil

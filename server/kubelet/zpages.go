@@ -149,7 +149,7 @@ func replyObject(w http.ResponseWriter, contentType string, encode func(any) ([]
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Write(text) // an error means that the client has disconnected
+	w.Write(text) // ignore an error: it means that the client has disconnected
 }
 
 // pageGroup is the API group of structured pages.
@@ -179,9 +179,10 @@ func matchesMediaType(c *goautoneg.Accept, mediaType string) bool {
 	return c.Type == main && (c.SubType == sub || c.SubType == "*") || c.Type == "*" && c.SubType == "*"
 }
 
-// allowsParameters reports whether a page of a kind is available in a media type with the
-// parameters of an Accept header. Text has no versions. The structured form has no default version,
-// so the parameters are required.
+// allowsParameters reports whether a page of this kind can be served in this media type to a client
+// that has sent the parameters p in the Accept header. Text has no versions, so it allows no
+// parameters as, g and v. The structured form has no default version, so it requires these
+// parameters.
 func allowsParameters(p map[string]string, mediaType, kind string) bool {
 	if p["stream"] != "" || p["sv"] != "" {
 		return false

@@ -58,7 +58,7 @@ func (c certificateCounts) RecordCertificateRequest(serving bool, created, now t
 }
 
 // remainingSeconds returns the remaining validity of a certificate in seconds. It returns +Inf if
-// there is no certificate: the function expiry is nil or returns an error.
+// the function expiry is nil or returns an error, because there is no certificate in these cases.
 func remainingSeconds(expiry func() (time.Time, error), now time.Time) float64 {
 	if expiry == nil {
 		return math.Inf(1)

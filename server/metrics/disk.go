@@ -62,7 +62,7 @@ func (f diskCollector) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	emit := newEmitter(to)
-	emitted := map[[2]string]bool{} // several pods may use the claim
+	emitted := map[[2]string]bool{} // several pods may use a claim, but its metrics are emitted once
 	for _, c := range d.Claims {
 		if key := [2]string{c.Namespace, c.Name}; !emitted[key] {
 			emitted[key] = true

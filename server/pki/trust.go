@@ -44,7 +44,7 @@ func (a *Authority) RootPoolFunc(caPEM func() []byte) func() *x509.CertPool {
 		}
 		got, err := i.rootPool(text)
 		if err != nil {
-			got, _ = i.rootPool(nil) // rootPool returns no error if there are no additional certificates
+			got, _ = i.rootPool(nil) // no error is possible without additional certificates
 		}
 		lastIssuer, lastText, pool = i, text, got
 		return pool

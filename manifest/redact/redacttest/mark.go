@@ -133,7 +133,7 @@ func (m *Marks) fill(v reflect.Value, path, name string) {
 		m.fillMap(v, path, name)
 	case reflect.Struct:
 		switch a := v.Addr().Interface().(type) {
-		case *resource.Quantity: // in JSON a Quantity is one string, so Format cannot contain a marker
+		case *resource.Quantity: // no marker: in JSON a Quantity is one string, which does not contain Format
 			m.Fields["Quantity.Format"] = true
 			return
 		case *intstr.IntOrString:

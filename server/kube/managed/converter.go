@@ -16,10 +16,10 @@ import (
 // A converter converts objects to trees of fields, based on the models that the OpenAPI endpoint
 // publishes. The opposite direction needs no models.
 //
-// The converters of managedfields with models would make the program larger.
-// managedfields.NewTypeConverter takes the models of kube-openapi, whose own implementation of
-// JSON has 0.5 MB. managedfields.NewSchemeTypeConverter calls the method OpenAPIModelName of
-// objects, so that the linker would include this method of all types, which is 0.2 MB.
+// Package managedfields also has converters that use models, but they would make the program
+// larger. managedfields.NewTypeConverter takes the models of kube-openapi, which has its own
+// implementation of JSON (0.5 MB). managedfields.NewSchemeTypeConverter calls the method
+// OpenAPIModelName of objects, so that the linker would include this method of all types (0.2 MB).
 type converter struct {
 	managedfields.TypeConverter // for TypedToObject
 	types                       map[openapi.Kind]typed.ParseableType

@@ -52,9 +52,10 @@ type Change struct {
 	Subresource string
 }
 
-// Update returns the managed fields that the object has after updated has replaced the live object.
-// updated must have its defaults. Update starts from its managed fields if they are valid, so that
-// a client can remove itself from the list. Update returns nil for an object without managers.
+// Update returns the managed fields of an object after a client has replaced it. The parameter
+// updated is the new object, with defaults. If its managed fields are valid, Update starts from
+// them, so that a client can remove itself from the list. Update returns nil for an object without
+// managers.
 func (f *FieldTracker) Update(c Change, updated server.Object) ([]metav1.ManagedFieldsEntry, error) {
 	m, err := f.newManager(c)
 	if err != nil {

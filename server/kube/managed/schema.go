@@ -10,7 +10,7 @@ import (
 	"podd/server/kube/openapi"
 )
 
-// newTypes returns the types of models, which have the same names, and the type anyValue.
+// newTypes returns a type for each model, with the name of the model, and the type anyValue.
 func newTypes(models map[string]*openapi.Schema) []schema.TypeDef {
 	types := []schema.TypeDef{{Name: anyValue, Atom: newAnyValue()}}
 	for name, model := range models {

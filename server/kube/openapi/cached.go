@@ -46,7 +46,7 @@ func (k *cachedDocument) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	if acceptsCoding(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		w.Write(k.gzipped) // an error means that the client has disconnected
+		w.Write(k.gzipped) // ignore an error: it means that the client has disconnected
 		return
 	}
 	if text, err := gzip.NewReader(bytes.NewReader(k.gzipped)); err == nil {

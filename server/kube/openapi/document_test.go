@@ -69,8 +69,8 @@ func TestDescribe_Descriptions(t *testing.T) {
 	}
 }
 
-// kubectl leaves field validation to the server and makes a strategic merge patch
-// depending on the PATCH operation of a kind.
+// The PATCH operation of a kind determines whether kubectl leaves field validation to the server,
+// and whether it sends a strategic merge patch.
 func TestDescribe_Patch(t *testing.T) {
 	var d spec3.OpenAPI
 	if err := json.Unmarshal(asJSON(t, Describe("v1.2.3", served())["api/v1"]), &d); err != nil {

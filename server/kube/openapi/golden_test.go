@@ -10,8 +10,8 @@ import (
 	"podd/runtime/runtimetest/golden"
 )
 
-// withoutTexts returns a copy of a schema whose descriptions are replaced by an
-// ellipsis, because they are Kubernetes' and differ between releases.
+// withoutTexts returns a copy of a schema in which an ellipsis replaces each description. The
+// descriptions come from Kubernetes and differ between its releases.
 func withoutTexts(s *Schema) *Schema {
 	if s == nil {
 		return nil

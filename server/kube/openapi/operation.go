@@ -51,7 +51,7 @@ type operations struct {
 	object        *Schema // model of the kind; nil if the body is plain text
 }
 
-// newOperation returns an operation that responds with result.
+// newOperation returns an operation. The schema of its response is the parameter result.
 func (o operations) newOperation(verb, action, text string, result *Schema, codes ...string) *Operation {
 	group, _, _ := strings.Cut(o.kind.Group, ".")
 	if group == "" {

@@ -64,7 +64,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
 		replyError(w, http.StatusMethodNotAllowed, "OpenAPI documents are read-only; use GET")
 	case r.URL.Path == "/openapi/v2":
-		w.Header().Set("Content-Type", mediaProto2) // the protobuf encoding of an empty message has no bytes
+		w.Header().Set("Content-Type", mediaProto2) // no body, because the protobuf encoding of an empty message has no bytes
 	case r.URL.Path == "/openapi/v3":
 		h.documents().index.serve(w, r)
 	case below && h.documents().byName[name] != nil:

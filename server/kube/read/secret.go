@@ -38,8 +38,8 @@ func (q *secretFilter) mayRead(namespace string) bool {
 	return !server.IsForwarded(q.r) && q.handler.mayReadSecret(q.r.Context(), auth.UserFrom(q.r.Context()), namespace, q.name)
 }
 
-// filterEntry returns e. If the sender may not read the data of the Secret, filterEntry returns a
-// copy without the data.
+// filterEntry returns e or, if the sender may not read the data of the Secret, a copy of e without
+// the data.
 func (q *secretFilter) filterEntry(e *resource.Entry) *resource.Entry {
 	if q == nil || q.mayRead(e.Key.Namespace) {
 		return e

@@ -240,7 +240,7 @@ func TestWatch_DerivedObjects(t *testing.T) {
 	}
 }
 
-// recorded is an Events with the given events.
+// recorded is an EventSource with the given events.
 type recorded struct {
 	all     []*v1.Event
 	changed chan struct{}

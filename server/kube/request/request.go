@@ -97,7 +97,7 @@ var namespaceSubresources = []string{"status", "finalize"}
 
 func (i *Info) parseVerb(method string, q url.Values) string {
 	if i.OpensStream() && (method == http.MethodGet || method == http.MethodPost) {
-		return "create" // Permission to read must not include permission to run commands.
+		return "create" // not get, because permission to read must not include permission to run commands
 	}
 	switch method {
 	case http.MethodGet, http.MethodHead:

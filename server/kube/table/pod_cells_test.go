@@ -33,8 +33,8 @@ func endedBy(t v1.ContainerStateTerminated) v1.ContainerStatus {
 	return v1.ContainerStatus{State: v1.ContainerState{Terminated: &t}}
 }
 
-// restarted adds n restarts to c. The previous instance ended ago before epoch; if
-// ago is zero, the time is unknown.
+// restarted adds n restarts to c. The parameter ago is the time from the end of the previous
+// instance to epoch; if it is zero, the end is unknown.
 func restarted(c v1.ContainerStatus, n int32, ago time.Duration) v1.ContainerStatus {
 	c.RestartCount = n
 	if ago != 0 {

@@ -47,11 +47,12 @@ func (c *call) readDeletion() (deletion, error) {
 	c.isDryRun = c.isDryRun || dry
 	switch p := o.PropagationPolicy; {
 	case p == nil, *p == metav1.DeletePropagationBackground, *p == metav1.DeletePropagationForeground, *p == metav1.DeletePropagationOrphan:
-	default: // all policies have the same effect, because objects of manifests have no dependents
+		// All policies have the same effect, because objects of manifests have no dependents.
+	default:
 		return deletion{}, apierrors.NewBadRequest(fmt.Sprintf("propagationPolicy: %.40q is not Background, Foreground or Orphan", *p))
 	}
 	if g := o.GracePeriodSeconds; g != nil && *g < 0 {
-		*g = 1 // an API server does the same
+		*g = 1 // an API server also replaces a negative grace period with one second
 	} else if g != nil {
 		*g = min(*g, maxGraceSeconds)
 	}

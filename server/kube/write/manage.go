@@ -73,8 +73,8 @@ func (c *call) managedFields(liveObject, o, defaulted server.Object) ([]metav1.M
 	if !c.hasManagedFields {
 		next := defaulted.DeepCopyObject().(server.Object)
 		next.SetManagedFields(all)
-		// Tracking fails for an object with duplicate entries in a list of type map or set.
-		// The object is written without managers, as in an API server.
+		// Ignore the error. Tracking fails for an object with duplicate entries in a list of type
+		// map or set. As in an API server, this object is written without managers.
 		all, _ = c.fields.Update(c.newChange(liveObject), next)
 	}
 	if errs := validation.ValidateManagedFields(all, field.NewPath("metadata", "managedFields")); len(errs) > 0 {

@@ -238,7 +238,7 @@ func (c *call) checkUpdate(o, defaulted server.Object, s storedObject) (server.O
 	case *v1.PersistentVolume:
 		return o, c.checkVolume(s, was, defaulted.(*v1.PersistentVolume))
 	case *certificates.ClusterTrustBundle:
-		return o, nil // only signerName must not change, and the name of the object determines it
+		return o, nil // no check: only signerName must not change, and the name of the object determines it
 	}
 	return nil, fmt.Errorf("changing %s %q: updates are not supported", c.res.Singular, s.key.Name)
 }

@@ -119,7 +119,7 @@ func configMap(name, meta string) string {
 	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"default"` + meta + `}}`
 }
 
-// sendWithin sends a request that is canceled after within.
+// sendWithin sends a request that is canceled after the duration in the parameter within.
 func sendWithin(t *testing.T, h http.Handler, method, target, body string, within time.Duration) *httptest.ResponseRecorder {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
