@@ -57,6 +57,6 @@ type MissingObject struct {
 	WillExist bool
 	// Message is a message for users with the wording of Kubernetes: `configmap "c" not found`.
 	Message string
-	// Remedy tells users what to do if the object will never exist; "" for other objects.
+	// Remedy tells users what to do if the object can never exist; "" if it can still be created.
 	Remedy string
 }

@@ -104,7 +104,8 @@ const (
 	AttachmentKind   = "VolumeAttachment"
 )
 
-// IsClusterScoped reports whether objects of a kind that can be in manifests have no namespace.
+// IsClusterScoped reports whether objects of a kind have no namespace. It must be called only for
+// the kinds that can be in manifests.
 func IsClusterScoped(kind string) bool { return kind == VolumeKind || kind == TrustBundleKind }
 
 // An ObjectRef names an object. PersistentVolumes, ClusterTrustBundles, RuntimeClasses and

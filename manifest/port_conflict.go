@@ -2,8 +2,8 @@ package manifest
 
 import "fmt"
 
-// FindHostPortConflicts returns an error Problem for each pod that uses a host port of an earlier
-// pod. Ports of init containers that are not sidecars are ignored.
+// FindHostPortConflicts returns an error Problem for each pod that uses a host port of a pod before
+// it in the list. Ports of init containers that are not sidecars are ignored.
 func FindHostPortConflicts(pods []*Pod) []Problem {
 	type reservation struct {
 		pod  *Pod

@@ -65,7 +65,6 @@ func matchingRule(c *v1.Container, code int32) *v1.ContainerRestartRule {
 	return nil
 }
 
-// ruleMatches reports whether a restart rule matches an exit code.
 func ruleMatches(r *v1.ContainerRestartRule, code int32) bool {
 	if r.ExitCodes == nil {
 		return false

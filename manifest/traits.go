@@ -6,10 +6,10 @@ package manifest
 type Traits struct {
 	// RunsOnce means that the pod never runs again after it has finished, has failed, or was
 	// stopped by a shutdown of the node. A controller creates another pod instead. If a kubelet
-	// runs such a pod, and the restart policy is not Always, podd takes over the sandbox of the
-	// kubelet, because the restart policy may forbid a second run. Without RunsOnce, a finished pod
-	// runs again after a change of its cpu or memory. A pod that was stopped by a shutdown runs
-	// again after the shutdown.
+	// already runs a pod with RunsOnce, podd takes over the sandbox of the kubelet unless the
+	// restart policy is Always, because other restart policies may forbid a second run. Without
+	// RunsOnce, a finished pod runs again after a change of its cpu or memory. A pod that was
+	// stopped by a shutdown runs again after the shutdown.
 	RunsOnce bool
 	// KeepsVersion means that the UID identifies the version: no edit of the pod and no
 	// change of an object that it refers to makes a new version. Without KeepsVersion, an
@@ -27,8 +27,8 @@ type Traits struct {
 	// again only if the pod requests more resources. Without FailsIfRejected, a rejected pod
 	// waits until it can run.
 	FailsIfRejected bool
-	// IsPreemptible means that the pod may be stopped to make room for a critical pod. It is
-	// itself critical only if its priority is not lower than the value of
+	// IsPreemptible means that the pod may be stopped to make room for a critical pod. A
+	// preemptible pod is itself critical only if its priority is not lower than the value of
 	// system-cluster-critical (IsCriticalPod in pkg/kubelet/types/pod_update.go). Without
 	// IsPreemptible, the pod is always critical, as a static pod is for a kubelet.
 	IsPreemptible bool

@@ -8,7 +8,7 @@ import (
 
 // Credential authenticates a client on another host as root for the kubelet's API.
 type Credential struct {
-	// Server is the URL of the API. ServerName is the name in the server's certificate. It is "" if
+	// Server is the URL of the API. ServerName is the name in the server's certificate, or "" if
 	// the certificate contains the host of the URL.
 	Server     string `json:"server"`
 	ServerName string `json:"name,omitempty"`

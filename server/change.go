@@ -10,7 +10,7 @@ import (
 type Change struct {
 	// View is the later View, except that Pods contains only the pods that changed.
 	View
-	// IsComplete is set if Pods contains all pods, because there is no earlier View.
+	// IsComplete is set if there is no earlier View. In this case Pods contains all pods.
 	IsComplete bool `json:"whole,omitempty"`
 	// Removed are the pods of the earlier View that are not in the later View, sorted
 	// by namespace and name.

@@ -15,8 +15,8 @@ type LatestView struct {
 	mu            sync.Mutex // guards all following fields
 	view          *View
 	newViewSignal chan struct{} // closed when a newer View is stored
-	// incomplete is set from a call of Update to the next call of View. While it is set, view.Pods
-	// is not computed yet. View computes view.Pods by applying changes to pods.
+	// incomplete is set from a call of Update to the next call of View or Publish. While it is set,
+	// view.Pods is not computed yet. View computes view.Pods by applying changes to pods.
 	incomplete bool
 	pods       []*PodView
 	changes    map[types.NamespacedName]*PodView // a nil value removes the pod

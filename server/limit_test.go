@@ -222,7 +222,7 @@ func TestServer_HeaderTimeout(t *testing.T) {
 	})
 }
 
-// The kernel detects clients that vanished.
+// The kernel closes the connection of a client whose host does not respond any longer.
 func TestListen_Keepalive(t *testing.T) {
 	ln, err := Listen(t.Context(), "test", "127.0.0.1:0")
 	if err != nil {

@@ -65,8 +65,8 @@ func rejectBrowsers(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// isAllowedOrigin reports whether r may be served, because it does not come from a page of another
-// origin or because it follows a link.
+// isAllowedOrigin reports whether r may be served. It may be served if it does not come from a page
+// of another origin, or if it follows a link.
 func isAllowedOrigin(r *http.Request) bool {
 	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Upgrade") == "" {
 		return true

@@ -30,9 +30,9 @@ type once struct {
 
 func (o once) Flush() { o.end() }
 
-// TestReadOnly_Private sets a marker in every text field of a pod, its status and
-// podd's decisions, and searches for the private ones in responses to
-// unauthenticated clients. A problem of the pod quotes all private fields of the pod.
+// TestReadOnly_Private sets a marker in every text field of a pod, its status and podd's decisions,
+// and searches for the private markers in responses to unauthenticated clients. A problem of the
+// pod quotes all private fields of the pod.
 func TestReadOnly_Private(t *testing.T) {
 	var filled struct {
 		PodView     server.PodView

@@ -45,7 +45,7 @@ type Server struct {
 	// do not read their responses would otherwise block all others.
 	MaxConns int
 	// HandlerMarksAuthenticated must be set if Handler calls MarkAuthenticated for requests of
-	// authenticated clients. Then a new connection never replaces the connection of an
+	// authenticated clients. If it is set, a new connection never replaces the connection of an
 	// authenticated client, and may replace any other connection, even one with a request in
 	// progress.
 	HandlerMarksAuthenticated bool
@@ -175,8 +175,8 @@ func (s *Server) httpServer(ctx context.Context, conns *sync.WaitGroup) *http.Se
 		MaxHeaderBytes:    cmp.Or(s.MaxHeaderBytes, maxHeaderBytes),
 		ErrorLog:          slog.NewLogLogger(quietLogHandler{log.Handler()}, slog.LevelWarn),
 		Protocols:         http1(),
-		// Otherwise net/http would respond to OPTIONS * without calling the handler, which
-		// authorizes requests.
+		// Without this option, net/http would respond to OPTIONS * and would not call the handler,
+		// which authorizes requests.
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return ctx },
 		ConnContext:                  withConn,

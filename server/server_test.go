@@ -298,7 +298,7 @@ func TestLimitListener(t *testing.T) {
 	default:
 	}
 	first.Close()
-	first.Close() // must not free the slot twice
+	first.Close() // the second Close must not free the slot again
 	if err := <-second; err != nil {
 		t.Fatalf("accepting after a slot was freed: %v", err)
 	}

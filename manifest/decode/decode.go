@@ -36,8 +36,8 @@ type Options struct {
 	// PersistentVolumes. If NodeLabels is nil, the labels are unknown and every volume is usable.
 	NodeLabels map[string]string
 	// NameSuffix replaces NodeName in the suffix of pod names; "" means NodeName. If NameSuffix is
-	// set, pods get a generated UID even if their manifest contains one. podd run --runonce uses
-	// it, so that its pods differ from other pods of the same manifest.
+	// set, pods get a generated UID even if their manifest contains one. podd run --runonce sets
+	// NameSuffix, so that its pods differ from other pods of the same manifest.
 	NameSuffix string
 	// IsWrittenByAPI reports whether podd's own API wrote the manifest. If so, the names of the
 	// pods get no suffix. Pod.Hash also omits the fields that an API server allows to change,

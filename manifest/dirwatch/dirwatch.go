@@ -58,8 +58,8 @@ func (w *Watcher) Watch(dirs []string) (added bool, err error) {
 	return added, nil
 }
 
-// add watches a directory. It reports whether the directory was not watched before. It does
-// nothing if there is no directory at path.
+// add starts to watch a directory. added is false if the directory was watched before, or if there
+// is no directory at path.
 func (w *Watcher) add(path string) (added bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {

@@ -16,8 +16,8 @@ func CACertificate(t testing.TB, name string) string {
 	return SelfSigned(t, &x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true})
 }
 
-// SelfSigned returns a new self-signed certificate as PEM. It sets the serial number and the
-// validity of template.
+// SelfSigned returns a new self-signed certificate as PEM. It modifies template: it sets the serial
+// number and the validity.
 func SelfSigned(t testing.TB, template *x509.Certificate) string {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)

@@ -45,8 +45,8 @@ func Claim(name, extraFields string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %s}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}%s}\n", name, extraFields)
 }
 
-// Volume returns a document with a PersistentVolume, with the label disk set to its name. The text
-// extraFields is inserted after the fields of its spec. It must contain a capacity, such as
+// Volume returns a document with a PersistentVolume. The value of its label "disk" is its name. The
+// text extraFields is inserted after the fields of its spec and must contain a capacity, such as
 // SmallCapacity.
 func Volume(name, extraFields string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: %s, labels: {disk: %s}}\nspec: {accessModes: [ReadWriteOnce, ReadWriteMany], hostPath: {path: /srv}%s}\n", name, name, extraFields)

@@ -43,8 +43,8 @@ func Files(source, kind string, files ...*manifest.File) manifest.Batch {
 // Batches returns the Set for the batches of all sources. It does not modify the batches.
 //
 // If two pods have the same key or UID, the pod with the higher precedence is used and the other
-// pod becomes an error Problem. The same applies to two claims with the same key in different
-// file sources. A file takes precedence over a URL, and a URL over the API. Within a kind the
+// pod becomes an error Problem. Two claims with the same key in different file sources are handled
+// in the same way. A file takes precedence over a URL, and a URL over the API. Within a kind the
 // order of the batches decides, and within a batch the order of the pods. A pod with a Deletion
 // does not reserve its name.
 func Batches(batches []manifest.Batch) *manifest.Set {
@@ -114,8 +114,8 @@ func (m *merger) addObjects(b *manifest.Batch) {
 	m.set.ObjectsBySource[b.Source] = objects
 }
 
-// addPod adds p to the set, unless an earlier pod has the same name, or the same UID and
-// therefore the same directory.
+// addPod adds p to the set, unless the set already has a pod with the same name, or with the same
+// UID and therefore the same directory.
 func (m *merger) addPod(p *manifest.Pod) {
 	first, sameName := m.set.Pods[p.Key]
 	other, sameUID := m.podsByUID[p.UID]

@@ -85,8 +85,8 @@ func maskPods(text string, pods []*v1.Pod, status bool) string {
 	return text
 }
 
-// Data returns text without the data of the Secrets. A Secret may be nil. A runtime can quote
-// such data if a variable or an argument of a container refers to the Secret.
+// Data returns text without the data of the Secrets. A Secret may be nil. A runtime can quote the
+// data if a variable or an argument of a container refers to the Secret.
 func Data(text string, secrets ...*v1.Secret) string {
 	var found []string
 	for _, s := range secrets {

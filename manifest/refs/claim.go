@@ -18,7 +18,7 @@ import (
 // A Claim is a PersistentVolumeClaim with the PersistentVolume to which it is bound.
 type Claim struct {
 	*v1.PersistentVolumeClaim
-	// Volume is nil for a claim with data in a directory that podd manages.
+	// Volume is nil for a claim whose data is in a directory that podd manages.
 	Volume *v1.PersistentVolume
 	// Owner is manifest.KindFile for a claim in files, and the name of the source for a claim of
 	// another source. Only pods of the same owner may use the data of the claim. "" means the
@@ -188,7 +188,7 @@ func (o *lookup) hasDirectory(c *v1.PersistentVolumeClaim) bool {
 	return !block && o.StoredClaims[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}]
 }
 
-// isFree reports whether a volume names no claim and is named by no claim.
+// isFree reports whether a volume names no claim and no claim names the volume.
 func (i *claimIndex) isFree(pv *v1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef == nil && !i.namedVolumes[pv.Name]
 }

@@ -45,7 +45,7 @@ func (o *lookup) isLookedUp(ref manifest.ObjectRef) bool {
 	return isMissing || o.exists(ref)
 }
 
-// exists reports whether o contains the object.
+// exists reports whether o contains the object to which ref refers.
 func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 	switch ref.Kind {
 	case manifest.ConfigMapKind:

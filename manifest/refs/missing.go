@@ -56,8 +56,9 @@ func formatOtherMissing(p *manifest.Pod, missing []missingRef) string {
 	return text + ")"
 }
 
-// CheckMissing returns Problems for missing objects and keys to which pods refer, one for each
-// object and pod. It ignores optional references.
+// CheckMissing returns Problems for missing objects and keys to which pods refer. If several pods
+// refer to a missing object, each of these pods gets a Problem. It ignores optional references,
+// except to Secrets for image pulls. For these it returns warnings.
 func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, severity manifest.Severity) []manifest.Problem {
 	var problems []manifest.Problem
 	r := newResolver(&manifest.Set{ObjectsBySource: objects})

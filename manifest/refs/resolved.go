@@ -62,8 +62,7 @@ type Blocker struct {
 	EndsByItself bool
 	// Reason is the waiting reason in the status of the containers; "" means ContainerCreating.
 	Reason string
-	// Remedy tells users what to do if the object will never exist; "" if the pod starts when the
-	// object exists.
+	// Remedy tells users what to do if the object can never exist; "" if it can still be created.
 	Remedy string
 }
 

@@ -93,8 +93,8 @@ func (s *store) write(name string, payload []byte) error {
 	return atomicfile.WriteInNoDirSync(s.root, name, name+tempSuffix, addChecksum(payload))
 }
 
-// sweep removes all files whose names are not in retained. These are contents that no record names,
-// and temporary files of a podd that has crashed.
+// sweep removes all files whose names are not in retained. These are contents to which no record
+// refers, and temporary files of a podd that has crashed.
 func (s *store) sweep(retained map[string]bool) error {
 	entries, err := fs.ReadDir(s.root.FS(), ".")
 	if err != nil {

@@ -47,7 +47,7 @@ func (c *cache) addChange(path string, ch *change) {
 	c.notify(c.wake)
 }
 
-// markListed records that the source was read completely. The writing goroutine then writes an
+// markListed records that the source was read completely. This makes the writing goroutine write an
 // index, even if the index has no entries.
 func (c *cache) markListed() {
 	if c.dir == "" || c.readOnly || c.isIndexComplete {

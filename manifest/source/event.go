@@ -26,7 +26,7 @@ func (f *follower) handleEvent(event fsnotify.Event, ok bool) {
 	f.scheduleScanAfterEvents()
 }
 
-// isRelevant reports whether an event for this path can be about a manifest. The other events are
+// isRelevant reports whether an event for this path can be about a manifest. All other events are
 // ignored, because there can be many of them. Examples are events for the temporary files of
 // editors, and for other files in the directory of a single watched file.
 func (f *follower) isRelevant(name string) bool {

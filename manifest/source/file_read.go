@@ -18,7 +18,7 @@ func (f *follower) readFile(dir *manifestDir, file *trackedFile, now time.Time) 
 		f.mayHaveChanged = file.setIncomplete(now, errors.Is(err, errReadAgain)) || f.mayHaveChanged
 	case errors.Is(err, fs.ErrNotExist) && !file.isLink:
 		file.retryAt = time.Time{}
-		f.scheduleScan(now.Add(removeDelay)) // the file was removed after it was listed
+		f.scheduleScan(now.Add(removeDelay)) // scan again, because the file was removed after it was listed
 	default:
 		f.fallBack(file)
 		file.setError(err, now)
@@ -32,7 +32,9 @@ func (f *follower) useContent(file *trackedFile, t readResult, now time.Time) {
 	file.readErr, file.retryAt, file.writingSince, file.firstRead = nil, time.Time{}, time.Time{}, firstRead{}
 	f.mayHaveChanged = true
 	switch {
-	case file.renamedFrom != nil: // Decode the content even if it was read before, because its pods must get the new path as their origin.
+	case file.renamedFrom != nil:
+		// Decode the content even if it was read before, because its pods must get the new path as
+		// their origin.
 	case file.inUse != nil && file.inUseDigest == t.digest:
 		file.confirmInUse()
 		return
@@ -53,7 +55,7 @@ func (f *follower) useContent(file *trackedFile, t readResult, now time.Time) {
 }
 
 // fallBack restores the last valid content of a file, from the file's former name or from the
-// cache. It has no effect if the file already has such content in use (hasFallback).
+// cache. It has no effect if the file already has valid content in use (hasFallback).
 func (f *follower) fallBack(file *trackedFile) {
 	if file.hasFallback() {
 		return

@@ -57,8 +57,8 @@ func newFollower(d *Dir, emit func(manifest.Batch)) *follower {
 }
 
 // addCached adds the files in the cache. If the cache could be opened only after the first check,
-// it also resets each file that has had no valid content so far. Such a file is then read again, so
-// that its cached content is used.
+// it also resets each file that has had no valid content so far. These files are read again, so
+// that their cached content is used.
 func (f *follower) addCached() {
 	for _, path := range f.cache.paths() {
 		if file := f.files[path]; file == nil || file.inUse == nil || file.inUse.HasRefusedDocument() {
@@ -73,7 +73,7 @@ func (f *follower) close() {
 	f.cache.close()
 }
 
-// scheduleScan schedules a full check at t, unless an earlier check is scheduled.
+// scheduleScan schedules a full check at t, unless a full check before t is already scheduled.
 func (f *follower) scheduleScan(t time.Time) {
 	if t.Before(f.nextScan) {
 		f.nextScan = t

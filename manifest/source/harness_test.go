@@ -125,7 +125,7 @@ func (r *running) batches() (all []manifest.Batch, updated <-chan struct{}) {
 }
 
 // await waits until ok accepts the newest Batch, and returns this Batch. If the time limit is
-// reached, the result instead describes the newest Batch; otherwise it is "".
+// reached, the second result describes the newest Batch; otherwise it is "".
 func (r *running) await(ok func(manifest.Batch) bool) (accepted manifest.Batch, instead string) {
 	timeout := time.After(r.limit)
 	for {

@@ -51,8 +51,8 @@ func isImmutable(o *manifest.Objects, ref manifest.ObjectRef) bool {
 	return immutable != nil && *immutable
 }
 
-// sameContent reports whether a ConfigMap or Secret has the same content in both Objects and is
-// still immutable in o. Both Objects must contain it.
+// sameContent reports whether the ConfigMap or Secret with this ref has the same content in
+// previous and in o, and is still immutable in o. It must exist in both.
 func sameContent(ref manifest.ObjectRef, previous, o *manifest.Objects) bool {
 	if !isImmutable(o, ref) {
 		return false

@@ -41,9 +41,9 @@ func (d *manifestDir) checkLink(name string) (unsafe bool, err error) {
 }
 
 // recheckAccess checks the directories that lead to a file once more, after the file was read. The
-// check is necessary because, since the directory was listed, every user may have got the right to
-// replace the file. In this case any user may have chosen the content that was read. The error is
-// that of checkAccess or checkLink.
+// check is necessary because every user may have got the right to replace the file since the
+// directory was listed. In this case any user may have chosen the content that was read. The error
+// is that of checkAccess or checkLink.
 func (d *manifestDir) recheckAccess(name string, link bool) error {
 	if err := d.checkAccess(); err != nil || !link {
 		return err

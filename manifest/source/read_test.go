@@ -44,7 +44,7 @@ func TestDir_ContinuousWrites(t *testing.T) {
 func TestRead_ConcurrentWrite(t *testing.T) {
 	d := newTree(t)
 	for name, c := range map[string]struct {
-		during func() writerState // at the second check
+		during func() writerState // result of the second check of the lease
 		want   error
 	}{
 		"nobody":        {func() writerState { return noWriter }, nil},

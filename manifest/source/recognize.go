@@ -7,8 +7,9 @@ import (
 )
 
 // settleDelay is how long a directory that has replaced another directory must be unchanged before
-// podd accepts it. Then podd removes the pods of the missing manifests. The delay is necessary
-// because a program may still be copying manifests into the directory.
+// podd accepts it. After it has accepted the directory, podd removes the pods of the missing
+// manifests. The delay is necessary because a program may still be copying manifests into the
+// directory.
 const settleDelay = 10 * time.Second
 
 // replacedDirError is the error for a directory that is not the directory which contained the

@@ -17,7 +17,7 @@
 //
 //   - The listed directory is the one that contained the file (identity). An empty mount point
 //     whose filesystem is not mounted is another directory.
-//   - The directory has replaced that directory, contains manifests, and has not changed for
+//   - The listed directory has replaced that directory, contains manifests, and has not changed for
 //     10 s (recognize).
 //   - A user accepts the directory (podd accept empty).
 //

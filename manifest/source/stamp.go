@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stamp contains the fields of stat that change when the content of a file changes. There is an
-// exception, see isSettled. The zero value is not the stamp of any file.
+// stamp contains the fields of stat that change when the content of a file changes. isSettled
+// describes an exception. The zero value is not the stamp of any file.
 type stamp struct {
 	dev, ino     uint64
 	size         int64

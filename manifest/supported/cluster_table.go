@@ -6,7 +6,7 @@ import "sync"
 const unsupportedInCluster = "is not supported for pods of a cluster"
 
 // clusterFields lists the rows that replace rows of podFields for pods of an API server. They
-// differ because the cluster has already scheduled such a pod, and podd can look up objects in the
+// differ because the cluster has already scheduled these pods, and podd can look up objects in the
 // cluster.
 var clusterFields = []row{
 	{"metadata.finalizers", supported, ""},

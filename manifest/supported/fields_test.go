@@ -29,9 +29,9 @@ type fieldTests struct {
 }
 
 // TestFields compares fieldsTable with the support tables and the test data. Each row has the
-// verdict on a field, two numbers of pods, and the golden files. The first number counts pods of
-// which the validation by Kubernetes was recorded. The second number counts pods of which the CRI
-// requests by the kubelet were recorded. A supported field needs a recorded CRI request or a golden
+// verdict on a field, two numbers of pods, and the golden files. Both numbers count pods that set
+// the field: first the pods whose validation by Kubernetes was recorded, then the pods whose CRI
+// requests by a kubelet were recorded. A supported field needs a recorded CRI request or a golden
 // file.
 func TestFields(t *testing.T) {
 	tests := gatherFieldTests(t)
@@ -43,7 +43,7 @@ func TestFields(t *testing.T) {
 	rows := fieldRows(podRules().fields["spec"], reflect.TypeFor[v1.PodSpec](), "spec")
 	for _, r := range rows {
 		if strings.HasPrefix(r.path, "spec.initContainers[].") && r.path != "spec.initContainers[].restartPolicy" {
-			continue // these fields have the same verdict as in containers
+			continue // init containers have the same verdicts as containers
 		}
 		text := map[verdict]string{supported: "supported", acceptedWithWarning: "warning", onlyOneValue: "one value", refusedWithNote: "refused"}[r.verdict]
 		fmt.Fprintf(&b, "%-66s %-9s %6d %4d  %s\n", r.path, text, tests.valid[r.path], tests.kubelet[r.path], strings.Join(tests.files[r.path], " "))

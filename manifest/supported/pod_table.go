@@ -21,8 +21,8 @@ const noInitialContent = "podd does not populate volumes; use an init container"
 // gateDisabled is the message for fields that Kubernetes ignores unless a feature gate is enabled.
 const gateDisabled = "requires a feature gate that Kubernetes disables by default; remove this field"
 
-// noResourceClaims is the message for ResourceClaims, because their devices are allocated by a
-// driver of a cluster.
+// noResourceClaims is the message for ResourceClaims. podd does not support them, because a driver
+// of a cluster allocates their devices.
 const noResourceClaims = "ResourceClaims require a cluster; remove this field, or mount the device with hostPath"
 
 // Messages for volumes that are not on this node.

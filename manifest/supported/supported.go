@@ -9,7 +9,8 @@ import "podd/manifest"
 // CheckPod checks a pod of a manifest.
 func CheckPod(tree any) []manifest.Problem { return check(podRules(), tree, "") }
 
-// CheckClusterPod checks a pod of an API server. podd supports more fields for such a pod.
+// CheckClusterPod checks a pod of an API server. podd supports more fields of these pods than of
+// pods in manifests.
 func CheckClusterPod(tree any) []manifest.Problem { return check(clusterRules(), tree, "") }
 
 // CheckObject checks an object of a kind other than Pod. It returns no Problems for kinds of which

@@ -38,8 +38,9 @@ func validateAppArmorName(name string, path *field.Path) field.ErrorList {
 	return forbidNUL(path, name)
 }
 
-// compareAppArmor returns an error if the profile of an annotation differs from the profile of the
-// fields at path. It returns nil if one of the profiles is nil.
+// compareAppArmor returns an error if two AppArmor profiles differ. The parameter text is the
+// profile in an annotation, and the parameter fields is the profile in the fields at path.
+// compareAppArmor returns nil if one of the profiles is nil.
 func compareAppArmor(text, fields *v1.AppArmorProfile, path *field.Path) field.ErrorList {
 	const other = "differs from the annotation; remove the annotation"
 	local := func(p *v1.AppArmorProfile) string {

@@ -31,8 +31,8 @@ func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// reservedOptions lists mount options that are not allowed. They would change when podd retries a
-// mount, which filesystem it mounts, or where it mounts the filesystem.
+// reservedOptions lists mount options that are not allowed. They would change the times at which
+// podd retries a mount, the filesystem that podd mounts, or the mount point.
 var reservedOptions = []string{"bg", "remount", "bind", "rbind", "move"}
 
 // validateMountOptions validates mount options. podd passes mount options to mount.nfs only,

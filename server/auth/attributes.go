@@ -31,9 +31,9 @@ type Attributes struct {
 // API are parsed by package request. All other paths belong to the kubelet's API.
 //
 // The kubelet's paths are subresources of the node, mapped as in the kubelet
-// (KubeletFineGrainedAuthz), with one exception. A GET that runs a process in a container has the
-// verb create, because read permission must not be enough to run commands. WebSocket clients send
-// such requests.
+// (KubeletFineGrainedAuthz), with one exception. WebSocket clients send a GET to run a process in a
+// container. This GET has the verb create, because read permission must not be enough to run
+// commands.
 func RequestAttributes(r *http.Request, node string) Attributes {
 	if !request.IsAPI(r.URL.Path) {
 		return nodeAttributes(r.Method, r.URL.Path, node)
@@ -138,13 +138,13 @@ func (a Attributes) proxyAttributes(node string) Attributes {
 // kubeletAttributes converts the attributes of a subresource of nodes, such as nodes/metrics, to
 // the attributes that Guard checks for requests to the kubelet's API. If the subresource belongs to
 // several paths of that API, the result allows only what Guard allows for each of these paths. ok
-// is false if a does not contain such a subresource. If a.Name is empty, the result contains the
-// name in the parameter node, because a Guard serves no other node.
+// is false for all other attributes. If a.Name is empty, the result contains the name in the
+// parameter node, because a Guard serves no other node.
 func (a Attributes) kubeletAttributes(node string) (checked Attributes, ok bool) {
 	if a.Group != "" || a.Resource != "nodes" || len(a.Subresources) != 1 {
 		return Attributes{}, false
 	}
-	var alternatives []string // permission for any one of these subresources allows all paths of the subresource in a
+	var alternatives []string // permission for any one of these subresources is sufficient for all paths of a.Subresources[0]
 	for _, p := range pathSubresources {
 		switch {
 		case p.subresource != a.Subresources[0]:

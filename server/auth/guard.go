@@ -10,11 +10,11 @@ import (
 	"podd/server/kube/request"
 )
 
-// A Guard passes a request to its Handler if the sender, or the user that the sender
-// impersonates, is authorized. UserFrom returns this user from the context of the request.
-// A Guard responds to other requests with 401 or 403 and closes the connection, because an
-// idle connection would occupy a slot that other clients need. If the Authorizer fails, the
-// response is 500 without the cause; the Authorizer logs the cause.
+// A Guard passes a request to its Handler if the sender, or the user that the sender impersonates,
+// is authorized. UserFrom returns the authorized user from the context of the request. A Guard
+// responds to other requests with 401 or 403 and closes the connection, because an idle connection
+// would occupy a slot that other clients need. If the Authorizer fails, the response is 500 without
+// the cause; the Authorizer logs the cause.
 type Guard struct {
 	Authenticator *Authenticator // required
 	Authorizer    Authorizer     // required

@@ -503,7 +503,7 @@ func TestGuard_ForwardedWrite(t *testing.T) {
 		}
 		for _, c := range []struct {
 			verb, resource, part string
-			open                 bool // forwarded requests are allowed, too
+			open                 bool // whether the request is allowed even if it is forwarded
 		}{
 			{"get", "pods", "", true},
 			{"watch", "nodes", "", true},

@@ -118,8 +118,8 @@ func matchesPrefix(pattern, path string) bool {
 	return open && strings.HasPrefix(path, prefix)
 }
 
-// coversResource reports whether the resources of a rule include a subresource of resource,
-// or resource itself if sub is "".
+// coversResource reports whether the resources of a rule include the subresource sub of a resource.
+// If sub is "", it reports whether they include the resource itself.
 func coversResource(resources []string, resource, sub string) bool {
 	if slices.Contains(resources, rbac.ResourceAll) {
 		return true

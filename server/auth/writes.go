@@ -8,8 +8,8 @@ import (
 )
 
 // WriteAuthorizer is an Authorizer that reserves two kinds of requests for system:masters. With
-// each kind, a user can become root on the node. Therefore WriteAuthorizer rejects them from other
-// users even if the wrapped Authorizer allows them:
+// each kind, a user can become root on the node. Therefore WriteAuthorizer rejects these requests
+// of other users even if the wrapped Authorizer allows them:
 //
 //   - changes to what runs on the node, because a pod or a container can be privileged;
 //   - impersonation of system:masters. Members of this group may change the pods on the node.

@@ -79,7 +79,7 @@ func TestWrites_ImpersonatingRoot(t *testing.T) {
 			{"*", "", "groups", MastersGroup, false},
 			{"*", "*", "*", MastersGroup, false},
 			{"impersonate", "", "groups", "ops", true},
-			{"impersonate", "", "users", "root", true}, // the name root grants nothing
+			{"impersonate", "", "users", "root", true}, // allowed, because the user name root grants no permissions
 			{"impersonate", "", "serviceaccounts", "prom", true},
 		} {
 			a := Attributes{Verb: c.verb, Group: c.group, Resource: c.resource, Name: c.name, Subresources: []string{""}}

@@ -42,7 +42,7 @@ type Options struct {
 	MaxEvents, MaxEventsPerObject int
 }
 
-// If maxSimilar events of an object differ only in their messages, further such events are
+// If maxSimilar events of an object differ only in their messages, further events of this kind are
 // combined. Events that are older than maxSimilarAge are not counted. The numbers are those of the
 // kubelet.
 const (

@@ -26,7 +26,7 @@ func note(reason, message string, after time.Duration) Occurrence {
 	return Occurrence{v1.EventTypeNormal, reason, message, web, "u", "spec.containers{app}", day.Add(after)}
 }
 
-// An event has all fields that kubectl prints and selects by.
+// An event has all fields that kubectl prints, and all fields by which kubectl selects events.
 func TestEvent(t *testing.T) {
 	l := New(Options{Node: "node", FirstRevision: 7})
 	l.Add(note("Pulled", "image pulled", 0), Occurrence{Type: v1.EventTypeWarning, Reason: "NodeNotReady", Message: "m", Time: day})
@@ -65,7 +65,7 @@ func lines(l *Log, after uint64) []string {
 }
 
 // Repetitions of an event are stored as one event. If many events differ only in their messages,
-// further ones are combined.
+// further events of this kind are combined.
 func TestLog_Repetitions(t *testing.T) {
 	l := New(Options{Node: "node"})
 	for i := range 10000 {
@@ -76,7 +76,7 @@ func TestLog_Repetitions(t *testing.T) {
 	if len(got) != 12 || !slices.Contains(got, "BackOff again x10000") || !slices.Contains(got, "Unhealthy (combined from similar events): at 9999 x9990") {
 		t.Errorf("got events %q", got)
 	}
-	// After a long time, the messages are separate events again.
+	// After a long time, events with new messages are not combined any longer.
 	l.Add(note("Unhealthy", "later", time.Hour))
 	if got := lines(l, 20000); !slices.Equal(got, []string{"Unhealthy later x1"}) {
 		t.Errorf("got newer events %q", got)
@@ -190,7 +190,7 @@ func TestLog_Changed(t *testing.T) {
 	})
 }
 
-// The events of a hundred pods with three containers that start need little memory.
+// The events of a hundred starting pods, each with three containers, need little memory.
 func TestLog_Memory(t *testing.T) {
 	l := New(Options{Node: "node"})
 	runtime.GC()

@@ -38,7 +38,7 @@ func portHandler(n *kubetest.Node, dir string) http.Handler {
 // running processes.
 func acts(t *testing.T, n *kubetest.Node, h http.Handler, method, target string) bool {
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // ends watches at once
+	cancel() // with a canceled context, watches end at once
 	r, err := http.NewRequestWithContext(ctx, method, "http://n1", nil)
 	if err != nil {
 		return false

@@ -65,8 +65,8 @@ type API struct {
 	// Manifests stores the objects that are created through the API. If it is nil,
 	// all writes are rejected.
 	Manifests write.ManifestStore
-	// InCluster is set if the node belongs to a cluster. Then the errors for rejected writes do not
-	// recommend the flag --api-manifest-dir.
+	// InCluster is set if the node belongs to a cluster. If it is set, the errors for rejected
+	// writes do not recommend the flag --api-manifest-dir.
 	InCluster bool
 	// MayReadSecret reports whether a user may read the data of a Secret or, if the name is empty, of
 	// all Secrets of a namespace. If it returns false, or if a proxy forwarded the request, the

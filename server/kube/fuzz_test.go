@@ -25,7 +25,7 @@ func FuzzServe(f *testing.F) {
 	h := api.Handler()
 	f.Fuzz(func(t *testing.T, method, path, query, accept string) {
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // ends watches at once
+		cancel() // with a canceled context, watches end at once
 		r := (&http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}, Header: http.Header{"Accept": {accept}}, Body: http.NoBody}).WithContext(ctx)
 		w := httptest.NewRecorder()
 		func() {

@@ -57,9 +57,9 @@ type API struct {
 	pods server.PodListCache
 }
 
-// Runtime runs commands in containers and connects to their streams. container and sandbox are IDs
-// of running containers and of sandboxes in the View. Implementations must be safe for concurrent
-// use.
+// Runtime runs commands in containers and connects to their streams. The parameters container and
+// sandbox are IDs of running containers and of sandboxes in the View. Implementations must be safe
+// for concurrent use.
 type Runtime interface {
 	// Exec, Attach and PortForward return a URL of the runtime's streaming server. The
 	// URL can be used once, by a client that upgrades the connection to SPDY or

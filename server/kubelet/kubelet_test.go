@@ -413,14 +413,14 @@ func TestStreams_OutputAfterExit(t *testing.T) {
 			return
 		}
 		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"+output)
-		conn.(*net.TCPConn).SetLinger(0) // resets the connection, as if input were unread
+		conn.(*net.TCPConn).SetLinger(0) // makes Close reset the connection, as if the command had not read all of its input
 		conn.Close()
 		close(closed)
 	}))
 	defer runtime.Close()
 	n := newNode()
 	n.url = runtime.URL + "/exec/token"
-	client, podds := net.Pipe() // without a buffer
+	client, podds := net.Pipe() // net.Pipe has no buffer, so the client reads slowly
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/exec/default/web-n1/app?command=echo&input=1&output=1", nil)
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", "SPDY/3.1")

@@ -8,7 +8,8 @@ import (
 
 // keepReading makes ReverseProxy forward the rest of the runtime's output after the runtime has
 // stopped accepting input. ReverseProxy would otherwise close both directions when one direction
-// fails. Then the output of a command that exits without reading all of its input would be lost.
+// fails. As a result, the output of a command that exits without reading all of its input would be
+// lost.
 func keepReading(r *http.Response) error {
 	if conn, ok := r.Body.(io.ReadWriteCloser); ok && r.StatusCode == http.StatusSwitchingProtocols {
 		r.Body = &drainConn{ReadWriteCloser: conn}

@@ -41,8 +41,8 @@ var (
 // metrics.
 const diskTimeout = 2 * time.Second
 
-// A diskCollector collects metrics of the disk usage of pods. The function returns a recent
-// measurement.
+// A diskCollector collects metrics of the disk usage of pods. It is a function that returns a
+// recent measurement.
 type diskCollector func(ctx context.Context) (*DiskUsage, error)
 
 // Describe implements prometheus.Collector.

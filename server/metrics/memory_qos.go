@@ -22,8 +22,8 @@ func (p memoryProtection) collectors() []prometheus.Collector {
 	return []prometheus.Collector{p.protectedMin, p.protectedLow}
 }
 
-// SetMemoryProtection sets the memory in bytes that the kernel protects: guaranteed for all
-// Guaranteed pods, and burstable for all Burstable pods.
+// SetMemoryProtection sets the memory in bytes that the kernel protects. The parameter guaranteed
+// is the memory of all Guaranteed pods, and the parameter burstable is that of all Burstable pods.
 func (p memoryProtection) SetMemoryProtection(guaranteed, burstable int64) {
 	p.protectedMin.Set(float64(guaranteed))
 	p.protectedLow.Set(float64(burstable))

@@ -49,8 +49,8 @@ type podStart struct {
 // A span is a period that is not counted as start latency of the pod itself.
 type span struct{ from, to time.Time }
 
-// RecordFirstAction records that the worker of a pod has executed an action that began at
-// the given time. Calls after the first one for the same start do nothing.
+// RecordFirstAction records that the worker of a pod has executed an action that began at the given
+// time. Only the first call for each start of a pod has an effect.
 func (c startCounts) RecordFirstAction(uid types.UID, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -41,7 +41,7 @@ func FuzzPage(f *testing.F) {
 		}
 		r.URL = u
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // makes streams end at once
+		cancel() // with a canceled context, streams end at once
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r.WithContext(ctx))
 		if w.Code < 200 || w.Code > 599 || strings.Contains(w.Body.String(), "hunter2") {

@@ -21,7 +21,7 @@ import (
 // implementation of JSON (0.5 MB). managedfields.NewSchemeTypeConverter calls the method
 // OpenAPIModelName of objects, so that the linker would include this method of all types (0.2 MB).
 type converter struct {
-	managedfields.TypeConverter // for TypedToObject
+	managedfields.TypeConverter // used only for TypedToObject
 	types                       map[openapi.Kind]typed.ParseableType
 }
 

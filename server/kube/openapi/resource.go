@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Resource is a resource of a group version.
+// Resource describes a resource of one group version.
 type Resource struct {
 	Kind schema.GroupVersionKind
 	// Object is a pointer to a value of the kind's Go type, such as &v1.Pod{}.
@@ -19,7 +19,7 @@ type Resource struct {
 	Subresources []Subresource
 }
 
-// Subresource is a subresource of a Resource.
+// Subresource describes one subresource of a Resource.
 type Subresource struct {
 	Name string // such as "status"
 	Kind schema.GroupVersionKind

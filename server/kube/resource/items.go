@@ -40,8 +40,8 @@ func nodeItems(v *server.View) []Item {
 	return []Item{{server.Key{Name: v.NodeObject.Name}, v.NodeObject}}
 }
 
-// newItemsFunc returns a function that converts the objects that selectObjects returns for a View to
-// Items.
+// newItemsFunc returns a function that returns the Items of a View. The function converts the
+// objects that selectObjects returns for the View.
 func newItemsFunc(selectObjects func(*server.Objects) []*server.ObjectView) func(*server.View) []Item {
 	return func(v *server.View) []Item {
 		if v.Objects == nil {

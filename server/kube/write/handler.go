@@ -53,8 +53,7 @@ type ObjectReader interface {
 type ManifestStore interface {
 	// Path returns the path of an object's file, whether or not it exists.
 	Path(kind string, key server.Key) string
-	// Parse parses and validates text in the same way as podd parses the file with that
-	// content.
+	// Parse parses and validates text as podd does when it reads a file with this text.
 	Parse(kind string, text []byte) ParsedManifest
 	// Read returns the content of a file, or fs.ErrNotExist if there is no file.
 	Read(kind string, key server.Key) ([]byte, error)
@@ -87,8 +86,8 @@ type Options struct {
 	// Manifests stores the objects that are created through the API. If it is nil,
 	// all writes are rejected.
 	Manifests ManifestStore
-	// InCluster is set if the node belongs to a cluster. Then the errors for rejected writes do not
-	// recommend the flag --api-manifest-dir.
+	// InCluster is set if the node belongs to a cluster. If it is set, the errors for rejected
+	// writes do not recommend the flag --api-manifest-dir.
 	InCluster bool
 	// Debugger adds ephemeral containers. If it is nil, ephemeral containers are read-only.
 	Debugger Debugger

@@ -98,7 +98,7 @@ func (c *call) encodeNewObject(o server.Object) (ParsedManifest, []byte, error) 
 		return checked, nil, err
 	}
 	defaulted := checked.Object
-	if p, ok := defaulted.(*v1.Pod); ok { // no manager owns this field, because podd sets the node's name
+	if p, ok := defaulted.(*v1.Pod); ok { // ignore the node's name that podd has set, so that no manager owns this field
 		p.Spec.NodeName = o.(*v1.Pod).Spec.NodeName
 	}
 	managers, err := c.managedFields(c.newObject(), o, defaulted)

@@ -127,8 +127,8 @@ func (c *call) newResizedPod(s storedObject, oldPod, newPod *v1.Pod) (server.Obj
 	return next, nil
 }
 
-// copyCPUAndMemory changes all containers in spec: they get the CPU and memory of the same
-// containers in source. Both pod specs must have the same number of containers.
+// copyCPUAndMemory sets the CPU and memory of each container in spec to those of the container at
+// the same position in source. The two pod specs must have equally many containers.
 func copyCPUAndMemory(spec, source *v1.PodSpec) {
 	for n := range spec.InitContainers {
 		spec.InitContainers[n].Resources = withCPUAndMemory(spec.InitContainers[n].Resources, source.InitContainers[n].Resources)
