@@ -13,7 +13,7 @@ import (
 	"podd/reconcile/state"
 )
 
-// ephemeralRequest is a request to a worker to add ephemeral containers.
+// An ephemeralRequest is a request to a worker to add ephemeral containers.
 type ephemeralRequest struct {
 	uid        types.UID // UID of the pod
 	containers []v1.EphemeralContainer

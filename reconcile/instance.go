@@ -81,7 +81,7 @@ func (i *Instance) initIDs(dir *os.Root) (err error) {
 	if err != nil {
 		return fmt.Errorf("reading the instance ID in %s: %w", filepath.Join(i.root, idFileName), err)
 	}
-	if !isNew { // no other process can know a new ID
+	if !isNew { // no other podd can run an instance with a new ID
 		if err := i.checkNotRunning(); err != nil {
 			return err
 		}

@@ -105,7 +105,7 @@ func (in PreviewInput) admissionInput(resolved *refs.ResolvedSet) admission.Inpu
 	}
 }
 
-// decide returns the first decision that the worker of the name key would make with order o.
+// decide returns the first decision that the worker of the pod called key would make with order o.
 func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unreadable map[types.UID]string, o state.Order, now time.Time) plan.Decision {
 	requests := state.Requests{Observation: &state.Observation{Pod: in.Observed.Pods[key], AsOf: now}}
 	s := state.New(state.InitialFacts{Key: key, PastRecords: past, UnreadableJournals: unreadable})

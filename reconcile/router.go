@@ -163,7 +163,7 @@ type Router struct {
 // the runtime cancels the call at once, but under load it may need seconds.
 const lateCallTimeout = 10 * time.Second
 
-// request is a function that the router's goroutine calls for another goroutine.
+// A request is a function that the router's goroutine calls for another goroutine.
 type request struct {
 	do    func() error
 	reply chan error
@@ -235,7 +235,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		r.removeRequestedOrphans(ctx)
 		r.markAllWorkersReported()
 		r.terminateDueGroups()
-		r.postOrdersIfDue() // terminateDueGroups may have shortened the grace period of a pod
+		r.postOrdersIfDue() // terminateDueGroups may have shortened the grace period of a pod, which requires a new order
 		if r.hasUnpublished || len(r.events) > 0 {
 			r.publish()
 		}
@@ -304,8 +304,7 @@ func (r *Router) applySet(ctx context.Context, s *manifest.Set) {
 	r.postOrders()
 }
 
-// desiredSet is the newest set of the sources with the sets derived from it. It is
-// immutable.
+// A desiredSet is the newest set of the sources with the sets derived from it. It is immutable.
 type desiredSet struct {
 	received   *manifest.Set           // as received from the sources
 	recognized *manifest.RecognizedSet // received, but with the UIDs that the pods already have on this node

@@ -17,9 +17,9 @@ import (
 // listed every second.
 const instanceCheckInterval = time.Minute
 
-// checkInstances logs the running pods of lost instances: instances that no podd runs. s must
-// contain all pods of the runtime. Another goroutine checks which instances run, because the check
-// is slow. There is at most one such goroutine.
+// checkInstances logs the running pods of the instances that no podd runs. s must contain all pods
+// of the runtime. Another goroutine checks which instances run, because the check is slow. There is
+// at most one such goroutine.
 func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 	now := time.Now()
 	if r.o.IsInstanceRunning == nil || r.checkingInstances || now.Before(r.nextInstanceCheck) {
@@ -32,7 +32,7 @@ func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 	r.checkingInstances, r.nextInstanceCheck = true, now.Add(instanceCheckInterval)
 	r.workers.Go(func() {
 		maps.DeleteFunc(pods, func(id string, _ []string) bool { return r.o.IsInstanceRunning(id) })
-		// call returns an error only if podd is stopping.
+		// Ignore the error: r.call fails only if podd is stopping.
 		_ = r.call(ctx, func() error {
 			r.checkingInstances = false
 			r.logInactiveInstances(pods)

@@ -111,8 +111,8 @@ func (r *Router) planNode() plan.Node {
 	return n
 }
 
-// postOrder sets the memory of a name to next, and posts the order in next unless the worker
-// already has it.
+// postOrder sets the memory of a name to the value of next, and posts next.Order unless the worker
+// already has this order.
 func (r *Router) postOrder(key types.NamespacedName, e *workerEntry, next admission.Memory) {
 	same := e.seq > 0 && e.memory.Order == next.Order
 	if e.memory = next; same {

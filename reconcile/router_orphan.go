@@ -164,8 +164,8 @@ func (r *Router) rereadUnreadable() {
 	r.reportOrphans()
 }
 
-// postReread sends the result of reading a journal again to the worker of the desired pod
-// with that UID.
+// postReread sends found, the result of another attempt to read a journal, to the worker of the
+// desired pod with that UID.
 func (r *Router) postReread(found state.JournalReread) {
 	for _, e := range r.entries {
 		if e.memory.Order.Desired != nil && e.memory.Order.Desired.UID == found.UID {

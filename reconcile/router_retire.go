@@ -25,8 +25,8 @@ func (r *Router) retire(key types.NamespacedName, e *workerEntry) {
 	r.endStopAllCalls()
 }
 
-// markRetired records when the last effect of the name key ended, so that an older snapshot does
-// not recreate its worker. Foreign sandboxes of the name remain in r.observed.
+// markRetired records when the last effect of the retired name ended, so that an older snapshot
+// does not recreate the name's worker. Foreign sandboxes of the name remain in r.observed.
 func (r *Router) markRetired(key types.NamespacedName, e *workerEntry) {
 	r.retiredAt[key] = e.worker.state.Barrier
 	r.observed = maps.Clone(r.observed)

@@ -15,7 +15,7 @@ import (
 	"podd/reconcile/state"
 )
 
-// shutdown is a node shutdown in progress.
+// A shutdown is a node shutdown in progress.
 type shutdown struct {
 	groups   []plan.ShutdownGroup
 	progress plan.ShutdownProgress

@@ -29,7 +29,7 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 	first := s.IsComplete && !r.hasFullSnapshot
 	r.hasFullSnapshot = r.hasFullSnapshot || s.IsComplete
 	if first && r.desired != nil {
-		r.resolve(r.desired.received) // the snapshot may show other UIDs of the desired pods
+		r.resolve(r.desired.received) // desired pods keep the UIDs that they have in the snapshot
 	}
 	r.handleOrphans(ctx)
 	if s.IsComplete {

@@ -9,8 +9,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// abandonedStart is a start of a container for which the worker does not wait, because it may never
-// return. Such a start creates no container, but it may still use the directory of its pod.
+// An abandonedStart is a start of a container for which the worker does not wait, because it may
+// never return. Such a start creates no container, but it may still use the directory of its pod.
 type abandonedStart struct {
 	permit effect.Permit
 	uid    types.UID

@@ -18,7 +18,7 @@ import (
 	"podd/reconcile/state"
 )
 
-// workerMessage is a message from the router to a worker. A newer message replaces an unread
+// A workerMessage is a message from the router to a worker. A newer message replaces an unread
 // message, so each message contains the whole order.
 type workerMessage struct {
 	seq               uint64
@@ -35,9 +35,9 @@ func (m workerMessage) mergeUnread(unread workerMessage) workerMessage {
 	return m
 }
 
-// worker manages the pod of one name: it receives messages and results, applies them to its state,
-// plans, and starts the actions of the decision. All fields below needsConfirmation belong to the
-// goroutine in run.
+// A worker manages the pod of one name: it receives messages and results, applies them to its
+// state, plans, and starts the actions of the decision. All fields below needsConfirmation belong
+// to the goroutine in run.
 type worker struct {
 	key                types.NamespacedName
 	effects            *effect.Runner
@@ -65,7 +65,7 @@ type worker struct {
 	effectsDone sync.WaitGroup
 }
 
-// runningAction is an action in progress.
+// A runningAction is an action in progress.
 type runningAction struct {
 	action plan.Action
 	since  time.Time
@@ -76,7 +76,7 @@ type runningAction struct {
 	pullStart time.Time
 }
 
-// actionResult is the result of an effect with its permit; see effect.Input.
+// An actionResult is the result of an effect with its permit; see effect.Input.
 type actionResult struct {
 	result.Result
 	permit effect.Permit
@@ -165,7 +165,7 @@ func (w *worker) handleResult(f actionResult) (news bool) {
 	delete(w.actions, f.Action.Subject())
 	w.state = w.state.WithInFlight(w.inFlight())
 	if plan.IsHook(f.Action) && !containsOperation(w.state.ReportedDecision.Actions, f.Action) {
-		return false // the hook was canceled
+		return false // ignore the result, because the hook was canceled
 	}
 	if plan.IsObservable(f.Action) {
 		w.needsConfirmation.Store(true)

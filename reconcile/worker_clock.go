@@ -25,7 +25,7 @@ func (w *worker) now() time.Time {
 		return r.Now
 	}
 	// The duration is negative if an earlier call was delayed between the readings of the two
-	// clocks. Then the negative duration corrects the error of that call.
+	// clocks. In that case, the negative duration corrects the error of that call.
 	if suspended := r.SinceBoot - w.clock.SinceBoot - r.Now.Sub(w.clock.Now); suspended.Abs() >= minSuspend {
 		w.clock = r
 		w.state = w.state.ShiftTimes(-suspended)

@@ -60,7 +60,7 @@ func (w *worker) recordDecision(d plan.Decision, now time.Time) plan.Decision {
 	w.applyTransition(w.state.RecordDecision(d, time.Now()))
 	next, err := w.state.ConfirmEnd(d)
 	w.state = next
-	if !waited || !d.RecordFirst { // a decision that waits for the journal again has the same events as before
+	if !waited || !d.RecordFirst { // the events of a decision that waits for the journal again were already recorded
 		w.events = append(w.events, w.state.DecisionEvents(d)...)
 	}
 	if err != nil {
@@ -124,7 +124,7 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 		return
 	}
 	if a, ok := a.(plan.RemoveDir); ok && w.slowWrite != nil && w.slowWrite.uid == a.UID {
-		return // a write in progress would create the directory again; the worker decides again when the write returns
+		return // the write in progress would create the directory again; the worker decides again when the write returns
 	}
 	w.applyTransition(w.state.BeginAction(a, time.Now()))
 	if _, ok := a.(plan.PrepareVolumes); ok {

@@ -10,7 +10,7 @@ import (
 	"podd/reconcile/state"
 )
 
-// pullStart is the message that an effect sends to its worker when the pull of an image begins.
+// A pullStart is the message that an effect sends to its worker when the pull of an image begins.
 type pullStart struct {
 	subject string
 	event   event.Event

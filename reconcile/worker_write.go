@@ -17,8 +17,8 @@ const diskTimeout = time.Second
 // errSlowDisk is the error of a write while an earlier write has not returned.
 var errSlowDisk = errors.New("an earlier write to the disk has not finished")
 
-// slowWrite is a write that did not return within diskTimeout. Until it returns, the worker starts
-// no other write, because otherwise an older journal could replace a newer journal.
+// A slowWrite is a write that did not return within diskTimeout. Until it returns, the worker
+// starts no other write, because otherwise an older journal could replace a newer journal.
 type slowWrite struct {
 	uid     types.UID
 	durable bool // see state.Write

@@ -291,8 +291,8 @@ func newPortTable(candidates []candidate) portTable {
 	return t
 }
 
-// add adds reservations for the host ports of p, a version of the pod with the name key. See
-// portHolder for retained.
+// add adds reservations for the host ports of p, a version of the pod called key. See portHolder
+// for retained.
 func (t portTable) add(key types.NamespacedName, p *manifest.Pod, retained []manifest.PortReservation) {
 	for _, r := range manifest.ListPortReservations(p) {
 		t[r.Number] = append(t[r.Number], portHolder{PortReservation: r, key: key, pod: p, retained: retained})

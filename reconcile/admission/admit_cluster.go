@@ -102,7 +102,8 @@ func rejectIfMessage(reason, message string) plan.Verdict {
 }
 
 // rejectByPredicate returns Reject with the reason and the message of a kubelet for the scheduler
-// predicate with this name. It returns Admit if fails is false.
+// predicate with this name, if the pod fails the predicate (fails is true). Otherwise it returns
+// Admit.
 func rejectByPredicate(name string, fails bool, why string) plan.Verdict {
 	if !fails {
 		return plan.Verdict{}

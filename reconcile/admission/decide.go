@@ -172,7 +172,7 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 		}
 		p := m.Order.Desired
 		if r := d.names[at].Report; r != nil && r.Version != nil {
-			p = r.Version // if an edit waits, the earlier version runs and is evicted
+			p = r.Version // while an edit waits, the earlier version runs, so that the earlier version is evicted
 		}
 		if m.preempted != nil && state.EqualVersion(m.preempted, p) {
 			continue

@@ -38,7 +38,7 @@ func isPreemptible(c *candidate, preemptor *manifest.Pod) bool {
 // preemptible pods would not release enough resources.
 func (a *admitter) preempt(c candidate) plan.Verdict {
 	shortage := a.shortageAfterStops(c)
-	if len(shortage) == 0 { // the pods that are being stopped are sufficient
+	if len(shortage) == 0 { // the pods that are being stopped release enough resources
 		return waitForPreempted("other pods are being stopped so that this critical pod can run")
 	}
 	next, ok := a.nextVictim(c.Desired, shortage)

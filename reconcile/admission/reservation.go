@@ -109,8 +109,8 @@ func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
 			admitted = append(admitted, p)
 		}
 	}
-	// The version in force may run although it is not in Admitted, if its desired size is not
-	// admitted.
+	// A running version in force keeps its reservations even if it is not in Admitted, for example
+	// because its desired size is not admitted.
 	if v := n.Report.Version; v != nil && state.IsRunning(n.Report.Observed, v) && !slices.ContainsFunc(n.Admitted, func(p *manifest.Pod) bool { return state.EqualVersion(p, v) }) {
 		held = append(held, n.Report.ReservedVersions...)
 	}

@@ -86,9 +86,9 @@ func (f *Features) firstForbiddenSysctl(pod *v1.Pod) *forbiddenSysctl {
 }
 
 // allowSysctl reports whether pods may set a sysctl: it is safe on this kernel, or matches
-// AllowedUnsafeSysctls. allowSysctl also returns the namespace of the sysctl. That of a matching
-// pattern is the namespace of the pattern: kernel.shm* allows all sysctls with this prefix as
-// sysctls of the IPC namespace.
+// AllowedUnsafeSysctls. allowSysctl also returns the namespace of the sysctl. For a sysctl that
+// matches a pattern, it is the namespace of the pattern. For example, kernel.shm* allows all
+// sysctls with this prefix as sysctls of the IPC namespace.
 func (f *Features) allowSysctl(name string) (sysctl.Namespace, bool) {
 	name = sysctl.NormalizeName(name)
 	if since, safe := safeSysctls[name]; safe && (since == "" || f.hasKernel(since)) {

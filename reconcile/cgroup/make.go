@@ -101,9 +101,9 @@ func HugePageSizes() []string {
 	return cgroups.HugePageSizes()
 }
 
-// limitsHugePages reports whether the hierarchy mounted at point limits huge pages. If the host has
-// v1 hierarchies, too, limitsHugePages ignores the v2 hierarchy, because the limits are set in the
-// v1 hierarchies only.
+// limitsHugePages reports whether a hierarchy limits huge pages. point is the mount point of the
+// hierarchy. If the host has v1 hierarchies, too, limitsHugePages ignores the v2 hierarchy, because
+// the limits are set in the v1 hierarchies only.
 func limitsHugePages(point string) bool {
 	if !cgroups.IsCgroup2UnifiedMode() {
 		return path.Base(point) == "hugetlb"

@@ -126,7 +126,7 @@ func rmdir(dir string) error {
 			return nil
 		case syscall.EINTR:
 			continue
-		case syscall.EROFS: // the kernel also returns this error if dir does not exist
+		case syscall.EROFS: // the kernel also returns EROFS if dir does not exist
 			if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}

@@ -58,8 +58,8 @@ type logTarget struct {
 	name string // name of the log file
 }
 
-// linkTarget returns the target of the link name in links. ok is false if the link does not
-// point to a container's log.
+// linkTarget returns the target of a link. name is the name of the link in the directory links. ok
+// is false if the link does not point to a container's log.
 func (l Logs) linkTarget(links *safepath.Dir, name string) (to logTarget, ok bool) {
 	path, err := links.Readlink(name)
 	if err != nil {

@@ -45,8 +45,8 @@ func deviceRequests(spec *v1.PodSpec) []deviceRequest {
 }
 
 // reusableDevices returns the devices of a resource that earlier containers of the pod no longer
-// need when container starts. The function devicesOf returns the devices of the resource that a
-// container has.
+// need when the given container starts. The function devicesOf returns the devices of the resource
+// that a container has.
 func reusableDevices(spec *v1.PodSpec, container string, devicesOf func(container string) []string) []string {
 	pool := sets.New[string]()
 	for i := range spec.InitContainers {

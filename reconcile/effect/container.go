@@ -36,7 +36,7 @@ func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContai
 	}
 	now, statusErr := e.queryStartedStatus(ctx, id)
 	if statusErr == nil {
-		// The container status of CRI does not contain the ID of the sandbox.
+		// Set the ID of the sandbox, because the container status of CRI does not contain it.
 		now.SandboxID = a.SandboxID
 		c = &now
 	}
@@ -81,8 +81,8 @@ func isUnstartable(s Input, c *runtime.Container, err error) bool {
 	return kind != plan.KindEphemeral
 }
 
-// removeUnstartable removes a container whose start failed with err, so that the next start
-// creates another container, as the kubelet does. It returns the container if removing it failed,
+// removeUnstartable removes a container whose start failed with err, as the kubelet does, so that
+// the next start creates another container. It returns the container if removing it failed,
 // otherwise nil.
 func (e *Runner) removeUnstartable(ctx context.Context, uid types.UID, c *runtime.Container, err error) (*runtime.Container, error) {
 	failed := e.kill(ctx, uid, c) // killContainers explains why the container is killed first
@@ -157,7 +157,7 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 	if id = a.CreatedID; id == "" {
 		id, err = e.Runtime.CreateContainer(ending, a.SandboxID, config, sandbox)
 		if errors.Is(err, runtime.ErrNameReserved) {
-			s.Permit.putBack() // nothing was created
+			s.Permit.putBack() // no container was created, so that the next attempt can take the permit
 		}
 		if err != nil {
 			return "", err
@@ -173,7 +173,7 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 // image is missing, wrapCreateError returns an error that names the missing image instead of err.
 func (e *Runner) wrapCreateError(ctx context.Context, a plan.StartContainer, err error) error {
 	if errors.Is(err, runtime.ErrNotFound) {
-		// ErrNotFound means that either the image or the sandbox was not found.
+		// Find out whether the image or the sandbox is missing, because both cause ErrNotFound.
 		if _, missing := e.queryImageUser(ctx, a); missing != nil {
 			return &result.StartError{Reason: "CreateContainerConfigError", Err: missing}
 		}

@@ -62,7 +62,7 @@ type Gate struct {
 	timer        *time.Timer // calls addSlot; nil before the first wait
 }
 
-// gatedStart is the start of a sandbox or container at a Gate.
+// A gatedStart is a start of a sandbox or container that waits at a Gate or was admitted by it.
 type gatedStart struct {
 	rank         rank
 	admitted     chan struct{} // closed on admission
@@ -76,15 +76,16 @@ type gatedStart struct {
 func NewGate(n int) *Gate { return &Gate{limit: max(n, 1)} }
 
 // NewAdaptiveGate returns a Gate that changes its limit while it is used, so that pods start as
-// fast as possible. The first limit is n, and the limit is never higher than highest, which must
-// not be less than n. n must be at least 1.
+// fast as possible. The first limit is n, which must be at least 1. The limit never exceeds the
+// parameter highest, which must be at least n.
 func NewAdaptiveGate(n, highest int) *Gate {
 	return &Gate{limit: n, tuner: newLimitTuner(1, n, highest)}
 }
 
 // acquire waits for a slot or until ctx is done. release frees the slot and must be called exactly
-// once, with the result of the start. Before the caller calls release, it may only call the runtime, because such a call returns
-// at the time limit of the client. Other operations could hang.
+// once, with the result of the start. Before the caller calls release, it may only call the
+// runtime, because such a call returns when the time limit of the client expires. Other operations
+// could hang.
 func (g *Gate) acquire(ctx context.Context, r rank) (release func(error), err error) {
 	e := g.enqueue(r)
 	select {
@@ -120,9 +121,9 @@ func (g *Gate) dequeue(r rank, e *gatedStart) (removed bool) {
 	return true
 }
 
-// freeSlot frees the slot of e, a start that has returned with the result err. For each active start of the same rank
-// that was admitted before e, freeSlot increases laterReturns by one, and marks the start if it is
-// now stuck.
+// freeSlot frees the slot of e, a start that has returned with the result err. For each active
+// start of the same rank that was admitted before e, freeSlot increases laterReturns by one, and
+// marks the start if it is now stuck.
 func (g *Gate) freeSlot(e *gatedStart, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -152,9 +153,9 @@ func (g *Gate) freeSlot(e *gatedStart, err error) {
 	g.admitLocked()
 }
 
-// tuneLocked changes the limit if the duration of e, a start that has succeeded, shows a better
-// limit. It ignores a start unless the present limit has applied for the entire duration and further
-// starts wait.
+// tuneLocked passes the duration of e, a start that has succeeded, to the tuner, and applies the
+// limit of the tuner. It does nothing if the limit has changed since e was admitted, if there are
+// added slots, or if no start waits.
 func (g *Gate) tuneLocked(e *gatedStart, now time.Time) {
 	if g.tuner == nil || e.limit != g.limit || g.addedSlots > 0 || !g.anyWaitingLocked() {
 		return

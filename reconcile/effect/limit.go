@@ -40,8 +40,8 @@ type limitTuner struct {
 	samples     [rankCount][]time.Duration
 }
 
-// newLimitTuner returns a limitTuner whose limit is between lowest and highest. start is the first
-// limit.
+// newLimitTuner returns a limitTuner whose first limit is start. Its limit never becomes less than
+// lowest or more than highest.
 func newLimitTuner(lowest, start, highest int) *limitTuner {
 	return &limitTuner{lowest: lowest, highest: highest, limit: start, best: start}
 }
@@ -66,7 +66,7 @@ func (t *limitTuner) add(r rank, d time.Duration) {
 	}
 }
 
-// cost returns the cost of a pod.
+// cost returns the cost of a pod at the present limit; see limitTuner.
 func (t *limitTuner) cost() (sum time.Duration) {
 	for _, s := range t.samples {
 		s = slices.Sorted(slices.Values(s))
@@ -90,7 +90,7 @@ func (t *limitTuner) applyCost(cost time.Duration) {
 	default:
 		t.triesHigher = !t.triesHigher
 		t.failed++
-		if t.failed%2 == 0 { // both directions
+		if t.failed%2 == 0 { // a trial has failed in both directions
 			t.pause = min(2<<(t.failed/2)-1, maxPause)
 		}
 		t.limit = t.best
@@ -99,7 +99,7 @@ func (t *limitTuner) applyCost(cost time.Duration) {
 	t.limit = t.nextTrial()
 }
 
-// nextTrial returns the limit of the next trial. If lowest equals highest, it returns best.
+// nextTrial returns the limit of the next trial. If t.lowest equals t.highest, it returns t.best.
 func (t *limitTuner) nextTrial() int {
 	if t.triesHigher && t.best == t.highest || !t.triesHigher && t.best == t.lowest {
 		t.triesHigher = !t.triesHigher

@@ -44,8 +44,8 @@ func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Run
 	return r, err
 }
 
-// isLostAddress reports whether the host no longer has ip, an address of the node. A failed probe
-// of such an address does not show that the container is unhealthy. If e.IsLocal is nil,
+// isLostAddress reports whether ip, an address of the node, does not belong to the host any more.
+// If a probe of ip fails in this case, the container may be healthy. If e.IsLocal is nil,
 // isLostAddress returns false.
 func (e *Runner) isLostAddress(ip string) bool { return e.IsLocal != nil && !e.IsLocal(ip) }
 

@@ -41,7 +41,7 @@ func ForDecision(d DecisionChange) []Event {
 	if d.After.Rule == plan.RuleSandboxLost && d.Before.Rule != plan.RuleSandboxLost {
 		all = append(all, s.NewNormalEvent("SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created."))
 	}
-	// If the cluster already has a terminal status of the pod, there is no event, because it
+	// If the cluster already has a terminal status of the pod, there is no event, because the event
 	// was recorded when the pod finished.
 	if fin := d.After.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.ReasonTerminated && !d.Pod.HasFinishedAtSource() {
 		all = append(all, s.failedEvent(fin))

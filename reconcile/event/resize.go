@@ -17,8 +17,9 @@ type ResizeChange struct {
 	IsPending bool
 }
 
-// ForResize returns the events for the differences between the conditions about a resize. Their
-// reasons are the kubelet's, and so are the messages except for the cause of an error.
+// ForResize returns the events for the differences between the conditions about a resize. The
+// reasons of the events are the kubelet's. The messages are also the kubelet's, except for the
+// cause of an error.
 func ForResize(c ResizeChange) []Event {
 	pendingBefore, pending := findCondition(c.Before, v1.PodResizePending), findCondition(c.After, v1.PodResizePending)
 	runningBefore, running := findCondition(c.Before, v1.PodResizeInProgress), findCondition(c.After, v1.PodResizeInProgress)
@@ -27,8 +28,8 @@ func ForResize(c ResizeChange) []Event {
 	if pending != nil && (c.IsNewSize || pendingBefore == nil || pendingBefore.Reason != pending.Reason) {
 		all = append(all, c.NewWarningEvent("Resize"+pending.Reason, "", c.message(pending.Reason, pending.Message)))
 	}
-	// A new size replaces a resize in progress, so it is a new resize. If it is the actual size, the
-	// new resize is completed at once.
+	// A new size replaces a resize in progress and begins a new resize. If the new size is the
+	// actual size, the new resize is completed at once.
 	if running != nil && runningBefore == nil || c.IsNewSize && (running != nil || completed) {
 		all = append(all, c.NewNormalEvent("ResizeStarted", "", c.message("started", "")))
 	}

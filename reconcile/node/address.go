@@ -62,13 +62,13 @@ func (f family) allows(ip netip.Addr) bool {
 	return ip.IsValid() && (f == anyFamily || ip.Is4() == (f == onlyIPv4))
 }
 
-// choice is the address of the node with the reason why it was chosen.
+// A choice is the address of the node with the reason why it was chosen.
 type choice struct {
 	ip netip.Addr // zero if no address was chosen yet
 	by reason
 }
 
-// reason is why an address was chosen.
+// A reason states why an address was chosen.
 type reason int
 
 const (
@@ -117,8 +117,8 @@ func (c choice) next(f family, r hostAddresses) choice {
 // isFromRouteOrName reports whether the address was found by a route or by the node's name.
 func (c choice) isFromRouteOrName() bool { return c.isPublishable() && c.by != byDefault }
 
-// isPublishable reports whether there is an address and it is not a loopback address, which other
-// hosts could not use.
+// isPublishable reports whether an address was chosen that other hosts can use. Other hosts cannot
+// use a loopback address.
 func (c choice) isPublishable() bool { return c.ip.IsValid() && !c.ip.IsLoopback() }
 
 // orLoopback returns c, or the loopback address if there is no address yet.

@@ -66,8 +66,9 @@ func (f *facts) keepPreparing(d *Decision) {
 	if f.in.InFlight[prepare.Subject()] == Action(prepare) {
 		d.addAction(prepare)
 	}
-	// The runtime lists a new sandbox shortly before the RunPodSandbox call returns. If podd then
-	// canceled the call, the runtime could remove the sandbox.
+	// Do not cancel a RunPodSandbox call if the runtime already lists the new sandbox, which it
+	// does shortly before the call returns. After a cancellation the runtime could remove the
+	// sandbox.
 	if run, ok := f.in.InFlight[RunSandbox{}.Subject()].(RunSandbox); ok && run.Attempt == f.current.Attempt {
 		d.addAction(run)
 	}

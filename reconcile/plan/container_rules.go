@@ -169,7 +169,7 @@ func (f *facts) isChanged(m *containerFacts) bool {
 // from which its newest container was created.
 func (f *facts) hasChangedManifest(m *containerFacts) bool {
 	created, known := m.last.Annotations[runtime.AnnotationStartHash]
-	if !known { // the container was created by a kubelet that ran the pod for some time, or by an older version of podd
+	if !known { // AnnotationStartHash is missing if a kubelet that ran the pod for some time, or an older version of podd, created the container
 		created = m.last.Annotations[runtime.AnnotationContainerHash]
 		known = created != "" && created != manifest.KubeletHash(m.spec)
 	}

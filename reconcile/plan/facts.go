@@ -361,8 +361,8 @@ func (f *facts) hasStartsInFlight() bool {
 	return false
 }
 
-// cancelStarts sets d.CancelStarts if containers are being started. anyInFlight has the same value.
-// If it is true, the starts may still create containers.
+// cancelStarts sets d.CancelStarts if a start of a container is in progress. anyInFlight reports
+// whether this is the case. Such a start may still create a container.
 func (f *facts) cancelStarts(d *Decision) (anyInFlight bool) {
 	d.CancelStarts = f.hasStartsInFlight()
 	return d.CancelStarts

@@ -110,8 +110,8 @@ func (f *facts) terminationInPod(c *runtime.Container, pod stopBudget) stopBudge
 }
 
 // exceedsPodGrace reports whether the grace period of the pod has passed while the runtime is still
-// stopping container c with a longer grace period. Then the sandbox must be stopped, because the
-// grace period of a stop that the runtime has begun cannot be shortened.
+// stopping container c with a longer grace period. In that case the sandbox must be stopped,
+// because the grace period of a stop that the runtime has begun cannot be shortened.
 func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod stopBudget) bool {
 	own, known := f.ownTermination(c.ID)
 	if !known || !f.isStopInFlight(c.ID) {

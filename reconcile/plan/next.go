@@ -48,7 +48,7 @@ func (f *facts) waitShutdown(d *Decision) { d.explainEdit("the node is shutting 
 func (f *facts) replaceOrPrepare(d *Decision) {
 	wait, problem := f.whySuccessorWaits(d)
 	wait, problem = f.whyNotReplaced(d, wait, problem)
-	if wait == "" || !f.shouldRunUntilReplaced(d) || f.in.Successor.Traits.DeletedOnlyBySource { // a pod with the trait DeletedOnlyBySource has a successor only after its source has deleted it
+	if wait == "" || !f.shouldRunUntilReplaced(d) || f.in.Successor.Traits.DeletedOnlyBySource { // a pod with the trait DeletedOnlyBySource is replaced at once, because it has a successor only after its source has deleted it
 		d.UseSuccessor = true
 		d.Actions = nil
 		return
@@ -91,8 +91,8 @@ func (f *facts) whyNodeWaits(p *manifest.Pod) string {
 
 // whyNotReplaced returns why the newer version cannot replace the running version; "" if it can
 // replace it. isProblem reports whether a user must act. waitReason and problem are the results of
-// whySuccessorWaits. whyNotReplaced returns them unless admission has rejected the newer version;
-// then it returns the message of the verdict. It sets d.Releasing if waitReason is "".
+// whySuccessorWaits. whyNotReplaced returns them unless admission has rejected the newer version.
+// In that case it returns the message of the verdict. It sets d.Releasing if waitReason is "".
 func (f *facts) whyNotReplaced(d *Decision, waitReason string, problem bool) (why string, isProblem bool) {
 	d.Releasing = waitReason == ""
 	if f.in.Verdict.Answer == Reject {

@@ -28,7 +28,8 @@ func (f *facts) nextToStop() *runtime.Incarnation {
 }
 
 // shouldKeepEarlier reports whether a running earlier version keeps running until the desired
-// version can start. podd does not have the manifest of the earlier version.
+// version can start. podd does not have the manifest of the earlier version, because otherwise that
+// version would still be in force.
 func (f *facts) shouldKeepEarlier() bool {
 	inc := f.nextToStop()
 	if f.in.Desired == nil || f.in.Desired.Traits.DeletedOnlyBySource || inc == nil || !IsLive(inc) || f.in.isSandboxStopping(inc.ID) || IsCreatedFrom(inc, f.in.Desired) || !slices.ContainsFunc(inc.Containers, wasStarted) {

@@ -61,7 +61,8 @@ func (f *facts) endAtSource() *PodEnd {
 	return fin
 }
 
-// failedEnd returns the end of a pod that fails because of reason, not because of its containers.
+// failedEnd returns the end of a pod that fails for the given reason, not because of its
+// containers.
 func (f *facts) failedEnd(reason, message string) *PodEnd {
 	return &PodEnd{
 		UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now,

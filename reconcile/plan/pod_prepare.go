@@ -40,7 +40,7 @@ func (f *facts) prepare(d *Decision) {
 	case f.in.Now.Before(fail.RetryAt):
 		d.Why, d.NeedsUser, d.Reason, d.Failure = fail.Message, true, fail.Reason, fail
 		d.wakeAt(fail.RetryAt)
-	case f.in.MayHaveUnobserved: // a sandbox with this name may exist without having been observed
+	case f.in.MayHaveUnobserved: // do not create a second sandbox, because a sandbox with this name may exist without having been observed
 	default:
 		d.addAction(RunSandbox{Attempt: f.nextSandboxAttempt()})
 	}

@@ -63,7 +63,7 @@ func (f *facts) hasPendingAction() bool {
 func (f *facts) hasEarlierDirectory() bool {
 	remove := RemoveDir{UID: f.in.Desired.UID}
 	if f.in.InFlight[remove.Subject()] == Action(remove) {
-		return true // removing the directory also removes logs and cgroups
+		return true // wait until the directory is removed, because its removal also removes logs and cgroups
 	}
 	for _, dir := range f.in.PodDirs {
 		if dir.UID == f.in.Desired.UID && !dir.mayBelongTo(f.in.Desired) {

@@ -33,7 +33,7 @@ func (f *facts) waitRuntimeReachable(d *Decision) {
 }
 
 // isNotAdmitted reports whether the desired version must wait until it is admitted. It returns
-// false if there is a successor, because the desired version was then admitted before.
+// false if there is a successor, because in that case the desired version was admitted before.
 func (f *facts) isNotAdmitted() bool {
 	return f.in.Successor == nil && f.in.Verdict.Answer != Admit && (f.current == nil || !f.current.Ready) && !f.keepsSize() &&
 		!(f.in.Desired.Traits.FailsIfRejected && f.wasAdmitted())

@@ -55,8 +55,9 @@ func (f *PodEnd) explanation() string {
 // the disk. If the record of such an end is lost, the end is decided again, or the loss does no
 // harm; see evictGrace, deadline and endByShutdown.
 //
-// If mustStopAtOnce is true, even the end of a pod that finishes by itself does not wait. If the
-// record of this end is lost, the end is decided again from the containers in the runtime.
+// If mustStopAtOnce returns true, even the end of a pod that finishes by itself does not wait for
+// the disk. If the record of this end is lost, the end is decided again from the containers in the
+// runtime.
 func (f *facts) mustRecordFirst(fin *PodEnd) bool {
 	return fin.Reason == "" && !f.in.Desired.HasFinishedAtSource() && !f.mustStopAtOnce()
 }

@@ -105,7 +105,7 @@ func describeRules() map[RuleID]ruleDescription {
 	}
 	for _, table := range [][]containerRule{containerRules, restartRules, ephemeralRules, preparingRules, keepEarlierRules} {
 		for _, r := range table {
-			if r.sentence != "" { // otherwise the sentence is in another table
+			if r.sentence != "" { // a row without a sentence uses the sentence of the same rule in another table
 				all[r.id] = ruleDescription{r.verb, r.sentence}
 			}
 		}

@@ -179,7 +179,7 @@ func UncertainSizes(in *Input, a Action) map[string]Size {
 			}
 		}
 		sizes[inc.ID] = Size{Uncertain: true}
-	case StartContainer: // if a resize is pending, the start enlarges the pod's cgroup
+	case StartContainer: // during a pending resize, the size of the cgroup is uncertain, because the start enlarges the pod's cgroup
 		if IsResizePending(in) {
 			sizes[inc.ID] = Size{Uncertain: true}
 		}

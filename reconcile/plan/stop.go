@@ -73,9 +73,9 @@ func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *SandboxTe
 	return d.Stopping
 }
 
-// isDeletionOverdue reports whether the grace period of a deletion request for inc has passed. Then
-// the sandbox must be stopped without a grace period, because the runtime may still be stopping a
-// container with a longer grace period.
+// isDeletionOverdue reports whether the grace period of a deletion request for inc has passed. In
+// that case the sandbox must be stopped without a grace period, because the runtime may still be
+// stopping a container with a longer grace period.
 func (f *facts) isDeletionOverdue(d *Decision, inc *runtime.Incarnation, s *SandboxTermination) bool {
 	if f.deletionOf(inc) == nil {
 		return false

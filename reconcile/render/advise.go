@@ -37,7 +37,7 @@ func AdviseDNS(p *manifest.Pod, n Node) []Advice {
 	}
 	full := untruncatedDNS(p, n)
 	if slices.Equal(full.Servers, n.DNS.Servers) && slices.Equal(full.Searches, n.DNS.Searches) {
-		return all // AdviseNodeDNS reports the settings of the node once for all pods
+		return all // omit advice about the settings of the node, because AdviseNodeDNS reports it once for all pods
 	}
 	return append(all, adviseTruncated(full, "spec.dnsConfig.", "together with those of the node and the cluster, ")...)
 }

@@ -52,8 +52,8 @@ func lookupFileKey(in *ContainerInput, ref *v1.FileKeySelector) (value string, s
 	return "", false, fmt.Errorf("file %q of volume %q does not set %s; add the line %s='VALUE', or set optional", ref.Path, ref.VolumeName, ref.Key, ref.Key)
 }
 
-// parseEnvFile returns the value of the first variable key in a text of lines NAME='VALUE', or "" if
-// there is none. It does not check the text after that variable. Rules (KEP-3721):
+// parseEnvFile returns the value of the first variable called key in a text of lines NAME='VALUE',
+// or "" if there is none. It does not check the text after that variable. Rules (KEP-3721):
 //   - VALUE can have several lines. It has no escape sequences and cannot contain a single quote.
 //   - Empty lines and lines that begin with # are ignored, and also a comment after the value.
 //   - NAME must not be followed by spaces. A space after = makes the value empty, as in a shell.

@@ -81,8 +81,8 @@ func textData(in *ContainerInput, kind, name string) (data map[string]string, fo
 	return data, true
 }
 
-// checkNoNUL returns an error if s contains a NUL byte, because s then cannot be the value of a
-// variable. The error does not contain s.
+// checkNoNUL returns an error if s contains a NUL byte, because a variable cannot have a value with
+// a NUL byte. The error does not contain s.
 func checkNoNUL(s string) error {
 	if strings.Contains(s, "\x00") {
 		return fmt.Errorf("the value contains a NUL byte, so it cannot be the value of a variable; mount it as a file")

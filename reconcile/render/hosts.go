@@ -23,8 +23,8 @@ fe00::2	ip6-allrouters
 // HostsFile returns the content of a pod's /etc/hosts. It consists of the pod's name with each of
 // the addresses in ips, and spec.hostAliases. For a host-network pod, it consists of nodeHosts, the
 // content of the node's /etc/hosts, and spec.hostAliases. For another pod without addresses,
-// HostsFile returns "". Then the runtime chooses the file: containerd uses the file of the host,
-// CRI-O the file of the image.
+// HostsFile returns "". In that case the runtime chooses the file: containerd uses the file of the
+// host, CRI-O the file of the image.
 func HostsFile(p *manifest.Pod, n Node, ips []string, nodeHosts string) string {
 	var b strings.Builder
 	switch host, domain := hostname(p, n); {

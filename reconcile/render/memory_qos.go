@@ -66,7 +66,7 @@ func setMemoryQoS(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Con
 	}
 	request, limit := c.Resources.Requests.Memory().Value(), c.Resources.Limits.Memory().Value()
 	p := n.reservation(manifest.QoS(pod), request)
-	if limit != 0 || !limitsPodMemory(pod) { // otherwise the pod's cgroup throttles the container
+	if limit != 0 || !limitsPodMemory(pod) { // if only the pod limits the memory, the pod's cgroup throttles the container
 		p.High = n.throttleAt(request, limit, cmp.Or(limit, n.allocatable().Memory))
 	}
 	if r.Unified == nil {
@@ -129,7 +129,7 @@ func (n Node) qosMemoryProtection(sum QOSRequests) (all, burstable *MemoryProtec
 	switch {
 	case !n.UsesCgroupV2:
 		return nil, nil
-	case !n.MemoryQoS.ReservesRequests: // an earlier configuration may have reserved requests
+	case !n.MemoryQoS.ReservesRequests: // remove the protection that an earlier configuration may have set
 		return &MemoryProtection{}, &MemoryProtection{}
 	}
 	return &MemoryProtection{Min: sum.GuaranteedMemory + sum.BurstableMemory, Low: sum.BurstableMemory}, &MemoryProtection{Low: sum.BurstableMemory}

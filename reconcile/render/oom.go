@@ -41,8 +41,8 @@ func oomScoreAdj(pod *v1.Pod, c *v1.Container, memory int64) int64 {
 	return min(max(score, oomBurstableMin), oomBurstableMax)
 }
 
-// oomShare returns 1000 - (1000*request)/memory, calculated with integers. If request is
-// more than memory, it is treated as memory, which also avoids an overflow.
+// oomShare returns 1000 - (1000*request)/memory, calculated with integers. If request exceeds
+// memory, oomShare returns 0 and avoids an overflow. A negative request counts as 0.
 func oomShare(request, memory int64) int64 {
 	request = min(max(request, 0), memory)
 	const limit = 1 << 53

@@ -87,8 +87,8 @@ func overheadResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
 	return newLinuxResources(n, pod.Spec.Overhead, pod.Spec.Overhead)
 }
 
-// copyIf copies resources from src to dst. It copies each resource in src if match returns true for
-// the name of the resource.
+// copyIf copies resources from src to dst. It copies only the resources for whose name the function
+// match returns true.
 func copyIf(dst, src v1.ResourceList, match func(v1.ResourceName) bool) {
 	for name, q := range src {
 		if match(name) {

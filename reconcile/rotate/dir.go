@@ -165,9 +165,9 @@ func (r *Rotator) reopen(ctx context.Context, id string) error {
 	return err
 }
 
-// uniqueTime returns the time now in the format of the names of rotated files. These times have
-// whole seconds and must be unique. So if a rotated file of the attempt has this time or a later
-// time, uniqueTime returns the second after the time of that file.
+// uniqueTime returns now, the present time, in the format of the names of rotated files. These
+// times have whole seconds and must be unique. So if a rotated file of the attempt has this time or
+// a later time, uniqueTime returns the second after the time of that file.
 func (d *directory) uniqueTime(attempt uint32, now time.Time) string {
 	for i := range d.files {
 		f := &d.files[i]

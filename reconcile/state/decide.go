@@ -76,15 +76,15 @@ func (t *transition) recordEnd(fin *plan.PodEnd) {
 	}
 }
 
-// dropEnd removes an end that waits for the journal, because decision d does not wait for the
-// journal. If d contains an end, that end takes effect at once.
+// dropEnd removes an end that waits for the journal. It must be called only if decision d does not
+// wait for the journal. If d contains an end, that end takes effect at once.
 func (t *transition) dropEnd(d plan.Decision) {
 	waited := t.pendingEnd != nil
 	t.pendingEnd = nil
 	if d.Finished != nil {
 		t.PlanInput.History.Finished = d.Finished // see RecordUrgentEnd
 	} else if waited && t.PlanInput.Desired != nil {
-		t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash) // the journal may contain the removed end
+		t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash) // replace the journal, because it may contain the removed end
 	}
 }
 

@@ -166,7 +166,7 @@ func ephemeralIndex(c *runtime.Container) int {
 // uncreatedEphemeral returns the ephemeral containers that were not created yet.
 func (t *transition) uncreatedEphemeral() []v1.EphemeralContainer {
 	if t.PlanInput.Desired.Traits.HasStateAtSource {
-		return nil // the cluster stores the ephemeral containers
+		return nil // podd stores no ephemeral containers of a cluster's pod, because the cluster stores them
 	}
 	return slices.DeleteFunc(slices.Clone(t.PlanInput.Desired.Object.Spec.EphemeralContainers), func(c v1.EphemeralContainer) bool {
 		return t.PlanInput.History.Containers[c.Name].EphemeralCreated

@@ -17,8 +17,8 @@ func (s State) DecisionEvents(d plan.Decision) []event.Event {
 	})
 }
 
-// ResizeEvents returns the events for the changes to the resize of the pod between the pod that
-// before contains and the pod that s contains.
+// ResizeEvents returns the events for the changes to the resize of the pod since the given earlier
+// state. It compares the pods that the two states have published.
 func (s State) ResizeEvents(before State) []event.Event {
 	desired := s.PlanInput.Desired
 	if desired == nil || s.publishedPod == nil || s.publishedPod == before.publishedPod {
@@ -31,7 +31,7 @@ func (s State) ResizeEvents(before State) []event.Event {
 	case before.publishedVersion != nil && EqualVersion(before.publishedVersion, desired):
 		c.Before, c.IsNewSize = before.publishedPod, !desired.HasSizesOf(before.publishedVersion)
 	case desired.Traits.HasStateAtSource:
-		c.Before = desired.Object // with the status that an earlier podd reported
+		c.Before = desired.Object // the pod of the source, with the status that an earlier podd reported
 	}
 	return event.ForResize(c)
 }

@@ -88,8 +88,8 @@ func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
 // previous contains the previously observed incarnations, and current the present incarnations. A
 // removed container is missing in current, but its sandbox is not. lostExits omits containers that
 // had not started or whose exit was reported. As in a kubelet, a removed container counts as failed
-// with the code status.LostExitCode. Only incarnations for which includes returns true are
-// compared. at is the time of the exits.
+// with the code status.LostExitCode. Only incarnations for which the function includes returns true
+// are compared. at is the time of the exits.
 func lostExits(includes func(*runtime.Incarnation) bool, previous, current []runtime.Incarnation, at time.Time) map[string]*plan.Exit {
 	var lost map[string]*plan.Exit
 	for i := range previous {

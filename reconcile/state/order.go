@@ -148,7 +148,7 @@ func (t *transition) recordStartTime() {
 		return
 	}
 	if hash := t.dir(p.UID).Hash; hash != "" && hash != p.Hash {
-		return // the directory of an earlier version must be removed first
+		return // the directory of an earlier version must be removed before a journal is written
 	}
 	if r, ok := t.Records[p.UID]; !ok || r.Hash != p.Hash || !r.MonotonicStartTime.Equal(t.PlanInput.History.StartTime) {
 		t.addWrite(p.UID, p.Hash)
@@ -172,7 +172,7 @@ func (t *transition) setDesired(p *manifest.Pod) {
 		p = t.withEphemeral(p)
 		t.retryResize(p)
 		t.PlanInput.Desired, t.PlanInput.Successor = p, nil
-	case !t.HasObserved && p.Hash == t.PlanInput.Desired.Hash: // the version of p has another UID on this node, and no action was started yet
+	case !t.HasObserved && p.Hash == t.PlanInput.Desired.Hash: // p has another UID on this node, but no action was started yet, so p can replace the version in force
 		t.setVersion(p)
 	default:
 		t.PlanInput.Successor = p
@@ -223,7 +223,7 @@ func (t *transition) setVersion(p *manifest.Pod) {
 	if !p.Traits.HasStateAtSource {
 		t.PlanInput.Desired = p.WithEphemeral(added)
 	}
-	if t.hasDir && t.dir(p.UID).Hash == "" { // the journal was lost or never written
+	if t.hasDir && t.dir(p.UID).Hash == "" { // add the directory, whose journal was lost or never written
 		t.setDir(plan.PodDir{UID: p.UID, MayHaveVolumes: true})
 	}
 }

@@ -30,8 +30,8 @@ func (s State) Redact(text string) string {
 	return text
 }
 
-// redactedError wraps an error and replaces its text by one without private values. errors.Is and
-// errors.As find the wrapped error.
+// redactedError wraps an error and replaces its text by a text without private values. errors.Is
+// and errors.As find the wrapped error.
 type redactedError struct {
 	error
 	text string

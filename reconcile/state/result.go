@@ -32,7 +32,7 @@ func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
 	t.addEvents(t.resultEvents(f)...)
 	observe := t.applyResult(f)
 	if f.Err != nil && f.Refs != t.Refs && f.Refs != t.SuccessorRefs {
-		t.retryObjectFailures() // the objects changed while the action was in progress
+		t.retryObjectFailures() // the action used other objects than the present ones, so it may succeed now
 	}
 	if observe {
 		t.requestObservation(ObserveAtOnce)
@@ -257,7 +257,7 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 	t.changeContainer(a.Container, func(h *plan.ContainerHistory) {
 		h.Attempt = max(h.Attempt, a.Attempt)
 		if errors.Is(f.Err, runtime.ErrNameReserved) && !t.isEphemeral(a.Container) {
-			// The start does not count as a restart, because nothing was started.
+			// The start does not count as a restart, because no container was created.
 			h.Attempt, h.Restarts = a.Attempt+1, a.Restarts
 			h.StartFailure = reservedNameFailure(h.StartFailure, f, result.StartReason(f.Err))
 			return
@@ -267,13 +267,13 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 			h.Attempt = max(h.Attempt, a.Attempt+1)
 			h.Restarts = max(h.Restarts, a.Restarts+1)
 			h.StartFailure = plan.Failure{}
-			if started.Container != nil { // while the new container is not observed, RestartRequestedID must match the newest observed container
+			if started.Container != nil { // otherwise keep the ID until the new container is observed, because it must match the newest observed container
 				h.RestartRequestedID = ""
 			}
 			return
 		}
 		h.StartFailure = nextFailure(h.StartFailure, f, result.StartReason(f.Err))
-		// The start may have failed because the image is missing.
+		// Check the image again, because the start may have failed because the image is missing.
 		if started.Container == nil {
 			h.Image = plan.Image{}
 		}

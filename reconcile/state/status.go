@@ -68,7 +68,7 @@ func (t *transition) terminatingPod() *v1.Pod {
 		seconds := int64(s.Grace / time.Second)
 		p.DeletionGracePeriodSeconds = &seconds
 	}
-	if !t.HasObserved { // the states of the containers are not known yet
+	if !t.HasObserved { // the status is not computed, because the states of the containers are not known yet
 		t.publishedPod = &p
 		return t.publishedPod
 	}

@@ -16,9 +16,9 @@ func wholeSecond(t time.Time) metav1.Time {
 	return metav1.Time{Time: time.Unix(t.Unix(), 0).UTC()}
 }
 
-// timestamp returns t, a time of the runtime's clock, in whole seconds. If t is later than now, it
-// returns before instead, which is the value in the previous status, so that the time in the status
-// does not change. If before is zero or later than now, it returns now.
+// timestamp returns t, a time of the runtime's clock, in whole seconds. If t is later than now,
+// timestamp returns the time in the previous status, which is the parameter before, so that the
+// time does not change. If that time is zero or later than now, timestamp returns now.
 func timestamp(t, now time.Time, before metav1.Time) metav1.Time {
 	if !t.After(now) {
 		return wholeSecond(t)

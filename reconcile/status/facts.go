@@ -65,8 +65,8 @@ type Facts struct {
 	// its containers; otherwise "".
 	FinalPhase v1.PodPhase
 	// IsUnrecorded reports whether the pod has finished, but its journal cannot be written yet.
-	// Then the phase is not terminal, because a pod must never run again after a terminal phase
-	// was published.
+	// While IsUnrecorded is true, the phase is not terminal, because a pod must never run again
+	// after a terminal phase was published.
 	IsUnrecorded bool
 	// StartTime is the time when podd first acted on this pod. Zero means the start time of
 	// Previous, or Now if Previous has no start time.

@@ -34,7 +34,7 @@ func observe(f *Facts) *observedPod {
 		}
 		for _, c := range mine[i].Containers {
 			if c.WasStartInterrupted() && c.Annotations[runtime.AnnotationEphemeralContainer] == "" {
-				continue // the start of the container was interrupted and is repeated
+				continue // skip the container, because its start was interrupted and is repeated
 			}
 			o.containers[c.Name] = append(o.containers[c.Name], c)
 		}

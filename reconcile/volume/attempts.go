@@ -22,13 +22,13 @@ type CallLimiter struct {
 // An attempt is a call in progress.
 type attempt struct {
 	returned  chan struct{} // closed when the call has returned
-	abandoned chan struct{} // closed when do has returned while the call continues
+	abandoned chan struct{} // closed when CallLimiter.do has returned while the call continues
 }
 
 // do runs call and returns its error. It returns errTimeout after limit, and the cause of ctx when
-// ctx is done. Only one call for each subject runs at a time: do first waits until an earlier call
-// for subject has returned. If the do that started the earlier call has already returned, because
-// of a timeout or a canceled context, do returns errPending.
+// ctx is done. For each subject, only one function runs at a time: do first waits until the
+// function of an earlier attempt has returned. If the earlier attempt has timed out or was
+// canceled, and its function is still running, do returns errPending.
 //
 // After a timeout, call continues in its goroutine until the server responds, because it cannot be
 // interrupted. So call must own the resources that it uses, and must change nothing after its ctx

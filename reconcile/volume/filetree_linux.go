@@ -41,8 +41,8 @@ const (
 	newDataLink = "..data_tmp"
 )
 
-// write sets the content of the tree to files. If the tree already contains exactly these files,
-// write only removes files that a crash left behind.
+// write makes the given files the content of the tree. If the tree already contains exactly these
+// files, write only removes files that a crash left behind.
 func (t *fileTree) write(files map[string]render.File) error {
 	for name := range files {
 		if err := checkFile(name); err != nil {
@@ -133,7 +133,8 @@ func countEntries(dir *safepath.Dir, dirs map[string]bool) (int, error) {
 	return n, err
 }
 
-// hasFile reports whether dir contains file at the path name, with the mode and the owner of file.
+// hasFile reports whether dir contains a file with the content, the mode and the owner of file.
+// name is the path of the file in dir.
 func (t *fileTree) hasFile(dir *safepath.Dir, name string, file render.File) bool {
 	f, err := dir.OpenFile(name)
 	if err != nil {
@@ -187,7 +188,7 @@ func (t *fileTree) mkdir(at *safepath.Dir, name string) error {
 	return err
 }
 
-// createFile creates file and its parent directories at the path name in dir.
+// createFile creates a file and its parent directories in dir. name is the path of the file in dir.
 func (t *fileTree) createFile(dir *safepath.Dir, name string, file render.File) error {
 	elements := strings.Split(name, "/")
 	for i := range elements[:len(elements)-1] {
@@ -256,8 +257,8 @@ func (t *fileTree) link(files map[string]render.File) error {
 	return nil
 }
 
-// removeOld removes all entries of the tree except the directory current, ..data, and the links for
-// the files.
+// removeOld removes all entries of the tree except ..data, the links for the files, and the
+// directory whose name is current.
 func (t *fileTree) removeOld(current string, files map[string]render.File) error {
 	names, err := t.dir.Names()
 	if err != nil {

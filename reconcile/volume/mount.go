@@ -8,7 +8,8 @@ import (
 	"podd/reconcile/volume/subpath"
 )
 
-// mountsBelow returns the mounts at or below Root/under. See mounts.Below.
+// mountsBelow returns the mounts at or below a path. under is the path, relative to Root. See
+// mounts.Below.
 func (d Dir) mountsBelow(under string) ([]mounts.Mount, error) { return mounts.Below(d.Root, under) }
 
 // isPoddMount reports whether a mount has the type and the path of a mount that podd creates. An

@@ -58,7 +58,7 @@ func runProgram(ctx context.Context, limit time.Duration, dir *safepath.Dir, nam
 	select {
 	case err = <-exited:
 	case <-ctx.Done():
-		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // Kill fails if the program has exited
+		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // ignore an error, because Kill fails if the program has exited
 		select {
 		case <-exited:
 		case <-time.After(killTimeout):

@@ -97,7 +97,7 @@ func (d Dir) unmountAndRemove(ctx context.Context, uid types.UID, remove func(po
 	switch {
 	case err == nil, errors.As(err, &mountErr):
 		return err
-	case errors.Is(err, safepath.ErrMount): // a file system was mounted after podd read the mount table
+	case errors.Is(err, safepath.ErrMount): // a file system was mounted after podd had read the mount table
 		var at *fs.PathError
 		errors.As(err, &at)
 		return &MountError{UID: uid, Mounts: []string{at.Path}, description: "a mount"}

@@ -18,9 +18,9 @@ func (n NFSOptions) umountProgram() (string, error) {
 }
 
 // unmountRemote unmounts a remote mount (see mounts.Mount.IsRemote). If the mount is in use or the
-// server does not respond, it is unmounted lazily. Then the kernel writes unwritten data when the
-// server responds again. podd does not force the unmount (umount -f), because that would make
-// requests of other pods to the same server fail.
+// server does not respond, it is unmounted lazily. In that case the kernel writes unwritten data
+// when the server responds again. podd does not force the unmount (umount -f), because that would
+// make requests of other pods to the same server fail.
 //
 // A lazy unmount includes all mounts below the mount. Some of them are bind mounts: the mounts of
 // subPaths and the mounts below them. All these mounts are made private first, so that the

@@ -19,9 +19,10 @@ import (
 // (plan.DiskUse).
 const maxUsageFiles = 1 << 20
 
-// EmptyDirUsage returns the usage of those emptyDirs of a pod for which include returns true, by
-// volume name. It omits emptyDirs that do not exist yet. If EmptyDirUsage returns an error, the
-// result contains the usage of the emptyDirs that could be measured. The pod may be running.
+// EmptyDirUsage returns the usage of emptyDirs of a pod, by volume name. It measures only the
+// emptyDirs for which the function include returns true, and omits emptyDirs that do not exist yet.
+// If EmptyDirUsage returns an error, the result contains the usage of the emptyDirs that could be
+// measured. The pod may be running.
 func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, include func(*v1.Volume) bool) (map[string]safepath.Usage, error) {
 	if err := checkUID(pod.UID); err != nil {
 		return nil, err

@@ -190,7 +190,7 @@ func (d *draft) addContainer(item *wireItem) error {
 	group.containers = append(group.containers, cd)
 	cd.key, cd.container = group.key, containerFromList(&listed)
 	switch {
-	// The list contains all fields that the status of a created container has.
+	// The status of a created container is not queried, because the list contains all its fields.
 	case state == runtime.Created:
 	case cd.previous != nil && cd.previous.State == state && !isRetry:
 		cd.container = *cd.previous

@@ -84,8 +84,8 @@ func (o *Observer) storeFailedQueries(d *draft, whole bool) {
 	o.containerCalls.forget(failedQueries)
 }
 
-// partialSnapshot returns s with the pods in keys and updates o.pods. found contains the
-// observed pods; a key without an entry in found is a pod that does not exist.
+// partialSnapshot returns s with the observation of the pods in keys, and updates o.pods. found
+// contains the observed pods. If found has no entry for a key, the pod does not exist.
 func (o *Observer) partialSnapshot(s runtime.Snapshot, keys map[types.NamespacedName]struct{}, found map[types.NamespacedName]*runtime.Pod) runtime.Snapshot {
 	s.Pods = make(map[types.NamespacedName]*runtime.Pod, len(keys))
 	changed := false
@@ -96,7 +96,7 @@ func (o *Observer) partialSnapshot(s runtime.Snapshot, keys map[types.Namespaced
 	if !changed {
 		return s
 	}
-	// Receivers of earlier snapshots may still read the old map.
+	// Copy the map, because receivers of earlier snapshots may still read it.
 	next := maps.Clone(o.pods)
 	for key, pod := range s.Pods {
 		if pod == nil {

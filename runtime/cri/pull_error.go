@@ -59,7 +59,7 @@ type pullFailure struct {
 // first case that matches determines the result.
 func parsePullError(image, message string, anonymous bool) pullFailure {
 	// If a pull fails, CRI-O tries to pull an OCI artifact with the same name and appends the error
-	// of this second attempt, which has the same cause.
+	// of this second attempt. It is omitted, because it has the same cause.
 	message, _, _ = strings.Cut(message, "; artifact err: ")
 	registry := registryOf(image)
 	f := pullFailure{reason: reasonPull, text: trimPullPrefixes(makeReadable(message))}

@@ -48,7 +48,7 @@ func (c *Client) addConfiguration(ctx context.Context, node *runtime.Node) error
 }
 
 // wrapQueryError prepends the name of the queried data to an error. If the runtime is unreachable,
-// it returns err, because all queries then fail with the same error.
+// it returns err, because in that case all queries fail with the same error.
 func wrapQueryError(what string, err error) error {
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return err

@@ -37,7 +37,7 @@ func (r *reader) openNext() (next *scanner, err error) {
 func (r *reader) findCurrent(files []File) (File, error) {
 	cur := r.cur
 	if cur.file.RotatedAt != "" {
-		return cur.file, nil // a rotated file is not renamed again
+		return cur.file, nil // the name has not changed, because a rotated file is not renamed again
 	}
 	mine, err := cur.f.Stat()
 	if err != nil {

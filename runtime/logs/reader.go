@@ -97,7 +97,7 @@ func (r *reader) readAvailable(ctx context.Context) error {
 			return err
 		}
 		if err != nil {
-			r.o.TailLines = 0 // all lines of a log that is created later are new
+			r.o.TailLines = 0 // if the log is created later, all its lines are new and must be emitted
 		}
 	}
 	return r.emitAvailable(ctx)
@@ -190,7 +190,7 @@ func (r *reader) emitSelected(e Entry) error {
 		if e.Malformed || e.Time().Before(r.o.Since) {
 			return nil
 		}
-		r.hasPassedSince = true // later entries are newer
+		r.hasPassedSince = true // all later entries are newer and need not be compared
 	}
 	n := int64(len(e.Text))
 	if !e.Partial {

@@ -44,7 +44,7 @@ func (f *feed) endLocked(err error) {
 	f.subscribers, f.backlog = nil, nil
 }
 
-// MuteEvents drops all events while muted is true.
+// MuteEvents sets whether the runtime drops all events.
 func (r *Runtime) MuteEvents(muted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -29,7 +29,7 @@ const minRateWindow = firstRateWindow
 func (r *readings) setRates(s *Sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keep := s.At.Sub(r.at) >= minRateWindow // if false, the next sample uses the stored readings again
+	keep := s.At.Sub(r.at) >= minRateWindow // if keep is false, the next sample uses the stored readings again
 	next := make(map[string]reading, len(r.last))
 	s.eachCgroup(func(c *Cgroup) {
 		now := reading{c.Stats().Timestamp, c.Stats().Cpu.Usage.Total}

@@ -100,7 +100,7 @@ func (d *Drivers) loadState() error {
 	}
 	for id, name := range u.staged {
 		d.inUse[id] = true
-		if err := d.restoreStaged(id, name); err != nil { // the data file of the published volume still identifies the volume
+		if err := d.restoreStaged(id, name); err != nil { // continue without this data file, because the data file of the published volume also identifies the volume
 			d.o.Log.Error("restoring the lost data file of a staged volume failed", "err", err)
 		}
 	}

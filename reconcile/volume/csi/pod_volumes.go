@@ -11,8 +11,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// HasVolumes reports whether a CSI volume is, or may be, published in the pod directory with the
-// path pod. It returns true for a volume with an unreadable data file.
+// HasVolumes reports whether a CSI volume is, or may be, published in a pod directory. pod is the
+// path of the directory. HasVolumes returns true for a volume with an unreadable data file.
 func HasVolumes(pod string) (bool, error) {
 	mounts := filepath.Join(pod, "volumes", podPluginDir)
 	volumes, err := safepath.Names(mounts)

@@ -140,7 +140,7 @@ func (op *operation) publish(ctx context.Context) error {
 			return nil
 		}
 		return f.save(op.p.dataDir)
-	case isFinalError(err) && before == stateAnnounced: // after other errors, the volume may be published
+	case isFinalError(err) && before == stateAnnounced: // undo the call only after these errors, because after other errors the volume may be published
 		if isMounted, mountErr := isMounted(op.p.target); isMounted || mountErr != nil {
 			return errors.Join(err, mountErr)
 		}

@@ -53,7 +53,7 @@ func (op *operation) stage(ctx context.Context) error {
 		}
 		return f.save(op.p.stageDataDir)
 	}
-	if first && isFinalError(err) { // after other errors, the volume may be staged and in use by other pods
+	if first && isFinalError(err) { // undo the call only after these errors, because after other errors the volume may be staged and in use by other pods
 		err = errors.Join(err, op.undoStage(f))
 	}
 	return err
@@ -71,7 +71,7 @@ func (op *operation) undoStage(f facts) error {
 	if err != nil {
 		return err
 	}
-	if op.v.Block { // the same data file describes the published device
+	if op.v.Block { // keep the data file, because it also describes the published device
 		f[keyState] = stateAnnounced
 		err = f.save(op.p.stageDataDir)
 	} else {

@@ -128,7 +128,7 @@ func (d *Drivers) removeDevice(ctx context.Context, s stagedVolume) error {
 		return err
 	}
 	defer volume.Close()
-	if err := volume.RemoveContents(ctx, "data"); err != nil { // other files are from a kubelet
+	if err := volume.RemoveContents(ctx, "data"); err != nil { // all files except data are from a kubelet
 		return err
 	}
 	if err := removeFacts(s.dir); err != nil {

@@ -12,8 +12,8 @@ import (
 	"podd/runtime/runtimetest/stack/reservation"
 )
 
-// killInCgroups kills the processes in all cgroups for whose path match returns true. These are
-// commands in containers, and processes of containers whose shim or monitor has exited.
+// killInCgroups kills the processes in all cgroups that the function match selects by their path.
+// These are commands in containers, and processes of containers whose shim or monitor has exited.
 // killInCgroups repeats this for at most busyTimeout, until the cgroups contain no process.
 func killInCgroups(ctx context.Context, match func(path string) bool) error {
 	again := time.NewTicker(pollInterval)

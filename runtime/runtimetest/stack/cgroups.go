@@ -30,8 +30,8 @@ func hierarchies() ([]string, error) {
 	return roots, nil
 }
 
-// findCgroups returns the directories of all cgroups for which match(path) is true. It searches
-// every hierarchy. Children come before their parent.
+// findCgroups returns the directories of all cgroups that the function match selects by their path.
+// It searches every hierarchy. Children come before their parent.
 func findCgroups(match func(path string) bool) ([]string, error) {
 	roots, err := hierarchies()
 	if err != nil {
@@ -56,8 +56,8 @@ func findCgroups(match func(path string) bool) ([]string, error) {
 	return found, nil
 }
 
-// removeCgroups removes all cgroups for whose path match returns true. They must contain no
-// processes. The kernel may still be busy with a process that has just exited. Therefore
+// removeCgroups removes all cgroups that the function match selects by their path. The cgroups must
+// contain no processes. The kernel may still be busy with a process that has just exited. Therefore
 // removeCgroups retries for up to busyTimeout in total. The error contains the processes in each
 // cgroup that is in use.
 func removeCgroups(match func(path string) bool) error {

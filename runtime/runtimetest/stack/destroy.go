@@ -41,9 +41,9 @@ func (s *Stack) Destroy(ctx context.Context) error {
 	return s.removeFiles()
 }
 
-// becomeOwner makes this process the owner of the reservation. Then no other process considers the
-// reservation stale while this process removes the stack. If the reservation was already released,
-// all objects of the stack outside Dir have been removed.
+// becomeOwner makes this process the owner of the reservation, so that no other process considers
+// the reservation stale while this process removes the stack. If the reservation was already
+// released, all objects of the stack outside Dir have been removed.
 func (s *Stack) becomeOwner() error {
 	self, err := reservation.CurrentProcess()
 	if err != nil || !s.hasReservation() {

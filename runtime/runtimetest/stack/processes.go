@@ -19,7 +19,7 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// findProcesses returns the processes for whose command line match returns true.
+// findProcesses returns the processes that the function match selects by their command line.
 func findProcesses(match func(args []string) bool) ([]reservation.Owner, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

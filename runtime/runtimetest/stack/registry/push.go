@@ -42,7 +42,7 @@ func (r *Registry) push(image v1.Image, ref name.Reference) error {
 			return fmt.Errorf("reading layer %s: %w", digest, err)
 		}
 		err = r.upload(base, digest, content)
-		_ = content.Close() // upload has returned every error of reading content
+		_ = content.Close() // a failed Close does no harm, because upload has returned every error of reading content
 		if err != nil {
 			return err
 		}

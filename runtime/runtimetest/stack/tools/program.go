@@ -62,8 +62,8 @@ func addCommand(all map[name.Reference]v1.Image, ref, command string, program []
 	return nil
 }
 
-// build builds the package in the directory source as a static program, writes it to binary, and
-// returns its content.
+// build builds the package in the directory source as a static program, writes it to the file
+// binary, and returns its content.
 func build(ctx context.Context, source, binary string) ([]byte, error) {
 	if _, err := run(ctx, source, goEnv("0"), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "."); err != nil {
 		return nil, err
