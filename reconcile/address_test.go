@@ -37,7 +37,7 @@ func (m *machine) statusAddresses(name string) string {
 }
 
 // TestNodeAddresses checks that statuses and the environment of new containers have the node's new
-// addresses after a change, and that a pod that has finished keeps its earlier addresses.
+// addresses after a change. A pod that has finished keeps its earlier addresses.
 func TestNodeAddresses(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.addresses = make(chan node.Addresses)
@@ -91,8 +91,8 @@ func listen(t *testing.T, ip string, port int) (int, func()) {
 	return ln.Addr().(*net.TCPAddr).Port, func() { ln.Close() }
 }
 
-// TestPostStart_LostAddress checks that the postStart hook of a host-network pod does not
-// fail while the host lacks the node's address, and fails once the host has it.
+// TestPostStart_LostAddress checks that the postStart hook of a host-network pod does not fail
+// while the host lacks the node's address. It fails once the host has the address.
 func TestPostStart_LostAddress(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		lost := atomic.Bool{}
@@ -119,8 +119,8 @@ func TestPostStart_LostAddress(t *testing.T) {
 }
 
 // TestProbes_LostAddress checks that a probe of a host-network pod does not fail while the host
-// lacks the node's address, even after a restart of podd, and fails again as soon as the node has
-// an address.
+// lacks the node's address, even after a restart of podd. The probe fails again as soon as the host
+// has an address.
 func TestProbes_LostAddress(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.addresses = make(chan node.Addresses)

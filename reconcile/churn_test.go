@@ -29,7 +29,7 @@ const names = 50
 func churn(t *testing.T, m *machine, random *rand.Rand) {
 	failure := ""
 	m.watchStarts(&failure, time.Millisecond)
-	luck := rand.New(rand.NewPCG(random.Uint64(), 2)) // the runtime uses it while it holds its lock
+	luck := rand.New(rand.NewPCG(random.Uint64(), 2)) // used only while the runtime holds its lock, so that no other lock is needed
 	m.Inject(runtimetest.Fault{Match: func(q any) bool { return isChange(q) && luck.IntN(40) == 0 }})
 	m.Inject(runtimetest.Fault{AfterEffect: true, Match: func(q any) bool { return isChange(q) && luck.IntN(40) == 0 }})
 	versions := make([][]*manifest.Pod, names)

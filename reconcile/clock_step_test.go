@@ -50,7 +50,7 @@ func (m *machine) suspend(d time.Duration) {
 }
 
 // TestSuspend checks that the time for which the host was suspended counts for deadlines and grace
-// periods, as in a kubelet, whether or not podd is restarted afterwards.
+// periods, as in a kubelet. This must not depend on whether podd is restarted afterwards.
 func TestSuspend(t *testing.T) {
 	for name, restart := range map[string]func(*machine){
 		"podd runs on":         func(*machine) {},

@@ -136,9 +136,8 @@ func allOf(changes ...func(*v1.Pod)) func(*v1.Pod) {
 	}
 }
 
-// TestClusterUnreachable checks that pods keep running while the cluster does not report them, and
-// that pods which were deleted while podd did not run are removed once the cluster has
-// reported all pods.
+// TestClusterUnreachable checks that pods keep running while the cluster does not report them. Pods
+// that were deleted while podd did not run are removed once the cluster has reported all pods.
 func TestClusterUnreachable(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = useCluster
@@ -381,7 +380,7 @@ func TestClusterPreempts(t *testing.T) {
 }
 
 // TestStaticPreempts checks that a pod of a file starts on a full node, even before its cluster was
-// read, because the pod may run the API server of the cluster.
+// read. The pod may run the API server of the cluster.
 func TestStaticPreempts(t *testing.T) {
 	full := func(o *reconcile.Options) { useCluster(o); o.Limits.MaxPods = 2 }
 	one, two := clusterPod("one", nil), clusterPod("two", nil)

@@ -97,9 +97,8 @@ func TestCRIO_ProgramIsMissing(t *testing.T) {
 	})
 }
 
-// TestCRIO_StartFails checks that another container is created after a failed start, because CRI-O
-// may keep the container that cannot be started, and every further start of that container may
-// fail.
+// TestCRIO_StartFails checks that another container is created after a failed start. CRI-O may keep
+// the container that cannot be started, and every further start of that container may fail.
 func TestCRIO_StartFails(t *testing.T) {
 	runOn(t, crio, func(t *testing.T, m *machine) {
 		first := ""

@@ -100,8 +100,8 @@ func (m *machine) gpusOf(name string) string {
 	return strings.NewReplacer(`{"`+gpu+`":[`, "", `]}`, "", `"`, "").Replace(strings.Join(all, " "))
 }
 
-// TestDevices checks that pods wait for a plugin and for each other's devices, that a
-// restart of podd changes nothing, and that freed devices go to the next pod.
+// TestDevices checks that pods wait for a plugin and for the devices of other pods, and that freed
+// devices go to the next pod. A restart of podd changes nothing.
 func TestDevices(t *testing.T) {
 	runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
 		one, two := gpuPod(t, "one", 1, ""), gpuPod(t, "two", 2, "")

@@ -37,8 +37,8 @@ func (n driverDisk) Remove(ctx context.Context, uid types.UID) error {
 	return n.Disk.Remove(ctx, uid)
 }
 
-// TestDrivers checks that volumes that could not be prepared or removed without a driver are
-// retried as soon as a driver registers, independent of how long the volumes have waited.
+// TestDrivers checks that failed preparations and removals of volumes are retried as soon as their
+// driver registers. This must not depend on how long the volumes have waited.
 func TestDrivers(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		came := make(chan struct{}, 1)
@@ -49,8 +49,8 @@ func TestDrivers(t *testing.T) {
 containers: [{name: app, image: "web:1"}]
 volumes: [{name: data, nfs: {server: files.example, path: /data}}]`))
 		m.advance(10 * time.Minute)
-		m.wantState()      // and the pod has no sandbox
-		came <- struct{}{} // another driver registered
+		m.wantState()      // the pod also has no sandbox
+		came <- struct{}{} // a driver registers that does not provide the volumes
 		m.advance(100 * time.Millisecond)
 		m.wantState()
 		driver.Store(true)

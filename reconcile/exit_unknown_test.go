@@ -59,9 +59,9 @@ func jobPod(t *testing.T, policy string) *manifest.Pod {
 containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 }
 
-// TestExitUnknown checks that a container whose exit code the runtime reports late, or never, does
-// not finish its pod before the exit code is known, whether or not podd observed the running
-// container.
+// TestExitUnknown checks a container whose exit code the runtime reports late or never. The
+// container must not finish its pod before the exit code is known, whether or not podd observed the
+// running container.
 func TestExitUnknown(t *testing.T) {
 	late := runtimetest.Fault{Method: "ContainerStatus", Delay: 30 * time.Second}
 	for name, c := range map[string]struct {
@@ -123,8 +123,8 @@ func TestExitUnknown(t *testing.T) {
 	}
 }
 
-// TestExitUnknown_NoExitFile checks that a container of CRI-O does not fail its pod while its
-// status has the exit code -1, which is not the exit code of its process.
+// TestExitUnknown_NoExitFile checks a container of CRI-O whose status has the exit code -1, which
+// is not the exit code of its process. The container must not fail its pod.
 func TestExitUnknown_NoExitFile(t *testing.T) {
 	for name, restart := range map[string]bool{"podd runs": false, "podd is restarted": true} {
 		t.Run(name, func(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// blockJournal makes every write of a pod's journal fail until unblockJournal is called, because a
-// directory that is not empty has the name of the spare file.
+// blockJournal makes every write of a pod's journal fail until unblockJournal is called. It creates
+// a directory that is not empty with the name of the spare file.
 func (m *machine) blockJournal(p *manifest.Pod) {
 	m.t.Helper()
 	spare := m.journal(p) + ".new"
@@ -87,9 +87,9 @@ func (m *machine) runLimited(policy string) *manifest.Pod {
 	return p
 }
 
-// TestProtectionWithoutJournal checks that a pod that exceeds a storage limit or its deadline, or
-// is on a node that shuts down, is stopped although its journal cannot be written, and that the
-// journal is written as soon as possible.
+// TestProtectionWithoutJournal checks that a pod is stopped although its journal cannot be written.
+// The pod exceeds a storage limit or its deadline, or is on a node that shuts down. The journal
+// must be written as soon as possible.
 func TestProtectionWithoutJournal(t *testing.T) {
 	for name, test := range protections {
 		t.Run(name, func(t *testing.T) {
@@ -296,8 +296,8 @@ func TestShutdownOnReadOnlyDisk(t *testing.T) {
 	})
 }
 
-// TestDownOnReadOnlyDisk checks that podd down returns once every pod has stopped, and
-// reports the data on disk that cannot be removed.
+// TestDownOnReadOnlyDisk checks that StopAll returns once every pod has stopped, and reports the
+// data on disk that cannot be removed.
 func TestDownOnReadOnlyDisk(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.disk = readOnlyDisk{m.disk}
@@ -320,9 +320,9 @@ func TestDownOnReadOnlyDisk(t *testing.T) {
 	})
 }
 
-// TestDeadlineWithoutJournal_Shutdown checks that a pod that was stopped because of its
-// deadline, which podd could not write, fails for that reason even if the node shuts down
-// in the meantime.
+// TestDeadlineWithoutJournal_Shutdown checks a pod that was stopped because of its deadline, which
+// podd could not write. The pod fails because of the deadline even if the node shuts down in the
+// meantime.
 func TestDeadlineWithoutJournal_Shutdown(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		p := m.runLimited("Always")

@@ -30,8 +30,8 @@ containers:
 
 var slow = runtimetest.Program{ExitsByItself: true, RunDuration: 5 * time.Second}
 
-// hookCalls returns the starts, commands and stops, each with the whole seconds since from, in
-// their order. Calls in the same second are sorted.
+// hookCalls returns the starts, commands and stops, in their order. Each has the number of whole
+// seconds since the time from. Calls in the same second are sorted.
 func (m *machine) hookCalls(from time.Time) []string {
 	var all []string
 	for _, c := range m.Calls("StartContainer", "ExecSync", "StopContainer", "StopPodSandbox") {
@@ -283,8 +283,8 @@ containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {post
 	})
 }
 
-// TestHook_StatusHangs checks that a hanging query for the status of a container that was just
-// started does not shorten the grace period of the preStop hook of a pod that is removed.
+// TestHook_StatusHangs checks a query for the status of a started container that hangs. If the pod
+// is removed in the meantime, the query must not shorten the grace period of the preStop hook.
 func TestHook_StatusHangs(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.OnExec(func(string, []string) runtimetest.Program { return slow })

@@ -42,9 +42,9 @@ func slowJournals(wait func()) func(dir string, data []byte, durable bool) error
 
 func (d *hungDisk) respond() { d.hung.Store(false); close(d.answer) }
 
-// TestProtectionOnHungDisk checks that a pod that exceeds a storage limit or its deadline, or is on
-// a node that shuts down, is stopped with its sidecars although the disk does not respond, and that
-// the reason is written as soon as the disk responds.
+// TestProtectionOnHungDisk checks that a pod is stopped with its sidecars although the disk does
+// not respond. The pod exceeds a storage limit or its deadline, or is on a node that shuts down.
+// The reason must be written as soon as the disk responds.
 func TestProtectionOnHungDisk(t *testing.T) {
 	for name, test := range protections {
 		t.Run(name, func(t *testing.T) {
@@ -75,8 +75,8 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 	}
 }
 
-// TestRemovalOnHungDisk checks that a pod whose manifest is removed is stopped although the
-// disk does not respond, and that its directory is removed once the disk does.
+// TestRemovalOnHungDisk checks that a pod whose manifest is removed is stopped although the disk
+// does not respond. Its directory is removed once the disk responds.
 func TestRemovalOnHungDisk(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		d := useHungDisk(m)
@@ -96,8 +96,8 @@ func TestRemovalOnHungDisk(t *testing.T) {
 	})
 }
 
-// TestEndOnSlowDisk checks that the end of a pod that ran once waits for the journal, and
-// is published with it, if each write takes longer than podd waits.
+// TestEndOnSlowDisk checks that the end of a pod that ran once waits for the journal and is
+// published with it. Each write takes longer than podd waits.
 func TestEndOnSlowDisk(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var slow atomic.Bool

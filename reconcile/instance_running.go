@@ -26,9 +26,9 @@ func (i *Instance) writeLockFile() {
 }
 
 // FindInstanceProcess returns the PID of another process that runs the instance with the ID id, or
-// an instance that has adopted id; 0 if there is none. Such a process has locked the lock file of
-// its root directory. FindInstanceProcess finds the process by this open file, even if the root
-// directory was moved, removed or mounted elsewhere.
+// runs an instance that has adopted id. It returns 0 if there is none. Such a process has locked
+// the lock file of its root directory. FindInstanceProcess finds the process by this open file,
+// even if the root directory was moved, removed or mounted elsewhere.
 //
 // FindInstanceProcess reads the open files of every process. It does not read /proc/locks, because
 // a read of that file can omit a lock. The kernel returns the file in pages, and skips a lock if a

@@ -295,14 +295,14 @@ func (m *machine) wantState(want ...string) {
 	}
 }
 
-// wantCalls fails the test unless exactly these calls changed something since Forget.
+// wantCalls fails the test unless exactly these calls changed something since ForgetCalls.
 func (m *machine) wantCalls(want ...string) {
 	m.t.Helper()
 	m.wantCallsWith("", want...)
 }
 
-// wantCallsWith does the same as wantCalls, but allows one more effect in progress at the same
-// time.
+// wantCallsWith works like wantCalls, but also requires the effect aside, which may come at any
+// position. "" requires no additional effect.
 func (m *machine) wantCallsWith(aside string, want ...string) {
 	m.t.Helper()
 	var got []string

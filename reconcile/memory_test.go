@@ -68,8 +68,8 @@ func (m *machine) loseRecords(t *testing.T) {
 const withGrace = "terminationGracePeriodSeconds: 30\n" + `containers: [{name: app, image: "job:1", command: [sleep, inf]}]`
 
 // restartInGrace runs p, which must be withGrace, and removes it. In the middle of the grace period
-// it stops podd, calls between, and starts podd again. The test fails unless p is stopped after 30
-// s.
+// it stops podd, calls the function between, and starts podd again. The test fails unless p is
+// stopped after 30 s.
 func (m *machine) restartInGrace(p *manifest.Pod, between func()) {
 	m.t.Helper()
 	m.setPods(p)
@@ -99,7 +99,7 @@ func TestStoppingSurvives(t *testing.T) {
 }
 
 // TestBrokenJournal checks that a running pod keeps running with its volumes if its journal is
-// broken in any way, and that everything of the pod is removed after its manifest was removed.
+// broken in any way. After its manifest was removed, everything of the pod is removed.
 func TestBrokenJournal(t *testing.T) {
 	breaks := map[string]func(path string) error{
 		"gone":    os.Remove,
@@ -178,7 +178,7 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 }
 
 // TestLostDirectories checks that directories of no known pod are removed as soon as all sources
-// were read and the runtime was observed, and that other directories are kept.
+// were read and the runtime was observed. Other directories are kept.
 func TestLostDirectories(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.makeForeign("other")

@@ -31,8 +31,8 @@ func (m *machine) writeMessage(p *manifest.Pod, attempt, text string) {
 	}
 }
 
-// TestMessages checks that a termination message is in the status and in the journal, and that the
-// last lines of the log replace it if the manifest requires that.
+// TestMessages checks that a termination message is in the status and in the journal. If the
+// manifest requires it, the last lines of the log replace the message.
 func TestMessages(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		job := pod(t, "job", `restartPolicy: Never

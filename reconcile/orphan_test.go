@@ -175,8 +175,8 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 	})
 }
 
-// TestOtherAgentsDirectories checks that pod directories that another agent left are kept
-// if they have data or mounts, are reported in one problem, and can be removed by a user.
+// TestOtherAgentsDirectories checks pod directories that another agent left. Directories with data
+// or mounts are kept and reported in one problem, and a user can remove them.
 func TestOtherAgentsDirectories(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.makeForeign("other")
@@ -251,8 +251,8 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 60; exit 0"]}]
 	return p
 }
 
-// TestUnreadableJournalInUse checks that a pod with an unreadable journal keeps running, that the
-// journal is reported until podd writes a new journal, and that the old journal is kept.
+// TestUnreadableJournalInUse checks that a pod with an unreadable journal keeps running. The
+// journal is reported until podd writes a new journal, and podd keeps the old journal.
 func TestUnreadableJournalInUse(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		p := m.runUnreadable()

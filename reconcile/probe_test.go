@@ -228,8 +228,9 @@ func TestLivenessFailure_Restart(t *testing.T) {
 var deaf = strings.NewReplacer(`image: "web:1"`, `image: "web:1"
   command: [sleep, inf]`, "periodSeconds: 10", "periodSeconds: 2, failureThreshold: 1").Replace(probed)
 
-// TestReadiness_Stopping checks that only the readiness probe of a pod that is being stopped
-// continues, until its container exits, and that an attempt in progress does not delay the stop.
+// TestReadiness_Stopping checks that of the probes of a pod that is being stopped, only the
+// readiness probe continues until its container exits. An attempt in progress does not delay the
+// stop.
 func TestReadiness_Stopping(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		c := newCommands(m)

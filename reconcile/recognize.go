@@ -48,8 +48,9 @@ func recordedUID(p *manifest.Pod, past []state.Record, observed *runtime.Pod, ad
 	return stopped
 }
 
-// isKubeletPod reports whether a kubelet created incarnation inc for a pod from the same kind of
-// source as p, and computed the UID of that pod from its manifest.
+// isKubeletPod reports whether inc is an incarnation of a kubelet whose pod came from the same kind
+// of source as p. It returns false unless the kubelet computed the UID of that pod from its
+// manifest.
 func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 	return inc.Labels[runtime.LabelInstance] == "" && inc.Annotations[manifest.AnnotationConfigSource] == p.Origin.Kind &&
 		inc.Annotations[manifest.AnnotationConfigHash] == string(inc.UID)

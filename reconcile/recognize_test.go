@@ -52,8 +52,8 @@ func TestKnownAs(t *testing.T) {
 	}
 }
 
-// TestRecognize_Started checks that a pod that runs with its own UID keeps that UID, even if it has
-// no sandbox for a moment and a journal contains another UID.
+// TestRecognize_Started checks that a pod that runs with its own UID keeps that UID. This is also
+// so if the pod has no sandbox for a moment and a journal contains another UID.
 func TestRecognize_Started(t *testing.T) {
 	f := decode.File([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main, image: i}]}"), decode.Options{Kind: manifest.KindFile})
 	p := f.Pods[0]

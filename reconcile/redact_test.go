@@ -94,10 +94,10 @@ func (q *quotingError) Error() string {
 	return fmt.Sprintf("invalid config %q, env=%s", markers, strings.Join(markers, ",NAME="))
 }
 
-// TestLogsAndEventsShowNothingPrivate makes each call of the runtime fail with an error
-// that quotes every private value of the pod, while the pod starts, is edited and is
-// removed, and looks for them in the log at debug level and in the events. The termination
-// message from the log of a container is in neither.
+// TestLogsAndEventsShowNothingPrivate makes each call of the runtime fail with an error that quotes
+// every private value of the pod. In the meantime, the pod starts, is edited and is removed. The
+// values must be neither in the log at debug level nor in the events, and neither must the
+// termination message from the log of a container.
 func TestLogsAndEventsShowNothingPrivate(t *testing.T) {
 	for _, method := range []string{
 		"RunPodSandbox", "PodSandboxStatus", "CreateContainer", "StartContainer", "ContainerStatus", "StopContainer",

@@ -8,9 +8,9 @@ import (
 	"podd/manifest"
 )
 
-// TestRefusedFile_AfterRestart checks that no pod is stopped when podd starts while a file
-// is rejected and no valid version of it is known, because the pod may be in that file. A
-// pod whose manifest is removed while podd runs is stopped at once.
+// TestRefusedFile_AfterRestart checks that no pod is stopped when podd starts while a file is
+// rejected and podd has no valid version of the file. Any pod may be in that file. A pod whose
+// manifest is removed while podd runs is stopped at once.
 func TestRefusedFile_AfterRestart(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		web, other := pod(t, "web", `containers: [{name: app, image: "web:1"}]`), pod(t, "other", `containers: [{name: app, image: "web:1"}]`)

@@ -174,7 +174,7 @@ func TestResizeFails(t *testing.T) {
 	})
 }
 
-// TestResizeBelowUse checks that a memory limit that does not exceed the memory in use is rejected
+// TestResizeBelowUse checks a memory limit that does not exceed the memory in use. It is rejected
 // with the kubelet's message before the runtime is called, on either version of cgroups, and is set
 // when less memory is in use.
 func TestResizeBelowUse(t *testing.T) {

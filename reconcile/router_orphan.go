@@ -79,8 +79,8 @@ func (r *Router) knowsOwners() bool {
 // handleOrphans decides what happens to each directory without a valid journal:
 //
 //   - The worker of its pod manages it if the pod is desired or observed.
-//   - It is kept if its pod belongs to another agent, or may become known later.
-//   - If it belongs to no pod, it is kept if it may have data, and removed otherwise.
+//   - The directory is kept if its pod belongs to another agent, or may become known later.
+//   - A directory that belongs to no pod is kept if it may contain data, and removed otherwise.
 //
 // Unreadable journals are always reported.
 func (r *Router) handleOrphans(ctx context.Context) {

@@ -75,8 +75,8 @@ containers: [{name: app, image: "web:1"}]`),
 	})
 }
 
-// TestRemovedWhileDown checks that a pod whose manifest was removed while no podd ran is stopped
-// with its own grace period as soon as its source was read, and not before.
+// TestRemovedWhileDown checks a pod whose manifest was removed while no podd ran. The pod is
+// stopped with its own grace period as soon as its source was read, and not before.
 func TestRemovedWhileDown(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -106,7 +106,7 @@ func TestRemovedWhileDown(t *testing.T) {
 }
 
 // TestStarting checks that podd reports that it is starting until all pods on the machine are in
-// the reports. A call of Down during that time waits for the pods that are found.
+// the reports. A call of StopAll during that time waits for the pods that are found.
 func TestStarting(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -136,7 +136,7 @@ func TestStarting(t *testing.T) {
 	})
 }
 
-// TestDown checks that Down stops every pod and that none is started again.
+// TestDown checks that StopAll stops every pod and that none is started again.
 func TestDown(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -159,8 +159,8 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 	})
 }
 
-// TestDown_Canceled checks that Down returns when its context is done, and that pods continue
-// to stop.
+// TestDown_Canceled checks that StopAll returns when its context is done, and that pods continue to
+// stop.
 func TestDown_Canceled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -394,8 +394,8 @@ func TestEphemeralNameReserved(t *testing.T) {
 	})
 }
 
-// TestLostResponse checks that podd observes the runtime before it creates another sandbox,
-// if the call that creates one ends without a response while the runtime is slow to list.
+// TestLostResponse checks that podd observes the runtime before it creates another sandbox, if the
+// first call ends without a response. In the meantime, the runtime responds slowly to list calls.
 func TestLostResponse(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, AfterEffect: true})

@@ -42,8 +42,8 @@ var secretFields = []string{
 	"lifecycle: {postStart: {httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2hunter2}]}}, preStop: {httpGet: {port: 1, httpHeaders: [{name: Authorization, value: hunter2hunter2}]}}}",
 }
 
-// TestNoSecretIsShown checks that no secret is in a decision with its actions, a
-// status, an exit, a journal or a line of the log, whichever calls of the runtime fail.
+// TestNoSecretIsShown checks that no secret is in a decision with its actions, a status, an exit, a
+// journal or a line of the log. This must hold for failures of all calls of the runtime.
 func TestNoSecretIsShown(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		image := rapid.SampledFrom([]string{"web:1", "registry.example/web:1", "registry.example/none:1"}).Draw(rt, "image")

@@ -62,9 +62,8 @@ func TestImageUser(t *testing.T) {
 	})
 }
 
-// TestImageReplaced checks that an image that was removed while its container ran is
-// reported as missing, and that a container of another image with that name runs as that
-// image's user.
+// TestImageReplaced checks that an image that was removed while its container ran is reported as
+// missing. If another image gets that name, the next container runs as the user of that image.
 func TestImageReplaced(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.AddImage(runtimetest.Image{Name: "app:1", ID: "sha256:one", UID: new(int64(1000))})
@@ -190,8 +189,8 @@ func ids(o *cri.NamespaceOption) uint32 {
 	return o.GetUsernsOptions().GetUids()[0].GetHostId()
 }
 
-// TestUserIDs checks that each pod has its own host IDs, the same ones in its sandbox, its
-// containers and its mounts, even after restarts of containers and of podd.
+// TestUserIDs checks that each pod has its own host IDs. Its sandbox, containers and mounts have
+// the same IDs, even after restarts of containers and of podd.
 func TestUserIDs(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		own := func(name, image string) *manifest.Pod {
@@ -248,9 +247,8 @@ func TestUserIDs(t *testing.T) {
 	})
 }
 
-// TestRuntimeClass checks that a runtime class selects a handler, by its own name or by one
-// that is configured, and that an unknown class keeps an edit from replacing the running
-// version.
+// TestRuntimeClass checks that a runtime class selects the handler with its own name or the handler
+// that is configured for it. An unknown class keeps an edit from replacing the running version.
 func TestRuntimeClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t)

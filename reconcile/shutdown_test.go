@@ -35,9 +35,9 @@ func (m *machine) shutDown() <-chan error {
 	return done
 }
 
-// TestShutdown checks that pods stop in the order of their priority, each with the shorter of its
-// own grace period and that of its group, that nothing is started in the meantime, and that a
-// restarted podd continues.
+// TestShutdown checks that pods stop in the order of their priority. The grace period of each pod
+// is the shorter of its own and that of its group. Nothing is started in the meantime, and a
+// restarted podd continues the shutdown.
 func TestShutdown(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -63,7 +63,7 @@ func TestShutdown(t *testing.T) {
 		}
 		m.start()
 		done = m.shutDown()
-		m.advance(14 * time.Second) // slow has had its 20 seconds, from before the restart
+		m.advance(14 * time.Second) // the grace period of the pod slow, 20 seconds, began before the restart and has passed
 		m.wantState("quick 0 dead", "quick/app 0 exited 137", "slow 0 dead", "slow/app 0 exited 137", "system 0 ready", "system/app 0 running")
 		m.advance(9 * time.Second)
 		if err := <-done; err != nil {
@@ -142,7 +142,7 @@ func TestShutdown_APIPod(t *testing.T) {
 	})
 }
 
-// TestShutdown_Stopping checks that a pod that is being stopped already gets at most the grace
+// TestShutdown_Stopping checks a pod that is being stopped already. It gets at most the grace
 // period of its group, and at most the rest of its own grace period.
 func TestShutdown_Stopping(t *testing.T) {
 	long := func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(600)) }

@@ -73,7 +73,8 @@ func (m *machine) wantRunning(pods ...string) {
 	}
 }
 
-// showsProblem reports whether a problem of a pod or of one of its containers is shown.
+// showsProblem reports whether a pod shows a problem, for the whole pod or for one of its
+// containers.
 func (m *machine) showsProblem(name string) bool {
 	d := m.report(name).Decision
 	return d.NeedsUser || slices.ContainsFunc(d.Steps, func(s plan.Step) bool { return s.NeedsUser })
@@ -106,7 +107,7 @@ func TestStartLimit_HangingVolumes(t *testing.T) {
 }
 
 // TestStartLimit_ReservedNames checks that starts that wait for a name do not count toward the
-// limit of concurrent starts, and that a pod whose names are all reserved shows this problem.
+// limit of concurrent starts. A pod whose names are all reserved shows this problem.
 func TestStartLimit_ReservedNames(t *testing.T) {
 	for _, method := range []string{"RunPodSandbox", "CreateContainer"} {
 		t.Run(method, func(t *testing.T) {
@@ -135,7 +136,7 @@ func TestStartLimit_ReservedNames(t *testing.T) {
 				}
 				m.ForgetCalls()
 				m.advance(10 * time.Minute)
-				if n := len(m.Calls(method)); n > 8*12*51 { // one attempt number a minute, for 5 s
+				if n := len(m.Calls(method)); n > 8*12*51 { // each pod tries about one attempt number a minute, with a retry every 100 ms for 5 s
 					t.Errorf("calls in 10 minutes: got %d, want at most %d", n, 8*12*51)
 				}
 				free()
@@ -187,10 +188,10 @@ var startBlocks = map[string]struct {
 	}},
 }
 
-// TestStopDuringStart checks that a pod that is evicted or removed, exceeds its deadline,
-// or is on a node that shuts down, is stopped although a start of a container in it hangs.
-// If the start has not called the runtime, nothing waits for it; otherwise the call gets
-// ten seconds to return.
+// TestStopDuringStart checks that a pod is stopped although the start of one of its containers
+// hangs. The pod is evicted or removed, exceeds its deadline, or is on a node that shuts down. If
+// the start has not called the runtime, nothing waits for it; otherwise the call gets ten seconds
+// to return.
 func TestStopDuringStart(t *testing.T) {
 	ends := maps.Clone(protections)
 	ends["removal"] = protection{"", func(m *machine, _ *manifest.Pod) { m.setPods() }}

@@ -26,8 +26,8 @@ func (m *machine) byKubelet(name string) {
 
 func never(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }
 
-// TestTakeOver checks that a kubelet's pod that may terminate by itself continues as a pod of podd
-// and is not created again, however it ends, and that other pods are replaced.
+// TestTakeOver checks that a kubelet's pod that may terminate by itself continues as a pod of podd.
+// However it ends, the pod is not created again. Other pods are replaced.
 func TestTakeOver(t *testing.T) {
 	for name, test := range map[string]struct {
 		run  func(m *machine)
@@ -124,8 +124,8 @@ func TestTakeOver_Replaced(t *testing.T) {
 	})
 }
 
-// TestTakeOver_Static checks that a kubelet's pod of a file is replaced once, with the same UID,
-// and that later podds keep that UID, independent of the journal.
+// TestTakeOver_Static checks that a kubelet's pod of a file is replaced once, with the same UID.
+// Later podds keep that UID, independent of the journal.
 func TestTakeOver_Static(t *testing.T) {
 	ofFile := func() *manifest.Pod {
 		text := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {" + web + "}\n"

@@ -16,8 +16,8 @@ const (
 	minSuspend = time.Second
 )
 
-// now returns the present time. If the host was suspended since the last call of now, the duration
-// of the suspension is subtracted from the times in the state, so that waits end earlier.
+// now returns the present time. If the host was suspended since the last call of now, it subtracts
+// the duration of the suspension from the times in the state, so that waits end earlier.
 func (w *worker) now() time.Time {
 	r := w.journals.Now()
 	if w.clock.BootID == "" {

@@ -61,7 +61,7 @@ func (w *worker) landed(f result.Result) {
 }
 
 // TestUnconfirmed checks that an effect is unconfirmed until an observation that began after its
-// end, so that a pod that is unchanged since before the effect is also posted.
+// end. So a pod that is unchanged since before the effect is also posted.
 func TestUnconfirmed(t *testing.T) {
 	w, _ := bare(barePod("a"))
 	now := time.Now()
@@ -87,7 +87,7 @@ func TestUnconfirmed(t *testing.T) {
 }
 
 // TestProbe_SameResult checks that a probe attempt with an unchanged result causes no report and
-// does not change the barrier, and that an attempt with another result causes a report.
+// does not change the barrier. An attempt with another result causes a report.
 func TestProbe_SameResult(t *testing.T) {
 	p := barePod("a")
 	p.Object.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 10, SuccessThreshold: 1, FailureThreshold: 2}

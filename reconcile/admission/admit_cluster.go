@@ -101,9 +101,9 @@ func rejectIfMessage(reason, message string) plan.Verdict {
 	return plan.Verdict{Answer: plan.Reject, Reason: reason, Message: message}
 }
 
-// rejectByPredicate returns Reject with the reason and the message of a kubelet for the scheduler
-// predicate with this name, if the pod fails the predicate (fails is true). Otherwise it returns
-// Admit.
+// rejectByPredicate returns Reject with the kubelet's reason and message for a pod that fails the
+// scheduler predicate with this name. It returns Admit if the pod does not fail the predicate
+// (fails is false).
 func rejectByPredicate(name string, fails bool, why string) plan.Verdict {
 	if !fails {
 		return plan.Verdict{}

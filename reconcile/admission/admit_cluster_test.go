@@ -17,7 +17,8 @@ import (
 	"podd/runtime"
 )
 
-// clusterPod returns a pod of a cluster that was created made seconds after a fixed time.
+// clusterPod returns a pod of a cluster. made is the time of its creation, in seconds after a fixed
+// time.
 func clusterPod(name string, made int64, change func(*v1.Pod)) *manifest.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(time.Unix(made+1_700_000_000, 0))}}
 	p.Spec.NodeName, p.Spec.Containers = "n1", []v1.Container{{Name: "app", Image: "app:1"}}

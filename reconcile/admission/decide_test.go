@@ -78,7 +78,7 @@ func TestDecide(t *testing.T) {
 	for name, test := range map[string]struct {
 		in          Input
 		names       []NameFacts
-		answer      plan.Answer // of web
+		answer      plan.Answer // the verdict for the pod web
 		sourcesRead bool
 	}{
 		"a free port":                       {inputOf(web), []NameFacts{{Key: web.Key}}, plan.Admit, false},
@@ -140,8 +140,8 @@ func TestPreempt_Edit(t *testing.T) {
 	}
 }
 
-// TestDecide_Fixpoint checks that the same facts lead to the same orders, so that nothing is
-// posted to a worker twice, and that Decide does not modify its arguments.
+// TestDecide_Fixpoint checks that the same facts lead to the same orders, so that nothing is posted
+// to a worker twice. It also checks that Decide does not modify its arguments.
 func TestDecide_Fixpoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		node, names := inputOf(), []NameFacts{}

@@ -13,8 +13,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// TestPreempt_StaticPod checks that a pod of a file or URL preempts pods of the cluster at any
-// priority, but no other pod of a file or URL, as in a kubelet.
+// TestPreempt_StaticPod checks which pods a pod of a file or URL preempts. As in a kubelet, it
+// preempts pods of the cluster at any priority, but no other pod of a file or URL.
 func TestPreempt_StaticPod(t *testing.T) {
 	static := func(name, spec, cpu string) *manifest.Pod {
 		ports := ""

@@ -27,9 +27,9 @@ func (in *Input) terminatingPod(key types.NamespacedName) *manifest.Pod {
 }
 
 // isRemoved reports whether the pod of a name without a desired pod must be stopped. This is the
-// case if no source contains the pod, or if its source is deleting it. But while the source is
-// deleting the pod, isRemoved returns false if podd has incarnations of the name with another UID,
-// because the source of these incarnations may not have been read yet.
+// case if no source contains the pod, or if its source is deleting it. While the source is deleting
+// the pod, isRemoved returns false if podd has incarnations of the name with another UID. The
+// source of these incarnations may not have been read yet.
 func (in *Input) isRemoved(name *NameFacts) bool {
 	if in.isAbsent(name) {
 		return true

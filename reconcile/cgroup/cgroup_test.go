@@ -110,8 +110,9 @@ func TestRemove_Slice(t *testing.T) {
 	}
 }
 
-// startProcess starts a process in the cgroup at of the first hierarchy that accepts it,
-// and returns the cgroup. The process exits when end is called or the test ends.
+// startProcess starts a process in a cgroup of the first hierarchy that accepts the process, and
+// returns the cgroup. at is the path of the cgroup in the hierarchy. The process exits when end is
+// called or the test ends.
 func startProcess(t *testing.T, points []string, at string) (cgroup string, end func()) {
 	t.Helper()
 	cmd := exec.Command("cat")

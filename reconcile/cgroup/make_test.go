@@ -62,7 +62,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestMake_CPUSet checks that a new cgroup below a cgroup that Make created has the CPUs of its
+// TestMake_CPUSet checks that a new cgroup below a cgroup that Create created has the CPUs of its
 // parent from the beginning. With cgroup v2 the kernel always does this.
 func TestMake_CPUSet(t *testing.T) {
 	root, points := newTestRoot(t)

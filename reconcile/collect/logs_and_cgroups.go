@@ -33,9 +33,9 @@ func (l LogsAndCgroups) podLogDir(pod *manifest.Pod) string {
 	return logs.Dir(l.Logs.Dir, pod.Key, pod.UID)
 }
 
-// NextAttempts returns the number of the next attempt of each container of a pod, by container
-// name. The result omits containers without logs. The numbers are needed if the runtime no longer
-// lists the exited containers.
+// NextAttempts returns the attempt numbers with which a pod's containers are started next, by
+// container name. The result omits containers without logs. The numbers are needed if the runtime
+// no longer lists the exited containers.
 func (l LogsAndCgroups) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
 	next := map[string]uint32{}
 	var failed []error

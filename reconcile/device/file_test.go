@@ -218,7 +218,7 @@ func TestSave_UnreadableKept_OtherTypes(t *testing.T) {
 }
 
 // TestSave_UnreadableKept_Failed checks that podd saves no allocations if it cannot keep the
-// unreadable file, and that the error says so.
+// unreadable file, and that the error contains this problem.
 func TestSave_UnreadableKept_Failed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "devices.json")
 	if err := os.MkdirAll(filepath.Join(file+".unreadable", "other"), 0o700); err != nil {

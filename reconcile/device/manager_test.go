@@ -116,7 +116,7 @@ func podRequesting(t testing.TB, name string, containers ...string) *manifest.Po
 	return f.Pods[0]
 }
 
-// use calls Use and done, and returns the IDs of the devices.
+// use calls Acquire and done, and returns the IDs of the devices.
 func use(t testing.TB, l *Manager, p *manifest.Pod, container string) (string, error) {
 	t.Helper()
 	grants, done, err := l.Acquire(t.Context(), p, container)
@@ -179,9 +179,8 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// TestUse_Restart checks that a container that is started again has the same devices
-// without another Allocate, also after a restart of podd, and that PreStart is called
-// each time.
+// TestUse_Restart checks that a container that is started again has the same devices without
+// another Allocate, also after a restart of podd. PreStart is called for each start.
 func TestUse_Restart(t *testing.T) {
 	l, p, plugin := open(t), podRequesting(t, "p", "main=1"), &fake{prepares: true}
 	serve(l, gpu, plugin, "a b")

@@ -88,8 +88,8 @@ func inBubble(t *testing.T, name string, test func(*testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
 
-// TestGate_SlowRuntime checks that a runtime with slow starts never handles more starts at once
-// than twice the limit, and no more than the limit after some starts have returned.
+// TestGate_SlowRuntime checks the number of starts in progress if the runtime is slow. It is at
+// most twice the limit and, after some starts have returned, at most the limit.
 func TestGate_SlowRuntime(t *testing.T) {
 	for took, want := range map[time.Duration]int{3 * time.Second: 4, 9 * time.Second: 4, 25 * time.Second: 6, 100 * time.Second: 8} {
 		inBubble(t, took.String(), func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestGate_SlowRuntime(t *testing.T) {
 	}
 }
 
-// TestGate_Hangs checks that starts that never return delay other starts only for a limited time,
-// even if as many starts as the limit, or more, never return.
+// TestGate_Hangs checks that starts that never return delay other starts only for a limited time.
+// The number of these starts may be the limit or higher.
 func TestGate_Hangs(t *testing.T) {
 	for _, c := range []struct {
 		limit, hang int

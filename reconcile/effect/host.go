@@ -110,7 +110,7 @@ type LogsAndCgroups interface {
 	// expect it. It keeps the logs of this attempt and the previous attempt, and removes all older
 	// logs of the container.
 	HandleStart(pod *manifest.Pod, container, id string, attempt uint32) error
-	// LastLines returns the last lines of the log of one attempt of a container, or "" if the
+	// LastLines returns the last lines that a container logged in one attempt, or "" if the
 	// container logged nothing.
 	LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error)
 	// Remove removes the logs, links and cgroups of a pod that no longer exists.

@@ -18,10 +18,10 @@ const (
 	maxPause = 31
 )
 
-// A limitTuner finds the limit of a Gate with the highest throughput, because the best limit depends
-// on the runtime, the disk and the other load of the host. It measures the cost of a pod at the
-// present limit, tries the next lower or higher limit, and stays there if pods then cost at least 5 %
-// less. While no trial succeeds, the trials become rarer.
+// A limitTuner finds the limit of a Gate with the highest throughput, because the best limit
+// depends on the runtime, the disk and other load. It measures the cost of a pod at the present
+// limit, and then tries the next lower or higher limit. It keeps the new limit if a pod costs at
+// least 5 % less. While no trial succeeds, the trials become rarer.
 //
 // The cost is the time for which a pod occupies the runtime: the median durations of a sandbox and
 // of a container, divided by the number of starts in progress. If starts only wait longer for each

@@ -10,8 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// runtimeModel is a runtime that works on as many starts as its capacity without delay. Each further
-// start delays all starts, and by thrash more than its share.
+// A runtimeModel is a runtime that works on as many starts as its capacity without delay. If there
+// are more starts, they share the capacity, and each excess start increases the duration of all
+// starts by the factor thrash.
 type runtimeModel struct {
 	capacity, thrash float64
 }

@@ -81,8 +81,8 @@ type containerSize struct {
 	Resources v1.ResourceRequirements `json:"resources"`
 }
 
-// formatSizes returns the desired resources of all containers of a pod as JSON, with the generation
-// of the pod and the cause of an error, which may be "".
+// formatSizes returns the desired resources of all containers of a pod as JSON. The JSON also
+// contains the generation of the pod and the cause of an error, which may be "".
 func formatSizes(p *v1.Pod, failure string) string {
 	text, err := json.Marshal(resizeSummary{
 		InitContainers: containerSizes(p.Spec.InitContainers), Containers: containerSizes(p.Spec.Containers),

@@ -60,8 +60,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestClock_OlderFormat checks that the age of a journal without times since the boot is measured
-// by the wall clock, and that a time in the future counts as now.
+// TestClock_OlderFormat checks that the wall clock measures the age of a journal without times
+// since the boot. A time in the future counts as now.
 func TestClock_OlderFormat(t *testing.T) {
 	now := state.ClockReading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), BootID: "a", SinceBoot: time.Minute}
 	s := Store{Root: t.TempDir(), Clock: func() state.ClockReading { return now }}

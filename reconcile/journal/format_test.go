@@ -79,8 +79,8 @@ func TestFormats_Newest(t *testing.T) {
 	wantFields(t, name, reflect.TypeFor[state.Record](), stored)
 }
 
-// wantFields checks that the JSON value stored has all fields of a type. A Kubernetes type, or a
-// type with its own encoding, counts as one field.
+// wantFields checks that a JSON value has all fields of a type. A Kubernetes type, or a type with
+// its own encoding, counts as one field.
 func wantFields(t *testing.T, at string, typ reflect.Type, stored any) {
 	t.Helper()
 	switch typ.Kind() {

@@ -70,7 +70,7 @@ func TestAddressFollower_RestartAfterChange(t *testing.T) {
 }
 
 // TestAddressFollower_HangingDisk checks that a write that hangs delays neither new addresses nor
-// the return of Run, and that the newest address is stored when the disk responds.
+// the return of Run. The newest address is stored when the disk responds.
 func TestAddressFollower_HangingDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fakeHost{t: t, wake: make(chan struct{})}

@@ -17,8 +17,8 @@ import (
 // probePatience is the maximum time in which the probes of a pod pass one after the other.
 const probePatience = 20 * time.Minute
 
-// TestClockJumps checks that jumps of the wall clock by ten years between the steps of a
-// scenario change neither the containers nor the number of starts, and lengthen no wait.
+// TestClockJumps checks that jumps of the wall clock by ten years between the steps of a scenario
+// lengthen no wait. They also change neither the containers nor the number of starts.
 func TestClockJumps(t *testing.T) {
 	kinds := []string{"order", "order", "exit", "exit", "exit", "die", "remove", "pass", "restarts", "unknown", "restart"}
 	rapid.Check(t, func(t *rapid.T) {

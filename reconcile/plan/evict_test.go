@@ -96,9 +96,9 @@ func TestEvictGrace(t *testing.T) {
 	}
 }
 
-// TestEvict_DeadlineInShutdown checks that a pod that was stopped at its deadline stays Failed
-// for that reason when the node shuts down, because otherwise it would run again afterwards.
-// A pod that still runs is terminated with the grace period of the shutdown.
+// TestEvict_DeadlineInShutdown checks that a pod that was stopped at its deadline stays Failed for
+// that reason when the node shuts down. Otherwise the pod would run again afterwards. A pod that
+// still runs is terminated with the grace period of the shutdown.
 func TestEvict_DeadlineInShutdown(t *testing.T) {
 	for name, test := range map[string]struct {
 		active time.Duration

@@ -64,8 +64,8 @@ func (d Decision) names(a Action) bool {
 	return slices.ContainsFunc(d.Actions, func(b Action) bool { return b.Subject() == a.Subject() })
 }
 
-// checkReadinessContinues returns an error if the readiness probe of a running container that is
-// being stopped is given up.
+// checkReadinessContinues returns an error if a decision omits the readiness probe of a running
+// container that is being stopped.
 func checkReadinessContinues(in Input, d Decision) error {
 	for i := range in.Observed {
 		inc := &in.Observed[i]

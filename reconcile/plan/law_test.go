@@ -470,8 +470,8 @@ func neverEnds(spec *v1.PodSpec) bool {
 	return !slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return !restarts(c) }) && slices.ContainsFunc(spec.Containers, restarts)
 }
 
-// checkRunning fails the test unless each container runs as often as desired, with its size,
-// hooks and probes done, and the volumes have the content of the newest objects.
+// checkRunning fails the test unless each container runs as often as desired, with its size, and
+// its hooks and probes are done. The volumes must have the content of the newest objects.
 func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 	if want := w.objects[w.in.Desired.Hash].FilesDigest; want != "" && w.written[inc.UID] != want {
 		t.Fatalf("got files %q, want %q\n%s", w.written[inc.UID], want, d)

@@ -43,7 +43,7 @@ type world struct {
 	probed  map[string]ContainerProbes   // results of probes, as in the journal
 	hooks   map[string]PostStartState    // postStart hooks, as in the journal, by hash and container
 	objects map[string]ReferencedObjects // of versions, by hash
-	written map[types.UID]string         // the Objects.Files on disk
+	written map[types.UID]string         // the value of ReferencedObjects.FilesDigest for the files on disk, by pod UID
 	past    map[types.UID]*PodEnd
 	start   time.Time
 	// skew is the error of the wall clock.
@@ -388,9 +388,9 @@ var (
 	errUnseen = fmt.Errorf("%w after its success", errLost)
 )
 
-// complete ends an action. If err is nil, it succeeds; if err is errLost, it succeeds and the
-// result is lost; otherwise it has no effect. The result of a canceled action is ignored, and it
-// has an effect only with errLost.
+// complete ends an action. If err is nil, the action succeeds. If err is errLost, the action
+// succeeds, but its result is lost. Otherwise the action has no effect. The result of a canceled
+// action is ignored, and the action has an effect only if err is errLost.
 func (w *world) complete(subject string, err error) {
 	a, canceled, p, alloc := w.in.InFlight[subject], w.canceled[subject], w.version[subject], w.alloc[subject]
 	began := w.began[subject]
@@ -534,7 +534,7 @@ func kindOf(p *manifest.Pod, name string) (Kind, int) {
 	return KindRegular, slices.IndexFunc(containersOf(&p.Object.Spec), func(c *v1.Container) bool { return c.Name == name }) - len(p.Object.Spec.InitContainers)
 }
 
-// each calls change for the container with an ID.
+// each calls the function change for the container with the ID id.
 func (w *world) each(id string, change func(*runtime.Container)) {
 	for i := range w.machine {
 		w.machine[i].Containers = slices.Clone(w.machine[i].Containers)

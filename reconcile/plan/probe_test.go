@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestProbeState_After checks that the result changes after as many consecutive attempts as the
-// threshold, without those that could not be made, and that the message changes only with
-// the result.
+// TestProbeState_After checks that the result changes when the number of consecutive attempts
+// reaches the threshold. Attempts that could not be made are not counted. The message changes only
+// with the result.
 func TestProbeState_After(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &v1.Probe{SuccessThreshold: rapid.Int32Range(1, 4).Draw(t, "successes"), FailureThreshold: rapid.Int32Range(1, 4).Draw(t, "failures")}
@@ -43,7 +43,7 @@ func TestProbeState_After(t *testing.T) {
 	})
 }
 
-// lastAre reports whether the last n are all equal to want.
+// lastAre reports whether the last n elements of a list are all equal to want.
 func lastAre(all []bool, want bool, n int32) bool {
 	if len(all) < int(n) {
 		return false

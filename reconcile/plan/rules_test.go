@@ -41,7 +41,7 @@ func fresh() Input {
 	}
 }
 
-// runs returns fresh with the pod running.
+// runs returns an Input like that of fresh, but the pod runs.
 func runs() Input {
 	in := fresh()
 	in.Observed = []runtime.Incarnation{sandboxOf(in.Desired, true, runtime.Running)}

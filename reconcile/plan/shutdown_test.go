@@ -26,8 +26,8 @@ func inGroup(name string, priority int32) ShutdownPod {
 	return ShutdownPod{Key: types.NamespacedName{Name: name}, Priority: priority}
 }
 
-// TestNextTurn checks that groups are stopped one after the other, each group when the pods of the
-// previous group have stopped or the grace period of the previous group has passed.
+// TestNextTurn checks that groups are stopped one after the other. The turn of a group begins when
+// the pods of the previous group have stopped, or when the grace period of that group has passed.
 func TestNextTurn(t *testing.T) {
 	groups := []ShutdownGroup{{0, 20 * time.Second}, {100, 0}, {1000, 10 * time.Second}}
 	start := time.Now()
@@ -76,8 +76,8 @@ func formatProgress(turn ShutdownProgress, ends []ShutdownPod, wake, start time.
 	return text
 }
 
-// TestNextTurn_Properties checks that turns only move forward, that no pod is stopped before the
-// turn of its group, and that all pods are stopped after the sum of the grace periods.
+// TestNextTurn_Properties checks that turns only move forward and that no pod is stopped before the
+// turn of its group. After the sum of the grace periods, all pods are stopped.
 func TestNextTurn_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var groups []ShutdownGroup

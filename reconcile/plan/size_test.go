@@ -18,7 +18,8 @@ const (
 	large = "cpu=100m/ memory=/64Mi"
 )
 
-// resizes makes the container run in size from and desires size to.
+// resizes makes the container run with a size, and sets its desired size to another size. from is
+// the first size, and to is the second size.
 func resizes(in *Input, from, to string) {
 	c := &in.Desired.Object.Spec.Containers[0]
 	c.Resources = v1.ResourceRequirements{

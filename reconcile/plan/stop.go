@@ -55,9 +55,9 @@ func (f *facts) deletionOf(inc *runtime.Incarnation) *Deletion {
 	return nil
 }
 
-// shortenGrace applies a deletion request for inc to its termination s. If the stop begins now, or
-// if the grace period of the request ends earlier than that of s, it returns a copy of s with the
-// grace period of the request. Otherwise, or if there is no request, it returns s.
+// shortenGrace applies a deletion request for inc to its termination s. It returns a copy of s with
+// the grace period of the request if the stop begins now, or if that grace period ends earlier than
+// that of s. Otherwise, or if there is no request, it returns s.
 func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *SandboxTermination) *SandboxTermination {
 	del := f.deletionOf(inc)
 	if del == nil {

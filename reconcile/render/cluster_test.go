@@ -64,8 +64,8 @@ func TestTokenFile(t *testing.T) {
 }
 
 // TestVariables_Cluster checks that a container has the variables of Services unless it sets them
-// itself, that its own variables can refer to them, and that errors about missing objects have
-// the messages of Kubernetes.
+// itself, and that its own variables can refer to them. Errors about missing objects have the
+// messages of Kubernetes.
 func TestVariables_Cluster(t *testing.T) {
 	yes := true
 	from := func(name, key string, optional *bool) *v1.EnvVarSource {

@@ -122,9 +122,9 @@ func (n Node) throttleAt(request, limit, available int64) int64 {
 	return high
 }
 
-// qosMemoryProtection returns the memory protection of the cgroup of all pods and of the cgroup of
-// Burstable pods; nil on cgroup v1. Each protects at least as much as the cgroups in it, because the
-// kernel limits the protection of a cgroup to that of its parent.
+// qosMemoryProtection returns the memory protection of two cgroups: the cgroup of all pods, and the
+// cgroup of Burstable pods. Both results are nil on cgroup v1. Each protects at least as much as
+// the cgroups in it, because the kernel limits the protection of a cgroup to that of its parent.
 func (n Node) qosMemoryProtection(sum QOSRequests) (all, burstable *MemoryProtection) {
 	switch {
 	case !n.UsesCgroupV2:

@@ -91,8 +91,8 @@ func TestWithLimitsAtLeast_MemoryProtection(t *testing.T) {
 	}
 }
 
-// TestQOSCgroups_MemoryProtection checks the protection of the cgroups of all pods and of the QoS
-// classes.
+// TestQOSCgroups_MemoryProtection checks the protection of the cgroup of all pods, and of the
+// cgroups of the QoS classes.
 func TestQOSCgroups_MemoryProtection(t *testing.T) {
 	sum := QOSRequests{}
 	for _, r := range []v1.ResourceRequirements{amounts("1", "1", "1Gi", "1Gi"), amounts("", "", "2Gi", ""), amounts("500m", "", "1Gi", ""), {}} {

@@ -163,7 +163,7 @@ func TestOOMScoreAdj_Bounds(t *testing.T) {
 	})
 }
 
-// TestHugePages checks the limits of all sizes of huge pages of the node.
+// TestHugePages checks that the limits contain every size of huge pages that the node has.
 func TestHugePages(t *testing.T) {
 	limits := v1.ResourceList{
 		"hugepages-2Mi":   resource.MustParse("64Mi"),

@@ -30,7 +30,7 @@ type fixture struct {
 	log  Log
 	out  *os.File
 	line int
-	// reopened counts the calls; broken makes them fail.
+	// reopened counts the calls of Options.Reopen, and broken is their error.
 	reopened int
 	broken   error
 }

@@ -55,7 +55,7 @@ func (d *disk) store(m *memory) {
 	m.writes = nil
 }
 
-// TestWrite_Durable checks, for changes in any order and after any failures, that a journal with
+// TestWrite_Durable makes changes in any order, with any failures. It checks that a journal with
 // the end of the pod is synced, and that the journal that replaces it is synced, too.
 func TestWrite_Durable(t *testing.T) {
 	synced, lazy := 0, 0
@@ -132,7 +132,7 @@ func journalSteps(t *rapid.T, m *memory, d *disk, versions []*manifest.Pod) map[
 }
 
 // TestNextRetry checks that the worker wakes for the retry of a write, unless the directory is
-// being removed. Then the result of the removal wakes the worker.
+// being removed. In that case the result of the removal wakes the worker.
 func TestNextRetry(t *testing.T) {
 	m := newMemory(podOf("app"))
 	past, later := time.Now().Add(-time.Minute), time.Now().Add(time.Minute)

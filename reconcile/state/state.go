@@ -112,7 +112,7 @@ type InitialFacts struct {
 	LateCallsUntil time.Time
 	// UnreadableJournals contains an error for each UID with a journal that cannot be read.
 	UnreadableJournals map[types.UID]string
-	// Barrier is the end of the last effect of an earlier worker of the name.
+	// Barrier is the time at which the last effect of an earlier worker of this name ended.
 	Barrier time.Time
 }
 
@@ -235,8 +235,8 @@ func withoutKey[K comparable, V any](m map[K]V, k K) map[K]V {
 // sandbox of a. The sizes of their containers may differ.
 func EqualVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == b.Hash }
 
-// EqualSize reports whether a and b are the same version of a pod with the same containers, and the
-// sizes of the pod and of its containers are equal.
+// EqualSize reports whether a and b are the same version of a pod with equal sizes. They must have
+// the same containers, and the sizes of the pod and of each container must be equal.
 func EqualSize(a, b *manifest.Pod) bool {
 	return EqualVersion(a, b) && maps.Equal(a.ContainerHashes, b.ContainerHashes) && a.PodSize() == b.PodSize()
 }

@@ -275,7 +275,7 @@ func TestWithExits(t *testing.T) {
 }
 
 // TestApplyOrder_RecordsStart checks that the start time of an admitted pod with a deadline is
-// written once, and that later orders and a restart of podd do not change it.
+// written once. Later orders and a restart of podd do not change it.
 func TestApplyOrder_RecordsStart(t *testing.T) {
 	deadline := func(seconds *int64) *manifest.Pod {
 		p := podOf("a")
@@ -360,8 +360,9 @@ func TestApplyOrder_WaitsAfterRestart(t *testing.T) {
 	}
 }
 
-// TestWrite_WaitsForAdmission checks that the start time of a pod is its admission, even if the
-// pod waited for the admission, its journal was written meanwhile, and podd was restarted.
+// TestWrite_WaitsForAdmission checks that the start time of a pod is the time of its admission.
+// This must hold even if the pod waited for the admission, its journal was written meanwhile, and
+// podd was restarted.
 func TestWrite_WaitsForAdmission(t *testing.T) {
 	p, now := podOf("a"), time.Now()
 	waits := Order{Desired: p, Verdict: plan.Verdict{Answer: plan.Wait}}
@@ -386,8 +387,8 @@ func TestWrite_WaitsForAdmission(t *testing.T) {
 	}
 }
 
-// TestRetryResize checks that a new size of a container or of the whole pod forgets the failures of
-// resizes to an earlier size, and that the same size does not.
+// TestRetryResize checks that a new size of a container or of the whole pod removes the failures of
+// resizes to an earlier size. An unchanged size does not remove them.
 func TestRetryResize(t *testing.T) {
 	sized := func(container, pod string) *manifest.Pod {
 		p := podOf("a")

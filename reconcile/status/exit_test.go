@@ -9,8 +9,8 @@ import (
 	"podd/runtime"
 )
 
-// TestUnreportedExit checks that a container with an unknown exit code keeps its state, is not
-// ready, and does not finish its pod, unless the end of the pod does not depend on the code.
+// TestUnreportedExit checks that a container with an unknown exit code keeps its state and is not
+// ready. It does not finish its pod, unless the end of the pod does not depend on the code.
 func TestUnreportedExit(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Facts)

@@ -75,8 +75,8 @@ func readFiles(t interface{ Fatal(...any) }, vol string) map[string]render.File 
 	return files
 }
 
-// TestPodFiles checks that a volume contains the desired files after they changed, that an open file
-// stays readable, and that a second Prepare with the same files changes nothing.
+// TestPodFiles checks that a volume contains the desired files after they changed, and that an open
+// file stays readable. A second Prepare with the same files changes nothing.
 func TestPodFiles(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	for _, v := range []v1.Volume{configVolume("v"), secretVolume("v")} {

@@ -18,8 +18,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// mountSilent mounts, at the path at, a file system whose server never responds. Every access hangs
-// until the test ends.
+// mountSilent mounts a file system whose server never responds. at is the mount point. Every access
+// hangs until the test ends.
 func mountSilent(t *testing.T, at string) {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)

@@ -153,7 +153,8 @@ func TestClaim_Rebind(t *testing.T) {
 	}
 }
 
-// TestKept checks that Kept returns only claims that have a directory of podd and were not removed.
+// TestKept checks that ClaimsWithData returns only claims that have a directory of podd and were
+// not removed.
 func TestKept(t *testing.T) {
 	d, claims := newDirWithClaims(t)
 	for _, c := range []*claimContent{newClaim("file", nil), newClaim("file", localVolume("a", t.TempDir()))} {
@@ -461,8 +462,8 @@ func TestClaim_Cluster(t *testing.T) {
 	}
 }
 
-// TestClaim_FSGroupNestedVolumes checks that the files of a local volume get the group of the pod,
-// except mounts in the volume and volumes in it that other pods use.
+// TestClaim_FSGroupNestedVolumes checks that the files of a local volume get the group of the pod.
+// Excepted are mounts in the volume, and volumes in it that other pods use.
 func TestClaim_FSGroupNestedVolumes(t *testing.T) {
 	d, _ := newDirWithClaims(t)
 	srv, other := t.TempDir(), t.TempDir()

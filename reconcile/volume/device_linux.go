@@ -15,8 +15,7 @@ import (
 // devicePath returns the path of a PersistentVolume that is a block device, without symbolic links.
 // It follows links, because the names in /dev/disk are links. It opens the device with O_PATH, so
 // that the driver of the device is not called. Unlike the kubelet, podd does not attach a loop
-// device to the block device, because an attached loop device would prevent the block device from
-// being detached.
+// device to the block device. A loop device would prevent the block device from being detached.
 func devicePath(pv *v1.PersistentVolume) (string, error) {
 	path := filepath.Clean(pv.Spec.Local.Path)
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)

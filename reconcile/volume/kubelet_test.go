@@ -19,7 +19,7 @@ import (
 	"podd/runtime/runtimetest/recording"
 )
 
-// TestKubeletFiles prepares the volumes of recorded pods, and compares the mode, the owner and the
+// TestKubeletFiles prepares the volumes of recorded pods. It compares the mode, the owner and the
 // content of every file, directory and link with the recording of a kubelet.
 func TestKubeletFiles(t *testing.T) {
 	on, pods := recording.Read(t, "../../testdata/render/kubelet-api.jsonl.gz")

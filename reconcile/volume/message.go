@@ -64,8 +64,8 @@ func (d Dir) CreateMessageFile(uid types.UID, container string, attempt uint32) 
 	return filepath.Join(d.Root, string(uid), containersDir, container, messageName(attempt)), f.Close()
 }
 
-// ReadMessage returns the last messageLimit bytes of the termination message of an attempt of a
-// container. It returns fs.ErrNotExist if there is no file.
+// ReadMessage returns the last messageLimit bytes of a container's termination message in one
+// attempt. It returns fs.ErrNotExist if there is no file.
 func (d Dir) ReadMessage(uid types.UID, container string, attempt uint32) (string, error) {
 	if err := checkUID(uid); err != nil {
 		return "", err

@@ -63,7 +63,8 @@ func TestMakeMessage_RemovesOld(t *testing.T) {
 	}
 }
 
-// TestMessage_NotRegular checks that Message does not read a link or a directory in place of the file.
+// TestMessage_NotRegular checks that ReadMessage does not read a link or a directory in place of
+// the file.
 func TestMessage_NotRegular(t *testing.T) {
 	d := Dir{Root: t.TempDir()}
 	path, err := d.CreateMessageFile("u1", "app", 0)

@@ -124,8 +124,8 @@ func TestNFS_Arguments(t *testing.T) {
 	}
 }
 
-// TestNFS_OtherMount checks that a mount of another program at the directory of an NFSOptions volume prevents
-// Prepare and Remove, and is not unmounted.
+// TestNFS_OtherMount checks that a mount of another program at the directory of an NFS volume
+// prevents Prepare and Remove, and is not unmounted.
 func TestNFS_OtherMount(t *testing.T) {
 	d := newDir(t)
 	d.NFS.MountPath = writeScript(t, "exit 1")

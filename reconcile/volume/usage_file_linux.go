@@ -11,8 +11,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// A FileUsage contains the disk usage of those files in a pod's directory that are mounted in the
-// pod's containers, so that the containers can write to them. The kubelet counts Hosts towards
+// A FileUsage contains the disk usage of the files in a pod's directory that are mounted in the
+// pod's containers. The containers can write to these files. The kubelet counts Hosts towards
 // ephemeral storage since CVE-2020-8557, and does not count Messages.
 type FileUsage struct {
 	// Hosts is the usage of /etc/hosts.

@@ -48,7 +48,7 @@ func TestSwapIn(t *testing.T) {
 }
 
 // TestSwapIn_ForeignSpare checks that SwapIn does not write to a file through a symbolic or hard
-// link, and that it replaces every other kind of file under either name.
+// link. It replaces every other kind of file under either name.
 func TestSwapIn_ForeignSpare(t *testing.T) {
 	for _, name := range []string{"file", "spare"} {
 		for kind, create := range map[string]func(path, other string) error{

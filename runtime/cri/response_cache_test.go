@@ -7,7 +7,7 @@ import (
 )
 
 // TestResponseCache checks that responses are stored until the second relist. Only responses for
-// ready sandboxes and running containers are stored, and only after relist was called.
+// ready sandboxes and running containers are stored, and only after beginRelist was called.
 func TestResponseCache(t *testing.T) {
 	var a responseCache
 	store := func() {

@@ -36,7 +36,7 @@ func inScene(t *testing.T, o runtimetest.Options, test func(*scene)) {
 	inSceneOver(t, o, func(_ *testing.T, r *runtimetest.Runtime) *cri.Client { return r.Client }, test)
 }
 
-// inSceneOver is inScene with a separate client for the observer.
+// inSceneOver works like inScene, but with a separate client for the observer.
 func inSceneOver(t *testing.T, o runtimetest.Options, client func(*testing.T, *runtimetest.Runtime) *cri.Client, test func(*scene)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, o)

@@ -291,8 +291,8 @@ func TestFollow_Restarts(t *testing.T) {
 	one.finish(l)
 }
 
-// TestFollow_Ended checks that the reader emits lines that the runtime writes after the
-// exit was reported, in files of an earlier attempt and in a new file.
+// TestFollow_Ended checks that the reader emits lines that the runtime writes after the exit was
+// reported. The runtime writes them to files of an earlier attempt and to a new file.
 func TestFollow_Ended(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(logLine(Stdout, false, "one")))

@@ -144,7 +144,7 @@ func TestWake_InotifyAgain(t *testing.T) {
 	}
 }
 
-// newWake returns a wake that waits for changes in a directory.
+// newWake returns a waiter that waits for changes in a directory.
 func newWake(t *testing.T, n *Notifier, dir string) *waiter {
 	t.Helper()
 	d, err := safepath.Open(dir)

@@ -220,8 +220,8 @@ func entries(t *rapid.T) (log string, ends []bool, streams []Stream, texts []str
 	return log, ends, streams, texts
 }
 
-// TestRead_Property checks with random logs that Read emits the bytes of each stream, and
-// that a tail has exactly the last n complete lines with all their parts.
+// TestRead_Property checks with random logs that Read emits the bytes of each stream. A tail must
+// have exactly the last n complete lines with all their parts.
 func TestRead_Property(t *testing.T) {
 	dir := logDir(t, nil)
 	rapid.Check(t, func(t *rapid.T) {

@@ -68,8 +68,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestKillOrphan checks that a process is killed together with its parent only if the
-// parent is a shim, and that a process is not killed if it is not the expected one.
+// TestKillOrphan checks that a process is killed together with its parent only if the parent is a
+// shim. A process that is not the expected one is not killed.
 func TestKillOrphan(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {

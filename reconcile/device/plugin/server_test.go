@@ -166,8 +166,8 @@ func TestPlugin(t *testing.T) {
 	done()
 }
 
-// TestAllocate_Canceled checks that a caller can cancel a call to a plugin that does not
-// respond, also while it waits for another call, and that the plugin stays registered.
+// TestAllocate_Canceled checks that a caller can cancel a call to a plugin that does not respond,
+// also while it waits for another call. The plugin stays registered.
 func TestAllocate_Canceled(t *testing.T) {
 	a, hung := startServer(t, shortTempDir(t)), make(chan struct{})
 	p := &plugintest.Plugin{Dir: a.Dir, Resource: gpu, AllocateFunc: func([]string) (*v1beta1.ContainerAllocateResponse, error) {
@@ -223,7 +223,7 @@ func TestCall_TimeoutExcludesWait(t *testing.T) {
 	})
 }
 
-// TestPrepare checks that Prepare removes old sockets and no other files.
+// TestPrepare checks that PrepareDir removes old sockets and no other files.
 func TestPrepare(t *testing.T) {
 	dir := shortTempDir(t)
 	ln, err := net.Listen("unix", filepath.Join(dir, "old.sock"))

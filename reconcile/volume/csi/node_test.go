@@ -130,7 +130,7 @@ func (m *testNode) startPodd(t *testing.T, o Options) {
 	t.Cleanup(m.killPodd)
 }
 
-// waitFor waits until condition returns true. what describes the condition.
+// waitFor waits until condition returns true. The parameter what describes the condition.
 func (m *testNode) waitFor(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(2 * time.Millisecond) {
