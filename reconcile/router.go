@@ -432,7 +432,8 @@ func (r *Router) applyUpdate(u workerUpdate) {
 	next, changed := e.nameFacts(u.key, r.observed[u.key]).ApplyReport(before)
 	e.memory = next
 	v := u.report.Version
-	// New ephemeral containers may refer to objects that the order does not contain yet.
+	// New ephemeral containers may refer to objects that the order does not contain yet, so they
+	// require a new order.
 	if changed || first || v != nil && v != before.Version && len(v.Object.Spec.EphemeralContainers) > 0 {
 		r.reservationsChanged = true
 	}

@@ -30,7 +30,7 @@ var _ DeviceManager = (*device.Manager)(nil)
 // available devices. Until r.allWorkersReported is set, no pod loses devices, because a worker may
 // not have reported its devices yet.
 func (r *Router) setDeviceHolders() map[v1.ResourceName]allocation.Count {
-	if r.o.Devices.HasAllocations() || r.hasObservedDevices() { // if there are no allocations, no pod holds devices, as on most nodes
+	if r.o.Devices.HasAllocations() || r.hasObservedDevices() { // on most nodes no devices are allocated, so that there are no holders to find
 		holders := map[allocation.PodVersion]allocation.IDs{}
 		for key, e := range r.entries {
 			n := e.nameFacts(key, r.observed[key])

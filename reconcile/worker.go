@@ -145,7 +145,7 @@ func (w *worker) awaitActions() {
 // receive applies a message.
 func (w *worker) receive(m workerMessage) {
 	w.seq = m.seq
-	// The disk is read only if the state needs the result, because it may not respond.
+	// Read the disk only if the state needs the result, because a disk may not respond.
 	p := m.order.Desired
 	hasDir := p != nil && w.state.LacksDir(p.UID) && w.journals.Has(p.UID)
 	w.applyTransition(w.state.ApplyOrder(m.order, m.requests, hasDir, time.Now()))

@@ -193,7 +193,7 @@ func (a *admitter) admit(c candidate) plan.Verdict {
 		func() plan.Verdict { return a.requests.admit(c) },
 		func() plan.Verdict { return a.checkExclusive(c) },
 	)
-	if v.Answer == plan.Reject { // a rejected pod reserves nothing
+	if v.Answer == plan.Reject { // undo the reservations, because a rejected pod reserves nothing
 		*a.pods, a.requests.requested = pods, requested
 	}
 	if v.Answer == plan.Reject && isInsufficientResource(v.Reason) && !c.isResize() {

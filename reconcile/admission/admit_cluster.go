@@ -45,12 +45,12 @@ func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 		func() plan.Verdict { return a.requests.admit(c) },
 		func() plan.Verdict { return a.checkExceptCapacity(c) },
 	)
-	if v.Answer == plan.Reject { // a rejected pod reserves nothing
+	if v.Answer == plan.Reject { // undo the reservations, because a rejected pod reserves nothing
 		*a.pods, a.requests.requested = pods, requested
 	}
 	if v.Answer == plan.Reject && isCritical(c.Desired) && isInsufficientResource(v.Reason) {
 		if other := a.checkExceptCapacity(c); other.Answer == plan.Reject {
-			return other // stopping other pods would not change this verdict
+			return other // do not preempt other pods, because this verdict would not change
 		}
 		return a.preempt(c)
 	}

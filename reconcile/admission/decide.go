@@ -144,7 +144,7 @@ func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	}
 	before := &name.Order
 	if v := name.Report.Version; state.EqualVersion(v, o.Desired) {
-		if len(v.Object.Spec.EphemeralContainers) > 0 { // d.in.Refs does not contain the objects of ephemeral containers
+		if len(v.Object.Spec.EphemeralContainers) > 0 { // resolve the objects of ephemeral containers, which d.in.Refs does not contain
 			o.Refs = refs.Resolve(v, d.in.Set, d.in.InstanceID, before.Refs)
 		}
 		return

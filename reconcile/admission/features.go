@@ -80,7 +80,7 @@ func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 	}
 	for _, r := range requirements {
 		if r.reason == missingHandlerReason && p.Traits.FailsIfRejected {
-			continue // a kubelet does not reject a pod whose handler is missing; it retries the start
+			continue // do not reject a pod whose handler is missing, because a kubelet retries the start of such a pod
 		}
 		if why := r.describeUnmet(f, p.Object); why != "" {
 			return plan.Verdict{Answer: plan.Reject, Reason: r.reason, Message: why}

@@ -15,7 +15,7 @@ import (
 // version keeps running.
 func (a *admitter) preemptForStatic(c candidate, rejection plan.Verdict) plan.Verdict {
 	if v := a.limits.admitDevices(c); v.Answer != plan.Admit {
-		return v // stopping other pods would not change this verdict
+		return v // do not preempt other pods, because this verdict would not change
 	}
 	if v := a.checkExclusive(c); v.Answer == plan.Reject {
 		return v

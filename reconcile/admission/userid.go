@@ -20,7 +20,7 @@ func (d *decider) firstUserID(name *NameFacts, desired *manifest.Pod) uint32 {
 	if own := firstUserIDs(name.Observed, false); len(own) > 0 {
 		return own[0]
 	}
-	firstID := uint32(render.IDsPerPod) // lower IDs belong to the users of the host
+	firstID := uint32(render.IDsPerPod) // skip the lower IDs, which belong to the users of the host
 	for d.isUsedID(firstID) {
 		firstID += render.IDsPerPod
 	}

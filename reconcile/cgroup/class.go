@@ -20,7 +20,7 @@ func classPaths(root string) []string {
 			at = append(at, class)
 		}
 		dirs = append(dirs, "/"+path.Join(at...))
-		for i := range at { // a dash in the name of a slice separates levels
+		for i := range at { // replace dashes, because a dash in the name of a slice separates levels
 			at[i] = strings.ReplaceAll(at[i], "-", "_")
 		}
 		if dir, err := slicePath(strings.Join(at, "-") + sliceSuffix); err == nil {

@@ -31,7 +31,7 @@ func UnkillableProcesses(root string, uid types.UID) []string {
 	}
 	slices.Sort(pids)
 	var found []string
-	// With cgroup v1, a process is in several hierarchies.
+	// Skip duplicates: with cgroup v1, a process is in several hierarchies.
 	for _, pid := range slices.Compact(pids) {
 		if len(found) == maxUnkillable {
 			break

@@ -56,7 +56,7 @@ func (l Logs) link(path, name string) (exists bool, err error) {
 	if err != nil || target == path {
 		return err == nil, err
 	}
-	// The link belongs to an earlier container with the same truncated name.
+	// Replace the link, because it belongs to an earlier container with the same truncated name.
 	temp := ".new." + name[:min(len(name), maxNameLength-len(".new."))]
 	if err := unix.Symlinkat(path, links.Fd(), temp); err != nil && err != unix.EEXIST {
 		return false, err

@@ -56,7 +56,7 @@ func (m *Manager) Changed() <-chan struct{} { return m.changed }
 func (m *Manager) signalChange() {
 	select {
 	case m.changed <- struct{}{}:
-	default: // a value is pending
+	default: // the pending value also signals this change
 	}
 }
 

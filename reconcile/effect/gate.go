@@ -91,7 +91,7 @@ func (g *Gate) acquire(ctx context.Context, r rank) (release func(error), err er
 	select {
 	case <-e.admitted:
 	case <-ctx.Done():
-		if !g.dequeue(r, e) { // the start was admitted in the meantime
+		if !g.dequeue(r, e) { // free the slot, because the start was admitted in the meantime
 			g.freeSlot(e, ctx.Err())
 		}
 		return nil, ctx.Err()
@@ -142,7 +142,8 @@ func (g *Gate) freeSlot(e *gatedStart, err error) {
 			counted++
 		}
 	}
-	// An earlier start has returned. Therefore one added slot is no longer needed.
+	// If e is one of the earliest g.limit starts that occupy slots, one added slot is no longer
+	// needed.
 	if counted < g.limit {
 		g.addedSlots--
 	}

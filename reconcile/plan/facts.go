@@ -198,7 +198,7 @@ func (f *facts) newMember(c *v1.Container, kind Kind) containerFacts {
 			}
 			m.isEphemeralCreated = true
 			if rec.WasStartInterrupted() && kind != KindEphemeral {
-				continue // an interrupted start increases only the attempt number
+				continue // an interrupted start affects only the numbers above
 			}
 			if i > 0 {
 				continue

@@ -31,7 +31,7 @@ func SubPaths(in ContainerInput) ([]SubPath, error) {
 		if err != nil {
 			return nil, mountError(in.Container, m, err)
 		}
-		// The runtime resolves the subPath of an image volume.
+		// Skip image volumes, because the runtime resolves their subPaths.
 		if text == "" || findVolume(&in, m.Name).Image != nil {
 			continue
 		}

@@ -227,7 +227,7 @@ func probePassed(s plan.ProbeState) *bool {
 // a kubelet, the state of such a container is waiting.
 func (t *transition) addHookFacts(f *status.Facts) {
 	if f.FailureReason != nil || f.FinalPhase != "" {
-		return // the status must show the containers that still run as running
+		return // do not set IsStarting, because the status of a failed or finished pod must show running containers as running
 	}
 	for i := range t.PlanInput.Observed {
 		if !plan.IsCreatedFrom(&t.PlanInput.Observed[i], f.Pod) {

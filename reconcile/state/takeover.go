@@ -22,7 +22,7 @@ func (t *transition) takeOver(observed []runtime.Incarnation) []runtime.Incarnat
 		if hash == "" {
 			continue
 		}
-		if !cloned { // observed must not be modified, because other goroutines read it
+		if !cloned { // copy observed before the first change, because other goroutines read it
 			observed, cloned = slices.Clone(observed), true
 		}
 		inc := &observed[i]

@@ -99,7 +99,7 @@ func (t tally) phase() v1.PodPhase {
 		return v1.PodFailed
 	case t.pendingInit > 0:
 		return v1.PodPending
-	// A sidecar that restarts does not make an initialized pod Pending.
+	// Once the pod is initialized, a sidecar that restarts does not make it Pending.
 	case t.pendingSidecar > 0 && !t.initialized:
 		return v1.PodPending
 	case t.waiting > 0:
@@ -108,7 +108,7 @@ func (t tally) phase() v1.PodPhase {
 		return v1.PodRunning
 	case t.stopped == 0:
 		return v1.PodPending
-	// Some stopped containers are to be restarted.
+	// The pod is Running, because some stopped containers will be restarted.
 	case t.stopped > t.notRestarted:
 		return v1.PodRunning
 	case t.stopped == t.succeeded:

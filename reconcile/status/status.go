@@ -66,7 +66,7 @@ func (o *observedPod) setPhase(s *v1.PodStatus) {
 		s.Phase = f.FinalPhase
 	case o.endPhase != "":
 		s.Phase = o.endPhase
-	case s.Phase == v1.PodPending && !o.f.Pod.Traits.HasStateAtSource: // a kubelet reports the reason in events only
+	case s.Phase == v1.PodPending && !o.f.Pod.Traits.HasStateAtSource: // omit the reason for a pod of a cluster, because a kubelet reports the reason in events only
 		s.Reason, s.Message = f.Waiting.Reason, f.Waiting.Message
 	}
 }

@@ -71,7 +71,7 @@ func (claimVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string
 		return "", err
 	}
 	defer links.Close()
-	if c.Owner != "" { // a cluster records the binding itself
+	if c.Owner != "" { // if the claim belongs to a cluster, the cluster records the binding
 		u := claim.Consumer{Links: links, Volume: v.Name, Pods: p.root.Root}
 		u.Mode, u.GID = emptyDirMode(p.pod.Object)
 		if err := (claim.Store{Root: p.root.ClaimsDir}).Acquire(ctx, c, u); err != nil {

@@ -105,8 +105,8 @@ func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, rel, claimName string) 
 	case v.PersistentVolumeClaim != nil && d.ClaimsDir != "":
 		claimName = v.PersistentVolumeClaim.ClaimName
 		rel = filepath.Join(pod.Namespace, claimName)
-		// If there is no such link, the claim belongs to a cluster, and podd does not measure its
-		// volume.
+		// Without a link in claim.LinksDir, the claim belongs to a cluster, and podd does not
+		// measure its volume.
 		used, err := os.Readlink(filepath.Join(d.Root, string(pod.UID), claim.LinksDir, v.Name))
 		if err != nil || used != rel {
 			return "", "", ""

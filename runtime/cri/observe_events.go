@@ -134,7 +134,8 @@ func (o *Observer) readStream(ctx context.Context) error {
 			if o.stream.isReliable(time.Now()) {
 				return err
 			}
-			// Unless enable_pod_events is set, CRI-O closes every stream at once.
+			// A stream that the runtime closes at once counts as unimplemented. CRI-O closes
+			// streams at once unless enable_pod_events is set.
 			return runtime.ErrUnimplemented
 		}
 		if err != nil {

@@ -62,7 +62,7 @@ func (d *Dir) reopenRegular(pathFD int, name string, flags int) (*os.File, error
 	default:
 		return nil, d.pathError("open", name, ErrNotRegular)
 	}
-	// Without O_NONBLOCK, open waits until a lease on the file is released.
+	// Use O_NONBLOCK, because otherwise open would wait until a lease on the file is released.
 	fd, err := retry(func() (int, error) {
 		return unix.Open(fmt.Sprintf("/proc/self/fd/%d", pathFD), flags|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	})

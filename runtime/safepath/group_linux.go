@@ -98,7 +98,7 @@ func (o *groupChanger) entry(fd int, name string, _ int) (dir bool, err error) {
 		return false, err
 	}
 	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFLNK: // chmod cannot change the mode of a symbolic link
+	case unix.S_IFLNK: // change only the group, because chmod cannot change the mode of a symbolic link
 		return false, unix.Fchownat(held, "", -1, int(o.gid), unix.AT_EMPTY_PATH)
 	case unix.S_IFDIR:
 		if o.excluded[deviceAndInode(&st)] {

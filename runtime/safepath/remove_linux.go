@@ -115,7 +115,7 @@ func (s *removeVisitor) skipped(fd int, name string, err error) error {
 	case errors.As(err, &errno) && errno == unix.ENOENT:
 		return nil
 	case errors.Is(err, ErrLink), errors.As(err, &errno) && errno == unix.ENOTDIR:
-		s.needsAnotherPass = true // the directory was replaced by another type of file during the pass
+		s.needsAnotherPass = true // visit the name again, because the directory was replaced by another type of file during the pass
 		return nil
 	}
 	return err

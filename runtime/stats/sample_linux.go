@@ -94,7 +94,7 @@ func (h *hierarchy) readPod(p Pod, m *model.MachineInfo) PodSample {
 	if at[p.SandboxID] != "" {
 		s.Sandbox, pid = h.readCgroup(at[p.SandboxID], pid, m), 0
 	}
-	s.Cgroup = h.readCgroup(name, pid, m) // CRI-O creates sandboxes without a process and a cgroup
+	s.Cgroup = h.readCgroup(name, pid, m) // a sandbox of CRI-O may have no cgroup; in that case the network is read with the pod's cgroup
 	alone := h.withoutNetwork()
 	for _, c := range p.Containers {
 		s.Containers = append(s.Containers, ContainerSample{c, alone.readCgroup(at[c.ID], alone.limitsPID(at[c.ID]), m)})

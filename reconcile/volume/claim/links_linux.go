@@ -47,7 +47,7 @@ func NestedVolumes(path, pods string, uid types.UID) ([]string, error) {
 			}
 			volume, err := os.Readlink(filepath.Join(dir, link))
 			if err != nil {
-				continue // the pod is being removed
+				continue // ignore the link, because the pod is being removed
 			}
 			if rel, err := filepath.Rel(path, volume); err == nil && rel != "." && filepath.IsLocal(rel) {
 				nested = append(nested, rel)

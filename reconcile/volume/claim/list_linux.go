@@ -51,7 +51,7 @@ func (c Store) List(pods ...string) ([]Entry, error) {
 			e := Entry{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}, Path: filepath.Join(c.Root, namespace, name)}
 			text, err := os.Readlink(filepath.Join(c.Root, boundDir, namespace, name))
 			if err != nil {
-				continue // the claim is being removed
+				continue // omit the claim, because it is being removed
 			}
 			if volume := parseBinding(text).volume; volume != storedByPodd {
 				e.Path, e.Volume = "", volume
