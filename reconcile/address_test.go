@@ -111,7 +111,7 @@ func TestPostStart_LostAddress(t *testing.T) {
 			t.Errorf("stops of the container while its address is lost: got %d, want none", n)
 		}
 		lost.Store(false)
-		m.advance(6 * time.Minute) // the back-off of the hook
+		m.advance(6 * time.Minute) // longer than the back-off of the hook
 		if len(m.Calls("StopContainer")) == 0 {
 			t.Errorf("stops of the container after its hook failed at an address of the host: got none, want at least one\n%s", m.state())
 		}

@@ -128,7 +128,7 @@ func TestEndOnSlowDisk(t *testing.T) {
 			t.Errorf("end in the journal: got %+v, want a success", fin)
 		}
 		m.kill()
-		m.advance(time.Minute) // a write may continue
+		m.advance(time.Minute) // wait for the writes that may still be in progress
 	})
 }
 

@@ -66,7 +66,8 @@ func TestUnreadableJournal(t *testing.T) {
 			if err := os.WriteFile(path, nil, 0o600); err != nil {
 				return err
 			}
-			// Reading it fails, because its first page is mapped in no process.
+			// Reading the journal fails, because the first page of the process's memory is not
+			// mapped.
 			return unix.Mount("/proc/self/mem", path, "", unix.MS_BIND, "")
 		}, "input/output error"},
 	} {
@@ -140,7 +141,7 @@ func TestUnreadableJournal_IncompleteSources(t *testing.T) {
 		problems("before any source is known", of, ofNobody)
 		m.set = &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{p.Key: p}, CompleteSources: map[string]bool{}}
 		send(m.current().ctx, m.current().sets, m.set)
-		problems("before all are known", ofNobody) // and a new journal is written for the other pod
+		problems("before all are known", ofNobody) // a new journal was written for the pod web
 		if _, err := m.current().router.Orphans(t.Context()); err == nil {
 			t.Error("Orphans before all pods are known: got no error, want one")
 		}

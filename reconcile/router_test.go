@@ -114,7 +114,7 @@ func TestStarting(t *testing.T) {
 		m.settle()
 		for _, lost := range []bool{false, true} {
 			m.kill()
-			m.set = &manifest.Set{CompleteSources: map[string]bool{source: true}} // removed
+			m.set = &manifest.Set{CompleteSources: map[string]bool{source: true}} // the pod was removed
 			if lost {
 				for _, dir := range m.dirs() {
 					os.RemoveAll(filepath.Join(m.root, "pods", dir))
@@ -697,7 +697,7 @@ func testEvicted(t *testing.T, restarted bool, image, memory string) {
 		}
 		runs()
 		if strings.Contains(image, "web:1") {
-			return // the size is not part of the hash
+			return // both sizes have the same hash, so that the eviction would apply to the new size, too
 		}
 		// An eviction of the earlier version arrives late.
 		if err := m.current().router.Evict(t.Context(), key("big"), tooBig); err != nil {

@@ -175,7 +175,7 @@ func TestDecide_Fixpoint(t *testing.T) {
 		for i := range names {
 			names[i].Memory = first[names[i].Key]
 		}
-		// A pod that was admitted may have reservations, which can change a verdict once.
+		// Decide twice, because the reservations of an admitted pod can change a verdict once.
 		second, _ := Decide(node, names, now)
 		for i := range names {
 			names[i].Memory = second[names[i].Key]

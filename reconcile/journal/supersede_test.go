@@ -24,7 +24,7 @@ func TestSupersede(t *testing.T) {
 	dir := func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) }
 	none := func(string) error { return nil }
 	for name, test := range map[string]struct {
-		journal, kept func(path string) error // create them
+		journal, kept func(path string) error // create the two files
 		keeps         string                  // text of the kept file; "": no file, "-": not a regular file
 		err           string
 	}{

@@ -103,7 +103,7 @@ func genRestart(t *rapid.T, c *v1.Container, policies ...v1.ContainerRestartPoli
 	policy := rapid.SampledFrom(policies).Draw(t, "own policy")
 	c.RestartPolicy = &policy
 	for range rapid.IntRange(0, 2).Draw(t, "restart rules") {
-		if rapid.IntRange(0, 3).Draw(t, "restart all") == 0 { // not after 0, because the pod would never run
+		if rapid.IntRange(0, 3).Draw(t, "restart all") == 0 { // not after the exit code 0, because the pod would never run
 			all := restart(v1.ContainerRestartRuleOnExitCodesOpIn, rapid.SampledFrom([]int32{1, 2, 137}).Draw(t, "code"))
 			all.Action = v1.ContainerRestartRuleActionRestartAllContainers
 			c.RestartPolicyRules = append(c.RestartPolicyRules, all)

@@ -107,7 +107,7 @@ func ours(inc runtime.Incarnation) bool { return !inc.Foreign }
 // checkAction returns an error if an action must not begin.
 func checkAction(in Input, a Action) error {
 	if in.InFlight[a.Subject()] == a {
-		return nil // checked when it began
+		return nil // the action was checked when it began
 	}
 	if v := a.Verb(); v == "run" || v == "start" || v == "prepare" {
 		if remove := (RemoveDir{UID: in.Desired.UID}); in.InFlight[remove.Subject()] == Action(remove) {

@@ -45,7 +45,7 @@ func (w *world) add(name, target string) {
 	w.container(name, func(h *ContainerHistory) { h.EphemeralCreated = false })
 	c := debugger(name, target)
 	w.in.Desired = p.WithEphemeral(append(slices.Clone(p.Object.Spec.EphemeralContainers), c))
-	for subject, of := range w.version { // actions in progress are for the same version
+	for subject, of := range w.version { // the actions in progress are for the same version, now with the container
 		if of == p {
 			w.version[subject] = w.in.Desired
 		}

@@ -275,7 +275,7 @@ func TestContainerRules(t *testing.T) {
 		"resized, pod not resized yet": {func(in *Input) {
 			resizes(in, small, large)
 			in.History.Sizes = map[string]Size{"c": {Value: large}}
-		}, RuleRunning, "resize"}, // the pod
+		}, RuleRunning, "resize"}, // the resize of the pod's cgroup
 		"resized with a probe": {func(in *Input) {
 			resizes(in, small, large)
 			probes(in, LivenessProbe, ProbeState{})

@@ -169,7 +169,7 @@ func (s *stage) node(args []string) error {
 		n.NetworkReady, n.NetworkMessage = true, ""
 	case "adopt":
 		n.AdoptKubeletPods = true
-	case "leaves": // GRACE
+	case "leaves": // the next word is GRACE
 		n.ShuttingDown = true
 		grace, err := time.ParseDuration(args[1])
 		s.in.Eviction = &Eviction{UID: s.in.Desired.UID, Hash: s.in.Desired.Hash, Reason: ReasonTerminated, Message: TerminatedMessage, Grace: grace}

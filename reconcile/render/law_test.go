@@ -220,7 +220,7 @@ func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error)
 			if err := write(c); err != nil {
 				return "", err
 			}
-			// Arguments are expanded from variables.
+			// Ignore the variables, and the command and arguments, in which variables are expanded.
 			c.Envs, c.Command, c.Args = nil, nil, nil
 			if strings.Contains(c.String(), hidden) {
 				return "", fmt.Errorf("%s contains a value of a Secret: %s", list[i].Name, c)

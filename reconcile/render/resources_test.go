@@ -142,7 +142,7 @@ func TestOOMScoreAdj_Sidecars(t *testing.T) {
 	}}
 	for name, want := range map[string]int64{"small": 750, "big": 250, "init": 1000 - 0, "a": 750, "b": 500} {
 		if name == "init" {
-			want = 999 // 1Mi is less than a thousandth
+			want = 999 // 1Mi is less than a thousandth of the memory, so it does not change the score
 		}
 		if got := oomScoreAdj(pod, findContainer(&pod.Spec, name), 4<<30); got != want {
 			t.Errorf("%s: got %d, want %d", name, got, want)

@@ -37,7 +37,7 @@ func TestProbes(t *testing.T) {
 		name               string
 		readiness, startup *v1.Probe
 		ready, started     *bool
-		wantReady, want    bool // want: started
+		wantReady, want    bool // want is the value of Started
 	}{
 		{"no probes", nil, nil, nil, nil, true, true},
 		{"readiness without result", probe, nil, nil, nil, false, true},

@@ -27,7 +27,7 @@ func TestFollow_Memory(t *testing.T) {
 	c := startReaders(n, 200, dir)
 	defer c.leave()
 	for _, out := range c.got {
-		*out = output{} // memory that the test itself needs
+		*out = output{} // free the memory that the test itself needs
 	}
 	if each := (int64(held()) - before) / 200; each > most {
 		t.Errorf("a reader needs %d bytes, want at most %d", each, most)

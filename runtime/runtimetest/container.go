@@ -106,7 +106,7 @@ func (s *service) StartContainer(_ context.Context, q *api.StartContainerRequest
 // startFailedLocked records that the start of a container failed with err, and returns err.
 func (r *Runtime) startFailedLocked(c *container, err error) error {
 	if r.options.CRIO {
-		return err // older versions of CRI-O leave the container in the state Created
+		return err // leave the container in the state Created, as older versions of CRI-O do
 	}
 	c.state, c.finishedAt = api.ContainerState_CONTAINER_EXITED, time.Now()
 	c.code, c.reason, c.message = 128, "StartError", err.Error()

@@ -80,7 +80,8 @@ func testContainerUser(t *testing.T, f *fixture) {
 	if u == nil && !node.SupplementalGroupsPolicy {
 		return
 	}
-	// Only some runtimes list the primary group among the supplemental groups.
+	// Groups may also contain the primary group, which only some runtimes list among the
+	// supplemental groups.
 	if u == nil || u.UID != 1000 || u.GID != 2000 || !slices.Contains(u.Groups, 3000) {
 		t.Errorf("got user %+v, want 1000, group 2000 and supplemental group 3000", u)
 	}

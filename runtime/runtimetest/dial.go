@@ -33,7 +33,7 @@ func (r *Runtime) Dial(t testing.TB) *cri.Client {
 
 // Serve serves gRPC on a Unix socket until the test ends, and returns the path of the socket.
 func (r *Runtime) Serve(t testing.TB) string {
-	// A path of t.TempDir can be too long for a socket.
+	// Do not use t.TempDir, because its path can be too long for a socket.
 	dir, err := os.MkdirTemp("", "runtimetest")
 	if err != nil {
 		t.Fatalf("creating a directory for the socket: %v", err)

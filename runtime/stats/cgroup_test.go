@@ -33,7 +33,7 @@ func writeFiles(t *testing.T, all map[string]string) string {
 
 func TestReadVersion1(t *testing.T) {
 	if cgroups.IsCgroup2UnifiedMode() {
-		return // cAdvisor's library determines the cgroup version from the host
+		return // skip the test, because cAdvisor's library determines the cgroup version from the host
 	}
 	root := writeFiles(t, map[string]string{
 		"cpu/p/cpu.shares": "102\n", "cpu/p/cpu.cfs_quota_us": "20000\n", "cpu/p/cpu.cfs_period_us": "100000\n",

@@ -29,7 +29,7 @@ func (s *Stack) Destroy(ctx context.Context) error {
 	}
 	errs = append(errs, s.Stop(ctx), s.killProcesses(ctx), killInCgroups(ctx, s.matchOwnCgroups()))
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("removing the stack in %s: %w", s.Dir, err) // the files are still in use
+		return fmt.Errorf("removing the stack in %s: %w", s.Dir, err) // keep the files, because they are still in use
 	}
 	errs = append(errs, removeCgroups(s.matchOwnCgroups()), unmountBelow(s.Dir))
 	if s.hasReservation() {
@@ -61,7 +61,7 @@ func (s *Stack) becomeOwner() error {
 // Nothing may be mounted below Dir.
 func (s *Stack) removeFiles() error {
 	paths := []string{s.privateDir()}
-	// CRI-O creates a directory next to its socket.
+	// Remove the directory that CRI-O creates next to its socket.
 	paths = append(paths, filepath.Join(s.Dir, "seccomp"))
 	for _, f := range flavors {
 		paths = append(paths, socketIn(s.Dir, f), socketIn(s.Dir, f)+".ttrpc")
@@ -74,7 +74,7 @@ func (s *Stack) removeFiles() error {
 			return fmt.Errorf("removing the stack in %s: %w", s.Dir, err)
 		}
 	}
-	_ = os.Remove(s.Dir) // fails if the directory contains other files
+	_ = os.Remove(s.Dir) // ignore the error, because Remove fails if the directory contains other files, which must remain
 	if !s.hasReservation() {
 		return nil
 	}

@@ -18,7 +18,8 @@ func ForTest(t testing.TB, o Options) *Stack {
 		t.Skip("starting a container runtime requires root")
 	}
 	if o.Dir == "" {
-		// The path of t.TempDir contains the test's name and can be too long for sockets.
+		// Do not use t.TempDir, because its path contains the test's name and can be too long for
+		// sockets.
 		dir, err := os.MkdirTemp("", "podd-")
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +34,7 @@ func ForTest(t testing.TB, o Options) *Stack {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// The context of t is done here.
+		// Use another context, because the context of t is done here.
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		if t.Failed() {

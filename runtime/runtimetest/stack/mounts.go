@@ -15,7 +15,7 @@ import (
 // mountsBelow returns the mount points below dir, children before parents and later mounts
 // before earlier ones.
 func mountsBelow(dir string) ([]string, error) {
-	// The paths in mountinfo contain no symbolic links.
+	// Resolve symbolic links, because the paths in mountinfo contain none.
 	real, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil

@@ -42,7 +42,7 @@ func ShareMounts() (code int, done bool, err error) {
 	cmd.Env = append(os.Environ(), mountNamespaceEnv+"=yes")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
-	runtime.LockOSThread() // the kernel sends Pdeathsig when the thread that started the process exits
+	runtime.LockOSThread() // keep the thread until the process has exited, because the kernel sends Pdeathsig when the thread that started the process exits
 	defer runtime.UnlockOSThread()
 	exit := (*exec.ExitError)(nil)
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {

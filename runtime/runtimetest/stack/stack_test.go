@@ -351,7 +351,7 @@ func runPod(t testing.TB, client runtimev1.RuntimeServiceClient, name, image str
 		SandboxConfig: config,
 		Config: &runtimev1.ContainerConfig{
 			Metadata: &runtimev1.ContainerMetadata{Name: name},
-			Image:    &runtimev1.ImageSpec{Image: image, UserSpecifiedImage: image}, // CRI-O needs both
+			Image:    &runtimev1.ImageSpec{Image: image, UserSpecifiedImage: image}, // CRI-O needs both fields
 			Linux: &runtimev1.LinuxContainerConfig{SecurityContext: &runtimev1.LinuxContainerSecurityContext{
 				NamespaceOptions: own,
 				Seccomp:          &runtimev1.SecurityProfile{ProfileType: runtimev1.SecurityProfile_RuntimeDefault},
@@ -515,7 +515,7 @@ func TestReap_StateRemoved(t *testing.T) {
 
 func TestOpen_DetachedStack(t *testing.T) {
 	for _, flavor := range tools.Flavors() {
-		dir := filepath.Join(t.TempDir(), strings.Repeat("long", 6)) // shim sockets do not fit
+		dir := filepath.Join(t.TempDir(), strings.Repeat("long", 6)) // the path is too long for the sockets of shims
 		t.Run(string(flavor), func(t *testing.T) { testOpenDetached(t, stack.Options{Dir: dir, Flavor: flavor, Detach: true}) })
 	}
 }
@@ -585,5 +585,5 @@ runtime_type = "io.containerd.runc.v2"
 	if !slices.Contains(names, "other") || !slices.Contains(names, "runc") {
 		t.Errorf("got runtime handlers %q, want runc and other among them", names)
 	}
-	runPod(t, connect(t, s), "web", stack.WebImage) // runc's options are kept
+	runPod(t, connect(t, s), "web", stack.WebImage) // runs only if the runtime kept the options of runc
 }

@@ -48,7 +48,7 @@ func Start(o Options) (*Registry, error) {
 	r.server = &http.Server{Handler: r.injectFaults(r.authorize(images))}
 	go func() {
 		defer close(r.stopped)
-		_ = r.server.Serve(listener) // after Close, Serve returns http.ErrServerClosed
+		_ = r.server.Serve(listener) // ignore the error, because Serve returns http.ErrServerClosed after Close
 	}()
 	return r, nil
 }

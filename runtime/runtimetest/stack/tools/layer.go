@@ -65,7 +65,7 @@ func archive(files []file) ([]byte, error) {
 		last[f.name] = i
 	}
 	for i, f := range files {
-		if last[f.name] != i { // CRI-O rejects a layer with duplicate files
+		if last[f.name] != i { // skip all but the last of several files with the same name, because CRI-O rejects a layer with duplicate files
 			continue
 		}
 		if err := w.WriteHeader(f.header()); err != nil {
