@@ -10,7 +10,7 @@ import (
 	"podd/runtime"
 )
 
-// workerEntry contains the router's data about the worker of one name.
+// A workerEntry contains the router's data about the worker of one name.
 type workerEntry struct {
 	worker      *worker
 	cancel      context.CancelFunc

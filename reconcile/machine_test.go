@@ -76,7 +76,7 @@ type machine struct {
 	adopted  []string
 }
 
-// podd is a podd from its start until it is killed.
+// A podd is one run of podd, from its start until it is killed.
 type podd struct {
 	ctx       context.Context
 	cancel    context.CancelFunc

@@ -9,7 +9,7 @@ import (
 	"podd/reconcile/state"
 )
 
-// workerUpdate is a message from a worker to the router.
+// A workerUpdate is a message from a worker to the router.
 type workerUpdate struct {
 	key    types.NamespacedName
 	worker *worker

@@ -133,7 +133,7 @@ type Router struct {
 	// unreadableJournals contains the error of every journal that could not be read when Run began.
 	unreadableJournals map[types.UID]string
 	problems           []manifest.Problem // problems of pod directories
-	inactiveInstances  []string           // the last logged instances that no podd runs, with their pods
+	inactiveInstances  []string           // instances with running pods and without a podd, with these pods, as last logged
 	checkingInstances  bool               // whether a goroutine of checkInstances is running
 	nextInstanceCheck  time.Time
 	orphansToRemove    []types.UID                         // orphans that a user requested to remove
@@ -188,7 +188,7 @@ func NewRouter(o Options) *Router {
 	return r
 }
 
-// Inputs are the channels that a Router receives from. Only Sets may be closed; then the
+// Inputs are the channels that a Router receives from. Only Sets may be closed. In that case the
 // last set remains in effect.
 type Inputs struct {
 	Sets      <-chan *manifest.Set

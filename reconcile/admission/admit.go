@@ -28,8 +28,8 @@ type candidate struct {
 	ReservedVersions []*manifest.Pod
 	// UIDs contains the UIDs for which the name has a directory or sandbox on this node.
 	UIDs []types.UID
-	// Releasing reports whether the name is releasing those reservations of its ReservedVersions
-	// that Desired does not request. If Releasing is false, the name keeps all reservations of
+	// Releasing reports whether the reservations of ReservedVersions that Desired does not request
+	// are being released. If Releasing is false, the name keeps all reservations of
 	// ReservedVersions.
 	Releasing bool
 	// Finished reports whether the desired version has finished and none of its containers

@@ -53,8 +53,8 @@ type WorkerRequest struct {
 	Requests state.Requests
 }
 
-// Decide returns the new memory of every name and requests to evict the preempted pods. Each memory
-// contains the order for the worker of the name.
+// Decide returns the new memory of every name, and a request to evict each preempted pod. A memory
+// contains the order for the worker of its name.
 func Decide(in Input, names []NameFacts, now time.Time) (memories map[types.NamespacedName]Memory, evictions []WorkerRequest) {
 	d := decider{in: &in, names: names, now: now}
 	verdicts := d.admit()
@@ -65,7 +65,7 @@ func Decide(in Input, names []NameFacts, now time.Time) (memories map[types.Name
 	return memories, d.preempt(memories, verdicts)
 }
 
-// decider contains the data of one call of Decide.
+// A decider contains the data of one call of Decide.
 type decider struct {
 	in          *Input
 	names       []NameFacts

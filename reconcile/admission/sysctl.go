@@ -53,8 +53,8 @@ func (f *Features) checkSysctls(pod *v1.Pod) string {
 }
 
 // sysctlRejection returns the kubelet's message for a pod with a sysctl that the node does not
-// allow; "" if the pod has no such sysctl. Unlike the kubelet, podd does not leave it to the runtime to
-// reject sysctls in the host's UTS namespace.
+// allow; "" if the pod has no such sysctl. Unlike the kubelet, podd itself rejects sysctls in the
+// host's UTS namespace. The kubelet expects the runtime to reject them.
 func (f *Features) sysctlRejection(pod *v1.Pod) string {
 	s := f.firstForbiddenSysctl(pod)
 	if s == nil {

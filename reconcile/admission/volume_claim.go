@@ -17,7 +17,7 @@ type claimTable struct {
 	users     map[refs.ClaimRef][]claimUser
 }
 
-// claimUser is a pod that uses a claim. retained reports whether the pod keeps the claim when it
+// A claimUser is a pod that uses a claim. retained reports whether the pod keeps the claim when it
 // releases its other reservations.
 type claimUser struct {
 	key      types.NamespacedName

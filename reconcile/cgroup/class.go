@@ -9,8 +9,8 @@ import (
 )
 
 // classPaths returns the paths of the cgroups that contain the pods of each QoS class. It returns
-// one path for the driver cgroupfs and one for systemd. root is the parent of kubepods; "" is the
-// top of the hierarchy.
+// two paths for each class, one for the driver cgroupfs and one for systemd. root is the parent of
+// kubepods; "" is the top of the hierarchy.
 func classPaths(root string) []string {
 	parts := strings.FieldsFunc(root, func(r rune) bool { return r == '/' })
 	var dirs []string

@@ -55,9 +55,9 @@ func Verify(data []byte) error {
 }
 
 // CheckVersion returns an error if data is not a JSON object, or if the field "version" of the
-// object is higher than latest. A missing version is 0. data may contain any bytes. CheckVersion
-// must be called before other fields are decoded, because another version may have fields of other
-// types.
+// object is higher than the parameter latest. A missing version is 0. data may contain any bytes.
+// CheckVersion must be called before other fields are decoded, because another version may have
+// fields of other types.
 func CheckVersion(data []byte, latest int) error {
 	var format struct{ Version int }
 	if err := json.Unmarshal(data, &format); err != nil {

@@ -17,8 +17,9 @@ import (
 // A Plugin serves the devices of one resource. Each method that takes a context returns soon after
 // the context is done, and has a timeout.
 type Plugin interface {
-	// Preferred returns the n devices of available that the plugin prefers, including all devices
-	// in must. It returns nil if the plugin has no preference.
+	// Preferred returns the n devices that the plugin prefers. They are from the list available,
+	// and include all devices in the list must. Preferred returns nil if the plugin has no
+	// preference.
 	Preferred(ctx context.Context, available, must []string, n int) ([]string, error)
 	Allocate(ctx context.Context, ids []string) (*v1beta1.ContainerAllocateResponse, error)
 	// PreStart is called before each start of a container if RequiresPreStart returns true.

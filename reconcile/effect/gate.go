@@ -33,8 +33,8 @@ const (
 	rankCount
 )
 
-// Gate limits how many sandboxes and containers are started at once, because the runtime needs more
-// time for a burst of pods if it starts all of them together.
+// A Gate limits how many sandboxes and containers are started at once, because the runtime needs
+// more time for a burst of pods if it starts all of them together.
 //
 // A Gate has as many slots as its limit. The limit is fixed, or a limitTuner adapts it. A start
 // occupies a slot until it returns. Two rules prevent starts that hang from blocking all others:

@@ -48,7 +48,7 @@ func givenAddresses(ips []netip.Addr, r hostAddresses) Addresses {
 	return a
 }
 
-// family restricts the addresses that a node may have.
+// A family restricts the addresses that a node may have.
 type family int
 
 const (

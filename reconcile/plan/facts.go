@@ -37,8 +37,8 @@ type facts struct {
 	ephemeralContainers []containerFacts
 }
 
-// containerFacts is a container of the desired version with the observed state and the history of
-// the container.
+// containerFacts contains a container of the desired version, with the observed state and the
+// history of the container.
 type containerFacts struct {
 	spec *v1.Container
 	kind Kind

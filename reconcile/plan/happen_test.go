@@ -127,8 +127,8 @@ func (w *world) call(o op, _ []*manifest.Pod) {
 	}
 }
 
-// nth returns one of podd's containers, out of those that the function is selects; nil if there is
-// none. The caller may write to the container.
+// nth returns one of podd's containers that the given function selects; nil if there is none. The
+// caller may write to the container.
 func (w *world) nth(n int, is func(*runtime.Container) bool) *runtime.Container {
 	var found []*runtime.Container
 	for i := range w.machine {

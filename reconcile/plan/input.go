@@ -235,7 +235,8 @@ func (f *PodEnd) AppliesTo(p *manifest.Pod) bool {
 	return f != nil && f.UID == p.UID && f.Hash == p.Hash && (f.Size == p.PodSize() || p.Traits.RunsOnce)
 }
 
-// SandboxTermination is the termination of an incarnation in progress. It is stored in the journal.
+// A SandboxTermination describes how an incarnation is being terminated. It is stored in the
+// journal.
 type SandboxTermination struct {
 	// SandboxID is the ID of the sandbox that is stopped with all its containers.
 	SandboxID string

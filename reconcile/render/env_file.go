@@ -83,8 +83,9 @@ func parseEnvFile(text, key string) (string, error) {
 	return "", nil
 }
 
-// envFileValue returns the value that begins with first, the text after NAME=, and may continue in
-// next, the lines after it. used is the number of these lines that belong to the value.
+// envFileValue returns the value of a variable. first is the text after NAME=, with which the value
+// begins. next contains the following lines, in which the value may continue. used is the number of
+// these lines that belong to the value.
 func envFileValue(first string, next []string) (value string, used int, err error) {
 	if first != "" && (first[0] == ' ' || first[0] == '\t') {
 		return "", 0, nil

@@ -193,8 +193,7 @@ func (k compared) neutral(t *testing.T, config any) map[string]any {
 	return tree
 }
 
-// differing returns list with the names of the fields that differ appended. Variables are compared
-// by name.
+// differing appends the names of the fields that differ to list. Variables are compared by name.
 func differing(path string, theirs, ours any, list *[]string) {
 	if empty(theirs) && empty(ours) || reflect.DeepEqual(theirs, ours) {
 		return

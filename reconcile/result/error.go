@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// StartError is the error of a failed start of a container.
+// A StartError is the error of a failed start of a container.
 type StartError struct {
 	Reason string // the container's waiting reason, for example CreateContainerError
 	Err    error
@@ -24,7 +24,7 @@ func StartReason(err error) string {
 	return "CreateContainerError"
 }
 
-// RetryLaterError is the error of an action that must not be tried again before Until.
+// A RetryLaterError is the error of an action that must not be tried again before Until.
 type RetryLaterError struct {
 	Until time.Time
 	Err   error

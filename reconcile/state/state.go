@@ -136,7 +136,7 @@ func New(start InitialFacts) State {
 	return s
 }
 
-// transition is a State while a function changes it, with the outputs so far. now is the time of
+// A transition is a State while a function changes it, with the outputs so far. now is the time of
 // the change.
 type transition struct {
 	State

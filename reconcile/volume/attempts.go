@@ -11,7 +11,7 @@ import (
 // was canceled has not returned yet.
 var errPending = errors.New("an earlier attempt has not finished")
 
-// CallLimiter limits system calls that may never return because a server does not respond. These
+// A CallLimiter limits system calls that may never return because a server does not respond. These
 // calls cannot be interrupted. So there is only one call at a time for each subject, such as a
 // mount, and retries do not accumulate blocked threads. A nil *CallLimiter only applies timeouts.
 type CallLimiter struct {

@@ -41,7 +41,7 @@ func (l *runtimeLog) write(text string) error {
 	return err
 }
 
-// rotate renames the current file and opens a new one. Then it writes the text in late to the old
+// rotate renames the current file and opens a new one. Then it writes late, a text, to the old
 // file, as a runtime may do.
 func (l *runtimeLog) rotate(late string) error {
 	name := l.path(fmt.Sprintf(".20250101-%06d", len(l.rotated)))

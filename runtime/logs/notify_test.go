@@ -41,8 +41,8 @@ type readerGroup struct {
 	wait   sync.WaitGroup
 }
 
-// startReaders starts several readers for each of dirs, and returns when all of them wait. each is
-// the number of readers for one directory.
+// startReaders starts several readers for each directory in dirs, and returns when all of them
+// wait. The parameter each is the number of readers for one directory.
 func startReaders(n *Notifier, each int, dirs ...string) *readerGroup {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &readerGroup{cancel: cancel}

@@ -61,7 +61,7 @@ func TestRuntime(t *testing.T, newRuntime func(t *testing.T) Subject) {
 	}
 }
 
-// fixture creates pods for one part of the contract and removes them after the test.
+// A fixture creates pods for one part of the contract and removes them after the test.
 type fixture struct {
 	Subject
 	t         *testing.T

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// PublishResult is a published volume of a pod.
+// A PublishResult is a published volume of a pod.
 type PublishResult struct {
 	Path string // path of the mount or of the block device
 	// MustSetGroup reports whether the caller must set the group of the files to the pod's fsGroup.

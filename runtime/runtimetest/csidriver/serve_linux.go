@@ -21,7 +21,7 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// service is the driver in its process.
+// A service implements the gRPC services of a driver, in the driver's process.
 type service struct {
 	*Driver
 	csi.UnimplementedIdentityServer

@@ -48,7 +48,7 @@ func unpackPackages(ctx context.Context, dir string, packages ...string) ([]debF
 	return files, nil
 }
 
-// debFile is the parsed name of a package file.
+// A debFile is the parsed name of a package file.
 type debFile struct{ pkg, version string }
 
 // parseDebFile parses the path of a package, such as "runc_1.1.5+ds1-1+deb12u1_amd64.deb". The

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// requirement is a program or file that the stack needs on the host.
+// A requirement is a program or file that the stack needs on the host.
 type requirement struct {
 	packages  []string // the Debian packages that contain it
 	isPresent func(context.Context) bool
