@@ -56,7 +56,7 @@ type Options struct {
 	// IsInstanceRunning is nil, pods of other instances are not checked.
 	IsInstanceRunning func(id string) bool
 	// EarlierNodeNames are the earlier names of the node. A pod whose name ends with one of them
-	// must stop before the pod from the same manifest with the present name of the node starts.
+	// must stop before the pod from the same manifest starts with the present name of the node.
 	EarlierNodeNames []string
 	// MaxBackoff limits the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration

@@ -26,7 +26,8 @@ type Input struct {
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
 	// EarlierNodeNames contains the earlier names of the node. A pod whose name ends with one of
-	// them is stopped before the same pod starts with the present name of the node.
+	// them must stop before the pod from the same manifest starts with the present name of the
+	// node.
 	EarlierNodeNames []string
 	// Observed contains the pods that the runtime lists, including pods of other agents.
 	Observed map[types.NamespacedName]*runtime.Pod
@@ -133,7 +134,7 @@ func (d *decider) newMemory(name *NameFacts, v plan.Verdict) Memory {
 // addRefs adds to o the objects that the desired version refers to. While an earlier version is in
 // force, addRefs also adds the objects of that version, so that the files in its volumes are
 // updated. The objects of an earlier version with AnnotationRestartOnChange are not added, because
-// a change of its files would require a restart of the pod.
+// a change of the pod's files would require a restart of the pod.
 func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	if d.in.Refs == nil || o.Desired == nil {
 		return
@@ -157,7 +158,7 @@ func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	o.EarlierRefs = refs.Resolve(o.Earlier, d.in.Set, d.in.InstanceID, before.EarlierRefs)
 }
 
-// preempt returns requests to evict the pods that the verdicts name as victims. It requests the
+// preempt returns eviction requests for the pods that the verdicts name as victims. It requests the
 // eviction of each version only once, and records the version in memories. A new version of a
 // victim needs another request, because an eviction applies to one version only.
 func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map[types.NamespacedName]plan.Verdict) (requests []WorkerRequest) {

@@ -67,8 +67,8 @@ func (f *Features) sysctlRejection(pod *v1.Pod) string {
 	return fmt.Sprintf("forbidden sysctl: %q not allowlisted", name)
 }
 
-// firstForbiddenSysctl returns the first sysctl of a pod that the node does not allow; nil if it
-// allows all.
+// firstForbiddenSysctl returns the first sysctl of a pod that the node does not allow; nil if the
+// node allows all of them.
 func (f *Features) firstForbiddenSysctl(pod *v1.Pod) *forbiddenSysctl {
 	if pod.Spec.SecurityContext == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// These limits distinguish a slow runtime from a single start that hangs, for example because its
+// These limits distinguish a slow runtime from a single start that hangs, for example because a
 // network plugin does not respond.
 const (
 	// If no start returns for stuckTimeout, a Gate adds a slot. A start counts as stuck after
@@ -40,7 +40,7 @@ const (
 // occupies a slot until it returns. Two rules prevent starts that hang from blocking all others:
 //
 //   - A stuck start does not occupy a slot. A start is stuck if it began at least 10 seconds
-//     ago, and enough later starts of its rank have returned: twice the limit of the Gate.
+//     ago, and at least twice as many later starts of its rank as the limit have returned.
 //     The later starts show that the runtime works, so that the stuck start must wait for
 //     something else. Starts of the other rank are not counted, because a network plugin may
 //     be slow while containers start fast.

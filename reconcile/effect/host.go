@@ -122,8 +122,8 @@ type Devices interface {
 	// Acquire allocates the devices that the containers of a pod request, unless they were
 	// allocated before, and returns the devices of one container. The caller must call done when
 	// the container has been created or creating it has failed. If container is "", Acquire only
-	// allocates the devices and returns none. Then the caller must call done when the sandbox has
-	// been created or creating it has failed.
+	// allocates the devices and returns none. In that case the caller must call done when the
+	// sandbox has been created or creating it has failed.
 	Acquire(ctx context.Context, pod *manifest.Pod, container string) (grants []device.Grant, done func(), err error)
 	// PreStart prepares devices for the start of a container.
 	PreStart(ctx context.Context, container string, grants []device.Grant) error

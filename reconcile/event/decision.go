@@ -95,8 +95,8 @@ func (d DecisionChange) missingEvent(s Subject) Event {
 }
 
 // backOffEvents returns an event for each container that waits for the end of a new back-off. A
-// back-off is new if its end differs from the end in d.Before, because then the container has
-// crashed again.
+// back-off is new if its end differs from the end in d.Before. A different end means that the
+// container has crashed again.
 func (d DecisionChange) backOffEvents(s Subject) []Event {
 	var all []Event
 	for _, step := range d.After.Steps {

@@ -77,8 +77,8 @@ const (
 	byName                  // the node's name resolves to it
 )
 
-// next returns the choice of an address after the choice c, given the present addresses r of the
-// host.
+// next returns the choice that follows c, the previous choice. r contains the present addresses of
+// the host.
 //
 // While a host renews its DHCP lease, or its link is down, the host has neither its address nor a
 // default route. Its bridges may still have addresses. Therefore an address that was found by a

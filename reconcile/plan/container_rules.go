@@ -300,7 +300,7 @@ func ensureImage(f *facts, m *containerFacts, d *Decision, s *Step) {
 }
 
 // addImagePull adds the action that pulls the image of container c. img is the result of the last
-// pull. If it is a failure, addImagePull does nothing until the retry is due.
+// pull. If img is a failure, addImagePull does nothing until the retry is due.
 func (d *Decision) addImagePull(in *Input, c *v1.Container, img Image, successor bool) {
 	if img.Name == c.Image {
 		if img.Failure.IsFinal {

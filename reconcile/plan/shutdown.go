@@ -42,9 +42,9 @@ type ShutdownProgress struct {
 // is the progress that the previous call returned; the zero value in the first call. pods contains
 // the pods that exist on the node. groups must have at least one element and be in ascending order
 // of priority. A group without pods is skipped. The next group begins when the present group has no
-// pods any more, or when its grace period has passed. So stop also contains the remaining pods of
-// earlier groups. wake is when AdvanceShutdown must be called again if nothing happens; zero means
-// never.
+// pods any more, or when its grace period has passed. So the result stop also contains the
+// remaining pods of earlier groups. wake is when AdvanceShutdown must be called again if nothing
+// happens; zero means never.
 func AdvanceShutdown(groups []ShutdownGroup, t ShutdownProgress, pods []ShutdownPod, now time.Time) (next ShutdownProgress, stop []ShutdownPod, wake time.Time) {
 	group := func(p ShutdownPod) int { return groupOf(groups, p.Priority) }
 	for ; t.Group < len(groups); t = (ShutdownProgress{Group: t.Group + 1}) {

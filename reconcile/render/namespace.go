@@ -58,8 +58,8 @@ func namespaceMode(host bool) cri.NamespaceMode {
 	return cri.NamespaceMode_POD
 }
 
-// pidMode returns the mode of the process namespace. It is the only namespace that the containers
-// of a pod do not share by default.
+// pidMode returns the mode of the process namespace. The process namespace is the only namespace
+// that the containers of a pod do not share by default.
 func pidMode(spec *v1.PodSpec) cri.NamespaceMode {
 	switch {
 	case spec.HostPID:

@@ -24,10 +24,10 @@ func limitSwap(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Contai
 }
 
 // swapShare returns the swap of a container in bytes. It is SwapBytes, multiplied by the ratio of
-// the container's memory request to the memory of the host. A container has swap only if its pod is
-// Burstable and not critical, it requests memory, and the request differs from its limit. Unlike
-// the kubelet, podd does not regard static pods as critical, because all pods of manifests are
-// static.
+// the container's memory request to the memory of the host. A container has swap only if it
+// requests memory, its request differs from its limit, and its pod is Burstable and not critical.
+// Unlike the kubelet, podd does not regard static pods as critical, because all pods of manifests
+// are static.
 func swapShare(n Node, pod *v1.Pod, c *v1.Container) int64 {
 	request, limit := c.Resources.Requests.Memory().Value(), c.Resources.Limits.Memory().Value()
 	critical := pod.Spec.Priority != nil && *pod.Spec.Priority >= manifest.CriticalPriority

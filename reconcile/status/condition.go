@@ -63,8 +63,8 @@ func (o *observedPod) disruptionTargetConditions() []v1.PodCondition {
 	return []v1.PodCondition{newCondition(v1.DisruptionTarget, true, v1.PodReasonTerminationByKubelet, cmp.Or(message, failed.Message))}
 }
 
-// restartingAllConditions returns the condition of a pod with a rule RestartAllContainers, which is
-// true while the containers are stopped to be restarted. It returns nil for other pods.
+// restartingAllConditions returns the condition that is true while all containers of a pod are
+// stopped to be restarted. It returns nil for a pod without a rule RestartAllContainers.
 func (o *observedPod) restartingAllConditions(s *v1.PodStatus) []v1.PodCondition {
 	if !manifest.HasRestartAll(&o.f.Pod.Object.Spec) {
 		return nil

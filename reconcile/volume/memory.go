@@ -12,7 +12,7 @@ import (
 // memorySize returns the maximum size in bytes of a memory-backed volume. It is the smallest of
 // three limits: limit, which is the sizeLimit of the volume; the pod's memory limit; and node,
 // which is the memory that is allocatable to pods (0 if unknown). memorySize returns 0 if none of
-// these limits is set. The kernel then uses its default, half of the host's memory.
+// these limits is set. In that case the kernel uses its default, half of the host's memory.
 func memorySize(pod *v1.Pod, limit *resource.Quantity, node int64) int64 {
 	size := node
 	bound := func(n int64) {

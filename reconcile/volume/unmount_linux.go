@@ -42,7 +42,7 @@ func (d Dir) unmountRemote(ctx context.Context, m mounts.Mount) error {
 
 // runUmount runs the program umount. remaining reports whether the mount still exists according to
 // the mount table. If it still exists, err is the reason. A program that hangs may already have
-// removed the mount, because it writes remaining data afterwards.
+// removed the mount, because umount writes the remaining data afterwards.
 func (d Dir) runUmount(ctx context.Context, program, flags string, m mounts.Mount) (remaining bool, err error) {
 	parent, err := d.openParent(m)
 	if err != nil {
@@ -68,8 +68,9 @@ func (d Dir) runUmount(ctx context.Context, program, flags string, m mounts.Moun
 }
 
 // makePrivate makes a mount and all mounts below it private, so that unmounting them does not
-// unmount their originals. If the server does not respond, the call times out. makePrivate then
-// returns nil if there are no mounts below the mount, because only these mounts need to be private.
+// unmount their originals. If the server does not respond, the call times out. In that case
+// makePrivate returns nil if there are no mounts below the mount, because only these mounts need to
+// be private.
 func (d Dir) makePrivate(ctx context.Context, m mounts.Mount) error {
 	err := d.withMount(ctx, m, setPrivate)
 	if err != unix.EBUSY {

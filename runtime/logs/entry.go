@@ -38,7 +38,7 @@ type Entry struct {
 	Timestamp []byte
 	// Text is a line of the container's output, or a part of one, without the newline.
 	Text []byte
-	// Partial reports whether Text is not followed by a newline. The line then continues in
+	// Partial reports whether Text is not followed by a newline. In that case the line continues in
 	// the stream's next entry, or it is the last line of the stream and has no newline.
 	Partial bool
 	// Malformed reports whether the line of the file does not have the CRI log format. Text is then

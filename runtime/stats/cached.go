@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A cached stores a value that is computed on demand, by one caller at a time, and reused for some
+// A cached is a value that is computed on demand, by one caller at a time, and reused for some
 // time. Only newCached creates a usable cached. It is safe for concurrent use.
 type cached[T any] struct {
 	// isIncomplete reports whether a part of the value is missing, so that the next value is

@@ -101,7 +101,7 @@ func (d *Drivers) unpublishOne(ctx context.Context, id VolumeID, p volumePaths) 
 	if p.link != "" {
 		return d.removePodFacts(f, p)
 	}
-	if wasStaged(f) { // restore the data file of the staged volume if it was lost, because removeFacts removes the only other one
+	if wasStaged(f) { // restore the data file of the staged volume if it was lost, because removeFacts removes the other data file of the volume
 		if err := d.restoreStaged(id, filepath.Base(p.dataDir)); err != nil {
 			return err
 		}

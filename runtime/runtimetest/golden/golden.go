@@ -13,8 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// IsUpdate reports whether the test runs with -update. Tests that cannot use Compare, because
-// a golden file contains more than one result, must then rewrite the file and compare nothing.
+// IsUpdate reports whether the test runs with -update. In that case, a test that cannot use Compare
+// must rewrite its golden file and compare nothing. A test cannot use Compare if its golden file
+// contains more than one result.
 func IsUpdate() bool { return *update }
 
 // Compare reports an error if got differs from the content of file. With -update, it first

@@ -20,9 +20,9 @@ func debianBusybox(ctx context.Context, c *cache) (string, error) {
 	return debianProgram(ctx, c, "busybox", "bin/busybox")
 }
 
-// debianProgram returns the path of a static program in a Debian package, whose name is the
-// parameter name followed by "-static". It unpacks the package and does not install it, so that the
-// programs of the host do not change. path is relative to the package.
+// debianProgram returns the path of a static program in the Debian package with the name name +
+// "-static". It unpacks the package and does not install it, so that the programs of the host do
+// not change. path is the path of the program in the package.
 func debianProgram(ctx context.Context, c *cache, name, path string) (string, error) {
 	codename, err := codename()
 	if err != nil {
