@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAnnounces checks that a process runs an instance if it holds the lock of the file
-// with the ID. Another open lock file, in which it looks for the ID, does not count.
+// TestAnnounces checks that a process runs an instance if it holds the lock of the file with the
+// ID. A lock file that the process opens only to look for the ID does not count.
 func TestAnnounces(t *testing.T) {
 	const id = "0123456789abcdef"
 	open := func(text string) *os.File {

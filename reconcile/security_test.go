@@ -95,8 +95,8 @@ func TestImageReplaced(t *testing.T) {
 	})
 }
 
-// TestRunAsNonRoot checks that a container that would run as root does not start, that its
-// neighbor does, and that it starts once its image names a user.
+// TestRunAsNonRoot checks that a container that would run as root does not start until its image
+// names a user. The other container of the pod starts at once.
 func TestRunAsNonRoot(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()

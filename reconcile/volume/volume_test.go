@@ -96,7 +96,7 @@ func mountCount(t *testing.T, below string) int {
 	return len(m)
 }
 
-// bindMount bind-mounts source at target, like another program, until the test ends.
+// bindMount bind-mounts source at target, as another program would, until the test ends.
 func bindMount(t *testing.T, source, target string) {
 	t.Helper()
 	must(t, unix.Mount(source, target, "", unix.MS_BIND, ""))
