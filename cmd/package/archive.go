@@ -30,8 +30,8 @@ var archiveFiles = []struct {
 	{"completion/podd.zsh", "completion/podd.zsh", 0o644},
 }
 
-// writeArchive creates the tar.gz archive at the path file from the files in stage. In the archive,
-// the files are in the directory base.
+// writeArchive creates a tar.gz archive of the files in the directory stage. The parameter file is
+// the path of the archive. All paths in the archive begin with base.
 func (b builder) writeArchive(file, base, stage string) error {
 	f, err := os.Create(file)
 	if err != nil {

@@ -22,7 +22,7 @@ type builder struct {
 	version version
 	created time.Time // the time of every file in the packages
 	archs   []string  // keys of the variable archs
-	formats []string  // the formats of nfpm, and tar.gz
+	formats []string  // the package formats of nfpm, and tar.gz
 }
 
 type arch struct {
@@ -129,7 +129,8 @@ func (b builder) writeSBOM(ctx context.Context, binary, to string) error {
 		"-version", b.version.binary, "-output", to, binary))
 }
 
-// runNFPM builds a package in one of the formats from the files in stage into dir.
+// runNFPM builds a package from the files in the directory stage and writes it to dir. format is a
+// format of nfpm.
 func (b builder) runNFPM(ctx context.Context, format string, a arch, stage, dir string) error {
 	program, err := b.findTool(ctx, "nfpm")
 	if err != nil {

@@ -28,7 +28,9 @@ func TestPackages(t *testing.T) {
 	b := builder{root: root, version: v, created: created, archs: []string{"armv7"}, formats: []string{"deb", "rpm", "apk", "tar.gz"}}
 	dirs := []string{filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")}
 	for _, dir := range dirs {
-		t.Setenv("TMPDIR", t.TempDir()) // the stages are in different directories, too
+		// The stages are in different directories, too, because their paths must not affect the
+		// packages.
+		t.Setenv("TMPDIR", t.TempDir())
 		if err := b.buildAll(t.Context(), dir); err != nil {
 			t.Fatal(err)
 		}

@@ -120,7 +120,7 @@ func versionFlag(words []string) string {
 	return ""
 }
 
-// newParser returns a parser of grammar.
+// newParser returns a parser of the command lines that grammar describes.
 func newParser(grammar any, s iostreams.Streams) (*kong.Kong, error) {
 	k, err := kong.New(grammar, kong.Name("podd"), kong.Writers(s.Out, s.Err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}))

@@ -71,7 +71,8 @@ func timeToFullRemoval(b burst) float64    { return b.removalSeconds }
 func containerdStartCPU(b burst) float64   { return b.containerdStartCPU }
 func containerdRemovalCPU(b burst) float64 { return b.containerdRemovalCPU }
 
-// valuesOf returns the results of the function metric for bursts, in the same order.
+// valuesOf calls the function metric for each burst, and returns the results in the order of the
+// bursts.
 func valuesOf(bursts []burst, metric func(burst) float64) samples {
 	var s samples
 	for _, b := range bursts {
@@ -80,9 +81,8 @@ func valuesOf(bursts []burst, metric func(burst) float64) samples {
 	return s
 }
 
-// fastestConcurrency returns the number of concurrent calls for which the results of the function metric
-// have the lowest median. The parameter floors contains the rounds for each number of concurrent
-// calls.
+// fastestConcurrency returns the number of concurrent calls with the lowest median. floors contains
+// the rounds for each number of concurrent calls. The function metric returns the value of a round.
 func fastestConcurrency(floors map[int][]burst, metric func(burst) float64) int {
 	best := 0
 	for concurrency, bursts := range floors {
@@ -93,10 +93,12 @@ func fastestConcurrency(floors map[int][]burst, metric func(burst) float64) int 
 	return best
 }
 
-// addBurstRow adds a row that compares podd with bare CRI calls. The bare CRI calls are those of
-// the fastest number of concurrent calls. format is the name of the row with a %d for n.
+// addBurstRow adds a row that compares podd with bare CRI calls. For the bare CRI calls, it uses
+// the rounds with the fastest number of concurrent calls. format is the name of the row with a %d
+// for n.
 func (b *bench) addBurstRow(n int, format string, metric func(burst) float64, floors map[int][]burst, podds []burst, factor float64) {
-	// Only values that were measured in every round can be compared.
+	// Omit each number of concurrent calls that was not measured in every round, because its values
+	// cannot be compared.
 	whole := map[int][]burst{}
 	for concurrency, bursts := range floors {
 		if len(bursts) == b.Rounds {
@@ -195,8 +197,8 @@ func (b *bench) timePoddBurst(ctx context.Context, n int, printCalls, measureIdl
 	return p, sleep(ctx, burstRoundPause)
 }
 
-// startCallCount starts to count CRI calls. The returned function adds the number of calls since
-// startCallCount was called to the table. If printCalls is false, both functions do nothing.
+// startCallCount starts to count CRI calls. The returned function adds a line to the table with the
+// number of calls that were made in between. If printCalls is false, both functions do nothing.
 func (b *bench) startCallCount(ctx context.Context, pods int, printCalls bool) func(operation string) error {
 	if !printCalls {
 		return func(string) error { return nil }

@@ -68,7 +68,8 @@ func labelValue(labels, name string) string {
 	return value
 }
 
-// subtractCounts returns after minus before for each count that has grown.
+// subtractCounts subtracts the counts in before from the counts in after. The result contains only
+// the counts that have grown.
 func subtractCounts(after, before map[string]float64) map[string]float64 {
 	d := map[string]float64{}
 	for name, n := range after {

@@ -137,7 +137,7 @@ func startKubeletNode(ctx context.Context, dir string, c *cluster) (k *kubeletNo
 	if err != nil {
 		return k, err
 	}
-	defer log.Close() // the kubelet inherits a copy of the file descriptor
+	defer log.Close() // the kubelet has its own copy of the file descriptor
 	cmd := exec.Command(filepath.Join(c.programs.Programs, "kubelet"), flags...)
 	cmd.Stdout, cmd.Stderr = log, log
 	began, ended, err := launch(cmd)

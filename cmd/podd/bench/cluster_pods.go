@@ -53,10 +53,10 @@ func (p pod) manifestWithObjects() (string, error) {
 
 const defaultNamespacePath = "/api/v1/namespaces/default/"
 
-// startPods creates pods and binds them to a node. The result began is the time just before the
-// binding. The result at is the time when all processes of the pods were running. The API server
-// also adds a volume with a service account token and the cluster's CA certificate to each pod, as
-// in most clusters.
+// startPods creates pods and binds them to a node. It returns the time just before the binding
+// (began), and the time when all processes of the pods were running (at). The API server also adds
+// a volume with a service account token and the cluster's CA certificate to each pod, as in most
+// clusters.
 func (c *cluster) startPods(ctx context.Context, node string, pods []pod) (began, at time.Time, err error) {
 	for _, p := range pods {
 		decoded, config, secret, err := p.decodeWithObjects()

@@ -66,7 +66,7 @@ func (d *daemon) launch() (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	defer log.Close() // podd inherits a copy of the file descriptor
+	defer log.Close() // podd has its own copy of the file descriptor
 	cmd := exec.Command(d.b.Podd, d.flags()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	at, ended, err := launch(cmd)
@@ -91,7 +91,7 @@ func launch(cmd *exec.Cmd) (time.Time, chan struct{}, error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // the caller reads the exit status from cmd.ProcessState
+			_ = cmd.Wait() // the error is ignored, because the caller reads the exit status from cmd.ProcessState
 		}
 	}()
 	return <-began, ended, <-started

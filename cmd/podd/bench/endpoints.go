@@ -35,7 +35,8 @@ func (b *bench) measureEndpoints(ctx context.Context) error {
 	if _, _, err := b.startPods(ctx, pods); err != nil {
 		return err
 	}
-	without, err := b.restartAndMeasureMemory(ctx) // excludes the memory that podd used to start the pods
+	// The restart frees the memory that podd has used to start the pods.
+	without, err := b.restartAndMeasureMemory(ctx)
 	if err != nil {
 		return err
 	}

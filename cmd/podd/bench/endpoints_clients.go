@@ -40,8 +40,8 @@ func (b *bench) measureClients(ctx context.Context, e *endpoints) error {
 		return err
 	}
 	for i := range followerCount {
-		// Names contain increasing numbers. The pods of this measurement have the highest numbers,
-		// because they were created last.
+		// This is the name of a pod of this measurement. Names contain increasing numbers, and
+		// these pods have the highest numbers, because they were created last.
 		name := fmt.Sprintf("p%d-%s", b.podsCreated-i%endpointPodCount, nodeName)
 		if err := connect("/containerLogs/default/" + name + "/" + containerName + "?follow=true"); err != nil {
 			return err

@@ -70,7 +70,8 @@ func (b *bench) withPodChanges(ctx context.Context, f func() error) error {
 	go func() {
 		for ctx.Err() == nil {
 			pods := b.newPods(1)
-			// The start of a pod is not canceled, so that the pod can be removed.
+			// Do not cancel the start of a pod, because after an error its manifest would not be
+			// removed.
 			whole := context.WithoutCancel(ctx)
 			if _, _, err := b.startPods(whole, pods); err != nil {
 				ended <- err
@@ -80,8 +81,8 @@ func (b *bench) withPodChanges(ctx context.Context, f func() error) error {
 				ended <- err
 				return
 			}
-			// The runtime uses most of the CPU time of a start. Without the pause it would always
-			// be busy.
+			// The runtime uses most of the CPU time of a start. Without the pause, the runtime
+			// would always be busy.
 			sleep(ctx, burstRoundPause)
 		}
 		ended <- nil

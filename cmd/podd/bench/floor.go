@@ -50,7 +50,8 @@ func newBareRunner(ctx context.Context, b *bench) (*bareRunner, error) {
 	}
 	return &bareRunner{
 		client: client, runtime: api.NewRuntimeServiceClient(conn), image: image.ID,
-		// The content of the directory does not affect the cost of a mount.
+		// The volumes may contain any directory, because its content does not affect the cost of a
+		// mount.
 		volumes: map[string]string{"bench": filepath.Dir(b.starts.path), "config": b.dir, "secret": b.dir},
 		node: render.Node{
 			Name: "floor", HostIPs: []string{"127.0.0.1"}, InstanceID: "floor",

@@ -23,8 +23,8 @@ func (b *bench) measureLimits(ctx context.Context) error {
 	return nil
 }
 
-// measureLimitsWith measures bursts of n pods. All limits alternate, so that other load on the host
-// affects each of them.
+// measureLimitsWith measures bursts of n pods. Each round measures every limit once, so that other
+// load on the host affects all limits.
 func (b *bench) measureLimitsWith(ctx context.Context, n int) error {
 	defer func() { b.daemon.extraFlags = nil }()
 	times := map[int]samples{} // by limit

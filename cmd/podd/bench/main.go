@@ -50,7 +50,7 @@ type options struct {
 	Flags       []string      `sep:"none" name:"flag" help:"Flag for podd, for example --flag=--v=4. May be repeated."`
 }
 
-// wants reports whether part must be measured.
+// wants reports whether the given part must be measured.
 func (o *options) wants(part string) bool {
 	for _, p := range o.Only {
 		if p == part {

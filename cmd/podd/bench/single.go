@@ -77,9 +77,8 @@ func (b *bench) timePoddPod(ctx context.Context) (time.Duration, error) {
 	return at.Sub(began), b.daemon.stop()
 }
 
-// startPods writes the manifests of pods for podd. The result began is the time just before podd
-// can observe the first manifest. The result at is the time when all processes of the pods were
-// running.
+// startPods writes the manifests of pods for podd. It returns the time just before podd can observe
+// the first manifest (began), and the time when all processes of the pods were running (at).
 func (b *bench) startPods(ctx context.Context, pods []pod) (began, at time.Time, err error) {
 	if err = b.daemon.stageManifests(pods); err != nil {
 		return

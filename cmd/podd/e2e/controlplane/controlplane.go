@@ -101,7 +101,7 @@ func (p *Plane) CountRequests(node string, since time.Time) (map[string]int, err
 			ObjectRef   struct{ Resource, Subresource string }
 			At          time.Time `json:"requestReceivedTimestamp"`
 		}
-		// The last line may not be complete.
+		// Decoding fails if the last line is incomplete.
 		if json.Unmarshal(lines.Bytes(), &e) != nil || e.User.Username != "system:node:"+node || e.At.Before(since) {
 			continue
 		}

@@ -44,7 +44,7 @@ func SaveHost(dir string) (restore func()) {
 			}
 		}
 		for i := len(missing) - 1; i >= 0; i-- {
-			_ = os.Remove(missing[i]) // fails if another process uses the path now
+			_ = os.Remove(missing[i]) // the error is ignored, because another process may use the path now
 		}
 	}
 }

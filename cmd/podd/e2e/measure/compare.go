@@ -81,9 +81,9 @@ func compareNumbers(kubelet, podd map[string]float64) map[string]string {
 		slack := 0.0
 		switch {
 		case strings.HasSuffix(at, "Bytes"):
-			slack = 256 << 10 // the kernel accounts pages in batches, on each processor
+			slack = 256 << 10 // because the kernel accounts pages in batches, on each processor
 		case strings.HasSuffix(at, "].ephemeral-storage.inodesUsed"):
-			slack = 2 // podd also counts the termination message of each container
+			slack = 2 // because podd also counts the termination message of each container
 		}
 		if has && !incomparable.MatchString(at) && math.Abs(got-want) > max(want/20, slack) {
 			all[at] = fmt.Sprintf("%s: got %.0f, want %.0f", at, got, want)

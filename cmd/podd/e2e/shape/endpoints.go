@@ -28,8 +28,9 @@ func FetchAll(get func(path string) ([]byte, error), suffix string) (map[string]
 	return all, nil
 }
 
-// Diff compares two lists of lines. The result contains each line of want that is not in got, with
-// the prefix "-". It also contains each line of got that is not in want, with the prefix "+".
+// Diff compares the lists of lines want and got. The result contains the lines that only the first
+// list contains, with the prefix "-", and the lines that only the second list contains, with the
+// prefix "+".
 func Diff(want, got []string) []string {
 	var all []string
 	for _, line := range want {

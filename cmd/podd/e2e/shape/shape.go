@@ -57,7 +57,9 @@ func elementName(v any, suffix string) string {
 		return name
 	}
 	if _, ok := m["rxBytes"]; ok {
-		return "" // the interfaces of the host or of a pod
+		// An interface of the host or of a pod. All interfaces get the same name, so that they
+		// appear once.
+		return ""
 	}
 	name, _ := m["name"].(string)
 	return name

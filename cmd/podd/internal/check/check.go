@@ -116,7 +116,7 @@ func Run(f Facts) Report {
 	return report
 }
 
-// worse returns the more severe outcome. b is Warning or Failed.
+// worse returns the more severe of two outcomes. The outcome b must be Warning or Failed.
 func worse(a, b Outcome) Outcome {
 	if a == Failed {
 		return a

@@ -42,11 +42,11 @@ func (c *AttachCmd) attach(ctx context.Context, p *client.Client, pod *server.Po
 	}
 	restore := func() {}
 	switch {
-	case container != nil && container.TTY: // a terminal has no separate stderr
+	case container != nil && container.TTY: // the container has a terminal, and therefore no separate stderr
 		if restore, err = attachTerminal(ctx, command, s, c.Quiet || !c.TTY); err != nil {
 			return err
 		}
-		command.TTY, command.Stderr = true, nil // set even if stdin is not a terminal, because the container has a terminal
+		command.TTY, command.Stderr = true, nil // also if the user's stdin is not a terminal
 	case c.TTY:
 		fmt.Fprintf(notices, "podd: container %s has no terminal, because its manifest does not set tty: true\n", name)
 	}

@@ -66,7 +66,7 @@ func parseCommandLine(app *kong.Application, args []string) *commandLine {
 	case len(done) > 0 && !strings.HasPrefix(done[0], "-"):
 		l.verb, done = FindVerb(app, done[0]), done[1:]
 		if l.verb == nil {
-			l.verb = &kong.Node{} // an unknown verb has no flags and arguments
+			l.verb = &kong.Node{} // an empty node, because an unknown verb has no flags and arguments
 		}
 	case len(done) > 0 || strings.HasPrefix(last, "-"):
 		l.verb = FindVerb(app, "run")
@@ -136,8 +136,8 @@ func (l *commandLine) shortFlag(letter rune) *kong.Flag {
 	return l.findFlag(func(f *kong.Flag) bool { return f.Short == letter })
 }
 
-// findFlag returns the first flag of the verb for which matches returns true, or nil if there is
-// none.
+// findFlag returns the first flag of the verb for which the function matches returns true, or nil
+// if there is none.
 func (l *commandLine) findFlag(matches func(*kong.Flag) bool) *kong.Flag {
 	for _, group := range l.verb.AllFlags(true) {
 		for _, f := range group {

@@ -144,7 +144,7 @@ func (c *copyContainer) copyOut(ctx context.Context, from, to string, skipped *s
 	}()
 	err = archive.Extract(archived, base, root, name, skipped.add)
 	if err == nil || errors.Is(err, archive.ErrEmpty) {
-		io.Copy(io.Discard, archived) // tar writes padding after the last file, and then exits
+		io.Copy(io.Discard, archived) // read to the end, because tar writes padding after the last file before it exits
 	}
 	archived.CloseWithError(io.ErrClosedPipe)
 	if failed := <-sent; failed != nil && (err == nil || errors.Is(err, archive.ErrEmpty) || errors.Is(err, failed)) {

@@ -144,7 +144,7 @@ func (d *description) writeLineIfSet(level int, label, value string) {
 func (d *description) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	io.WriteString(w, d.text.String()) // writing to a tabwriter on a Builder cannot fail
+	io.WriteString(w, d.text.String()) // the error is ignored, because writing to a tabwriter on a Builder cannot fail
 	w.Flush()
 	return b.String()
 }

@@ -143,7 +143,7 @@ func (o *forwarder) listen(ctx context.Context, addresses []string, f portMappin
 				continue
 			}
 			o.listeners = append(o.listeners, mappedListener{ln, f})
-			local = uint16(ln.Addr().(*net.TCPAddr).Port) // the same port for all addresses
+			local = uint16(ln.Addr().(*net.TCPAddr).Port) // listen on this port for the remaining addresses, too
 			if _, err := fmt.Fprintf(out, "Forwarding from %s -> %d\n", ln.Addr(), f.remote); err != nil {
 				return err
 			}

@@ -143,7 +143,7 @@ func podAndProblemKeys(v *server.View) []server.Key {
 	return keys
 }
 
-// filter returns the elements for which keep returns true.
+// filter returns the elements for which the function keep returns true.
 func filter[T any](all []T, keep func(T) bool) []T {
 	var out []T
 	for _, x := range all {

@@ -16,7 +16,7 @@ func chooseResources(all []client.Resource, names string) ([]client.Resource, er
 	for name := range strings.SplitSeq(strings.ToLower(names), ",") {
 		found := filter(all, func(r client.Resource) bool { return r.Matches(name) })
 		if len(found) > 0 {
-			found = found[:1] // the core group precedes other groups
+			found = found[:1] // use the first type, because the types of the core group precede the types of other groups
 		} else if found = filter(all, func(r client.Resource) bool { return slices.Contains(r.Categories, name) }); len(found) == 0 {
 			return nil, unknownResourceError(all, name)
 		}

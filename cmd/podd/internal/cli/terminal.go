@@ -47,7 +47,7 @@ func attachTerminal(ctx context.Context, c *stream.Command, s iostreams.Streams,
 	}
 	return func() {
 		end()
-		term.Restore(int(in.Fd()), before) // the error is ignored, because the command has already ended
+		term.Restore(int(in.Fd()), before) // the error is ignored, because the command has ended
 	}, nil
 }
 

@@ -207,7 +207,8 @@ func (c *TopCmd) hasUnsampledContainer(v *server.View, all []resourceUsage, quer
 		}
 		return slices.ContainsFunc(runningStatuses(pod), func(s v1.ContainerStatus) bool {
 			measured := used != nil && slices.ContainsFunc(used.Containers, func(u containerUsage) bool { return u.Name == s.Name })
-			return !measured && time.Since(s.State.Running.StartedAt.Time) < sampleTimeout+time.Second // StartedAt has a resolution of one second
+			// One second is added, because StartedAt has a resolution of one second.
+			return !measured && time.Since(s.State.Running.StartedAt.Time) < sampleTimeout+time.Second
 		})
 	})
 }

@@ -34,7 +34,7 @@ func (c *WhyCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	w := newExplainer(ctx, p, v)
-	if list, err := p.ListEvents(ctx); err == nil { // podd why also works without events
+	if list, err := p.ListEvents(ctx); err == nil { // the error is ignored, because podd why also works without events
 		w.events = list.Items
 	}
 	var texts []string
@@ -122,7 +122,7 @@ func fetchLastLogLine(ctx context.Context, p *client.Client, key server.Key, con
 		Pod: types.NamespacedName(key), Container: container, Previous: true, Tail: 1, Limit: 4 << 10,
 	}, &b)
 	if err != nil {
-		return "" // podd why also works without this line
+		return "" // the error is ignored, because podd why also works without this line
 	}
 	return strings.TrimSpace(b.String())
 }

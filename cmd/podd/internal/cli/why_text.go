@@ -99,8 +99,8 @@ func (w *explainer) lastExitText(p *server.PodView, e server.ExitView) string {
 }
 
 // nextText returns the next actions of a pod. If there are no actions, it returns the action that
-// follows the wait of the container in the parameter step, or the time of the next check of the
-// pod.
+// podd will try again when the wait of the parameter step is over. Without such a wait, it returns
+// the time of the next check of the pod.
 func (w *explainer) nextText(p *server.PodView, step *server.DecisionView) string {
 	const maxActions = 4
 	switch {
@@ -142,7 +142,7 @@ func (w *explainer) logsCommand(p *server.PodView) string {
 	return "podd logs " + podArg
 }
 
-// problemLines returns a line for each problem for which includes returns true.
+// problemLines returns a line for each problem for which the function includes returns true.
 func (w *explainer) problemLines(includes func(server.ProblemView) bool) string {
 	text := ""
 	for _, q := range w.view.Problems {

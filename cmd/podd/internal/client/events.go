@@ -18,7 +18,7 @@ func (p *Client) ListEvents(ctx context.Context) (*v1.EventList, error) {
 }
 
 // WatchEvents passes every event that is newer than a resource version to onEvent. It returns when
-// the function returns true (done) or an error.
+// onEvent returns true (done) or an error.
 func (p *Client) WatchEvents(ctx context.Context, revision string, onEvent func(*v1.Event) (done bool, err error)) error {
 	resp, err := p.call(ctx, http.MethodGet, "/v1/events", url.Values{"watch": {"1"}, "revision": {revision}}, nil)
 	if err != nil {

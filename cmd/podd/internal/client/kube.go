@@ -49,8 +49,8 @@ func (p *Client) Fetch(ctx context.Context, path string, query url.Values, accep
 }
 
 // WatchObjects watches a path of the Kubernetes API, and passes every watch event to onEvent. It
-// returns when the function returns true (done) or an error. query contains the query parameters of
-// the watch.
+// returns when onEvent returns true (done) or an error. query contains the query parameters of the
+// watch.
 func (p *Client) WatchObjects(ctx context.Context, path string, query url.Values, accept string, onEvent func(*metav1.WatchEvent) (done bool, err error)) error {
 	resp, err := p.callWithHeader(ctx, http.MethodGet, path, query, nil, acceptHeader(accept))
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 // ErrStreamEnded is the error of a streamed response that is incomplete, because podd has stopped.
 var ErrStreamEnded = errors.New("podd stopped; its pods keep running")
 
-// WatchViews passes the current View and every later View to onView. It returns when the function
-// returns true (done) or an error, or when ctx is done. If the function is slow, WatchViews omits
-// intermediate Views.
+// WatchViews passes the current View and every later View to onView. It returns when onView returns
+// true (done) or an error, or when ctx is done. If onView is slow, WatchViews omits intermediate
+// Views.
 func (p *Client) WatchViews(ctx context.Context, onView func(*server.View) (done bool, err error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,7 +80,7 @@ func (p *Client) stopAll(ctx context.Context, path string, query url.Values, onP
 }
 
 // decodeEach decodes a stream of JSON values, and passes every value to onValue. It returns when
-// the function returns true (done) or an error.
+// onValue returns true (done) or an error.
 func decodeEach[T any](ctx context.Context, body io.Reader, onValue func(*T) (done bool, err error)) error {
 	decoder := json.NewDecoder(body)
 	for {

@@ -84,7 +84,7 @@ func (o *Options) bootstrap(ctx context.Context, problems *problemReporter) erro
 	requestCtx, done := context.WithCancel(requestCtx)
 	defer done()
 	r := &certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: issued, template: o.clientTemplate, onRenewed: func() {
-		if issued.validCertificate() != nil { // the certificate has not expired according to the clock of this host
+		if issued.validCertificate() != nil { // false if the certificate has expired according to the clock of this host
 			done()
 		}
 	}}

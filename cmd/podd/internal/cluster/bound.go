@@ -27,7 +27,7 @@ type boundPods struct {
 	// pods are still desired, but are marked as being deleted. It is nil if isOtherCluster is
 	// false.
 	deleted        []boundPod
-	origin         origin // the cluster of the pods in pods and missing
+	origin         origin // the cluster of the pods in the fields pods and missing
 	listOrigin     origin // the cluster that the last list came from
 	isOtherCluster bool   // listOrigin and origin are different clusters
 }
@@ -68,9 +68,9 @@ func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 }
 
 // updateDeleted updates the field deleted. If the last list came from the same cluster,
-// updateDeleted clears the field. Otherwise it removes the pods in next from deleted. It then adds
-// each pod in b.pods that neither next nor missing contains, and marks the added pod as being
-// deleted.
+// updateDeleted clears the field. Otherwise it removes the pods that the parameter next contains.
+// It then adds each pod in b.pods that is neither in next nor in b.missing, and marks the added pod
+// as being deleted.
 func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now time.Time) {
 	if !b.isOtherCluster {
 		b.deleted = nil

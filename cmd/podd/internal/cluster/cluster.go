@@ -65,8 +65,8 @@ type Options struct {
 	OnRenewal func(serving bool, issued time.Time, err error)
 	// CSI provides the CSI drivers of this node. If nil, the node has none.
 	CSI Drivers
-	// OnProblem is called when the most important problem of the connection changes, with the
-	// message of this problem, or with "" when the last problem is solved. Calls are sequential.
+	// OnProblem is called when the most important problem of the connection changes. Its argument
+	// is the message of this problem, or "" when the last problem is solved. Calls are sequential.
 	OnProblem func(ctx context.Context, message string)
 	// OnRejected is called when the set of pods that cannot be written to the API server changes,
 	// with all these pods, sorted by name. Calls are sequential.
@@ -168,7 +168,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, problems *prob
 	ownPods := reflector[*v1.Pod]{client: api, query: api.podsQuery(c.o.NodeName), emptyList: &v1.PodList{}, store: &c.pods, reporter: problems, part: partPods}
 	ownPods.watchCount = &c.watchCount
 	ownPods.origin = func(ctx context.Context) (origin, error) { return api.fetchOrigin(ctx, c.o.NodeName) }
-	w := newPodWriter(c, api) // newPodWriter must be called before the first list of this connection
+	w := newPodWriter(c, api) // before the first list of this connection, because the writer waits for this list
 	c.volumesInUse.setReported(nil)
 	syncer := &nodeSyncer{o: &c.o, state: c.state, c: api, problems: problems, volumesInUse: &c.volumesInUse}
 	group.Go(func() error { ownNode.run(ctx); return nil })

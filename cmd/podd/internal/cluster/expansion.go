@@ -40,7 +40,9 @@ func (c *Cluster) reportExpansions(ctx context.Context, api *client) {
 			q := api.core.Patch(types.StrategicMergePatchType).Namespace(claim.Namespace).Resource("persistentvolumeclaims").
 				Name(claim.Name).SubResource("status").Body(patch)
 			err := api.do(ctx, q, &v1.PersistentVolumeClaim{})
-			if err == nil || apierrors.IsConflict(err) { // in both cases the API server now has a newer version of the claim
+			// Read the claim again after a success or a conflict, because the API server then has a
+			// newer version of it.
+			if err == nil || apierrors.IsConflict(err) {
 				updates = maps.Clone(updates)
 				updates[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}]++
 				c.claimUpdates.set(updates)

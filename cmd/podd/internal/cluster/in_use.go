@@ -22,8 +22,8 @@ type volumesInUse struct {
 	// reportedVolumes contains the volumes that the API server has confirmed and that are still in
 	// namedVolumes.
 	namedVolumes, reportedVolumes map[v1.UniqueVolumeName]bool
-	// desiredChanged is closed by the next change of desired, and reportedChanged by the next
-	// change of reportedVolumes. A channel is nil until a method returns it.
+	// desiredChanged is closed by the next change of the field desired, and reportedChanged by the
+	// next change of reportedVolumes. A channel is nil until a method returns it.
 	desiredChanged, reportedChanged chan struct{}
 }
 
@@ -33,7 +33,7 @@ type desiredVolumes struct {
 	// driversWithoutAttachment contains the names of the drivers whose volumes need no attachment.
 	// It is nil until the CSIDrivers were listed.
 	driversWithoutAttachment map[string]bool
-	isComplete               bool // the field names contains all volumes of the pods
+	isComplete               bool // the map in the field names contains all volumes of the pods
 }
 
 // equals reports whether all fields of w and o are equal.

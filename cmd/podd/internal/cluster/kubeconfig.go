@@ -106,9 +106,8 @@ func statFile(path string) fileStamp {
 	return fileStamp{info.Size(), info.ModTime()}
 }
 
-// checkKubeconfig returns the error that newClientFromKubeconfig would return for the current
-// content of the kubeconfig, or nil. Unlike newClientFromKubeconfig, it does not store a
-// certificate.
+// checkKubeconfig returns the error that newClientFromKubeconfig would return now for the
+// kubeconfig file, or nil. Unlike newClientFromKubeconfig, it does not store a certificate.
 func (o *Options) checkKubeconfig() error {
 	config, err := readKubeconfig(o.Kubeconfig)
 	if err == nil {

@@ -39,7 +39,7 @@ func (l *leaseRenewer) run(ctx context.Context) {
 		switch {
 		case err != nil:
 			if unanswered > 1 {
-				l.c.closeConnections() // a hanging connection would delay all later requests
+				l.c.closeConnections() // a connection that hangs would delay all later requests
 			}
 			wait = b.next()
 		case !sent:

@@ -62,7 +62,7 @@ func newMirror(static *v1.Pod, node *v1.Node) *v1.Pod {
 	// The API server sets these fields from its PriorityClasses and RuntimeClasses and rejects
 	// other values.
 	m.Spec.Priority, m.Spec.PreemptionPolicy, m.Spec.Overhead = nil, nil, nil
-	m.Spec.EphemeralContainers = nil // not permitted in new pods
+	m.Spec.EphemeralContainers = nil // new pods must not have ephemeral containers
 	if removed := removeRefs(m); removed != "" {
 		m.Annotations[annotationLocalRefs] = removed
 	}

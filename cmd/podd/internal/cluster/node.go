@@ -97,9 +97,10 @@ func (o *Options) updatedNode(present, local *v1.Node, now time.Time) *v1.Node {
 
 // nodeAddresses returns the addresses that the Node should have. present contains the addresses of
 // the Node in the API server, and local contains the addresses of this host. With an external cloud
-// provider, nodeAddresses returns present. If present is then empty, it returns local if the user
-// has configured addresses, and otherwise only the hostname. nodeAddresses omits loopback addresses
-// unless the user has configured them. A host without network has only loopback addresses.
+// provider, nodeAddresses returns the addresses in present. If present is empty, it returns local
+// if the user has configured addresses, and otherwise only the hostname. nodeAddresses omits
+// loopback addresses from local unless the user has configured them. A host without network has
+// only loopback addresses.
 func (o *Options) nodeAddresses(present, local []v1.NodeAddress) []v1.NodeAddress {
 	if o.ProvidedIP == "" {
 		local = slices.DeleteFunc(slices.Clone(local), func(a v1.NodeAddress) bool { return isLoopback(a.Address) })
@@ -126,10 +127,10 @@ func isLoopback(text string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// mergeResources returns the capacity and the allocatable resources of own. It adds the resources
-// that only present contains, because other clients have written these resources. The entire
-// capacity of the added resources is allocatable. Huge pages are only taken from own, because the
-// kernel may no longer support a size in present.
+// mergeResources returns the capacity and the allocatable resources for the Node. They consist of
+// the resources in own and those that other clients have added to present. The entire capacity of
+// the added resources is allocatable. Huge pages are only taken from own, because the kernel may no
+// longer support a size in present.
 func mergeResources(present, own *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
 	capacity, allocatable = v1.ResourceList{}, v1.ResourceList{}
 	for name, q := range present.Capacity {

@@ -63,7 +63,7 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 			} else {
 				due, retry = true, time.After(b.next())
 			}
-			continue // the state may have changed during the request
+			continue // read the state again, because it may have changed during the request
 		}
 		select {
 		case <-nodesChanged:

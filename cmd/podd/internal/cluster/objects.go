@@ -42,7 +42,7 @@ type resolver struct {
 	client     *client
 	lookups    map[manifest.ObjectRef]*lookup
 	resultCh   chan lookupResult
-	goroutines sync.WaitGroup // the lookups and reflectors
+	goroutines sync.WaitGroup // waits for the lookups and reflectors
 }
 
 // A lookupResult contains an object that a lookup has found, or the reason why the object is
@@ -90,7 +90,7 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *p
 			r.syncLookups(ctx, bound.items)
 		}
 		if r.mustPublish {
-			continue // syncLookups has removed results; publish the remaining results first
+			continue // publish before waiting, because syncLookups has removed results
 		}
 		select {
 		case <-podsChanged:

@@ -90,7 +90,7 @@ func (c *client) getClaimAndVolume(ctx context.Context, ref manifest.ObjectRef) 
 	}
 	bound, name := &boundClaim{claim: claim}, claim.Spec.VolumeName
 	if name == "" || claim.Status.Phase != v1.ClaimBound {
-		return bound, nil // NodeRestriction does not permit reading the volume yet
+		return bound, nil // without the volume, because NodeRestriction does not permit reading it yet
 	}
 	volume := &v1.PersistentVolume{}
 	switch err := c.do(ctx, c.core.Get().Resource("persistentvolumes").Name(name), volume); {

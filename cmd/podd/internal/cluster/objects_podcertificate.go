@@ -28,8 +28,8 @@ const refreshJitter = 5 * time.Minute
 // while the host is suspended.
 const certificateCheckInterval = time.Minute
 
-// maxRequestWait is the longest wait before the next request after a request that was created has
-// failed without a decision of the signer, for example because it was deleted.
+// maxRequestWait is the longest wait before the next request if the signer did not decide on the
+// previous request, for example because the request was deleted.
 const maxRequestWait = 5 * time.Minute
 
 // A podCertificate is the private key and certificate that a lookup has obtained.
@@ -38,8 +38,8 @@ type podCertificate struct {
 	issued *podcert.Certificate
 }
 
-// A podCertificateLookup requests the certificate for one source of a pod's volume, and requests the
-// next certificate before this one expires.
+// A podCertificateLookup requests the certificate for one source of a pod's volume. It requests the
+// next certificate before the current one expires.
 type podCertificateLookup struct {
 	*lookup
 	cluster *Cluster
@@ -99,8 +99,9 @@ func (r *refusal) Error() string {
 	return sanitize("PodCertificateRequest " + r.request + " " + r.RefusedError.Error())
 }
 
-// obtain requests a certificate, waits for it and sends it. It retries after all errors. The result
-// is nil unless the signer has refused a request.
+// obtain requests a certificate, waits for it and sends it. If the signer refuses the request,
+// obtain returns the refusal. After all other errors it retries. It returns nil after a success,
+// and when ctx is done.
 func (l *podCertificateLookup) obtain(ctx context.Context) *refusal {
 	b, key := backoff{initialWait: firstLookupWait}, (*podcert.Key)(nil)
 	l.began = time.Now()
@@ -114,7 +115,7 @@ func (l *podCertificateLookup) obtain(ctx context.Context) *refusal {
 			if refused, ok := errors.AsType[*podcert.RefusedError](err); ok {
 				return &refusal{l.pod.Namespace + "/" + name, refused}
 			}
-			key, limit = nil, maxRequestWait // the next request is for another key
+			key, limit = nil, maxRequestWait // generate another key for the next request
 		}
 		l.reportProblem(ctx, err)
 		sleep(ctx, withJitter(b.nextUpTo(limit)))

@@ -60,15 +60,15 @@ func (l *lookup) maxWait() time.Duration {
 
 // reportError sends an error response of the API server as the reason why the object is missing. It
 // ignores all other errors. It also ignores 403 responses within bindingLag after lookupStart, the
-// start of the lookup. If the lookup has already sent a result that is not an error, such as the
-// object, reportError sends nothing, because a cached object stays in use until the API server
-// reports the deletion of the object.
+// start of the lookup. reportError sends nothing if the lookup has already sent a result that is
+// not an error, such as the object. A cached object stays in use until the API server reports its
+// deletion.
 func (l *lookup) reportError(ctx context.Context, err error, lookupStart time.Time) {
 	if l.hasSentResult || !isAPIError(err) || apierrors.IsForbidden(err) && time.Since(lookupStart) < bindingLag {
 		return
 	}
 	l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: fmt.Sprintf("requesting %s from the API server: %v", l.name(), withoutHost(err))}})
-	l.hasSentResult = false // a later error may be more specific
+	l.hasSentResult = false // send later errors, too, because they may be more specific
 }
 
 // withoutHost returns the error in a hostError, and other errors unchanged. The host is not

@@ -10,9 +10,9 @@ import (
 )
 
 // nodeStatusPatch returns a strategic merge patch that changes the status, labels and annotations
-// of a to those of b. It returns "{}" if nothing differs. strategicpatch.CreateTwoWayMergePatch
-// computes the same patches, but takes twice the time and adds 32 KiB to the binary. Tests use
-// strategicpatch to verify the patches.
+// of the Node a to those of the Node b. It returns "{}" if nothing differs.
+// strategicpatch.CreateTwoWayMergePatch computes the same patches, but takes twice the time and
+// adds 32 KiB to the binary. Tests use strategicpatch to verify the patches.
 func nodeStatusPatch(a, b *v1.Node) ([]byte, error) {
 	before, err := jsonFields(a)
 	if err != nil {
@@ -22,7 +22,7 @@ func nodeStatusPatch(a, b *v1.Node) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	delete(before, "spec") // the spec cannot be changed together with the status
+	delete(before, "spec") // omit the spec, because it cannot be changed together with the status
 	delete(after, "spec")
 	d := jsonMergePatch(before, after)
 	if s, ok := d["status"].(map[string]any); ok {

@@ -55,7 +55,7 @@ func untilLastStarted(all []v1.ContainerStatus) []v1.ContainerStatus {
 }
 
 // markUnknown marks each container that has not terminated as terminated with exit code 137. The
-// kubelet does the same if it does not know the exit code.
+// kubelet does the same if the exit code is unknown.
 func markUnknown(all []v1.ContainerStatus) {
 	for i := range all {
 		c := &all[i]

@@ -6,9 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// podStatusPatch returns a strategic merge patch that changes the status of present to next. The API
-// server applies the patch only to a pod with the UID of present. podStatusPatch returns nil if the
-// statuses are equal.
+// podStatusPatch returns a strategic merge patch that replaces the status of the pod present by the
+// status next. The API server applies the patch only to a pod with the UID of present.
+// podStatusPatch returns nil if the statuses are equal.
 func podStatusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 	before, err := jsonFields(&present.Status)
 	if err != nil {
@@ -34,8 +34,9 @@ func podStatusPatch(present *v1.Pod, next *v1.PodStatus) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": present.UID}, "status": d})
 }
 
-// patchByType returns a patch that changes the list before to the list after, or nil if both lists
-// have equal elements. The API server merges the elements of such a list by their field type.
+// patchByType returns a patch of a list whose elements the API server merges by their field "type".
+// The parameters before and after are the list before and after the change. patchByType returns nil
+// if both lists have equal elements.
 func patchByType(before, after []any) []any {
 	var all []any
 	for _, c := range after {
@@ -55,7 +56,7 @@ func patchByType(before, after []any) []any {
 	return all
 }
 
-// findByType returns the element whose field type equals t, or nil.
+// findByType returns the element whose field "type" equals t, or nil.
 func findByType(all []any, t any) map[string]any {
 	for _, c := range all {
 		if m, _ := c.(map[string]any); m["type"] == t {

@@ -17,10 +17,10 @@ var ownConditions = []v1.PodConditionType{
 // removableConditions are the ownConditions that the kubelet removes when they no longer apply.
 var removableConditions = []v1.PodConditionType{v1.PodResizePending, v1.PodResizeInProgress}
 
-// mergePodStatus returns the status to store in the API server. It is the status of local, except
-// that two kinds of fields are taken from present: fields that other clients write, and fields that
-// may be set only once. If isAddressConfigured is false, mergePodStatus does not replace addresses
-// in present by loopback addresses, which other nodes cannot use.
+// mergePodStatus returns the status to store in the API server. It is the status of the pod local,
+// except that two kinds of fields are taken from the pod present: fields that other clients write,
+// and fields that may be set only once. If isAddressConfigured is false, mergePodStatus does not
+// replace addresses in present by loopback addresses, which other nodes cannot use.
 func mergePodStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodStatus {
 	old, own := &present.Status, local.Status.DeepCopy()
 	next := old.DeepCopy()
@@ -45,7 +45,7 @@ func mergePodStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodSta
 		next.PodIP, next.PodIPs = own.PodIP, own.PodIPs
 	}
 	next.InitContainerStatuses, next.ContainerStatuses = truncateTimes(own.InitContainerStatuses), truncateTimes(own.ContainerStatuses)
-	if !isMirror(present) { // a mirror pod has no ephemeral containers
+	if !isMirror(present) { // the mirror pod of a static pod has no ephemeral containers
 		next.EphemeralContainerStatuses = truncateTimes(own.EphemeralContainerStatuses)
 	}
 	next.AllocatedResources, next.Resources = own.AllocatedResources, own.Resources
@@ -98,7 +98,7 @@ func isRegression(present *v1.Pod, own *v1.PodStatus) bool {
 		return true
 	}
 	never := func(v1.ContainerStatus) bool { return false }
-	restartAll := manifest.HasRestartAll(spec) // RestartAllContainers restarts even completed containers
+	restartAll := manifest.HasRestartAll(spec) // if true, even completed containers may restart
 	mayRestart := func(containers []v1.Container) func(v1.ContainerStatus) bool {
 		return func(c v1.ContainerStatus) bool {
 			i := slices.IndexFunc(containers, func(s v1.Container) bool { return s.Name == c.Name })

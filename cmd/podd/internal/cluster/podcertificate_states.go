@@ -29,7 +29,7 @@ func (s *podCertificateStates) remove(l *lookup) {
 	delete(s.states, l)
 }
 
-// A PodCertificateState is a state of pod certificates of one signer, such as "fresh".
+// A PodCertificateState consists of a signer and a state of its pod certificates, such as "fresh".
 type PodCertificateState struct{ Signer, State string }
 
 // CountPodCertificates returns the number of volume sources with a pod certificate by state.

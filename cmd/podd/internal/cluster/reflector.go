@@ -110,7 +110,7 @@ func (f *reflector[T]) run(ctx context.Context) {
 			version, err = f.watch(ctx, version)
 			switch {
 			case f.client.renewalCount.Load() != renewals:
-				err = nil // the watch ended because a renewal closed the connection
+				err = nil // not a failure, because a renewal closed the connection
 			case time.Since(began) >= minWatchDuration:
 				b = backoff{initialWait: f.initialWait}
 			case err == nil || err == errWatchInterrupted:

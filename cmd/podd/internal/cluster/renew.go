@@ -106,7 +106,7 @@ func (r *certRenewer) request(ctx context.Context, template *x509.CertificateReq
 		issued = before.Leaf.NotBefore
 	}
 	pair, err := r.o.obtainCertificate(ctx, r.c, r.purpose, template, r.problems)
-	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // if pair is nil and ctx is done, the request was cancelled
+	if r.o.OnRenewal != nil && (pair != nil || ctx.Err() == nil) { // without a certificate, the end of ctx means that the request was cancelled
 		r.o.OnRenewal(r.purpose.part == partServing, issued, err)
 	}
 	if pair == nil {

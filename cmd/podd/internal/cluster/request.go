@@ -43,7 +43,7 @@ func (o *Options) certSubject() pkix.Name {
 	return pkix.Name{CommonName: "system:node:" + o.NodeName, Organization: []string{"system:nodes"}}
 }
 
-// certFiles returns the names of the files of the certificates for a purpose.
+// certFiles returns the location of the certificate files for a purpose.
 func (o *Options) certFiles(p certPurpose) certFiles { return certFiles{o.CertDir, p.name} }
 
 // obtainCertificate requests a certificate, waits until the certificate is issued, and stores it.
@@ -74,7 +74,8 @@ func (o *Options) obtainCertificate(ctx context.Context, c *client, p certPurpos
 		}
 	}
 	if rejected := (csrRejectedError{}); errors.As(err, &rejected) {
-		return nil, errors.Join(err, files.removePendingKey()) // the same request would be rejected again
+		// Remove the pending key, because another request with this key would be rejected, too.
+		return nil, errors.Join(err, files.removePendingKey())
 	}
 	if err != nil {
 		return nil, err
@@ -153,7 +154,7 @@ func (c *client) waitUntilCSRChanged(ctx context.Context, r *certificates.Certif
 	defer w.close()
 	timer := time.AfterFunc(d, func() { cancel(nil) })
 	defer timer.Stop()
-	_, _, _ = w.next() // the caller reads the request again after any result
+	_, _, _ = w.next() // the result is ignored, because the caller reads the request again in any case
 	return ctx.Err()
 }
 

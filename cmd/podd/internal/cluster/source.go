@@ -45,7 +45,7 @@ func (s *Source) Kind() string { return manifest.KindAPI }
 func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	stored, err := readOrigin(s.c.o.OriginFile)
 	switch {
-	case errors.Is(err, errInvalidOrigin): // pods start despite this error
+	case errors.Is(err, errInvalidOrigin): // not a reason to stop, because pods must start despite this error
 		s.c.o.Log.Warn("reading the stored cluster identity failed; if the API server has lost its data since podd last ran, podd deletes the pods that the API server does not list", "err", err)
 	case err != nil:
 		return err
@@ -59,7 +59,7 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 			s.bound.update(pods, time.Now())
 			for _, n := range nodes.items {
 				if !s.bound.isOtherCluster && s.bound.origin.NodeUID == "" {
-					s.bound.origin.NodeUID = n.UID // the Node was created after the list
+					s.bound.origin.NodeUID = n.UID // the UID was unknown, because the Node was created after the list
 				}
 			}
 			s.storeOrigin(&stored)

@@ -81,7 +81,7 @@ func (s *watchStream) next() (kind watch.EventType, o runtime.Object, err error)
 // with a brace. A protobuf frame begins with the length of the frame, and the first byte of the
 // length is less than a brace.
 func (s *watchStream) newDecoder() error {
-	r := bufio.NewReaderSize(s.body, 16) // the decoder reads the buffered bytes first
+	r := bufio.NewReaderSize(s.body, 16) // the decoder also reads the bytes in this buffer
 	first, err := r.Peek(1)
 	if err != nil {
 		return err

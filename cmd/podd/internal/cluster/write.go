@@ -125,8 +125,8 @@ func (w *podWriter) reset() {
 	}
 }
 
-// retryIgnoredPatches clears the ignored patches of all records when a watch has begun, because the
-// watch may be served by another API server, which supports more fields. retryIgnoredPatches clears
+// retryIgnoredPatches clears the ignored patches of all records when a watch has begun. The watch
+// may be served by another API server, which supports more fields. retryIgnoredPatches clears
 // patches at most once per watchTimeout. watched is the number of watches that have begun.
 func (w *podWriter) retryIgnoredPatches(watched int, now time.Time) {
 	if watched == w.retriedWatchCount || now.Sub(w.retriedAt) < watchTimeout {
@@ -154,7 +154,7 @@ func (w *podWriter) updateRecords(view *server.View, pods snapshot[*v1.Pod]) {
 		r := w.ensureRecord(key)
 		r.cachedPod = p
 		if r.retry.uid != p.UID {
-			r.retry = retryState{} // the name now belongs to another pod
+			r.retry = retryState{} // the failed attempts were not for this pod
 		}
 	}
 	for key, r := range w.records {
@@ -190,7 +190,7 @@ func (w *podWriter) decideAndSend(ctx context.Context, key types.NamespacedName,
 	}
 	r.problem = s.problem
 	if s.verb == verbNone || s.verb == verbPatch && string(s.body) == r.ignoredPatch {
-		r.retry = retryState{} // there is nothing to retry, because no request is needed any more
+		r.retry = retryState{} // the failed request, if any, need not be retried
 		return
 	}
 	if s.verb == verbCreate {

@@ -46,8 +46,8 @@ type podRequest struct {
 	problem string
 }
 
-// A writeRule is a row of the decision table. The rule applies if the function when returns true.
-// The function do then returns the request.
+// A writeRule is a row of the decision table. The rule applies if its function when returns true.
+// Its function do then returns the request.
 type writeRule struct {
 	name string
 	when func(*podFacts) bool

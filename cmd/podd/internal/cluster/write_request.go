@@ -53,7 +53,7 @@ func (c *client) sendPodRequest(ctx context.Context, key types.NamespacedName, s
 		if apierrors.IsNotFound(a.err) || apierrors.IsConflict(a.err) {
 			a.err = nil
 		}
-		if len(a.pod.Finalizers) == 0 { // a pod with finalizers still exists
+		if len(a.pod.Finalizers) == 0 { // only a pod with finalizers still exists
 			a.pod = nil
 		}
 	}
@@ -82,8 +82,8 @@ func (w *podWriter) handleReply(a reply, now time.Time) {
 	r.outcome.uid = a.pod.UID
 	dropUnusedFields(a.pod)
 	if a.step.verb == verbPatch {
-		// An API server ignores a field that it does not support. Without this check, the patch
-		// would be repeated forever.
+		// Record the patch if the API server has ignored it because of a field that the API server
+		// does not support. Otherwise the patch would be repeated forever.
 		f := a.facts
 		f.remote = a.pod
 		if again, _, err := decideRequest(&f); err == nil && again.verb == verbPatch && bytes.Equal(again.body, a.step.body) {

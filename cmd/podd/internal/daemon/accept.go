@@ -12,8 +12,8 @@ import (
 	"podd/server"
 )
 
-// An acceptor accepts changes of the host on behalf of a user, such as a new hostname. podd reports
-// such a change as a problem until a user accepts the change.
+// An acceptor accepts changes of the host, such as a new hostname, on behalf of a user. podd
+// reports such a change as a problem until a user accepts the change.
 type acceptor struct {
 	nodeNamer *nodeNamer
 	sources   []source.Source

@@ -50,7 +50,7 @@ func (p *parts) servePlugins(ctx context.Context) error {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // must run before watch.Wait, which would otherwise block if Serve returns an error
+	defer cancel() // cancel must run before watch.Wait, which would otherwise block if Serve returns an error
 	watch.Go(func() { p.watchPlugins(ctx, s) })
 	return s.Serve(ctx, ln)
 }

@@ -14,7 +14,8 @@ import (
 // newEventLog returns an event log that contains the events of podd's start.
 func newEventLog(node string, cgroupV2 bool) *events.Log {
 	now := time.Now()
-	// Revisions must be higher than the revisions of an earlier process.
+	// The first revision is the current time, because revisions must be higher than those of an
+	// earlier process.
 	l := events.New(events.Options{Node: node, FirstRevision: uint64(now.UnixMicro())})
 	first := []event.Event{event.NewNodeEvent(v1.EventTypeNormal, "Starting", "Starting kubelet.", now)}
 	if !cgroupV2 {

@@ -64,7 +64,7 @@ func (k *qosSyncer) recordChange(c reconcile.Change) {
 	k.isDriverKnown = k.isDriverKnown || c.Node.Ready
 	if k.isDriverKnown && (!wasReady || k.total != before || k.node.CgroupDriver != driver) {
 		select {
-		case <-k.cgroups: // replaced by newer cgroups
+		case <-k.cgroups: // discard older cgroups that run has not received
 		default:
 		}
 		k.cgroups <- render.QOSCgroups(k.node, k.total)

@@ -49,7 +49,7 @@ func (p *parts) run(ctx context.Context) error {
 			notifySystemd(p.log, systemd.SdNotifyReady)
 			p.startup.succeed(p.log)
 		}
-		return nil // p.router.Run returns the error, too
+		return nil // not the error of Ping, because p.router.Run returns it, too
 	})
 	err = group.Wait()
 	for range sets { // wait until the sources have written their caches, because the caller then unlocks the root directory
@@ -58,7 +58,8 @@ func (p *parts) run(ctx context.Context) error {
 	return err
 }
 
-// tasks returns all tasks except the endpoints. sets receives the pods of the sources.
+// tasks returns all tasks except the endpoints. The router receives the pods of the sources from
+// the channel sets.
 func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 	snapshots, nodes := make(chan runtime.Snapshot), make(chan runtime.Node)
 	drivers, addresses := make(chan struct{}, 1), make(chan node.Addresses)

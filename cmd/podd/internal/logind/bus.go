@@ -132,5 +132,5 @@ func (b *bus) reload(ctx context.Context) error {
 // cancelled.
 func (b *bus) isStopping(ctx context.Context) bool {
 	state, err := readProperty[string](ctx, b.systemd, systemdManager, "SystemState")
-	return err != nil || state == "stopping" // systemd does not respond if it has already stopped
+	return err != nil || state == "stopping" // true after an error, because systemd does not respond if it has already stopped
 }

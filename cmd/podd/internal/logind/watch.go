@@ -84,7 +84,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if shutdown { // logind refuses locks during a shutdown
+	if shutdown { // take no lock, because logind refuses locks during a shutdown
 		if w.maxDelay, err = b.readMaxDelay(ctx); err != nil {
 			return err
 		}

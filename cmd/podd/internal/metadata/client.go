@@ -30,8 +30,8 @@ type client struct {
 	http    *http.Client
 }
 
-// newClient returns a client of the service at the URL base, or at defaultURL if base is "". The
-// caller must close the client.
+// newClient returns a client of the service whose URL is base. If base is "", the URL is
+// defaultURL. The caller must close the client.
 func newClient(base string) *client {
 	if base == "" {
 		base = defaultURL

@@ -81,7 +81,7 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
 		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // the pods of the cluster stay unchanged, because podd plan does not contact the API server
 	}
-	in.Limits.DevicesUnknown = true // device plugins register only with the running podd
+	in.Limits.DevicesUnknown = true // device plugins register only with the running podd, so podd plan cannot count devices
 	if in.InstanceID, _, err = reconcile.ReadInstanceIDs(cfg.RootDir); err != nil {
 		return err
 	}

@@ -34,8 +34,8 @@ func (f planFilter) includes(p reconcile.PlannedPod) bool {
 	if f.running == nil {
 		return false
 	}
-	// The manifest was removed from its file, but the running podd still stores the path of this
-	// file.
+	// If the manifest was removed from its file, use the path of the file that the running podd
+	// still stores.
 	view := f.running.Pod(server.Key(p.Key))
 	return view != nil && f.includesFile(view.Path)
 }

@@ -38,7 +38,7 @@ func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{NodeName: node, Strict: c.Strict})
-	r.AddProblems(refs.CheckMissing(r.Pods, r.Set.ObjectsBySource, manifest.Warning)) // the referenced object may be added later
+	r.AddProblems(refs.CheckMissing(r.Pods, r.Set.ObjectsBySource, manifest.Warning)) // only warnings, because the referenced objects may be added later
 	out := &resultPrinter{r, c.Version}
 	if err := out.print(c.Output, s); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (c *ValidateCmd) nodeName() (string, error) {
 	}
 	name, err := config.NormalizeNodeName(host)
 	if err != nil && c.HostnameOverride == "" {
-		return "localhost", nil // the check of files does not depend on a valid hostname
+		return "localhost", nil // any valid name, because the check of files does not depend on a valid hostname
 	}
 	return name, err
 }

@@ -136,7 +136,7 @@ func (r *Runner) Begin(ctx context.Context) {
 // SetDesired sets the desired pods. It does not block. It must not be called concurrently.
 func (r *Runner) SetDesired(s *manifest.Set) {
 	select {
-	case <-r.desiredSets: // discard a set that the router has not received
+	case <-r.desiredSets: // discard an older set that the router has not received
 	default:
 	}
 	r.desiredSets <- s

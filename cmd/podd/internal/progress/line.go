@@ -72,7 +72,7 @@ func (l *Line) SetText(text func(now time.Time) string) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.width != nil { // not closed
+	if l.width != nil { // the Line is not closed
 		l.text = text
 		l.draw()
 	}

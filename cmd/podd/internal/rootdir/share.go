@@ -27,7 +27,7 @@ func ShareMounts(root string) error {
 
 // shareMounts calls the system calls of ShareMounts. Its errors do not name the root directory.
 func shareMounts(root string) error {
-	root, err := filepath.EvalSymlinks(root) // mountinfo contains real paths
+	root, err := filepath.EvalSymlinks(root) // mountinfo contains no symlinks
 	if err != nil {
 		return err
 	}

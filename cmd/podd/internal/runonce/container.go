@@ -67,9 +67,9 @@ func (p *runPod) failedContainers() []container {
 	return out
 }
 
-// poddExitCode returns the exit code with which podd reports a failed container. This is the low
-// eight bits of exit, which is the exit code of the container, or exitCodeSeveralFailed if these
-// bits are 0.
+// poddExitCode returns the exit code with which podd reports a failed container. The parameter exit
+// is the exit code of the container. The result is the low eight bits of exit or, if these bits are
+// 0, exitCodeSeveralFailed.
 func poddExitCode(exit int32) int {
 	if c := int(exit) & 0xff; c != 0 {
 		return c

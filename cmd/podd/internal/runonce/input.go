@@ -111,7 +111,7 @@ func (r *execution) readSources(ctx context.Context) (*inputSet, []manifest.Prob
 		return in, nil, nil
 	}
 	for _, path := range r.cfg.ManifestPaths {
-		if _, err := os.Stat(path); err != nil { // a daemon would wait until the path exists
+		if _, err := os.Stat(path); err != nil { // fail at once, although a daemon would wait until the path exists
 			return nil, nil, fmt.Errorf("reading %s: %w; nothing was started", path, filecheck.NewReadError(err))
 		}
 	}

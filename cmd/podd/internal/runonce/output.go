@@ -104,7 +104,8 @@ func (o *outputCopier) update(r *state.Report) {
 			}
 			isDone = isDone && (c.State == runtime.Exited || c.State == runtime.ExitCodeUnknown)
 		}
-		// A container that is being created may still start in a pod that is stopping.
+		// A pod that is stopping is done only when its sandbox is not ready, because a container
+		// that is being created may still start.
 		isDone = isDone && (r.Finished != nil || !inc.Ready)
 	}
 	if isDone && !startsContainer(&r.Decision) {

@@ -40,7 +40,7 @@ func checkWritable(path string) error {
 	case err == nil && info.IsDir():
 		return errors.New("is a directory")
 	case err == nil && !info.Mode().IsRegular():
-		return nil // opening a pipe would block if the pipe has no reader yet
+		return nil // not opened, because opening a pipe would block if the pipe has no reader yet
 	}
 	exists := err == nil
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)

@@ -54,7 +54,9 @@ func writeJUnit(w io.Writer, r *runResult) error {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		name := row.Name
-		if pods[row.Namespace+"/"+row.Pod] == 1 { // use the same name as if the pod had succeeded
+		// Omit the name of the container, so that the test case has the same name as if the pod had
+		// succeeded.
+		if pods[row.Namespace+"/"+row.Pod] == 1 {
 			name = strings.TrimSuffix(name, "/"+row.Container)
 		}
 		c := junitCase{Class: "podd", Name: name, File: row.Position, Time: formatSeconds(row.Duration), Out: strings.Join(row.LastLines, "\n")}

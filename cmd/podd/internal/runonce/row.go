@@ -198,7 +198,7 @@ func (s *rowBuilder) succeededRow(p *runPod) resultRow {
 	return r
 }
 
-// lastOutput returns the last lines of output of all containers of a pod.
+// lastOutput returns the last lines that the containers of a pod have written.
 func (s *rowBuilder) lastOutput(p *runPod) []string {
 	var all []string
 	members := p.containers()

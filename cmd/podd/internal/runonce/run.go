@@ -216,6 +216,6 @@ func (r *runDriver) printNotices(notices []string) {
 
 // printf prints a message of podd.
 func (r *runDriver) printf(format string, args ...any) {
-	// An error of the stream ends the run with outcomeBroken.
+	// Ignore an error of the stream, because it ends the run with outcomeBroken.
 	_, _ = fmt.Fprintf(r.stderr, "podd: "+format+"\n", args...)
 }

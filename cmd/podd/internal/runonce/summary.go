@@ -23,7 +23,7 @@ type runResult struct {
 
 // newResult returns the result with the verdict v. The parameter pods is the number of pods, and
 // rows contains the rows of these pods. hasSeveralContainers is the value of HasSeveralContainers.
-// The run started at the time began and ended at the time now.
+// The parameters began and now are the times at which the run started and ended.
 func newResult(v verdict, rows []resultRow, pods int, hasSeveralContainers bool, began, now time.Time) runResult {
 	failed := map[string]bool{}
 	for _, r := range rows {

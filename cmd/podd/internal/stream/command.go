@@ -103,15 +103,14 @@ func (c *Command) openStreams(conn *Conn) (map[string]httpstream.Stream, error) 
 			return nil, err
 		}
 	}
-	// Closing the stream fails if the command has already exited. The output of the command can
-	// still be read.
+	// Ignore the error of Close if the command has already exited. Its output can still be read.
 	_ = all[v1.StreamTypeError].Close()
 	return all, nil
 }
 
 // copyInput copies the input of the client to a stream and then closes the stream.
 func copyInput(from io.Reader, to httpstream.Stream) {
-	io.Copy(to, from) // an error means that the command does not read its input any more
+	io.Copy(to, from) // the error is ignored, because it means that the command does not read its input any more
 	to.Close()
 }
 
@@ -127,7 +126,7 @@ type outputCopier struct {
 func (c *outputCopier) start(conn *Conn, to io.Writer, from io.Reader) {
 	c.group.Go(func() {
 		w := &errorRecorder{to: to}
-		io.Copy(w, from) // an error of reading is ignored, because the error stream contains the result
+		io.Copy(w, from) // the error is ignored, because the error stream contains the result
 		if w.err != nil {
 			c.mu.Lock()
 			c.err = errors.Join(c.err, fmt.Errorf("copying the output of the command: %w", w.err))

@@ -100,7 +100,7 @@ func upgrade(conn net.Conn, target *url.URL, protocol string) (net.Conn, error) 
 		return bufferedConn{conn, from}, nil
 	}
 	defer resp.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxMessageBytes)) // a partial message is still shown
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxMessageBytes)) // the error is ignored, because a partial message is shown, too
 	message := strings.TrimSpace(string(text))
 	if message == "" {
 		message = "the server returned " + resp.Status

@@ -25,7 +25,7 @@ func (c *Conn) Forward(port uint16, client net.Conn) error {
 	if err != nil {
 		return err
 	}
-	errorStream.Close() // the client writes nothing to this stream
+	errorStream.Close() // closed at once, because the client writes nothing to this stream
 	defer c.spdy.RemoveStreams(errorStream)
 	data, err := c.openStream(v1.StreamTypeData, headers...)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *Conn) Forward(port uint16, client net.Conn) error {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		io.Copy(data, client) // an error means that the pod does not read any more
+		io.Copy(data, client) // the error is ignored, because it means that the pod does not read any more
 		data.Close()
 	}()
 	received := make(chan struct{})

@@ -113,9 +113,9 @@ func NewLogsAndCgroups(cfg *config.Config, onCgroupRemoved func(took time.Durati
 // starts would only wait for locks in the kernel.
 const maxParallelStarts = 64
 
-// newGate returns the Gate for the configured number of pods that start in parallel. Without such a
-// number, the Gate finds the best one. It begins above the number of CPUs, because a start often
-// waits for the programs of the runtime and for the disk.
+// newGate returns the Gate for the configured number of pods that start in parallel. If no number
+// is configured, the Gate finds the best number. It begins above the number of CPUs, because a
+// start often waits for the programs of the runtime and for the disk.
 func newGate(cfg *config.Config) *effect.Gate {
 	if cfg.MaxParallelStarts > 0 {
 		return effect.NewGate(cfg.MaxParallelStarts)

@@ -33,8 +33,8 @@ func readDirectories(ctx context.Context, cfg *config.Config, images string) []c
 		all[i] = readDirectory(ctx, d)
 	}
 	return slices.DeleteFunc(all, func(d check.Directory) bool {
-		// If the path does not exist on this host, the runtime has another root directory, for
-		// example in a container.
+		// Omit the image file system if its path does not exist on this host. In this case, the
+		// runtime has another root directory, for example in a container.
 		return d.Purpose == check.PurposeImageFS && d.Err == nil && d.Existing != d.Path
 	})
 }

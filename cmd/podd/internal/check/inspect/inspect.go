@@ -25,7 +25,7 @@ type Options struct {
 // ReadFacts reads the facts. If the runtime, a disk or a name server does not respond, ReadFacts
 // returns after at most 20 seconds.
 func ReadFacts(ctx context.Context, o Options) check.Facts {
-	facts, _ := config.ReadHostFacts() // zero after an error
+	facts, _ := config.ReadHostFacts() // the facts are zero after an error
 	f := check.Facts{
 		Config: o.Config, ConfigWarnings: o.ConfigWarnings, ConfigErr: o.ConfigErr,
 		Privileges: readPrivileges(), Cgroups: readCgroups(facts), Kernel: readKernel(facts), Limits: readLimits(), Clock: readClock(time.Now()),

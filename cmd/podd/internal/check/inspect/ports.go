@@ -75,7 +75,7 @@ func parseListener(line string) (l listener, ok bool) {
 	if err != nil || portErr != nil || len(raw)%4 != 0 {
 		return l, false
 	}
-	for word := range slices.Chunk(raw, 4) { // the kernel prints words in the byte order of the host
+	for word := range slices.Chunk(raw, 4) { // convert the words, which the kernel prints in the byte order of the host
 		binary.NativeEndian.PutUint32(word, binary.BigEndian.Uint32(word))
 	}
 	ip, ok := netip.AddrFromSlice(raw)

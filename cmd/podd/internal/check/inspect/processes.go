@@ -67,8 +67,9 @@ func socketPID(ctx context.Context, runDir string) int {
 	return pid
 }
 
-// portsBySocket maps the sockets that conflict with the ports in use to the indexes of these ports.
-// The keys have the format of the links in /proc/PID/fd.
+// portsBySocket finds the sockets that conflict with ports in use. For each of these sockets, it
+// returns the indexes of the ports with which the socket conflicts. The keys have the format of the
+// links in /proc/PID/fd.
 func portsBySocket(ports []check.Port) map[string][]int {
 	bySocket := map[string][]int{}
 	if !slices.ContainsFunc(ports, func(p check.Port) bool { return p.Err != nil }) {

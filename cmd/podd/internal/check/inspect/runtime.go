@@ -21,8 +21,8 @@ import (
 // runtimeTimeout limits all requests to the runtime together.
 const runtimeTimeout = 10 * time.Second
 
-// queryRuntime returns the state of the runtime that the daemon would use, and the path of the
-// image file system, which is "" if it is unknown.
+// queryRuntime returns the state of the runtime that the daemon would use. It also returns the path
+// of the image file system, or "" if the path is unknown.
 func queryRuntime(ctx context.Context, cfg *config.Config) (r check.Runtime, imageFS string) {
 	if cfg.RuntimeEndpoint == "" {
 		if _, r.FindErr = cri.Discover(); r.FindErr != nil {

@@ -63,8 +63,8 @@ const minLifetime = time.Minute
 
 // RefreshIn returns the time until the next certificate should be requested; it may be negative. If
 // the clock of this host showed a time outside of the certificate's validity when the certificate
-// was received, RefreshIn uses only the monotonic clock, because otherwise podd would request
-// certificates too early or too late.
+// was received, RefreshIn uses only the monotonic clock. Otherwise podd would request certificates
+// too early or too late.
 func (c *Certificate) RefreshIn(now time.Time) time.Duration {
 	age := now.Sub(c.ReceivedAt)
 	byAge := max(c.RefreshAt.Sub(c.NotBefore), minLifetime) - age

@@ -32,7 +32,7 @@ func NewManifestStore(dir *apidir.Dir, router *reconcile.Router, read decode.Opt
 
 var _ write.ManifestStore = apiManifests{}
 
-// newObjectID returns the object with a kind and key.
+// newObjectID returns the ID of the object with a kind and key.
 func newObjectID(kind string, key server.Key) apidir.ObjectID {
 	return apidir.ObjectID{Kind: kind, Namespace: key.Namespace, Name: key.Name}
 }

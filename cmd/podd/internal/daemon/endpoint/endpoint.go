@@ -85,8 +85,8 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 	api := h.withOnRequest(h.commonHandler(access.authorizer))
 	var kubelet *server.Server
 	if o.PKI != nil {
-		// The kubelet API has its own limit, so that its clients cannot use up the
-		// connections of the socket.
+		// The kubelet API has its own limit of concurrent requests, so that its clients cannot use
+		// up the connections of the socket.
 		kubelet = o.kubeletServer(access.guard(o.Node, server.LimitConcurrency(api)), certificate)
 	}
 	creds := &credentialIssuer{Options: o, certificate: certificate, kubelet: kubelet}

@@ -73,11 +73,12 @@ func (h *handlers) commonHandler(authorizer auth.Authorizer) http.Handler {
 	return server.RequireSameOrigin(mux)
 }
 
-// withOnRequest returns a handler that calls the handler next, and OnRequest before and afterwards.
-// When podd is idle again, it returns the memory that the request has used to the operating system.
+// withOnRequest returns a handler that wraps the handler next, and calls OnRequest before and after
+// each request. So podd returns the memory that the request has used to the operating system when
+// it is idle again.
 func (h *handlers) withOnRequest(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.OnRequest() // a stream may end long after its allocations
+		h.OnRequest() // also before the request, because a stream may end long after its allocations
 		defer h.OnRequest()
 		next.ServeHTTP(w, r)
 	})

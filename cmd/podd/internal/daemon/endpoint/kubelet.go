@@ -51,8 +51,8 @@ func (o *Options) kubeletServer(guard http.Handler, certificate certificateFunc)
 // kubeletTLS returns the TLS settings of the kubelet API.
 func kubeletTLS(a config.KubeletAPI, certificate certificateFunc) *tls.Config {
 	return &tls.Config{
-		// Without a list of accepted authorities, clients send any certificate that they
-		// have.
+		// ClientCAs is not set. Without a list of accepted authorities, clients send any
+		// certificate that they have.
 		GetCertificate: certificate, ClientAuth: tls.RequestClientCert,
 		MinVersion: a.MinTLS, CipherSuites: a.Ciphers, CurvePreferences: a.Curves,
 	}

@@ -42,9 +42,9 @@ func (h *handlers) openSocket(ctx context.Context, c *credentialIssuer, apiHandl
 // rejectForeignHosts protects h from browsers that reach the socket through ssh -L, on a port of
 // another host. An attacker may make the name of a web page resolve to the address of that port
 // (DNS rebinding). The page then has the same origin as podd's own page. A browser must therefore
-// use localhost or an IP address. A browser must not use the node's name either, because any host
-// on the network of the browser can answer a lookup of a name without a dot (LLMNR). Programs may
-// use any name without a dot, because such a name is not public.
+// use localhost or an IP address. A browser must not use a name without a dot, such as the node's
+// name, either. Any host on the network of the browser can answer the lookup of such a name
+// (LLMNR). Programs may use any name without a dot, because such a name is not public.
 func rejectForeignHosts(h http.Handler) http.Handler {
 	localOnly := server.RequireKnownHost("localhost", h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

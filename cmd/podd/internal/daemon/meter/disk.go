@@ -85,7 +85,7 @@ func (m *diskMeter) layerUsage(ctx context.Context) map[string]runtime.Usage {
 	if err == nil || errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 		return usages
 	}
-	return map[string]runtime.Usage{} // the runtime does not report usage
+	return map[string]runtime.Usage{} // not nil, because the runtime has responded, but does not report usage
 }
 
 // filesystemStats converts the runtime's statistics of a file system.

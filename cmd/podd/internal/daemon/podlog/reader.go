@@ -54,7 +54,7 @@ func (l *Reader) options(req server.LogRequest) (*logs.Options, error) {
 		return nil, server.NewNotFoundError(err.Error())
 	}
 	firstID, isRunning := newestContainerID(p, req.Container)
-	follow := req.Follow && !req.Previous // no more lines are added to the log of a container that has exited
+	follow := req.Follow && !req.Previous // do not follow a previous log, because no more lines are added to it
 	o := &logs.Options{
 		Dir: logs.Dir(l.dir, req.Pod, p.Pod.UID), Container: req.Container,
 		// During a back-off, the log of the last run, which has exited, is the newest log and not a
@@ -115,7 +115,7 @@ func (b *lineBuffer) Flush() error {
 // writeEntry writes an entry as a line, prefixed by its timestamp if stamp is set.
 func (b *lineBuffer) writeEntry(e logs.Entry, stamp bool) error {
 	if stamp && len(e.Timestamp) > 0 {
-		b.Write(e.Timestamp) // the next write returns the same error
+		b.Write(e.Timestamp) // the error is ignored, because the next write returns it, too
 		b.Write([]byte(" "))
 	}
 	_, err := b.Write(e.Text)

@@ -20,15 +20,15 @@ func NewAdvisor(node render.Node, resolvConf string, dns func() (render.DNS, err
 	return &Advisor{node, resolvConf, dns}
 }
 
-// warnings returns the warnings about a set. The result all contains the warnings to show: first
-// those about pods, ordered by pod name, and then those about the node. The result transient
-// contains the warnings that are only recorded as events. Each call reads the DNS configuration of
-// the node, because a new sandbox gets the current configuration.
+// warnings returns the warnings about a set. The first result contains the warnings to show: first
+// those about pods, ordered by pod name, and then those about the node. The second result contains
+// the warnings that are only recorded as events. Each call reads the DNS configuration of the node,
+// because a new sandbox gets the current configuration.
 func (a *Advisor) warnings(set *manifest.Set) (all, transient []manifest.Problem) {
 	if a == nil || set == nil {
 		return nil, nil
 	}
-	if dns, err := a.readDNS(); err == nil { // nodestatus.DNSWatcher reports this error
+	if dns, err := a.readDNS(); err == nil { // nodestatus.DNSWatcher reports the error
 		a.node.DNS = dns
 	}
 	for _, p := range set.Pods {

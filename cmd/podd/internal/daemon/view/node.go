@@ -54,7 +54,7 @@ func nodeAddresses(ips []string, name string) []v1.NodeAddress {
 	return append(all, v1.NodeAddress{Type: v1.NodeHostName, Address: name})
 }
 
-// update returns the Node object for c and facts, which may be nil. If nothing has changed, update
+// update returns the Node object for c and facts; facts may be nil. If nothing has changed, update
 // returns the same pointer as the previous call.
 func (m *NodeBuilder) update(c reconcile.Change, facts *NodeFacts) *v1.Node {
 	r := c.Node

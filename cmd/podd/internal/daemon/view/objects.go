@@ -79,11 +79,12 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 		case b:
 			return 1
 		}
-		return cmp.Or(cmp.Compare(sourceKind(set.ObjectsBySource[a]), sourceKind(set.ObjectsBySource[b])), cmp.Compare(a, b)) // the kinds sort files before URLs
+		// By the order of the kinds, files precede URLs.
+		return cmp.Or(cmp.Compare(sourceKind(set.ObjectsBySource[a]), sourceKind(set.ObjectsBySource[b])), cmp.Compare(a, b))
 	}) {
 		o := set.ObjectsBySource[source]
 		if o.IsFromServer() {
-			continue // the API server of the cluster authorizes reads of these objects
+			continue // omitted, because the API server of the cluster authorizes reads of these objects
 		}
 		claims, volumes := s.bindings(&o)
 		core := v1.SchemeGroupVersion

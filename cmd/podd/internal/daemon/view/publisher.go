@@ -67,7 +67,8 @@ type Options struct {
 // NewPublisher returns a Publisher that shows o.Base until the first Publish.
 func NewPublisher(o Options) *Publisher {
 	self := o.Base
-	// Revisions must be higher than the revisions of an earlier process.
+	// The first revision is the current time, because revisions must be higher than those of an
+	// earlier process.
 	self.Revision, self.Starting = uint64(time.Now().UnixMicro()), true
 	self.UnreadSources = self.Sources
 	return &Publisher{
@@ -316,7 +317,7 @@ func lastExits(r *state.Report) []server.ExitView {
 	return out
 }
 
-// countOutdated returns the number of running containers of earlier versions of the pod.
+// countOutdated returns how many containers of earlier versions of the pod are running.
 func countOutdated(r *state.Report) (n int) {
 	if r.Version == nil {
 		return 0
@@ -335,8 +336,8 @@ func countOutdated(r *state.Report) (n int) {
 	return n
 }
 
-// newUnknownPod returns a placeholder for a pod whose manifest podd does not have, because the pod
-// is being deleted or its source has not been read yet.
+// newUnknownPod returns a placeholder for a pod whose manifest podd does not have. Either the pod
+// is being deleted, or its source has not been read yet.
 func newUnknownPod(key types.NamespacedName, phase plan.Phase) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if phase == plan.PhaseHold {
