@@ -21,7 +21,7 @@ func TestParse_LikeKong(t *testing.T) {
 	all := reflect.TypeFor[verbs]()
 	for i := range all.NumField() {
 		t.Run(all.Field(i).Name, func(t *testing.T) {
-			grammar := reflect.StructOf([]reflect.StructField{all.Field(i)}) // a grammar with one verb is parsed faster
+			grammar := reflect.StructOf([]reflect.StructField{all.Field(i)}) // a grammar with one verb, because it is parsed faster
 			rapid.Check(t, func(t *rapid.T) {
 				here, theirs := newParsed(t, grammar), newParsed(t, grammar)
 				words := drawWords(t, here.verb)
@@ -88,7 +88,7 @@ func parseWithKong(k *kong.Kong, words []string) (err error) {
 	return err
 }
 
-// drawWords returns a command line of a verb. Some are invalid.
+// drawWords returns a random command line of a verb, which may be invalid.
 func drawWords(t *rapid.T, verb *kong.Node) []string {
 	var flags []*kong.Flag
 	for _, group := range verb.AllFlags(false) {

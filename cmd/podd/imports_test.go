@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// forbiddenImports contains the boundaries between packages. The package from and the packages
-// below it must not import the package to or a package below it, directly or indirectly.
+// forbiddenImports contains the boundaries between packages. Each element names two packages. The
+// package in the field from, and all packages below it, must not import the package in the field
+// to, or a package below that package. They must not import it indirectly either.
 var forbiddenImports = []struct{ from, to, reason string }{
 	{"podd/manifest", "podd/runtime", "desired state does not depend on actual state"},
 	{"podd/manifest", "podd/reconcile", "desired pods do not depend on the code that runs them"},

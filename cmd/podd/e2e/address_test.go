@@ -36,8 +36,8 @@ func (d *daemon) hostNetworkPod(name string, port int32) *v1.Pod {
 	return p
 }
 
-// untilAddress waits until a pod on the host's network is ready at address and none of its
-// containers has been restarted.
+// untilAddress waits until a pod on the host's network is ready at the given address and none of
+// its containers has been restarted.
 func (d *daemon) untilAddress(pod, address string) {
 	d.t.Helper()
 	d.until(pod+" has "+address, func(v *server.View) error { return hasAddress(d.find(v, pod), address) })
@@ -50,8 +50,8 @@ func (d *daemon) keepsAddress(pod, address string, seconds int) {
 	d.consistently(seconds, pod+" has "+address, func(v *server.View) error { return hasAddress(d.find(v, pod), address) })
 }
 
-// hasAddress returns an error unless a pod is ready, its only address and that of its node are
-// address, and none of its containers has been restarted.
+// hasAddress returns an error unless a pod is ready, the pod and its node only have the given
+// address, and no container of the pod has been restarted.
 func hasAddress(p *server.PodView, address string) error {
 	if p == nil {
 		return fmt.Errorf("no such pod")
@@ -68,7 +68,7 @@ func hasAddress(p *server.PodView, address string) error {
 	return nil
 }
 
-// untilNodeAddress waits until the Node and the serving certificate contain address.
+// untilNodeAddress waits until the Node and the serving certificate contain the given address.
 func (d *daemon) untilNodeAddress(address string) {
 	d.t.Helper()
 	d.eventually("the Node has "+address, func() error {

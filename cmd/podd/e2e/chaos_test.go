@@ -40,7 +40,7 @@ type chaos struct {
 	broken  map[string]bool    // by file: whether its content is invalid
 	// crashes counts the kills of podd.
 	crashes int
-	// noCrashes prevents that podd is killed.
+	// noCrashes is set if podd must not be killed.
 	noCrashes bool
 	// diskFull reports whether podd cannot write to its root directory now.
 	diskFull bool
@@ -157,7 +157,7 @@ func (c *chaos) randomEdit() {
 	if c.random.IntN(2) == 0 {
 		ctx, cancel := context.WithTimeout(c.d.t.Context(), time.Duration(c.random.IntN(300))*time.Millisecond)
 		defer cancel()
-		// The watch always ends with the timeout.
+		// Ignore the error, because the watch always ends with the timeout.
 		_ = c.d.watch(ctx, func(*server.View) bool { return false })
 	}
 }

@@ -84,8 +84,9 @@ func TestCheck_Runtime(t *testing.T) {
 	}
 }
 
-// TestCheck_Port checks that podd check and a podd that fails to start name the process that uses a
-// port. The podd that fails again with the same error does not repeat the checks.
+// TestCheck_Port checks that podd check names the process that uses a port. A podd that cannot
+// start because of the port must also name the process. If it fails again with the same error, it
+// must not repeat the checks.
 func TestCheck_Port(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)

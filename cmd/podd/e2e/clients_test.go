@@ -19,10 +19,10 @@ import (
 	api "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// knownClients are programs that send requests to a kubelet, with the rules of the ClusterRole
-// with which each program is installed, and their requests with the relevant headers. They match
-// metrics-server 0.9, Prometheus 2.42, OpenTelemetry's kubeletstats receiver 0.149 and Fluent
-// Bit's kubernetes filter.
+// knownClients are programs that send requests to a kubelet. Each of them has the rules of the
+// ClusterRole with which it is installed, and its requests with the relevant headers. They match
+// metrics-server 0.9, Prometheus 2.42, OpenTelemetry's kubeletstats receiver 0.149 and Fluent Bit's
+// kubernetes filter.
 var knownClients = []struct {
 	program, rules string
 	requests       []clientRequest
@@ -50,7 +50,7 @@ var knownClients = []struct {
 type clientRequest struct {
 	path        string // WEB is replaced by the pod's name
 	header      http.Header
-	contentType string // the prefix to expect
+	contentType string // prefix of the content type of the response
 	check       func(pod, body string) error
 }
 
@@ -62,8 +62,8 @@ var (
 	closing = http.Header{"User-Agent": {"Fluent-Bit"}, "Connection": {"close"}}
 )
 
-// TestKnownClients checks that programs that read from a kubelet get the data that they need
-// from podd, with their own roles, and are not allowed to do anything else.
+// TestKnownClients checks that programs that read from a kubelet get the data that they need from
+// podd. Each program has its own role, which must not allow anything else.
 func TestKnownClients(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -86,7 +86,7 @@ func TestKnownClients(t *testing.T) {
 	d.apply(d.pod("web", main))
 	d.untilApplied("web")
 	c := d.admin()
-	c.tls.GetClientCertificate = nil // the token authenticates the user
+	c.tls.GetClientCertificate = nil // no client certificate, because the token authenticates the user
 	for _, k := range knownClients {
 		token := "the-token-of-" + k.program
 		for _, q := range k.requests {
@@ -130,7 +130,7 @@ func (c *client) getAs(token, path string, header http.Header) (contentType, bod
 	return resp.Header.Get("Content-Type"), string(text), err
 }
 
-// bodyContains returns a check that the body of a response contains want.
+// bodyContains returns a check that the body of a response contains the text want.
 func bodyContains(want string) func(string, string) error {
 	return func(_, body string) error {
 		if !strings.Contains(body, want) {
@@ -140,8 +140,8 @@ func bodyContains(want string) func(string, string) error {
 	}
 }
 
-// checkResourceMetrics returns an error if a metric is missing without which metrics-server
-// ignores the node or the pod.
+// checkResourceMetrics returns an error unless body contains all metrics without which
+// metrics-server ignores the node or the pod.
 func checkResourceMetrics(pod, body string) error {
 	var all []error
 	for _, name := range []string{"node_cpu_usage_seconds_total", "node_memory_working_set_bytes"} {
@@ -158,8 +158,8 @@ func checkResourceMetrics(pod, body string) error {
 	return errors.Join(all...)
 }
 
-// checkSummary returns an error if a field is missing that the kubeletstats receiver needs for a
-// resource and its metrics.
+// checkSummary returns an error unless body contains all fields that the kubeletstats receiver
+// needs for a resource and its metrics.
 func checkSummary(pod, body string) error {
 	var s api.Summary
 	if err := json.Unmarshal([]byte(body), &s); err != nil {
@@ -186,8 +186,8 @@ func checkSummary(pod, body string) error {
 // hashed matches a container ID in the form that log agents derive from the name of a log file.
 var hashed = regexp.MustCompile("^[a-z-]+://[a-z0-9]{64}$")
 
-// checkPodIDs returns an error if a name or ID is missing with which clients add the labels of a
-// pod to log lines and usage.
+// checkPodIDs returns an error unless body contains all names and IDs with which clients add the
+// labels of a pod to log lines and usage.
 func checkPodIDs(pod, body string) error {
 	var list struct {
 		metav1.TypeMeta

@@ -134,13 +134,13 @@ func (d *daemon) launch() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	defer log.Close() // podd has its own descriptor
+	defer log.Close() // podd has its own copy of the file descriptor
 	cmd := exec.Command(binary, d.flags()...)
 	if d.hostname != "" {
 		named := `echo "$0" >/proc/sys/kernel/hostname && exec "$@"`
 		cmd = exec.Command("unshare", append([]string{"--uts", "sh", "-c", named, d.hostname, binary}, d.flags()...)...)
 	}
-	if d.netns != "" { // nsenter becomes podd, with the same process ID
+	if d.netns != "" { // nsenter replaces itself by podd, so that podd has its process ID
 		cmd = exec.Command("nsenter", append([]string{"--net=" + d.netns, "--", binary}, d.flags()...)...)
 	}
 	if d.noInotify {

@@ -61,7 +61,7 @@ func TestDebug(t *testing.T) {
 	s.waitFor("# ")
 	s.typeKeys("echo $((6*7)); tr '\\0' ' ' </proc/1/cmdline\r")
 	s.waitFor("42\r\n")
-	s.waitFor("sh -c") // the command line of main
+	s.waitFor("sh -c") // part of the command line of the container main
 	s.typeKeys("exit\r")
 	if code := exitCode(t, cmd.Wait()); code != 0 {
 		t.Errorf("got exit code %d, want 0", code)

@@ -14,8 +14,8 @@ import (
 	"podd/server"
 )
 
-// untilEphemeral waits until is returns true for the state of a pod's ephemeral container, and
-// returns its status.
+// untilEphemeral waits until the function isDone returns true for the state of a pod's ephemeral
+// container, and returns its status.
 func (d *daemon) untilEphemeral(pod, container string, is func(v1.ContainerState) bool) v1.ContainerStatus {
 	d.t.Helper()
 	var found v1.ContainerStatus
@@ -72,7 +72,7 @@ func TestKubectlDebug(t *testing.T) {
 	d.untilEphemeral("web", "typed", func(s v1.ContainerState) bool { return s.Terminated != nil && s.Terminated.ExitCode == 0 })
 	k.untilLogs(web, "typed", "sleep 12345")
 
-	// Another container sees only its own processes, and a third one has an image that does not
+	// Another container can list only its own processes, and a third one has an image that does not
 	// exist.
 	k.run("debug", web, "--image", stack.BusyboxImage, "-c", "alone", "--env", "WORD=hidden", "--", "sh", "-c",
 		"trap 'exit 0' TERM; echo sees $(ps | grep -c '[1]2345'); sleep 3600 & wait")

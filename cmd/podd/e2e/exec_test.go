@@ -200,7 +200,7 @@ func (s *screen) typeKeys(keys string) {
 	}
 }
 
-// waitFor reads from the terminal until want has appeared since the previous call.
+// waitFor reads from the terminal until the text want has appeared since the previous call.
 func (s *screen) waitFor(want string) {
 	s.t.Helper()
 	var got strings.Builder
@@ -230,7 +230,7 @@ func TestExecTerminal(t *testing.T) {
 	s.typeKeys("hello\r")
 	s.waitFor("got hello\r\n")
 	s.setSize(101, 44)
-	s.waitFor("now 44 101") // the first size may be reported before it
+	s.waitFor("now 44 101") // the first size may be reported before the new size
 	s.typeKeys("\x03")
 	s.waitFor("interrupted")
 	s.typeKeys("bye\r")
@@ -240,7 +240,7 @@ func TestExecTerminal(t *testing.T) {
 	}
 }
 
-// repeatInput calls the function types every second until the returned function is called.
+// repeatInput calls the function sendInput every second until the returned function is called.
 // containerd may forward the input of a client before it can forward output. Therefore the first
 // output of a container may be lost.
 func repeatInput(t testing.TB, types func()) (enough func()) {

@@ -63,12 +63,12 @@ func (d *daemon) follow(words ...string) *bufio.Scanner {
 	}
 	d.t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the error is ignored, because the command was killed
 	})
 	return bufio.NewScanner(out)
 }
 
-// wantLine fails the test unless want is the next line.
+// wantLine fails the test unless the next line equals want.
 func wantLine(t *testing.T, lines *bufio.Scanner, want string) {
 	t.Helper()
 	if !lines.Scan() || lines.Text() != want {

@@ -59,7 +59,7 @@ func (c cost) lower(b cost) cost {
 	return cost{min(c.start, b.start), min(c.restart, b.restart), min(c.idle, b.idle), min(c.remove, b.remove), min(c.memory, b.memory)}
 }
 
-// grows lists the values that are more than a tenth above those with few pods.
+// grows returns a description of each cost that is more than a tenth higher than with few pods.
 func (c cost) grows(few cost) (all []string) {
 	for _, each := range []struct {
 		what      string

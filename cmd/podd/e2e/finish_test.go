@@ -137,7 +137,7 @@ func TestFinishedPodsStayFinished(t *testing.T) {
 	d.crash()
 	check()
 
-	// The runtime loses their records while podd is not running.
+	// The runtime loses the records of the pods while podd is not running.
 	d.kill()
 	d.removeSandboxes(t.Context())
 	d.start()
@@ -150,7 +150,7 @@ func TestFinishedPodsStayFinished(t *testing.T) {
 		t.Errorf("got the state %+v, want exit code 7", p.Pod.Status.ContainerStatuses[0].State)
 	}
 
-	// An edit makes it another pod.
+	// An edit replaces the finished pod by another pod, which runs.
 	d.apply(withRestartPolicy(d.pod("done", shell("main", note("again"))), v1.RestartPolicyNever))
 	d.eventually("the edited pod runs", func() error {
 		if !slices.Contains(d.notes(), "again") {

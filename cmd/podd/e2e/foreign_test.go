@@ -176,7 +176,7 @@ func TestTwoDaemons_SimultaneousCreation(t *testing.T) {
 			<-goOn
 		}
 		if m == before && begun.Load() && strings.HasPrefix(c.Method, "List") {
-			<-goOn // so that the first podd does not see the sandbox of the second podd
+			<-goOn // so that the first podd does not observe the sandbox of the second podd
 		}
 		return false
 	})

@@ -106,8 +106,8 @@ func onFullDisk(t *testing.T, script, limit string, deadline *int64) (*daemon, *
 	t.Parallel()
 	d, k := onSmallDisk(t, shared)
 	if limit != "" {
-		// Little more than the limit is free, so that the pod fills the disk before podd
-		// measures that it exceeds the limit, even on a busy host.
+		// Leave little more than the limit free. Then the pod fills the disk before podd measures
+		// that the pod exceeds the limit, even on a busy host.
 		size := resource.MustParse(limit)
 		k.leaveFree(size.Value() + 1<<20)
 	}

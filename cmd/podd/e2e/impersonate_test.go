@@ -123,10 +123,10 @@ func (d *daemon) wantPatchForbidden(token string, header http.Header) {
 	}
 }
 
-// wantCanI fails the test unless kubectl auth can-i prints want.
+// wantCanI fails the test unless the output of kubectl auth can-i is want.
 func (k *kubectl) wantCanI(words, want string) {
 	k.d.t.Helper()
-	out, stderr, _ := k.try("", append([]string{"auth", "can-i"}, strings.Fields(words)...)...) // "no" exits with 1
+	out, stderr, _ := k.try("", append([]string{"auth", "can-i"}, strings.Fields(words)...)...) // the error is ignored, because kubectl exits with 1 if it prints "no"
 	if strings.TrimSpace(out) != want {
 		k.d.t.Errorf("kubectl auth can-i %s: got %q %s, want %q", words, out, stderr, want)
 	}

@@ -196,8 +196,9 @@ func (s scenario) prepare(d *daemon) {
 	}
 }
 
-// runWithKill runs the scenario and kills podd at moment m of call at. podd makes queries only
-// when necessary. Therefore podd may finish without making that query again.
+// runWithKill runs the scenario and kills podd during a call. The parameter at is the call, and m
+// is the moment of the call. If at is a query, podd may finish without this query, because podd
+// makes queries only when necessary.
 func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
 	d := newDaemon(t, shared)
 	p := d.throughProxy()
@@ -205,7 +206,7 @@ func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
 	s.prepare(d)
 	killed := make(chan bool, 1)
 	podd := d.proc
-	var mu sync.Mutex // guards over; after over is set, podd is not killed
+	var mu sync.Mutex // guards the variable over, which is set when podd must not be killed any more
 	over := false
 	p.onCall(func(now moment, c call) bool {
 		mu.Lock()

@@ -103,8 +103,8 @@ func (c *client) stream(path, protocol string) *websocket.Conn {
 	return conn
 }
 
-// readChannel returns the data that arrives on a channel, until it contains want or, if want is
-// "", until the connection is closed.
+// readChannel returns the data that arrives on a channel. It reads until the data contains want or,
+// if want is "", until the connection is closed.
 func readChannel(t testing.TB, conn *websocket.Conn, channel byte, want string) string {
 	t.Helper()
 	var got strings.Builder
@@ -275,7 +275,7 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 	is("/healthz", "", 401)
 	is("/pods", "abcd", 401)
 	is("/pods", "abc", 200)
-	is(exec, "abc", 403) // a WebSocket starts with GET
+	is(exec, "abc", 403) // with the method GET, because a WebSocket starts with GET
 	proxy := "/api/v1/nodes/" + d.host + "/proxy"
 	is(proxy+"/stats/summary", "abc", 200)
 	is(proxy+exec, "abc", 403)
@@ -301,9 +301,9 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 	}
 }
 
-// wantUnauthorized checks, without any authentication configured, that requests without
-// credentials, with a self-made certificate or with a token are rejected, and that podd listens
-// on loopback only.
+// wantUnauthorized checks a podd without configured authentication. Requests without credentials,
+// with a self-made certificate or with a token must be rejected, and podd must listen on loopback
+// only.
 func (d *daemon) wantUnauthorized(server string) {
 	d.t.Helper()
 	ca, err := pki.New("stranger")

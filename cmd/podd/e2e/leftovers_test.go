@@ -20,7 +20,8 @@ import (
 	"podd/cmd/podd/e2e/harness"
 )
 
-// leftovers lists everything of the daemon's pods on the host.
+// leftovers returns a line for each sandbox, container, directory and mount of the daemon's pods,
+// and for their cgroups.
 func (d *daemon) leftovers(ctx context.Context) ([]string, error) {
 	now, err := d.inventory(ctx)
 	errs := []error{err}

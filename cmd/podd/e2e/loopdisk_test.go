@@ -23,7 +23,7 @@ type loopDisk struct {
 	image   string
 	dir     string
 	options string // mount options
-	hidden  string // where hide has moved the mount
+	hidden  string // the directory to which the method hide has moved the mount
 }
 
 // newLoopDisk creates the file system with additional flags of mkfs.ext4. It does not mount the
@@ -35,7 +35,7 @@ func newLoopDisk(d *daemon, image, dir, options string, size int64, flags ...str
 		d.t.Fatal(err)
 	}
 	k.command("mkfs.ext4", append(flags, "-q", image)...)
-	d.closers = append(d.closers, func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // it may not be mounted
+	d.closers = append(d.closers, func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // the error is ignored, because the file system may not be mounted
 	return k
 }
 
@@ -117,7 +117,7 @@ func (d *daemon) unmount(path string) {
 	d.eventually(path+" is unmounted", func() error { return unix.Unmount(path, 0) })
 }
 
-// leaveFree allocates a file, so that only free bytes remain.
+// leaveFree allocates a file, so that the disk has only the given number of free bytes.
 func (k *loopDisk) leaveFree(free int64) {
 	k.d.t.Helper()
 	var st unix.Statfs_t

@@ -34,7 +34,8 @@ func TestManifestsOnMount(t *testing.T) {
 	k := newLoopDisk(d, filepath.Join(d.dir, "manifests.img"), d.manifestDir(), "defaults", 8<<20)
 	k.mount()
 	d.start()
-	for _, name := range []string{"web", "other"} { // d.write renames a file from another file system, which fails
+	// Do not use d.write, because it would fail to rename a file from another file system.
+	for _, name := range []string{"web", "other"} {
 		if err := os.WriteFile(d.manifestFile(name), []byte(manifestText(d, d.pod(name, shell("main", serve(name))))), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +55,7 @@ func TestManifestsOnMount(t *testing.T) {
 
 	d.kill()
 	k.unmount()
-	for range 2 { // the second podd must not rely on what the first one found
+	for range 2 { // the second podd must not depend on what the first one has read
 		d.start()
 		d.untilProblem(d.manifestDir(), "the file system with the manifests is not mounted", "using the last valid content")
 		unchanged("missing at podd's start")

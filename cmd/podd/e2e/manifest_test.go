@@ -85,7 +85,7 @@ func (d *daemon) untilNote(line string) {
 	})
 }
 
-// untilNoted waits until the notes are exactly want.
+// untilNoted waits until the notes equal want.
 func (d *daemon) untilNoted(want ...string) {
 	d.t.Helper()
 	d.eventually("the pods have noted these lines", func() error {

@@ -12,8 +12,8 @@ import (
 	"podd/server"
 )
 
-// hasTerminationMessage returns a check that want returns true for the termination message of a
-// pod's only container.
+// hasTerminationMessage returns a check of the termination message of a pod's only container. The
+// check succeeds if the function want returns true for the message.
 func hasTerminationMessage(want func(string) bool) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		if len(p.Pod.Status.ContainerStatuses) == 0 {

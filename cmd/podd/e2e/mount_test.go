@@ -35,8 +35,8 @@ func sharedMount(d *daemon) string {
 	return dir
 }
 
-// withHostPath mounts a path of the host into all containers at the given path. edit may change
-// the volume mount.
+// withHostPath mounts a path of the host into all containers. The parameter at is the path in the
+// containers. The function edit may change the volume mount.
 func withHostPath(p *v1.Pod, path, at string, edit func(*v1.VolumeMount)) {
 	withVolume(p, "host", at, v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path}})
 	mounts := p.Spec.Containers[0].VolumeMounts

@@ -28,7 +28,7 @@ func (d *daemon) createOrphan(uid string) (dir, data string) {
 	return dir, data
 }
 
-// wantFile fails the test unless a file exists or, if is is false, does not exist.
+// wantFile fails the test unless a file exists or, if wantExists is false, does not exist.
 func (d *daemon) wantFile(path string, is bool) {
 	d.t.Helper()
 	if _, err := os.Lstat(path); is && err != nil || !is && !errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +120,7 @@ func TestOrphanedDirectories(t *testing.T) {
 	d.unmount(at)
 	d.verb("orphans", "rm", "--all")
 	d.wantFile(brokenDir, false)
-	d.untilRemoved(unreadableDir) // it contains no mount any more
+	d.untilRemoved(unreadableDir) // possible now, because the directory contains no mount any more
 	if now := d.container("web", "main"); now != was {
 		t.Errorf("at the end: got %+v, want %+v", now, was)
 	}

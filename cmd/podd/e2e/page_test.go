@@ -56,7 +56,8 @@ func (b *browser) until(what, expression string) {
 	}
 }
 
-// do runs actions in the browser. what describes them in the failure.
+// do runs actions in the browser. The parameter what describes the actions in the message of a
+// failure.
 func (b *browser) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)

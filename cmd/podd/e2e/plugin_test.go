@@ -86,7 +86,7 @@ func (d *daemon) deviceAllocations() ([]string, error) {
 	return all, nil
 }
 
-// untilAllocations waits until the allocated devices are exactly want.
+// untilAllocations waits until the allocated devices equal want.
 func (d *daemon) untilAllocations(want ...string) {
 	d.t.Helper()
 	d.eventually("the devices are listed", func() error {
@@ -98,8 +98,9 @@ func (d *daemon) untilAllocations(want ...string) {
 	})
 }
 
-// wantDevices checks the pod resources API: has are the devices of the pod's first container,
-// and all are the allocatable devices of the node.
+// wantDevices checks two lists of the pod resources API. The parameter has contains the expected
+// devices of the pod's first container, and all contains the expected allocatable devices of the
+// node.
 func (d *daemon) wantDevices(name, has, all string) {
 	d.t.Helper()
 	conn, err := grpc.NewClient("unix://"+filepath.Join(d.root(), "pod-resources", "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -131,7 +132,8 @@ func (d *daemon) wantDevices(name, has, all string) {
 	}
 }
 
-// untilDeviceHealth waits until the status of a pod's first container has the health of device one.
+// untilDeviceHealth waits until the status of a pod's first container contains the given health of
+// the device "one".
 func (d *daemon) untilDeviceHealth(name string, health v1.ResourceHealthStatus) {
 	d.t.Helper()
 	want := []v1.ResourceStatus{{Name: fancy, Resources: []v1.ResourceHealth{{ResourceID: "one", Health: health}}}}

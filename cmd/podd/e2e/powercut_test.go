@@ -9,11 +9,11 @@ import (
 )
 
 // TestPowerCut_FinishedJob cuts the power after two jobs have finished one after the other. podd
-// has written the journal of the first job again when it released the volumes. Its sync for the
+// has written the journal of the first job again when it released the volumes. podd's sync for the
 // second job commits the journal of the file system, and with it the rename of a file whose data
-// may not be on disk. The first job must not run again, although the runtime does not list it.
-// ext4 commits a rename over another file before it writes the data only with noauto_da_alloc.
-// XFS always does; the virtual machine has an XFS.
+// may not be on disk. The first job must not run again, although the runtime does not list it. ext4
+// commits a rename over another file before it writes the data only with noauto_da_alloc. XFS
+// always does; the virtual machine has an XFS.
 func TestPowerCut_FinishedJob(t *testing.T) {
 	t.Parallel()
 	d, k := onSmallDisk(t, shared, "noauto_da_alloc", "commit=300")

@@ -27,13 +27,14 @@ func launch(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The kernel sends the signal when the thread that started the process exits.
+		// Lock the thread, because the kernel sends the signal when the thread that started the
+		// process exits.
 		goruntime.LockOSThread()
 		defer close(p.ended)
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // the test may have killed it
+			_ = cmd.Wait() // the error is ignored, because the test may have killed the process
 		}
 	}()
 	return p, <-started
@@ -43,7 +44,7 @@ func (p *process) pid() int { return p.cmd.Process.Pid }
 
 // signal sends sig and waits until the process has exited.
 func (p *process) signal(sig syscall.Signal) {
-	_ = p.cmd.Process.Signal(sig) // it may have exited
+	_ = p.cmd.Process.Signal(sig) // the error is ignored, because the process may have exited
 	<-p.ended
 }
 

@@ -41,7 +41,7 @@ func TestPullProgress(t *testing.T) {
 	cmd := d.command("wait", "--timeout=0", "web")
 	s := startOnTerminal(t, cmd, 200, 33)
 	s.waitFor("\rpulling " + ref + " for ")
-	s.waitFor("\rpulling " + ref + " for ") // again, a second later
+	s.waitFor("\rpulling " + ref + " for ") // the line is printed again a second later
 	d.apply(d.pod("web", shell("main", serve("web"))))
 	s.waitFor("\r\x1b[K") // the progress line is erased
 	s.waitFor("podd: default/web ready after ")

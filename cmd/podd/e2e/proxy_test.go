@@ -62,10 +62,10 @@ func (c call) read(into proto.Message) error { return proto.Unmarshal(c.request,
 type moment string
 
 const (
-	before     moment = "before"                    // it has not reached the runtime
-	during     moment = "during"                    // the runtime is executing it
-	after      moment = "after"                     // the runtime has responded, but podd has not received it
-	duringTerm moment = "during, podd gets SIGTERM" // like during, but podd gets SIGTERM instead of SIGKILL
+	before     moment = "before"                    // the call has not reached the runtime
+	during     moment = "during"                    // the runtime is executing the call
+	after      moment = "after"                     // the runtime has responded, but podd has not received the response
+	duringTerm moment = "during, podd gets SIGTERM" // as the moment during, but podd gets SIGTERM instead of SIGKILL
 )
 
 // throughProxy makes the daemon use its runtime through a proxy, which is stopped after podd.
@@ -85,7 +85,7 @@ func (d *daemon) throughProxy() *proxy {
 	p.server = grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(p.forward))
 	go func() {
 		defer close(p.served)
-		_ = p.server.Serve(&proxyListener{listener, p}) // ends with Stop
+		_ = p.server.Serve(&proxyListener{listener, p}) // returns after Stop
 	}()
 	d.closers = append(d.closers, func() {
 		p.server.Stop()
@@ -119,7 +119,7 @@ func (p *proxy) disconnect() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, conn := range p.clients {
-		conn.Close() // fails if it was closed before
+		conn.Close() // fails if the connection was closed before
 	}
 	p.clients = nil
 }

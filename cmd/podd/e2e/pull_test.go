@@ -211,7 +211,8 @@ func TestImageByDigest(t *testing.T) {
 	d.untilPod("waits", "never", waitingFor("main", "ErrImageNeverPull"))
 	d.apply(p)
 	view := d.untilApplied("web")
-	// The runtime also knows this image by the registries of other tests.
+	// The ID may name another registry, because other tests have pulled this image from their own
+	// registries.
 	if got := view.Pod.Status.ContainerStatuses[0].ImageID; !strings.HasSuffix(got, "@"+digest.String()) {
 		t.Errorf("status: got the image %q, want the digest %s", got, digest)
 	}

@@ -102,7 +102,8 @@ func TestResolvConfChanges(t *testing.T) {
 	d.wantNameServers("late", "1", "192.0.2.4")
 	d.untilNoProblems()
 
-	// With an empty file podd requests no name servers. Some runtimes use the host's then.
+	// With an empty file podd requests no name servers. Some runtimes then use the name servers of
+	// the host.
 	rewrite("")
 	d.apply(d.resolverPod("none", "1"))
 	host, err := os.ReadFile("/etc/resolv.conf")

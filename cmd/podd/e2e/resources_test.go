@@ -41,7 +41,8 @@ func (d *daemon) cgroupFile(at, controller, v1File, v2File string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// checkCgroupValue returns an error unless got is v1 or, with cgroup v2, v2.
+// checkCgroupValue returns an error unless got is the expected value: v1 with cgroup v1, and v2
+// with cgroup v2.
 func checkCgroupValue(got, v1, v2 string) error {
 	want := v1
 	if cgroups.IsCgroup2UnifiedMode() {

@@ -46,8 +46,8 @@ func TestContainerRestartRules(t *testing.T) {
 		}
 		return inPhase(v1.PodRunning)(p)
 	})
-	// A podd that starts after a kill must know that the container other has finished, and main
-	// has not.
+	// A podd that starts after a kill must have stored that the container "other" has finished and
+	// the container "main" has not.
 	d.crash()
 	d.untilPod("is running", "job", inPhase(v1.PodRunning))
 	d.untilNoted("init", "init", "main", "main")
@@ -60,7 +60,7 @@ func TestContainerRestartRules(t *testing.T) {
 }
 
 // TestRestartAllContainers checks that an exit code restarts all containers of the pod in the same
-// sandbox, from the first init container on, and that a container that had completed runs again.
+// sandbox, from the first init container on. A container that had completed must run again, too.
 func TestRestartAllContainers(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

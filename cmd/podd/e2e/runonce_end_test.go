@@ -144,7 +144,7 @@ func TestRunOnce_ConcurrentRuns(t *testing.T) {
 }
 
 // TestRunOnce_AfterKill checks that a run or a daemon with the same root directory removes the pod
-// and the files of a killed run, and does not affect other runs in progress.
+// and the files of a killed run. Other runs in progress must not be affected.
 func TestRunOnce_AfterKill(t *testing.T) {
 	t.Parallel()
 	for _, next := range []string{"run", "daemon"} {

@@ -71,7 +71,7 @@ func (r *onceRun) launch(stdin io.Reader, stdout io.Writer, args ...string) {
 	if r.process, err = launch(cmd); err != nil {
 		d.t.Fatal(err)
 	}
-	d.t.Cleanup(func() { // after a failure
+	d.t.Cleanup(func() { // kills a process that a failed test has left running
 		if r.running() {
 			r.signal(syscall.SIGKILL)
 		}
@@ -141,7 +141,7 @@ func (r *onceRun) wantNothingLeft() {
 	}
 }
 
-// runLeftovers lists everything of runs on the host.
+// runLeftovers returns a line for each sandbox, directory, mount and cgroup of the runs.
 func (d *daemon) runLeftovers() ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -85,8 +85,7 @@ func TestRuntimeIsAbsentAtStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.untilApplied("web")
-	// The runtime is down at the start of a podd that has not connected yet, and of one that
-	// knows a running pod.
+	// podd starts while the runtime is down and a pod is running. The pod must keep running.
 	was := d.container("web", "main")
 	d.kill()
 	if err := d.on.Kill(t.Context()); err != nil {

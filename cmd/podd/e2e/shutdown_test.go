@@ -17,8 +17,8 @@ import (
 	"podd/server"
 )
 
-// shutdownConfig gives pods of priority 0 and above 4 seconds, from 1000 on 3, and system pods
-// 2.
+// shutdownConfig contains the grace periods of a node shutdown: 4 seconds for pods with priority 0
+// and above, 3 seconds from priority 1000, and 2 seconds for system pods.
 const shutdownConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 failSwapOn: false
@@ -118,7 +118,7 @@ func TestShutdown(t *testing.T) {
 	if events, _ := d.verb("events"); !strings.Contains(events, "Shutdown manager detected shutdown event") {
 		t.Errorf("podd events: got\n%s, want %q in it", events, "Shutdown manager detected shutdown event")
 	}
-	// Nothing starts after a restart of podd, nor does the pod of a new manifest.
+	// After a restart of podd no pod starts, not even the pod of a new manifest.
 	d.crash()
 	d.apply(d.pod("new", shell("main", serve("new"))))
 	d.until("the new pod is refused", func(v *server.View) error {
@@ -181,7 +181,7 @@ func TestShutdown_KilledDaemon(t *testing.T) {
 	d.apply(slow)
 	d.untilNote("slow runs")
 	done := make(chan struct{})
-	go func() { // it gets no response, because podd is killed
+	go func() { // the request gets no response, because podd is killed
 		defer close(done)
 		cmd := exec.Command(binary, "shutdown", "--grace=20s")
 		cmd.Env = append(os.Environ(), "PODD_RUN_DIR="+d.runDir())

@@ -22,7 +22,7 @@ func withStorageLimit(c v1.Container, limit string) v1.Container {
 	return c
 }
 
-// evictedFor returns a check that a pod was evicted with a message that begins with want.
+// evictedFor returns a check that a pod was evicted with a message that begins with the text want.
 func evictedFor(want string) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		s := p.Pod.Status
@@ -51,8 +51,8 @@ func checkDiskUsage(dir string, limit int64) error {
 	return err
 }
 
-// TestEphemeralStorage_MountedFiles checks that the files that podd mounts into containers,
-// /etc/hosts and the termination message, count towards the storage limits, and are truncated
+// TestEphemeralStorage_MountedFiles checks the files that podd mounts into containers: /etc/hosts
+// and the termination message. They must count towards the storage limits, and must be truncated
 // when the pod is evicted.
 func TestEphemeralStorage_MountedFiles(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ import (
 )
 
 // kubelet runs a kubelet with the root directory, the manifests and the runtime of the daemon,
-// which must not be running. The kubelet runs until stop is called.
+// which must not be running. The kubelet runs until the returned function stop is called.
 func (d *daemon) kubelet(program string) (stop func()) {
 	d.t.Helper()
 	flags, err := kubelet.Options{Dir: d.dir, Name: d.host, Stack: d.on, ManifestDir: d.manifestDir()}.WriteConfig()
@@ -35,7 +35,7 @@ func (d *daemon) kubelet(program string) (stop func()) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	defer log.Close() // the kubelet has its own descriptor
+	defer log.Close() // the kubelet has its own copy of the file descriptor
 	cmd := exec.Command(program, flags...)
 	cmd.Stdout, cmd.Stderr = log, log
 	proc, err := launch(cmd)

@@ -18,7 +18,8 @@ import (
 	"podd/server"
 )
 
-// find returns the pod with a name from a file, or nil. The node name is appended to name.
+// find returns the pod of a manifest, or nil. The parameter name is the name in the manifest,
+// without the node name.
 func (d *daemon) find(v *server.View, name string) *server.PodView {
 	i := slices.IndexFunc(v.Pods, func(p *server.PodView) bool { return p.Pod.Name == d.podName(name) })
 	if i < 0 {
@@ -27,11 +28,12 @@ func (d *daemon) find(v *server.View, name string) *server.PodView {
 	return v.Pods[i]
 }
 
-// podName returns the name of a pod from a file, which is name with the node name appended.
+// podName returns the name of the pod of a manifest: the name in the manifest, with the node name
+// appended.
 func (d *daemon) podName(name string) string { return name + "-" + d.host }
 
-// untilPod waits until is returns nil for the pod, and returns the pod. what describes the
-// condition.
+// untilPod waits until check returns nil for the pod, and returns the pod. The parameter what
+// describes the condition.
 func (d *daemon) untilPod(what, name string, is func(*server.PodView) error) *server.PodView {
 	d.t.Helper()
 	v := d.until(name+" "+what, func(v *server.View) error {

@@ -19,7 +19,7 @@ import (
 // socket returns an HTTP client that connects to podd's Unix socket.
 func (d *daemon) socket() *http.Client {
 	return &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true, // podd closes its descriptors after the response
+		DisableKeepAlives: true, // so that podd closes its descriptors after the response
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(d.runDir(), server.SocketName))
 		},
@@ -55,8 +55,8 @@ func (d *daemon) state() (*server.View, error) {
 	return v, json.NewDecoder(body).Decode(v)
 }
 
-// until waits until is returns nil for the state that podd shows, and returns that state. what
-// describes the condition.
+// until waits until check returns nil for the state that podd shows, and returns that state. The
+// parameter what describes the condition.
 func (d *daemon) until(what string, is func(*server.View) error) *server.View {
 	d.t.Helper()
 	return d.untilWithin(patience, what, is)
@@ -87,8 +87,8 @@ func (d *daemon) untilWithin(limit time.Duration, what string, is func(*server.V
 	return nil
 }
 
-// watch calls each with every state that podd shows until each returns true. An error means that
-// the stream has ended before.
+// watch calls onState with every state that podd shows, until onState returns true. An error means
+// that the stream has ended before.
 func (d *daemon) watch(ctx context.Context, each func(*server.View) bool) error {
 	body, err := d.get(ctx, "/v1/state?watch=1")
 	if err != nil {
@@ -108,8 +108,8 @@ func (d *daemon) watch(ctx context.Context, each func(*server.View) bool) error 
 	}
 }
 
-// consistently fails the test if is returns an error for a state that podd shows during these
-// seconds.
+// consistently fails the test if check returns an error for a state that podd shows during the
+// given number of seconds.
 func (d *daemon) consistently(seconds int, what string, is func(*server.View) error) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Duration(seconds)*time.Second)

@@ -274,7 +274,7 @@ func TestCertificateRotation(t *testing.T) {
 		return err
 	})
 	request()
-	// Long after the first certificate has expired.
+	// Leases must still be renewed long after the first certificate has expired.
 	a.eventually("a lease is renewed", func() error {
 		l, err := a.lease()
 		if err == nil && l.Spec.RenewTime.Time.Before(began.Add(45*time.Second)) {

@@ -53,7 +53,8 @@ func startDriver(t *testing.T, d *csidriver.Driver) {
 	}
 }
 
-// untilDone waits until the successful calls of a driver that change something are exactly want.
+// untilDone waits until the driver has made exactly the calls in want. Calls that have failed and
+// calls that change nothing are ignored.
 func untilDone(t *testing.T, d *csidriver.Driver, want ...string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the driver has executed %v", want), func() error {

@@ -35,8 +35,8 @@ func (p *controlPlane) pod(namespace, name string) (*v1.Pod, error) {
 	return pod, p.do(http.MethodGet, "/api/v1/namespaces/"+namespace+"/pods/"+name, nil, pod)
 }
 
-// untilMirror waits until is returns true for the mirror pod of a static pod, and returns the mirror
-// pod.
+// untilMirror waits until the function isDone returns true for the mirror pod of a static pod, and
+// returns the mirror pod.
 func (a *agent) untilMirror(name, what string, is func(*v1.Pod) bool) (m *v1.Pod) {
 	a.t.Helper()
 	a.eventually("the mirror of "+name+" is "+what, func() (err error) {
@@ -65,8 +65,8 @@ func containerID(m *v1.Pod) string {
 	return m.Status.ContainerStatuses[0].ContainerID
 }
 
-// TestMirror checks that the cluster has a mirror pod of a static pod for any change that users
-// make to the mirror pod, and that the static pod keeps running.
+// TestMirror checks that podd creates, updates and deletes the mirror pod of a static pod, even if
+// a client has deleted the mirror pod or podd was restarted. The static pod must keep running.
 func TestMirror(t *testing.T) {
 	a := newAgent(t, "w1").start()
 	node := a.untilReady()
@@ -213,7 +213,8 @@ func TestMirror_Outage(t *testing.T) {
 	a.untilNoMirror("removed")
 	took := time.Since(since)
 	t.Logf("the cluster is up to date %s after the restart of the API server", took.Round(time.Millisecond))
-	if took > 5*time.Second && os.Getenv("PODD_E2E_OUTAGE") != "" { // the host is fast enough if this is set
+	// $PODD_E2E_OUTAGE is only set on hosts that are fast enough for this limit.
+	if took > 5*time.Second && os.Getenv("PODD_E2E_OUTAGE") != "" {
 		t.Error("the update of the cluster took longer than 5 s")
 	}
 	if now := a.untilStatus(bound[0], "is ready", isReady); containerIDs(now)["main"] != containerIDs(before)["main"] || now.Status.ContainerStatuses[0].RestartCount > 0 {

@@ -144,7 +144,7 @@ func TestNodeDeleted(t *testing.T) {
 	})
 }
 
-// untilRenewed waits until the lease has been renewed after since.
+// untilRenewed waits until the lease has been renewed after the time since.
 func (a *agent) untilRenewed(since time.Time) {
 	a.t.Helper()
 	a.eventually("the lease is renewed", func() error {
@@ -209,11 +209,11 @@ func TestAPIServerUnresponsive(t *testing.T) {
 	a.pod("web")
 	a.untilRunning("web")
 	a.untilPs("within 10s", true)
-	write(string(text)) // podd connects to the server of the new file
+	write(string(text)) // podd must connect to the server of the new content
 	a.untilReady()
 	a.untilPs("no response from the cluster", false)
 
-	write("clusters: [") // an incomplete file
+	write("clusters: [") // an incomplete kubeconfig
 	a.untilPs("the previous kubeconfig stays in use", true)
 	a.untilRenewed(time.Now())
 	write(string(text))
@@ -238,7 +238,7 @@ func TestIdleNode_Requests(t *testing.T) {
 	a := newAgent(t, "n7").start()
 	a.untilReady()
 	a.eventually("there is a lease", func() error { _, err := a.lease(); return err })
-	time.Sleep(15 * time.Second) // until the images were reported
+	time.Sleep(15 * time.Second) // wait until the images have been reported
 	since := time.Now()
 	time.Sleep(time.Minute)
 	n := plane.requestCounts(t, "n7", since)

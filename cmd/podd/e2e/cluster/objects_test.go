@@ -67,7 +67,7 @@ func createServiceAccount(t *testing.T) {
 	}
 }
 
-// untilOutput waits until a command in a pod prints want.
+// untilOutput waits until a command in a pod prints the text want.
 func (a *agent) untilOutput(pod, want string, command ...string) {
 	a.t.Helper()
 	a.eventually(fmt.Sprintf("%s in %s prints %q", command, pod, want), func() error {

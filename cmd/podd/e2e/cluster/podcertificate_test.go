@@ -133,8 +133,8 @@ func (a *agent) readPair(pod, chain, key string) (*x509.Certificate, string, err
 }
 
 // TestPodCertificates checks that a pod gets keys and certificates of each key type from signers of
-// the cluster, with the permissions of a node, that a restart of podd replaces them, and that the keys
-// are only in the volume.
+// the cluster, with the permissions of a node. A restart of podd must replace them. The keys must
+// only be in the volume.
 func TestPodCertificates(t *testing.T) {
 	a := newAgent(t, "o5").start()
 	a.untilReady()

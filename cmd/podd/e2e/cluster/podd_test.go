@@ -62,7 +62,7 @@ func (a *agent) start() *agent {
 	}
 	defer log.Close()
 	a.cmd = exec.Command(binary, a.flags...)
-	if a.netns != "" { // nsenter becomes podd, with the same process ID
+	if a.netns != "" { // nsenter replaces itself by podd, so that podd has its process ID
 		a.cmd = exec.Command("nsenter", append([]string{"--net=" + a.netns, "--", binary}, a.flags...)...)
 	}
 	a.cmd.Stdout, a.cmd.Stderr = log, log
@@ -152,7 +152,8 @@ func (a *agent) untilRunning(name string) {
 	})
 }
 
-// untilPs waits until podd ps prints text or, if want is false, does not print text.
+// untilPs waits until the output of podd ps contains a text or, if want is false, does not contain
+// the text.
 func (a *agent) untilPs(text string, want bool) {
 	a.t.Helper()
 	a.eventually(fmt.Sprintf("podd ps prints %q (%t)", text, want), func() error {

@@ -40,7 +40,7 @@ func createBoundPod(t *testing.T, node, name string, change func(*v1.Pod), conta
 	if err := plane.do(http.MethodPost, podsPath, p, made); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // podd may be stopped already
+	t.Cleanup(func() { // the grace period is zero, because podd may be stopped already
 		_ = plane.do(http.MethodDelete, podsPath+"/"+name, &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, nil)
 	})
 	return made
@@ -56,7 +56,8 @@ func (a *agent) getPod(name string) (*v1.Pod, error) {
 	return p, json.Unmarshal([]byte(out), p)
 }
 
-// untilPod waits until is returns true for a pod as podd shows it, and returns the pod.
+// untilPod waits until the function isDone returns true for a pod as podd shows it, and returns the
+// pod.
 func (a *agent) untilPod(name, what string, is func(*v1.Pod) bool) (p *v1.Pod) {
 	a.t.Helper()
 	a.eventually(name+" "+what, func() (err error) {

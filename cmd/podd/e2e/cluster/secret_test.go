@@ -47,7 +47,7 @@ env: [{name: A, valueFrom: {secretKeyRef: {name: own, key: k}}}, {name: B, value
 	}
 	for _, c := range []struct {
 		user      string
-		list, one int // values in the responses
+		list, one int // number of values in the responses for all Secrets and for one Secret
 	}{{"get", 0, 0}, {"create", 2, 1}, {"reads", 2, 1}, {"one", 0, 1}} {
 		for path, want := range map[string]int{all: c.list, own: c.one, "/api/v1/secrets": c.list} {
 			status, body, err := request(port, tokens[c.user], http.MethodGet, path)

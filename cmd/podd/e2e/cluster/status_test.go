@@ -29,7 +29,8 @@ func (a *agent) createPod(p *v1.Pod) {
 	})
 }
 
-// untilStatus waits until is returns true for a pod in the cluster, and returns the pod.
+// untilStatus waits until the function isDone returns true for a pod in the cluster, and returns
+// the pod.
 func (a *agent) untilStatus(name, what string, is func(*v1.Pod) bool) (p *v1.Pod) {
 	a.t.Helper()
 	a.eventually("in the cluster, "+name+" "+what, func() (err error) {

@@ -67,7 +67,7 @@ func setUpNamespaces(node, dir string) error {
 		return fmt.Errorf("mounting a tmpfs: %w", err)
 	}
 	for _, covered := range []string{"/etc", "/usr", "/var"} {
-		if node == second { // its namespace is a copy with the overlays of the first node
+		if node == second { // the second node was started in a copy of the first node's namespace, with its overlays
 			if err := unix.Unmount(covered, unix.MNT_DETACH); err != nil {
 				return fmt.Errorf("unmounting the overlay of %s: %w", covered, err)
 			}
@@ -77,7 +77,7 @@ func setUpNamespaces(node, dir string) error {
 		}
 	}
 	for _, path := range hostNode {
-		if err := os.RemoveAll(path); err != nil { // changes only the overlay
+		if err := os.RemoveAll(path); err != nil { // removes the path only in the overlay
 			return fmt.Errorf("hiding %s of the host: %w", path, err)
 		}
 	}
@@ -87,7 +87,8 @@ func setUpNamespaces(node, dir string) error {
 	return errors.Join(os.WriteFile("/etc/hosts", []byte(hosts), 0o644), ip("link", "set", "lo", "up"))
 }
 
-// overlay mounts an overlay on directory lower, so that changes are written to directory to.
+// overlay mounts an overlay on the directory lower, so that changes are written to another
+// directory. The parameter to is the path of this directory.
 func overlay(lower, to string) error {
 	upper, work := filepath.Join(to, "upper"), filepath.Join(to, "work")
 	if err := errors.Join(os.MkdirAll(upper, 0o755), os.MkdirAll(work, 0o755)); err != nil {

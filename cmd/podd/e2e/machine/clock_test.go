@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setClock sets the wall clock. to is a time or a difference in the syntax of date.
+// setClock sets the wall clock. The parameter to is a time or a difference in the syntax of
+// date(1).
 func setClock(t *testing.T, to string) {
 	t.Helper()
 	run(t, "date --set="+to)
@@ -73,7 +74,7 @@ func untilUptime(t *testing.T, by time.Duration) {
 // because of its deadline, and a terminating pod must keep its grace period.
 func TestClock(t *testing.T) {
 	keepClock(t)
-	run(t, "systemctl start podd") // an earlier step may have started podd
+	run(t, "systemctl start podd") // does nothing if an earlier step has started podd
 	apply(t, map[string]string{"active": active("active"), "patient": patient("patient")})
 	untilReady(t, "active", "patient")
 	remove(t, "patient")
@@ -89,7 +90,7 @@ func TestClock(t *testing.T) {
 	if n, _ := starts(t, "active"); n != 1 {
 		t.Errorf("active: got %d starts, want 1", n)
 	}
-	run(t, "systemctl disable podd") // TestClockAfterBoot starts podd
+	run(t, "systemctl disable podd") // podd must not start at the next boot, because TestClockAfterBoot starts it
 	unix.Sync()
 }
 

@@ -86,12 +86,11 @@ func untilWoundDown(t *testing.T, name string) {
 	})
 }
 
-// TestFinish runs two jobs one after the other, just before the power is cut. podd has written
-// the journal of the first job again when it released the volumes. Its sync for the last job
-// commits the journal of the file system, and with it the rename of a file whose data may not be
-// on disk.
+// TestFinish runs two jobs one after the other, just before the power is cut. podd has written the
+// journal of the first job again when it released the volumes. podd's sync for the last job commits
+// the journal of the file system, and with it the rename of a file whose data may not be on disk.
 func TestFinish(t *testing.T) {
-	run(t, "systemctl disable podd") // TestAfterFinish starts podd
+	run(t, "systemctl disable podd") // podd must not start at the next boot, because TestAfterFinish starts it
 	run(t, "systemctl stop podd")
 	mountState(t)
 	stopWriteback(t)

@@ -23,7 +23,7 @@ import (
 // patience is the maximum time that a test waits for an event in an emulated machine.
 const patience = 10 * time.Minute
 
-// eventually polls until is returns nil. After patience the test fails with the last error and
+// eventually polls until check returns nil. After patience the test fails with the last error and
 // the end of the journal.
 func eventually(t testing.TB, what string, is func() error) {
 	t.Helper()

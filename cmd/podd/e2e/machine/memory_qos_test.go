@@ -76,7 +76,7 @@ func testTieredReservation(t *testing.T) {
 		"whole": pod("whole", "  resources: {requests: {memory: 40Mi}, limits: {memory: 80Mi}}\n", container("whole", forever, "")),
 	})
 	pods := untilReady(t, "exact", "idle", "share", "whole")
-	run(t, "systemctl daemon-reload") // systemd may write the values again, so it must know them
+	run(t, "systemctl daemon-reload") // a reload may make systemd write the values again, so its values must be those of podd
 	check := func(class, name, container string, want memoryFiles) {
 		t.Helper()
 		got := readMemoryFiles(func(file string) string { return cgroupFile(t, class, pods[name], container, file) })

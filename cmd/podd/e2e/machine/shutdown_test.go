@@ -53,7 +53,7 @@ func TestShutdown(t *testing.T) {
 		os.WriteFile(shutdownConfig, []byte(config), 0o644), os.WriteFile(shutdownUnit, []byte(unit), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "systemctl unmask systemd-logind") // it is masked on the disk, because no user logs in
+	run(t, "systemctl unmask systemd-logind") // logind is masked on the disk, because no user logs in
 	run(t, "systemctl start dbus systemd-logind")
 	restart(t)
 	apply(t, map[string]string{"usual": termNotingPod("usual", ""), "system": termNotingPod("system", "system-node-critical")})

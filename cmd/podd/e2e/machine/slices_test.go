@@ -23,7 +23,7 @@ func TestSlices(t *testing.T) {
 		"idle":      pod("idle", "", container("idle", forever, "")),
 	})
 	pods := untilReady(t, "burstable", "exact", "idle")
-	// systemd may write the limits again after a reload, so it must know podd's values.
+	// A reload may make systemd write the limits again, so its values must be those of podd.
 	if _, err := system("systemctl daemon-reload"); err != nil {
 		t.Fatal(err)
 	}

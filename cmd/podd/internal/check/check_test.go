@@ -59,8 +59,8 @@ func goodFacts() Facts {
 // errInUse is the error of listening on a port that is in use.
 var errInUse = fmt.Errorf("listening: %w", unix.EADDRINUSE)
 
-// TestRun changes one property of a good host at a time. A want has the form "check: outcome: part
-// of the cause; part of the remedy".
+// TestRun changes one property of a good host at a time. Each element of want has the form "check:
+// outcome: part of the cause; part of the remedy".
 func TestRun(t *testing.T) {
 	without := func(bit int) uint64 { return (1<<41 - 1) &^ (1 << bit) }
 	for name, c := range map[string]struct {
@@ -238,7 +238,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// checkProblems compares the problems and skipped checks of a report with want.
+// checkProblems compares the problems and skipped checks of a report with the list want.
 func checkProblems(t *testing.T, name string, report Report, want []string) {
 	t.Helper()
 	var got []string

@@ -20,7 +20,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `
 
-// connectTo calls connect with a kubeconfig in dir.
+// connectTo writes text to a kubeconfig in dir and returns a client for it.
 func connectTo(t interface{ Fatal(...any) }, dir, text string) (*client, error) {
 	file := filepath.Join(dir, "kubeconfig")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -195,8 +195,9 @@ func TestRun_Idle(t *testing.T) {
 	})
 }
 
-// TestRun_NoDeclaredFeatures checks that podd does not send the declared features again and again to
-// an API server that does not store them (older than 1.35), but sends them after an upgrade.
+// TestRun_NoDeclaredFeatures checks an API server older than 1.35, which does not store the
+// declared features. podd must not send them again and again, but must send them after an upgrade
+// of the API server.
 func TestRun_NoDeclaredFeatures(t *testing.T) {
 	prepare := func(l *testNode, _ *Options) {
 		n := localNode()

@@ -28,7 +28,7 @@ type fakeDrivers struct {
 	changed    chan struct{}
 }
 
-// changedLocked returns a channel that set closes. The caller must hold mu.
+// changedLocked returns a channel that the method set closes. The caller must hold mu.
 func (f *fakeDrivers) changedLocked() <-chan struct{} {
 	if f.changed == nil {
 		f.changed = make(chan struct{})
@@ -54,7 +54,7 @@ func (f *fakeDrivers) Expansions() ([]csi.Expansion, <-chan struct{}) {
 	return f.expansions, f.changedLocked()
 }
 
-// set changes the drivers and notifies the caller of the methods.
+// set calls change with mu held, and then closes the channel that the other methods have returned.
 func (f *fakeDrivers) set(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -143,7 +143,7 @@ func TestUpdatedNode_Kept(t *testing.T) {
 	present.Status.Conditions = append(present.Status.Conditions, v1.NodeCondition{Type: "KernelDeadlock", Status: v1.ConditionFalse})
 	starting := localNode()
 	starting.Status.DeclaredFeatures = []string{"B"}
-	present.Status.DeclaredFeatures = []string{"A", "B"} // an older podd
+	present.Status.DeclaredFeatures = []string{"A", "B"} // an older podd has written these features
 	starting.Status.Images, starting.Status.Conditions = nil, starting.Status.Conditions[1:]
 	n := (&Options{NodeName: "n1"}).updatedNode(present, starting, noon.Add(time.Hour))
 	if q := n.Status.Allocatable[gpu]; q.Value() != 4 {

@@ -64,8 +64,9 @@ func newSigner(t *testing.T) *signer {
 // approve signs a request. The caller must hold mu.
 func (s *signer) approve(r *certificates.CertificateSigningRequest) { s.sign(r, nil, "") }
 
-// sign signs a request. The certificate contains key instead of the requested key unless key is
-// nil, and name instead of the requested name unless name is "". The caller must hold mu.
+// sign signs a request. If key is not nil, the certificate contains key instead of the requested
+// key. If name is not "", the certificate contains name instead of the requested name. The caller
+// must hold mu.
 func (s *signer) sign(r *certificates.CertificateSigningRequest, key any, name string) {
 	block, _ := pem.Decode(r.Spec.Request)
 	q, err := x509.ParseCertificateRequest(block.Bytes)

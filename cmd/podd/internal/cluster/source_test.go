@@ -49,7 +49,7 @@ func names(all []*manifest.Pod) string {
 }
 
 // TestBoundPods_Deleted checks that a list without a pod deletes the pod only if the list comes
-// from the cluster that has bound the pod, and that a watch always deletes the pod.
+// from the cluster that has bound the pod. A watch must always delete the pod.
 func TestBoundPods_Deleted(t *testing.T) {
 	a, b, c := newPodWithUID("a"), newPodWithUID("b"), newPodWithUID("c")
 	one, two := origin{"ca", "s1", "n1"}, origin{"ca", "s2", "n2"}
@@ -218,9 +218,9 @@ func TestSource(t *testing.T) {
 	})
 }
 
-// TestSource_OutdatedNode checks that a new pod that does not match the labels of the watched Node is
-// emitted with the labels that the Node has in the API server, because the watch of the Node may be
-// later than the watch of the pods.
+// TestSource_OutdatedNode checks a new pod that does not match the labels of the watched Node. The
+// pod must be emitted with the labels that the Node has in the API server, because the watch of the
+// Node may be later than the watch of the pods.
 func TestSource_OutdatedNode(t *testing.T) {
 	runSource(t, filepath.Join(t.TempDir(), "cluster.json"), func(l *testNode, last func() *manifest.Batch) {
 		core := func(name string) *v1.Pod {

@@ -132,8 +132,8 @@ func drawFacts(t *rapid.T, static *v1.Pod) *podFacts {
 	return f
 }
 
-// TestDecide_Fixpoint checks for random facts that decide returns the zero step after a few
-// steps.
+// TestDecide_Fixpoint checks for random facts that no request is needed after at most four
+// requests.
 func TestDecide_Fixpoint(t *testing.T) {
 	static := staticPod(t, webManifest)
 	rapid.Check(t, func(t *rapid.T) {

@@ -48,7 +48,7 @@ func podView(p *v1.Pod, s v1.PodStatus) *server.PodView {
 	return &server.PodView{Pod: p, Rule: "rule", Exists: true, Path: "/m/web.yaml", Line: 2}
 }
 
-// runningStatus returns the status of a pod whose container has been running since at.
+// runningStatus returns the status of a pod whose container has been running since the time at.
 func runningStatus(at time.Time) v1.PodStatus {
 	ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}
 	return v1.PodStatus{Phase: v1.PodRunning, StartTime: new(metav1.NewTime(at)), Conditions: []v1.PodCondition{ready}, ContainerStatuses: []v1.ContainerStatus{
@@ -57,7 +57,7 @@ func runningStatus(at time.Time) v1.PodStatus {
 }
 
 // TestWriter_Mirror checks that a static pod has a mirror pod with its status, even if other
-// clients delete or change the mirror pod, and that podd sends no requests while nothing changes.
+// clients delete or change the mirror pod. podd must send no requests while nothing changes.
 func TestWriter_Mirror(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		static := staticPod(t, webManifest)
@@ -248,9 +248,9 @@ func TestWriter_MirrorRejectedPrivate(t *testing.T) {
 	})
 }
 
-// TestWriter_StatusRejectedPrivate checks that a part of the status that the API server quotes, such
-// as the end of a log, is redacted in the problem, even if the pod has another status when the
-// problem is reported.
+// TestWriter_StatusRejectedPrivate checks that parts of the status that the API server quotes, such
+// as the end of a log, are redacted in the problem. They must be redacted even if the pod has
+// another status when the problem is reported.
 func TestWriter_StatusRejectedPrivate(t *testing.T) {
 	const last, short = "login with hunter2\nconnected as grandmother\n", "tiger"
 	for _, quoted := range []string{

@@ -78,7 +78,7 @@ func TestRun_WaitsForSources(t *testing.T) {
 	p.sources = []source.Source{slow}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { <-slow.started; cancel() }() // run waits for slow, so this goroutine ends before run returns
+	go func() { <-slow.started; cancel() }() // this goroutine ends before run returns, because run waits for the source slow
 	if err := p.run(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -44,8 +44,8 @@ func (p *pods) has(call string) bool { return p.count(call) > 0 }
 
 func (p *pods) isUnderWay() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.underWay }
 
-// eventually waits until a condition holds. It fails the test after 30 s; want describes the
-// condition.
+// eventually waits until a condition holds. It fails the test after 30 s. The parameter want
+// describes the condition.
 func eventually(t *testing.T, want string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {

@@ -87,7 +87,7 @@ func startedPod(pods []runPod, released bool, n int) int {
 	panic("fewer than n pods are started")
 }
 
-// runCode returns the exit code of a run with pods that ended with codes.
+// runCode returns the exit code of a run. codes contains the exit codes of its pods.
 func runCode(codes map[int]int32) int {
 	failed, code := 0, 0
 	for _, c := range codes {

@@ -19,7 +19,7 @@ import (
 // at is the start of the runs in tests.
 var at = time.Date(2026, 3, 1, 14, 2, 0, 0, time.UTC)
 
-// after returns the time some seconds after at.
+// after returns the time that is the given number of seconds after the time at.
 func after(seconds float64) time.Time {
 	return at.Add(time.Duration(seconds * float64(time.Second)))
 }

@@ -21,7 +21,8 @@ import (
 )
 
 // serveStreams starts a server of streams and returns a connection to it. The server calls handle
-// when want streams are open. With port forwarding, it calls handle for each pair of streams.
+// when the number of open streams is want. With port forwarding, it calls handle for each pair of
+// streams.
 func serveStreams(t *testing.T, want int, handle func(map[string]httpstream.Stream)) (net.Conn, *url.URL) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

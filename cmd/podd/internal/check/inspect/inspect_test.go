@@ -107,8 +107,8 @@ func TestParseCommandLine(t *testing.T) {
 	}
 }
 
-// TestAgentSettings_Resolve checks the manifests of a configuration file and the defaults. The
-// process is this one.
+// TestAgentSettings_Resolve checks the manifests of a configuration file and the defaults. It uses
+// the directory of this process in /proc.
 func TestAgentSettings_Resolve(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -92,7 +92,7 @@ func TestEvaluate(t *testing.T) {
 	noTime.BeginRefreshAt = nil
 	for name, test := range map[string]struct {
 		status certificates.PodCertificateRequestStatus
-		want   string // chain or error
+		want   string // the expected chain or error
 	}{
 		"pending":          {status("", ""), ""},
 		"other condition":  {status("Seen", leaf), ""},
@@ -123,7 +123,7 @@ func TestEvaluate(t *testing.T) {
 func TestCertificate_RefreshIn(t *testing.T) {
 	for _, test := range []struct {
 		name          string
-		received, now time.Duration // after begin
+		received, now time.Duration // times after begin
 		lifetime      time.Duration
 		want          time.Duration
 	}{

@@ -76,7 +76,7 @@ func TestManagedFields(t *testing.T) {
 			create,
 			withOwners(apply("one", "b: x"), "one Apply", `"data":{"b":"x"}`),
 			withOwners(apply("two", "b: x"), "one Apply, two Apply", `"data":{"b":"x"}`),
-			withOwners(apply("one", "c: x"), "one Apply, two Apply", `"data":{"b":"x","c":"x"}`), // two still applies b
+			withOwners(apply("one", "c: x"), "one Apply, two Apply", `"data":{"b":"x","c":"x"}`), // the manager two still applies the field b
 			withOwners(apply("two", ""), "one Apply, two Apply", `"data":{"c":"x"}`),
 		},
 		"patch of an applied field": {

@@ -545,9 +545,9 @@ func TestWrite_Objects(t *testing.T) {
 	}
 }
 
-// TestWrite_Concurrent checks that at most one of several updates with the same resource
-// version succeeds, that all updates without a resource version succeed, and that one of
-// several creates succeeds.
+// TestWrite_Concurrent checks concurrent writes. At most one of several updates with the same
+// resource version may succeed. All updates without a resource version must succeed, and one of
+// several creates.
 func TestWrite_Concurrent(t *testing.T) {
 	w := newWritable(t)
 	first := w.do("POST", configPath, asJSON, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{}}`)

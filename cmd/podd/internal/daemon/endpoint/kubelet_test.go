@@ -46,7 +46,7 @@ func TestKubeletTLS(t *testing.T) {
 			if c.cipher != "" {
 				flags.TLSCipherSuites = []string{c.cipher}
 			}
-			if c.curves != "" { // there is no flag
+			if c.curves != "" { // curves have no flag, only a field of the configuration file
 				file := filepath.Join(files.dir, "config.yaml")
 				text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ntlsCurvePreferences: " + c.curves + "\n"
 				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -109,7 +109,7 @@ type certFiles struct {
 
 func (f *certFiles) path(name string) string { return filepath.Join(f.dir, name) }
 
-// write replaces both files by those of name.
+// write replaces both files by a new certificate for the given name and its key.
 func (f *certFiles) write(name string) {
 	f.t.Helper()
 	ca, err := pki.New("test")

@@ -84,7 +84,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 	if o := api.build(both); len(o.ConfigMaps) != 1 || o.ConfigMaps[0].Path != "/var/api/x.yaml" {
 		t.Errorf("object in two sources: got %+v, want that of the API", o.ConfigMaps[0])
 	}
-	for _, own := range set.ObjectsBySource { // decoded objects are not modified
+	for _, own := range set.ObjectsBySource { // the decoded objects must not have been modified
 		if c := own.ConfigMaps[types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "settings"}]; c.UID != "" {
 			t.Error("got a UID in the decoded object, want it unmodified")
 		}
