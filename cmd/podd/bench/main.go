@@ -8,17 +8,17 @@
 //	                    inotify on containerd's task directories
 //
 // Both sides are measured in the same way, at almost no cost. The process of a container first
-// writes its name to a FIFO of the bench. A task has ended when containerd has removed its
-// directory. Nothing polls during a measurement.
+// writes the name of its pod to a FIFO of the bench. A task has ended when containerd has removed
+// the directory of the task. Nothing polls during a measurement.
 //
 // Rounds of podd and of the floor alternate, so that other load on the host affects both. podd
 // is stopped during a round of the floor, because it would otherwise process the events of the
 // runtime. With many pods the floor uses the fastest number of concurrent calls, which the first
 // round finds.
 //
-// In the parts bound and cluster podd is the node of a cluster with a real etcd and kube-apiserver.
-// The time of a pod is measured from just before its binding is sent to the API server until its
-// process runs. Memory and processor time are compared with those of a podd that has the same pods
+// In the parts "bound" and "cluster", podd is the node of a cluster with a real etcd and
+// kube-apiserver. The time of a pod is measured from just before its binding is sent to the API
+// server until its process runs. Memory and processor time are compared with those of a podd that has the same pods
 // from files. Memory and traffic are compared with those of a kubelet that has the same number of
 // pods on a separate containerd at the same time. Traffic is counted in the API server's audit log.
 // A missed goal is marked in the table, but is not an error.

@@ -16,12 +16,12 @@ import (
 
 // untilEphemeral waits until the function isDone returns true for the state of a pod's ephemeral
 // container, and returns its status.
-func (d *daemon) untilEphemeral(pod, container string, is func(v1.ContainerState) bool) v1.ContainerStatus {
+func (d *daemon) untilEphemeral(pod, container string, isDone func(v1.ContainerState) bool) v1.ContainerStatus {
 	d.t.Helper()
 	var found v1.ContainerStatus
 	d.untilPod("shows "+container, pod, func(p *server.PodView) error {
 		for _, c := range p.Pod.Status.EphemeralContainerStatuses {
-			if c.Name == container && is(c.State) {
+			if c.Name == container && isDone(c.State) {
 				found = c
 				return nil
 			}

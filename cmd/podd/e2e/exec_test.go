@@ -243,14 +243,14 @@ func TestExecTerminal(t *testing.T) {
 // repeatInput calls the function sendInput every second until the returned function is called.
 // containerd may forward the input of a client before it can forward output. Therefore the first
 // output of a container may be lost.
-func repeatInput(t testing.TB, types func()) (enough func()) {
+func repeatInput(t testing.TB, sendInput func()) (enough func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		again := time.NewTicker(time.Second)
 		defer again.Stop()
 		for {
-			types()
+			sendInput()
 			select {
 			case <-again.C:
 			case <-stop:

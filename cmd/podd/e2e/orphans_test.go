@@ -29,10 +29,10 @@ func (d *daemon) createOrphan(uid string) (dir, data string) {
 }
 
 // wantFile fails the test unless a file exists or, if wantExists is false, does not exist.
-func (d *daemon) wantFile(path string, is bool) {
+func (d *daemon) wantFile(path string, wantExists bool) {
 	d.t.Helper()
-	if _, err := os.Lstat(path); is && err != nil || !is && !errors.Is(err, fs.ErrNotExist) {
-		d.t.Errorf("%s: got %v, want the file to exist: %t", path, err, is)
+	if _, err := os.Lstat(path); wantExists && err != nil || !wantExists && !errors.Is(err, fs.ErrNotExist) {
+		d.t.Errorf("%s: got %v, want the file to exist: %t", path, err, wantExists)
 	}
 }
 

@@ -65,7 +65,7 @@ const (
 	before     moment = "before"                    // the call has not reached the runtime
 	during     moment = "during"                    // the runtime is executing the call
 	after      moment = "after"                     // the runtime has responded, but podd has not received the response
-	duringTerm moment = "during, podd gets SIGTERM" // as the moment during, but podd gets SIGTERM instead of SIGKILL
+	duringTerm moment = "during, podd gets SIGTERM" // like the moment during, but podd gets SIGTERM instead of SIGKILL
 )
 
 // throughProxy makes the daemon use its runtime through a proxy, which is stopped after podd.

@@ -34,14 +34,14 @@ func (d *daemon) podName(name string) string { return name + "-" + d.host }
 
 // untilPod waits until check returns nil for the pod, and returns the pod. The parameter what
 // describes the condition.
-func (d *daemon) untilPod(what, name string, is func(*server.PodView) error) *server.PodView {
+func (d *daemon) untilPod(what, name string, check func(*server.PodView) error) *server.PodView {
 	d.t.Helper()
 	v := d.until(name+" "+what, func(v *server.View) error {
 		p := d.find(v, name)
 		if p == nil {
 			return fmt.Errorf("got no pod %s, want one", name)
 		}
-		return is(p)
+		return check(p)
 	})
 	return d.find(v, name)
 }

@@ -57,13 +57,13 @@ func (d *daemon) state() (*server.View, error) {
 
 // until waits until check returns nil for the state that podd shows, and returns that state. The
 // parameter what describes the condition.
-func (d *daemon) until(what string, is func(*server.View) error) *server.View {
+func (d *daemon) until(what string, check func(*server.View) error) *server.View {
 	d.t.Helper()
-	return d.untilWithin(patience, what, is)
+	return d.untilWithin(patience, what, check)
 }
 
 // untilWithin is like until, with another limit than patience.
-func (d *daemon) untilWithin(limit time.Duration, what string, is func(*server.View) error) *server.View {
+func (d *daemon) untilWithin(limit time.Duration, what string, check func(*server.View) error) *server.View {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), limit)
 	defer cancel()
@@ -71,7 +71,7 @@ func (d *daemon) untilWithin(limit time.Duration, what string, is func(*server.V
 	why := errors.New("podd has sent no state")
 	for ctx.Err() == nil {
 		err := d.watch(ctx, func(v *server.View) bool {
-			last, why = v, is(v)
+			last, why = v, check(v)
 			return why == nil
 		})
 		if err == nil {
@@ -89,7 +89,7 @@ func (d *daemon) untilWithin(limit time.Duration, what string, is func(*server.V
 
 // watch calls onState with every state that podd shows, until onState returns true. An error means
 // that the stream has ended before.
-func (d *daemon) watch(ctx context.Context, each func(*server.View) bool) error {
+func (d *daemon) watch(ctx context.Context, onState func(*server.View) bool) error {
 	body, err := d.get(ctx, "/v1/state?watch=1")
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (d *daemon) watch(ctx context.Context, each func(*server.View) bool) error 
 			return err
 		}
 		v = c.Apply(v)
-		if each(v) {
+		if onState(v) {
 			return nil
 		}
 	}
@@ -110,12 +110,12 @@ func (d *daemon) watch(ctx context.Context, each func(*server.View) bool) error 
 
 // consistently fails the test if check returns an error for a state that podd shows during the
 // given number of seconds.
-func (d *daemon) consistently(seconds int, what string, is func(*server.View) error) {
+func (d *daemon) consistently(seconds int, what string, check func(*server.View) error) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Duration(seconds)*time.Second)
 	defer cancel()
 	err := d.watch(ctx, func(v *server.View) bool {
-		err := is(v)
+		err := check(v)
 		if err != nil {
 			d.t.Errorf("checking that %s: %v", what, err)
 		}

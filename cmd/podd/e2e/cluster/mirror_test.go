@@ -37,10 +37,10 @@ func (p *controlPlane) pod(namespace, name string) (*v1.Pod, error) {
 
 // untilMirror waits until the function isDone returns true for the mirror pod of a static pod, and
 // returns the mirror pod.
-func (a *agent) untilMirror(name, what string, is func(*v1.Pod) bool) (m *v1.Pod) {
+func (a *agent) untilMirror(name, what string, isDone func(*v1.Pod) bool) (m *v1.Pod) {
 	a.t.Helper()
 	a.eventually("the mirror of "+name+" is "+what, func() (err error) {
-		if m, err = plane.pod("default", name+"-"+a.node); err == nil && !is(m) {
+		if m, err = plane.pod("default", name+"-"+a.node); err == nil && !isDone(m) {
 			err = fmt.Errorf("got %+v of %s, %+v", m.Annotations, m.UID, m.Status)
 		}
 		return err

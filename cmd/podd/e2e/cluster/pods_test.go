@@ -58,10 +58,10 @@ func (a *agent) getPod(name string) (*v1.Pod, error) {
 
 // untilPod waits until the function isDone returns true for a pod as podd shows it, and returns the
 // pod.
-func (a *agent) untilPod(name, what string, is func(*v1.Pod) bool) (p *v1.Pod) {
+func (a *agent) untilPod(name, what string, isDone func(*v1.Pod) bool) (p *v1.Pod) {
 	a.t.Helper()
 	a.eventually(name+" "+what, func() (err error) {
-		if p, err = a.getPod(name); err == nil && !is(p) {
+		if p, err = a.getPod(name); err == nil && !isDone(p) {
 			text, _ := json.Marshal(p.Status)
 			err = errors.New(string(text))
 		}

@@ -31,10 +31,10 @@ func (a *agent) createPod(p *v1.Pod) {
 
 // untilStatus waits until the function isDone returns true for a pod in the cluster, and returns
 // the pod.
-func (a *agent) untilStatus(name, what string, is func(*v1.Pod) bool) (p *v1.Pod) {
+func (a *agent) untilStatus(name, what string, isDone func(*v1.Pod) bool) (p *v1.Pod) {
 	a.t.Helper()
 	a.eventually("in the cluster, "+name+" "+what, func() (err error) {
-		if p, err = plane.pod("default", name); err == nil && !is(p) {
+		if p, err = plane.pod("default", name); err == nil && !isDone(p) {
 			err = fmt.Errorf("got %+v", p.Status)
 		}
 		return err

@@ -25,12 +25,12 @@ const patience = 10 * time.Minute
 
 // eventually polls until check returns nil. After patience the test fails with the last error and
 // the end of the journal.
-func eventually(t testing.TB, what string, is func() error) {
+func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
 	for deadline := time.Now().Add(patience); ; <-again.C {
-		err := is()
+		err := check()
 		if err == nil {
 			return
 		}

@@ -93,14 +93,14 @@ func formatWithPercent(n *v1.Node, all v1.ResourceList, name v1.ResourceName) st
 	return fmt.Sprintf("%s (%d%%)", q.String(), percent)
 }
 
-// addResources increases the amounts in the parameter to by the amounts in the parameter added.
-func addResources(to, added v1.ResourceList) {
-	for name, q := range added {
-		sum, ok := to[name]
+// addResources adds amounts to total, resource by resource.
+func addResources(total, amounts v1.ResourceList) {
+	for name, q := range amounts {
+		sum, ok := total[name]
 		if !ok {
 			sum = resource.Quantity{Format: q.Format}
 		}
 		sum.Add(q)
-		to[name] = sum
+		total[name] = sum
 	}
 }

@@ -111,8 +111,7 @@ func (u *volumesInUse) updateReported(confirmed map[v1.UniqueVolumeName]bool) {
 }
 
 // isReported reports whether the API server has confirmed a status of the Node that names the
-// volume, and whether the next status will also name the volume. The channel is closed when the
-// result may change.
+// volume and the next status will also name it. The channel is closed when the result may change.
 func (u *volumesInUse) isReported(name v1.UniqueVolumeName) (reported bool, changed <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
