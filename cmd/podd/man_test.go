@@ -84,7 +84,8 @@ var exitCodes = []struct {
 	{exit.Interrupted, "podd was stopped by SIGINT or SIGTERM."},
 }
 
-// manFiles contains the files in podd(1). cmd/package installs the files in /etc.
+// manFiles contains the files and directories that podd(1) describes. cmd/package installs those in
+// /etc.
 var manFiles = []struct{ path, content string }{
 	{"/etc/podd/config.yaml", "The configuration of the service."},
 	{"/etc/podd/manifests", "The manifests of the service."},

@@ -51,7 +51,8 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 	return os.RemoveAll(dir)
 }
 
-// buildTests returns a command that builds the end-to-end tests in pkg and writes them to file.
+// buildTests returns a command that builds the end-to-end tests in pkg and writes the test binary
+// to file.
 func buildTests(ctx context.Context, file, pkg string) *exec.Cmd {
 	build := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "e2e", "-ldflags", "-s -w", "-o", file, pkg)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

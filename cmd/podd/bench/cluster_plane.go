@@ -60,8 +60,8 @@ func (b *bench) leaveCluster() error {
 	return b.daemon.stop()
 }
 
-// createRootCA creates the ConfigMap with the cluster's CA, which every pod mounts. The
-// controller manager, which usually creates it, is not running.
+// createRootCA creates the ConfigMap with the cluster's CA. Every pod mounts this ConfigMap. The
+// controller manager, which usually creates the ConfigMap, is not running.
 func (c *cluster) createRootCA() error {
 	ca, err := os.ReadFile(filepath.Join(c.plane.Dir, "ca.crt"))
 	if err != nil {

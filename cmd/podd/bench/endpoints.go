@@ -64,7 +64,8 @@ func (b *bench) measureEndpoints(ctx context.Context) error {
 	return b.daemon.stop()
 }
 
-// restartAndMeasureMemory restarts podd and returns its resident memory when it is idle.
+// restartAndMeasureMemory restarts podd, waits until podd is idle, and returns podd's resident
+// memory.
 func (b *bench) restartAndMeasureMemory(ctx context.Context) (resident float64, err error) {
 	if err := b.daemon.stop(); err != nil {
 		return 0, err

@@ -16,12 +16,12 @@
 // runtime. With many pods the floor uses the fastest number of concurrent calls, which the first
 // round finds.
 //
-// In the parts "bound" and "cluster", podd is the node of a cluster with a real etcd and
-// kube-apiserver. The time of a pod is measured from just before its binding is sent to the API
-// server until its process runs. Memory and processor time are compared with those of a podd that has the same pods
-// from files. Memory and traffic are compared with those of a kubelet that has the same number of
-// pods on a separate containerd at the same time. Traffic is counted in the API server's audit log.
-// A missed goal is marked in the table, but is not an error.
+// In the parts "bound" and "cluster", podd is the node of a cluster with a real etcd and kube-
+// apiserver. The time of a pod is measured from just before its binding is sent to the API server
+// until its process runs. Memory and processor time are compared with those of a podd that has the
+// same pods from files. Memory and traffic are compared with those of a kubelet that has the same
+// number of pods on a separate containerd at the same time. Traffic is counted in the API server's
+// audit log. A missed goal is marked in the table, but is not an error.
 package main
 
 import (

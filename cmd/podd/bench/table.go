@@ -53,8 +53,8 @@ func (u unit) summary(s samples) string {
 	return text
 }
 
-// goal is the maximum of a value of podd, which may depend on the value that it is compared with
-// (row.bare). The zero value means no goal.
+// goal is the maximum of a value of podd. It may depend on row.bare, the value with which podd's
+// value is compared. The zero value means no goal.
 type goal struct {
 	factor float64 // multiplied by the median of row.bare
 	offset float64 // added to the product
@@ -106,7 +106,7 @@ func (t *table) add(r row) {
 	t.rows = append(t.rows, r)
 }
 
-// addCallCounts adds a line with the number of calls per pod, which is printed below the table.
+// addCallCounts adds a line with the number of calls per pod. The line is printed below the table.
 func (t *table) addCallCounts(what string, calls map[string]float64, pods int) {
 	t.notes = append(t.notes, "calls per pod, "+what+": "+formatCounts(calls, float64(pods)))
 }

@@ -128,8 +128,8 @@ func TestCheck_Port(t *testing.T) {
 	})
 }
 
-// TestCheck_Kubelet checks that podd check reports a process with the name of a kubelet, by its PID
-// and without its command line.
+// TestCheck_Kubelet checks that podd check reports a process with the name of a kubelet. The report
+// must contain the PID of the process, but not its command line.
 func TestCheck_Kubelet(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -193,7 +193,7 @@ func startKubelet(t *testing.T, d *daemon, flags ...string) fakeKubelet {
 	return k
 }
 
-// check runs podd check with the daemon's flags, and checks its exit code.
+// check runs podd check with the daemon's flags, and checks the exit code of podd check.
 func (d *daemon) check(wantCode int) check.Report {
 	d.t.Helper()
 	report := d.checkOnce()

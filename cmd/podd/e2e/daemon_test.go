@@ -140,7 +140,7 @@ func (d *daemon) launch() {
 		named := `echo "$0" >/proc/sys/kernel/hostname && exec "$@"`
 		cmd = exec.Command("unshare", append([]string{"--uts", "sh", "-c", named, d.hostname, binary}, d.flags()...)...)
 	}
-	if d.netns != "" { // nsenter replaces itself by podd, so that podd has its process ID
+	if d.netns != "" { // nsenter replaces itself by podd, which then has the process ID of nsenter
 		cmd = exec.Command("nsenter", append([]string{"--net=" + d.netns, "--", binary}, d.flags()...)...)
 	}
 	if d.noInotify {

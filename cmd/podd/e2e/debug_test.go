@@ -41,15 +41,15 @@ func TestDebug(t *testing.T) {
 	if code != 0 || out != "said at once\n" {
 		t.Errorf("podd debug --attach: got %q, %q, %d; want exit code 0 and output %q", out, stderr, code, "said at once\n")
 	}
-	// Output that is written before a client can attach is not lost, nor is the response to its
-	// first input.
+	// Neither the output that is written before a client can attach, nor the response to the first
+	// input of the client, is lost.
 	const reader = "echo early; echo trouble >&2; read line; echo got $line; exit 7"
 	out, stderr, code = d.outcome(strings.NewReader("word\n"), with("-i", "-c", "reader", "--", "sh", "-c", reader)...)
 	if code != 7 || out != "early\ngot word\n" || !strings.HasPrefix(stderr, "trouble\n") {
 		t.Errorf("podd debug -i: got %q, %q, %d; want exit code 7, output %q and stderr that begins with %q", out, stderr, code, "early\ngot word\n", "trouble\n")
 	}
-	// The container only counts, because containerd 1.6 loses what a container writes just
-	// before it exits if that is more than its pipes hold (containerd#7289).
+	// The container only prints a count, because containerd 1.6 loses the last output of a
+	// container if the output does not fit into the container's pipes (containerd#7289).
 	out, stderr, code = d.outcome(strings.NewReader(strings.Repeat("0123456789\n", 20000)), with("-i", "-c", "count", "--", "wc", "-c")...)
 	if code != 0 || strings.TrimSpace(out) != "220000" {
 		t.Errorf("podd debug -i: got %q, %q, %d, want %q", out, stderr, code, "220000")

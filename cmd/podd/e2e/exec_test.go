@@ -57,7 +57,7 @@ func exitCode(t testing.TB, err error) int {
 }
 
 // TestExec checks that a command in a container reads its input to the end, and that podd exits
-// with its exit code.
+// with the exit code of the command.
 func TestExec(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

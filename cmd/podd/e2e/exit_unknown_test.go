@@ -21,7 +21,7 @@ import (
 func TestExitCodeIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		restart bool // podd is killed while the container runs, and started after its exit
+		restart bool // podd is killed while the container runs, and started after the container has exited
 		fails   bool // if set, queries fail; otherwise the first query hangs for longer than podd's timeout
 		code    int
 		want    v1.PodPhase

@@ -84,8 +84,8 @@ func (d *daemon) wantFailedWrite(cause string) {
 }
 
 // TestFullDisk runs a pod that uses all blocks or all inodes of the file system of podd's root
-// directory. podd must stop the pod when it exceeds its limit or deadline, when the node shuts
-// down and when its manifest is removed. podd must release the volumes of the pod when it exits.
+// directory. podd must stop the pod when it exceeds its limit or deadline, when the node shuts down
+// and when its manifest is removed. podd must release the volumes of the pod when the pod exits.
 // This frees the disk, so that podd can write its journal.
 func TestFullDisk(t *testing.T) {
 	for name, script := range map[string]string{"blocks": useBlocks, "inodes": useInodes} {

@@ -23,8 +23,8 @@ func execHook(script string) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Exec: execHandler(script).Exec}
 }
 
-// scriptWithUp returns the script of serve, which also creates the file /up when it serves.
-// Hooks wait for this file.
+// scriptWithUp returns a script like that of the function serve, which also creates the file /up
+// when it serves. Hooks wait for this file.
 func scriptWithUp(name string) string {
 	return strings.Replace(serve(name), "sleep 3600", "touch /up; sleep 3600", 1)
 }

@@ -364,7 +364,7 @@ func hostAddress(t testing.TB) string {
 	return ""
 }
 
-// TestHostPorts_Sidecar checks the host port of a sidecar container, which the kubelet ignores.
+// TestHostPorts_Sidecar checks the host port of a sidecar container. The kubelet ignores this port.
 func TestHostPorts_Sidecar(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

@@ -109,7 +109,7 @@ func (d *daemon) hookedPod() *v1.Pod {
 	return p
 }
 
-// withSecret writes a Secret and mounts it into p, which creates a tmpfs mount.
+// withSecret writes a Secret and mounts it into p, so that p has a tmpfs mount.
 func (d *daemon) withSecret(p *v1.Pod) {
 	d.t.Helper()
 	d.write("secret", manifestText(d, newSecret("key", "", map[string]string{"pass": password})))

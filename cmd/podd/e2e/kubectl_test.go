@@ -180,7 +180,7 @@ func TestKubectlReads(t *testing.T) {
 	k.wantOutput("get nodes -o jsonpath={.items[0].status.conditions[?(@.type==\"Ready\")].status}", "True")
 	k.d.eventually("the node has conditions and images", func() error {
 		out, _, err := k.try("", "get", "nodes", "-o", "jsonpath={.items[0].status.conditions[*].type} {.items[0].status.images[*].names}")
-		// The node lists its largest images. Some of them are those of other tests.
+		// The node lists its largest images. Some of these images belong to other tests.
 		for _, want := range []string{"MemoryPressure DiskPressure PIDPressure Ready ", `["`} {
 			if err != nil || !strings.Contains(out, want) {
 				return fmt.Errorf("want %q in %q, %v", want, out, err)

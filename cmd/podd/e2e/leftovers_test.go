@@ -97,9 +97,9 @@ func (d *daemon) podCgroups() ([]string, error) {
 	return paths, nil
 }
 
-// removeClasses removes the cgroups of the QoS classes at and below parent, which podd does not
-// remove. It retries, because the kernel and containerd may still be removing the last pods. The
-// error is that of the last attempt.
+// removeClasses removes the cgroups of the QoS classes at and below parent, because podd does not
+// remove these cgroups. It retries, because the kernel and containerd may still be removing the
+// last pods. The error is that of the last attempt.
 func removeClasses(parent string) error {
 	return harness.Poll(patience/2, func() error { return tryRemoveClasses(parent) })
 }

@@ -18,9 +18,9 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// pod returns a pod of these containers with a hostPath volume, which containers of function
-// shell mount at /trace. Its grace period is long enough for slow hosts. Containers that ignore
-// TERM should have a shorter grace period.
+// pod returns a pod of these containers with a hostPath volume. The containers that the function
+// shell returns mount this volume at /trace. Its grace period is long enough for slow hosts.
+// Containers that ignore TERM should have a shorter grace period.
 func (d *daemon) pod(name string, containers ...v1.Container) *v1.Pod {
 	p := &v1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

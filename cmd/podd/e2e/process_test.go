@@ -84,8 +84,8 @@ func processorTime(t testing.TB, pid int) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// "pid (name) state …": the name may contain anything. utime and stime are the 12th and
-	// 13th fields after it, in hundredths of a second.
+	// "pid (name) state …": the name may contain anything. utime and stime are the 12th and 13th
+	// fields after the name, in hundredths of a second.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	var ticks int64
 	for _, f := range fields[11:13] {

@@ -65,8 +65,8 @@ func TestForwardedSocket(t *testing.T) {
 	}
 }
 
-// TestForwardedSocket_Rebinding checks that a page in a real browser cannot read anything if
-// its host name resolves to the forwarded socket after the page was loaded.
+// TestForwardedSocket_Rebinding checks that a page in a real browser cannot read anything if the
+// host name of the page resolves to the forwarded socket after the page was loaded.
 func TestForwardedSocket_Rebinding(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

@@ -167,8 +167,8 @@ func TestOverhead(t *testing.T) {
 	}
 }
 
-// TestEphemeralStorage checks that a pod that exceeds its storage limit is evicted, for all
-// places to which it can write. A pod that requests more storage than the disk has must be
+// TestEphemeralStorage checks, for each place to which a pod can write, that a pod that exceeds its
+// storage limit there is evicted. A pod that requests more storage than the disk has must be
 // rejected.
 func TestEphemeralStorage(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,7 @@ package e2e
 import "testing"
 
 // TestRootDirectory_MountedLate starts podd on the empty mount point of its root directory. When
-// the file system with its state is mounted there, podd must exit, because it would write to the
+// the file system with podd's state is mounted there, podd must exit, because it would write to the
 // directory of another instance. The next podd must find the earlier pods.
 func TestRootDirectory_MountedLate(t *testing.T) {
 	t.Parallel()

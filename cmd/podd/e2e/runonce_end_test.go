@@ -60,7 +60,7 @@ func TestRunOnce_Eviction(t *testing.T) {
 }
 
 // TestRunOnce_Interrupt checks that the first signal stops the pods with their grace period, and
-// the second signal stops them without it.
+// the second signal stops them without a grace period.
 func TestRunOnce_Interrupt(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {

@@ -47,7 +47,7 @@ func TestRuntimeIsKilledUnderPods(t *testing.T) {
 	r.ClearFaults()
 	d.untilReason("steady", d.on.Socket())
 
-	// Changes that occur while the runtime is down are handled when it is back.
+	// Changes that occur while the runtime is down are handled when the runtime has been restarted.
 	if err := syscall.Kill(dies.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -213,7 +213,7 @@ func TestSeccompLocalhost(t *testing.T) {
 	}
 }
 
-// runtimeStatus returns the CRI Status of the runtime, which contains its features.
+// runtimeStatus returns the CRI Status of the runtime, which contains the features of the runtime.
 func (d *daemon) runtimeStatus() *cri.StatusResponse {
 	d.t.Helper()
 	reply, err := cri.NewRuntimeServiceClient(d.dial()).Status(d.t.Context(), &cri.StatusRequest{})

@@ -23,8 +23,8 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// kubelet runs a kubelet with the root directory, the manifests and the runtime of the daemon,
-// which must not be running. The kubelet runs until the returned function stop is called.
+// kubelet runs a kubelet with the root directory, the manifests and the runtime of the daemon. The
+// daemon must not be running. The kubelet runs until the returned function stop is called.
 func (d *daemon) kubelet(program string) (stop func()) {
 	d.t.Helper()
 	flags, err := kubelet.Options{Dir: d.dir, Name: d.host, Stack: d.on, ManifestDir: d.manifestDir()}.WriteConfig()
@@ -154,8 +154,8 @@ func TestTakeover(t *testing.T) {
 	d.untilApplied("web")
 	d.untilPodNotes(names, "runs", "TERM", "runs")
 
-	// A pod that podd has created first has another UID for the kubelet, which would start its
-	// own pod before it stops podd's.
+	// For the kubelet, a pod that podd has created first has another UID. The kubelet would start
+	// its own pod before it stops the pod of podd.
 	d.apply(d.pod("later", shell("main", singletonScript("later"))))
 	d.untilApplied("later")
 	d.untilPodNotes([]string{"later"}, "runs")

@@ -63,9 +63,9 @@ func (d *daemon) usesFile(name string) func(*server.View) error {
 	}
 }
 
-// untilStored waits until podd has stored the file's content, which happens shortly after podd
-// has applied it. If podd is killed before and the file is invalid at its next start, podd runs
-// the earlier content.
+// untilStored waits until podd has stored the file's content, which happens shortly after podd has
+// applied it. If podd is killed before that and the file is invalid when podd starts again, podd
+// uses the earlier content.
 func (d *daemon) untilStored(name string) {
 	d.t.Helper()
 	text, err := os.ReadFile(d.manifestFile(name))
@@ -118,8 +118,8 @@ func (d *daemon) untilGone(names ...string) {
 	})
 }
 
-// untilProblem waits until podd shows a problem of a pod or a file whose text contains all
-// parts, and returns its text.
+// untilProblem waits until podd shows a problem of a pod or a file and the text of the problem
+// contains all parts. It returns the text.
 func (d *daemon) untilProblem(parts ...string) string {
 	d.t.Helper()
 	var found string

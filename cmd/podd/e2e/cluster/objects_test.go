@@ -121,9 +121,9 @@ func tokenUser(t *testing.T, token string) string {
 	return review.Status.User.Username
 }
 
-// TestObjects checks that a pod gets the objects to which it refers from the cluster, with the
-// permissions of a node: variables, files that follow changes of their objects, a token of its
-// service account, and the variables of Services.
+// TestObjects checks that a pod gets objects from the cluster, with the permissions of a node:
+// variables, files that follow changes of their objects, a token of the pod's service account, and
+// the variables of Services.
 func TestObjects(t *testing.T) {
 	a := newAgent(t, "o1").start()
 	a.untilReady()

@@ -42,7 +42,7 @@ func (p *controlPlane) startControllers(t *testing.T, flags ...string) {
 	p.command(t, strings.Join(append([]string{"control"}, flags...), " "))
 }
 
-// command makes the program up execute a command and waits until it has been executed.
+// command sends a command to the program up and waits until the program has executed the command.
 func (p *controlPlane) command(t *testing.T, word string) {
 	t.Helper()
 	if err := p.SendCommand(word); err != nil {

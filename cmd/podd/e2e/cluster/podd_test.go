@@ -62,7 +62,7 @@ func (a *agent) start() *agent {
 	}
 	defer log.Close()
 	a.cmd = exec.Command(binary, a.flags...)
-	if a.netns != "" { // nsenter replaces itself by podd, so that podd has its process ID
+	if a.netns != "" { // nsenter replaces itself by podd, which then has the process ID of nsenter
 		a.cmd = exec.Command("nsenter", append([]string{"--net=" + a.netns, "--", binary}, a.flags...)...)
 	}
 	a.cmd.Stdout, a.cmd.Stderr = log, log

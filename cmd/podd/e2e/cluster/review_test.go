@@ -25,8 +25,8 @@ import (
 	"podd/cmd/podd/internal/stream"
 )
 
-// newServingAgent prepares an agent with the configuration of a kubeadm kubelet, which serves the
-// kubelet API on a free port instead of 10250.
+// newServingAgent prepares an agent with the configuration of a kubelet that kubeadm has set up.
+// The agent serves the kubelet API on a free port instead of 10250.
 func newServingAgent(t *testing.T, node string, flags ...string) (a *agent, port string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

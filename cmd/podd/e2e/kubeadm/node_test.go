@@ -189,7 +189,7 @@ func (a *agent) end(t *testing.T) {
 	}
 }
 
-// createCgroups creates the parent cgroup of the pods, which the kubelet does not create.
+// createCgroups creates the parent cgroup of the pods, because the kubelet does not create it.
 func (n *node) createCgroups() error {
 	const mounts = "/sys/fs/cgroup"
 	if _, err := os.Stat(mounts + "/cgroup.controllers"); err == nil {

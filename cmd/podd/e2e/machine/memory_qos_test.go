@@ -119,7 +119,8 @@ func testTieredReservation(t *testing.T) {
 	untilQOS(t, memoryFiles{"0", "0", "max"}, memoryFiles{"0", "0", "max"})
 }
 
-// untilQOS waits until the cgroups of all pods and of Burstable pods have these values.
+// untilQOS waits until the cgroup of all pods and the cgroup of Burstable pods have the given
+// values.
 func untilQOS(t *testing.T, all, ofBurstable memoryFiles) {
 	t.Helper()
 	eventually(t, "the QoS classes protect the requests of their pods", func() error {

@@ -19,8 +19,8 @@ func mountManifests(t *testing.T) {
 	run(t, "mount --bind "+mounted+" "+manifests)
 }
 
-// TestMountedManifests starts a pod with its manifest on a mount. The following power cut
-// removes the mount.
+// TestMountedManifests starts a pod whose manifest is on a mount. The following power cut removes
+// the mount.
 func TestMountedManifests(t *testing.T) {
 	if err := os.MkdirAll(mounted, 0o755); err != nil {
 		t.Fatal(err)

@@ -106,7 +106,7 @@ func debPackage(t *testing.T, version string) string {
 }
 
 // importImages imports the test images. The machine cannot pull the sandbox image that Debian's
-// containerd uses by default, so that another image gets its name.
+// containerd uses by default, so another image gets the name of the sandbox image.
 func importImages(t *testing.T) {
 	t.Helper()
 	set, err := tools.Ensure(context.Background(), tools.Options{})

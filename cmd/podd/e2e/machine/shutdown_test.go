@@ -43,9 +43,9 @@ const (
 	login          = " org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager "
 )
 
-// TestShutdown checks that logind waits for podd to stop its pods, for longer than its default
-// delay. The test requests a reboot that its inhibitor delays. The power is cut before the
-// reboot, and TestAfterShutdown checks the result.
+// TestShutdown checks that logind waits for podd to stop its pods, for longer than logind's default
+// delay. The test requests a reboot that its inhibitor delays. The power is cut before the reboot,
+// and TestAfterShutdown checks the result.
 func TestShutdown(t *testing.T) {
 	config := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nshutdownGracePeriod: 600s\nshutdownGracePeriodCriticalPods: 300s\n"
 	unit := "[Service]\nExecStart=\nExecStart=" + command(t) + " --config=" + shutdownConfig + "\n"

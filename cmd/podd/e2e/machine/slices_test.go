@@ -13,9 +13,9 @@ import (
 	"podd/server"
 )
 
-// TestSlices checks the cgroup driver systemd. A pod must have a slice with its limits, which
-// systemd keeps. Its containers must be scopes in the slice. Nothing may be left in systemd
-// afterwards.
+// TestSlices checks the cgroup driver systemd. A pod must have a slice with the limits of the pod,
+// and systemd must keep these limits. Its containers must be scopes in the slice. Nothing may be
+// left in systemd afterwards.
 func TestSlices(t *testing.T) {
 	apply(t, map[string]string{
 		"burstable": pod("burstable", "", container("burstable", forever, "requests: {cpu: 100m, memory: 16Mi}, limits: {cpu: 300m, memory: 48Mi}")),

@@ -125,7 +125,7 @@ func testNoSwap(t *testing.T) {
 		"dies":  pod("dies", "  restartPolicy: Never\n", container("dies", hungry, someSwap)),
 	})
 	// The reason is not compared, because containerd reports Error instead of OOMKilled if the
-	// container's cgroup is removed before it has read the kernel's event.
+	// container's cgroup is removed before containerd has read the kernel's event.
 	eventually(t, "the kernel has killed the container that exceeds its memory limit", func() error {
 		pods, err := view()
 		if err != nil || pods["dies"] == nil {

@@ -176,7 +176,7 @@ func (d *description) writeEnvironment(p *v1.Pod, c *v1.Container) {
 			d.writeLine(3, "%s:\t<set to the key '%s' in secret '%s'>\tOptional: %s", e.Name, from.SecretKeyRef.Key, from.SecretKeyRef.Name, optionalText(from.SecretKeyRef.Optional))
 		case from.ConfigMapKeyRef != nil:
 			d.writeLine(3, "%s:\t<set to the key '%s' of config map '%s'>\tOptional: %s", e.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name, optionalText(from.ConfigMapKeyRef.Optional))
-		case from.FileKeyRef != nil: // kubectl 1.37 does not print these variables
+		case from.FileKeyRef != nil: // podd prints these variables, unlike kubectl 1.37
 			d.writeLine(3, "%s:\t<set to the key '%s' of file '%s' in volume '%s'>\tOptional: %s", e.Name, from.FileKeyRef.Key, from.FileKeyRef.Path, from.FileKeyRef.VolumeName, optionalText(from.FileKeyRef.Optional))
 		}
 	}

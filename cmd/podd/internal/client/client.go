@@ -54,7 +54,7 @@ func (c Flags) Connect(ctx context.Context) (*Client, error) {
 
 // firstReachable chooses one of two Clients. It returns first if the podd of first accepts
 // connections, or if this user has no permission to connect to it. Otherwise it returns second,
-// with one exception: if the socket of first refuses connections, because its podd was killed, and
+// with one exception. If the podd of first was killed, so that its socket refuses connections, and
 // the socket of second does not exist, firstReachable returns first. If the podd of the returned
 // Client does not accept connections, firstReachable also returns an error.
 func firstReachable(ctx context.Context, first, second *Client) (*Client, error) {

@@ -67,10 +67,10 @@ func (b *boundPods) update(s snapshot[*v1.Pod], now time.Time) {
 	b.lastSnapshot, b.pods = s, next
 }
 
-// updateDeleted updates the field deleted. If the last list came from the same cluster,
-// updateDeleted clears the field. Otherwise it removes the pods that the parameter next contains.
-// It then adds each pod in b.pods that is neither in next nor in b.missing, and marks the added pod
-// as being deleted.
+// updateDeleted updates the field deleted. The parameter next contains the pods of the new
+// snapshot, and b.pods contains the pods of the previous snapshot. If isOtherCluster is false,
+// updateDeleted clears the field. Otherwise it removes each pod that is in next. It then adds each
+// pod in b.pods that is neither in next nor in b.missing, and marks the added pod as being deleted.
 func (b *boundPods) updateDeleted(next map[types.NamespacedName]boundPod, now time.Time) {
 	if !b.isOtherCluster {
 		b.deleted = nil

@@ -68,8 +68,8 @@ type Options struct {
 	// OnProblem is called when the most important problem of the connection changes. Its argument
 	// is the message of this problem, or "" when the last problem is solved. Calls are sequential.
 	OnProblem func(ctx context.Context, message string)
-	// OnRejected is called when the set of pods that cannot be written to the API server changes,
-	// with all these pods, sorted by name. Calls are sequential.
+	// OnRejected is called when the set of pods that cannot be written to the API server changes.
+	// Its argument contains all these pods, sorted by name. Calls are sequential.
 	OnRejected func(ctx context.Context, all []Rejection)
 	// OnPodWarning is called for each event of type Warning about a certificate of a bound pod. Calls
 	// may be concurrent. It may be nil.
@@ -99,8 +99,8 @@ type Cluster struct {
 	volumesInUse       volumesInUse       // the volumes that must not be detached
 	csiDriverPublisher csiDriverPublisher // publishes the CSI drivers of this node
 	podCertificates    podCertificateStates
-	// claimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated its
-	// status after an expansion.
+	// claimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated the
+	// status of the claim after an expansion.
 	claimUpdates watchable[map[types.NamespacedName]int]
 	// state provides the pods of this node and, in View.NodeObject, the Node as it should be in
 	// the API server.

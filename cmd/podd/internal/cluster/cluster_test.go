@@ -331,8 +331,8 @@ func TestLeaseRenewer_Timeouts(t *testing.T) {
 	})
 }
 
-// TestProblemReporter checks that a solved problem is replaced by the problem of another part,
-// even if it has the same kind.
+// TestProblemReporter checks that a solved problem is replaced by the problem of another part, even
+// if both problems have the same kind.
 func TestProblemReporter(t *testing.T) {
 	var problems []string
 	s := newProblemReporter(&Options{Log: slog.New(slog.DiscardHandler), OnProblem: func(_ context.Context, why string) { problems = append(problems, why) }})

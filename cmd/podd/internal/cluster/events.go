@@ -100,7 +100,7 @@ func (s *eventSender) createOrPatch(ctx context.Context, e *v1.Event) error {
 	}
 	e.ObjectMeta = metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}
 	err := s.c.doWithoutTimeout(ctx, s.c.events.Post().Namespace(e.Namespace).Resource("events").Body(e), nil)
-	if apierrors.IsAlreadyExists(err) { // the response to a create was lost, or an earlier podd process created the event
+	if apierrors.IsAlreadyExists(err) { // the response to an earlier request was lost, or an earlier podd process created the event
 		err = s.patchCount(ctx, e)
 	}
 	if err == nil {

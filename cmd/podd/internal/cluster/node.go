@@ -96,11 +96,11 @@ func (o *Options) updatedNode(present, local *v1.Node, now time.Time) *v1.Node {
 }
 
 // nodeAddresses returns the addresses that the Node should have. present contains the addresses of
-// the Node in the API server, and local contains the addresses of this host. With an external cloud
-// provider, nodeAddresses returns the addresses in present. If present is empty, it returns local
-// if the user has configured addresses, and otherwise only the hostname. nodeAddresses omits
-// loopback addresses from local unless the user has configured them. A host without network has
-// only loopback addresses.
+// the Node in the API server, and local contains the addresses of this host. Without an external
+// cloud provider, nodeAddresses returns local. With an external cloud provider, it returns the
+// addresses in present. If present is empty, it returns local if the user has configured addresses,
+// and otherwise only the hostname. nodeAddresses omits loopback addresses from local unless the
+// user has configured them. A host without network has only loopback addresses.
 func (o *Options) nodeAddresses(present, local []v1.NodeAddress) []v1.NodeAddress {
 	if o.ProvidedIP == "" {
 		local = slices.DeleteFunc(slices.Clone(local), func(a v1.NodeAddress) bool { return isLoopback(a.Address) })

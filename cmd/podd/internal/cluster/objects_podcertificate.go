@@ -45,8 +45,8 @@ type podCertificateLookup struct {
 	cluster *Cluster
 	pod     *v1.Pod
 	source  *v1.PodCertificateProjection
-	// state is the current state. reportedOverdue and reportedExpired are set after the events about
-	// state.Certificate.
+	// state is the current state. reportedOverdue and reportedExpired are set when the
+	// corresponding events about state.Certificate have been recorded.
 	state                            podcert.State
 	reportedOverdue, reportedExpired bool
 	began                            time.Time // start of the current request

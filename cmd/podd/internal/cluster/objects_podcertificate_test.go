@@ -54,8 +54,8 @@ func (f *fakeAPI) requestsLocked() []*certificates.PodCertificateRequest {
 	return all
 }
 
-// issue issues the certificate of a request, which is valid for two hours and should be refreshed
-// after one hour.
+// issue issues the certificate of a request. The certificate is valid for two hours and should be
+// refreshed after one hour.
 func issue(t *testing.T, r *certificates.PodCertificateRequest) *certificates.PodCertificateRequest {
 	t.Helper()
 	request, err := x509.ParseCertificateRequest(r.Spec.StubPKCS10Request)

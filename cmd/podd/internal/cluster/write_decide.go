@@ -145,8 +145,8 @@ func (f *podFacts) lastVersion() *v1.Pod {
 	return cmp.Or(f.lastLocal, f.remote)
 }
 
-// statusPatchStep returns a request that changes the status in the API server to the status of
-// local. It returns the zero podRequest if the status is up to date.
+// statusPatchStep returns a request that changes the status in the API server to the status of the
+// local pod. It returns the zero podRequest if the status is up to date.
 func (f *podFacts) statusPatchStep(local *v1.Pod) (podRequest, error) {
 	body, err := podStatusPatch(f.remote, mergePodStatus(f.remote, local, f.isAddressConfigured))
 	if err != nil || body == nil {

@@ -47,8 +47,8 @@ func testConfig(t *testing.T, root string, f config.Flags) *config.Config {
 	return &cfg
 }
 
-// testParts returns the parts for testConfig, which do not run yet. They are closed when
-// the test ends.
+// testParts returns the parts for testConfig. They do not run yet, and are closed when the test
+// ends.
 func testParts(t *testing.T, root string, f config.Flags) *parts {
 	t.Helper()
 	cfg := testConfig(t, root, f)

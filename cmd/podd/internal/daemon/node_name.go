@@ -31,7 +31,7 @@ type nodeNamer struct {
 	root   string          // podd's root directory
 	record nodename.Record // the name in effect and earlier names
 	// configuredName is the name in the configuration. It comes from the user, from the cloud or
-	// from the hostname at the start, which may be invalid.
+	// from the hostname at the start. The hostname may be invalid.
 	configuredName string
 	isSetByUser    bool   // configuredName was set by the user
 	cloud          string // the cloud that provided configuredName; may be ""

@@ -87,8 +87,9 @@ func watchFake(t *testing.T, l *fakeLogind, p *pods, period time.Duration) (drop
 	return dropIn
 }
 
-// TestRun_Shutdown checks that logind waits until the pods have stopped, longer than its default
-// delay. It also checks that logind waits again in a shutdown that follows a cancelled shutdown.
+// TestRun_Shutdown checks that logind waits until the pods have stopped, even if this takes longer
+// than logind's default delay. It also checks that logind waits again in a shutdown that follows a
+// cancelled shutdown.
 func TestRun_Shutdown(t *testing.T) {
 	l, p := newFake(5*time.Second), newPods()
 	dropIn := watchFake(t, l, p, 30*time.Second)

@@ -41,7 +41,7 @@ func runPlan(ctx context.Context, t *testing.T, root, path, url string) (stdout,
 	return o.String(), e.String()
 }
 
-// writeJournal writes the journal of the pod default/old-n1, which a source defined.
+// writeJournal writes the journal of the pod default/old-n1, as if a source had defined the pod.
 func writeJournal(t *testing.T, root string) {
 	t.Helper()
 	dir := filepath.Join(root, "pods", "11111111-1111-1111-1111-111111111111")

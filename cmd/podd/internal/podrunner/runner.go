@@ -142,8 +142,8 @@ func (r *Runner) SetDesired(s *manifest.Set) {
 	r.desiredSets <- s
 }
 
-// Down stops all pods with their grace periods and starts no more. It returns when all pods have
-// been removed.
+// Down stops all pods with their grace periods and starts no more pods. It returns when all pods
+// have been removed.
 func (r *Runner) Down(ctx context.Context) error { return r.router.StopAll(ctx) }
 
 // ForceStop sets the grace periods to zero, both of pods that are stopping and of pods that stop

@@ -80,8 +80,8 @@ func (s *fakeRunner) ForceStop(context.Context) error {
 func (s *fakeRunner) Failed() <-chan struct{} { return s.failed }
 func (s *fakeRunner) Err() error              { return s.err }
 
-// drive runs pods on s to completion. It checks that there is one result and that the pods
-// are stopped.
+// drive runs pods with the runner s to completion. It checks that there is one result and that the
+// pods are stopped.
 func drive(t *testing.T, o runOptions, s *fakeRunner, pods ...*manifest.Pod) (result *runResult, stderr string, err error) {
 	t.Helper()
 	var messages bytes.Buffer
@@ -152,8 +152,8 @@ func TestDrive_Timeout(t *testing.T) {
 	}
 }
 
-// TestDrive_Interrupted checks that the first signal stops the pods with their grace
-// periods, and the second signal without.
+// TestDrive_Interrupted checks that the first signal stops the pods with their grace periods, and
+// the second signal without grace periods.
 func TestDrive_Interrupted(t *testing.T) {
 	tests := []struct {
 		signals, forceStops int

@@ -29,7 +29,7 @@ func TestNewLister(t *testing.T) {
 	}
 }
 
-// TestNewLister_Attempt checks that a log has the attempt number of its container, which
+// TestNewLister_Attempt checks that a log has the attempt number of its container. This number
 // exceeds the restart count if the runtime rejected an attempt.
 func TestNewLister_Attempt(t *testing.T) {
 	p := poddtest.NewPod("web.yaml", 1, "web")
