@@ -23,7 +23,8 @@ var stageDirs = map[string]string{
 const manDir = "cmd/podd/docs/man"
 
 // fillStage creates in dir all files from which the packages of an architecture are made. The time
-// of the files is the time of the commit, because nfpm copies the times of some files.
+// of the files is the time of the commit, because nfpm copies the times of some files to the
+// packages.
 func (b builder) fillStage(ctx context.Context, a arch, dir string) error {
 	binary := filepath.Join(dir, "podd")
 	if err := b.buildBinary(ctx, a, binary); err != nil {

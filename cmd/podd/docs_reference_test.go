@@ -215,7 +215,7 @@ func wrap(text string) string {
 }
 
 // defaultInHelp matches the default in the help of a flag. The page about the configuration file
-// omits it, because the page has a column for defaults.
+// omits this text, because the page has a column for defaults.
 var defaultInHelp = regexp.MustCompile(` \(default [^)]*\)`)
 
 // configurationPage returns the page about the configuration file.

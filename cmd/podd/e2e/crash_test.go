@@ -58,8 +58,9 @@ func TestCrashBackOff(t *testing.T) {
 		})
 	}
 
-	// The restart count and the back-off are kept when podd is killed. CRI-O changes the finish time
-	// of a container while the container is removed.
+	// The restart count and the back-off are kept when podd is killed. Read the status of the
+	// second attempt now, because CRI-O changes the finish time of a container while the container
+	// is removed.
 	second := d.containerStatus("db", "main", 1)
 	d.crash()
 	d.untilPod("is restarted again", "db", func(p *server.PodView) error {

@@ -85,8 +85,8 @@ func TestSidecarsStartAndStopInOrder(t *testing.T) {
 	}
 }
 
-// untilWoundDown waits until podd has stopped everything of a finished pod. It checks that the
-// sandbox is not ready and the volumes are removed.
+// untilWoundDown waits until a finished pod is in the phase rest of podd. The test fails if the
+// sandbox is then ready or a volume of the pod still exists.
 func (d *daemon) untilWoundDown(pod string) {
 	d.t.Helper()
 	p := d.untilPod("is wound down", pod, func(p *server.PodView) error {

@@ -123,8 +123,8 @@ func readChannel(t testing.TB, conn *websocket.Conn, channel byte, want string) 
 	return got.String()
 }
 
-// freePort returns a free port outside the range, from 32768 on, from which the kernel assigns
-// ports to connections.
+// freePort returns a free port that the kernel does not assign to connections. The kernel assigns
+// ports from 32768 on.
 func freePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {

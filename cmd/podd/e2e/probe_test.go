@@ -244,7 +244,7 @@ func TestReadiness_KilledDaemon(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	slow := probeEverySecond(execHandler("test -e /trace/up"))
-	slow.PeriodSeconds = 60 // no probe runs meanwhile, so readiness must have been stored
+	slow.PeriodSeconds = 60 // no probe runs while podd is restarted, so the readiness must have been stored
 	ready := withReadiness(shell("main", "touch /trace/up; "+serve("ready")), slow)
 	ready.StartupProbe, ready.LivenessProbe = probeEverySecond(execHandler("test -e /trace/up")), probeEverySecond(execHandler("true"))
 	d.apply(d.pod("ready", ready))

@@ -152,8 +152,8 @@ func (s *soak) killRuntime() {
 	s.done["kills of the runtime"]++
 }
 
-// endRuntime kills the runtime and counts the pods that it was creating or stopping. After the
-// kill, the runtime does not list the shims and networks of these pods, and podd cannot find
+// endRuntime kills the runtime and counts the pods that the runtime was creating or stopping. After
+// the kill, the runtime does not list the shims and networks of these pods, and podd cannot find
 // them. The runtime is paused before the count, so that it starts no other call.
 func (s *soak) endRuntime() {
 	s.must(s.d.on.Pause())

@@ -120,8 +120,8 @@ func TestURL(t *testing.T) {
 		t.Errorf("container: got %+v, want %+v", now, was)
 	}
 
-	// Without network podd starts from the stored content: it adopts the pod, and after a
-	// reboot of the host runs it again.
+	// Without a network, podd starts with the stored content. It adopts the running pod, and starts
+	// the pod again after a reboot of the host.
 	s.serve(func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) })
 	d.crash()
 	d.until("the pod runs without network", ready)

@@ -26,8 +26,8 @@ func (a *agent) podMemory(p *v1.Pod) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// TestResize_PodLevel checks that a resize of the resources of the whole pod changes its cgroup and
-// its status in the cluster without a restart.
+// TestResize_PodLevel checks that a resize of the resources of the whole pod changes the cgroup of
+// the pod and its status in the cluster without a restart.
 func TestResize_PodLevel(t *testing.T) {
 	a := newAgent(t, "n20").start()
 	a.untilReady()

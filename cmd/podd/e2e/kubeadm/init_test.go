@@ -52,8 +52,8 @@ func TestInit(t *testing.T) {
 			if got := n.Status.NodeInfo.KubeletVersion; got != manifest.KubernetesVersion {
 				t.Errorf("got kubeletVersion %q, want %s", got, manifest.KubernetesVersion)
 			}
-			// The API server uses the client certificate that kubeadm has issued, and the node
-			// authenticates it by a request to the API server.
+			// The API server authenticates with the client certificate that kubeadm has issued. The
+			// node authorizes this client by a request to the API server.
 			eventually(t, "the API server reaches the agent", func() error {
 				return c.get("/api/v1/nodes/"+thisNode.name+"/proxy/healthz", nil)
 			})

@@ -54,8 +54,8 @@ func (n *node) prepare(podd string) error {
 	return errors.Join(addUplink(n.address), os.Mkdir(filepath.Dir(n.podd), 0o700), os.Symlink(podd, n.podd))
 }
 
-// images returns the images that kubeadm uses, and the path of the program in each. Images that no
-// phase runs contain an arbitrary program.
+// images returns the images that kubeadm uses, and the path of the program in each image. Images
+// that no phase runs contain an arbitrary program.
 func (n *node) images(ctx context.Context) (map[string]string, error) {
 	list := exec.CommandContext(ctx, filepath.Join(n.programs, "kubeadm"), "config", "images", "list", "--kubernetes-version", manifest.KubernetesVersion)
 	out, err := list.Output()

@@ -14,8 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// untilClean waits until the named pods are ready and nothing of any other pod is left on the
-// node. Of a finished pod only the directories may be left.
+// untilClean waits until the named pods are ready and nothing of any other pod is left on the node.
+// A finished pod may leave only its directories.
 func untilClean(t testing.TB, names ...string) {
 	t.Helper()
 	running := 0

@@ -44,8 +44,8 @@ const (
 )
 
 // TestShutdown checks that logind waits for podd to stop its pods, for longer than logind's default
-// delay. The test requests a reboot that its inhibitor delays. The power is cut before the reboot,
-// and TestAfterShutdown checks the result.
+// delay. The test requests a reboot that an inhibitor of the test delays. The power is cut before
+// the reboot, and TestAfterShutdown checks the result.
 func TestShutdown(t *testing.T) {
 	config := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nshutdownGracePeriod: 600s\nshutdownGracePeriodCriticalPods: 300s\n"
 	unit := "[Service]\nExecStart=\nExecStart=" + command(t) + " --config=" + shutdownConfig + "\n"

@@ -60,7 +60,7 @@ const (
 	critical = "  priorityClassName: system-node-critical\n"
 )
 
-// TestSwap checks that with LimitedSwap containers of Burstable pods get and use their share of
+// TestSwap checks that, with LimitedSwap, containers of Burstable pods get and use their share of
 // the swap, and other containers get none. By default no container may get swap.
 func TestSwap(t *testing.T) {
 	addSwap(t)

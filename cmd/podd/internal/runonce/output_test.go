@@ -150,7 +150,7 @@ func TestOutput_Sidecar(t *testing.T) {
 	w.log(p, "s", 0, "o s")
 	w.update(newReport(p, setObserved(true, containers...), setFinished))
 	stopping := newReport(p, setObserved(true, containers[1]))
-	stopping.Version = nil // a container may still be starting
+	stopping.Version = nil // the pod is being stopped, but a container may still be starting
 	w.update(stopping)
 	select {
 	case <-w.done:
