@@ -21,7 +21,7 @@ func (c *checker) checkMemoryQoS() {
 	tiered := k.MemoryReservationPolicy == kubelet.TieredReservationMemoryReservationPolicy
 	factor := k.MemoryThrottlingFactor
 	if factor != nil && !(*factor > 0 && *factor <= 1) {
-		c.errorf(factorField, "%v is out of range; want more than 0 and at most 1", *factor)
+		c.errorf(factorField, "%v is out of range; must be more than 0 and at most 1", *factor)
 	}
 	if !isGateEnabled(k, gateMemoryQoS) {
 		if !c.hasProblem(factorField) && factor != nil && *factor != ignoredThrottlingFactor {
