@@ -60,7 +60,7 @@ type ImageRequest struct {
 	Secrets []*v1.Secret
 	// Source is the name of the pod's source. Secrets are objects of the same source.
 	Source string
-	// Pod is the name of the pod, and PodUID its UID.
+	// Pod is the namespace and name of the pod at its source, and PodUID its UID.
 	Pod    types.NamespacedName
 	PodUID types.UID
 	// ServiceAccount is the name of the pod's service account if an API server issues tokens for it, or

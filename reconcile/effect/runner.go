@@ -144,7 +144,7 @@ func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a pl
 
 // newImageRequest returns the request for an image of version p.
 func newImageRequest(p *manifest.Pod, image, policy string, secrets []*v1.Secret) ImageRequest {
-	r := ImageRequest{Image: image, Policy: policy, Secrets: secrets, Source: p.Origin.Source, Pod: p.Key, PodUID: p.UID}
+	r := ImageRequest{Image: image, Policy: policy, Secrets: secrets, Source: p.Origin.Source, Pod: p.ManifestKey(), PodUID: p.UID}
 	if p.Traits.HasRefsFromServer {
 		r.ServiceAccount = p.Object.Spec.ServiceAccountName
 	}

@@ -50,7 +50,7 @@ func untilPullFails(d *daemon, name string) {
 	d.t.Helper()
 	d.untilPod("waits for its image", name, func(p *server.PodView) error {
 		for _, c := range p.Pod.Status.ContainerStatuses {
-			if w := c.State.Waiting; w != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff"}, w.Reason) {
+			if w := c.State.Waiting; w != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"}, w.Reason) {
 				return nil
 			}
 		}
