@@ -77,7 +77,7 @@ func (d *decoder) decodeKind(v document.Value, kind, path string) bool {
 		items, ok := v.Tree.(map[string]any)["items"]
 		// Accept null, because encoding/json writes a nil list as null. Refuse "items:" without a
 		// value, because the file may have been cut off there.
-		if _, isList := items.([]any); !ok || !isList && (items != nil || !v.HasText("items")) {
+		if _, isList := items.([]any); !ok || !isList && (items != nil || !v.HasValue("items")) {
 			d.refuseField(v, path, "items", "must be a list; write [] for an empty one")
 		}
 		if path != "" {

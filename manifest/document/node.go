@@ -79,9 +79,9 @@ func (n Node) member(key string) (value Node) {
 	return value
 }
 
-// HasText reports whether the text contains a value for a key of an object. It returns false if
-// nothing follows the key, although YAML reads this as null.
-func (n Node) HasText(key string) bool {
+// HasValue reports whether a value is written for a key of an object. It returns false if nothing
+// follows the key, although YAML reads this as null.
+func (n Node) HasValue(key string) bool {
 	value := n.member(key).yaml
 	return value != nil && (value.Kind != yamlv3.ScalarNode || value.Value != "" || value.Tag != "!!null")
 }

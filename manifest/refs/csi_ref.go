@@ -72,10 +72,10 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	return d
 }
 
-// ListDrivers returns the references to the objects that CSI drivers need for the volumes of a pod
-// of an API server. It omits volumes with a missing claim or PersistentVolume, because their driver
-// is unknown.
-func ListDrivers(o *manifest.Objects, pod *v1.Pod) []Ref {
+// ListDriverRefs returns references to the objects, such as Secrets, that CSI drivers need for the
+// volumes of a pod from an API server. It ignores a volume whose claim or PersistentVolume is
+// missing, because the driver of the volume is then unknown.
+func ListDriverRefs(o *manifest.Objects, pod *v1.Pod) []Ref {
 	return newLookup(o).driverRefs(pod)
 }
 

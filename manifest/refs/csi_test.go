@@ -89,11 +89,11 @@ func TestResolved_CSI(t *testing.T) {
 		t.Error("CSI of a volume without driver: got a value, want nil")
 	}
 	var names []string
-	for _, u := range refs.ListDrivers(&o, p.Object) {
+	for _, u := range refs.ListDriverRefs(&o, p.Object) {
 		names = append(names, u.Object.Kind+" "+u.Object.String())
 	}
 	if len(names) != 6 || !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, "storage/grow") }) {
-		t.Errorf("ListDrivers: got %v, want the Secrets, tokens and the VolumeAttachment", names)
+		t.Errorf("ListDriverRefs: got %v, want the Secrets, tokens and the VolumeAttachment", names)
 	}
 }
 

@@ -54,7 +54,7 @@ func (e *replacedDirError) Error() string {
 	}
 	remedy := fmt.Sprintf("restore them, or stop their pods with: podd accept empty %s", e.path)
 	if e.willBeAccepted() {
-		remedy = fmt.Sprintf("podd stops their pods when the directory has not changed for %v, or with: podd accept empty %s", settleDelay, e.path)
+		remedy = fmt.Sprintf("podd stops their pods after the directory has not changed for %v; to stop them now, run: podd accept empty %s", settleDelay, e.path)
 	}
 	return fmt.Sprintf("%s, and %s; %s", why, missing, remedy)
 }

@@ -134,8 +134,9 @@ func (r *rule) childStep(key, path string) (childStep, at string) {
 
 var unsupportedRule = &rule{}
 
-// member returns the rule for a step of a path. A step can also match a pattern of resource names.
-// If the table has no row for the field, the row of r applies to it.
+// member returns the rule for the next step of a path. A step can also match a pattern of resource
+// names. If the table has no row for the step, the result has the row of r. If r is the root, the
+// step is unsupported.
 func (r *rule) member(step string) *rule {
 	m := r.fields[step]
 	if m == nil {

@@ -17,10 +17,10 @@ import (
 // A Plugin serves the devices of one resource. Each method that takes a context returns soon after
 // the context is done, and has a timeout.
 type Plugin interface {
-	// Preferred returns the n devices that the plugin prefers. They are from the list available,
-	// and include all devices in the list must. Preferred returns nil if the plugin has no
-	// preference.
-	Preferred(ctx context.Context, available, must []string, n int) ([]string, error)
+	// PreferredDevices returns the devices that the plugin prefers, as many as size. They are from
+	// the list available, and include all devices in the list mustInclude. PreferredDevices returns
+	// nil if the plugin has no preference.
+	PreferredDevices(ctx context.Context, available, mustInclude []string, size int) ([]string, error)
 	Allocate(ctx context.Context, ids []string) (*v1beta1.ContainerAllocateResponse, error)
 	// PreStart is called before each start of a container if RequiresPreStart returns true.
 	PreStart(ctx context.Context, ids []string) error

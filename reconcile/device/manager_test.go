@@ -39,7 +39,7 @@ func (f *fake) record(call string, ids []string) {
 	f.calls = append(f.calls, call+" "+strings.Join(ids, " "))
 }
 
-func (f *fake) Preferred(_ context.Context, available, must []string, n int) ([]string, error) {
+func (f *fake) PreferredDevices(_ context.Context, available, must []string, n int) ([]string, error) {
 	if f.prefer == nil {
 		return nil, nil
 	}

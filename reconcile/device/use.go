@@ -210,7 +210,7 @@ func (m *Manager) reserve(ctx context.Context, pod *manifest.Pod, h allocation.P
 		return Grant{}, err
 	}
 	must := now.chosenReusable(a.n)
-	preferred, err := plugin.Preferred(ctx, slices.Sorted(slices.Values(slices.Concat(must, now.free))), must, a.n)
+	preferred, err := plugin.PreferredDevices(ctx, slices.Sorted(slices.Values(slices.Concat(must, now.free))), must, a.n)
 	if err != nil {
 		return Grant{}, err
 	}

@@ -47,7 +47,7 @@ var causePrefixes = []string{
 func makeReadable(text string) string {
 	text = grpcPrefixPattern.ReplaceAllString(text, "")
 	text = execOutputPattern.ReplaceAllString(text, "")
-	text = logLinePattern.ReplaceAllStringFunc(text, logMessage)
+	text = logLinePattern.ReplaceAllStringFunc(text, messageOfLogLine)
 	text = storageLocationPattern.ReplaceAllString(text, "")
 	for _, w := range causePrefixes {
 		text = strings.TrimPrefix(text, w)
@@ -60,8 +60,8 @@ func makeReadable(text string) string {
 	return makePrintable(text)
 }
 
-// logMessage returns the message of a log line that matches logLinePattern.
-func logMessage(line string) string {
+// messageOfLogLine returns the message of a log line that matches logLinePattern.
+func messageOfLogLine(line string) string {
 	quoted := logLinePattern.FindStringSubmatch(line)[1]
 	if text, err := strconv.Unquote(quoted); err == nil {
 		return text

@@ -104,7 +104,7 @@ func (w *walker) down(name string) error {
 	return w.enter(w.fd(), name)
 }
 
-// enter opens a directory, makes it the current directory and lists it.
+// enter opens a directory, appends it to the levels of the walk and lists it.
 func (w *walker) enter(at int, name string) error {
 	fd, err := openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY, 0, unix.RESOLVE_NO_XDEV)
 	if err != nil {

@@ -60,7 +60,7 @@ type goal struct {
 	offset float64 // added to the product
 }
 
-// limit returns the maximum median of podd, given the samples of row.bare.
+// limit returns the highest median that podd may have, given the samples of row.bare.
 func (g goal) limit(bare samples) float64 { return g.factor*bare.median() + g.offset }
 
 func (g goal) text(u unit) string {

@@ -49,14 +49,14 @@ func connect(ctx context.Context, resource, socket string) (*client, error) {
 	return c, nil
 }
 
-// Preferred implements device.Plugin.
-func (c *client) Preferred(ctx context.Context, available, must []string, n int) (ids []string, err error) {
+// PreferredDevices implements device.Plugin.
+func (c *client) PreferredDevices(ctx context.Context, available, mustInclude []string, size int) (ids []string, err error) {
 	if !c.options.GetGetPreferredAllocationAvailable() {
 		return nil, nil
 	}
 	err = c.call(ctx, callTimeout, "GetPreferredAllocation", func(ctx context.Context) error {
 		r, err := c.api.GetPreferredAllocation(ctx, &v1beta1.PreferredAllocationRequest{ContainerRequests: []*v1beta1.ContainerPreferredAllocationRequest{{
-			AvailableDeviceIDs: available, MustIncludeDeviceIDs: must, AllocationSize: int32(n),
+			AvailableDeviceIDs: available, MustIncludeDeviceIDs: mustInclude, AllocationSize: int32(size),
 		}}})
 		if all := r.GetContainerResponses(); len(all) > 0 {
 			ids = all[0].GetDeviceIDs()

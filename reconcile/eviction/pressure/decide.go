@@ -107,12 +107,12 @@ func Decide(p Policy, s State, o Observations, now time.Time) Decision {
 		case !isObserved:
 		case isDue:
 			d.State.unresolved = append(d.State.unresolved, t)
-			d.Due = append(d.Due, t.met(observed))
+			d.Due = append(d.Due, t.newMet(observed))
 		default:
 			d.wakeAt(due)
 		}
 		if isObserved {
-			d.Met = append(d.Met, t.met(observed))
+			d.Met = append(d.Met, t.newMet(observed))
 		}
 	}
 	d.setConditions(p.TransitionPeriod, now)
@@ -182,7 +182,7 @@ func (t Threshold) isMet(o Observation, wasDue bool) bool {
 // minimum reclaim are available.
 func (t Threshold) IsResolved(o Observation) bool { return !t.isMet(o, true) }
 
-// met returns t with its limit as an amount.
-func (t Threshold) met(o Observation) Met {
+// newMet returns the Met for t, with the limit as an amount and the available amount of o.
+func (t Threshold) newMet(o Observation) Met {
 	return Met{Threshold: t, Quantity: t.Limit.AmountFor(o.Capacity), Available: o.Available}
 }

@@ -19,9 +19,9 @@ type Images interface {
 	ListImages(ctx context.Context) ([]runtime.Image, error)
 }
 
-// Recover replaces the intents of interrupted pulls by records without credentials if the pulls may have
-// changed an image. Then a pod cannot evade the verification by using another name or the ID of the
-// image.
+// Recover replaces the intent of each interrupted pull that may have changed an image by a record
+// whose credentials are unknown. Every pod must then prove that it may use the image, even if the
+// pod names the image by another name or by its ID.
 func (s *Store) Recover(ctx context.Context, images Images) error {
 	return s.resolveIntents(ctx, images, false)
 }

@@ -138,7 +138,7 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 			used = refs.ListClusterPod(pod)
 		}
 		uses[pod] = used
-		for _, u := range append(slices.Clip(used), refs.ListDrivers(&r.published, pod)...) {
+		for _, u := range append(slices.Clip(used), refs.ListDriverRefs(&r.published, pod)...) {
 			desired[u.Object] = objectUse{pod, u}
 			if _, found := r.results[u.Object]; !found && u.Object.Kind == "PersistentVolumeClaim" {
 				volumes.isComplete = false

@@ -59,7 +59,7 @@ func (s *trustBundleStore) report(ctx context.Context, part connectionPart, err 
 		if s.usesBeta {
 			return
 		}
-		err = fmt.Errorf("it serves ClusterTrustBundles neither in certificates.k8s.io/v1 nor in v1beta1: %w", withoutHost(err))
+		err = fmt.Errorf("ClusterTrustBundles are served neither in certificates.k8s.io/v1 nor in v1beta1: %w", withoutHost(err))
 	}
 	s.objectStore.report(ctx, part, err)
 }

@@ -95,7 +95,7 @@ func TestLookup_TrustBundles(t *testing.T) {
 		})
 		l.advance(time.Second)
 		missing := l.objects().Cluster.Missing[manifest.ObjectRef{Kind: "ClusterTrustBundle", NamespacedName: types.NamespacedName{Name: name}}]
-		want := `requesting clustertrustbundle.certificates.k8s.io "roots" from the API server: it serves ClusterTrustBundles neither in certificates.k8s.io/v1 nor in v1beta1: `
+		want := `requesting clustertrustbundle.certificates.k8s.io "roots" from the API server: ClusterTrustBundles are served neither in certificates.k8s.io/v1 nor in v1beta1: `
 		if missing.DoesNotExist || !strings.HasPrefix(missing.Message, want) {
 			t.Errorf("no version: got %+v, want %q", missing, want)
 		}

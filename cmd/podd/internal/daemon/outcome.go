@@ -98,7 +98,7 @@ func cgroupMaker(m *metrics.Metrics) func(render.Cgroup) error {
 }
 
 // pullNotifier returns a function that calls next with each outcome. After a pull, the returned
-// function also sends a value to the channel pulled, so that the node lists its images.
+// function also sends a value to the channel pulled, so that podd lists the images of the runtime.
 func pullNotifier(pulled chan<- struct{}, next func(effect.Outcome)) func(effect.Outcome) {
 	return func(o effect.Outcome) {
 		next(o)

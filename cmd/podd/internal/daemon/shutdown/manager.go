@@ -55,8 +55,8 @@ func New(state *State, o Options) *Manager {
 	}
 }
 
-// Run delays a shutdown by systemd until the pods have stopped, if groups are configured.
-// It returns when ctx is done.
+// Run delays each shutdown by systemd until the pods have stopped, and returns when ctx is done. If
+// no groups of pods are configured, it returns at once.
 func (m *Manager) Run(ctx context.Context) error {
 	if !m.mustDelay {
 		return nil
