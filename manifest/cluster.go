@@ -21,7 +21,7 @@ type Cluster struct {
 	// in the ObjectRef that refs.PodCertificateRef returns.
 	PodCertificates map[types.NamespacedName]*PodCertificate
 	// SignerTrustBundles maps the name of a signer to its ClusterTrustBundles. It contains only
-	// signers whose ClusterTrustBundles were listed.
+	// signers with ClusterTrustBundles that were listed.
 	SignerTrustBundles map[string][]*certificates.ClusterTrustBundle
 	// RuntimeHandlers maps the name of a RuntimeClass to its handler.
 	RuntimeHandlers map[string]string

@@ -25,7 +25,7 @@ type Objects struct {
 	// completely yet; "" if there is none. That source may still contain a claim that replaces
 	// a claim with the same key in the field Claims.
 	PendingSource string
-	// StoredClaims contains the claims whose data is in a directory that podd manages.
+	// StoredClaims contains the claims with data in a directory that podd manages.
 	// refs.ResolveSet sets it.
 	StoredClaims map[types.NamespacedName]bool
 	// Origins contains the origin of each object, without Fields. Objects of an API server

@@ -43,7 +43,9 @@ func (g *gpus) failWith(err error) {
 	g.broken = err
 }
 
-func (g *gpus) PreferredDevices(context.Context, []string, []string, int) ([]string, error) { return nil, nil }
+func (g *gpus) PreferredDevices(context.Context, []string, []string, int) ([]string, error) {
+	return nil, nil
+}
 
 func (g *gpus) Allocate(_ context.Context, ids []string) (*v1beta1.ContainerAllocateResponse, error) {
 	g.mu.Lock()

@@ -29,7 +29,7 @@ type PreviewInput struct {
 	// MaxBackoff and SourceKinds have the meaning of the fields of Options with these names.
 	MaxBackoff  time.Duration
 	SourceKinds map[string]string
-	// StoredClaims contains the PersistentVolumeClaims whose data is in a directory of podd.
+	// StoredClaims contains the PersistentVolumeClaims with data in a directory of podd.
 	StoredClaims map[types.NamespacedName]bool
 	// InstanceID is the ID of the instance of the root directory; "" if there is none.
 	InstanceID string

@@ -41,7 +41,7 @@ type Options struct {
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
 	Limits      admission.Limits
-	// StoredClaims returns the PersistentVolumeClaims whose data is in a directory of podd; nil
+	// StoredClaims returns the PersistentVolumeClaims with data in a directory of podd; nil
 	// means that there are none.
 	StoredClaims func() (map[types.NamespacedName]bool, error)
 	// Devices manages the devices of the node. The numbers of available devices replace
@@ -55,7 +55,7 @@ type Options struct {
 	// IsInstanceRunning reports whether another process runs the instance with this ID. If
 	// IsInstanceRunning is nil, pods of other instances are not checked.
 	IsInstanceRunning func(id string) bool
-	// EarlierNodeNames are the earlier names of the node. A pod whose name ends with one of them
+	// EarlierNodeNames are the earlier names of the node. A pod with a name that ends with one of them
 	// must stop before the pod from the same manifest starts with the present name of the node.
 	EarlierNodeNames []string
 	// MaxBackoff limits the crash back-off; zero means 5 minutes.
@@ -333,7 +333,7 @@ func (r *Router) resolve(received *manifest.Set) {
 	r.desired, r.hasUnpublished, r.setChanged = &desiredSet{received, known, resolved}, true, true
 }
 
-// storedClaims returns the PersistentVolumeClaims whose data is in a directory of podd. resolve
+// storedClaims returns the PersistentVolumeClaims with data in a directory of podd. resolve
 // calls it for every set, because directories of claims may be created between two sets.
 func (r *Router) storedClaims(s *manifest.Set) map[types.NamespacedName]bool {
 	if r.o.StoredClaims == nil || !refs.HasClaims(s) {

@@ -42,7 +42,7 @@ func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 }
 
 // findForeignPods returns the names of the running pods of other instances, by the ID of the
-// instance. It ignores sandboxes whose label does not have the form of an instance ID.
+// instance. It ignores sandboxes with a label that does not have the form of an instance ID.
 func findForeignPods(s runtime.Snapshot) map[string][]string {
 	pods := map[string][]string{}
 	for key, p := range s.Pods {

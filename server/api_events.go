@@ -12,7 +12,7 @@ import (
 // EventLog provides the events of pods and of the node. Its methods are safe for
 // concurrent use, fast, and never block.
 type EventLog interface {
-	// Events returns the newest revision and the retained events whose revision is greater than
+	// Events returns the newest revision and the retained events with a revision greater than
 	// afterRevision, in the order of their resourceVersions. A repeated event has a greater count,
 	// a newer resourceVersion and the same name. If afterRevision is 0, Events returns all retained
 	// events. The caller may modify the events.
@@ -54,7 +54,7 @@ func newEventList(events []*v1.Event, revision uint64) *v1.EventList {
 	return list
 }
 
-// followEvents calls send with every event whose revision is greater than afterRevision. It calls
+// followEvents calls send with every event with a revision greater than afterRevision. It calls
 // send again when an event is repeated. Repetitions that occur while send runs are combined.
 // followEvents returns when ctx is done or send fails.
 func followEvents(ctx context.Context, log EventLog, afterRevision uint64, send func(any) error) error {

@@ -59,7 +59,7 @@ func (b builder) buildAll(ctx context.Context, dir string) error {
 	return writeChecksums(dir)
 }
 
-// removeEarlier removes the files in dir whose names are those of packages. If dir contains
+// removeEarlier removes the files in dir with the names of packages. If dir contains
 // anything else, it removes nothing and returns an error, because the user may have chosen the
 // wrong directory.
 func removeEarlier(dir string) error {

@@ -18,7 +18,7 @@ import (
 // A Claim is a PersistentVolumeClaim with the PersistentVolume to which it is bound.
 type Claim struct {
 	*v1.PersistentVolumeClaim
-	// Volume is nil for a claim whose data is in a directory that podd manages.
+	// Volume is nil for a claim with data in a directory that podd manages.
 	Volume *v1.PersistentVolume
 	// Owner is manifest.KindFile for a claim in files, and the name of the source for a claim of
 	// another source. Only pods of the same owner may use the data of the claim. "" means the

@@ -22,7 +22,7 @@ type ResolvedSet struct {
 // result, or nil. If a value is equal to a value in the previous result, the new result contains
 // the previous pointer. The salt is a key for the digests of objects. It must be the same after a
 // restart of podd, and users who may not read Secrets must not know it. storedClaims contains the
-// claims whose data is in a directory that podd manages; it may be nil.
+// claims with data in a directory that podd manages; it may be nil.
 func ResolveSet(s *manifest.Set, salt string, storedClaims map[types.NamespacedName]bool, previous *ResolvedSet) *ResolvedSet {
 	if previous == nil {
 		previous = &ResolvedSet{Set: &manifest.Set{}}

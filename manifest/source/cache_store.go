@@ -93,7 +93,7 @@ func (s *store) write(name string, payload []byte) error {
 	return atomicfile.WriteInNoDirSync(s.root, name, name+tempSuffix, addChecksum(payload))
 }
 
-// sweep removes all files whose names are not in retained. These are contents to which no record
+// sweep removes all files with names that are not in retained. These are contents to which no record
 // refers, and temporary files of a podd that has crashed.
 func (s *store) sweep(retained map[string]bool) error {
 	entries, err := fs.ReadDir(s.root.FS(), ".")

@@ -36,7 +36,7 @@ var listKindPattern = regexp.MustCompile(`(?:^|[\s{,])["']?kind["']?\s*:\s*["']?
 
 // isEmptyList reports whether data contains an explicitly empty list. Decoding of data must have
 // returned no objects and no error. Such data contains no list with items, so isEmptyList only has
-// to find a line that is not a comment and contains a kind whose name ends in List.
+// to find a line that is not a comment and contains a kind with a name that ends in List.
 func isEmptyList(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) && listKindPattern.Match(line) {

@@ -97,7 +97,7 @@ func (d *manifestDir) addEntry(l *listing, e fs.DirEntry, now time.Time) {
 	case kind == nameOther:
 		skipped(d.isStable(e, now), "its name does not end in %s", strings.Join(manifestSuffixes, ", "))
 	default:
-		// Omit an entry that was removed after it was listed, but not a link whose target is missing.
+		// Omit an entry that was removed after it was listed, but not a link with a missing target.
 		if f := d.statEntry(name, e.Type()); !errors.Is(f.err, fs.ErrNotExist) || f.isLink {
 			l.files = append(l.files, f)
 		}

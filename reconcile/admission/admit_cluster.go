@@ -120,7 +120,7 @@ func waitInsteadOfReject(v plan.Verdict) plan.Verdict {
 	return v
 }
 
-// osLabelRejection returns the kubelet's message for a pod whose label names another operating
+// osLabelRejection returns the kubelet's message for a pod with a label that names another operating
 // system; "" otherwise.
 func osLabelRejection(pod *v1.Pod) string {
 	if label, ok := pod.Labels[v1.LabelOSStable]; ok && label != goruntime.GOOS {

@@ -25,7 +25,7 @@ type Input struct {
 	InstanceID string
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
-	// EarlierNodeNames contains the earlier names of the node. A pod whose name ends with one of
+	// EarlierNodeNames contains the earlier names of the node. A pod with a name that ends with one of
 	// them must stop before the pod from the same manifest starts with the present name of the
 	// node.
 	EarlierNodeNames []string

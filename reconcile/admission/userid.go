@@ -28,7 +28,7 @@ func (d *decider) firstUserID(name *NameFacts, desired *manifest.Pod) uint32 {
 	return firstID
 }
 
-// isUsedID reports whether a name or a sandbox uses the block of user IDs whose first ID is
+// isUsedID reports whether a name or a sandbox uses the block of user IDs with the first ID
 // firstID. Sandboxes of other agents also count.
 func (d *decider) isUsedID(firstID uint32) bool {
 	if d.usedUserIDs == nil {

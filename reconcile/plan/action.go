@@ -72,7 +72,7 @@ type StartContainer struct {
 	// CreatedID is the ID of the container that an interrupted start has created; "" if there
 	// is none.
 	CreatedID string
-	// TargetID is the ID of the container whose process namespace an ephemeral container
+	// TargetID is the ID of the container with the process namespace that an ephemeral container
 	// joins; "" if there is none.
 	TargetID string
 	// RunsPostStart reports whether the postStart hook must run after the start.

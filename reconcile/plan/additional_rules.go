@@ -39,7 +39,7 @@ var additionalRules = []additionalRule{
 		(*facts).mayCleanUp, (*facts).cleanUp},
 }
 
-// applyAdditionalRules applies the additional rules whose field beforePodRule equals early.
+// applyAdditionalRules applies the additional rules with a field beforePodRule that equals early.
 func (f *facts) applyAdditionalRules(d *Decision, early bool) {
 	for _, r := range additionalRules {
 		if r.beforePodRule != early || !r.when(f, d) {

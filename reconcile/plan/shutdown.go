@@ -15,7 +15,7 @@ const (
 	TerminatedMessage = "Pod was terminated in response to imminent node shutdown."
 )
 
-// A ShutdownGroup contains the pods whose priority is at least Priority and lower than the Priority
+// A ShutdownGroup contains the pods with a priority of at least Priority and lower than the Priority
 // of the next group. The lowest group also contains all pods with a lower priority.
 type ShutdownGroup struct {
 	Priority int32

@@ -65,7 +65,7 @@ type ContainerInput struct {
 	BackoffStep int
 	// PodRestarts is the value of runtime.AnnotationPodRestarts.
 	PodRestarts uint32
-	// TargetID is the ID of the container whose process namespace an ephemeral container
+	// TargetID is the ID of the container with the process namespace that an ephemeral container
 	// shares; "" for none. It has no effect if the pod shares its process namespace.
 	TargetID string
 	// Kind is the kind of the container, and Index is its index in the list of its kind. Init

@@ -134,7 +134,7 @@ func (s State) WriteError(uid types.UID) error {
 	return nil
 }
 
-// RetryWrites adds the failed writes whose retry is due to Outputs.Writes.
+// RetryWrites adds the failed writes with a retry that is due to Outputs.Writes.
 func (s State) RetryWrites(now time.Time) (State, Outputs) {
 	t := s.begin(now)
 	for uid, failed := range t.FailedWrites {

@@ -201,7 +201,7 @@ func (s State) UIDs() []types.UID {
 	return uids
 }
 
-// dir returns the element of PlanInput.PodDirs whose UID is uid. If there is none, it returns a
+// dir returns the element of PlanInput.PodDirs with this UID. If there is none, it returns a
 // PodDir that contains only uid.
 func (s State) dir(uid types.UID) plan.PodDir {
 	for _, d := range s.PlanInput.PodDirs {

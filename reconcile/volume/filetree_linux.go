@@ -258,7 +258,7 @@ func (t *fileTree) link(files map[string]render.File) error {
 }
 
 // removeOld removes all entries of the tree except ..data, the links for the files, and the
-// directory whose name is current.
+// directory with the name current.
 func (t *fileTree) removeOld(current string, files map[string]render.File) error {
 	names, err := t.dir.Names()
 	if err != nil {

@@ -64,7 +64,7 @@ func (o *ObserverOptions) isOurs(instance string) bool {
 // result.
 //
 // A pass observes the marked pods, or all pods. It makes two list calls. It queries only the status
-// of containers whose state in the list has changed, and the addresses of new sandboxes. It makes
+// of containers with a changed state in the list, and the addresses of new sandboxes. It makes
 // no query if another call of this client has returned the same data. If nothing changed in a pod,
 // the pod keeps its pointer.
 type Observer struct {

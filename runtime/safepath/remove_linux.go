@@ -46,7 +46,7 @@ func (d *Dir) RemoveAll(ctx context.Context, name string) error {
 }
 
 // RemoveContents removes everything in d, as RemoveAll does. It keeps the files and directories
-// whose names are in the list keep. It does not remove d.
+// with names in the list keep. It does not remove d.
 func (d *Dir) RemoveContents(ctx context.Context, keep ...string) error {
 	s := removeVisitor{topFD: d.Fd(), keep: keep}
 	for passes := 0; passes < maxPasses; passes++ {

@@ -28,7 +28,7 @@ type User struct {
 
 // Kubernetes' well-known users and groups.
 const (
-	// MastersGroup is the group whose members may make every request.
+	// MastersGroup is the group with members that may make every request.
 	MastersGroup         = "system:masters"
 	authenticatedGroup   = "system:authenticated"
 	unauthenticatedGroup = "system:unauthenticated"

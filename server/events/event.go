@@ -15,7 +15,7 @@ import (
 // for events of nodes by this name.
 const component = "kubelet"
 
-// Events returns the newest revision and the retained events whose revision is greater than
+// Events returns the newest revision and the retained events with a revision greater than
 // afterRevision, in the order of their revisions. An event keeps its name when its count increases.
 // The caller may modify the returned events.
 func (l *Log) Events(afterRevision uint64) (newer []*v1.Event, revision uint64) {
@@ -26,7 +26,7 @@ func (l *Log) Events(afterRevision uint64) (newer []*v1.Event, revision uint64) 
 	return newer, revision
 }
 
-// seriesSince returns the newest revision and copies of the series whose revision is greater than
+// seriesSince returns the newest revision and copies of the series with a revision greater than
 // afterRevision, the oldest first.
 func (l *Log) seriesSince(afterRevision uint64) (newer []series, revision uint64) {
 	l.mu.Lock()

@@ -56,7 +56,7 @@ func (c resizeCounts) endDeferred(p *server.PodView, resolution string, now time
 	c.deferredDuration.WithLabelValues(resolution, priorityLabel(p.Pod)).Observe(took.Seconds())
 }
 
-// collectResizes emits the number of pods whose resize is pending or in progress.
+// collectResizes emits the number of pods with a resize that is pending or in progress.
 func collectResizes(v *server.View, emit emitter) {
 	type key struct{ reason, priority string }
 	pending, inProgress := map[key]int{}, 0

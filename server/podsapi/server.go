@@ -206,7 +206,7 @@ func (w *watch) sendChanges(v *server.View) error {
 	return nil
 }
 
-// removed returns the pods in w.sent whose UID is not in exists, sorted by UID.
+// removed returns the pods in w.sent with a UID that is not in exists, sorted by UID.
 func (w *watch) removed(exists map[types.UID]bool) []*v1.Pod {
 	var all []*v1.Pod
 	for uid, p := range w.sent {

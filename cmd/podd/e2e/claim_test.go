@@ -165,7 +165,7 @@ func TestClaims_PersistentVolume(t *testing.T) {
 	d.untilApplied("web")
 }
 
-// TestClaims_KeepDirectory checks that a claim whose data is in a directory of podd keeps this
+// TestClaims_KeepDirectory checks that a claim with data in a directory of podd keeps this
 // directory when a matching volume is added.
 func TestClaims_KeepDirectory(t *testing.T) {
 	t.Parallel()

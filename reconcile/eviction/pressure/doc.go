@@ -21,7 +21,7 @@
 // system of a signal. The thresholds of containerfs equal those of imagefs, or those of nodefs if
 // the layers are not stored on a separate imagefs.
 //
-// Pods whose priority is at least that of system-cluster-critical are never evicted. A kubelet never
+// Pods with a priority of at least that of system-cluster-critical are never evicted. A kubelet never
 // evicts a static pod, either. podd evicts a pod of a file or URL like other pods, because podd
 // starts it again when the pressure is over. Mirror pods do not run, so they are never evicted.
 package pressure

@@ -8,7 +8,7 @@ import (
 )
 
 // Rank returns the candidates in the order in which they are evicted because of signal. Protected
-// pods are omitted. First come the pods whose usage is unknown, then those that use more than they
+// pods are omitted. First come the pods with unknown usage, then those that use more than they
 // request, then the others. Within each group, pods with a lower priority come first, and of pods
 // with the same priority, those with the larger usage above their requests.
 //

@@ -18,7 +18,7 @@ var APIVersions = []string{
 	wire.GroupName + "/v1", wire.GroupName + "/v1alpha1", wire.GroupName + "/v1beta1",
 }
 
-// decode decodes the response to a request whose API version is version. It rejects unknown and
+// decode decodes the response to a request with this API version. It rejects unknown and
 // repeated fields. Errors do not quote the response.
 func decode(data []byte, version string) (*wire.CredentialProviderResponse, error) {
 	var header metav1.TypeMeta

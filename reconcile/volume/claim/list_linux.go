@@ -66,7 +66,7 @@ func (c Store) List(pods ...string) ([]Entry, error) {
 	return all, nil
 }
 
-// ClaimsWithData returns the set of claims whose data is in a directory of the Store.
+// ClaimsWithData returns the set of claims with data in a directory of the Store.
 func (c Store) ClaimsWithData() (map[types.NamespacedName]bool, error) {
 	all, err := c.List()
 	kept := map[types.NamespacedName]bool{}

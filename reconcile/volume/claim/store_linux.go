@@ -38,7 +38,7 @@ type Store struct{ Root string }
 
 const boundDir, trashDir = ".bound", ".removed"
 
-// storedByPodd is the value of binding.volume for a claim whose data is in a directory of podd.
+// storedByPodd is the value of binding.volume for a claim with data in a directory of podd.
 const storedByPodd = "-"
 
 // openLocked opens Root and locks it until the caller closes the result. If Root does not exist,

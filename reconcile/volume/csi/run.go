@@ -47,7 +47,7 @@ func (d *Drivers) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-d.wake:
 		case <-timer.C:
-		case <-registered: // retry tasks whose driver may now be registered
+		case <-registered: // retry tasks with a driver that may now be registered
 			_, registered = d.Registered()
 			for _, t := range k.retries {
 				t.nextAttempt = time.Time{}

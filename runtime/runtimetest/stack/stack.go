@@ -13,7 +13,7 @@
 // Package reservation reserves the resources outside this directory, so that stacks of any number of
 // processes can run at the same time: a bridge (podds<n>), a subnet (10.88.<n>.0/24, and one of
 // IPv6) and a cgroup parent (/podd-stack-<n>). Destroy removes all of them. [Reap] removes them for
-// stacks whose process was killed.
+// stacks of killed processes.
 //
 // A Stack is not safe for concurrent use. Two processes must not use the same Dir at the
 // same time.

@@ -119,7 +119,7 @@ func (m models) structSchema(t reflect.Type) Schema {
 	return s
 }
 
-// A customSchema is a type whose JSON encoding differs from its Go fields.
+// A customSchema is a type with a JSON encoding that differs from its Go fields.
 type customSchema interface {
 	OpenAPISchemaType() []string
 	OpenAPISchemaFormat() string

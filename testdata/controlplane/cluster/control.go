@@ -14,7 +14,7 @@ import (
 // Control starts the scheduler and the controller manager, with additional flags. It returns
 // when they are ready and the namespace default has its ConfigMap kube-root-ca.crt, which one of
 // the last controllers creates. The cluster's CA signs certificates. The controllers also act on
-// nodes of earlier tests whose agents have stopped.
+// nodes of earlier tests with agents that have stopped.
 func (c *Cluster) Control(ctx context.Context, flags ...string) error {
 	if len(c.controllers) > 0 {
 		return errors.New("the controllers are running or have failed; call Release first")

@@ -46,7 +46,7 @@ allowedUnsafeSysctls: ["net.ipv4.conf.*", kernel.sem]
 // resolvConf is the resolver configuration of the node.
 const resolvConf = "nameserver 192.0.2.53\nsearch lan.example\noptions rotate\n"
 
-// kubelet is a kubelet whose files are below one directory.
+// kubelet is a kubelet with files below one directory.
 type kubelet struct {
 	dir        string
 	kubeconfig string // "": standalone

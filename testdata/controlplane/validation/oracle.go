@@ -62,7 +62,7 @@ func short(e *field.Error) string {
 	return strings.TrimPrefix(string(e.Type), "FieldValue") + " " + e.Field
 }
 
-// difference returns the fields of a pod whose values differ from those in text.
+// difference returns the fields of a pod with values that differ from those in text.
 func difference(text []byte, pod *v1.Pod) map[string]any {
 	var before, after any
 	if err := json.Unmarshal(text, &before); err != nil {

@@ -9,7 +9,7 @@ import (
 var Endpoints = []string{"/stats/summary", "/stats/summary?only_cpu_and_memory=true", "/metrics/resource", "/metrics/cadvisor", "/metrics/probes", "/metrics"}
 
 // FetchAll returns the fields and metrics of every endpoint of a node, by the path of the endpoint.
-// It includes only pods whose name has the suffix.
+// It includes only pods with names that have the suffix.
 func FetchAll(get func(path string) ([]byte, error), suffix string) (map[string][]string, error) {
 	all := map[string][]string{}
 	for _, endpoint := range Endpoints {

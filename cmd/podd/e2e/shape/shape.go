@@ -10,7 +10,7 @@ import (
 )
 
 // SummaryFields returns the fields of /stats/summary, for example
-// "pods[web].containers[main].memory.rssBytes". It includes only pods whose names end with the
+// "pods[web].containers[main].memory.rssBytes". It includes only pods with names that end with the
 // suffix, and removes the suffix from the names. Elements whose number depends on the
 // host, such as interfaces, appear once.
 func SummaryFields(text []byte, suffix string) ([]string, error) {

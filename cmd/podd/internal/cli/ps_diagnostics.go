@@ -76,7 +76,7 @@ func whyHints(v *server.View, dir string) string {
 }
 
 // whyArguments returns the arguments of podd why for all problems: the pods with a
-// problem, and then the files whose problem is not about a single pod.
+// problem, and then the files with a problem that is not about a single pod.
 func whyArguments(v *server.View, dir string) []string {
 	var podArgs, files []string
 	remaining := map[server.Key]bool{} // the pods with a problem that podArgs does not contain yet

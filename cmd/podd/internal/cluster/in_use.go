@@ -30,7 +30,7 @@ type volumesInUse struct {
 // desiredVolumes contains the volumes of the pods bound to the node.
 type desiredVolumes struct {
 	names map[v1.UniqueVolumeName]bool
-	// driversWithoutAttachment contains the names of the drivers whose volumes need no attachment.
+	// driversWithoutAttachment contains the names of the drivers with volumes that need no attachment.
 	// It is nil until the CSIDrivers were listed.
 	driversWithoutAttachment map[string]bool
 	isComplete               bool // the map in the field names contains all volumes of the pods

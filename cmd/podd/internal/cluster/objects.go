@@ -242,7 +242,7 @@ func (r *resolver) updateDrivers(s snapshot[*storage.CSIDriver]) {
 	}
 }
 
-// driversWithoutAttachment returns the names of the drivers whose volumes need no attachment, or
+// driversWithoutAttachment returns the names of the drivers with volumes that need no attachment, or
 // nil before the CSIDrivers were listed.
 func (r *resolver) driversWithoutAttachment() map[string]bool {
 	if r.driverSpecs == nil {

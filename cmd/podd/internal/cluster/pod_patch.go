@@ -56,7 +56,7 @@ func patchByType(before, after []any) []any {
 	return all
 }
 
-// findByType returns the element whose field "type" equals t, or nil.
+// findByType returns the element with a field "type" that equals t, or nil.
 func findByType(all []any, t any) map[string]any {
 	for _, c := range all {
 		if m, _ := c.(map[string]any); m["type"] == t {

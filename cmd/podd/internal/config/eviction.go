@@ -154,7 +154,7 @@ func ignoredWarning(signal string) string {
 	return ""
 }
 
-// settableSignals returns the signals whose thresholds have an effect, sorted.
+// settableSignals returns the signals with thresholds that have an effect, sorted.
 func settableSignals() []string {
 	var all []string
 	for _, s := range pressure.Signals {

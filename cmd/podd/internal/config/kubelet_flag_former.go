@@ -33,7 +33,7 @@ type formerFlagGroup struct {
 	// field or a program that replaces the flag, or states why none is necessary.
 	replacement string
 	flags       []string // names of the flags that take a value
-	boolFlags   []string // names of the flags whose value is a boolean
+	boolFlags   []string // names of the flags with a boolean value
 }
 
 // formerFlags contains the flags that a kubelet since Kubernetes 1.3 had, that the kubelet of

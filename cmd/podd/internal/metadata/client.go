@@ -30,7 +30,7 @@ type client struct {
 	http    *http.Client
 }
 
-// newClient returns a client of the service whose URL is base. If base is "", the URL is
+// newClient returns a client of the service with the URL base. If base is "", the URL is
 // defaultURL. The caller must close the client.
 func newClient(base string) *client {
 	if base == "" {

@@ -49,7 +49,7 @@ func SetRunning(p *server.PodView) *server.PodView {
 	return p
 }
 
-// SetCrashed changes p to a pod whose first container is in CrashLoopBackOff after its fourth crash,
+// SetCrashed changes p to a pod with its first container in CrashLoopBackOff after its fourth crash,
 // and returns p.
 func SetCrashed(p *server.PodView) *server.PodView {
 	p.Ready = false
