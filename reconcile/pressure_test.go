@@ -1,11 +1,15 @@
 package reconcile_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/reconcile"
 	"podd/reconcile/eviction/pressure"
+	"podd/reconcile/plan"
 )
 
 // setPressure sets the pressure conditions of the node.
@@ -49,6 +53,86 @@ func TestPressure_Admission(t *testing.T) {
 		m.wantPhase("after the pressure", "late", v1.PodRunning, "")
 		if r := m.report("early"); r.Successor != nil || r.Pod.Status.Phase != v1.PodRunning {
 			t.Errorf("edited pod after the pressure: got decision %s, want the new version to run", r.Decision)
+		}
+	})
+}
+
+// evict evicts the present version of a pod because of a shortage of memory.
+func (m *machine) evict(name string) {
+	m.t.Helper()
+	v := m.report(name).Version
+	err := m.current().router.Evict(m.t.Context(), v.Key, plan.Eviction{
+		UID: v.UID, Hash: v.Hash, Message: "The node was low on resource: memory. ", Restarts: true,
+		Shortage: plan.Shortage{Signal: "memory.available", Available: "50Mi", Threshold: "100Mi"},
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// TestPressure_Restart checks that an evicted pod of a file starts again after a back-off, and only
+// when the pressure is over. The back-off doubles with each eviction, also if podd is restarted.
+func TestPressure_Restart(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		once := pod(t, "once", "restartPolicy: Never\n"+`containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
+		m.setPods(pod(t, "web", web), once)
+		m.settle()
+		m.setPressure(pressure.Conditions{Memory: true})
+		m.evict("web")
+		m.evict("once")
+		m.advance(15 * time.Second)
+		m.wantPhase("under pressure", "web", v1.PodFailed, "Evicted")
+		if why := m.report("web").Decision.Why; !strings.Contains(why, "memory.available: 50Mi available, threshold 100Mi; the pod waits to start again: the node has the condition [MemoryPressure]") {
+			t.Errorf("reason under pressure: got %q", why)
+		}
+		m.options = func(o *reconcile.Options) { o.Limits.Pressure.Memory = true } // podd observes the node as soon as it starts
+		m.restart()
+		m.options = nil
+		m.advance(time.Minute)
+		m.wantPhase("after a restart of podd", "web", v1.PodFailed, "Evicted")
+		m.setPressure(pressure.Conditions{})
+		m.advance(2 * time.Second)
+		m.wantPhase("after the pressure", "web", v1.PodRunning, "")
+		m.wantPhase("after the pressure", "once", v1.PodFailed, "Evicted")
+		for _, backoff := range []time.Duration{20 * time.Second, 40 * time.Second} {
+			m.evict("web")
+			m.advance(backoff - time.Second)
+			m.wantPhase("during the back-off", "web", v1.PodFailed, "Evicted")
+			if d := m.report("web").Decision; !strings.HasSuffix(d.Why, "; the pod starts again after a back-off") || !d.NeedsUser {
+				t.Errorf("decision during the back-off: got %s", d)
+			}
+			m.restart()
+			m.advance(5 * time.Second)
+			m.wantPhase("after the back-off", "web", v1.PodRunning, "")
+		}
+		m.advance(11 * time.Minute)
+		m.evict("web")
+		m.advance(12 * time.Second)
+		m.wantPhase("after it ran for a while", "web", v1.PodRunning, "")
+	})
+}
+
+// TestPressure_RestartReservations checks that an evicted pod releases its host port during the
+// pressure, and is admitted again with its port, so that two pods never use the same port.
+func TestPressure_RestartReservations(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		withPort := `containers: [{name: app, image: "web:1", ports: [{containerPort: 80, hostPort: 80}]}]`
+		m.start()
+		m.setPods(pod(t, "a", withPort))
+		m.settle()
+		m.evict("a")
+		m.advance(5 * time.Second)
+		m.setPods(pod(t, "a", withPort), pod(t, "b", withPort))
+		m.advance(time.Minute)
+		running := 0
+		for _, name := range []string{"a", "b"} {
+			if m.report(name).Pod.Status.Phase == v1.PodRunning {
+				running++
+			}
+		}
+		if running != 1 {
+			t.Errorf("got %d pods with the host port, want 1\n%s", running, m.state())
 		}
 	})
 }

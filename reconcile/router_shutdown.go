@@ -185,7 +185,7 @@ func (e *workerEntry) shortenGrace(evicted types.UID, grace time.Duration, now t
 func withoutResumable(past []state.Record) []state.Record {
 	past = slices.Clone(past)
 	for i := range past {
-		if fin := past[i].Finished; fin != nil && fin.Resumes {
+		if fin := past[i].Finished; fin != nil && fin.Resumes && !fin.WaitsForRestart() {
 			past[i].Finished = nil
 		}
 	}

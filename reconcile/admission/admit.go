@@ -38,6 +38,10 @@ type candidate struct {
 	// WindingDown reports whether the desired version has finished and its reservations are
 	// being released.
 	WindingDown bool
+	// WaitsForRestart reports whether the desired version was evicted and runs again. When it has
+	// released its reservations, Finished is false, and it is admitted like a version that has not
+	// run yet.
+	WaitsForRestart bool
 	// Active reports whether the name counts toward Limits.MaxPods.
 	Active bool
 	// EarlierNames contains the names that the pod had while the node had other names. It is empty
@@ -169,6 +173,8 @@ func admitInOrder(ordered []candidate, limits Limits) map[types.NamespacedName]p
 			continue
 		}
 		switch {
+		case c.WaitsForRestart && c.WindingDown:
+			verdicts[c.Key] = plan.Verdict{Answer: plan.Wait, Reason: plan.ReasonEvicted, Message: "the pod is being stopped"}
 		case c.Finished, c.WindingDown:
 			verdicts[c.Key] = plan.Verdict{}
 		case limits.ShuttingDown && !c.Active:

@@ -22,7 +22,7 @@ const nodePressureReason = "NodePressure"
 // memory pressure. A kubelet also admits every static pod; in podd, a pod of a file or URL waits. A
 // version that was admitted before keeps running.
 func (l Limits) checkPressure(c candidate) plan.Verdict {
-	if l.Pressure == (pressure.Conditions{}) || pressure.IsProtected(c.Desired.Object) || c.wasAdmitted() {
+	if l.Pressure == (pressure.Conditions{}) || pressure.IsProtected(c.Desired.Object) || c.wasAdmitted() && !c.WaitsForRestart {
 		return plan.Verdict{}
 	}
 	if l.Pressure == (pressure.Conditions{Memory: true}) && mayRunUnderMemoryPressure(c.Desired.Object) {
@@ -32,7 +32,7 @@ func (l Limits) checkPressure(c candidate) plan.Verdict {
 		return plan.Verdict{Answer: plan.Reject, Reason: plan.ReasonEvicted, Message: fmt.Sprintf("The node had condition: %v. ", l.Pressure.Types())}
 	}
 	v := plan.Verdict{Answer: plan.Wait, Reason: nodePressureReason, Message: fmt.Sprintf("the node has the condition %v; the pod starts when the condition has ended", l.Pressure.Types())}
-	if len(c.ReservedVersions) > 0 { // an earlier version keeps running
+	if len(c.ReservedVersions) > 0 && !c.WaitsForRestart { // an earlier version keeps running
 		v.Answer = plan.Reject
 	}
 	return v

@@ -68,3 +68,35 @@ func TestAdmission_Pressure(t *testing.T) {
 		}
 	}
 }
+
+// TestAdmission_EvictedPod checks the verdict of an evicted pod that runs again: it waits while it is
+// being stopped and while the node is under pressure, and then is admitted like a new pod.
+func TestAdmission_EvictedPod(t *testing.T) {
+	evicted := &manifest.Pod{UID: "u", Hash: "v1:a", Object: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}}
+	for name, test := range map[string]struct {
+		conditions            pressure.Conditions
+		windingDown, admitted bool
+		others                int // number of other active pods; the limit is 1
+		want                  plan.Answer
+	}{
+		"being stopped":                     {windingDown: true, want: plan.Wait},
+		"stopped":                           {want: plan.Admit},
+		"stopped, node under pressure":      {conditions: pressure.Conditions{Disk: true}, want: plan.Wait},
+		"stopped, node full":                {others: 1, want: plan.Reject},
+		"admitted before":                   {admitted: true, want: plan.Admit},
+		"admitted before, pressure returns": {conditions: pressure.Conditions{Disk: true}, admitted: true, want: plan.Wait},
+	} {
+		c := candidate{Key: types.NamespacedName{Name: "a"}, Desired: evicted, WaitsForRestart: true, WindingDown: test.windingDown}
+		if test.admitted {
+			c.ReservedVersions, c.Active = []*manifest.Pod{evicted}, true
+		}
+		all := []candidate{c}
+		for range test.others {
+			other := *evicted
+			all = append(all, candidate{Key: types.NamespacedName{Name: "other"}, Desired: &other, ReservedVersions: []*manifest.Pod{&other}, Active: true})
+		}
+		if got := admitAll(all, Limits{MaxPods: 1, Pressure: test.conditions})[c.Key]; got.Answer != test.want {
+			t.Errorf("%s: got %+v, want answer %v", name, got, test.want)
+		}
+	}
+}

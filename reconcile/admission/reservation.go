@@ -33,7 +33,8 @@ func (n *NameFacts) newBaseCandidate(desired *manifest.Pod) candidate {
 	c := candidate{Key: n.Key, Desired: desired, ReservedVersions: n.ReservedVersions}
 	if n.Report != nil {
 		c.UIDs, c.Releasing = n.Report.UIDs, n.Report.Decision.Releasing
-		c.Finished = n.IsFinished() && desired != nil && state.EqualVersion(desired, n.Report.Version)
+		c.WaitsForRestart = n.waitsForRestart(desired)
+		c.Finished = n.IsFinished() && desired != nil && state.EqualVersion(desired, n.Report.Version) && !c.WaitsForRestart
 		c.Active = (len(n.Admitted) > 0 || n.Report.ExistsOnNode) && !n.IsFinished()
 	}
 	if p := n.startableVersion(); p != nil && !c.Finished {
@@ -46,7 +47,10 @@ func (n *NameFacts) newBaseCandidate(desired *manifest.Pod) candidate {
 	}
 	for _, j := range n.PastRecords {
 		c.UIDs = append(slices.Clone(c.UIDs), j.UID)
-		c.Finished = c.Finished || desired != nil && j.Finished.AppliesTo(desired)
+		if desired != nil && j.Finished.AppliesTo(desired) {
+			c.WaitsForRestart = j.Finished.WaitsForRestart()
+			c.Finished, c.WindingDown = !c.WaitsForRestart, c.WaitsForRestart
+		}
 	}
 	if n.Observed == nil {
 		return c
@@ -73,9 +77,16 @@ func (n *NameFacts) startableVersion() *manifest.Pod {
 	case p == nil, n.Order.Verdict.Answer != plan.Admit, !slices.ContainsFunc(n.Admitted, isEqual):
 		return nil
 	case n.Report != nil && n.Report.Finished != nil && isEqual(n.Report.Version):
-		return nil
+		if !n.waitsForRestart(p) || !n.IsFinished() {
+			return nil
+		}
 	}
 	return p
+}
+
+// waitsForRestart reports whether desired was evicted and runs again. desired may be nil.
+func (n *NameFacts) waitsForRestart(desired *manifest.Pod) bool {
+	return n.Report != nil && desired != nil && n.Report.Version != nil && state.EqualVersion(desired, n.Report.Version) && n.Report.Finished.WaitsForRestart()
 }
 
 // runningVersion returns the desired version with the sizes of its observed containers; nil if

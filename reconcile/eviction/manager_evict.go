@@ -146,7 +146,7 @@ func (m *Manager) evict(ctx context.Context, met pressure.Met, c pressure.Candid
 		return
 	}
 	_ = m.o.Router.Evict(ctx, r.Key, plan.Eviction{
-		UID: r.Version.UID, Hash: r.Version.Hash, Message: pressure.EvictionMessage(met, c), Grace: grace,
+		UID: r.Version.UID, Hash: r.Version.Hash, Message: pressure.EvictionMessage(met, c), Grace: grace, Restarts: true,
 		Shortage: plan.Shortage{Signal: string(met.Signal), Available: met.FormatAvailable(), Threshold: met.FormatQuantity()},
 	})
 }

@@ -127,7 +127,7 @@ func TestManager_Evicts(t *testing.T) {
 		m.node.memory = 50
 		m.checkAgain(t, "short of memory", evictedInterval, "large")
 		want := plan.Eviction{
-			UID: "uid-large", Hash: "v1:a", Grace: time.Second, Shortage: plan.Shortage{Signal: "memory.available", Available: "50", Threshold: "100"},
+			UID: "uid-large", Hash: "v1:a", Grace: time.Second, Restarts: true, Shortage: plan.Shortage{Signal: "memory.available", Available: "50", Threshold: "100"},
 			Message: "The node was low on resource: memory. Threshold quantity: 100, available: 50. Container app was using 300, request is 0, has larger consumption of memory. ",
 		}
 		if got := m.evicted["large"]; got != want {

@@ -50,6 +50,9 @@ type StorageOptions struct {
 	Router  evictor
 	Layers  layerReader
 	Log     *slog.Logger
+	// Restarts reports whether an evicted pod of a manifest on this node starts again; see
+	// plan.Eviction.
+	Restarts bool
 	// ReportProblems is called with the problems of all pods that could not be measured completely,
 	// when these problems change.
 	ReportProblems func(ctx context.Context, all []manifest.Problem)
@@ -134,7 +137,7 @@ func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 		_ = k.o.Router.Delete(ctx, r.Key, r.Pod.UID, excessGrace)
 		return true
 	}
-	_ = k.o.Router.Evict(ctx, r.Key, plan.Eviction{UID: r.Version.UID, Hash: r.Version.Hash, Message: why})
+	_ = k.o.Router.Evict(ctx, r.Key, plan.Eviction{UID: r.Version.UID, Hash: r.Version.Hash, Message: why, Restarts: k.o.Restarts})
 	return true
 }
 

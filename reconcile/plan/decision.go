@@ -54,7 +54,8 @@ type Decision struct {
 	// worker cancels these starts, and removes the starts that have not called the runtime from
 	// InFlight.
 	CancelStarts bool
-	// Resume reports whether Desired runs again after the end of the node shutdown that stopped it.
+	// Resume reports whether Desired runs again after its eviction, or after the end of the node
+	// shutdown that stopped it.
 	// The worker removes History.Finished and decides again.
 	Resume bool
 	// FullyRemoved reports whether the pod is not desired and no sandbox, directory or action of its

@@ -2,7 +2,10 @@ package plan
 
 import (
 	"cmp"
+	"strings"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
 	"podd/runtime"
@@ -22,7 +25,7 @@ const (
 //
 // An evicted pod is stopped before the eviction is recorded on disk, because the pod may be what
 // fills the disk. If podd is killed before the eviction is on disk, the eviction is lost. A pod
-// that may restart then starts with empty volumes. It is evicted again if it exceeds its limit
+// that may restart then starts at once with empty volumes. It is evicted again if it exceeds its limit
 // again. A pod that may not restart gets the phase that follows from the exit codes of its
 // containers.
 const evictGrace = time.Second
@@ -36,7 +39,36 @@ func (e *Eviction) isFor(p *manifest.Pod) bool {
 func (f *facts) endByEviction(e *Eviction) *PodEnd {
 	fin := f.failedEnd(cmp.Or(e.Reason, ReasonEvicted), e.Message)
 	fin.Grace, fin.Shortage = e.Grace, e.Shortage
+	p := f.in.Desired
+	if fin.Resumes = e.Restarts && fin.Reason == ReasonEvicted && !p.Traits.RunsOnce && p.Object.Spec.RestartPolicy != v1.RestartPolicyNever; fin.Resumes {
+		fin.Evictions = 1
+		if f.in.Now.Sub(f.in.History.StartTime) < backoffReset {
+			fin.Evictions += f.in.History.Evictions
+		}
+	}
 	return fin
+}
+
+// WaitsForRestart reports whether f is the end of an evicted pod that runs again. f may be nil. Such
+// a pod is admitted like a pod that has not run yet.
+func (f *PodEnd) WaitsForRestart() bool { return f != nil && f.Reason == ReasonEvicted && f.Resumes }
+
+// restartEvicted sets d.Resume if the evicted pod may start again: its back-off has passed, and
+// admission admits it, which it does not while the node is under pressure. Otherwise restartEvicted
+// explains what the pod waits for. The back-off is that of crashed containers, and prevents that a
+// pod that causes the pressure starts immediately again.
+func (f *facts) restartEvicted(d *Decision, fin *PodEnd) {
+	at := fin.At.Add(backoffDelay(fin.Evictions, f.in.Node.MaxBackoff))
+	why := strings.TrimSuffix(d.Why, ". ") + "; "
+	switch {
+	case f.in.Now.Before(at):
+		d.wakeAt(at)
+		d.Why = why + "the pod starts again after a back-off"
+	case f.in.Verdict.Answer != Admit:
+		d.Why = why + "the pod waits to start again: " + f.in.Verdict.Message
+	default:
+		d.Resume = true
+	}
 }
 
 // effectiveGrace returns the grace period of an incarnation. The grace period is shorter if an

@@ -137,3 +137,51 @@ func TestEvict_Shortage(t *testing.T) {
 		t.Errorf("got reason %s, explanation %q; want %s, %q", d.Reason, d.Why, ReasonEvicted, want)
 	}
 }
+
+// TestEvict_Restarts checks which evicted pods run again, and that they wait for the end of their
+// back-off and for admission.
+func TestEvict_Restarts(t *testing.T) {
+	waits := Verdict{Answer: Wait, Reason: "NodePressure", Message: "the node has the condition [DiskPressure]"}
+	for name, test := range map[string]struct {
+		policy          v1.RestartPolicy
+		runsOnce, final bool
+		evictions       int           // earlier evictions
+		ran             time.Duration // since the start of the pod
+		after           time.Duration // since the eviction
+		verdict         Verdict
+		resumes         bool
+		resume          bool // whether the decision starts the pod again
+		wake            time.Duration
+		why             string
+	}{
+		"back-off":                   {policy: v1.RestartPolicyAlways, after: 9 * time.Second, resumes: true, wake: 10 * time.Second, why: "too big; the pod starts again after a back-off"},
+		"after the back-off":         {policy: v1.RestartPolicyAlways, after: 10 * time.Second, resumes: true, resume: true, why: "too big. "},
+		"OnFailure":                  {policy: v1.RestartPolicyOnFailure, after: 10 * time.Second, resumes: true, resume: true, why: "too big. "},
+		"Never":                      {policy: v1.RestartPolicyNever, after: time.Hour, why: "too big. "},
+		"pod of a cluster":           {policy: v1.RestartPolicyAlways, runsOnce: true, after: time.Hour, why: "too big. "},
+		"final eviction":             {policy: v1.RestartPolicyAlways, final: true, after: time.Hour, why: "too big. "},
+		"third eviction":             {policy: v1.RestartPolicyAlways, evictions: 2, after: 39 * time.Second, resumes: true, wake: 40 * time.Second, why: "too big; the pod starts again after a back-off"},
+		"third eviction, ran longer": {policy: v1.RestartPolicyAlways, evictions: 2, ran: 10 * time.Minute, after: 10 * time.Second, resumes: true, resume: true, why: "too big. "},
+		"node pressure":              {policy: v1.RestartPolicyAlways, after: time.Minute, verdict: waits, resumes: true, why: "too big; the pod waits to start again: the node has the condition [DiskPressure]"},
+	} {
+		in := evictable("30", "")
+		in.Desired.Traits.RunsOnce, in.Desired.Object.Spec.RestartPolicy = test.runsOnce, test.policy
+		in.History.StartTime, in.History.Evictions = in.Now.Add(-test.ran), test.evictions
+		in.Eviction = &Eviction{UID: "u", Hash: "v1:a", Message: "too big. ", Restarts: !test.final}
+		fin := Next(in).Finished
+		if fin == nil || fin.Resumes != test.resumes || fin.WaitsForRestart() != test.resumes {
+			t.Errorf("%s: got end %+v, want Resumes %v", name, fin, test.resumes)
+			continue
+		}
+		evicted := in.Now
+		in.History.Finished, in.Verdict, in.Now = fin, test.verdict, in.Now.Add(test.after)
+		in.Observed[0].Ready, in.Observed[0].Containers[0].State = false, runtime.Exited
+		d := Next(in)
+		if d.Resume != test.resume || d.Why != test.why || d.Reason != ReasonEvicted || !d.NeedsUser {
+			t.Errorf("%s: got resume %v, reason %q, %q; want %v, %q\n%s", name, d.Resume, d.Reason, d.Why, test.resume, test.why, d)
+		}
+		if test.wake > 0 && !d.WakeAt.Equal(evicted.Add(test.wake)) {
+			t.Errorf("%s: wake after %s, want %s", name, d.WakeAt.Sub(evicted), test.wake)
+		}
+	}
+}

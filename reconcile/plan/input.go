@@ -44,8 +44,7 @@ type Input struct {
 	// that Successor refers to.
 	Objects, SuccessorObjects ReferencedObjects
 	History                   History
-	// Eviction is the reason for stopping the desired version permanently; nil if there is
-	// none.
+	// Eviction is the reason for stopping the desired version; nil if there is none.
 	Eviction *Eviction
 	// Deletion contains the grace period of a version that is not desired any more; nil means
 	// the grace period in the annotations of its sandbox.
@@ -100,8 +99,7 @@ type Node struct {
 	ShuttingDown bool
 }
 
-// An Eviction is the reason why the node stops one version of a pod permanently. It applies only to
-// the version with this UID and Hash, because an edited version may have the same UID.
+// An Eviction is the reason why the node stops one version of a pod. It applies only to the version with this UID and Hash, because an edited version may have the same UID.
 type Eviction struct {
 	UID     types.UID
 	Hash    string
@@ -111,6 +109,9 @@ type Eviction struct {
 	// Shortage is the resource of which the node was short; zero if the pod is evicted for another
 	// reason.
 	Shortage Shortage
+	// Restarts reports whether the pod starts again after the eviction, if it is the pod of a manifest
+	// on this node and its restartPolicy is not Never.
+	Restarts bool
 }
 
 // A Shortage is a resource of which the node was short, so that it evicted a pod. It is stored in
@@ -159,6 +160,9 @@ type Verdict struct {
 type History struct {
 	// Finished is the end of the pod; nil if the pod has not finished.
 	Finished *PodEnd
+	// Evictions is PodEnd.Evictions of the last eviction after which the pod has started again; 0 if
+	// there was none.
+	Evictions int
 	// Stopping is the incarnation that is being stopped; nil if there is none.
 	Stopping *SandboxTermination
 	// TerminationMessages contains the termination messages that were read, by container ID.
@@ -221,12 +225,15 @@ type PodEnd struct {
 	Message string
 	At      time.Time
 	// Grace is the maximum grace period of a pod with the reason Evicted or Terminated. Resumes
-	// reports whether the pod runs again after the shutdown. This is the case for a pod of a manifest
-	// on this node.
+	// reports whether the pod runs again: after the shutdown, or if it was evicted, after a back-off
+	// and when it is admitted again. This is the case for a pod of a manifest on this node.
 	Grace   time.Duration `json:",omitempty"`
 	Resumes bool          `json:",omitempty"`
 	// Shortage is the field of the Eviction that has ended the pod.
 	Shortage Shortage `json:",omitzero"`
+	// Evictions is the number of consecutive evictions that caused the back-off, including this one;
+	// 0 if the pod does not run again.
+	Evictions int `json:",omitempty"`
 }
 
 // AppliesTo reports whether f is the end of version p. f may be nil. If the size of p has changed

@@ -37,7 +37,12 @@ func (f *facts) windDown(d *Decision) {
 		f.addCleanup(d, ReleaseVolumes{UID: f.in.Desired.UID})
 		return
 	}
-	d.Phase, d.Resume = PhaseCleanedUp, f.mayResume()
+	d.Phase = PhaseCleanedUp
+	if fin := f.in.History.Finished; f.mayResume() && fin.WaitsForRestart() {
+		f.restartEvicted(d, fin)
+	} else {
+		d.Resume = f.mayResume()
+	}
 }
 
 // explanation returns why the pod has ended, for users: the shortage of a pod that was evicted under

@@ -87,8 +87,8 @@ func (f *facts) endByShutdown(e *Eviction) *PodEnd {
 	return fin
 }
 
-// mayResume reports whether the pod runs again: a node shutdown has stopped the pod, and the
-// shutdown is over.
+// mayResume reports whether the pod runs again after it was evicted, or after a node shutdown that is
+// over.
 func (f *facts) mayResume() bool {
 	fin := f.in.History.Finished
 	return !f.in.Node.ShuttingDown && fin.AppliesTo(f.desired) && fin.Resumes

@@ -27,10 +27,13 @@ func (s State) UseSuccessor(now time.Time) State {
 	return t.State
 }
 
-// Resume removes the end of a pod that a node shutdown has stopped, so that the pod runs again. It
-// must be called if the field Resume of a decision is set.
+// Resume removes the end of a pod that was evicted or stopped by a node shutdown, so that the pod
+// runs again. It must be called if the field Resume of a decision is set.
 func (s State) Resume(now time.Time) (State, Outputs) {
 	t := s.begin(now)
+	if fin := t.PlanInput.History.Finished; fin != nil {
+		t.PlanInput.History.Evictions = fin.Evictions
+	}
 	t.PlanInput.Eviction, t.PlanInput.History.Finished = nil, nil
 	t.resetStartTime()
 	t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)

@@ -60,7 +60,7 @@ func (t *transition) newRecord(uid types.UID, hash string) Record {
 			r.StartTime, r.MonotonicStartTime = time.Time{}, time.Time{}
 		}
 		r.Containers = map[string]ContainerRecord{}
-		r.ProbeStates, r.Sizes = recordedProbes(t.PlanInput.History.ProbeStates), t.PlanInput.History.Sizes
+		r.ProbeStates, r.Sizes, r.Evictions = recordedProbes(t.PlanInput.History.ProbeStates), t.PlanInput.History.Sizes, t.PlanInput.History.Evictions
 		r.Ephemeral = t.uncreatedEphemeral()
 		for name, h := range t.PlanInput.History.Containers {
 			r.Containers[name] = ContainerRecord{

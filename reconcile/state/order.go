@@ -230,7 +230,7 @@ func (t *transition) setVersion(p *manifest.Pod) {
 
 // restore adds the history in r to h. p is the version of r.
 func (r Record) restore(h *plan.History, p *manifest.Pod) {
-	h.Sizes = r.Sizes
+	h.Sizes, h.Evictions = r.Sizes, r.Evictions
 	for id, probed := range r.ProbeStates {
 		if _, newer := h.ProbeStates[id]; !newer {
 			h.ProbeStates = withKey(h.ProbeStates, id, probed)

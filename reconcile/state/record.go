@@ -15,6 +15,7 @@ import (
 // precedence. If the record is lost,
 //
 //   - a finished pod runs again if its containers were also removed from the runtime;
+//   - an evicted pod starts again at once, and its back-off begins again;
 //   - a termination in progress starts again with its whole grace period and its preStop hooks;
 //   - a postStart hook in progress counts as done;
 //   - restart counts are read from container annotations and logs;
@@ -34,9 +35,10 @@ type Record struct {
 	Finished     *plan.PodEnd                    `json:"finished,omitempty"`
 	Stopping     *plan.SandboxTermination        `json:"stopping,omitempty"`
 	Containers   map[string]ContainerRecord      `json:"containers,omitempty"`
-	ProbeStates  map[string]plan.ContainerProbes `json:"probed,omitempty"`  // by container ID
-	Terminations map[string]plan.Termination     `json:"endings,omitempty"` // by container ID
-	Sizes        map[string]plan.Size            `json:"sizes,omitempty"`   // see plan.History
+	ProbeStates  map[string]plan.ContainerProbes `json:"probed,omitempty"`    // by container ID
+	Terminations map[string]plan.Termination     `json:"endings,omitempty"`   // by container ID
+	Sizes        map[string]plan.Size            `json:"sizes,omitempty"`     // see plan.History
+	Evictions    int                             `json:"evictions,omitempty"` // see plan.History
 	// Ephemeral contains the ephemeral containers that were added to the pod and not created
 	// yet. Their size is limited by validate.MaxEphemeralBytes.
 	Ephemeral []v1.EphemeralContainer `json:"ephemeral,omitempty"`

@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,4 +73,35 @@ func hasCondition(p *v1.Pod, kind v1.PodConditionType, reason string) bool {
 		}
 	}
 	return false
+}
+
+// TestEviction_Restart checks that an evicted pod starts again with an empty volume when the node
+// condition has ended, and that a pod that is added in the meantime waits.
+func TestEviction_Restart(t *testing.T) {
+	t.Parallel()
+	d, _ := onSmallDisk(t, shared)
+	d.args = append(d.args, "--eviction-hard", "nodefs.available<6Mi", "--eviction-pressure-transition-period", "20s")
+	d.start()
+	hog := d.diskFillingPod("hog", "if [ ! -e /trace/filled ]; then touch /trace/filled; "+useBlocks+"else ls /disk | wc -l >/trace/files; fi; ", "")
+	d.apply(hog)
+	d.untilPod("is evicted", "hog", hasFailed("Evicted"))
+	d.apply(hog, d.pod("late", shell("main", serve("late"))))
+	d.untilPod("waits", "late", func(p *server.PodView) error {
+		if s := p.Pod.Status; s.Phase != v1.PodPending || s.Reason != "NodePressure" {
+			return fmt.Errorf("got phase %s, reason %s, want Pending with reason NodePressure", s.Phase, s.Reason)
+		}
+		return nil
+	})
+	p := d.untilPod("runs again", "hog", inPhase(v1.PodRunning))
+	if s := p.Pod.Status; s.Reason != "" || s.Message != "" {
+		t.Errorf("status of the restarted pod: got reason %q, message %q, want none", s.Reason, s.Message)
+	}
+	d.eventually("the volume is empty", func() error {
+		text, err := os.ReadFile(filepath.Join(d.traceDir(), "files"))
+		if err == nil && strings.TrimSpace(string(text)) != "0" {
+			err = fmt.Errorf("got %q files, want 0", text)
+		}
+		return err
+	})
+	d.untilPod("runs", "late", inPhase(v1.PodRunning))
 }

@@ -114,6 +114,9 @@ func onFullDisk(t *testing.T, script, limit string, deadline *int64) (*daemon, *
 	d.start()
 	p := d.diskFillingPod("web", script, limit)
 	p.Spec.ActiveDeadlineSeconds = deadline
+	if limit != "" {
+		p.Spec.RestartPolicy = v1.RestartPolicyNever // otherwise the evicted pod starts again and fills the disk
+	}
 	d.apply(p)
 	d.untilNote("web is full")
 	return d, k

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -68,6 +69,9 @@ func (w *explainer) stateText(p *server.PodView, step *server.DecisionView) stri
 func failureText(message, remainingWork string) string {
 	if message == "" || remainingWork == "" || message == remainingWork {
 		return cmp.Or(message, remainingWork)
+	}
+	if strings.HasPrefix(remainingWork, strings.TrimSuffix(message, ". ")) { // it begins with the message
+		return remainingWork
 	}
 	return message + "; " + remainingWork
 }

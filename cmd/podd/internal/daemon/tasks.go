@@ -132,7 +132,7 @@ func (p *parts) sweepRunOnce(ctx context.Context) error {
 // limitStorage evicts pods that exceed their limits of ephemeral storage.
 func (p *parts) limitStorage(ctx context.Context) error {
 	return eviction.NewStorageLimiter(eviction.StorageOptions{
-		Disk: rootdir.PodDirs(p.cfg.RootDir), Node: p.node, Reports: p.reportCache.All, Router: p.router, Layers: p.client, Log: p.log,
+		Disk: rootdir.PodDirs(p.cfg.RootDir), Node: p.node, Reports: p.reportCache.All, Router: p.router, Layers: p.client, Log: p.log, Restarts: true,
 		ReportProblems: func(_ context.Context, all []manifest.Problem) { p.state.SetUnmeasuredPods(all) },
 	}).Run(ctx)
 }
