@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -91,6 +93,29 @@ func TestImageReplaced(t *testing.T) {
 		}
 		if got := starts[len(starts)-1].GetImage().GetImage(); got != "sha256:two" {
 			t.Errorf("image of the last start: got %s, want sha256:two", got)
+		}
+	})
+}
+
+// TestImageDamaged checks that a damaged image is removed and pulled again, and that the container
+// then starts.
+func TestImageDamaged(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.AddImage(runtimetest.Image{Name: "app:1"})
+		m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "app:1"}})
+		m.Inject(runtimetest.Fault{Method: "CreateContainer", Nth: 1, Err: status.Error(codes.NotFound,
+			"failed to create containerd container: error unpacking image: blob sha256:1 expected at /x: blob not found: not found")})
+		m.start()
+		m.setPods(pod(t, "web", `containers: [{name: app, image: "app:1", imagePullPolicy: IfNotPresent}]`))
+		m.settle()
+		const want = "image app:1 is damaged; podd has removed it and pulls it again"
+		if got := m.takeEvents(); !strings.Contains(got, want) {
+			t.Errorf("%s\nwant %q", got, want)
+		}
+		m.advance(2 * time.Minute)
+		m.wantState("web 0 ready", "web/app 0 running")
+		if removals, pulls := len(m.Calls("RemoveImage")), len(m.Calls("PullImage")); removals != 1 || pulls != 1 {
+			t.Errorf("got %d removals and %d pulls, want one of each", removals, pulls)
 		}
 	})
 }

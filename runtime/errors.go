@@ -14,6 +14,9 @@ var (
 	// ErrTaskLost means that the runtime cannot remove a container or sandbox because it has
 	// lost track of the container's process.
 	ErrTaskLost = errors.New("the runtime no longer knows the process of the container")
+	// ErrImageDamaged means that the runtime has lost a part of an image, for example in a power
+	// cut, and cannot create containers from it.
+	ErrImageDamaged = errors.New("the runtime has lost a part of the image")
 	// ErrUnavailable means that the runtime did not respond. The runtime may or may not
 	// have executed the call.
 	ErrUnavailable = errors.New("runtime unavailable")

@@ -111,7 +111,7 @@ func (e *Runner) startWithRetry(ctx context.Context, s Input, a plan.StartContai
 		return err
 	})
 	if id == "" {
-		err = e.wrapCreateError(ctx, a, err)
+		err = e.wrapCreateError(ctx, s, a, err)
 	}
 	return id, err
 }
@@ -170,8 +170,13 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 }
 
 // wrapCreateError returns the error for a container that was not created because of err. If the
-// image is missing, wrapCreateError returns an error that names the missing image instead of err.
-func (e *Runner) wrapCreateError(ctx context.Context, a plan.StartContainer, err error) error {
+// image is missing, wrapCreateError returns an error that names the missing image instead of err. If
+// the image is damaged, wrapCreateError removes it, so that it is pulled again before the next start.
+func (e *Runner) wrapCreateError(ctx context.Context, s Input, a plan.StartContainer, err error) error {
+	if errors.Is(err, runtime.ErrImageDamaged) {
+		c, _, _ := plan.FindContainer(s.Desired.Object, a.Container)
+		err = e.Images.Repair(ctx, c.Image, a.ImageRef, string(c.ImagePullPolicy), err)
+	}
 	if errors.Is(err, runtime.ErrNotFound) {
 		// Find out whether the image or the sandbox is missing, because both cause ErrNotFound.
 		if _, missing := e.queryImageUser(ctx, a); missing != nil {

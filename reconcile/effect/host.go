@@ -50,6 +50,10 @@ type Images interface {
 	// failed pull is a *runtime.PullError. During a back-off, it is wrapped in a
 	// *result.RetryLaterError.
 	Ensure(ctx context.Context, r ImageRequest, pulling func()) (result.Image, error)
+	// Repair removes a damaged image, so that the next call of Ensure pulls it again. ref is the
+	// reference that Ensure has returned for image. The error describes what Repair has done, or why
+	// the image cannot be repaired; it wraps cause, the error of creating a container.
+	Repair(ctx context.Context, image, ref, policy string, cause error) error
 }
 
 // An ImageRequest describes an image that a pod needs.

@@ -55,6 +55,8 @@ type Runtime interface {
 	// time is unknown.
 	ImageCreated(ctx context.Context, image string) (time.Time, error)
 	PullImage(ctx context.Context, image string, auth *cri.AuthConfig, sandbox *cri.PodSandboxConfig) (string, error)
+	// RemoveImage removes an image with all its names.
+	RemoveImage(ctx context.Context, image string) error
 }
 
 // Providers runs credential providers.
@@ -132,6 +134,7 @@ type Puller struct {
 	mu       sync.Mutex             // guards all following fields
 	pulls    map[string]*sharedPull // by request.key
 	failures map[string]failure     // by request.key
+	repairs  map[string]repair      // by reference of the image
 }
 
 var _ effect.Images = (*Puller)(nil)
@@ -167,7 +170,7 @@ func New(o Options) *Puller {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Puller{o: o, verifier: verifier{o: o}, pulls: map[string]*sharedPull{}, failures: map[string]failure{}}
+	p := &Puller{o: o, verifier: verifier{o: o}, pulls: map[string]*sharedPull{}, failures: map[string]failure{}, repairs: map[string]repair{}}
 	if o.MaxParallel > 0 {
 		p.slots = make(chan struct{}, o.MaxParallel)
 	}
@@ -335,6 +338,9 @@ func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPu
 		delete(p.pulls, key)
 	}
 	if f.err == nil {
+		if _, isRepair := p.repairs[f.ref]; isRepair {
+			p.repairs[f.ref] = repairPulled
+		}
 		delete(p.failures, key)
 		return
 	}

@@ -430,3 +430,46 @@ func TestOnEnsure(t *testing.T) {
 		t.Errorf("policy, present, pull required (-want +got):\n%s", diff)
 	}
 }
+
+// TestRepair checks that a damaged image is removed once and pulled again, and that an image that
+// cannot be pulled again is kept.
+func TestRepair(t *testing.T) {
+	damaged := errors.New("layer lost")
+	run(t, pull.Options{}, func(b *fixture) {
+		b.remote("web:1", nil)
+		if err := b.ensure("web:1", "IfNotPresent"); err != nil {
+			b.t.Fatal(err)
+		}
+		i, _, _ := b.ImageStatus(b.t.Context(), "web:1")
+		repair := func(policy, want string) {
+			b.t.Helper()
+			err := b.Repair(b.t.Context(), "web:1", i.ID, policy, damaged)
+			if !errors.Is(err, damaged) || !strings.Contains(err.Error(), want) {
+				b.t.Errorf("got error %v, want the cause and %q", err, want)
+			}
+		}
+		wantRemovals := func(want int) {
+			b.t.Helper()
+			if got := len(b.Calls("RemoveImage")); got != want {
+				b.t.Errorf("got %d removals, want %d", got, want)
+			}
+		}
+		repair("Never", "imagePullPolicy is Never")
+		b.AddImage(runtimetest.Image{Name: "web:1", Pinned: true})
+		repair("IfNotPresent", "pinned by the configuration of the runtime")
+		b.AddImage(runtimetest.Image{Name: "web:1"})
+		wantRemovals(0)
+		remove := b.Inject(runtimetest.Fault{Method: "RemoveImage", Err: errors.New("busy")})
+		repair("IfNotPresent", "removing damaged image web:1 failed: busy")
+		remove()
+		b.ForgetCalls()
+		repair("IfNotPresent", "podd has removed it and pulls it again")
+		repair("IfNotPresent", "podd has removed it and pulls it again") // the start of another container
+		wantRemovals(1)
+		if err := b.ensure("web:1", "IfNotPresent"); err != nil || b.pulls() != 1 {
+			b.t.Errorf("got error %v and %d pulls, want one pull", err, b.pulls())
+		}
+		repair("IfNotPresent", "still damaged after podd has removed it and pulled it again")
+		wantRemovals(1)
+	})
+}

@@ -77,6 +77,8 @@ func parsePullError(image, message string, anonymous bool) pullFailure {
 		f.text = registry + " responds with HTTP instead of HTTPS; allow HTTP in the runtime's configuration of the registry"
 	case containsAny(message, "x509:", "tls: "):
 		f.text = "the certificate of " + registry + " was rejected (" + textAfter(f.text, "x509: ", "tls: ") + ")"
+	case isLostContentText(message):
+		f.text = "the runtime has lost a part of the stored image (" + f.text + ") and cannot pull it again; remove the image with all its names from the runtime (containerd: ctr --namespace k8s.io images rm --sync)"
 	case code != 0:
 		f.status, f.text = code, statusText(code, registry, anonymous)
 	case unreachableCause(message) != "":
@@ -86,6 +88,15 @@ func parsePullError(image, message string, anonymous bool) pullFailure {
 		f.reason = reasonUnavailable
 	}
 	return f
+}
+
+// isLostContentText reports whether message is the error of containerd for an image whose manifest or
+// config is recorded in its database but missing or truncated on the disk. containerd does not list
+// such an image after a restart, so CRI cannot remove it. As long as the database contains the image,
+// containerd does not pull the missing part again.
+func isLostContentText(message string) bool {
+	return strings.Contains(message, " expected at ") && strings.HasSuffix(message, ": not found") ||
+		containsAny(message, "unmarshal image config: unexpected end of JSON input", "children: invalid desc ")
 }
 
 // isInvalidName reports whether message is the error of a runtime for an invalid image

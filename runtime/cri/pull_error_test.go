@@ -44,6 +44,18 @@ var pullMessages = []struct {
 		pullFailure{reasonPull, 0, false, "manifest is a teapot"},
 	},
 	{
+		"2.4 lost blob", "reg.example/web:2",
+		`failed to pull and unpack image "reg.example/web:2": blob sha256:79371f7e07d7 expected at /var/lib/containerd/blobs/sha256/79371f7e07d7: blob not found: not found`,
+		pullFailure{reasonPull, 0, false, "the runtime has lost a part of the stored image (blob sha256:79371f7e07d7 expected at /var/lib/containerd/blobs/sha256/79371f7e07d7: blob not found: not found) and cannot pull it again; " +
+			"remove the image with all its names from the runtime (containerd: ctr --namespace k8s.io images rm --sync)"},
+	},
+	{
+		"2.4 truncated config", "reg.example/web:2",
+		`failed to pull and unpack image "reg.example/web:2": unmarshal image config: unexpected end of JSON input`,
+		pullFailure{reasonPull, 0, false, "the runtime has lost a part of the stored image (unmarshal image config: unexpected end of JSON input) and cannot pull it again; " +
+			"remove the image with all its names from the runtime (containerd: ctr --namespace k8s.io images rm --sync)"},
+	},
+	{
 		"2.4 401", "reg.example/web:2",
 		`failed to pull and unpack image "reg.example/web:2": failed to resolve image: unexpected status from HEAD request to https://reg.example/v2/web/manifests/2: 401 Unauthorized`,
 		pullFailure{reasonPull, 401, false, "401 from reg.example without credentials: the image does not exist, or credentials are required"},
