@@ -24,7 +24,7 @@ func TestSystemdNotify(t *testing.T) {
 	d.env = []string{"NOTIFY_SOCKET=" + socket, "WATCHDOG_USEC=200000"}
 	d.start()
 	d.apply(d.pod("web", shell("main", serve("web"))))
-	wantMessages(t, conn, "READY=1", "STATUS=1 pods, 1 ready, 0 problems", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1")
+	wantMessages(t, conn, "READY=1", "STATUS=1 pod, 1 ready, 0 problems", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1")
 }
 
 // wantMessages reads notifications until all lines were sent in this order.

@@ -45,7 +45,7 @@ func TestService(t *testing.T) {
 		}
 		return nil
 	})
-	if text, want := property(t, "StatusText"), "1 pods, 1 ready"; !strings.HasPrefix(text, want) {
+	if text, want := property(t, "StatusText"), "1 pod, 1 ready"; !strings.HasPrefix(text, want) {
 		t.Errorf("StatusText: got %q, want the prefix %q", text, want)
 	}
 	for _, tt := range []struct{ name, command string }{
