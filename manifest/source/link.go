@@ -43,12 +43,16 @@ func (d *manifestDir) checkLink(name string) (unsafe bool, err error) {
 // recheckAccess checks the directories that lead to a file once more, after the file was read. The
 // check is necessary because every user may have got the right to replace the file since the
 // directory was listed. In this case any user may have chosen the content that was read. The error
-// is that of checkAccess or checkLink.
+// is that of checkMode or checkLink.
 func (d *manifestDir) recheckAccess(name string, link bool) error {
-	if err := d.checkAccess(); err != nil || !link {
+	info, err := d.root.Stat(".")
+	if err != nil {
 		return err
 	}
-	_, err := d.checkLink(name)
+	if err := d.checkMode(info.Mode()); err != nil || !link {
+		return err
+	}
+	_, err = d.checkLink(name)
 	return err
 }
 

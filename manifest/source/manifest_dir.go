@@ -73,7 +73,12 @@ func (d *manifestDir) checkAccess() error {
 	}
 	d.id, d.remote = identify(dir, d.info), isRemote(dir)
 	d.isTrusted = !othersCanWrite(d.info)
-	mode := d.info.Mode()
+	return d.checkMode(d.info.Mode())
+}
+
+// checkMode returns errWorldWritable if mode, the mode of the directory, allows every user to
+// replace the files that podd reads.
+func (d *manifestDir) checkMode(mode fs.FileMode) error {
 	if mode&0o002 == 0 {
 		return nil
 	}
