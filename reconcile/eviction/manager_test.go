@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 // fakeNode is an Observer and a memoryNotifier. memory is the available amount of 1000 bytes.
 type fakeNode struct {
+	mu           sync.Mutex // guards memory, disk and observed
 	memory, disk int64
 	observed     int
 	events       chan struct{}
@@ -24,6 +26,8 @@ func newFakeNode() *fakeNode {
 }
 
 func (n *fakeNode) Observe() pressure.Observations {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.observed++
 	return pressure.Observations{
 		Layout: pressure.Layout{Nodefs: 1, Imagefs: 1, Containerfs: 1},
@@ -31,6 +35,13 @@ func (n *fakeNode) Observe() pressure.Observations {
 			pressure.MemoryAvailable: {Capacity: 1000, Available: n.memory}, pressure.NodefsAvailable: {Capacity: 1000, Available: n.disk},
 		},
 	}
+}
+
+// setMemory changes the available memory.
+func (n *fakeNode) setMemory(available int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.memory = available
 }
 
 func (n *fakeNode) Events() <-chan struct{} { return n.events }
@@ -61,7 +72,9 @@ func TestManager_Conditions(t *testing.T) {
 		go func() { done <- m.Run(ctx) }()
 		expect := func(name string, after time.Duration, observed int, want ...string) {
 			t.Helper()
+			n.mu.Lock()
 			n.observed, published = 0, nil
+			n.mu.Unlock()
 			time.Sleep(after)
 			synctest.Wait()
 			if n.observed != observed || !slices.Equal(published, want) {
@@ -73,10 +86,10 @@ func TestManager_Conditions(t *testing.T) {
 			t.Errorf("armed: got %v, want [901]", n.armed)
 		}
 		expect("intervals", 25*time.Second, 2)
-		n.memory = 10
+		n.setMemory(10)
 		n.events <- struct{}{}
 		expect("notification of the kernel", 0, 1, "[MemoryPressure] [memory.available: 10 available, threshold 100]")
-		n.memory = 500
+		n.setMemory(500)
 		expect("transition period", 59*time.Second, 5)
 		expect("end of the transition period", time.Second, 1, "[] []")
 		cancel()

@@ -350,7 +350,9 @@ func TestCollect_Fails(t *testing.T) {
 		f.setOther(0)
 		pass(5 * time.Minute)
 		f.wantEvents()
+		f.mu.Lock()
 		f.isUnsized = true
+		f.mu.Unlock()
 		pass(5 * time.Minute)
 		f.wantEvents()
 		pass(5 * time.Minute)

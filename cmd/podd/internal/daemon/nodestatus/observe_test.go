@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,11 +19,11 @@ import (
 type fakeStorage struct {
 	images, layers []runtime.Filesystem
 	err            error
-	hangs          bool
+	hangs          atomic.Bool
 }
 
 func (s *fakeStorage) ImageFsInfo(ctx context.Context) (images, layers []runtime.Filesystem, err error) {
-	if s.hangs {
+	if s.hangs.Load() {
 		<-ctx.Done()
 		return nil, nil, ctx.Err()
 	}
@@ -85,7 +86,7 @@ func TestPressureObserver_Hangs(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- p.Run(ctx) }()
 		synctest.Wait()
-		storage.hangs = true
+		storage.hangs.Store(true)
 		for range 30 {
 			time.Sleep(10 * time.Second)
 			before := time.Now()
