@@ -91,7 +91,13 @@ func runsInstance(proc, id string) bool {
 		if !strings.HasSuffix(at, "/"+lockFileName) || !holdsLock(proc, fd) {
 			continue
 		}
-		ids := readIDs(filepath.Join(proc, "fd", fd))
+		var ids []string
+		link := filepath.Join(proc, "fd", fd)
+		// An empty file is not opened, because it may be the lock file of a kubelet or podd that
+		// exits when another process opens the file (--exit-on-lock-contention).
+		if info, err := os.Stat(link); err == nil && info.Size() > 0 {
+			ids = readIDs(link)
+		}
 		if len(ids) == 0 {
 			ids = readIDs(filepath.Join(proc, "root", filepath.Dir(at), idFileName))
 		}

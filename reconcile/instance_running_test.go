@@ -42,6 +42,33 @@ func TestAnnounces(t *testing.T) {
 	}
 }
 
+// TestRunsInstance_ForeignLockFile checks that the empty lock file of another program is not opened,
+// because a program with --exit-on-lock-contention would exit.
+func TestRunsInstance_ForeignLockFile(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), lockFileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	watch, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(watch)
+	if _, err := unix.InotifyAddWatch(watch, f.Name(), unix.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	if runsInstance("/proc/self", "0123456789abcdef") {
+		t.Error("empty lock file: got that the process runs the instance, want that it does not")
+	}
+	if n, err := unix.Read(watch, make([]byte, 4096)); err != unix.EAGAIN {
+		t.Errorf("got %d bytes of events (error %v), want no open of the file", n, err)
+	}
+}
+
 // TestRunningInstance_ManyLocks checks that a process is found while others take and release
 // locks all the time.
 func TestRunningInstance_ManyLocks(t *testing.T) {
