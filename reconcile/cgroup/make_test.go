@@ -202,16 +202,19 @@ func TestCPUWeight(t *testing.T) {
 	}
 }
 
-// TestMeasureAllPods checks the working set and the limit of the cgroup of all pods.
-func TestMeasureAllPods(t *testing.T) {
+// TestAllPods checks the working set and the limit of the cgroup of all pods.
+func TestAllPods(t *testing.T) {
 	root, _ := newTestRoot(t)
-	if used, limit, err := MeasureAllPods(root); err != nil || used != 0 || limit != 0 {
+	all := AllPods{Root: root}
+	if used, limit, err := all.Measure(); err != nil || used != 0 || limit != 0 {
 		t.Errorf("cgroup does not exist: got %d bytes, limit %d, error %v; want 0, 0 and no error", used, limit, err)
 	}
-	if err := Create(render.Cgroup{Path: root + "/kubepods", Memory: 64 << 20}); err != nil {
-		t.Fatal(err)
-	}
-	if used, limit, err := MeasureAllPods(root); err != nil || used < 0 || used > 1<<20 || limit != 64<<20 {
-		t.Errorf("empty cgroup: got %d bytes, limit %d, error %v; want about 0, %d and no error", used, limit, err, 64<<20)
+	for _, mebibytes := range []int64{64, 128} {
+		if err := Create(render.Cgroup{Path: root + "/kubepods", Memory: mebibytes << 20}); err != nil {
+			t.Fatal(err)
+		}
+		if used, limit, err := all.Measure(); err != nil || used < 0 || used > 1<<20 || limit != mebibytes<<20 {
+			t.Errorf("empty cgroup: got %d bytes, limit %d, error %v; want about 0, %d and no error", used, limit, err, mebibytes<<20)
+		}
 	}
 }

@@ -14,23 +14,42 @@ import (
 // memory.stat, in cgroup v2 and in v1.
 var inactiveFileKeys = [...]string{"inactive_file", "total_inactive_file"}
 
-// MeasureAllPods returns the working set and the memory limit of the cgroup of all pods, in bytes.
-// root is the parent of kubepods. As in the kubelet, the working set is the memory in use without
-// the inactive page cache. Both results are 0 if the cgroup does not exist. limit is 0 if it has no
-// limit.
-func MeasureAllPods(root string) (workingSet, limit int64, err error) {
+// AllPods measures the cgroup of all pods. It remembers the directory of the cgroup, because the mount
+// table of a node with many pods is large. It must be used by one goroutine.
+type AllPods struct {
+	// Root is the parent of kubepods.
+	Root string
+
+	dir     string // directory of the cgroup in the hierarchy for memory; "" if unknown
+	version int    // index in memoryFiles
+}
+
+// Measure returns the working set and the memory limit of the cgroup of all pods, in bytes. As in the
+// kubelet, the working set is the memory in use without the inactive page cache. Both results are 0
+// if the cgroup does not exist. limit is 0 if it has no limit.
+func (a *AllPods) Measure() (workingSet, limit int64, err error) {
+	if a.dir != "" {
+		workingSet, limit, err = measureWorkingSet(a.dir, a.version)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return workingSet, limit, err
+		}
+		a.dir = ""
+	}
 	points, err := listMountPoints()
 	if err != nil {
 		return 0, 0, err
 	}
-	all, _ := QOSPaths(root)
+	all, _ := QOSPaths(a.Root)
 	for _, point := range points {
 		for _, at := range all {
 			for version := range memoryFiles {
-				workingSet, limit, err = measureWorkingSet(filepath.Join(point, at), version)
-				if !errors.Is(err, fs.ErrNotExist) {
-					return workingSet, limit, err
+				dir := filepath.Join(point, at)
+				workingSet, limit, err = measureWorkingSet(dir, version)
+				if errors.Is(err, fs.ErrNotExist) {
+					continue
 				}
+				a.dir, a.version = dir, version
+				return workingSet, limit, err
 			}
 		}
 	}
