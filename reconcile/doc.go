@@ -85,6 +85,15 @@
 // devices of a pod before it creates the sandbox. If the devices change, every pod is
 // admitted again.
 //
+// # Node pressure
+//
+// A Manager of package eviction observes the memory, file systems and processes of the node. While
+// the node is short of a resource, it evicts pods with Router.Evict, and admission admits only pods
+// that may run under pressure (Router.SetPressure). The end of an evicted pod of a file or URL
+// contains that the pod runs again (plan.PodEnd.Resumes). Until then, the pod is Failed and reserves
+// nothing. When its containers have stopped, admission treats it like a pod that has not run yet. The
+// worker starts it again when it is admitted and its back-off has passed.
+//
 // # Addresses of the node
 //
 // The addresses of the node change while podd runs. Package node follows them, and the router

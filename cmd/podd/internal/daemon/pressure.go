@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -11,6 +13,7 @@ import (
 	"podd/cmd/podd/internal/daemon/meter"
 	"podd/cmd/podd/internal/daemon/nodestatus"
 	"podd/cmd/podd/internal/daemon/view"
+	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/event"
@@ -73,8 +76,23 @@ func (p *pressureTask) publish(ctx context.Context, c pressure.Conditions, met [
 	}
 	p.record(all)
 	p.published = &c
-	p.state.SetPressure(c)
+	p.state.SetPressure(c, pressureProblem(c, met))
 	_ = p.router.SetPressure(ctx, c) // SetPressure fails only if podd is stopping
+}
+
+// pressureProblem returns the problem of a node with these conditions; nil if it has none. met contains
+// the thresholds that are met; it is empty during the transition period.
+func pressureProblem(c pressure.Conditions, met []pressure.Met) *manifest.Problem {
+	if c == (pressure.Conditions{}) {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "the node has the condition %v", c.Types())
+	for i, m := range met {
+		b.WriteString([]string{"; ", ", "}[min(i, 1)] + m.String())
+	}
+	b.WriteString("; podd evicts pods below the threshold and starts only critical pods; make more of the resource available")
+	return &manifest.Problem{Severity: manifest.Warning, Message: b.String()}
 }
 
 // memoryHierarchy returns the mount point of the cgroup v1 hierarchy for memory; "" if there is

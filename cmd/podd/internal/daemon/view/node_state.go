@@ -22,9 +22,9 @@ type NodeFacts struct {
 type NodeProblems struct {
 	// Cluster is the problem that keeps podd from being a node of the cluster, or "".
 	Cluster string
-	// NodeName is the problem of a changed hostname. DNS is the problem of a DNS
-	// configuration that cannot be read. Both may be nil.
-	NodeName, DNS *manifest.Problem
+	// NodeName is the problem of a changed hostname. DNS is the problem of a DNS configuration that
+	// cannot be read. Pressure is the problem of a node that is short of a resource. All may be nil.
+	NodeName, DNS, Pressure *manifest.Problem
 	// RejectedPods are the problems of pods that the API server has rejected.
 	RejectedPods []manifest.Problem
 	// UnmeasuredPods are the problems of pods with a disk usage that cannot be measured.
@@ -34,7 +34,7 @@ type NodeProblems struct {
 // list returns all problems in the order in which podd shows them. The parameter initial contains
 // the problems that podd found when it started.
 func (p NodeProblems) list(initial []manifest.Problem) (all []manifest.Problem) {
-	for _, one := range []*manifest.Problem{p.NodeName, p.DNS} {
+	for _, one := range []*manifest.Problem{p.NodeName, p.DNS, p.Pressure} {
 		if one != nil {
 			all = append(all, *one)
 		}
@@ -96,9 +96,10 @@ func (s *NodeState) SetImages(all []v1.ContainerImage) {
 	s.updateFacts(func(f *NodeFacts) { f.Images = all })
 }
 
-// SetPressure sets NodeFacts.Pressure.
-func (s *NodeState) SetPressure(c pressure.Conditions) {
-	s.updateFacts(func(f *NodeFacts) { f.Pressure = &c })
+// SetPressure sets NodeFacts.Pressure, and the problem of the node that is under pressure; nil if it
+// is not.
+func (s *NodeState) SetPressure(c pressure.Conditions, p *manifest.Problem) {
+	s.updateFacts(func(f *NodeFacts) { f.Pressure, s.problems.Pressure = &c, p })
 }
 
 // updateFacts replaces the facts by a copy that set has changed.
