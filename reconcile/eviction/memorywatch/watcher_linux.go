@@ -42,10 +42,11 @@ type Paths struct {
 	Pressure string
 }
 
-// psiTrigger requests a notification if some task has waited for memory for 100 ms within a second.
-// The kernel accepts at most one notification per window, so a node under constant pressure is
-// checked once a second.
-const psiTrigger = "some 100000 1000000\x00"
+// psiTriggers request a notification if some task has waited for memory for a tenth of a window. The
+// first has a window of 1 s. Without the capability CAP_SYS_RESOURCE, the kernel permits only windows
+// that are multiples of 2 s. It sends at most one notification per window, so a node under constant
+// pressure is checked once a second.
+var psiTriggers = [...]string{"some 100000 1000000\x00", "some 200000 2000000\x00"}
 
 // Open returns a Watcher. Notifications that the host does not support are logged at level debug,
 // because podd then checks the memory periodically.
@@ -72,15 +73,26 @@ func (w *Watcher) notify() {
 	}
 }
 
+// registerTrigger opens the file of a kind of pressure and registers the first trigger that the
+// kernel permits.
+func registerTrigger(path string) (fd int, err error) {
+	for _, trigger := range psiTriggers {
+		if fd, err = unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); err != nil {
+			return 0, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+		if _, err = unix.Write(fd, []byte(trigger)); err == nil {
+			return fd, nil
+		}
+		unix.Close(fd)
+	}
+	return 0, &fs.PathError{Op: "write", Path: path, Err: err}
+}
+
 // openTrigger registers a PSI trigger and starts a goroutine that polls it until Close.
 func (w *Watcher) openTrigger(path string) error {
-	trigger, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	trigger, err := registerTrigger(path)
 	if err != nil {
-		return &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	if _, err := unix.Write(trigger, []byte(psiTrigger)); err != nil {
-		unix.Close(trigger)
-		return &fs.PathError{Op: "write", Path: path, Err: err}
+		return err
 	}
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {

@@ -73,9 +73,16 @@ func TestWatcher_Usage(t *testing.T) {
 	}
 }
 
-// TestWatcher_Trigger checks that Close ends the poll of a PSI trigger.
+// TestWatcher_Trigger checks that a PSI trigger is registered on a host with PSI, and that Close ends
+// the poll of the trigger.
 func TestWatcher_Trigger(t *testing.T) {
-	w := Open(Paths{Pressure: "/proc/pressure/memory"}, slog.New(slog.DiscardHandler))
+	const path = "/proc/pressure/memory"
+	w := Open(Paths{Pressure: path}, slog.New(slog.DiscardHandler))
+	if f, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
+		if f.Close(); w.stop == nil {
+			t.Error("no trigger was registered")
+		}
+	}
 	closed := make(chan struct{})
 	go func() { w.Close(); close(closed) }()
 	select {
