@@ -136,3 +136,18 @@ func TestPressure_RestartReservations(t *testing.T) {
 		}
 	})
 }
+
+// TestPressure_RestartRequest checks that a request to restart an evicted pod explains that the pod
+// starts again without a request.
+func TestPressure_RestartRequest(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.setPods(pod(t, "web", web))
+		m.settle()
+		m.evict("web")
+		m.advance(5 * time.Second)
+		if err := m.current().router.Restart(t.Context(), key("web"), ""); err == nil || !strings.Contains(err.Error(), "starts again without a request") {
+			t.Errorf("got error %v, want one that explains that the pod starts again", err)
+		}
+	})
+}

@@ -40,6 +40,9 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 		if e == nil || e.memory.Order.Desired == nil {
 			return fmt.Errorf("restarting %s: pod not found", key)
 		}
+		if e.report != nil && e.report.Finished.WaitsForRestart() {
+			return fmt.Errorf("restarting %s: the pod was evicted and starts again without a request; podd why shows what it waits for", r.shortName(key))
+		}
 		if e.report != nil && e.isFinished() {
 			return fmt.Errorf("restarting %s: the pod has finished; edit its manifest to run it again", r.shortName(key))
 		}
