@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -104,4 +105,35 @@ func TestEviction_Restart(t *testing.T) {
 		return err
 	})
 	d.untilPod("runs", "late", inPhase(v1.PodRunning))
+}
+
+// TestEviction_Memory runs a pod that uses most of the memory of all pods, next to five pods that use
+// little. podd must evict only the first pod.
+func TestEviction_Memory(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared, "--eviction-hard", "memory.available<64Mi", "--system-reserved", "memory="+strconv.FormatInt(hostMemory(t)-256<<20, 10))
+	d.start()
+	var small []*v1.Pod
+	for i := range 5 {
+		name := fmt.Sprint("small", i)
+		small = append(small, d.pod(name, shell("main", serve(name))))
+	}
+	d.apply(small...)
+	before := map[string]string{}
+	for _, p := range small {
+		before[p.Name] = d.untilApplied(p.Name).Pod.Status.ContainerStatuses[0].ContainerID
+	}
+	hog := d.pod("hog", shell("main", "head -c 209715200 /dev/zero >/memory/x; sleep 3600"))
+	withVolume(hog, "memory", "/memory", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}})
+	hog.Spec.RestartPolicy = v1.RestartPolicyNever
+	d.apply(append(small, hog)...)
+	p := d.untilPod("is evicted", "hog", evictedFor("The node was low on resource: memory. Threshold quantity: 64Mi, available: "))
+	if p.EvictionSignal != "allocatableMemory.available" || !strings.Contains(p.Pod.Status.Message, "Container main was using ") {
+		t.Errorf("got signal %s, message %q; want allocatableMemory.available and the usage of the container", p.EvictionSignal, p.Pod.Status.Message)
+	}
+	for name, id := range before {
+		if got := d.untilApplied(name).Pod.Status.ContainerStatuses[0]; got.ContainerID != id || got.RestartCount > 0 {
+			t.Errorf("%s: got container %s with %d restarts, want %s without", name, got.ContainerID, got.RestartCount, id)
+		}
+	}
 }
