@@ -106,14 +106,17 @@ func TestProtectionWithoutJournal(t *testing.T) {
 				if fin := m.journaledEnd(p); fin != nil {
 					t.Fatalf("end in the journal of a full disk: got %+v, want none", fin)
 				}
+				if m.report("web").IsEndRecorded {
+					t.Error("the report states that the end is on the full disk")
+				}
 				m.unblockJournal(p)
 				m.advance(2 * time.Minute)
 				if fin := m.journaledEnd(p); fin == nil || fin.Reason != test.reason {
 					t.Errorf("end in the journal: got %+v, want reason %s", fin, test.reason)
 				}
 				m.restart()
-				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != test.reason {
-					t.Errorf("after a restart: got phase %s and reason %q, want Failed and %q\n%s", s.Phase, s.Reason, test.reason, m.state())
+				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != test.reason || !m.report("web").IsEndRecorded {
+					t.Errorf("after a restart: got phase %s and reason %q, recorded %v; want Failed and %q, recorded\n%s", s.Phase, s.Reason, m.report("web").IsEndRecorded, test.reason, m.state())
 				}
 			})
 		})

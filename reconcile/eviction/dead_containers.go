@@ -46,10 +46,11 @@ func (d DeadContainers) Reclaim(ctx context.Context) error {
 }
 
 // isRemovable reports whether the containers of a pod may be removed: the pod has finished and is
-// cleaned up, and its end does not depend on its containers. The end of a pod that failed because
-// of a decision of podd may not be on disk. After a restart of podd, the exit codes of its
-// containers show that it must not run again, unless its source stores its status.
+// cleaned up, and its end does not depend on its containers. If the end is not on disk, for example
+// because the disk is full, only the exit codes of the containers show after a restart of podd that
+// the pod must not run again. This does not apply to a pod that runs again, or whose source stores its
+// status.
 func isRemovable(r *state.Report) bool {
 	fin := r.Finished
-	return fin != nil && r.Version != nil && r.Decision.Phase == plan.PhaseCleanedUp && (fin.Reason == "" || r.Version.Traits.HasStateAtSource)
+	return fin != nil && r.Version != nil && r.Decision.Phase == plan.PhaseCleanedUp && (r.IsEndRecorded || fin.Resumes || r.Version.Traits.HasStateAtSource)
 }

@@ -266,15 +266,19 @@ func (r *removedContainers) RemoveContainer(_ context.Context, id string) error 
 // of the pod does not depend on them.
 func TestDeadContainers(t *testing.T) {
 	m := newManagerTest(hardPolicy)
-	for _, name := range []string{"runs", "completed", "stopping", "evicted", "cluster", "foreign"} {
+	for _, name := range []string{"runs", "completed", "unrecorded", "stopping", "evicted", "evicted-once", "cluster", "foreign"} {
 		m.run(name, 0, 0)
 		if name != "runs" {
 			m.reports[name].Observed[0].Containers[0].State = runtime.Exited
 		}
 	}
 	m.finish("completed", plan.PodEnd{}, plan.PhaseCleanedUp)
+	m.reports["completed"].IsEndRecorded = true
+	m.finish("unrecorded", plan.PodEnd{}, plan.PhaseCleanedUp)
 	m.finish("stopping", plan.PodEnd{}, plan.PhaseWindDown)
-	m.finish("evicted", plan.PodEnd{Reason: plan.ReasonEvicted}, plan.PhaseCleanedUp)
+	m.reports["stopping"].IsEndRecorded = true
+	m.finish("evicted", plan.PodEnd{Reason: plan.ReasonEvicted, Resumes: true}, plan.PhaseCleanedUp)
+	m.finish("evicted-once", plan.PodEnd{Reason: plan.ReasonEvicted}, plan.PhaseCleanedUp)
 	m.finish("cluster", plan.PodEnd{Reason: plan.ReasonEvicted}, plan.PhaseCleanedUp)
 	m.reports["cluster"].Version.Traits.HasStateAtSource = true
 	m.finish("foreign", plan.PodEnd{}, plan.PhaseCleanedUp)
@@ -285,7 +289,7 @@ func TestDeadContainers(t *testing.T) {
 		t.Error(err)
 	}
 	slices.Sort(removed.ids)
-	if want := []string{"c-cluster", "c-completed"}; !slices.Equal(removed.ids, want) {
+	if want := []string{"c-cluster", "c-completed", "c-evicted"}; !slices.Equal(removed.ids, want) {
 		t.Errorf("removed %v, want %v", removed.ids, want)
 	}
 	removed.ids, removed.err = nil, runtime.ErrUnavailable

@@ -31,8 +31,10 @@ type Report struct {
 	// Decision is the last decision. DecisionSince is when its rule began to apply.
 	Decision      plan.Decision
 	DecisionSince time.Time
-	// Finished is the end of Version; nil if Version has not finished.
-	Finished *plan.PodEnd
+	// Finished is the end of Version; nil if Version has not finished. IsEndRecorded reports whether
+	// the end is on disk.
+	Finished      *plan.PodEnd
+	IsEndRecorded bool
 	// LastExits contains the last exit of each container, by container name.
 	LastExits map[string]plan.Exit
 	// Pulls contains the image pulls in progress, sorted by container name.
