@@ -28,7 +28,7 @@ type Manager struct {
 	hasLogged bool                 // whether the log contains that no pod can be evicted
 }
 
-// ManagerOptions are the options of a Manager. All but Images are required.
+// ManagerOptions are the options of a Manager. All are required.
 type ManagerOptions struct {
 	Policy   pressure.Policy
 	Observer Observer
@@ -42,7 +42,7 @@ type ManagerOptions struct {
 	Router  evictor
 	Usage   UsageReader
 	// Containers removes dead containers and Images removes unused images, to make space on a file
-	// system. Images is nil if no images are removed.
+	// system.
 	Containers, Images Reclaimer
 	Log                *slog.Logger
 }

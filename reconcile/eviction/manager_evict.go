@@ -75,7 +75,7 @@ func (m *Manager) reclaim(ctx context.Context, signal pressure.Signal, l pressur
 	if l.ReclaimsContainers(signal) {
 		all = append(all, m.o.Containers)
 	}
-	if l.ReclaimsImages(signal) && m.o.Images != nil {
+	if l.ReclaimsImages(signal) {
 		all = append(all, m.o.Images)
 	}
 	for _, r := range all {

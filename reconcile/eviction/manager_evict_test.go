@@ -31,6 +31,7 @@ type managerTest struct {
 	usage   map[types.UID]*pressure.Usage
 	evicted evictions
 	reclaim fakeReclaimer
+	images  fakeReclaimer
 	events  []string
 	log     strings.Builder
 
@@ -62,9 +63,9 @@ func (m *managerTest) PodUsage(context.Context, v1.ResourceName) (map[types.UID]
 // newManagerTest returns a Manager on a node with enough of all resources and without pods.
 func newManagerTest(p pressure.Policy) *managerTest {
 	m := &managerTest{node: newFakeNode(), reports: map[string]*state.Report{}, usage: map[types.UID]*pressure.Usage{}, evicted: evictions{}}
-	m.reclaim.node = m.node
+	m.reclaim.node, m.images.node = m.node, m.node
 	m.Manager = NewManager(ManagerOptions{
-		Policy: p, Observer: m.node, Memory: m.node, Publish: func(context.Context, pressure.Conditions, []pressure.Met) {}, Router: m.evicted, Usage: m, Containers: &m.reclaim,
+		Policy: p, Observer: m.node, Memory: m.node, Publish: func(context.Context, pressure.Conditions, []pressure.Met) {}, Router: m.evicted, Usage: m, Containers: &m.reclaim, Images: &m.images,
 		Record: func(all []event.Event) {
 			for _, e := range all {
 				m.events = append(m.events, e.Type+" "+e.Reason+": "+e.Message)
@@ -190,8 +191,8 @@ func TestManager_Reclaims(t *testing.T) {
 		m.checkAgain(t, "dead containers are sufficient", observeInterval)
 		m.node.disk, m.reclaim.frees = 50, 49
 		m.checkAgain(t, "dead containers are not sufficient", evictedInterval, "web")
-		if m.reclaim.calls != 2 {
-			t.Errorf("got %d reclaims, want 2", m.reclaim.calls)
+		if m.reclaim.calls != 2 || m.images.calls != 2 {
+			t.Errorf("got %d reclaims of containers and %d of images, want 2 of each", m.reclaim.calls, m.images.calls)
 		}
 		m = newManagerTest(hardPolicy)
 		m.run("web", 0, 300)
@@ -205,7 +206,7 @@ func TestManager_Reclaims(t *testing.T) {
 		m.run("web", 0, 300)
 		m.node.memory = 50
 		m.checkAgain(t, "memory", evictedInterval, "web")
-		if m.reclaim.calls != 0 {
+		if m.reclaim.calls+m.images.calls != 0 {
 			t.Error("dead containers were removed because of memory")
 		}
 	})

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/rootdir"
 	"podd/reconcile/gc"
@@ -25,4 +26,13 @@ func statImageDisk(dir string) (gc.Disk, error) {
 		return gc.Disk{}, err
 	}
 	return gc.Disk{CapacityBytes: int64(disk.CapacityBytes), AvailableBytes: int64(disk.AvailableBytes)}, nil
+}
+
+// imageReclaimer removes unused images before pods are evicted. It implements eviction.Reclaimer.
+type imageReclaimer struct{ manager *images.Manager }
+
+// Reclaim removes all images that are not in use.
+func (r imageReclaimer) Reclaim(ctx context.Context) error {
+	_, err := r.manager.Reclaim(ctx)
+	return err
 }

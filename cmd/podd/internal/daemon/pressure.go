@@ -45,7 +45,7 @@ func newPressureTask(b processState, t telemetry, client *cri.Client, c core, us
 	})
 	p.options = eviction.ManagerOptions{
 		Policy: b.cfg.Eviction, Observer: p.observer, Publish: p.publish, Record: t.record, Reports: c.reportCache.All, Router: c.router, Usage: usage,
-		Containers: eviction.DeadContainers{Reports: c.reportCache.All, Runtime: client}, Log: b.log,
+		Containers: eviction.DeadContainers{Reports: c.reportCache.All, Runtime: client}, Images: imageReclaimer{c.images}, Log: b.log,
 	}
 	return p
 }
