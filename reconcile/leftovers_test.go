@@ -43,7 +43,7 @@ func (l *leftovers) MakeLogDirs(p *manifest.Pod, container string) error {
 	return os.MkdirAll(filepath.Join(logs.Dir(l.logs, p.Key, p.UID), container), 0o755)
 }
 
-func (l *leftovers) HandleStart(p *manifest.Pod, container, _ string, attempt uint32) error {
+func (l *leftovers) HandleStart(p *manifest.Pod, container, _ string, attempt, _ uint32) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.attempts[p.UID] == nil {

@@ -26,9 +26,11 @@ type PreviewInput struct {
 	Journals         journal.Store
 	Limits           admission.Limits
 	AdoptKubeletPods bool
-	// MaxBackoff and SourceKinds have the meaning of the fields of Options with these names.
-	MaxBackoff  time.Duration
-	SourceKinds map[string]string
+	// MaxBackoff, DeadContainers and SourceKinds have the meaning of the fields of Options with
+	// these names.
+	MaxBackoff     time.Duration
+	DeadContainers plan.DeadContainerPolicy
+	SourceKinds    map[string]string
 	// StoredClaims contains the PersistentVolumeClaims with data in a directory of podd.
 	StoredClaims map[types.NamespacedName]bool
 	// InstanceID is the ID of the instance of the root directory; "" if there is none.
@@ -101,7 +103,7 @@ func (in PreviewInput) admissionInput(resolved *refs.ResolvedSet) admission.Inpu
 	return admission.Input{
 		Set: in.Set, Refs: resolved.Refs, InstanceID: in.InstanceID, SourceKinds: in.SourceKinds,
 		Observed: in.Observed.Pods, HasSnapshot: true, AllWorkersReported: true,
-		Limits: in.Limits, PlanNode: planNode(in.Node, in.AdoptKubeletPods, in.MaxBackoff), RuntimeName: in.Node.Name,
+		Limits: in.Limits, PlanNode: planNode(in.Node, in.AdoptKubeletPods, in.MaxBackoff, in.DeadContainers), RuntimeName: in.Node.Name,
 	}
 }
 
@@ -123,9 +125,9 @@ func replacesRunning(p *manifest.Pod, observed *runtime.Pod) bool {
 }
 
 // planNode returns the facts about the node that decisions depend on.
-func planNode(n runtime.Node, adopt bool, maxBackoff time.Duration) plan.Node {
+func planNode(n runtime.Node, adopt bool, maxBackoff time.Duration, dead plan.DeadContainerPolicy) plan.Node {
 	return plan.Node{
 		RuntimeReachable: n.Reachable, RuntimeReady: n.Ready, NetworkReady: n.NetworkReady,
-		RuntimeMessage: n.Message, NetworkMessage: n.NetworkMessage, AdoptKubeletPods: adopt, MaxBackoff: maxBackoff,
+		RuntimeMessage: n.Message, NetworkMessage: n.NetworkMessage, AdoptKubeletPods: adopt, MaxBackoff: maxBackoff, DeadContainers: dead,
 	}
 }

@@ -60,6 +60,8 @@ type Options struct {
 	EarlierNodeNames []string
 	// MaxBackoff limits the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
+	// DeadContainers decides how many exited containers remain in the runtime.
+	DeadContainers plan.DeadContainerPolicy
 	// NotifyWatchdog is called every WatchdogInterval on the router's goroutine, to notify a
 	// watchdog. If WatchdogInterval is zero, NotifyWatchdog is never called.
 	NotifyWatchdog   func()

@@ -103,7 +103,7 @@ func (r *Router) admissionInput() admission.Input {
 
 // planNode returns the facts about the node that planning needs.
 func (r *Router) planNode() plan.Node {
-	n := planNode(r.node, r.o.AdoptKubeletPods, r.o.MaxBackoff)
+	n := planNode(r.node, r.o.AdoptKubeletPods, r.o.MaxBackoff, r.o.DeadContainers)
 	n.RuntimeReachable, n.ShuttingDown = n.RuntimeReachable && r.hasFullSnapshot, r.shutdown != nil
 	if n.RuntimeMessage == "" && !n.RuntimeReachable {
 		n.RuntimeMessage = "the runtime has not responded yet"

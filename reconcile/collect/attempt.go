@@ -11,9 +11,9 @@ import (
 )
 
 // removeOldAttempts removes the logs, including rotated logs, of a container's attempts with
-// numbers lower than attempt. It keeps the logs of the latest of these attempts. removed reports
-// whether removeOldAttempts found logs to remove. podLogs is the pod's log directory.
-func removeOldAttempts(podLogs, container string, attempt uint32) (removed bool, err error) {
+// numbers lower than attempt and oldest. It keeps the logs of the latest attempt before attempt.
+// removed reports whether removeOldAttempts found logs to remove. podLogs is the pod's log directory.
+func removeOldAttempts(podLogs, container string, attempt, oldest uint32) (removed bool, err error) {
 	dir, err := openContainerLogs(podLogs, container)
 	if dir == nil {
 		return false, err
@@ -31,7 +31,7 @@ func removeOldAttempts(podLogs, container string, attempt uint32) (removed bool,
 	}
 	var failed []error
 	for _, name := range names {
-		if n, ok := logs.ParseAttempt(name); ok && n < previous {
+		if n, ok := logs.ParseAttempt(name); ok && n < min(previous, oldest) {
 			removed = true
 			failed = append(failed, dir.Remove(name))
 		}

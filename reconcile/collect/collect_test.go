@@ -246,7 +246,7 @@ func TestLogsAndCgroups(t *testing.T) {
 	for attempt := range uint32(4) {
 		path := filepath.Join(l.Logs.Dir, "default_web-node1_u1/c", itoa(attempt)+".log")
 		must(t, os.WriteFile(path, nil, 0o644))
-		must(t, l.HandleStart(pod, "c", "id"+itoa(attempt), attempt))
+		must(t, l.HandleStart(pod, "c", "id"+itoa(attempt), attempt, attempt))
 	}
 	if diff := cmp.Diff([]string{"2.log", "3.log"}, names(t, l.Logs.Dir+"/default_web-node1_u1/c")); diff != "" {
 		t.Errorf("logs (-want +got):\n%s", diff)
@@ -256,9 +256,16 @@ func TestLogsAndCgroups(t *testing.T) {
 	}
 	// There are no containers with the attempt numbers in between.
 	must(t, os.WriteFile(filepath.Join(l.Logs.Dir, "default_web-node1_u1/c/6.log"), nil, 0o644))
-	must(t, l.HandleStart(pod, "c", "id6", 6))
+	must(t, l.HandleStart(pod, "c", "id6", 6, 6))
 	if diff := cmp.Diff([]string{"3.log", "6.log"}, names(t, l.Logs.Dir+"/default_web-node1_u1/c")); diff != "" {
 		t.Errorf("logs after numbers that were skipped (-want +got):\n%s", diff)
+	}
+	for at := uint32(7); at < 10; at++ {
+		must(t, os.WriteFile(filepath.Join(l.Logs.Dir, "default_web-node1_u1/c", itoa(at)+".log"), nil, 0o644))
+		must(t, l.HandleStart(pod, "c", "id"+itoa(at), at, 6))
+	}
+	if diff := cmp.Diff([]string{"6.log", "7.log", "8.log", "9.log"}, names(t, l.Logs.Dir+"/default_web-node1_u1/c")); diff != "" {
+		t.Errorf("logs of containers that are kept (-want +got):\n%s", diff)
 	}
 	for range 2 {
 		must(t, l.Remove(t.Context(), web, "u1"))

@@ -52,14 +52,15 @@ func (l LogsAndCgroups) NextAttempts(pod *manifest.Pod) (map[string]uint32, erro
 }
 
 // HandleStart creates the link to the log of a started container for log agents. It keeps the logs
-// of the previous attempt, and removes the logs and links of all earlier attempts.
-func (l LogsAndCgroups) HandleStart(pod *manifest.Pod, container, id string, attempt uint32) error {
+// of the previous attempt and of all attempts from oldest on, and removes the logs and links of all
+// earlier attempts.
+func (l LogsAndCgroups) HandleStart(pod *manifest.Pod, container, id string, attempt, oldest uint32) error {
 	path := filepath.Join(l.podLogDir(pod), container, fmt.Sprintf("%d.log", attempt))
 	_, err := l.Logs.Link(path, pod.Key, container, id)
 	if attempt < 2 {
 		return err
 	}
-	removed, rerr := removeOldAttempts(l.podLogDir(pod), container, attempt)
+	removed, rerr := removeOldAttempts(l.podLogDir(pod), container, attempt, oldest)
 	if removed {
 		uid := sets.New(pod.UID)
 		rerr = errors.Join(rerr, l.Logs.Sweep(context.Background(), uid, uid))

@@ -49,10 +49,30 @@ func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContai
 	if statusErr != nil {
 		statusErr = fmt.Errorf("querying the status of started container %s: %w", a.Container, statusErr)
 	}
-	if err := errors.Join(statusErr, e.LogsAndCgroups.HandleStart(s.Desired, a.Container, id, a.Attempt)); err != nil {
+	if err := errors.Join(statusErr, e.LogsAndCgroups.HandleStart(s.Desired, a.Container, id, a.Attempt, e.oldestKeptLog(s.Observed, a))); err != nil {
 		warning = err.Error()
 	}
 	return c, warning, nil
+}
+
+// oldestKeptLog returns the lowest attempt number whose logs are kept when a has started a container.
+// The logs of the attempt before a.Attempt are kept in any case.
+func (e *Runner) oldestKeptLog(observed []runtime.Incarnation, a plan.StartContainer) uint32 {
+	oldest := a.Attempt
+	if !e.KeepsEarlierLogs {
+		return oldest
+	}
+	for i := range observed {
+		if observed[i].ID != a.SandboxID {
+			continue
+		}
+		for _, c := range observed[i].Containers {
+			if c.Name == a.Container {
+				oldest = min(oldest, c.Attempt)
+			}
+		}
+	}
+	return oldest
 }
 
 // statusTimeout limits the query for the status of a container that was just started. If there is

@@ -111,9 +111,9 @@ type LogsAndCgroups interface {
 	// log directory of that container. CRI requires that the agent create these directories.
 	MakeLogDirs(pod *manifest.Pod, container string) error
 	// HandleStart creates a link to the log of a started container in the directory where log agents
-	// expect it. It keeps the logs of this attempt and the previous attempt, and removes all older
-	// logs of the container.
-	HandleStart(pod *manifest.Pod, container, id string, attempt uint32) error
+	// expect it. It keeps the logs of this attempt, of the previous attempt and of all attempts from
+	// oldest on, and removes all older logs of the container.
+	HandleStart(pod *manifest.Pod, container, id string, attempt, oldest uint32) error
 	// LastLines returns the last lines that a container logged in one attempt, or "" if the
 	// container logged nothing.
 	LastLines(ctx context.Context, key types.NamespacedName, uid types.UID, container string, attempt uint32) (string, error)

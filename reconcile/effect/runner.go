@@ -47,6 +47,9 @@ type Runner struct {
 	// IsLocal reports whether the host has an address now. If it is nil, the host is assumed to
 	// have all addresses of the node.
 	IsLocal func(ip string) bool
+	// KeepsEarlierLogs reports whether the logs of all exited containers that the runtime lists are
+	// kept. Otherwise only the logs of the last exited container of each name are kept.
+	KeepsEarlierLogs bool
 	// OnDone receives the outcome of every effect, on the goroutine of that effect. It must
 	// not block. It may be nil.
 	OnDone func(Outcome)

@@ -94,6 +94,8 @@ type Node struct {
 	AdoptKubeletPods bool
 	// MaxBackoff limits the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
+	// DeadContainers decides how many exited containers remain in the runtime.
+	DeadContainers DeadContainerPolicy
 	// ShuttingDown reports whether the node is shutting down. During the shutdown no version
 	// replaces another, and pods that were stopped for the shutdown are not started again.
 	ShuttingDown bool

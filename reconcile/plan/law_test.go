@@ -370,6 +370,9 @@ func laws() func(*rapid.T) {
 	return func(t *rapid.T) {
 		pods := genPods(t)
 		w := newWorld()
+		w.in.Node.DeadContainers = DeadContainerPolicy{
+			MinAge: time.Duration(rapid.IntRange(0, 1).Draw(t, "minAge")) * time.Minute, Extra: rapid.IntRange(-1, 2).Draw(t, "extra"),
+		}
 		w.messages = rapid.SampledFrom([]string{"", "/dev/termination-log"}).Draw(t, "messages")
 		if rapid.Bool().Draw(t, "runs already") { // without this, few pods would run
 			w.calm(t, pods[0])
@@ -402,7 +405,7 @@ func (w *world) calm(t *rapid.T, desired *manifest.Pod) {
 		o.MissingMessage = ""
 		w.objects[hash] = o
 	}
-	w.in.Node = Node{RuntimeReachable: true, RuntimeReady: true, NetworkReady: true}
+	w.in.Node = Node{RuntimeReachable: true, RuntimeReady: true, NetworkReady: true, DeadContainers: w.in.Node.DeadContainers}
 	w.in.Verdict, w.in.SourcesRead, w.in.ForceStop = Verdict{}, true, false
 	w.order(desired)
 	for range 20 {

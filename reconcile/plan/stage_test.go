@@ -169,6 +169,14 @@ func (s *stage) node(args []string) error {
 		n.NetworkReady, n.NetworkMessage = true, ""
 	case "adopt":
 		n.AdoptKubeletPods = true
+	case "dead": // the next words are EXTRA and MINAGE
+		extra, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		n.DeadContainers.Extra = extra
+		n.DeadContainers.MinAge, err = time.ParseDuration(args[2])
+		return err
 	case "leaves": // the next word is GRACE
 		n.ShuttingDown = true
 		grace, err := time.ParseDuration(args[1])

@@ -183,8 +183,8 @@ func (f *facts) mayCleanUp(d *Decision) bool {
 	return d.Phase != PhaseHold && !d.UseSuccessor && f.in.Node.RuntimeReachable
 }
 
-// cleanUp removes objects that are not needed any more: superseded sandboxes, all exited containers
-// of a name except the last, and the directories of deleted versions.
+// cleanUp removes objects that are not needed any more: superseded sandboxes, exited containers that
+// Node.DeadContainers does not keep, and the directories of deleted versions.
 func (f *facts) cleanUp(d *Decision) {
 	for i := range f.toStop {
 		f.removeStopped(d, &f.toStop[i])
@@ -195,7 +195,7 @@ func (f *facts) cleanUp(d *Decision) {
 		}
 	}
 	if f.current != nil {
-		f.removeOlderExited(d)
+		f.removeDead(d)
 	}
 	for _, dir := range f.in.PodDirs {
 		switch {
@@ -249,26 +249,6 @@ func (f *facts) keepForExitsUntil(inc *runtime.Incarnation) (until time.Time) {
 		}
 	}
 	return until
-}
-
-// removeOlderExited removes all exited containers of a name except the newest. The newest is kept,
-// because podd logs --previous shows its log.
-func (f *facts) removeOlderExited(d *Decision) {
-	newest := map[string]*runtime.Container{}
-	dead := func(c *runtime.Container) bool {
-		return c.State == runtime.Exited || c.State == runtime.ExitCodeUnknown || c.State == runtime.Created && c.Attempt+1 < f.attemptOf(c.Name)
-	}
-	for i := range f.current.Containers {
-		c := &f.current.Containers[i]
-		if kept := newest[c.Name]; dead(c) && (kept == nil || c.Attempt > kept.Attempt) {
-			newest[c.Name] = c
-		}
-	}
-	for i := range f.current.Containers {
-		if c := &f.current.Containers[i]; dead(c) && newest[c.Name] != c {
-			f.addCleanup(d, RemoveContainer{Container: c.Name, ID: c.ID})
-		}
-	}
 }
 
 // attemptOf returns the attempt number of the next start of the container with this name; 0 if the

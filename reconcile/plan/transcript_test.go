@@ -40,6 +40,7 @@ import (
 //	                      there, or hold CONTENT
 //	image NAME TEXT       pulls of the image fail with TEXT; "ok": they succeed
 //	node WORD             up, down, unready, ready, nonetwork, network, adopt;
+//	                      dead EXTRA MINAGE: sets DeadContainerPolicy;
 //	                      leaves GRACE: the node shuts down and the pod is stopped now;
 //	                      stays: the shutdown is canceled
 //	verdict ANSWER TEXT   admit, wait or reject

@@ -37,9 +37,9 @@ func (l logDirs) MakeLogDirs(p *manifest.Pod, container string) error {
 	return os.MkdirAll(filepath.Join(logs.Dir(l.logs, p.Key, p.UID), container), 0o755)
 }
 
-func (logDirs) NextAttempts(*manifest.Pod) (map[string]uint32, error)         { return nil, nil }
-func (logDirs) HandleStart(*manifest.Pod, string, string, uint32) error       { return nil }
-func (logDirs) Remove(context.Context, types.NamespacedName, types.UID) error { return nil }
+func (logDirs) NextAttempts(*manifest.Pod) (map[string]uint32, error)           { return nil, nil }
+func (logDirs) HandleStart(*manifest.Pod, string, string, uint32, uint32) error { return nil }
+func (logDirs) Remove(context.Context, types.NamespacedName, types.UID) error   { return nil }
 func (logDirs) LastLines(context.Context, types.NamespacedName, types.UID, string, uint32) (string, error) {
 	return "", nil
 }
