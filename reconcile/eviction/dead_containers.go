@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"podd/reconcile/plan"
 	"podd/reconcile/state"
 	"podd/runtime"
 )
@@ -25,7 +24,7 @@ type containerRemover interface {
 // container, because the runtime may not respond.
 func (d DeadContainers) Reclaim(ctx context.Context) error {
 	for _, r := range d.Reports() {
-		if !isRemovable(r) {
+		if !r.HasRemovableContainers() {
 			continue
 		}
 		for i := range r.Observed {
@@ -43,14 +42,4 @@ func (d DeadContainers) Reclaim(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// isRemovable reports whether the containers of a pod may be removed: the pod has finished and is
-// cleaned up, and its end does not depend on its containers. If the end is not on disk, for example
-// because the disk is full, only the exit codes of the containers show after a restart of podd that
-// the pod must not run again. This does not apply to a pod that runs again, or whose source stores its
-// status.
-func isRemovable(r *state.Report) bool {
-	fin := r.Finished
-	return fin != nil && r.Version != nil && r.Decision.Phase == plan.PhaseCleanedUp && (r.IsEndRecorded || fin.Resumes || r.Version.Traits.HasStateAtSource)
 }

@@ -1,9 +1,10 @@
-// Package gc decides which images to remove from the node. Its functions are pure: the caller lists
-// the images, measures the disk and removes images.
+// Package gc decides which images and which exited containers to remove from the node. Its functions
+// are pure: the caller lists the images and containers, measures the disk and removes them.
 //
 //	images, disk, policy, now ──▶ Decide ──▶ removals, in order, and the reasons to keep the others
+//	containers, policy, now ──▶ ContainerPolicy.Excess ──▶ removals, in order
 //
-// The rules are those of the kubelet (image_gc_manager.go):
+// The rules for images are those of the kubelet (image_gc_manager.go):
 //
 //   - An image that is in use, pinned or the sandbox image is never removed.
 //   - If the usage of the disk reaches the high threshold, unused images are removed until the
@@ -13,9 +14,20 @@
 //   - An image that was not used for longer than the maximum age is removed, whatever the usage of
 //     the disk is.
 //
-// The package differs from the kubelet in one rule: an image that was never used counts as used
-// when it was first detected. The kubelet removes such an image at once if a maximum age is set,
-// even if the image was pulled a moment ago.
+// They differ from the kubelet in one rule: an image that was never used counts as used when it was
+// first detected. The kubelet removes such an image at once if a maximum age is set, even if the
+// image was pulled a moment ago.
+//
+// The rules for exited containers are those of the kubelet (kuberuntime_gc.go) for the maximum of
+// all pods together; package plan applies the maximum of each container:
+//
+//   - Containers younger than the minimum age are kept and do not count.
+//   - If there are more containers than the maximum, each container name of a pod keeps an equal
+//     share of the maximum, at least one container.
+//   - If that is not enough, the oldest containers of the node are removed.
+//
+// A container that podd needs is never removed, even if more containers than the maximum remain.
+// The kubelet removes such a container, and with it the log and the last state of the container.
 package gc
 
 import (

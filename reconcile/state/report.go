@@ -71,3 +71,13 @@ func (r *Report) Equal(later *Report) bool {
 func (r *Report) HasEphemeral(name string) bool {
 	return r.Version != nil && slices.ContainsFunc(r.Version.Object.Spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name })
 }
+
+// HasRemovableContainers reports whether all exited containers of the pod may be removed: the pod
+// has finished and is cleaned up, and its end does not depend on its containers. If the end is not
+// on disk, for example because the disk is full, only the exit codes of the containers show after a
+// restart of podd that the pod must not run again. This does not apply to a pod that runs again, or
+// whose source stores its status.
+func (r *Report) HasRemovableContainers() bool {
+	fin := r.Finished
+	return fin != nil && r.Version != nil && r.Decision.Phase == plan.PhaseCleanedUp && (r.IsEndRecorded || fin.Resumes || r.Version.Traits.HasStateAtSource)
+}

@@ -1,0 +1,69 @@
+package gc
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// An ExitedContainer is an exited container on the node.
+type ExitedContainer struct {
+	ID        string
+	PodUID    types.UID
+	Name      string // name of the container in the manifest
+	Attempt   uint32
+	CreatedAt time.Time
+	// IsNeeded reports whether podd needs the container, so that it must not be removed.
+	IsNeeded bool
+}
+
+// A ContainerPolicy limits the number of exited containers of all pods together.
+type ContainerPolicy struct {
+	// Max is the maximum number of exited containers; negative means that there is no maximum.
+	Max int
+	// MinAge is the minimum age of a container that is removed.
+	MinAge time.Duration
+}
+
+// A containerName identifies the containers of one name in one pod.
+type containerName struct {
+	uid  types.UID
+	name string
+}
+
+// Excess returns the containers to remove, in order. It does not modify all.
+func (p ContainerPolicy) Excess(all []ExitedContainer, now time.Time) (remove []ExitedContainer) {
+	left := slices.DeleteFunc(slices.Clone(all), func(c ExitedContainer) bool { return max(now.Sub(c.CreatedAt), 0) < p.MinAge })
+	if p.Max < 0 || len(left) <= p.Max {
+		return nil
+	}
+	slices.SortFunc(left, compareAge)
+	counts := map[containerName]int{}
+	for _, c := range left {
+		counts[c.fullName()]++
+	}
+	take := func(isExcess func(ExitedContainer) bool) {
+		left = slices.DeleteFunc(left, func(c ExitedContainer) bool {
+			if c.IsNeeded || !isExcess(c) {
+				return false
+			}
+			counts[c.fullName()]--
+			remove = append(remove, c)
+			return true
+		})
+	}
+	share, total := max(p.Max/len(counts), 1), len(left)
+	take(func(c ExitedContainer) bool { return counts[c.fullName()] > share })
+	take(func(ExitedContainer) bool { return total-len(remove) > p.Max })
+	return remove
+}
+
+// fullName returns the name of c with the UID of its pod.
+func (c *ExitedContainer) fullName() containerName { return containerName{c.PodUID, c.Name} }
+
+// compareAge compares containers so that the oldest is first.
+func compareAge(a, b ExitedContainer) int {
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.ID, b.ID))
+}

@@ -1,0 +1,109 @@
+// Package containers removes exited containers if all pods together have more of them than a
+// maximum, as the container garbage collection of the kubelet does. Package gc decides which
+// containers are removed.
+package containers
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"podd/reconcile/gc"
+	"podd/reconcile/state"
+	"podd/runtime"
+)
+
+// interval is the interval between rounds of the garbage collection, as in the kubelet.
+const interval = time.Minute
+
+// Options are the options of a Collector. All fields are required.
+type Options struct {
+	Policy  gc.ContainerPolicy
+	Reports func() []*state.Report // returns the current pods
+	Runtime Runtime
+	Log     *slog.Logger
+}
+
+// Runtime is the part of *cri.Client that a Collector uses.
+type Runtime interface {
+	RemoveContainer(ctx context.Context, id string) error
+}
+
+// A Collector removes exited containers.
+type Collector struct {
+	o      Options
+	failed bool // the last round has failed
+}
+
+// New returns a Collector. The caller must call Run.
+func New(o Options) *Collector { return &Collector{o: o} }
+
+// Run removes exited containers until ctx is done. If the policy has no maximum, Run returns
+// immediately.
+func (c *Collector) Run(ctx context.Context) error {
+	if c.o.Policy.Max < 0 {
+		return nil
+	}
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks.C:
+			c.logResult(c.collect(ctx, time.Now()))
+		}
+	}
+}
+
+// collect removes the exited containers that the policy does not keep. It returns the first error,
+// and then removes no further container, because the runtime may not respond.
+func (c *Collector) collect(ctx context.Context, now time.Time) error {
+	for _, exited := range c.o.Policy.Excess(exitedContainers(c.o.Reports()), now) {
+		if err := c.o.Runtime.RemoveContainer(ctx, exited.ID); err != nil {
+			return fmt.Errorf("removing exited container %s of the pod with UID %s: %w", exited.Name, exited.PodUID, err)
+		}
+	}
+	return nil
+}
+
+// logResult logs the first of consecutive failures.
+func (c *Collector) logResult(err error) {
+	if err != nil && !c.failed {
+		c.o.Log.Warn("removing exited containers failed; podd tries again every minute", "err", err)
+	}
+	c.failed = err != nil
+}
+
+// exitedContainers returns the exited containers of the pods. Containers whose exit code is unknown
+// are omitted, because podd still queries the exit code.
+func exitedContainers(reports []*state.Report) (all []gc.ExitedContainer) {
+	for _, r := range reports {
+		for i := range r.Observed {
+			if inc := &r.Observed[i]; !inc.Foreign {
+				all = append(all, exitedIn(inc, !r.HasRemovableContainers())...)
+			}
+		}
+	}
+	return all
+}
+
+// exitedIn returns the exited containers in inc. If keepsNewest is set, the newest container of each
+// name is needed: podd shows its log and its last state, and restarts it after a back-off.
+func exitedIn(inc *runtime.Incarnation, keepsNewest bool) (all []gc.ExitedContainer) {
+	for i := range inc.Containers {
+		c := &inc.Containers[i]
+		if c.State != runtime.Exited {
+			continue
+		}
+		isNewest := !slices.ContainsFunc(inc.Containers, func(other runtime.Container) bool {
+			return other.State == runtime.Exited && other.Name == c.Name && other.Attempt > c.Attempt
+		})
+		all = append(all, gc.ExitedContainer{
+			ID: c.ID, PodUID: inc.UID, Name: c.Name, Attempt: c.Attempt, CreatedAt: c.CreatedAt, IsNeeded: keepsNewest && isNewest,
+		})
+	}
+	return all
+}

@@ -1,0 +1,105 @@
+package containers
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/reconcile/gc"
+	"podd/reconcile/plan"
+	"podd/reconcile/state"
+	"podd/runtime"
+)
+
+// A removals is a Runtime that records the IDs of removed containers. While err is set, removals
+// fail.
+type removals struct {
+	ids []string
+	err error
+}
+
+func (r *removals) RemoveContainer(_ context.Context, id string) error {
+	r.ids = append(r.ids, id)
+	return r.err
+}
+
+// container returns a container that was created some minutes before now. Its ID is the name with the
+// attempt number.
+func container(name string, attempt int, status runtime.ContainerState, minutes int) runtime.Container {
+	return runtime.Container{
+		ID: name + string(rune('0'+attempt)), Name: name, Attempt: uint32(attempt), State: status,
+		CreatedAt: time.Now().Add(-time.Duration(minutes) * time.Minute),
+	}
+}
+
+// pod returns the report of a pod with one sandbox. finished is set if the pod has completed and is
+// cleaned up.
+func pod(uid string, finished bool, containers ...runtime.Container) *state.Report {
+	r := &state.Report{
+		Version:  &manifest.Pod{},
+		Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s-" + uid, UID: types.UID(uid)}, Containers: containers}},
+	}
+	if finished {
+		r.Finished, r.Decision.Phase = &plan.PodEnd{}, plan.PhaseCleanedUp
+	}
+	return r
+}
+
+// TestCollector checks that the oldest exited containers are removed every minute. Running
+// containers, containers of other programs and the newest exited container of a pod that has not
+// finished are never removed.
+func TestCollector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		foreign := pod("foreign", true, container("f", 0, runtime.Exited, 99))
+		foreign.Observed[0].Foreign = true
+		reports := []*state.Report{
+			pod("runs", false, container("a", 0, runtime.Exited, 9), container("a", 1, runtime.Exited, 8), container("a", 2, runtime.Running, 7)),
+			pod("unknown", false, container("b", 0, runtime.ExitCodeUnknown, 90)),
+			pod("completed", true, container("c", 0, runtime.Exited, 5)),
+			foreign,
+		}
+		removed := &removals{err: runtime.ErrUnavailable}
+		var log bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			done <- New(Options{
+				Policy: gc.ContainerPolicy{}, Reports: func() []*state.Report { return reports }, Runtime: removed,
+				Log: slog.New(slog.NewTextHandler(&log, nil)),
+			}).Run(ctx)
+		}()
+		time.Sleep(2*interval + time.Second)
+		synctest.Wait()
+		if want := []string{"a0", "a0"}; !slices.Equal(removed.ids, want) {
+			t.Errorf("runtime unavailable: got removals %v, want one attempt in each round: %v", removed.ids, want)
+		}
+		if got := strings.Count(log.String(), "removing exited containers failed"); got != 1 {
+			t.Errorf("got %d messages about the failure, want 1:\n%s", got, log.String())
+		}
+		removed.ids, removed.err = nil, nil
+		time.Sleep(interval)
+		synctest.Wait()
+		if want := []string{"a0", "c0"}; !slices.Equal(removed.ids, want) {
+			t.Errorf("got removals %v, want %v", removed.ids, want)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: got error %v, want none", err)
+		}
+	})
+}
+
+// TestCollector_NoMaximum checks that Run returns if there is no maximum.
+func TestCollector_NoMaximum(t *testing.T) {
+	if err := New(Options{Policy: gc.ContainerPolicy{Max: -1}}).Run(t.Context()); err != nil {
+		t.Errorf("got error %v, want none", err)
+	}
+}
