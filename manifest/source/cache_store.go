@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podd/runtime/atomicfile"
+	"podd/runtime/safepath"
 )
 
 // store is the directory with the cached files of one source. Only podd chooses the names of the
@@ -86,7 +88,7 @@ func (s *store) read(name string) (payload []byte, digest string, err error) {
 // unchanged.
 func (s *store) write(name string, payload []byte) error {
 	if info, err := s.root.Lstat(name); err == nil && info.IsDir() { // remove a directory first, because a rename does not replace it
-		if err := s.root.RemoveAll(name); err != nil {
+		if err := removeAll(s.root, name); err != nil {
 			return err
 		}
 	}
@@ -102,12 +104,23 @@ func (s *store) sweep(retained map[string]bool) error {
 	}
 	for _, e := range entries {
 		if !retained[e.Name()] {
-			if err := s.root.RemoveAll(e.Name()); err != nil {
+			if err := removeAll(s.root, e.Name()); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// removeAll removes a file or directory in root. It does not remove mount points and returns an error
+// for them, unlike os.Root.RemoveAll, which would remove the files of the mounted file system.
+func removeAll(root *os.Root, name string) error {
+	dir, err := safepath.Open(root.Name())
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.RemoveAll(context.Background(), name)
 }
 
 // setAside appends unreadableSuffix to the name of the directory dir/name. The index of the
@@ -119,7 +132,7 @@ func setAside(dir, name string) error {
 		return err
 	}
 	defer all.Close()
-	if err := all.RemoveAll(name + unreadableSuffix); err != nil {
+	if err := removeAll(all, name+unreadableSuffix); err != nil {
 		return err
 	}
 	if err := all.Rename(name, name+unreadableSuffix); err != nil {
@@ -162,7 +175,7 @@ func Prune(dir string, configured ...Source) error {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	for _, e := range entries {
 		if name := strings.TrimSuffix(e.Name(), unreadableSuffix); !names[name] && isHash(name) {
-			err = errors.Join(err, root.RemoveAll(e.Name()))
+			err = errors.Join(err, removeAll(root, e.Name()))
 		}
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,7 +13,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"podd/runtime/safepath"
 )
 
 // reopen closes a cache and opens it again, as a restart of podd does.
@@ -276,6 +280,64 @@ func TestPrune(t *testing.T) {
 	}
 	if len(remaining) != 3 {
 		t.Errorf("remaining files: got %q, want an unrelated file, an index and a content", remaining)
+	}
+}
+
+// TestCache_Mounts checks that removals of cached files do not cross a mount point.
+func TestCache_Mounts(t *testing.T) {
+	removals := map[string]struct {
+		at     string // path of the mount point in the directory of the caches
+		remove func(dir string) error
+	}{
+		"source that is not configured": {hashOf("/removed") + "/mnt", func(dir string) error { return Prune(dir) }},
+		"cache of such a source":        {hashOf("/removed"), func(dir string) error { return Prune(dir) }},
+		"directory that was set aside":  {"name" + unreadableSuffix + "/mnt", func(dir string) error { return setAside(dir, "name") }},
+		"directory in place of a file": {"name/file/mnt", func(dir string) error {
+			s, err := openStore(dir, "name")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.root.Close()
+			return s.write("file", nil)
+		}},
+		"unused file": {"name/unused/mnt", func(dir string) error {
+			s, err := openStore(dir, "name")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.root.Close()
+			return s.sweep(nil)
+		}},
+	}
+	for name, test := range removals {
+		t.Run(name, func(t *testing.T) {
+			dir, outside := t.TempDir(), t.TempDir()
+			kept, at := filepath.Join(outside, "kept"), filepath.Join(dir, test.at)
+			for _, path := range []string{at, filepath.Join(dir, "name")} {
+				if err := os.MkdirAll(path, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(kept, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Mount(outside, at, "", unix.MS_BIND, ""); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
+			if err := test.remove(dir); !errors.Is(err, safepath.ErrMount) {
+				t.Errorf("with a mount at %s: got error %v, want %v", at, err, safepath.ErrMount)
+			}
+			if _, err := os.Stat(kept); err != nil {
+				t.Errorf("file in the mounted directory: %v", err)
+			}
+			if err := unix.Unmount(at, 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := test.remove(dir); err != nil {
+				t.Errorf("after the unmount: got error %v, want none", err)
+			}
+		})
 	}
 }
 
