@@ -180,6 +180,15 @@ type Runtime struct {
 	RuntimeClasses map[string]string
 	// MaxRestartPeriod is the maximum crash back-off; 1s to 5m.
 	MaxRestartPeriod time.Duration
+	// MaxDeadPerContainer is the maximum number of exited containers that remain of each container,
+	// at least 1; -1 means that there is no maximum.
+	MaxDeadPerContainer int
+	// MaxDeadContainers is the maximum number of exited containers that remain of all pods together;
+	// -1 means that there is no maximum.
+	MaxDeadContainers int
+	// MinDeadContainerAge is the minimum age of an exited container that is removed. Younger
+	// containers do not count towards the maximums.
+	MinDeadContainerAge time.Duration
 	// MaxParallelStarts is the maximum number of pods that start at the same time. If it is 0, podd
 	// adapts the number to the speed at which pods start.
 	MaxParallelStarts int

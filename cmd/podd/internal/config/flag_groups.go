@@ -83,6 +83,10 @@ type RuntimeFlags struct {
 	RuntimeClass             []string       `placeholder:"CLASS=HANDLER" help:"Runtime handler for the pods of a RuntimeClass. By default, the handler has the name of the RuntimeClass. Repeatable."`
 	CgroupDriver             *string        `field:"cgroupDriver" placeholder:"cgroupfs" help:"Driver that podd uses to manipulate cgroups on the host if the runtime does not report its driver. Possible values: cgroupfs, systemd."`
 	CgroupRoot               *string        `field:"cgroupRoot" placeholder:"CGROUP" help:"Optional root cgroup to use for pods."`
+
+	MinimumContainerTTLDuration       *time.Duration `name:"minimum-container-ttl-duration" placeholder:"0s" help:"Minimum age for a finished container before it is garbage collected. Examples: '300ms', '10s' or '2h45m'. The age is counted from the creation of the container."`
+	MaximumDeadContainersPerContainer *int32         `placeholder:"1" help:"Maximum number of old instances to retain per container. Each container takes up some disk space. To disable, set to a negative number. podd always retains the newest instance, so 0 has the same effect as 1."`
+	MaximumDeadContainers             *int32         `placeholder:"-1" help:"Maximum number of old instances of containers to retain globally. Each container takes up some disk space. To disable, set to a negative number. The newest instance of each container of a pod that has not finished is retained in any case."`
 }
 
 // ImageFlags configure pulls of images.

@@ -42,7 +42,7 @@ func defaultConfig() Config {
 			}, TransitionPeriod: 5 * time.Minute},
 		},
 		Runtime: Runtime{
-			RuntimeRequestTimeout: 2 * time.Minute, SyncFrequency: time.Minute, CgroupDriver: "cgroupfs", MaxRestartPeriod: 5 * time.Minute,
+			RuntimeRequestTimeout: 2 * time.Minute, SyncFrequency: time.Minute, CgroupDriver: "cgroupfs", MaxRestartPeriod: 5 * time.Minute, MaxDeadPerContainer: 1, MaxDeadContainers: -1,
 		},
 		Images: Images{
 			MaxParallelPulls: 5, PullQPS: 5, PullBurst: 10, OfflinePullPolicy: PullStrict,

@@ -41,9 +41,37 @@ func (r *resolver) resolveRuntime(c *Config) {
 	c.LogMaxSize, _ = parseLogSize(cmp.Or(k.ContainerLogMaxSize, d.ContainerLogMaxSize))
 	c.LogMaxFiles = int(derefOr(k.ContainerLogMaxFiles, d.ContainerLogMaxFiles))
 	c.LogCheckInterval = durationOr(derefOr(k.ContainerLogMonitorInterval, d.ContainerLogMonitorInterval), *d.ContainerLogMonitorInterval)
+	r.resolveDeadContainers(c)
 	c.MaxParallelStarts = f.ParallelStarts
 	if f.ParallelStarts < 0 {
 		r.addProblem(manifest.Error, "--parallel-starts", "%d is negative; with 0, podd chooses the number", f.ParallelStarts)
+	}
+}
+
+// resolveDeadContainers sets how many exited containers remain in the runtime. As in the kubelet, a
+// negative number means that there is no maximum.
+func (r *resolver) resolveDeadContainers(c *Config) {
+	f := r.flags
+	c.MaxDeadPerContainer, c.MaxDeadContainers = 1, -1
+	if n := f.MaximumDeadContainers; n != nil {
+		c.MaxDeadContainers = int(max(*n, -1))
+	}
+	if n := f.MaximumDeadContainersPerContainer; n != nil {
+		switch {
+		case *n > 0:
+			c.MaxDeadPerContainer = int(*n)
+		case *n < 0:
+			c.MaxDeadPerContainer = -1
+		default:
+			r.addProblem(manifest.Warning, "--maximum-dead-containers-per-container",
+				"0 has the same effect as 1, because podd retains the newest exited container for its log and its last state")
+		}
+	}
+	if d := f.MinimumContainerTTLDuration; d != nil {
+		c.MinDeadContainerAge = *d
+		if *d < 0 {
+			r.addProblem(manifest.Error, "--minimum-container-ttl-duration", "%s is negative", *d)
+		}
 	}
 }
 

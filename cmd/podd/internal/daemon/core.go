@@ -17,6 +17,7 @@ import (
 	"podd/reconcile/cgroup"
 	"podd/reconcile/device"
 	"podd/reconcile/eviction"
+	"podd/reconcile/gc/containers"
 	"podd/reconcile/gc/images"
 	"podd/reconcile/pull"
 	"podd/reconcile/pull/record"
@@ -37,6 +38,7 @@ type core struct {
 	qos          *qosSyncer
 	reportCache  *eviction.ReportCache
 	images       *images.Manager
+	containers   *containers.Collector
 	router       *reconcile.Router
 	shutdown     *shutdown.Manager
 	pulled       chan struct{} // capacity 1; receives a value after an image was pulled
@@ -79,7 +81,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		Log: b.log, RequestObservation: pods.Refresh, Publish: p.publish,
 		SourceKinds: sources.KindsByName(in.sources), Limits: host.AdmissionLimits(cfg, on.Allocatable),
 		StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
-		RenderNode:   on, AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod,
+		RenderNode:   on, AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(cfg),
 		EarlierNodeNames:  b.nodeNamer.record.EarlierNames,
 		IsInstanceRunning: reconcile.IsInstanceRunning,
 		NotifyWatchdog:    status.beat, WatchdogInterval: beatInterval(b.log), ShutdownGroups: stored.Groups(),
@@ -87,8 +89,9 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 	return core{
 		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{Logger: b.log}), devices: devices,
 		view: published, qos: qos, reportCache: reports, router: router, pulled: pulled, pullRecords: records,
-		images:   newImageManager(b, t, client, imagePods),
-		shutdown: shutdown.New(stored, shutdown.Options{Router: router, Groups: cfg.Shutdown, Log: b.log}),
+		images:     newImageManager(b, t, client, imagePods),
+		containers: wiring.NewContainerCollector(cfg, client, reports, b.log),
+		shutdown:   shutdown.New(stored, shutdown.Options{Router: router, Groups: cfg.Shutdown, Log: b.log}),
 	}, nil
 }
 

@@ -77,6 +77,7 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		func(ctx context.Context) error { return p.dns.Run(ctx, p.state.SetDNSProblem) },
 		p.qos.run,
 		p.images.Run,
+		p.containers.Run,
 		p.rotateLogs,
 		p.writeEvents,
 		p.runCluster,

@@ -28,6 +28,7 @@ import (
 	"podd/reconcile/cgroup"
 	"podd/reconcile/device/allocation"
 	"podd/reconcile/node"
+	"podd/reconcile/plan"
 	"podd/reconcile/render"
 )
 
@@ -96,6 +97,15 @@ func AdmissionLimits(cfg *config.Config, allocatable render.Resources) admission
 	}
 	maps.Copy(amounts, ReadHugePages("/sys/kernel/mm/hugepages"))
 	return admission.Limits{MaxPods: cfg.MaxPods, Allocatable: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: AdmissionFeatures(cfg)}
+}
+
+// DeadContainerPolicy returns the policy that decides how many exited containers of a pod remain.
+func DeadContainerPolicy(cfg *config.Config) plan.DeadContainerPolicy {
+	p := plan.DeadContainerPolicy{MinAge: cfg.MinDeadContainerAge, Extra: cfg.MaxDeadPerContainer - 1}
+	if cfg.MaxDeadPerContainer < 0 {
+		p.Extra = -1
+	}
+	return p
 }
 
 // AdmissionFeatures returns the features of the node that the admission of pods depends on. The

@@ -21,6 +21,7 @@ import (
 	"podd/reconcile/cgroup"
 	"podd/reconcile/effect"
 	"podd/reconcile/eviction"
+	"podd/reconcile/gc/containers"
 	"podd/reconcile/node"
 	"podd/reconcile/render"
 	"podd/reconcile/volume/claim"
@@ -39,6 +40,7 @@ type Runner struct {
 	address          *node.AddressWatcher
 	observer         *cri.Observer
 	reportCache      *eviction.ReportCache
+	containers       *containers.Collector
 	router           *reconcile.Router
 	desiredSets      chan *manifest.Set // contains the newest set; capacity 1
 	snapshotComplete chan struct{}      // closed when the router has a complete snapshot
@@ -82,7 +84,7 @@ func New(o Options) (*Runner, error) {
 			PullRecords: wiring.OpenPullRecords(cfg), Log: log,
 		}),
 		Journals: rootdir.Journals(o.Dir), Log: log,
-		RequestObservation: observer.Refresh, RenderNode: on, MaxBackoff: cfg.MaxRestartPeriod,
+		RequestObservation: observer.Refresh, RenderNode: on, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(cfg),
 		Limits: admission.Limits{Features: host.AdmissionFeatures(cfg)}, StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		Publish: func(c reconcile.Change) {
 			pods.Apply(c)
@@ -91,7 +93,7 @@ func New(o Options) (*Runner, error) {
 	})
 	return &Runner{
 		log: log, client: o.Client, dir: o.Dir, instance: instance, node: on, address: addresses,
-		observer: observer, reportCache: pods, router: router,
+		observer: observer, reportCache: pods, router: router, containers: wiring.NewContainerCollector(cfg, o.Client, pods, log),
 		desiredSets: make(chan *manifest.Set, 1), snapshotComplete: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
 }
@@ -115,6 +117,7 @@ func (r *Runner) Begin(ctx context.Context) {
 		},
 	})
 	group.Go(func() error { return limits.Run(ctx) })
+	group.Go(func() error { return r.containers.Run(ctx) })
 	first := sync.OnceFunc(func() { close(r.snapshotComplete) })
 	pass := wiring.NewSender(ctx, snapshots)
 	group.Go(func() error {

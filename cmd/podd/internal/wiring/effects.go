@@ -16,6 +16,9 @@ import (
 	"podd/reconcile/cgroup"
 	"podd/reconcile/collect"
 	"podd/reconcile/effect"
+	"podd/reconcile/eviction"
+	"podd/reconcile/gc"
+	"podd/reconcile/gc/containers"
 	"podd/reconcile/node"
 	"podd/reconcile/pull"
 	"podd/reconcile/pull/provider"
@@ -69,6 +72,7 @@ func NewEffects(o EffectOptions) *effect.Runner {
 		DNS:                 func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
 		IsLocal:             node.IsLocal,
 		Gate:                newGate(cfg),
+		KeepsEarlierLogs:    host.DeadContainerPolicy(cfg).RetainsMore(),
 		OnDone:              o.OnOutcome,
 	}
 }
@@ -107,6 +111,15 @@ func NewLogsAndCgroups(cfg *config.Config, onCgroupRemoved func(took time.Durati
 		Logs:       collect.Logs{Dir: cfg.PodLogsDir, LinkDir: filepath.Join(filepath.Dir(cfg.PodLogsDir), "containers"), Batcher: &collect.RemovalBatcher{}},
 		CgroupRoot: cfg.CgroupRoot, OnCgroupRemoved: onCgroupRemoved,
 	}
+}
+
+// NewContainerCollector returns the collector that limits the number of exited containers of all
+// pods in reports.
+func NewContainerCollector(cfg *config.Config, client *cri.Client, reports *eviction.ReportCache, log *slog.Logger) *containers.Collector {
+	return containers.New(containers.Options{
+		Policy:  gc.ContainerPolicy{Max: cfg.MaxDeadContainers, MinAge: cfg.MinDeadContainerAge},
+		Reports: reports.All, Runtime: client, Log: log,
+	})
 }
 
 // maxParallelStarts is the highest limit that newGate permits an adaptive Gate, because more parallel
