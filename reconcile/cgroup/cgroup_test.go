@@ -12,6 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"podd/runtime/safepath"
 )
 
 const uid = "8f7b2c1e-0000-4000-8000-0123456789ab"
@@ -85,6 +88,56 @@ func TestRemove(t *testing.T) {
 	}
 	if err := remove(t.Context(), points, root+"/kubepods/burstable", driverCgroupfs, uid, nil); err == nil {
 		t.Error("removing a cgroup that is not the pod's: got no error, want one")
+	}
+}
+
+// TestRemove_Mounts checks that a removal does not cross a mount point: it removes no directory of
+// another file system, no cgroup of another pod, and terminates no process of another pod.
+func TestRemove_Mounts(t *testing.T) {
+	root, points := newTestRoot(t)
+	parent, other := root+"/kubepods/burstable/pod"+uid, root+"/kubepods/burstable/podother"
+	mkdir(t, points, parent+"/container/deep")
+	mkdir(t, points, other+"/container")
+	outside := t.TempDir()
+	if err := os.Mkdir(filepath.Join(outside, "kept"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	process := exec.Command("sleep", "1000")
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = process.Process.Kill() // fails only if the process was terminated, which the test has reported
+		_ = process.Wait()
+	})
+	for _, source := range []string{outside, filepath.Join(points[0], other)} {
+		at := filepath.Join(points[0], parent, "container/deep")
+		if err := unix.Mount(source, at, "", unix.MS_BIND, ""); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
+		procs := filepath.Join(points[0], other, "container/cgroup.procs")
+		if err := os.WriteFile(procs, []byte(strconv.Itoa(process.Process.Pid)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		err := remove(t.Context(), points[:1], parent, driverCgroupfs, uid, func(pid int, _ func() bool) error {
+			t.Errorf("process %d in the mount is terminated", pid)
+			return nil
+		})
+		if !errors.Is(err, safepath.ErrMount) || !strings.Contains(err.Error(), at) {
+			t.Errorf("mount of %s: got error %v, want %v with %s", source, err, safepath.ErrMount, at)
+		}
+		for _, kept := range []string{filepath.Join(outside, "kept"), filepath.Join(points[0], other, "container")} {
+			if _, err := os.Stat(kept); err != nil {
+				t.Errorf("directory in the mount: %v", err)
+			}
+		}
+		if err := unix.Unmount(at, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil); err != nil {
+		t.Errorf("after the unmount: got error %v, want none", err)
 	}
 }
 

@@ -12,7 +12,10 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
+
+	"podd/runtime/safepath"
 )
 
 // A BusyError reports that a cgroup could not be removed because it contains processes. A later
@@ -95,11 +98,16 @@ func remove(ctx context.Context, points []string, parent, driver string, uid typ
 
 // removeTree removes the cgroup dir and the cgroups below it. depth is the number of
 // cgroups between dir and the cgroup of the pod. removeTree tries to remove dir before it
-// reads dir, because usually there are no cgroups below dir.
+// reads dir, because usually there are no cgroups below dir. It removes nothing in a file
+// system that is mounted at dir or below dir, and returns an error that wraps
+// safepath.ErrMount.
 func removeTree(ctx context.Context, dir string, depth int) error {
 	err := rmdir(dir)
 	if err == nil {
 		return nil
+	}
+	if isMountPoint(dir) {
+		return &fs.PathError{Op: "rmdir", Path: dir, Err: safepath.ErrMount}
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -135,6 +143,14 @@ func rmdir(dir string) error {
 	}
 }
 
+// isMountPoint reports whether a file system is mounted at dir. It returns false if dir does not
+// exist, and before Linux 5.8, which does not report mount points.
+func isMountPoint(dir string) bool {
+	var info unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE, &info)
+	return err == nil && info.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+}
+
 // listChildren returns the paths of the cgroups in dir. It returns nil and no error if dir does
 // not exist.
 func listChildren(dir string) ([]string, error) {
@@ -155,8 +171,11 @@ func listChildren(dir string) ([]string, error) {
 }
 
 // listProcesses returns the PIDs of the processes in the cgroup dir and in the cgroups below
-// dir. It ignores cgroups that cannot be read.
+// dir. It ignores cgroups that cannot be read, and file systems that are mounted below dir.
 func listProcesses(dir string, depth int) []int {
+	if depth > 0 && isMountPoint(dir) {
+		return nil
+	}
 	text, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	var all []int
 	for line := range strings.Lines(string(text)) {
