@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"podd/reconcile/render"
+	"podd/runtime/safepath"
 )
 
 // textFiles returns files with mode 0644. pairs contains a path and a text for each file.
@@ -119,6 +120,36 @@ func TestPodFiles(t *testing.T) {
 		if left, _ := os.ReadDir(d.Root); len(left) > 0 || mountCount(t, d.Root) > 0 {
 			t.Errorf("after Remove: got entries %v and %d mounts, want none", left, mountCount(t, d.Root))
 		}
+	}
+}
+
+// TestPodFiles_Mounts checks that an update of the files of a volume does not cross a mount point in the
+// volume.
+func TestPodFiles_Mounts(t *testing.T) {
+	for _, where := range []string{"old/mnt", "old", "..data_tmp/mnt", "b/mnt"} {
+		t.Run(strings.ReplaceAll(where, "/", "_"), func(t *testing.T) {
+			d, pod := newDir(t), newPod(configVolume("v"))
+			paths, err := d.Prepare(t.Context(), pod, constantFiles(textFiles("a", "1")))
+			must(t, err)
+			outside, at := t.TempDir(), filepath.Join(paths["v"], where)
+			kept := filepath.Join(outside, "kept")
+			must(t, os.WriteFile(kept, nil, 0o600))
+			must(t, os.MkdirAll(at, 0o755))
+			bindMount(t, outside, at)
+			files := textFiles("a", "2", "b", "3")
+			if _, err := d.Prepare(t.Context(), pod, constantFiles(files)); !errors.Is(err, safepath.ErrMount) {
+				t.Errorf("with a mount: got error %v, want %v", err, safepath.ErrMount)
+			}
+			if _, err := os.Stat(kept); err != nil {
+				t.Errorf("file in the mount: %v", err)
+			}
+			must(t, unix.Unmount(at, 0))
+			_, err = d.Prepare(t.Context(), pod, constantFiles(files))
+			must(t, err)
+			if diff := cmp.Diff(files, readFiles(t, paths["v"])); diff != "" {
+				t.Errorf("files after the unmount (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // newPreparedDir returns a Dir with a prepared pod, which has a journal and a file f in each
@@ -67,37 +69,41 @@ func TestRemove_Busy(t *testing.T) {
 	must(t, d.Remove(t.Context(), uid))
 }
 
-// TestRemove_OtherMounts checks that Remove does not unmount the mounts of other programs: in a
-// volume on disk, in a tmpfs, at a volume, at a file and at the pod's directory.
+// TestRemove_OtherMounts checks that Remove and Release do not unmount the mounts of other programs and
+// remove no file in them: in a volume on disk, in a tmpfs, at a volume, at a file and at the pod's
+// directory.
 func TestRemove_OtherMounts(t *testing.T) {
-	for _, where := range []string{"disk/mnt", "mem/mnt", "mem", "disk", "disk/f", "../.."} {
-		t.Run(strings.ReplaceAll(where, "/", "_"), func(t *testing.T) {
-			d, paths := newPreparedDir(t)
-			outside := t.TempDir()
-			kept := filepath.Join(outside, "kept")
-			must(t, os.WriteFile(kept, nil, 0o600))
-			at := filepath.Join(filepath.Dir(paths["disk"]), where)
-			source := outside
-			if strings.HasSuffix(where, "/f") {
-				source = kept
-			} else {
-				must(t, os.MkdirAll(at, 0o755))
-			}
-			bindMount(t, source, at)
-			err := d.Remove(t.Context(), uid)
-			var e *MountError
-			if !errors.As(err, &e) || e.Busy || e.Mounts[0] != filepath.Clean(at) {
-				t.Fatalf("got error %v (%+v), want one with the mount at %s", err, e, at)
-			}
-			if _, err := os.Stat(kept); err != nil {
-				t.Errorf("file in the mount after Remove: got error %v, want none", err)
-			}
-			must(t, unix.Unmount(at, 0))
-			must(t, d.Remove(t.Context(), uid))
-			if n := mountCount(t, d.Root); n > 0 {
-				t.Errorf("after the second Remove: got %d mounts, want 0", n)
-			}
-		})
+	removals := map[string]func(Dir, context.Context, types.UID) error{"Remove": Dir.Remove, "Release": Dir.Release}
+	for name, remove := range removals {
+		for _, where := range []string{"disk/mnt", "mem/mnt", "mem", "disk", "disk/f", "../.."} {
+			t.Run(name+"_"+strings.ReplaceAll(where, "/", "_"), func(t *testing.T) {
+				d, paths := newPreparedDir(t)
+				outside := t.TempDir()
+				kept := filepath.Join(outside, "kept")
+				must(t, os.WriteFile(kept, nil, 0o600))
+				at := filepath.Join(filepath.Dir(paths["disk"]), where)
+				source := outside
+				if strings.HasSuffix(where, "/f") {
+					source = kept
+				} else {
+					must(t, os.MkdirAll(at, 0o755))
+				}
+				bindMount(t, source, at)
+				err := remove(d, t.Context(), uid)
+				var e *MountError
+				if !errors.As(err, &e) || e.Busy || e.Mounts[0] != filepath.Clean(at) {
+					t.Fatalf("got error %v (%+v), want one with the mount at %s", err, e, at)
+				}
+				if _, err := os.Stat(kept); err != nil {
+					t.Errorf("file in the mount after %s: got error %v, want none", name, err)
+				}
+				must(t, unix.Unmount(at, 0))
+				must(t, remove(d, t.Context(), uid))
+				if n := mountCount(t, d.Root); n > 0 {
+					t.Errorf("after the second %s: got %d mounts, want 0", name, n)
+				}
+			})
+		}
 	}
 }
 
