@@ -1,6 +1,7 @@
 package podrunner
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"podd/runtime/safepath"
 )
 
 // Dirs manages the root directories of runs. A run is one process of "podd run --runonce" with
@@ -42,6 +45,20 @@ func (d Dirs) CreateRun(suffix string) (dir string, err error) {
 		return "", fmt.Errorf("creating the run directory: %w", err)
 	}
 	return dir, nil
+}
+
+// RemoveRun removes the directory of a run without pods. It does not cross mount points, and returns
+// safepath.ErrMount for them.
+func RemoveRun(ctx context.Context, dir string) error {
+	parent, err := safepath.Open(filepath.Dir(dir))
+	if err != nil {
+		return fmt.Errorf("removing %s: %w", dir, err)
+	}
+	defer parent.Close()
+	if err := parent.RemoveAll(ctx, filepath.Base(dir)); err != nil {
+		return fmt.Errorf("removing %s: %w", dir, err)
+	}
+	return nil
 }
 
 // ListAll returns the directories of all runs, including the directories that ListDead returns.

@@ -4,9 +4,7 @@ package podrunner
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -27,7 +25,6 @@ import (
 	"podd/reconcile/volume/claim"
 	"podd/runtime"
 	"podd/runtime/cri"
-	"podd/runtime/safepath"
 )
 
 // A Runner runs the pods of one root directory.
@@ -171,14 +168,4 @@ func (r *Runner) Close() {
 }
 
 // RemoveDir removes the directory o.Dir. The caller must first remove all pods with Down.
-func (r *Runner) RemoveDir(ctx context.Context) error {
-	parent, err := safepath.Open(filepath.Dir(r.dir))
-	if err != nil {
-		return fmt.Errorf("removing %s: %w", r.dir, err)
-	}
-	defer parent.Close()
-	if err := parent.RemoveAll(ctx, filepath.Base(r.dir)); err != nil {
-		return fmt.Errorf("removing %s: %w", r.dir, err)
-	}
-	return nil
-}
+func (r *Runner) RemoveDir(ctx context.Context) error { return RemoveRun(ctx, r.dir) }

@@ -114,7 +114,7 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 		Config: r.cfg, Dir: dir, Client: client, LogsAndCgroups: logRetainer{wiring.NewLogsAndCgroups(r.cfg, nil), run.out}, Publish: run.publish, Log: log,
 	})
 	if err != nil {
-		return exit.Internal, errors.Join(err, os.RemoveAll(dir))
+		return exit.Internal, errors.Join(err, podrunner.RemoveRun(ctx, dir))
 	}
 	defer m.Close()
 	r.hasStarted = true
