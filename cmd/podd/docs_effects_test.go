@@ -71,7 +71,7 @@ var fieldEffects = map[string]string{
 	"cpuCFSQuota":           "CPU limits are always enforced.",
 	"cpuCFSQuotaPeriod":     "The period is 100ms.",
 	"maxOpenFiles":          "Set LimitNOFILE in podd's unit file.",
-	"podsPerCore":           "Only maxPods limits the number of pods.",
+	"podsPerCore":           "Number of pods per CPU that can run on this node, if it is lower than maxPods. 0 means that only maxPods limits the number.",
 	"protectKernelDefaults": "podd neither checks nor changes kernel parameters.",
 
 	"serializeImagePulls":              "Pull images one at a time. If neither this nor maxParallelImagePulls is set, podd pulls 5 images in parallel.",

@@ -365,7 +365,7 @@ func (p *podCount) admit(c candidate) plan.Verdict {
 		return plan.Verdict{}
 	}
 	v := plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods"}
-	v.Message = fmt.Sprintf("the node is full: %d of %d pods (--max-pods)", p.count, p.max)
+	v.Message = fmt.Sprintf("the node is full: %d of %d pods (limited by --max-pods and --pods-per-core)", p.count, p.max)
 	if c.traits().FailsIfRejected {
 		v.Message = formatInsufficient(v1.ResourcePods, 1, int64(p.count), int64(p.max))
 	}

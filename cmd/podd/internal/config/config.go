@@ -93,6 +93,9 @@ type Node struct {
 	MaxStatusImages int
 	// MaxPods is the maximum number of pods that run at the same time; at least 1.
 	MaxPods int
+	// PodsPerCore limits the number of pods further, to this number for each CPU of the host; 0
+	// means no such limit.
+	PodsPerCore int
 	// ActsAsKubelet is set if podd was called as kubelet or runs as a node of a cluster.
 	ActsAsKubelet bool
 }

@@ -41,7 +41,7 @@ func (r *resolver) resolveNode(c *Config) {
 	c.RunDir = r.absDir("--run-dir", f.RunDir, DefaultRunDir)
 	c.PodLogsDir = filepath.Clean(cmp.Or(k.PodLogsDir, logs))
 	r.resolveLockFile(c)
-	c.MaxPods = int(cmp.Or(k.MaxPods, d.MaxPods))
+	c.MaxPods, c.PodsPerCore = int(cmp.Or(k.MaxPods, d.MaxPods)), int(k.PodsPerCore)
 	if k.PodPidsLimit != nil {
 		c.PodPidsLimit = max(*k.PodPidsLimit, 0) // as in the kubelet, a negative value means no limit
 	}

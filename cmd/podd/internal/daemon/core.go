@@ -79,7 +79,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
 		Log: b.log, RequestObservation: pods.Refresh, Publish: p.publish,
-		SourceKinds: sources.KindsByName(in.sources), Limits: host.AdmissionLimits(cfg, on.Allocatable),
+		SourceKinds: sources.KindsByName(in.sources), Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable),
 		StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		RenderNode:   on, AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(cfg),
 		EarlierNodeNames:  b.nodeNamer.record.EarlierNames,
@@ -100,7 +100,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 func newView(b processState, t telemetry, in inputs, on render.Node, initial []manifest.Problem) *view.Publisher {
 	cfg := b.cfg
 	object := nodestatus.NewNode(nodestatus.NodeOptions{
-		Node: on, Limits: host.AdmissionLimits(cfg, on.Allocatable), Info: host.SystemInfo(cfg.ActsAsKubelet),
+		Node: on, Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable), Info: host.SystemInfo(cfg.ActsAsKubelet),
 		Instance: b.instance.ID, RootDir: cfg.RootDir, KubeletAddress: cfg.API.Address,
 	})
 	return view.NewPublisher(view.Options{

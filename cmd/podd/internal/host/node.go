@@ -89,14 +89,23 @@ func ReadHugePages(dir string) admission.Amounts {
 }
 
 // AdmissionLimits returns the resources and features of the node that admission compares with the
-// requests of pods.
-func AdmissionLimits(cfg *config.Config, allocatable render.Resources) admission.Limits {
+// requests of pods. The maximum number of pods depends on capacity if podsPerCore is set.
+func AdmissionLimits(cfg *config.Config, capacity, allocatable render.Resources) admission.Limits {
 	amounts := admission.Amounts{v1.ResourceCPU: allocatable.MilliCPU, v1.ResourceMemory: allocatable.Memory}
 	if allocatable.EphemeralStorage > 0 {
 		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
 	}
 	maps.Copy(amounts, ReadHugePages("/sys/kernel/mm/hugepages"))
-	return admission.Limits{MaxPods: cfg.MaxPods, Allocatable: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: AdmissionFeatures(cfg)}
+	return admission.Limits{MaxPods: maxPods(cfg, capacity), Allocatable: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: AdmissionFeatures(cfg)}
+}
+
+// maxPods returns the maximum number of pods on the node: the lower of maxPods and podsPerCore for
+// each CPU.
+func maxPods(cfg *config.Config, capacity render.Resources) int {
+	if cfg.PodsPerCore == 0 {
+		return cfg.MaxPods
+	}
+	return int(min(int64(cfg.MaxPods), int64(cfg.PodsPerCore)*capacity.MilliCPU/1000))
 }
 
 // DeadContainerPolicy returns the policy that decides how many exited containers of a pod remain.

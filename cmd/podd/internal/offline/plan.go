@@ -69,13 +69,13 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	warnUnreadSources(s.Err, set, all)
-	_, allocatable, err := host.ReadResources(&cfg)
+	capacity, allocatable, err := host.ReadResources(&cfg)
 	if err != nil {
 		return err
 	}
 	in := reconcile.PreviewInput{
 		Set: set, Journals: rootdir.Journals(cfg.RootDir),
-		Limits: host.AdmissionLimits(&cfg, allocatable), AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(&cfg),
+		Limits: host.AdmissionLimits(&cfg, capacity, allocatable), AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(&cfg),
 		SourceKinds: sources.KindsByName(all),
 	}
 	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
