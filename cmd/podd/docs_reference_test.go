@@ -302,6 +302,7 @@ gates. These feature gates have an effect:
 | ` + "`GracefulNodeShutdownBasedOnPodPriority`" + ` | true | If false, shutdownGracePeriodByPodPriority is rejected. |
 | ` + "`KubeletEnsureSecretPulledImages`" + ` | true | If false, a pod can use every image that is on the node, and imagePullCredentialsVerificationPolicy and preloadedImagesVerificationAllowlist are rejected. |
 | ` + "`MemoryQoS`" + ` | true | If false, memoryThrottlingFactor and the policy TieredReservation of memoryReservationPolicy are rejected. |
+| ` + "`CustomCPUCFSQuotaPeriod`" + ` | true | If false, any cpuCFSQuotaPeriod except 100ms is rejected. |
 | ` + "`DefaultPodSysctls`" + ` | false | If false, defaultPodSysctls is rejected. |
 | ` + "`PodsAPI`" + ` | true | If false, podd does not serve the gRPC API of pods (pods/v1alpha1) at pods-api/pods-api.sock in the root directory. |
 

@@ -47,9 +47,16 @@ func TestMake(t *testing.T) {
 			}
 		}
 	}
-	c.Pids = 7
+	c.Pids, c.CPUQuota = 7, -1
 	if err := Create(c); err != nil {
 		t.Fatal(err)
+	}
+	quotaFile, unlimited := "cpu.cfs_quota_us", "-1"
+	if cgroups.IsCgroup2UnifiedMode() {
+		quotaFile, unlimited = "cpu.max", "max 100000"
+	}
+	if got := readCgroupFile(t, points, at, quotaFile); got != unlimited {
+		t.Errorf("%s after a change: got %s, want %s", quotaFile, got, unlimited)
 	}
 	if got := readCgroupFile(t, points, at, "pids.max"); got != "7" {
 		t.Errorf("pids.max after a change: got %s, want 7", got)

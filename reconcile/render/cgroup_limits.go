@@ -16,7 +16,7 @@ type Cgroup struct {
 	UsesSystemd bool
 	// CPUShares are the CPU shares of cgroup v1, which are converted to a weight for v2.
 	CPUShares int64
-	CPUQuota  int64 // µs per period
+	CPUQuota  int64 // µs per period; negative removes a limit that the cgroup already has
 	CPUPeriod int64 // µs
 	Memory    int64 // bytes
 	Pids      int64
@@ -41,7 +41,11 @@ func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 	}
 	c.CPUShares = cpuShares(requests.Cpu().MilliValue())
 	if isLimited(p.Object, v1.ResourceCPU) {
-		c.CPUQuota, c.CPUPeriod = cpuQuota(limits.Cpu().MilliValue()), quotaPeriod
+		c.CPUPeriod = n.CPUQuota.periodMicros()
+		c.CPUQuota = cpuQuota(limits.Cpu().MilliValue(), c.CPUPeriod)
+		if n.CPUQuota.IsDisabled {
+			c.CPUQuota = unlimitedQuota
+		}
 	}
 	if isLimited(p.Object, v1.ResourceMemory) {
 		c.Memory = limits.Memory().Value()

@@ -73,6 +73,8 @@ type Node struct {
 	SwapBytes int64
 	// MemoryQoS configures the protection and throttling of memory on cgroup v2.
 	MemoryQoS MemoryQoS
+	// CPUQuota configures how CPU limits are enforced.
+	CPUQuota CPUQuota
 	// PageSize is the size of a memory page in bytes; 0 means 4096.
 	PageSize int64
 	// PodPIDsLimit is the maximum number of processes of a pod; 0 or less means no limit.

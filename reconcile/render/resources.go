@@ -10,27 +10,17 @@ import (
 	"podd/manifest"
 )
 
-// The limits and units of the kernel's CPU controller.
+// The limits and units of CPU shares.
 const (
 	minShares    = 2
 	maxShares    = 262144
 	sharesPerCPU = 1024
-	quotaPeriod  = 100_000 // µs
-	minQuota     = 1_000   // µs
 	maxMilliCPU  = 1 << 40 // more CPU than any host has; prevents overflows
 )
 
 // cpuShares converts millicores to CPU shares.
 func cpuShares(milli int64) int64 {
 	return min(max(min(milli, maxMilliCPU)*sharesPerCPU/1000, minShares), maxShares)
-}
-
-// cpuQuota converts millicores to µs of CPU time per period; 0 means no limit.
-func cpuQuota(milli int64) int64 {
-	if milli == 0 {
-		return 0
-	}
-	return max(min(milli, maxMilliCPU)*quotaPeriod/1000, minQuota)
 }
 
 // newLinuxResources converts requests and limits to cgroup values. A missing CPU request
@@ -42,9 +32,11 @@ func newLinuxResources(n Node, requests, limits v1.ResourceList) *cri.LinuxConta
 	}
 	r := &cri.LinuxContainerResources{
 		CpuShares:          cpuShares(cpu.MilliValue()),
-		CpuPeriod:          quotaPeriod,
-		CpuQuota:           cpuQuota(limits.Cpu().MilliValue()),
 		MemoryLimitInBytes: limits.Memory().Value(),
+	}
+	if !n.CPUQuota.IsDisabled {
+		r.CpuPeriod = n.CPUQuota.periodMicros()
+		r.CpuQuota = cpuQuota(limits.Cpu().MilliValue(), r.CpuPeriod)
 	}
 	if n.UsesCgroupV2 {
 		r.Unified = map[string]string{"memory.oom.group": "1"}

@@ -39,20 +39,6 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestQuota checks the CPU quota that results from CPU limits.
-func TestQuota(t *testing.T) {
-	for _, tt := range []struct{ milli, want int64 }{
-		{0, 0}, {1, 1000}, {10, 1000}, {11, 1100}, {100, 10000}, {1500, 150000},
-	} {
-		if got := cpuQuota(tt.milli); got != tt.want {
-			t.Errorf("quota(%d): got %d, want %d", tt.milli, got, tt.want)
-		}
-	}
-	if got := cpuQuota(math.MaxInt64); got < minQuota {
-		t.Errorf("quota of a limit that exceeds any node: got %d", got)
-	}
-}
-
 // TestSumContainers checks the requests of a pod that result from the requests of its containers.
 func TestSumContainers(t *testing.T) {
 	c := func(name, cpu string, sidecar bool) v1.Container {

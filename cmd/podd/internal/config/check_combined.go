@@ -12,6 +12,7 @@ func (c *checker) checkCombined() {
 	c.checkCredentialVerification()
 	c.checkShutdown()
 	c.checkMemoryQoS()
+	c.checkQuotaPeriod()
 	if k.SystemCgroups != "" && k.CgroupRoot == "" {
 		c.errorf("systemCgroups", "needs cgroupRoot")
 	}

@@ -144,6 +144,10 @@ type Resources struct {
 	// MemoryThrottlingFactor determines above which use of memory containers are throttled; 0
 	// means never. It has no effect on cgroup v1.
 	MemoryThrottlingFactor float64
+	// DisableCPUQuota is set if the CPU limits of containers and pods are not enforced.
+	DisableCPUQuota bool
+	// CPUQuotaPeriod is the period in which a container may use its quota of CPU time.
+	CPUQuotaPeriod time.Duration
 	// WarnsCgroupV1 is set if the host uses cgroup v1 and failCgroupV1 is not set. Since Kubernetes
 	// 1.35 the kubelet does not start in this case.
 	WarnsCgroupV1 bool

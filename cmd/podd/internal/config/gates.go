@@ -41,6 +41,7 @@ var switchableGates = map[string]bool{
 	gateVerifyCredentials:  true,
 	gateDefaultPodSysctls:  false,
 	gatePodsAPI:            true,
+	gateCustomQuotaPeriod:  true,
 }
 
 // gatePodsAPI is the feature gate of the API that package podsapi serves.

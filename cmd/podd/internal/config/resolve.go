@@ -35,6 +35,7 @@ func (r *resolver) resolve() Config {
 	r.resolveNode(&c)
 	r.resolveRuntime(&c)
 	r.resolveMemoryQoS(&c)
+	r.resolveCPUQuota(&c)
 	r.resolveImages(&c)
 	r.resolveCredentialProviders(&c)
 	r.resolveEndpoints(&c)

@@ -61,6 +61,7 @@ func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses n
 		UsesCgroupV2:       facts.UsesCgroupV2,
 		SupportsSwapLimits: facts.CanLimitSwap, SwapBytes: swap,
 		MemoryQoS:    render.MemoryQoS{ReservesRequests: cfg.ReserveMemoryRequests, ThrottlingFactor: cfg.MemoryThrottlingFactor},
+		CPUQuota:     render.CPUQuota{IsDisabled: cfg.DisableCPUQuota, Period: cfg.CPUQuotaPeriod},
 		PageSize:     int64(os.Getpagesize()),
 		PodPIDsLimit: cfg.PodPidsLimit, HugePageSizes: cgroup.HugePageSizes(),
 		SELinuxEnabled: facts.SELinuxEnabled,
