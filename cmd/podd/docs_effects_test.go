@@ -50,7 +50,7 @@ var fieldEffects = map[string]string{
 	"kubeletCgroups":                         "podd stays in the cgroup in which it was started.",
 	"systemCgroups":                          "podd does not move other processes to a cgroup.",
 	"cgroupsPerQOS":                          "podd always uses a hierarchy of QoS cgroups.",
-	"singleProcessOOMKill":                   "On cgroup v2, an out-of-memory kill terminates all processes of the container.",
+	"singleProcessOOMKill":                   "On cgroup v2: if true, an out-of-memory kill terminates one process; if false, it terminates all processes of the container (memory.oom.group). On cgroup v1 it always terminates one process, and false is rejected.",
 
 	"cpuManagerPolicy":             "All policies except none are rejected: " + noCPUPinning,
 	"cpuManagerPolicyOptions":      noCPUPinning,

@@ -73,6 +73,9 @@ type Node struct {
 	SwapBytes int64
 	// MemoryQoS configures the protection and throttling of memory on cgroup v2.
 	MemoryQoS MemoryQoS
+	// SingleProcessOOMKill reports whether an out-of-memory kill ends one process and not all
+	// processes of the container. On cgroup v1 this is always so.
+	SingleProcessOOMKill bool
 	// CPUQuota configures how CPU limits are enforced.
 	CPUQuota CPUQuota
 	// PageSize is the size of a memory page in bytes; 0 means 4096.

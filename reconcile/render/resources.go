@@ -38,7 +38,7 @@ func newLinuxResources(n Node, requests, limits v1.ResourceList) *cri.LinuxConta
 		r.CpuPeriod = n.CPUQuota.periodMicros()
 		r.CpuQuota = cpuQuota(limits.Cpu().MilliValue(), r.CpuPeriod)
 	}
-	if n.UsesCgroupV2 {
+	if n.UsesCgroupV2 && !n.SingleProcessOOMKill {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 	}
 	return r

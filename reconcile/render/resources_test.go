@@ -173,6 +173,10 @@ func TestContainerResources_Variants(t *testing.T) {
 	if r.Unified["memory.oom.group"] != "1" || r.Unified["memory.swap.max"] != "0" || r.MemorySwapLimitInBytes != 0 {
 		t.Errorf("cgroup v2: got %v", r)
 	}
+	r = ContainerResources(Node{UsesCgroupV2: true, SupportsSwapLimits: true, SingleProcessOOMKill: true}, pod, c)
+	if _, isSet := r.Unified["memory.oom.group"]; isSet || r.Unified["memory.swap.max"] != "0" {
+		t.Errorf("cgroup v2 with singleProcessOOMKill: got %v", r)
+	}
 	r = ContainerResources(Node{SupportsSwapLimits: true}, pod, c)
 	if len(r.Unified) != 0 || r.MemorySwapLimitInBytes != 64<<20 {
 		t.Errorf("cgroup v1: got %v", r)

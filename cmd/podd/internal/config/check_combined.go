@@ -87,6 +87,9 @@ func (c *checker) checkUnsupported() {
 		c.errorf(r.field, "%s: %s", r.value, r.reason)
 	}
 	c.checkSwap()
+	if k.SingleProcessOOMKill != nil && !*k.SingleProcessOOMKill && !c.host.UsesCgroupV2 {
+		c.errorf("singleProcessOOMKill", "false: this host uses cgroup v1; boot the host with systemd.unified_cgroup_hierarchy=1, or remove this field")
+	}
 	if k.FailCgroupV1 != nil && *k.FailCgroupV1 && !c.host.UsesCgroupV2 {
 		c.errorf("failCgroupV1", "this host uses cgroup v1; boot the host with systemd.unified_cgroup_hierarchy=1, or set this field to false")
 	}

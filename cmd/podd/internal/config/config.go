@@ -144,6 +144,9 @@ type Resources struct {
 	// MemoryThrottlingFactor determines above which use of memory containers are throttled; 0
 	// means never. It has no effect on cgroup v1.
 	MemoryThrottlingFactor float64
+	// SingleProcessOOMKill is set if an out-of-memory kill ends one process and not all processes of
+	// the container. It has no effect on cgroup v1, where this is always so.
+	SingleProcessOOMKill bool
 	// DisableCPUQuota is set if the CPU limits of containers and pods are not enforced.
 	DisableCPUQuota bool
 	// CPUQuotaPeriod is the period in which a container may use its quota of CPU time.
