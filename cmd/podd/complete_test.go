@@ -66,6 +66,7 @@ func TestComplete(t *testing.T) {
 		"validate ":                  ":files",
 		"ps --run-dir /nowhere -n ":  "",
 		"down ":                      "",
+		"images r":                   "rm",
 	} {
 		var words []string
 		for l := range strings.Lines(choicesFor(t, strings.Split(line, " ")...)) {

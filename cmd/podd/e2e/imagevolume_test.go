@@ -13,14 +13,21 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
+// supportedImageVolumes returns which image volumes the runtime supports, and the version of the
+// runtime.
+func (d *daemon) supportedImageVolumes() (serves render.ImageVolumeSupport, version string) {
+	d.t.Helper()
+	v, err := cri.NewRuntimeServiceClient(d.dial()).Version(d.t.Context(), &cri.VersionRequest{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return render.SupportedImageVolumes(runtime.Node{Name: v.GetRuntimeName(), Version: v.GetRuntimeVersion()}), v.GetRuntimeVersion()
+}
+
 func TestImageVolumes(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	v, err := cri.NewRuntimeServiceClient(d.dial()).Version(t.Context(), &cri.VersionRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	serves := render.SupportedImageVolumes(runtime.Node{Name: v.GetRuntimeName(), Version: v.GetRuntimeVersion()})
+	serves, version := d.supportedImageVolumes()
 	image := v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: stack.BusyboxImage, PullPolicy: v1.PullIfNotPresent}}
 	whole := d.pod("whole", shell("main", writeTrace("whole", "ls -d /image/bin/sh; touch /image/x 2>/dev/null || echo read-only")+serve("whole")))
 	withVolume(whole, "image", "/image", image)
@@ -31,7 +38,7 @@ func TestImageVolumes(t *testing.T) {
 	withVolume(never, "image", "/image", v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "podd.test/nowhere:1", PullPolicy: v1.PullNever}})
 	d.apply(whole, part, never)
 	if !serves.SupportsVolumes {
-		d.untilProblem("whole", "image volumes are not supported by", v.GetRuntimeVersion())
+		d.untilProblem("whole", "image volumes are not supported by", version)
 		return
 	}
 	d.untilApplied("whole")
