@@ -1,0 +1,142 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/cmd/podd/e2e/harness"
+	"podd/server"
+)
+
+// exitedAttempts returns the sorted attempt numbers of the exited containers of a pod in the
+// runtime.
+func (d *daemon) exitedAttempts(pod string) (attempts []int, err error) {
+	now, err := d.inventory(d.t.Context())
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range now.containers {
+		if c.GetState() == cri.ContainerState_CONTAINER_EXITED && strings.HasPrefix(c.GetLabels()["io.kubernetes.pod.name"], pod) {
+			attempts = append(attempts, int(c.GetMetadata().GetAttempt()))
+		}
+	}
+	slices.Sort(attempts)
+	return attempts, nil
+}
+
+// untilExited waits until exactly these attempts of a pod are exited containers in the runtime.
+func (d *daemon) untilExitedAttempts(pod string, want ...int) {
+	d.t.Helper()
+	d.eventually(fmt.Sprintf("the exited containers of pod %s are attempts %v", pod, want), func() error {
+		got, err := d.exitedAttempts(pod)
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("got attempts %v", got)
+		}
+		return err
+	})
+}
+
+// restartTo restarts a pod until its container runs with this restart count.
+func (d *daemon) restartTo(pod string, count int) {
+	d.t.Helper()
+	for n := range count {
+		d.verb("restart", pod)
+		d.untilPod("has restarted", pod, func(p *server.PodView) error {
+			if got := restarts(p, "main"); got != n+1 || !p.Pod.Status.ContainerStatuses[0].Ready {
+				return fmt.Errorf("got %d restarts and status %+v, want %d restarts", got, p.Pod.Status.ContainerStatuses[0], n+1)
+			}
+			return nil
+		})
+	}
+}
+
+// TestDeadContainers_PerContainer checks that the flag keeps the newest exited containers of a
+// container, and their logs.
+func TestDeadContainers_PerContainer(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, "--maximum-dead-containers-per-container=3")
+	d.apply(d.pod("web", shell("main", "echo started; exec sleep 1000")))
+	d.untilPod("runs", "web", inPhase(v1.PodRunning))
+	d.restartTo("web", 5)
+	d.untilExitedAttempts("web", 2, 3, 4)
+	logs, err := filepath.Glob(filepath.Join(d.logDir(), "*", "main", "*.log"))
+	for i, path := range logs {
+		logs[i] = filepath.Base(path)
+	}
+	// The log of attempt 1 exists if its container still existed when attempt 5 was started.
+	logs = slices.DeleteFunc(logs, func(name string) bool { return name == "1.log" })
+	if want := []string{"2.log", "3.log", "4.log", "5.log"}; err != nil || !slices.Equal(logs, want) {
+		t.Errorf("got logs %v and error %v, want %v", logs, err, want)
+	}
+	if out, _ := d.verb("logs", "web", "--previous"); !strings.Contains(out, "started") {
+		t.Errorf("podd logs --previous: got %q, want the output of the previous run", out)
+	}
+}
+
+// TestDeadContainers_MinimumAge checks that young containers are kept, and that they are removed when
+// they are old enough.
+func TestDeadContainers_MinimumAge(t *testing.T) {
+	t.Parallel()
+	age := 30 * time.Second
+	d := startDaemon(t, "--minimum-container-ttl-duration="+age.String())
+	d.apply(d.pod("web", shell("main", "exec sleep 1000")))
+	d.untilPod("runs", "web", inPhase(v1.PodRunning))
+	began := time.Now()
+	d.restartTo("web", 3)
+	if got, err := d.exitedAttempts("web"); time.Since(began) < age && (err != nil || !slices.Equal(got, []int{0, 1, 2})) {
+		t.Errorf("got attempts %v and error %v after %s, want all three", got, err, time.Since(began))
+	}
+	d.untilExitedAttempts("web", 2)
+	if after := time.Since(began); after < age-time.Second {
+		t.Errorf("the last removal: got it after %s, want at least %s", after, age)
+	}
+}
+
+// TestDeadContainers_Total checks that the oldest containers of finished pods are removed, that the
+// pods keep their status and logs and do not run again, and that the exited container of a running
+// pod is kept.
+func TestDeadContainers_Total(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, "--maximum-dead-containers=2")
+	d.apply(d.pod("web", shell("main", "exec sleep 1000")))
+	d.untilPod("runs", "web", inPhase(v1.PodRunning))
+	d.restartTo("web", 1)
+	const jobs = 3
+	for i := range jobs {
+		name := "job" + strconv.Itoa(i)
+		job := d.pod(name, shell("main", note(name)+"echo done"))
+		job.Spec.RestartPolicy = v1.RestartPolicyNever
+		d.apply(job)
+		d.untilPod("has completed", name, inPhase(v1.PodSucceeded))
+	}
+	err := harness.Poll(2*time.Minute, func() error {
+		got, err := d.exitedAttempts("job")
+		if err == nil && len(got) != 1 {
+			err = fmt.Errorf("got %d exited containers of jobs, want 1", len(got))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.untilExitedAttempts("web", 0)
+	d.crash()
+	for i := range jobs {
+		name := "job" + strconv.Itoa(i)
+		d.untilPod("is still completed", name, inPhase(v1.PodSucceeded))
+		if out, _ := d.verb("logs", name); !strings.Contains(out, "done") {
+			t.Errorf("podd logs %s: got %q, want the output of the job", name, out)
+		}
+	}
+	d.untilNoted("job0", "job1", "job2")
+}
