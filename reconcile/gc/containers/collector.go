@@ -10,6 +10,9 @@ import (
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
+	"podd/reconcile/event"
 	"podd/reconcile/gc"
 	"podd/reconcile/state"
 	"podd/runtime"
@@ -18,12 +21,14 @@ import (
 // interval is the interval between rounds of the garbage collection, as in the kubelet.
 const interval = time.Minute
 
-// Options are the options of a Collector. All fields are required.
+// Options are the options of a Collector. All fields are required unless their comment says otherwise.
 type Options struct {
 	Policy  gc.ContainerPolicy
 	Reports func() []*state.Report // returns the current pods
 	Runtime Runtime
-	Log     *slog.Logger
+	// Record records events of the node; nil means that no events are recorded.
+	Record func([]event.Event)
+	Log    *slog.Logger
 }
 
 // Runtime is the part of *cri.Client that a Collector uses.
@@ -53,7 +58,8 @@ func (c *Collector) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticks.C:
-			c.logResult(c.collect(ctx, time.Now()))
+			now := time.Now()
+			c.report(c.collect(ctx, now), now)
 		}
 	}
 }
@@ -69,10 +75,14 @@ func (c *Collector) collect(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// logResult logs the first of consecutive failures.
-func (c *Collector) logResult(err error) {
+// report logs the first of consecutive failures, and records an event for each failure, as the
+// kubelet does.
+func (c *Collector) report(err error, now time.Time) {
 	if err != nil && !c.failed {
 		c.o.Log.Warn("removing exited containers failed; podd tries again every minute", "err", err)
+	}
+	if err != nil && c.o.Record != nil {
+		c.o.Record([]event.Event{event.NewNodeEvent(v1.EventTypeWarning, "ContainerGCFailed", err.Error(), now)})
 	}
 	c.failed = err != nil
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/reconcile/event"
 	"podd/reconcile/gc"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
@@ -68,12 +69,14 @@ func TestCollector(t *testing.T) {
 		}
 		removed := &removals{err: runtime.ErrUnavailable}
 		var log bytes.Buffer
+		var events []event.Event
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
 			done <- New(Options{
 				Policy: gc.ContainerPolicy{}, Reports: func() []*state.Report { return reports }, Runtime: removed,
-				Log: slog.New(slog.NewTextHandler(&log, nil)),
+				Record: func(all []event.Event) { events = append(events, all...) },
+				Log:    slog.New(slog.NewTextHandler(&log, nil)),
 			}).Run(ctx)
 		}()
 		time.Sleep(2*interval + time.Second)
@@ -83,6 +86,9 @@ func TestCollector(t *testing.T) {
 		}
 		if got := strings.Count(log.String(), "removing exited containers failed"); got != 1 {
 			t.Errorf("got %d messages about the failure, want 1:\n%s", got, log.String())
+		}
+		if len(events) != 2 || events[0].Reason != "ContainerGCFailed" {
+			t.Errorf("got events %+v, want ContainerGCFailed in each round", events)
 		}
 		removed.ids, removed.err = nil, nil
 		time.Sleep(interval)

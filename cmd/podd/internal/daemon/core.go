@@ -90,7 +90,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{Logger: b.log}), devices: devices,
 		view: published, qos: qos, reportCache: reports, router: router, pulled: pulled, pullRecords: records,
 		images:     newImageManager(b, t, client, imagePods),
-		containers: wiring.NewContainerCollector(cfg, client, reports, b.log),
+		containers: wiring.NewContainerCollector(cfg, client, reports, t.record, b.log),
 		shutdown:   shutdown.New(stored, shutdown.Options{Router: router, Groups: cfg.Shutdown, Log: b.log}),
 	}, nil
 }

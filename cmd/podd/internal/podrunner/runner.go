@@ -90,7 +90,7 @@ func New(o Options) (*Runner, error) {
 	})
 	return &Runner{
 		log: log, client: o.Client, dir: o.Dir, instance: instance, node: on, address: addresses,
-		observer: observer, reportCache: pods, router: router, containers: wiring.NewContainerCollector(cfg, o.Client, pods, log),
+		observer: observer, reportCache: pods, router: router, containers: wiring.NewContainerCollector(cfg, o.Client, pods, nil, log),
 		desiredSets: make(chan *manifest.Set, 1), snapshotComplete: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
 }

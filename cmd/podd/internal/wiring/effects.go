@@ -16,6 +16,7 @@ import (
 	"podd/reconcile/cgroup"
 	"podd/reconcile/collect"
 	"podd/reconcile/effect"
+	"podd/reconcile/event"
 	"podd/reconcile/eviction"
 	"podd/reconcile/gc"
 	"podd/reconcile/gc/containers"
@@ -114,11 +115,11 @@ func NewLogsAndCgroups(cfg *config.Config, onCgroupRemoved func(took time.Durati
 }
 
 // NewContainerCollector returns the collector that limits the number of exited containers of all
-// pods in reports.
-func NewContainerCollector(cfg *config.Config, client *cri.Client, reports *eviction.ReportCache, log *slog.Logger) *containers.Collector {
+// pods in reports. record may be nil.
+func NewContainerCollector(cfg *config.Config, client *cri.Client, reports *eviction.ReportCache, record func([]event.Event), log *slog.Logger) *containers.Collector {
 	return containers.New(containers.Options{
 		Policy:  gc.ContainerPolicy{Max: cfg.MaxDeadContainers, MinAge: cfg.MinDeadContainerAge},
-		Reports: reports.All, Runtime: client, Log: log,
+		Reports: reports.All, Runtime: client, Record: record, Log: log,
 	})
 }
 
