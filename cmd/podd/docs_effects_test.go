@@ -37,7 +37,7 @@ var fieldEffects = map[string]string{
 	"preloadedImagesVerificationAllowlist":   "Images that every pod can use if the policy is NeverVerifyAllowlistedImages: repositories without a tag, or a registry with an optional path, followed by /*.",
 	"eventRecordQPS":                         "Maximum number of events per second that are sent to the API server. 0 means no limit.",
 	"eventBurst":                             "Maximum size of a burst of events, if eventRecordQPS is not 0.",
-	"enableContentionProfiling":              "podd does not profile lock contention.",
+	"enableContentionProfiling":              "Enable the block and mutex profiles of /debug/pprof, which show where podd waits, if enableDebuggingHandlers and enableProfilingHandler are true. This slows podd down.",
 	"oomScoreAdj":                            "podd does not change its OOM score; set OOMScoreAdjust in its unit file.",
 	"streamingConnectionIdleTimeout":         "podd does not close idle streams; the runtime may close them.",
 	"nodeStatusReportFrequency":              "Interval between posts of a node status that has not changed.",

@@ -251,6 +251,9 @@ type Server struct {
 	DisablePodsAPI bool
 	// API configures the kubelet API.
 	API KubeletAPI
+	// ProfileContention is set if the handlers of pprof in the kubelet API also show where
+	// goroutines wait for each other. It is not set if these handlers are disabled.
+	ProfileContention bool
 }
 
 // ContainerLogs configures the rotation of the logs of containers.

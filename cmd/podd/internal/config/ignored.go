@@ -27,7 +27,7 @@ var supportedFields = newSet(
 	"tlsCertFile", "tlsPrivateKeyFile", "tlsMinVersion", "tlsCipherSuites", "tlsCurvePreferences",
 	"authentication.x509.clientCAFile", "authentication.anonymous.enabled", "authorization.mode",
 	"authentication.webhook.enabled", // warnAuthorization adds the warning for this field
-	"enableDebuggingHandlers", "enableSystemLogHandler", "enableProfilingHandler", "enableDebugFlagsHandler",
+	"enableDebuggingHandlers", "enableSystemLogHandler", "enableProfilingHandler", "enableContentionProfiling", "enableDebugFlagsHandler",
 	"logging.format", "logging.verbosity",
 	"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
 	"podPidsLimit", "kubeReserved", "systemReserved", "enforceNodeAllocatable",

@@ -129,6 +129,7 @@ func (r *resolver) resolveEndpoints(c *Config) {
 	}
 	c.DisablePodsAPI = !isGateEnabled(k, gatePodsAPI)
 	c.API = r.resolveKubeletAPI()
+	c.ProfileContention = k.EnableContentionProfiling && c.API.Address != "" && c.API.EnableDebugging && c.API.EnableProfiling
 	c.LogFormat = cmp.Or(k.Logging.Format, d.Logging.Format)
 	c.Verbosity = int(min(k.Logging.Verbosity, 10))
 }

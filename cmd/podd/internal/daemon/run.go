@@ -46,6 +46,9 @@ func Run(ctx context.Context, o Options) error {
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" && cfg.Cluster.Kubeconfig == "" {
 		log.Warn("no source of pods is configured, so no pods run", "remedy", "set --pod-manifest-path or --manifest-url")
 	}
+	if cfg.ProfileContention {
+		profileContention()
+	}
 	lock := lockfile.Options{Path: cfg.LockFile, ExitOnContention: cfg.ExitOnLockContention, Log: log}
 	return wiring.IgnoreCanceled(lockfile.Hold(ctx, lock, func(ctx context.Context) error {
 		return runLocked(ctx, cfg, processState{version: o.Version, log: log, level: level})
