@@ -2,11 +2,12 @@ package main
 
 // The effects that several fields share.
 const (
-	noIPTables      = "podd creates no iptables rules."
-	oneLogStream    = "podd writes all of its log to standard error."
-	noNUMA          = "podd does not align resources to NUMA nodes."
-	noCPUPinning    = "podd does not assign CPUs to containers."
-	noMemoryPinning = "podd does not assign memory of NUMA nodes to containers."
+	noIPTables       = "podd creates no iptables rules."
+	obsoleteIPTables = "Obsolete, also in the kubelet: kube-proxy creates the iptables rules."
+	oneLogStream     = "podd writes all of its log to standard error."
+	noNUMA           = "podd does not align resources to NUMA nodes."
+	noCPUPinning     = "podd does not assign CPUs to containers."
+	noMemoryPinning  = "podd does not assign memory of NUMA nodes to containers."
 )
 
 // fieldEffects contains the effects of configuration fields by path. It contains the fields
@@ -66,7 +67,7 @@ var fieldEffects = map[string]string{
 	"memoryReservationPolicy":      "On cgroup v2: with TieredReservation, the memory requests of Guaranteed pods are never reclaimed (memory.min), and those of Burstable pods are reclaimed last (memory.low). With None, no memory is protected.",
 
 	"defaultPodSysctls":     "Sysctls that are set in each pod, unless the pod sets them or uses the host's namespace for them. Needs the feature gate DefaultPodSysctls.",
-	"hairpinMode":           "The CNI plugins configure hairpin mode.",
+	"hairpinMode":           "Obsolete, also in the kubelet: the CNI plugins configure hairpin mode.",
 	"podCIDR":               "The CNI plugins assign the addresses of pods.",
 	"cpuCFSQuota":           "Enforce the CPU limits of containers and pods. If false, a limit has no effect except as the default of the request.",
 	"cpuCFSQuotaPeriod":     "Period in which a container may use its quota of CPU time; 1ms to 1s.",
@@ -85,8 +86,8 @@ var fieldEffects = map[string]string{
 	"kernelMemcgNotification":          "podd always uses the notifications of the kernel when memory may be short.",
 	"enableControllerAttachDetach":     "Let the attach-detach controller attach CSI volumes.",
 	"makeIPTablesUtilChains":           noIPTables,
-	"iptablesMasqueradeBit":            noIPTables,
-	"iptablesDropBit":                  noIPTables,
+	"iptablesMasqueradeBit":            obsoleteIPTables,
+	"iptablesDropBit":                  obsoleteIPTables,
 	"featureGates":                     "See below. All other feature gates have no effect.",
 	"failSwapOn":                       "If set to true, podd does not start while swap is enabled. By default, podd starts.",
 	"failCgroupV1":                     "If set to true, podd does not start on a host with cgroup v1. By default, podd starts with a warning.",

@@ -47,6 +47,9 @@ var clusterFields = newSet(
 	"authentication.webhook.cacheTTL", "authorization.webhook.cacheAuthorizedTTL", "authorization.webhook.cacheUnauthorizedTTL",
 )
 
+// obsoleteFields are the fields without effect in the kubelet of Kubernetes 1.37.
+var obsoleteFields = newSet("hairpinMode", "iptablesMasqueradeBit", "iptablesDropBit")
+
 // equivalentValues maps a field that podd does not support to the value with which the kubelet
 // behaves like podd. A field with this value causes no warning. nil means that no value causes a
 // warning.
@@ -63,13 +66,15 @@ var equivalentValues = map[string]any{
 // the same reason are in one warning. userConfig is the merged configuration without defaults, and
 // inCluster reports whether podd runs as a node of a cluster.
 func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnsupportedFlag, inCluster bool) []manifest.Problem {
-	var unsupported, needCluster, fixedGates, logLevels []string
+	var unsupported, obsolete, needCluster, fixedGates, logLevels []string
 	var warnings []manifest.Problem
 	record := func(path string, o origin) {
 		names := &unsupported
 		switch {
 		case clusterFields[path]:
 			names = &needCluster
+		case obsoleteFields[path]:
+			names = &obsolete
 		case path == "logging.vmodule" || o.flag == "--vmodule":
 			names = &logLevels
 		}
@@ -101,6 +106,7 @@ func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree
 	}
 	warnings = append(warnings, warnFormerFlags(unserved, inCluster)...)
 	warnings = append(warnings, newIgnoredWarning(unsupported, "ignored, because podd does not support it yet")...)
+	warnings = append(warnings, newIgnoredWarning(obsolete, "ignored, because it is obsolete and has no effect in the kubelet either; the network plugins and kube-proxy have such settings")...)
 	warnings = append(warnings, newIgnoredWarning(fixedGates, "ignored, because podd cannot disable it")...)
 	warnings = append(warnings, newIgnoredWarning(logLevels, "ignored, because the log level of --v applies to all of podd")...)
 	return append(warnings, newIgnoredWarning(needCluster, "ignored without --kubeconfig")...)
