@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -116,6 +117,43 @@ func TestFullNode(t *testing.T) {
 	})
 	d.remove("first")
 	d.untilApplied("second")
+}
+
+// TestPodsPerCore checks that podsPerCore limits the number of pods on the node.
+func TestPodsPerCore(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, "--pods-per-core=1")
+	for i := range runtime.NumCPU() {
+		name := fmt.Sprintf("pod%d", i)
+		d.apply(d.pod(name, shell("a", serve(name))))
+		d.untilApplied(name)
+	}
+	d.apply(d.pod("excess", shell("a", serve("excess"))))
+	d.untilPod("is rejected", "excess", func(p *server.PodView) error {
+		return checkCgroupValue(p.Pod.Status.Reason, "OutOfpods", "OutOfpods")
+	})
+	d.remove("pod0")
+	d.untilApplied("excess")
+}
+
+// TestCPUQuota checks the CPU quotas of a container and its pod with another period, and without
+// quotas.
+func TestCPUQuota(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]struct{ v1, v2 string }{
+		"--cpu-cfs-quota-period=20ms": {"4000", "4000 20000"},
+		"--cpu-cfs-quota=false":       {"-1", "max 100000"},
+	} {
+		d := startDaemon(t, flag)
+		d.apply(d.pod("web", withResources(shell("a", serve("a")), "100m", "200m", "32Mi")))
+		pod := "kubepods/burstable/pod" + string(d.untilApplied("web").Pod.UID)
+		if err := checkCgroupValue(d.cgroupFile(pod, "cpu", "cpu.cfs_quota_us", "cpu.max"), want.v1, want.v2); err != nil {
+			t.Errorf("%s: quota of the pod: %v", flag, err)
+		}
+		if err := checkCgroupValue(cgroupValue(t, d.container("web", "a").PID, "cpu", "cpu.cfs_quota_us", "cpu.max"), want.v1, want.v2); err != nil {
+			t.Errorf("%s: quota of the container: %v", flag, err)
+		}
+	}
 }
 
 // TestPodResources checks that a pod-level limit applies to containers without limits, and that
