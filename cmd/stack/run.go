@@ -117,7 +117,7 @@ func (w workDir) poddCommand(ctx context.Context, out io.Writer) *exec.Cmd {
 		"--pod-manifest-path="+w.manifestDir(), "--root-dir="+filepath.Join(w.dir, "root"),
 		"--run-dir="+w.socketDir(), "--pod-logs-dir="+filepath.Join(w.dir, "logs"),
 		"--container-runtime-endpoint="+filepath.Join(w.dir, "containerd.sock"), "--cgroup-root="+w.cgroup, "--read-only-port=10255",
-		"--eviction-hard=memory.available<100Mi") // the disk of a development machine is often nearly full
+		"--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100") // the disk of a development machine is often nearly full
 	c.Stdout, c.Stderr = out, out
 	c.Cancel = func() error { return c.Process.Signal(unix.SIGTERM) }
 	// podd needs a separate process group, because Ctrl-C must not reach podd directly.

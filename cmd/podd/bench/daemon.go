@@ -56,7 +56,7 @@ func (d *daemon) flags() []string {
 		"--pod-logs-dir", filepath.Join(d.dir, "logs"), "--pod-manifest-path", d.manifestDir(),
 		"--hostname-override", nodeName, "--container-runtime-endpoint", d.b.stack.Endpoint(),
 		"--cgroup-root", d.b.stack.CgroupParent() + "/" + nodeName, "--healthz-port", "0", "--enable-server=false", "--max-pods", "1000",
-		"--eviction-hard", "memory.available<1Mi", // a test host may be short of disk space
+		"--eviction-hard", "memory.available<1Mi", "--image-gc-high-threshold", "100", // a test host may be short of disk space
 	}, d.extraFlags, d.b.Flags)
 }
 

@@ -44,7 +44,7 @@ func newAgent(t *testing.T, node string, flags ...string) *agent {
 		"--root-dir", filepath.Join(a.dir, "root"), "--run-dir", a.runDir(), "--pod-logs-dir", filepath.Join(a.dir, "logs"),
 		"--pod-manifest-path", a.manifestDir(), "--container-runtime-endpoint", runtimeStack.Endpoint(),
 		"--cgroup-root", runtimeStack.CgroupParent() + "/" + node, "--healthz-port", "0", "--enable-server=false", "--v", "4",
-		"--eviction-hard", "memory.available<1Mi", // a test host may be short of disk space
+		"--eviction-hard", "memory.available<1Mi", "--image-gc-high-threshold", "100", // a test host may be short of disk space
 	}, flags...)
 	t.Cleanup(a.end)
 	return a

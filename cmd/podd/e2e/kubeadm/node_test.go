@@ -117,8 +117,8 @@ func (n *node) kubeadm(t *testing.T, words ...string) string {
 	return string(out)
 }
 
-// flags returns the flags in the systemd unit of kubeadm's package and the flags that kubeadm
-// has written for the kubelet.
+// flags returns the flags in the systemd unit of kubeadm's package, the flags that kubeadm has
+// written for the kubelet, and flags that disable the protection of the disk.
 func (n *node) flags(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("/var/lib/kubelet/kubeadm-flags.env")
@@ -129,6 +129,7 @@ func (n *node) flags(t *testing.T) []string {
 	return append([]string{
 		"--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf", "--kubeconfig=/etc/kubernetes/kubelet.conf",
 		"--config=/var/lib/kubelet/config.yaml",
+		"--eviction-hard=memory.available<1Mi", "--image-gc-high-threshold=100", // a test host may be short of disk space
 	}, strings.Fields(written)...)
 }
 

@@ -60,7 +60,7 @@ func (n *node) startPodd(program string) error {
 	return n.start(program, "--root-dir", n.path("root"), "--run-dir", n.path("run"), "--pod-logs-dir", n.path("logs"),
 		"--pod-manifest-path", n.manifestDir(), "--hostname-override", n.name, "--container-runtime-endpoint", n.stack.Endpoint(),
 		"--cgroup-root", n.cgroup(), "--healthz-port", "0", "--enable-server=false", "--read-only-port", strconv.Itoa(n.port),
-		"--eviction-hard", "memory.available<1Mi") // a test host may be short of disk space
+		"--eviction-hard", "memory.available<1Mi", "--image-gc-high-threshold", "100") // a test host may be short of disk space
 }
 
 // startKubelet starts a standalone kubelet.
