@@ -198,8 +198,8 @@ type Inputs struct {
 	Nodes     <-chan runtime.Node
 	// Devices receives a value when the available devices may have changed; nil means never.
 	Devices <-chan struct{}
-	// Drivers receives a value when volumes may be available that could not be prepared
-	// before; nil means never.
+	// Drivers receives a value when volumes that could not be prepared before may have become
+	// available; nil means never.
 	Drivers <-chan struct{}
 	// Addresses receives the addresses of the node whenever they change; nil means never.
 	Addresses <-chan node.Addresses

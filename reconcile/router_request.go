@@ -55,8 +55,8 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 }
 
 // Evict requests the eviction of the version of a pod that evict.UID and evict.Hash identify. The
-// pod is Failed until it starts again (plan.Eviction.Restarts) or its manifest is edited. Evict does nothing if another version has replaced
-// that version, or if the pod is not desired any more.
+// pod is Failed until it starts again (plan.Eviction.Restarts) or its manifest is edited. Evict does
+// nothing if another version has replaced that version, or if the pod is not desired any more.
 func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan.Eviction) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]

@@ -133,10 +133,10 @@ func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
 	return m, changed
 }
 
-// unknownVersions returns a version for each running incarnation of podd, unless knownVersions
-// contains its version. podd has not read the manifest of such a version since podd was started.
-// Therefore the reservations of the version are read from the annotations of the sandbox and its
-// containers.
+// unknownVersions returns a version for each running incarnation that is not foreign, unless
+// knownVersions contains this version. podd has not read the manifest of such a version since podd
+// was started. Therefore the reservations of the version are read from the annotations of the
+// sandbox and its containers.
 func unknownVersions(observed []runtime.Incarnation, knownVersions []*manifest.Pod) []*manifest.Pod {
 	var all []*manifest.Pod
 	for i := range observed {

@@ -101,7 +101,8 @@ type Node struct {
 	ShuttingDown bool
 }
 
-// An Eviction is the reason why the node stops one version of a pod. It applies only to the version with this UID and Hash, because an edited version may have the same UID.
+// An Eviction is the reason why the node stops one version of a pod. It applies only to the version
+// with this UID and Hash, because an edited version may have the same UID.
 type Eviction struct {
 	UID     types.UID
 	Hash    string

@@ -230,7 +230,7 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 	return true
 }
 
-// recordRunning records that a container with probes was first observed to run at the time now.
+// recordRunning records now as the time at which a container with probes was first observed running.
 // adopted reports whether the container already ran before this podd was started.
 func (t *transition) recordRunning(c *runtime.Container, adopted bool, now time.Time) {
 	if c.State != runtime.Running {

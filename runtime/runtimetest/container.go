@@ -87,13 +87,13 @@ func (s *service) StartContainer(_ context.Context, q *api.StartContainerRequest
 	case c.state != api.ContainerState_CONTAINER_CREATED:
 		return nil, fmt.Errorf("failed to set starting state for container %q: container is in %s state", c.id, c.state)
 	case !c.sandbox.isReady:
-		return nil, s.startFailedLocked(c, fmt.Errorf("sandbox container %q is not running", c.sandbox.id))
+		return nil, s.recordStartFailureLocked(c, fmt.Errorf("sandbox container %q is not running", c.sandbox.id))
 	case c.program.StartError != "":
-		return nil, s.startFailedLocked(c, fmt.Errorf("failed to create containerd task: failed to create shim task: "+
+		return nil, s.recordStartFailureLocked(c, fmt.Errorf("failed to create containerd task: failed to create shim task: "+
 			"OCI runtime create failed: runc create failed: unable to start container process: %s: unknown", c.program.StartError))
 	}
 	if err := c.writeLog(); err != nil {
-		return nil, s.startFailedLocked(c, err)
+		return nil, s.recordStartFailureLocked(c, err)
 	}
 	c.state, c.startedAt = api.ContainerState_CONTAINER_RUNNING, time.Now()
 	s.announceLocked(api.ContainerEventType_CONTAINER_STARTED_EVENT, c.id, c.sandbox)
@@ -103,8 +103,8 @@ func (s *service) StartContainer(_ context.Context, q *api.StartContainerRequest
 	return &api.StartContainerResponse{}, nil
 }
 
-// startFailedLocked records that the start of a container failed with err, and returns err.
-func (r *Runtime) startFailedLocked(c *container, err error) error {
+// recordStartFailureLocked records that the start of a container failed with err, and returns err.
+func (r *Runtime) recordStartFailureLocked(c *container, err error) error {
 	if r.options.CRIO {
 		return err // leave the container in the state Created, as older versions of CRI-O do
 	}

@@ -29,7 +29,8 @@ const firstRateWindow = 200 * time.Millisecond
 type Options struct {
 	// Pods returns the pods to sample. It must be fast and safe for concurrent use.
 	Pods func() []Pod
-	// AllPodsCgroups contains the possible paths of the cgroup of all pods, as in Pod.Cgroups.
+	// AllPodsCgroups contains the possible paths of kubepods, the parent cgroup of all pods. The
+	// first path that exists is used.
 	// QoSClassCgroups contains the paths of the cgroups of the QoS classes.
 	AllPodsCgroups, QoSClassCgroups []string
 	// OwnCgroup is the path of podd's own cgroup. If it is "", the cgroup is not reported

@@ -37,7 +37,7 @@ func Reap(ctx context.Context, log *slog.Logger) error {
 
 // destroyStale destroys the stack of a reservation that this process has taken over.
 func destroyStale(ctx context.Context, r reservation.Reservation, log *slog.Logger) error {
-	log.Info("removing the stack of a process that has exited", "dir", r.Dir, "subnet", r.Subnet)
+	log.Info("removing the test runtime that an exited process has left behind", "dir", r.Dir, "subnet", r.Subnet)
 	s, err := staleStack(r, log)
 	if err != nil {
 		return err

@@ -37,7 +37,8 @@ type FieldTracker struct {
 	converter func() managedfields.TypeConverter
 }
 
-// New returns a FieldTracker for kinds, which must not change afterwards.
+// New returns a FieldTracker for the resources that kinds returns. kinds is called at most once, at
+// the first use.
 func New(kinds func() []openapi.Resource) *FieldTracker {
 	return &FieldTracker{sync.OnceValue(func() managedfields.TypeConverter { return newConverter(kinds()) })}
 }

@@ -46,6 +46,6 @@ func checkAgent(f *Facts, a Agent, r *Result) {
 	case a.SharesRoot && isKubelet:
 		r.fail(remedy+", or use another --root-dir", "%s also uses the root directory %s", a.describe(), f.Config.RootDir)
 	case isKubelet:
-		r.warn(remedy+", unless podd and the kubelet run different pods", "%s is running; a pod that both podd and the kubelet run would run twice", a.describe())
+		r.warn(remedy+", unless podd and the kubelet run different pods", "%s is running; if podd and the kubelet have the same pod, the pod runs twice", a.describe())
 	}
 }

@@ -68,12 +68,12 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 }
 
 // reportPending sends the reason why a volume is not attached or a certificate is not issued, unless
-// the last result contained the same reason. The parameter failure is the error of the volume's
-// attacher or of the certificate request, or nil. If failure is not nil, it is the reason. Otherwise
-// the formatted text is the reason. The text counts as a problem only after attachTimeout has passed
-// since the time in the parameter began.
-func (l *lookup) reportPending(ctx context.Context, began time.Time, failure error, format string, args ...any) {
-	missing := manifest.MissingObject{Message: fmt.Sprintf(format, args...), WillExist: time.Since(began) < attachTimeout}
+// the last result contained the same reason. The reason is failure, the error of the volume's
+// attacher or of the certificate request. If failure is nil, the reason is the formatted text, which
+// counts as a problem only if the wait has lasted for attachTimeout. beginning is the time at which
+// the wait began.
+func (l *lookup) reportPending(ctx context.Context, beginning time.Time, failure error, format string, args ...any) {
+	missing := manifest.MissingObject{Message: fmt.Sprintf(format, args...), WillExist: time.Since(beginning) < attachTimeout}
 	if failure != nil {
 		missing = manifest.MissingObject{Message: failure.Error()}
 	}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+
 	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/rootdir"
 	"podd/reconcile/gc"

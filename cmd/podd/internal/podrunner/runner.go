@@ -34,7 +34,7 @@ type Runner struct {
 	dir              string // root directory
 	instance         *reconcile.Instance
 	node             render.Node
-	address          *node.AddressWatcher
+	addressWatcher   *node.AddressWatcher
 	observer         *cri.Observer
 	reportCache      *eviction.ReportCache
 	containers       *containers.Collector
@@ -89,7 +89,7 @@ func New(o Options) (*Runner, error) {
 		},
 	})
 	return &Runner{
-		log: log, client: o.Client, dir: o.Dir, instance: instance, node: on, address: addresses,
+		log: log, client: o.Client, dir: o.Dir, instance: instance, node: on, addressWatcher: addresses,
 		observer: observer, reportCache: pods, router: router, containers: wiring.NewContainerCollector(cfg, o.Client, pods, nil, log),
 		desiredSets: make(chan *manifest.Set, 1), snapshotComplete: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
@@ -126,7 +126,7 @@ func (r *Runner) Begin(ctx context.Context) {
 		}))
 	})
 	group.Go(func() error { return wiring.IgnoreCanceled(nodes.Run(ctx, wiring.NewSender(ctx, states))) })
-	group.Go(func() error { r.address.Run(ctx, wiring.NewSender(ctx, addresses)); return nil })
+	group.Go(func() error { r.addressWatcher.Run(ctx, wiring.NewSender(ctx, addresses)); return nil })
 	go func() { // Close waits for this goroutine
 		defer close(r.stopped)
 		r.err = group.Wait()

@@ -75,8 +75,8 @@ func (s *State) Groups() []plan.ShutdownGroup {
 
 // start starts a shutdown and stores it. If start returns an error, the shutdown is in progress, but
 // not stored.
-func (s *State) start(by string, groups []plan.ShutdownGroup) error {
-	s.current = &record{BootID: s.bootID, Initiator: by, Groups: groups}
+func (s *State) start(initiator string, groups []plan.ShutdownGroup) error {
+	s.current = &record{BootID: s.bootID, Initiator: initiator, Groups: groups}
 	return s.writeFile()
 }
 
