@@ -40,7 +40,7 @@ var fieldEffects = map[string]string{
 	"eventBurst":                             "Maximum size of a burst of events, if eventRecordQPS is not 0.",
 	"enableContentionProfiling":              "Enable the block and mutex profiles of /debug/pprof, which show where podd waits, if enableDebuggingHandlers and enableProfilingHandler are true. This slows podd down.",
 	"oomScoreAdj":                            "podd does not change its OOM score; set OOMScoreAdjust in its unit file.",
-	"streamingConnectionIdleTimeout":         "podd does not close idle streams; the runtime may close them.",
+	"streamingConnectionIdleTimeout":         "Obsolete, also in the kubelet: the container runtime closes idle streams.",
 	"nodeStatusReportFrequency":              "Interval between posts of a node status that has not changed.",
 	"nodeLeaseDurationSeconds":               "Duration of the node's Lease.",
 	"imageMinimumGCAge":                      "The minimum age of an unused image before it is removed to free space.",

@@ -47,8 +47,23 @@ var clusterFields = newSet(
 	"authentication.webhook.cacheTTL", "authorization.webhook.cacheAuthorizedTTL", "authorization.webhook.cacheUnauthorizedTTL",
 )
 
-// obsoleteFields are the fields without effect in the kubelet of Kubernetes 1.37.
-var obsoleteFields = newSet("hairpinMode", "iptablesMasqueradeBit", "iptablesDropBit")
+// An obsoleteGroup contains fields that have no effect in the kubelet of Kubernetes 1.37 either, and
+// that have the same replacement.
+type obsoleteGroup struct {
+	replacement string // the last part of the warning
+	fields      []string
+}
+
+var obsoleteFields = []obsoleteGroup{
+	{"the network plugins configure hairpin mode", []string{"hairpinMode"}},
+	{"kube-proxy creates the iptables rules", []string{"iptablesMasqueradeBit", "iptablesDropBit"}},
+	{"the container runtime closes idle streams; set stream_idle_timeout in the configuration of containerd", []string{"streamingConnectionIdleTimeout"}},
+}
+
+// findObsolete returns the index of the group in obsoleteFields that contains a field, or -1.
+func findObsolete(path string) int {
+	return slices.IndexFunc(obsoleteFields, func(g obsoleteGroup) bool { return slices.Contains(g.fields, path) })
+}
 
 // equivalentValues maps a field that podd does not support to the value with which the kubelet
 // behaves like podd. A field with this value causes no warning. nil means that no value causes a
@@ -66,15 +81,16 @@ var equivalentValues = map[string]any{
 // the same reason are in one warning. userConfig is the merged configuration without defaults, and
 // inCluster reports whether podd runs as a node of a cluster.
 func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnsupportedFlag, inCluster bool) []manifest.Problem {
-	var unsupported, obsolete, needCluster, fixedGates, logLevels []string
+	var unsupported, needCluster, fixedGates, logLevels []string
+	obsolete := make([][]string, len(obsoleteFields)) // names by group
 	var warnings []manifest.Problem
 	record := func(path string, o origin) {
 		names := &unsupported
 		switch {
 		case clusterFields[path]:
 			names = &needCluster
-		case obsoleteFields[path]:
-			names = &obsolete
+		case findObsolete(path) >= 0:
+			names = &obsolete[findObsolete(path)]
 		case path == "logging.vmodule" || o.flag == "--vmodule":
 			names = &logLevels
 		}
@@ -106,7 +122,9 @@ func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree
 	}
 	warnings = append(warnings, warnFormerFlags(unserved, inCluster)...)
 	warnings = append(warnings, newIgnoredWarning(unsupported, "ignored, because podd does not support it yet")...)
-	warnings = append(warnings, newIgnoredWarning(obsolete, "ignored, because it is obsolete and has no effect in the kubelet either; the network plugins and kube-proxy have such settings")...)
+	for i, names := range obsolete {
+		warnings = append(warnings, newIgnoredWarning(names, "ignored, because it is obsolete and has no effect in the kubelet either; "+obsoleteFields[i].replacement)...)
+	}
 	warnings = append(warnings, newIgnoredWarning(fixedGates, "ignored, because podd cannot disable it")...)
 	warnings = append(warnings, newIgnoredWarning(logLevels, "ignored, because the log level of --v applies to all of podd")...)
 	return append(warnings, newIgnoredWarning(needCluster, "ignored without --kubeconfig")...)
