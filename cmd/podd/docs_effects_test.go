@@ -39,7 +39,7 @@ var fieldEffects = map[string]string{
 	"eventRecordQPS":                         "Maximum number of events per second that are sent to the API server. 0 means no limit.",
 	"eventBurst":                             "Maximum size of a burst of events, if eventRecordQPS is not 0.",
 	"enableContentionProfiling":              "Enable the block and mutex profiles of /debug/pprof, which show where podd waits, if enableDebuggingHandlers and enableProfilingHandler are true. This slows podd down.",
-	"oomScoreAdj":                            "podd does not change its OOM score; set OOMScoreAdjust in its unit file.",
+	"oomScoreAdj":                            "The oom_score_adj of podd, -1000 to 1000. Programs that podd starts, such as mount helpers, do not inherit a negative value. Without the capability CAP_SYS_RESOURCE, podd cannot lower its value and logs a warning. With --runonce, podd keeps its value.",
 	"streamingConnectionIdleTimeout":         "Obsolete, also in the kubelet: the container runtime closes idle streams.",
 	"nodeStatusReportFrequency":              "Interval between posts of a node status that has not changed.",
 	"nodeLeaseDurationSeconds":               "Duration of the node's Lease.",

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"podd/runtime/oomscore"
 	"podd/runtime/safepath"
 )
 
@@ -50,7 +51,7 @@ func runProgram(ctx context.Context, limit time.Duration, dir *safepath.Dir, nam
 		defer f.Close()
 		cmd.ExtraFiles = []*os.File{f}
 	}
-	if err := cmd.Start(); err != nil {
+	if err := oomscore.Start(cmd); err != nil {
 		return "", err
 	}
 	exited := make(chan error, 1)

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	config "k8s.io/kubelet/config/v1"
 	wire "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
+
+	"podd/runtime/oomscore"
 )
 
 const (
@@ -46,7 +48,10 @@ func (p *plugin) run(ctx context.Context, repository string, a *account) (*wire.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = outputDelay
 
-	switch err := cmd.Run(); {
+	if err = oomscore.Start(cmd); err == nil {
+		err = cmd.Wait()
+	}
+	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case out.exceeded:

@@ -144,6 +144,8 @@ type Resources struct {
 	// MemoryThrottlingFactor determines above which use of memory containers are throttled; 0
 	// means never. It has no effect on cgroup v1.
 	MemoryThrottlingFactor float64
+	// OOMScoreAdj is the oom_score_adj of podd itself; -1000 to 1000.
+	OOMScoreAdj int
 	// SingleProcessOOMKill is set if an out-of-memory kill ends one process and not all processes of
 	// the container. It has no effect on cgroup v1, where this is always so.
 	SingleProcessOOMKill bool

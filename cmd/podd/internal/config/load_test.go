@@ -40,7 +40,7 @@ func defaultConfig() Config {
 				{Signal: pressure.ImagefsAvailable, Limit: pressure.Limit{Share: 0.15}}, {Signal: pressure.ImagefsInodesFree, Limit: pressure.Limit{Share: 0.05}},
 				{Signal: pressure.AllocatableMemoryAvailable, Limit: pressure.Limit{Amount: 100 << 20}},
 			}, TransitionPeriod: 5 * time.Minute},
-			CPUQuotaPeriod: 100 * time.Millisecond,
+			CPUQuotaPeriod: 100 * time.Millisecond, OOMScoreAdj: -999,
 		},
 		Runtime: Runtime{
 			RuntimeRequestTimeout: 2 * time.Minute, SyncFrequency: time.Minute, CgroupDriver: "cgroupfs", MaxRestartPeriod: 5 * time.Minute, MaxDeadPerContainer: 1, MaxDeadContainers: -1,

@@ -26,6 +26,7 @@ import (
 	"podd/cmd/podd/internal/rootdir"
 	"podd/cmd/podd/internal/wiring"
 	"podd/reconcile"
+	"podd/runtime/oomscore"
 	"podd/server"
 )
 
@@ -82,6 +83,7 @@ func runNamed(ctx context.Context, cfg config.Config, b processState) error {
 	}
 	defer b.instance.Close()
 	warnCgroupV1(b.cfg, b.log)
+	protectFromOOM(b.cfg, b.log)
 	shareMounts(b.cfg, b.log)
 	p, err := newParts(b)
 	if err != nil {
@@ -124,6 +126,13 @@ func lockRoot(cfg config.Config, b processState) (processState, error) {
 func warnCgroupV1(cfg *config.Config, log *slog.Logger) {
 	if cfg.WarnsCgroupV1 {
 		log.Warn(check.CgroupV1Problem.Cause, "hint", check.CgroupV1Problem.Remedy)
+	}
+}
+
+// protectFromOOM sets the oom_score_adj of podd.
+func protectFromOOM(cfg *config.Config, log *slog.Logger) {
+	if err := oomscore.Set(cfg.OOMScoreAdj); err != nil {
+		log.Warn("setting the OOM score of podd failed; the kernel may kill podd when the host is out of memory", "err", err)
 	}
 }
 
