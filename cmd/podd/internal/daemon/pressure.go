@@ -91,7 +91,7 @@ func pressureProblem(c pressure.Conditions, met []pressure.Met) *manifest.Proble
 	for i, m := range met {
 		b.WriteString([]string{"; ", ", "}[min(i, 1)] + m.String())
 	}
-	b.WriteString("; podd evicts pods below the threshold and starts only critical pods; make more of the resource available")
+	b.WriteString("; podd evicts pods while a threshold is met, and does not start all pods; make more of the resource available")
 	return &manifest.Problem{Severity: manifest.Warning, Message: b.String()}
 }
 
