@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,10 @@ func TestResize_PodLevel(t *testing.T) {
 	hasSize := func(mebi int64) func(*v1.Pod) bool {
 		return func(p *v1.Pod) bool {
 			s := &p.Status
+			// During a resize, the status contains the requested size.
+			if slices.ContainsFunc(s.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodResizeInProgress }) {
+				return false
+			}
 			return isPodReady(p) && s.Resources != nil && s.Resources.Limits.Memory().Value() == mebi<<20 && s.AllocatedResources.Memory().Value() == mebi<<20
 		}
 	}
