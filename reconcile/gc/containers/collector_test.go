@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,11 +24,14 @@ import (
 // A removals is a Runtime that records the IDs of removed containers. While err is set, removals
 // fail.
 type removals struct {
+	mu  sync.Mutex // guards all following fields
 	ids []string
 	err error
 }
 
 func (r *removals) RemoveContainer(_ context.Context, id string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.ids = append(r.ids, id)
 	return r.err
 }
@@ -49,7 +53,7 @@ func pod(uid string, finished bool, containers ...runtime.Container) *state.Repo
 		Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s-" + uid, UID: types.UID(uid)}, Containers: containers}},
 	}
 	if finished {
-		r.Finished, r.Decision.Phase = &plan.PodEnd{}, plan.PhaseCleanedUp
+		r.Finished, r.IsEndRecorded, r.Decision.Phase = &plan.PodEnd{}, true, plan.PhaseCleanedUp
 	}
 	return r
 }
@@ -90,7 +94,9 @@ func TestCollector(t *testing.T) {
 		if len(events) != 2 || events[0].Reason != "ContainerGCFailed" {
 			t.Errorf("got events %+v, want ContainerGCFailed in each round", events)
 		}
+		removed.mu.Lock()
 		removed.ids, removed.err = nil, nil
+		removed.mu.Unlock()
 		time.Sleep(interval)
 		synctest.Wait()
 		if want := []string{"a0", "c0"}; !slices.Equal(removed.ids, want) {
