@@ -1,6 +1,7 @@
 package effect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -99,7 +100,7 @@ func (s Input) pullSecrets(p *manifest.Pod) (secrets []*v1.Secret, missing strin
 		case secret != nil:
 			secrets = append(secrets, secret)
 		case missing == "" && ref.Name != "":
-			missing = fmt.Sprintf("; the Secret %q in the pod's imagePullSecrets is not defined in %s", ref.Name, p.Origin.Source)
+			missing = fmt.Sprintf("; the Secret %q in the pod's imagePullSecrets is not defined in %s", ref.Name, cmp.Or(p.Origin.Source, "any of the files"))
 		}
 	}
 	return secrets, missing
