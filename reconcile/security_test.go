@@ -103,8 +103,8 @@ func TestImageDamaged(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.AddImage(runtimetest.Image{Name: "app:1"})
 		m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "app:1"}})
-		m.Inject(runtimetest.Fault{Method: "CreateContainer", Nth: 1, Err: status.Error(codes.NotFound,
-			"failed to create containerd container: error unpacking image: blob sha256:1 expected at /x: blob not found: not found")})
+		m.Inject(runtimetest.Fault{Method: "CreateContainer", Nth: 1, Err: status.Error(codes.Unknown,
+			"failed to create containerd container: unexpected end of JSON input")})
 		m.start()
 		m.setPods(pod(t, "web", `containers: [{name: app, image: "app:1", imagePullPolicy: IfNotPresent}]`))
 		m.settle()

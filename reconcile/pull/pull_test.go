@@ -473,3 +473,44 @@ func TestRepair(t *testing.T) {
 		wantRemovals(1)
 	})
 }
+
+// An imported is a runtime whose images have the digests of an import.
+type imported struct {
+	pull.Runtime
+	digests []string
+}
+
+func (i imported) ImageStatus(ctx context.Context, name string) (runtime.Image, bool, error) {
+	found, isPresent, err := i.Runtime.ImageStatus(ctx, name)
+	found.Digests = i.digests
+	return found, isPresent, err
+}
+
+// TestRepair_Imported checks that a damaged image is removed only if it was pulled from the registry
+// in its name.
+func TestRepair_Imported(t *testing.T) {
+	const digest = "@sha256:1"
+	for name, test := range map[string]struct {
+		image    string
+		digests  []string
+		removals int
+	}{
+		"imported":                            {"web:1", nil, 0},
+		"imported with another name":          {"web:1", []string{"docker.io/library/import-2026-01-01" + digest}, 0},
+		"pulled from another registry":        {"registry.example/web:1", []string{"mirror.example/web" + digest}, 0},
+		"pulled":                              {"registry.example:5000/web:1", []string{"mirror.example/web" + digest, "registry.example:5000/web" + digest}, 1},
+		"pulled from the default registry":    {"web:1", []string{"docker.io/library/web" + digest}, 1},
+		"pulled from a default registry user": {"team/web", []string{"docker.io/team/web" + digest}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, pull.Options{}, func(b *fixture) {
+				b.AddImages(test.image)
+				p := pull.New(pull.Options{Runtime: imported{b.Client, test.digests}})
+				err := p.Repair(b.t.Context(), test.image, test.image, "IfNotPresent", errors.New("layer lost"))
+				if got := len(b.Calls("RemoveImage")); got != test.removals {
+					b.t.Errorf("got %d removals and error %v, want %d", got, err, test.removals)
+				}
+			})
+		})
+	}
+}

@@ -3,8 +3,12 @@ package pull
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/reconcile/pull/verify"
+	"podd/runtime"
 )
 
 // repair is the progress of the repair of a damaged image.
@@ -15,9 +19,10 @@ const (
 	repairPulled                    // the image was pulled again
 )
 
-// Repair removes a damaged image, so that the next call of Ensure pulls it again. It removes an image
-// only once, because an image that is still damaged after a pull has another cause, such as a broken
-// disk or a layer that the runtime cannot remove because other containers use it.
+// Repair removes a damaged image, so that the next call of Ensure pulls it again. It keeps an image
+// that was imported, because its registry may not have the image. It removes an image only once,
+// because an image that is still damaged after a pull has another cause, such as a broken disk or a
+// layer that the runtime cannot remove because other containers use it.
 func (p *Puller) Repair(ctx context.Context, image, ref, policy string, cause error) error {
 	if policy == string(v1.PullNever) {
 		return fmt.Errorf("%w; image %s is damaged and imagePullPolicy is Never; import the image again, or change imagePullPolicy", cause, image)
@@ -28,6 +33,9 @@ func (p *Puller) Repair(ctx context.Context, image, ref, policy string, cause er
 	}
 	if isPresent && found.Pinned {
 		return fmt.Errorf("%w; image %s is damaged and pinned by the configuration of the runtime, so podd does not remove it; import the image again", cause, image)
+	}
+	if isPresent && !hasDigestOf(found, image) {
+		return fmt.Errorf("%w; image %s is damaged and was not pulled from its registry, so podd does not remove it; import the image again", cause, image)
 	}
 	switch p.beginRepair(ref) {
 	case repairPulled:
@@ -40,6 +48,16 @@ func (p *Puller) Repair(ctx context.Context, image, ref, policy string, cause er
 		}
 	}
 	return fmt.Errorf("%w; image %s is damaged; podd has removed it and pulls it again", cause, image)
+}
+
+// hasDigestOf reports whether an image has a digest in the repository of the given name. A pull adds
+// the digest, but an import does not. The runtime adds the default registry to names without one.
+func hasDigestOf(found runtime.Image, name string) bool {
+	repository := verify.Repository(name)
+	return slices.ContainsFunc(found.Digests, func(digest string) bool {
+		of := verify.Repository(digest)
+		return of == repository || of == "docker.io/"+repository || of == "docker.io/library/"+repository
+	})
 }
 
 // beginRepair returns the progress of the repair of an image. If there is none, it returns 0 and

@@ -69,7 +69,7 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 	// The runtime has lost track of the container's process; see package runtime/shim.
 	case strings.Contains(text, "cannot delete running task"):
 		return []error{runtime.ErrTaskLost}
-	case isImageDamagedText(text):
+	case isImageDamaged(text):
 		return []error{runtime.ErrImageDamaged}
 	case code == codes.NotFound, isNotFoundText(text):
 		return []error{runtime.ErrNotFound}
@@ -92,21 +92,6 @@ func classify(ctx context.Context, code codes.Code, text string) []error {
 func isNameReservedText(text string) bool {
 	return strings.HasPrefix(text, "failed to reserve sandbox name ") || strings.HasPrefix(text, "failed to reserve container name ") ||
 		text == "name is reserved" || strings.HasSuffix(text, ": name is reserved")
-}
-
-// isImageDamagedText reports whether text is the error of containerd for a container that cannot be
-// created because a part of its image is missing or truncated on the disk: a layer, the manifest, the
-// config or the directory of an unpacked layer. containerd tries to unpack the layers again first.
-// A full disk is another cause of a failure to unpack, so the text must contain one of these causes.
-func isImageDamagedText(text string) bool {
-	_, cause, isCreate := strings.Cut(text, "failed to create containerd container: ")
-	if !isCreate {
-		return false
-	}
-	_, unpack, isUnpack := strings.Cut(cause, "error unpacking image: ")
-	return isUnpack && (strings.HasSuffix(unpack, ": not found") || strings.Contains(unpack, "wrong diff id")) ||
-		strings.HasPrefix(cause, "failed to stat parent: ") && strings.HasSuffix(cause, ": no such file or directory") ||
-		strings.HasSuffix(cause, "unexpected end of JSON input")
 }
 
 // isNotFoundText reports whether text is an error of CRI-O for an object that does not exist. In

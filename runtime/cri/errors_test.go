@@ -69,21 +69,9 @@ func TestClean(t *testing.T) {
 			"the runtime cannot send a response of this size; raise its limit (containerd: max_send_message_size in [grpc], CRI-O: grpc_max_send_msg_size)", nil,
 		},
 		{
-			"containerd, lost layer", codes.NotFound,
-			`failed to create containerd container: error unpacking image: failed to extract layer (application/vnd.docker.image.rootfs.diff.tar.gzip sha256:1) to overlayfs as "extract-1": failed to get reader from content store: blob sha256:2 expected at /var/lib/containerd/blobs/sha256/2: blob not found: not found`,
-			`failed to create containerd container: error unpacking image: failed to extract layer (application/vnd.docker.image.rootfs.diff.tar.gzip sha256:1) to overlayfs as "extract-1": failed to get reader from content store: blob sha256:2 expected at /var/lib/containerd/blobs/sha256/2: blob not found: not found`,
-			[]error{runtime.ErrImageDamaged},
-		},
-		{
 			"containerd, truncated layer", codes.Unknown,
 			`failed to create containerd container: error unpacking image: wrong diff id "sha256:1" calculated on extraction "sha256:2", desc "sha256:3"`,
 			`failed to create containerd container: error unpacking image: wrong diff id "sha256:1" calculated on extraction "sha256:2", desc "sha256:3"`,
-			[]error{runtime.ErrImageDamaged},
-		},
-		{
-			"containerd, lost directory of an unpacked layer", codes.Unknown,
-			"failed to create containerd container: failed to stat parent: stat /var/lib/containerd/snapshots/1/fs: no such file or directory",
-			"failed to create containerd container: failed to stat parent: stat /var/lib/containerd/snapshots/1/fs: no such file or directory",
 			[]error{runtime.ErrImageDamaged},
 		},
 		{
