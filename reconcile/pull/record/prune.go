@@ -21,7 +21,8 @@ type Images interface {
 
 // Recover replaces the intent of each interrupted pull that may have changed an image by a record
 // whose credentials are unknown. Every pod must then prove that it may use the image, even if the
-// pod names the image by another name or by its ID.
+// pod names the image by another name or by its ID. The error contains the intents that cannot be
+// read; they remain.
 func (s *Store) Recover(ctx context.Context, images Images) error {
 	return s.resolveIntents(ctx, images, false)
 }
@@ -31,9 +32,9 @@ func (s *Store) Recover(ctx context.Context, images Images) error {
 // killed.
 const minIntentAge = time.Hour
 
-// Prune removes the records of images that are no longer on the node, files that cannot be read and
+// Prune removes the records of images that are no longer on the node, records that cannot be read and
 // belong to no image, and intents that are older than an hour. An intent whose pull may have changed an
-// image is replaced, as in Recover.
+// image is replaced, as in Recover. An intent that cannot be read remains.
 func (s *Store) Prune(ctx context.Context, images Images) error {
 	s.beginPass()
 	defer s.endPass()
@@ -55,7 +56,9 @@ func (s *Store) endPass() {
 }
 
 // resolveIntents replaces the intents of pulls that may have changed an image. If removeOld is true, it
-// also removes the intents that are older than minIntentAge and for which no pull is in progress.
+// also removes the intents that are older than minIntentAge and for which no pull is in progress. As in
+// the kubelet, an intent that cannot be read remains, because without it the image would count as
+// preloaded. The next pull of the image replaces it.
 func (s *Store) resolveIntents(ctx context.Context, images Images, removeOld bool) error {
 	files, err := listFiles(s.pulling)
 	if err != nil {
@@ -67,10 +70,8 @@ func (s *Store) resolveIntents(ctx context.Context, images Images, removeOld boo
 		switch {
 		case err == nil:
 			err = s.resolveIntent(ctx, images, name, removeOld && isOlderThan(filepath.Join(s.pulling, file), minIntentAge))
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), removeOld: // Recover has reported an intent that cannot be read
 			err = nil
-		default: // an intent that cannot be read protects no image
-			err = errors.Join(err, removeFiles(s.pulling, file))
 		}
 		failed = append(failed, err)
 	}

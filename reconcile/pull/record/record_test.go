@@ -330,6 +330,37 @@ func TestBrokenFiles(t *testing.T) {
 	}
 }
 
+// TestUnreadableIntent checks that an intent that cannot be read remains until the next pull of its
+// image, so that the image does not count as preloaded.
+func TestUnreadableIntent(t *testing.T) {
+	intent, err := encodeIntent("another image")
+	succeed(t, err)
+	for name, create := range map[string]func(path string) error{
+		"truncated":        func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"of another image": func(path string) error { return os.WriteFile(path, intent, 0o600) },
+		"read error":       func(path string) error { return os.Symlink("loop", path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(t.TempDir())
+			succeed(t, os.MkdirAll(s.pulling, 0o700))
+			path := filepath.Join(s.pulling, fileName(image))
+			succeed(t, create(path))
+			if name != "read error" {
+				age(t, path)
+			}
+			if err := s.Recover(t.Context(), node{image: id}); err == nil || !strings.Contains(err.Error(), path) {
+				t.Errorf("got error %v, want one that names %s", err, path)
+			}
+			check(t, s, image, id, verify.Unreadable)
+			succeed(t, s.Prune(t.Context(), node{image: id}))
+			check(t, s, image, id, verify.Unreadable)
+			succeed(t, s.BeginPull(image, ""), s.Add(id, repo, byOne), s.EndPull(image, true))
+			check(t, s, image, id, verify.Recorded)
+			checkCount(t, s, 0, 1)
+		})
+	}
+}
+
 // TestLeftovers checks that Prune removes the files that a power cut can leave, and no other files.
 func TestLeftovers(t *testing.T) {
 	root := t.TempDir()
@@ -337,14 +368,8 @@ func TestLeftovers(t *testing.T) {
 	put(t, root, "pulled/.podd-ABC", "x")
 	put(t, root, "pulling/"+presentName(image), id)
 	put(t, root, "pulling/notes", "x")
-	put(t, root, "pulling/"+fileName("broken"), "x")
-	intent, err := encodeIntent(image)
-	succeed(t, err)
-	put(t, root, "pulling/"+fileName("another image"), string(intent))
 	s := New(root)
-	if err := s.Prune(t.Context(), node{image: id}); err == nil {
-		t.Error("got no error, want one about the removed intents")
-	}
+	succeed(t, s.Prune(t.Context(), node{image: id}))
 	checkCount(t, s, 0, 0)
 	if left, err := filepath.Glob(filepath.Join(root, "image_manager/*/*")); err != nil || len(left) != 4 {
 		t.Errorf("got the files %v, want all new ones; %v", left, err)

@@ -11,7 +11,8 @@
 // image is still a preloaded one.
 //
 // A record contains hashes of credentials, but no credentials. If a record is lost, its image counts
-// as preloaded, as in the kubelet. The next pull of an image replaces a record that cannot be read.
+// as preloaded, as in the kubelet. The next pull of an image replaces a record or an intent that
+// cannot be read. Until then, every pod must pull the image.
 package record
 
 import (
