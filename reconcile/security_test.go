@@ -98,25 +98,37 @@ func TestImageReplaced(t *testing.T) {
 }
 
 // TestImageDamaged checks that a damaged image is removed and pulled again, and that the container
-// then starts.
+// then starts. The same happens if the image is damaged again later.
 func TestImageDamaged(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.AddImage(runtimetest.Image{Name: "app:1"})
 		m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "app:1"}})
-		m.Inject(runtimetest.Fault{Method: "CreateContainer", Nth: 1, Err: status.Error(codes.Unknown,
-			"failed to create containerd container: unexpected end of JSON input")})
+		damage := func() {
+			m.Inject(runtimetest.Fault{Method: "CreateContainer", Nth: 1, Err: status.Error(codes.Unknown,
+				"failed to create containerd container: unexpected end of JSON input")})
+		}
+		wantRepairs := func(want int) {
+			t.Helper()
+			const text = "image app:1 is damaged; podd has removed it and pulls it again"
+			if got := m.takeEvents(); !strings.Contains(got, text) {
+				t.Errorf("%s\nwant %q", got, text)
+			}
+			m.advance(2 * time.Minute)
+			if removals, pulls := len(m.Calls("RemoveImage")), len(m.Calls("PullImage")); removals != want || pulls != want {
+				t.Errorf("got %d removals and %d pulls, want %d of each", removals, pulls, want)
+			}
+		}
+		damage()
 		m.start()
 		m.setPods(pod(t, "web", `containers: [{name: app, image: "app:1", imagePullPolicy: IfNotPresent}]`))
 		m.settle()
-		const want = "image app:1 is damaged; podd has removed it and pulls it again"
-		if got := m.takeEvents(); !strings.Contains(got, want) {
-			t.Errorf("%s\nwant %q", got, want)
-		}
-		m.advance(2 * time.Minute)
+		wantRepairs(1)
 		m.wantState("web 0 ready", "web/app 0 running")
-		if removals, pulls := len(m.Calls("RemoveImage")), len(m.Calls("PullImage")); removals != 1 || pulls != 1 {
-			t.Errorf("got %d removals and %d pulls, want one of each", removals, pulls)
-		}
+		damage()
+		m.ExitContainer("default/web/app", 1)
+		m.settle()
+		wantRepairs(2)
+		m.wantState("web 0 ready", "web/app 0 exited 1", "web/app 1 running")
 	})
 }
 

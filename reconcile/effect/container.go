@@ -182,6 +182,7 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 		if err != nil {
 			return "", err
 		}
+		e.Images.EndRepair(a.ImageRef)
 	}
 	if err := ctx.Err(); err != nil {
 		return id, err

@@ -54,6 +54,9 @@ type Images interface {
 	// reference that Ensure has returned for image. The error describes what Repair has done, or why
 	// the image cannot be repaired; it wraps cause, the error of creating a container.
 	Repair(ctx context.Context, image, ref, policy string, cause error) error
+	// EndRepair records that the image with this reference is not damaged any more, because a container
+	// was created from it.
+	EndRepair(ref string)
 }
 
 // An ImageRequest describes an image that a pod needs.

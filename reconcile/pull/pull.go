@@ -197,6 +197,7 @@ func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, pulling func
 	p.onEnsure(newCheck(r, present, d))
 	switch {
 	case d.Action == verify.Use:
+		p.markReplaced(have.ID, began)
 		return result.Image{Ref: have.ID, User: new(have.User)}, nil // the user is copied, so that the rest of have can be garbage-collected
 	case d.Action == verify.Refuse:
 		return result.Image{}, imageError(r.Image, "ErrImageNeverPull", neverPullError(r.Image, p.o.Records != nil, secretErr))
@@ -339,7 +340,7 @@ func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPu
 	}
 	if f.err == nil {
 		if _, isRepair := p.repairs[f.ref]; isRepair {
-			p.repairs[f.ref] = repairPulled
+			p.repairs[f.ref] = repair{repairReplaced, time.Now()}
 		}
 		delete(p.failures, key)
 		return

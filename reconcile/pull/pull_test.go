@@ -469,7 +469,7 @@ func TestRepair(t *testing.T) {
 		if err := b.ensure("web:1", "IfNotPresent"); err != nil || b.pulls() != 1 {
 			b.t.Errorf("got error %v and %d pulls, want one pull", err, b.pulls())
 		}
-		repair("IfNotPresent", "still damaged after podd has removed it and pulled it again")
+		repair("IfNotPresent", "still damaged after podd has removed it and it was pulled or imported again")
 		wantRemovals(1)
 	})
 }
@@ -509,6 +509,54 @@ func TestRepair_Imported(t *testing.T) {
 				err := p.Repair(b.t.Context(), test.image, test.image, "IfNotPresent", errors.New("layer lost"))
 				if got := len(b.Calls("RemoveImage")); got != test.removals {
 					b.t.Errorf("got %d removals and error %v, want %d", got, err, test.removals)
+				}
+			})
+		})
+	}
+}
+
+// TestRepair_Again checks that an image is repaired again after the last repair has ended, but not
+// while it is still damaged.
+func TestRepair_Again(t *testing.T) {
+	const done, still = "podd has removed it and pulls it again", "is still damaged"
+	type step = func(b *fixture, ref string)
+	pullAgain := func(b *fixture, _ string) {
+		if err := b.ensure("web:1", "IfNotPresent"); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	addAgain := func(b *fixture, ref string) { b.AddImage(runtimetest.Image{Name: "web:1", ID: ref}) }
+	create := func(b *fixture, ref string) { b.EndRepair(ref) }
+	wait := func(b *fixture, _ string) { pass(time.Hour) }
+	for name, test := range map[string]struct {
+		steps    []step
+		want     string
+		removals int
+	}{
+		"pulled":                                 {[]step{pullAgain}, still, 1},
+		"pulled, container created":              {[]step{pullAgain, create}, done, 2},
+		"pulled, expired":                        {[]step{pullAgain, wait}, done, 2},
+		"added by another program":               {[]step{addAgain, pullAgain}, still, 1},
+		"added by another program, then created": {[]step{addAgain, pullAgain, create}, done, 2},
+		"added by another program, then expired": {[]step{addAgain, pullAgain, wait}, done, 2},
+		"never pulled again, expired":            {[]step{wait, addAgain}, done, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, pull.Options{}, func(b *fixture) {
+				b.remote("web:1", nil)
+				pullAgain(b, "")
+				i, _, _ := b.ImageStatus(b.t.Context(), "web:1")
+				repair := func() error { return b.Repair(b.t.Context(), "web:1", i.ID, "IfNotPresent", errors.New("layer lost")) }
+				_ = repair()
+				pass(time.Second)
+				for _, do := range test.steps {
+					do(b, i.ID)
+				}
+				if err := repair(); !strings.Contains(err.Error(), test.want) {
+					b.t.Errorf("got error %v, want %q", err, test.want)
+				}
+				if got := len(b.Calls("RemoveImage")); got != test.removals {
+					b.t.Errorf("got %d removals, want %d", got, test.removals)
 				}
 			})
 		})

@@ -3,7 +3,9 @@ package pull
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -11,18 +13,28 @@ import (
 	"podd/runtime"
 )
 
-// repair is the progress of the repair of a damaged image.
-type repair int
+// repairExpiry is the time after which another repair of the same image may begin.
+const repairExpiry = time.Hour
+
+// A repair is the progress of the repair of a damaged image.
+type repair struct {
+	stage repairStage
+	since time.Time // when the stage was reached
+}
+
+type repairStage int
 
 const (
-	repairRemoved repair = iota + 1 // the image was removed and not pulled again yet
-	repairPulled                    // the image was pulled again
+	repairRemoving repairStage = iota + 1 // the image is being removed
+	repairRemoved                         // the image was removed and is not present again yet
+	repairReplaced                        // the image was pulled or imported again
 )
 
 // Repair removes a damaged image, so that the next call of Ensure pulls it again. It keeps an image
-// that was imported, because its registry may not have the image. It removes an image only once,
-// because an image that is still damaged after a pull has another cause, such as a broken disk or a
-// layer that the runtime cannot remove because other containers use it.
+// that was imported, because its registry may not have the image. Until EndRepair is called or an hour
+// has passed, it removes an image only once, because an image that is still damaged after a pull has
+// another cause, such as a broken disk or a layer that the runtime cannot remove because other
+// containers use it.
 func (p *Puller) Repair(ctx context.Context, image, ref, policy string, cause error) error {
 	if policy == string(v1.PullNever) {
 		return fmt.Errorf("%w; image %s is damaged and imagePullPolicy is Never; import the image again, or change imagePullPolicy", cause, image)
@@ -38,14 +50,15 @@ func (p *Puller) Repair(ctx context.Context, image, ref, policy string, cause er
 		return fmt.Errorf("%w; image %s is damaged and was not pulled from its registry, so podd does not remove it; import the image again", cause, image)
 	}
 	switch p.beginRepair(ref) {
-	case repairPulled:
-		return fmt.Errorf("%w; image %s is still damaged after podd has removed it and pulled it again; check the disk of this node", cause, image)
-	case repairRemoved: // by the start of another container
+	case repairReplaced:
+		return fmt.Errorf("%w; image %s is still damaged after podd has removed it and it was pulled or imported again; check the disk of this node", cause, image)
+	case repairRemoving, repairRemoved: // by the start of another container
 	default:
 		if err := p.o.Runtime.RemoveImage(ctx, ref); err != nil {
 			p.cancelRepair(ref)
 			return fmt.Errorf("%w; removing damaged image %s failed: %w", cause, image, err)
 		}
+		p.markRemoved(ref)
 	}
 	return fmt.Errorf("%w; image %s is damaged; podd has removed it and pulls it again", cause, image)
 }
@@ -60,16 +73,36 @@ func hasDigestOf(found runtime.Image, name string) bool {
 	})
 }
 
-// beginRepair returns the progress of the repair of an image. If there is none, it returns 0 and
-// records that the image is removed.
-func (p *Puller) beginRepair(ref string) repair {
+// beginRepair returns the stage of the repair of an image. If there is no repair, or if it has
+// expired, beginRepair returns 0 and records that the image is being removed.
+func (p *Puller) beginRepair(ref string) repairStage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	progress := p.repairs[ref]
-	if progress == 0 {
-		p.repairs[ref] = repairRemoved
+	maps.DeleteFunc(p.repairs, func(_ string, r repair) bool { return time.Since(r.since) >= repairExpiry })
+	stage := p.repairs[ref].stage
+	if stage == 0 {
+		p.repairs[ref] = repair{repairRemoving, time.Now()}
 	}
-	return progress
+	return stage
+}
+
+// markRemoved records that a damaged image was removed, unless a pull has already replaced it.
+func (p *Puller) markRemoved(ref string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.repairs[ref].stage == repairRemoving {
+		p.repairs[ref] = repair{repairRemoved, time.Now()}
+	}
+}
+
+// markReplaced records that a user or another program has replaced a damaged image that podd has
+// removed. The image was present at the given time.
+func (p *Puller) markReplaced(ref string, presentAt time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.repairs[ref]; r.stage == repairRemoved && r.since.Before(presentAt) {
+		p.repairs[ref] = repair{repairReplaced, time.Now()}
+	}
 }
 
 // cancelRepair records that an image was not removed.
@@ -77,4 +110,14 @@ func (p *Puller) cancelRepair(ref string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.repairs, ref)
+}
+
+// EndRepair ends the repair of an image that was pulled or imported again, because a container was
+// created from it. If the image is damaged again later, Repair removes it again.
+func (p *Puller) EndRepair(ref string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.repairs[ref].stage == repairReplaced {
+		delete(p.repairs, ref)
+	}
 }

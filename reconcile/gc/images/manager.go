@@ -6,8 +6,9 @@
 //	                       │
 //	                       └──▶ record file: last use, for the next podd
 //
-// One goroutine, Manager.Run, owns the records of the use of images and makes all changes. The other
-// methods of Manager send requests to it.
+// One goroutine, Manager.Run, owns the records of the use of images and makes all changes of this
+// package. The other methods of Manager send requests to it. Package pull removes damaged images
+// itself, because a container waits for the repair; Manager.Run then finds that the image is missing.
 package images
 
 import (
