@@ -14,11 +14,13 @@ import (
 	"github.com/opencontainers/cgroups/fscommon"
 )
 
-// basicMetrics contains the metrics for CPU and memory. allMetrics contains all metrics that a
-// kubelet reads with cAdvisor. Both omit the CPU load, as the kubelet does.
+// basicMetrics contains the metrics for CPU and memory. processMetrics also contains the number of
+// processes. allMetrics contains all metrics that a kubelet reads with cAdvisor. All omit the CPU
+// load, as the kubelet does.
 var (
-	basicMetrics = container.MetricSet{container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}}
-	allMetrics   = container.MetricSet{
+	basicMetrics   = container.MetricSet{container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}}
+	processMetrics = container.MetricSet{container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {}, container.ProcessMetrics: {}}
+	allMetrics     = container.MetricSet{
 		container.CpuUsageMetrics: {}, container.MemoryUsageMetrics: {},
 		container.DiskIOMetrics: {}, container.DiskUsageMetrics: {}, container.NetworkUsageMetrics: {},
 		container.ProcessMetrics: {}, container.OOMMetrics: {},

@@ -93,6 +93,29 @@ func (s *Sampler) SampleAll(ctx context.Context) (*Sample, error) {
 	return s.sample(ctx, s.full, allMetrics)
 }
 
+// ReadMemory reads the memory usage of pods and the node. It does not query the runtime, which may
+// not respond: a container without a cgroup has no usage. The sample is always a new one and has no
+// rates.
+func (s *Sampler) ReadMemory(ctx context.Context) (*Sample, error) {
+	return s.readCgroups(ctx, basicMetrics)
+}
+
+// ReadProcesses reads like ReadMemory, and also reads the number of processes.
+func (s *Sampler) ReadProcesses(ctx context.Context) (*Sample, error) {
+	return s.readCgroups(ctx, processMetrics)
+}
+
+// readCgroups reads a new sample with these metrics, without rates and without the runtime.
+func (s *Sampler) readCgroups(ctx context.Context, metrics container.MetricSet) (*Sample, error) {
+	m, err := s.MachineInfo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := s.o
+	o.RuntimeUsage = nil
+	return read(ctx, o, m, metrics)
+}
+
 // maxDiskTime limits one measurement of disks. A measurement continues even if its caller no
 // longer waits. The next measurement begins with the pods that this one did not reach.
 const maxDiskTime = 20 * time.Second
@@ -123,7 +146,7 @@ func (s *Sampler) sample(ctx context.Context, cache *cached[*Sample], metrics co
 		return nil, err
 	}
 	return cache.get(ctx, maxSampleAge, func(ctx context.Context) (*Sample, error) {
-		out, err := s.read(ctx, m, metrics)
+		out, err := read(ctx, s.o, m, metrics)
 		if err == nil {
 			s.rates.setRates(out)
 		}
@@ -132,12 +155,12 @@ func (s *Sampler) sample(ctx context.Context, cache *cached[*Sample], metrics co
 }
 
 // read reads a sample with these metrics, without rates.
-func (s *Sampler) read(ctx context.Context, m *model.MachineInfo, metrics container.MetricSet) (*Sample, error) {
+func read(ctx context.Context, o Options, m *model.MachineInfo, metrics container.MetricSet) (*Sample, error) {
 	h, err := newHierarchy(machineInfo{m}, metrics)
 	if err != nil {
 		return nil, fmt.Errorf("listing the cgroup mounts: %w", err)
 	}
-	return h.sample(ctx, s.o, m)
+	return h.sample(ctx, o, m)
 }
 
 // prepareRates stores first readings and waits for firstRateWindow, if there are no readings
@@ -147,7 +170,7 @@ func (s *Sampler) prepareRates(ctx context.Context, m *model.MachineInfo) error 
 		return nil
 	}
 	_, err := s.firstReadings.get(ctx, firstRateWindow, func(ctx context.Context) (none struct{}, err error) {
-		first, err := s.read(ctx, m, basicMetrics)
+		first, err := read(ctx, s.o, m, basicMetrics)
 		if err != nil {
 			return none, err
 		}

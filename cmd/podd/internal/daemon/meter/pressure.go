@@ -10,17 +10,18 @@ import (
 	"podd/runtime/stats"
 )
 
-// PodUsage implements eviction.UsageReader. It measures only the resource.
+// PodUsage implements eviction.UsageReader. It measures only the resource. For memory and processes
+// it reads only cgroups, because pods must be evicted even if the runtime does not respond.
 func (m *Meter) PodUsage(ctx context.Context, resource v1.ResourceName) (map[types.UID]*pressure.Usage, error) {
 	switch resource {
 	case v1.ResourceMemory:
-		s, err := m.sampler.SampleBasic(ctx)
+		s, err := m.sampler.ReadMemory(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return processUsage(s), nil
 	case pressure.ResourcePIDs:
-		s, err := m.sampler.SampleAll(ctx)
+		s, err := m.sampler.ReadProcesses(ctx)
 		if err != nil {
 			return nil, err
 		}
