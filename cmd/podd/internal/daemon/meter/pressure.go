@@ -8,6 +8,7 @@ import (
 
 	"podd/reconcile/eviction/pressure"
 	"podd/runtime/stats"
+	"podd/server"
 )
 
 // PodUsage implements eviction.UsageReader. It measures only the resource. For memory and processes
@@ -31,11 +32,7 @@ func (m *Meter) PodUsage(ctx context.Context, resource v1.ResourceName) (map[typ
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.sampler.SampleBasic(ctx) // the disk usage does not contain the names of the containers
-	if err != nil {
-		return nil, err
-	}
-	return diskUsage(d, s), nil
+	return diskUsage(d, m.state.View()), nil
 }
 
 // processUsage returns the memory and the number of processes of the pods in a sample.
@@ -66,15 +63,14 @@ func processUsage(s *stats.Sample) map[types.UID]*pressure.Usage {
 	return all
 }
 
-// diskUsage returns the disk usage of the pods in a measurement. s contains the names of their
-// containers.
-func diskUsage(d *stats.Disk, s *stats.Sample) map[types.UID]*pressure.Usage {
+// diskUsage returns the disk usage of the pods in v that were measured. Of the containers, it
+// counts those that are running.
+func diskUsage(d *stats.Disk, v *server.View) map[types.UID]*pressure.Usage {
 	all := map[types.UID]*pressure.Usage{}
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		disk, ok := d.Pods[p.UID]
+	for _, p := range v.Pods {
+		disk, ok := d.Pods[p.Pod.UID]
 		if !ok {
-			continue
+			continue // unknown
 		}
 		u := &pressure.Usage{}
 		for _, v := range disk.Volumes {
@@ -85,12 +81,16 @@ func diskUsage(d *stats.Disk, s *stats.Sample) map[types.UID]*pressure.Usage {
 		if disk.ManagedFiles != nil {
 			u.Volumes = add(u.Volumes, *disk.ManagedFiles)
 		}
-		for _, c := range p.Pod.Containers {
+		for status := range server.ContainerStatuses(p.Pod) {
+			c, isRunning := sampledContainer(status)
+			if !isRunning {
+				continue
+			}
 			layer, logs := disk.Layers[c.ID], disk.Logs[c.Name]
 			u.Layers, u.Logs = add(u.Layers, layer), add(u.Logs, logs)
 			u.Containers = append(u.Containers, pressure.ContainerUsage{Name: c.Name, DiskBytes: add(add(pressure.DiskUsage{}, layer), logs).Bytes})
 		}
-		all[p.UID] = u
+		all[p.Pod.UID] = u
 	}
 	return all
 }

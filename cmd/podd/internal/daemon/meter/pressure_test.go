@@ -3,13 +3,17 @@ package meter
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/poddtest"
 	"podd/reconcile/eviction/pressure"
 	"podd/runtime"
 	"podd/runtime/stats"
+	"podd/server"
 )
 
 // TestPodUsage_UnresponsiveRuntime checks that the memory and the processes of pods are measured
@@ -36,4 +40,50 @@ func TestPodUsage_UnresponsiveRuntime(t *testing.T) {
 			t.Errorf("%s: got %+v, error %v, want the new pod", resource, usage, err)
 		}
 	}
+}
+
+// newFilesystem returns the usage of a file system.
+func newFilesystem(bytes, inodes uint64) stats.Filesystem {
+	return stats.Filesystem{UsedBytes: &bytes, InodesUsed: &inodes}
+}
+
+// newRunningPod returns a pod with a container "app". Its CRI ID is the UID of the pod with the
+// suffix "-app".
+func newRunningPod(name string, uid types.UID) *server.PodView {
+	p := poddtest.NewPod(name+".yaml", 1, name, "app")
+	p.Pod.UID, p.SandboxID = uid, string(uid)
+	p.Pod.Status.ContainerStatuses = []v1.ContainerStatus{{
+		Name: "app", ContainerID: "containerd://" + string(uid) + "-app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
+	}}
+	return p
+}
+
+// TestPodUsage_SlowDisk checks that the previous usage is returned if the disk is not measured
+// within the timeout.
+func TestPodUsage_SlowDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		view, isSlow := poddtest.NewView(newRunningPod("web", "u1")), false
+		m := &Meter{state: server.NewLatestView(view), sampler: stats.New(stats.Options{
+			Pods: func() []stats.Pod { return sampledPods(view, "") },
+			MeasureDisk: func(context.Context, []stats.Pod) (*stats.Disk, error) {
+				if isSlow {
+					time.Sleep(time.Hour) // does not end with ctx, like a system call on a disk that does not respond
+				}
+				isSlow = true // after the first measurement
+				return &stats.Disk{At: time.Now(), Pods: map[types.UID]stats.PodDisk{"u1": {
+					At: time.Now(), Layers: map[string]stats.Filesystem{"u1-app": newFilesystem(100, 1)},
+				}}}, nil
+			},
+		})}
+		defer m.Close()
+		for i := range 10 {
+			ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+			usage, err := m.PodUsage(ctx, v1.ResourceEphemeralStorage)
+			cancel()
+			if err != nil || usage["u1"] == nil || usage["u1"].Layers.Bytes != 100 || usage["u1"].Containers[0].DiskBytes != 100 {
+				t.Errorf("call %d: got %+v, error %v, want 100 bytes", i, usage, err)
+			}
+			time.Sleep(5 * time.Minute)
+		}
+	})
 }
