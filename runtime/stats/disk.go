@@ -16,6 +16,10 @@ type Disk struct {
 	// layers. Both are nil if the runtime does not report them.
 	Images, Layers *Filesystem
 	Pods           map[types.UID]PodDisk
+	// Unreached contains the pods that existed when the measurement began and were reached neither
+	// by it nor by an earlier measurement. A pod that is neither in Pods nor in Unreached is newer
+	// than the measurement.
+	Unreached map[types.UID]bool
 	// MaxPIDs is the maximum number of processes on the node, and ProcessCount is the current
 	// number.
 	MaxPIDs, ProcessCount int64

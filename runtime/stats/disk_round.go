@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"podd/manifest/order"
 )
 
@@ -32,11 +34,11 @@ func (d *Disk) isIncomplete(pods []Pod) bool {
 }
 
 // withPrevious returns a copy of d. For pods that this measurement did not reach, the copy contains
-// the values of the previous measurement. The parameter last is the previous measurement; it is nil
-// in the first measurement.
+// the values of the previous measurement, if there are any. pods are the pods to measure. The
+// parameter last is the previous measurement; it is nil in the first measurement.
 func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 	out := *d
-	out.Pods = maps.Clone(d.Pods)
+	out.Pods, out.Unreached = maps.Clone(d.Pods), map[types.UID]bool{}
 	if last == nil {
 		last = &Disk{}
 	}
@@ -57,6 +59,8 @@ func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 			out.Pods[pods[i].UID] = now.withPrevious(before, &pods[i])
 		case was:
 			out.Pods[pods[i].UID] = before
+		default:
+			out.Unreached[pods[i].UID] = true
 		}
 	}
 	return &out

@@ -40,8 +40,8 @@ type Options struct {
 	// is called if a container has no cgroup. It may be nil.
 	RuntimeUsage func(context.Context) (map[string]runtime.Usage, error)
 	// MeasureDisk measures the disks of the node and of pods, in the order of pods, until ctx is
-	// done. The result omits pods that were not reached. If MeasureDisk is nil, MeasureDisks must
-	// not be called.
+	// done. The result omits pods that were not reached, and does not set Unreached. If MeasureDisk
+	// is nil, MeasureDisks must not be called.
 	MeasureDisk func(ctx context.Context, pods []Pod) (*Disk, error)
 }
 

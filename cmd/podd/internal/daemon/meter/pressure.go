@@ -63,15 +63,17 @@ func processUsage(s *stats.Sample) map[types.UID]*pressure.Usage {
 	return all
 }
 
-// diskUsage returns the disk usage of the pods in v that were measured. Of the containers, it
-// counts those that are running.
+// diskUsage returns the disk usage of the pods in v. Of the containers, it counts those that are
+// running. It omits pods that could not be measured. A pod that is newer than the measurement uses
+// nothing, because pods with an unknown usage are evicted first, and a new pod is rarely the cause
+// of the pressure.
 func diskUsage(d *stats.Disk, v *server.View) map[types.UID]*pressure.Usage {
 	all := map[types.UID]*pressure.Usage{}
 	for _, p := range v.Pods {
-		disk, ok := d.Pods[p.Pod.UID]
-		if !ok {
-			continue // unknown
+		if d.Unreached[p.Pod.UID] {
+			continue
 		}
+		disk := d.Pods[p.Pod.UID] // zero if the pod is newer
 		u := &pressure.Usage{}
 		for _, v := range disk.Volumes {
 			if v.Ephemeral {

@@ -2,6 +2,8 @@ package meter
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,5 +87,36 @@ func TestPodUsage_SlowDisk(t *testing.T) {
 			}
 			time.Sleep(5 * time.Minute)
 		}
+	})
+}
+
+// TestPodUsage_StartedAfterMeasurement checks that a pod that was started after the last measurement
+// of the disk uses nothing, and that a pod that the measurement did not reach is omitted.
+func TestPodUsage_StartedAfterMeasurement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		measured, unreached, started := newRunningPod("measured", "u1"), newRunningPod("unreached", "u2"), newRunningPod("started", "u3")
+		views := server.NewLatestView(poddtest.NewView(measured, unreached))
+		m := &Meter{state: views, sampler: stats.New(stats.Options{
+			Pods: func() []stats.Pod { return sampledPods(views.View(), "") },
+			MeasureDisk: func(context.Context, []stats.Pod) (*stats.Disk, error) {
+				time.Sleep(10 * time.Second)
+				return &stats.Disk{At: time.Now(), Pods: map[types.UID]stats.PodDisk{"u1": {At: time.Now(), Layers: map[string]stats.Filesystem{}}}}, nil
+			},
+		})}
+		defer m.Close()
+		check := func(want ...types.UID) {
+			t.Helper()
+			usage, err := m.PodUsage(t.Context(), v1.ResourceEphemeralStorage)
+			if got := slices.Sorted(maps.Keys(usage)); err != nil || !slices.Equal(got, want) {
+				t.Errorf("got the usage of pods %v, error %v, want %v", got, err, want)
+			}
+		}
+		check("u1")
+		next := poddtest.NewView(measured, unreached, started)
+		next.Revision++
+		views.Publish(next)
+		check("u1", "u3")
+		time.Sleep(time.Minute) // after the next measurement, which does not reach the new pod either
+		check("u1")
 	})
 }
