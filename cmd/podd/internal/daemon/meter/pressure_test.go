@@ -3,11 +3,14 @@ package meter
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/cadvisor/lib/model"
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,6 +47,35 @@ func TestPodUsage_UnresponsiveRuntime(t *testing.T) {
 	}
 }
 
+// newCgroup returns a cgroup with this working set and number of processes.
+func newCgroup(workingSet, processes uint64) *stats.Cgroup {
+	return &stats.Cgroup{Info: &model.ContainerInfo{Stats: []*model.ContainerStats{{
+		Memory: &model.MemoryStats{Usage: workingSet + 1000, WorkingSet: workingSet}, Processes: &model.ProcessStats{ProcessCount: processes},
+	}}}}
+}
+
+func TestProcessUsage(t *testing.T) {
+	withoutProcesses := newCgroup(30, 0)
+	withoutProcesses.Stats().Processes = nil
+	newSample := func(name string, c *stats.Cgroup) stats.ContainerSample {
+		return stats.ContainerSample{Container: stats.Container{Name: name}, Cgroup: c}
+	}
+	got := processUsage(&stats.Sample{Pods: []stats.PodSample{
+		{Pod: stats.Pod{UID: "with-cgroup"}, Cgroup: newCgroup(100, 99), Containers: []stats.ContainerSample{newSample("app", newCgroup(50, 3)), newSample("killed", nil), newSample("side", newCgroup(20, 2))}},
+		{Pod: stats.Pod{UID: "without-cgroup"}, Containers: []stats.ContainerSample{newSample("app", newCgroup(50, 3)), newSample("side", withoutProcesses)}},
+		{Pod: stats.Pod{UID: "sandbox"}, Cgroup: newCgroup(10, 1)},
+		{Pod: stats.Pod{UID: "unknown"}},
+	}})
+	want := map[types.UID]*pressure.Usage{
+		"with-cgroup":    {MemoryBytes: 100, Processes: 5, Containers: []pressure.ContainerUsage{{Name: "app", MemoryBytes: 50}, {Name: "side", MemoryBytes: 20}}},
+		"without-cgroup": {MemoryBytes: 80, Processes: 3, Containers: []pressure.ContainerUsage{{Name: "app", MemoryBytes: 50}, {Name: "side", MemoryBytes: 30}}},
+		"sandbox":        {MemoryBytes: 10},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // newFilesystem returns the usage of a file system.
 func newFilesystem(bytes, inodes uint64) stats.Filesystem {
 	return stats.Filesystem{UsedBytes: &bytes, InodesUsed: &inodes}
@@ -58,6 +90,45 @@ func newRunningPod(name string, uid types.UID) *server.PodView {
 		Name: "app", ContainerID: "containerd://" + string(uid) + "-app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
 	}}
 	return p
+}
+
+func TestDiskUsage(t *testing.T) {
+	logs, managed, huge := newFilesystem(20, 2), newFilesystem(3, 1), newFilesystem(math.MaxUint64, math.MaxUint64)
+	d := &stats.Disk{
+		Pods: map[types.UID]stats.PodDisk{
+			"all": {
+				Volumes: []stats.Volume{
+					{Name: "empty", Ephemeral: true, Filesystem: newFilesystem(100, 10)},
+					{Name: "config", Ephemeral: true, Filesystem: newFilesystem(50, 5)},
+					{Name: "claim", Filesystem: newFilesystem(9000, 900)},
+					{Name: "unknown", Ephemeral: true},
+				},
+				Logs:         map[string]stats.Filesystem{"app": logs, "removed": newFilesystem(9000, 900)},
+				Layers:       map[string]stats.Filesystem{"all-app": newFilesystem(7, 4), "earlier": newFilesystem(9000, 900)},
+				ManagedFiles: &managed,
+			},
+			"huge":    {ManagedFiles: &huge},
+			"stopped": {Logs: map[string]stats.Filesystem{"app": logs}},
+			"removed": {ManagedFiles: &managed},
+		},
+		Unreached: map[types.UID]bool{"unreached": true},
+	}
+	stopped := newRunningPod("stopped", "stopped")
+	stopped.Pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
+	got := diskUsage(d, poddtest.NewView(newRunningPod("all", "all"), newRunningPod("huge", "huge"), stopped, newRunningPod("unreached", "unreached"), newRunningPod("new", "new")))
+	unused := []pressure.ContainerUsage{{Name: "app"}}
+	want := map[types.UID]*pressure.Usage{
+		"all": {
+			Volumes: pressure.DiskUsage{Bytes: 153, Inodes: 16}, Logs: pressure.DiskUsage{Bytes: 20, Inodes: 2}, Layers: pressure.DiskUsage{Bytes: 7, Inodes: 4},
+			Containers: []pressure.ContainerUsage{{Name: "app", DiskBytes: 27}},
+		},
+		"huge":    {Volumes: pressure.DiskUsage{Bytes: 1 << 62, Inodes: 1 << 62}, Containers: unused},
+		"stopped": {},
+		"new":     {Containers: unused},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 // TestPodUsage_SlowDisk checks that the previous usage is returned if the disk is not measured
