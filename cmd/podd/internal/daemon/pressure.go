@@ -14,7 +14,6 @@ import (
 	"podd/cmd/podd/internal/daemon/nodestatus"
 	"podd/cmd/podd/internal/daemon/view"
 	"podd/manifest"
-	"podd/reconcile"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/event"
 	"podd/reconcile/eviction"
@@ -29,11 +28,17 @@ type pressureTask struct {
 	options  eviction.ManagerOptions // without Memory
 	observer *nodestatus.PressureObserver
 	state    *view.NodeState
-	router   *reconcile.Router
+	router   pressureSetter
 	record   func([]event.Event)
 	log      *slog.Logger
 
 	published *pressure.Conditions // nil before the first call of publish
+}
+
+// A pressureSetter admits pods depending on the pressure conditions of the node. It is implemented by
+// *reconcile.Router.
+type pressureSetter interface {
+	SetPressure(ctx context.Context, c pressure.Conditions) error
 }
 
 // newPressureTask returns the task that detects node pressure and evicts pods.

@@ -1,10 +1,127 @@
 package daemon
 
 import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/cmd/podd/internal/daemon/view"
+	"podd/reconcile/event"
+	"podd/reconcile/eviction"
 	"podd/reconcile/eviction/pressure"
+	"podd/reconcile/state"
 )
+
+// pressuredNode is a node without pods, and the router of a pressureTask.
+type pressuredNode struct {
+	mu       sync.Mutex // guards all following fields
+	memory   int64      // the available memory of 1000 bytes
+	recorded []event.Event
+	admitted pressure.Conditions // the conditions of the last call of SetPressure
+}
+
+func (n *pressuredNode) setMemory(available int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.memory = available
+}
+
+func (n *pressuredNode) record(all []event.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.recorded = append(n.recorded, all...)
+}
+
+// takeEvents returns the events since the last call.
+func (n *pressuredNode) takeEvents() []event.Event {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := n.recorded
+	n.recorded = nil
+	return all
+}
+
+func (n *pressuredNode) hasMemoryPressure() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.admitted.Memory
+}
+
+func (n *pressuredNode) Observe() pressure.Observations {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return pressure.Observations{Signals: map[pressure.Signal]pressure.Observation{
+		pressure.MemoryAvailable: {Capacity: 1000, Available: n.memory},
+	}}
+}
+
+func (n *pressuredNode) SetPressure(_ context.Context, c pressure.Conditions) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.admitted = c
+	return nil
+}
+
+func (n *pressuredNode) Events() <-chan struct{} { return nil }
+
+func (n *pressuredNode) Arm(int64) {}
+
+func (n *pressuredNode) PodUsage(context.Context, v1.ResourceName) (map[types.UID]*pressure.Usage, error) {
+	return nil, nil
+}
+
+// TestPressureTask_Publish checks the events of the conditions while a node becomes short of memory
+// and recovers. The condition remains true for the transition period.
+func TestPressureTask_Publish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &pressuredNode{memory: 1000}
+		p := &pressureTask{nodeName: "n1", state: view.NewNodeState(view.NodeProblems{}), router: n, record: n.record, log: slog.New(slog.DiscardHandler)}
+		m := eviction.NewManager(eviction.ManagerOptions{
+			Policy: pressure.Policy{
+				Thresholds:       []pressure.Threshold{{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 100}, GracePeriod: time.Hour}},
+				TransitionPeriod: 5 * time.Minute,
+			},
+			Observer: n, Memory: n, Usage: n, Publish: p.publish, Record: p.record, Reports: func() []*state.Report { return nil }, Log: p.log,
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- m.Run(ctx) }()
+		expect := func(name string, after time.Duration, isShort bool, want ...string) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			var got []string
+			for _, e := range n.takeEvents() {
+				got = append(got, e.Reason)
+				if message := "Node n1 status is now: " + e.Reason; e.Message != message || e.Type != v1.EventTypeNormal {
+					t.Errorf("%s: got event %+v, want a normal event with message %q", name, e, message)
+				}
+			}
+			if short := n.hasMemoryPressure(); short != isShort || !slices.Equal(got, want) {
+				t.Errorf("%s: got events %v and memory pressure %v, want %v and %v", name, got, short, want, isShort)
+			}
+		}
+		expect("start", time.Second, false, "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID")
+		expect("no change", time.Minute, false)
+		n.setMemory(50)
+		expect("shortage", 11*time.Second, true, "NodeHasInsufficientMemory")
+		expect("shortage continues", time.Minute, true)
+		n.setMemory(1000)
+		expect("transition period", 4*time.Minute, true)
+		expect("recovery", time.Minute+time.Second, false, "NodeHasSufficientMemory")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
 
 func TestPressureProblem(t *testing.T) {
 	if p := pressureProblem(pressure.Conditions{}, nil); p != nil {
