@@ -27,7 +27,7 @@ func testCallFails(t *testing.T, s faultScenario, c call, at moment) {
 // reason.
 var noScenario = map[string]string{
 	"CheckpointContainer": "it needs CRIU, and the runc of the tests is built without it",
-	"RemoveImage":         "no part of podd removes images",
+	"RemoveImage":         "podd removes images only if they are damaged or the disk is full",
 }
 
 // TestFaultScenarios_EveryMethod checks that podd calls all methods of each scenario. It also
