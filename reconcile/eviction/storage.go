@@ -89,7 +89,8 @@ func (k *StorageLimiter) Run(ctx context.Context) error {
 // A measurement is the disk usage of a pod in one call of check.
 type measurement struct {
 	report          *state.Report
-	hasStorageLimit bool // whether a limit of ephemeral-storage applies
+	pod             *manifest.Pod // report.Version; a pod without Origin if the pod is being deleted
+	hasStorageLimit bool          // whether a limit of ephemeral-storage applies
 	used            plan.DiskUse
 	failed          map[string]error // errors, by the part of the pod that could not be measured
 }
@@ -149,7 +150,7 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 		return nil
 	}
 	spec := &r.Pod.Spec
-	m := &measurement{report: r, hasStorageLimit: plan.HasStorageLimit(spec), failed: map[string]error{}}
+	m := &measurement{report: r, pod: r.Version, hasStorageLimit: plan.HasStorageLimit(spec), failed: map[string]error{}}
 	if phase := r.Pod.Status.Phase; !m.hasStorageLimit && !plan.HasVolumeLimit(spec) || phase != v1.PodRunning && phase != v1.PodPending {
 		return nil
 	}
@@ -157,18 +158,17 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 		Volumes: map[string]int64{}, Logs: map[string]int64{}, Messages: map[string]int64{},
 		Incomplete: plan.IncompleteMeasurements{Volumes: map[string]string{}, Logs: map[string]string{}},
 	}
-	p, dir := r.Version, k.o.Disk
-	if p == nil { // the pod is being deleted
-		p = &manifest.Pod{Key: r.Key, UID: r.Pod.UID, Object: r.Pod}
+	if m.pod == nil {
+		m.pod = &manifest.Pod{Key: r.Key, UID: r.Pod.UID, Object: r.Pod}
 	}
 	for i := range spec.Volumes {
 		if v := &spec.Volumes[i]; plan.IsOnDisk(v) && (m.hasStorageLimit || v.EmptyDir.SizeLimit != nil) {
-			m.addVolume(ctx, dir, p, v.Name)
+			m.addVolume(ctx, k.o.Disk, v.Name)
 		}
 	}
 	if m.hasStorageLimit {
-		m.addFiles(dir, p.UID)
-		m.addLogs(ctx, k.o.Node.PodLogDir(p.Key, p.UID))
+		m.addFiles(k.o.Disk)
+		m.addLogs(ctx, k.o.Node.PodLogDir(m.pod.Key, m.pod.UID))
 	}
 	return m
 }
@@ -180,8 +180,8 @@ func (m *measurement) recordFailure(part string, err error) {
 	}
 }
 
-func (m *measurement) addVolume(ctx context.Context, dir volume.Dir, p *manifest.Pod, name string) {
-	used, err := dir.EmptyDirUsage(ctx, p, func(v *v1.Volume) bool { return v.Name == name })
+func (m *measurement) addVolume(ctx context.Context, dir volume.Dir, name string) {
+	used, err := dir.EmptyDirUsage(ctx, m.pod, func(v *v1.Volume) bool { return v.Name == name })
 	m.recordFailure(fmt.Sprintf("volume %q", name), err)
 	if u, ok := used[name]; ok {
 		m.used.Volumes[name] = u.Bytes
@@ -191,8 +191,8 @@ func (m *measurement) addVolume(ctx context.Context, dir volume.Dir, p *manifest
 	}
 }
 
-func (m *measurement) addFiles(dir volume.Dir, uid types.UID) {
-	files, err := dir.FileUsage(uid)
+func (m *measurement) addFiles(dir volume.Dir) {
+	files, err := dir.FileUsage(m.pod.UID)
 	m.recordFailure("the hosts file and termination messages", err)
 	m.used.HostsFile = files.Hosts.Bytes
 	for container, u := range files.Messages {

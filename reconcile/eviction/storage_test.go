@@ -291,6 +291,25 @@ func TestStorageLimiter_NotMeasured(t *testing.T) {
 	}
 }
 
+// TestStorageLimiter_NotMeasuredDeleted checks that a pod that is being deleted and cannot be measured
+// is a problem, too. Such a pod has no file.
+func TestStorageLimiter_NotMeasuredDeleted(t *testing.T) {
+	reports := podsOf(diskPod("p", "1Mi"))()
+	reports[0].Version = nil
+	var problems []manifest.Problem
+	k := NewStorageLimiter(StorageOptions{
+		Disk: podDirs(t.TempDir()), Node: render.Node{LogsDir: t.TempDir()}, Reports: func() []*state.Report { return reports },
+		Router: evictions{}, Layers: &layers{err: runtime.ErrUnavailable}, Log: slog.New(slog.DiscardHandler),
+		ReportProblems: func(_ context.Context, all []manifest.Problem) { problems = all },
+	})
+	for range unmeasuredRounds {
+		k.check(t.Context())
+	}
+	if len(problems) != 1 || problems[0].Pod != reports[0].Key || problems[0].Path != "" || !strings.Contains(problems[0].Message, "pod default/p") {
+		t.Errorf("got %v, want one problem of pod default/p without a file", problems)
+	}
+}
+
 func TestMeasuringRemedy(t *testing.T) {
 	for err, want := range map[error]string{
 		&fs.PathError{Op: "open", Path: "/x", Err: syscall.EMFILE}: "open files",

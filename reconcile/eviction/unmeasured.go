@@ -45,7 +45,7 @@ func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement)
 	var problems []manifest.Problem
 	for _, m := range all {
 		for part, err := range m.failed {
-			key := podPart{m.report.Key, m.report.Pod.UID, part}
+			key := podPart{m.pod.Key, m.pod.UID, part}
 			f, isOld := k.failures[key]
 			if !isOld {
 				f.err = err
@@ -54,7 +54,7 @@ func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement)
 			f.rounds++
 			now[key] = f
 			if f.rounds >= unmeasuredRounds {
-				problems = append(problems, unmeasuredProblem(m.report.Version, part, f.err))
+				problems = append(problems, unmeasuredProblem(m.pod, part, f.err))
 			}
 		}
 	}
