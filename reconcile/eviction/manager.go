@@ -24,7 +24,8 @@ type Manager struct {
 	o         ManagerOptions
 	state     pressure.State
 	published *pressure.Conditions // nil before the first observation
-	evicted   evictedPod           // the last pod that was evicted
+	evicted   evictedPod           // the pod for which the Manager waits
+	stuck     map[podID]bool       // evicted pods that did not stop in time and whose processes still run
 	hasLogged bool                 // whether the log contains that no pod can be evicted
 }
 
@@ -72,7 +73,9 @@ type Reclaimer interface {
 }
 
 // NewManager returns a Manager that does nothing before Run.
-func NewManager(o ManagerOptions) *Manager { return &Manager{o: o} }
+func NewManager(o ManagerOptions) *Manager {
+	return &Manager{o: o, stuck: map[podID]bool{}}
+}
 
 // Run observes the node until ctx is done: at intervals, when the kernel reports that memory may be
 // short, and when a grace period or transition period ends.
@@ -94,8 +97,10 @@ func (m *Manager) Run(ctx context.Context) error {
 // until the next check.
 func (m *Manager) check(ctx context.Context) time.Duration {
 	d, observed := m.observe(ctx)
+	reports := m.o.Reports()
+	m.updateEvicted(reports, time.Now())
 	if len(d.Due) > 0 {
-		return m.act(ctx, d, observed)
+		return m.act(ctx, d, observed, reports)
 	}
 	m.hasLogged = false
 	if d.WakeAt.IsZero() {

@@ -2,6 +2,7 @@ package eviction
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -26,18 +27,10 @@ const (
 	usageTimeout   = 25 * time.Second
 )
 
-// An evictedPod is a pod whose eviction the Manager has requested. It is zero if there is none.
-type evictedPod struct {
-	key   types.NamespacedName
-	uid   types.UID
-	until time.Time // the time until which the Manager waits for the pod
-}
-
 // act reclaims the resource of the most urgent threshold, or evicts a pod. It returns the time until
 // the next check. It does nothing while an evicted pod is being stopped, because stopping that pod
 // may be sufficient.
-func (m *Manager) act(ctx context.Context, d pressure.Decision, observed pressure.Observations) time.Duration {
-	reports := m.o.Reports()
+func (m *Manager) act(ctx context.Context, d pressure.Decision, observed pressure.Observations, reports []*state.Report) time.Duration {
 	if m.isEvicting(reports, time.Now()) {
 		return evictedInterval
 	}
@@ -51,21 +44,6 @@ func (m *Manager) act(ctx context.Context, d pressure.Decision, observed pressur
 		return evictedInterval
 	}
 	return observeInterval
-}
-
-// isEvicting reports whether a pod that was evicted is being stopped. An earlier podd process may
-// have evicted the pod.
-func (m *Manager) isEvicting(reports []*state.Report, now time.Time) bool {
-	for _, r := range reports {
-		if fin := r.Finished; fin != nil && r.Decision.Phase != plan.PhaseCleanedUp &&
-			fin.Reason == plan.ReasonEvicted && now.Before(fin.At.Add(fin.Grace+cleanupTimeout)) {
-			return true
-		}
-		if r.Key == m.evicted.key && r.Pod.UID == m.evicted.uid && r.Finished == nil && hasProcesses(r) && now.Before(m.evicted.until) {
-			return true
-		}
-	}
-	return false
 }
 
 // reclaim removes dead containers and unused images if they are on the file system of signal. It
@@ -111,24 +89,42 @@ func (m *Manager) evictOne(ctx context.Context, met pressure.Met, l pressure.Lay
 	if err != nil {
 		m.o.Log.Warn("measuring the usage of pods failed; choosing the pod to evict by its priority", "resource", met.Signal.Resource(), "err", err)
 	}
-	byPod := map[*v1.Pod]*state.Report{}
-	var candidates []pressure.Candidate
-	for _, r := range reports {
-		if isEvictable(r) {
-			byPod[r.Pod] = r
-			candidates = append(candidates, pressure.Candidate{Pod: r.Pod, Usage: usage[r.Pod.UID]})
-		}
-	}
-	ranking := pressure.Rank(candidates, met.Signal, l)
-	if len(ranking) == 0 {
+	candidate, r := m.choosePod(reports, usage, met.Signal, l)
+	if r == nil {
 		if !m.hasLogged {
 			m.hasLogged = true
 			m.o.Log.Warn("the node is short of a resource, but no pod can be evicted", "signal", met.Signal, "available", met.FormatAvailable(), "threshold", met.FormatQuantity())
 		}
 		return false
 	}
-	m.evict(ctx, met, ranking[0], byPod[ranking[0].Pod])
+	m.evict(ctx, met, candidate, r)
 	return true
+}
+
+// choosePod returns the first pod in the ranking and its report; nil if no pod can be evicted. Pods
+// that did not stop in time come last, because evicting them again probably releases nothing. Those
+// that are being deleted are omitted, because their grace period is already the shortest.
+func (m *Manager) choosePod(reports []*state.Report, usage map[types.UID]*pressure.Usage, signal pressure.Signal, l pressure.Layout) (pressure.Candidate, *state.Report) {
+	byPod := map[*v1.Pod]*state.Report{}
+	var candidates, stuck []pressure.Candidate
+	for _, r := range reports {
+		if !isEvictable(r) {
+			continue
+		}
+		byPod[r.Pod] = r
+		c := pressure.Candidate{Pod: r.Pod, Usage: usage[r.Pod.UID]}
+		switch {
+		case !m.stuck[idOf(r)]:
+			candidates = append(candidates, c)
+		case r.Version != nil:
+			stuck = append(stuck, c)
+		}
+	}
+	ranking := slices.Concat(pressure.Rank(candidates, signal, l), pressure.Rank(stuck, signal, l))
+	if len(ranking) == 0 {
+		return pressure.Candidate{}, nil
+	}
+	return ranking[0], byPod[ranking[0].Pod]
 }
 
 // evict evicts the pod c. r is its report. If the pod is being deleted, evict shortens its grace
@@ -138,7 +134,7 @@ func (m *Manager) evict(ctx context.Context, met pressure.Met, c pressure.Candid
 	if !met.IsHard() {
 		grace = max(m.o.Policy.MaxPodGrace, excessGrace)
 	}
-	m.evicted = evictedPod{r.Key, r.Pod.UID, time.Now().Add(grace + cleanupTimeout)}
+	m.evicted = evictedPod{idOf(r), time.Now().Add(grace + cleanupTimeout)}
 	m.o.Log.Warn("evicting a pod, because the node is short of a resource", "pod", r.Key.String(), "signal", met.Signal, "available", met.FormatAvailable(), "threshold", met.FormatQuantity())
 	// Delete and Evict return an error only if podd is stopping.
 	if r.Version == nil {
@@ -149,19 +145,4 @@ func (m *Manager) evict(ctx context.Context, met pressure.Met, c pressure.Candid
 		UID: r.Version.UID, Hash: r.Version.Hash, Message: pressure.EvictionMessage(met, c), Grace: grace, Restarts: true,
 		Shortage: plan.Shortage{Signal: string(met.Signal), Available: met.FormatAvailable(), Threshold: met.FormatQuantity()},
 	})
-}
-
-// isEvictable reports whether stopping the pod would release resources: it has not finished, and
-// one of its containers or its sandbox runs. A kubelet also evicts pods that have not started yet,
-// which releases nothing.
-func isEvictable(r *state.Report) bool { return r.Pod != nil && r.Finished == nil && hasProcesses(r) }
-
-// hasProcesses reports whether a container or a sandbox of the pod runs.
-func hasProcesses(r *state.Report) bool {
-	for i := range r.Observed {
-		if inc := &r.Observed[i]; !inc.Foreign && plan.IsLive(inc) {
-			return true
-		}
-	}
-	return false
 }

@@ -239,6 +239,53 @@ func TestManager_Deleted(t *testing.T) {
 	}
 }
 
+// TestManager_Undeletable checks that a pod that is being deleted and does not stop is not chosen
+// again, so that it does not prevent the eviction of other pods.
+func TestManager_Undeletable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManagerTest(hardPolicy)
+		m.run("deleted", 0, 900)
+		m.reports["deleted"].Version = nil
+		m.run("web", 0, 500)
+		m.run("small", 0, 100)
+		m.node.memory = 50
+		m.checkAgain(t, "deleted pod", evictedInterval, "deleted")
+		time.Sleep(30 * time.Second)
+		m.checkAgain(t, "the deleted pod may still stop", evictedInterval)
+		time.Sleep(time.Second)
+		m.checkAgain(t, "the deleted pod did not stop in time", evictedInterval, "web")
+		m.finish("web", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseCleanedUp)
+		m.checkAgain(t, "web has stopped", evictedInterval, "small")
+		m.finish("small", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseCleanedUp)
+		m.checkAgain(t, "only the deleted pod is left", observeInterval)
+		time.Sleep(time.Hour)
+		m.checkAgain(t, "only the deleted pod is left", observeInterval)
+		if n := strings.Count(m.log.String(), "did not stop in time"); n != 1 {
+			t.Errorf("got %d log records that a pod did not stop in time, want 1:\n%s", n, m.log.String())
+		}
+		delete(m.reports, "deleted")
+		m.checkAgain(t, "the deleted pod is gone", observeInterval)
+		m.run("deleted", 0, 900)
+		m.checkAgain(t, "another pod with the same UID", evictedInterval, "deleted")
+	})
+}
+
+// TestManager_NotEvicted checks that a pod whose eviction had no effect in time is evicted again, but
+// after all other pods.
+func TestManager_NotEvicted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManagerTest(hardPolicy)
+		m.run("large", 0, 900)
+		m.run("small", 0, 100)
+		m.node.memory = 50
+		m.checkAgain(t, "largest pod", evictedInterval, "large")
+		time.Sleep(31 * time.Second)
+		m.checkAgain(t, "the largest pod did not stop in time", evictedInterval, "small")
+		m.finish("small", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseCleanedUp)
+		m.checkAgain(t, "no other pod is left", evictedInterval, "large")
+	})
+}
+
 // TestManager_Restarted checks that a Manager waits for a pod that an earlier podd process has
 // evicted.
 func TestManager_Restarted(t *testing.T) {

@@ -1,0 +1,75 @@
+package eviction
+
+import (
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/plan"
+	"podd/reconcile/state"
+)
+
+// A podID identifies a pod, in contrast to another pod with the same name.
+type podID struct {
+	key types.NamespacedName
+	uid types.UID
+}
+
+func idOf(r *state.Report) podID { return podID{r.Key, r.Pod.UID} }
+
+// An evictedPod is a pod whose eviction the Manager has requested. It is zero if there is none.
+type evictedPod struct {
+	podID
+	until time.Time // the time until which the Manager waits for the pod
+}
+
+// updateEvicted updates m.evicted and m.stuck from the present reports.
+func (m *Manager) updateEvicted(reports []*state.Report, now time.Time) {
+	evictable := map[podID]bool{}
+	for _, r := range reports {
+		if isEvictable(r) {
+			evictable[idOf(r)] = true
+		}
+	}
+	maps.DeleteFunc(m.stuck, func(id podID, _ bool) bool { return !evictable[id] })
+	e := m.evicted
+	if e == (evictedPod{}) || evictable[e.podID] && now.Before(e.until) {
+		return
+	}
+	m.evicted = evictedPod{}
+	if evictable[e.podID] {
+		m.stuck[e.podID] = true
+		m.o.Log.Warn("an evicted pod did not stop in time; evicting another pod if necessary", "pod", e.key.String())
+	}
+}
+
+// isEvicting reports whether a pod that was evicted is being stopped. An earlier podd process may
+// have evicted the pod.
+func (m *Manager) isEvicting(reports []*state.Report, now time.Time) bool {
+	if m.evicted != (evictedPod{}) {
+		return true
+	}
+	for _, r := range reports {
+		if fin := r.Finished; fin != nil && r.Decision.Phase != plan.PhaseCleanedUp &&
+			fin.Reason == plan.ReasonEvicted && now.Before(fin.At.Add(fin.Grace+cleanupTimeout)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isEvictable reports whether stopping the pod would release resources: it has not finished, and
+// one of its containers or its sandbox runs. A kubelet also evicts pods that have not started yet,
+// which releases nothing.
+func isEvictable(r *state.Report) bool { return r.Pod != nil && r.Finished == nil && hasProcesses(r) }
+
+// hasProcesses reports whether a container or a sandbox of the pod runs.
+func hasProcesses(r *state.Report) bool {
+	for i := range r.Observed {
+		if inc := &r.Observed[i]; !inc.Foreign && plan.IsLive(inc) {
+			return true
+		}
+	}
+	return false
+}
