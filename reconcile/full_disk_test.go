@@ -114,6 +114,9 @@ func TestProtectionWithoutJournal(t *testing.T) {
 				if fin := m.journaledEnd(p); fin == nil || fin.Reason != test.reason {
 					t.Errorf("end in the journal: got %+v, want reason %s", fin, test.reason)
 				}
+				if !m.report("web").IsEndRecorded {
+					t.Error("the report states that the end is not on disk")
+				}
 				m.restart()
 				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != test.reason || !m.report("web").IsEndRecorded {
 					t.Errorf("after a restart: got phase %s and reason %q, recorded %v; want Failed and %q, recorded\n%s", s.Phase, s.Reason, m.report("web").IsEndRecorded, test.reason, m.state())

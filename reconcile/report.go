@@ -33,8 +33,7 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 	if s.PlanInput.Desired == nil {
 		return r
 	}
-	r.Finished = s.PlanInput.History.Finished
-	r.IsEndRecorded = r.Finished != nil && s.Records[r.Finished.UID].Finished != nil && s.WriteError(r.Finished.UID) == nil
+	r.Finished, r.IsEndRecorded = s.PlanInput.History.Finished, s.IsEndRecorded()
 	allocated, actual := plan.WithAllocatedSizes(&s.PlanInput), plan.WithActualSizes(&s.PlanInput)
 	r.ReservedVersions, r.IsResizePending = []*manifest.Pod{allocated}, plan.IsResizePending(&s.PlanInput)
 	if actual != allocated {

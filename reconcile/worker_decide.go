@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"time"
 
@@ -14,8 +13,8 @@ import (
 )
 
 // decide makes the next decision, starts its actions, and returns when it must be called again;
-// zero means never. It reports the decision if news is set, or if the decision differs from the
-// last reported decision. Attempts of probes are not compared, so that they cause no reports.
+// zero means never. It reports the decision if news is set, or if the state requires a report.
+// Attempts of probes are not compared, so that they cause no reports.
 func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	now := w.now()
 	w.applyTransition(w.state.PrepareDecision(w.inFlight(), w.dirsInUse(), now))
@@ -43,7 +42,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 		d.WakeAt = at
 	}
 	next := limitWake(w.nextRetry(d.NextWake()), now)
-	if d = d.WithoutProbes(); news || !reflect.DeepEqual(d, w.state.ReportedDecision) {
+	if d = d.WithoutProbes(); news || w.state.NeedsReport(d) {
 		w.publish(d)
 	} else if len(w.events) > 0 {
 		w.send(workerUpdate{key: w.key, worker: w, seq: w.seq, events: w.takeEvents()})

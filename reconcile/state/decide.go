@@ -1,6 +1,7 @@
 package state
 
 import (
+	"reflect"
 	"time"
 
 	"podd/reconcile/plan"
@@ -159,11 +160,24 @@ func (s State) RetryVolumes() State {
 	return t.State
 }
 
-// WithReported returns s with decision d as the last reported decision.
+// IsEndRecorded reports whether the desired version has finished and its end is on disk.
+func (s State) IsEndRecorded() bool {
+	fin := s.PlanInput.History.Finished
+	return s.PlanInput.Desired != nil && fin != nil && s.Records[fin.UID].Finished != nil && s.WriteError(fin.UID) == nil
+}
+
+// NeedsReport reports whether decision d, or whether the end is recorded, differs from the last
+// report.
+func (s State) NeedsReport(d plan.Decision) bool {
+	return s.IsEndRecorded() != s.isEndReported || !reflect.DeepEqual(d, s.ReportedDecision)
+}
+
+// WithReported returns s with decision d as the last reported decision. The report contains whether
+// the end is recorded.
 func (s State) WithReported(d plan.Decision) State {
 	if d.Rule != s.ReportedDecision.Rule {
 		s.DecisionSince = s.PlanInput.Now
 	}
-	s.ReportedDecision = d
+	s.ReportedDecision, s.isEndReported = d, s.IsEndRecorded()
 	return s
 }

@@ -63,7 +63,7 @@ type PullInProgress struct {
 // the router reads.
 func (r *Report) Equal(later *Report) bool {
 	return r.Pod == later.Pod && r.Version == later.Version && r.Successor == later.Successor &&
-		r.Finished == later.Finished && r.ExistsOnNode == later.ExistsOnNode && r.OnDiskOnly == later.OnDiskOnly && r.IsResizePending == later.IsResizePending && r.DecisionSince.Equal(later.DecisionSince) &&
+		r.Finished == later.Finished && r.IsEndRecorded == later.IsEndRecorded && r.ExistsOnNode == later.ExistsOnNode && r.OnDiskOnly == later.OnDiskOnly && r.IsResizePending == later.IsResizePending && r.DecisionSince.Equal(later.DecisionSince) &&
 		maps.Equal(r.LastExits, later.LastExits) && slices.Equal(r.Pulls, later.Pulls) && reflect.DeepEqual(r.Decision, later.Decision)
 }
 

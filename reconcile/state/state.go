@@ -48,6 +48,7 @@ type State struct {
 	// versionWithoutEphemeral is PlanInput.Desired as the router sent it, without the ephemeral
 	// containers that podd added.
 	versionWithoutEphemeral *manifest.Pod
+	isEndReported           bool         // the result of IsEndRecorded in the last report
 	hasRecordedStart        bool         // whether PlanInput.History.StartTime is from a journal
 	hasDir                  bool         // whether a pod directory with the UID of Order.Desired is on disk
 	hasLostExits            bool         // whether recordLostExits has recorded an exit since the last PrepareDecision
