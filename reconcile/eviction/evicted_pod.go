@@ -21,7 +21,14 @@ func idOf(r *state.Report) podID { return podID{r.Key, r.Pod.UID} }
 // An evictedPod is a pod whose eviction the Manager has requested. It is zero if there is none.
 type evictedPod struct {
 	podID
-	until time.Time // the time until which the Manager waits for the pod
+	at    time.Time
+	grace time.Duration
+}
+
+// isInTime reports whether a pod that was evicted at a time with a grace period may still stop in
+// time.
+func isInTime(at time.Time, grace time.Duration, now time.Time) bool {
+	return now.Before(at.Add(grace + cleanupTimeout))
 }
 
 // updateEvicted updates m.evicted and m.stuck from the present reports.
@@ -34,7 +41,7 @@ func (m *Manager) updateEvicted(reports []*state.Report, now time.Time) {
 	}
 	maps.DeleteFunc(m.stuck, func(id podID, _ bool) bool { return !evictable[id] })
 	e := m.evicted
-	if e == (evictedPod{}) || evictable[e.podID] && now.Before(e.until) {
+	if e == (evictedPod{}) || evictable[e.podID] && isInTime(e.at, e.grace, now) {
 		return
 	}
 	m.evicted = evictedPod{}
@@ -44,15 +51,20 @@ func (m *Manager) updateEvicted(reports []*state.Report, now time.Time) {
 	}
 }
 
-// isEvicting reports whether a pod that was evicted is being stopped. An earlier podd process may
-// have evicted the pod.
-func (m *Manager) isEvicting(reports []*state.Report, now time.Time) bool {
-	if m.evicted != (evictedPod{}) {
+// isEvicting reports whether the Manager must wait for a pod that was evicted and is being stopped.
+// An earlier podd process may have evicted the pod. If the node is short of a resource because of a
+// hard threshold, the Manager waits no longer than after an eviction because of such a threshold.
+func (m *Manager) isEvicting(reports []*state.Report, isHard bool, now time.Time) bool {
+	maxGrace := plan.MaxGrace
+	if isHard {
+		maxGrace = excessGrace
+	}
+	if e := m.evicted; e != (evictedPod{}) && isInTime(e.at, min(e.grace, maxGrace), now) {
 		return true
 	}
 	for _, r := range reports {
 		if fin := r.Finished; fin != nil && r.Decision.Phase != plan.PhaseCleanedUp &&
-			fin.Reason == plan.ReasonEvicted && now.Before(fin.At.Add(fin.Grace+cleanupTimeout)) {
+			fin.Reason == plan.ReasonEvicted && isInTime(fin.At, min(fin.Grace, maxGrace), now) {
 			return true
 		}
 	}

@@ -31,10 +31,10 @@ const (
 // the next check. It does nothing while an evicted pod is being stopped, because stopping that pod
 // may be sufficient.
 func (m *Manager) act(ctx context.Context, d pressure.Decision, observed pressure.Observations, reports []*state.Report) time.Duration {
-	if m.isEvicting(reports, time.Now()) {
+	met := d.Due[0]
+	if m.isEvicting(reports, met.IsHard(), time.Now()) {
 		return evictedInterval
 	}
-	met := d.Due[0]
 	m.o.Record([]event.Event{event.ForEvictionThreshold(met.Signal.Resource(), time.Now())})
 	if m.reclaim(ctx, met.Signal, observed.Layout) && m.isResolved(d.Due) {
 		m.o.Log.Info("reclaimed a resource without evicting a pod", "signal", met.Signal)
@@ -127,14 +127,24 @@ func (m *Manager) choosePod(reports []*state.Report, usage map[types.UID]*pressu
 	return ranking[0], byPod[ranking[0].Pod]
 }
 
+// gracePeriod returns the grace period of a pod that is evicted because of t. Because of a soft
+// threshold, it is the pod's own, limited by the policy.
+func (m *Manager) gracePeriod(t pressure.Threshold, pod *v1.Pod) time.Duration {
+	if t.IsHard() {
+		return excessGrace
+	}
+	own := int64(v1.DefaultTerminationGracePeriodSeconds)
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		own = *s
+	}
+	return max(min(plan.GraceDuration(own), m.o.Policy.MaxPodGrace), excessGrace)
+}
+
 // evict evicts the pod c. r is its report. If the pod is being deleted, evict shortens its grace
 // period instead.
 func (m *Manager) evict(ctx context.Context, met pressure.Met, c pressure.Candidate, r *state.Report) {
-	grace := excessGrace
-	if !met.IsHard() {
-		grace = max(m.o.Policy.MaxPodGrace, excessGrace)
-	}
-	m.evicted = evictedPod{idOf(r), time.Now().Add(grace + cleanupTimeout)}
+	grace := m.gracePeriod(met.Threshold, r.Pod)
+	m.evicted = evictedPod{idOf(r), time.Now(), grace}
 	m.o.Log.Warn("evicting a pod, because the node is short of a resource", "pod", r.Key.String(), "signal", met.Signal, "available", met.FormatAvailable(), "threshold", met.FormatQuantity())
 	// Delete and Evict return an error only if podd is stopping.
 	if r.Version == nil {

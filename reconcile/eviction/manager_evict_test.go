@@ -181,6 +181,75 @@ func TestManager_Soft(t *testing.T) {
 	})
 }
 
+// TestManager_SoftGrace checks that the grace period of a pod that is evicted because of a soft
+// threshold, and the time for which other evictions wait for this pod, are not longer than the pod
+// requires.
+func TestManager_SoftGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManagerTest(pressure.Policy{MaxPodGrace: 10 * time.Minute, TransitionPeriod: time.Minute, Thresholds: []pressure.Threshold{
+			{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 200}, GracePeriod: time.Second},
+		}})
+		m.run("large", 0, 300)
+		m.reports["large"].Pod.Spec.TerminationGracePeriodSeconds = new(int64(5))
+		m.run("other", 0, 200)
+		m.node.memory = 150
+		m.checkAgain(t, "grace period of the threshold", time.Second)
+		time.Sleep(time.Second)
+		m.checkAgain(t, "short of memory", evictedInterval, "large")
+		if got := m.evicted["large"].Grace; got != 5*time.Second {
+			t.Errorf("grace period of the pod: got %s, want 5s", got)
+		}
+		m.finish("large", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now(), Grace: 5 * time.Second}, plan.PhaseWindDown)
+		time.Sleep(34 * time.Second)
+		m.checkAgain(t, "the pod may still stop", evictedInterval)
+		time.Sleep(time.Second)
+		m.checkAgain(t, "the pod did not stop in time", evictedInterval, "other")
+		if got := m.evicted["other"].Grace; got != 30*time.Second {
+			t.Errorf("grace period of a pod with the default: got %s, want 30s", got)
+		}
+	})
+}
+
+// TestManager_HardAfterSoft checks that a hard threshold does not wait for the grace period of a pod
+// that was evicted because of a soft threshold.
+func TestManager_HardAfterSoft(t *testing.T) {
+	p := pressure.Policy{MaxPodGrace: 10 * time.Minute, TransitionPeriod: time.Minute, Thresholds: []pressure.Threshold{
+		{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 100}},
+		{Signal: pressure.MemoryAvailable, Limit: pressure.Limit{Amount: 200}, GracePeriod: time.Second},
+	}}
+	for name, isDeleted := range map[string]bool{"other": false, "slow": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newManagerTest(p)
+				m.run("slow", 0, 300)
+				m.reports["slow"].Pod.Spec.TerminationGracePeriodSeconds = new(int64(1000))
+				m.run("other", 0, 200)
+				m.node.memory = 150
+				m.checkAgain(t, "grace period of the threshold", time.Second)
+				time.Sleep(time.Second)
+				if isDeleted {
+					m.reports["slow"].Version = nil
+				}
+				m.checkAgain(t, "soft threshold", evictedInterval, "slow")
+				if !isDeleted {
+					m.finish("slow", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now(), Grace: 10 * time.Minute}, plan.PhaseWindDown)
+				}
+				time.Sleep(30 * time.Second)
+				m.node.memory = 50
+				m.checkAgain(t, "hard threshold, the pod may still stop", evictedInterval)
+				time.Sleep(time.Second)
+				m.node.memory = 150
+				m.checkAgain(t, "the pod uses its grace period", evictedInterval)
+				m.node.memory = 50
+				m.checkAgain(t, "hard threshold", evictedInterval, name)
+				if got := m.evicted[name].Grace; got != time.Second {
+					t.Errorf("grace period of the pod: got %s, want 1s", got)
+				}
+			})
+		})
+	}
+}
+
 // TestManager_Reclaims checks that dead containers are removed before pods are evicted, even if the
 // runtime does not respond.
 func TestManager_Reclaims(t *testing.T) {
