@@ -26,7 +26,10 @@ type Manager struct {
 	published *pressure.Conditions // nil before the first observation
 	evicted   evictedPod           // the pod for which the Manager waits
 	stuck     map[podID]bool       // evicted pods that did not stop in time and whose processes still run
-	hasLogged bool                 // whether the log contains that no pod can be evicted
+	// retryAt contains the earliest time of the next reclaim for each threshold for which no pod could
+	// be evicted, unless a pod can be evicted before.
+	retryAt   map[pressure.Threshold]time.Time
+	hasLogged bool // whether the log contains that no pod can be evicted
 }
 
 // ManagerOptions are the options of a Manager. All are required.
@@ -74,7 +77,7 @@ type Reclaimer interface {
 
 // NewManager returns a Manager that does nothing before Run.
 func NewManager(o ManagerOptions) *Manager {
-	return &Manager{o: o, stuck: map[podID]bool{}}
+	return &Manager{o: o, stuck: map[podID]bool{}, retryAt: map[pressure.Threshold]time.Time{}}
 }
 
 // Run observes the node until ctx is done: at intervals, when the kernel reports that memory may be

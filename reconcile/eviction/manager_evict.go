@@ -29,11 +29,17 @@ const (
 
 // act reclaims the resource of the most urgent threshold, or evicts a pod. It returns the time until
 // the next check. It does nothing while an evicted pod is being stopped, because stopping that pod
-// may be sufficient.
+// may be sufficient. If there is no pod to evict, it acts on a threshold only once in observeInterval,
+// because the kernel may send notifications more often.
 func (m *Manager) act(ctx context.Context, d pressure.Decision, observed pressure.Observations, reports []*state.Report) time.Duration {
 	met := d.Due[0]
 	if m.isEvicting(reports, met.IsHard(), time.Now()) {
 		return evictedInterval
+	}
+	if wait := time.Until(m.retryAt[met.Threshold]); wait > 0 {
+		if _, r := m.choosePod(reports, nil, met.Signal, observed.Layout); r == nil {
+			return wait
+		}
 	}
 	m.o.Record([]event.Event{event.ForEvictionThreshold(met.Signal.Resource(), time.Now())})
 	if m.reclaim(ctx, met.Signal, observed.Layout) && m.isResolved(d.Due) {
@@ -43,6 +49,7 @@ func (m *Manager) act(ctx context.Context, d pressure.Decision, observed pressur
 	if m.evictOne(ctx, met, observed.Layout, reports) {
 		return evictedInterval
 	}
+	m.retryAt[met.Threshold] = time.Now().Add(observeInterval)
 	return observeInterval
 }
 

@@ -281,6 +281,36 @@ func TestManager_Reclaims(t *testing.T) {
 	})
 }
 
+// TestManager_ReclaimInterval checks that notifications of the kernel do not repeat a reclaim that was
+// not sufficient if no pod can be evicted, and that another threshold is acted on at once.
+func TestManager_ReclaimInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManagerTest(hardPolicy)
+		m.node.disk = 50
+		m.checkAgain(t, "no pod", observeInterval)
+		time.Sleep(time.Second)
+		m.checkAgain(t, "notification", 9*time.Second)
+		m.run("critical", 2_000_000_000, 300)
+		m.checkAgain(t, "a pod that cannot be evicted", 9*time.Second)
+		m.run("web", 0, 300)
+		m.node.memory = 50
+		m.checkAgain(t, "short of memory, too", evictedInterval, "web")
+		m.finish("web", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now()}, plan.PhaseCleanedUp)
+		m.checkAgain(t, "only short of memory", observeInterval)
+		time.Sleep(4 * time.Second)
+		m.checkAgain(t, "notification", 6*time.Second)
+		time.Sleep(6 * time.Second)
+		m.checkAgain(t, "end of the interval", observeInterval)
+		m.node.memory = 1000
+		m.checkAgain(t, "only short of disk", observeInterval)
+		if m.reclaim.calls != 2 || m.images.calls != 2 || len(m.events) != 5 {
+			t.Errorf("got %d reclaims of containers, %d of images and the events %q, want 2, 2 and 5 events", m.reclaim.calls, m.images.calls, m.events)
+		}
+		m.run("new", 0, 300)
+		m.checkAgain(t, "a new pod", evictedInterval, "new")
+	})
+}
+
 // TestManager_Unmeasured checks that a pod is evicted although the usage of pods is unknown.
 func TestManager_Unmeasured(t *testing.T) {
 	m := newManagerTest(hardPolicy)
