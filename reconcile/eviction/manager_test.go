@@ -14,7 +14,7 @@ import (
 
 // fakeNode is an Observer and a memoryNotifier. memory is the available amount of 1000 bytes.
 type fakeNode struct {
-	mu           sync.Mutex // guards memory, disk and observed
+	mu           sync.Mutex // guards memory, disk, observed and armed
 	memory, disk int64
 	observed     int
 	events       chan struct{}
@@ -46,7 +46,11 @@ func (n *fakeNode) setMemory(available int64) {
 
 func (n *fakeNode) Events() <-chan struct{} { return n.events }
 
-func (n *fakeNode) Arm(distance int64) { n.armed = append(n.armed, distance) }
+func (n *fakeNode) Arm(distance int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.armed = append(n.armed, distance)
+}
 
 // hardPolicy has a hard threshold of 100 bytes for memory and disk.
 var hardPolicy = pressure.Policy{
@@ -72,19 +76,21 @@ func TestManager_Conditions(t *testing.T) {
 		go func() { done <- m.Run(ctx) }()
 		expect := func(name string, after time.Duration, observed int, want ...string) {
 			t.Helper()
-			n.mu.Lock()
-			n.observed, published = 0, nil
-			n.mu.Unlock()
 			time.Sleep(after)
 			synctest.Wait()
+			n.mu.Lock()
+			defer n.mu.Unlock()
 			if n.observed != observed || !slices.Equal(published, want) {
 				t.Errorf("%s: got %d observations and %q, want %d and %q", name, n.observed, published, observed, want)
 			}
+			n.observed, published = 0, nil
 		}
 		expect("start", 0, 1, "[] []")
+		n.mu.Lock()
 		if !slices.Equal(n.armed, []int64{901}) {
 			t.Errorf("armed: got %v, want [901]", n.armed)
 		}
+		n.mu.Unlock()
 		expect("intervals", 25*time.Second, 2)
 		n.setMemory(10)
 		n.events <- struct{}{}
