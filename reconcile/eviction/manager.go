@@ -26,8 +26,8 @@ type Manager struct {
 	published *pressure.Conditions // nil before the first observation
 	evicted   evictedPod           // the pod for which the Manager waits
 	stuck     map[podID]bool       // evicted pods that did not stop in time and whose processes still run
-	// retryAt contains the earliest time of the next reclaim for each threshold for which no pod could
-	// be evicted, unless a pod can be evicted before.
+	// retryAt contains the earliest time of the next reclaim for each threshold whose last reclaim was
+	// not sufficient and evicted no pod. It does not apply if a pod can be evicted.
 	retryAt   map[pressure.Threshold]time.Time
 	hasLogged bool // whether the log contains that no pod can be evicted
 }

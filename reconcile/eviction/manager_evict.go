@@ -42,19 +42,38 @@ func (m *Manager) act(ctx context.Context, d pressure.Decision, observed pressur
 		}
 	}
 	m.o.Record([]event.Event{event.ForEvictionThreshold(met.Signal.Resource(), time.Now())})
-	if m.reclaim(ctx, met.Signal, observed.Layout) && m.isResolved(d.Due) {
+	wait, isEffective := m.reclaimOrEvict(ctx, d.Due, observed.Layout, reports)
+	if !isEffective {
+		m.retryAt[met.Threshold] = time.Now().Add(observeInterval)
+	}
+	return wait
+}
+
+// reclaimOrEvict reclaims the resource of the first threshold or, if this is not sufficient, evicts
+// a pod. It returns the time until the next check. isEffective is false if no pod can be evicted, or
+// if a threshold of memory has become due in the meantime.
+func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.Met, l pressure.Layout, reports []*state.Report) (wait time.Duration, isEffective bool) {
+	met := due[0]
+	var isReclaimed bool
+	if !m.runUnlessMemoryDue(ctx, met.Signal, func(ctx context.Context) { isReclaimed = m.reclaim(ctx, met.Signal, l) }) {
+		return 0, false
+	}
+	if isReclaimed && m.isResolved(due) {
 		m.o.Log.Info("reclaimed a resource without evicting a pod", "signal", met.Signal)
-		return observeInterval
+		return observeInterval, true
 	}
-	if m.evictOne(ctx, met, observed.Layout, reports) {
-		return evictedInterval
+	var usage map[types.UID]*pressure.Usage
+	if !m.runUnlessMemoryDue(ctx, met.Signal, func(ctx context.Context) { usage = m.measure(ctx, met.Signal.Resource()) }) {
+		return 0, false
 	}
-	m.retryAt[met.Threshold] = time.Now().Add(observeInterval)
-	return observeInterval
+	if ctx.Err() == nil && m.evictOne(ctx, met, l, reports, usage) {
+		return evictedInterval, true
+	}
+	return observeInterval, false
 }
 
 // reclaim removes dead containers and unused images if they are on the file system of signal. It
-// returns false if there is nothing to remove for this signal.
+// returns false if there is nothing to remove for this signal. It does not use the state of m.
 func (m *Manager) reclaim(ctx context.Context, signal pressure.Signal, l pressure.Layout) bool {
 	var all []Reclaimer
 	if l.ReclaimsContainers(signal) {
@@ -65,7 +84,7 @@ func (m *Manager) reclaim(ctx context.Context, signal pressure.Signal, l pressur
 	}
 	for _, r := range all {
 		limited, cancel := context.WithTimeout(ctx, reclaimTimeout)
-		if err := r.Reclaim(limited); err != nil {
+		if err := r.Reclaim(limited); err != nil && ctx.Err() == nil {
 			m.o.Log.Warn("reclaiming disk space failed; evicting pods if necessary", "signal", signal, "err", err)
 		}
 		cancel()
@@ -85,17 +104,20 @@ func (m *Manager) isResolved(due []pressure.Met) bool {
 	return true
 }
 
-// evictOne evicts the first pod in the ranking. It returns false if no pod can be evicted.
-func (m *Manager) evictOne(ctx context.Context, met pressure.Met, l pressure.Layout, reports []*state.Report) bool {
+// measure returns the usage of a resource by pod UID; nil if it cannot be measured. It does not use
+// the state of m.
+func (m *Manager) measure(ctx context.Context, resource v1.ResourceName) map[types.UID]*pressure.Usage {
 	limited, cancel := context.WithTimeout(ctx, usageTimeout)
-	usage, err := m.o.Usage.PodUsage(limited, met.Signal.Resource())
-	cancel()
-	if ctx.Err() != nil {
-		return false // podd is stopping
+	defer cancel()
+	usage, err := m.o.Usage.PodUsage(limited, resource)
+	if err != nil && ctx.Err() == nil {
+		m.o.Log.Warn("measuring the usage of pods failed; choosing the pod to evict by its priority", "resource", resource, "err", err)
 	}
-	if err != nil {
-		m.o.Log.Warn("measuring the usage of pods failed; choosing the pod to evict by its priority", "resource", met.Signal.Resource(), "err", err)
-	}
+	return usage
+}
+
+// evictOne evicts the first pod in the ranking. It returns false if no pod can be evicted.
+func (m *Manager) evictOne(ctx context.Context, met pressure.Met, l pressure.Layout, reports []*state.Report, usage map[types.UID]*pressure.Usage) bool {
 	candidate, r := m.choosePod(reports, usage, met.Signal, l)
 	if r == nil {
 		if !m.hasLogged {
@@ -110,7 +132,7 @@ func (m *Manager) evictOne(ctx context.Context, met pressure.Met, l pressure.Lay
 
 // choosePod returns the first pod in the ranking and its report; nil if no pod can be evicted. Pods
 // that did not stop in time come last, because evicting them again probably releases nothing. Those
-// that are being deleted are omitted, because their grace period is already the shortest.
+// that are being deleted are omitted, because their grace period has passed.
 func (m *Manager) choosePod(reports []*state.Report, usage map[types.UID]*pressure.Usage, signal pressure.Signal, l pressure.Layout) (pressure.Candidate, *state.Report) {
 	byPod := map[*v1.Pod]*state.Report{}
 	var candidates, stuck []pressure.Candidate

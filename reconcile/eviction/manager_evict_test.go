@@ -35,7 +35,8 @@ type managerTest struct {
 	events  []string
 	log     strings.Builder
 
-	usageErr error
+	usageErr   error
+	usageHangs bool
 }
 
 // fakeReclaimer makes disk space available when Reclaim is called.
@@ -52,11 +53,17 @@ func (r *fakeReclaimer) Reclaim(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
+	r.node.mu.Lock()
+	defer r.node.mu.Unlock()
 	r.node.disk += r.frees
 	return nil
 }
 
-func (m *managerTest) PodUsage(context.Context, v1.ResourceName) (map[types.UID]*pressure.Usage, error) {
+func (m *managerTest) PodUsage(ctx context.Context, resource v1.ResourceName) (map[types.UID]*pressure.Usage, error) {
+	if m.usageHangs && resource != v1.ResourceMemory {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	return m.usage, m.usageErr
 }
 
@@ -279,6 +286,39 @@ func TestManager_Reclaims(t *testing.T) {
 			t.Error("dead containers were removed because of memory")
 		}
 	})
+}
+
+// TestManager_MemoryFirst checks that the node is observed while disk space is reclaimed and while the
+// usage of the disk is measured, and that both end if the node becomes short of memory.
+func TestManager_MemoryFirst(t *testing.T) {
+	for name, hang := range map[string]func(*managerTest){
+		"reclaim":     func(m *managerTest) { m.reclaim.hangs = true },
+		"measurement": func(m *managerTest) { m.usageHangs = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newManagerTest(hardPolicy)
+				hang(m)
+				var published []pressure.Conditions
+				m.o.Publish = func(_ context.Context, c pressure.Conditions, _ []pressure.Met) { published = append(published, c) }
+				m.run("web", 0, 300)
+				m.node.disk = 50
+				began := time.Now()
+				time.AfterFunc(2500*time.Millisecond, func() { m.node.setMemory(50) })
+				m.checkAgain(t, "short of memory during a "+name, 0)
+				if took := time.Since(began); took != 3*time.Second {
+					t.Errorf("the %s took %s, want 3s", name, took)
+				}
+				m.checkAgain(t, "short of memory", evictedInterval, "web")
+				if want := []pressure.Conditions{{Disk: true}, {Disk: true, Memory: true}}; !slices.Equal(published, want) {
+					t.Errorf("published %v, want %v", published, want)
+				}
+				if log := m.log.String(); strings.Contains(log, "failed") {
+					t.Errorf("log: got %s, want no failure", log)
+				}
+			})
+		})
+	}
 }
 
 // TestManager_ReclaimInterval checks that notifications of the kernel do not repeat a reclaim that was
