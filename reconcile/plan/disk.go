@@ -139,12 +139,12 @@ func (u DiskUse) describeIncomplete(spec *v1.PodSpec) string {
 
 // usageRemedy returns the remedy for a pod that uses this number of bytes.
 func usageRemedy(used int64) string {
-	return fmt.Sprintf("The usage is %s; raise the limit or write less, and edit the pod to start it again", quantity(used))
+	return fmt.Sprintf("The usage is %s; raise the limit or write less", quantity(used))
 }
 
 // incompleteRemedy returns the remedy for a pod that uses more than this number of bytes.
 func incompleteRemedy(used int64) string {
-	return fmt.Sprintf("The usage is at least %s; write fewer files or remove the limit, and edit the pod to start it again", quantity(used))
+	return fmt.Sprintf("The usage is at least %s; write fewer files or remove the limit", quantity(used))
 }
 
 func quantity(bytes int64) *resource.Quantity { return resource.NewQuantity(bytes, resource.BinarySI) }

@@ -36,7 +36,7 @@ spec:
 	type use = map[string]int64
 	type reasons = map[string]string
 	const mi = 1 << 20
-	const advised = "; raise the limit or write less, and edit the pod to start it again"
+	const advised = "; raise the limit or write less"
 	volume := `Usage of EmptyDir volume "sized" exceeds the limit "1Mi". The usage is `
 	pod := "Pod ephemeral local storage usage exceeds the total limit of containers 6Mi. The usage is "
 	container := func(name, limit string) string {
@@ -77,7 +77,7 @@ spec:
 	} {
 		switch {
 		case strings.Contains(tt.want, many):
-			tt.want += "; write fewer files or remove the limit, and edit the pod to start it again"
+			tt.want += "; write fewer files or remove the limit"
 		case tt.want != "":
 			tt.want += advised
 		}
