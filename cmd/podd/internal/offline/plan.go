@@ -102,6 +102,9 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return printPlan(s.Out, set.Problems, planned, running)
 	}
 	f := planFilter{pods, files, running}
+	if unknown := f.unknownPods(planned); len(unknown) > 0 {
+		return fmt.Errorf("planning pod %s: pod not found in the manifests or on this node; write the path of a manifest with a slash or an extension", strings.Join(unknown, ", "))
+	}
 	return printPlan(s.Out, f.problems(set.Problems), slices.DeleteFunc(planned, func(p reconcile.PlannedPod) bool { return !f.includes(p) }), running)
 }
 

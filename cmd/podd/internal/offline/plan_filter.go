@@ -19,14 +19,8 @@ type planFilter struct {
 
 // includes reports whether a pod is selected.
 func (f planFilter) includes(p reconcile.PlannedPod) bool {
-	short := ""
-	if p.Pod != nil {
-		short = strings.TrimSuffix(p.Key.Name, "-"+p.Pod.Object.Spec.NodeName)
-	}
-	for _, name := range f.pods {
-		if name == p.Key.Name || name == short || name == p.Key.Namespace+"/"+short {
-			return true
-		}
+	if slices.ContainsFunc(f.pods, func(name string) bool { return hasName(p, name) }) {
+		return true
 	}
 	if p.Pod != nil {
 		return f.includesFile(p.Pod.Origin.Path)
@@ -38,6 +32,23 @@ func (f planFilter) includes(p reconcile.PlannedPod) bool {
 	// still stores.
 	view := f.running.Pod(server.Key(p.Key))
 	return view != nil && f.includesFile(view.Path)
+}
+
+// unknownPods returns the arguments that name none of the planned pods.
+func (f planFilter) unknownPods(planned []reconcile.PlannedPod) []string {
+	return slices.DeleteFunc(slices.Clone(f.pods), func(name string) bool {
+		return slices.ContainsFunc(planned, func(p reconcile.PlannedPod) bool { return hasName(p, name) })
+	})
+}
+
+// hasName reports whether name is the name of a pod at its source, with or without the namespace, or
+// its name with the name of the node.
+func hasName(p reconcile.PlannedPod, name string) bool {
+	short := ""
+	if p.Pod != nil {
+		short = strings.TrimSuffix(p.Key.Name, "-"+p.Pod.Object.Spec.NodeName)
+	}
+	return name == p.Key.Name || name == short || name == p.Key.Namespace+"/"+short
 }
 
 // includesFile reports whether an argument names path, or the directory that contains path.

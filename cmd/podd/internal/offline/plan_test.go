@@ -175,3 +175,33 @@ func TestPlan_Replaces(t *testing.T) {
 		}
 	}
 }
+
+// TestPlan_UnknownPod checks that the name of a pod that does not exist is an error, and that every
+// form of an existing name is accepted.
+func TestPlan_UnknownPod(t *testing.T) {
+	planned := []reconcile.PlannedPod{{
+		Key: types.NamespacedName{Namespace: "default", Name: "web-n1"},
+		Pod: &manifest.Pod{Object: &v1.Pod{Spec: v1.PodSpec{NodeName: "n1"}}},
+	}}
+	f := planFilter{pods: []string{"web", "web-n1", "default/web", "wbe"}}
+	if got := strings.Join(f.unknownPods(planned), " "); got != "wbe" {
+		t.Errorf("got the unknown pods %q, want wbe", got)
+	}
+	dir := t.TempDir()
+	root, manifests := filepath.Join(dir, "root"), filepath.Join(dir, "manifests")
+	for _, d := range []string{root, manifests} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	endpoint := "unix://" + filepath.Join(root, "no.sock")
+	c := PlanCmd{Targets: []string{"nosuch"}, Flags: config.Flags{
+		FileFlags: config.FileFlags{RootDir: root}, NodeFlags: config.NodeFlags{HostnameOverride: "n1"},
+		RuntimeFlags: config.RuntimeFlags{ContainerRuntimeEndpoint: &endpoint}, SourceFlags: config.SourceFlags{PodManifestPath: []string{manifests}},
+	}}
+	var out, log bytes.Buffer
+	err := c.Run(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: &log})
+	if err == nil || !strings.Contains(err.Error(), "planning pod nosuch: pod not found") {
+		t.Errorf("got error %v and output %q, want an error that names the pod", err, out.String())
+	}
+}
