@@ -52,9 +52,8 @@ const (
 //
 // A Gate is safe for concurrent use.
 type Gate struct {
-	mu           sync.Mutex // guards all following fields
-	limit        int
-	tuner        *limitTuner   // changes limit; nil if the limit is fixed
+	mu           sync.Mutex    // guards all following fields
+	tuner        *limitTuner   // contains the limit
 	active       []*gatedStart // in the order of their admission
 	addedSlots   int           // number of slots that were added because no start returned
 	waiting      [rankCount][]*gatedStart
@@ -73,13 +72,16 @@ type gatedStart struct {
 }
 
 // NewGate returns a Gate with n slots, or with one slot if n is less than 1.
-func NewGate(n int) *Gate { return &Gate{limit: max(n, 1)} }
+func NewGate(n int) *Gate {
+	n = max(n, 1)
+	return &Gate{tuner: newLimitTuner(n, n, n)}
+}
 
 // NewAdaptiveGate returns a Gate that changes its limit while it is used, so that pods start as
 // fast as possible. The first limit is n, which must be at least 1. The limit never exceeds the
 // parameter highest, which must be at least n.
 func NewAdaptiveGate(n, highest int) *Gate {
-	return &Gate{limit: n, tuner: newLimitTuner(1, n, highest)}
+	return &Gate{tuner: newLimitTuner(1, n, highest)}
 }
 
 // acquire waits for a slot or until ctx is done. release frees the slot and must be called exactly
@@ -134,7 +136,7 @@ func (g *Gate) freeSlot(e *gatedStart, err error) {
 		if earlier.rank == e.rank {
 			earlier.laterReturns++
 		}
-		if !earlier.isStuck && earlier.laterReturns >= minLaterReturns*g.limit && now.Sub(earlier.admittedAt) >= stuckTimeout {
+		if !earlier.isStuck && earlier.laterReturns >= minLaterReturns*g.tuner.limit && now.Sub(earlier.admittedAt) >= stuckTimeout {
 			earlier.isStuck = true
 			g.addedSlots--
 		}
@@ -142,9 +144,9 @@ func (g *Gate) freeSlot(e *gatedStart, err error) {
 			counted++
 		}
 	}
-	// If e is one of the earliest g.limit starts that occupy slots, one added slot is no longer
+	// If e is one of the earliest starts that occupy the slots of the limit, one added slot is no longer
 	// needed.
-	if counted < g.limit {
+	if counted < g.tuner.limit {
 		g.addedSlots--
 	}
 	g.addedSlots, g.lastProgress = max(g.addedSlots, 0), now
@@ -158,11 +160,10 @@ func (g *Gate) freeSlot(e *gatedStart, err error) {
 // limit of the tuner. It does nothing if the limit has changed since e was admitted, if there are
 // added slots, or if no start waits.
 func (g *Gate) tuneLocked(e *gatedStart, now time.Time) {
-	if g.tuner == nil || e.limit != g.limit || g.addedSlots > 0 || !g.anyWaitingLocked() {
+	if e.limit != g.tuner.limit || g.addedSlots > 0 || !g.anyWaitingLocked() {
 		return
 	}
 	g.tuner.add(e.rank, now.Sub(e.admittedAt))
-	g.limit = g.tuner.limit
 }
 
 // anyWaitingLocked reports whether a start waits for a slot.
@@ -178,12 +179,12 @@ func (g *Gate) admitLocked() {
 			counted++
 		}
 	}
-	for ; counted < g.limit+g.addedSlots; counted++ {
+	for ; counted < g.tuner.limit+g.addedSlots; counted++ {
 		e := g.nextLocked()
 		if e == nil {
 			return
 		}
-		e.admittedAt, e.limit = time.Now(), g.limit
+		e.admittedAt, e.limit = time.Now(), g.tuner.limit
 		g.lastProgress = e.admittedAt
 		g.active = append(g.active, e)
 		close(e.admitted)
@@ -207,7 +208,7 @@ func (g *Gate) nextLocked() *gatedStart {
 // setTimerLocked sets the timer that adds the next slot, unless no start waits or the maximum
 // number of slots is reached.
 func (g *Gate) setTimerLocked() {
-	if g.addedSlots >= (maxSlotFactor-1)*g.limit || !g.anyWaitingLocked() {
+	if g.addedSlots >= (maxSlotFactor-1)*g.tuner.limit || !g.anyWaitingLocked() {
 		return
 	}
 	d := max(time.Until(g.lastProgress.Add(stuckTimeout)), 0)
@@ -226,7 +227,7 @@ func (g *Gate) addSlot() {
 		g.setTimerLocked()
 		return
 	}
-	if g.addedSlots < (maxSlotFactor-1)*g.limit {
+	if g.addedSlots < (maxSlotFactor-1)*g.tuner.limit {
 		g.addedSlots++
 	}
 	g.lastProgress = time.Now()

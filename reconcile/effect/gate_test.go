@@ -247,8 +247,8 @@ func TestGate_Adaptive(t *testing.T) {
 				pods.Go(func() { start(sandboxRank); start(containerRank) })
 			}
 			pods.Wait()
-			if g.limit < test.lowest || g.limit > test.highest {
-				t.Errorf("starts that %s: got the limit %d, want %d to %d", name, g.limit, test.lowest, test.highest)
+			if g.tuner.limit < test.lowest || g.tuner.limit > test.highest {
+				t.Errorf("starts that %s: got the limit %d, want %d to %d", name, g.tuner.limit, test.lowest, test.highest)
 			}
 		})
 	}
