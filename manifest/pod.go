@@ -67,11 +67,7 @@ type Pod struct {
 // HasFinishedAtSource reports whether the pod has already finished according to its source. Such a
 // pod never runs again, whatever this node has recorded about the pod.
 func (p *Pod) HasFinishedAtSource() bool {
-	if p == nil || !p.Traits.HasStateAtSource {
-		return false
-	}
-	phase := p.Object.Status.Phase
-	return phase == v1.PodSucceeded || phase == v1.PodFailed
+	return p != nil && p.Traits.HasStateAtSource && IsTerminal(p.Object.Status.Phase)
 }
 
 // A Deletion describes the request of a source to delete a pod.

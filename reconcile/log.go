@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/manifest"
 	"podd/reconcile/plan"
 	"podd/reconcile/result"
 )
@@ -72,7 +73,7 @@ func (w *worker) logPodChange(d plan.Decision, pod *v1.Pod) {
 		w.log.Info("pod removed")
 		return
 	}
-	ready := pod != nil && isReady(pod)
+	ready := pod != nil && manifest.IsConditionTrue(pod.Status.Conditions, v1.PodReady)
 	switch {
 	case ready && !w.logged.ready && !w.logged.hasActed:
 		w.log.Info("pod adopted", "age", roundedSince(w.state.PlanInput.Now, w.state.PlanInput.History.StartTime))
@@ -109,16 +110,6 @@ func (s *logState) recordResize(a plan.Action) {
 	if part != "" && !slices.Contains(s.resizing, part) {
 		s.resizing = append(s.resizing, part)
 	}
-}
-
-// isReady reports whether the condition Ready of a pod is true.
-func isReady(p *v1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == v1.PodReady {
-			return c.Status == v1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // roundedSince returns the rounded duration from start to now, for logs. It returns 0 if now is

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest"
 )
 
 // A ResizeChange contains the pod as podd last published it and as podd publishes it now.
@@ -21,9 +23,9 @@ type ResizeChange struct {
 // reasons of the events are the kubelet's. The messages are also the kubelet's, except for the
 // cause of an error.
 func ForResize(c ResizeChange) []Event {
-	pendingBefore, pending := findCondition(c.Before, v1.PodResizePending), findCondition(c.After, v1.PodResizePending)
-	runningBefore, running := findCondition(c.Before, v1.PodResizeInProgress), findCondition(c.After, v1.PodResizeInProgress)
-	completed := runningBefore != nil && running == nil && !c.IsPending && !isTerminal(c.After)
+	pendingBefore, pending := findTrueCondition(c.Before, v1.PodResizePending), findTrueCondition(c.After, v1.PodResizePending)
+	runningBefore, running := findTrueCondition(c.Before, v1.PodResizeInProgress), findTrueCondition(c.After, v1.PodResizeInProgress)
+	completed := runningBefore != nil && running == nil && !c.IsPending && !manifest.IsTerminal(c.After.Status.Phase)
 	var all []Event
 	if pending != nil && (c.IsNewSize || pendingBefore == nil || pendingBefore.Reason != pending.Reason) {
 		all = append(all, c.NewWarningEvent("Resize"+pending.Reason, "", c.message(pending.Reason, pending.Message)))
@@ -48,23 +50,13 @@ func (c ResizeChange) message(result, failure string) string {
 	return "Pod resize " + result + ": " + formatSizes(c.After, failure)
 }
 
-// findCondition returns the condition of this type that is true. It returns nil if p has none, or if p
-// is nil.
-func findCondition(p *v1.Pod, kind v1.PodConditionType) *v1.PodCondition {
-	if p == nil {
+// findTrueCondition returns the condition of this type that is true. It returns nil if p has none, or
+// if p is nil.
+func findTrueCondition(p *v1.Pod, t v1.PodConditionType) *v1.PodCondition {
+	if p == nil || !manifest.IsConditionTrue(p.Status.Conditions, t) {
 		return nil
 	}
-	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == kind && c.Status == v1.ConditionTrue {
-			return c
-		}
-	}
-	return nil
-}
-
-// isTerminal reports whether the phase of p never changes again.
-func isTerminal(p *v1.Pod) bool {
-	return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
+	return manifest.FindCondition(p.Status.Conditions, t)
 }
 
 // resizeSummary is the JSON in the messages of events about a resize. Like the kubelet's, it omits the

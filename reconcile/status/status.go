@@ -54,7 +54,7 @@ func (o *observedPod) setPhase(s *v1.PodStatus) {
 	// regard the pod's resources as free. It is also not terminal before the end is recorded in the
 	// journal. Finally, it is not terminal if a container will be restarted although its restart
 	// policy does not require it.
-	if isTerminal(s.Phase) && (f.IsUnrecorded || anyRunning(s) || o.mayRun() || f.FailureReason == nil && o.isRestarting(s)) {
+	if manifest.IsTerminal(s.Phase) && (f.IsUnrecorded || anyRunning(s) || o.mayRun() || f.FailureReason == nil && o.isRestarting(s)) {
 		s.Phase = v1.PodPending
 		if o.initialized {
 			s.Phase = v1.PodRunning
@@ -70,8 +70,6 @@ func (o *observedPod) setPhase(s *v1.PodStatus) {
 		s.Reason, s.Message = f.Waiting.Reason, f.Waiting.Message
 	}
 }
-
-func isTerminal(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }
 
 func anyRunning(s *v1.PodStatus) bool {
 	return slices.ContainsFunc(s.InitContainerStatuses, isRunning) ||

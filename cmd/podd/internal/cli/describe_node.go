@@ -62,7 +62,7 @@ func (d *description) writeNode(n *v1.Node, pods []v1.Pod) {
 // writeAllocated writes the requests and limits of the pods that have not terminated.
 func (d *description) writeAllocated(n *v1.Node, pods []v1.Pod) {
 	live := slices.DeleteFunc(slices.Clone(pods), func(p v1.Pod) bool {
-		return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
+		return manifest.IsTerminal(p.Status.Phase)
 	})
 	d.writeLine(0, "Non-terminated Pods:\t(%s in total)", len(live))
 	d.writeLine(1, "Namespace\tName\tCPU Requests\tCPU Limits\tMemory Requests\tMemory Limits\tAge")

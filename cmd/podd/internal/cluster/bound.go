@@ -140,7 +140,7 @@ func (b *boundPods) decode(p *v1.Pod, now time.Time) *manifest.Pod {
 // isEquivalent reports whether two versions of a pod are equal apart from the fields of the
 // status that the node writes.
 func isEquivalent(a, b *v1.Pod) bool {
-	return a == b || isTerminal(a.Status.Phase) == isTerminal(b.Status.Phase) && a.Generation == b.Generation &&
+	return a == b || manifest.IsTerminal(a.Status.Phase) == manifest.IsTerminal(b.Status.Phase) && a.Generation == b.Generation &&
 		equality.Semantic.DeepEqual(a.DeletionTimestamp, b.DeletionTimestamp) &&
 		equality.Semantic.DeepEqual(a.DeletionGracePeriodSeconds, b.DeletionGracePeriodSeconds) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&

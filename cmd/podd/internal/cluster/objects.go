@@ -171,7 +171,7 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 
 // usesObjects reports whether a pod may use objects of the cluster. It returns false for mirror
 // pods and terminated pods.
-func usesObjects(pod *v1.Pod) bool { return !isMirror(pod) && !isTerminal(pod.Status.Phase) }
+func usesObjects(pod *v1.Pod) bool { return !isMirror(pod) && !manifest.IsTerminal(pod.Status.Phase) }
 
 // startLookup starts the lookup of an object that pod refers to.
 func (r *resolver) startLookup(ctx context.Context, pod *v1.Pod, u refs.Ref) {

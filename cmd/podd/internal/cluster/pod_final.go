@@ -3,6 +3,8 @@ package cluster
 import (
 	"slices"
 
+	"podd/manifest"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -19,7 +21,7 @@ func finalPod(last *v1.Pod, now metav1.Time) *v1.Pod {
 	}
 	markUnknown(s.InitContainerStatuses[:max(len(untilLastStarted(s.InitContainerStatuses)), min(1, len(s.InitContainerStatuses)))])
 	reason := "PodCompleted"
-	if !isTerminal(s.Phase) {
+	if !manifest.IsTerminal(s.Phase) {
 		s.Phase, s.Reason, s.Message = v1.PodFailed, "", ""
 		if allSucceeded(s.ContainerStatuses) {
 			s.Phase = v1.PodSucceeded

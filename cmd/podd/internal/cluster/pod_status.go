@@ -25,8 +25,8 @@ func mergePodStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodSta
 	old, own := &present.Status, local.Status.DeepCopy()
 	next := old.DeepCopy()
 	switch {
-	case isTerminal(old.Phase): // a final phase is never changed
-	case isTerminal(own.Phase) && isAnyRunning(own):
+	case manifest.IsTerminal(old.Phase): // a final phase is never changed
+	case manifest.IsTerminal(own.Phase) && isAnyRunning(own):
 		// Keep the phase until all containers have terminated, because the scheduler considers the
 		// resources of a pod free when the phase is final.
 	default:
@@ -60,12 +60,12 @@ func mergePodStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodSta
 // status changes.
 func mergePodConditions(present []v1.PodCondition, own *v1.PodStatus, generation int64, phase v1.PodPhase) []v1.PodCondition {
 	all := slices.DeleteFunc(slices.Clone(present), func(c v1.PodCondition) bool {
-		return slices.Contains(removableConditions, c.Type) && !hasCondition(own.Conditions, c.Type)
+		return slices.Contains(removableConditions, c.Type) && manifest.FindCondition(own.Conditions, c.Type) == nil
 	})
 	for _, c := range own.Conditions {
 		// Other clients also write DisruptionTarget. podd writes this condition only if the
 		// kubelet's reason is set and the phase is final.
-		isTermination := c.Type == v1.DisruptionTarget && c.Reason == v1.PodReasonTerminationByKubelet && isTerminal(phase)
+		isTermination := c.Type == v1.DisruptionTarget && c.Reason == v1.PodReasonTerminationByKubelet && manifest.IsTerminal(phase)
 		if !slices.Contains(ownConditions, c.Type) && !isTermination {
 			continue
 		}
@@ -85,16 +85,11 @@ func mergePodConditions(present []v1.PodCondition, own *v1.PodStatus, generation
 	return all
 }
 
-// hasCondition reports whether there is a condition of type t.
-func hasCondition(all []v1.PodCondition, t v1.PodConditionType) bool {
-	return slices.ContainsFunc(all, func(c v1.PodCondition) bool { return c.Type == t })
-}
-
 // isRegression reports whether the status own would revert a final state in present: the
 // termination of the pod, or the termination of a container that must not restart.
 func isRegression(present *v1.Pod, own *v1.PodStatus) bool {
 	old, spec := &present.Status, &present.Spec
-	if isTerminal(old.Phase) && !isTerminal(own.Phase) {
+	if manifest.IsTerminal(old.Phase) && !manifest.IsTerminal(own.Phase) {
 		return true
 	}
 	never := func(v1.ContainerStatus) bool { return false }
@@ -118,9 +113,6 @@ func wouldRestartFinished(old, own []v1.ContainerStatus, mayRestart func(v1.Cont
 			slices.ContainsFunc(own, func(c v1.ContainerStatus) bool { return c.Name == o.Name && c.State.Terminated == nil })
 	})
 }
-
-// isTerminal reports whether a phase is final.
-func isTerminal(p v1.PodPhase) bool { return p == v1.PodSucceeded || p == v1.PodFailed }
 
 // isAnyRunning reports whether an init or regular container is running.
 func isAnyRunning(s *v1.PodStatus) bool {

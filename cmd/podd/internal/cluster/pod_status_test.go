@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"podd/manifest"
+
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,7 +129,7 @@ func TestStatusPatch(t *testing.T) {
 		if find(old.Conditions, gate) != find(got.Conditions, gate) || got.QOSClass != old.QOSClass {
 			t.Errorf("fields of others changed: %v to %v", old, got)
 		}
-		if isTerminal(old.Phase) && got.Phase != old.Phase || !isTerminal(old.Phase) && isTerminal(got.Phase) && isAnyRunning(got) {
+		if manifest.IsTerminal(old.Phase) && got.Phase != old.Phase || !manifest.IsTerminal(old.Phase) && manifest.IsTerminal(got.Phase) && isAnyRunning(got) {
 			t.Errorf("phase changed: %s to %s with %v", old.Phase, got.Phase, got.ContainerStatuses)
 		}
 		for _, c := range got.Conditions {

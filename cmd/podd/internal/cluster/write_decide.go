@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"podd/manifest"
 	"podd/server"
 )
 
@@ -82,7 +83,7 @@ var writeRules = []writeRule{
 	{"not in the cluster", func(f *podFacts) bool { return f.remote == nil && !f.isStatic() }, noRequest},
 	// A mirror pod is not created for a pod that has terminated or is being deleted.
 	{"terminated without a mirror pod", func(f *podFacts) bool {
-		return f.remote == nil && (isTerminal(f.local.Pod.Status.Phase) || f.local.Pod.DeletionTimestamp != nil)
+		return f.remote == nil && (manifest.IsTerminal(f.local.Pod.Status.Phase) || f.local.Pod.DeletionTimestamp != nil)
 	}, noRequest},
 	// The Node is the owner of a mirror pod. If the Node is being deleted, the garbage collector
 	// would delete the mirror pod, too.
@@ -106,7 +107,7 @@ var writeRules = []writeRule{
 	{"on this node", func(f *podFacts) bool { return f.isInView() }, patchStatus},
 	// The final phase is written before the deletion, because clients may be waiting for the final
 	// phase.
-	{"removed", func(f *podFacts) bool { return f.isRemoved && !isTerminal(f.remote.Status.Phase) }, patchFinalStatus},
+	{"removed", func(f *podFacts) bool { return f.isRemoved && !manifest.IsTerminal(f.remote.Status.Phase) }, patchFinalStatus},
 	{"removed, with finalizers", func(f *podFacts) bool { return f.isRemoved && isHeldByFinalizers(f.remote) }, noRequest},
 	{"removed and reported", func(f *podFacts) bool { return f.isRemoved }, deletePod},
 	{"not on this node yet", func(*podFacts) bool { return true }, noRequest},

@@ -85,7 +85,7 @@ type resourceSource struct {
 func (s *resourceSource) Pods() []podresources.Pod {
 	var all []podresources.Pod
 	for _, p := range s.state.View().Pods {
-		if p.Pod.Status.Phase != v1.PodSucceeded && p.Pod.Status.Phase != v1.PodFailed {
+		if !manifest.IsTerminal(p.Pod.Status.Phase) {
 			all = append(all, s.newPod(p.Pod))
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"reflect"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
@@ -82,7 +82,7 @@ func (k *qosSyncer) setRequests(key types.NamespacedName, requests render.QOSReq
 // podRequests returns the requests of the running version of a pod. They are zero if the pod has
 // finished or does not exist on the node, for example because it is not admitted.
 func podRequests(r *state.Report) render.QOSRequests {
-	if phase := r.Pod.Status.Phase; !r.ExistsOnNode || phase == v1.PodSucceeded || phase == v1.PodFailed {
+	if !r.ExistsOnNode || manifest.IsTerminal(r.Pod.Status.Phase) {
 		return render.QOSRequests{}
 	}
 	if len(r.ReservedVersions) > 0 {

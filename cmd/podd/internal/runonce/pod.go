@@ -41,15 +41,7 @@ func (p *runPod) isLongRunning() bool {
 }
 
 func (p *runPod) isReady() bool {
-	if p.Report == nil || p.Report.Pod == nil {
-		return false
-	}
-	for _, c := range p.Report.Pod.Status.Conditions {
-		if c.Type == v1.PodReady {
-			return c.Status == v1.ConditionTrue
-		}
-	}
-	return false
+	return p.Report != nil && p.Report.Pod != nil && manifest.IsConditionTrue(p.Report.Pod.Status.Conditions, v1.PodReady)
 }
 
 // hasFinished reports whether the pod has run to completion or has failed finally.
