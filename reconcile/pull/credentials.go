@@ -17,6 +17,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
+	"podd/manifest"
 	"podd/manifest/order"
 )
 
@@ -215,15 +216,9 @@ func coversHost(pattern, host string) bool {
 // of containerd and Docker. The registry of Docker Hub is index.docker.io.
 func splitImageName(image string) (host, repository string) {
 	name, _, _ := strings.Cut(image, "@")
-	host, repository, ok := strings.Cut(name, "/")
-	if !ok || !strings.ContainsAny(host, ".:") && host != "localhost" {
-		host, repository = "docker.io", name
-	}
-	if host == "docker.io" {
+	host, repository = manifest.SplitImageName(name)
+	if host == manifest.DockerHub {
 		host = "index.docker.io"
-	}
-	if host == "index.docker.io" && !strings.Contains(repository, "/") {
-		repository = "library/" + repository
 	}
 	if i := strings.LastIndexByte(repository, ':'); i >= 0 {
 		repository = repository[:i]

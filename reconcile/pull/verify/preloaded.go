@@ -3,6 +3,8 @@ package verify
 import (
 	"slices"
 	"strings"
+
+	"podd/manifest"
 )
 
 // isPreloadedName reports whether the image was preloaded with its name in the pod, and podd has
@@ -32,21 +34,12 @@ func (in Input) isPreloadedName() bool {
 // digest.
 func qualify(image string) string {
 	name, digest, hasDigest := strings.Cut(image, "@")
-	host, path, hasHost := strings.Cut(name, "/")
-	if !hasHost || !strings.ContainsAny(host, ".:") && host != "localhost" {
-		host, path = "docker.io", name
-	}
-	if host == "index.docker.io" {
-		host = "docker.io"
-	}
-	if host == "docker.io" && !strings.Contains(path, "/") {
-		path = "library/" + path
-	}
+	registry, repository := manifest.SplitImageName(name)
 	switch {
 	case hasDigest:
-		return host + "/" + path + "@" + digest
-	case !strings.Contains(path, ":"):
-		path += ":latest"
+		return registry + "/" + repository + "@" + digest
+	case !strings.Contains(repository, ":"):
+		repository += ":latest"
 	}
-	return host + "/" + path
+	return registry + "/" + repository
 }
