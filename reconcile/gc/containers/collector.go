@@ -1,6 +1,6 @@
-// Package containers removes exited containers if all pods together have more of them than a
-// maximum, as the container garbage collection of the kubelet does. Package gc decides which
-// containers are removed.
+// Package containers removes exited containers: if all pods together have more of them than a
+// maximum, as the container garbage collection of the kubelet does (Collector), and before pods are
+// evicted (Finished). Package gc decides which containers a Collector removes.
 package containers
 
 import (
@@ -31,7 +31,7 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Runtime is the part of *cri.Client that a Collector uses.
+// Runtime is the part of *cri.Client that this package uses.
 type Runtime interface {
 	RemoveContainer(ctx context.Context, id string) error
 }
@@ -67,8 +67,13 @@ func (c *Collector) Run(ctx context.Context) error {
 // collect removes the exited containers that the policy does not keep. It returns the first error,
 // and then removes no further container, because the runtime may not respond.
 func (c *Collector) collect(ctx context.Context, now time.Time) error {
-	for _, exited := range c.o.Policy.Excess(exitedContainers(c.o.Reports()), now) {
-		if err := c.o.Runtime.RemoveContainer(ctx, exited.ID); err != nil {
+	return removeAll(ctx, c.o.Runtime, c.o.Policy.Excess(exitedContainers(c.o.Reports()), now))
+}
+
+// removeAll removes containers until an error occurs, and returns the error.
+func removeAll(ctx context.Context, r Runtime, all []gc.ExitedContainer) error {
+	for _, exited := range all {
+		if err := r.RemoveContainer(ctx, exited.ID); err != nil {
 			return fmt.Errorf("removing exited container %s of the pod with UID %s: %w", exited.Name, exited.PodUID, err)
 		}
 	}

@@ -3,7 +3,9 @@ package containers
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -113,5 +115,45 @@ func TestCollector(t *testing.T) {
 func TestCollector_NoMaximum(t *testing.T) {
 	if err := New(Options{Policy: gc.ContainerPolicy{Max: -1}}).Run(t.Context()); err != nil {
 		t.Errorf("got error %v, want none", err)
+	}
+}
+
+// TestFinished checks that only containers of finished pods are removed, and only if the end of the
+// pod does not depend on them.
+func TestFinished(t *testing.T) {
+	reports := map[string]*state.Report{}
+	for _, name := range []string{"runs", "completed", "unrecorded", "stopping", "evicted", "evicted-once", "cluster", "foreign"} {
+		status := runtime.Exited
+		if name == "runs" {
+			status = runtime.Running
+		}
+		reports[name] = pod(name, false, runtime.Container{ID: "c-" + name, Name: "app", State: status})
+	}
+	finish := func(name string, end plan.PodEnd, p plan.Phase) {
+		reports[name].Finished, reports[name].Decision.Phase = &end, p
+	}
+	finish("completed", plan.PodEnd{}, plan.PhaseCleanedUp)
+	reports["completed"].IsEndRecorded = true
+	finish("unrecorded", plan.PodEnd{}, plan.PhaseCleanedUp)
+	finish("stopping", plan.PodEnd{}, plan.PhaseWindDown)
+	reports["stopping"].IsEndRecorded = true
+	finish("evicted", plan.PodEnd{Reason: plan.ReasonEvicted, Resumes: true}, plan.PhaseCleanedUp)
+	finish("evicted-once", plan.PodEnd{Reason: plan.ReasonEvicted}, plan.PhaseCleanedUp)
+	finish("cluster", plan.PodEnd{Reason: plan.ReasonEvicted}, plan.PhaseCleanedUp)
+	reports["cluster"].Version.Traits.HasStateAtSource = true
+	finish("foreign", plan.PodEnd{}, plan.PhaseCleanedUp)
+	reports["foreign"].Observed[0].Foreign = true
+	removed := &removals{}
+	f := Finished{Reports: func() []*state.Report { return slices.Collect(maps.Values(reports)) }, Runtime: removed}
+	if err := f.Reclaim(t.Context()); err != nil {
+		t.Error(err)
+	}
+	slices.Sort(removed.ids)
+	if want := []string{"c-cluster", "c-completed", "c-evicted"}; !slices.Equal(removed.ids, want) {
+		t.Errorf("removed %v, want %v", removed.ids, want)
+	}
+	removed.ids, removed.err = nil, runtime.ErrUnavailable
+	if err := f.Reclaim(t.Context()); !errors.Is(err, runtime.ErrUnavailable) || len(removed.ids) != 1 {
+		t.Errorf("runtime unavailable: got error %v after %d calls, want one call", err, len(removed.ids))
 	}
 }

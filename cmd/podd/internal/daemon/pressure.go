@@ -19,6 +19,7 @@ import (
 	"podd/reconcile/eviction"
 	"podd/reconcile/eviction/memorywatch"
 	"podd/reconcile/eviction/pressure"
+	"podd/reconcile/gc/containers"
 	"podd/runtime/cri"
 )
 
@@ -50,7 +51,7 @@ func newPressureTask(b processState, t telemetry, client *cri.Client, c core, us
 	})
 	p.options = eviction.ManagerOptions{
 		Policy: b.cfg.Eviction, Observer: p.observer, Publish: p.publish, Record: t.record, Reports: c.reportCache.All, Router: c.router, Usage: usage,
-		Containers: eviction.DeadContainers{Reports: c.reportCache.All, Runtime: client}, Images: imageReclaimer{c.images}, Log: b.log,
+		Containers: containers.Finished{Reports: c.reportCache.All, Runtime: client}, Images: imageReclaimer{c.images}, Log: b.log,
 	}
 	return p
 }
