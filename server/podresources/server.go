@@ -9,29 +9,16 @@ package podresources
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
-	"time"
 
-	"golang.org/x/net/netutil"
-	"golang.org/x/time/rate"
+	"podd/server/localrpc"
+
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/kubelet/pkg/apis/podresources/v1"
+	v1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
-)
-
-// requestsPerSecond and requestBurst are the kubelet's limits on requests. maxConns and connTimeout
-// limit connections.
-const (
-	requestsPerSecond = 100
-	requestBurst      = 10
-	maxConns          = 64
-	connTimeout       = 10 * time.Second
 )
 
 // Pod is a pod that has not terminated.
@@ -74,20 +61,13 @@ type Server struct {
 
 // Serve serves on ln until ctx is done.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	server := grpc.NewServer(
-		grpc.UnaryInterceptor(s.countRequests(limitRate(rate.NewLimiter(requestsPerSecond, requestBurst)))),
-		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(16), grpc.ConnectionTimeout(connTimeout),
-		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10), grpc.MaxHeaderListSize(16<<10),
-	)
+	server := localrpc.NewServer(grpc.UnaryInterceptor(s.countRequests(localrpc.LimitRate(localrpc.NewLimiter()))))
 	v1.RegisterPodResourcesListerServer(server, s)
 	v1alpha1.RegisterPodResourcesListerServer(server, &alphaServer{source: s.Source})
-	stop := context.AfterFunc(ctx, server.Stop)
-	defer stop()
-	err := server.Serve(netutil.LimitListener(ln, maxConns))
-	if ctx.Err() != nil || errors.Is(err, grpc.ErrServerStopped) {
-		return nil
+	if err := localrpc.Serve(ctx, server, ln); err != nil {
+		return fmt.Errorf("serving the pod resources API: %w", err)
 	}
-	return fmt.Errorf("serving the pod resources API: %w", err)
+	return nil
 }
 
 // countRequests returns an interceptor that calls OnRequest and then calls the interceptor next.
@@ -98,16 +78,6 @@ func (s *Server) countRequests(next grpc.UnaryServerInterceptor) grpc.UnaryServe
 			s.OnRequest(version)
 		}
 		return next(ctx, req, info, handler)
-	}
-}
-
-// limitRate returns an interceptor that rejects a request if l does not allow it.
-func limitRate(l *rate.Limiter) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		if !l.Allow() {
-			return nil, status.Error(codes.ResourceExhausted, "rejected by rate limit")
-		}
-		return handler(ctx, req)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"podd/server/localrpc"
+
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
@@ -16,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/kubelet/pkg/apis/podresources/v1"
+	v1 "k8s.io/kubelet/pkg/apis/podresources/v1"
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 )
 
@@ -104,7 +106,7 @@ func TestServer_V1alpha1(t *testing.T) {
 
 // A client that exceeds the rate limit gets the kubelet's error.
 func TestServer_RateLimit(t *testing.T) {
-	limit, handled := limitRate(rate.NewLimiter(0, 2)), 0
+	limit, handled := localrpc.LimitRate(rate.NewLimiter(0, 2)), 0
 	handler := func(context.Context, any) (any, error) { handled++; return nil, nil }
 	for range 3 {
 		_, err := limit(t.Context(), nil, nil, handler)

@@ -15,15 +15,12 @@ package podsapi
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"path"
 	"slices"
 	"strings"
-	"time"
 
-	"golang.org/x/net/netutil"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -34,15 +31,7 @@ import (
 	"k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
 	"podd/server"
-)
-
-// requestsPerSecond and requestBurst are the kubelet's limits on requests other than watches. maxConns
-// and connTimeout limit connections.
-const (
-	requestsPerSecond = 100
-	requestBurst      = 10
-	maxConns          = 64
-	connTimeout       = 10 * time.Second
+	"podd/server/localrpc"
 )
 
 // Server serves the pods of a View.
@@ -57,31 +46,24 @@ type Server struct {
 
 // Serve serves on ln until ctx is done.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	srv := grpc.NewServer(
-		grpc.UnaryInterceptor(s.interceptUnary(rate.NewLimiter(requestsPerSecond, requestBurst))), grpc.StreamInterceptor(s.interceptStream),
-		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(16), grpc.ConnectionTimeout(connTimeout),
-		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10), grpc.MaxHeaderListSize(16<<10),
-	)
+	srv := localrpc.NewServer(grpc.UnaryInterceptor(s.interceptUnary(localrpc.NewLimiter())), grpc.StreamInterceptor(s.interceptStream))
 	v1alpha1.RegisterPodsServer(srv, s)
-	stop := context.AfterFunc(ctx, srv.Stop)
-	defer stop()
-	err := srv.Serve(netutil.LimitListener(ln, maxConns))
-	if ctx.Err() != nil || errors.Is(err, grpc.ErrServerStopped) {
-		return nil
+	if err := localrpc.Serve(ctx, srv, ln); err != nil {
+		return fmt.Errorf("serving the pods API: %w", err)
 	}
-	return fmt.Errorf("serving the pods API: %w", err)
+	return nil
 }
 
 // interceptUnary returns an interceptor that rejects requests that exceed the rate of l, and calls
 // OnRequest for the others.
 func (s *Server) interceptUnary(l *rate.Limiter) grpc.UnaryServerInterceptor {
+	limit := localrpc.LimitRate(l)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		if !l.Allow() {
-			return nil, status.Error(codes.ResourceExhausted, "rejected by rate limit")
-		}
-		reply, err := handler(ctx, req)
-		s.recordRequest(info.FullMethod, err)
-		return reply, err
+		return limit(ctx, req, info, func(ctx context.Context, req any) (any, error) {
+			reply, err := handler(ctx, req)
+			s.recordRequest(info.FullMethod, err)
+			return reply, err
+		})
 	}
 }
 
