@@ -74,7 +74,7 @@ func (p *Pod) PodSize() string {
 	return FormatSize(v1.ResourceRequirements{Requests: PodRequests(&p.Object.Spec), Limits: PodLimits(&p.Object.Spec)})
 }
 
-// HasSizesOf reports whether p and q have the same size (FormatSize), and each container has the
+// HasSizesOf reports whether p and q have the same size (FormatSize) and each container has the
 // same size in both. p and q must be the same version of a pod.
 func (p *Pod) HasSizesOf(q *Pod) bool {
 	equal := func(a, b ContainerHash) bool { return a.Resources == b.Resources }

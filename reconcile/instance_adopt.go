@@ -29,7 +29,7 @@ func isInstanceID(id string) bool {
 }
 
 // Adopt takes over the sandboxes of other instances, for this podd and every later podd with this
-// root directory. Adopt returns an error if a podd runs one of these instances. IDs in
+// root directory. Adopt returns an error if another podd uses one of these instances. IDs in
 // i.ContestedIDs are skipped without an error and remain in i.ContestedIDs.
 func (i *Instance) Adopt(ids ...string) error {
 	all := slices.Clone(i.AdoptedIDs)
@@ -42,7 +42,7 @@ func (i *Instance) Adopt(ids ...string) error {
 		}
 		pid, err := FindInstanceProcess(id)
 		if err != nil {
-			return fmt.Errorf("adopting instance %s: checking whether a podd runs it: %w", id, err)
+			return fmt.Errorf("adopting instance %s: checking whether another podd uses it: %w", id, err)
 		}
 		if pid != 0 {
 			return fmt.Errorf("adopting instance %s: the podd with PID %d runs it; stop that podd first", id, pid)
@@ -90,7 +90,7 @@ func readAdopted(dir *os.Root) (ids []string, err error) {
 }
 
 // loadAdopted sets i.AdoptedIDs and i.ContestedIDs from the stored IDs. An adopted instance is
-// contested if another podd runs it.
+// contested if another podd uses it.
 func (i *Instance) loadAdopted(dir *os.Root) error {
 	ids, err := readAdopted(dir)
 	if err != nil {
@@ -99,7 +99,7 @@ func (i *Instance) loadAdopted(dir *os.Root) error {
 	for _, id := range ids {
 		pid, err := FindInstanceProcess(id)
 		if err != nil {
-			return fmt.Errorf("checking whether a podd runs the adopted instance %s: %w", id, err)
+			return fmt.Errorf("checking whether another podd uses the adopted instance %s: %w", id, err)
 		}
 		if pid != 0 {
 			i.ContestedIDs = append(i.ContestedIDs, id)

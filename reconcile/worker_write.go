@@ -71,7 +71,7 @@ func (w *worker) write(j state.Write) error {
 	}
 }
 
-// retryWrites repeats the failed writes with a retry that is due, unless a slow write is in progress.
+// retryWrites repeats the failed writes whose retry is due, unless a slow write is in progress.
 func (w *worker) retryWrites(now time.Time) {
 	if w.slowWrite == nil {
 		w.applyTransition(w.state.RetryWrites(now))

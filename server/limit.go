@@ -30,7 +30,7 @@ type limitListener struct {
 	slots         chan struct{} // holds one element for each open connection
 	done          chan struct{} // closed by Close
 	closeOnce     sync.Once
-	unadmitSignal chan struct{} // receives a value when a connection is no longer admitted
+	unadmitSignal chan struct{} // receives a value when an admitted connection has ended
 
 	mu         sync.Mutex // guards all following fields, and the fields list, element and admittedAt of each limitConn
 	openConns  map[*limitConn]bool

@@ -55,8 +55,8 @@ type PodView struct {
 	// NextCheck is the time at which podd checks the pod again even if no event occurs; zero if
 	// podd waits only for events.
 	NextCheck time.Time `json:"wake,omitzero"`
-	// PlannedActions are the planned actions, including those in progress, such as "start
-	// pg".
+	// PlannedActions describes the planned actions and the actions in progress, for example
+	// "start pg".
 	PlannedActions []string `json:"next,omitempty"`
 	// Pulls are the images that are being pulled, in the order of the containers'
 	// names.

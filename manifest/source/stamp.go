@@ -53,11 +53,12 @@ func readBirth(dirfd int, path string, flags int) birth {
 	return birth{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino, st.Btime.Sec*1e9 + int64(st.Btime.Nsec)}
 }
 
-// modTime returns the modification time of the file, or the time now if that is earlier.
+// modTime returns the modification time of the file, or now if the modification time is in the
+// future.
 func (s stamp) modTime(now time.Time) time.Time { return earlierOf(s.mtime, now) }
 
-// changeTime returns the ctime of the file, or the time now if that is earlier. Unlike mtime, ctime
-// cannot be set by a user, and a rename updates it.
+// changeTime returns the ctime of the file, or now if the ctime is in the future. Unlike mtime,
+// ctime cannot be set by a user, and a rename updates it.
 func (s stamp) changeTime(now time.Time) time.Time { return earlierOf(s.ctime, now) }
 
 func earlierOf(nanos int64, now time.Time) time.Time {

@@ -30,7 +30,7 @@ func validateData(data map[string]string, binary map[string][]byte, binaryField 
 		at := field.NewPath("data").Key(key)
 		errs = append(errs, invalidErrors(at, key, validation.IsConfigMapKey(key))...)
 		if _, twice := binary[key]; twice {
-			errs = append(errs, field.Forbidden(at, "is in "+binaryField+" too; remove one"))
+			errs = append(errs, field.Forbidden(at, "the key is also in "+binaryField+"; remove one of them"))
 		}
 		size += len(data[key])
 	}

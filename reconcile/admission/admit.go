@@ -47,8 +47,8 @@ type candidate struct {
 	// EarlierNames contains the names that the pod had while the node had other names. It is empty
 	// unless the name of the pod ends with the name of the node, as for a pod of a file or URL.
 	EarlierNames []types.NamespacedName
-	// Unconfirmed reports whether the pod belongs to a cluster, and its API server has not
-	// reported yet whether the pod is still desired.
+	// Unconfirmed reports whether the pod belongs to a cluster whose API server has not reported
+	// yet that the pod is still desired.
 	Unconfirmed bool
 }
 

@@ -158,7 +158,7 @@ func stopForRestart(f *facts, m *containerFacts, d *Decision, s *Step) {
 	f.stopForOwnReason(d, m, graceOf(f.current), s.Why)
 }
 
-// isChanged reports whether a container runs, and its desired manifest differs from the manifest
+// isChanged reports whether a container runs and its desired manifest differs from the manifest
 // from which it was created. It returns false for init containers, which are not restarted because
 // of a change.
 func (f *facts) isChanged(m *containerFacts) bool {
@@ -196,7 +196,7 @@ func stopUnknown(f *facts, m *containerFacts, d *Decision, s *Step) {
 	f.stopForOwnReason(d, m, graceOf(f.current), s.Why)
 }
 
-// needsExitCode reports whether a container has exited with an unknown code, and the next step
+// needsExitCode reports whether a container has exited with an unknown code and the next step
 // depends on the code.
 func (f *facts) needsExitCode(m *containerFacts) bool {
 	if !m.hasState(runtime.ExitCodeUnknown) || m.isRestartRequested() {

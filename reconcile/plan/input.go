@@ -332,8 +332,8 @@ type Exit struct {
 	Attempt    uint32
 	// Skipped is Attempt minus the restart count; see ContainerHistory.
 	Skipped uint32 `json:",omitempty"`
-	// PodRestarts is how often all containers of the pod had been restarted together when the
-	// container was created.
+	// PodRestarts is the number of times that all containers of the pod had been restarted
+	// together before this container was created.
 	PodRestarts uint32 `json:",omitempty"`
 }
 

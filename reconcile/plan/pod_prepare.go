@@ -16,7 +16,7 @@ func (f *facts) stopLostSandbox(d *Decision) {
 	}
 }
 
-// lacksExitCode reports whether the sandbox is not ready, and the next step depends on an unknown
+// lacksExitCode reports whether the sandbox is not ready and the next step depends on an unknown
 // exit code.
 func (f *facts) lacksExitCode() bool {
 	return f.current != nil && !f.current.Ready && slices.ContainsFunc(f.containers, func(m containerFacts) bool { return f.needsExitCode(&m) })

@@ -58,7 +58,7 @@ func (m *containerFacts) mustStopForRestartAll() bool {
 	return m.last == nil && m.lastBeforeRestart != nil && (m.lastBeforeRestart.State == runtime.Running || m.lastBeforeRestart.State == runtime.Unknown)
 }
 
-// causedRestartAll reports whether the exit of m has caused the restart of all containers, and m
+// causedRestartAll reports whether the exit of m has caused the restart of all containers and m
 // was not started since then.
 func (m *containerFacts) causedRestartAll() bool {
 	c := m.lastBeforeRestart

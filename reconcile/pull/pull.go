@@ -223,7 +223,7 @@ func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, pulling func
 	case err != nil:
 		return result.Image{}, err
 	}
-	p.verifier.learnJoined(r.Image, got, logins)
+	p.verifier.recordSharedPull(r.Image, got, logins)
 	return result.Image{
 		Ref: got.ref, Warning: got.warning,
 		Pull: &event.Pull{Took: got.took, TookWithWait: time.Since(began), Size: got.size},

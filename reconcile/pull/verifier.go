@@ -103,9 +103,9 @@ func (v *verifier) logPull(f facts, d verify.Decision) {
 	}
 }
 
-// learnJoined records the Secret of a pod that has joined the pull of another pod with equal
+// recordSharedPull records the Secret of a pod that has joined the pull of another pod with equal
 // credentials.
-func (v *verifier) learnJoined(image string, got pullResult, logins []login) {
+func (v *verifier) recordSharedPull(image string, got pullResult, logins []login) {
 	if got.id == "" || got.used == nil || got.used.secret == nil {
 		return
 	}

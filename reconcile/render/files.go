@@ -39,7 +39,7 @@ type Volumes interface {
 	CSI(v *v1.Volume) *refs.CSIVolume
 }
 
-// PodVolumes implements Volumes from a pod and its objects, which it does not modify.
+// PodVolumes implements Volumes for a pod and the objects that it refers to. It modifies neither.
 type PodVolumes struct {
 	Pod  *manifest.Pod
 	Refs *refs.Resolved // may be nil

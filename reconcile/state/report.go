@@ -42,7 +42,7 @@ type Report struct {
 	// ExistsOnNode reports whether the node has a sandbox, a container or a directory of the pod,
 	// or an action for the pod is in progress.
 	ExistsOnNode bool
-	// OnDiskOnly reports whether no process of the pod runs, and removing its data on disk
+	// OnDiskOnly reports whether no process of the pod runs and removing its data on disk
 	// failed.
 	OnDiskOnly bool
 	// Observed contains the incarnations on which the decision is based.

@@ -56,7 +56,7 @@ func (t *transition) reserveSandboxAttempt(id string) {
 	}
 }
 
-// applySandboxStop records that the sandbox with ID id was stopped, so that none of its
+// applySandboxStop records that the sandbox with ID id was stopped, and that none of its
 // containers runs. exited contains the containers whose exits the runtime has reported.
 func (t *transition) applySandboxStop(id string, exited []runtime.Container) {
 	for _, c := range exited {
@@ -98,7 +98,7 @@ func (t *transition) containersAfterStop(inc *runtime.Incarnation) []runtime.Con
 	return cs
 }
 
-// lacksExitInSandbox reports whether action a is the stop of a sandbox, and the exit code of a
+// lacksExitInSandbox reports whether action a is the stop of a sandbox and the exit code of a
 // container in that sandbox is unknown.
 func (t *transition) lacksExitInSandbox(a plan.Action) bool {
 	stop, ok := a.(plan.StopSandbox)

@@ -52,7 +52,7 @@ type State struct {
 	hasRecordedStart        bool         // whether PlanInput.History.StartTime is from a journal
 	hasDir                  bool         // whether a pod directory with the UID of Order.Desired is on disk
 	hasLostExits            bool         // whether recordLostExits has recorded an exit since the last PrepareDecision
-	pendingEnd              *plan.PodEnd // the end of the pod that takes effect when it is in the journal; nil if there is none
+	pendingEnd              *plan.PodEnd // how the pod ended, until this is written to the journal; nil if no end is to be written
 	// replacedVersion is the version that was in force before PlanInput.Desired. It is nil if the
 	// runtime lists no incarnation of another version. Redact needs replacedVersion, because an
 	// error about such an incarnation may quote private values of its version.

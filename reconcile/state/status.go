@@ -246,7 +246,7 @@ func (t *transition) addHookFacts(f *status.Facts) {
 	}
 }
 
-// IsOnDiskOnly reports whether no process of the pod runs, and removing its data on disk failed.
+// IsOnDiskOnly reports whether no process of the pod runs and removing its data on disk failed.
 func (s State) IsOnDiskOnly() bool {
 	runs := func(inc runtime.Incarnation) bool { return !inc.Foreign && plan.IsLive(&inc) }
 	failed := func(d plan.PodDir) bool {

@@ -24,9 +24,9 @@ type responses struct {
 	containers map[string]runtime.Container
 }
 
-// beginRelist must be called before all pods are listed, so that the list contains every object
-// that was stored before. beginRelist drops the responses that were stored before the previous call
-// of beginRelist.
+// beginRelist must be called before each request for the list of all pods. The list then contains
+// every object whose response was stored before the call. beginRelist drops the responses that are
+// older than its previous call.
 func (a *responseCache) beginRelist() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -113,8 +113,8 @@ func toPodResources(p Pod) *v1.PodResources {
 	return r
 }
 
-// toDevices returns an entry for each pair of a device and a NUMA node with
-// affinity to it, as the kubelet does.
+// toDevices returns one entry for each device and each NUMA node to which the device has affinity,
+// as the kubelet does.
 func toDevices(devices []Device) []*v1.ContainerDevices {
 	var all []*v1.ContainerDevices
 	for _, d := range devices {

@@ -7,7 +7,7 @@ import (
 	"podd/manifest"
 )
 
-// isPreloadedName reports whether the image was preloaded with its name in the pod, and podd has
+// isPreloadedName reports whether the image was preloaded with its name in the pod and podd has
 // pulled it only from other repositories. In the kubelet, the pull of an image with another name ends
 // the use of the preloaded name. In podd, pods that use the preloaded name must still start without a
 // network.

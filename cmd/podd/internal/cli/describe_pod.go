@@ -152,7 +152,7 @@ func projectedVolumeLines(p *v1.ProjectedVolumeSource) [][2]string {
 	return lines
 }
 
-// optionalText formats the field optional of a reference; nil means false.
+// optionalText formats the value of the field "optional" of a reference; nil means false.
 func optionalText(o *bool) string { return fmt.Sprint(o != nil && *o) }
 
 // ephemeralContainers returns the ephemeral containers of a pod, converted to regular

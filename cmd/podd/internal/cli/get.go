@@ -85,8 +85,8 @@ func (c *GetCmd) queries(ctx context.Context, p *client.Client) ([]query, error)
 }
 
 // addQueries appends queries to list. kinds contains resource types, separated by commas. If names
-// is empty, addQueries adds a query for the list of each type, and otherwise a query for each type
-// and name.
+// is empty, addQueries adds one query per type, for all objects of that type. Otherwise, it adds
+// one query per type and name.
 func (c *GetCmd) addQueries(ctx context.Context, p *client.Client, list []query, all []client.Resource, kinds string, names []string) ([]query, error) {
 	chosen, err := chooseResources(all, kinds)
 	if err != nil {

@@ -94,7 +94,7 @@ func TestKubeconfig_OutputRejected(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		link:                              "is not a regular file",
-		"/dev/null":                       "/dev/null is not a regular file; specify a regular file, which is replaced, or a new file",
+		"/dev/null":                       "/dev/null is not a regular file; specify a new file, or a regular file to overwrite",
 		dir:                               "is not a regular file",
 		dir + "/":                         "is a directory; specify a file in it",
 		"..":                              "..",

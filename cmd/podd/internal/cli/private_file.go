@@ -32,7 +32,7 @@ func openPrivateFile(path string) (*privateFile, error) {
 	name := filepath.Base(path)
 	info, err := dir.Lstat(name)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file; specify a regular file, which is replaced, or a new file", path)
+		err = fmt.Errorf("%s is not a regular file; specify a new file, or a regular file to overwrite", path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		dir.Close()

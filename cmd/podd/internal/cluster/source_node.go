@@ -41,7 +41,7 @@ func (s *Source) fetchNode(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.c.o.Log.Warn("reading the Node failed; podd decides with the labels that it has watched whether new pods may run on this node", "err", err)
+		s.c.o.Log.Warn("reading the Node failed; podd uses the labels from its last watch to decide whether new pods may run on this node", "err", err)
 		return
 	}
 	s.fetchedNode = dropUnusedFields(&n)

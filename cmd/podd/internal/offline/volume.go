@@ -191,8 +191,8 @@ func (v *volumeCommand) print(format string) error {
 	return err
 }
 
-// remove removes the data of claims. If a claim is desired, it removes nothing and returns an
-// error.
+// remove removes the data of claims. If a manifest defines one of the claims, remove removes
+// nothing and returns an error.
 func (v *volumeCommand) remove(ctx context.Context, claims []string) error {
 	var names []types.NamespacedName
 	for _, text := range claims {

@@ -42,7 +42,7 @@ func isFailure(status string) bool {
 	return false
 }
 
-// SupportsColor reports whether w is a terminal that supports colors (TERM), and the user has
+// SupportsColor reports whether w is a terminal that supports colors (TERM) and the user has
 // not disabled colors (NO_COLOR).
 func SupportsColor(w io.Writer) bool {
 	f, ok := w.(*os.File)

@@ -94,7 +94,7 @@ func (f *faults) addHanging(by int) {
 	f.hangingCount += by
 }
 
-// injectFaults applies faults to requests, and passes requests without a fault to the handler next.
+// injectFaults applies faults to requests. It passes a request without a fault to next.
 func (r *Registry) injectFaults(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		fault, meets := r.faults.nextFault(req.URL.Path)

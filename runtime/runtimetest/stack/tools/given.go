@@ -16,11 +16,11 @@ const ToolSetFileEnv = "PODD_STACK_TOOLS"
 func readGivenSet(file string, flavor Flavor) (Set, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return Set{}, fmt.Errorf("reading the list of programs that $%s names: %w", ToolSetFileEnv, err)
+		return Set{}, fmt.Errorf("reading the list of programs (from $%s): %w", ToolSetFileEnv, err)
 	}
 	var s Set
 	if err := json.Unmarshal(data, &s); err != nil {
-		return Set{}, fmt.Errorf("decoding the list of programs %s that $%s names: %w", file, ToolSetFileEnv, err)
+		return Set{}, fmt.Errorf("decoding the list of programs %s (from $%s): %w", file, ToolSetFileEnv, err)
 	}
 	if s.Flavor != flavor {
 		return Set{}, fmt.Errorf("finding the programs of runtime %q: %s, which $%s names, lists the programs of %q", flavor, file, ToolSetFileEnv, s.Flavor)

@@ -183,7 +183,7 @@ func desiredPod(set *manifest.Set, key types.NamespacedName) *manifest.Pod {
 	return set.Pods[key]
 }
 
-// isCurrent reports whether the version in the report of a worker is the desired version, and the
+// isCurrent reports whether the version in the report of a worker is the desired version and the
 // worker has applied this version completely.
 func isCurrent(r *state.Report, desired *manifest.Pod) bool {
 	v := r.Version
