@@ -1,17 +1,19 @@
 # podd: Kubernetes pods from files, on a CRI runtime.
+FLAGS   := $(shell cat cmd/internal/release/flags)
+COMMA   := ,
+E2ETAGS := $(subst -tags=,-tags=e2e$(COMMA),$(filter -tags=%,$(FLAGS)))
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-# Package cmd/internal/release describes the build tags.
-BUILD   := go build -tags $(shell cat cmd/internal/release/tags) -ldflags "-s -w -X main.version=$(VERSION)"
+BUILD   := go build -ldflags "-s -w -X main.version=$(VERSION)"
 UNIT    := go test -vet=off -timeout 20m
 RACE    := $(shell command -v gcc >/dev/null && echo CGO_ENABLED=1 go test -trimpath=false -race || echo go test) -vet=off -timeout 20m
-E2E     := go test -tags e2e -count 1 -timeout 40m -p 1 -vet=off
+E2E     := go test $(E2ETAGS) -count 1 -timeout 40m -p 1 -vet=off
 # Packages that start goroutines, also in their tests. Only these are tested with the race
 # detector, which takes minutes.
 CONCURRENT = $(shell grep -rlE '^[[:space:]]+go [a-zA-Z]|(errgroup|synctest)[.]|sync[.]WaitGroup|httptest[.]New(TLS)?Server|grpc[.]NewServer|t[.]Parallel' --include=*.go cmd manifest reconcile runtime server | xargs -n1 dirname | sort -u | sed 's,^,podd/,')
-# Lint and tests use the build settings of a release, so that packages are compiled once.
-# Only lint runs vet on tests.
+# Lint and tests use the build settings of a release, so that packages are compiled once. Package
+# cmd/internal/release describes the flags. Only lint runs vet on tests.
 export CGO_ENABLED := 0
-export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -trimpath)
+export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) $(FLAGS))
 
 .PHONY: help build packages run stop test pods nodes units nightly unit fuzz cross e2e runtimes crio faults soak cluster kubernetes conformance vm bench lint golden clean go
 .DEFAULT_GOAL := help
@@ -125,11 +127,11 @@ cluster: build ## Run tests with a real API server, kubeadm and kubelet
 # larger than 16 MiB also run in unit.
 faults: build ## Test full disks, damaged files, hanging calls, 5,000 pods (30 minutes)
 	go test -count 1 -vet=off -run '^Test((Broken|Empty|Unreadable)Journal|Truncated|Flipped|Newer|Supersede|IndexFormats|Unseal_|CacheIgnoresDamage|Formats|Decode_|Open_|UnreadableIsKept|Observer_LargeList)' ./reconcile ./reconcile/journal ./manifest/source ./reconcile/device ./runtime/cri
-	go test -tags e2e -count 1 -timeout 60m -vet=off -run '^(TestFault|TestFullDisk|TestReadOnlyDisk|TestPowerCut|TestAddress|TestHostname|TestResolvConf|TestRunDir|TestExitCodeIsUnknown|TestManifestsOnMount|TestLostRootDirectory|TestOrphanedDirectories)' ./cmd/podd/e2e
+	go test $(E2ETAGS) -count 1 -timeout 60m -vet=off -run '^(TestFault|TestFullDisk|TestReadOnlyDisk|TestPowerCut|TestAddress|TestHostname|TestResolvConf|TestRunDir|TestExitCodeIsUnknown|TestManifestsOnMount|TestLostRootDirectory|TestOrphanedDirectories)' ./cmd/podd/e2e
 
 # SOAK is a duration; the default is one hour.
 soak: build ## Repeat random edits, kills, full disks and slow calls; SOAK: duration
-	PODD_SOAK=$(or $(SOAK),1h) go test -tags e2e -count 1 -timeout 0 -vet=off -v -run '^TestSoak$$' ./cmd/podd/e2e
+	PODD_SOAK=$(or $(SOAK),1h) go test $(E2ETAGS) -count 1 -timeout 0 -vet=off -v -run '^TestSoak$$' ./cmd/podd/e2e
 
 # The first build takes many minutes.
 kubernetes: go
@@ -138,7 +140,7 @@ kubernetes: go
 # CONFORMANCE is a regular expression of the tests to run. Targets test and cluster run
 # thirty of them.
 conformance: build ## Run NodeConformance of Kubernetes; RUNTIME=crio: on CRI-O
-	PODD_CONFORMANCE='$(or $(CONFORMANCE),\[NodeConformance\])' go test -tags e2e -count 1 -timeout 60m -v -run '^TestNodeConformance$$' ./cmd/podd/e2e/cluster
+	PODD_CONFORMANCE='$(or $(CONFORMANCE),\[NodeConformance\])' go test $(E2ETAGS) -count 1 -timeout 60m -v -run '^TestNodeConformance$$' ./cmd/podd/e2e/cluster
 
 # The machine is emulated and slow, so target test does not run it. VM=--step=nfs runs one
 # step, VM=--from=nfs that step and the steps after it.
@@ -153,8 +155,8 @@ bench: build ## Measure speed and memory, compared with bare CRI calls and a kub
 VULNDB := https://vuln.go.dev
 lint: go ## Run gofmt, go vet, staticcheck and govulncheck
 	@test -z "$$(gofmt -l cmd manifest reconcile runtime server)" || { gofmt -l cmd manifest reconcile runtime server; exit 1; }
-	go vet ./... && go vet -tags e2e ./...
-	go tool staticcheck ./... && go tool staticcheck -tags e2e ./...
+	go vet ./... && go vet $(E2ETAGS) ./...
+	go tool staticcheck ./... && go tool staticcheck $(E2ETAGS) ./...
 	@go tool -n govulncheck >/dev/null && \
 	if go tool govulncheck -db $(VULNDB) -version | grep -q '^DB updated'; then set -x; go tool govulncheck -db $(VULNDB) ./...; \
 	else echo "NOT CHECKED: known vulnerabilities, because the database $(VULNDB) is unreachable"; fi
