@@ -52,7 +52,6 @@ test: build ## Run everything that CI runs
 
 pods:
 	$(call stage,end-to-end tests on containerd,$(MAKE) e2e)
-	$(call stage,end-to-end tests on other runtimes,$(MAKE) runtimes)
 
 # The build of Kubernetes takes many minutes on a new machine. TestTop does not run with the
 # metrics-server, whose build takes too long.
@@ -60,6 +59,7 @@ nodes:
 	$(call stage,build of Kubernetes,nice -n 19 $(MAKE) kubernetes)
 	$(call stage,tests with a cluster,$(E2E) -skip "^TestTop$$" ./cmd/podd/e2e/cluster)
 	$(call stage,kubeadm init,$(E2E) -run "^TestInit$$" ./cmd/podd/e2e/kubeadm)
+	$(call stage,end-to-end tests on other runtimes,$(MAKE) runtimes)
 
 units:
 	$(call stage,lint,nice -n 19 $(MAKE) lint)
