@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"podd/reconcile/device/allocation"
@@ -179,15 +180,19 @@ func (m *Manager) UnhealthyDevices() allocation.UnhealthyDevices {
 	return all
 }
 
-// Grants returns the devices of a pod's container, sorted by resource. The pod may have any version
-// with this UID.
+// Grants returns the devices of a pod's container, sorted by resource. While a version with this UID
+// is replaced, both versions can have devices of a resource. Grants then returns a Grant for each
+// version, in the order of their hashes.
 func (m *Manager) Grants(key types.NamespacedName, uid types.UID, container string) []Grant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for h, g := range m.pods {
-		if h.Key == key && h.UID == uid && len(g[container]) > 0 {
-			return g.list(container)
+	versions := slices.SortedFunc(maps.Keys(m.pods), func(a, b allocation.PodVersion) int { return strings.Compare(a.Hash, b.Hash) })
+	var all []Grant
+	for _, h := range versions {
+		if h.Key == key && h.UID == uid {
+			all = append(all, m.pods[h].list(container)...)
 		}
 	}
-	return nil
+	slices.SortStableFunc(all, func(a, b Grant) int { return strings.Compare(a.Resource, b.Resource) })
+	return all
 }

@@ -301,6 +301,25 @@ func TestUse_NewVersion(t *testing.T) {
 	}
 }
 
+// TestGrants_TwoVersions checks that Grants returns the devices of all versions of a pod, always in
+// the same order.
+func TestGrants_TwoVersions(t *testing.T) {
+	l := open(t)
+	first := versionOf(podRequesting(t, "p", "main=1"))
+	second := first
+	first.Hash, second.Hash = "1", "2"
+	l.SetHolders(map[allocation.PodVersion]allocation.IDs{first: {"main": {gpu: {"b"}}}, second: {"main": {gpu: {"a"}}}}, true)
+	for range 20 {
+		var got []string
+		for _, g := range l.Grants(first.Key, first.UID, "main") {
+			got = append(got, g.IDs...)
+		}
+		if want := []string{"b", "a"}; !slices.Equal(got, want) {
+			t.Fatalf("got devices %q, want %q", got, want)
+		}
+	}
+}
+
 // TestHealth checks that unhealthy devices are not allocated, and that allocated devices that
 // become unhealthy stay allocated and are counted.
 func TestHealth(t *testing.T) {
