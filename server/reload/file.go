@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,11 +32,12 @@ type File[T any] struct {
 	value    T
 }
 
-// A version identifies one version of a file's content. It is zero if the file does not exist.
+// A version contains the fields of stat that change when a file is replaced or written. It is zero
+// if the file does not exist.
 type version struct {
-	inode      uint64
-	size       int64
-	changeTime time.Time
+	dev, inode   uint64
+	size         int64
+	mtime, ctime int64 // Unix nanoseconds
 }
 
 // Open reads and parses the files. It returns an error if a file cannot be read or parsed.
@@ -81,7 +81,7 @@ func statVersions(paths []string) []version {
 	for i, path := range paths {
 		var st unix.Stat_t
 		if unix.Stat(path, &st) == nil {
-			versions[i] = version{st.Ino, st.Size, time.Unix(st.Mtim.Unix())}
+			versions[i] = version{uint64(st.Dev), st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano()}
 		}
 	}
 	return versions

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func parse(text []byte) (string, error) {
@@ -61,6 +62,32 @@ func TestFile(t *testing.T) {
 	is("three", "reloaded")
 	write(strings.Repeat("x", maxSize+1))
 	is("three", "previous content")
+}
+
+// TestFile_SameModTime checks that a write is noticed even if it keeps the inode, the size and the
+// modification time of the file, as "cp -p" and "rsync --inplace -t" can do.
+func TestFile_SameModTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	modTime := time.Unix(1e9, 0)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, modTime, modTime); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one")
+	f, err := Open(slog.New(slog.DiscardHandler), ParseSingleFile(parse), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond) // longer than the granularity of ctime
+	write("two")
+	if got := f.Get(); got != "two" {
+		t.Errorf("got %q, want %q", got, "two")
+	}
 }
 
 func TestOpen_Directory(t *testing.T) {
