@@ -311,7 +311,7 @@ func TestDownOnReadOnlyDisk(t *testing.T) {
 		m.setPods(pod(t, "web", strings.Replace(limited, "%s", "Always", 1)))
 		m.settle()
 		done := make(chan error, 1)
-		go func() { done <- m.current().router.StopAll(t.Context()) }()
+		go func() { done <- m.current().router.StopAll(t.Context(), "podd down") }()
 		select {
 		case err := <-done:
 			if err == nil || !strings.Contains(err.Error(), "default/web") {

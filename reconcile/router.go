@@ -147,7 +147,7 @@ type Router struct {
 	// retiredAt contains the end of the last effect of each retired name. An earlier
 	// observation of that name is ignored.
 	retiredAt           map[types.NamespacedName]time.Time
-	isStoppingAll       bool
+	stopAllReason       string // reason of StopAll; "" if StopAll was not called
 	forceStop           bool
 	shutdown            *shutdown // nil if the node does not shut down
 	stopAllWaiters      []chan error
@@ -420,7 +420,7 @@ func (r *Router) applyUpdate(u workerUpdate) {
 	if first || !before.Equal(u.report) {
 		r.changedPods[u.key], r.hasUnpublished = true, true
 	}
-	if r.isStoppingAll {
+	if r.stopAllReason != "" {
 		defer r.endStopAllCalls()
 	}
 	d := &u.report.Decision
@@ -464,7 +464,7 @@ func (r *Router) shortName(key types.NamespacedName) string {
 
 // publish calls Publish with everything that changed since the previous call.
 func (r *Router) publish() {
-	c := Change{Set: r.desired.manifestSet(), SetChanged: r.setChanged, Node: r.node, Capacity: r.renderNode.Capacity, Allocatable: r.renderNode.Allocatable, Devices: r.devices, Addresses: r.addresses, Removed: r.removed, IsStoppingAll: r.isStoppingAll, ShuttingDown: r.shutdown != nil, Starting: !r.allWorkersReported, Problems: r.problems, Events: r.events, EventsOnly: !r.hasUnpublished}
+	c := Change{Set: r.desired.manifestSet(), SetChanged: r.setChanged, Node: r.node, Capacity: r.renderNode.Capacity, Allocatable: r.renderNode.Allocatable, Devices: r.devices, Addresses: r.addresses, Removed: r.removed, IsStoppingAll: r.stopAllReason != "", ShuttingDown: r.shutdown != nil, Starting: !r.allWorkersReported, Problems: r.problems, Events: r.events, EventsOnly: !r.hasUnpublished}
 	for key := range r.changedPods {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)

@@ -151,11 +151,11 @@ func isNear(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/10 }
 
 // StopAll stops every pod with its own grace period. It returns when all pods have stopped, or when
 // ctx is done. No pod is started any more. StopAll returns an error if a pod directory could not be
-// removed.
-func (r *Router) StopAll(ctx context.Context) error {
+// removed. The parameter why is the reason for users, such as "podd down"; it must not be empty.
+func (r *Router) StopAll(ctx context.Context, why string) error {
 	done := make(chan error, 1)
 	err := r.call(ctx, func() error {
-		r.isStoppingAll, r.hasUnpublished = true, true
+		r.stopAllReason, r.hasUnpublished = why, true
 		r.stopAllWaiters = append(r.stopAllWaiters, done)
 		r.postOrders()
 		r.endStopAllCalls()

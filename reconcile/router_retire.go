@@ -39,7 +39,7 @@ func (r *Router) markRetired(key types.NamespacedName, e *workerEntry) {
 // endStopAllCalls ends the waiting calls of StopAll if every pod has stopped; otherwise it does
 // nothing. If a pod directory could not be removed, the calls return an error.
 func (r *Router) endStopAllCalls() {
-	if !r.isStoppingAll || !r.hasFullSnapshot {
+	if r.stopAllReason == "" || !r.hasFullSnapshot {
 		return
 	}
 	var onDisk []string

@@ -129,7 +129,7 @@ func TestStarting(t *testing.T) {
 		}
 		m.kill()
 		m.start()
-		if err := m.current().router.StopAll(t.Context()); err != nil {
+		if err := m.current().router.StopAll(t.Context(), "podd down"); err != nil {
 			t.Fatal(err)
 		}
 		m.wantState()
@@ -143,7 +143,7 @@ func TestDown(t *testing.T) {
 		m.setPods(pod(t, "a", web), pod(t, "b", web), pod(t, "job", `restartPolicy: Never
 containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 		m.settle()
-		if err := m.current().router.StopAll(t.Context()); err != nil {
+		if err := m.current().router.StopAll(t.Context(), "podd down"); err != nil {
 			t.Fatal(err)
 		}
 		m.wantState()
@@ -153,7 +153,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 		m.setPods(pod(t, "c", web))
 		m.settle()
 		m.wantState()
-		if err := m.current().router.StopAll(t.Context()); err != nil {
+		if err := m.current().router.StopAll(t.Context(), "podd down"); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -168,7 +168,7 @@ func TestDown_Canceled(t *testing.T) {
 		m.settle()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := m.current().router.StopAll(ctx); err == nil {
+		if err := m.current().router.StopAll(ctx, "podd down"); err == nil {
 			t.Fatal("Down before the end of the grace period: got no error, want one")
 		}
 		m.settle()

@@ -34,10 +34,11 @@ type Input struct {
 	// HasSnapshot reports whether the runtime was observed. AllWorkersReported reports whether
 	// every worker has reported on its first observation of the runtime.
 	HasSnapshot, AllWorkersReported bool
-	// If IsStoppingAll is set, every pod is stopped. If ForceStop is set, pods that are being
-	// stopped get no grace period.
-	IsStoppingAll, ForceStop bool
-	Limits                   Limits
+	// StopAllReason is the reason why every pod is stopped; "" if this was not requested. If
+	// ForceStop is set, pods that are being stopped get no grace period.
+	StopAllReason string
+	ForceStop     bool
+	Limits        Limits
 	// PlanNode, RuntimeName, RenderNode, DriverChanges and UnhealthyDevices are copied into every
 	// order.
 	PlanNode      plan.Node
@@ -118,7 +119,7 @@ func (d *decider) newMemory(name *NameFacts, v plan.Verdict) Memory {
 		}
 	}
 	o := state.Order{
-		Desired: desired, Verdict: v, TerminatingPod: terminating, Deletion: m.Deletion, ForceStop: in.ForceStop,
+		Desired: desired, Verdict: v, TerminatingPod: terminating, Deletion: m.Deletion, ForceStop: in.ForceStop, StopAllReason: in.StopAllReason,
 		Node: in.PlanNode, RuntimeName: in.RuntimeName, RenderNode: in.RenderNode, DriverChanges: in.DriverChanges,
 		UnhealthyDevices: in.UnhealthyDevices,
 		FirstUserID:      d.firstUserID(name, desired),

@@ -90,7 +90,7 @@ func TestDecide(t *testing.T) {
 		"also a foreign pod, unread source": {unread, []NameFacts{{Key: web.Key, Observed: shared}}, plan.Admit, false},
 		"also a foreign pod, read sources":  {inputOf(), []NameFacts{{Key: web.Key, Observed: shared}}, plan.Admit, true},
 		"not desired, nothing was observed": {func() Input { n := inputOf(); n.HasSnapshot = false; return n }(), []NameFacts{{Key: web.Key}}, plan.Admit, false},
-		"all pods stop":                     {func() Input { n := inputOf(web); n.IsStoppingAll = true; return n }(), []NameFacts{{Key: web.Key}}, plan.Admit, true},
+		"all pods stop":                     {func() Input { n := inputOf(web); n.StopAllReason = "podd down"; return n }(), []NameFacts{{Key: web.Key}}, plan.Admit, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			memories, requests := Decide(test.in, test.names, time.Now())
@@ -163,7 +163,7 @@ func TestDecide_Fixpoint(t *testing.T) {
 			node.Observed[n.Key] = n.Observed
 			names = append(names, n)
 		}
-		node.HasSnapshot, node.IsStoppingAll = rapid.Bool().Draw(t, "snapshot"), rapid.Bool().Draw(t, "down")
+		node.HasSnapshot, node.StopAllReason = rapid.Bool().Draw(t, "snapshot"), rapid.SampledFrom([]string{"", "podd down"}).Draw(t, "reason")
 		node.AllWorkersReported = node.HasSnapshot && rapid.Bool().Draw(t, "started")
 		node.Limits.MaxPods = rapid.IntRange(0, 3).Draw(t, "max pods")
 		now := time.Now()

@@ -10,9 +10,9 @@ import (
 	"podd/runtime"
 )
 
-// desired returns the desired pod of a name; nil if there is none, or if in.IsStoppingAll is set.
+// desired returns the desired pod of a name; nil if there is none, or if in.StopAllReason is set.
 func (in *Input) desired(key types.NamespacedName) *manifest.Pod {
-	if in.Set == nil || in.IsStoppingAll {
+	if in.Set == nil || in.StopAllReason != "" {
 		return nil
 	}
 	return in.Set.Pods[key]
@@ -42,7 +42,7 @@ func (in *Input) isRemoved(name *NameFacts) bool {
 // source that last contained the pod was read completely. If that source is unknown, all sources of
 // its kind must have been read completely.
 func (in *Input) isAbsent(name *NameFacts) bool {
-	if in.IsStoppingAll {
+	if in.StopAllReason != "" {
 		return true
 	}
 	if in.Set == nil || !in.HasSnapshot {

@@ -55,6 +55,9 @@ type Input struct {
 	DirsInUse map[types.UID]bool
 	// ForceStop reports whether the grace periods of all stops in progress end now.
 	ForceStop bool
+	// StopAllReason is the reason why every pod is stopped, such as "podd down"; "" if this was not
+	// requested. Desired is nil if StopAllReason is set.
+	StopAllReason string
 	// Now is the present time, with a monotonic clock reading.
 	Now time.Time
 }

@@ -15,6 +15,10 @@ func (f *facts) mustStop() bool { return f.nextToStop() != nil }
 func (f *facts) stopStale(d *Decision) {
 	inc, why := f.nextToStop(), "changed"
 	switch {
+	case f.in.StopAllReason != "" && f.in.isSandboxStopping(inc.ID):
+		why = f.in.History.Stopping.Why
+	case f.in.StopAllReason != "":
+		why = f.in.StopAllReason
 	case f.in.Desired == nil && f.in.Previous != nil && f.in.Previous.Traits.DeletedOnlyBySource:
 		why = "deleted from the cluster"
 	case f.in.Desired == nil:

@@ -205,3 +205,19 @@ func TestStop_KeepsHook(t *testing.T) {
 		}
 	}
 }
+
+// TestStop_All checks that the reason for the stop of every pod is shown, also for a pod that is
+// still in its sources, and that a stop in progress keeps its own reason.
+func TestStop_All(t *testing.T) {
+	in := Input{
+		SourcesRead: true, StopAllReason: "podd down", Now: time.Now(), Node: Node{RuntimeReachable: true},
+		Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: "u", Ready: true}}},
+	}
+	if d := Next(in); d.Why != "podd down" || d.Stopping == nil || d.Stopping.Why != "podd down" {
+		t.Errorf("got why %q, want %q\n%s", d.Why, "podd down", d)
+	}
+	in.History.Stopping = &SandboxTermination{SandboxID: "s", Since: in.Now, Grace: 30 * time.Second, Why: "manifest removed"}
+	if d := Next(in); d.Why != "manifest removed" {
+		t.Errorf("stop in progress: got why %q, want %q\n%s", d.Why, "manifest removed", d)
+	}
+}

@@ -27,13 +27,14 @@ type Order struct {
 	// objects that Earlier refers to. Both may be nil.
 	Earlier     *manifest.Pod
 	EarlierRefs *refs.Resolved
-	// SourcesRead, ForceStop and Deletion are copied to the fields of plan.Input with these
-	// names. SourcesRead is false if Desired is set.
-	SourcesRead bool
-	ForceStop   bool
-	Deletion    *plan.Deletion
-	Verdict     plan.Verdict
-	Node        plan.Node
+	// SourcesRead, ForceStop, StopAllReason and Deletion are copied to the fields of plan.Input
+	// with these names. SourcesRead is false if Desired is set.
+	SourcesRead   bool
+	ForceStop     bool
+	StopAllReason string
+	Deletion      *plan.Deletion
+	Verdict       plan.Verdict
+	Node          plan.Node
 	// TerminatingPod is the pod of this name that its source is deleting; nil if there is none.
 	TerminatingPod *manifest.Pod
 	RuntimeName    string
@@ -114,6 +115,7 @@ func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (Stat
 		t.resetStartTime()
 	}
 	t.PlanInput.SourcesRead, t.PlanInput.Verdict, t.PlanInput.Node, t.PlanInput.ForceStop, t.PlanInput.Deletion = o.SourcesRead, o.Verdict, o.Node, o.ForceStop, o.Deletion
+	t.PlanInput.StopAllReason = o.StopAllReason
 	t.PlanInput.Node.RuntimeReachable = o.Node.RuntimeReachable && t.HasObserved
 	if e := r.Eviction; e != nil && (e.Reason != plan.ReasonTerminated || o.Node.ShuttingDown) {
 		t.PlanInput.Eviction = e

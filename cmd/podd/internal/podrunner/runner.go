@@ -144,7 +144,7 @@ func (r *Runner) SetDesired(s *manifest.Set) {
 
 // Down stops all pods with their grace periods and starts no more pods. It returns when all pods
 // have been removed.
-func (r *Runner) Down(ctx context.Context) error { return r.router.StopAll(ctx) }
+func (r *Runner) Down(ctx context.Context) error { return r.router.StopAll(ctx, "the run has ended") }
 
 // ForceStop sets the grace periods to zero, both of pods that are stopping and of pods that stop
 // later.

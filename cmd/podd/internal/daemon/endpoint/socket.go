@@ -79,7 +79,7 @@ func (c commander) Restart(ctx context.Context, pod types.NamespacedName, contai
 
 // Down implements server.Commander. podd itself continues to run, because a service
 // manager would start it again, and the pods with it.
-func (c commander) Down(ctx context.Context) error { return c.router.StopAll(ctx) }
+func (c commander) Down(ctx context.Context) error { return c.router.StopAll(ctx, "podd down") }
 
 // Shutdown implements server.Commander.
 func (c commander) Shutdown(ctx context.Context, grace time.Duration) error {
