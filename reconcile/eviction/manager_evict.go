@@ -122,7 +122,7 @@ func (m *Manager) evictOne(ctx context.Context, met pressure.Met, l pressure.Lay
 	if r == nil {
 		if !m.hasLogged {
 			m.hasLogged = true
-			m.o.Log.Warn("the node is short of a resource, but no pod can be evicted", "signal", met.Signal, "available", met.FormatAvailable(), "threshold", met.FormatQuantity())
+			m.o.Log.Warn("the node is short of a resource, but no pod can be evicted", "signal", met.Signal, "available", met.FormatAvailable(), "threshold", met.FormatThreshold())
 		}
 		return false
 	}
@@ -174,7 +174,7 @@ func (m *Manager) gracePeriod(t pressure.Threshold, pod *v1.Pod) time.Duration {
 func (m *Manager) evict(ctx context.Context, met pressure.Met, c pressure.Candidate, r *state.Report) {
 	grace := m.gracePeriod(met.Threshold, r.Pod)
 	m.evicted = evictedPod{idOf(r), time.Now(), grace}
-	m.o.Log.Warn("evicting a pod, because the node is short of a resource", "pod", r.Key.String(), "signal", met.Signal, "available", met.FormatAvailable(), "threshold", met.FormatQuantity())
+	m.o.Log.Warn("evicting a pod, because the node is short of a resource", "pod", r.Key.String(), "signal", met.Signal, "available", met.FormatAvailable(), "threshold", met.FormatThreshold())
 	// Delete and Evict return an error only if podd is stopping.
 	if r.Version == nil {
 		_ = m.o.Router.Delete(ctx, r.Key, r.Pod.UID, grace)
@@ -182,6 +182,6 @@ func (m *Manager) evict(ctx context.Context, met pressure.Met, c pressure.Candid
 	}
 	_ = m.o.Router.Evict(ctx, r.Key, plan.Eviction{
 		UID: r.Version.UID, Hash: r.Version.Hash, Message: pressure.EvictionMessage(met, c), Grace: grace, Restarts: true,
-		Shortage: plan.Shortage{Signal: string(met.Signal), Available: met.FormatAvailable(), Threshold: met.FormatQuantity()},
+		Shortage: plan.Shortage{Signal: string(met.Signal), Available: met.FormatAvailable(), Threshold: met.FormatThreshold()},
 	})
 }

@@ -124,7 +124,8 @@ type Eviction struct {
 // the journal.
 type Shortage struct {
 	Signal string // name of the eviction signal, such as "memory.available"
-	// Available and Threshold are the amounts of the signal as quantities, such as "50Mi".
+	// Available and Threshold are the amounts of the signal as quantities, such as "50Mi". If the
+	// threshold is configured as a percentage, Threshold ends with it, such as "812Mi (10%)".
 	Available, Threshold string
 }
 

@@ -3,6 +3,7 @@ package pressure
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -69,20 +70,51 @@ func findContainer(spec *v1.PodSpec, name string) *v1.Container {
 
 // String describes the available amount and the threshold for users.
 func (m Met) String() string {
-	return fmt.Sprintf("%s: %s available, threshold %s", m.Signal, m.FormatAvailable(), m.FormatQuantity())
+	return fmt.Sprintf("%s: %s available, threshold %s", m.Signal, m.FormatAvailable(), m.FormatThreshold())
 }
 
-// FormatAvailable returns the available amount as a quantity.
-func (m Met) FormatAvailable() string { return m.Signal.format(m.Available) }
+// FormatAvailable returns the available amount as a quantity, rounded down.
+func (m Met) FormatAvailable() string {
+	unit := m.displayUnit(m.Available)
+	return m.format(m.Available / unit * unit)
+}
 
-// FormatQuantity returns the limit as a quantity.
-func (m Met) FormatQuantity() string { return m.Signal.format(m.Quantity) }
+// FormatQuantity returns the limit as a quantity, rounded up. So it is always shown as larger than a
+// smaller available amount.
+func (m Met) FormatQuantity() string {
+	unit := m.displayUnit(m.Quantity)
+	return m.format((m.Quantity + unit - 1) / unit * unit)
+}
 
-// format returns an amount of the signal as a quantity, in the unit prefixes of bytes or of counts.
-func (s Signal) format(n int64) string {
-	switch s.Resource() {
-	case ResourceInodes, ResourcePIDs:
-		return resource.NewQuantity(n, resource.DecimalSI).String()
+// FormatThreshold returns the limit as a quantity. If the limit is configured as a share of the
+// capacity, FormatThreshold adds the percentage, as in "812Mi (10%)".
+func (m Met) FormatThreshold() string {
+	if m.Limit.Share == 0 {
+		return m.FormatQuantity()
+	}
+	return m.FormatQuantity() + " (" + m.Limit.String() + ")"
+}
+
+// displayUnit returns the unit to which n is rounded: the largest of 1Mi, 1Ki and 1 that changes n
+// by at most a tenth. Counts are not rounded.
+func (m Met) displayUnit(n int64) int64 {
+	unit := int64(1)
+	for !m.isCount() && unit < 1<<20 && n >= 10*unit<<10 {
+		unit <<= 10
+	}
+	return unit
+}
+
+// isCount reports whether the amounts of m are numbers of inodes or processes, and not bytes.
+func (m Met) isCount() bool {
+	r := m.Signal.Resource()
+	return r == ResourceInodes || r == ResourcePIDs
+}
+
+// format returns an amount of bytes as a quantity such as 50Mi, and a count as a plain number.
+func (m Met) format(n int64) string {
+	if m.isCount() {
+		return strconv.FormatInt(n, 10)
 	}
 	return formatBytes(n)
 }

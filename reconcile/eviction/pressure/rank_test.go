@@ -181,15 +181,15 @@ func TestEvictionMessage(t *testing.T) {
 		"disk": {met(NodefsAvailable, 1<<30, 1<<20), newCandidate("p", 0, u, "ephemeral-storage=1Ki"),
 			"The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 1Mi. Container app was using 5Ki, request is 1Ki, has larger consumption of ephemeral-storage. "},
 		"inodes": {met(ImagefsInodesFree, 5000, 12), newCandidate("p", 0, u),
-			"The node was low on resource: inodes. Threshold quantity: 5k, available: 12. "},
+			"The node was low on resource: inodes. Threshold quantity: 5000, available: 12. "},
 		"unknown usage": {met(PIDAvailable, 1000, 2), newCandidate("p", 0, nil),
-			"The node was low on resource: pids. Threshold quantity: 1k, available: 2. "},
+			"The node was low on resource: pids. Threshold quantity: 1000, available: 2. "},
 	} {
 		if got := EvictionMessage(test.met, test.c); got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, test.want)
 		}
 	}
-	if got, want := met(NodefsInodesFree, 5000, 12).String(), "nodefs.inodesFree: 12 available, threshold 5k"; got != want {
+	if got, want := met(NodefsInodesFree, 5000, 12).String(), "nodefs.inodesFree: 12 available, threshold 5000"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -78,7 +78,7 @@ func (p *pressureTask) publish(ctx context.Context, c pressure.Conditions, met [
 		}
 	}
 	for _, m := range met {
-		p.log.Warn("the node is short of a resource", "condition", m.Signal.Condition(), "signal", m.Signal, "available", m.FormatAvailable(), "threshold", m.FormatQuantity())
+		p.log.Warn("the node is short of a resource", "condition", m.Signal.Condition(), "signal", m.Signal, "available", m.FormatAvailable(), "threshold", m.FormatThreshold())
 	}
 	p.record(all)
 	p.published = &c

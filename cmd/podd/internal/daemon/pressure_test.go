@@ -133,7 +133,7 @@ func TestPressureProblem(t *testing.T) {
 	}
 	const remedy = "; podd evicts pods while a threshold is met, and does not start all pods; make more of the resource available"
 	for want, p := range map[string]string{
-		"the node has the condition [MemoryPressure DiskPressure]; memory.available: 50Mi available, threshold 100Mi, nodefs.inodesFree: 12 available, threshold 5k" + remedy: pressureProblem(pressure.Conditions{Memory: true, Disk: true}, met).Message,
+		"the node has the condition [MemoryPressure DiskPressure]; memory.available: 50Mi available, threshold 100Mi, nodefs.inodesFree: 12 available, threshold 5000" + remedy: pressureProblem(pressure.Conditions{Memory: true, Disk: true}, met).Message,
 		"the node has the condition [PIDPressure]" + remedy: pressureProblem(pressure.Conditions{PIDs: true}, nil).Message,
 	} {
 		if p != want {
