@@ -15,6 +15,8 @@ type Image struct {
 	Bytes int64    `json:"bytes"`
 	// Pinned reports whether the configuration of the runtime forbids to remove the image.
 	Pinned bool `json:"pinned,omitempty"`
+	// Sandbox reports whether the runtime creates sandboxes from the image.
+	Sandbox bool `json:"sandbox,omitempty"`
 	// FirstDetected is when podd first listed the image.
 	FirstDetected time.Time `json:"firstDetected"`
 	// LastUsed is when podd last found the image in use; nil if it was never in use.
@@ -26,6 +28,10 @@ type Image struct {
 	// Kept is why the garbage collection would keep the image now; "" if it removes the image.
 	Kept string `json:"kept,omitempty"`
 }
+
+// InUse reports whether pods or containers use the image. The sandbox image is always in use, because
+// the runtime needs it for the sandbox of every pod.
+func (i *Image) InUse() bool { return len(i.Users) > 0 || i.Sandbox }
 
 // ImageRemoval describes the removal of an image by the garbage collection.
 type ImageRemoval struct {

@@ -26,7 +26,7 @@ type ImagesCmd struct {
 
 // Help describes which images are in use, and when podd removes images by itself.
 func (c *ImagesCmd) Help() string {
-	return `An image is in use if a pod in a manifest needs it for a container or a volume, even if the pod waits, or if any container on the node was created from it or mounts it. The containers may belong to other programs. podd never removes an image that is in use, pinned by the configuration of the runtime, or the sandbox image.
+	return `An image is in use if a pod in a manifest needs it for a container or a volume, even if the pod waits, or if any container on the node was created from it or mounts it. The containers may belong to other programs. The sandbox image is always in use. podd never removes an image that is in use or pinned by the configuration of the runtime.
 
 podd removes other images by itself when the usage of the image file system reaches imageGCHighThresholdPercent (85), until it is below imageGCLowThresholdPercent (80). The image that was not used for the longest time is removed first. The last column of ls shows what would be removed now, and why.
 
@@ -182,7 +182,7 @@ func (c *ImagesCmd) formatID(id string) string {
 // formatLastUsed returns how long ago an image was in use.
 func formatLastUsed(i server.Image, now time.Time) string {
 	switch {
-	case len(i.Users) > 0:
+	case i.InUse():
 		return "in use"
 	case i.LastUsed == nil:
 		return "<never>"
@@ -211,7 +211,7 @@ func formatRemoval(i server.Image) string {
 func imageSummary(list server.ImageList) string {
 	unused, bytes := 0, int64(0)
 	for _, i := range list.Images {
-		if len(i.Users) == 0 {
+		if !i.InUse() {
 			unused++
 			bytes += i.Bytes
 		}

@@ -34,7 +34,7 @@ func (f *fakeImages) Prune(context.Context) (server.PrunedImages, error) {
 	var p server.PrunedImages
 	var kept []server.Image
 	for _, i := range f.list.Images {
-		if len(i.Users) > 0 {
+		if i.InUse() {
 			kept = append(kept, i)
 		} else {
 			p.Removed = append(p.Removed, i)
@@ -52,7 +52,7 @@ func TestImages(t *testing.T) {
 		{ID: id("0"), Bytes: 300 << 20, FirstDetected: detected, LastUsed: ago(50 * time.Hour), Removal: &server.ImageRemoval{Reason: "space", Message: "disk usage 91% has reached 85%", Order: 1}},
 		{ID: id("1"), Names: []string{"docker.io/library/busybox:1", "docker.io/library/busybox:latest"}, Bytes: 4404019, FirstDetected: detected, LastUsed: ago(0), Users: []string{"default/a", "default/b", "default/c"}, Kept: "in use"},
 		{ID: id("2"), Names: []string{"registry.example/\x1b[31mred:1"}, Bytes: 100, FirstDetected: detected, Users: []string{}, Removal: &server.ImageRemoval{Reason: "age", Message: "not used for more than 7d", Order: 2}},
-		{ID: id("3"), Names: []string{"registry.k8s.io/pause:3.10"}, Bytes: 700 << 10, Pinned: true, FirstDetected: detected, Users: []string{"default/a", "default/b"}, Kept: "in use"},
+		{ID: id("3"), Names: []string{"registry.k8s.io/pause:3.10"}, Bytes: 700 << 10, Pinned: true, FirstDetected: detected, Sandbox: true, Users: []string{}, Kept: "sandbox image"},
 	}}
 	f := &poddtest.Podd{LatestView: server.NewLatestView(poddtest.NewView()), Dir: poddtest.ShortDir(t), Images: &fakeImages{list}}
 	f.Start(t)

@@ -76,7 +76,7 @@ func (s imageStore) Prune(ctx context.Context) (server.PrunedImages, error) {
 // newImage returns an image without the decision of the garbage collection.
 func newImage(i *images.Image) server.Image {
 	one := server.Image{
-		ID: i.ID, Names: append([]string{}, i.Names...), Bytes: i.SizeBytes, Pinned: i.Pinned,
+		ID: i.ID, Names: append([]string{}, i.Names...), Bytes: i.SizeBytes, Pinned: i.Pinned, Sandbox: i.IsSandboxImage,
 		FirstDetected: i.FirstDetected, Users: append([]string{}, i.Users...),
 	}
 	if !i.LastUsed.IsZero() {
