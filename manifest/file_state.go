@@ -21,4 +21,7 @@ type FileState struct {
 	// OutdatedSince is the time since which the current content differs from the content in use;
 	// zero if OutdatedReason is "".
 	OutdatedSince time.Time
+	// IsMissing reports whether the file is missing from its directory. Its content stays in use for
+	// a short time, because the file may have been renamed or may be written again.
+	IsMissing bool
 }

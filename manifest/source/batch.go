@@ -33,7 +33,9 @@ func (f *follower) newBatch() manifest.Batch {
 		if isPresent {
 			b.Problems = append(b.Problems, file.fileProblems()...)
 		}
-		b.FileStates = append(b.FileStates, file.state())
+		state := file.state()
+		state.IsMissing = !isPresent
+		b.FileStates = append(b.FileStates, state)
 		switch {
 		case file.inUse == nil:
 		case isPresent:

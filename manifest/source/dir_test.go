@@ -151,6 +151,39 @@ func TestDir_Idle(t *testing.T) {
 	}
 }
 
+// TestDir_MissingState checks that the state of a removed file reports that the file is missing, until
+// removeDelay has passed and the state is removed.
+func TestDir_MissingState(t *testing.T) {
+	d := newTree(t)
+	now := time.Now().Add(time.Hour)
+	var last manifest.Batch
+	f := newFollower(NewDir(d.path, testOptions(t)), func(b manifest.Batch) { last = b })
+	defer f.close()
+	d.write("a.yaml", broken)
+	d.write("b.yaml", yaml("b"))
+	states := func(after time.Duration) string {
+		f.nextScan, now = time.Time{}, now.Add(after)
+		f.check(now)
+		var all []string
+		for _, s := range last.FileStates {
+			all = append(all, fmt.Sprintf("%s missing=%t", filepath.Base(s.Path), s.IsMissing))
+		}
+		return strings.Join(all, ", ")
+	}
+	if got, want := states(0), "a.yaml missing=false, b.yaml missing=false"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if err := os.Remove(d.in("a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := states(time.Millisecond), "a.yaml missing=true, b.yaml missing=false"; got != want {
+		t.Errorf("removed: got %s, want %s", got, want)
+	}
+	if got, want := states(2*removeDelay), "b.yaml missing=false"; got != want {
+		t.Errorf("after the delay: got %s, want %s", got, want)
+	}
+}
+
 // TestDir_Rename_ListedInBetween checks that a renamed file keeps its last valid content if a
 // listing contains neither its old nor its new name. This happens if the directory is listed during
 // the rename, and podd lists it again only after removeDelay.

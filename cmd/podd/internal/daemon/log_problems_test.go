@@ -6,33 +6,58 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"podd/cmd/podd/internal/logging"
 	"podd/manifest"
 )
 
-// TestLogProblems checks that a problem is logged each time it appears. When all errors of
-// a file are corrected, that is logged once, unless the file was deleted.
+// TestLogProblems checks that a problem is logged each time it appears, and that the correction and
+// the removal of a file with errors are logged once.
 func TestLogProblems(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(logging.NewLineHandler(&out, slog.LevelInfo))
 	typo := manifest.Problem{Severity: manifest.Warning, Path: "a.yaml", Position: manifest.Position{Line: 4, Column: 2}, FieldPath: "spec.imagee", Message: "unknown field"}
 	broken := manifest.Problem{Severity: manifest.Error, Path: "b.yaml", Message: "not YAML"}
-	var before []manifest.Problem
+	unreadable := manifest.Problem{Severity: manifest.Error, Path: "/etc/podd", Message: "not a directory"}
 	moved := broken
 	moved.Position.Line = 9
-	files := []manifest.FileState{{Path: "a.yaml"}, {Path: "b.yaml"}}
-	for _, now := range [][]manifest.Problem{{typo}, {typo}, {broken, typo}, {moved}, {}, {}, {broken}} {
-		logProblems(log, now, before, files)
-		before = now
+	a, b := manifest.FileState{Path: "a.yaml"}, manifest.FileState{Path: "b.yaml"}
+	missing := manifest.FileState{Path: "b.yaml", IsMissing: true}
+	both := []manifest.FileState{a, b}
+	var previous fileReport
+	for _, current := range []fileReport{
+		{[]manifest.Problem{typo}, both},
+		{[]manifest.Problem{typo}, both},
+		{[]manifest.Problem{broken, typo}, both},
+		{[]manifest.Problem{moved}, both},
+		{nil, both},
+		{[]manifest.Problem{broken}, both},
+		{nil, []manifest.FileState{a, missing}},
+		{nil, []manifest.FileState{a}},
+		{[]manifest.Problem{moved, unreadable}, both},
+		{nil, []manifest.FileState{a}},
+	} {
+		logProblems(log, current, previous)
+		previous = current
 	}
-	logProblems(log, nil, before, files[:1])
 	var got []string
 	for line := range strings.Lines(out.String()) {
 		_, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		got = append(got, rest)
 	}
-	want := `WARN manifest problem found at=a.yaml:4:2 problem="spec.imagee: unknown field"|ERROR manifest problem found at=b.yaml problem="not YAML"|ERROR manifest problem found at=b.yaml:9 problem="not YAML"|all errors in a manifest were corrected file=b.yaml|ERROR manifest problem found at=b.yaml problem="not YAML"`
-	if strings.Join(got, "|") != want {
-		t.Errorf("got %q, want %q", strings.Join(got, "|"), want)
+	want := []string{
+		`WARN manifest problem found at=a.yaml:4:2 problem="spec.imagee: unknown field"`,
+		`ERROR manifest problem found at=b.yaml problem="not YAML"`,
+		`ERROR manifest problem found at=b.yaml:9 problem="not YAML"`,
+		`all errors in a manifest were corrected file=b.yaml`,
+		`ERROR manifest problem found at=b.yaml problem="not YAML"`,
+		`a manifest with errors was removed file=b.yaml`,
+		`ERROR manifest problem found at=b.yaml:9 problem="not YAML"`,
+		`ERROR manifest problem found at=/etc/podd problem="not a directory"`,
+		`a manifest with errors was removed file=b.yaml`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
 	}
 }

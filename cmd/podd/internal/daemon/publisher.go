@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"podd/cmd/podd/internal/daemon/view"
+	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/eviction"
 	"podd/reconcile/gc/images"
@@ -23,7 +24,10 @@ type publisher struct {
 	onChange    func() // called after each change, so that podd can later free the memory that the change has used
 	log         *slog.Logger
 
-	reportedFindings view.Findings // the findings that publish last logged and recorded as events
+	// reportedFindings are the findings that publish last logged and recorded as events, and
+	// reportedFiles are the states of the files at that time.
+	reportedFindings view.Findings
+	reportedFiles    []manifest.FileState
 }
 
 // publish passes a change to all receivers.
@@ -38,8 +42,8 @@ func (p *publisher) publish(c reconcile.Change) {
 	p.imagePods.Apply(c)
 	if c.SetChanged {
 		before := p.reportedFindings
-		p.reportedFindings = found
-		logProblems(p.log, found.Problems, before.Problems, c.Set.FileStates)
+		logProblems(p.log, fileReport{found.Problems, c.Set.FileStates}, fileReport{before.Problems, p.reportedFiles})
+		p.reportedFindings, p.reportedFiles = found, c.Set.FileStates
 		p.events.Add(eventNotes(dnsWarningEvents(c.Set, slices.Concat(before.Problems, before.EventOnlyProblems), slices.Concat(found.Problems, found.EventOnlyProblems), time.Now()))...)
 	}
 	p.onChange()

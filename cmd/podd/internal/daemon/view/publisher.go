@@ -228,7 +228,9 @@ func (v *Publisher) problemViews(all []manifest.Problem, now time.Time) []server
 func fileViews(files []manifest.FileState) []server.FileView {
 	out := make([]server.FileView, 0, len(files))
 	for _, f := range files {
-		out = append(out, server.FileView(f))
+		out = append(out, server.FileView{
+			Path: f.Path, Digest: f.Digest, ContentTime: f.ContentTime, OutdatedReason: f.OutdatedReason, OutdatedSince: f.OutdatedSince,
+		})
 	}
 	return out
 }
