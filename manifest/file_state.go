@@ -21,6 +21,9 @@ type FileState struct {
 	// OutdatedSince is the time since which the current content differs from the content in use;
 	// zero if OutdatedReason is "".
 	OutdatedSince time.Time
+	// RefusedDigest is the digest of the current content if podd refused a document in it; otherwise
+	// "".
+	RefusedDigest string
 	// IsMissing reports whether the file is missing from its directory. Its content stays in use for
 	// a short time, because the file may have been renamed or may be written again.
 	IsMissing bool

@@ -92,6 +92,9 @@ type FileView struct {
 	// effect has been outdated. Both are zero if the current content is in effect.
 	OutdatedReason string    `json:"behind,omitempty"`
 	OutdatedSince  time.Time `json:"since,omitzero"`
+	// RefusedDigest is the digest of the newest content that podd has read if podd refused a document
+	// in it; otherwise "".
+	RefusedDigest string `json:"refused,omitempty"`
 }
 
 // ClaimView is a PersistentVolumeClaim of a source. Several sources may have claims

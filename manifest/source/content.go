@@ -29,8 +29,10 @@ type content struct {
 	inUseDigest string // digest of the bytes of inUse
 	inUseTime   time.Time
 	// currentDigest is the digest of the current content at the last call of setCurrent or
-	// confirmInUse; "" before the first call.
-	currentDigest string
+	// confirmInUse; "" before the first call. isCurrentRefused reports whether a document in this
+	// content was refused.
+	currentDigest    string
+	isCurrentRefused bool
 	// problems contains the Problems of the current content.
 	problems []manifest.Problem
 	// outdatedReason and outdatedSince have the meaning of OutdatedReason and OutdatedSince in
@@ -54,7 +56,7 @@ const (
 // version in use has changed and the caller must store the bytes in the cache.
 func (c *content) setCurrent(f *manifest.File, digest string, version, since time.Time) (store bool) {
 	f = checkImmutable(f, c.inUse)
-	c.currentDigest, c.problems = digest, f.Problems
+	c.currentDigest, c.isCurrentRefused, c.problems = digest, f.HasRefusedDocument(), f.Problems
 	if !c.isReplacedBy(f) {
 		c.setOutdated(outdatedRefused, since)
 		return false
@@ -95,7 +97,7 @@ func (c *content) hasFallback() bool {
 // confirmInUse records that the current content is equal to the version in use. It has the same
 // effect as setCurrent, but the caller need not decode the content again.
 func (c *content) confirmInUse() {
-	c.currentDigest, c.problems = c.inUseDigest, c.inUse.Problems
+	c.currentDigest, c.isCurrentRefused, c.problems = c.inUseDigest, c.inUse.HasRefusedDocument(), c.inUse.Problems
 	c.outdatedReason, c.outdatedSince = "", time.Time{}
 }
 
@@ -114,6 +116,9 @@ func (c *content) state() manifest.FileState {
 		s.Digest, s.ContentTime = c.inUseDigest, toUTC(c.inUseTime)
 	}
 	s.OutdatedReason, s.OutdatedSince = c.outdatedReason, c.outdatedSince
+	if c.isCurrentRefused {
+		s.RefusedDigest = c.currentDigest
+	}
 	return s
 }
 

@@ -47,10 +47,18 @@ func (c *WaitCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	case err == nil:
 		_, err = io.WriteString(s.Err, w.successMessage())
 		return err
+	case isRefused(err):
+		return w.explainRefused(ctx, s, err)
 	case !isTimeout(ctx, err):
 		return err
 	}
 	return w.explainUnmet(ctx, s)
+}
+
+// isRefused reports whether err is a refusedError.
+func isRefused(err error) bool {
+	_, ok := errors.AsType[refusedError](err)
+	return ok
 }
 
 // follow checks every View until all goals are met. If podd stops, it connects again.
@@ -133,6 +141,18 @@ func (w *waitState) successMessage() string {
 		fmt.Fprintf(&b, "podd: %s %s after %s\n", g.displayName(w.view), g.conditionName(), printer.FormatDuration(time.Since(w.begin)))
 	}
 	return b.String()
+}
+
+// explainRefused prints the state of each file whose content podd has refused, and returns err.
+func (w *waitState) explainRefused(ctx context.Context, s iostreams.Streams, err error) error {
+	r := newExplainer(ctx, w.client, w.view)
+	for i := range w.goals {
+		refused := refusedError{}
+		if _, err := w.goals[i].isMet(w.view); errors.As(err, &refused) {
+			io.WriteString(s.Err, r.explain(subject{path: refused.path}))
+		}
+	}
+	return err
 }
 
 // explainUnmet prints the condition that each unmet goal waits for, and returns an error.

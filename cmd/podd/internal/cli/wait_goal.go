@@ -36,7 +36,16 @@ func (g *goal) find(v *server.View) (subject, error) {
 	return subject{}, unknownFileError(v, g.arg)
 }
 
-// isMet reports whether v meets the goal. It returns an error if no later View can meet the goal.
+// A refusedError is the error of a goal that cannot be met because podd refused the content of its
+// file.
+type refusedError struct{ path string }
+
+func (e refusedError) Error() string {
+	return "the current content of " + e.path + " was refused; correct its errors"
+}
+
+// isMet reports whether v meets the goal. It returns an error if no later View can meet the goal. The
+// error is a refusedError if podd has refused the content of the file that the goal waits for.
 func (g *goal) isMet(v *server.View) (met bool, err error) {
 	s, err := g.find(v)
 	if err != nil {
@@ -45,6 +54,9 @@ func (g *goal) isMet(v *server.View) (met bool, err error) {
 			return false, err
 		}
 		return false, nil
+	}
+	if err := g.checkRefused(v, s); err != nil {
+		return false, err
 	}
 	pods := s.pods(v)
 	for _, p := range pods {
@@ -56,6 +68,39 @@ func (g *goal) isMet(v *server.View) (met bool, err error) {
 		}
 	}
 	return len(pods) > 0, nil
+}
+
+// checkRefused returns a refusedError if the goal waits for the content of a file that podd has
+// refused.
+func (g *goal) checkRefused(v *server.View, s subject) error {
+	path := s.path
+	if p := v.Pod(s.key); p != nil {
+		path = p.Path
+	}
+	refused := findFile(v, path).RefusedDigest
+	if !g.mustBeApplied || refused == "" || paths.IsURL(path) {
+		return nil
+	}
+	digest, err := g.digest(path)
+	if err == nil && digest == refused {
+		err = refusedError{path}
+	}
+	return err
+}
+
+// digest returns the digest that the file with this path had when podd wait first read it.
+func (g *goal) digest(path string) (string, error) {
+	if g.isFile {
+		path = g.arg
+	}
+	if digest, isRead := g.digests[path]; isRead {
+		return digest, nil
+	}
+	digest, err := fileDigest(path)
+	if err == nil {
+		g.digests[path] = digest
+	}
+	return digest, err
 }
 
 // pods returns the pods of the goal, or none if the goal does not exist yet.
@@ -82,19 +127,8 @@ func (g *goal) isApplied(v *server.View, p *server.PodView) (applied bool, err e
 	if !p.Current || paths.IsURL(p.Path) {
 		return p.Current && f.OutdatedReason == "", nil
 	}
-	at := p.Path
-	if g.isFile {
-		at = g.arg
-	}
-	digest, ok := g.digests[at]
-	if !ok {
-		var err error
-		if digest, err = fileDigest(at); err != nil {
-			return false, err
-		}
-		g.digests[at] = digest
-	}
-	return f.Digest == digest, nil
+	digest, err := g.digest(p.Path)
+	return err == nil && f.Digest == digest, err
 }
 
 // displayName returns the name of the goal for messages.

@@ -103,6 +103,34 @@ func TestGoal_URL(t *testing.T) {
 	}
 }
 
+// TestWait_Refused checks that podd wait ends at once if podd has refused the content of the file, and
+// continues while podd has refused an earlier content only.
+func TestWait_Refused(t *testing.T) {
+	dir, digest := manifestDir(t, "web.yaml", "the current content")
+	web := poddtest.SetRunning(poddtest.NewPod("", 1, "web", "app"))
+	web.Path = filepath.Join(dir, "web.yaml")
+	v := poddtest.NewView(web)
+	v.Sources = []string{dir}
+	v.Files = []server.FileView{{Path: web.Path, Digest: "sha256:0", OutdatedReason: "edit refused", RefusedDigest: digest}}
+	v.Problems = []server.ProblemView{{Severity: server.SeverityError, Path: web.Path, Line: 4, Message: "spec.imagee: unknown field"}}
+	f := poddtest.Serve(t, v)
+	for _, args := range [][]string{{web.Path}, {"--for=applied", "web"}} {
+		got := podd(t, f, append([]string{"wait", "--timeout=0"}, args...)...)
+		for _, want := range []string{web.Path + ": edit refused", "web.yaml:4: error: spec.imagee: unknown field", "podd: the current content of " + web.Path + " was refused; correct its errors"} {
+			if got.Code != 1 || !strings.Contains(got.Err, want) {
+				t.Errorf("wait %q: got exit code %d and\n%s\nwant %q", args, got.Code, got.Err, want)
+			}
+		}
+	}
+	if got := podd(t, f, "wait", "--timeout=0", "web"); got.Code != 0 {
+		t.Errorf("goal ready: got %+v, want exit code 0", got)
+	}
+	v.Files[0].RefusedDigest = "sha256:1"
+	if met, err := (&goal{arg: web.Path, isFile: true, mustBeApplied: true, digests: map[string]string{}}).isMet(v); met || err != nil {
+		t.Errorf("earlier content refused: got %t, %v, want false", met, err)
+	}
+}
+
 func TestWait(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.NewView(poddtest.NewPod("a.yaml", 1, "a", "app")))
 	done := make(chan poddtest.Result, 1)

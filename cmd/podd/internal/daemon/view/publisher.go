@@ -230,6 +230,7 @@ func fileViews(files []manifest.FileState) []server.FileView {
 	for _, f := range files {
 		out = append(out, server.FileView{
 			Path: f.Path, Digest: f.Digest, ContentTime: f.ContentTime, OutdatedReason: f.OutdatedReason, OutdatedSince: f.OutdatedSince,
+			RefusedDigest: f.RefusedDigest,
 		})
 	}
 	return out
