@@ -75,7 +75,7 @@ var containerRules = []containerRule{
 		(*facts).backsOff, backOff},
 	{RuleStartFailed, "wait", "the last start of the container failed and is retried after a delay",
 		func(f *facts, m *containerFacts) bool { return f.in.Now.Before(m.history.StartFailure.RetryAt) }, waitStart},
-	{RuleImageMissing, "pull", "the image of the container is not present",
+	{RuleImageMissing, "pull", "the image of the container is not present, or podd has not verified yet that the pod may use it",
 		func(f *facts, m *containerFacts) bool { return !f.isStarting(m) && !m.hasImage() }, ensureImage},
 	{RuleVolumesMissing, "prepare", "the volumes of the pod are not prepared",
 		func(f *facts, m *containerFacts) bool { return !f.in.History.VolumesReady }, waitVolumes},
