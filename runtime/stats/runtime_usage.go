@@ -16,8 +16,9 @@ func (s *Sample) addRuntimeUsage(ctx context.Context, o Options) {
 		return
 	}
 	usage, err := o.RuntimeUsage(ctx)
-	if err != nil {
-		return // ignore the error, because the sample of the other containers is valid
+	if err != nil { // the sample of the other containers is valid
+		s.lacksRuntimeUsage = true
+		return
 	}
 	for i := range s.Pods {
 		p := &s.Pods[i]

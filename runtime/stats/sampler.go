@@ -68,6 +68,8 @@ func New(o Options) *Sampler {
 		o: o, lifetime: lifetime, stop: stop, machine: newCached[*model.MachineInfo](), basic: newCached[*Sample](), full: newCached[*Sample](),
 		disk: newCached[*Disk](), firstReadings: newCached[struct{}](),
 	}
+	isSampleIncomplete := func(s *Sample) bool { return s.lacksRuntimeUsage }
+	s.basic.isIncomplete, s.full.isIncomplete = isSampleIncomplete, isSampleIncomplete
 	s.disk.isIncomplete = func(d *Disk) bool { return d.isIncomplete(o.Pods()) }
 	return s
 }

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -56,5 +57,30 @@ func TestSampler(t *testing.T) {
 	m, err := s.MachineInfo(t.Context())
 	if err != nil || m.NumCores == 0 || m.MemoryCapacity == 0 {
 		t.Errorf("got hardware %+v, error %v; want cores and memory", m, err)
+	}
+}
+
+// TestSampler_RuntimeUsageFails checks that a sample without the usage from the runtime is reused only
+// as long as it took, because most of that time podd has waited for the runtime.
+func TestSampler_RuntimeUsageFails(t *testing.T) {
+	took := 300 * time.Millisecond // less than the time for which all samples are reused
+	calls := 0
+	s := New(Options{
+		Pods: func() []Pod { return []Pod{{UID: "u1", Containers: []Container{{ID: "c1", Name: "a"}}}} },
+		RuntimeUsage: func(context.Context) (map[string]runtime.Usage, error) {
+			if calls++; calls > 2 { // the first readings are read without a cache
+				return nil, nil
+			}
+			time.Sleep(took)
+			return nil, errors.New("no response")
+		},
+	})
+	first, err := s.SampleBasic(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(maxSampleAge + 100*time.Millisecond)
+	if again, err := s.SampleBasic(t.Context()); err != nil || again == first {
+		t.Errorf("got the same sample %t, error %v; want a new sample", again == first, err)
 	}
 }

@@ -54,6 +54,9 @@ type Sample struct {
 	// QoSClassCgroups contains the cgroups of the QoS classes.
 	QoSClassCgroups []*Cgroup
 	Pods            []PodSample
+	// lacksRuntimeUsage reports whether the runtime failed to report the usage of containers without
+	// a cgroup.
+	lacksRuntimeUsage bool
 }
 
 // A PodSample is the usage of one pod in a Sample.
