@@ -2,10 +2,10 @@ package csi
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"fmt"
 	"os"
 	"path/filepath"
+
+	"podd/manifest/refs"
 )
 
 // recordUse records on disk that the pod uses the volume, so that Run does not unstage the volume.
@@ -20,7 +20,7 @@ func (op *operation) recordUse() error {
 		if f[keySpec] != "" && f[keyState] == "" {
 			before = stateBegun // a kubelet wrote the data file, and may have published the volume
 		}
-		f[keySpec], f[keyNode], f[keyAttachment] = op.v.specName(), op.d.o.NodeName, attachmentName(id, op.d.o.NodeName)
+		f[keySpec], f[keyNode], f[keyAttachment] = op.v.specName(), op.d.o.NodeName, refs.AttachmentName(id.Driver, id.Handle, op.d.o.NodeName)
 		f[op.p.nameKey], f[op.p.stateKey] = op.v.Name, before
 		if op.v.Block {
 			f[keyPersistentVolume], f[keyState] = op.v.Volume, cmp.Or(f[keyState], before)
@@ -53,9 +53,4 @@ func linkTo(target, link string) error {
 		return err
 	}
 	return syncDir(filepath.Dir(link))
-}
-
-// attachmentName returns the name of the VolumeAttachment of a volume.
-func attachmentName(id VolumeID, node string) string {
-	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(id.Handle+id.Driver+node)))
 }

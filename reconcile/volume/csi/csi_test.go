@@ -39,7 +39,7 @@ func TestPublish(t *testing.T) {
 	must(t, err)
 	for key, want := range map[string]string{
 		"specVolID": "pv-1", "volumeHandle": "vol-1", "driverName": driver, "nodeName": "node1", "volumeLifecycleMode": "Persistent",
-		"attachmentID": attachmentName(VolumeID{driver, "vol-1"}, "node1"),
+		"attachmentID": refs.AttachmentName(driver, "vol-1", "node1"),
 	} {
 		if f[key] != want {
 			t.Errorf("data file: key %s: got %q, want %q", key, f[key], want)
