@@ -14,6 +14,7 @@ import (
 	"podd/manifest/decode"
 	"podd/manifest/merge"
 	"podd/reconcile"
+	"podd/reconcile/admission"
 	"podd/reconcile/plan"
 )
 
@@ -376,6 +377,38 @@ func TestClusterPreempts(t *testing.T) {
 		if s := m.report("one").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "Preempting" || s.Message != "Preempted in order to admit critical pod" || !hasDisruption(s.Conditions) {
 			t.Errorf("status of the preempted pod: got %+v, want Failed with reason Preempting and a DisruptionTarget condition", s)
 		}
+	})
+}
+
+// TestStaticPreempts_SmallDiskChange checks that a pod of a file preempts another pod when a small
+// change of the disk size makes that sufficient, although the verdicts keep their answers.
+func TestStaticPreempts_SmallDiskChange(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		const gib = 1 << 30
+		m.options = func(o *reconcile.Options) {
+			useCluster(o)
+			o.Limits.Allocatable = admission.Amounts{v1.ResourceEphemeralStorage: 100 * gib}
+			o.RenderNode.Capacity.EphemeralStorage, o.RenderNode.Allocatable.EphemeralStorage = 100*gib, 100*gib
+		}
+		m.start()
+		one := clusterPod("one", nil)
+		request := v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("50Gi")}
+		one.Object.Spec.Containers[0].Resources.Requests = request
+		static := pod(t, "static", `containers: [{name: app, image: "web:1", resources: {requests: {ephemeral-storage: 105Gi}}}]`)
+		api := manifest.Batch{Source: clusterSource, Kind: manifest.KindAPI, IsComplete: true, Pods: []*manifest.Pod{one}}
+		api.Objects = manifest.Objects{Cluster: &manifest.Cluster{Services: map[string]*manifest.Services{}}}
+		set := merge.Batches([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{static}, IsComplete: true}, api})
+		m.mu.Lock()
+		m.set = set
+		m.mu.Unlock()
+		send(m.current().ctx, m.current().sets, set)
+		m.settle()
+		m.wantState("one 0 ready", "one/app 0 running")
+		if err := m.current().router.SetDiskCapacity(t.Context(), 106*gib, 106*gib); err != nil {
+			t.Fatal(err)
+		}
+		m.advance(time.Minute)
+		m.wantState("one 0 dead", "one/app 0 exited 137", "static 0 ready", "static/app 0 running")
 	})
 }
 

@@ -51,20 +51,19 @@ func (r *Router) postOrders() {
 }
 
 // postChangedVerdicts admits all pods, and posts a new order to each worker if the Answer of its
-// verdict has changed. A verdict that differs only in its message is not posted.
+// verdict has changed or its pod is preempted now. A verdict that differs only in its message is not
+// posted.
 func (r *Router) postChangedVerdicts() {
 	memories, requests := r.decideAdmission()
-	changed := map[types.NamespacedName]bool{}
 	for key, e := range r.entries {
 		if memories[key].Order.Verdict.Answer != e.memory.Order.Verdict.Answer {
-			changed[key] = true
 			r.postOrder(key, e, memories[key])
 		}
 	}
 	for _, q := range requests {
-		if changed[q.Key] {
-			r.postRequests(r.entries[q.Key], q.Requests)
-		}
+		e := r.entries[q.Key]
+		r.postOrder(q.Key, e, memories[q.Key]) // also records the preemption in the memory
+		r.postRequests(e, q.Requests)
 	}
 }
 
