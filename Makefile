@@ -126,7 +126,7 @@ cluster: build ## Run tests with a real API server, kubeadm and kubelet
 # The quick tests of this target also run in e2e. The tests of damaged files and of lists
 # larger than 16 MiB also run in unit.
 faults: build ## Test full disks, damaged files, hanging calls, 5,000 pods (30 minutes)
-	go test -count 1 -vet=off -run '^Test((Broken|Empty|Unreadable)Journal|Truncated|Flipped|Newer|Supersede|IndexFormats|Unseal_|CacheIgnoresDamage|Formats|Decode_|Open_|UnreadableIsKept|Observer_LargeList)' ./reconcile ./reconcile/journal ./manifest/source ./reconcile/device ./runtime/cri
+	go test -count 1 -vet=off -run '^Test((Broken|Empty|Unreadable)Journal|Truncated|Flipped|Newer|Supersede|IndexFormats|RemoveChecksum_|CacheIgnoresDamage|Formats|Decode_|Open_|UnreadableIsKept|Observer_LargeList)' ./reconcile ./reconcile/journal ./manifest/source ./reconcile/device ./runtime/cri
 	go test $(E2ETAGS) -count 1 -timeout 60m -vet=off -run '^(TestFault|TestFullDisk|TestReadOnlyDisk|TestPowerCut|TestAddress|TestHostname|TestResolvConf|TestRunDir|TestExitCodeIsUnknown|TestManifestsOnMount|TestLostRootDirectory|TestOrphanedDirectories)' ./cmd/podd/e2e
 
 # SOAK is a duration; the default is one hour.

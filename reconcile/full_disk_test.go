@@ -302,9 +302,9 @@ func TestShutdownOnReadOnlyDisk(t *testing.T) {
 	})
 }
 
-// TestDownOnReadOnlyDisk checks that StopAll returns once every pod has stopped, and reports the
+// TestStopAll_ReadOnlyDisk checks that StopAll returns once every pod has stopped, and reports the
 // data on disk that cannot be removed.
-func TestDownOnReadOnlyDisk(t *testing.T) {
+func TestStopAll_ReadOnlyDisk(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.disk = readOnlyDisk{m.disk}
 		m.start()
@@ -318,10 +318,10 @@ func TestDownOnReadOnlyDisk(t *testing.T) {
 				t.Errorf("got error %v, want one about default/web", err)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("Down: got no return within a minute\n%s", m.state())
+			t.Fatalf("StopAll: got no return within a minute\n%s", m.state())
 		}
 		if s := m.state(); strings.Contains(s, "running") {
-			t.Errorf("after Down: got a running container, want none:\n%s", s)
+			t.Errorf("after StopAll: got a running container, want none:\n%s", s)
 		}
 	})
 }

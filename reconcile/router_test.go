@@ -136,8 +136,8 @@ func TestStarting(t *testing.T) {
 	})
 }
 
-// TestDown checks that StopAll stops every pod and that none is started again.
-func TestDown(t *testing.T) {
+// TestStopAll checks that StopAll stops every pod and that none is started again.
+func TestStopAll(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
 		m.setPods(pod(t, "a", web), pod(t, "b", web), pod(t, "job", `restartPolicy: Never
@@ -159,9 +159,9 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "exit 0"]}]`))
 	})
 }
 
-// TestDown_Canceled checks that StopAll returns when its context is done, and that pods continue to
+// TestStopAll_Canceled checks that StopAll returns when its context is done, and that pods continue to
 // stop.
-func TestDown_Canceled(t *testing.T) {
+func TestStopAll_Canceled(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
 		m.setPods(pod(t, "a", `containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
@@ -169,7 +169,7 @@ func TestDown_Canceled(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := m.current().router.StopAll(ctx, "podd down"); err == nil {
-			t.Fatal("Down before the end of the grace period: got no error, want one")
+			t.Fatal("StopAll before the end of the grace period: got no error, want one")
 		}
 		m.settle()
 		m.settle()

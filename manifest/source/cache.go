@@ -18,7 +18,7 @@ import (
 //	<root>/sources/<hash of the source>/index                      JSON
 //	<root>/sources/<hash of the source>/<hash of path>-<digest>    content
 //
-// Each file starts with a checksum (cache_seal.go). Contents are written before the index that
+// Each file starts with a checksum (cache_format.go). Contents are written before the index that
 // names them, so the cache is consistent whenever podd or the host stops. A separate goroutine
 // writes, so put and removeEntry return at once and a slow disk does not delay a manifest. Only
 // changes are written.

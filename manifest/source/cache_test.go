@@ -376,7 +376,7 @@ func TestCache_Property(t *testing.T) {
 	})
 }
 
-func FuzzUnseal(f *testing.F) {
+func FuzzRemoveChecksum(f *testing.F) {
 	f.Add([]byte(""))
 	f.Add(addChecksum(nil))
 	f.Add(addChecksum([]byte("kind: Pod\n")))
@@ -387,7 +387,7 @@ func FuzzUnseal(f *testing.F) {
 			return
 		}
 		if digest != digestOf(payload) || !bytes.Equal(addChecksum(payload), data) {
-			t.Errorf("unseal(%q): got %q %s, but seal returns other bytes for this payload", data, payload, digest)
+			t.Errorf("removeChecksum(%q): got %q %s, but addChecksum returns other bytes for this payload", data, payload, digest)
 		}
 	})
 }

@@ -153,9 +153,9 @@ func TestClaim_Rebind(t *testing.T) {
 	}
 }
 
-// TestKept checks that ClaimsWithData returns only claims that have a directory of podd and were
+// TestClaimsWithData checks that ClaimsWithData returns only claims that have a directory of podd and were
 // not removed.
-func TestKept(t *testing.T) {
+func TestClaimsWithData(t *testing.T) {
 	d, claims := newDirWithClaims(t)
 	for _, c := range []*claimContent{newClaim("file", nil), newClaim("file", localVolume("a", t.TempDir()))} {
 		if c.Volume != nil {
@@ -170,11 +170,11 @@ func TestKept(t *testing.T) {
 	kept, err := claims.ClaimsWithData()
 	must(t, err)
 	if len(kept) != 1 || !kept[dataClaim] {
-		t.Errorf("Kept: got %v, want only %s", kept, dataClaim)
+		t.Errorf("ClaimsWithData: got %v, want only %s", kept, dataClaim)
 	}
 	must(t, claims.Remove(t.Context(), dataClaim))
 	if kept, err := claims.ClaimsWithData(); err != nil || len(kept) > 0 {
-		t.Errorf("Kept after Remove: got %v, error %v, want none", kept, err)
+		t.Errorf("ClaimsWithData after Remove: got %v, error %v, want none", kept, err)
 	}
 }
 

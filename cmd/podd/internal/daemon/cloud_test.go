@@ -75,8 +75,8 @@ func TestCloudMetadata_Unchanged(t *testing.T) {
 	}
 }
 
-// TestApplyMachine checks that settings of the user take precedence.
-func TestApplyMachine(t *testing.T) {
+// TestApplyMetadata checks that settings of the user take precedence.
+func TestApplyMetadata(t *testing.T) {
 	cfg := &config.Config{Node: config.Node{Cloud: "openstack", NodeName: "host"}}
 	if err := applyMetadata(cfg, inCloud); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func TestIndexFormats(t *testing.T) {
 	} {
 		payload, _, err := removeChecksum(addChecksum([]byte(test.text)))
 		if err != nil {
-			t.Errorf("unseal, index %s: got error %v, want none", name, err)
+			t.Errorf("removing the checksum, index %s: got error %v, want none", name, err)
 		}
 		records, dir, err := parseIndex(payload, "/m")
 		if err != nil || len(records) != 1 || records["/m/a.yaml"].Digest == "" || (dir != nil) != test.hasDir {
@@ -27,23 +27,23 @@ func TestIndexFormats(t *testing.T) {
 	}
 }
 
-// TestUnseal_Damaged checks that truncated and changed files are detected, and that a file of a
+// TestRemoveChecksum_Damaged checks that truncated and changed files are detected, and that a file of a
 // newer version has its own error.
-func TestUnseal_Damaged(t *testing.T) {
+func TestRemoveChecksum_Damaged(t *testing.T) {
 	data := addChecksum([]byte("kind: Pod\n"))
 	for n := range data {
 		if _, _, err := removeChecksum(data[:n]); err == nil {
-			t.Errorf("unseal of the first %d bytes: got no error, want one", n)
+			t.Errorf("removing the checksum of the first %d bytes: got no error, want one", n)
 		}
 		for bit := range 8 {
 			data[n] ^= 1 << bit
 			if _, _, err := removeChecksum(data); err == nil {
-				t.Errorf("unseal of the damaged file %q: got no error, want one", data)
+				t.Errorf("removing the checksum of the damaged file %q: got no error, want one", data)
 			}
 			data[n] ^= 1 << bit
 		}
 	}
 	if _, _, err := removeChecksum([]byte("podd-cache 2 anything\n")); !errors.Is(err, errVersion) {
-		t.Errorf("unseal of a newer version: got error %v, want %v", err, errVersion)
+		t.Errorf("removing the checksum of a newer version: got error %v, want %v", err, errVersion)
 	}
 }
