@@ -150,7 +150,18 @@ func (w workDir) runAndFollow(ctx context.Context) error {
 		return nil
 	}
 	text, readErr := os.ReadFile(w.logPath())
-	return errors.Join(fmt.Errorf("podd exited (%w); its log %s ends with:\n%s", err, relativePath(w.logPath()), lastLines(text, 5)), readErr)
+	return errors.Join(readErr, newExitError(err, relativePath(w.logPath()), text))
+}
+
+// newExitError returns the error of a podd that exited although this program did not stop it. err is
+// nil if the exit code was 0, and text is the content of podd's log at path.
+func newExitError(err error, path string, text []byte) error {
+	how := "exit status 0"
+	if err != nil {
+		how = err.Error()
+	}
+	return fmt.Errorf("podd exited (%s); its log %s ends with:\n%s\nits pods keep running. \"make run\" starts podd again and adopts the pods, \"make stop\" removes everything",
+		how, path, lastLines(text, 5))
 }
 
 // lastLines returns the last n lines of a text.
