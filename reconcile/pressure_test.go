@@ -15,7 +15,7 @@ import (
 // setPressure sets the pressure conditions of the node.
 func (m *machine) setPressure(c pressure.Conditions) {
 	m.t.Helper()
-	if err := m.current().router.SetPressure(m.t.Context(), c); err != nil {
+	if err := m.current().router.SetPressure(m.t.Context(), c, true); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -54,6 +54,55 @@ func TestPressure_Admission(t *testing.T) {
 		if r := m.report("early"); r.Successor != nil || r.Pod.Status.Phase != v1.PodRunning {
 			t.Errorf("edited pod after the pressure: got decision %s, want the new version to run", r.Decision)
 		}
+	})
+}
+
+// TestPressure_Awaited checks that no pod starts before the pressure conditions are known, that pods
+// keep running if podd is restarted, and that the wait ends if the conditions remain unknown.
+func TestPressure_Awaited(t *testing.T) {
+	await := func(o *reconcile.Options) { o.AwaitPressure = true }
+	soon := 100 * time.Millisecond
+	t.Run("pressure", func(t *testing.T) {
+		run(t, func(t *testing.T, m *machine) {
+			m.options = await
+			m.start()
+			m.setPods(pod(t, "web", web), pod(t, "critical", "priorityClassName: system-node-critical\n"+web))
+			time.Sleep(soon)
+			m.wantPhase("before the observation", "web", v1.PodPending, "NodePressure")
+			m.setPressure(pressure.Conditions{Disk: true})
+			m.settle()
+			m.wantPhase("under pressure", "web", v1.PodPending, "NodePressure")
+			m.wantPhase("under pressure", "critical", v1.PodRunning, "")
+		})
+	})
+	t.Run("no pressure", func(t *testing.T) {
+		run(t, func(t *testing.T, m *machine) {
+			m.options = await
+			m.start()
+			m.setPods(pod(t, "web", web))
+			if err := m.current().router.SetPressure(t.Context(), pressure.Conditions{}, false); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(soon)
+			m.wantPhase("after an incomplete observation", "web", v1.PodPending, "NodePressure")
+			m.setPressure(pressure.Conditions{})
+			time.Sleep(soon)
+			m.wantPhase("after the observation", "web", v1.PodRunning, "")
+			m.kill()
+			m.start()
+			time.Sleep(soon)
+			m.wantPhase("after a restart of podd", "web", v1.PodRunning, "")
+			m.wantState("web 0 ready", "web/app 0 running")
+		})
+	})
+	t.Run("no observation", func(t *testing.T) {
+		run(t, func(t *testing.T, m *machine) {
+			m.options = await
+			m.start()
+			m.setPods(pod(t, "web", web))
+			time.Sleep(2 * time.Second)
+			m.wantPhase("after two seconds", "web", v1.PodRunning, "")
+		})
 	})
 }
 

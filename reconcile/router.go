@@ -41,6 +41,9 @@ type Options struct {
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
 	Limits      admission.Limits
+	// AwaitPressure reports whether no pod is started before SetPressure was called with isKnown. The
+	// wait is limited, and critical pods do not wait.
+	AwaitPressure bool
 	// StoredClaims returns the PersistentVolumeClaims with data in a directory of podd; nil
 	// means that there are none.
 	StoredClaims func() (map[types.NamespacedName]bool, error)
@@ -126,6 +129,10 @@ type Router struct {
 	hasFullSnapshot    bool           // whether a snapshot of all pods was received
 	allWorkersReported bool           // whether markAllWorkersReported has found that every worker has reported on its first observation
 	snapshotTime       time.Time      // time of the newest snapshot
+	// isPressureKnown reports whether Options.AwaitPressure does not apply any more, and
+	// pressureTimeout receives a value when it must end.
+	isPressureKnown bool
+	pressureTimeout <-chan time.Time
 	// orphans are the pod directories without a valid journal that belong to no desired or
 	// observed pod, or whose pod is not known yet.
 	orphans []journal.Orphan
@@ -267,6 +274,8 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		case a := <-r.requests:
 			a.reply <- a.do()
 		case <-r.ordersDueChannel():
+		case <-r.pressureTimeout:
+			r.endPressureWait()
 		case <-r.shutdown.dueChannel():
 		case <-beat:
 			r.o.NotifyWatchdog()

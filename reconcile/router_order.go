@@ -88,6 +88,7 @@ func (r *Router) admissionInput() admission.Input {
 		n.UnhealthyDevices = r.unhealthyDevices
 	}
 	n.Limits.Features.Runtime = r.node
+	n.Limits.PressureUnknown = r.isPressureAwaited()
 	n.Limits.ShuttingDown = r.shutdown != nil
 	n.Limits.ReadWriteOncePod = refs.SinglePodClaims(n.Set)
 	if r.desired == nil {

@@ -125,14 +125,44 @@ func (r *Router) SetDiskCapacity(ctx context.Context, capacity, allocatable int6
 }
 
 // SetPressure sets the pressure conditions of the node, on which the admission of pods depends.
-func (r *Router) SetPressure(ctx context.Context, c pressure.Conditions) error {
+// isKnown reports whether all resources of the node were observed; see Options.AwaitPressure.
+func (r *Router) SetPressure(ctx context.Context, c pressure.Conditions, isKnown bool) error {
 	return r.call(ctx, func() error {
-		if r.o.Limits.Pressure != c {
+		wasAwaited := r.isPressureAwaited()
+		r.isPressureKnown = r.isPressureKnown || isKnown
+		if r.o.Limits.Pressure != c || wasAwaited != r.isPressureAwaited() {
 			r.o.Limits.Pressure = c
 			r.postOrders()
 		}
 		return nil
 	})
+}
+
+// maxPressureWait limits the time between the first snapshot and the start of pods if the pressure
+// conditions are unknown, because a disk or the runtime may not respond.
+const maxPressureWait = time.Second
+
+// isPressureAwaited reports whether no pod may start because the pressure conditions are unknown.
+// Before the first snapshot, no worker starts a pod in any case.
+func (r *Router) isPressureAwaited() bool {
+	return r.o.AwaitPressure && r.hasFullSnapshot && !r.isPressureKnown
+}
+
+// beginPressureWait limits the wait for the pressure conditions after the first snapshot.
+func (r *Router) beginPressureWait() {
+	if r.isPressureAwaited() {
+		r.pressureTimeout = time.After(maxPressureWait)
+	}
+}
+
+// endPressureWait admits pods although the pressure conditions are unknown.
+func (r *Router) endPressureWait() {
+	if r.pressureTimeout = nil; !r.isPressureAwaited() {
+		return
+	}
+	r.o.Log.Warn("the resources of the node could not be observed in time; starting pods without these observations", "waited", maxPressureWait)
+	r.isPressureKnown = true
+	r.postOrders()
 }
 
 // Republish publishes the present state again. It must be called if receivers of a Change also use

@@ -28,6 +28,9 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 	}
 	first := s.IsComplete && !r.hasFullSnapshot
 	r.hasFullSnapshot = r.hasFullSnapshot || s.IsComplete
+	if first {
+		r.beginPressureWait()
+	}
 	if first && r.desired != nil {
 		r.resolve(r.desired.received) // desired pods keep the UIDs that they have in the snapshot
 	}

@@ -72,6 +72,9 @@ type Limits struct {
 	// Pressure contains the pressure conditions of the node. While a condition is true, most pods
 	// that are not active yet are not admitted.
 	Pressure pressure.Conditions
+	// PressureUnknown reports whether the node was not observed yet. If it is true, pods that are not
+	// active yet wait.
+	PressureUnknown bool
 	// ShuttingDown reports whether the node is shutting down. If it is true, pods that are not
 	// active yet are rejected.
 	ShuttingDown bool

@@ -20,10 +20,14 @@ const nodePressureReason = "NodePressure"
 // those of a kubelet (Admit in pkg/kubelet/eviction/eviction_manager.go): critical pods are admitted.
 // Under memory pressure only, all pods are admitted that are not BestEffort or tolerate the taint of
 // memory pressure. A kubelet also admits every static pod; in podd, a pod of a file or URL waits. A
-// version that was admitted before keeps running.
+// version that was admitted before keeps running. While the conditions are unknown, pods wait that are
+// not critical.
 func (l Limits) checkPressure(c candidate) plan.Verdict {
-	if l.Pressure == (pressure.Conditions{}) || pressure.IsProtected(c.Desired.Object) || c.wasAdmitted() && !c.WaitsForRestart {
+	if l.Pressure == (pressure.Conditions{}) && !l.PressureUnknown || pressure.IsProtected(c.Desired.Object) || c.wasAdmitted() && !c.WaitsForRestart {
 		return plan.Verdict{}
+	}
+	if l.PressureUnknown {
+		return waitForPressure(c, "podd has not observed the resources of the node yet; the pod starts after that if the node has enough")
 	}
 	if l.Pressure == (pressure.Conditions{Memory: true}) && mayRunUnderMemoryPressure(c.Desired.Object) {
 		return plan.Verdict{}
@@ -31,8 +35,14 @@ func (l Limits) checkPressure(c candidate) plan.Verdict {
 	if c.traits().FailsIfRejected {
 		return plan.Verdict{Answer: plan.Reject, Reason: plan.ReasonEvicted, Message: fmt.Sprintf("The node had condition: %v. ", l.Pressure.Types())}
 	}
-	v := plan.Verdict{Answer: plan.Wait, Reason: nodePressureReason, Message: fmt.Sprintf("the node has the condition %v; the pod starts when the condition has ended", l.Pressure.Types())}
-	if len(c.ReservedVersions) > 0 && !c.WaitsForRestart { // an earlier version keeps running
+	return waitForPressure(c, fmt.Sprintf("the node has the condition %v; the pod starts when the condition has ended", l.Pressure.Types()))
+}
+
+// waitForPressure returns the verdict of a pod that cannot start before the pressure conditions of the
+// node have changed or are known.
+func waitForPressure(c candidate, message string) plan.Verdict {
+	v := plan.Verdict{Answer: plan.Wait, Reason: nodePressureReason, Message: message}
+	if len(c.ReservedVersions) > 0 && !c.WaitsForRestart && !c.traits().FailsIfRejected { // an earlier version keeps running
 		v.Answer = plan.Reject
 	}
 	return v

@@ -27,9 +27,11 @@ func TestAdmission_Pressure(t *testing.T) {
 	waits := func(condition string) plan.Verdict {
 		return plan.Verdict{Answer: plan.Wait, Reason: "NodePressure", Message: "the node has the condition [" + condition + "]; the pod starts when the condition has ended"}
 	}
+	unknown := plan.Verdict{Answer: plan.Wait, Reason: "NodePressure", Message: "podd has not observed the resources of the node yet; the pod starts after that if the node has enough"}
 	for name, test := range map[string]struct {
 		conditions pressure.Conditions
 		set        func(*v1.Pod)
+		unknown    bool
 		held       string // hash of a version that may run; "" if there is none
 		cluster    bool
 		want       plan.Verdict
@@ -49,6 +51,11 @@ func TestAdmission_Pressure(t *testing.T) {
 		"critical pod of a cluster":      {conditions: disk, set: critical, cluster: true},
 		"running pod of a cluster":       {conditions: disk, held: "v1:a", cluster: true},
 		"pod of a cluster, no condition": {cluster: true},
+		"unknown":                        {unknown: true, want: unknown},
+		"unknown, critical":              {unknown: true, set: critical},
+		"unknown, runs already":          {unknown: true, held: "v1:a"},
+		"unknown, edit":                  {unknown: true, held: "v1:before", want: plan.Verdict{Answer: plan.Reject, Reason: "NodePressure", Message: unknown.Message}},
+		"unknown, pod of a cluster":      {unknown: true, cluster: true, want: unknown},
 	} {
 		p := &manifest.Pod{UID: "u", Hash: "v1:a", Object: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}}
 		if test.set != nil {
@@ -63,7 +70,7 @@ func TestAdmission_Pressure(t *testing.T) {
 			held.Hash = test.held
 			c.ReservedVersions, c.Active = []*manifest.Pod{&held}, true
 		}
-		if got := admitAll([]candidate{c}, Limits{Pressure: test.conditions})[c.Key]; got != test.want {
+		if got := admitAll([]candidate{c}, Limits{Pressure: test.conditions, PressureUnknown: test.unknown})[c.Key]; got != test.want {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, got, test.want)
 		}
 	}

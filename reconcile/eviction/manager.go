@@ -24,6 +24,7 @@ type Manager struct {
 	o         ManagerOptions
 	state     pressure.State
 	published *pressure.Conditions // nil before the first observation
+	isKnown   bool                 // whether an observation was complete
 	evicted   evictedPod           // the pod for which the Manager waits
 	stuck     map[podID]bool       // evicted pods that did not stop in time and whose processes still run
 	// retryAt contains the earliest time of the next reclaim for each threshold whose last reclaim was
@@ -37,10 +38,9 @@ type ManagerOptions struct {
 	Policy   pressure.Policy
 	Observer Observer
 	Memory   memoryNotifier
-	// Publish is called with the first conditions, and with each change of the conditions. met
-	// contains the thresholds that cause the conditions; it may be empty, because a condition remains
-	// true for the transition period.
-	Publish func(ctx context.Context, c pressure.Conditions, met []pressure.Met)
+	// Publish is called with the first conditions, with each change of the conditions, and after the
+	// first complete observation.
+	Publish func(context.Context, Published)
 	Record  func([]event.Event)
 	Reports func() []*state.Report // returns the current pods
 	Router  evictor
@@ -51,11 +51,25 @@ type ManagerOptions struct {
 	Log                *slog.Logger
 }
 
+// Published contains the pressure conditions of the node.
+type Published struct {
+	Conditions pressure.Conditions
+	// Met contains the thresholds that cause the conditions. It may be empty, because a condition
+	// remains true for the transition period.
+	Met []pressure.Met
+	// IsKnown reports whether an observation was complete since Run began. Before that, the conditions
+	// omit the file systems of images and writable layers.
+	IsKnown bool
+}
+
 // An Observer observes the signals of the node.
 type Observer interface {
 	// Observe returns the present amounts. It must not wait for the runtime, because pods must be
 	// evicted even if the runtime does not respond.
 	Observe() pressure.Observations
+	// Completed returns a channel that is closed when the next observation will be complete for the
+	// first time.
+	Completed() <-chan struct{}
 }
 
 // memoryNotifier is the part of *memorywatch.Watcher that a Manager uses.
@@ -85,10 +99,13 @@ func NewManager(o ManagerOptions) *Manager {
 func (m *Manager) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	completed := m.o.Observer.Completed()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-completed:
+			completed = nil
 		case <-timer.C:
 		case <-m.o.Memory.Events():
 		}
@@ -119,9 +136,10 @@ func (m *Manager) observe(ctx context.Context) (pressure.Decision, pressure.Obse
 	d := pressure.Decide(m.o.Policy, m.state, observed, time.Now())
 	m.state = d.State
 	m.o.Memory.Arm(m.o.Policy.MemoryDistance(observed))
-	if m.published == nil || *m.published != d.Conditions {
-		m.published = &d.Conditions
-		m.o.Publish(ctx, d.Conditions, d.Met)
+	isKnown := m.isKnown || observed.IsComplete
+	if m.published == nil || *m.published != d.Conditions || m.isKnown != isKnown {
+		m.published, m.isKnown = &d.Conditions, isKnown
+		m.o.Publish(ctx, Published{Conditions: d.Conditions, Met: d.Met, IsKnown: isKnown})
 	}
 	return d, observed
 }

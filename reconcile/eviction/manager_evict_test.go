@@ -72,7 +72,7 @@ func newManagerTest(p pressure.Policy) *managerTest {
 	m := &managerTest{node: newFakeNode(), reports: map[string]*state.Report{}, usage: map[types.UID]*pressure.Usage{}, evicted: evictions{}}
 	m.reclaim.node, m.images.node = m.node, m.node
 	m.Manager = NewManager(ManagerOptions{
-		Policy: p, Observer: m.node, Memory: m.node, Publish: func(context.Context, pressure.Conditions, []pressure.Met) {}, Router: m.evicted, Usage: m, Containers: &m.reclaim, Images: &m.images,
+		Policy: p, Observer: m.node, Memory: m.node, Publish: func(context.Context, Published) {}, Router: m.evicted, Usage: m, Containers: &m.reclaim, Images: &m.images,
 		Record: func(all []event.Event) {
 			for _, e := range all {
 				m.events = append(m.events, e.Type+" "+e.Reason+": "+e.Message)
@@ -300,7 +300,7 @@ func TestManager_MemoryFirst(t *testing.T) {
 				m := newManagerTest(hardPolicy)
 				hang(m)
 				var published []pressure.Conditions
-				m.o.Publish = func(_ context.Context, c pressure.Conditions, _ []pressure.Met) { published = append(published, c) }
+				m.o.Publish = func(_ context.Context, p Published) { published = append(published, p.Conditions) }
 				m.run("web", 0, 300)
 				m.node.disk = 50
 				began := time.Now()

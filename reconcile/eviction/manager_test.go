@@ -14,10 +14,12 @@ import (
 
 // fakeNode is an Observer and a memoryNotifier. memory is the available amount of 1000 bytes.
 type fakeNode struct {
-	mu           sync.Mutex // guards memory, disk, observed and armed
+	mu           sync.Mutex // guards memory, disk, observed, armed and isComplete
 	memory, disk int64
 	observed     int
 	events       chan struct{}
+	completed    chan struct{} // nil, or closed when observations become complete
+	isComplete   bool
 	armed        []int64
 }
 
@@ -30,7 +32,7 @@ func (n *fakeNode) Observe() pressure.Observations {
 	defer n.mu.Unlock()
 	n.observed++
 	return pressure.Observations{
-		Layout: pressure.Layout{Nodefs: 1, Imagefs: 1, Containerfs: 1},
+		Layout: pressure.Layout{Nodefs: 1, Imagefs: 1, Containerfs: 1}, IsComplete: n.isComplete,
 		Signals: map[pressure.Signal]pressure.Observation{
 			pressure.MemoryAvailable: {Capacity: 1000, Available: n.memory}, pressure.NodefsAvailable: {Capacity: 1000, Available: n.disk},
 		},
@@ -43,6 +45,8 @@ func (n *fakeNode) setMemory(available int64) {
 	defer n.mu.Unlock()
 	n.memory = available
 }
+
+func (n *fakeNode) Completed() <-chan struct{} { return n.completed }
 
 func (n *fakeNode) Events() <-chan struct{} { return n.events }
 
@@ -68,8 +72,8 @@ func TestManager_Conditions(t *testing.T) {
 		var published []string
 		m := newManagerTest(hardPolicy)
 		m.node, m.o.Observer, m.o.Memory = n, n, n
-		m.o.Publish = func(_ context.Context, c pressure.Conditions, met []pressure.Met) {
-			published = append(published, fmt.Sprint(c.Types(), met))
+		m.o.Publish = func(_ context.Context, p Published) {
+			published = append(published, fmt.Sprint(p.Conditions.Types(), p.Met))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -98,6 +102,43 @@ func TestManager_Conditions(t *testing.T) {
 		n.setMemory(500)
 		expect("transition period", 59*time.Second, 5)
 		expect("end of the transition period", time.Second, 1, "[] []")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestManager_FirstCompleteObservation checks that the node is observed again as soon as the file
+// systems of the runtime are known, and that the conditions are then published as known, even if they
+// have not changed.
+func TestManager_FirstCompleteObservation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode()
+		n.completed = make(chan struct{})
+		var published []Published
+		m := newManagerTest(hardPolicy)
+		m.o.Observer, m.o.Memory = n, n
+		m.o.Publish = func(_ context.Context, p Published) { published = append(published, p) }
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- m.Run(ctx) }()
+		synctest.Wait()
+		if len(published) != 1 || published[0].IsKnown {
+			t.Errorf("before the runtime has responded: got %+v, want unknown conditions", published)
+		}
+		n.mu.Lock()
+		n.isComplete = true
+		n.mu.Unlock()
+		close(n.completed)
+		synctest.Wait()
+		if len(published) != 2 || !published[1].IsKnown {
+			t.Errorf("after the runtime has responded: got %+v, want known conditions", published)
+		}
+		time.Sleep(time.Minute)
+		if len(published) != 2 {
+			t.Errorf("later: got %+v, want nothing more", published)
+		}
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)

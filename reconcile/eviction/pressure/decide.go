@@ -17,6 +17,9 @@ type Observation struct{ Capacity, Available int64 }
 type Observations struct {
 	Signals map[Signal]Observation
 	Layout  Layout
+	// IsComplete reports whether the file systems of images and writable layers are known. They are
+	// unknown until the runtime has responded.
+	IsComplete bool
 }
 
 // A Layout contains the IDs of the devices of the node's file systems. Equal IDs mean the same file

@@ -79,7 +79,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
 		Log: b.log, RequestObservation: pods.Refresh, Publish: p.publish,
-		SourceKinds: sources.KindsByName(in.sources), Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable),
+		SourceKinds: sources.KindsByName(in.sources), Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable), AwaitPressure: true,
 		StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		RenderNode:   on, AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(cfg),
 		EarlierNodeNames:  b.nodeNamer.record.EarlierNames,

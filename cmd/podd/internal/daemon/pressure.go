@@ -39,7 +39,7 @@ type pressureTask struct {
 // A pressureSetter admits pods depending on the pressure conditions of the node. It is implemented by
 // *reconcile.Router.
 type pressureSetter interface {
-	SetPressure(ctx context.Context, c pressure.Conditions) error
+	SetPressure(ctx context.Context, c pressure.Conditions, isKnown bool) error
 }
 
 // newPressureTask returns the task that detects node pressure and evicts pods.
@@ -70,20 +70,28 @@ func (p *pressureTask) Run(ctx context.Context) error {
 
 // publish records an event for each condition that is new or has changed, publishes the conditions,
 // and passes them to admission. Only the manager's goroutine calls it.
-func (p *pressureTask) publish(ctx context.Context, c pressure.Conditions, met []pressure.Met) {
+func (p *pressureTask) publish(ctx context.Context, now eviction.Published) {
+	c := now.Conditions
 	var all []event.Event
 	for _, kind := range view.PressureKinds {
 		if p.published == nil || p.published.Has(kind) != c.Has(kind) {
 			all = append(all, event.ForNodeCondition(p.nodeName, view.MessageForPressure(kind, c.Has(kind)).EventReason, time.Now()))
 		}
 	}
-	for _, m := range met {
-		p.log.Warn("the node is short of a resource", "condition", m.Signal.Condition(), "signal", m.Signal, "available", m.FormatAvailable(), "threshold", m.FormatThreshold())
+	if p.published == nil || *p.published != c {
+		p.logShortages(now.Met)
 	}
 	p.record(all)
 	p.published = &c
-	p.state.SetPressure(c, pressureProblem(c, met))
-	_ = p.router.SetPressure(ctx, c) // SetPressure fails only if podd is stopping
+	p.state.SetPressure(c, pressureProblem(c, now.Met))
+	_ = p.router.SetPressure(ctx, c, now.IsKnown) // SetPressure fails only if podd is stopping
+}
+
+// logShortages logs the thresholds that are met.
+func (p *pressureTask) logShortages(met []pressure.Met) {
+	for _, m := range met {
+		p.log.Warn("the node is short of a resource", "condition", m.Signal.Condition(), "signal", m.Signal, "available", m.FormatAvailable(), "threshold", m.FormatThreshold())
+	}
 }
 
 // pressureProblem returns the problem of a node with these conditions; nil if it has none. met contains

@@ -62,12 +62,14 @@ func (n *pressuredNode) Observe() pressure.Observations {
 	}}
 }
 
-func (n *pressuredNode) SetPressure(_ context.Context, c pressure.Conditions) error {
+func (n *pressuredNode) SetPressure(_ context.Context, c pressure.Conditions, _ bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.admitted = c
 	return nil
 }
+
+func (n *pressuredNode) Completed() <-chan struct{} { return nil }
 
 func (n *pressuredNode) Events() <-chan struct{} { return nil }
 

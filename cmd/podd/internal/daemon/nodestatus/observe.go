@@ -19,7 +19,8 @@ import (
 // goroutine.
 type PressureObserver struct {
 	o         ObserverOptions
-	located   chan storage // capacity 1: the newest result of Run
+	located   chan storage  // capacity 1: the newest result of Run
+	completed chan struct{} // closed by Run after the first result
 	storage   storage
 	lastError map[string]string // the error that was logged last, by the subject of the observation
 
@@ -48,7 +49,7 @@ type storage struct{ images, layers string }
 
 // NewPressureObserver returns a PressureObserver that has observed nothing yet.
 func NewPressureObserver(o ObserverOptions) *PressureObserver {
-	return &PressureObserver{o: o, located: make(chan storage, 1), lastError: map[string]string{}}
+	return &PressureObserver{o: o, located: make(chan storage, 1), completed: make(chan struct{}), lastError: map[string]string{}}
 }
 
 const (
@@ -56,14 +57,25 @@ const (
 	locateInterval = time.Minute
 	// locateRetry is the interval after a failed request, and the timeout of a request.
 	locateRetry = 10 * time.Second
+	// firstLocateRetry is the interval before the first successful request. It is short because the
+	// router starts no pod before the first complete observation, or one second after the runtime has
+	// responded.
+	firstLocateRetry = 500 * time.Millisecond
 )
+
+// Completed implements eviction.Observer.
+func (p *PressureObserver) Completed() <-chan struct{} { return p.completed }
 
 // Run requests the mount points of images and layers from the runtime until ctx is done. It runs in
 // a goroutine of its own, because the runtime may not respond. The last mount points remain in
 // use.
 func (p *PressureObserver) Run(ctx context.Context) error {
+	isFirst := true
 	for {
 		wait := locateRetry
+		if isFirst {
+			wait = firstLocateRetry
+		}
 		if s, ok := p.locate(ctx); ok {
 			wait = locateInterval
 			select {
@@ -71,6 +83,10 @@ func (p *PressureObserver) Run(ctx context.Context) error {
 			default:
 			}
 			p.located <- s
+			if isFirst {
+				close(p.completed)
+				isFirst = false
+			}
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -121,6 +137,7 @@ func (p *PressureObserver) Observe() pressure.Observations {
 	if p.storage != (storage{}) {
 		out.Layout.Imagefs = p.observeDisk(&out, p.storage.images, pressure.ImagefsAvailable, pressure.ImagefsInodesFree)
 		out.Layout.Containerfs = p.observeDisk(&out, p.storage.layers, pressure.ContainerfsAvailable, pressure.ContainerfsInodesFree)
+		out.IsComplete = true
 		p.checkImageDisk(out.Signals[pressure.ImagefsAvailable], time.Now())
 	}
 	return out

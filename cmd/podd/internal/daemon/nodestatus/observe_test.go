@@ -19,13 +19,16 @@ import (
 type fakeStorage struct {
 	images, layers []runtime.Filesystem
 	err            error
-	hangs          atomic.Bool
+	hangs, fails   atomic.Bool
 }
 
 func (s *fakeStorage) ImageFsInfo(ctx context.Context) (images, layers []runtime.Filesystem, err error) {
 	if s.hangs.Load() {
 		<-ctx.Done()
 		return nil, nil, ctx.Err()
+	}
+	if s.fails.Load() {
+		return nil, nil, errors.New("unavailable")
 	}
 	return s.images, s.layers, s.err
 }
@@ -121,4 +124,33 @@ func TestPressureObserver_Problems(t *testing.T) {
 	if o := p.Observe(); o.Layout.Imagefs != 0 {
 		t.Errorf("missing file system: got layout %+v", o.Layout)
 	}
+}
+
+// TestPressureObserver_Completed checks that Completed reports the first mount points of the runtime
+// soon after the runtime responds, and that the next observation is complete.
+func TestPressureObserver_Completed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		storage := &fakeStorage{images: []runtime.Filesystem{{Mountpoint: "/proc"}}}
+		storage.fails.Store(true)
+		p, _ := newTestObserver(t, storage, &log)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		time.Sleep(time.Minute)
+		if p.Observe().IsComplete {
+			t.Error("runtime unavailable: got a complete observation")
+		}
+		storage.fails.Store(false)
+		begin := time.Now()
+		<-p.Completed()
+		if took := time.Since(begin); took > firstLocateRetry || !p.Observe().IsComplete {
+			t.Errorf("after %s: got an incomplete observation, want a complete one within %s", took, firstLocateRetry)
+		}
+		time.Sleep(3 * locateInterval) // another result must not close the channel again
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
