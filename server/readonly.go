@@ -13,13 +13,13 @@ import (
 //	/pods               a v1.PodList of all pods with their status, as redact.Pod returns them
 //	/stats/  /metrics   resource usage and podd's metrics, as the kubelet serves them
 //	/  /page/           the page
-//	/healthz            as Health
+//	/healthz  /livez  /readyz   as Health
 //
 // DebugPaths are reported as disabled. The response for other paths is 404. A request with an
 // unknown Host header is rejected with 421; see RequireKnownHost.
 type ReadOnlyHandler struct {
 	State interface{ View() *View } // required
-	// Health serves /healthz and below; required.
+	// Health serves /healthz and paths below it, /livez and /readyz; required.
 	Health *Health
 	// Page serves / and /page/; required.
 	Page http.Handler
@@ -56,7 +56,7 @@ func (s *ReadOnlyHandler) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case path == "/pods", path == "/pods/": // monitoring agents use both paths
 		s.pods.reply(w, s.State.View(), redact.Pod)
-	case path == "/healthz", strings.HasPrefix(path, "/healthz/"):
+	case isHealthCheck(path):
 		s.Health.ServeHTTP(w, r)
 	case strings.HasPrefix(path, "/stats/"), path == "/metrics", strings.HasPrefix(path, "/metrics/"):
 		s.Stats.ServeHTTP(w, r)
