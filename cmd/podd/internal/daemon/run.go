@@ -25,6 +25,7 @@ import (
 	"podd/cmd/podd/internal/logging"
 	"podd/cmd/podd/internal/rootdir"
 	"podd/cmd/podd/internal/wiring"
+	"podd/manifest"
 	"podd/reconcile"
 	"podd/runtime/oomscore"
 	"podd/server"
@@ -44,6 +45,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	cfg := *o.Config // a copy, because the name of the node may change
 	log, level := logging.New(o.Stderr, &cfg, slog.LevelInfo)
+	log.Info("podd is starting", "version", o.Version, "kubernetes", manifest.KubernetesVersion)
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" && cfg.Cluster.Kubeconfig == "" {
 		log.Warn("no source of pods is configured, so no pods run", "remedy", "set --pod-manifest-path or --manifest-url")
 	}

@@ -1,10 +1,34 @@
 package daemon
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"podd/cmd/podd/internal/config"
+	"podd/manifest"
 	"podd/server"
 )
+
+// TestRun_FirstLogLine checks that the first line of the log contains the version. The lock file
+// cannot be created, so podd stops at once.
+func TestRun_FirstLogLine(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("podd run needs root")
+	}
+	var log bytes.Buffer
+	cfg := config.Config{}
+	cfg.LockFile = filepath.Join(t.TempDir(), "missing", "lock")
+	if err := Run(t.Context(), Options{Config: &cfg, Version: "v1.2.3", Stderr: &log}); err == nil {
+		t.Fatal("podd has created a lock file in a directory that does not exist")
+	}
+	first, _, _ := strings.Cut(log.String(), "\n")
+	if want := "podd is starting version=v1.2.3 kubernetes=" + manifest.KubernetesVersion; !strings.HasSuffix(first, want) {
+		t.Errorf("got %q, want a line that ends in %q", first, want)
+	}
+}
 
 // TestCountRunning checks that pods without a sandbox are not counted.
 func TestCountRunning(t *testing.T) {
