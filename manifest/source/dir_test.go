@@ -289,7 +289,7 @@ func TestDir_TooManyFiles(t *testing.T) {
 
 func TestKindOf(t *testing.T) {
 	for name, want := range map[string]nameKind{
-		"a.yaml": nameManifest, "a.yml": nameManifest, "a.json": nameManifest, "a.b.yaml": nameManifest,
+		"a.yaml": nameManifest, "a.yml": nameManifest, "a.json": nameManifest, "a.manifest": nameManifest, "a.b.yaml": nameManifest,
 		"4913.yaml": nameManifest, "\xff.yaml": nameManifest,
 		".a.yaml": nameHidden, ".yaml": nameHidden, ".git": nameHidden, ".a.yaml.swp": nameHidden, ".#a.yaml": nameHidden,
 		"..data": nameVolumeLink, "..2026_11_21": nameVolumeLink,
@@ -311,7 +311,7 @@ func TestDir_LogsSkippedFilesOnce(t *testing.T) {
 	var log syncbuffer.Buffer
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	r := run(t, NewDir(d.path, o))
-	r.untilProblem("README: warning: ignored: its name does not end in .yaml, .yml, .json")
+	r.untilProblem("README: warning: ignored: its name does not end in .yaml, .yml, .json, .manifest")
 	d.write("b.yaml", yaml("b"))
 	r.untilPods("b")
 	if got := strings.Count(log.String(), "README"); got != 1 {
@@ -320,6 +320,29 @@ func TestDir_LogsSkippedFilesOnce(t *testing.T) {
 	if got := strings.Count(log.String(), "a.yaml~"); got != 1 {
 		t.Errorf("log lines about a.yaml~: got %d, want 1 in\n%s", got, log.String())
 	}
+}
+
+// TestDir_ReadsAnyName checks which files of a directory are read if ReadsAnyName is set, and that
+// ignored backup files are Problems.
+func TestDir_ReadsAnyName(t *testing.T) {
+	d, o := newTree(t), testOptions(t)
+	for i, name := range []string{"pod", "web.manifest", "web.txt", "web.yaml", ".web.yaml.swp", "web.yaml~", "4913", "web.yaml.bak"} {
+		d.write(name, yaml(fmt.Sprint("p", i)))
+	}
+	o.ReadsAnyName = true
+	o.Now = func() time.Time { return time.Now().Add(time.Minute) } // the files are old
+	r := run(t, NewDir(d.path, o))
+	for _, name := range []string{"4913", "web.yaml.bak", "web.yaml~"} {
+		r.untilProblem(name+": warning: ignored: its name is that of a backup file", "p0", "p1", "p2", "p3")
+	}
+	d.write("pod", yaml("p0=2"))
+	r.untilPods("p0=2", "p1", "p2", "p3")
+	d.write("www", yaml("p4"))
+	r.untilPods("p0=2", "p1", "p2", "p3", "p4")
+	d.remove("pod")
+	r.untilPods("p1", "p2", "p3", "p4")
+	d.write("README", "This is no manifest.")
+	r.untilProblem("README", "p1", "p2", "p3", "p4")
 }
 
 // TestDir_Property checks that after any sequence of changes the desired pods are those of the

@@ -30,7 +30,7 @@ func (f *follower) handleEvent(event fsnotify.Event, ok bool) {
 // ignored, because there can be many of them. Examples are events for the temporary files of
 // editors, and for other files in the directory of a single watched file.
 func (f *follower) isRelevant(name string) bool {
-	dir, kind := filepath.Dir(name), classifyName(filepath.Base(name))
+	dir, kind := filepath.Dir(name), f.opts.classify(filepath.Base(name))
 	switch {
 	case f.listErr != nil:
 		return isWithin(name, f.path) || isWithin(f.path, name)

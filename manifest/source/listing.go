@@ -42,8 +42,8 @@ type skippedEntry struct {
 	isProblem bool
 }
 
-// list returns the entries of the directory.
-func (d *manifestDir) list(now time.Time) (*listing, error) {
+// list returns the entries of the directory. It uses only the field ReadsAnyName of o.
+func (d *manifestDir) list(o Options, now time.Time) (*listing, error) {
 	if d.onlyFile != "" {
 		return d.listSingle()
 	}
@@ -62,7 +62,7 @@ func (d *manifestDir) list(now time.Time) (*listing, error) {
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	l := &listing{}
 	for _, e := range entries {
-		d.addEntry(l, e, now)
+		d.addEntry(l, e, o, now)
 	}
 	return l, nil
 }
@@ -79,19 +79,20 @@ func (d *manifestDir) listSingle() (*listing, error) {
 	return &listing{files: []manifestEntry{d.statEntry(d.onlyFile, info.Mode())}}, nil
 }
 
-// addEntry adds one entry to the files or the skipped entries of the listing.
-func (d *manifestDir) addEntry(l *listing, e fs.DirEntry, now time.Time) {
+// addEntry adds one entry to the files or the skipped entries of the listing. A backup file is a
+// Problem only if ReadsAnyName is set, because only then a user may expect that podd reads it.
+func (d *manifestDir) addEntry(l *listing, e fs.DirEntry, o Options, now time.Time) {
 	name := e.Name()
 	skipped := func(isProblem bool, format string, args ...any) {
 		l.skipped = append(l.skipped, skippedEntry{name, fmt.Sprintf(format, args...), isProblem})
 	}
-	kind := classifyName(name)
+	kind := o.classify(name)
 	switch {
 	case kind == nameVolumeLink:
 	case kind == nameHidden:
 		skipped(false, "its name begins with a dot")
 	case kind == nameBackup:
-		skipped(false, "its name is that of a backup file")
+		skipped(o.ReadsAnyName && d.isStable(e, now), "its name is that of a backup file")
 	case e.IsDir():
 		skipped(true, "podd does not read subdirectories")
 	case kind == nameOther:

@@ -18,7 +18,7 @@ const (
 )
 
 var (
-	manifestSuffixes = []string{".yaml", ".yml", ".json"}
+	manifestSuffixes = []string{".yaml", ".yml", ".json", ".manifest"}
 	backupSuffixes   = []string{
 		"~", ".bak", ".backup", ".old", ".orig", ".save", ".rej", ".tmp", ".swp", ".swo", ".swx", ".part",
 		".rpmsave", ".rpmnew", ".rpmorig", ".dpkg-old", ".dpkg-new", ".dpkg-dist", ".dpkg-bak", ".dpkg-tmp",
@@ -26,7 +26,8 @@ var (
 	}
 )
 
-// IsManifest reports whether podd reads an entry with this name in a directory of manifests.
+// IsManifest reports whether podd reads an entry with this name in a directory of manifests, unless
+// Options.ReadsAnyName is set.
 func IsManifest(name string) bool { return classifyName(name) == nameManifest }
 
 // classifyName classifies a name. It classifies "4913" as nameBackup, because vim creates a file
@@ -44,4 +45,14 @@ func classifyName(name string) nameKind {
 		return nameManifest
 	}
 	return nameOther
+}
+
+// classify returns the kind of an entry with this name. If ReadsAnyName is set, it returns
+// nameManifest instead of nameOther.
+func (o Options) classify(name string) nameKind {
+	kind := classifyName(name)
+	if kind == nameOther && o.ReadsAnyName {
+		return nameManifest
+	}
+	return kind
 }

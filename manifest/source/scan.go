@@ -46,7 +46,7 @@ func (f *follower) list(now time.Time) error {
 		return err
 	}
 	defer dir.Close()
-	l, err := dir.list(now)
+	l, err := dir.list(f.opts, now)
 	if err != nil {
 		f.markUnreadable(err, now)
 		return err

@@ -65,14 +65,15 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, params)
 }
 
-// watch PATH [patiently] stops the running source and starts a new one. A patient source waits
-// longer for a removed file, because a script can be slower than an editor.
+// watch PATH [patiently] [any] stops the running source and starts a new one. A patient source waits
+// longer for a removed file, because a script can be slower than an editor. With any, the source
+// reads files with any name.
 func (s *script) watch(args []string) error {
 	if err := s.stop(nil); err != nil {
 		return err
 	}
-	s.dir = NewDir(args[0], Options{NodeName: "node", CacheDir: s.cache, CheckFrequency: time.Hour})
-	if len(args) > 1 {
+	s.dir = NewDir(args[0], Options{NodeName: "node", CacheDir: s.cache, CheckFrequency: time.Hour, ReadsAnyName: slices.Contains(args, "any")})
+	if slices.Contains(args, "patiently") {
 		s.dir.removeDelay = 5 * time.Second
 	}
 	s.source, s.mark = run(s.t, s.dir), 0

@@ -62,7 +62,7 @@ func readPath(path string) []Input {
 		}
 	}
 	if len(inputs) == 0 {
-		return []Input{{path: path, err: errors.New("the directory contains no manifests; the names of manifests must end in .yaml, .yml or .json")}}
+		return []Input{{path: path, err: errors.New("the directory contains no manifests; the names of manifests must end in .yaml, .yml, .json or .manifest")}}
 	}
 	return inputs
 }

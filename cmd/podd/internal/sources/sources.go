@@ -19,7 +19,7 @@ import (
 func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
 	o.NodeName, o.NodeLabels, o.Strict = cfg.NodeName, host.NodeLabels(cfg), cfg.Strict
 	var all []source.Source
-	o.CheckFrequency = cfg.FileCheckFrequency
+	o.CheckFrequency, o.ReadsAnyName = cfg.FileCheckFrequency, cfg.ActsAsKubelet
 	for _, path := range removeDuplicates(cfg.ManifestPaths) {
 		all = append(all, source.NewDir(path, o))
 	}
@@ -41,7 +41,7 @@ func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
 // Unknown fields in this directory cause no errors, because the API has validated the
 // manifests.
 func NewAPIDir(cfg *config.Config, o source.Options) *source.Dir {
-	o.IsWrittenByAPI, o.Strict = true, false
+	o.IsWrittenByAPI, o.Strict, o.ReadsAnyName = true, false, false
 	return source.NewDir(cfg.APIManifestDir, o)
 }
 
