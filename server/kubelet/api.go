@@ -19,6 +19,8 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"podd/server"
 )
 
@@ -42,6 +44,9 @@ type API struct {
 	KubernetesRelease string
 	// StartTime is the time at which podd started, for /statusz.
 	StartTime time.Time
+	// MirrorUID returns the UID of the mirror pod of a static pod, or "" if there is none. It is nil
+	// without a cluster. Clients may use this UID, which the API server shows, in paths.
+	MirrorUID func(types.NamespacedName) types.UID
 	// SystemLogs is the directory /var/log, which /logs serves. If it is nil, /logs is disabled.
 	SystemLogs fs.FS
 	// CheckpointDir is the absolute path of the directory for checkpoints.

@@ -20,6 +20,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
 )
@@ -60,6 +61,9 @@ func (n *node) handler() http.Handler {
 		}),
 		Health: &server.Health{Checks: []server.Check{{Name: "syncloop", Func: func() error { return nil }}}},
 		Config: json.RawMessage(`{"maxPods":7}`), Flags: map[string]string{"v": "2", "port": "10250"}, StartTime: time.Unix(1000, 0), KubernetesRelease: "1.37",
+		MirrorUID: func(key types.NamespacedName) types.UID {
+			return map[types.NamespacedName]types.UID{{Namespace: "default", Name: "web-n1"}: "mirror"}[key]
+		},
 		SystemLogs: fstest.MapFS{"syslog": {Data: []byte("line\n")}}, CheckpointDir: "/nowhere/else",
 		DebuggingEnabled: true, ProfilingEnabled: true, SetVerbosity: func(int) { n.call = "verbosity" },
 	}).Handler()
@@ -147,6 +151,8 @@ func TestAPI(t *testing.T) {
 		{"POST", "/stats/summary", "", 200, "stats: POST /stats/summary"},
 		{"POST", "/run/default/web-n1/app?cmd=ls+-l", "", 200, "out"},
 		{"POST", "/run/default/web-n1/u1/app?cmd=ls", "", 200, "out"},
+		{"POST", "/run/default/web-n1/mirror/app?cmd=ls", "", 200, "out"},
+		{"POST", "/run/default/zzz-n1/mirror/app?cmd=ls", "", 404, `pod "zzz-n1" does not exist`},
 		{"POST", "/run/default/web-n1/app?cmd=false", "", 500, "command 'false' exited with 3: no"},
 		{"POST", "/run/default/web-n1/app", "", 400, "no command"},
 		{"GET", "/run/default/web-n1/app?cmd=ls", "", 405, ""},
@@ -154,6 +160,9 @@ func TestAPI(t *testing.T) {
 		{"POST", "/exec/default/web-n1/app?output=1", "", 400, "no command"},
 		{"POST", "/exec/default/nobody/app?output=1&command=ls", "", 404, `pod "nobody" does not exist`},
 		{"POST", "/exec/default/web-n1/u2/app?output=1&command=ls", "", 404, `pod "web-n1" does not exist`},
+		{"POST", "/exec/default/web-n1/mirror/done?output=1&command=ls", "", 404, `container "done" of pod "web-n1" is not running`},
+		{"POST", "/attach/default/web-n1/mirror/done?output=1", "", 404, `container "done" of pod "web-n1" is not running`},
+		{"POST", "/portForward/default/web-n1/mirror", "", 500, "the runtime returned no valid URL of its streaming server"},
 		{"POST", "/exec/default/web-n1/ap?output=1&command=ls", "", 404, `container "ap" not found in pod "web-n1"`},
 		{"POST", "/exec/default/web-n1/done?output=1&command=ls", "", 404, `container "done" of pod "web-n1" is not running`},
 		{"POST", "/exec/default/web-n1/app?output=1&command=ls", "", 500, "the runtime returned no valid URL of its streaming server"},

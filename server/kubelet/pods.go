@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
 )
@@ -46,11 +47,20 @@ func (a *API) findPod(w http.ResponseWriter, r *http.Request) *server.PodView {
 	key := server.Key{Namespace: r.PathValue("namespace"), Name: r.PathValue("pod")}
 	v := a.State.View()
 	p := v.Pod(key)
-	if p == nil || r.PathValue("uid") != "" && r.PathValue("uid") != string(p.Pod.UID) {
+	if p == nil || !a.hasUID(p.Pod, types.UID(r.PathValue("uid"))) {
 		http.Error(w, fmt.Sprintf("pod %q does not exist", key.Name)+suggestFullName(v, key), http.StatusNotFound)
 		return nil
 	}
 	return p
+}
+
+// hasUID reports whether uid is the UID of the pod or of its mirror pod. It returns true if uid is "",
+// because the UID in a path is optional.
+func (a *API) hasUID(p *v1.Pod, uid types.UID) bool {
+	if uid == "" || uid == p.UID {
+		return true
+	}
+	return a.MirrorUID != nil && uid == a.MirrorUID(types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
 }
 
 // suggestFullName returns a hint for clients that use the name in a pod's manifest. This name does

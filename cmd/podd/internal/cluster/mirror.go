@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
 )
@@ -29,6 +30,16 @@ func (c *Cluster) MirrorCount() int {
 		}
 	}
 	return n
+}
+
+// MirrorUID returns the UID of the mirror pod with this key in the last list or watch of the API
+// server, or "" if there is no such pod.
+func (c *Cluster) MirrorUID(key types.NamespacedName) types.UID {
+	pods, _ := c.pods.get()
+	if p := pods.items[key]; p != nil && isMirror(p) {
+		return p.UID
+	}
+	return ""
 }
 
 // isStatic reports whether a pod comes from a file or URL.

@@ -69,6 +69,10 @@ func TestWriter_Mirror(t *testing.T) {
 		if n := l.cluster.MirrorCount(); n != 1 {
 			t.Errorf("MirrorCount() = %d, want 1", n)
 		}
+		key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
+		if uid := l.cluster.MirrorUID(key); uid == "" || uid != first.UID {
+			t.Errorf("MirrorUID(web-n1): got %q, want %q", uid, first.UID)
+		}
 		l.countRequests()
 		l.advance(time.Hour)
 		if n := l.countRequests("PATCH pods", "POST pods", "DELETE pods", "GET pods"); n[0]+n[1]+n[2]+n[3] > 0 {
@@ -99,6 +103,9 @@ func TestWriter_Mirror(t *testing.T) {
 		}
 		if n := l.cluster.MirrorCount(); n != 0 {
 			t.Errorf("MirrorCount() = %d, want 0", n)
+		}
+		if uid := l.cluster.MirrorUID(key); uid != "" {
+			t.Errorf("MirrorUID(web-n1): got %q, want none", uid)
 		}
 		if rejections := l.rejections(); len(rejections) > 0 {
 			t.Errorf("got rejections %v, want none", rejections)

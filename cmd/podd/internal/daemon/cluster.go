@@ -69,7 +69,7 @@ func newEndpointCluster(cfg *config.Config, c *cluster.Cluster, hasPort bool) *e
 	if c == nil {
 		return nil
 	}
-	e := &endpoint.Cluster{MirrorCount: c.MirrorCount, ClientCertExpiry: func() (time.Time, error) {
+	e := &endpoint.Cluster{MirrorCount: c.MirrorCount, MirrorUID: c.MirrorUID, ClientCertExpiry: func() (time.Time, error) {
 		until, ok := c.ClientCertExpiry()
 		if !ok {
 			return until, errors.New("the node has no client certificate that podd renews")

@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"podd/server/auth"
 	"podd/server/metrics"
 )
@@ -20,9 +22,11 @@ type Cluster struct {
 	// certificate.
 	ServingCertificate func() *tls.Certificate
 	// ClientCertExpiry returns the expiration time of the node's client certificate. MirrorCount
-	// returns the number of mirror pods.
+	// returns the number of mirror pods. MirrorUID returns the UID of the mirror pod of a static pod,
+	// or "" if there is none.
 	ClientCertExpiry func() (time.Time, error)
 	MirrorCount      func() int
+	MirrorUID        func(types.NamespacedName) types.UID
 	// CountPodCertificates returns the number of volume sources with a pod certificate by state.
 	CountPodCertificates func() map[metrics.PodCertificateState]int
 }

@@ -37,6 +37,9 @@ func (h *handlers) kubeletAPIHandler() http.Handler {
 		CheckpointDir: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files,
 		DebuggingEnabled: a.EnableDebugging, ProfilingEnabled: a.EnableProfiling, SetVerbosity: setVerbosity,
 	}
+	if h.Cluster != nil {
+		k.MirrorUID = h.Cluster.MirrorUID
+	}
 	return k.Handler()
 }
 
