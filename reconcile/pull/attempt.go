@@ -191,16 +191,17 @@ func addProviderError(err, providerErr error) error {
 
 // addCredentialsHint adds a hint to err, the error of a pull without credentials. If the registry
 // requires credentials, the hint names the places where podd found none. addCredentialsHint returns
-// err unchanged if the registry requires none, or if Options.CredentialsFile is "".
+// err unchanged if the registry requires none, or if there are no CredentialFiles.
 func (p *Puller) addCredentialsHint(err error, o request) error {
 	pull, ok := errors.AsType[*runtime.PullError](err)
-	if !ok || pull.Status != http.StatusUnauthorized || p.o.CredentialsFile == "" {
+	file := p.o.CredentialFiles.current()
+	if !ok || pull.Status != http.StatusUnauthorized || file == "" {
 		return err
 	}
 	annotated := *pull
-	annotated.Err = fmt.Errorf("%w; %s has no credentials for %s", pull.Err, p.o.CredentialsFile, pull.Registry)
+	annotated.Err = fmt.Errorf("%w; %s has no credentials for %s", pull.Err, file, pull.Registry)
 	if o.hasSecrets {
-		annotated.Err = fmt.Errorf("%w; neither the pod's imagePullSecrets nor %s have credentials for %s", pull.Err, p.o.CredentialsFile, pull.Registry)
+		annotated.Err = fmt.Errorf("%w; neither the pod's imagePullSecrets nor %s have credentials for %s", pull.Err, file, pull.Registry)
 	}
 	return &annotated
 }

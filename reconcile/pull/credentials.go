@@ -4,9 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -38,23 +36,6 @@ type dockerAuth struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// CredentialsFromFile returns a function that finds the credentials for an image in a Docker
-// config.json. name is the path of the file. The function returns the most specific entry first. It
-// reads the file in each call. If the file does not exist, there are no credentials. Errors never
-// quote the file.
-func CredentialsFromFile(name string) func(image string) ([]*cri.AuthConfig, error) {
-	return func(image string) (auths []*cri.AuthConfig, err error) {
-		config, err := readConfig(name)
-		if err != nil {
-			return nil, fmt.Errorf("reading registry credentials %s: %w", name, err)
-		}
-		for _, c := range sortSpecificFirst(config.matching(image)) {
-			auths = append(auths, c.auth)
-		}
-		return auths, nil
-	}
-}
-
 // A fileVersion identifies the content of a file. It is zero if the file does not exist.
 type fileVersion struct {
 	modified unix.Timespec
@@ -72,12 +53,11 @@ func versionOf(name string) fileVersion {
 	return fileVersion{st.Mtim, st.Size, st.Ino}
 }
 
-func readConfig(name string) (dockerConfig, error) {
+// readConfig reads a file with credentials. Its errors never quote the file. If the file does not
+// exist, the error is fs.ErrNotExist.
+func readConfig(file CredentialFile) (dockerConfig, error) {
 	var config dockerConfig
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return config, nil
-	}
+	f, err := os.OpenFile(file.Path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return config, err
 	}
@@ -92,7 +72,13 @@ func readConfig(name string) (dockerConfig, error) {
 	if len(data) > maxConfigSize {
 		return config, errors.New("the file is larger than 1 MiB")
 	}
-	if err := json.Unmarshal(data, &config); err != nil {
+	if file.IsLegacy {
+		if json.Unmarshal(data, &config.Auths) != nil {
+			return config, errors.New("the file is not a valid Docker .dockercfg")
+		}
+		return config, nil
+	}
+	if json.Unmarshal(data, &config) != nil {
 		return config, errors.New("the file is not a valid Docker config.json")
 	}
 	return config, nil

@@ -54,7 +54,7 @@ func TestFile_Matching(t *testing.T) {
 			for _, key := range strings.Fields(test.keys) {
 				auths = append(auths, `"`+key+`": {"username": "`+key+`", "password": "p"}`)
 			}
-			found, err := pull.CredentialsFromFile(write(t, `{"auths": {`+strings.Join(auths, ",")+`}}`))(test.image)
+			found, err := pull.CredentialFiles{{Path: write(t, `{"auths": {`+strings.Join(auths, ",")+`}}`)}}.Credentials(test.image)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestFile_Entries(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			found, err := pull.CredentialsFromFile(write(t, `{"auths": {"registry.example": {`+test.entry+`}}, "credsStore": "desktop"}`))("registry.example/web")
+			found, err := pull.CredentialFiles{{Path: write(t, `{"auths": {"registry.example": {`+test.entry+`}}, "credsStore": "desktop"}`)}}.Credentials("registry.example/web")
 			if err != nil || len(found) != 1 {
 				t.Fatalf("credentials: got %v (error %v), want one", found, err)
 			}
@@ -109,7 +109,7 @@ func TestFile_Entries(t *testing.T) {
 
 // TestFile_Invalid checks that the error for an invalid config.json does not quote it.
 func TestFile_Invalid(t *testing.T) {
-	if found, err := pull.CredentialsFromFile(filepath.Join(t.TempDir(), "none"))("web"); err != nil || found != nil {
+	if found, err := pull.NewCredentialFiles(t.TempDir(), "", "")[:1].Credentials("web"); err != nil || found != nil {
 		t.Errorf("missing file: got %v (error %v), want none", found, err)
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe")
@@ -124,7 +124,7 @@ func TestFile_Invalid(t *testing.T) {
 		"a pipe":     pipe,
 		"a dir":      t.TempDir(),
 	} {
-		_, err := pull.CredentialsFromFile(file)("registry.example/web")
+		_, err := pull.CredentialFiles{{Path: file}}.Credentials("registry.example/web")
 		if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: got error %v, want one that names the file without its content", name, err)
 		}

@@ -5,7 +5,7 @@
 //
 // Credentials are tried in the kubelet's order until the registry accepts them:
 //
-//	imagePullSecrets ─▶ config.json ─▶ credential providers
+//	imagePullSecrets ─▶ CredentialFiles ─▶ credential providers
 //
 // The credential providers are run only if no other credentials are accepted, because the providers
 // are programs that may be slow. If there are no credentials at all, the image is pulled without
@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,9 +77,9 @@ type Options struct {
 	// Credentials returns the credentials for an image, in the order to try them. If Credentials is
 	// nil, there are no credentials.
 	Credentials func(image string) ([]*cri.AuthConfig, error)
-	// CredentialsFile is the name of the file that Credentials reads, for messages; "" means that
-	// there is no file. When the file changes, the back-offs of all images end.
-	CredentialsFile string
+	// CredentialFiles are the files that Credentials reads. They are used for messages. When one of
+	// the files changes, the back-offs of all images end.
+	CredentialFiles CredentialFiles
 	// Providers returns more credentials after all other credentials were rejected. If it is nil, there
 	// are no more credentials.
 	Providers Providers
@@ -159,10 +160,10 @@ type pullResult struct {
 
 // A failure is a failed pull that is in back-off.
 type failure struct {
-	count       int
-	until       time.Time
-	err         error
-	fileVersion fileVersion // version of the credentials file when the pull began
+	count        int
+	until        time.Time
+	err          error
+	fileVersions []fileVersion // versions of the credential files when the pull began
 }
 
 // New returns a Puller.
@@ -298,7 +299,7 @@ func (p *Puller) joinPull(ctx context.Context, key string, o request) (*sharedPu
 		f.waiters++
 		return f, nil
 	}
-	if f, ok := p.failures[key]; ok && time.Now().Before(f.until) && f.fileVersion == versionOf(p.o.CredentialsFile) {
+	if f, ok := p.failures[key]; ok && time.Now().Before(f.until) && slices.Equal(f.fileVersions, p.o.CredentialFiles.versions()) {
 		return nil, &result.RetryLaterError{Until: f.until, Err: f.err}
 	}
 	// The context of the pull is not the context of the caller that begins it: if this caller is
@@ -329,9 +330,9 @@ func (p *Puller) release(key string, f *sharedPull) {
 // runPull carries out pull f and sets its result. If the pull fails, runPull begins a back-off.
 func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPull) {
 	defer close(f.done)
-	// The version of the credentials file is read before its content, so that a later change of the
+	// The versions of the credential files are read before their content, so that a later change of a
 	// file ends the back-off.
-	fileVersion := versionOf(p.o.CredentialsFile)
+	fileVersions := p.o.CredentialFiles.versions()
 	f.pullResult, f.err = p.pullOnce(ctx, o)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -352,7 +353,7 @@ func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPu
 	p.dropExpiredLocked()
 
 	count := p.failures[key].count + 1
-	failed := failure{count, time.Now().Add(backoff(count)), f.err, fileVersion}
+	failed := failure{count, time.Now().Add(backoff(count)), f.err, fileVersions}
 	p.failures[key] = failed
 	f.err = &result.RetryLaterError{Until: failed.until, Err: f.err}
 }

@@ -140,7 +140,7 @@ func TestAge_Unknown(t *testing.T) {
 // TestCredentialsChanged checks that a change of the file ends the back-off.
 func TestCredentialsChanged(t *testing.T) {
 	file := write(t, `{"auths": {"registry.example": {"username": "b", "password": "old"}}}`)
-	run(t, pull.Options{Credentials: pull.CredentialsFromFile(file), CredentialsFile: file}, func(b *fixture) {
+	run(t, pull.Options{Credentials: pull.CredentialFiles{{Path: file}}.Credentials, CredentialFiles: pull.CredentialFiles{{Path: file}}}, func(b *fixture) {
 		b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "newer"})
 		for range 2 {
 			if b.ensure("registry.example/web:1", "Always") == nil || b.pulls() != 1 {
@@ -361,11 +361,11 @@ func TestCredentialsTried(t *testing.T) {
 // TestCredentialsMissing checks that the error names the file where credentials can be
 // configured.
 func TestCredentialsMissing(t *testing.T) {
-	run(t, pull.Options{CredentialsFile: "/root/config.json"}, func(b *fixture) {
+	run(t, pull.Options{CredentialFiles: pull.NewCredentialFiles("/missing/root", "", "")}, func(b *fixture) {
 		b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "x"})
 		err := b.ensure("registry.example/web:1", "Always")
-		if err == nil || !strings.Contains(err.Error(), "/root/config.json has no credentials for registry.example") {
-			b.t.Errorf("got error %v, want a hint that names /root/config.json", err)
+		if err == nil || !strings.Contains(err.Error(), "/missing/root/config.json has no credentials for registry.example") {
+			b.t.Errorf("got error %v, want a hint that names /missing/root/config.json", err)
 		}
 	})
 }

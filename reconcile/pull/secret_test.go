@@ -36,7 +36,7 @@ func TestSecrets(t *testing.T) {
 		"none":         {nil, 1, "401"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run(t, pull.Options{Credentials: pull.CredentialsFromFile(file), CredentialsFile: file}, func(b *fixture) {
+			run(t, pull.Options{Credentials: pull.CredentialFiles{{Path: file}}.Credentials, CredentialFiles: pull.CredentialFiles{{Path: file}}}, func(b *fixture) {
 				b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "registry.example/web:1"}, Username: "b", Password: "hunter2"})
 				_, err := b.Ensure(b.t.Context(), effect.ImageRequest{Image: "registry.example/web:1", Policy: "Always", Secrets: test.secrets}, func() {})
 				if (err == nil) != (test.err == "") || err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "hunter2")) || b.pulls() != test.pulls {

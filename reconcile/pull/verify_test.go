@@ -207,7 +207,7 @@ func TestVerify_Calls(t *testing.T) {
 // the node or without credentials.
 func TestVerify_NodeCredentials(t *testing.T) {
 	file := write(t, `{"auths": {"registry.example": {"username": "ann", "password": "right"}}}`)
-	runVerified(t, kubelet.AlwaysVerify, pull.Options{Credentials: pull.CredentialsFromFile(file)}, func(v *verified) {
+	runVerified(t, kubelet.AlwaysVerify, pull.Options{Credentials: pull.CredentialFiles{{Path: file}}.Credentials}, func(v *verified) {
 		v.expect("the first pod", 1, "", v.reason("IfNotPresent"))
 		v.expect("the second pod", 1, "", v.reason("Never"))
 		v.remote("public:1", nil)

@@ -4,6 +4,7 @@ package wiring
 
 import (
 	"log/slog"
+	"os"
 	"path/filepath"
 	goruntime "runtime"
 	"time"
@@ -81,9 +82,9 @@ func NewEffects(o EffectOptions) *effect.Runner {
 // newPuller returns the Puller of the images of pods.
 func newPuller(o EffectOptions) *pull.Puller {
 	cfg := o.Config
-	credentials := filepath.Join(cfg.RootDir, "config.json")
+	files := credentialFiles(cfg)
 	p := pull.Options{
-		Runtime: o.Runtime, Credentials: pull.CredentialsFromFile(credentials), CredentialsFile: credentials,
+		Runtime: o.Runtime, Credentials: files.Credentials, CredentialFiles: files,
 		Providers:   provider.New(cfg.CredentialProviderDir, cfg.CredentialProviders, o.ServiceAccounts),
 		MaxParallel: cfg.MaxParallelPulls, QPS: cfg.PullQPS, Burst: cfg.PullBurst,
 		UsePresentIfUnreachable: cfg.OfflinePullPolicy == config.PullUsePresent,
@@ -93,6 +94,17 @@ func newPuller(o EffectOptions) *pull.Puller {
 		p.VerificationPolicy = *cfg.CredentialVerification
 	}
 	return pull.New(p)
+}
+
+// credentialFiles returns the files that may contain registry credentials. Only in place of a kubelet
+// podd searches the working directory, too. In a directory of a user, a config.json is often the
+// configuration of another program.
+func credentialFiles(cfg *config.Config) pull.CredentialFiles {
+	workDir := ""
+	if cfg.ActsAsKubelet {
+		workDir, _ = os.Getwd() // "" after an error, for example if the directory was removed
+	}
+	return pull.NewCredentialFiles(cfg.RootDir, workDir, os.Getenv("HOME"))
 }
 
 // OpenPullRecords returns the store of the credentials of image pulls, or nil if credentials are not
