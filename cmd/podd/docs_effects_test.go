@@ -68,7 +68,7 @@ var fieldEffects = map[string]string{
 
 	"defaultPodSysctls":     "Sysctls that are set in each pod, unless the pod sets them or uses the host's namespace for them. Needs the feature gate DefaultPodSysctls.",
 	"hairpinMode":           "Obsolete, also in the kubelet: the CNI plugins configure hairpin mode.",
-	"podCIDR":               "The CNI plugins assign the addresses of pods.",
+	"podCIDR":               "The address range of pods, or an IPv4 and an IPv6 range separated by a comma. podd sends it to the container runtime, which can write its CNI configuration from it. In a cluster, the ranges of the Node override it.",
 	"cpuCFSQuota":           "Enforce the CPU limits of containers and pods. If false, a limit has no effect except as the default of the request.",
 	"cpuCFSQuotaPeriod":     "Period in which a container may use its quota of CPU time; 1ms to 1s.",
 	"maxOpenFiles":          "Set LimitNOFILE in podd's unit file.",

@@ -18,6 +18,9 @@ type NodeObserverOptions struct {
 	// NotReadyInterval is the interval of Status calls while the runtime is unreachable, or
 	// while the runtime or its network is not ready. Zero means 500 ms.
 	NotReadyInterval time.Duration
+	// PodCIDR returns the address range of pods, or "" if it is unknown. The observer sends it to the
+	// runtime. If PodCIDR is nil, the observer sends nothing.
+	PodCIDR func() string
 	// Logger receives a message when the readiness of the runtime or its network changes.
 	// The Observer logs when the runtime becomes unreachable. Nil means slog.Default().
 	Logger *slog.Logger
@@ -31,6 +34,7 @@ type NodeObserver struct {
 	// Only Run's goroutine uses the following fields.
 	node             runtime.Node
 	queriedDialCount uint64 // number of the connection on which the constant fields of node were queried
+	sentCIDR         sentPodCIDR
 }
 
 // NewNodeObserver returns an observer that does nothing until Run is called.
@@ -56,6 +60,9 @@ func (n *NodeObserver) Run(ctx context.Context, emit func(runtime.Node)) error {
 		node := n.queryNode(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if node.Reachable {
+			n.syncPodCIDR(ctx)
 		}
 		if first || !reflect.DeepEqual(node, n.node) {
 			n.logChange(node)

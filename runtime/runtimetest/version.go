@@ -60,6 +60,10 @@ func (s *service) Status(_ context.Context, q *api.StatusRequest) (*api.StatusRe
 	return response, nil
 }
 
+func (s *service) UpdateRuntimeConfig(context.Context, *api.UpdateRuntimeConfigRequest) (*api.UpdateRuntimeConfigResponse, error) {
+	return &api.UpdateRuntimeConfigResponse{}, nil
+}
+
 func (r *Runtime) hasHandler(name string) bool {
 	return name == "" || name == "runc" || slices.Contains(r.options.Handlers, name)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -212,4 +213,15 @@ func (s *nodeSyncer) recordSync(n *v1.Node, now time.Time, changed bool) {
 	}
 	s.isSynced, s.sentAt = true, now
 	s.setCurrent(n)
+}
+
+// PodCIDR returns the address ranges of pods that the cluster has assigned to the Node, separated by
+// commas. It returns "" if there are none, or before the Node was received.
+func (c *Cluster) PodCIDR() string {
+	nodes, _ := c.nodes.get()
+	n := nodes.items[types.NamespacedName{Name: c.o.NodeName}]
+	if n == nil {
+		return ""
+	}
+	return strings.Join(n.Spec.PodCIDRs, ",")
 }

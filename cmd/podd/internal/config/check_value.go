@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -50,6 +51,13 @@ func (c *checker) checkAddresses() {
 	}
 	if strings.ContainsAny(c.kubelet.ClusterDomain, " \t\r\n/") {
 		c.errorf("clusterDomain", "%q is not a domain name", c.kubelet.ClusterDomain)
+	}
+	if cidr := c.kubelet.PodCIDR; cidr != "" {
+		for part := range strings.SplitSeq(cidr, ",") {
+			if _, _, err := net.ParseCIDR(part); err != nil {
+				c.errorf("podCIDR", "%q is not a CIDR such as 10.88.0.0/16", part)
+			}
+		}
 	}
 	for _, field := range []string{"containerRuntimeEndpoint", "imageServiceEndpoint"} {
 		value := c.kubelet.ContainerRuntimeEndpoint

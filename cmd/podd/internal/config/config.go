@@ -169,6 +169,9 @@ type Runtime struct {
 	// ImageEndpoint is the socket of the CRI image service as "unix:///path". "" means
 	// RuntimeEndpoint.
 	ImageEndpoint string
+	// PodCIDR contains one or two address ranges of pods, separated by a comma. podd sends them to the
+	// runtime, unless the Node in the cluster has address ranges. "" means that there are none.
+	PodCIDR string
 	// RuntimeRequestTimeout is the timeout of CRI calls. It does not apply to calls that may
 	// take longer, such as PullImage.
 	RuntimeRequestTimeout time.Duration

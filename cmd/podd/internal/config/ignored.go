@@ -22,7 +22,7 @@ var supportedFields = newSet(
 	"serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst",
 	"imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMinimumGCAge", "imageMaximumGCAge",
 	"imagePullCredentialsVerificationPolicy", "preloadedImagesVerificationAllowlist",
-	"clusterDNS", "clusterDomain", "resolvConf",
+	"clusterDNS", "clusterDomain", "resolvConf", "podCIDR",
 	"healthzPort", "healthzBindAddress", "readOnlyPort", "address", "port", "enableServer",
 	"tlsCertFile", "tlsPrivateKeyFile", "tlsMinVersion", "tlsCipherSuites", "tlsCurvePreferences",
 	"authentication.x509.clientCAFile", "authentication.anonymous.enabled", "authorization.mode",

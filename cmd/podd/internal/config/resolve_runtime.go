@@ -22,6 +22,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 	if c.RuntimeEndpoint == "" {
 		c.RuntimeEndpoint = r.privateRuntimeEndpoint()
 	}
+	c.PodCIDR = k.PodCIDR
 	c.RuntimeRequestTimeout = durationOr(k.RuntimeRequestTimeout, d.RuntimeRequestTimeout)
 	c.CgroupDriver = cmp.Or(k.CgroupDriver, d.CgroupDriver)
 	c.CgroupRoot = k.CgroupRoot

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -51,6 +52,17 @@ func newCluster(b processState, t telemetry) (*cluster.Cluster, *csi.Drivers, er
 		OnRejected: func(_ context.Context, all []cluster.Rejection) { t.state.SetRejectedPods(rejectionProblems(all)) },
 		OnProblem:  func(_ context.Context, problem string) { t.state.SetClusterProblem(problem) },
 	}), drivers, nil
+}
+
+// podCIDR returns a function that returns the address range of pods: that of the Node or, without it,
+// the configured one.
+func podCIDR(cfg *config.Config, c *cluster.Cluster) func() string {
+	return func() string {
+		if c == nil {
+			return cfg.PodCIDR
+		}
+		return cmp.Or(c.PodCIDR(), cfg.PodCIDR)
+	}
 }
 
 // serviceAccounts returns the service accounts of the cluster for credential providers, or nil without

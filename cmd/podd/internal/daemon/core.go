@@ -87,7 +87,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		NotifyWatchdog:    status.beat, WatchdogInterval: beatInterval(b.log), ShutdownGroups: stored.Groups(),
 	})
 	return core{
-		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{Logger: b.log}), devices: devices,
+		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{PodCIDR: podCIDR(cfg, in.cluster), Logger: b.log}), devices: devices,
 		view: published, qos: qos, reportCache: reports, router: router, pulled: pulled, pullRecords: records,
 		images:     newImageManager(b, t, client, imagePods),
 		containers: wiring.NewContainerCollector(cfg, client, reports, t.record, b.log),

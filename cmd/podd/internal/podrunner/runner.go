@@ -31,6 +31,7 @@ import (
 type Runner struct {
 	log              *slog.Logger
 	client           *cri.Client
+	podCIDR          string // as in config.Runtime
 	dir              string // root directory
 	instance         *reconcile.Instance
 	node             render.Node
@@ -89,7 +90,7 @@ func New(o Options) (*Runner, error) {
 		},
 	})
 	return &Runner{
-		log: log, client: o.Client, dir: o.Dir, instance: instance, node: on, addressWatcher: addresses,
+		log: log, client: o.Client, podCIDR: cfg.PodCIDR, dir: o.Dir, instance: instance, node: on, addressWatcher: addresses,
 		observer: observer, reportCache: pods, router: router, containers: wiring.NewContainerCollector(cfg, o.Client, pods, nil, log),
 		desiredSets: make(chan *manifest.Set, 1), snapshotComplete: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
@@ -99,7 +100,7 @@ func New(o Options) (*Runner, error) {
 // called. Begin must be called at most once.
 func (r *Runner) Begin(ctx context.Context) {
 	ctx, r.cancel = context.WithCancel(ctx)
-	nodes := r.client.NewNodeObserver(cri.NodeObserverOptions{Logger: r.log})
+	nodes := r.client.NewNodeObserver(cri.NodeObserverOptions{PodCIDR: func() string { return r.podCIDR }, Logger: r.log})
 	snapshots, states, addresses := make(chan runtime.Snapshot), make(chan runtime.Node), make(chan node.Addresses)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {

@@ -1,0 +1,30 @@
+package cluster
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestCluster_PodCIDR(t *testing.T) {
+	c := New(Options{NodeName: "n1"})
+	if got := c.PodCIDR(); got != "" {
+		t.Errorf("without a Node: got %q, want none", got)
+	}
+	n := nodeWithUID("u1")
+	for _, test := range []struct {
+		cidrs []string
+		want  string
+	}{
+		{nil, ""},
+		{[]string{"10.0.0.0/24"}, "10.0.0.0/24"},
+		{[]string{"10.0.0.0/24", "fd00::/64"}, "10.0.0.0/24,fd00::/64"},
+	} {
+		n.Spec.PodCIDRs = test.cidrs
+		c.nodes.set(snapshot[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: n, {Name: "n2"}: {Spec: v1.NodeSpec{PodCIDRs: []string{"10.9.0.0/24"}}}}})
+		if got := c.PodCIDR(); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}

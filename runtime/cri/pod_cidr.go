@@ -1,0 +1,54 @@
+package cri
+
+import (
+	"context"
+	"errors"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+)
+
+// UpdatePodCIDR sends the address range of pods to the runtime, which may write its CNI
+// configuration from it. cidr contains one CIDR or two, separated by a comma. UpdatePodCIDR returns
+// nil if the runtime does not implement UpdateRuntimeConfig, because it then has no such
+// configuration.
+func (c *Client) UpdatePodCIDR(ctx context.Context, cidr string) error {
+	_, err := invoke(ctx, c, c.timeout, c.runtime.UpdateRuntimeConfig, &api.UpdateRuntimeConfigRequest{
+		RuntimeConfig: &api.RuntimeConfig{NetworkConfig: &api.NetworkConfig{PodCidr: cidr}},
+	})
+	if errors.Is(err, runtime.ErrUnimplemented) {
+		return nil
+	}
+	return err
+}
+
+// A sentPodCIDR is an address range of pods that a NodeObserver has sent to the runtime.
+type sentPodCIDR struct {
+	cidr      string
+	dialCount uint64 // number of the connection
+	failed    bool   // the last attempt failed, and the error was logged
+}
+
+// syncPodCIDR sends the address range of pods to the runtime if it has changed, and after each new
+// connection, because the runtime may have lost it in a restart. It is called only if the runtime is
+// reachable. After an error it tries again in the next call.
+func (n *NodeObserver) syncPodCIDR(ctx context.Context) {
+	if n.opts.PodCIDR == nil {
+		return
+	}
+	cidr, isNew := n.opts.PodCIDR(), !n.node.Reachable || n.sentCIDR.dialCount != n.queriedDialCount
+	if cidr == "" || cidr == n.sentCIDR.cidr && !isNew && !n.sentCIDR.failed {
+		return
+	}
+	err := n.client.UpdatePodCIDR(ctx, cidr)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err == nil && (n.sentCIDR.cidr != cidr || n.sentCIDR.failed):
+		n.opts.Logger.Info("pod CIDR sent to the runtime", "podCIDR", cidr)
+	case err != nil && !n.sentCIDR.failed:
+		n.opts.Logger.Warn("sending the pod CIDR to the runtime failed; trying again", "podCIDR", cidr, "err", err)
+	}
+	n.sentCIDR = sentPodCIDR{cidr, n.queriedDialCount, err != nil}
+}

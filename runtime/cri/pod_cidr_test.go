@@ -1,0 +1,85 @@
+package cri_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"podd/runtime"
+	"podd/runtime/cri"
+	"podd/runtime/runtimetest"
+)
+
+// TestNodeObserver_PodCIDR checks when the address range of pods is sent to the runtime: at the
+// start, after a change, after the runtime was unreachable, and again after an error.
+func TestNodeObserver_PodCIDR(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runtimetest.New(t, runtimetest.Options{})
+		var log strings.Builder
+		cidr := "" // changed only while the observer waits
+		n := r.NewNodeObserver(cri.NodeObserverOptions{
+			PodCIDR: func() string { return cidr }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- n.Run(ctx, func(runtime.Node) {}) }()
+		want := func(when string, after time.Duration, want ...string) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			var got []string
+			for _, c := range r.Calls("UpdateRuntimeConfig") {
+				got = append(got, c.Request.(*api.UpdateRuntimeConfigRequest).GetRuntimeConfig().GetNetworkConfig().GetPodCidr())
+			}
+			if r.ForgetCalls(); !slices.Equal(got, want) {
+				t.Errorf("%s: got CIDRs %q, want %q", when, got, want)
+			}
+		}
+		want("without a CIDR", time.Minute)
+		cidr = "10.0.0.0/24"
+		want("with a CIDR", time.Minute, "10.0.0.0/24")
+		cidr = "10.0.0.0/24,fd00::/64"
+		want("changed", time.Minute, "10.0.0.0/24,fd00::/64")
+		cidr = ""
+		want("unknown again", time.Minute)
+		cidr = "10.0.0.0/24,fd00::/64"
+		r.Disconnect()
+		want("while the runtime is unreachable", time.Minute)
+		r.Reconnect()
+		want("when the runtime is reachable again", time.Minute, cidr)
+		heal := r.Inject(runtimetest.Fault{Method: "UpdateRuntimeConfig", Err: status.Error(codes.Unknown, "no space left on device")})
+		cidr = "10.0.1.0/24"
+		want("while the runtime rejects it", 9*time.Second, cidr, cidr)
+		heal()
+		want("after the error", time.Minute, cidr)
+		cancel()
+		<-done
+		if got := log.String(); strings.Count(got, "failed; trying again") != 1 || strings.Count(got, "pod CIDR sent to the runtime") != 3 {
+			t.Errorf("got log %s, want one message for the error and one for each new CIDR", got)
+		}
+	})
+}
+
+// TestUpdatePodCIDR_Unimplemented checks that a runtime without UpdateRuntimeConfig causes no error.
+func TestUpdatePodCIDR_Unimplemented(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runtimetest.New(t, runtimetest.Options{})
+		r.Inject(runtimetest.Fault{Method: "UpdateRuntimeConfig", Err: status.Error(codes.Unimplemented, "unknown method")})
+		if err := r.UpdatePodCIDR(t.Context(), "10.0.0.0/24"); err != nil {
+			t.Error(err)
+		}
+		r.Disconnect()
+		if err := r.UpdatePodCIDR(t.Context(), "10.0.0.0/24"); !errors.Is(err, runtime.ErrUnavailable) {
+			t.Errorf("unreachable: got %v, want %v", err, runtime.ErrUnavailable)
+		}
+	})
+}
