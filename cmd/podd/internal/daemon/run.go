@@ -138,10 +138,11 @@ func protectFromOOM(cfg *config.Config, log *slog.Logger) {
 	}
 }
 
-// shareMounts makes the mount of the root directory shared, because CSI drivers mount volumes
-// below it. Without a cluster there are no CSI drivers, and shareMounts does nothing.
+// shareMounts makes the mount of the root directory shared if podd replaces a kubelet or runs in a
+// cluster, because CSI drivers and other containers mount file systems below it. Otherwise podd
+// changes no mounts of the host.
 func shareMounts(cfg *config.Config, log *slog.Logger) {
-	if cfg.Cluster.Kubeconfig == "" {
+	if !cfg.ActsAsKubelet {
 		return
 	}
 	if err := rootdir.ShareMounts(cfg.RootDir); err != nil {
