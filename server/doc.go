@@ -2,7 +2,7 @@
 //
 //	Health    127.0.0.1:10248   /healthz /livez /readyz           any local client
 //	ReadOnlyHandler  127.0.0.1:10255   /pods, as Health, stats, the page   any local client
-//	stats     127.0.0.1:4194    /metrics, cAdvisor's; the page    any local client
+//	stats     127.0.0.1:4194    /metrics and API of cAdvisor; the page    any local client
 //	kubelet   127.0.0.1:10250   the kubelet's API, with TLS       as package auth decides
 //	kube      127.0.0.1:10250   the Kubernetes API, for kubectl   as package auth decides
 //	API       <run-dir>/podd.sock   /v1/… and the previous two    root

@@ -186,6 +186,7 @@ var pathSubresources = []struct {
 	{"/checkpoint", "checkpoint", true},
 	{"/statusz", "statusz", true},
 	{"/flagz", "configz", true},
+	{"/spec", "spec", false},
 	{"/pods", "pods", false},
 	{"/runningpods", "pods", false},
 	{"/healthz", "healthz", false},

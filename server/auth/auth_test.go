@@ -127,6 +127,7 @@ func TestRequestAttributes(t *testing.T) {
 		{"GET", "/podsx", "get proxy"},
 		{"GET", "/runningpods/", "get pods proxy"},
 		{"GET", "/healthz/syncloop", "get healthz proxy"},
+		{"GET", "/spec/", "get spec proxy"},
 		{"GET", "/stats/summary", "get stats"},
 		{"POST", "/stats/summary", "create stats"},
 		{"GET", "/metrics/cadvisor", "get metrics"},

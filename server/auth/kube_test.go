@@ -409,7 +409,7 @@ func TestProxied_KubeletAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, granted := range []string{"metrics", "stats", "log", "checkpoint", "statusz", "configz", "pods", "healthz", "proxy"} {
+	for _, granted := range []string{"metrics", "stats", "log", "checkpoint", "statusz", "configz", "pods", "healthz", "spec", "proxy"} {
 		inner := boundToBob(t, `{apiGroups: [""], resources: [nodes/`+granted+`], verbs: [get, create], resourceNames: [n1]}`)
 		g := &Guard{Authenticator: &Authenticator{Tokens: func() Tokens { return tokens }}, Authorizer: inner, Node: "n1", InCluster: true,
 			Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
@@ -431,6 +431,7 @@ func TestProxied_KubeletAPI(t *testing.T) {
 			{"get", "configz", []string{"/configz", "/flagz"}},
 			{"get", "pods", []string{"/pods", "/runningpods/"}},
 			{"get", "healthz", []string{"/healthz", "/livez"}},
+			{"get", "spec", []string{"/spec/"}},
 			{"get", "proxy", []string{"/api/v1/nodes/n1/proxy/metrics"}},
 		} {
 			want := true

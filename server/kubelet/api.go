@@ -2,7 +2,7 @@
 // kubectl through an API server, monitoring systems and kubeletctl.
 //
 //	GET       /healthz…  /livez  /readyz  /pods  /runningpods/  /configz  /flagz  /statusz
-//	GET POST  /stats/summary          GET /metrics  /metrics/{cadvisor,probes,resource,slis}
+//	GET POST  /stats/summary          GET /metrics  /metrics/{cadvisor,probes,resource,slis}  /spec/
 //	GET       /containerLogs/{namespace}/{pod}/{container}
 //	GET POST  /exec/{namespace}/{pod}[/{uid}]/{container}     /attach/…
 //	GET POST  /portForward/{namespace}/{pod}[/{uid}]
@@ -32,7 +32,7 @@ type API struct {
 	Logs    server.LogReader
 	Runtime Runtime
 	Health  http.Handler // serves /healthz and paths below it, /livez and /readyz
-	Stats   http.Handler // serves /stats/ and /metrics
+	Stats   http.Handler // serves /stats/, /metrics and /spec/
 	// Config is the configuration in effect, of type kubelet.config.k8s.io/v1beta1, without
 	// secrets. /configz returns it.
 	Config any
@@ -91,7 +91,7 @@ func (a *API) Handler() http.Handler {
 	}
 	mux.HandleFunc("GET /pods", a.podList)
 	mux.HandleFunc("GET /pods/{$}", a.podList)
-	for _, path := range []string{"GET /stats/", "POST /stats/", "GET /metrics", "GET /metrics/"} {
+	for _, path := range []string{"GET /stats/", "POST /stats/", "GET /metrics", "GET /metrics/", "GET /spec/"} {
 		mux.Handle(path, a.Stats)
 	}
 	a.handleDebugging(mux)

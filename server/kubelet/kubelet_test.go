@@ -149,6 +149,8 @@ func TestAPI(t *testing.T) {
 		{"GET", "/metrics/probes", "", 200, "stats: GET /metrics/probes"},
 		{"GET", "/stats/summary", "", 200, "stats: GET /stats/summary"},
 		{"POST", "/stats/summary", "", 200, "stats: POST /stats/summary"},
+		{"GET", "/spec/", "", 200, "stats: GET /spec/"},
+		{"POST", "/spec/", "", 405, ""},
 		{"POST", "/run/default/web-n1/app?cmd=ls+-l", "", 200, "out"},
 		{"POST", "/run/default/web-n1/u1/app?cmd=ls", "", 200, "out"},
 		{"POST", "/run/default/web-n1/mirror/app?cmd=ls", "", 200, "out"},

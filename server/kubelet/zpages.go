@@ -69,7 +69,7 @@ func (a *API) statusz(w http.ResponseWriter, r *http.Request) {
 
 // readOnlyPaths returns the first segments of the paths that show podd's state and the host's logs.
 func (a *API) readOnlyPaths() []string {
-	paths := []string{"/configz", "/flagz", "/healthz", "/livez", "/metrics", "/pods", "/readyz", "/runningpods", "/stats", "/statusz"}
+	paths := []string{"/configz", "/flagz", "/healthz", "/livez", "/metrics", "/pods", "/readyz", "/runningpods", "/spec", "/stats", "/statusz"}
 	if a.ProfilingEnabled {
 		paths = append(paths, "/debug")
 	}

@@ -101,7 +101,7 @@ func TestStatusz(t *testing.T) {
 	want := map[string]any{
 		"kind": "Statusz", "apiVersion": "config.k8s.io/v1beta1", "metadata": map[string]any{"name": "kubelet"},
 		"startTime": "1970-01-01T00:16:40Z", "binaryVersion": "podd v9", "emulationVersion": "1.37",
-		"paths": []any{"/configz", "/debug", "/flagz", "/healthz", "/livez", "/logs", "/metrics", "/pods", "/readyz", "/runningpods", "/stats", "/statusz"},
+		"paths": []any{"/configz", "/debug", "/flagz", "/healthz", "/livez", "/logs", "/metrics", "/pods", "/readyz", "/runningpods", "/spec", "/stats", "/statusz"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -65,7 +65,7 @@ func pathLabel(path string) string {
 		}
 		return first
 	case "api", "apis", "attach", "checkpoint", "configz", "containerLogs", "debug", "exec", "flagz", "healthz", "livez", "logs",
-		"openapi", "page", "pods", "portForward", "readyz", "run", "runningpods", "stats", "statusz", "v1", "version":
+		"openapi", "page", "pods", "portForward", "readyz", "run", "runningpods", "spec", "stats", "statusz", "v1", "version":
 		return first
 	}
 	return "other"

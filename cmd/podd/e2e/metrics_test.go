@@ -46,6 +46,17 @@ func TestMetrics(t *testing.T) {
 	} {
 		lint(t, text)
 	}
+	for target, want := range map[string]string{
+		"/api/v1.3/machine": `"num_cores":`, "/api/v1.3/subcontainers/": `"io.kubernetes.pod.name":"` + d.podName("probed"),
+		"/api/v2.1/machinestats": `"total":`, "/api/v2.1/stats/?recursive=true": `"io.kubernetes.container.name":"main"`,
+	} {
+		if text := getPage(t, alone, target); !strings.Contains(text, want) {
+			t.Errorf("%s: got %s, want %s", target, text, want)
+		}
+	}
+	if text := getPage(t, c, "/spec/"); !strings.Contains(text, `"num_cores":`) {
+		t.Errorf("/spec/: got %s, want the number of cores", text)
+	}
 
 	d.write("probed", "apiVersion: v1\nkind: Pod\nmetadata: {name: probed}\nspec: {}\n")
 	d.untilMetrics(c, "/metrics", fmt.Sprintf("podd_problems{reason=%q,source=%q} 1", "error", d.manifestFile("probed")),

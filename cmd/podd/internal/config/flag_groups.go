@@ -130,7 +130,7 @@ type EndpointFlags struct {
 	HealthzPort        *int32  `field:"healthzPort" placeholder:"10248" help:"The port of the localhost healthz endpoint (set to 0 to disable)."`
 	HealthzBindAddress *string `field:"healthzBindAddress" placeholder:"127.0.0.1" help:"The IP address for the healthz server to serve on."`
 	ReadOnlyPort       *int32  `field:"readOnlyPort" placeholder:"0" help:"The read-only port to serve on with no authentication/authorization (set to 0 to disable). It serves /pods, metrics and the status page, but no logs."`
-	CadvisorPort       int32   `placeholder:"0" help:"The port on 127.0.0.1 to serve cAdvisor's /metrics and the status page on (set to 0 to disable)."`
+	CadvisorPort       int32   `placeholder:"0" help:"The port on 127.0.0.1 to serve cAdvisor's /metrics and API and the status page on (set to 0 to disable)."`
 }
 
 // LoggingFlags configure the log and the event log.

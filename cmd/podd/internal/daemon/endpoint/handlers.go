@@ -8,6 +8,7 @@ import (
 
 	"podd/server"
 	"podd/server/auth"
+	"podd/server/cadvisor"
 	kubetable "podd/server/kube/table"
 	"podd/server/metrics"
 	"podd/server/page"
@@ -17,10 +18,10 @@ import (
 // handlers builds the handlers of the endpoints.
 type handlers struct {
 	Options
-	stats http.Handler // serves /stats/ and /metrics
+	stats http.Handler // serves /stats/, /metrics and /spec/
 }
 
-// statsHandler returns the handler of /stats/ and /metrics. certificate is nil if the kubelet API
+// statsHandler returns the handler of /stats/, /metrics and /spec/. certificate is nil if the kubelet API
 // is disabled.
 func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
 	in := metrics.Inputs{State: o.State, Disks: o.Meter.Disks, PullRecords: o.PullRecordCounts, CertificateExpiry: certificate.expiry}
@@ -30,6 +31,7 @@ func (o *Options) statsHandler(certificate certificateFunc) http.Handler {
 	counts := o.Metrics.Handler(in)
 	mux := http.NewServeMux()
 	mux.Handle("/", stats.Handler(o.Meter))
+	mux.Handle("GET /spec/{$}", cadvisor.MachineHandler(o.Meter))
 	mux.Handle("GET /metrics", counts)
 	mux.Handle("GET /metrics/probes", counts)
 	mux.Handle("GET /metrics/slis", counts)
@@ -41,10 +43,13 @@ func (h *handlers) healthHandler() *server.Health {
 	return &server.Health{OnCheck: h.Metrics.RecordHealthCheck, Checks: h.HealthChecks}
 }
 
-// cadvisorHandler returns the handler of the port for cAdvisor's metrics.
+// cadvisorHandler returns the handler of the port for cAdvisor's metrics and its API.
 func (h *handlers) cadvisorHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", stats.CadvisorHandler(h.Meter))
+	for _, method := range []string{"GET", "POST"} {
+		mux.Handle(method+" /api/", cadvisor.Handler(h.Meter))
+	}
 	mux.Handle("GET /", h.pageHandler(nil, nil))
 	return server.LimitConcurrency(h.withOnRequest(server.RequireSameOrigin(server.RequireKnownHost(h.Node, mux))))
 }
