@@ -18,7 +18,13 @@
 //	InvalidImageID                       podd keeps no images by runtime class
 //	FailedAttachVolume, SuccessfulAttachVolume   the cluster attaches volumes and
 //	                                     records these events
+//	SuccessfulMountVolume                only for block volumes in the kubelet, where it
+//	                                     repeats that the pod starts
+//	VolumeResizeSuccessful               the cluster resizes volumes and records this
 //	FileSystemResizeSuccessful           the claim's status reports the resize
+//	FailedCreatePodContainer             the cgroup of a pod is created with its sandbox:
+//	                                     FailedCreatePodSandBox
+//	KubeletSetupFailed                   podd exits, and its log contains the error
 //	FailedPrepareDynamicResources        podd supports no DRA drivers
 //	FailedPodSandBoxStatus               a sandbox with an unreadable status counts as
 //	                                     not created: FailedCreatePodSandBox

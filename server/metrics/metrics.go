@@ -12,8 +12,8 @@
 // The following metrics of the kubelet, which dashboards use, are missing, because podd lacks the
 // feature or the information:
 //
-//	node_startup_duration_seconds, pod_status_sync_duration_seconds,
-//	rest_client_requests_total       the API server counts and times these itself
+//	node_startup_duration_seconds, pod_status_sync_duration_seconds   the API server
+//	                                 counts and times these itself
 //	preemptions                      the pod's status and an event report it
 //	lifecycle_handler_http_fallbacks_total, orphan_pod_cleaned_volumes   not implemented
 //	graceful_shutdown_…_time_seconds   the host is shutting down; events report it
@@ -31,7 +31,8 @@
 //	pod_deferred_accepted_resizes_total   the pod's conditions report its resize
 //	first_network_pod_start_sli_duration_seconds, …   internals of the kubelet
 //
-// Metrics about certificates that a cluster issues are served only if there is a cluster.
+// Metrics about certificates that a cluster issues, and about requests to its API server, are served
+// only if there is a cluster.
 //
 // In the kubelet, kubelet_pod_worker_duration_seconds measures a whole sync of a pod. In podd, it
 // measures each action of a worker, because podd's workers do not block while an action runs.
@@ -101,6 +102,7 @@ type Metrics struct {
 	requestCounts
 	checkCounts
 	certificateCounts
+	clientCounts
 	memoryProtection
 	podsRequests
 	o                                        Options
@@ -114,7 +116,7 @@ func New(o Options) *Metrics {
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
 		admissionCounts: newAdmissionCounts(), resizeCounts: newResizeCounts(),
 		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
-		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(),
+		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(),
 		o: o, mainRegistry: prometheus.NewRegistry(), probeRegistry: prometheus.NewRegistry(), sliRegistry: prometheus.NewRegistry(),
 	}
 	m.mainRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -164,6 +166,7 @@ func (m *Metrics) Handler(in Inputs) http.Handler {
 	m.mainRegistry.MustRegister(stateCollector{m.o, in})
 	if in.ClientCertificateExpiry != nil {
 		m.mainRegistry.MustRegister(m.certificateCounts.collectors(in.ClientCertificateExpiry)...)
+		m.mainRegistry.MustRegister(m.clientRequests)
 	}
 	if in.Disks != nil {
 		m.mainRegistry.MustRegister(diskCollector(in.Disks))

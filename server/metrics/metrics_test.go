@@ -94,6 +94,8 @@ func exercised() *Metrics {
 	m.RecordPodRelist(2 * time.Millisecond)
 	m.RecordSandbox("", 300*time.Millisecond, nil)
 	m.RecordSandbox("vm", time.Second, errors.New("no vm"))
+	m.RecordClientRequest("200", "GET", "10.0.0.1:6443")
+	m.RecordClientRequest("<error>", "PATCH", "10.0.0.1:6443")
 	m.RecordContainerStart("container", "")
 	m.RecordContainerStart("init_container", "CreateContainerError")
 	m.RecordEnsureImage("IfNotPresent", new(false), new(true))

@@ -83,6 +83,9 @@ func newClient(config *rest.Config, o *Options) *client {
 	}
 	config.UserAgent = "podd/" + o.Version
 	config.WarningHandler = rest.NoWarnings{}
+	if o.OnRequest != nil {
+		config.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return &countingTransport{next, o.OnRequest} }
+	}
 	config.ContentType = o.ContentType
 	config.AcceptContentTypes = o.ContentType + ",application/json"
 	return &client{host: displayHost(config.Host), closeConnections: dialer.CloseAll}

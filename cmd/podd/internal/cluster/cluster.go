@@ -74,7 +74,14 @@ type Options struct {
 	// OnPodWarning is called for each event of type Warning about a certificate of a bound pod. Calls
 	// may be concurrent. It may be nil.
 	OnPodWarning func(pod *v1.Pod, reason, message string)
-	Log          *slog.Logger
+	// OnRequest is called after each request to the API server. code is the status code of the
+	// response, or "<error>" if there was no response. host is the host and port of the API server.
+	// Calls may be concurrent. It may be nil.
+	OnRequest func(code, method, host string)
+	// OnSchedulable is called when the Node becomes unschedulable or schedulable. Calls are sequential.
+	// It may be nil.
+	OnSchedulable func(schedulable bool)
+	Log           *slog.Logger
 }
 
 // checkInterval is the interval between checks of the kubeconfig for changes.
@@ -124,6 +131,7 @@ func (c *Cluster) Run(ctx context.Context, state server.Viewer) error {
 	problems := newProblemReporter(&c.o)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { problems.run(ctx); return nil })
+	group.Go(func() error { c.followSchedulable(ctx); return nil })
 	group.Go(func() error { c.runConnections(ctx, problems); return nil })
 	return group.Wait()
 }

@@ -9,7 +9,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
 )
@@ -32,8 +31,7 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 	b := backoff{initialWait: firstLookupWait}
 	for ctx.Err() == nil {
 		reported, reportedChanged := c.volumesInUse.isReported(volume)
-		nodes, nodesChanged := c.nodes.get()
-		n := nodes.items[types.NamespacedName{Name: c.o.NodeName}]
+		n, nodesChanged := c.ownNode()
 		attached := n != nil && isListedAsAttached(n, volume)
 		var check <-chan time.Time
 		switch {

@@ -137,8 +137,7 @@ func (l *podCertificateLookup) reportProblem(ctx context.Context, err error) {
 // request creates a PodCertificateRequest and returns its name. It generates a key unless *key is
 // set.
 func (l *podCertificateLookup) request(ctx context.Context, key **podcert.Key) (string, error) {
-	nodes, _ := l.cluster.nodes.get()
-	node := nodes.items[types.NamespacedName{Name: l.cluster.o.NodeName}]
+	node, _ := l.cluster.ownNode()
 	if node == nil {
 		return "", fmt.Errorf("the Node %q does not exist in the cluster", l.cluster.o.NodeName)
 	}

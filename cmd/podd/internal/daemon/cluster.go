@@ -49,6 +49,14 @@ func newCluster(b processState, t telemetry) (*cluster.Cluster, *csi.Drivers, er
 			s := event.Subject{Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, At: time.Now()}
 			t.record([]event.Event{s.NewWarningEvent(reason, "", message)})
 		},
+		OnRequest: t.metrics.RecordClientRequest,
+		OnSchedulable: func(schedulable bool) {
+			reason := "NodeNotSchedulable"
+			if schedulable {
+				reason = "NodeSchedulable"
+			}
+			t.record([]event.Event{event.ForNodeCondition(b.cfg.NodeName, reason, time.Now())})
+		},
 		OnRejected: func(_ context.Context, all []cluster.Rejection) { t.state.SetRejectedPods(rejectionProblems(all)) },
 		OnProblem:  func(_ context.Context, problem string) { t.state.SetClusterProblem(problem) },
 	}), drivers, nil

@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// TestCountingTransport checks that the clients of a new connection count responses and errors.
+func TestCountingTransport(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	o := &Options{
+		ContentType: "application/json", QPS: 100, Burst: 100,
+		OnRequest: func(code, method, host string) { got = append(got, code+" "+method+" "+host) },
+	}
+	config := &rest.Config{Host: s.URL}
+	c := newClient(config, o)
+	defer c.closeConnections()
+	if err := c.initRESTClients(config, o); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.core.Get().Resource("pods").Do(t.Context()).Error(); err == nil {
+		t.Error("a request for pods that do not exist: got no error")
+	}
+	c.closeConnections()
+	s.Close()
+	if err := c.heartbeats.Patch("application/json").Resource("nodes").Name("n1").Do(t.Context()).Error(); err == nil {
+		t.Error("a request without a server: got no error")
+	}
+	if want := []string{"404 GET " + u.Host, "<error> PATCH " + u.Host}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,25 @@
+package cluster
+
+import "context"
+
+// followSchedulable calls Options.OnSchedulable when pods may no longer, or may again, be scheduled to
+// the Node, until ctx is done. As in the kubelet, a Node is expected to be schedulable when podd
+// starts.
+func (c *Cluster) followSchedulable(ctx context.Context) {
+	if c.o.OnSchedulable == nil {
+		return
+	}
+	isUnschedulable := false
+	for {
+		n, changed := c.ownNode()
+		if n != nil && n.Spec.Unschedulable != isUnschedulable {
+			isUnschedulable = n.Spec.Unschedulable
+			c.o.OnSchedulable(!isUnschedulable)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

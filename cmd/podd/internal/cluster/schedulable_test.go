@@ -1,0 +1,38 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestFollowSchedulable checks that each change is reported once, also if the Node is unknown for a
+// time because podd connects to the API server again.
+func TestFollowSchedulable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []bool
+		c := New(Options{NodeName: "n1", OnSchedulable: func(schedulable bool) { got = append(got, schedulable) }})
+		ctx, cancel := context.WithCancel(t.Context())
+		go c.followSchedulable(ctx)
+		synctest.Wait()
+		set := func(unschedulable bool) {
+			n := &v1.Node{Spec: v1.NodeSpec{Unschedulable: unschedulable}}
+			c.nodes.set(snapshot[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: n}})
+			synctest.Wait()
+		}
+		set(false)
+		set(true)
+		c.nodes.set(snapshot[*v1.Node]{})
+		synctest.Wait()
+		set(true)
+		set(false)
+		cancel()
+		if want := []bool{false, true}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
