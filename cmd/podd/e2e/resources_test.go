@@ -156,6 +156,17 @@ func TestCPUQuota(t *testing.T) {
 	}
 }
 
+// TestOOMScoreAdj checks that podd sets its own oom_score_adj. The test raises the value, because a
+// host may not allow podd to lower it: that needs the capability CAP_SYS_RESOURCE.
+func TestOOMScoreAdj(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, "--oom-score-adj=500")
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", d.proc.pid()))
+	if got := strings.TrimSpace(string(text)); err != nil || got != "500" {
+		t.Errorf("got oom_score_adj %q, %v, want 500", got, err)
+	}
+}
+
 // TestPodResources checks that a pod-level limit applies to containers without limits, and that
 // a pod that requests huge pages of an unsupported size is rejected.
 func TestPodResources(t *testing.T) {
