@@ -99,9 +99,9 @@ var fieldEffects = map[string]string{
 	"configMapAndSecretChangeDetectionStrategy": "All strategies except Watch are rejected: podd watches the ConfigMaps and Secrets of its pods.",
 	"systemReserved":                            "Resources that pods cannot request: cpu, memory, ephemeral-storage and pid.",
 	"kubeReserved":                              "Like systemReserved. The sum of kubeReserved and systemReserved is reserved.",
-	"systemReservedCgroup":                      "podd limits only the cgroups of pods.",
-	"kubeReservedCgroup":                        "podd limits only the cgroups of pods.",
-	"enforceNodeAllocatable":                    "With pods, all pods together are limited to the resources that are not reserved; with none, they are not limited. Other values are rejected: podd limits only the cgroups of pods.",
+	"systemReservedCgroup":                      "The cgroup that system-reserved in enforceNodeAllocatable limits. podd does not create it. With the driver systemd, this is the name of a slice.",
+	"kubeReservedCgroup":                        "Like systemReservedCgroup, for kube-reserved.",
+	"enforceNodeAllocatable":                    "With pods, all pods together are limited to the resources that are not reserved. With system-reserved or kube-reserved, the cgroup in systemReservedCgroup or kubeReservedCgroup is limited to the CPU weight, memory and number of processes that are reserved for it, and cannot use huge pages. With the suffix -compressible, its memory and its number of processes are not limited. If such a cgroup does not exist or cannot be limited, podd exits with an error. With none, nothing is limited.",
 	"showHiddenMetricsForVersion":               "podd hides no metrics.",
 	"volumePluginDir":                           "podd runs no FlexVolume drivers.",
 	"localStorageCapacityIsolation":             "Limits of ephemeral-storage are always enforced.",
@@ -132,7 +132,6 @@ var rejectedValues = map[string]string{
 	"memoryManagerPolicy":                       "Static",
 	"topologyManagerPolicy":                     "restricted",
 	"reservedSystemCPUs":                        "0-1",
-	"enforceNodeAllocatable":                    "[system-reserved]",
 	"configMapAndSecretChangeDetectionStrategy": "Cache",
 }
 

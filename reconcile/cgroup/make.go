@@ -19,7 +19,7 @@ import (
 func Create(c render.Cgroup) error {
 	at, err := libraryConfig(c)
 	if err != nil {
-		return err
+		return fmt.Errorf("creating a cgroup: %w", err)
 	}
 	m, err := manager.New(at)
 	if err != nil {
@@ -54,7 +54,7 @@ func libraryConfig(c render.Cgroup) (*cgroups.Cgroup, error) {
 	}
 	at, err := hierarchyPath(c.Path, driver)
 	if err != nil {
-		return nil, fmt.Errorf("creating a cgroup: %w", err)
+		return nil, err
 	}
 	r := libraryResources(c)
 	if !c.UsesSystemd {

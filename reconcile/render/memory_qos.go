@@ -28,11 +28,16 @@ type MemoryQoS struct {
 // A MemoryProtection contains settings of the memory controller of cgroup v2 in bytes.
 type MemoryProtection struct {
 	Min int64 // memory.min: memory that is never reclaimed
-	Low int64 // memory.low: memory that is reclaimed only if there is no other memory to reclaim
+	// Low is memory.low: memory that is reclaimed only if there is no other memory to reclaim. podd
+	// does not set it if it is unchanged.
+	Low int64
 	// High is memory.high: if a cgroup uses more memory, its processes are throttled. 0 means that
 	// podd does not set it.
 	High int64
 }
+
+// unchanged is the value of MemoryProtection.Low with which podd does not set memory.low.
+const unchanged = -1
 
 // unthrottled is the value of MemoryProtection.High without throttling.
 const unthrottled = math.MaxInt64
@@ -42,7 +47,10 @@ const defaultPageSize = 4096
 
 // Files returns the content of the files of the memory controller by name.
 func (p MemoryProtection) Files() map[string]string {
-	files := map[string]string{"memory.min": strconv.FormatInt(p.Min, 10), "memory.low": strconv.FormatInt(p.Low, 10)}
+	files := map[string]string{"memory.min": strconv.FormatInt(p.Min, 10)}
+	if p.Low != unchanged {
+		files["memory.low"] = strconv.FormatInt(p.Low, 10)
+	}
 	switch p.High {
 	case 0:
 	case unthrottled:

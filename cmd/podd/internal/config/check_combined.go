@@ -44,29 +44,6 @@ func (c *checker) checkImageGC() {
 	}
 }
 
-// checkEnforceAllocatable checks the values of enforceNodeAllocatable.
-func (c *checker) checkEnforceAllocatable() {
-	k := c.kubelet
-	list := k.EnforceNodeAllocatable
-	for i, value := range list {
-		at := joinIndex("enforceNodeAllocatable", i)
-		switch value {
-		case "pods":
-		case "none":
-			if len(list) > 1 {
-				c.errorf(at, "none must be the only value")
-			}
-		case "system-reserved", "system-reserved-compressible", "kube-reserved", "kube-reserved-compressible":
-			c.errorf(at, "%s is not supported, because podd only limits the cgroup of all pods; remove this value", value)
-		default:
-			c.errorf(at, "unknown value %q; must be pods or none", value)
-		}
-		if slices.Contains(list[:i], value) {
-			c.errorf(at, "duplicate value %s; remove it", value)
-		}
-	}
-}
-
 // checkUnsupported rejects settings that podd does not support and that would change how pods run.
 // podd ignores all other unsupported settings and prints a warning.
 func (c *checker) checkUnsupported() {

@@ -135,6 +135,9 @@ type Resources struct {
 	// EnforceReserved is set if all pods together are limited to the resources that are not in
 	// Reserved. These limits are set in the cgroup that contains the cgroups of all pods.
 	EnforceReserved bool
+	// ReservedCgroups contains the cgroups that are limited to the resources that are reserved for
+	// them.
+	ReservedCgroups []ReservedCgroup
 	// EnableLimitedSwap is set if Burstable pods use swap in proportion to their memory requests.
 	// All other pods use no swap. If EnableLimitedSwap is not set, no pod uses swap.
 	EnableLimitedSwap bool

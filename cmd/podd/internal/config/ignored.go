@@ -30,7 +30,7 @@ var supportedFields = newSet(
 	"enableDebuggingHandlers", "enableSystemLogHandler", "enableProfilingHandler", "enableContentionProfiling", "enableDebugFlagsHandler",
 	"logging.format", "logging.verbosity",
 	"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
-	"podPidsLimit", "kubeReserved", "systemReserved", "enforceNodeAllocatable",
+	"podPidsLimit", "kubeReserved", "systemReserved", "kubeReservedCgroup", "systemReservedCgroup", "enforceNodeAllocatable",
 	"evictionHard", "mergeDefaultEvictionSettings", "evictionPressureTransitionPeriod",
 	"evictionSoft", "evictionSoftGracePeriod", "evictionMaxPodGracePeriod", "evictionMinimumReclaim",
 	"memoryThrottlingFactor", "memoryReservationPolicy", "defaultPodSysctls",

@@ -38,25 +38,32 @@ func (c *checker) checkReserved() {
 	}
 }
 
+// parseReserved returns the resources of a list. checkReserved must have found no error in it. As in
+// the kubelet, CPU is rounded to the nearest millicore.
+func parseReserved(list map[string]string) v1.ResourceList {
+	parsed := v1.ResourceList{}
+	for name, text := range list {
+		q, err := resource.ParseQuantity(text)
+		if err != nil {
+			continue
+		}
+		if name == string(v1.ResourceCPU) {
+			q.SetMilli((q.ScaledValue(resource.Micro) + 500) / 1000)
+		}
+		parsed[v1.ResourceName(name)] = q
+	}
+	return parsed
+}
+
 // sumReserved returns the sum of kubeReserved and systemReserved. checkReserved must have
 // found no error in k.
 func sumReserved(k *kubelet.KubeletConfiguration) v1.ResourceList {
 	sum := v1.ResourceList{}
 	for _, list := range []map[string]string{k.KubeReserved, k.SystemReserved} {
-		for name, text := range list {
-			q, err := resource.ParseQuantity(text)
-			if err != nil {
-				continue
-			}
-			q.Add(sum[v1.ResourceName(name)])
-			sum[v1.ResourceName(name)] = q
+		for name, q := range parseReserved(list) {
+			q.Add(sum[name])
+			sum[name] = q
 		}
 	}
 	return sum
-}
-
-// enforcesReserved reports whether the resources of all pods together are limited to those that are
-// not reserved.
-func enforcesReserved(k *kubelet.KubeletConfiguration) bool {
-	return k.EnforceNodeAllocatable == nil || slices.Contains(k.EnforceNodeAllocatable, "pods")
 }

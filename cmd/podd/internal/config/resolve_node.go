@@ -49,7 +49,7 @@ func (r *resolver) resolveNode(c *Config) {
 	c.Eviction = newEvictionPolicy(k)
 	c.EnableLimitedSwap = k.MemorySwap.SwapBehavior == LimitedSwap
 	c.WarnsCgroupV1 = !r.host.UsesCgroupV2 && k.FailCgroupV1 == nil
-	c.EnforceReserved = enforcesReserved(k)
+	c.EnforceReserved, c.ReservedCgroups = enforcesReserved(k), reservedCgroups(k)
 	c.OOMScoreAdj = int(derefOr(k.OOMScoreAdj, d.OOMScoreAdj))
 	c.SingleProcessOOMKill = k.SingleProcessOOMKill != nil && *k.SingleProcessOOMKill
 	c.Shutdown = shutdownGroups(k)

@@ -36,6 +36,7 @@ type core struct {
 	devices      *device.Manager
 	view         *view.Publisher
 	qos          *qosSyncer
+	reserved     *reservedEnforcer
 	reportCache  *eviction.ReportCache
 	images       *images.Manager
 	containers   *containers.Collector
@@ -64,8 +65,9 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		Node: on, SetLimits: cgroup.Create, OnResult: newEnforcementRecorder(cfg.EnforceReserved, t.events),
 		OnRequests: protectionRecorder(on, t.metrics), Log: b.log,
 	})
+	reserved := newReservedEnforcer(reservedOptions{Cgroups: host.ReservedCgroups(cfg), Node: on, SetLimits: cgroup.SetLimits, Record: t.record})
 	stored := shutdown.Load(cfg.RunDir, host.ReadFirstLine("/proc/sys/kernel/random/boot_id"), b.log)
-	p := &publisher{events: t.events, view: published, reportCache: reports, qos: qos, imagePods: imagePods, onChange: t.trimmer.RecordActivity, log: b.log}
+	p := &publisher{events: t.events, view: published, reportCache: reports, qos: qos, reserved: reserved, imagePods: imagePods, onChange: t.trimmer.RecordActivity, log: b.log}
 	records := wiring.OpenPullRecords(cfg)
 	status := &statusNotifier{state: published.Latest, beats: t.heartbeat, log: b.log}
 	router := reconcile.NewRouter(reconcile.Options{
@@ -88,7 +90,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 	})
 	return core{
 		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{PodCIDR: podCIDR(cfg, in.cluster), Logger: b.log}), devices: devices,
-		view: published, qos: qos, reportCache: reports, router: router, pulled: pulled, pullRecords: records,
+		view: published, qos: qos, reserved: reserved, reportCache: reports, router: router, pulled: pulled, pullRecords: records,
 		images:     newImageManager(b, t, client, imagePods),
 		containers: wiring.NewContainerCollector(cfg, client, reports, t.record, b.log),
 		shutdown:   shutdown.New(stored, shutdown.Options{Router: router, Groups: cfg.Shutdown, Log: b.log}),

@@ -76,6 +76,7 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		func(ctx context.Context) error { return p.nodeNamer.run(ctx, p.state.SetNodeNameProblem) },
 		func(ctx context.Context) error { return p.dns.Run(ctx, p.state.SetDNSProblem) },
 		p.qos.run,
+		p.reserved.run,
 		p.images.Run,
 		p.containers.Run,
 		p.rotateLogs,

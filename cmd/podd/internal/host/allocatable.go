@@ -49,6 +49,14 @@ func podsLimit(cfg *config.Config, capacity render.Resources) render.Resources {
 	return subtractReserved(capacity, cfg.Reserved)
 }
 
+// ReservedCgroups returns the cgroups that are limited to the resources that are reserved for them.
+func ReservedCgroups(cfg *config.Config) (all []render.ReservedCgroup) {
+	for _, c := range cfg.ReservedCgroups {
+		all = append(all, render.ReservedCgroup(c))
+	}
+	return all
+}
+
 // subtractReserved returns capacity without the reserved resources. An unknown amount, which is
 // 0, remains 0.
 func subtractReserved(capacity render.Resources, reserved v1.ResourceList) render.Resources {

@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"podd/reconcile"
+	"podd/reconcile/event"
+	"podd/reconcile/render"
+)
+
+// A reservedEnforcer limits the cgroups for which the node reserves resources. It does this once, when
+// the runtime has reported its cgroup driver, because the driver determines the paths of the cgroups.
+type reservedEnforcer struct {
+	o       reservedOptions
+	drivers chan string // capacity 1; receives the cgroup driver once
+
+	isDriverKnown bool // the runtime has reported its driver; belongs to the goroutine that calls recordChange
+}
+
+// reservedOptions are the options of a reservedEnforcer. SetLimits and Record are required.
+type reservedOptions struct {
+	Cgroups   []render.ReservedCgroup
+	Node      render.Node
+	SetLimits func(render.Cgroup) error // sets the limits of an existing cgroup
+	Record    func([]event.Event)
+}
+
+func newReservedEnforcer(o reservedOptions) *reservedEnforcer {
+	return &reservedEnforcer{o: o, drivers: make(chan string, 1)}
+}
+
+// recordChange records the cgroup driver when the runtime is ready for the first time. It does not
+// block. Only one goroutine may call it.
+func (e *reservedEnforcer) recordChange(c reconcile.Change) {
+	if e.isDriverKnown || !c.Node.Ready {
+		return
+	}
+	e.isDriverKnown = true
+	driver := e.o.Node.CgroupDriver
+	if c.Node.CgroupDriver != "" {
+		driver = c.Node.CgroupDriver
+	}
+	e.drivers <- driver
+}
+
+// run limits the cgroups and then waits until ctx is done. If a cgroup cannot be limited, run returns
+// an error, so that podd stops, as the kubelet does: the user has asked for a limit without which the
+// processes in the cgroup may use the resources of pods.
+func (e *reservedEnforcer) run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case driver := <-e.drivers:
+		on := e.o.Node
+		on.CgroupDriver = driver
+		for _, r := range e.o.Cgroups {
+			err := e.o.SetLimits(r.Limits(on))
+			e.o.Record([]event.Event{reservedEvent(r, err, time.Now())})
+			if err != nil {
+				return fmt.Errorf("enforcing %s: %w", r.Enforcement, err)
+			}
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// reservedEvent returns the event for limiting a cgroup. err is the result. The messages are those of
+// the kubelet.
+func reservedEvent(r render.ReservedCgroup, err error, at time.Time) event.Event {
+	owner, _, _ := strings.Cut(r.Enforcement, "-")
+	if err == nil {
+		return event.NewNodeEvent(v1.EventTypeNormal, "NodeAllocatableEnforced", fmt.Sprintf("Updated limits on %s reserved cgroup %s", owner, r.Path), at)
+	}
+	kind := strings.ToUpper(owner[:1]) + owner[1:] + " Reserved"
+	if r.CompressibleOnly {
+		kind += " Compressible"
+	}
+	return event.NewNodeEvent(v1.EventTypeWarning, "FailedNodeAllocatableEnforcement", fmt.Sprintf("Failed to enforce %s Cgroup Limits on %q: %v", kind, r.Path, err), at)
+}

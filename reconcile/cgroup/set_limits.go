@@ -1,0 +1,130 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/cgroups/manager"
+
+	"podd/reconcile/render"
+)
+
+// SetLimits sets the limits of the existing cgroup c.Path in every hierarchy. Unlike Create, it
+// creates no cgroup, because a cgroup that podd created would contain none of the processes to limit.
+func SetLimits(c render.Cgroup) error {
+	at, err := libraryConfig(c)
+	if err != nil {
+		return err
+	}
+	m, err := manager.New(at)
+	if err != nil {
+		return fmt.Errorf("opening cgroup %s: %w", c.Path, err)
+	}
+	if cgroups.IsCgroup2UnifiedMode() {
+		err = findV2(c, m.Path(""))
+	} else {
+		err = findV1(c, m.GetPaths())
+	}
+	if err != nil {
+		return err
+	}
+	if err := m.Set(at.Resources); err != nil {
+		return fmt.Errorf("setting the limits of cgroup %s: %w", c.Path, err)
+	}
+	return nil
+}
+
+// A missingError reports that a cgroup does not exist.
+type missingError struct {
+	Path  string   // path of the cgroup below the mount points
+	Slice string   // name of the slice; "" with the driver cgroupfs
+	Dirs  []string // directories of the cgroup that do not exist
+}
+
+// newMissingError returns a missingError for the cgroup c.
+func newMissingError(c render.Cgroup, dirs ...string) *missingError {
+	e := &missingError{Path: c.Path, Dirs: dirs}
+	if c.UsesSystemd {
+		e.Slice = path.Base(c.Path)
+	}
+	return e
+}
+
+// Error returns the error with its remedy.
+func (e *missingError) Error() string {
+	if e.Slice != "" {
+		return fmt.Sprintf("cgroup %s does not exist: %s is missing; start it before podd starts, for example with: systemctl start %s", e.Path, strings.Join(e.Dirs, ", "), e.Slice)
+	}
+	return fmt.Sprintf("cgroup %s does not exist; create it before podd starts, for example with: mkdir -p %s", e.Path, strings.Join(e.Dirs, " "))
+}
+
+// findV2 returns an error unless a cgroup of version 2 exists, with all controllers that limit it. dir
+// is its directory. The kubelet requires more controllers than those that limit the cgroup.
+func findV2(c render.Cgroup, dir string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return newMissingError(c, dir)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the controllers of cgroup %s: %w", c.Path, err)
+	}
+	enabled := strings.Fields(string(text))
+	for _, name := range limitingControllers(c) {
+		if !slices.Contains(enabled, name) {
+			return fmt.Errorf("the controller %s of cgroup %s is not enabled; enable it in %s", name, c.Path, filepath.Join(filepath.Dir(dir), "cgroup.subtree_control"))
+		}
+	}
+	return nil
+}
+
+// findV1 returns an error unless a cgroup of version 1 exists in the hierarchies of all controllers
+// that limit it. If no controller limits it, the cgroup must exist in one hierarchy. dirs contains the
+// directories of the cgroup by controller; the key "" is the v2 hierarchy, which sets no limits.
+func findV1(c render.Cgroup, dirs map[string]string) error {
+	var missing, all []string
+	exists := false
+	needed := limitingControllers(c)
+	for _, name := range slices.Sorted(maps.Keys(dirs)) {
+		if dir := dirs[name]; name != "" {
+			info, err := os.Stat(dir)
+			isDir := err == nil && info.IsDir()
+			exists, all = exists || isDir, append(all, dir)
+			if !isDir && slices.Contains(needed, name) {
+				missing = append(missing, dir)
+			}
+		}
+	}
+	for _, name := range needed {
+		if dirs[name] == "" {
+			return fmt.Errorf("cgroup %s cannot be limited, because the controller %s is not mounted; mount it below /sys/fs/cgroup", c.Path, name)
+		}
+	}
+	if len(needed) == 0 && !exists {
+		missing = all
+	}
+	if len(missing) > 0 {
+		return newMissingError(c, slices.Compact(missing)...)
+	}
+	return nil
+}
+
+// limitingControllers returns the controllers of the limits of c.
+func limitingControllers(c render.Cgroup) (all []string) {
+	for name, isLimited := range map[string]bool{
+		"cpu": c.CPUShares != 0, "memory": c.Memory != 0, "pids": c.Pids != 0, "hugetlb": len(c.HugePages) > 0,
+	} {
+		if isLimited {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

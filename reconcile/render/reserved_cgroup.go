@@ -1,0 +1,55 @@
+package render
+
+import (
+	"path"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// A ReservedCgroup is the cgroup of the processes for which the node reserves resources: those of
+// kubeReserved or those of systemReserved. podd limits the cgroup, but does not create it.
+type ReservedCgroup struct {
+	// Enforcement is the value of enforceNodeAllocatable that limits the cgroup, such as
+	// "kube-reserved".
+	Enforcement string
+	// Path is the path of the cgroup as configured. With the driver systemd, it is the name or the
+	// path of a slice; the suffix .slice is optional.
+	Path string
+	// Resources are the reserved resources.
+	Resources v1.ResourceList
+	// CompressibleOnly is set if podd limits only the CPU. A process that has too little of it
+	// becomes slower, but continues.
+	CompressibleOnly bool
+	// ProtectsMemory is set if the kernel never reclaims the reserved memory. It has no effect on
+	// cgroup v1, or with CompressibleOnly.
+	ProtectsMemory bool
+}
+
+// Limits returns the cgroup with its limits. A resource that is not reserved is not limited. Huge
+// pages cannot be reserved, so the limit of each page size is 0. The kubelet sets the same limits
+// (enforceExistingCgroup in pkg/kubelet/cm).
+func (r ReservedCgroup) Limits(n Node) Cgroup {
+	c := Cgroup{Path: r.driverPath(n.CgroupDriver), UsesSystemd: n.CgroupDriver == "systemd", HugePages: hugePages(n.HugePageSizes, nil)}
+	if cpu, ok := r.Resources[v1.ResourceCPU]; ok {
+		c.CPUShares = cpuShares(cpu.MilliValue())
+	}
+	if r.CompressibleOnly {
+		return c
+	}
+	pids := r.Resources["pid"]
+	c.Memory, c.Pids = r.Resources.Memory().Value(), pids.Value()
+	if r.ProtectsMemory && n.UsesCgroupV2 && c.Memory > 0 {
+		c.Protection = &MemoryProtection{Min: c.Memory, Low: unchanged}
+	}
+	return c
+}
+
+// driverPath returns the path of the cgroup in the form of the cgroup driver. The name of a slice
+// determines its path, so that only the last element of r.Path matters for systemd.
+func (r ReservedCgroup) driverPath(driver string) string {
+	if driver != "systemd" {
+		return path.Join("/", r.Path)
+	}
+	return slicePath(strings.Split(strings.TrimSuffix(path.Base(r.Path), ".slice"), "-"))
+}
