@@ -50,7 +50,7 @@ var fieldEffects = map[string]string{
 	"volumeStatsAggPeriod":                   "podd measures volumes when statistics are requested.",
 	"kubeletCgroups":                         "podd stays in the cgroup in which it was started.",
 	"systemCgroups":                          "podd does not move other processes to a cgroup.",
-	"cgroupsPerQOS":                          "podd always uses a hierarchy of QoS cgroups.",
+	"cgroupsPerQOS":                          "With false, podd creates no cgroups of pods and QoS classes, and the runtime places the containers in its default cgroup (containerd: only with the cgroup driver cgroupfs). Then enforceNodeAllocatable must be [] or [none], podPidsLimit and TieredReservation are rejected, pods with spec.resources are not admitted, cgroupRoot has no effect, and pod overhead is not limited.",
 	"singleProcessOOMKill":                   "On cgroup v2: if true, an out-of-memory kill terminates one process; if false, it terminates all processes of the container (memory.oom.group). On cgroup v1 it always terminates one process, and false is rejected.",
 
 	"cpuManagerPolicy":             "All policies except none are rejected: " + noCPUPinning,

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"podd/manifest"
 	"podd/reconcile/plan"
@@ -34,6 +35,8 @@ type Features struct {
 	Taints []v1.Taint
 	// HasAppArmor reports whether the kernel enforces AppArmor profiles.
 	HasAppArmor bool
+	// WithoutPodCgroups is set if pods have no cgroups.
+	WithoutPodCgroups bool
 }
 
 // A requirement describes a feature of the node that pods can require.
@@ -59,6 +62,8 @@ var requirements = []requirement{
 	// A pod must not run with the default handler instead of its own handler, because the default
 	// handler may isolate containers less.
 	{missingHandlerReason, (*Features).checkHandler},
+	// Without a cgroup of the pod, nothing would limit its containers together.
+	{"PodLevelResourcesNotSupported", (*Features).checkPodResources},
 	// Older runtimes ignore hostUsers and run the pod's root as the node's root.
 	{"UserNamespacesNotSupported", (*Features).checkUserNamespaces},
 	// Older runtimes ignore supplementalGroupsPolicy and add the groups of the image.
@@ -139,6 +144,14 @@ func (f *Features) checkAppArmor(pod *v1.Pod) string {
 		}
 	}
 	return ""
+}
+
+// checkPodResources implements requirement.describeUnmet.
+func (f *Features) checkPodResources(pod *v1.Pod) string {
+	if !f.WithoutPodCgroups || !resourcehelper.IsPodLevelResourcesSet(pod) {
+		return ""
+	}
+	return "spec.resources needs a cgroup of the pod, but pods have no cgroups on this node (cgroupsPerQOS: false); set the resources of the containers instead, or set cgroupsPerQOS: true"
 }
 
 // checkUserNamespaces implements requirement.describeUnmet.

@@ -15,8 +15,12 @@ import (
 //	cgroupfs  /kubepods/burstable/pod<uid>
 //	systemd   /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid with _ for ->.slice
 //
-// The cgroups of Guaranteed pods are directly below kubepods.
+// The cgroups of Guaranteed pods are directly below kubepods. As in the kubelet, the path is "" if pods
+// have no cgroups. It is then not CgroupRoot, and the runtime uses its default parent.
 func cgroupParent(p *manifest.Pod, n Node) string {
+	if n.WithoutPodCgroups {
+		return ""
+	}
 	pod := "pod" + string(p.UID)
 	switch manifest.QoS(p.Object) {
 	case v1.PodQOSBurstable:

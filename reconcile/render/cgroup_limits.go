@@ -96,9 +96,12 @@ func isUnlimited(list v1.ResourceList, name v1.ResourceName) bool {
 	return !ok || q.IsZero()
 }
 
-// QOSCgroups returns the cgroups of all pods and of the QoS classes, parents first.
-// sum contains the requests of all pods.
+// QOSCgroups returns the cgroups of all pods and of the QoS classes, parents first. It returns none if
+// pods have no cgroups. sum contains the requests of all pods.
 func QOSCgroups(n Node, sum QOSRequests) []Cgroup {
+	if n.WithoutPodCgroups {
+		return nil
+	}
 	systemd := n.CgroupDriver == "systemd"
 	all := Cgroup{Path: cgroupName(n, "kubepods"), UsesSystemd: systemd, Memory: n.AllPodsLimit.Memory, Pids: n.AllPodsLimit.Pids}
 	if n.AllPodsLimit.MilliCPU > 0 {

@@ -40,6 +40,25 @@ func TestCgroupParent(t *testing.T) {
 	}
 }
 
+// TestCgroupParent_WithoutPodCgroups checks that the runtime chooses the cgroup of a pod, and that there
+// are no cgroups of QoS classes.
+func TestCgroupParent_WithoutPodCgroups(t *testing.T) {
+	on := Node{CgroupRoot: "/edge", WithoutPodCgroups: true}
+	sandbox, err := Sandbox(SandboxInput{Pod: podOf(v1.PodSpec{Containers: []v1.Container{{Resources: amounts("1", "1", "1Gi", "1Gi")}}}), Node: on})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := sandbox.Linux.CgroupParent; got != "" {
+		t.Errorf("got cgroup parent %q, want none", got)
+	}
+	if sandbox.Linux.Resources.GetMemoryLimitInBytes() != 1<<30 {
+		t.Errorf("got resources %v, want those of the pod", sandbox.Linux.Resources)
+	}
+	if got := QOSCgroups(on, QOSRequests{}); len(got) > 0 {
+		t.Errorf("got QoS cgroups %v, want none", got)
+	}
+}
+
 // TestHostname checks the host name, domain and kernel host name of a pod.
 func TestHostname(t *testing.T) {
 	long := strings.Repeat("a", 62) + "-b"

@@ -59,6 +59,9 @@ type Node struct {
 	// PodLogDir instead of LogsDir, which may be "".
 	LogsDir string
 
+	// WithoutPodCgroups is set if podd creates no cgroups of pods and QoS classes. The runtime then
+	// chooses the cgroups of containers.
+	WithoutPodCgroups bool
 	// CgroupRoot is the parent cgroup of kubepods in cgroupfs form; "" means /.
 	CgroupRoot string
 	// CgroupDriver is "systemd" or "cgroupfs"; any other value means cgroupfs.

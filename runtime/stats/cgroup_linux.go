@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -88,6 +89,26 @@ func (h *hierarchy) children(name string, ids []string) map[string]string {
 			if id != "" && strings.HasSuffix(base, id) {
 				found[id] = path.Join(name, e.Name())
 			}
+		}
+	}
+	return found
+}
+
+// searchContainers returns the names of the cgroups of sandboxes and containers by CRI ID. It searches
+// the children of the root cgroup and the children of these.
+func (h *hierarchy) searchContainers(pods []Pod) map[string]string {
+	var ids []string
+	for i := range pods {
+		ids = append(ids, pods[i].criIDs()...)
+	}
+	found := h.children("/", ids)
+	entries, err := os.ReadDir(h.childrenDir("/"))
+	if err != nil {
+		return found
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			maps.Copy(found, h.children("/"+e.Name(), ids))
 		}
 	}
 	return found

@@ -1,10 +1,13 @@
 package stats
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/google/cadvisor/lib/container/libcontainer"
 	"github.com/google/cadvisor/lib/model"
 	"github.com/google/go-cmp/cmp"
 	"github.com/opencontainers/cgroups"
@@ -139,6 +142,50 @@ func TestReadable(t *testing.T) {
 	for name, want := range map[string]string{"eth0": "eth0", "Ünder": "Ünder", "a\"b": "a\"b", "e\xff0": `e\xff0`} {
 		if got := toValidUTF8(name); got != want {
 			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestReadMemory_SearchContainers creates the cgroups of two containers of a pod without a cgroup: one
+// in a child of the root cgroup, and one in the root cgroup itself. ReadMemory must find both.
+func TestReadMemory_SearchContainers(t *testing.T) {
+	mounts, err := libcontainer.GetCgroupSubsystems(basicMetrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := fmt.Sprintf("/podd-test-%d", os.Getpid())
+	inParent, inRoot := strings.Repeat("a", 32)+id[:32], strings.Repeat("b", 32)+id[:32]
+	for _, at := range []string{parent, parent + "/crio-" + inParent, "/cri-containerd-" + inRoot + ".scope"} {
+		for _, mount := range mounts {
+			dir := filepath.Join(mount, at)
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := os.Remove(dir); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	pods := []Pod{{UID: "u1", Cgroups: []string{"/podd-no-such-cgroup"}, Containers: []Container{{ID: inParent, Name: "a"}, {ID: inRoot, Name: "b"}, {ID: id, Name: "c"}}}}
+	for _, search := range []bool{true, false} {
+		s, err := New(Options{Pods: func() []Pod { return pods }, SearchContainers: search}).ReadMemory(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range s.Pods[0].Containers {
+			if c.Cgroup != nil {
+				got = append(got, c.Cgroup.Info.Name)
+			}
+		}
+		var want []string
+		if search {
+			want = []string{parent + "/crio-" + inParent, "/cri-containerd-" + inRoot + ".scope"}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("search %t: -want +got:\n%s", search, diff)
 		}
 	}
 }

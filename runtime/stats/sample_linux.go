@@ -30,8 +30,13 @@ func (h *hierarchy) sample(ctx context.Context, o Options, m *model.MachineInfo)
 			s.QoSClassCgroups = append(s.QoSClassCgroups, c)
 		}
 	}
-	for _, p := range o.Pods() {
-		s.Pods = append(s.Pods, h.readPod(p, m))
+	pods := o.Pods()
+	var outside map[string]string
+	if o.SearchContainers {
+		outside = h.searchContainers(pods)
+	}
+	for _, p := range pods {
+		s.Pods = append(s.Pods, h.readPod(p, outside, m))
 	}
 	s.addRuntimeUsage(ctx, o)
 	return s, nil
@@ -79,17 +84,14 @@ func toValidUTF8(name string) string {
 	return strings.Trim(strconv.QuoteToASCII(name), `"`)
 }
 
-// readPod reads the cgroups of a pod, its sandbox and its containers.
-func (h *hierarchy) readPod(p Pod, m *model.MachineInfo) PodSample {
+// readPod reads the cgroups of a pod, its sandbox and its containers. outside contains the cgroups of
+// containers and sandboxes of pods without a cgroup, by CRI ID.
+func (h *hierarchy) readPod(p Pod, outside map[string]string, m *model.MachineInfo) PodSample {
 	s := PodSample{Pod: p}
-	name := h.firstExisting(p.Cgroups)
-	if name == "" {
-		for _, c := range p.Containers {
-			s.Containers = append(s.Containers, ContainerSample{Container: c})
-		}
-		return s
+	name, at := h.firstExisting(p.Cgroups), outside
+	if name != "" {
+		at = h.children(name, p.criIDs())
 	}
-	at := h.children(name, p.criIDs())
 	pid := h.networkPID(p, at)
 	if at[p.SandboxID] != "" {
 		s.Sandbox, pid = h.readCgroup(at[p.SandboxID], pid, m), 0

@@ -33,6 +33,9 @@ type Options struct {
 	// first path that exists is used.
 	// QoSClassCgroups contains the paths of the cgroups of the QoS classes.
 	AllPodsCgroups, QoSClassCgroups []string
+	// SearchContainers is set if the cgroups of containers may not be in cgroups of pods. They are then
+	// searched in the root cgroup and its children, where runtimes create them by default.
+	SearchContainers bool
 	// OwnCgroup is the path of podd's own cgroup. If it is "", the cgroup is not reported
 	// separately.
 	OwnCgroup string

@@ -31,10 +31,42 @@ func podStats(p *PodSample, d *Disk) api.PodStats {
 			out.Containers = append(out.Containers, sum)
 		}
 	}
+	if p.Cgroup == nil {
+		addContainerStats(&out)
+	}
 	if d != nil {
 		p.addNetworkAndDisks(&out, d)
 	}
 	return out
+}
+
+// addContainerStats sets the CPU and memory of a pod without a cgroup to the sums of its containers, as
+// the kubelet does.
+func addContainerStats(out *api.PodStats) {
+	sum := func(total **uint64, n *uint64) {
+		if n == nil {
+			return
+		}
+		if *total == nil {
+			*total = new(uint64(0))
+		}
+		**total += *n
+	}
+	for i := range out.Containers {
+		if c := out.Containers[i].CPU; c != nil {
+			out.CPU = cmp.Or(out.CPU, &api.CPUStats{Time: c.Time})
+			sum(&out.CPU.UsageNanoCores, c.UsageNanoCores)
+			sum(&out.CPU.UsageCoreNanoSeconds, c.UsageCoreNanoSeconds)
+		}
+		if m := out.Containers[i].Memory; m != nil {
+			out.Memory = cmp.Or(out.Memory, &api.MemoryStats{Time: m.Time})
+			sum(&out.Memory.UsageBytes, m.UsageBytes)
+			sum(&out.Memory.WorkingSetBytes, m.WorkingSetBytes)
+			sum(&out.Memory.RSSBytes, m.RSSBytes)
+			sum(&out.Memory.PageFaults, m.PageFaults)
+			sum(&out.Memory.MajorPageFaults, m.MajorPageFaults)
+		}
+	}
 }
 
 // addNetworkAndDisks adds everything except CPU and memory to the summary of a pod.

@@ -17,6 +17,7 @@ func (c *checker) checkCombined() {
 		c.errorf("systemCgroups", "needs cgroupRoot")
 	}
 	c.checkEnforceAllocatable()
+	c.checkPodCgroups()
 	c.checkReserved()
 	c.checkEviction()
 }

@@ -183,6 +183,9 @@ type Runtime struct {
 	// CgroupDriver is "cgroupfs" or "systemd". It is used only if the runtime does not report
 	// its cgroup driver.
 	CgroupDriver string
+	// DisablePodCgroups is set if podd creates no cgroups of pods and QoS classes. The runtime then
+	// chooses the cgroups of containers, and CgroupRoot has no effect.
+	DisablePodCgroups bool
 	// CgroupRoot is the parent cgroup of the pods; "" means the root cgroup.
 	CgroupRoot string
 	// SeccompDefault is set if containers without a seccomp profile run with RuntimeDefault.

@@ -45,9 +45,12 @@ type pressureSetter interface {
 // newPressureTask returns the task that detects node pressure and evicts pods.
 func newPressureTask(b processState, t telemetry, client *cri.Client, c core, usage *meter.Meter) *pressureTask {
 	p := &pressureTask{nodeName: b.cfg.NodeName, state: t.state, router: c.router, record: t.record, log: b.log}
-	pods := cgroup.AllPods{Root: b.cfg.CgroupRoot}
+	measure := (&cgroup.AllPods{Root: b.cfg.CgroupRoot}).Measure
+	if b.cfg.DisablePodCgroups {
+		measure = func() (workingSet, limit int64, err error) { return 0, 0, nil }
+	}
 	p.observer = nodestatus.NewPressureObserver(nodestatus.ObserverOptions{
-		RootDir: b.cfg.RootDir, Runtime: client, MeasureAllPods: pods.Measure, Record: t.record, Log: b.log,
+		RootDir: b.cfg.RootDir, Runtime: client, MeasureAllPods: measure, Record: t.record, Log: b.log,
 	})
 	p.options = eviction.ManagerOptions{
 		Policy: b.cfg.Eviction, Observer: p.observer, Publish: p.publish, Record: t.record, Reports: c.reportCache.All, Router: c.router, Usage: usage,

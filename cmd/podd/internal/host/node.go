@@ -56,6 +56,7 @@ func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses n
 		Allocatable: allocatable, AllPodsLimit: podsLimit(cfg, capacity),
 		InstanceID: instance.ID, AdoptedInstanceIDs: instance.AdoptedIDs,
 		LogsDir:            cfg.PodLogsDir,
+		WithoutPodCgroups:  cfg.DisablePodCgroups,
 		CgroupRoot:         cfg.CgroupRoot,
 		CgroupDriver:       cfg.CgroupDriver,
 		UsesCgroupV2:       facts.UsesCgroupV2,
@@ -124,7 +125,8 @@ func DeadContainerPolicy(cfg *config.Config) plan.DeadContainerPolicy {
 func AdmissionFeatures(cfg *config.Config) admission.Features {
 	return admission.Features{
 		AllowedUnsafeSysctls: cfg.UnsafeSysctls, KernelRelease: KernelRelease(), RuntimeClasses: cfg.RuntimeClasses, Labels: NodeLabels(cfg),
-		HasAppArmor: isAppArmorEnabled("/sys/module/apparmor/parameters/enabled"),
+		HasAppArmor:       isAppArmorEnabled("/sys/module/apparmor/parameters/enabled"),
+		WithoutPodCgroups: cfg.DisablePodCgroups,
 	}
 }
 

@@ -64,7 +64,7 @@ type EffectOptions struct {
 // NewEffects returns the runner of effects for the pods in a root directory.
 func NewEffects(o EffectOptions) *effect.Runner {
 	cfg := o.Config
-	return &effect.Runner{
+	e := &effect.Runner{
 		Runtime:        o.Runtime,
 		Images:         newPuller(o),
 		Disk:           volume.Dir{Root: rootdir.PodsPath(o.Root), MemoryVolumeLimit: o.Node.Capacity.Memory, ClaimsDir: rootdir.ClaimsPath(cfg.RootDir), CSI: o.CSI, CallLimiter: &volume.CallLimiter{}},
@@ -77,6 +77,10 @@ func NewEffects(o EffectOptions) *effect.Runner {
 		KeepsEarlierLogs:    host.DeadContainerPolicy(cfg).RetainsMore(),
 		OnDone:              o.OnOutcome,
 	}
+	if cfg.DisablePodCgroups {
+		e.MakeCgroup, e.MeasureCgroupMemory = nil, nil
+	}
+	return e
 }
 
 // newPuller returns the Puller of the images of pods.

@@ -50,6 +50,9 @@ func New(o Options) *Meter {
 	// messages, because users cannot act on them.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	all, classes := cgroup.QOSPaths(o.Node.CgroupRoot)
+	if o.Node.WithoutPodCgroups { // cgroups with these names belong to another agent
+		all, classes = nil, nil
+	}
 	disks := &diskMeter{rootDir: o.RootDir, node: o.Node, runtime: o.Runtime, state: o.State, csi: o.CSI}
 	return &Meter{
 		node: stats.NodeInfo{Name: o.Node.Name, PoddStarted: o.StartTime}, state: o.State,
@@ -61,7 +64,7 @@ func New(o Options) *Meter {
 			RuntimeUsage: func(ctx context.Context) (map[string]runtime.Usage, error) {
 				return o.Runtime.ContainerUsages(ctx, o.Node.OwnInstances())
 			},
-			AllPodsCgroups: all, QoSClassCgroups: classes, OwnCgroup: stats.OwnCgroup(), MeasureDisk: disks.measure,
+			AllPodsCgroups: all, QoSClassCgroups: classes, SearchContainers: o.Node.WithoutPodCgroups, OwnCgroup: stats.OwnCgroup(), MeasureDisk: disks.measure,
 		}),
 	}
 }
