@@ -15,6 +15,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile"
+	"podd/runtime"
 	"podd/runtime/runtimetest"
 )
 
@@ -224,6 +225,75 @@ func ids(o *cri.NamespaceOption) uint32 {
 		return 0
 	}
 	return o.GetUsernsOptions().GetUids()[0].GetHostId()
+}
+
+// TestUserIDs_OtherLength checks that a running pod keeps its IDs when podd is restarted with another
+// number of IDs per pod, also in a container that is restarted. New sandboxes have the new number of
+// IDs, and no two sandboxes have IDs in common.
+func TestUserIDs_OtherLength(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		own := func(name, image string) *manifest.Pod {
+			return pod(t, name, "hostUsers: false\ncontainers: [{name: "+name+", image: "+image+"}]")
+		}
+		a, b, c := own("a", "web:1"), own("b", "web:1"), own("c", "web:1")
+		rangeOf := func(step, name string, length uint32) runtime.IDRange {
+			t.Helper()
+			sandboxes, containers := m.sandboxes(name), m.created(name)
+			mapping := sandboxes[len(sandboxes)-1].GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions().GetUids()[0]
+			inside := containers[len(containers)-1].GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions().GetUids()[0]
+			if mapping.GetHostId() != inside.GetHostId() || mapping.GetLength() != inside.GetLength() {
+				t.Errorf("%s: pod %s: got IDs %v in the sandbox and %v in the container, want the same", step, name, mapping, inside)
+			}
+			r := runtime.IDRange{First: mapping.GetHostId(), Length: mapping.GetLength()}
+			if r.Length != length || r.First%length != 0 || !r.IsValid() {
+				t.Errorf("%s: pod %s: got IDs %v, want a valid range of length %d", step, name, r, length)
+			}
+			return r
+		}
+		checkKept := func(step, name string, got, want runtime.IDRange) {
+			t.Helper()
+			if got != want {
+				t.Errorf("%s: pod %s: got IDs %v, want %v as before", step, name, got, want)
+			}
+		}
+		checkApart := func(step string, x, y runtime.IDRange) {
+			t.Helper()
+			if uint64(x.First) < y.End() && uint64(y.First) < x.End() {
+				t.Errorf("%s: got the overlapping IDs %v and %v", step, x, y)
+			}
+		}
+		const short, long = 65536, 4 * 65536
+		restartWith := func(length uint32) {
+			m.options = func(o *reconcile.Options) { o.Limits.IDsPerPod = length }
+			m.restart()
+		}
+		m.start()
+		m.setPods(a)
+		m.settle()
+		firstA := rangeOf("first start", "a", short)
+
+		restartWith(long)
+		m.setPods(a, b)
+		m.settle()
+		firstB := rangeOf("new pod", "b", long)
+		checkApart("new pod", firstA, firstB)
+		m.ExitContainer("default/a/a", 1)
+		m.settle()
+		checkKept("container restarted", "a", rangeOf("container restarted", "a", short), firstA)
+		m.setPods(own("a", "web:2"), b)
+		m.settle()
+		checkApart("edited pod", rangeOf("edited pod", "a", long), firstB)
+
+		restartWith(short)
+		m.setPods(own("a", "web:2"), b, c)
+		m.settle()
+		firstC := rangeOf("default length again", "c", short)
+		checkApart("default length again", firstC, firstB)
+		checkApart("default length again", firstC, rangeOf("default length again", "a", long))
+		m.ExitContainer("default/b/b", 1)
+		m.settle()
+		checkKept("default length again", "b", rangeOf("default length again", "b", long), firstB)
+	})
 }
 
 // TestUserIDs checks that each pod has its own host IDs. Its sandbox, containers and mounts have

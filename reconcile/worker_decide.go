@@ -137,7 +137,7 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 	in := effect.Input{
 		Key: w.key, Desired: plan.WithAllocatedSizes(&s.PlanInput), Actual: plan.WithActualSizes(&s.PlanInput), IsResizePending: plan.IsResizePending(&s.PlanInput),
 		Successor: s.PlanInput.Successor, Previous: s.PlanInput.Previous, Refs: s.Refs, SuccessorRefs: s.SuccessorRefs, Observed: s.PlanInput.Observed, Node: s.Order.RenderNode,
-		FirstUserID: s.Order.FirstUserID, OnPull: w.sendPullStart, Permit: effect.NewPermit(),
+		UserIDs: s.Order.UserIDs, OnPull: w.sendPullStart, Permit: effect.NewPermit(),
 	}
 	w.actions[subject] = runningAction{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired)}
 	w.state = w.state.WithInFlight(w.inFlight())

@@ -45,14 +45,23 @@ type Sandbox struct {
 	Foreign bool
 }
 
-// FirstHostUID returns the host UID that is root in the sandbox's user namespace. It
-// returns 0 if the sandbox has no user namespace.
-func (s *Sandbox) FirstHostUID() uint32 {
+// HostIDs returns the host IDs of the sandbox's user namespace. They are the zero IDRange if the
+// sandbox has no user namespace, or if its annotations are not those of podd.
+func (s *Sandbox) HostIDs() IDRange {
 	first, err := strconv.ParseUint(s.Annotations[AnnotationFirstHostUID], 10, 32)
 	if err != nil {
-		return 0
+		return IDRange{}
 	}
-	return uint32(first)
+	length := uint64(DefaultIDsPerPod)
+	if text, ok := s.Annotations[AnnotationHostIDCount]; ok {
+		if length, err = strconv.ParseUint(text, 10, 32); err != nil {
+			return IDRange{}
+		}
+	}
+	if r := (IDRange{uint32(first), uint32(length)}); r.IsValid() {
+		return r
+	}
+	return IDRange{}
 }
 
 // ContainerState is the state of a container: a state of CRI, or ExitCodeUnknown.
@@ -272,6 +281,9 @@ const (
 	// AnnotationFirstHostUID contains the first host UID of a sandbox's user namespace, which is
 	// the host UID of root in the namespace.
 	AnnotationFirstHostUID = "podd/user-ids"
+	// AnnotationHostIDCount contains the number of host IDs of a sandbox's user namespace. It is
+	// omitted if the number is DefaultIDsPerPod.
+	AnnotationHostIDCount = "podd/user-id-count"
 	// AnnotationDevices contains the IDs of a container's device plugin devices by resource
 	// name, as JSON.
 	AnnotationDevices = "podd/devices"

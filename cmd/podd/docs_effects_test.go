@@ -92,7 +92,7 @@ var fieldEffects = map[string]string{
 	"failSwapOn":                       "If set to true, podd does not start while swap is enabled. By default, podd starts.",
 	"failCgroupV1":                     "If set to true, podd does not start on a host with cgroup v1. By default, podd starts with a warning.",
 	"memorySwap.swapBehavior":          "With LimitedSwap, Burstable pods can use swap in proportion to their memory requests. LimitedSwap is rejected if the kernel cannot limit swap. With NoSwap, pods use no swap.",
-	"userNamespaces":                   "A pod with hostUsers: false has 65536 user and group IDs.",
+	"userNamespaces":                   "idsPerPod is the number of user and group IDs of each pod with hostUsers: false, a multiple of 65536 (default 65536). It applies to new sandboxes; existing pods keep their IDs.",
 
 	"containerLogMaxWorkers":                    "podd decides how many logs are rotated in parallel.",
 	"containerLogMonitorInterval":               "Maximum interval between checks of the size of logs; at least 3s.",

@@ -69,6 +69,9 @@ type Limits struct {
 	// no pod waits for devices.
 	DevicesUnknown bool
 	Features       Features
+	// IDsPerPod is the number of host IDs of a pod with a user namespace; 0 means
+	// runtime.DefaultIDsPerPod.
+	IDsPerPod uint32
 	// Pressure contains the pressure conditions of the node. While a condition is true, most pods
 	// that are not active yet are not admitted.
 	Pressure pressure.Conditions

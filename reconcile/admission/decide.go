@@ -72,7 +72,7 @@ type decider struct {
 	in          *Input
 	names       []NameFacts
 	now         time.Time
-	usedUserIDs map[uint32]bool // the first ID of each user namespace in use; nil until isUsedID fills it
+	usedUserIDs []runtime.IDRange // host IDs of user namespaces in use, sorted; nil until listUserIDs fills it
 }
 
 // admit returns the verdict of every name with a desired version.
@@ -122,7 +122,7 @@ func (d *decider) newMemory(name *NameFacts, v plan.Verdict) Memory {
 		Desired: desired, Verdict: v, TerminatingPod: terminating, Deletion: m.Deletion, ForceStop: in.ForceStop, StopAllReason: in.StopAllReason,
 		Node: in.PlanNode, RuntimeName: in.RuntimeName, RenderNode: in.RenderNode, DriverChanges: in.DriverChanges,
 		UnhealthyDevices: in.UnhealthyDevices,
-		FirstUserID:      d.firstUserID(name, desired),
+		UserIDs:          d.userIDs(name, desired),
 	}
 	d.addRefs(name, &o)
 	present := *name

@@ -1,48 +1,83 @@
 package admission
 
 import (
+	"cmp"
+	"math"
+	"slices"
+
 	"podd/manifest"
-	"podd/reconcile/render"
 	"podd/runtime"
 )
 
-// firstUserID returns the first of the host's user IDs for the user namespaces of a name; 0 if the
-// name needs no user namespace. The IDs differ from the IDs of all other names and of the sandboxes
-// of other agents. After a restart of podd, the IDs are read from the sandboxes. All versions of a
-// name use the same IDs, which is possible because two versions never run at the same time.
-func (d *decider) firstUserID(name *NameFacts, desired *manifest.Pod) uint32 {
+// userIDs returns the host's user IDs for the user namespace of the next sandbox of a name. It is zero
+// if the name needs no user namespace, or if no IDs are free. The IDs differ from the IDs of all other
+// names and of the sandboxes of other agents. After a restart of podd, the IDs are read from the
+// sandboxes. All versions of a name use the same IDs, which is possible because two versions never run
+// at the same time. If the number of IDs per pod has changed, an existing sandbox keeps its IDs, and
+// the next one gets others.
+func (d *decider) userIDs(name *NameFacts, desired *manifest.Pod) runtime.IDRange {
 	if !d.in.HasSnapshot || !name.needsUserIDs(desired) {
-		return 0
+		return runtime.IDRange{}
 	}
-	if name.Order.FirstUserID > 0 {
-		return name.Order.FirstUserID
+	length := cmp.Or(d.in.Limits.IDsPerPod, runtime.DefaultIDsPerPod)
+	for _, r := range append([]runtime.IDRange{name.Order.UserIDs}, sandboxIDs(name.Observed, false)...) {
+		if r.Length == length {
+			return r
+		}
 	}
-	if own := firstUserIDs(name.Observed, false); len(own) > 0 {
-		return own[0]
+	free := freeIDs(d.listUserIDs(), length)
+	if free != (runtime.IDRange{}) {
+		d.usedUserIDs = insertIDs(d.usedUserIDs, free)
 	}
-	firstID := uint32(render.IDsPerPod) // skip the lower IDs, which belong to the users of the host
-	for d.isUsedID(firstID) {
-		firstID += render.IDsPerPod
-	}
-	d.usedUserIDs[firstID] = true
-	return firstID
+	return free
 }
 
-// isUsedID reports whether a name or a sandbox uses the block of user IDs with the first ID
-// firstID. Sandboxes of other agents also count.
-func (d *decider) isUsedID(firstID uint32) bool {
-	if d.usedUserIDs == nil {
-		d.usedUserIDs = map[uint32]bool{}
-		for _, name := range d.names {
-			d.usedUserIDs[name.Order.FirstUserID] = true
+// freeIDs returns the lowest range of this length whose first ID is a multiple of length, and that
+// overlaps none of the used ranges, which are sorted. It skips the lower IDs, which belong to the users
+// of the host. It returns the zero range if none is free.
+func freeIDs(used []runtime.IDRange, length uint32) runtime.IDRange {
+	n := uint64(length)
+	first := n
+	for _, r := range used {
+		if uint64(r.First) >= first+n {
+			break
 		}
-		for _, p := range d.in.Observed {
-			for _, id := range append(firstUserIDs(p, false), firstUserIDs(p, true)...) {
-				d.usedUserIDs[id] = true
-			}
+		if r.End() > first {
+			first = (r.End() + n - 1) / n * n
 		}
 	}
-	return d.usedUserIDs[firstID]
+	if first+n > math.MaxUint32 {
+		return runtime.IDRange{}
+	}
+	return runtime.IDRange{First: uint32(first), Length: length}
+}
+
+// insertIDs inserts a range into sorted ranges.
+func insertIDs(sorted []runtime.IDRange, r runtime.IDRange) []runtime.IDRange {
+	i, _ := slices.BinarySearchFunc(sorted, r, compareIDs)
+	return slices.Insert(sorted, i, r)
+}
+
+func compareIDs(a, b runtime.IDRange) int { return cmp.Compare(a.First, b.First) }
+
+// listUserIDs returns the host IDs that names or sandboxes use, sorted. Sandboxes of other agents also
+// count.
+func (d *decider) listUserIDs() []runtime.IDRange {
+	if d.usedUserIDs != nil {
+		return d.usedUserIDs
+	}
+	d.usedUserIDs = []runtime.IDRange{}
+	for _, name := range d.names {
+		if r := name.Order.UserIDs; r.Length > 0 {
+			d.usedUserIDs = append(d.usedUserIDs, r)
+		}
+	}
+	for _, p := range d.in.Observed {
+		d.usedUserIDs = append(d.usedUserIDs, sandboxIDs(p, false)...)
+		d.usedUserIDs = append(d.usedUserIDs, sandboxIDs(p, true)...)
+	}
+	slices.SortFunc(d.usedUserIDs, compareIDs)
+	return d.usedUserIDs
 }
 
 // needsUserIDs reports whether the desired version of a name, or a version that may still run,
@@ -60,17 +95,17 @@ func (n *NameFacts) needsUserIDs(desired *manifest.Pod) bool {
 	return false
 }
 
-// firstUserIDs returns the first user ID of each foreign sandbox of p, or of each sandbox of podd
-// if foreign is false. p may be nil.
-func firstUserIDs(p *runtime.Pod, foreign bool) []uint32 {
-	var all []uint32
+// sandboxIDs returns the host IDs of each foreign sandbox of p, or of each sandbox of podd if foreign
+// is false. p may be nil.
+func sandboxIDs(p *runtime.Pod, foreign bool) []runtime.IDRange {
+	var all []runtime.IDRange
 	if p == nil {
 		return nil
 	}
 	for i := range p.Incarnations {
 		inc := &p.Incarnations[i]
-		if id := inc.FirstHostUID(); inc.Foreign == foreign && id >= render.IDsPerPod && id%render.IDsPerPod == 0 {
-			all = append(all, id)
+		if r := inc.HostIDs(); inc.Foreign == foreign && r.Length > 0 {
+			all = append(all, r)
 		}
 	}
 	return all

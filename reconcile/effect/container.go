@@ -246,7 +246,7 @@ func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.Star
 	in = render.ContainerInput{
 		Pod: s.Desired, Container: c, Node: *s.Node, Refs: s.Refs, Attempt: a.Attempt, Restarts: a.Restarts,
 		Image: a.ImageRef, ImageUser: user, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
-		FirstUserID: sandbox.FirstHostUID(), BackoffStep: a.Crashes, PodRestarts: a.PodRestarts, Kind: string(kind), Index: index, TargetID: a.TargetID,
+		UserIDs: sandbox.HostIDs(), BackoffStep: a.Crashes, PodRestarts: a.PodRestarts, Kind: string(kind), Index: index, TargetID: a.TargetID,
 	}
 	if in.Images, err = e.pullVolumeImages(ctx, s, s.Desired, true); err != nil {
 		return nil, in, err
@@ -261,7 +261,7 @@ func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.Star
 	if in.SubPaths, err = e.Disk.BindSubPaths(ctx, s.Desired, a.Container, volumes, subs); err != nil {
 		return nil, in, err
 	}
-	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: *s.Node, Attempt: sandbox.Attempt, FirstUserID: in.FirstUserID})
+	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: *s.Node, Attempt: sandbox.Attempt, UserIDs: in.UserIDs})
 	return config, in, err
 }
 

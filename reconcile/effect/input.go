@@ -28,8 +28,8 @@ type Input struct {
 	SuccessorRefs   *refs.Resolved // objects that Successor refers to
 	Observed        []runtime.Incarnation
 	Node            *render.Node
-	FirstUserID     uint32 // user IDs for a new sandbox; see render.SandboxInput
-	Permit          Permit // permit of a plan.StartContainer
+	UserIDs         runtime.IDRange // host IDs of a new sandbox; see render.SandboxInput
+	Permit          Permit          // permit of a plan.StartContainer
 	// OnPull reports to the worker that the pull of the action's image begins.
 	OnPull func(context.Context, plan.EnsureImage, event.Event)
 }

@@ -59,8 +59,8 @@ type ContainerInput struct {
 	// HostsFile is the host path of the pod's /etc/hosts, and TerminationLog the host path of
 	// the file for the container's termination message; "" means no mount.
 	HostsFile, TerminationLog string
-	// FirstUserID is the first host ID of the pod's user namespace; see SandboxInput.FirstUserID.
-	FirstUserID uint32
+	// UserIDs are the host IDs of the pod's user namespace; see SandboxInput.UserIDs.
+	UserIDs runtime.IDRange
 	// BackoffStep is the step of the crash back-off that preceded this start.
 	BackoffStep int
 	// PodRestarts is the value of runtime.AnnotationPodRestarts.
@@ -84,7 +84,7 @@ func Container(in ContainerInput) (*cri.ContainerConfig, error) {
 	if err := verifyNonRoot(&in); err != nil {
 		return nil, err
 	}
-	if err := checkHostIDs(&in.Pod.Object.Spec, in.FirstUserID); err != nil {
+	if err := checkHostIDs(&in.Pod.Object.Spec, in.UserIDs); err != nil {
 		return nil, fmt.Errorf("mapping the users of container %q: %w", c.Name, err)
 	}
 	env, err := newEnvironment(&in)

@@ -164,7 +164,7 @@ func TestSecurityOfPodAndContainer(t *testing.T) {
 	if s = containerSecurity(&in); len(s.MaskedPaths)+len(s.ReadonlyPaths) != 0 || !s.Privileged || s.NoNewPrivs {
 		t.Errorf("privileged, unmasked: got %v", s)
 	}
-	if b := sandboxSecurity(in.Pod.Object, 0); !b.Privileged || b.RunAsUser.Value != 1 || b.Seccomp.ProfileType != cri.SecurityProfile_RuntimeDefault {
+	if b := sandboxSecurity(in.Pod.Object, runtime.IDRange{}); !b.Privileged || b.RunAsUser.Value != 1 || b.Seccomp.ProfileType != cri.SecurityProfile_RuntimeDefault {
 		t.Errorf("sandbox: got %v", b)
 	}
 }

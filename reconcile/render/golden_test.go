@@ -157,12 +157,12 @@ func messages(t *testing.T, p *manifest.Pod, n Node) []proto.Message {
 	return all
 }
 
-// hostIDs is the first host ID of a golden pod with a user namespace.
-const hostIDs = 3 * IDsPerPod
+// hostIDs are the host IDs of a golden pod with a user namespace.
+var hostIDs = runtime.IDRange{First: 3 * runtime.DefaultIDsPerPod, Length: runtime.DefaultIDsPerPod}
 
 func sandbox(t *testing.T, p *manifest.Pod, n Node, attempt uint32) *cri.PodSandboxConfig {
 	t.Helper()
-	config, err := Sandbox(SandboxInput{Pod: p, Node: n, Attempt: attempt, FirstUserID: hostIDs})
+	config, err := Sandbox(SandboxInput{Pod: p, Node: n, Attempt: attempt, UserIDs: hostIDs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func sandbox(t *testing.T, p *manifest.Pod, n Node, attempt uint32) *cri.PodSand
 func inputFor(p *manifest.Pod, n Node, c *v1.Container) ContainerInput {
 	in := ContainerInput{
 		Pod: p, Container: c, Node: n, Attempt: 2, Restarts: 2, Image: "sha256:feed", BackoffStep: 1,
-		FirstUserID: hostIDs, ImageUser: &runtime.ImageUser{}, Volumes: map[string]string{}, Refs: goldenRefs[p.Key],
+		UserIDs: hostIDs, ImageUser: &runtime.ImageUser{}, Volumes: map[string]string{}, Refs: goldenRefs[p.Key],
 	}
 	if !p.Object.Spec.HostNetwork {
 		in.PodIPs = []string{"10.88.0.3", "fd00::3"}

@@ -129,7 +129,7 @@ func (k compared) compare(t *testing.T, l recording.Pod) (list []string) {
 func (k compared) input(c *v1.Container) ContainerInput {
 	home := "ROOT/pods/" + string(k.UID)
 	in := ContainerInput{
-		Pod: k.Pod, Container: c, Node: k.Node, Refs: k.Refs, Image: "sha256:feed", ImageUser: &runtime.ImageUser{}, FirstUserID: hostIDs,
+		Pod: k.Pod, Container: c, Node: k.Node, Refs: k.Refs, Image: "sha256:feed", ImageUser: &runtime.ImageUser{}, UserIDs: hostIDs,
 		HostsFile:      home + "/etc-hosts",
 		TerminationLog: home + "/containers/" + c.Name + "/TERMINATION", Volumes: map[string]string{}, SubPaths: map[int]string{},
 	}
@@ -182,7 +182,7 @@ func (k compared) neutral(t *testing.T, config any) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	words := []string{string(k.UID), "UID", seen.Format(time.RFC3339Nano), "SEEN", fmt.Sprintf(`"host_id":%d`, hostIDs), `"host_id":65536`}
+	words := []string{string(k.UID), "UID", seen.Format(time.RFC3339Nano), "SEEN", fmt.Sprintf(`"host_id":%d`, hostIDs.First), `"host_id":65536`}
 	if k.api {
 		words = append(words, k.Key.Name, k.ManifestKey().Name)
 	}

@@ -196,7 +196,7 @@ func renderMixed(p *manifest.Pod, n Node, supply *refs.Resolved) (string, error)
 		out.Write(text)
 		return err
 	}
-	config, err := Sandbox(SandboxInput{Pod: p, Node: n, FirstUserID: hostIDs})
+	config, err := Sandbox(SandboxInput{Pod: p, Node: n, UserIDs: hostIDs})
 	if err != nil {
 		return "", err
 	}

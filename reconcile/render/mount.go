@@ -46,7 +46,7 @@ func mounts(in *ContainerInput, deviceMounts []*cri.Mount) ([]*cri.Mount, error)
 		for _, m := range deviceMounts {
 			// With these ID mappings, files on the mount have the same owners as in a pod without a
 			// user namespace.
-			m.UidMappings, m.GidMappings = idMappings(in.FirstUserID), idMappings(in.FirstUserID)
+			m.UidMappings, m.GidMappings = idMappings(in.UserIDs), idMappings(in.UserIDs)
 		}
 	}
 	return deviceMounts, nil

@@ -170,7 +170,7 @@ func TestNamespaces(t *testing.T) {
 		{"shared processes", v1.PodSpec{ShareProcessNamespace: &yes}, cri.NamespaceMode_POD, cri.NamespaceMode_POD, cri.NamespaceMode_POD},
 		{"namespaces of the host", v1.PodSpec{HostNetwork: true, HostPID: true, HostIPC: true}, cri.NamespaceMode_NODE, cri.NamespaceMode_NODE, cri.NamespaceMode_NODE},
 	} {
-		o := namespaces(&tt.spec, 0)
+		o := namespaces(&tt.spec, runtime.IDRange{})
 		if o.Network != tt.network || o.Pid != tt.pid || o.Ipc != tt.ipc || o.UsernsOptions.GetMode() != cri.NamespaceMode_NODE {
 			t.Errorf("%s: got %v, want network %v, pid %v, ipc %v", tt.name, o, tt.network, tt.pid, tt.ipc)
 		}

@@ -7,25 +7,22 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
+	"podd/runtime"
 )
-
-// IDsPerPod is the number of user and group IDs of a pod with a user namespace. The first host ID
-// of a pod is a multiple of IDsPerPod.
-const IDsPerPod = 65536
 
 // namespaces returns the namespaces of a container. They are the namespaces of its pod, except that
 // an ephemeral container with a target joins the process namespace of the target.
 func (in *ContainerInput) namespaces() *cri.NamespaceOption {
-	o := namespaces(&in.Pod.Object.Spec, in.FirstUserID)
+	o := namespaces(&in.Pod.Object.Spec, in.UserIDs)
 	if in.TargetID != "" && o.Pid == cri.NamespaceMode_CONTAINER {
 		o.Pid, o.TargetId = cri.NamespaceMode_TARGET, in.TargetID
 	}
 	return o
 }
 
-// namespaces returns the namespace options that a pod's sandbox and its containers share. ids is
-// the first host ID of the user namespace.
-func namespaces(spec *v1.PodSpec, ids uint32) *cri.NamespaceOption {
+// namespaces returns the namespace options that a pod's sandbox and its containers share. ids are
+// the host IDs of the user namespace.
+func namespaces(spec *v1.PodSpec, ids runtime.IDRange) *cri.NamespaceOption {
 	o := &cri.NamespaceOption{
 		Network:       namespaceMode(spec.HostNetwork),
 		Ipc:           namespaceMode(spec.HostIPC),
@@ -38,15 +35,15 @@ func namespaces(spec *v1.PodSpec, ids uint32) *cri.NamespaceOption {
 	return o
 }
 
-func idMappings(ids uint32) []*cri.IDMapping {
-	return []*cri.IDMapping{{HostId: ids, ContainerId: 0, Length: IDsPerPod}}
+func idMappings(ids runtime.IDRange) []*cri.IDMapping {
+	return []*cri.IDMapping{{HostId: ids.First, ContainerId: 0, Length: ids.Length}}
 }
 
 // checkHostIDs returns an error if a pod with a user namespace has no host IDs. Without them, root
 // in the pod would be root on the host.
-func checkHostIDs(spec *v1.PodSpec, ids uint32) error {
-	if manifest.HasUserNamespace(spec) && ids < IDsPerPod {
-		return errors.New("hostUsers is false, but podd has allocated no host user IDs to the pod")
+func checkHostIDs(spec *v1.PodSpec, ids runtime.IDRange) error {
+	if manifest.HasUserNamespace(spec) && !ids.IsValid() {
+		return errors.New("hostUsers is false, but no range of user IDs of the host is free; remove other pods with hostUsers: false, or decrease userNamespaces.idsPerPod")
 	}
 	return nil
 }

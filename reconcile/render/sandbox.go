@@ -18,16 +18,16 @@ type SandboxInput struct {
 	Node Node
 	// Attempt is the attempt number of the sandbox, from 0.
 	Attempt uint32
-	// FirstUserID is the first host ID of the pod's user namespace, a positive multiple of
-	// IDsPerPod. It is 0 for a pod without a user namespace.
-	FirstUserID uint32
+	// UserIDs are the host IDs of the pod's user namespace. They are not used for a pod without a
+	// user namespace.
+	UserIDs runtime.IDRange
 }
 
 // Sandbox returns the config of a pod's sandbox. CreateContainer requests for the sandbox must
 // contain the same config.
 func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 	p, n, attempt := in.Pod, in.Node, in.Attempt
-	if err := checkHostIDs(&p.Object.Spec, in.FirstUserID); err != nil {
+	if err := checkHostIDs(&p.Object.Spec, in.UserIDs); err != nil {
 		return nil, err
 	}
 	hostname := kernelHostname(p, n)
@@ -46,10 +46,10 @@ func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 		DnsConfig:    podDNS(p, n),
 		PortMappings: portMappings(&p.Object.Spec),
 		Labels:       sandboxLabels(p, n),
-		Annotations:  sandboxAnnotations(p, in.FirstUserID),
+		Annotations:  sandboxAnnotations(p, in.UserIDs),
 		Linux: &cri.LinuxPodSandboxConfig{
 			CgroupParent:    cgroupParent(p, n),
-			SecurityContext: sandboxSecurity(p.Object, in.FirstUserID),
+			SecurityContext: sandboxSecurity(p.Object, in.UserIDs),
 			Sysctls:         sysctls(n, p.Object),
 			Resources:       sandboxResources(n, p.Object),
 			Overhead:        overheadResources(n, p.Object),
@@ -78,7 +78,21 @@ func addIdentityLabels(labels map[string]string, p *manifest.Pod, n Node) map[st
 	return labels
 }
 
-func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
+// addHostIDs adds the annotations with the host IDs of a pod with a user namespace. They replace
+// annotations of the user with the same keys.
+func addHostIDs(annotations map[string]string, p *manifest.Pod, ids runtime.IDRange) {
+	delete(annotations, runtime.AnnotationFirstHostUID)
+	delete(annotations, runtime.AnnotationHostIDCount)
+	if !manifest.HasUserNamespace(&p.Object.Spec) {
+		return
+	}
+	annotations[runtime.AnnotationFirstHostUID] = strconv.FormatUint(uint64(ids.First), 10)
+	if ids.Length != runtime.DefaultIDsPerPod {
+		annotations[runtime.AnnotationHostIDCount] = strconv.FormatUint(uint64(ids.Length), 10)
+	}
+}
+
+func sandboxAnnotations(p *manifest.Pod, ids runtime.IDRange) map[string]string {
 	annotations := maps.Clone(p.Object.Annotations)
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -91,10 +105,7 @@ func sandboxAnnotations(p *manifest.Pod, ids uint32) map[string]string {
 	if p.Origin.Kind != "" {
 		annotations[manifest.AnnotationConfigSource] = p.Origin.Kind
 	}
-	delete(annotations, runtime.AnnotationFirstHostUID)
-	if manifest.HasUserNamespace(&p.Object.Spec) {
-		annotations[runtime.AnnotationFirstHostUID] = strconv.FormatUint(uint64(ids), 10)
-	}
+	addHostIDs(annotations, p, ids)
 	annotations[runtime.AnnotationSize] = p.PodSize()
 	delete(annotations, runtime.AnnotationGracePeriod)
 	if grace := p.Object.Spec.TerminationGracePeriodSeconds; grace != nil {

@@ -7,12 +7,13 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
+	"podd/runtime"
 )
 
 // sandboxSecurity returns the security context of the sandbox's own process. Its seccomp profile is
 // always the runtime's default. It is privileged if any container is privileged, because runtimes
 // require this.
-func sandboxSecurity(pod *v1.Pod, ids uint32) *cri.LinuxSandboxSecurityContext {
+func sandboxSecurity(pod *v1.Pod, ids runtime.IDRange) *cri.LinuxSandboxSecurityContext {
 	s := &cri.LinuxSandboxSecurityContext{
 		NamespaceOptions:   namespaces(&pod.Spec, ids),
 		Privileged:         hasPrivilegedContainer(&pod.Spec),

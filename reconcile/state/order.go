@@ -39,9 +39,9 @@ type Order struct {
 	TerminatingPod *manifest.Pod
 	RuntimeName    string
 	RenderNode     *render.Node
-	// FirstUserID is the first of the host's user IDs for the user namespaces of the name; 0 if the
-	// name needs no user namespace.
-	FirstUserID uint32
+	// UserIDs are the host's user IDs for the user namespace of a new sandbox; zero if the name needs
+	// no user namespace, or if no IDs are free.
+	UserIDs runtime.IDRange
 	// DriverChanges is the number of changes of the volume drivers. If it changes, failed
 	// operations on volumes are retried at once.
 	DriverChanges uint64

@@ -17,6 +17,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"podd/runtime"
 	"podd/runtime/runtimetest/stack"
 	"podd/runtime/runtimetest/stack/registry"
 	"podd/server"
@@ -281,21 +282,11 @@ func TestUserNamespace(t *testing.T) {
 	p.Spec.Containers[0].Command[2] = "cat /proc/sys/user/max_net_namespaces >/disk/x; trap 'exit 0' TERM; sleep 3600 & wait"
 	withVolume(p, "disk", "/disk", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}})
 	d.apply(p)
-	supported := false
-	for _, h := range d.runtimeStatus().GetRuntimeHandlers() {
-		supported = supported || h.GetName() == "" && h.GetFeatures().GetUserNamespaces()
-	}
-	if !supported {
+	if !d.supportsUserNamespaces() {
 		d.untilProblem("web", "hostUsers: false needs a user namespace", d.on.RuntimeName())
 		return
 	}
-	// The pod's root user must be able to traverse the directories of the runtime, as it can
-	// below /run and /var/lib.
-	for _, dir := range []string{"", "stack", "stack/run", "stack/root"} {
-		if err := os.Chmod(filepath.Join(d.on.Dir, dir), 0o711); err != nil {
-			t.Fatal(err)
-		}
-	}
+	d.openRuntimeDirs()
 	view := d.untilApplied("web")
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", d.container("web", "main").PID))
 	if got := strings.Fields(string(text)); err != nil || len(got) != 3 || got[0] != "0" || got[1] == "0" || got[2] != "65536" {
@@ -309,6 +300,90 @@ func TestUserNamespace(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestUserNamespace_IDsPerPod checks that a pod has the configured number of user IDs. A pod that already
+// runs when the number changes must keep its IDs, also in a restarted container.
+func TestUserNamespace_IDsPerPod(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t)
+	if !d.supportsUserNamespaces() {
+		return // TestUserNamespace checks that the pod is rejected
+	}
+	d.openRuntimeDirs()
+	own := func(name string) *v1.Pod {
+		p := d.pod(name, shell("main", "trap 'exit 0' TERM; sleep 3600 & wait"))
+		p.Spec.HostUsers = new(false)
+		p.Spec.Volumes, p.Spec.Containers[0].VolumeMounts = nil, nil
+		return p
+	}
+	d.apply(own("old"))
+	d.untilApplied("old")
+	before := d.userMap("old")
+	if before.Length != 65536 {
+		t.Errorf("default: got %d IDs, want 65536", before.Length)
+	}
+	d.kill()
+	config := filepath.Join(d.dir, "config.yaml")
+	text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nuserNamespaces: {idsPerPod: 262144}\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.args = append(d.args, "--config", config)
+	d.start()
+	d.apply(own("old"), own("new"))
+	d.untilApplied("new")
+	if got := d.userMap("new"); got.Length != 262144 || got.First == 0 || got.First%262144 != 0 {
+		t.Errorf("new pod: got the IDs %+v, want 262144 from a multiple of 262144", got)
+	}
+	pid := d.container("old", "main").PID
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	d.untilPod("has a restarted container", "old", func(p *server.PodView) error {
+		if s := p.Pod.Status.ContainerStatuses[0]; s.RestartCount == 0 || s.State.Running == nil {
+			return fmt.Errorf("got the container status %+v, want it running again", s)
+		}
+		return nil
+	})
+	if got := d.userMap("old"); got != before {
+		t.Errorf("restarted container: got the IDs %+v, want %+v as before", got, before)
+	}
+}
+
+// userMap returns the user IDs of the host that the first container of a pod maps.
+func (d *daemon) userMap(pod string) (ids runtime.IDRange) {
+	d.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", d.container(pod, "main").PID))
+	var inside uint32
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &inside, &ids.First, &ids.Length)
+	}
+	if err != nil || inside != 0 {
+		d.t.Fatalf("pod %s: got the user mapping %q, %v, want one from ID 0", pod, text, err)
+	}
+	return ids
+}
+
+// supportsUserNamespaces reports whether the default handler of the runtime supports user namespaces.
+func (d *daemon) supportsUserNamespaces() bool {
+	for _, h := range d.runtimeStatus().GetRuntimeHandlers() {
+		if h.GetName() == "" && h.GetFeatures().GetUserNamespaces() {
+			return true
+		}
+	}
+	return false
+}
+
+// openRuntimeDirs lets the root user of a pod with a user namespace traverse the directories of the
+// runtime, as it can below /run and /var/lib.
+func (d *daemon) openRuntimeDirs() {
+	d.t.Helper()
+	for _, dir := range []string{"", "stack", "stack/run", "stack/root"} {
+		if err := os.Chmod(filepath.Join(d.on.Dir, dir), 0o711); err != nil {
+			d.t.Fatal(err)
+		}
+	}
 }
 
 // TestSupplementalGroups checks that the policy Strict omits the groups of the image. If the

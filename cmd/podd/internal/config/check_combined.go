@@ -18,6 +18,7 @@ func (c *checker) checkCombined() {
 	}
 	c.checkEnforceAllocatable()
 	c.checkPodCgroups()
+	c.checkUserNamespaces()
 	c.checkReserved()
 	c.checkEviction()
 }

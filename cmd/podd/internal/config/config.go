@@ -183,6 +183,9 @@ type Runtime struct {
 	// CgroupDriver is "cgroupfs" or "systemd". It is used only if the runtime does not report
 	// its cgroup driver.
 	CgroupDriver string
+	// IDsPerPod is the number of user and group IDs of a pod with a user namespace, a multiple of
+	// 65536.
+	IDsPerPod uint32
 	// DisablePodCgroups is set if podd creates no cgroups of pods and QoS classes. The runtime then
 	// chooses the cgroups of containers, and CgroupRoot has no effect.
 	DisablePodCgroups bool

@@ -16,7 +16,7 @@ var supportedFields = newSet(
 	"kind", "apiVersion", "staticPodPath", "staticPodURL", "staticPodURLHeader",
 	"fileCheckFrequency", "httpCheckFrequency", "syncFrequency",
 	"containerRuntimeEndpoint", "imageServiceEndpoint", "runtimeRequestTimeout",
-	"podLogsDir", "containerLogMaxSize", "containerLogMaxFiles", "containerLogMonitorInterval", "maxPods", "podsPerCore", "cpuCFSQuota", "cpuCFSQuotaPeriod", "singleProcessOOMKill", "oomScoreAdj", "nodeStatusMaxImages", "cgroupDriver", "cgroupRoot", "cgroupsPerQOS",
+	"podLogsDir", "containerLogMaxSize", "containerLogMaxFiles", "containerLogMonitorInterval", "maxPods", "podsPerCore", "cpuCFSQuota", "cpuCFSQuotaPeriod", "singleProcessOOMKill", "oomScoreAdj", "nodeStatusMaxImages", "cgroupDriver", "cgroupRoot", "cgroupsPerQOS", "userNamespaces",
 	"seccompDefault", "allowedUnsafeSysctls", "failCgroupV1", "failSwapOn", "memorySwap.swapBehavior",
 	"crashLoopBackOff.maxContainerRestartPeriod", "runOnce",
 	"serializeImagePulls", "maxParallelImagePulls", "registryPullQPS", "registryBurst",

@@ -43,7 +43,7 @@ func defaultConfig() Config {
 			CPUQuotaPeriod: 100 * time.Millisecond, OOMScoreAdj: -999,
 		},
 		Runtime: Runtime{
-			RuntimeRequestTimeout: 2 * time.Minute, SyncFrequency: time.Minute, CgroupDriver: "cgroupfs", MaxRestartPeriod: 5 * time.Minute, MaxDeadPerContainer: 1, MaxDeadContainers: -1,
+			RuntimeRequestTimeout: 2 * time.Minute, SyncFrequency: time.Minute, CgroupDriver: "cgroupfs", IDsPerPod: 65536, MaxRestartPeriod: 5 * time.Minute, MaxDeadPerContainer: 1, MaxDeadContainers: -1,
 		},
 		Images: Images{
 			MaxParallelPulls: 5, PullQPS: 5, PullBurst: 10, OfflinePullPolicy: PullStrict,

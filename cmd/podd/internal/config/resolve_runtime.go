@@ -26,6 +26,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 	c.RuntimeRequestTimeout = durationOr(k.RuntimeRequestTimeout, d.RuntimeRequestTimeout)
 	c.CgroupDriver = cmp.Or(k.CgroupDriver, d.CgroupDriver)
 	c.CgroupRoot, c.DisablePodCgroups = k.CgroupRoot, disablesPodCgroups(k)
+	c.IDsPerPod = idsPerPod(k)
 	c.SandboxImage = f.PodInfraContainerImage
 	c.SeccompDefault = derefOr(k.SeccompDefault, d.SeccompDefault)
 	c.RuntimeClasses = r.parseFlagPairs("--runtime-class", f.RuntimeClass, func(class, handler string) []string {

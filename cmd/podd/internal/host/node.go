@@ -99,7 +99,7 @@ func AdmissionLimits(cfg *config.Config, capacity, allocatable render.Resources)
 		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
 	}
 	maps.Copy(amounts, ReadHugePages("/sys/kernel/mm/hugepages"))
-	return admission.Limits{MaxPods: maxPods(cfg, capacity), Allocatable: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: AdmissionFeatures(cfg)}
+	return admission.Limits{MaxPods: maxPods(cfg, capacity), Allocatable: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: AdmissionFeatures(cfg), IDsPerPod: cfg.IDsPerPod}
 }
 
 // maxPods returns the maximum number of pods on the node: the lower of maxPods and podsPerCore for

@@ -83,7 +83,7 @@ func New(o Options) (*Runner, error) {
 		}),
 		Journals: rootdir.Journals(o.Dir), Log: log,
 		RequestObservation: observer.Refresh, RenderNode: on, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(cfg),
-		Limits: admission.Limits{Features: host.AdmissionFeatures(cfg)}, StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
+		Limits: admission.Limits{Features: host.AdmissionFeatures(cfg), IDsPerPod: cfg.IDsPerPod}, StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		Publish: func(c reconcile.Change) {
 			pods.Apply(c)
 			o.Publish(c)

@@ -1,0 +1,65 @@
+package admission
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"podd/runtime"
+)
+
+const unit = runtime.DefaultIDsPerPod
+
+func TestFreeIDs(t *testing.T) {
+	r := func(first, length uint32) runtime.IDRange {
+		return runtime.IDRange{First: first * unit, Length: length * unit}
+	}
+	for name, tt := range map[string]struct {
+		used   []runtime.IDRange
+		length uint32
+		want   runtime.IDRange
+	}{
+		"none used":                   {nil, 1, r(1, 1)},
+		"none used, large ranges":     {nil, 4, r(4, 4)},
+		"lowest used":                 {[]runtime.IDRange{r(1, 1)}, 1, r(2, 1)},
+		"gap":                         {[]runtime.IDRange{r(1, 1), r(3, 1)}, 1, r(2, 1)},
+		"gap too small":               {[]runtime.IDRange{r(1, 1), r(3, 1), r(5, 1)}, 2, r(6, 2)},
+		"small range in a large one":  {[]runtime.IDRange{r(5, 1)}, 4, r(8, 4)},
+		"large range over small ones": {[]runtime.IDRange{r(1, 4)}, 1, r(5, 1)},
+		"overlapping ranges":          {[]runtime.IDRange{r(1, 8), r(2, 1)}, 1, r(9, 1)},
+		"not a power of two":          {[]runtime.IDRange{r(3, 3)}, 3, r(6, 3)},
+		"before the first used":       {[]runtime.IDRange{r(9, 1)}, 4, r(4, 4)},
+		"last range":                  {[]runtime.IDRange{r(1, 65533)}, 1, r(65534, 1)},
+		"all used":                    {[]runtime.IDRange{r(1, 65534)}, 1, runtime.IDRange{}},
+		"a small range in the first":  {[]runtime.IDRange{r(16384, 1)}, 16384, r(32768, 16384)},
+		"length of half of all IDs":   {nil, 32768, runtime.IDRange{}},
+	} {
+		if got := freeIDs(tt.used, tt.length*unit); got != tt.want {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// TestFreeIDs_Properties checks that allocated ranges of changing lengths are valid and never overlap.
+func TestFreeIDs_Properties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var used []runtime.IDRange
+		for range rapid.IntRange(1, 20).Draw(t, "n") {
+			length := uint32(rapid.IntRange(1, 20000).Draw(t, "length")) * unit
+			got := freeIDs(used, length)
+			if got == (runtime.IDRange{}) {
+				continue
+			}
+			if !got.IsValid() || got.Length != length || got.First%length != 0 || got.End() > math.MaxUint32 {
+				t.Fatalf("got the invalid range %v", got)
+			}
+			for _, u := range used {
+				if uint64(got.First) < u.End() && uint64(u.First) < got.End() {
+					t.Fatalf("got %v, which overlaps %v", got, u)
+				}
+			}
+			used = insertIDs(used, got)
+		}
+	})
+}
