@@ -22,7 +22,7 @@ func (s *Sample) Containers() map[string]*model.ContainerInfo {
 		}
 		all[info.Name] = &info
 	}
-	for _, c := range append([]*Cgroup{s.Node, s.AllPodsCgroup, s.OwnCgroup}, s.QoSClassCgroups...) {
+	for _, c := range append([]*Cgroup{s.Node, s.AllPodsCgroup, s.OwnCgroup, s.RuntimeCgroup, s.SystemCgroup}, s.QoSClassCgroups...) {
 		add(c, "", "", nil)
 	}
 	for i := range s.Pods {

@@ -50,7 +50,7 @@ func (r *readings) setRates(s *Sample) {
 
 // eachCgroup calls visit for every cgroup of a sample.
 func (s *Sample) eachCgroup(visit func(*Cgroup)) {
-	for _, c := range append([]*Cgroup{s.Node, s.AllPodsCgroup, s.OwnCgroup}, s.QoSClassCgroups...) {
+	for _, c := range append([]*Cgroup{s.Node, s.AllPodsCgroup, s.OwnCgroup, s.RuntimeCgroup, s.SystemCgroup}, s.QoSClassCgroups...) {
 		if c != nil {
 			visit(c)
 		}

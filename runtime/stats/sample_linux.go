@@ -25,6 +25,7 @@ func (h *hierarchy) sample(ctx context.Context, o Options, m *model.MachineInfo)
 	if o.OwnCgroup != "/" {
 		s.OwnCgroup = h.readGroup(o.OwnCgroup, m)
 	}
+	s.RuntimeCgroup, s.SystemCgroup = h.readGroup(o.RuntimeCgroup, m), h.readGroup(o.SystemCgroup, m)
 	for _, name := range o.QoSClassCgroups {
 		if c := h.readGroup(name, m); c != nil && h.exists(name) {
 			s.QoSClassCgroups = append(s.QoSClassCgroups, c)

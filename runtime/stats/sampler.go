@@ -39,6 +39,9 @@ type Options struct {
 	// OwnCgroup is the path of podd's own cgroup. If it is "", the cgroup is not reported
 	// separately.
 	OwnCgroup string
+	// RuntimeCgroup and SystemCgroup are the paths of the cgroups of the container runtime and of other
+	// processes of the host. If one is "", it is not reported separately.
+	RuntimeCgroup, SystemCgroup string
 	// RuntimeUsage returns the usage that the runtime reports for containers, by container ID. It
 	// is called if a container has no cgroup. It may be nil.
 	RuntimeUsage func(context.Context) (map[string]runtime.Usage, error)

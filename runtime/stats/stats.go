@@ -48,9 +48,9 @@ type Sample struct {
 	At time.Time
 	// Node is the root cgroup. It is never nil.
 	Node *Cgroup
-	// AllPodsCgroup is the cgroup of all pods, and OwnCgroup is the cgroup of podd. They are nil if
-	// they could not be read.
-	AllPodsCgroup, OwnCgroup *Cgroup
+	// AllPodsCgroup is the cgroup of all pods, and OwnCgroup is the cgroup of podd. RuntimeCgroup and
+	// SystemCgroup are those of Options. They are nil if they could not be read.
+	AllPodsCgroup, OwnCgroup, RuntimeCgroup, SystemCgroup *Cgroup
 	// QoSClassCgroups contains the cgroups of the QoS classes.
 	QoSClassCgroups []*Cgroup
 	Pods            []PodSample

@@ -39,8 +39,8 @@ func Summarize(n NodeInfo, s *Sample, d *Disk) *api.Summary {
 	return out
 }
 
-// systemContainers returns the system containers of a summary. A kubelet without flags
-// reports two: itself and all pods. withIO adds the I/O pressure.
+// systemContainers returns the system containers of a summary: podd, the container runtime, other
+// processes of the host, and all pods. withIO adds the I/O pressure.
 func systemContainers(n NodeInfo, s *Sample, withIO bool) []api.ContainerStats {
 	var all []api.ContainerStats
 	add := func(name string, c *Cgroup, began time.Time) {
@@ -57,6 +57,8 @@ func systemContainers(n NodeInfo, s *Sample, withIO bool) []api.ContainerStats {
 		all = append(all, stats)
 	}
 	add(api.SystemContainerKubelet, s.OwnCgroup, n.PoddStarted)
+	add(api.SystemContainerRuntime, s.RuntimeCgroup, time.Time{})
+	add(api.SystemContainerMisc, s.SystemCgroup, time.Time{})
 	add(api.SystemContainerPods, s.AllPodsCgroup, time.Time{})
 	return all
 }
