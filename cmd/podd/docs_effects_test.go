@@ -2,9 +2,9 @@ package main
 
 // The effects that several fields share.
 const (
-	noIPTables       = "podd creates no iptables rules."
 	obsoleteIPTables = "Obsolete, also in the kubelet: kube-proxy creates the iptables rules."
-	oneLogStream     = "podd writes all of its log to standard error."
+	splitLog         = "Write the log to standard output, and only warnings and errors to standard error. Needs the feature gate LoggingAlphaOptions. With --runonce, podd writes all of its log to standard error."
+	noLogBuffer      = "Any value except 0 is rejected: podd does not buffer its log."
 	noNUMA           = "podd does not align resources to NUMA nodes."
 	noCPUPinning     = "podd does not assign CPUs to containers."
 	noMemoryPinning  = "podd does not assign memory of NUMA nodes to containers."
@@ -47,22 +47,22 @@ var fieldEffects = map[string]string{
 	"imageMaximumGCAge":                      "The time after which an unused image is removed, whatever the disk usage is. 0 disables this.",
 	"imageGCHighThresholdPercent":            "The usage of the image file system in percent at which unused images are removed. 100 disables this.",
 	"imageGCLowThresholdPercent":             "The usage of the image file system in percent at which the removal of unused images ends.",
-	"volumeStatsAggPeriod":                   "podd measures volumes when statistics are requested.",
-	"kubeletCgroups":                         "podd stays in the cgroup in which it was started.",
-	"systemCgroups":                          "podd does not move other processes to a cgroup.",
+	"volumeStatsAggPeriod":                   "podd measures volumes when statistics are requested. A negative value, which disables these statistics in the kubelet, is rejected.",
+	"kubeletCgroups":                         "The cgroup to which podd moves itself, below the mount point of each hierarchy. By default, podd stays in the cgroup in which it was started. With --runonce, it has no effect.",
+	"systemCgroups":                          "The cgroup to which podd moves all processes in the root cgroup, except process 1 and the threads of the kernel, every minute. Needs cgroupRoot. With --runonce, it has no effect.",
 	"cgroupsPerQOS":                          "With false, podd creates no cgroups of pods and QoS classes, and the runtime places the containers in its default cgroup (containerd: only with the cgroup driver cgroupfs). Then enforceNodeAllocatable must be [] or [none], podPidsLimit and TieredReservation are rejected, pods with spec.resources are not admitted, cgroupRoot has no effect, and pod overhead is not limited.",
 	"singleProcessOOMKill":                   "On cgroup v2: if true, an out-of-memory kill terminates one process; if false, it terminates all processes of the container (memory.oom.group). On cgroup v1 it always terminates one process, and false is rejected.",
 
 	"cpuManagerPolicy":             "All policies except none are rejected: " + noCPUPinning,
-	"cpuManagerPolicyOptions":      noCPUPinning,
-	"cpuManagerReconcilePeriod":    noCPUPinning,
+	"cpuManagerPolicyOptions":      "Any value is rejected: " + noCPUPinning,
+	"cpuManagerReconcilePeriod":    "No effect with the policy none, as in the kubelet.",
 	"memoryManagerPolicy":          "All policies except None are rejected: " + noMemoryPinning,
-	"reservedMemory":               noMemoryPinning,
+	"reservedMemory":               "Any value is rejected: " + noMemoryPinning,
 	"topologyManagerPolicy":        "All policies except none are rejected: " + noNUMA,
-	"topologyManagerScope":         noNUMA,
-	"topologyManagerPolicyOptions": noNUMA,
+	"topologyManagerScope":         "No effect with the policy none, as in the kubelet.",
+	"topologyManagerPolicyOptions": "Any value is rejected: " + noNUMA,
 	"reservedSystemCPUs":           "Any value is rejected: podd does not keep CPUs free of pods.",
-	"qosReserved":                  "podd reserves no memory for QoS classes.",
+	"qosReserved":                  "Any value is rejected: podd reserves no memory for QoS classes. Use memoryReservationPolicy.",
 	"memoryThrottlingFactor":       "On cgroup v2: throttle a container (memory.high) that uses more than its memory request plus this part of the difference between its limit and its request. For a container without a limit, the limit is the allocatable memory of the node. By default, containers are not throttled.",
 	"memoryReservationPolicy":      "On cgroup v2: with TieredReservation, the memory requests of Guaranteed pods are never reclaimed (memory.min), and those of Burstable pods are reclaimed last (memory.low). With None, no memory is protected.",
 
@@ -71,9 +71,9 @@ var fieldEffects = map[string]string{
 	"podCIDR":               "The address range of pods, or an IPv4 and an IPv6 range separated by a comma. podd sends it to the container runtime, which can write its CNI configuration from it. In a cluster, the ranges of the Node override it.",
 	"cpuCFSQuota":           "Enforce the CPU limits of containers and pods. If false, a limit has no effect except as the default of the request.",
 	"cpuCFSQuotaPeriod":     "Period in which a container may use its quota of CPU time; 1ms to 1s.",
-	"maxOpenFiles":          "Set LimitNOFILE in podd's unit file.",
+	"maxOpenFiles":          "The maximum number of files that podd itself can open. podd needs the capability CAP_SYS_RESOURCE to raise its hard limit, and otherwise logs a warning; set LimitNOFILE in its unit file. With --runonce, podd keeps its limit.",
 	"podsPerCore":           "Number of pods per CPU that can run on this node, if it is lower than maxPods. 0 means that only maxPods limits the number.",
-	"protectKernelDefaults": "podd neither checks nor changes kernel parameters.",
+	"protectKernelDefaults": "The kubelet requires vm.overcommit_memory=1, vm.panic_on_oom=0, kernel.panic=10, kernel.panic_on_oops=1, kernel.keys.root_maxkeys=1000000 and kernel.keys.root_maxbytes=25000000. If true, podd does not start if one of them differs. If set to false, podd changes them when it starts. By default, podd neither checks nor changes them. With --runonce, it has no effect.",
 
 	"serializeImagePulls":              "Pull images one at a time. If neither this nor maxParallelImagePulls is set, podd pulls 5 images in parallel.",
 	"evictionHard":                     "Thresholds below which podd evicts pods at once, and a node condition reports pressure. The thresholds of memory and nodefs also reduce the allocatable resources.",
@@ -83,39 +83,39 @@ var fieldEffects = map[string]string{
 	"evictionMaxPodGracePeriod":        "Maximum grace period in seconds of a pod that is evicted because of evictionSoft.",
 	"evictionMinimumReclaim":           "Amounts above the thresholds that must be available again before podd stops evicting pods, by signal.",
 	"mergeDefaultEvictionSettings":     "Use the default thresholds for signals that evictionHard does not contain.",
-	"kernelMemcgNotification":          "podd always uses the notifications of the kernel when memory may be short.",
+	"kernelMemcgNotification":          "Check the memory of the node at once when the kernel reports that it may be short. If false, podd only checks it every 10 s.",
 	"enableControllerAttachDetach":     "Let the attach-detach controller attach CSI volumes.",
-	"makeIPTablesUtilChains":           noIPTables,
+	"makeIPTablesUtilChains":           "podd creates no iptables chains. kube-proxy and the CNI plugins create the chains that they need.",
 	"iptablesMasqueradeBit":            obsoleteIPTables,
 	"iptablesDropBit":                  obsoleteIPTables,
-	"featureGates":                     "See below. All other feature gates have no effect.",
+	"featureGates":                     "See below.",
 	"failSwapOn":                       "If set to true, podd does not start while swap is enabled. By default, podd starts.",
 	"failCgroupV1":                     "If set to true, podd does not start on a host with cgroup v1. By default, podd starts with a warning.",
 	"memorySwap.swapBehavior":          "With LimitedSwap, Burstable pods can use swap in proportion to their memory requests. LimitedSwap is rejected if the kernel cannot limit swap. With NoSwap, pods use no swap.",
 	"userNamespaces":                   "idsPerPod is the number of user and group IDs of each pod with hostUsers: false, a multiple of 65536 (default 65536). It applies to new sandboxes; existing pods keep their IDs.",
 
-	"containerLogMaxWorkers":                    "podd decides how many logs are rotated in parallel.",
+	"containerLogMaxWorkers":                    "The maximum number of containers with logs that are rotated in parallel.",
 	"containerLogMonitorInterval":               "Maximum interval between checks of the size of logs; at least 3s.",
 	"configMapAndSecretChangeDetectionStrategy": "All strategies except Watch are rejected: podd watches the ConfigMaps and Secrets of its pods.",
 	"systemReserved":                            "Resources that pods cannot request: cpu, memory, ephemeral-storage and pid.",
 	"kubeReserved":                              "Like systemReserved. The sum of kubeReserved and systemReserved is reserved.",
+	"showHiddenMetricsForVersion":               "The previous version of Kubernetes, with metrics that are deprecated. podd always shows all metrics.",
+	"volumePluginDir":                           "podd does not run FlexVolume drivers, which are deprecated. Use CSI drivers.",
+	"localStorageCapacityIsolation":             "The value false is rejected: podd always enforces the limits of ephemeral-storage.",
 	"systemReservedCgroup":                      "The cgroup that system-reserved in enforceNodeAllocatable limits. podd does not create it. With the driver systemd, this is the name of a slice.",
 	"kubeReservedCgroup":                        "Like systemReservedCgroup, for kube-reserved.",
 	"enforceNodeAllocatable":                    "With pods, all pods together are limited to the resources that are not reserved. With system-reserved or kube-reserved, the cgroup in systemReservedCgroup or kubeReservedCgroup is limited to the CPU weight, memory and number of processes that are reserved for it, and cannot use huge pages. With the suffix -compressible, its memory and its number of processes are not limited. If such a cgroup does not exist or cannot be limited, podd exits with an error. With none, nothing is limited.",
-	"showHiddenMetricsForVersion":               "podd hides no metrics.",
-	"volumePluginDir":                           "podd runs no FlexVolume drivers.",
-	"localStorageCapacityIsolation":             "Limits of ephemeral-storage are always enforced.",
 
 	"enableSystemLogHandler":              "Enable /logs/ of the kubelet API, which serves /var/log.",
 	"enableSystemLogQuery":                "podd does not query the logs of system services.",
 	"enableProfilingHandler":              "Enable /debug/pprof of the kubelet API.",
 	"enableDebugFlagsHandler":             "Enable /debug/flags/v of the kubelet API, which changes the log level.",
-	"logging.flushFrequency":              "podd does not buffer its log.",
-	"logging.vmodule":                     "The log level is the same for all of podd.",
-	"logging.options.text.splitStream":    oneLogStream,
-	"logging.options.json.splitStream":    oneLogStream,
-	"logging.options.text.infoBufferSize": "podd does not buffer its log.",
-	"logging.options.json.infoBufferSize": "podd does not buffer its log.",
+	"logging.flushFrequency":              "Maximum time for which a message is buffered. podd writes each message at once.",
+	"logging.vmodule":                     "Log levels of source files of podd, for example {filePattern: rotator, verbosity: 4}. A pattern without a slash matches the name of a file, without .go; another pattern matches its path. Cannot be used together with the format json.",
+	"logging.options.text.splitStream":    splitLog,
+	"logging.options.json.splitStream":    splitLog,
+	"logging.options.text.infoBufferSize": noLogBuffer,
+	"logging.options.json.infoBufferSize": noLogBuffer,
 	"tracing":                             "podd sends no traces.",
 
 	"shutdownGracePeriod":                        "Duration by which a node shutdown is delayed so that pods can terminate. 0s means no delay.",
@@ -132,6 +132,9 @@ var rejectedValues = map[string]string{
 	"memoryManagerPolicy":                       "Static",
 	"topologyManagerPolicy":                     "restricted",
 	"reservedSystemCPUs":                        "0-1",
+	"localStorageCapacityIsolation":             "false",
+	"logging.options.text.infoBufferSize":       "1Ki",
+	"logging.options.json.infoBufferSize":       "1Ki",
 	"configMapAndSecretChangeDetectionStrategy": "Cache",
 }
 
@@ -150,4 +153,7 @@ var fieldDefaults = map[string]string{
 	"podLogsDir":              "/var/log/pods",
 	"kind":                    "",
 	"apiVersion":              "",
+	"protectKernelDefaults":   "",
+	"maxOpenFiles":            "1000000",
+	"logging.flushFrequency":  "",
 }

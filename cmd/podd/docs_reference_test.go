@@ -83,9 +83,10 @@ func flagsPage(t *testing.T) string {
 	b.WriteString(`# Flags
 
 ` + "`podd run` accepts all flags of the kubelet of Kubernetes " + manifest.KubernetesRelease() + ". podd without a verb is the same as\n" +
-		"`podd run`. Flags with a `*` exist only in podd. A flag takes precedence over its field in the file\n" +
-		"of `--config`; see `podd help configuration`. `podd check`, `podd plan` and `podd volume` accept the\n" +
-		"same flags, except those for `--runonce`, so that they check the same host and find the same pods.\n")
+		"`podd run`. Flags with a `*` are not flags of this kubelet. A flag takes precedence over its field in\n" +
+		"the file of `--config`; see `podd help configuration`. `podd check`, `podd plan` and `podd volume`\n" +
+		"accept the same flags, except those for `--runonce`, so that they check the same host and find the\n" +
+		"same pods.\n")
 	var hidden []*kong.Flag
 	group := ""
 	for _, f := range verbFlags(t, "run") {
@@ -122,9 +123,13 @@ func writeOtherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
 	b.WriteString("\n## Other flags of the kubelet\n\n`podd help run` does not list these flags. They set a field of the configuration.\n\n" +
 		row("flag", "field", "effect") + row("---", "---", "---"))
 	write := func(name, field string) {
-		effect := "no effect"
+		effect := "ignored with a warning"
 		switch {
-		case rejectedValues[field] != "":
+		case field == "":
+			effect = "served"
+		case support[field] == config.Rejected:
+			effect = "rejected"
+		case rejectedValues[field] != "" || field == "featureGates":
 			effect = "some values are rejected"
 		case support[field] == config.Supported:
 			effect = "served"
@@ -136,15 +141,22 @@ func writeOtherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
 	for _, f := range hidden {
 		write(f.Name, f.Tag.Get("field"))
 	}
-	var without []string
+	var without []config.KubeletFlag
 	for _, f := range config.KubeletFlags() {
 		if f.Field == "" {
-			without = append(without, code("--"+f.Name))
+			without = append(without, f)
 			continue
 		}
 		write(f.Name, f.Field)
 	}
-	b.WriteString("\nThe following flags have no field and no effect. podd warns about them:\n" + wrap(strings.Join(without, ", ")+".") + "\n")
+	b.WriteString("\nThe following flags have no field. podd ignores or rejects them:\n\n" + row("flag", "effect", "reason") + row("---", "---", "---"))
+	for _, f := range without {
+		effect := "ignored with a warning"
+		if f.IsRejected {
+			effect = "rejected"
+		}
+		b.WriteString(row(code("--"+f.Name), effect, f.Reason))
+	}
 }
 
 // writeFormerFlags writes the flags of earlier kubelets that podd accepts.
@@ -201,19 +213,6 @@ func writeVerbFlags(t *testing.T, b *strings.Builder) {
 	}
 }
 
-// wrap breaks text into lines of at most 100 bytes.
-func wrap(text string) string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len(line)+1+len(word) > 100 {
-			lines, line = append(lines, line), ""
-		}
-		line = strings.TrimPrefix(line+" "+word, " ")
-	}
-	return strings.Join(append(lines, line), "\n")
-}
-
 // defaultInHelp matches the default in the help of a flag. The page about the configuration file
 // omits this text, because the page has a column for defaults.
 var defaultInHelp = regexp.MustCompile(` \(default [^)]*\)`)
@@ -246,8 +245,10 @@ func configurationPage(t *testing.T) string {
 			served, value = "yes", lookup(alone, field.Path)
 		case config.SupportedInCluster:
 			served, value = "in a cluster", lookup(inCluster, field.Path)
+		case config.Rejected:
+			served = "rejected"
 		}
-		if rejectedValues[field.Path] != "" || field.Path == "featureGates" {
+		if field.Support != config.Rejected && rejectedValues[field.Path] != "" || field.Path == "featureGates" {
 			served = "partly"
 		}
 		if text, ok := fieldDefaults[field.Path]; ok {
@@ -278,11 +279,13 @@ var configurationIntro = `# Configuration file
 
 podd checks all fields like a kubelet and reports every error with file, line and column.
 
-- A field that is not served has no effect. If such fields are set to anything but their default,
-  podd names them in a warning.
-- A field that is served partly has values that podd does not support. podd rejects such a value if
-  pods would run differently than the user intends.
-- A field that is served in a cluster has no effect without ` + "`--kubeconfig`" + `.
+No setting is ignored silently, also if its value is the default:
+
+- A field that is not served has no effect, and podd names it and the reason in a warning.
+- A field that is rejected must not be set.
+- A field that is served partly has values that podd rejects.
+- A field that is served in a cluster has no effect without ` + "`--kubeconfig`" + `. podd names such fields in
+  a warning.
 
 The table shows the defaults without a cluster, or with a cluster if a field is served only there.
 The configuration in effect is at ` + "`/configz`" + ` of the kubelet API, and the values of the flags
@@ -293,8 +296,8 @@ are at ` + "`/flagz`" + `; neither contains secrets.
 var configurationGates = `
 ## Feature gates
 
-podd accepts the feature gates of the kubelet of Kubernetes ` + manifest.KubernetesRelease() + ` and warns about unknown feature
-gates. These feature gates have an effect:
+podd knows the feature gates of the kubelet of Kubernetes ` + manifest.KubernetesRelease() + ` and warns about unknown feature
+gates. These feature gates can be true and false:
 
 | feature gate | default | effect |
 | --- | --- | --- |
@@ -305,9 +308,11 @@ gates. These feature gates have an effect:
 | ` + "`CustomCPUCFSQuotaPeriod`" + ` | true | If false, any cpuCFSQuotaPeriod except 100ms is rejected. |
 | ` + "`DefaultPodSysctls`" + ` | false | If false, defaultPodSysctls is rejected. |
 | ` + "`PodsAPI`" + ` | true | If false, podd does not serve the gRPC API of pods (pods/v1alpha1) at pods-api/pods-api.sock in the root directory. |
+| ` + "`LoggingAlphaOptions`" + ` | false | If false, splitStream is rejected. |
 
-podd behaves as if the other feature gates always had the same value. It warns if a feature gate
-enables a feature that podd does not support, or disables one that it supports.
+For all other feature gates, podd behaves as if they always had the same value. It rejects a feature
+gate that enables a feature that podd does not have, or disables one that podd has. It warns about a
+feature gate without an effect, such as those of the control plane.
 `
 
 // loadEffective returns the effective configuration with flags as a JSON object.
@@ -348,11 +353,17 @@ func lookup(tree map[string]any, path string) string {
 	}
 }
 
+// nest returns YAML that sets the field at a path.
+func nest(path, value string) string {
+	keys := strings.Split(path, ".")
+	return strings.Join(keys, ": {") + ": " + value + strings.Repeat("}", len(keys)-1)
+}
+
 // TestRejectedValues checks that podd rejects the values in rejectedValues.
 func TestRejectedValues(t *testing.T) {
 	for field, value := range rejectedValues {
 		file := filepath.Join(t.TempDir(), "config.yaml")
-		text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + field + ": " + value + "\n"
+		text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + nest(field, value) + "\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -60,5 +60,5 @@ func (c *runCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		once := runonce.Command{Files: c.Files, Env: c.Env, EnvFiles: c.EnvFile, Timeout: c.Timeout, ReportPath: c.Report}
 		return once.Run(ctx, &cfg, s)
 	}
-	return daemon.Run(ctx, daemon.Options{Config: &cfg, Version: thisVersion().Version, Stderr: s.Err})
+	return daemon.Run(ctx, daemon.Options{Config: &cfg, Version: thisVersion().Version, Stdout: s.Out, Stderr: s.Err})
 }

@@ -84,7 +84,7 @@ func TestRun_ReopenHangs(t *testing.T) {
 	var logged bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		r := New(Options{
-			Root: root, MaxSize: maxSize, MaxFiles: maxFiles, Logs: func() []Log { return all }, Reopen: w.reopen,
+			Root: root, MaxSize: maxSize, MaxFiles: maxFiles, Workers: 256, Logs: func() []Log { return all }, Reopen: w.reopen,
 			Log: slog.New(slog.NewTextHandler(&logged, nil)),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -129,7 +129,7 @@ func TestRun_CanceledDuringReopen(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(root, "hangs"), 0o755))
 	must(t, os.WriteFile(w.path("hangs"), make([]byte, 2*maxSize), 0o640))
 	synctest.Test(t, func(t *testing.T) {
-		r := New(Options{Root: root, MaxSize: maxSize, MaxFiles: maxFiles, Logs: func() []Log { return []Log{{Dir: "hangs", ID: "hangs"}} }, Reopen: w.reopen})
+		r := New(Options{Root: root, MaxSize: maxSize, MaxFiles: maxFiles, Workers: 256, Logs: func() []Log { return []Log{{Dir: "hangs", ID: "hangs"}} }, Reopen: w.reopen})
 		ctx, cancel := context.WithCancel(t.Context())
 		result := make(chan error)
 		go func() { result <- r.Run(ctx) }()
@@ -157,7 +157,7 @@ func TestRun_ListsOncePerSecond(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		r := New(Options{Root: root, MaxSize: maxSize, MaxFiles: maxFiles, Logs: func() []Log { calls++; return all }})
+		r := New(Options{Root: root, MaxSize: maxSize, MaxFiles: maxFiles, Workers: 256, Logs: func() []Log { calls++; return all }})
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		result := make(chan error)

@@ -49,6 +49,9 @@ type Options struct {
 	MaxSize int64
 	// MaxFiles is the maximum number of files of a container. Values below 2 mean 2.
 	MaxFiles int
+	// Workers is the maximum number of containers with logs that are rotated at the same time. Values
+	// below 1 mean 1.
+	Workers int
 	// CheckInterval is the maximum interval between checks of a file. 0 means 10 s.
 	CheckInterval time.Duration
 	// Logs returns the logs of all containers. The goroutine of Run calls Logs about once a
@@ -97,9 +100,6 @@ const (
 	minInterval = 200 * time.Millisecond
 	// reopenTimeout is the timeout for the runtime to reopen a log file.
 	reopenTimeout = 30 * time.Second
-	// maxInProgress is the maximum number of directories that are rotated at the same time. Each
-	// rotation uses two file descriptors.
-	maxInProgress = 256
 )
 
 // New returns a Rotator. The Rotator does nothing until Run is called.
@@ -110,7 +110,7 @@ func New(o Options) *Rotator {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	o.MaxFiles = max(o.MaxFiles, 2)
+	o.MaxFiles, o.Workers = max(o.MaxFiles, 2), max(o.Workers, 1)
 	return &Rotator{o: o, states: map[string]*logState{}, inProgress: map[string]bool{}, results: make(chan rotateResult), filesSlot: make(chan struct{}, 1)}
 }
 
@@ -185,7 +185,7 @@ func (r *Rotator) check(ctx context.Context, s *logState) {
 		s.lastError = ""
 		return
 	}
-	if len(r.inProgress) >= maxInProgress {
+	if len(r.inProgress) >= r.o.Workers {
 		s.nextCheck = now.Add(tick)
 		return
 	}

@@ -23,7 +23,8 @@
 // time, compares the resource usage that they report, and records the fields and metrics in
 // testdata/kubelet/stats.txt.
 //
-// The program settings records the names of the kubelet's feature gates:
+// The program settings records the kubelet's feature gates, flags and default configuration, which the
+// tests of podd/cmd/podd/internal/config compare with podd's tables:
 //
 //	cd testdata/controlplane && go run ./settings
 //
@@ -31,7 +32,7 @@
 // manifest.KubernetesVersion, and run all of these programs. Then the tests of podd fail for every
 // difference: fields of pods without a verdict (manifest/supported) or without a decision whether
 // they are private (manifest/redact), fields of the configuration without an effect
-// (cmd/podd/docs_effects_test.go), list types (server/kube/managed), defaults and validation
+// (cmd/podd/docs_effects_test.go), settings without a verdict (cmd/podd/internal/config), list types (server/kube/managed), defaults and validation
 // (manifest/decode), CRI requests, events and statuses (reconcile).
 //
 // After validation and requests run go test ./manifest/supported -run TestFields -update to update

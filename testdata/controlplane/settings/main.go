@@ -1,29 +1,104 @@
-// Command settings records the names of the kubelet's feature gates, including those that
-// kubelet --help does not print because they can no longer be changed. See package controlplane
-// for how to run it.
+// Command settings records the settings of the kubelet: its flags, its feature gates, and the
+// configuration with all defaults that it serves at /configz. See package controlplane for how to run
+// it.
 package main
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/configz"
+	_ "k8s.io/component-base/logs/json/register" // registers the flags of the format json
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	_ "k8s.io/kubernetes/cmd/kubelet/app" // registers the feature gates
+	"k8s.io/kubernetes/cmd/kubelet/app/options"
+	internal "k8s.io/kubernetes/pkg/kubelet/apis/config"
+	"k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
 )
 
-const output = "../../cmd/podd/internal/config/feature_gates.txt"
+// dir is the directory of the package that compares podd with the recorded settings.
+const dir = "../../cmd/podd/internal/config"
 
 func main() {
-	var names []string
-	for name := range utilfeature.DefaultMutableFeatureGate.GetAll() {
-		names = append(names, string(name))
+	for file, record := range map[string]func() (string, error){
+		"feature_gates.txt":          featureGates,
+		"testdata/kubelet-flags.txt": flags,
+		"testdata/configz.json":      defaults,
+	} {
+		text, err := record()
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "recording %s: %v\n", file, err)
+			os.Exit(1)
+		}
 	}
+}
+
+// featureGates returns one line for each feature gate: its name and default, and "locked" if the
+// kubelet rejects any other value. kubelet --help does not print the locked gates.
+func featureGates() (string, error) {
+	var lines []string
+	for name, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		line := fmt.Sprintf("%s %t", name, spec.Default)
+		if spec.LockToDefault {
+			line += " locked"
+		}
+		lines = append(lines, line+"\n")
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, ""), nil
+}
+
+// flags returns the names of all flags, one a line, including those that kubelet --help hides.
+func flags() (string, error) {
+	config, err := options.NewKubeletConfiguration()
+	if err != nil {
+		return "", err
+	}
+	set := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
+	options.NewKubeletFlags().AddFlags(set)
+	options.AddKubeletConfigFlags(set, config)
+	options.AddGlobalFlags(set)
+	names := []string{"help\n"} // the command adds this flag
+	set.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name+"\n") })
 	slices.Sort(names)
-	if err := os.WriteFile(output, []byte(strings.Join(names, "\n")+"\n"), 0o644); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	return strings.Join(names, ""), nil
+}
+
+// defaults returns the response of /configz for a configuration file without settings.
+func defaults() (string, error) {
+	s, _, err := scheme.NewSchemeAndCodecs()
+	if err != nil {
+		return "", err
 	}
-	fmt.Println(len(names), "feature gates,", output)
+	file, config := &kubeletconfig.KubeletConfiguration{}, &internal.KubeletConfiguration{}
+	s.Default(file)
+	if err := s.Convert(file, config, nil); err != nil {
+		return "", err
+	}
+	versioned, err := s.ConvertToVersion(config, kubeletconfig.SchemeGroupVersion)
+	if err != nil {
+		return "", err
+	}
+	published, err := configz.New("kubeletconfig")
+	if err != nil {
+		return "", err
+	}
+	if err := published.Set(versioned); err != nil {
+		return "", err
+	}
+	mux := http.NewServeMux()
+	configz.InstallHandler(mux)
+	response := httptest.NewRecorder()
+	mux.ServeHTTP(response, httptest.NewRequest(http.MethodGet, configz.DefaultConfigzPath, nil))
+	return response.Body.String(), nil
 }

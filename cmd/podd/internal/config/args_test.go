@@ -24,7 +24,8 @@ func TestNormalizeArgs(t *testing.T) {
 		{args: "-v 3 -e A=--x", rest: "-v 3 -e A=--x"},
 		{args: "-v=3 -e=A=b -v= -=x", rest: "-v3 -eA=b -v= -=x"},
 		{args: "--strict -- --max_pods --nonsense", rest: "--strict -- --max_pods --nonsense"},
-		{args: "--event_qps=3 --vmodule /pki x", rest: "x", unserved: "event-qps vmodule"},
+		{args: "--event_qps=3 --vmodule /pki=4 x", rest: "x", unserved: "event-qps vmodule"},
+		{args: "--vmodule=manager", err: "--vmodule: must have the form PATTERN=VERBOSITY[,PATTERN=VERBOSITY]"},
 		{args: "--contention-profiling --max-pods=1", rest: "--max-pods=1", unserved: "contention-profiling"},
 		{args: "--feature-gates=A=true --feature-gates B=false", unserved: "feature-gates"},
 		{args: "--oom-score-adj -999", unserved: "oom-score-adj"},
@@ -77,8 +78,8 @@ func TestNormalizeArgs(t *testing.T) {
 	}
 }
 
-// TestKubeletFlags checks that every flag of the kubelets since Kubernetes 1.34 is either in Flags
-// or in kubeletFlags.
+// TestKubeletFlags checks that every flag of the kubelet is either in Flags or in kubeletFlags, and that
+// no former flag is one of them.
 func TestKubeletFlags(t *testing.T) {
 	text, err := os.ReadFile("testdata/kubelet-flags.txt")
 	if err != nil {
@@ -133,25 +134,29 @@ func TestTables(t *testing.T) {
 			t.Errorf("Flags.%s sets %q, which is not supported", f.Name, path)
 		}
 	}
-	sample := map[valueFormat]string{textFormat: "x", booleanFormat: "true", numberFormat: "1", durationFormat: "1s", listFormat: "a,b", pairsFormat: "a=b", thresholdsFormat: "a<b", featureGatesFormat: "A=true"}
+	sample := map[valueFormat]string{textFormat: "x", booleanFormat: "true", numberFormat: "1", durationFormat: "1s", listFormat: "a,b", pairsFormat: "a=b", thresholdsFormat: "a<b", featureGatesFormat: "A=true", vmoduleFormat: "manager=4"}
 	for _, f := range kubeletFlags {
 		if f.field == "" {
 			continue
 		}
-		k, err := f.parse(sample[f.format])
+		text := sample[f.format]
+		if strings.HasSuffix(f.name, "-info-buffer-size") {
+			text = "1Ki"
+		}
+		k, err := f.parse(text)
 		if err != nil {
-			t.Errorf("--%s=%s: %v", f.name, sample[f.format], err)
+			t.Errorf("--%s=%s: %v", f.name, text, err)
 			continue
 		}
 		if _, problems := (&Flags{Unsupported: []UnsupportedFlag{k}}).checkedLayer(); len(problems) > 0 {
-			t.Errorf("--%s=%s as %s: %v", f.name, sample[f.format], f.field, problems)
+			t.Errorf("--%s=%s as %s: %v", f.name, text, f.field, problems)
 		}
 	}
 }
 
 // TestNormalizeArgs_Secret checks that errors do not contain values.
 func TestNormalizeArgs_Secret(t *testing.T) {
-	_, _, err := tryArgs("--storage-driver-secure=hunter2", "--feature-gates=hunter2", "--event-qps=hunter2")
+	_, _, err := tryArgs("--containerized=hunter2", "--feature-gates=hunter2", "--event-qps=hunter2")
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("got error %v, want an error that does not contain the value", err)
 	}

@@ -43,6 +43,8 @@ func (c *checker) check() []manifest.Problem {
 	c.checkTaints()
 	c.checkAddresses()
 	c.checkPaths()
+	c.checkLogging()
+	c.checkGates()
 	c.checkCombined()
 	c.checkUnsupported()
 	return c.problems
@@ -115,6 +117,9 @@ func (c *checker) checkRanges() {
 	}
 	if p := k.ContainerLogMaxFiles; p != nil && *p < 2 {
 		c.errorf("containerLogMaxFiles", "%d is too small; must be at least 2", *p)
+	}
+	if p := k.ContainerLogMaxWorkers; p != nil && *p < 1 {
+		c.errorf("containerLogMaxWorkers", "%d is too small; must be at least 1", *p)
 	}
 	if p := k.MaxParallelImagePulls; p != nil && *p < 1 {
 		c.errorf("maxParallelImagePulls", "%d is too small; must be at least 1", *p)

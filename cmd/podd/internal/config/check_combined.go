@@ -1,6 +1,13 @@
 package config
 
-import "slices"
+import (
+	"reflect"
+	"slices"
+)
+
+// hiddenMetricsVersion is the only version of Kubernetes with metrics that a kubelet can show although
+// they are deprecated.
+const hiddenMetricsVersion = "1.36"
 
 // checkCombined checks fields that depend on other fields.
 func (c *checker) checkCombined() {
@@ -46,8 +53,7 @@ func (c *checker) checkImageGC() {
 	}
 }
 
-// checkUnsupported rejects settings that podd does not support and that would change how pods run.
-// podd ignores all other unsupported settings and prints a warning.
+// checkUnsupported rejects settings that podd does not support.
 func (c *checker) checkUnsupported() {
 	k := c.kubelet
 	for _, r := range []struct {
@@ -55,15 +61,29 @@ func (c *checker) checkUnsupported() {
 		allowed      []string
 		reason       string
 	}{
-		{"cpuManagerPolicy", k.CPUManagerPolicy, []string{"", "none"}, "podd does not pin CPUs yet; use the policy none"},
-		{"memoryManagerPolicy", k.MemoryManagerPolicy, []string{"", "None"}, "podd does not pin memory yet; use the policy None"},
-		{"topologyManagerPolicy", k.TopologyManagerPolicy, []string{"", "none"}, "podd does not align resources to NUMA nodes yet; use the policy none"},
-		{"reservedSystemCPUs", k.ReservedSystemCPUs, []string{""}, "podd does not reserve CPUs yet; remove this field"},
+		{"cpuManagerPolicy", k.CPUManagerPolicy, []string{"", "none"}, "podd does not pin CPUs; use the policy none"},
+		{"memoryManagerPolicy", k.MemoryManagerPolicy, []string{"", "None"}, "podd does not pin memory; use the policy None"},
+		{"topologyManagerPolicy", k.TopologyManagerPolicy, []string{"", "none"}, "podd does not align resources to NUMA nodes; use the policy none"},
 	} {
 		if slices.Contains(r.allowed, r.value) || c.hasProblem(r.field) {
 			continue
 		}
 		c.errorf(r.field, "%s: %s", r.value, r.reason)
+	}
+	v := reflect.ValueOf(k).Elem()
+	visitFields(v, v, "", func(path string, v, _ reflect.Value) {
+		if reason := rejectedFields[path]; reason != "" && !isZero(v) {
+			c.errorf(path, "%s", reason)
+		}
+	})
+	if k.LocalStorageCapacityIsolation != nil && !*k.LocalStorageCapacityIsolation {
+		c.errorf("localStorageCapacityIsolation", "false: podd always enforces the limits of ephemeral-storage; remove this field, and the limits from pods that need none")
+	}
+	if k.VolumeStatsAggPeriod.Duration < 0 {
+		c.errorf("volumeStatsAggPeriod", "%s: podd cannot disable the statistics of volumes; remove this field", k.VolumeStatsAggPeriod.Duration)
+	}
+	if v := k.ShowHiddenMetricsForVersion; v != "" && v != hiddenMetricsVersion {
+		c.errorf("showHiddenMetricsForVersion", "unknown value %q; must be %s, the previous version of Kubernetes", v, hiddenMetricsVersion)
 	}
 	c.checkSwap()
 	if k.SingleProcessOOMKill != nil && !*k.SingleProcessOOMKill && !c.host.UsesCgroupV2 {

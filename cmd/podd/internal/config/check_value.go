@@ -85,12 +85,22 @@ func parseEndpoint(text string) (string, error) {
 	return "unix://" + filepath.Clean(path), nil
 }
 
-// checkPaths checks the directory of pod logs and the root cgroup.
+// checkPaths checks the directory of pod logs and the names of cgroups.
 func (c *checker) checkPaths() {
 	if p := c.kubelet.PodLogsDir; p != "" && (!filepath.IsAbs(p) || filepath.Clean(p) == "/") {
 		c.errorf("podLogsDir", "invalid directory %q; must be an absolute path below /", p)
 	}
-	if slices.Contains(strings.Split(c.kubelet.CgroupRoot, "/"), "..") {
-		c.errorf("cgroupRoot", "%q must not contain ..", c.kubelet.CgroupRoot)
+	for _, f := range []struct{ field, value string }{
+		{"cgroupRoot", c.kubelet.CgroupRoot}, {"kubeletCgroups", c.kubelet.KubeletCgroups}, {"systemCgroups", c.kubelet.SystemCgroups},
+	} {
+		if hasDotDot(f.value) {
+			c.errorf(f.field, "%q must not contain ..", f.value)
+		}
+	}
+	if p := c.kubelet.SystemCgroups; p != "" && filepath.Join("/", p) == "/" {
+		c.errorf("systemCgroups", "%q is the root cgroup, from which the processes are moved; set another cgroup", p)
 	}
 }
+
+// hasDotDot reports whether the path of a cgroup could lead out of its hierarchy.
+func hasDotDot(cgroup string) bool { return slices.Contains(strings.Split(cgroup, "/"), "..") }

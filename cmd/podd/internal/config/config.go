@@ -149,6 +149,24 @@ type Resources struct {
 	MemoryThrottlingFactor float64
 	// OOMScoreAdj is the oom_score_adj of podd itself; -1000 to 1000.
 	OOMScoreAdj int
+	// MaxOpenFiles is the maximum number of files that podd itself may open.
+	MaxOpenFiles int64
+	// OwnCgroup is the cgroup to which podd moves itself; "" means that podd stays in its cgroup.
+	OwnCgroup string
+	// SystemCgroup is the cgroup to which podd moves all processes of the root cgroup; "" means that
+	// podd does not move them.
+	SystemCgroup string
+	// RuntimeCgroup is the cgroup of the container runtime, which podd measures; "" if it is unknown.
+	RuntimeCgroup string
+	// KernelParameters determines what podd does if kernel parameters differ from the values that the
+	// kubelet requires.
+	KernelParameters KernelParameterPolicy
+	// IgnoreEvictionInAllocatable is set if the thresholds of Eviction do not reduce the allocatable
+	// resources.
+	IgnoreEvictionInAllocatable bool
+	// DisableMemoryNotifications is set if podd detects a lack of memory only with its periodic checks,
+	// and not with notifications of the kernel.
+	DisableMemoryNotifications bool
 	// SingleProcessOOMKill is set if an out-of-memory kill ends one process and not all processes of
 	// the container. It has no effect on cgroup v1, where this is always so.
 	SingleProcessOOMKill bool
@@ -160,7 +178,8 @@ type Resources struct {
 	// 1.35 the kubelet does not start in this case.
 	WarnsCgroupV1 bool
 	// Eviction contains the thresholds below which podd evicts pods. The hard thresholds of
-	// memory.available and nodefs.available also reduce the allocatable resources.
+	// memory.available and nodefs.available also reduce the allocatable resources, unless
+	// IgnoreEvictionInAllocatable is set.
 	Eviction pressure.Policy
 }
 
@@ -277,6 +296,9 @@ type ContainerLogs struct {
 	LogMaxSize int64
 	// LogMaxFiles is the maximum number of log files of a container.
 	LogMaxFiles int
+	// LogWorkers is the maximum number of containers with logs that are rotated at the same time; at
+	// least 1.
+	LogWorkers int
 	// LogCheckInterval is the interval at which the sizes of logs are checked.
 	LogCheckInterval time.Duration
 }
@@ -288,9 +310,36 @@ type Logging struct {
 	// Verbosity is the log level of klog. At 0, podd logs warnings and important events; at 4
 	// and above, it also logs debug messages.
 	Verbosity int
+	// FileVerbosity contains the log levels of source files of podd that differ from Verbosity. The
+	// first entry that matches a file is used.
+	FileVerbosity []FileVerbosity
+	// SplitStream is set if the log is written to standard output, except warnings and errors, which
+	// are written to standard error. It has no effect with RunOnce.
+	SplitStream bool
 	// EventLog is the file to which events are appended, or "".
 	EventLog string
 }
+
+// A FileVerbosity is the log level of some source files.
+type FileVerbosity struct {
+	// Pattern matches the name of a file without its directory and without .go, or the path of the file
+	// if it contains a slash. It has the syntax of path.Match.
+	Pattern string
+	// Verbosity is the log level of klog, as Logging.Verbosity.
+	Verbosity int
+}
+
+// KernelParameterPolicy determines what podd does with kernel parameters at its start.
+type KernelParameterPolicy int
+
+const (
+	// KeepKernelParameters neither checks nor changes them.
+	KeepKernelParameters KernelParameterPolicy = iota
+	// SetKernelParameters changes those that differ (protectKernelDefaults is false).
+	SetKernelParameters
+	// CheckKernelParameters makes podd exit if one differs (protectKernelDefaults is true).
+	CheckKernelParameters
+)
 
 // RedactedConfig is the effective configuration with all secrets masked.
 type RedactedConfig struct {
@@ -326,4 +375,8 @@ const (
 	// DefaultMaxParallelPulls is the maximum number of parallel image pulls. The kubelet pulls one
 	// image at a time by default, so a registry that does not respond delays all other pulls.
 	DefaultMaxParallelPulls = 5
+	// defaultLogWorkers is the maximum number of containers with logs that are rotated at the same
+	// time. The kubelet rotates one log at a time by default, so a runtime that does not respond delays
+	// all other logs. Each rotation uses two file descriptors.
+	defaultLogWorkers = 256
 )

@@ -11,9 +11,9 @@
 //	*.conf ─ parseLayer ──┼─▶ mergedTree ─▶ KubeletConfiguration ─▶ checker ─▶ resolver ─▶ Config
 //	flags ── Flags.layer ─┘
 //
-// Fields of Kubernetes that podd does not support yet are ignored, and one warning names all of
-// them. If such a field would change how pods run, the field is an error instead. All errors are
-// reported together, each with its file and line or its flag.
+// No setting of the kubelet is ignored silently. A field, flag or feature gate that podd does not
+// support is an error, or, if pods run as they would without it, one warning with the reason for all
+// such settings. All errors are reported together, each with its file and line or its flag.
 //
 // Only Load and ReadHostFacts read files. The package has no state.
 package config

@@ -83,6 +83,7 @@ type RuntimeFlags struct {
 	RuntimeClass             []string       `placeholder:"CLASS=HANDLER" help:"Runtime handler for the pods of a RuntimeClass. By default, the handler has the name of the RuntimeClass. Repeatable."`
 	CgroupDriver             *string        `field:"cgroupDriver" placeholder:"cgroupfs" help:"Driver that podd uses to manipulate cgroups on the host if the runtime does not report its driver. Possible values: cgroupfs, systemd."`
 	CgroupRoot               *string        `field:"cgroupRoot" placeholder:"CGROUP" help:"Optional root cgroup to use for pods."`
+	RuntimeCgroups           string         `placeholder:"CGROUP" help:"Optional absolute name of the cgroup in which the container runtime runs. The statistics of the kubelet API then contain its usage."`
 
 	MinimumContainerTTLDuration       *time.Duration `name:"minimum-container-ttl-duration" placeholder:"0s" help:"Minimum age for a finished container before it is garbage collected. Examples: '300ms', '10s' or '2h45m'. The age is counted from the creation of the container."`
 	MaximumDeadContainersPerContainer *int32         `placeholder:"1" help:"Maximum number of old instances to retain per container. Each container takes up some disk space. To disable, set to a negative number. podd always retains the newest instance, so 0 has the same effect as 1."`
@@ -163,8 +164,11 @@ type ClusterFlags struct {
 	KubeAPIContentType        *string        `name:"kube-api-content-type" field:"contentType" placeholder:"TYPE" help:"Content type of requests sent to the API server (default application/vnd.kubernetes.protobuf)."`
 }
 
-// UnlistedFlags are flags that --help does not print. podd only checks their values.
+// UnlistedFlags are flags that --help does not print.
 type UnlistedFlags struct {
 	FailSwapOn   *bool `hidden:"" field:"failSwapOn"`
 	FailCgroupV1 *bool `hidden:"" name:"fail-cgroupv1" field:"failCgroupV1"`
+
+	// ExperimentalAllocatableIgnoreEviction is deprecated in the kubelet.
+	ExperimentalAllocatableIgnoreEviction bool `hidden:""`
 }

@@ -3,6 +3,8 @@ package config
 import (
 	_ "embed"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -11,19 +13,35 @@ import (
 	"podd/manifest/wording"
 )
 
-// featureGates contains the names of the kubelet's feature gates, which the program
-// testdata/controlplane/settings records. The kubelet does not start if another name is set.
+// featureGates contains a line for each of the kubelet's feature gates: the name, the default, and
+// "locked" if the kubelet rejects all other values. The program testdata/controlplane/settings records
+// it. The kubelet does not start if another name is set.
 //
 //go:embed feature_gates.txt
 var featureGates string
 
-var gateNames = strings.Fields(featureGates)
+// gateNames contains the names in featureGates. lockedGates contains the values of the feature gates
+// that cannot be changed, in the kubelet either.
+var gateNames, lockedGates = parseFeatureGates(featureGates)
 
-// isAlwaysEnabled is the set of feature gates whose features podd supports and cannot disable. All
-// other feature gates are always disabled in podd, except switchableGates.
+// parseFeatureGates parses lines of the form of featureGates.
+func parseFeatureGates(text string) (names []string, locked map[string]bool) {
+	locked = map[string]bool{}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		names = append(names, fields[0])
+		if len(fields) == 3 {
+			locked[fields[0]] = fields[1] == "true"
+		}
+	}
+	return names, locked
+}
+
+// isAlwaysEnabled is the set of feature gates whose features podd supports and cannot disable. podd
+// rejects the value false.
 var isAlwaysEnabled = newSet(
 	"ClusterTrustBundle", "ClusterTrustBundleProjection", "ComponentFlagz", "ComponentStatusz", "ContainerCheckpoint", "ContainerRestartRules", "ContainerStopSignals",
-	"DisableNodeKubeProxyVersion", "EnvFiles", "EventedPLEG", "ExecProbeTimeout", "HostnameOverride", "ImageVolume",
+	"DisableNodeKubeProxyVersion", "EnvFiles", "EventedPLEG", "ExecProbeTimeout", "HostnameOverride", "ImageMaximumGCAge", "ImageVolume",
 	"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScaling", "InPlacePodVerticalScalingInitContainers",
 	"KubeletCgroupDriverFromCRI", "KubeletCrashLoopBackOffMax", "KubeletFineGrainedAuthz", "KubeletPSI", "KubeletPodResourcesGet", "KubeletServiceAccountTokenForCredentialProviders",
 	"NodeDeclaredFeatures", "NodeSwap", "PLEGOnDemandRelist",
@@ -42,6 +60,7 @@ var switchableGates = map[string]bool{
 	gateDefaultPodSysctls:  false,
 	gatePodsAPI:            true,
 	gateCustomQuotaPeriod:  true,
+	gateSplitStream:        false,
 }
 
 // gatePodsAPI is the feature gate of the API that package podsapi serves.
@@ -55,9 +74,15 @@ func isGateEnabled(k *kubelet.KubeletConfiguration, gate string) bool {
 	return switchableGates[gate]
 }
 
-// gateAllBeta is the feature gate of all beta features. podd supports some of these features and
-// cannot disable those that it supports.
-const gateAllBeta = "AllBeta"
+// gateAllAlpha and gateAllBeta are the feature gates of all alpha features and of all beta features.
+// podd supports only some of these features.
+const (
+	gateAllAlpha = "AllAlpha"
+	gateAllBeta  = "AllBeta"
+)
+
+// isUndecidedGate contains feature gates of features that podd does not support yet.
+var isUndecidedGate = newSet("NodeLogQuery", "KubeletTracing")
 
 // isFeatureGate is the set of the names in gateNames.
 var isFeatureGate = newSet(gateNames...)
@@ -70,4 +95,37 @@ func newUnknownGateWarning(name string, o origin) manifest.Problem {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return o.keyProblem(manifest.Warning, "featureGates", name, text)
+}
+
+// checkGates rejects feature gates with values that podd does not support, and warns about unknown
+// feature gates.
+func (c *checker) checkGates() {
+	for _, name := range slices.Sorted(maps.Keys(c.kubelet.FeatureGates)) {
+		o := c.merged.origin(joinKey("featureGates", name))
+		if !isFeatureGate[name] {
+			c.problems = append(c.problems, newUnknownGateWarning(name, o))
+			continue
+		}
+		if reason := rejectGate(name, c.kubelet.FeatureGates[name]); reason != "" {
+			c.problems = append(c.problems, o.keyProblem(manifest.Error, "featureGates", name, reason))
+		}
+	}
+}
+
+// rejectGate returns the reason for which podd rejects the value of a feature gate, or "" if podd
+// accepts the value.
+func rejectGate(name string, value bool) string {
+	group := findGateGroup(name)
+	lock, isLocked := lockedGates[name]
+	switch {
+	case name == gateAllAlpha && value, name == gateAllBeta:
+		return fmt.Sprintf("%t: podd supports only some of these features and cannot disable others; set the feature gates that you need", value)
+	case isAlwaysEnabled[name] && !value:
+		return "false: podd cannot disable this feature; remove this feature gate"
+	case group != nil && group.lacksFeature && value:
+		return "true: " + group.reason + "; remove this feature gate"
+	case isLocked && value != lock && (group == nil || !group.lacksFeature):
+		return fmt.Sprintf("%t: Kubernetes has locked this feature gate to %t; remove it", value, lock)
+	}
+	return ""
 }

@@ -28,15 +28,34 @@ var supportedFields = newSet(
 	"authentication.x509.clientCAFile", "authentication.anonymous.enabled", "authorization.mode",
 	"authentication.webhook.enabled", // warnAuthorization adds the warning for this field
 	"enableDebuggingHandlers", "enableSystemLogHandler", "enableProfilingHandler", "enableContentionProfiling", "enableDebugFlagsHandler",
-	"logging.format", "logging.verbosity",
+	"logging.format", "logging.verbosity", "logging.flushFrequency", // podd writes each line at once
+	"logging.vmodule", "logging.options.text.splitStream", "logging.options.json.splitStream",
+	"logging.options.text.infoBufferSize", "logging.options.json.infoBufferSize",
+	"showHiddenMetricsForVersion", // podd hides no metrics
+	"containerLogMaxWorkers", "kernelMemcgNotification", "protectKernelDefaults", "localStorageCapacityIsolation",
+	"maxOpenFiles", "kubeletCgroups", "systemCgroups",
 	"shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "shutdownGracePeriodByPodPriority",
 	"podPidsLimit", "kubeReserved", "systemReserved", "kubeReservedCgroup", "systemReservedCgroup", "enforceNodeAllocatable",
 	"evictionHard", "mergeDefaultEvictionSettings", "evictionPressureTransitionPeriod",
 	"evictionSoft", "evictionSoftGracePeriod", "evictionMaxPodGracePeriod", "evictionMinimumReclaim",
 	"memoryThrottlingFactor", "memoryReservationPolicy", "defaultPodSysctls",
 	// checkUnsupported rejects all but one value of the following fields.
-	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy", "reservedSystemCPUs",
+	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy",
 )
+
+// rejectedFields contains the reasons for which podd rejects every value of a field.
+var rejectedFields = map[string]string{
+	"reservedSystemCPUs":           "podd does not keep CPUs free of pods; reserve an amount with systemReserved",
+	"cpuManagerPolicyOptions":      "podd does not assign CPUs to containers; remove this field",
+	"topologyManagerPolicyOptions": "podd does not align resources to NUMA nodes; remove this field",
+	"reservedMemory":               "podd does not assign memory of NUMA nodes to containers; remove this field",
+	"qosReserved":                  "podd reserves no memory for QoS classes; use memoryReservationPolicy",
+}
+
+// rejectedFlags contains the reasons for which podd rejects a flag without a field.
+var rejectedFlags = map[string]string{
+	"reserved-memory": "podd does not assign memory of NUMA nodes to containers; remove this flag",
+}
 
 // clusterFields are the fields that have an effect only with --kubeconfig.
 var clusterFields = newSet(
@@ -47,115 +66,130 @@ var clusterFields = newSet(
 	"authentication.webhook.cacheTTL", "authorization.webhook.cacheAuthorizedTTL", "authorization.webhook.cacheUnauthorizedTTL",
 )
 
-// An obsoleteGroup contains fields that have no effect in the kubelet of Kubernetes 1.37 either, and
-// that have the same replacement.
-type obsoleteGroup struct {
-	replacement string // the last part of the warning
-	fields      []string
+// An ignoredGroup contains fields and flags without an effect that have the same replacement.
+type ignoredGroup struct {
+	reason string // the last part of the warning; it names the replacement
+	fields []string
+	flags  []string // flags without a field, with their leading dashes
 }
 
-var obsoleteFields = []obsoleteGroup{
-	{"the network plugins configure hairpin mode", []string{"hairpinMode"}},
-	{"kube-proxy creates the iptables rules", []string{"iptablesMasqueradeBit", "iptablesDropBit"}},
-	{"the container runtime closes idle streams; set stream_idle_timeout in the configuration of containerd", []string{"streamingConnectionIdleTimeout"}},
+// isObsolete is the beginning of the reason for settings that have no effect in the kubelet of
+// Kubernetes 1.37 either.
+const isObsolete = "it is obsolete and has no effect in the kubelet either; "
+
+// hasNoPolicy is the reason for settings that only refine the policies of resource managers.
+const hasNoPolicy = "it has no effect with the policy none in the kubelet either; remove it"
+
+var ignoredSettings = []ignoredGroup{
+	{reason: isObsolete + "the network plugins configure hairpin mode", fields: []string{"hairpinMode"}},
+	{reason: isObsolete + "kube-proxy creates the iptables rules", fields: []string{"iptablesMasqueradeBit", "iptablesDropBit"}},
+	{reason: isObsolete + "the container runtime closes idle streams; set stream_idle_timeout in the configuration of containerd", fields: []string{"streamingConnectionIdleTimeout"}},
+	{reason: hasNoPolicy, fields: []string{"cpuManagerReconcilePeriod", "topologyManagerScope"}},
+	{reason: "podd creates no iptables chains; kube-proxy and the network plugins create the chains that they need", fields: []string{"makeIPTablesUtilChains"}},
+	{reason: "FlexVolumes are deprecated and podd does not run their drivers; use CSI drivers", fields: []string{"volumePluginDir"}},
+	{reason: "podd measures volumes when statistics are requested; use the scrape interval of the client", fields: []string{"volumeStatsAggPeriod"}},
+	{reason: "podd measures containers when statistics are requested; use the scrape interval of the client", flags: []string{"--housekeeping-interval"}},
+	{reason: "it is deprecated in the kubelet, and podd runs the mount helpers of the host; install them, for example mount.nfs", flags: []string{"--experimental-mounter-path"}},
 }
 
-// findObsolete returns the index of the group in obsoleteFields that contains a field, or -1.
-func findObsolete(path string) int {
-	return slices.IndexFunc(obsoleteFields, func(g obsoleteGroup) bool { return slices.Contains(g.fields, path) })
+// findIgnored returns the index of the group in ignoredSettings that contains a field, or a flag
+// without a field. It returns -1 if there is none.
+func findIgnored(path, flag string) int {
+	return slices.IndexFunc(ignoredSettings, func(g ignoredGroup) bool {
+		return slices.Contains(g.fields, path) || path == "" && slices.Contains(g.flags, flag)
+	})
 }
 
 // equivalentValues maps a field that podd does not support to the value with which the kubelet
-// behaves like podd. A field with this value causes no warning. nil means that no value causes a
-// warning.
+// behaves like podd. A field with this value causes no warning, because podd does what the user
+// has configured.
 var equivalentValues = map[string]any{
 	"registerNode":                 false,
-	"kernelMemcgNotification":      true,
 	"makeIPTablesUtilChains":       false,
 	"enableControllerAttachDetach": false,
-	"logging.flushFrequency":       nil, // podd does not buffer its log
+	"enableSystemLogQuery":         false,
 }
 
-// warnIgnoredSettings returns the warnings for settings that have no effect. It returns one warning
-// for each unknown feature gate, and the warnings of warnFormerFlags. All other fields and flags with
-// the same reason are in one warning. userConfig is the merged configuration without defaults, and
-// inCluster reports whether podd runs as a node of a cluster.
-func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnsupportedFlag, inCluster bool) []manifest.Problem {
-	var unsupported, needCluster, fixedGates, logLevels []string
-	obsolete := make([][]string, len(obsoleteFields)) // names by group
-	var warnings []manifest.Problem
-	record := func(path string, o origin) {
-		names := &unsupported
-		switch {
-		case clusterFields[path]:
-			names = &needCluster
-		case findObsolete(path) >= 0:
-			names = &obsolete[findObsolete(path)]
-		case path == "logging.vmodule" || o.flag == "--vmodule":
-			names = &logLevels
-		}
-		addName(names, path, o)
-	}
-	visitFields(reflect.ValueOf(userConfig).Elem(), reflect.ValueOf(newDefaults()).Elem(), "", func(path string, v, def reflect.Value) {
-		if !m.isSet(path) || supportedFields[path] || inCluster && clusterFields[path] {
-			return
-		}
-		if path == "featureGates" {
-			unknown, disabled, enabled := ignoredGates(userConfig.FeatureGates, m)
-			warnings = append(warnings, unknown...)
-			fixedGates, unsupported = append(fixedGates, disabled...), append(unsupported, enabled...)
-			return
-		}
-		o := m.origin(path)
-		if want, ok := equivalentValues[path]; ok && (want == nil || equalsValue(v, want)) {
-			return
-		}
-		if o.flag == "" && (isZero(v) || reflect.DeepEqual(indirect(v), indirect(def))) {
-			return
-		}
-		record(path, o)
-	})
-	for _, flag := range unserved {
-		if flag.field == "" && !flag.isEmpty && !flag.isFormer() {
-			record("", origin{flag: "--" + flag.Name})
-		}
-	}
-	warnings = append(warnings, warnFormerFlags(unserved, inCluster)...)
-	warnings = append(warnings, newIgnoredWarning(unsupported, "ignored, because podd does not support it yet")...)
-	for i, names := range obsolete {
-		warnings = append(warnings, newIgnoredWarning(names, "ignored, because it is obsolete and has no effect in the kubelet either; "+obsoleteFields[i].replacement)...)
-	}
-	warnings = append(warnings, newIgnoredWarning(fixedGates, "ignored, because podd cannot disable it")...)
-	warnings = append(warnings, newIgnoredWarning(logLevels, "ignored, because the log level of --v applies to all of podd")...)
-	return append(warnings, newIgnoredWarning(needCluster, "ignored without --kubeconfig")...)
+// ignoredNames contains the names of settings that have no effect, by the reason for which podd
+// ignores them.
+type ignoredNames struct {
+	unsupported, needCluster []string
+	groups                   [][]string          // as ignoredSettings
+	gates                    map[string][]string // by gateGroup.reason
 }
 
-// ignoredGates returns the feature gates that have no effect in podd. unknown contains a warning
-// for each gate that the kubelet does not have. disabled contains the gates that the user disables
-// and podd cannot disable. enabled contains the gates that the user enables and podd does not
-// support.
-func ignoredGates(gates map[string]bool, m *mergedTree) (unknown []manifest.Problem, disabled, enabled []string) {
+// record adds a field, or a flag without a field.
+func (n *ignoredNames) record(path string, o origin) {
+	names := &n.unsupported
+	switch group := findIgnored(path, o.flag); {
+	case clusterFields[path]:
+		names = &n.needCluster
+	case group >= 0:
+		names = &n.groups[group]
+	}
+	addName(names, path, o)
+}
+
+// recordGates adds the feature gates that have no effect.
+func (n *ignoredNames) recordGates(gates map[string]bool, m *mergedTree) {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		path := joinKey("featureGates", name)
 		o := m.origin(path)
-		if _, ok := switchableGates[name]; ok {
-			continue
-		}
-		if !isFeatureGate[name] {
-			unknown = append(unknown, newUnknownGateWarning(name, o))
-			continue
-		}
 		if o.flag != "" {
 			path, o = o.flag+"="+name, origin{}
 		}
-		switch {
-		case gates[name] && !isAlwaysEnabled[name]:
-			addName(&enabled, path, o)
-		case !gates[name] && (isAlwaysEnabled[name] || name == gateAllBeta):
-			addName(&disabled, path, o)
+		if isUndecidedGate[name] && gates[name] {
+			addName(&n.unsupported, path, o)
+		}
+		if g := findGateGroup(name); isFeatureGate[name] && g != nil && !g.lacksFeature {
+			names := n.gates[g.reason]
+			addName(&names, path, o)
+			n.gates[g.reason] = names
 		}
 	}
-	return unknown, disabled, enabled
+}
+
+// warnings returns one warning for each reason.
+func (n *ignoredNames) warnings() []manifest.Problem {
+	all := newIgnoredWarning(n.unsupported, "ignored, because podd does not support it yet")
+	for i, names := range n.groups {
+		all = append(all, newIgnoredWarning(names, "ignored, because "+ignoredSettings[i].reason)...)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(n.gates)) {
+		all = append(all, newIgnoredWarning(n.gates[reason], "ignored, because "+reason)...)
+	}
+	return append(all, newIgnoredWarning(n.needCluster, "ignored without --kubeconfig")...)
+}
+
+// warnIgnoredSettings returns the warnings for settings that have no effect, and the warnings of
+// warnFormerFlags. All fields and flags with the same reason are in one warning. A value that equals
+// the default is ignored, too, and therefore causes the same warning. userConfig is the merged
+// configuration without defaults, and inCluster reports whether podd runs as a node of a cluster.
+func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnsupportedFlag, inCluster bool) []manifest.Problem {
+	names := &ignoredNames{groups: make([][]string, len(ignoredSettings)), gates: map[string][]string{}}
+	visitFields(reflect.ValueOf(userConfig).Elem(), reflect.ValueOf(userConfig).Elem(), "", func(path string, v, _ reflect.Value) {
+		if !m.isSet(path) || supportedFields[path] || rejectedFields[path] != "" || inCluster && clusterFields[path] {
+			return
+		}
+		if path == "featureGates" {
+			names.recordGates(userConfig.FeatureGates, m)
+			return
+		}
+		o := m.origin(path)
+		if want, ok := equivalentValues[path]; ok && equalsValue(v, want) {
+			return
+		}
+		if o.flag == "" && isZero(v) { // the kubelet uses its default
+			return
+		}
+		names.record(path, o)
+	})
+	for _, flag := range unserved {
+		if flag.field == "" && !flag.isEmpty && !flag.isFormer() && rejectedFlags[flag.Name] == "" {
+			names.record("", origin{flag: "--" + flag.Name})
+		}
+	}
+	return append(warnFormerFlags(unserved, inCluster), names.warnings()...)
 }
 
 // addName adds a field or flag to names, with its position, unless names contains it.

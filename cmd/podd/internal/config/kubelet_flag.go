@@ -23,6 +23,7 @@ const (
 	pairsFormat        // a=b,c=d
 	thresholdsFormat   // a<b,c<d
 	featureGatesFormat // A=true,B=false
+	vmoduleFormat      // pattern=4,pattern=2
 	runtimeFormat      // remote
 )
 
@@ -37,7 +38,7 @@ type kubeletFlag struct {
 
 // kubeletFlags are the flags of the kubelet (cmd/kubelet/app/options and the libraries that it
 // uses) that Flags does not contain. A flag with a field sets that field, and podd validates the
-// value. A flag without a field only causes a warning.
+// value. podd rejects a flag without a field, or prints a warning.
 var kubeletFlags = []kubeletFlag{
 	{"authentication-token-webhook", booleanFormat, "authentication.webhook.enabled"},
 	{"authentication-token-webhook-cache-ttl", durationFormat, "authentication.webhook.cacheTTL"},
@@ -70,6 +71,10 @@ var kubeletFlags = []kubeletFlag{
 	{"kubelet-cgroups", textFormat, "kubeletCgroups"},
 	{"local-storage-capacity-isolation", booleanFormat, "localStorageCapacityIsolation"},
 	{"log-flush-frequency", durationFormat, "logging.flushFrequency"},
+	{"log-json-info-buffer-size", textFormat, "logging.options.json.infoBufferSize"},
+	{"log-json-split-stream", booleanFormat, "logging.options.json.splitStream"},
+	{"log-text-info-buffer-size", textFormat, "logging.options.text.infoBufferSize"},
+	{"log-text-split-stream", booleanFormat, "logging.options.text.splitStream"},
 	{"make-iptables-util-chains", booleanFormat, "makeIPTablesUtilChains"},
 	{"max-open-files", numberFormat, "maxOpenFiles"},
 	{"memory-manager-policy", textFormat, "memoryManagerPolicy"},
@@ -87,41 +92,14 @@ var kubeletFlags = []kubeletFlag{
 	{"topology-manager-policy", textFormat, "topologyManagerPolicy"},
 	{"topology-manager-policy-options", pairsFormat, "topologyManagerPolicyOptions"},
 	{"topology-manager-scope", textFormat, "topologyManagerScope"},
+	{"vmodule", vmoduleFormat, "logging.vmodule"},
 	{"volume-plugin-dir", textFormat, "volumePluginDir"},
 	{"volume-stats-agg-period", durationFormat, "volumeStatsAggPeriod"},
 
 	// These flags have no field, or a field that a merge patch cannot set.
-	{"experimental-allocatable-ignore-eviction", booleanFormat, ""},
 	{"experimental-mounter-path", textFormat, ""},
-	{"log-json-info-buffer-size", textFormat, ""},
-	{"log-json-split-stream", booleanFormat, ""},
-	{"log-text-info-buffer-size", textFormat, ""},
-	{"log-text-split-stream", booleanFormat, ""},
-	{"reserved-memory", textFormat, ""},
-	{"runtime-cgroups", textFormat, ""},
-	{"vmodule", textFormat, ""},
-
-	// These are flags of cAdvisor. Of these, the kubelet of Kubernetes 1.37 only has
-	// housekeeping-interval.
-	{"application-metrics-count-limit", textFormat, ""},
-	{"boot-id-file", textFormat, ""},
-	{"container-hints", textFormat, ""},
-	{"containerd", textFormat, ""},
-	{"containerd-namespace", textFormat, ""},
-	{"enable-load-reader", booleanFormat, ""},
-	{"event-storage-age-limit", textFormat, ""},
-	{"event-storage-event-limit", textFormat, ""},
-	{"global-housekeeping-interval", textFormat, ""},
 	{"housekeeping-interval", textFormat, ""},
-	{"log-cadvisor-usage", booleanFormat, ""},
-	{"machine-id-file", textFormat, ""},
-	{"storage-driver-buffer-duration", textFormat, ""},
-	{"storage-driver-db", textFormat, ""},
-	{"storage-driver-host", textFormat, ""},
-	{"storage-driver-password", textFormat, ""},
-	{"storage-driver-secure", booleanFormat, ""},
-	{"storage-driver-table", textFormat, ""},
-	{"storage-driver-user", textFormat, ""},
+	{"reserved-memory", textFormat, ""},
 }
 
 // findKubeletFlag returns the flag with the name in kubeletFlags or formerFlags. name has no leading

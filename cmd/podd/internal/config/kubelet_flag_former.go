@@ -42,7 +42,7 @@ var formerFlags = []formerFlagGroup{{
 	replacement: "podd uses the container runtime of --container-runtime-endpoint",
 	flags: []string{
 		containerRuntime, "dockershim-socket", "experimental-dockershim-root-directory",
-		"docker", "docker-endpoint", "docker-env-metadata-whitelist", "docker-exec-handler", "docker-root",
+		"containerd", "containerd-namespace", "docker", "docker-endpoint", "docker-env-metadata-whitelist", "docker-exec-handler", "docker-root",
 		"docker-tls-ca", "docker-tls-cert", "docker-tls-key",
 		"rkt-api-endpoint", "rkt-path", "rkt-stage1-image",
 	},
@@ -126,6 +126,20 @@ var formerFlags = []formerFlagGroup{{
 }, {
 	replacement: "podd does not log secrets",
 	boolFlags:   []string{"experimental-logging-sanitization"},
+}, {
+	replacement: "a monitoring system stores the metrics of the kubelet API, /metrics/cadvisor",
+	flags: []string{
+		"application-metrics-count-limit", "event-storage-age-limit", "event-storage-event-limit",
+		"storage-driver-buffer-duration", "storage-driver-db", "storage-driver-host", "storage-driver-password", "storage-driver-table", "storage-driver-user",
+	},
+	boolFlags: []string{"storage-driver-secure"},
+}, {
+	replacement: "podd measures containers when statistics are requested; use the scrape interval of the client",
+	flags:       []string{"global-housekeeping-interval"},
+	boolFlags:   []string{"enable-load-reader", "log-cadvisor-usage"},
+}, {
+	replacement: "podd reads the IDs and containers of the host from its kernel and from the container runtime",
+	flags:       []string{"boot-id-file", "container-hints", "machine-id-file"},
 }, {
 	replacement: "podd injects no errors for tests",
 	flags:       []string{"chaos-chance"},

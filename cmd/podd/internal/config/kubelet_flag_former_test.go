@@ -37,7 +37,7 @@ func sampleValue(name string) string {
 	case containerRuntime:
 		return "remote"
 	case "experimental-qos-reserved":
-		return "memory=hunter2"
+		return "" // podd rejects all other values
 	case "experimental-allowed-unsafe-sysctls":
 		return "net.hunter2"
 	}

@@ -62,6 +62,8 @@ func (f valueFormat) parse(value string) (any, error) {
 		return parsePairs(value, "<")
 	case featureGatesFormat:
 		return parseGates(value)
+	case vmoduleFormat:
+		return parseVModule(value)
 	case runtimeFormat:
 		if value != "remote" {
 			return nil, errors.New("must be remote, because podd contains no container runtime; install containerd, CRI-O or, for Docker Engine, cri-dockerd, and set --container-runtime-endpoint")
@@ -102,6 +104,24 @@ func parseGates(value string) (any, error) {
 		m[name] = isOn
 	}
 	return m, nil
+}
+
+// parseVModule parses comma-separated pairs of a file pattern and a verbosity, such as
+// "manager=4,plan*=2". The result is a list of the form of logging.vmodule.
+func parseVModule(value string) (any, error) {
+	all := []any{}
+	for item := range strings.SplitSeq(value, ",") {
+		if item == "" {
+			continue
+		}
+		pattern, text, _ := strings.Cut(item, "=")
+		verbosity, err := strconv.ParseUint(text, 10, 31)
+		if err != nil || pattern == "" {
+			return nil, errors.New("must have the form PATTERN=VERBOSITY[,PATTERN=VERBOSITY]")
+		}
+		all = append(all, map[string]any{"filePattern": pattern, "verbosity": int64(verbosity)})
+	}
+	return all, nil
 }
 
 // addUnsupported appends a flag to flags. If flags already contains the flag, addUnsupported joins

@@ -51,7 +51,7 @@ func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
 	c := &checker{kubelet: user, merged: all, host: host}
 	problems = append(problems, c.check()...)
 
-	r := &resolver{flags: &flags, host: host, kubelet: user}
+	r := &resolver{flags: &flags, host: host, kubelet: user, merged: all}
 	cfg := r.resolve()
 	if cfg.RedactedConfig, err = redact(&flags, user, all, &cfg); err != nil {
 		return Config{}, nil, errors.Join(readErr, err)

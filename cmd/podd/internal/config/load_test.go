@@ -40,7 +40,7 @@ func defaultConfig() Config {
 				{Signal: pressure.ImagefsAvailable, Limit: pressure.Limit{Share: 0.15}}, {Signal: pressure.ImagefsInodesFree, Limit: pressure.Limit{Share: 0.05}},
 				{Signal: pressure.AllocatableMemoryAvailable, Limit: pressure.Limit{Amount: 100 << 20}},
 			}, TransitionPeriod: 5 * time.Minute},
-			CPUQuotaPeriod: 100 * time.Millisecond, OOMScoreAdj: -999,
+			CPUQuotaPeriod: 100 * time.Millisecond, OOMScoreAdj: -999, MaxOpenFiles: 1000000,
 		},
 		Runtime: Runtime{
 			RuntimeRequestTimeout: 2 * time.Minute, SyncFrequency: time.Minute, CgroupDriver: "cgroupfs", IDsPerPod: 65536, MaxRestartPeriod: 5 * time.Minute, MaxDeadPerContainer: 1, MaxDeadContainers: -1,
@@ -58,7 +58,7 @@ func defaultConfig() Config {
 				EnableDebugging: true, EnableSystemLogs: true, EnableProfiling: true, EnableDebugFlags: true,
 			},
 		},
-		ContainerLogs: ContainerLogs{LogMaxSize: 10 << 20, LogMaxFiles: 5, LogCheckInterval: 10 * time.Second},
+		ContainerLogs: ContainerLogs{LogMaxSize: 10 << 20, LogMaxFiles: 5, LogWorkers: 256, LogCheckInterval: 10 * time.Second},
 		Logging:       Logging{LogFormat: "text"},
 	}
 }

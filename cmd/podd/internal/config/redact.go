@@ -12,10 +12,12 @@ import (
 // maskedValue is printed instead of a secret value.
 const maskedValue = "<masked>"
 
-// redact returns the effective configuration with all secrets masked. userConfig is the merged
-// configuration without defaults.
+// redact returns the effective configuration with all secrets masked. It contains all defaults, and its
+// kind and API version, as that of the kubelet does. userConfig is the merged configuration without
+// defaults.
 func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c *Config) (RedactedConfig, error) {
 	k := newDefaults()
+	k.Kind, k.APIVersion = kubeletConfigKind, kubeletConfigAPIVersion
 	visitFields(reflect.ValueOf(userConfig).Elem(), reflect.ValueOf(k).Elem(), "", func(path string, v, def reflect.Value) {
 		if m.isSet(path) && !v.IsZero() {
 			def.Set(v)
@@ -33,6 +35,13 @@ func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c
 	}
 	k.EvictionHard = effectiveEvictionHard(userConfig)
 	c.API.setEffectiveValues(k)
+	c.setEffectiveValues(k)
+	if userConfig.FailSwapOn == nil {
+		k.FailSwapOn = new(false)
+	}
+	if userConfig.FailCgroupV1 == nil {
+		k.FailCgroupV1 = new(false)
+	}
 	if c.Cluster.Kubeconfig == "" {
 		k.RegisterNode = new(false)
 	} else {
@@ -40,6 +49,16 @@ func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c
 	}
 	text, err := json.Marshal(k)
 	return RedactedConfig{text, f.redactedFlags()}, err
+}
+
+// setEffectiveValues sets the fields of k with a default that is not the kubelet's.
+func (c *Config) setEffectiveValues(k *kubelet.KubeletConfiguration) {
+	k.SerializeImagePulls = new(c.MaxParallelPulls == 1)
+	if c.MaxParallelPulls > 1 {
+		k.MaxParallelImagePulls = new(int32(c.MaxParallelPulls))
+	}
+	k.KernelMemcgNotification = !c.DisableMemoryNotifications
+	k.ContainerLogMaxWorkers = new(int32(c.LogWorkers))
 }
 
 // redactedFlags returns the value of each flag that was set, by the name of the flag. Secret values

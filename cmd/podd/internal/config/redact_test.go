@@ -2,11 +2,14 @@ package config
 
 import (
 	"encoding/json"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	kubelet "k8s.io/kubelet/config/v1beta1"
+	kjson "sigs.k8s.io/json"
 )
 
 // TestLoad_Redacted checks that the redacted configuration contains the defaults and no
@@ -48,5 +51,42 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 	all, err := json.Marshal(cfg.RedactedConfig)
 	if err != nil || strings.Contains(string(all), "s3cret") || strings.Count(string(all), "masked") < 3 {
 		t.Errorf("got %s, %v; want masked secrets", all, err)
+	}
+}
+
+// TestLoad_Configz checks that the redacted configuration contains at least the fields that the kubelet
+// serves at /configz, and can be decoded strictly.
+func TestLoad_Configz(t *testing.T) {
+	for _, kubeconfig := range []string{"", "/kubeconfig"} {
+		cfg, _, err := Load(Flags{ClusterFlags: ClusterFlags{Kubeconfig: kubeconfig}}, testHost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := &kubelet.KubeletConfiguration{}
+		if unknown, err := kjson.UnmarshalStrict(cfg.RedactedConfig.Kubelet, got); err != nil || len(unknown) > 0 {
+			t.Fatalf("decoding %s: %v, %v", cfg.RedactedConfig.Kubelet, err, unknown)
+		}
+		var differences []string
+		visitFields(reflect.ValueOf(readConfigz(t)).Elem(), reflect.ValueOf(got).Elem(), "", func(path string, want, got reflect.Value) {
+			if !reflect.DeepEqual(indirect(want), indirect(got)) && !(isZero(want) && isZero(got)) {
+				differences = append(differences, path)
+			}
+		})
+		want := []string{
+			"serializeImagePulls", "maxParallelImagePulls", // podd pulls images in parallel
+			"evictionHard",               // the kubelet does not show its default
+			"containerLogMaxWorkers",     // podd rotates more logs in parallel
+			"kernelMemcgNotification",    // podd uses the notifications of the kernel
+			"failSwapOn", "failCgroupV1", // podd starts with swap and with cgroup v1
+			"containerRuntimeEndpoint", // podd tries several sockets
+		}
+		if kubeconfig == "" { // without a cluster, remote clients cannot authenticate
+			want = append(want, "address", "authentication.webhook.enabled", "authorization.mode", "registerNode")
+		}
+		slices.Sort(want)
+		slices.Sort(differences)
+		if diff := cmp.Diff(want, differences); diff != "" {
+			t.Errorf("kubeconfig %q: fields that differ from the kubelet's (-want +got):\n%s", kubeconfig, diff)
+		}
 	}
 }

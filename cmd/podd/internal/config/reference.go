@@ -10,14 +10,15 @@ import (
 type Support int
 
 const (
-	// Ignored means that the setting has no effect. A value other than the default causes a
-	// warning.
+	// Ignored means that the setting has no effect. podd warns about it.
 	Ignored Support = iota
-	// Supported means that the setting has an effect.
+	// Supported means that the setting has an effect. Some of its values may be rejected.
 	Supported
-	// SupportedInCluster means that the setting has an effect with --kubeconfig and is otherwise
-	// ignored.
+	// SupportedInCluster means that the setting has an effect with --kubeconfig. Without it, podd
+	// warns about the setting.
 	SupportedInCluster
+	// Rejected means that podd does not start if the setting is set.
+	Rejected
 )
 
 // A Field is a field of KubeletConfiguration.
@@ -44,20 +45,31 @@ func fieldSupport(path string) Support {
 		return Supported
 	case clusterFields[path]:
 		return SupportedInCluster
+	case rejectedFields[path] != "":
+		return Rejected
 	}
 	return Ignored
 }
 
 // A KubeletFlag is a flag of the kubelet that Flags does not contain. The flag has the effect of
-// Field, a path in KubeletConfiguration. If Field is "", the flag has no effect. Name has no
-// dashes in front.
-type KubeletFlag struct{ Name, Field string }
+// Field, a path in KubeletConfiguration. If Field is "", the flag is ignored with a warning, or
+// rejected. Reason is then the last part of the warning or error. Name has no dashes in front.
+type KubeletFlag struct {
+	Name, Field string
+	IsRejected  bool
+	Reason      string
+}
 
 // KubeletFlags returns the flags of the kubelet that Flags does not contain.
 func KubeletFlags() []KubeletFlag {
 	all := make([]KubeletFlag, len(kubeletFlags))
 	for i, f := range kubeletFlags {
-		all[i] = KubeletFlag{f.name, f.field}
+		all[i] = KubeletFlag{Name: f.name, Field: f.field}
+		if reason := rejectedFlags[f.name]; reason != "" {
+			all[i].IsRejected, all[i].Reason = true, reason
+		} else if group := findIgnored("", "--"+f.name); group >= 0 {
+			all[i].Reason = ignoredSettings[group].reason
+		}
 	}
 	return all
 }

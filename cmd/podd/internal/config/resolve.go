@@ -20,6 +20,7 @@ type resolver struct {
 	flags    *Flags
 	host     HostFacts
 	kubelet  *kubelet.KubeletConfiguration
+	merged   *mergedTree
 	problems []manifest.Problem
 }
 
@@ -40,6 +41,11 @@ func (r *resolver) resolve() Config {
 	r.resolveCredentialProviders(&c)
 	r.resolveEndpoints(&c)
 	r.resolveCluster(&c)
+	for _, flag := range r.flags.Unsupported {
+		if reason := rejectedFlags[flag.Name]; reason != "" && !flag.isEmpty {
+			r.addProblem(manifest.Error, "--"+flag.Name, "%s", reason)
+		}
+	}
 	return c
 }
 

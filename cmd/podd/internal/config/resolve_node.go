@@ -51,6 +51,9 @@ func (r *resolver) resolveNode(c *Config) {
 	c.WarnsCgroupV1 = !r.host.UsesCgroupV2 && k.FailCgroupV1 == nil
 	c.EnforceReserved, c.ReservedCgroups = enforcesReserved(k), reservedCgroups(k)
 	c.OOMScoreAdj = int(derefOr(k.OOMScoreAdj, d.OOMScoreAdj))
+	r.resolveOwnProcess(c)
+	c.IgnoreEvictionInAllocatable = f.ExperimentalAllocatableIgnoreEviction
+	c.DisableMemoryNotifications = r.merged.isSet("kernelMemcgNotification") && !k.KernelMemcgNotification
 	c.SingleProcessOOMKill = k.SingleProcessOOMKill != nil && *k.SingleProcessOOMKill
 	c.Shutdown = shutdownGroups(k)
 	c.Adopt = r.host.CalledAsKubelet()
@@ -61,6 +64,31 @@ func (r *resolver) resolveNode(c *Config) {
 	if len(f.AdoptInstance) > 0 && k.RunOnce {
 		r.addProblem(manifest.Error, "--adopt-instance", "cannot be used together with --runonce; remove one of them")
 	}
+}
+
+// resolveOwnProcess sets the limits and cgroups of podd and other processes of the host that are not
+// in pods, and what podd does with kernel parameters.
+func (r *resolver) resolveOwnProcess(c *Config) {
+	k, d := r.kubelet, newDefaults()
+	c.MaxOpenFiles = cmp.Or(k.MaxOpenFiles, d.MaxOpenFiles)
+	c.OwnCgroup, c.SystemCgroup, c.RuntimeCgroup = absCgroup(k.KubeletCgroups), absCgroup(k.SystemCgroups), absCgroup(r.flags.RuntimeCgroups)
+	if hasDotDot(r.flags.RuntimeCgroups) {
+		r.addProblem(manifest.Error, "--runtime-cgroups", "%q must not contain ..", r.flags.RuntimeCgroups)
+	}
+	switch {
+	case k.ProtectKernelDefaults:
+		c.KernelParameters = CheckKernelParameters
+	case r.merged.isSet("protectKernelDefaults"):
+		c.KernelParameters = SetKernelParameters
+	}
+}
+
+// absCgroup returns the cleaned name of a cgroup with a leading slash, or "" for "".
+func absCgroup(name string) string {
+	if name == "" {
+		return ""
+	}
+	return filepath.Join("/", name)
 }
 
 // resolveLockFile sets LockFile and ExitOnLockContention.

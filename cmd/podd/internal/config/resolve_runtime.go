@@ -42,6 +42,7 @@ func (r *resolver) resolveRuntime(c *Config) {
 	}
 	c.LogMaxSize, _ = parseLogSize(cmp.Or(k.ContainerLogMaxSize, d.ContainerLogMaxSize))
 	c.LogMaxFiles = int(derefOr(k.ContainerLogMaxFiles, d.ContainerLogMaxFiles))
+	c.LogWorkers = int(derefOr(k.ContainerLogMaxWorkers, new(int32(defaultLogWorkers))))
 	c.LogCheckInterval = durationOr(derefOr(k.ContainerLogMonitorInterval, d.ContainerLogMonitorInterval), *d.ContainerLogMonitorInterval)
 	r.resolveDeadContainers(c)
 	c.MaxParallelStarts = f.ParallelStarts
@@ -134,6 +135,10 @@ func (r *resolver) resolveEndpoints(c *Config) {
 	c.ProfileContention = k.EnableContentionProfiling && c.API.Address != "" && c.API.EnableDebugging && c.API.EnableProfiling
 	c.LogFormat = cmp.Or(k.Logging.Format, d.Logging.Format)
 	c.Verbosity = int(min(k.Logging.Verbosity, 10))
+	c.SplitStream = splitsLog(&k.Logging)
+	for _, item := range k.Logging.VModule {
+		c.FileVerbosity = append(c.FileVerbosity, FileVerbosity{item.FilePattern, int(min(item.Verbosity, 10))})
+	}
 }
 
 // listenAddress returns "host:port", or "" if port is 0.

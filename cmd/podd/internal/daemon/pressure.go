@@ -27,11 +27,13 @@ import (
 type pressureTask struct {
 	nodeName string
 	options  eviction.ManagerOptions // without Memory
-	observer *nodestatus.PressureObserver
-	state    *view.NodeState
-	router   pressureSetter
-	record   func([]event.Event)
-	log      *slog.Logger
+	// disableNotifications is set if the kernel does not notify podd of a lack of memory.
+	disableNotifications bool
+	observer             *nodestatus.PressureObserver
+	state                *view.NodeState
+	router               pressureSetter
+	record               func([]event.Event)
+	log                  *slog.Logger
 
 	published *pressure.Conditions // nil before the first call of publish
 }
@@ -44,7 +46,7 @@ type pressureSetter interface {
 
 // newPressureTask returns the task that detects node pressure and evicts pods.
 func newPressureTask(b processState, t telemetry, client *cri.Client, c core, usage *meter.Meter) *pressureTask {
-	p := &pressureTask{nodeName: b.cfg.NodeName, state: t.state, router: c.router, record: t.record, log: b.log}
+	p := &pressureTask{nodeName: b.cfg.NodeName, disableNotifications: b.cfg.DisableMemoryNotifications, state: t.state, router: c.router, record: t.record, log: b.log}
 	measure := (&cgroup.AllPods{Root: b.cfg.CgroupRoot}).Measure
 	if b.cfg.DisablePodCgroups {
 		measure = func() (workingSet, limit int64, err error) { return 0, 0, nil }
@@ -61,7 +63,11 @@ func newPressureTask(b processState, t telemetry, client *cri.Client, c core, us
 
 // Run detects node pressure and evicts pods until ctx is done.
 func (p *pressureTask) Run(ctx context.Context) error {
-	memory := memorywatch.Open(memorywatch.Paths{MemoryCgroup: memoryHierarchy(p.log), Pressure: "/proc/pressure/memory"}, p.log)
+	var paths memorywatch.Paths // without paths, the watcher sends no event
+	if !p.disableNotifications {
+		paths = memorywatch.Paths{MemoryCgroup: memoryHierarchy(p.log), Pressure: "/proc/pressure/memory"}
+	}
+	memory := memorywatch.Open(paths, p.log)
 	defer memory.Close()
 	o := p.options
 	o.Memory = memory

@@ -27,15 +27,16 @@ import (
 	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
 	"podd/reconcile"
-	"podd/runtime/oomscore"
 	"podd/server"
 )
 
 // Options are the options of Run.
 type Options struct {
 	Config  *config.Config
-	Version string    // version of podd
-	Stderr  io.Writer // receives the log
+	Version string // version of podd
+	// Stderr receives the log. With Config.SplitStream, Stdout receives the log without its warnings
+	// and errors.
+	Stdout, Stderr io.Writer
 }
 
 // Run runs pods until ctx is done or a part of podd fails. The pods keep running.
@@ -44,7 +45,11 @@ func Run(ctx context.Context, o Options) error {
 		return check.NotRootProblem.Err()
 	}
 	cfg := *o.Config // a copy, because the name of the node may change
-	log, level := logging.New(o.Stderr, &cfg, slog.LevelInfo)
+	out := logging.Streams{Errors: o.Stderr}
+	if cfg.SplitStream {
+		out.Info = o.Stdout
+	}
+	log, level := logging.New(out, &cfg, slog.LevelInfo)
 	log.Info("podd is starting", "version", o.Version, "kubernetes", manifest.KubernetesVersion)
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" && cfg.Cluster.Kubeconfig == "" {
 		log.Warn("no source of pods is configured, so no pods run", "remedy", "set --pod-manifest-path or --manifest-url")
@@ -85,7 +90,9 @@ func runNamed(ctx context.Context, cfg config.Config, b processState) error {
 	}
 	defer b.instance.Close()
 	warnCgroupV1(b.cfg, b.log)
-	protectFromOOM(b.cfg, b.log)
+	if err := setUpProcess(b.cfg, b.log); err != nil {
+		return err
+	}
 	shareMounts(b.cfg, b.log)
 	p, err := newParts(b)
 	if err != nil {
@@ -128,13 +135,6 @@ func lockRoot(cfg config.Config, b processState) (processState, error) {
 func warnCgroupV1(cfg *config.Config, log *slog.Logger) {
 	if cfg.WarnsCgroupV1 {
 		log.Warn(check.CgroupV1Problem.Cause, "hint", check.CgroupV1Problem.Remedy)
-	}
-}
-
-// protectFromOOM sets the oom_score_adj of podd.
-func protectFromOOM(cfg *config.Config, log *slog.Logger) {
-	if err := oomscore.Set(cfg.OOMScoreAdj); err != nil {
-		log.Warn("setting the OOM score of podd failed; the kernel may kill podd when the host is out of memory", "err", err)
 	}
 }
 

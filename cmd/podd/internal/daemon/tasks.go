@@ -77,6 +77,7 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		func(ctx context.Context) error { return p.dns.Run(ctx, p.state.SetDNSProblem) },
 		p.qos.run,
 		p.reserved.run,
+		func(ctx context.Context) error { return moveSystemProcesses(ctx, p.cfg.SystemCgroup, p.log) },
 		p.images.Run,
 		p.containers.Run,
 		p.rotateLogs,
@@ -185,7 +186,7 @@ func (p *parts) rotateLogs(ctx context.Context) error {
 		return nil
 	}
 	return rotate.New(rotate.Options{
-		Root: p.cfg.PodLogsDir, MaxSize: p.cfg.LogMaxSize, MaxFiles: p.cfg.LogMaxFiles, CheckInterval: p.cfg.LogCheckInterval,
+		Root: p.cfg.PodLogsDir, MaxSize: p.cfg.LogMaxSize, MaxFiles: p.cfg.LogMaxFiles, Workers: p.cfg.LogWorkers, CheckInterval: p.cfg.LogCheckInterval,
 		Logs: podlog.NewLister(p.view.Latest), Reopen: p.client.ReopenContainerLog, Log: p.log,
 	}).Run(ctx)
 }

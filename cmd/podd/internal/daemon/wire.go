@@ -105,6 +105,7 @@ func newParts(b processState) (_ *parts, err error) {
 	}
 	usage := meter.New(meter.Options{
 		Node: rendered, StartTime: b.startTime, RootDir: cfg.RootDir, Runtime: client, State: c.view.Latest, CSI: in.csi,
+		RuntimeCgroup: cfg.RuntimeCgroup, SystemCgroup: cfg.SystemCgroup,
 		OnSample: t.trimmer.RecordActivity, // so that podd can later free the memory for the response to a scrape
 	})
 	o := endpoint.Options{

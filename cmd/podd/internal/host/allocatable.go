@@ -36,7 +36,11 @@ func Allocatable(cfg *config.Config, capacity render.Resources) (render.Resource
 	for _, size := range ReadHugePages("/sys/kernel/mm/hugepages") {
 		hugePages += size
 	}
-	return computeAllocatable(capacity, cfg.Reserved, cfg.Eviction, hugePages)
+	policy := cfg.Eviction
+	if cfg.IgnoreEvictionInAllocatable {
+		policy = pressure.Policy{}
+	}
+	return computeAllocatable(capacity, cfg.Reserved, policy, hugePages)
 }
 
 // podsLimit returns the limits of the cgroup of all pods, or zero limits if reservations are not

@@ -6,20 +6,43 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"math"
 	"sync"
 
 	"podd/cmd/podd/internal/config"
 )
 
+// Streams are the outputs of a log. If Info is nil, the whole log is written to Errors. Otherwise only
+// warnings and errors are.
+type Streams struct{ Info, Errors io.Writer }
+
 // New returns a logger to w with the configured format and verbosity. The returned Level can change
 // the level of the logger later. baseLevel is the level for verbosity 0.
-func New(w io.Writer, cfg *config.Config, baseLevel slog.Level) (*slog.Logger, *Level) {
+func New(w Streams, cfg *config.Config, baseLevel slog.Level) (*slog.Logger, *Level) {
 	level := &Level{defaultLevel: baseLevel}
 	level.SetVerbosity(cfg.Verbosity)
-	if cfg.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})), level
+	if len(cfg.FileVerbosity) == 0 {
+		return slog.New(newHandler(w, cfg, level)), level
 	}
-	return slog.New(NewLineHandler(w, level)), level
+	return slog.New(fileHandler{newHandler(w, cfg, allLevels), level, cfg.FileVerbosity}), level
+}
+
+// allLevels is the level of a handler that writes each record.
+const allLevels = slog.Level(math.MinInt)
+
+// newHandler returns a handler that writes the records of a level in the configured format.
+func newHandler(w Streams, cfg *config.Config, level slog.Leveler) slog.Handler {
+	if w.Info == nil {
+		return newFormatHandler(w.Errors, cfg, level)
+	}
+	return splitHandler{newFormatHandler(w.Info, cfg, level), newFormatHandler(w.Errors, cfg, level)}
+}
+
+func newFormatHandler(w io.Writer, cfg *config.Config, level slog.Leveler) slog.Handler {
+	if cfg.LogFormat == "json" {
+		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
+	}
+	return NewLineHandler(w, level)
 }
 
 // A Level is the current level of a log. It is safe for concurrent use.
@@ -28,17 +51,19 @@ type Level struct {
 	defaultLevel slog.Level // level for verbosity 0
 }
 
-// SetVerbosity sets the level for a verbosity of klog: debug for 4 and above, info for 1 to 3,
-// and otherwise the level that was passed to New.
-func (l *Level) SetVerbosity(verbosity int) {
+// SetVerbosity sets the level for a verbosity of klog.
+func (l *Level) SetVerbosity(verbosity int) { l.Set(l.forVerbosity(verbosity)) }
+
+// forVerbosity returns the level for a verbosity of klog: debug for 4 and above, info for 1 to 3, and
+// otherwise the level that was passed to New.
+func (l *Level) forVerbosity(verbosity int) slog.Level {
 	switch {
 	case verbosity >= 4:
-		l.Set(slog.LevelDebug)
+		return slog.LevelDebug
 	case verbosity > 0:
-		l.Set(slog.LevelInfo)
-	default:
-		l.Set(l.defaultLevel)
+		return slog.LevelInfo
 	}
+	return l.defaultLevel
 }
 
 // A lineHandler writes each record as a line such as

@@ -93,7 +93,7 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return exit.Internal, err
 	}
-	log, _ := logging.New(messages, r.cfg, slog.LevelError)
+	log, _ := logging.New(logging.Streams{Errors: messages}, r.cfg, slog.LevelError)
 	client, err := wiring.DialReady(ctx, r.cfg, log)
 	if err != nil {
 		return exit.Internal, err

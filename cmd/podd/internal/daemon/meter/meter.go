@@ -23,7 +23,7 @@ import (
 	"podd/server"
 )
 
-// Options are the options of a Meter. All fields but CSI are required.
+// Options are the options of a Meter. CSI and the names of cgroups are optional.
 type Options struct {
 	Node      render.Node
 	StartTime time.Time // when podd started
@@ -31,6 +31,9 @@ type Options struct {
 	Runtime   *cri.Client
 	State     server.Viewer
 	CSI       *csi.Drivers // nil without CSI
+	// RuntimeCgroup and SystemCgroup are the cgroups of the container runtime and of other processes of
+	// the host; "" if they are unknown.
+	RuntimeCgroup, SystemCgroup string
 	// OnSample is called before the cgroups of the pods are read.
 	OnSample func()
 }
@@ -64,7 +67,8 @@ func New(o Options) *Meter {
 			RuntimeUsage: func(ctx context.Context) (map[string]runtime.Usage, error) {
 				return o.Runtime.ContainerUsages(ctx, o.Node.OwnInstances())
 			},
-			AllPodsCgroups: all, QoSClassCgroups: classes, SearchContainers: o.Node.WithoutPodCgroups, OwnCgroup: stats.OwnCgroup(), MeasureDisk: disks.measure,
+			AllPodsCgroups: all, QoSClassCgroups: classes, SearchContainers: o.Node.WithoutPodCgroups, OwnCgroup: stats.OwnCgroup(),
+			RuntimeCgroup: o.RuntimeCgroup, SystemCgroup: o.SystemCgroup, MeasureDisk: disks.measure,
 		}),
 	}
 }

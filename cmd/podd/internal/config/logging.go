@@ -1,0 +1,50 @@
+package config
+
+import (
+	"math"
+	"strings"
+
+	logs "k8s.io/component-base/logs/api/v1"
+)
+
+// gateSplitStream is the feature gate of splitStream.
+const gateSplitStream = "LoggingAlphaOptions"
+
+// checkLogging checks the options of the log with the rules of the kubelet.
+func (c *checker) checkLogging() {
+	l := &c.kubelet.Logging
+	if len(l.VModule) > 0 && l.Format == "json" {
+		c.errorf("logging.vmodule", "cannot be used together with the format json; remove one of them")
+	}
+	for i, item := range l.VModule {
+		at := joinIndex("logging.vmodule", i)
+		switch {
+		case item.FilePattern == "":
+			c.errorf(at, "filePattern is required, for example {filePattern: manager, verbosity: 4}")
+		case strings.ContainsAny(item.FilePattern, "=,"):
+			c.errorf(at, "filePattern %q must contain neither = nor a comma", item.FilePattern)
+		case item.Verbosity > math.MaxInt32:
+			c.errorf(at, "verbosity %d is too large; must be at most %d", item.Verbosity, math.MaxInt32)
+		}
+	}
+	c.checkOutput("logging.options.text", l.Options.Text.OutputRoutingOptions)
+	c.checkOutput("logging.options.json", l.Options.JSON.OutputRoutingOptions)
+}
+
+// checkOutput checks the options of one format at a field path.
+func (c *checker) checkOutput(path string, o logs.OutputRoutingOptions) {
+	if o.SplitStream && !isGateEnabled(c.kubelet, gateSplitStream) {
+		c.errorf(path+".splitStream", "needs the feature gate "+gateSplitStream)
+	}
+	if o.InfoBufferSize.Value() != 0 {
+		c.errorf(path+".infoBufferSize", "%s: podd does not buffer its log, so that a crash loses no message; remove this field", o.InfoBufferSize.String())
+	}
+}
+
+// splitsLog reports whether the log is written to two streams.
+func splitsLog(l *logs.LoggingConfiguration) bool {
+	if l.Format == "json" {
+		return l.Options.JSON.SplitStream
+	}
+	return l.Options.Text.SplitStream
+}

@@ -1,0 +1,219 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// undecided contains the settings of the kubelet that podd ignores although it could support them.
+var undecided = newSet(
+	"tracing", "enableSystemLogQuery", "KubeletTracing", "NodeLogQuery", // traces and logs of services
+)
+
+// TestSettings_Fields checks that podd supports each field of KubeletConfiguration, or else names the
+// field in an error or warning. A value that equals the default is not different.
+func TestSettings_Fields(t *testing.T) {
+	samples, supports := sampleFields(), map[string]Support{}
+	for _, f := range Fields() {
+		supports[f.Path] = f.Support
+	}
+	defaults := reflect.ValueOf(newDefaults()).Elem()
+	visitFields(defaults, defaults, "", func(path string, v, _ reflect.Value) {
+		values := []any{samples[path]}
+		if !v.IsZero() {
+			values = append(values, v.Interface())
+		}
+		if path == "featureGates" {
+			return // TestSettings_Gates checks it
+		}
+		for _, value := range values {
+			if value == nil && supports[path] != Supported && supports[path] != SupportedInCluster && !undecided[path] {
+				t.Errorf("%s: no sample value", path)
+			}
+			for _, inCluster := range []bool{false, true} {
+				if supports[path] == Supported || inCluster && supports[path] == SupportedInCluster || undecided[path] || value == nil {
+					continue
+				}
+				if want, ok := equivalentValues[path]; ok && equalsValue(reflect.ValueOf(value), want) {
+					continue
+				}
+				checkVerdict(t, path, loadField(t, path, value, inCluster))
+			}
+		}
+	})
+}
+
+// sampleFields contains a value other than the default for each field that podd does not support.
+func sampleFields() map[string]any {
+	return map[string]any{
+		"streamingConnectionIdleTimeout": "1m", "volumeStatsAggPeriod": "2m", "cpuManagerReconcilePeriod": "3s", "topologyManagerScope": "pod",
+		"cpuManagerPolicyOptions": map[string]string{"full-pcpus-only": "true"}, "topologyManagerPolicyOptions": map[string]string{"a": "b"},
+		"qosReserved": map[string]string{"memory": "50%"}, "hairpinMode": "none", "makeIPTablesUtilChains": true,
+		"iptablesMasqueradeBit": 3, "iptablesDropBit": 4, "volumePluginDir": "/x", "reservedSystemCPUs": "0",
+		"reservedMemory": []any{map[string]any{"numaNode": 0, "limits": map[string]string{"memory": "1Gi"}}},
+	}
+}
+
+// loadField calls Load with a file that sets one field, and returns all warnings and errors.
+func loadField(t *testing.T, path string, value any, inCluster bool) string {
+	t.Helper()
+	keys := strings.Split(path, ".")
+	for _, key := range slices.Backward(keys) {
+		value = map[string]any{key: value}
+	}
+	tree := value.(map[string]any)
+	tree["kind"], tree["apiVersion"] = kubeletConfigKind, kubeletConfigAPIVersion
+	text, err := json.Marshal(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := Flags{FileFlags: FileFlags{Config: writeFile(t, t.TempDir(), "k.yaml", string(text))}}
+	if inCluster {
+		flags.Kubeconfig = "/kubeconfig"
+	}
+	_, warnings, err := Load(flags, testHost)
+	return fmt.Sprintln(warnings, err)
+}
+
+// checkVerdict checks that the warnings and errors name a setting and a reason.
+func checkVerdict(t *testing.T, setting, problems string) {
+	t.Helper()
+	if !strings.Contains(problems, setting) || strings.Contains(problems, "not support it yet") {
+		t.Errorf("%s: got problems %q, want one that names the setting and why it has no effect", setting, strings.TrimSpace(problems))
+	}
+}
+
+// TestSettings_Flags checks that podd supports each flag of the kubelet, or else names the flag in an
+// error or warning. TestSettings_Fields checks the flags that set a field.
+func TestSettings_Flags(t *testing.T) {
+	text, err := os.ReadFile("testdata/kubelet-flags.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := map[string]bool{"help": true, "version": true} // every verb has these flags
+	for f := range new(Flags).settings() {
+		served[flagName(f)] = true
+	}
+	for _, name := range strings.Fields(string(text)) {
+		if served[name] {
+			continue
+		}
+		f, ok := findKubeletFlag(name)
+		switch {
+		case !ok:
+			t.Errorf("--%s: podd does not know this flag", name)
+		case f.field == "":
+			_, unserved, err := tryArgs("--"+name, "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, warnings, err := Load(Flags{Unsupported: unserved}, testHost)
+			checkVerdict(t, "--"+name, fmt.Sprintln(warnings, err))
+		case !hasField(f.field):
+			t.Errorf("--%s sets the unknown field %s", name, f.field)
+		}
+	}
+}
+
+// hasField reports whether KubeletConfiguration has the field at a path.
+func hasField(path string) bool {
+	return slices.ContainsFunc(Fields(), func(f Field) bool { return f.Path == path })
+}
+
+// TestSettings_Gates checks that podd does what each value of each feature gate says, or else names the
+// feature gate in an error or warning.
+func TestSettings_Gates(t *testing.T) {
+	for _, name := range gateNames {
+		if undecided[name] {
+			continue
+		}
+		for _, value := range []bool{true, false} {
+			problems := loadField(t, "featureGates", map[string]bool{name: value}, true)
+			_, isSwitchable := switchableGates[name]
+			group := findGateGroup(name)
+			served := isSwitchable || isAlwaysEnabled[name] && value || name == gateAllAlpha && !value || group != nil && group.lacksFeature && !value
+			switch isSilent := !strings.Contains(problems, name); {
+			case !served:
+				checkVerdict(t, name, problems)
+			case !isSilent:
+				t.Errorf("%s=%t: got %q, want no problem", name, value, problems)
+			}
+		}
+	}
+}
+
+// TestGateTables checks that each feature gate in the tables exists and is in one table only. Gates
+// without an effect in the kubelet are in testdata/gates-elsewhere.txt, so that the test fails for a new
+// gate until somebody has decided about it.
+func TestGateTables(t *testing.T) {
+	elsewhere, err := os.ReadFile("testdata/gates-elsewhere.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, name := range gateNames {
+		if findGateGroup(name) == &gatesElsewhere {
+			got = append(got, name)
+		}
+	}
+	if diff := cmp.Diff(strings.Fields(string(elsewhere)), got); diff != "" {
+		t.Errorf("feature gates in no table (-want +got):\n%s", diff)
+	}
+	tables := map[string]int{}
+	for name := range switchableGates {
+		tables[name]++
+	}
+	for name := range isAlwaysEnabled {
+		tables[name]++
+	}
+	for _, g := range gateGroups {
+		for _, name := range g.gates {
+			tables[name]++
+		}
+	}
+	for name, n := range tables {
+		if n != 1 || !isFeatureGate[name] {
+			t.Errorf("%s is in %d tables, and exists in the kubelet: %t; want 1 table and true", name, n, isFeatureGate[name])
+		}
+	}
+}
+
+// TestRecordedDefaults compares the defaults with those of the kubelet in testdata/configz.json.
+func TestRecordedDefaults(t *testing.T) {
+	recorded := readConfigz(t)
+	defaults := newDefaults()
+	defaults.Kind, defaults.APIVersion = kubeletConfigKind, kubeletConfigAPIVersion
+	want, got := reflect.ValueOf(recorded).Elem(), reflect.ValueOf(defaults).Elem()
+	visitFields(want, got, "", func(path string, want, got reflect.Value) {
+		if path == "containerRuntimeEndpoint" || path == "serializeImagePulls" { // podd tries several sockets, and pulls images in parallel
+			return
+		}
+		if !reflect.DeepEqual(indirect(want), indirect(got)) && !(isZero(want) && isZero(got)) {
+			t.Errorf("%s: got default %v, want %v as in the kubelet", path, indirect(got), indirect(want))
+		}
+	})
+}
+
+// readConfigz returns the configuration without settings that the kubelet serves at /configz.
+func readConfigz(t *testing.T) *kubelet.KubeletConfiguration {
+	t.Helper()
+	text, err := os.ReadFile("testdata/configz.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded struct {
+		Config *kubelet.KubeletConfiguration `json:"kubeletconfig"`
+	}
+	if err := json.Unmarshal(text, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	return recorded.Config
+}

@@ -1,0 +1,72 @@
+package logging
+
+import (
+	"context"
+	"log/slog"
+	"path"
+	"runtime"
+	"strings"
+
+	"podd/cmd/podd/internal/config"
+)
+
+// A fileHandler passes on the records that the level of their source file permits. Its Level applies to
+// all files without a level of their own.
+type fileHandler struct {
+	slog.Handler // must have no level of its own
+	level        *Level
+	files        []config.FileVerbosity
+}
+
+// Enabled implements slog.Handler. It does not know the source file, so it permits each level that some
+// file has.
+func (h fileHandler) Enabled(_ context.Context, level slog.Level) bool {
+	lowest := h.level.Level()
+	for _, f := range h.files {
+		lowest = min(lowest, h.level.forVerbosity(f.Verbosity))
+	}
+	return level >= lowest
+}
+
+// Handle implements slog.Handler.
+func (h fileHandler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level < h.levelOf(sourceFile(r.PC)) {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h fileHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	h.Handler = h.Handler.WithAttrs(attrs)
+	return h
+}
+
+// WithGroup implements slog.Handler.
+func (h fileHandler) WithGroup(name string) slog.Handler {
+	h.Handler = h.Handler.WithGroup(name)
+	return h
+}
+
+// levelOf returns the level of a source file. As in klog, the level of a file can be lower than that of
+// the log, but not higher.
+func (h fileHandler) levelOf(file string) slog.Level {
+	level := h.level.Level()
+	file = strings.TrimSuffix(file, ".go")
+	for _, f := range h.files {
+		name := file
+		if !strings.Contains(f.Pattern, "/") {
+			name = path.Base(file)
+		}
+		if ok, err := path.Match(f.Pattern, name); ok && err == nil {
+			return min(level, h.level.forVerbosity(f.Verbosity))
+		}
+	}
+	return level
+}
+
+// sourceFile returns the path of the source file of a program counter.
+func sourceFile(pc uintptr) string {
+	frame, _ := runtime.CallersFrames([]uintptr{pc}).Next()
+	return frame.File
+}

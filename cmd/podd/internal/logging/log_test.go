@@ -1,0 +1,71 @@
+package logging
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"podd/cmd/podd/internal/config"
+)
+
+// logAll writes a record of each level with a logger.
+func logAll(log *slog.Logger) {
+	log = log.With("pod", "a")
+	log.Debug("debug")
+	log.Info("info")
+	log.Warn("warning")
+	log.Error("error")
+}
+
+// messages returns the messages that a log contains, separated by spaces.
+func messages(log string) string {
+	var all []string
+	for _, m := range []string{"debug", "info", "warning", "error"} {
+		if strings.Contains(log, m+" pod=a") {
+			all = append(all, m)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func TestNew_FileVerbosity(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		verbosity int
+		files     []config.FileVerbosity
+		want      string
+	}{
+		{"no file has a level", 0, nil, "warning error"},
+		{"the name of the file matches", 0, []config.FileVerbosity{{Pattern: "log_test", Verbosity: 4}}, "debug info warning error"},
+		{"a pattern matches", 0, []config.FileVerbosity{{Pattern: "log_*", Verbosity: 2}}, "info warning error"},
+		{"the first match is used", 0, []config.FileVerbosity{{Pattern: "log*", Verbosity: 2}, {Pattern: "log_test", Verbosity: 4}}, "info warning error"},
+		{"another file matches", 0, []config.FileVerbosity{{Pattern: "split", Verbosity: 4}}, "warning error"},
+		{"a pattern with a slash is a path", 0, []config.FileVerbosity{{Pattern: "x/log_test", Verbosity: 4}}, "warning error"},
+		{"a file cannot have a higher level", 4, []config.FileVerbosity{{Pattern: "log_test", Verbosity: 1}}, "debug info warning error"},
+		{"a pattern is invalid", 0, []config.FileVerbosity{{Pattern: "[", Verbosity: 4}}, "warning error"},
+	} {
+		var out strings.Builder
+		log, _ := New(Streams{Errors: &out}, &config.Config{Logging: config.Logging{Verbosity: tt.verbosity, FileVerbosity: tt.files}}, slog.LevelWarn)
+		logAll(log)
+		if got := messages(out.String()); got != tt.want {
+			t.Errorf("%s: got messages %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestNew_SplitStream(t *testing.T) {
+	var info, errors strings.Builder
+	log, level := New(Streams{Info: &info, Errors: &errors}, &config.Config{}, slog.LevelInfo)
+	logAll(log)
+	if got := messages(info.String()); got != "info" {
+		t.Errorf("standard output: got messages %q, want info", got)
+	}
+	if got := messages(errors.String()); got != "warning error" {
+		t.Errorf("standard error: got messages %q, want warning error", got)
+	}
+	level.SetVerbosity(4)
+	logAll(log)
+	if got := messages(info.String()); got != "debug info" {
+		t.Errorf("standard output after SetVerbosity: got messages %q, want debug info", got)
+	}
+}
