@@ -100,6 +100,11 @@ func findIgnored(path, flag string) int {
 	})
 }
 
+// daemonFields are the fields that have no effect with --runonce, because podd then changes neither its
+// own process nor the host.
+var daemonFields = newSet("oomScoreAdj", "maxOpenFiles", "kubeletCgroups", "systemCgroups", "protectKernelDefaults",
+	"logging.options.text.splitStream", "logging.options.json.splitStream")
+
 // equivalentValues maps a field that podd does not support to the value with which the kubelet
 // behaves like podd. A field with this value causes no warning, because podd does what the user
 // has configured.
@@ -113,9 +118,9 @@ var equivalentValues = map[string]any{
 // ignoredNames contains the names of settings that have no effect, by the reason for which podd
 // ignores them.
 type ignoredNames struct {
-	unsupported, needCluster []string
-	groups                   [][]string          // as ignoredSettings
-	gates                    map[string][]string // by gateGroup.reason
+	unsupported, needCluster, runOnce []string
+	groups                            [][]string          // as ignoredSettings
+	gates                             map[string][]string // by gateGroup.reason
 }
 
 // record adds a field, or a flag without a field.
@@ -124,6 +129,8 @@ func (n *ignoredNames) record(path string, o origin) {
 	switch group := findIgnored(path, o.flag); {
 	case clusterFields[path]:
 		names = &n.needCluster
+	case daemonFields[path]:
+		names = &n.runOnce
 	case group >= 0:
 		names = &n.groups[group]
 	}
@@ -158,6 +165,7 @@ func (n *ignoredNames) warnings() []manifest.Problem {
 	for _, reason := range slices.Sorted(maps.Keys(n.gates)) {
 		all = append(all, newIgnoredWarning(n.gates[reason], "ignored, because "+reason)...)
 	}
+	all = append(all, newIgnoredWarning(n.runOnce, "ignored with --runonce")...)
 	return append(all, newIgnoredWarning(n.needCluster, "ignored without --kubeconfig")...)
 }
 
@@ -168,7 +176,8 @@ func (n *ignoredNames) warnings() []manifest.Problem {
 func warnIgnoredSettings(userConfig *kubelet.KubeletConfiguration, m *mergedTree, unserved []UnsupportedFlag, inCluster bool) []manifest.Problem {
 	names := &ignoredNames{groups: make([][]string, len(ignoredSettings)), gates: map[string][]string{}}
 	visitFields(reflect.ValueOf(userConfig).Elem(), reflect.ValueOf(userConfig).Elem(), "", func(path string, v, _ reflect.Value) {
-		if !m.isSet(path) || supportedFields[path] || rejectedFields[path] != "" || inCluster && clusterFields[path] {
+		isServed := supportedFields[path] && !(userConfig.RunOnce && daemonFields[path])
+		if !m.isSet(path) || isServed || rejectedFields[path] != "" || inCluster && clusterFields[path] {
 			return
 		}
 		if path == "featureGates" {
