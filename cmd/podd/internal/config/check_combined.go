@@ -1,13 +1,22 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
+
+	"podd/manifest"
 )
 
-// hiddenMetricsVersion is the only version of Kubernetes with metrics that a kubelet can show although
-// they are deprecated.
-const hiddenMetricsVersion = "1.36"
+// hiddenMetricsVersion returns the only valid value of showHiddenMetricsForVersion: the previous release
+// of Kubernetes. The kubelet rejects all other values.
+func hiddenMetricsVersion() string {
+	major, minor, _ := strings.Cut(manifest.KubernetesRelease(), ".")
+	n, _ := strconv.Atoi(minor) // manifest.KubernetesRelease always returns two numbers
+	return fmt.Sprintf("%s.%d", major, n-1)
+}
 
 // checkCombined checks fields that depend on other fields.
 func (c *checker) checkCombined() {
@@ -82,8 +91,8 @@ func (c *checker) checkUnsupported() {
 	if k.VolumeStatsAggPeriod.Duration < 0 {
 		c.errorf("volumeStatsAggPeriod", "%s: podd cannot disable the statistics of volumes; remove this field", k.VolumeStatsAggPeriod.Duration)
 	}
-	if v := k.ShowHiddenMetricsForVersion; v != "" && v != hiddenMetricsVersion {
-		c.errorf("showHiddenMetricsForVersion", "unknown value %q; must be %s, the previous version of Kubernetes", v, hiddenMetricsVersion)
+	if v := k.ShowHiddenMetricsForVersion; v != "" && v != hiddenMetricsVersion() {
+		c.errorf("showHiddenMetricsForVersion", "unknown value %q; must be %s, the previous version of Kubernetes", v, hiddenMetricsVersion())
 	}
 	c.checkSwap()
 	if k.SingleProcessOOMKill != nil && !*k.SingleProcessOOMKill && !c.host.UsesCgroupV2 {

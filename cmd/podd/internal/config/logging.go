@@ -2,6 +2,7 @@ package config
 
 import (
 	"math"
+	"path"
 	"strings"
 
 	logs "k8s.io/component-base/logs/api/v1"
@@ -23,6 +24,8 @@ func (c *checker) checkLogging() {
 			c.errorf(at, "filePattern is required, for example {filePattern: manager, verbosity: 4}")
 		case strings.ContainsAny(item.FilePattern, "=,"):
 			c.errorf(at, "filePattern %q must contain neither = nor a comma", item.FilePattern)
+		case !isPattern(item.FilePattern):
+			c.errorf(at, "filePattern %q has an unclosed [ or ends in a backslash", item.FilePattern)
 		case item.Verbosity > math.MaxInt32:
 			c.errorf(at, "verbosity %d is too large; must be at most %d", item.Verbosity, math.MaxInt32)
 		}
@@ -31,13 +34,19 @@ func (c *checker) checkLogging() {
 	c.checkOutput("logging.options.json", l.Options.JSON.OutputRoutingOptions)
 }
 
+// isPattern reports whether text is a pattern of path.Match.
+func isPattern(text string) bool {
+	_, err := path.Match(text, "")
+	return err == nil
+}
+
 // checkOutput checks the options of one format at a field path.
-func (c *checker) checkOutput(path string, o logs.OutputRoutingOptions) {
+func (c *checker) checkOutput(field string, o logs.OutputRoutingOptions) {
 	if o.SplitStream && !isGateEnabled(c.kubelet, gateSplitStream) {
-		c.errorf(path+".splitStream", "needs the feature gate "+gateSplitStream)
+		c.errorf(field+".splitStream", "needs the feature gate "+gateSplitStream)
 	}
 	if o.InfoBufferSize.Value() != 0 {
-		c.errorf(path+".infoBufferSize", "%s: podd does not buffer its log, so that a crash loses no message; remove this field", o.InfoBufferSize.String())
+		c.errorf(field+".infoBufferSize", "%s: podd does not buffer its log, so that a crash loses no message; remove this field", o.InfoBufferSize.String())
 	}
 }
 

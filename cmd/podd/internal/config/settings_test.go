@@ -34,8 +34,11 @@ func TestSettings_Fields(t *testing.T) {
 		if path == "featureGates" {
 			return // TestSettings_Gates checks it
 		}
+		if undecided[path] && supports[path] != Ignored {
+			t.Errorf("%s: supported or rejected; remove it from undecided", path)
+		}
 		for _, value := range values {
-			if value == nil && supports[path] != Supported && supports[path] != SupportedInCluster && !undecided[path] {
+			if value == nil && (supports[path] == Ignored || supports[path] == Rejected) && !undecided[path] {
 				t.Errorf("%s: no sample value", path)
 			}
 			for _, inCluster := range []bool{false, true} {
