@@ -89,6 +89,28 @@ func TestRunOnce_OutputOfSeveralPods(t *testing.T) {
 	}
 }
 
+// TestRunOnce_QuotedPodName checks that the summary and the report quote the output of a container
+// unchanged, even if the output contains the name that the pod has during the run.
+func TestRunOnce_QuotedPodName(t *testing.T) {
+	t.Parallel()
+	d := newRunner(t)
+	d.writePods("pods", d.jobPod("job", never, shell("a", "echo first; hostname; exit 3"), shell("b", "exit 0")))
+	r := d.run("--report", d.filePath("r.json"), "pods.yaml")
+	var name string
+	for line := range strings.Lines(r.out.String()) {
+		if text, ok := strings.CutPrefix(line, "job/a | job-"); ok {
+			name = "job-" + strings.TrimSuffix(text, "\n")
+		}
+	}
+	if name == "" {
+		t.Fatalf("stdout: got %q, want the name of the pod", r.out.String())
+	}
+	r.wantExit(3, "FAIL  job/a exit 3 after ", ": \""+name+"\"\n", "| "+name+"\n")
+	if report := d.readFile("r.json"); !strings.Contains(report, `: \"`+name+`\""`) {
+		t.Errorf("report: got %s, want the line %q", report, name)
+	}
+}
+
 // TestRunOnce_StdinAndVariables checks a manifest from stdin and flags that override its
 // variables. podd must not print the values of the variables.
 func TestRunOnce_StdinAndVariables(t *testing.T) {

@@ -108,7 +108,7 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	run := newRunDriver(runOptions{
 		Set: in.set, Order: in.order, Stdout: stdout, Stderr: stderr, Progress: line,
 		LogDir:  func(p *manifest.Pod) string { return logs.Dir(r.cfg.PodLogsDir, p.Key, p.UID) },
-		Timeout: r.cmd.Timeout, Signals: signals, OnResult: func(result *runResult) { r.resultErr = r.writeResult(result, messages) },
+		Timeout: r.cmd.Timeout, Signals: signals, OnResult: func(result *runResult) { r.resultErr = r.writeResult(result, stderr.messageWriter("")) },
 	})
 	m, err := podrunner.New(podrunner.Options{
 		Config: r.cfg, Dir: dir, Client: client, LogsAndCgroups: logRetainer{wiring.NewLogsAndCgroups(r.cfg, nil), run.out}, Publish: run.publish, Log: log,
@@ -153,9 +153,9 @@ func (r *execution) drive(ctx context.Context, run *runDriver, m *podrunner.Runn
 	return code, nil
 }
 
-// writeResult prints the result and writes the report.
-func (r *execution) writeResult(result *runResult, messages io.Writer) error {
-	_, err := io.WriteString(messages, result.summary())
+// writeResult prints the result to the writer summary and writes the report.
+func (r *execution) writeResult(result *runResult, summary io.Writer) error {
+	_, err := io.WriteString(summary, result.summary())
 	if r.report != nil {
 		err = errors.Join(err, r.report.write(result))
 	}

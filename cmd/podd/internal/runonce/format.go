@@ -38,20 +38,21 @@ func runDuration(e *plan.Exit) time.Duration {
 	return max(e.FinishedAt.Sub(e.StartedAt), 0)
 }
 
-// describeExit describes the exit of a container, its cause and the last line of its output.
-func describeExit(p *runPod, m *container, last []string) string {
+// describeExit describes the exit of a container and its cause. The result quote contains the last
+// line of the output of the container, as in resultRow.
+func describeExit(p *runPod, m *container, last []string) (text, quote string) {
 	e := m.exit
 	switch {
 	// containerd reports StartError if a process could not be started.
 	case e.Reason == "StartError" && e.Message != "":
-		return "did not start: " + withoutRuntimePrefixes(e.Message)
+		return "did not start: " + withoutRuntimePrefixes(e.Message), ""
 	case e.Reason == "OOMKilled":
-		return fmt.Sprintf("OOMKilled (%d) after %s: %s", e.Code, formatDuration(runDuration(e)), describeMemoryLimit(p, m))
+		return fmt.Sprintf("OOMKilled (%d) after %s: %s", e.Code, formatDuration(runDuration(e)), describeMemoryLimit(p, m)), ""
 	}
 	if line := wording.FirstLine(e.TerminationMessage); line != "" {
 		last = []string{line}
 	}
-	return printer.FormatExitCode(e.Code) + " after " + formatDuration(runDuration(e)) + quoteLastLine(last)
+	return printer.FormatExitCode(e.Code) + " after " + formatDuration(runDuration(e)), quoteLastLine(last)
 }
 
 // quoteLastLine returns a colon and, in quotes, the last of the given lines. It returns "" if there

@@ -47,7 +47,7 @@ func writeJSON(w io.Writer, r *runResult) error {
 		row := &r.Rows[i]
 		j := jsonRow{
 			Namespace: row.Namespace, Pod: row.Pod, Container: row.Container,
-			State: stateWords[row.State], Text: row.Text, Seconds: row.Duration.Seconds(),
+			State: stateWords[row.State], Text: row.description(), Seconds: row.Duration.Seconds(),
 			Position: row.Position, LastLines: row.LastLines,
 		}
 		if e := row.Exit; e != nil {

@@ -63,7 +63,7 @@ func writeJUnit(w io.Writer, r *runResult) error {
 		if row.Namespace != "" {
 			c.Class = row.Namespace + "." + row.Pod
 		}
-		message := &junitMessage{Message: row.Text, Text: row.Text}
+		message := &junitMessage{Message: row.description(), Text: row.description()}
 		if row.Exit != nil && row.Exit.TerminationMessage != "" {
 			message.Text += "\n" + row.Exit.TerminationMessage
 		}
@@ -78,7 +78,7 @@ func writeJUnit(w io.Writer, r *runResult) error {
 			c.Skipped = message
 			suite.Skipped++
 		case c.Out == "":
-			c.Out = row.Text
+			c.Out = row.description()
 		}
 		suite.Cases = append(suite.Cases, c)
 	}

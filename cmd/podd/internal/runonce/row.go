@@ -25,8 +25,9 @@ type resultRow struct {
 	// Name is the name of the pod, followed by the name of the container if there is one.
 	Name  string
 	State rowState
-	// Text describes the result in one line.
-	Text string
+	// Text describes the result in one line. Quote follows Text: it is the last line of output of the
+	// container with a colon and quotation marks, or "".
+	Text, Quote string
 	// Duration is the time until the pod finished, was ready or timed out. It may be zero.
 	Duration time.Duration
 	// Exit is the last exit of the container; nil for a pod.
@@ -38,6 +39,9 @@ type resultRow struct {
 	// container.
 	LastLines []string
 }
+
+// description returns the result in one line.
+func (r *resultRow) description() string { return r.Text + r.Quote }
 
 // A rowBuilder creates the rows of a result.
 type rowBuilder struct {
@@ -53,8 +57,8 @@ func (s *rowBuilder) rows(pods []runPod) []resultRow {
 	var out []resultRow
 	for i := range pods {
 		for _, r := range s.podRows(&pods[i]) {
-			// Remove the suffix of the run from the texts, because decisions and errors of the
-			// runtime contain the full name of the pod.
+			// Remove the suffix of the run from the texts of podd and the runtime, because they
+			// contain the full name of the pod. Quote stays as the container wrote it.
 			r.Text = withoutSuffix(r.Text, pods[i].Desired.NameSuffix)
 			out = append(out, r)
 		}
@@ -98,7 +102,7 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 		r := s.newRow(p, rowFailed, "still running after "+elapsed)
 		r.Duration = s.now.Sub(s.began)
 		r.LastLines = s.lastLines(p, p.runningContainer())
-		r.Text += quoteLastLine(r.LastLines)
+		r.Quote = quoteLastLine(r.LastLines)
 		return []resultRow{r}
 	case timedOut:
 		return []resultRow{s.timedOutRow(p, elapsed)}
@@ -238,7 +242,7 @@ func (s *rowBuilder) containerRow(p *runPod, m *container) resultRow {
 	r.Name = p.Name + "/" + m.spec.Name
 	r.LastLines = s.lastLines(p, m.spec.Name)
 	r.Duration = runDuration(m.exit)
-	r.Text = describeExit(p, m, r.LastLines)
+	r.Text, r.Quote = describeExit(p, m, r.LastLines)
 	return r
 }
 

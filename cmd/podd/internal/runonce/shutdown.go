@@ -114,8 +114,10 @@ func (e *shutdown) finalResult(result *runResult, pods []runPod) *runResult {
 
 // newRunResult returns the result of the run. pods are the pods at the time of the verdict.
 func (e *shutdown) newRunResult(pods []runPod) *runResult {
-	s := rowBuilder{verdict: e.verdict, began: e.began, now: e.verdictAt, lastLines: e.out.lastLines}
-	r := newResult(e.verdict, s.rows(pods), len(pods), e.out.hasSeveralContainers, e.began, e.verdictAt)
+	v := e.verdict
+	v.Why = withoutSuffix(v.Why, e.pods[0].Desired.NameSuffix)
+	s := rowBuilder{verdict: v, began: e.began, now: e.verdictAt, lastLines: e.out.lastLines}
+	r := newResult(v, s.rows(pods), len(pods), e.out.hasSeveralContainers, e.began, e.verdictAt)
 	return &r
 }
 

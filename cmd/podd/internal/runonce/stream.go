@@ -85,8 +85,9 @@ func (s *lineStream) Err() error {
 }
 
 // messageWriter returns a writer for messages of podd. Each Write must contain complete lines.
-// The writer removes trimSuffix, the node name in the names of pods, from the text and flushes the
-// stream.
+// The writer removes trimSuffix, the suffix of the run in the names of pods, from the text and
+// flushes the stream. If trimSuffix is "", the writer does not change the text, which may quote the
+// output of containers.
 func (s *lineStream) messageWriter(trimSuffix string) io.Writer {
 	return &messageWriter{s, []byte(trimSuffix)}
 }

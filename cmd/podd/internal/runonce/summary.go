@@ -49,7 +49,7 @@ func (r *runResult) summary() string {
 	}
 	for _, row := range r.Rows {
 		pad := strings.Repeat(" ", width-utf8.RuneCountInString(row.Name))
-		fmt.Fprintf(&b, "  %-4s  %s%s %s\n", row.State, withoutControlChars(row.Name), pad, withoutControlChars(row.Text))
+		fmt.Fprintf(&b, "  %-4s  %s%s %s\n", row.State, withoutControlChars(row.Name), pad, withoutControlChars(row.description()))
 		if row.State != rowFailed || !r.HasSeveralContainers || len(row.LastLines) < 2 {
 			continue
 		}

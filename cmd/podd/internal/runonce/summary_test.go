@@ -65,6 +65,11 @@ func TestSummary(t *testing.T) {
 		}, map[string][]string{"main": {"one"}}, `podd: 1 pod, 1 failed, 12.4s
   FAIL  build/main exit 3 after 0.8s: "no disk"
 `},
+		{"output with the full name of the pod", verdict{Outcome: outcomeCompleted, Code: 3}, []runPod{
+			withReportAt(build, 9, setExit("main", 3, 1, 0.84), setFinished),
+		}, map[string][]string{"main": {"no route to build-run1"}}, `podd: 1 pod, 1 failed, 12.4s
+  FAIL  build/main exit 3 after 0.8s: "no route to build-run1"
+`},
 		{"several containers with their last lines", verdict{Outcome: outcomeCompleted, Code: 143}, []runPod{
 			withReportAt(job, 9, setExit("setup", 143, 1, 90), setFinished),
 		}, map[string][]string{"setup": {"1", "2", "3", "4", "5", "6"}}, `podd: 1 pod, 1 failed, 12.4s
