@@ -324,7 +324,7 @@ func (t portTable) check(c candidate) plan.Verdict {
 			if h.key == c.Key || !requested.ConflictsWith(h.PortReservation) {
 				continue
 			}
-			v := plan.Verdict{Answer: plan.Reject, Reason: "HostPortConflict"}
+			v := plan.Verdict{Answer: plan.Reject, Reason: "HostPortConflict", BlockedByPods: true}
 			v.Message = fmt.Sprintf("host port %d/%s is used by %s (%s)", requested.Number, requested.Protocol, h.key, h.pod.Origin)
 			if !h.isRetained(requested) {
 				v.Answer = plan.Wait
@@ -370,7 +370,7 @@ func (p *podCount) admit(c candidate) plan.Verdict {
 		p.count++
 		return plan.Verdict{}
 	}
-	v := plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods"}
+	v := plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods", BlockedByPods: true}
 	v.Message = fmt.Sprintf("the node is full: %d of %d pods (limited by --max-pods and --pods-per-core)", p.count, p.max)
 	if c.traits().FailsIfRejected {
 		v.Message = formatInsufficient(v1.ResourcePods, 1, int64(p.count), int64(p.max))

@@ -68,7 +68,7 @@ func TestAmounts(t *testing.T) {
 	if want := (plan.Verdict{Answer: plan.Reject, Reason: "OutOfephemeral-storage", Message: "the pod requests 2Gi of ephemeral-storage; the node has 1Gi for pods, of which other pods request 0", NeverFits: true}); full != want {
 		t.Errorf("got %+v, want %+v", full, want)
 	}
-	want := plan.Verdict{Answer: plan.Reject, Reason: "OutOfcpu", Message: "the pod requests 800m of cpu; the node has 1 for pods, of which other pods request 500m"}
+	want := plan.Verdict{Answer: plan.Reject, Reason: "OutOfcpu", Message: "the pod requests 800m of cpu; the node has 1 for pods, of which other pods request 500m", BlockedByPods: true}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -53,7 +53,7 @@ func (t claimTable) check(c candidate) plan.Verdict {
 			if !t.exclusive[name] || u.key == c.Key || worst.Answer == plan.Reject {
 				continue
 			}
-			worst = plan.Verdict{Answer: plan.Wait, Reason: "ReadWriteOncePodConflict", Message: fmt.Sprintf("claim %s is ReadWriteOncePod and still used by %s, which is being stopped", name.Name, u.key)}
+			worst = plan.Verdict{Answer: plan.Wait, Reason: "ReadWriteOncePodConflict", BlockedByPods: true, Message: fmt.Sprintf("claim %s is ReadWriteOncePod and still used by %s, which is being stopped", name.Name, u.key)}
 			if u.retained {
 				worst.Answer = plan.Reject
 				worst.Message = fmt.Sprintf("claim %s is ReadWriteOncePod and used by %s", name.Name, u.key)

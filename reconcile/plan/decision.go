@@ -32,6 +32,9 @@ type Decision struct {
 	WhyRule RuleID
 	// NeedsUser reports whether a user must act. Why describes the problem.
 	NeedsUser bool
+	// BlockedByPods reports whether the pod waits for reservations of other pods; see
+	// Verdict.BlockedByPods.
+	BlockedByPods bool
 	// Reason is the reason in the status of the whole pod; "" if there is none.
 	Reason string
 	// Failure is the failed operation of the pod that will be retried; zero if there is none.

@@ -155,6 +155,9 @@ type Verdict struct {
 	Message string
 	// NeverFits reports whether the pod would be rejected even if no other pod ran on the node.
 	NeverFits bool
+	// BlockedByPods reports whether the pod is not admitted only because other pods have the
+	// reservations that it needs. It can be admitted when these pods have stopped.
+	BlockedByPods bool
 	// IsResize reports whether the version was admitted before. In that case, the answer is about
 	// its new size.
 	IsResize bool

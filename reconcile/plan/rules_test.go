@@ -217,6 +217,19 @@ func TestPodRules(t *testing.T) {
 	}
 }
 
+// TestNext_NotAdmitted checks that a rejection is final unless other pods have the reservations that
+// the pod needs.
+func TestNext_NotAdmitted(t *testing.T) {
+	for _, isBlocked := range []bool{false, true} {
+		in := fresh()
+		in.Observed, in.Verdict = nil, Verdict{Answer: Reject, Reason: "OutOfcpu", Message: "no cpu", BlockedByPods: isBlocked}
+		d := Next(in)
+		if d.Rule != RuleNotAdmitted || d.BlockedByPods != isBlocked || d.Failure.IsFinal == isBlocked {
+			t.Errorf("blocked by pods %t: got rule %s, blocked %t, final %t", isBlocked, d.Rule, d.BlockedByPods, d.Failure.IsFinal)
+		}
+	}
+}
+
 // theirs returns a foreign sandbox.
 func theirs() runtime.Incarnation {
 	return runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "f", UID: "f", Ready: true, Foreign: true}}

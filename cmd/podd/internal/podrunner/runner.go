@@ -15,7 +15,6 @@ import (
 	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
 	"podd/reconcile"
-	"podd/reconcile/admission"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/effect"
 	"podd/reconcile/eviction"
@@ -83,7 +82,7 @@ func New(o Options) (*Runner, error) {
 		}),
 		Journals: rootdir.Journals(o.Dir), Log: log,
 		RequestObservation: observer.Refresh, RenderNode: on, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(cfg),
-		Limits: admission.Limits{Features: host.AdmissionFeatures(cfg), IDsPerPod: cfg.IDsPerPod}, StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
+		Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable), StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		Publish: func(c reconcile.Change) {
 			pods.Apply(c)
 			o.Publish(c)

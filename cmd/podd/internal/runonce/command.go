@@ -16,12 +16,15 @@ import (
 	"podd/cmd/podd/internal/check"
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/exit"
+	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/iostreams"
 	"podd/cmd/podd/internal/logging"
 	"podd/cmd/podd/internal/podrunner"
+	"podd/cmd/podd/internal/printer"
 	"podd/cmd/podd/internal/progress"
 	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
+	"podd/runtime/cri"
 	"podd/runtime/logs"
 )
 
@@ -99,6 +102,9 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 		return exit.Internal, err
 	}
 	defer client.Close()
+	if err := r.checkFit(ctx, in, client, messages); err != nil {
+		return exit.Internal, err
+	}
 	runs := podrunner.Dirs{Root: r.cfg.RootDir}
 	podrunner.Sweep(ctx, r.cfg, runs, client, log)
 	dir, err := runs.CreateRun(r.suffix)
@@ -119,6 +125,27 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	defer m.Close()
 	r.hasStarted = true
 	return r.drive(ctx, run, m)
+}
+
+// checkFit returns an error if the node would reject a pod during the whole run. It prints the
+// reasons to messages.
+func (r *execution) checkFit(ctx context.Context, in *inputSet, client *cri.Client, messages io.Writer) error {
+	capacity, allocatable, err := host.ReadResources(r.cfg)
+	if err != nil {
+		return err
+	}
+	limits := host.AdmissionLimits(r.cfg, capacity, allocatable)
+	if limits.Features.Runtime, err = client.Node(ctx); err != nil {
+		return err
+	}
+	misfits := findMisfits(in.set, in.order, limits)
+	for _, p := range misfits {
+		fmt.Fprintln(messages, printer.Escape(p.String()))
+	}
+	if len(misfits) > 0 {
+		return fmt.Errorf("%s cannot run on this node; nothing was started", printer.FormatCount(len(misfits), "pod"))
+	}
+	return nil
 }
 
 // stopSignals returns the signals that stop a run. They include SIGHUP, unless podd was started

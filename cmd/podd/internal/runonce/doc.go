@@ -2,6 +2,9 @@
 // the long-running pods (restartPolicy Always). When they are ready, it starts the pods that run
 // to completion. At the end it removes all pods and directories.
 //
+// Before the start it rejects pods that never fit on the node. The other pods are admitted as by the
+// daemon: a pod that does not fit now waits until other pods have completed.
+//
 //	reports ──▶ judge ──▶ pods to start, verdict
 //	   │                         │
 //	   └──▶ output ──▶ stdout    ▼
@@ -17,9 +20,9 @@
 //	0    everything succeeded, or all long-running pods became ready and there are no others
 //	1    several containers failed
 //	124  the timeout passed
-//	125  no container is the cause: an invalid manifest, no runtime, no image, a
-//	     long-running pod that does not become ready, or a pod that was evicted because it
-//	     exceeded a storage limit
+//	125  no container is the cause: an invalid manifest, a pod that does not fit on the node,
+//	     no runtime, no image, a long-running pod that does not become ready, or a pod that was
+//	     evicted because it exceeded a storage limit
 //	130  a signal stopped the run
 //
 // Output is copied byte for byte as the runtime logs it: containerd removes the carriage return

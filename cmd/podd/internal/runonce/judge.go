@@ -119,14 +119,29 @@ func (in *judgeInput) decideVerdict(j *judgement) *verdict {
 // firstFailure returns the failure of the first pod that cannot succeed. found is false if
 // there is no such pod.
 func (in *judgeInput) firstFailure(j *judgement) (f podFailure, found bool) {
+	q := in.newQueue(j.CompletionPodsStarted)
 	for i := range in.Pods {
-		failure, wake, found := in.Pods[i].findFailure(in.Now)
+		failure, wake, found := in.Pods[i].findFailure(in.Now, q)
 		if found {
 			return failure, true
 		}
 		j.wakeAt(wake)
 	}
 	return podFailure{}, false
+}
+
+// newQueue returns the state of the pods that wait for reservations of other pods.
+// completionPodsStarted reports whether the pods that run to completion were started.
+func (in *judgeInput) newQueue(completionPodsStarted bool) queue {
+	q := queue{}
+	for i := range in.Pods {
+		p := &in.Pods[i]
+		q.proceeds = q.proceeds || completionPodsStarted && p.releasesReservations()
+		if p.Report != nil && p.Report.DecisionSince.After(q.lastChange) {
+			q.lastChange = p.Report.DecisionSince
+		}
+	}
+	return q
 }
 
 // runExitCode returns the exit code of the run. firstFailure is the failure that ends the run, or

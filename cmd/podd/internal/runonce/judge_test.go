@@ -78,6 +78,13 @@ func TestJudge(t *testing.T) {
 		{name: "rejected", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNotAdmitted, "host port 80 is taken", 1), setFinal)}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "waits for a network", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", 1))}, start: 1},
 		{name: "waits too long", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", -20))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "waits for a running pod", pods: []runPod{withReportAt(job, 1), withReportAt(retried, 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no cpu", -99))}, start: 2},
+		{name: "waits for a pod without a report", pods: []runPod{job, withReportAt(retried, 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no cpu", -99))}, start: 2},
+		{name: "waits for a pod that is winding down", pods: []runPod{withReportAt(job, 1, setFinished), withReportAt(retried, 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no cpu", -99))}, start: 2},
+		{name: "waits only for long-running pods", pods: []runPod{withReportAt(db, 1, setReady, setSince(-50)), withReportAt(retried, 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no cpu", -99))}, start: 2, outcome: outcomeFailing, code: exit.Internal},
+		{name: "waited for a pod that has just released its reservations", pods: []runPod{withReportAt(job, 1, setFinished, setCleanedUp, setSince(9)), withReportAt(retried, 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no cpu", -99))}, start: 2},
+		{name: "waits although no pod has reservations", pods: []runPod{withReportAt(job, 1, setFinished, setCleanedUp, setSince(-30)), withReportAt(retried, 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no cpu", -99))}, start: 2, outcome: outcomeFailing, code: exit.Internal},
+		{name: "long-running pod waits for pods that have not started", pods: []runPod{job, withReportAt(db, 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no cpu", -21))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "waits with running containers", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleRuntimeUnreachable, "", -20), setObserved(true))}, start: 1},
 		{name: "second crash of a long-running pod", pods: []runPod{withReportAt(db, 1, setExit("pg", 1, 2, 1)), job}, start: 1},
 		{name: "third crash of a long-running pod", pods: []runPod{withReportAt(db, 1, setExit("pg", 1, 3, 1)), job}, start: 1, outcome: outcomeFailing, code: exit.Internal},
@@ -124,6 +131,7 @@ func TestJudge_Wake(t *testing.T) {
 	}{
 		{"no time limit", judgeInput{Pods: []runPod{withReportAt(job, 1)}}, time.Time{}},
 		{"timeout", judgeInput{Pods: []runPod{withReportAt(job, 1)}, Timeout: time.Minute}, after(60)},
+		{"waits for a running pod", judgeInput{Pods: []runPod{withReportAt(job, 1), withReportAt(newPod(t, "b", never, "c"), 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no cpu", 5))}}, time.Time{}},
 		{"limit of a wait", judgeInput{Pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", 5))}, Timeout: time.Minute}, after(35)},
 	}
 	for _, test := range tests {

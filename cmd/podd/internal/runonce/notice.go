@@ -10,7 +10,8 @@ import (
 
 // notices compares the state p of a pod with its previous state. It returns messages about failures
 // that are retried, crashes after which a container restarts, and reasons to wait. notices omits
-// failures that end the run, because the summary reports these failures.
+// failures that end the run, because the summary reports these failures. For a pod that waits for
+// reservations of other pods, it returns only one message.
 func (p runPod) notices(previousState *runPod, now time.Time) []string {
 	if p.Report == nil || p.hasFinished() {
 		return nil
@@ -19,7 +20,7 @@ func (p runPod) notices(previousState *runPod, now time.Time) []string {
 	if previousState.Report != nil {
 		previous = &previousState.Report.Decision
 	}
-	if _, _, isFinal := p.findFailure(now); isFinal {
+	if _, _, isFinal := p.findFailure(now, queue{lastChange: now}); isFinal {
 		return nil
 	}
 	d := &p.Report.Decision
@@ -38,7 +39,8 @@ func (p runPod) notices(previousState *runPod, now time.Time) []string {
 	switch {
 	case d.Failure.Count > previous.Failure.Count:
 		add(p.Name, d.Failure.Message, d.Failure.RetryAt)
-	case d.Phase == plan.PhaseWait && d.NeedsUser && d.Why != previous.Why:
+	case d.BlockedByPods && previous.BlockedByPods: // the numbers in Why change whenever another pod finishes
+	case d.Phase == plan.PhaseWait && (d.NeedsUser || d.BlockedByPods) && d.Why != previous.Why:
 		add(p.Name, "waits: "+d.Why, time.Time{})
 	}
 	for _, c := range p.crashesSince(previousState) {

@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/reconcile/plan"
 	"podd/reconcile/state"
 )
 
@@ -42,6 +43,23 @@ func (p *runPod) isLongRunning() bool {
 
 func (p *runPod) isReady() bool {
 	return p.Report != nil && p.Report.Pod != nil && manifest.IsConditionTrue(p.Report.Pod.Status.Conditions, v1.PodReady)
+}
+
+// isBlocked reports whether the pod waits for reservations of other pods.
+func (p *runPod) isBlocked() bool {
+	return p.Report != nil && p.Report.Decision.BlockedByPods && !p.hasFinished()
+}
+
+// releasesReservations reports whether the pod, which must have been started, runs to completion and
+// has not released its reservations yet.
+func (p *runPod) releasesReservations() bool {
+	switch {
+	case p.isLongRunning() || p.isBlocked():
+		return false
+	case p.Report == nil:
+		return true // there is no decision about the pod yet
+	}
+	return !p.hasFinished() || p.Report.Decision.Phase != plan.PhaseCleanedUp
 }
 
 // hasFinished reports whether the pod has run to completion or has failed finally.

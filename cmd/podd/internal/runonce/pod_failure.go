@@ -39,10 +39,19 @@ var pullReasons = map[string]bool{
 	"SignatureValidationFailed": true, "ErrImageNeverPull": true, "ImageInspectError": true,
 }
 
+// A queue describes the pods of a run that wait for reservations of other pods.
+type queue struct {
+	// proceeds reports whether a pod of the run releases its reservations later.
+	proceeds bool
+	// lastChange is when a decision about a pod of the run last changed.
+	lastChange time.Time
+}
+
 // findFailure returns the reason why the pod cannot succeed. If found is false, the pod may still
 // succeed. In this case, the result wake is the time at which the pod will have waited too long, or
-// zero if the pod is not waiting.
-func (p *runPod) findFailure(now time.Time) (f podFailure, wake time.Time, found bool) {
+// zero if the pod is not waiting or may wait without a limit. A pod that waits for reservations of
+// other pods may wait as long as q proceeds.
+func (p *runPod) findFailure(now time.Time, q queue) (f podFailure, wake time.Time, found bool) {
 	if p.Report == nil || p.hasFinished() {
 		return podFailure{}, time.Time{}, false
 	}
@@ -60,17 +69,30 @@ func (p *runPod) findFailure(now time.Time) (f podFailure, wake time.Time, found
 	if t, found := p.findCrashLoop(); found {
 		return t, time.Time{}, true
 	}
-	if d.Phase != plan.PhaseWait || p.Report.DecisionSince.IsZero() {
-		return podFailure{}, time.Time{}, false
-	}
-	until := p.Report.DecisionSince.Add(p.waitLimit())
-	if now.Before(until) {
+	until := p.waitsUntil(q)
+	if until.IsZero() || now.Before(until) {
 		return podFailure{}, until, false
 	}
 	if own.Why == "" {
 		own.Why = d.Rule.Sentence()
 	}
+	own.Why += "; waited " + p.waitLimit().String()
 	return own, time.Time{}, true
+}
+
+// waitsUntil returns the time at which the pod will have waited too long. It returns zero if the pod
+// is not waiting or may wait without a limit.
+func (p *runPod) waitsUntil(q queue) time.Time {
+	since := p.Report.DecisionSince
+	switch {
+	case p.Report.Decision.Phase != plan.PhaseWait || since.IsZero():
+		return time.Time{}
+	case p.isBlocked() && q.proceeds:
+		return time.Time{}
+	case p.isBlocked():
+		since = q.lastChange // for example, when the last pod that could release reservations released them
+	}
+	return since.Add(p.waitLimit())
 }
 
 // attemptsText describes n attempts. It returns "" for fewer than two.

@@ -162,6 +162,17 @@ func setWaiting(rule plan.RuleID, why string, since float64) func(*state.Report)
 
 func setFinal(r *state.Report) { r.Decision.Failure.IsFinal = true }
 
+// setBlocked makes the pod wait for reservations of other pods.
+func setBlocked(r *state.Report) { r.Decision.BlockedByPods = true }
+
+// setCleanedUp removes all parts of a finished pod from the node.
+func setCleanedUp(r *state.Report) { r.Decision.Phase = plan.PhaseCleanedUp }
+
+// setSince sets the time of the last decision.
+func setSince(seconds float64) func(*state.Report) {
+	return func(r *state.Report) { r.DecisionSince = after(seconds) }
+}
+
 // setObserved sets the sandbox of the pod and its containers.
 func setObserved(ready bool, containers ...runtime.Container) func(*state.Report) {
 	return func(r *state.Report) {

@@ -106,6 +106,8 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 		return []resultRow{r}
 	case timedOut:
 		return []resultRow{s.timedOutRow(p, elapsed)}
+	case p.isBlocked():
+		return one(rowSkipped, "not started"+waitText(p))
 	case p.isLongRunning():
 		return one(rowSkipped, "stopped before it was ready")
 	}

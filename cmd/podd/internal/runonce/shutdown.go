@@ -121,14 +121,14 @@ func (e *shutdown) newRunResult(pods []runPod) *runResult {
 	return &r
 }
 
-// announceStop prints the reason why the run stops its pods. It prints nothing if no pod is
-// running.
+// announceStop prints the reason why the run stops its pods. It prints nothing if no pod was
+// admitted and still runs.
 func (e *shutdown) announceStop() {
 	var running []string
 	for i := range e.pods {
 		p := &e.pods[i]
 		isFailing := e.verdict.Failure.Pod != nil && e.verdict.Failure.Pod.Desired == p.Desired
-		if p.Report != nil && !p.hasFinished() && !isFailing {
+		if p.Report != nil && !p.hasFinished() && !p.isBlocked() && !isFailing {
 			running = append(running, p.Name)
 		}
 	}
