@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 )
@@ -47,6 +48,10 @@ type Options struct {
 	// OnIdle is called after all available entries were emitted: before each wait, and at the end.
 	// The function can flush a buffer. It may be nil.
 	OnIdle func() error
+	// OnFile is called with each file when Read continues with that file. At that time, all earlier
+	// files were read, except lines that the runtime still writes to the previous file. Read keeps
+	// both files open. It may be nil.
+	OnFile func(f *os.File)
 }
 
 // ExitedWhenClosed returns a function for Options.HasExited that returns true when c is

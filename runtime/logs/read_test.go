@@ -158,6 +158,24 @@ func TestRead_Options(t *testing.T) {
 	}
 }
 
+// TestRead_OnFile checks that OnFile is called before the entries of each file, and after the entries
+// of the earlier files.
+func TestRead_OnFile(t *testing.T) {
+	dir := logDir(t, map[string]string{
+		"0.log.20250101-000000.gz": logLine(Stdout, false, "a"), "0.log.20250102-000000": logLine(Stdout, false, "b"),
+		"0.log": logLine(Stdout, false, "c"), "1.log": logLine(Stdout, false, "d"),
+	})
+	var got []string
+	o := Options{Dir: dir, Container: "c", Attempt: number(0), LaterAttempts: true, OnFile: func(f *os.File) { got = append(got, filepath.Base(f.Name())) }}
+	if err := Read(t.Context(), o, func(e Entry) error { got = append(got, string(e.Text)); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"0.log.20250101-000000.gz", "a", "0.log.20250102-000000", "b", "0.log", "c", "1.log", "d"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestRead_DamagedFiles(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 3*bufferSize/16+5)
 	dir := logDir(t, map[string]string{

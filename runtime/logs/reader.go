@@ -98,6 +98,8 @@ func (r *reader) readAvailable(ctx context.Context) error {
 		}
 		if err != nil {
 			r.o.TailLines = 0 // if the log is created later, all its lines are new and must be emitted
+		} else {
+			r.reportFile()
 		}
 	}
 	return r.emitAvailable(ctx)
@@ -139,8 +141,16 @@ func (r *reader) emitAvailable(ctx context.Context) error {
 			return err
 		}
 		r.previous, r.cur = r.cur, next
+		r.reportFile()
 	}
 	return nil
+}
+
+// reportFile calls OnFile with the current file.
+func (r *reader) reportFile() {
+	if r.o.OnFile != nil {
+		r.o.OnFile(r.cur.f)
+	}
 }
 
 // emitOpenFiles emits the available entries of previous and cur.

@@ -21,7 +21,6 @@ import (
 	"podd/reconcile/eviction"
 	"podd/reconcile/node"
 	"podd/reconcile/render"
-	"podd/reconcile/rotate"
 	"podd/runtime"
 	"podd/server/events"
 )
@@ -182,13 +181,7 @@ func (p *parts) prunePullRecords(ctx context.Context) error {
 
 // rotateLogs rotates the logs of containers, unless that is disabled.
 func (p *parts) rotateLogs(ctx context.Context) error {
-	if p.cfg.LogMaxSize < 0 {
-		return nil
-	}
-	return rotate.New(rotate.Options{
-		Root: p.cfg.PodLogsDir, MaxSize: p.cfg.LogMaxSize, MaxFiles: p.cfg.LogMaxFiles, Workers: p.cfg.LogWorkers, CheckInterval: p.cfg.LogCheckInterval,
-		Logs: podlog.NewLister(p.view.Latest), Reopen: p.client.ReopenContainerLog, Log: p.log,
-	}).Run(ctx)
+	return wiring.RotateLogs(ctx, p.cfg, p.client, podlog.NewLister(p.view.Latest), p.log)
 }
 
 // writeEvents appends the events to the configured file, if there is one.

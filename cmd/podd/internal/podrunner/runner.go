@@ -21,6 +21,7 @@ import (
 	"podd/reconcile/gc/containers"
 	"podd/reconcile/node"
 	"podd/reconcile/render"
+	"podd/reconcile/rotate"
 	"podd/reconcile/volume/claim"
 	"podd/runtime"
 	"podd/runtime/cri"
@@ -38,6 +39,7 @@ type Runner struct {
 	observer         *cri.Observer
 	reportCache      *eviction.ReportCache
 	containers       *containers.Collector
+	rotateLogs       func(context.Context) error
 	router           *reconcile.Router
 	desiredSets      chan *manifest.Set // contains the newest set; capacity 1
 	snapshotComplete chan struct{}      // closed when the router has a complete snapshot
@@ -53,7 +55,10 @@ type Options struct {
 	Client         *cri.Client
 	LogsAndCgroups effect.LogsAndCgroups
 	Publish        func(reconcile.Change) // must not block
-	Log            *slog.Logger
+	// MayRotateLog reports whether a log may be rotated now. A rotation removes old files of the log.
+	// It must not block.
+	MayRotateLog func(ContainerLog) bool
+	Log          *slog.Logger
 }
 
 // New locks the directory o.Dir and returns a Runner of the pods in it. It starts no goroutines;
@@ -88,9 +93,11 @@ func New(o Options) (*Runner, error) {
 			o.Publish(c)
 		},
 	})
+	listRotatable := func() []rotate.Log { return listLogs(pods.All(), o.MayRotateLog) }
 	return &Runner{
 		log: log, client: o.Client, podCIDR: cfg.PodCIDR, dir: o.Dir, instance: instance, node: on, addressWatcher: addresses,
 		observer: observer, reportCache: pods, router: router, containers: wiring.NewContainerCollector(cfg, o.Client, pods, nil, log),
+		rotateLogs:  func(ctx context.Context) error { return wiring.RotateLogs(ctx, cfg, o.Client, listRotatable, log) },
 		desiredSets: make(chan *manifest.Set, 1), snapshotComplete: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
 }
@@ -115,6 +122,7 @@ func (r *Runner) Begin(ctx context.Context) {
 	})
 	group.Go(func() error { return limits.Run(ctx) })
 	group.Go(func() error { return r.containers.Run(ctx) })
+	group.Go(func() error { return r.rotateLogs(ctx) })
 	first := sync.OnceFunc(func() { close(r.snapshotComplete) })
 	pass := wiring.NewSender(ctx, snapshots)
 	group.Go(func() error {

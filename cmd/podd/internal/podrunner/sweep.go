@@ -36,6 +36,7 @@ func sweepRun(ctx context.Context, cfg *config.Config, dir string, client *cri.C
 	defer cancel()
 	r, err := New(Options{
 		Config: cfg, Dir: dir, Client: client, LogsAndCgroups: wiring.NewLogsAndCgroups(cfg, nil), Publish: func(reconcile.Change) {}, Log: log,
+		MayRotateLog: func(ContainerLog) bool { return false }, // the logs are about to be removed
 	})
 	if err != nil {
 		return err // for example because another podd is removing this run and has locked the directory

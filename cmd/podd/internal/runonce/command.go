@@ -117,7 +117,8 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 		Timeout: r.cmd.Timeout, Signals: signals, OnResult: func(result *runResult) { r.resultErr = r.writeResult(result, stderr.messageWriter("")) },
 	})
 	m, err := podrunner.New(podrunner.Options{
-		Config: r.cfg, Dir: dir, Client: client, LogsAndCgroups: logRetainer{wiring.NewLogsAndCgroups(r.cfg, nil), run.out}, Publish: run.publish, Log: log,
+		Config: r.cfg, Dir: dir, Client: client, LogsAndCgroups: logRetainer{wiring.NewLogsAndCgroups(r.cfg, nil), run.out}, Publish: run.publish,
+		MayRotateLog: run.out.hasReached, Log: log,
 	})
 	if err != nil {
 		return exit.Internal, errors.Join(err, podrunner.RemoveRun(ctx, dir))

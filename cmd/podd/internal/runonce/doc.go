@@ -26,7 +26,8 @@
 //	130  a signal stopped the run
 //
 // Output is copied byte for byte as the runtime logs it: containerd removes the carriage return
-// before a newline.
+// before a newline. A log is rotated only while its newest file is being copied, so that no file is
+// removed before it is copied.
 package runonce
 
 // exitCodeSeveralFailed is the exit code of a run in which several containers failed. The other

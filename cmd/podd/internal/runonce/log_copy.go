@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"sync"
+	"sync/atomic"
 
 	"podd/runtime/logs"
 )
@@ -18,7 +20,10 @@ type logCopy struct {
 	// begin closes started, and finish closes stopped. Both functions may be called several
 	// times.
 	begin, finish func()
-	tail          tail // may be read by other goroutines after copied is closed
+	// current is the file that is being copied; nil before the first file. All earlier files are
+	// copied.
+	current atomic.Pointer[fs.FileInfo]
+	tail    tail // may be read by other goroutines after copied is closed
 }
 
 // newLogCopy returns a logCopy that has not begun. prefix is written before each line.
@@ -27,6 +32,20 @@ func newLogCopy(prefix string) *logCopy {
 	c.begin = sync.OnceFunc(func() { close(c.started) })
 	c.finish = sync.OnceFunc(func() { close(c.stopped) })
 	return c
+}
+
+// setCurrent records that f is the file that is being copied.
+func (c *logCopy) setCurrent(f *os.File) {
+	if info, err := f.Stat(); err == nil {
+		c.current.Store(&info)
+	}
+}
+
+// isCopying reports whether the file at path is the file that is being copied.
+func (c *logCopy) isCopying(path string) bool {
+	info, err := os.Lstat(path)
+	current := c.current.Load()
+	return err == nil && current != nil && os.SameFile(info, *current)
 }
 
 // A lineAuthor identifies the attempt of a container that wrote the first part of a line. Another
@@ -48,7 +67,7 @@ func (o *outputCopier) copyLog(ctx context.Context, dir, name string, c *logCopy
 	}
 	err := logs.Read(ctx, logs.Options{
 		Dir: dir, Container: name, Attempt: &first, LaterAttempts: true,
-		Follow: true, Notifier: &o.notifier, HasExited: logs.ExitedWhenClosed(c.stopped), OnIdle: o.flush,
+		Follow: true, Notifier: &o.notifier, HasExited: logs.ExitedWhenClosed(c.stopped), OnIdle: o.flush, OnFile: c.setCurrent,
 	}, emit)
 	if errors.Is(err, fs.ErrNotExist) { // the container never ran
 		err = nil

@@ -3,10 +3,12 @@ package runonce
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/podrunner"
 	"podd/manifest"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
@@ -111,6 +113,16 @@ func (o *outputCopier) update(r *state.Report) {
 	if isDone && !startsContainer(&r.Decision) {
 		o.finish(r.Key)
 	}
+}
+
+// hasReached reports whether the newest file of a log is being copied. In this case all earlier files
+// are copied, so that they may be removed.
+func (o *outputCopier) hasReached(l podrunner.ContainerLog) bool {
+	p := o.pods[l.Pod]
+	if p == nil || p.copies[l.Container] == nil {
+		return false
+	}
+	return p.copies[l.Container].isCopying(filepath.Join(p.dir, l.Container, logs.File{Attempt: l.Attempt}.Name()))
 }
 
 // startsContainer reports whether the actions of a decision include the start of a container.

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/cmd/podd/internal/podrunner"
 	"podd/manifest"
 	"podd/reconcile/effect"
 	"podd/runtime"
@@ -206,5 +207,29 @@ func TestLogRetainer_Abandoned(t *testing.T) {
 	o.abandon()
 	if err := k.Remove(t.Context(), p.Desired.Key, "u"); err != nil || r.n != 1 {
 		t.Errorf("abandoned output: got error %v, %d removals, want nil, 1", err, r.n)
+	}
+}
+
+// TestHasReached checks that a log has been reached only when its newest file is being copied.
+func TestHasReached(t *testing.T) {
+	p := newPod(t, "job", never, "main")
+	w := startOutput(t, p)
+	newest := podrunner.ContainerLog{Pod: p.Desired.Key, Container: "main"}
+	w.log(p, "main", 0, "o one")
+	if w.hasReached(newest) {
+		t.Error("got true before copying has begun, want false")
+	}
+	w.pods[p.Desired.Key].copies["main"].begin()
+	for deadline := time.Now().Add(30 * time.Second); !w.hasReached(newest); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the log was not reached within 30s")
+		}
+	}
+	later := newest
+	later.Attempt = 1
+	for _, l := range []podrunner.ContainerLog{later, {Pod: p.Desired.Key, Container: "none"}, {Container: "main"}} {
+		if w.hasReached(l) {
+			t.Errorf("%+v: got true, want false", l)
+		}
 	}
 }
