@@ -62,8 +62,7 @@ type Limits struct {
 	// Allocatable contains the maximum sum of the requests of all pods, by resource. A resource
 	// that is missing in Allocatable has no limit.
 	Allocatable Amounts
-	// Devices contains the number of plugin devices by resource; nil means that device plugins are
-	// not supported.
+	// Devices contains the number of plugin devices by resource.
 	Devices map[v1.ResourceName]allocation.Count
 	// DevicesUnknown reports whether the devices were not counted. If DevicesUnknown is true,
 	// no pod waits for devices.

@@ -33,8 +33,7 @@ func (l Limits) amountsWithDevices() Amounts {
 // admitDevices returns Wait while no plugin serves the devices that the desired version requests.
 // Plugins start late after a boot, and a plugin may itself run in a pod. A version that was
 // admitted before keeps its devices. If an earlier version of the pod runs, the verdict is Reject,
-// so that the earlier version is not stopped. The verdict is also Reject if device plugins are not
-// supported.
+// so that the earlier version is not stopped.
 func (l Limits) admitDevices(c candidate) plan.Verdict {
 	if l.DevicesUnknown {
 		return plan.Verdict{}
@@ -50,8 +49,6 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 			continue // no device plugin provides the resource, so another component counts it for the pods of the cluster
 		}
 		switch {
-		case l.Devices == nil:
-			return plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, NeverFits: true, Message: fmt.Sprintf("the pod requests %s, but podd does not serve device plugins with --runonce; run the pod without --runonce", name)}
 		case l.Devices[name].IsServed || slices.ContainsFunc(c.ReservedVersions, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash }):
 			continue
 		case len(c.ReservedVersions) > 0:

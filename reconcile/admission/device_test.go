@@ -49,7 +49,6 @@ func TestDevices(t *testing.T) {
 		"edit requests more, and the plugin exited":    {claim(a, none), claim(b, two, one), of(1, false), plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: "the pod requests 2 of example.com/gpu, which no device plugin provides now; the pod starts when such a plugin registers"}},
 		"edit requests as many, and the plugin exited": {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, false), plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: unserved}},
 		"requests none":                                {claim(a, none), claim(b, none), nil, plan.Verdict{}},
-		"device plugins not supported":                 {claim(a, none), claim(b, one), nil, plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: "the pod requests example.com/gpu, but podd does not serve device plugins with --runonce; run the pod without --runonce", NeverFits: true}},
 		"edit requests as many":                        {claim(a, none), claim(b, one, needing(t, "was", 1)), of(1, true), plan.Verdict{}},
 	}
 	for name, tt := range tests {

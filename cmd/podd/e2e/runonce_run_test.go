@@ -118,6 +118,14 @@ func (r *onceRun) wait() { <-r.ended }
 func (r *onceRun) wantExit(code int, stderr ...string) {
 	r.d.t.Helper()
 	r.wait()
+	r.wantNothingLeft()
+	r.wantExitCode(code, stderr...)
+}
+
+// wantExitCode waits until the run has exited. It checks the exit code and texts on stderr.
+func (r *onceRun) wantExitCode(code int, stderr ...string) {
+	r.d.t.Helper()
+	r.wait()
 	if got := r.cmd.ProcessState.ExitCode(); got != code {
 		r.d.t.Errorf("got exit code %d, want %d", got, code)
 	}
@@ -126,7 +134,6 @@ func (r *onceRun) wantExit(code int, stderr ...string) {
 			r.d.t.Errorf("stderr: want %q in it", s)
 		}
 	}
-	r.wantNothingLeft()
 	if r.d.t.Failed() {
 		r.d.t.Logf("stdout (its end):\n%.2000s\nstderr:\n%.4000s", r.out.String(), r.err.String())
 	}

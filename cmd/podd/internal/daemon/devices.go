@@ -7,12 +7,13 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
+	"podd/cmd/podd/internal/rootdir"
+	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
 	"podd/reconcile/device"
 	"podd/reconcile/device/plugin"
@@ -36,33 +37,21 @@ func openDeviceManager(root string, log *slog.Logger) (*device.Manager, []manife
 		err, filepath.Base(file)+device.UnreadableSuffix)}}
 }
 
-// servePlugins serves the registration of device plugins.
+// servePlugins serves the registration of device plugins. It waits while a "podd run --runonce" serves
+// the registration in the same root directory.
 func (p *parts) servePlugins(ctx context.Context) error {
-	dir := filepath.Join(p.cfg.RootDir, "device-plugins")
-	if err := plugin.PrepareDir(dir); err != nil {
-		return err
-	}
-	ln, err := server.ListenRoot(ctx, filepath.Join(dir, plugin.SocketName), p.log)
+	release, err := plugin.LockDir(ctx, rootdir.DevicePluginsPath(p.cfg.RootDir), func() {
+		p.log.Warn("a podd run --runonce uses the device plugins of this root directory; pods that request devices wait until it has exited")
+	})
 	if err != nil {
 		return err
 	}
-	s := &plugin.Server{Dir: dir, Manager: p.devices, Log: p.log, OnRegistered: p.metrics.RecordPluginRegistration}
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // cancel must run before watch.Wait, which would otherwise block if Serve returns an error
-	watch.Go(func() { p.watchPlugins(ctx, s) })
-	return s.Serve(ctx, ln)
-}
-
-// watchPlugins registers plugins that are discovered by their sockets, until ctx is done.
-func (p *parts) watchPlugins(ctx context.Context, devices *plugin.Server) {
-	kinds := map[string]plugins.Handler{registration.DevicePlugin: devices.Handler()}
+	defer release()
+	o := wiring.DevicePluginOptions{Root: p.cfg.RootDir, Manager: p.devices, OnRegistered: p.metrics.RecordPluginRegistration, Log: p.log}
 	if p.csi != nil {
-		kinds[registration.CSIPlugin] = p.csi
+		o.OtherPlugins = map[string]plugins.Handler{registration.CSIPlugin: p.csi}
 	}
-	w := &plugins.Watcher{Dir: filepath.Join(p.cfg.RootDir, plugins.DirName), Handlers: kinds, Log: p.log}
-	w.Run(ctx)
+	return wiring.ServeDevicePlugins(ctx, o)
 }
 
 // servePodResources serves the pod resources API.

@@ -1,10 +1,12 @@
 // Package podrunner runs the pods of one "podd run --runonce" in a separate root directory,
-// without sources and endpoints. It also removes the pods of runs whose podd was killed.
+// without sources and without endpoints except the registration of device plugins. It also removes
+// the pods of runs whose podd was killed.
 package podrunner
 
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -16,9 +18,9 @@ import (
 	"podd/manifest"
 	"podd/reconcile"
 	"podd/reconcile/cgroup"
+	"podd/reconcile/device"
 	"podd/reconcile/effect"
 	"podd/reconcile/eviction"
-	"podd/reconcile/gc/containers"
 	"podd/reconcile/node"
 	"podd/reconcile/render"
 	"podd/reconcile/rotate"
@@ -38,17 +40,17 @@ type Runner struct {
 	addressWatcher   *node.AddressWatcher
 	observer         *cri.Observer
 	reportCache      *eviction.ReportCache
-	containers       *containers.Collector
-	rotateLogs       func(context.Context) error
+	devices          *device.Manager
 	router           *reconcile.Router
-	desiredSets      chan *manifest.Set // contains the newest set; capacity 1
-	snapshotComplete chan struct{}      // closed when the router has a complete snapshot
-	stopped          chan struct{}      // closed when all goroutines have stopped and err is set
+	tasks            []func(context.Context) error // parts that only run until their context is done
+	desiredSets      chan *manifest.Set            // contains the newest set; capacity 1
+	snapshotComplete chan struct{}                 // closed when the router has a complete snapshot
+	stopped          chan struct{}                 // closed when all goroutines have stopped and err is set
 	err              error
 	cancel           context.CancelFunc // nil until Begin
 }
 
-// Options configures a Runner. All fields are required.
+// Options configures a Runner. All fields except ServesDevicePlugins are required.
 type Options struct {
 	Config         *config.Config
 	Dir            string // root directory, which the Runner locks
@@ -58,7 +60,10 @@ type Options struct {
 	// MayRotateLog reports whether a log may be rotated now. A rotation removes old files of the log.
 	// It must not block.
 	MayRotateLog func(ContainerLog) bool
-	Log          *slog.Logger
+	// ServesDevicePlugins reports whether the Runner serves device plugins in Config.RootDir. The
+	// caller must have locked their directory; see LockDevicePlugins.
+	ServesDevicePlugins bool
+	Log                 *slog.Logger
 }
 
 // New locks the directory o.Dir and returns a Runner of the pods in it. It starts no goroutines;
@@ -78,14 +83,18 @@ func New(o Options) (*Runner, error) {
 		instance.Close()
 		return nil, err
 	}
+	devices, err := device.Open(filepath.Join(o.Dir, "devices.json"))
+	if err != nil {
+		log.Warn("reading the stored device allocations of a run failed; using the allocations in the annotations of containers instead", "err", err)
+	}
 	observer := o.Client.NewObserver(cri.ObserverOptions{Instance: instance.ID, Logger: log})
 	pods := eviction.NewReportCache()
 	router := reconcile.NewRouter(reconcile.Options{
 		Effects: wiring.NewEffects(wiring.EffectOptions{
 			Config: cfg, Root: o.Dir, Runtime: o.Client, Node: on, LogsAndCgroups: o.LogsAndCgroups, CreateCgroup: cgroup.Create,
-			PullRecords: wiring.OpenPullRecords(cfg), Log: log,
+			Devices: devices, PullRecords: wiring.OpenPullRecords(cfg), Log: log,
 		}),
-		Journals: rootdir.Journals(o.Dir), Log: log,
+		Devices: devices, Journals: rootdir.Journals(o.Dir), Log: log,
 		RequestObservation: observer.Refresh, RenderNode: on, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(cfg),
 		Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable), StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		Publish: func(c reconcile.Change) {
@@ -93,13 +102,26 @@ func New(o Options) (*Runner, error) {
 			o.Publish(c)
 		},
 	})
-	listRotatable := func() []rotate.Log { return listLogs(pods.All(), o.MayRotateLog) }
 	return &Runner{
 		log: log, client: o.Client, podCIDR: cfg.PodCIDR, dir: o.Dir, instance: instance, node: on, addressWatcher: addresses,
-		observer: observer, reportCache: pods, router: router, containers: wiring.NewContainerCollector(cfg, o.Client, pods, nil, log),
-		rotateLogs:  func(ctx context.Context) error { return wiring.RotateLogs(ctx, cfg, o.Client, listRotatable, log) },
+		observer: observer, reportCache: pods, devices: devices, router: router, tasks: newTasks(o, pods, devices),
 		desiredSets: make(chan *manifest.Set, 1), snapshotComplete: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
+}
+
+// newTasks returns the parts of a Runner that remove exited containers, rotate logs and serve device
+// plugins.
+func newTasks(o Options, pods *eviction.ReportCache, devices *device.Manager) []func(context.Context) error {
+	list := func() []rotate.Log { return listLogs(pods.All(), o.MayRotateLog) }
+	tasks := []func(context.Context) error{
+		wiring.NewContainerCollector(o.Config, o.Client, pods, nil, o.Log).Run,
+		func(ctx context.Context) error { return wiring.RotateLogs(ctx, o.Config, o.Client, list, o.Log) },
+	}
+	if o.ServesDevicePlugins {
+		plugins := wiring.DevicePluginOptions{Root: o.Config.RootDir, Manager: devices, Log: o.Log}
+		tasks = append(tasks, func(ctx context.Context) error { return wiring.ServeDevicePlugins(ctx, plugins) })
+	}
+	return tasks
 }
 
 // Begin starts the goroutines of the Runner. The goroutines stop when ctx is done or Close is
@@ -110,7 +132,7 @@ func (r *Runner) Begin(ctx context.Context) {
 	snapshots, states, addresses := make(chan runtime.Snapshot), make(chan runtime.Node), make(chan node.Addresses)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return r.router.Run(ctx, reconcile.Inputs{Sets: r.desiredSets, Snapshots: snapshots, Nodes: states, Addresses: addresses})
+		return r.router.Run(ctx, reconcile.Inputs{Sets: r.desiredSets, Snapshots: snapshots, Nodes: states, Devices: r.devices.Changed(), Addresses: addresses})
 	})
 	limits := eviction.NewStorageLimiter(eviction.StorageOptions{
 		Disk: rootdir.PodDirs(r.dir), Node: r.node, Reports: r.reportCache.All, Router: r.router, Layers: r.client, Log: r.log,
@@ -121,8 +143,9 @@ func (r *Runner) Begin(ctx context.Context) {
 		},
 	})
 	group.Go(func() error { return limits.Run(ctx) })
-	group.Go(func() error { return r.containers.Run(ctx) })
-	group.Go(func() error { return r.rotateLogs(ctx) })
+	for _, run := range r.tasks {
+		group.Go(func() error { return run(ctx) })
+	}
 	first := sync.OnceFunc(func() { close(r.snapshotComplete) })
 	pass := wiring.NewSender(ctx, snapshots)
 	group.Go(func() error {

@@ -60,7 +60,7 @@ func (c *Command) Run(ctx context.Context, cfg *config.Config, s iostreams.Strea
 		err, code = errors.New("interrupted; nothing was started"), exit.Interrupted
 	}
 	if report != nil {
-		err = errors.Join(err, report.write(notStartedResult(err)))
+		err = errors.Join(err, report.write(notStartedResult(err, code)))
 	}
 	return exit.NewError(code, err)
 }
@@ -105,6 +105,14 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	if err := r.checkFit(ctx, in, client, messages); err != nil {
 		return exit.Internal, err
 	}
+	servesPlugins := podrunner.RequestsDevices(in.set)
+	if servesPlugins {
+		release, code, err := r.lockDevicePlugins(ctx, messages)
+		if err != nil {
+			return code, err
+		}
+		defer release()
+	}
 	runs := podrunner.Dirs{Root: r.cfg.RootDir}
 	podrunner.Sweep(ctx, r.cfg, runs, client, log)
 	dir, err := runs.CreateRun(r.suffix)
@@ -118,7 +126,7 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	})
 	m, err := podrunner.New(podrunner.Options{
 		Config: r.cfg, Dir: dir, Client: client, LogsAndCgroups: logRetainer{wiring.NewLogsAndCgroups(r.cfg, nil), run.out}, Publish: run.publish,
-		MayRotateLog: run.out.hasReached, Log: log,
+		MayRotateLog: run.out.hasReached, ServesDevicePlugins: servesPlugins, Log: log,
 	})
 	if err != nil {
 		return exit.Internal, errors.Join(err, podrunner.RemoveRun(ctx, dir))
@@ -126,6 +134,27 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	defer m.Close()
 	r.hasStarted = true
 	return r.drive(ctx, run, m)
+}
+
+// lockDevicePlugins waits until no other run uses the device plugins of the root directory, at most
+// for the time limit of the run. If it returns an error, code is the exit code of the run.
+func (r *execution) lockDevicePlugins(ctx context.Context, messages io.Writer) (release func(), code int, err error) {
+	limited := ctx
+	if r.cmd.Timeout > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, r.cmd.Timeout)
+		defer cancel()
+	}
+	release, err = podrunner.LockDevicePlugins(limited, r.cfg.RootDir, func() {
+		fmt.Fprintf(messages, "podd: waiting for the device plugins of %s, which another run uses\n", r.cfg.RootDir)
+	})
+	switch {
+	case err == nil:
+		return release, 0, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, exit.Timeout, fmt.Errorf("timed out after %s: another run uses the device plugins of %s; nothing was started", r.cmd.Timeout, r.cfg.RootDir)
+	}
+	return nil, exit.Internal, err
 }
 
 // checkFit returns an error if the node would reject a pod during the whole run. It prints the

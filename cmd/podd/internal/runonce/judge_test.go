@@ -84,6 +84,9 @@ func TestJudge(t *testing.T) {
 		{name: "waits only for long-running pods", pods: []runPod{withReportAt(db, 1, setReady, setSince(-50)), withReportAt(retried, 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no cpu", -99))}, start: 2, outcome: outcomeFailing, code: exit.Internal},
 		{name: "waited for a pod that has just released its reservations", pods: []runPod{withReportAt(job, 1, setFinished, setCleanedUp, setSince(9)), withReportAt(retried, 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no cpu", -99))}, start: 2},
 		{name: "waits although no pod has reservations", pods: []runPod{withReportAt(job, 1, setFinished, setCleanedUp, setSince(-30)), withReportAt(retried, 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no cpu", -99))}, start: 2, outcome: outcomeFailing, code: exit.Internal},
+		{name: "waits for a device plugin after it has waited for a pod", pods: []runPod{
+			withReportAt(withReportAt(job, 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no device", -99)), 9, setWaiting(plan.RuleNotAdmitted, "no plugin", -99)),
+		}, start: 1},
 		{name: "long-running pod waits for pods that have not started", pods: []runPod{job, withReportAt(db, 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no cpu", -21))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "waits with running containers", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleRuntimeUnreachable, "", -20), setObserved(true))}, start: 1},
 		{name: "second crash of a long-running pod", pods: []runPod{withReportAt(db, 1, setExit("pg", 1, 2, 1)), job}, start: 1},

@@ -40,7 +40,7 @@ func (p runPod) notices(previousState *runPod, now time.Time) []string {
 	case d.Failure.Count > previous.Failure.Count:
 		add(p.Name, d.Failure.Message, d.Failure.RetryAt)
 	case d.BlockedByPods && previous.BlockedByPods: // the numbers in Why change whenever another pod finishes
-	case d.Phase == plan.PhaseWait && (d.NeedsUser || d.BlockedByPods) && d.Why != previous.Why:
+	case d.Phase == plan.PhaseWait && (d.NeedsUser || d.Rule == plan.RuleNotAdmitted) && d.Why != previous.Why:
 		add(p.Name, "waits: "+d.Why, time.Time{})
 	}
 	for _, c := range p.crashesSince(previousState) {

@@ -20,6 +20,9 @@ type runPod struct {
 	Report *state.Report
 	// ReadyAt is the time at which the pod was first observed ready, or zero.
 	ReadyAt time.Time
+	// UnblockedAt is the time at which the pod last stopped waiting for reservations of other pods, or
+	// zero.
+	UnblockedAt time.Time
 }
 
 // withReport returns p with the newer report r. It returns p unchanged if r contains no
@@ -28,7 +31,11 @@ func (p runPod) withReport(r *state.Report, now time.Time) runPod {
 	if r == nil || r.Version == nil {
 		return p
 	}
+	wasBlocked := p.isBlocked()
 	p.Report = r
+	if wasBlocked && !p.isBlocked() {
+		p.UnblockedAt = now
+	}
 	if p.ReadyAt.IsZero() && p.isReady() {
 		p.ReadyAt = now
 	}

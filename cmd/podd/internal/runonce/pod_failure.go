@@ -91,6 +91,8 @@ func (p *runPod) waitsUntil(q queue) time.Time {
 		return time.Time{}
 	case p.isBlocked():
 		since = q.lastChange // for example, when the last pod that could release reservations released them
+	case p.UnblockedAt.After(since): // for example, because the device plugin of the pod is being restarted
+		since = p.UnblockedAt
 	}
 	return since.Add(p.waitLimit())
 }

@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"podd/cmd/podd/internal/exit"
 )
 
 // A reportFile is a file to which the result of a run is written.
@@ -65,9 +63,9 @@ func (r *reportFile) write(result *runResult) error {
 	return nil
 }
 
-// notStartedResult returns the result of a run that could not start.
-func notStartedResult(why error) *runResult {
-	v := verdict{Outcome: outcomeBroken, Code: exit.Internal, Why: why.Error()}
+// notStartedResult returns the result of a run that could not start. code is its exit code.
+func notStartedResult(why error, code int) *runResult {
+	v := verdict{Outcome: outcomeBroken, Code: code, Why: why.Error()}
 	row := resultRow{Name: "podd", Pod: "podd", State: rowFailed, Text: withoutControlChars(why.Error())}
 	return &runResult{Verdict: v, Rows: []resultRow{row}}
 }

@@ -162,7 +162,7 @@ func TestNotStartedResult(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := report.write(notStartedResult(errors.New("there is no pod to run"))); err != nil {
+		if err := report.write(notStartedResult(errors.New("there is no pod to run"), exit.Internal)); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(path)
