@@ -149,6 +149,11 @@ func TestFromAPI_Refused(t *testing.T) {
 		{func(p *v1.Pod) { p.Spec.Containers[0].VolumeMounts[0].MountPath = "" }, "spec.containers[0].volumeMounts[0].mountPath: "},
 		{func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }, ""},
 		{func(p *v1.Pod) {
+			o := &v1.WindowsSecurityContextOptions{RunAsUserName: new("x")}
+			p.Spec.SecurityContext = &v1.PodSecurityContext{WindowsOptions: o}
+			p.Spec.Containers[0].SecurityContext = &v1.SecurityContext{WindowsOptions: o}
+		}, ""},
+		{func(p *v1.Pod) {
 			c := v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "x", TTY: true, Stdin: true}}
 			p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, c)
 		}, ""},

@@ -5,6 +5,10 @@ import "sync"
 // unsupportedInCluster is the message for unsupported fields of pods of a cluster.
 const unsupportedInCluster = "is not supported for pods of a cluster"
 
+// windowsOnlyInCluster is the message for fields that only a Windows node supports. A kubelet on
+// Linux also runs pods with these fields, because a pod may be for both.
+const windowsOnlyInCluster = "has no effect, because this node runs Linux"
+
 // clusterFields lists the rows that replace rows of podFields for pods of an API server. They
 // differ because the cluster has already scheduled these pods, and podd can look up objects in the
 // cluster.
@@ -20,6 +24,7 @@ var clusterFields = []row{
 	{"spec.schedulingGates", supported, ""},     // a pod is bound to a node only after its gates were removed
 	{"spec.os.name", supported, ""},             // checked by admission
 	{"spec.ephemeralContainers", supported, ""}, // the API server allows a user only to add ephemeral containers
+	{"spec.securityContext.windowsOptions", acceptedWithWarning, windowsOnlyInCluster},
 	{"spec.resourceClaims", refusedWithNote, unsupportedInCluster},
 	{"spec.resources.claims", refusedWithNote, unsupportedInCluster},
 	{"spec.volumes[].projected.sources[].serviceAccountToken", supported, ""},
@@ -32,6 +37,7 @@ var clusterFields = []row{
 
 var clusterContainerFields = []row{
 	{"resources.claims", refusedWithNote, unsupportedInCluster},
+	{"securityContext.windowsOptions", acceptedWithWarning, windowsOnlyInCluster},
 }
 
 var clusterRules = sync.OnceValue(func() *rule {
