@@ -90,7 +90,8 @@ func (f *facts) isDeletionOverdue(d *Decision, inc *runtime.Incarnation, s *Sand
 
 // stopContainers stops the regular and init containers of inc concurrently, then the sidecars in
 // reverse order of their start, then the sandbox. As in the kubelet, the preStop hooks of all
-// containers, including sidecars, run at the same time. If the grace period is zero, only the
+// containers, including sidecars, run at the same time, and after the grace period no container
+// waits for another one any more, so that each gets minGrace. If the grace period is zero, only the
 // sandbox is stopped, which kills all processes in it.
 func (f *facts) stopContainers(d *Decision, inc *runtime.Incarnation, t stopBudget) {
 	runs := runningContainers(inc)
@@ -118,7 +119,9 @@ func (f *facts) stopContainers(d *Decision, inc *runtime.Incarnation, t stopBudg
 		}
 		f.continueReadinessInStop(d, inc, c)
 		kind, _ := recordedKind(c)
-		if i > 0 && (first == KindSidecar || kind == KindSidecar) {
+		rest := t.remaining(f.in.Now)
+		if i > 0 && (first == KindSidecar || kind == KindSidecar) && rest > 0 {
+			d.wakeAt(f.in.Now.Add(rest))
 			if f.runPreStop(d, c, f.terminationInPod(c, t)) { // only the hook runs now; the container is stopped after the containers before it
 				hooksLeft = append(hooksLeft, c.Name)
 			}

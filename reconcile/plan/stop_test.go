@@ -27,6 +27,7 @@ func TestStopOrder(t *testing.T) {
 		"sidecars after regular ones":        {[]string{"s sidecar:0 Running", "a container:0 Running"}, "30", 0, false, "a 30s"},
 		"last sidecar first":                 {[]string{"s sidecar:0 Running", "r sidecar:2 Running", "a container:0 Exited"}, "30", 0, false, "r 30s"},
 		"sidecar before the last one":        {[]string{"s sidecar:0 Running", "r sidecar:2 Exited"}, "30", 0, false, "s 30s"},
+		"all after the grace period":         {[]string{"s sidecar:0 Running", "r sidecar:2 Running", "a container:0 Running"}, "30", 30 * time.Second, false, "a 2s, r 2s, s 2s"},
 		"rest of the grace period":           {[]string{"a container:0 Running"}, "30", 12 * time.Second, false, "a 18s"},
 		"at least two seconds":               {[]string{"a container:0 Running"}, "30", 29 * time.Second, false, "a 2s"},
 		"two seconds after the grace period": {[]string{"a container:0 Running"}, "30", time.Hour, false, "a 2s"},
