@@ -15,11 +15,11 @@ CONCURRENT = $(shell grep -rlE '^[[:space:]]+go [a-zA-Z]|(errgroup|synctest)[.]|
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) $(FLAGS))
 
-.PHONY: help build packages run stop test pods nodes units nightly unit fuzz cross e2e runtimes crio faults soak cluster kubernetes conformance vm bench lint golden clean go
+.PHONY: help build packages run stop test pods nodes units nightly unit fuzz cross e2e runtimes crio faults soak cluster kubernetes conformance e2e-node vm bench lint golden clean go
 .DEFAULT_GOAL := help
 
 help: ## List the targets
-	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 go:
 	@go version >/dev/null 2>&1 || { echo "go is not in PATH; install Go 1.21 or later, which downloads the toolchain of podd"; exit 1; }
@@ -72,6 +72,7 @@ nightly: build ## Run the tests that target test omits (hours); as root
 	$(call stage,all end-to-end tests on CRI-O,$(MAKE) crio)
 	$(call stage,tests with a cluster and kubeadm join,$(MAKE) cluster)
 	$(call stage,node conformance,$(MAKE) conformance)
+	$(call stage,tests of a kubelet,$(MAKE) e2e-node)
 	$(call stage,faults,$(MAKE) faults)
 	$(call stage,soak,$(MAKE) soak)
 
@@ -99,7 +100,7 @@ LONG := FaultScale|FaultLaterCallFails|FaultCallIsSlow|FaultCallHangs|FaultRunti
 # or PATH.
 e2e: build ## Run end-to-end tests on containerd
 	$(E2E) -skip '^Test($(LONG))$$' ./cmd/podd/e2e
-	$(E2E) ./runtime/...
+	$(E2E) ./runtime/... ./cmd/podd/e2e/nodesuite/privatehost
 
 # ONRUNTIME lists the tests that depend most on the runtime. CRI-O comes from CRIO_DIR or PATH,
 # because it cannot be built from a Go module.
@@ -141,6 +142,11 @@ kubernetes: go
 # thirty of them.
 conformance: build ## Run NodeConformance of Kubernetes; RUNTIME=crio: on CRI-O
 	PODD_CONFORMANCE='$(or $(CONFORMANCE),\[NodeConformance\])' go test $(E2ETAGS) -count 1 -timeout 60m -v -run '^TestNodeConformance$$' ./cmd/podd/e2e/cluster
+
+# E2E_NODE is a regular expression of the specs to run, and E2E_NODE_FLAGS contains flags of the
+# suite. Package nodesuite describes the tests, and its file skip.txt lists the specs that never run.
+e2e-node: go ## Run Kubernetes' tests of a kubelet (test/e2e_node); E2E_NODE: specs
+	PODD_NODE_SUITE='$(or $(E2E_NODE),\[NodeConformance\])' PODD_NODE_SUITE_FLAGS='$(E2E_NODE_FLAGS)' go test -tags e2e -count 1 -timeout 4h -v -run '^TestNodeSuite$$' ./cmd/podd/e2e/nodesuite
 
 # The machine is emulated and slow, so target test does not run it. VM=--step=nfs runs one
 # step, VM=--from=nfs that step and the steps after it.

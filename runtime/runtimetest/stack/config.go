@@ -68,6 +68,17 @@ func (s *Stack) configure(more string) error {
 	return s.ConnectNetwork()
 }
 
+// MirrorRegistries makes containerd pull the images of all registries from another registry, over
+// plain HTTP. host is the host and port of that registry.
+func (s *Stack) MirrorRegistries(host string) error {
+	dir := filepath.Join(s.privateDir(), "certs.d", "_default")
+	text := fmt.Sprintf("server = \"http://%s\"\n", host)
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "hosts.toml"), []byte(text), 0o600)); err != nil {
+		return fmt.Errorf("configuring a mirror of all registries: %w", err)
+	}
+	return nil
+}
+
 func (s *Stack) networkFile() string {
 	return filepath.Join(s.privateDir(), "cni/net.d/10-podd.conflist")
 }

@@ -9,10 +9,11 @@ import (
 )
 
 // suite is the package of the node conformance tests, agnhost that of the program in most of
-// their images.
+// their images. nodeSuite is the package of the tests of a node agent.
 const (
-	suite   = "podd/testdata/controlplane/suite"
-	agnhost = "k8s.io/kubernetes/test/images/agnhost"
+	suite     = "podd/testdata/controlplane/suite"
+	agnhost   = "k8s.io/kubernetes/test/images/agnhost"
+	nodeSuite = "k8s.io/kubernetes/test/e2e_node"
 )
 
 // BuildConformance builds the conformance suite of Kubernetes, e2e.test, and the programs in its
@@ -22,7 +23,7 @@ func BuildConformance(dir string) error {
 	if err := Build(dir, Conformance...); err != nil {
 		return err
 	}
-	if err := command("go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-o", filepath.Join(dir, "e2e.test"), suite); err != nil {
+	if err := buildTests(filepath.Join(dir, "e2e.test"), suite); err != nil {
 		return err
 	}
 	from, err := exec.Command("go", "list", "-f", "{{.Dir}}", agnhost).Output()
@@ -41,12 +42,18 @@ func BuildConformance(dir string) error {
 	return nil
 }
 
-// command runs a command that builds a statically linked program.
-func command(name string, args ...string) error {
-	cmd := exec.Command(name, args...)
+// BuildNodeSuite builds the tests of a node agent, e2e_node.test, and writes them to dir. Their
+// images and the program that runs them are those of BuildConformance.
+func BuildNodeSuite(dir string) error {
+	return buildTests(filepath.Join(dir, "e2e_node.test"), nodeSuite)
+}
+
+// buildTests builds the test program of a package, statically linked.
+func buildTests(file, from string) error {
+	cmd := exec.Command("go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-o", file, from)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+		return fmt.Errorf("building %s: %w\n%s", file, err, out)
 	}
 	return nil
 }

@@ -15,7 +15,8 @@
 //	metrics PROGRAM  start a metrics-server
 //
 // Without --dir it only builds the programs, including kubeadm and the kubelet. With
-// --conformance it only builds the conformance suite and the contents of its images.
+// --conformance it only builds the conformance suite and the contents of its images. With
+// --node-suite it only builds the tests of a node agent.
 package main
 
 import (
@@ -37,15 +38,18 @@ func main() {
 	programs := flag.String("programs", "", "`directory` of the programs, which are built there if necessary")
 	dir := flag.String("dir", "", "`directory` of the control plane's files")
 	conformance := flag.Bool("conformance", false, "only build the conformance suite")
+	nodeSuite := flag.Bool("node-suite", false, "only build the tests of a node agent")
 	flag.Parse()
-	if *conformance {
-		if err := cluster.BuildConformance(*programs); err != nil {
-			fmt.Fprintln(os.Stderr, "up:", err)
-			os.Exit(1)
-		}
-		return
+	var err error
+	switch {
+	case *conformance:
+		err = cluster.BuildConformance(*programs)
+	case *nodeSuite:
+		err = cluster.BuildNodeSuite(*programs)
+	default:
+		err = up(context.Background(), *programs, *dir, flag.Args())
 	}
-	if err := up(context.Background(), *programs, *dir, flag.Args()); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "up:", err)
 		os.Exit(1)
 	}

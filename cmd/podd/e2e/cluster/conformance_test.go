@@ -4,7 +4,6 @@ package cluster
 
 import (
 	_ "embed"
-	"encoding/xml"
 	"fmt"
 	"log/slog"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"podd/cmd/podd/e2e/junit"
 	"podd/runtime/runtimetest/stack/tools"
 )
 
@@ -76,14 +76,15 @@ func TestNodeConformance(t *testing.T) {
 	if out, err := a.verb("shutdown", "--grace=4s"); err != nil {
 		t.Errorf("podd shutdown: %v: %s", err, out)
 	}
-	passed, faults, err := readReport(filepath.Join(reports, "junit.xml"))
-	t.Logf("%d of %d tests passed", passed, passed+len(faults))
-	for _, fault := range faults {
-		t.Error(fault)
+	report, err := junit.Read(filepath.Join(reports, "junit.xml"))
+	ran := len(report.Passed) + len(report.Failures)
+	t.Logf("%d of %d tests passed", len(report.Passed), ran)
+	for _, failure := range report.Failures {
+		t.Error(failure)
 	}
-	if failed != nil && len(faults) == 0 || err != nil || passed+len(faults) < want {
+	if failed != nil && len(report.Failures) == 0 || err != nil || ran < want {
 		log, _ := os.ReadFile(output.Name())
-		t.Errorf("running the suite: got %v, %v and %d tests, want %d or more:\n%s", failed, err, passed+len(faults), want, log[max(0, len(log)-8000):])
+		t.Errorf("running the suite: got %v, %v and %d tests, want %d or more:\n%s", failed, err, ran, want, log[max(0, len(log)-8000):])
 	}
 }
 
@@ -98,37 +99,4 @@ func selection() (focus string, minimum int) {
 		names[i] = regexp.QuoteMeta(names[i])
 	}
 	return "(" + strings.Join(names, "|") + ")$", len(names)
-}
-
-// readReport reads a JUnit report of ginkgo. It returns the number of passed tests and the
-// failures of the other tests.
-func readReport(report string) (passed int, faults []string, err error) {
-	text, err := os.ReadFile(report)
-	if err != nil {
-		return 0, nil, err
-	}
-	var all struct {
-		Suites []struct {
-			Cases []struct {
-				Name    string `xml:"name,attr"`
-				Status  string `xml:"status,attr"`
-				Failure string `xml:"failure"`
-			} `xml:"testcase"`
-		} `xml:"testsuite"`
-	}
-	if err := xml.Unmarshal(text, &all); err != nil {
-		return 0, nil, fmt.Errorf("reading %s: %w", report, err)
-	}
-	for _, s := range all.Suites {
-		for _, c := range s.Cases {
-			switch {
-			case c.Status == "skipped" || !strings.HasPrefix(c.Name, "[It]"):
-			case c.Status == "passed":
-				passed++
-			default:
-				faults = append(faults, fmt.Sprintf("%s: %s: %s", c.Name, c.Status, c.Failure))
-			}
-		}
-	}
-	return passed, faults, nil
 }

@@ -1,0 +1,21 @@
+// Package nodesuite runs test/e2e_node, the tests of Kubernetes for a kubelet, with podd as the
+// kubelet and a real containerd:
+//
+//	test ──▶ private host: ginkgo ──▶ e2e_node.test ──▶ etcd, kube-apiserver (in its process)
+//	                          │            └── systemd-run ──▶ kubelet (podd) ──▶ containerd
+//	                          └── registry on loopback, with the images of the specs
+//
+// The specs use fixed paths, ports and cgroups, such as /var/lib/kubelet and /kubepods. Therefore
+// everything runs on a private host; see package privatehost. The specs start and restart the
+// kubelet as a unit of systemd. The private host has no systemd, so package systemd replaces
+// systemd-run and systemctl. D-Bus and journald are missing.
+//
+// The file skip.txt lists the specs that do not run, and why. make e2e-node runs the tests, as root
+// and with the build tag e2e:
+//
+//	make e2e-node                                           # [NodeConformance]
+//	make e2e-node E2E_NODE='Eviction|GarbageCollect'        # specs that match a regular expression
+//	make e2e-node E2E_NODE=CriProxy E2E_NODE_FLAGS=--cri-proxy-enabled  # with a flag of the suite
+//
+// If $PODD_NODE_SUITE_LOGS is set, the logs of the suite and of podd are copied to this directory.
+package nodesuite

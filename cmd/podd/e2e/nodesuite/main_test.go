@@ -1,0 +1,76 @@
+//go:build e2e
+
+package nodesuite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"podd/cmd/podd/e2e/harness"
+	"podd/cmd/podd/e2e/nodesuite/privatehost"
+	"podd/cmd/podd/e2e/nodesuite/systemd"
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+// programs is the directory on the private host with podd and the programs of package systemd.
+var programs = filepath.Join(privatehost.Root, "bin")
+
+func TestMain(m *testing.M) {
+	systemd.Main()     // does not return in the process of a program of systemd
+	privatehost.Main() // does not return in process 1 of the private host
+	if privatehost.IsInside() {
+		os.Exit(m.Run())
+	}
+	harness.Exit(privatehost.Run(prepare))
+}
+
+// prepare builds all programs, because the private host has no access to a network. It writes
+// podd, as kubelet, nmeter and the programs of package systemd to the directory bin below dir.
+func prepare(ctx context.Context, dir string) error {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if _, err := tools.Ensure(ctx, tools.Options{Log: log}); err != nil {
+		return err
+	}
+	if _, err := tools.EnsureNodeSuite(ctx, log); err != nil {
+		return err
+	}
+	bin := filepath.Join(dir, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		return err
+	}
+	if err := errors.Join(harness.BuildPodd(ctx, filepath.Join(bin, "kubelet")), copyThisProgram(filepath.Join(bin, "test"))); err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, "nmeter"), "./nmeter").CombinedOutput(); err != nil {
+		return fmt.Errorf("building nmeter: %w: %s", err, out)
+	}
+	for _, name := range systemd.Programs {
+		if err := os.Symlink("test", filepath.Join(bin, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyThisProgram copies the program of this process, because its file is not visible on the
+// private host.
+func copyThisProgram(to string) error {
+	from, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	file, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, from)
+	return errors.Join(err, file.Close())
+}

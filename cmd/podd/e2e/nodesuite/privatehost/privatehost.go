@@ -1,0 +1,110 @@
+// Package privatehost runs a program as if it had a host of its own. The program may use fixed
+// paths, ports and cgroups without an effect on the real host, and nothing that it starts outlives
+// it:
+//
+//	program ── Run ──▶ init, process 1 of new namespaces ──▶ the same program, with the same arguments
+//
+// The namespaces are those of mounts, processes, network, cgroups, hostname and IPC. In them, /run
+// is empty; /etc, /usr and /var are overlays; and /tmp, /var/lib/kubelet and /var/log/pods are
+// empty directories on a disk that is a file on the real host. All cgroups are below /podd-private-host. The
+// network has a loopback device and one device with an address, and no connection to the outside.
+//
+// If the caller of Run is killed, the kernel kills all processes in the namespaces. Then the mounts
+// and the network no longer exist. The next call of Run removes the files and the cgroups.
+package privatehost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Paths in the namespaces: Root is the directory that Run passes to prepare, and Disk the root of
+// the disk.
+const (
+	Root = "/mnt"
+	Disk = Root + "/disk"
+)
+
+// stageEnv is the environment variable with the stage of this process. It is not set in the
+// process that calls Run.
+const stageEnv = "PODD_PRIVATE_HOST"
+
+// Stages of a process in the namespaces.
+const (
+	initStage    = "init"
+	programStage = "program"
+)
+
+// IsInside reports whether this process runs in the namespaces.
+func IsInside() bool { return os.Getenv(stageEnv) == programStage }
+
+// Run runs this program in new namespaces and returns its exit code. Before that, it calls prepare
+// on the real host with the path of an empty directory. Run removes the directory at the end. Only
+// one process at a time can call Run.
+func Run(prepare func(ctx context.Context, dir string) error) (exitCode int, err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	dir := filepath.Join(os.TempDir(), "podd-private-host")
+	lock, err := acquireLock(dir + ".lock")
+	if err != nil {
+		return 1, err
+	}
+	defer lock.Close()
+	if err := errors.Join(removeCgroups(), os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
+		return 1, fmt.Errorf("preparing the private host: %w", err)
+	}
+	defer func() { err = errors.Join(err, removeCgroups(), os.RemoveAll(dir)) }()
+	if err := prepare(ctx, dir); err != nil {
+		return 1, err
+	}
+	cmd, err := start(ctx, dir)
+	if err != nil {
+		return 1, fmt.Errorf("starting the private host: %w", err)
+	}
+	err = cmd.Wait()
+	if end := (&exec.ExitError{}); errors.As(err, &end) {
+		return max(end.ExitCode(), 1), ctx.Err()
+	}
+	return 0, err
+}
+
+// acquireLock returns an error if another process has the lock.
+func acquireLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking %s: %w; wait until the other run has ended", path, err), f.Close())
+	}
+	return f, nil
+}
+
+// start starts init in new namespaces. The current cgroups of this process become the roots of the
+// cgroup namespace. Therefore this process moves to the new cgroups, and moves back after the
+// start.
+func start(ctx context.Context, dir string) (*exec.Cmd, error) {
+	leave, err := enterCgroups()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", os.Args[1:]...)
+	cmd.Env = append(os.Environ(), stageEnv+"="+initStage, dirEnv+"="+dir)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	runtime.LockOSThread() // not unlocked, because the kernel kills the process when the thread exits
+	err = cmd.Start()
+	return cmd, errors.Join(err, leave())
+}

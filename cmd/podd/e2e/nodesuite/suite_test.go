@@ -1,0 +1,118 @@
+//go:build e2e
+
+package nodesuite
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"podd/cmd/podd/e2e/junit"
+	"podd/cmd/podd/e2e/nodesuite/privatehost"
+	"podd/runtime/runtimetest/stack"
+	"podd/runtime/runtimetest/stack/registry"
+	"podd/runtime/runtimetest/stack/tools"
+)
+
+// baseConfig is the configuration of the kubelet, which the suite completes: the suite's own default
+// and, at the end, settings that a test host may need.
+//
+//go:embed base.yaml
+var baseConfig []byte
+
+// TestNodeSuite runs the specs that match $PODD_NODE_SUITE.
+func TestNodeSuite(t *testing.T) {
+	suite, err := tools.EnsureNodeSuite(t.Context(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	skips, err := parseSkips(skipText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime := stack.ForTest(t, stack.Options{Dir: filepath.Join(privatehost.Disk, "c")})
+	images, err := registry.Start(registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer images.Close()
+	if err := errors.Join(runtime.MirrorRegistries(images.Host()), push(images, suite)); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(privatehost.Disk, "suite")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Symlink(suite.Program, filepath.Join(dir, "e2e_node.test")), os.Symlink(filepath.Join(programs, "kubelet"), filepath.Join(dir, "kubelet")),
+		os.WriteFile(filepath.Join(dir, "base.yaml"), baseConfig, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	focus := cmp.Or(os.Getenv("PODD_NODE_SUITE"), `\[NodeConformance\]`)
+	failed := run(t.Context(), suite, runtime, dir, focus, skips)
+	report, err := junit.Read(filepath.Join(dir, "reports", "junit.xml"))
+	logReport(t, report, regexp.MustCompile(focus), skips)
+	for _, failure := range report.Failures {
+		t.Error(failure)
+	}
+	if failed != nil && len(report.Failures) == 0 || err != nil || len(report.Passed) == 0 {
+		log, _ := os.ReadFile(filepath.Join(dir, "output"))
+		t.Errorf("running the suite: got %v, %v and %d passed specs, want at least one:\n%s", failed, err, len(report.Passed), log[max(0, len(log)-8000):])
+	}
+	keepFiles(t, dir)
+}
+
+// run runs the specs, with the flags of the suite in $PODD_NODE_SUITE_FLAGS. The results are in the files reports/junit.xml and output in dir.
+func run(ctx context.Context, suite tools.NodeSuite, runtime *stack.Stack, dir, focus string, skips []skip) error {
+	output, err := os.Create(filepath.Join(dir, "output"))
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	args := []string{"--procs", "4", "--timeout", "3h", "--no-color", "--silence-skips", "--junit-report", "junit.xml", "--output-dir", "reports",
+		"--focus", focus, "--skip", expression(skips), "e2e_node.test", "--",
+		"--container-runtime-endpoint", runtime.Endpoint(), "--container-runtime-pid-file", "",
+		"--kubelet-config-file", filepath.Join(dir, "base.yaml"), "--kubelet-flags", "--cluster-domain=cluster.local", "--dns-domain", "cluster.local",
+		"--prepull-images=false", "--report-dir", filepath.Join(dir, "reports")}
+	cmd := exec.CommandContext(ctx, suite.Ginkgo, append(args, strings.Fields(os.Getenv("PODD_NODE_SUITE_FLAGS"))...)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
+	cmd.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
+	return cmd.Run()
+}
+
+// logReport logs the number of specs by result, and the reasons of the skipped ones.
+func logReport(t *testing.T, report junit.Report, focus *regexp.Regexp, skips []skip) {
+	reasons := map[string]int{}
+	for _, reason := range report.Skipped {
+		reasons["the suite: "+reason]++
+	}
+	for _, name := range report.Excluded {
+		if focus.MatchString(name) {
+			reasons["skip.txt: "+reasonFor(name, skips)]++
+		}
+	}
+	skipped := 0
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		t.Logf("skipped %d: %s", reasons[reason], reason)
+		skipped += reasons[reason]
+	}
+	t.Logf("%d passed, %d failed, %d skipped", len(report.Passed), len(report.Failures), skipped)
+}
+
+// keepFiles copies the logs of the suite and of podd to $PODD_NODE_SUITE_LOGS if it is set, because
+// the private host and its files are removed.
+func keepFiles(t *testing.T, dir string) {
+	to := os.Getenv("PODD_NODE_SUITE_LOGS")
+	if to == "" {
+		return
+	}
+	if out, err := exec.Command("cp", "-r", filepath.Join(dir, "output"), filepath.Join(dir, "reports"), to).CombinedOutput(); err != nil {
+		t.Errorf("copying the logs: %v: %s", err, strings.TrimSpace(string(out)))
+	}
+}

@@ -1,0 +1,45 @@
+package tools
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+)
+
+// NodeSuite is the suite of Kubernetes that tests a node agent, built from testdata/controlplane.
+type NodeSuite struct {
+	Conformance // for Ginkgo and the images
+	Program     string
+}
+
+// EnsureNodeSuite returns the suite and its images. If they do not exist, EnsureNodeSuite builds
+// them, which takes many minutes.
+func EnsureNodeSuite(ctx context.Context, log *slog.Logger) (NodeSuite, error) {
+	conformance, err := EnsureConformance(ctx, log)
+	if err != nil {
+		return NodeSuite{}, err
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		return NodeSuite{}, err
+	}
+	c, err := openCache(log, kubernetesLock)
+	if err != nil {
+		return NodeSuite{}, err
+	}
+	if err := c.lock(ctx); err != nil {
+		return NodeSuite{}, err
+	}
+	defer c.unlock()
+	module := filepath.Join(root, "testdata", "controlplane")
+	hash, err := moduleHash(ctx, module)
+	if err != nil {
+		return NodeSuite{}, err
+	}
+	dir, err := c.ensureEntry("nodesuite-"+hash, func(dir string) error {
+		log.Info("building Kubernetes' tests of a node agent; this takes many minutes", "into", c.dir)
+		_, err := run(ctx, module, kubernetesEnv(), "go", "run", "./up", "--programs", dir, "--node-suite")
+		return err
+	})
+	return NodeSuite{conformance, filepath.Join(dir, "e2e_node.test")}, err
+}
