@@ -95,6 +95,11 @@ var writeRules = []writeRule{
 		return isMirror(f.remote) && !f.isStatic() && (f.areSourcesRead || f.lastLocal != nil)
 	}, deletePod},
 	{"mirror pod of an unread source", func(f *podFacts) bool { return isMirror(f.remote) && !f.isStatic() }, noRequest},
+	// As with the kubelet, the mirror pod represents the earlier version until that version has
+	// stopped. Clients such as kubeadm take a new mirror pod as the sign that the new version runs.
+	{"mirror pod of a version that is being stopped", func(f *podFacts) bool {
+		return isMirror(f.remote) && f.remote.DeletionTimestamp == nil && f.local.OutdatedStoppingContainers > 0 && !isMirrorOf(f.remote, f.local.Pod, nil)
+	}, noRequest},
 	{"outdated mirror pod", func(f *podFacts) bool { return isMirror(f.remote) && !isMirrorOf(f.remote, f.local.Pod, f.node) }, deletePod},
 	// A mirror pod with the final status of an earlier run is deleted and created again, because
 	// the final status must not be reverted.

@@ -29,6 +29,7 @@ func TestDecide(t *testing.T) {
 	}
 	undecided := func(v *server.PodView) { v.Rule = "" }
 	withoutUID := func(v *server.PodView) { v.Pod.UID = "" }
+	stoppingOld := func(v *server.PodView) { v.OutdatedStoppingContainers = 1 }
 
 	node, mirror := nodeWithUID("u1"), newMirror(static, nodeWithUID("u1"))
 	mirror.UID, mirror.Status = "m", static.Status
@@ -68,6 +69,9 @@ func TestDecide(t *testing.T) {
 		{"with a mirror pod, other status", podFacts{isViewComplete: true, local: shown(static), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
 		{"being deleted, other status", podFacts{isViewComplete: true, local: shown(static, deleting), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
 		{"mirror pod of another version", podFacts{isViewComplete: true, local: shown(edited), remote: mirror, node: node}, "outdated mirror pod", verbDelete},
+		{"mirror pod of a version that is being stopped", podFacts{isViewComplete: true, local: shown(edited, stoppingOld), remote: mirror, node: node}, "mirror pod of a version that is being stopped", verbNone},
+		{"deleted mirror pod of a version that is being stopped", podFacts{isViewComplete: true, local: shown(edited, stoppingOld), remote: with(mirror, deleted), node: node}, "outdated mirror pod", verbDelete},
+		{"mirror pod of the version in effect, another one is being stopped", podFacts{isViewComplete: true, local: shown(static, stoppingOld), remote: mirror, node: node}, "mirror pod", verbNone},
 		{"mirror pod of another Node", podFacts{isViewComplete: true, local: shown(static), remote: mirror, node: nodeWithUID("u2")}, "outdated mirror pod", verbDelete},
 		{"mirror pod, no Node", podFacts{isViewComplete: true, local: shown(static), remote: mirror}, "mirror pod", verbNone},
 		{"mirror pod being deleted", podFacts{isViewComplete: true, local: shown(static), remote: with(mirror, deleted), node: node}, "outdated mirror pod", verbDelete},
