@@ -43,6 +43,9 @@ func isKnownHost(r *http.Request, nodeName string) bool {
 	if err != nil {
 		return false
 	}
+	if ip.IsUnspecified() { // this host; but browsers protect this address less than loopback addresses from other sites
+		return localIP(r).IsLoopback() && !IsFromBrowser(r)
+	}
 	return ip.Unmap().IsLoopback() || ip.Unmap() == localIP(r)
 }
 

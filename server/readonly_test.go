@@ -41,7 +41,7 @@ func TestReadOnly_Hosts(t *testing.T) {
 		"127.0.0.1.nip.io":    421,
 		"[2001:db8::1]":       421,
 		"[2001:db8::1]:10255": 421,
-		"0.0.0.0":             421, // refused, because any site can make a browser connect to the browser's own host through this address
+		"0.0.0.0":             421, // not over loopback; see TestIsKnownHost
 		"127.1":               421,
 		"[":                   421,
 	} {
