@@ -5,41 +5,93 @@ package nodesuite
 import (
 	"archive/tar"
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"podd/runtime/runtimetest/stack"
 	"podd/runtime/runtimetest/stack/registry"
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// push stores the images of the suite in a registry, except those that require a password.
-func push(images *registry.Registry, suite tools.NodeSuite) error {
-	for _, image := range suite.ImageNames {
-		ref, err := name.ParseReference(image)
-		if err != nil {
-			return err
+// placeholders are images that the suite pulls after some specs, but that no selected spec runs.
+var placeholders = []string{
+	"registry.k8s.io/e2e-test-images/ipc-utils:1.4",
+	"registry.k8s.io/e2e-test-images/node-perf/npb-ep:1.6.0",
+	"registry.k8s.io/e2e-test-images/node-perf/npb-is:1.7.0",
+	"registry.k8s.io/e2e-test-images/node-perf/pytorch-wide-deep:1.0.0",
+	"registry.k8s.io/e2e-test-images/perl:5.26",
+	"registry.k8s.io/e2e-test-images/sample-device-plugin:1.8.0",
+	"registry.k8s.io/e2e-test-images/volume/nfs:1.6.0",
+	"registry.k8s.io/etcd:3.7.0-0",
+	"registry.k8s.io/node-problem-detector/node-problem-detector:v1.35.2",
+	"gcr.io/cadvisor/cadvisor:v0.47.2",
+	"docker.io/nfvpe/sriov-device-plugin:v3.1",
+}
+
+// placeholderDigest is an image that the suite also pulls, by its digest. No other image has this
+// digest. Therefore a registry cannot serve a placeholder.
+const placeholderDigest = "registry.k8s.io/e2e-test-images/busybox@sha256:a9155b13325b2abef48e71de77bb8ac015412a566829f621d06bfae5c699b1b9"
+
+// addPlaceholderDigest gives the name placeholderDigest to an image of the runtime, and pins the
+// image so that it is not garbage.
+func addPlaceholderDigest(ctx context.Context, runtime *stack.Stack) error {
+	for _, words := range [][]string{{"tag", stack.BusyboxImage, placeholderDigest}, {"label", placeholderDigest, "io.cri-containerd.image=managed", "io.cri-containerd.pinned=pinned"}} {
+		cmd := exec.CommandContext(ctx, runtime.Tools.Ctr, append([]string{"--address", runtime.Socket(), "--namespace", "k8s.io", "images"}, words...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("ctr images %s: %w: %s", words[0], err, out)
 		}
-		if ref.Context().RegistryStr() != "registry.k8s.io" {
+	}
+	return nil
+}
+
+// pushImages stores the images of the suite and the placeholders in a registry, except images that
+// require a password.
+func pushImages(images *registry.Registry, suite tools.NodeSuite) error {
+	busybox := ""
+	for _, image := range suite.ImageNames {
+		if !strings.HasPrefix(image, "registry.k8s.io/") {
 			continue
 		}
-		content, err := registry.FromTarball(suite.Images, image)
-		if err != nil {
+		if err := push(images, suite, image, image); err != nil {
 			return err
 		}
-		if content, err = complete(content, image); err != nil {
-			return err
+		if strings.Contains(image, "/busybox:") {
+			busybox = image
 		}
-		if _, err := images.Push(content, ref.Context().RepositoryStr()+":"+ref.Identifier()); err != nil {
+	}
+	for _, image := range placeholders {
+		if err := push(images, suite, busybox, image); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// push stores the image called content in a registry, with the name image.
+func push(images *registry.Registry, suite tools.NodeSuite, content, image string) error {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return err
+	}
+	from, err := registry.FromTarball(suite.Images, content)
+	if err != nil {
+		return err
+	}
+	if from, err = complete(from, image); err != nil {
+		return err
+	}
+	_, err = images.Push(from, ref.Context().RepositoryStr()+":"+ref.Identifier())
+	return err
 }
 
 // complete adds nmeter to an image, and a label that is different in each image. Without the label,

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"podd/cmd/podd/e2e/harness"
+	"podd/cmd/podd/e2e/kubelet"
 	"podd/cmd/podd/e2e/nodesuite/privatehost"
 	"podd/cmd/podd/e2e/nodesuite/systemd"
 	"podd/runtime/runtimetest/stack/tools"
@@ -28,7 +29,18 @@ func TestMain(m *testing.M) {
 	if privatehost.IsInside() {
 		os.Exit(m.Run())
 	}
-	harness.Exit(privatehost.Run(prepare))
+	harness.Exit(runOnPrivateHost())
+}
+
+// otherKubelet is the path of the kubelet that runs instead of podd, or "".
+var otherKubelet = os.Getenv("PODD_NODE_SUITE_KUBELET")
+
+// runOnPrivateHost runs the tests on a private host.
+func runOnPrivateHost() (exitCode int, err error) {
+	if otherKubelet != "" {
+		defer kubelet.SaveHost(privatehost.Root)() // a kubelet changes sysctls that have no namespace
+	}
+	return privatehost.Run(prepare)
 }
 
 // prepare builds all programs, because the private host has no access to a network. It writes
@@ -45,7 +57,7 @@ func prepare(ctx context.Context, dir string) error {
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		return err
 	}
-	if err := errors.Join(harness.BuildPodd(ctx, filepath.Join(bin, "kubelet")), copyThisProgram(filepath.Join(bin, "test"))); err != nil {
+	if err := errors.Join(writeKubelet(ctx, filepath.Join(bin, "kubelet")), copyFile("/proc/self/exe", filepath.Join(bin, "test"))); err != nil {
 		return err
 	}
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, "nmeter"), "./nmeter").CombinedOutput(); err != nil {
@@ -59,10 +71,17 @@ func prepare(ctx context.Context, dir string) error {
 	return nil
 }
 
-// copyThisProgram copies the program of this process, because its file is not visible on the
-// private host.
-func copyThisProgram(to string) error {
-	from, err := os.Open("/proc/self/exe")
+// writeKubelet writes podd or, if it is set, otherKubelet to a file.
+func writeKubelet(ctx context.Context, to string) error {
+	if otherKubelet == "" {
+		return harness.BuildPodd(ctx, to)
+	}
+	return copyFile(otherKubelet, to)
+}
+
+// copyFile copies a program, because its file may not be visible on the private host.
+func copyFile(path, to string) error {
+	from, err := os.Open(path)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func TestNodeSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer images.Close()
-	if err := errors.Join(runtime.MirrorRegistries(images.Host()), push(images, suite)); err != nil {
+	if err := errors.Join(runtime.MirrorRegistries(images.Host()), pushImages(images, suite), addPlaceholderDigest(t.Context(), runtime)); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(privatehost.Disk, "suite")

@@ -81,15 +81,25 @@ func (u *unit) signal(s syscall.Signal) error {
 	return syscall.Kill(u.Process.PID, s)
 }
 
-// stop stops the unit's process. It kills the process after stopTimeout.
+// stop stops the unit's process. It kills the process after stopTimeout. It returns when the process
+// has been reaped, because a process of which only some threads have exited may still hold locks.
 func (u *unit) stop() error {
 	if err := u.signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stopping unit %s: %w", u.Name, err)
 	}
-	for began := time.Now(); u.Process.IsAlive(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(began) > stopTimeout {
-			return u.signal(syscall.SIGKILL)
+	killAt := time.Now().Add(stopTimeout)
+	for ; u.exists(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(killAt) {
+			if err := u.signal(syscall.SIGKILL); err != nil {
+				return fmt.Errorf("killing unit %s: %w", u.Name, err)
+			}
 		}
 	}
 	return nil
+}
+
+// exists reports whether the unit's process exists, perhaps as a zombie.
+func (u *unit) exists() bool {
+	p, err := reservation.FindProcess(u.Process.PID)
+	return err == nil && p == u.Process
 }
