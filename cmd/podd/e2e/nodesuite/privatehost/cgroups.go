@@ -112,7 +112,37 @@ func isHierarchy(m *mountinfo.Info, controllers string) bool {
 	return m.FSType == "cgroup" && strings.HasSuffix(","+m.VFSOptions, ","+controllers)
 }
 
-// busyTimeout is the maximum time until the cgroups of killed processes can be removed.
+// leaveRootCgroup moves this process, the only one in the namespaces, to the cgroup init, and enables
+// all controllers for other children of the root. It does so only if version 2 has the controllers,
+// because that version does not permit processes in a cgroup with such children.
+func leaveRootCgroup() error {
+	const root = "/sys/fs/cgroup"
+	text, err := os.ReadFile(root + "/cgroup.controllers")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(root+"/init", 0o755); err != nil {
+		return err
+	}
+	if err := moveTo(root + "/init"); err != nil {
+		return err
+	}
+	enable := []byte("+" + strings.Join(strings.Fields(string(text)), " +"))
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		err := os.WriteFile(root+"/cgroup.subtree_control", enable, 0)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EBUSY) || time.Since(began) > busyTimeout { // busy until the caller of Run has moved back
+			return fmt.Errorf("enabling cgroup controllers: %w", err)
+		}
+	}
+}
+
+// busyTimeout is the maximum time until a cgroup contains no processes any more.
 const busyTimeout = 10 * time.Second
 
 // removeCgroups removes the parent cgroup in each hierarchy and all cgroups below it. They must

@@ -71,6 +71,9 @@ func setUp(dir string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil { // for volumes with mount propagation
 		return fmt.Errorf("making mounts shared: %w", err)
 	}
+	if err := leaveRootCgroup(); err != nil {
+		return err
+	}
 	return errors.Join(unix.Sethostname([]byte("node")), connect())
 }
 

@@ -6,8 +6,9 @@
 //
 // The namespaces are those of mounts, processes, network, cgroups, hostname and IPC. In them, /run
 // is empty; /etc, /usr and /var are overlays; and /tmp, /var/lib/kubelet and /var/log/pods are
-// empty directories on a disk that is a file on the real host. All cgroups are below /podd-private-host. The
-// network has a loopback device and one device with an address, and no connection to the outside.
+// empty directories on a disk that is a file on the real host. All cgroups are below
+// /podd-private-host. The network has a loopback device and one device with an address, and no
+// connection to the outside.
 //
 // If the caller of Run is killed, the kernel kills all processes in the namespaces. Then the mounts
 // and the network no longer exist. The next call of Run removes the files and the cgroups.

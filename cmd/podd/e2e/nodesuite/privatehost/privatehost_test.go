@@ -48,8 +48,8 @@ func TestCgroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if !strings.HasSuffix(line, ":/\n") {
-			t.Errorf("got cgroup %q, want the root", line)
+		if !strings.HasSuffix(line, ":/\n") && line != "0::/init\n" {
+			t.Errorf("got cgroup %q, want the root, or init on a host with only cgroup v2", line)
 		}
 	}
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
