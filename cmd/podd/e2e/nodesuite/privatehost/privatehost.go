@@ -54,7 +54,7 @@ func IsInside() bool { return os.Getenv(stageEnv) == programStage }
 func Run(prepare func(ctx context.Context, dir string) error) (exitCode int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	dir := filepath.Join(os.TempDir(), "podd-private-host")
+	dir := filepath.Join(os.TempDir(), "private-host-of-podd")
 	lock, err := acquireLock(dir + ".lock")
 	if err != nil {
 		return 1, err
