@@ -5,6 +5,7 @@ import (
 
 	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -19,6 +20,9 @@ type Objects struct {
 	// are from an API server, it contains only the bundles that pods refer to by name.
 	// Cluster.SignerTrustBundles contains the bundles that pods select by signer.
 	TrustBundles map[types.NamespacedName]*certificates.ClusterTrustBundle
+	// CSIDrivers contains CSIDrivers of manifests; their keys have no namespace. The CSIDrivers of
+	// an API server are in Cluster.CSIDrivers.
+	CSIDrivers map[types.NamespacedName]*storage.CSIDriver
 	// VolumesOnOtherNodes contains the Volumes with a nodeAffinity that excludes this node.
 	VolumesOnOtherNodes map[types.NamespacedName]bool
 	// PendingSource is the name of a source with a higher precedence that has not been read
@@ -55,6 +59,8 @@ func (o *Objects) Add(ref ObjectRef, object any, origin Origin) {
 		setKey(&o.Volumes, ref.NamespacedName, object)
 	case *certificates.ClusterTrustBundle:
 		setKey(&o.TrustBundles, ref.NamespacedName, object)
+	case *storage.CSIDriver:
+		setKey(&o.CSIDrivers, ref.NamespacedName, object)
 	}
 }
 
@@ -76,6 +82,8 @@ func (o *Objects) Copy(ref ObjectRef, source *Objects) {
 		}
 	case TrustBundleKind:
 		setKey(&o.TrustBundles, key, source.TrustBundles[key])
+	case CSIDriverKind:
+		setKey(&o.CSIDrivers, key, source.CSIDrivers[key])
 	}
 }
 
@@ -87,7 +95,7 @@ func setKey[M ~map[K]V, K comparable, V any](m *M, key K, v V) {
 	(*m)[key] = v
 }
 
-// Kinds of objects. Only the first five can be in manifests. A ClusterTrustBundleList represents
+// Kinds of objects. Only the first six can be in manifests. A ClusterTrustBundleList represents
 // all ClusterTrustBundles of a signer, and its name is the name of the signer. A TokenRequest
 // represents the token of a pod's service account, and a PodCertificateRequest represents the
 // certificate that a source of a pod's volume requests.
@@ -97,6 +105,7 @@ const (
 	ClaimKind        = "PersistentVolumeClaim"
 	VolumeKind       = "PersistentVolume"
 	TrustBundleKind  = "ClusterTrustBundle"
+	CSIDriverKind    = "CSIDriver"
 	TrustBundlesKind = "ClusterTrustBundleList"
 	TokenKind        = "TokenRequest"
 	CertificateKind  = "PodCertificateRequest"
@@ -106,10 +115,12 @@ const (
 
 // IsClusterScoped reports whether objects of a kind have no namespace. It must be called only for
 // the kinds that can be in manifests.
-func IsClusterScoped(kind string) bool { return kind == VolumeKind || kind == TrustBundleKind }
+func IsClusterScoped(kind string) bool {
+	return kind == VolumeKind || kind == TrustBundleKind || kind == CSIDriverKind
+}
 
-// An ObjectRef names an object. PersistentVolumes, ClusterTrustBundles, RuntimeClasses and
-// VolumeAttachments have no namespace.
+// An ObjectRef names an object. PersistentVolumes, ClusterTrustBundles, CSIDrivers, RuntimeClasses
+// and VolumeAttachments have no namespace.
 type ObjectRef struct {
 	Kind string // ConfigMapKind, for example
 	types.NamespacedName

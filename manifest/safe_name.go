@@ -20,6 +20,10 @@ func IsSafeUID(uid types.UID) bool {
 	return uid != "" && len(uid) <= 63
 }
 
+// MaxVolumeHandle is the maximum length in bytes of the ID of a CSI volume (volumeHandle). It limits
+// the size of the Node's status and of podd's files. The CSI specification allows only 128 bytes.
+const MaxVolumeHandle = 4096
+
 // IsSafeDriverName reports whether name is a valid name of a CSI driver, so that it can be part of
 // a path. Upper case is valid, as in the API server.
 func IsSafeDriverName(name string) bool {

@@ -50,8 +50,8 @@ type Options struct {
 }
 
 // File decodes YAML documents, or one JSON document, of the kinds Pod, PodList, List, ConfigMap,
-// Secret, PersistentVolumeClaim, PersistentVolume and ClusterTrustBundle. File is pure: equal
-// arguments give deeply equal results. Documents are independent: an invalid document becomes
+// Secret, PersistentVolumeClaim, PersistentVolume, ClusterTrustBundle and CSIDriver. File is pure:
+// equal arguments give deeply equal results. Documents are independent: an invalid document becomes
 // Problems, and all other documents are decoded. The result for an empty text is a File without
 // pods.
 //

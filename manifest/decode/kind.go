@@ -43,7 +43,7 @@ func (d *decoder) decodeItem(v document.Value, defaultKind, path string) {
 	}
 	switch {
 	case kind == "":
-		d.refuseField(v, path, "kind", "required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume, ClusterTrustBundle and lists of them")
+		d.refuseField(v, path, "kind", "required; podd reads Pod, ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume, ClusterTrustBundle, CSIDriver and lists of them")
 	case slices.Contains(versionsOf(kind), version) && d.decodeKind(v, kind, path):
 	case isKnownKind(kind) && version == "":
 		d.refuseField(v, path, "apiVersion", "required; write "+versionsOf(kind)[0])
@@ -70,6 +70,8 @@ func (d *decoder) decodeKind(v document.Value, kind, path string) bool {
 		d.decodeVolume(v)
 	case manifest.TrustBundleKind:
 		d.decodeTrustBundle(v)
+	case manifest.CSIDriverKind:
+		d.decodeCSIDriver(v)
 	default:
 		if !isKnownKind(kind) {
 			return false
@@ -93,8 +95,11 @@ func (d *decoder) decodeKind(v document.Value, kind, path string) bool {
 // versionsOf returns the API versions that podd reads for a kind, or for lists of the kind. podd
 // reads both versions of a ClusterTrustBundle, because they have the same fields.
 func versionsOf(kind string) []string {
-	if strings.TrimSuffix(kind, "List") == manifest.TrustBundleKind {
+	switch strings.TrimSuffix(kind, "List") {
+	case manifest.TrustBundleKind:
 		return []string{"certificates.k8s.io/v1", "certificates.k8s.io/v1beta1"}
+	case manifest.CSIDriverKind:
+		return []string{"storage.k8s.io/v1"}
 	}
 	return []string{"v1"}
 }
@@ -102,7 +107,7 @@ func versionsOf(kind string) []string {
 // isKnownKind reports whether podd reads a kind, or lists of the kind.
 func isKnownKind(kind string) bool {
 	switch strings.TrimSuffix(kind, "List") {
-	case "", "Pod", "ConfigMap", "Secret", manifest.ClaimKind, manifest.VolumeKind, manifest.TrustBundleKind:
+	case "", "Pod", "ConfigMap", "Secret", manifest.ClaimKind, manifest.VolumeKind, manifest.TrustBundleKind, manifest.CSIDriverKind:
 		return true
 	}
 	return false

@@ -33,6 +33,7 @@ var lessPrecise = []struct {
 	{regexp.MustCompile(`(\.securityContext)\.allowPrivilegeEscalation$`), "$1"},
 	{regexp.MustCompile(`(\.envFrom)\[\d+\]$`), "$1"},
 	{regexp.MustCompile(`(\.httpHeaders)\[\d+\]\.name$`), "$1"},
+	{regexp.MustCompile(`(\.csi)\.nodePublishSecretRef(\.name)$`), "$1$2"},
 	{regexp.MustCompile(`(\.volumeMounts)\[\d+\](\.(?:mountPropagation|recursiveReadOnly|subPath|subPathExpr))$`), "$1$2"},
 	{regexp.MustCompile(`(\.volumeClaimTemplate\.metadata)\.uid$`), "$1.uID"},
 	{regexp.MustCompile(`(\.volumeClaimTemplate\.spec\.accessModes)\[\d+\]$`), "$1"},

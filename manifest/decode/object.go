@@ -3,6 +3,7 @@ package decode
 import (
 	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -108,5 +109,13 @@ func (d *decoder) decodeTrustBundle(v document.Value) {
 	b := &certificates.ClusterTrustBundle{}
 	d.decodeObject(v, manifest.TrustBundleKind, trustBundleSchema(), b, &b.ObjectMeta, func(*objectProblems) field.ErrorList {
 		return validate.TrustBundle(b)
+	})
+}
+
+func (d *decoder) decodeCSIDriver(v document.Value) {
+	c := &storage.CSIDriver{}
+	d.decodeObject(v, manifest.CSIDriverKind, csiDriverSchema(), c, &c.ObjectMeta, func(*objectProblems) field.ErrorList {
+		defaults.CSIDriver(c)
+		return validate.CSIDriver(c)
 	})
 }

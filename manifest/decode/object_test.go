@@ -25,7 +25,7 @@ func TestFile_InvalidVolumes(t *testing.T) {
 		volumeText("x", ""): "spec.capacity[storage]",
 		strings.Replace(volumeText("x", small), "/srv", "srv", 1):                                                                             "spec.hostPath.path",
 		strings.Replace(volumeText("x", small), "hostPath: {path: /srv}", "local: {path: /a/../b}", 1):                                        "spec.local.path",
-		strings.Replace(volumeText("x", small), "hostPath: {path: /srv}", "csi: {driver: d, volumeHandle: h}", 1):                             "spec.csi",
+		strings.Replace(volumeText("x", small), "hostPath: {path: /srv}", "iscsi: {targetPortal: d, iqn: i, lun: 0}", 1):                      "spec.iscsi",
 		strings.Replace(volumeText("x", small), "hostPath: {path: /srv}, ", "", 1):                                                            "spec",
 		volumeText("x", small+", local: {path: /a}"):                                                                                          "spec.local",
 		volumeText("x", small+", nfs: {server: s, path: /a}"):                                                                                 "spec.nfs",

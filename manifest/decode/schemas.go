@@ -5,6 +5,7 @@ import (
 
 	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
 
 	"podd/manifest"
 	"podd/manifest/schema"
@@ -25,4 +26,5 @@ var (
 	claimSchema       = sync.OnceValue(func() *schema.Schema { return schema.New[v1.PersistentVolumeClaim]() })
 	volumeSchema      = sync.OnceValue(func() *schema.Schema { return schema.New[v1.PersistentVolume]() })
 	trustBundleSchema = sync.OnceValue(func() *schema.Schema { return schema.New[certificates.ClusterTrustBundle]() })
+	csiDriverSchema   = sync.OnceValue(func() *schema.Schema { return schema.New[storage.CSIDriver]() })
 )

@@ -1,6 +1,9 @@
 package defaults
 
-import v1 "k8s.io/api/core/v1"
+import (
+	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
+)
 
 func setVolumeDefaults(v *v1.Volume) {
 	source := &v.VolumeSource
@@ -89,4 +92,19 @@ func PersistentVolume(pv *v1.PersistentVolume) {
 func Claim(c *v1.PersistentVolumeClaim) {
 	setClaimSpecDefaults(&c.Spec)
 	c.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending}
+}
+
+// CSIDriver sets the defaults of a CSIDriver.
+func CSIDriver(c *storage.CSIDriver) {
+	s := &c.Spec
+	setIfNil(&s.AttachRequired, true)
+	setIfNil(&s.PodInfoOnMount, false)
+	setIfNil(&s.StorageCapacity, false)
+	setIfNil(&s.FSGroupPolicy, storage.ReadWriteOnceWithFSTypeFSGroupPolicy)
+	setIfNil(&s.RequiresRepublish, false)
+	setIfNil(&s.SELinuxMount, false)
+	setIfNil(&s.PreventPodSchedulingIfMissing, false)
+	if len(s.VolumeLifecycleModes) == 0 {
+		s.VolumeLifecycleModes = []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent}
+	}
 }

@@ -284,7 +284,7 @@ func quoteAll(list []*v1.PersistentVolume) string {
 // been read completely, because a matching volume may still be found.
 func (o *lookup) missingForClaim(p *manifest.Pod, u Ref, what string) []missingRef {
 	if o.PendingSource != "" && !o.hasDirectory(o.Claims[u.Object.NamespacedName]) {
-		return []missingRef{{u, what, "may also be defined in " + o.PendingSource + ", which takes precedence and has not been read completely yet"}}
+		return []missingRef{{Ref: u, object: what, reason: "may also be defined in " + o.PendingSource + ", which takes precedence and has not been read completely yet"}}
 	}
 	bound, text := o.bind(o.Claims[u.Object.NamespacedName])
 	if text == "" {
@@ -292,10 +292,10 @@ func (o *lookup) missingForClaim(p *manifest.Pod, u Ref, what string) []missingR
 	}
 	switch {
 	case text != "":
-		return []missingRef{{u, what, text}}
+		return []missingRef{{Ref: u, object: what, reason: text}}
 	case bound.Volume == nil && !o.hasDirectory(bound.PersistentVolumeClaim):
 		u.Optional = true
-		return []missingRef{{u, what, "may match a PersistentVolume in a file that has not been read yet"}}
+		return []missingRef{{Ref: u, object: what, reason: "may match a PersistentVolume in a file that has not been read yet"}}
 	}
 	return nil
 }

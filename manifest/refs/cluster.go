@@ -66,6 +66,8 @@ func (o *lookup) exists(ref manifest.ObjectRef) (is bool) {
 		_, is = o.cluster.RuntimeHandlers[ref.Name]
 	case manifest.AttachmentKind:
 		_, is = o.cluster.AttachedVolumes[ref.Name]
+	case manifest.CSIDriverKind:
+		_, is = o.drivers[ref.Name]
 	}
 	return is
 }
@@ -78,7 +80,7 @@ func (o *lookup) blocker(p *manifest.Pod, used []Ref, node *manifest.Node) Block
 	if o.cluster.Services == nil {
 		return Blocker{MissingMessage: "podd has not listed the Services of the cluster yet", EndsByItself: true}
 	}
-	if o.cluster.CSIDrivers == nil && o.needsDriver(p.Object) {
+	if o.drivers == nil && o.needsDriver(p.Object) {
 		return Blocker{MissingMessage: "podd has not listed the CSIDrivers of the cluster yet", EndsByItself: true}
 	}
 	for _, u := range used {

@@ -16,8 +16,8 @@ import (
 )
 
 // A CSIVolume contains the parameters of the calls to a CSI driver for one volume of a pod. The
-// parameters come from a PersistentVolume of a cluster or, for an inline volume, from the pod. A
-// CSIVolume is immutable.
+// parameters come from a PersistentVolume or, for an inline volume, from the pod. A CSIVolume is
+// immutable.
 type CSIVolume struct {
 	Driver string
 	// Handle is the volume ID; "" for an inline volume, which is deleted with the pod.
@@ -41,7 +41,7 @@ type CSIVolume struct {
 	StageSecret, PublishSecret, ExpandSecret map[string][]byte
 	// DriverSpec is the spec of the CSIDriver, with fields such as podInfoOnMount and
 	// fsGroupPolicy. It is nil if the cluster has no CSIDriver of this name. In this case the
-	// defaults apply.
+	// defaults apply. It is never nil for a volume in manifests.
 	DriverSpec *storage.CSIDriverSpec
 	// Tokens contains the pod's tokens by audience, as JSON for the volume context; "" if
 	// the driver does not request tokens.
@@ -65,7 +65,7 @@ func (s *Resolved) addCSI(o *lookup, node *manifest.Node, before *Resolved) {
 	for i := range s.pod.Object.Spec.Volumes {
 		v := &s.pod.Object.Spec.Volumes[i]
 		d := o.csiVolume(s.pod.Object, i)
-		if d == nil || o.driverWaitReason(d) != "" || !o.hasAllObjects(s.pod, d, node) {
+		if d == nil || o.mustWait(d) || !o.hasAllObjects(s.pod, d, node) {
 			continue
 		}
 		parameters := o.csiParameters(s.pod.Object, d)
@@ -78,10 +78,13 @@ func (s *Resolved) addCSI(o *lookup, node *manifest.Node, before *Resolved) {
 
 // hasAllObjects reports whether all objects that the driver of a volume needs are available.
 func (o *lookup) hasAllObjects(p *manifest.Pod, d *csiVolume, node *manifest.Node) bool {
-	if o.cluster.CSIDrivers == nil {
+	if o.drivers == nil {
 		return false
 	}
 	all := o.refsOf(p.Object, d)
+	if !o.IsFromServer() {
+		return !slices.ContainsFunc(all, func(u Ref) bool { return !o.exists(u.Object) })
+	}
 	if d.claim != nil {
 		all = append(all, *d.claim)
 	}
@@ -96,7 +99,7 @@ func (o *lookup) hasAllObjects(p *manifest.Pod, d *csiVolume, node *manifest.Nod
 // csiParameters returns the parameters of a volume. All objects for the volume must be
 // available.
 func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSIVolume {
-	c := &CSIVolume{Driver: d.driver, DriverSpec: o.cluster.CSIDrivers[d.driver], Tokens: o.encodeTokens(pod, d.driver)}
+	c := &CSIVolume{Driver: d.driver, DriverSpec: o.drivers[d.driver], Tokens: o.encodeTokens(pod, d.driver)}
 	secret := func(u *Ref) map[string][]byte {
 		if u == nil || o.Secrets[u.Object.NamespacedName] == nil {
 			return nil
@@ -116,7 +119,7 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSIVolume {
 	c.Handle, c.Volume, c.FSType, c.ReadOnly, c.Attributes = s.VolumeHandle, d.pv.Name, s.FSType, d.readOnly, s.VolumeAttributes
 	c.Block = d.pv.Spec.VolumeMode != nil && *d.pv.Spec.VolumeMode == v1.PersistentVolumeBlock
 	c.AccessMode, c.MountOptions, c.Capacity = v1.ReadWriteOnce, d.pv.Spec.MountOptions, size.Value()
-	if to, grows := ExpansionSize(d.boundClaim, d.pv); grows && !c.ReadOnly {
+	if to, grows := ExpansionSize(d.boundClaim, d.pv); grows && !c.ReadOnly && o.IsFromServer() {
 		c.MustExpand, c.Capacity = true, to.Value()
 	}
 	if len(d.pv.Spec.AccessModes) > 0 { // the kubelet uses the first mode, too
@@ -149,7 +152,7 @@ func ExpansionSize(c *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) (size r
 // encodeTokens returns the tokens that a driver requests for a pod, as JSON for the volume
 // context.
 func (o *lookup) encodeTokens(pod *v1.Pod, driver string) string {
-	spec := o.cluster.CSIDrivers[driver]
+	spec := o.drivers[driver]
 	if spec == nil || len(spec.TokenRequests) == 0 {
 		return ""
 	}

@@ -20,7 +20,7 @@ import (
 type csiVolume struct {
 	volume, fieldPath, driver                string
 	inline                                   *v1.CSIVolumeSource
-	claim                                    *Ref
+	claim                                    *Ref // reference to the claim; nil for an inline volume
 	boundClaim                               *v1.PersistentVolumeClaim
 	pv                                       *v1.PersistentVolume
 	readOnly                                 bool
@@ -28,13 +28,13 @@ type csiVolume struct {
 }
 
 // csiVolume returns the volume of a pod at index i if a CSI driver provides it. It returns nil if
-// no CSI driver provides the volume, or if its claim or PersistentVolume is missing.
+// no CSI driver provides the volume, or if its claim is missing or not bound to a PersistentVolume.
 func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	v, at := &pod.Spec.Volumes[i], fmt.Sprintf("spec.volumes[%d]", i)
 	d := &csiVolume{volume: v.Name, fieldPath: at}
 	secret := func(namespace, name, field string, optional bool) *Ref {
 		ref := manifest.ObjectRef{Kind: manifest.SecretKind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
-		return &Ref{Object: ref, role: forDriver, Optional: optional, FieldPath: at + ".csi." + field}
+		return &Ref{Object: ref, role: forDriver, Optional: optional, FieldPath: at + ".csi." + field, PersistentVolume: d.volumeName()}
 	}
 	if v.CSI != nil {
 		d.driver, d.inline = v.CSI.Driver, v.CSI
@@ -46,7 +46,10 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	if v.PersistentVolumeClaim == nil && v.Ephemeral == nil {
 		return nil
 	}
-	u := &lister{namespace: pod.Namespace, pod: pod}
+	u := &lister{namespace: pod.Namespace}
+	if o.IsFromServer() {
+		u.pod = pod
+	}
 	if u.addVolume(v, at); len(u.all) == 0 {
 		return nil
 	}
@@ -54,12 +57,16 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	if d.boundClaim = o.Claims[d.claim.Object.NamespacedName]; d.boundClaim == nil {
 		return nil
 	}
-	d.pv = o.Volumes[types.NamespacedName{Name: d.boundClaim.Spec.VolumeName}]
-	if d.pv == nil || d.pv.Spec.CSI == nil || UnboundReason(d.boundClaim, d.pv) != "" {
+	bound, reason := o.bind(d.boundClaim)
+	if reason != "" || bound.Volume == nil || bound.Volume.Spec.CSI == nil {
 		return nil
 	}
+	d.pv = bound.Volume
 	s := d.pv.Spec.CSI
 	d.driver, d.readOnly = s.Driver, v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+	if !o.IsFromServer() && s.ReadOnly { // in a cluster, the volume is attached read-only instead
+		d.readOnly = true
+	}
 	if ref := s.NodeStageSecretRef; ref != nil {
 		d.stageSecret = secret(ref.Namespace, ref.Name, "nodeStageSecretRef", false)
 	}
@@ -72,9 +79,17 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	return d
 }
 
+// volumeName returns the name of the PersistentVolume; "" for an inline volume.
+func (d *csiVolume) volumeName() string {
+	if d.pv == nil {
+		return ""
+	}
+	return d.pv.Name
+}
+
 // ListDriverRefs returns references to the objects, such as Secrets, that CSI drivers need for the
-// volumes of a pod from an API server. It ignores a volume whose claim or PersistentVolume is
-// missing, because the driver of the volume is then unknown.
+// volumes of a pod. It ignores a volume whose claim or PersistentVolume is missing, because the driver
+// of the volume is then unknown.
 func ListDriverRefs(o *manifest.Objects, pod *v1.Pod) []Ref {
 	return newLookup(o).driverRefs(pod)
 }
@@ -82,11 +97,21 @@ func ListDriverRefs(o *manifest.Objects, pod *v1.Pod) []Ref {
 func (o *lookup) driverRefs(pod *v1.Pod) []Ref {
 	var all []Ref
 	for i := range pod.Spec.Volumes {
-		if d := o.csiVolume(pod, i); d != nil && o.driverWaitReason(d) == "" {
+		d := o.csiVolume(pod, i)
+		if d != nil && (!o.IsFromServer() || o.driverWaitReason(d) == "") { // the names in manifests were validated
 			all = append(all, o.refsOf(pod, d)...)
 		}
 	}
 	return all
+}
+
+// mustWait reports whether the driver cannot be called for a volume.
+func (o *lookup) mustWait(d *csiVolume) bool {
+	if o.IsFromServer() {
+		return o.driverWaitReason(d) != ""
+	}
+	reason, _ := o.unusableReason(d)
+	return reason != ""
 }
 
 // needsDriver reports whether a CSI driver provides a volume of a pod (csiVolume).
@@ -100,11 +125,14 @@ func (o *lookup) needsDriver(pod *v1.Pod) bool {
 }
 
 func (o *lookup) refsOf(pod *v1.Pod, d *csiVolume) []Ref {
+	if !o.IsFromServer() {
+		return d.localRefs()
+	}
 	var all []Ref
 	for _, secret := range d.secrets() {
 		all = append(all, *secret)
 	}
-	if o.cluster.CSIDrivers == nil {
+	if o.drivers == nil {
 		return all
 	}
 	if d.pv != nil && o.mustAttach(d) {
@@ -112,12 +140,35 @@ func (o *lookup) refsOf(pod *v1.Pod, d *csiVolume) []Ref {
 		ref := manifest.ObjectRef{Kind: manifest.AttachmentKind, NamespacedName: types.NamespacedName{Name: AttachmentName(d.driver, handle, pod.Spec.NodeName)}}
 		all = append(all, Ref{Object: ref, role: forDriver, FieldPath: d.fieldPath, Volume: UniqueVolumeName(d.driver, handle)})
 	}
-	if spec := o.cluster.CSIDrivers[d.driver]; spec != nil {
+	if spec := o.drivers[d.driver]; spec != nil {
 		for i := range spec.TokenRequests {
 			all = append(all, tokenRef(pod, &spec.TokenRequests[i], d.fieldPath))
 		}
 	}
 	return all
+}
+
+// localRefs returns the references for a volume in manifests: the CSIDriver and the Secrets, each
+// object once.
+func (d *csiVolume) localRefs() []Ref {
+	all := []Ref{d.driverRef()}
+	for _, secret := range d.secrets() {
+		if !slices.ContainsFunc(all, func(u Ref) bool { return u.Object == secret.Object }) {
+			all = append(all, *secret)
+		}
+	}
+	return all
+}
+
+// driverRef returns the reference to the CSIDriver of a volume in manifests. podd requires this
+// object, because without it, podd would not know whether the volume must be attached.
+func (d *csiVolume) driverRef() Ref {
+	ref := manifest.ObjectRef{Kind: manifest.CSIDriverKind, NamespacedName: types.NamespacedName{Name: d.driver}}
+	u := Ref{Object: ref, role: forDriver, FieldPath: d.fieldPath, PersistentVolume: d.volumeName()}
+	if d.inline != nil {
+		u.FieldPath += ".csi.driver"
+	}
+	return u
 }
 
 func (d *csiVolume) secrets() []*Ref {
@@ -133,7 +184,7 @@ func tokenRef(pod *v1.Pod, r *storage.TokenRequest, field string) Ref {
 // returns true if the cluster has no CSIDriver object for the driver, because this is the default
 // of Kubernetes.
 func (o *lookup) mustAttach(d *csiVolume) bool {
-	spec := o.cluster.CSIDrivers[d.driver]
+	spec := o.drivers[d.driver]
 	return d.pv != nil && (spec == nil || spec.AttachRequired == nil || *spec.AttachRequired)
 }
 
@@ -151,8 +202,8 @@ func (o *lookup) driverBlocker(p *manifest.Pod) Blocker {
 	return Blocker{}
 }
 
-// driverWaitReason returns the reason why the driver cannot be called for a volume; "" if it can be
-// called. It validates names although the API server has validated them, because the names become
+// driverWaitReason returns the reason why the driver cannot be called for a volume of a cluster; "" if
+// it can be called. It validates names although the API server has validated them, because the names become
 // names of directories.
 func (o *lookup) driverWaitReason(d *csiVolume) string {
 	mode, whose := storage.VolumeLifecycleEphemeral, "the volume"
@@ -164,17 +215,17 @@ func (o *lookup) driverWaitReason(d *csiVolume) string {
 			return fmt.Sprintf("%s refers to a Secret with the invalid name %q", whose, wording.Clip(secret.Object.NamespacedName.String(), 80))
 		}
 	}
-	spec := o.cluster.CSIDrivers[d.driver]
+	spec := o.drivers[d.driver]
 	switch {
 	case !manifest.IsSafeDriverName(d.driver):
 		return fmt.Sprintf("%s refers to a CSI driver with the invalid name %q", whose, wording.Clip(d.driver, 80))
 	case d.pv != nil && (d.pv.Spec.CSI.VolumeHandle == "" || strings.Contains(d.pv.Spec.CSI.VolumeHandle, "\x00")):
 		return whose + " has no valid volumeHandle"
-	case d.pv != nil && len(d.pv.Spec.CSI.VolumeHandle) > MaxHandleLength:
-		return fmt.Sprintf("%s has a volumeHandle of %d bytes (limit %d)", whose, len(d.pv.Spec.CSI.VolumeHandle), MaxHandleLength)
+	case d.pv != nil && len(d.pv.Spec.CSI.VolumeHandle) > manifest.MaxVolumeHandle:
+		return fmt.Sprintf("%s has a volumeHandle of %d bytes (limit %d)", whose, len(d.pv.Spec.CSI.VolumeHandle), manifest.MaxVolumeHandle)
 	case d.pv != nil && len(validation.IsDNS1123Subdomain(d.pv.Name)) > 0:
 		return whose + " has an invalid name"
-	case o.cluster.CSIDrivers == nil, spec == nil && d.pv != nil:
+	case o.drivers == nil, spec == nil && d.pv != nil:
 		return ""
 	case spec == nil:
 		return fmt.Sprintf("volume mode %q not supported by driver %s (no CSIDriver object)", mode, d.driver)
@@ -184,9 +235,25 @@ func (o *lookup) driverWaitReason(d *csiVolume) string {
 	return ""
 }
 
-// MaxHandleLength is the maximum length in bytes of a volume ID (volumeHandle). It limits the size
-// of the Node's status and of podd's files. The CSI specification allows only 128 bytes.
-const MaxHandleLength = 4096
+// unusableReason returns the reason why the driver cannot be called for a volume in manifests, and
+// what the user can do. reason is "" if the driver can be called, or if its CSIDriver is missing.
+func (o *lookup) unusableReason(d *csiVolume) (reason, remedy string) {
+	mode := storage.VolumeLifecyclePersistent
+	if d.inline != nil {
+		mode = storage.VolumeLifecycleEphemeral
+	}
+	switch spec := o.drivers[d.driver]; {
+	case spec == nil:
+		return "", ""
+	case !slices.Contains(spec.VolumeLifecycleModes, mode):
+		return fmt.Sprintf("requires the mode %s, but the CSIDriver %q supports only %q (volumeLifecycleModes)", mode, d.driver, spec.VolumeLifecycleModes),
+			"use a driver that supports this mode"
+	case o.mustAttach(d):
+		return fmt.Sprintf("must be attached to this node by a controller, because the CSIDriver %q has attachRequired: true, but podd runs no controllers", d.driver),
+			"use a driver that works without a controller, and set attachRequired: false"
+	}
+	return "", ""
+}
 
 // AttachmentName returns the name of the VolumeAttachment for a volume of a CSI driver and a node.
 // handle is the volume ID.

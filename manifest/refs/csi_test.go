@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/merge"
 	"podd/manifest/refs"
 )
 
@@ -250,6 +251,75 @@ func TestResolved_CSI_Republish(t *testing.T) {
 	}
 	if grows, csi := files(has("1Gi")); grows == none || !csi.MustExpand || csi.Capacity != 2<<30 {
 		t.Errorf("claim smaller than its volume: got Files %q and %+v, want an expansion", grows, csi)
+	}
+}
+
+// Documents for volumes of CSI drivers in manifests.
+const (
+	localDriver = "---\napiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: disk.example}\nspec: {attachRequired: false, fsGroupPolicy: File}\n"
+	localSecret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: storage}\nstringData: {of: s3cret}\n"
+	localVolume = `---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: disk}
+spec:
+  accessModes: [ReadWriteOnce]
+  capacity: {storage: 1Gi}
+  mountOptions: [noatime]
+  csi: {driver: disk.example, volumeHandle: "h:1", fsType: ext4, readOnly: true, volumeAttributes: {pool: fast}, nodeStageSecretRef: {namespace: storage, name: key}}
+`
+)
+
+// TestResolve_CSI checks the parameters of the CSI volumes of a pod in a manifest, and for which
+// objects the pod waits.
+func TestResolve_CSI(t *testing.T) {
+	inline := func(documents string) string {
+		return strings.Replace(documents, "persistentVolumeClaim: {claimName: a}", "csi: {driver: disk.example, nodePublishSecretRef: {name: own}}", 1)
+	}
+	claimed := user + claimText("a", "") + localVolume
+	for name, test := range map[string]struct{ documents, want string }{
+		"complete":           {claimed + localDriver + localSecret, ""},
+		"no driver":          {claimed + localSecret, `CSIDriver "disk.example" of PersistentVolume "disk" (x:5) is not defined in x`},
+		"no secret":          {claimed + localDriver, `Secret "storage/key" of PersistentVolume "disk" (x:5) is not defined in x`},
+		"secret elsewhere":   {claimed + localDriver + strings.Replace(localSecret, "namespace: storage", "namespace: shop", 1), `Secret "storage/key" of PersistentVolume "disk" (x:5) is not defined in x in namespace storage (there is one in namespace shop)`},
+		"must be attached":   {claimed + strings.Replace(localDriver, "attachRequired: false, ", "", 1) + localSecret, `PersistentVolume "disk" (x:5) must be attached to this node by a controller, because the CSIDriver "disk.example" has attachRequired: true, but podd runs no controllers`},
+		"only inline":        {claimed + strings.Replace(localDriver, "spec: {", "spec: {volumeLifecycleModes: [Ephemeral], ", 1) + localSecret, `PersistentVolume "disk" (x:5) requires the mode Persistent, but the CSIDriver "disk.example" supports only ["Ephemeral"] (volumeLifecycleModes)`},
+		"inline":             {inline(user) + strings.Replace(localDriver, "spec: {", "spec: {volumeLifecycleModes: [Ephemeral], ", 1) + strings.Replace(localSecret, "key, namespace: storage", "own", 1), ""},
+		"inline, no driver":  {inline(user) + strings.Replace(localSecret, "key, namespace: storage", "own", 1), `CSIDriver "disk.example" (x:5) is not defined in x`},
+		"inline, no secret":  {inline(user) + strings.Replace(localDriver, "spec: {", "spec: {volumeLifecycleModes: [Ephemeral], ", 1), `Secret "own" (x:5) is not defined in x`},
+		"inline, only bound": {inline(user) + localDriver + strings.Replace(localSecret, "key, namespace: storage", "own", 1), `CSI volume "v" (x:5) requires the mode Ephemeral, but the CSIDriver "disk.example" supports only ["Persistent"] (volumeLifecycleModes)`},
+	} {
+		b := batch(manifest.KindFile, "x", test.documents)
+		set, p := merge.Batches([]manifest.Batch{b}), b.Pods[0]
+		s := refs.Resolve(p, set, "salt", nil)
+		if s.MissingMessage != test.want {
+			t.Errorf("%s: got %q, want %q", name, s.MissingMessage, test.want)
+		}
+		if has := s.CSI(&p.Object.Spec.Volumes[0]) != nil; has != (test.want == "") {
+			t.Errorf("%s: got parameters %t, want %t", name, has, test.want == "")
+		}
+		problems := refs.CheckMissing([]*manifest.Pod{p}, set.ObjectsBySource, manifest.Warning)
+		if want := 1; test.want != "" && len(problems) != want || test.want == "" && len(problems) > 0 {
+			t.Errorf("%s: CheckMissing: got %v, want the same as Resolve", name, problems)
+		}
+	}
+	b := batch(manifest.KindFile, "x", claimed+localDriver+localSecret)
+	set, p := merge.Batches([]manifest.Batch{b}), b.Pods[0]
+	s := refs.Resolve(p, set, "salt", nil)
+	driver := set.ObjectsBySource["x"].CSIDrivers[types.NamespacedName{Name: diskDriver}].Spec
+	want := &refs.CSIVolume{
+		Driver: diskDriver, Handle: "h:1", Volume: "disk", FSType: "ext4", ReadOnly: true, AccessMode: v1.ReadWriteOnce,
+		MountOptions: []string{"noatime"}, Attributes: map[string]string{"pool": "fast"}, Capacity: 1 << 30,
+		StageSecret: map[string][]byte{"of": []byte("s3cret")}, DriverSpec: &driver,
+	}
+	if diff := cmp.Diff(want, s.CSI(&p.Object.Spec.Volumes[0])); diff != "" {
+		t.Errorf("parameters (-want +got):\n%s", diff)
+	}
+	if s.Secret("key") != nil {
+		t.Error("Secret for a driver: got it in the Secrets of the pod, want it only in CSI")
+	}
+	if again := refs.Resolve(p, set, "salt", s); again != s {
+		t.Error("unchanged objects: got another Resolved, want the same")
 	}
 }
 

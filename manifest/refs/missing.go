@@ -1,20 +1,23 @@
 package refs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"podd/manifest"
 	"podd/manifest/wording"
 )
 
-// missingRef is a missing object, or a missing key of an object.
+// missingRef is a missing object, a missing key of an object, or a CSI volume that cannot be used.
 type missingRef struct {
 	Ref
 	object string // kind and name
 	reason string // what is missing
+	remedy string // what the user must do; "" if the missing object must be created
 }
 
 // blocker returns the reason why a pod of a manifest cannot be set up yet. Until the source of the
@@ -34,7 +37,7 @@ func (r *resolver) blocker(p *manifest.Pod, refs []Ref) Blocker {
 	if !complete {
 		text += "; the source of the pod has not been read completely yet"
 	}
-	return Blocker{MissingMessage: text, Volume: first.volumeOf(p.Object), Reason: "CreateContainerConfigError"}
+	return Blocker{MissingMessage: text, Volume: first.volumeOf(p.Object), Reason: "CreateContainerConfigError", Remedy: first.remedy}
 }
 
 // maxOtherMissing is the maximum number of missing objects in a message, in addition to the first.
@@ -64,14 +67,14 @@ func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, sev
 	r := newResolver(&manifest.Set{ObjectsBySource: objects})
 	for _, p := range pods {
 		reported := map[string]bool{}
-		for _, l := range r.missingRefs(p, List(p)) {
+		for _, l := range r.missingRefs(p, r.list(p)) {
 			text := l.object + " " + l.reason
 			if l.Optional && l.role != forPull || reported[text] {
 				continue
 			}
 			reported[text] = true
 			problem := manifest.Problem{Severity: severity, Path: p.Origin.Path, Position: p.Origin.Position(l.FieldPath), Pod: p.Key, FieldPath: l.FieldPath}
-			problem.Message = text + "; the pod waits until it exists"
+			problem.Message = text + "; " + cmp.Or(l.remedy, "the pod waits until it exists")
 			if l.role == forPull {
 				problem.Severity, problem.Message = manifest.Warning, text+"; the image is pulled without it"
 			}
@@ -85,19 +88,19 @@ func CheckMissing(pods []*manifest.Pod, objects map[string]manifest.Objects, sev
 // the references of p.
 func (r *resolver) missingRefs(p *manifest.Pod, refs []Ref) []missingRef {
 	own := r.lookupFor(p.Origin.Source)
-	var missing []missingRef
+	missing := own.unusableVolumes(p)
 	for _, u := range refs {
 		if u.TrustBundle != nil && len(own.selectTrustBundles(u.TrustBundle)) > 0 {
 			continue
 		}
 		if u.Object.Kind == manifest.TrustBundlesKind {
-			missing = append(missing, missingRef{u, describeSelection(u.TrustBundle), "is " + describeSearch(p, u.Object, r.set.ObjectsBySource)})
+			missing = append(missing, missingRef{Ref: u, object: describeSelection(u.TrustBundle), reason: "is " + describeSearch(p, u.Object, r.set.ObjectsBySource)})
 			continue
 		}
-		what := fmt.Sprintf("%s %q", u.Object.Kind, u.Object.Name)
+		what := u.describeObject()
 		origin, there := own.Origins[u.Object]
 		if !there {
-			missing = append(missing, missingRef{u, what, "is " + describeSearch(p, u.Object, r.set.ObjectsBySource)})
+			missing = append(missing, missingRef{Ref: u, object: what, reason: "is " + describeSearch(p, u.Object, r.set.ObjectsBySource)})
 			continue
 		}
 		if u.Object.Kind == manifest.ClaimKind {
@@ -105,11 +108,53 @@ func (r *resolver) missingRefs(p *manifest.Pod, refs []Ref) []missingRef {
 		}
 		for _, key := range u.Keys {
 			if !own.hasKey(u.Object, key, u.role) {
-				missing = append(missing, missingRef{u, what, fmt.Sprintf("at %s has no key %q%s", origin.ShortLocation(""), wording.Clip(key, 80), formatSuggestion(key, own.keys(u.Object)))})
+				missing = append(missing, missingRef{Ref: u, object: what, reason: fmt.Sprintf("at %s has no key %q%s", origin.ShortLocation(""), wording.Clip(key, 80), formatSuggestion(key, own.keys(u.Object)))})
 			}
 		}
 	}
 	return missing
+}
+
+// list returns the references of a pod, including those of its CSI volumes.
+func (r *resolver) list(p *manifest.Pod) []Ref {
+	if p == nil {
+		return nil
+	}
+	return append(slices.Clip(List(p)), r.lookupFor(p.Origin.Source).driverRefs(p.Object)...)
+}
+
+// unusableVolumes returns an element for each CSI volume of a pod that the pod cannot use although
+// its CSIDriver exists.
+func (o *lookup) unusableVolumes(p *manifest.Pod) []missingRef {
+	var unusable []missingRef
+	for i := range p.Object.Spec.Volumes {
+		d := o.csiVolume(p.Object, i)
+		if d == nil {
+			continue
+		}
+		if reason, remedy := o.unusableReason(d); reason != "" {
+			what := "CSI volume " + strconv.Quote(d.volume)
+			if d.pv != nil {
+				what = "PersistentVolume " + strconv.Quote(d.pv.Name)
+			}
+			unusable = append(unusable, missingRef{d.driverRef(), what, reason, remedy})
+		}
+	}
+	return unusable
+}
+
+// describeObject returns the kind and the name of the object. If a PersistentVolume refers to it,
+// the text also contains the namespace and the name of the PersistentVolume, because the pod does
+// not show them.
+func (u *Ref) describeObject() string {
+	if u.PersistentVolume == "" {
+		return fmt.Sprintf("%s %q", u.Object.Kind, u.Object.Name)
+	}
+	name := u.Object.Name
+	if u.Object.Namespace != "" {
+		name = u.Object.NamespacedName.String()
+	}
+	return fmt.Sprintf("%s %q of PersistentVolume %q", u.Object.Kind, name, u.PersistentVolume)
 }
 
 // describeSearch returns a text that describes where podd has searched for a missing object. The

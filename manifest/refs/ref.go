@@ -26,6 +26,9 @@ type Ref struct {
 	TrustBundle *v1.ClusterTrustBundleProjection
 	// PodCertificate contains the parameters of a PodCertificateRequest; nil for other objects.
 	PodCertificate *v1.PodCertificateProjection
+	// PersistentVolume is the name of the PersistentVolume that contains the reference; "" if the
+	// pod contains it.
+	PersistentVolume string
 	// Volume is the name of the attached volume in the status of a Node; "" if the object is not
 	// a VolumeAttachment.
 	Volume v1.UniqueVolumeName

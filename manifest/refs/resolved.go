@@ -159,20 +159,19 @@ func Resolve(p *manifest.Pod, set *manifest.Set, salt string, previous *Resolved
 }
 
 func (r *resolver) resolve(p *manifest.Pod, salt string, previous *Resolved) *Resolved {
-	used := List(p)
-	if len(used) == 0 && !hasMutableMetadataFiles(p) && (p == nil || !p.Traits.HasRefsFromServer) {
+	used, all := List(p), r.list(p)
+	if len(all) == 0 && !hasMutableMetadataFiles(p) && (p == nil || !p.Traits.HasRefsFromServer) {
 		return nil
 	}
 	sourceLookup := r.lookupFor(p.Origin.Source)
 	s := newResolved(p)
 	if p.Traits.HasRefsFromServer {
-		all := append(slices.Clip(used), sourceLookup.driverRefs(p.Object)...)
 		s.Blocker = sourceLookup.blocker(p, all, r.set.Node)
 		s.addLookups(&sourceLookup.cluster, all)
-		s.addCSI(sourceLookup, r.set.Node, previous)
 	} else {
-		s.Blocker = r.blocker(p, used)
+		s.Blocker = r.blocker(p, all)
 	}
+	s.addCSI(sourceLookup, r.set.Node, previous)
 	for _, u := range used {
 		s.addObject(sourceLookup, u.Object)
 		if u.TrustBundle != nil {

@@ -29,7 +29,7 @@ func RefuseEmpty(f *manifest.File, data []byte, path string) *manifest.File {
 // hasObjects reports whether f contains a pod or another object.
 func hasObjects(f *manifest.File) bool {
 	o := f.Objects
-	return len(f.Pods)+len(o.ConfigMaps)+len(o.Secrets)+len(o.Claims)+len(o.Volumes)+len(o.TrustBundles) > 0
+	return len(f.Pods)+len(o.ConfigMaps)+len(o.Secrets)+len(o.Claims)+len(o.Volumes)+len(o.TrustBundles)+len(o.CSIDrivers) > 0
 }
 
 var listKindPattern = regexp.MustCompile(`(?:^|[\s{,])["']?kind["']?\s*:\s*["']?\w*List\b`)

@@ -49,5 +49,6 @@ func sameBatch(a, b manifest.Batch) bool {
 		maps.Equal(a.Objects.Secrets, b.Objects.Secrets) &&
 		maps.Equal(a.Objects.Claims, b.Objects.Claims) &&
 		maps.Equal(a.Objects.Volumes, b.Objects.Volumes) &&
-		maps.Equal(a.Objects.TrustBundles, b.Objects.TrustBundles)
+		maps.Equal(a.Objects.TrustBundles, b.Objects.TrustBundles) &&
+		maps.Equal(a.Objects.CSIDrivers, b.Objects.CSIDrivers)
 }

@@ -32,7 +32,6 @@ var clusterFields = []row{
 	{"spec.volumes[].projected.sources[].podCertificate", supported, ""},
 	{"spec.volumes[].projected.sources[].podCertificate.user", refusedWithNote, gateDisabled},
 	{"spec.volumes[].ephemeral", supported, ""}, // the cluster creates the claim
-	{"spec.volumes[].csi", supported, ""},
 }
 
 var clusterContainerFields = []row{

@@ -1,4 +1,4 @@
-// Package supported lists the fields of pods, claims and PersistentVolumes that podd supports. It
+// Package supported lists the fields of pods, claims, PersistentVolumes and CSIDrivers that podd supports. It
 // rejects all other fields, so that podd does not ignore a field silently. An object must be given
 // as JSON values without defaults, because only fields that a user wrote are checked. The functions
 // return Problems with a Severity, FieldPath and Message.

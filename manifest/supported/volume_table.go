@@ -10,6 +10,13 @@ import (
 // noAttributesClass is the message for volumeAttributesClassName.
 const noAttributesClass = "volume attributes classes require a cluster; remove this field"
 
+// Messages for fields of CSI volumes that only a cluster can use.
+const (
+	noController    = "podd runs no CSI controller, so nothing would use this Secret; remove this field"
+	noNodeExpansion = "podd does not expand volumes without a cluster, because only the controller of the driver can start an expansion; remove this field"
+	noDriverTokens  = "there is no cluster to issue tokens for the driver; remove this field if the driver works without them"
+)
+
 // claimFields is the table for PersistentVolumeClaims.
 var claimFields = []row{
 	{"apiVersion", supported, ""},
@@ -44,17 +51,43 @@ var volumeFields = []row{
 	{"spec.hostPath", supported, ""},
 	{"spec.local", supported, ""},
 	{"spec.nfs", supported, ""},
+	{"spec.csi", supported, ""},
+	{"spec.csi.controllerPublishSecretRef", refusedWithNote, noController},
+	{"spec.csi.controllerExpandSecretRef", refusedWithNote, noController},
+	{"spec.csi.nodeExpandSecretRef", refusedWithNote, noNodeExpansion},
 	{"spec.persistentVolumeReclaimPolicy", supported, ""},
 	{"spec.nodeAffinity", supported, ""},
-	{"spec.mountOptions", supported, ""}, // for nfs; see validateMountOptions
+	{"spec.mountOptions", supported, ""}, // for nfs and csi; see validateMountOptions
 	{"spec.volumeAttributesClassName", refusedWithNote, noAttributesClass},
+}
+
+// driverFields is the table for CSIDrivers.
+var driverFields = []row{
+	{"apiVersion", supported, ""},
+	{"kind", supported, ""},
+	{"metadata", supported, ""},
+
+	{"spec.attachRequired", supported, ""},
+	{"spec.podInfoOnMount", supported, ""},
+	{"spec.volumeLifecycleModes", supported, ""},
+	{"spec.fsGroupPolicy", supported, ""},
+	{"spec.requiresRepublish", supported, ""},
+	{"spec.seLinuxMount", supported, ""}, // only a speed-up: podd never passes the mount option, so the runtime labels the files
+	{"spec.storageCapacity", acceptedWithWarning, schedulerOnly},
+	{"spec.preventPodSchedulingIfMissing", acceptedWithWarning, schedulerOnly},
+	{"spec.nodeAllocatableUpdatePeriodSeconds", acceptedWithWarning, schedulerOnly},
+	{"spec.tokenRequests", refusedWithNote, noDriverTokens},
+	{"spec.serviceAccountTokenInSecrets", refusedWithNote, noDriverTokens},
 }
 
 // objectRules contains the rules by kind, for kinds other than Pod.
 var objectRules = sync.OnceValue(func() map[string]*rule {
-	claim, volume := &rule{}, &rule{}
+	claim, volume, driver := &rule{}, &rule{}, &rule{}
 	for _, r := range claimFields {
 		claim.add(r)
+	}
+	for _, r := range driverFields {
+		driver.add(r)
 	}
 	for _, r := range volumeFields {
 		volume.add(r)
@@ -65,5 +98,5 @@ var objectRules = sync.OnceValue(func() map[string]*rule {
 			volume.add(row{"spec." + name, refusedWithNote, r.note})
 		}
 	}
-	return map[string]*rule{manifest.ClaimKind: claim, manifest.VolumeKind: volume}
+	return map[string]*rule{manifest.ClaimKind: claim, manifest.VolumeKind: volume, manifest.CSIDriverKind: driver}
 })

@@ -67,8 +67,8 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 	errs = append(errs, validateStorage(spec.Capacity, at.Child("capacity"))...)
 	errs = append(errs, validateOneOf(at.Child("volumeMode"), *spec.VolumeMode, v1.PersistentVolumeFilesystem, v1.PersistentVolumeBlock)...)
 	s := &spec.PersistentVolumeSource
-	if *spec.VolumeMode == v1.PersistentVolumeBlock && s.Local == nil {
-		errs = append(errs, field.Forbidden(at.Child("volumeMode"), "Block is supported for local volumes only; set local.path to the device"))
+	if *spec.VolumeMode == v1.PersistentVolumeBlock && s.Local == nil && s.CSI == nil {
+		errs = append(errs, field.Forbidden(at.Child("volumeMode"), "Block is supported for local and csi volumes only; for a device of the host, set local.path to the device"))
 	}
 	switch {
 	case s.HostPath != nil:
@@ -77,8 +77,10 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 		errs = append(errs, validateHostDir(s.Local.Path, at.Child("local", "path"))...)
 	case s.NFS != nil:
 		errs = append(errs, validateNFS(s.NFS, at.Child("nfs"))...)
+	case s.CSI != nil:
+		errs = append(errs, validateCSIVolume(s.CSI, at.Child("csi"))...)
 	case len(sourceNames(s)) == 0: // no supported source is set; package supported refuses all other sources
-		errs = append(errs, field.Required(at, "specify hostPath, local or nfs"))
+		errs = append(errs, field.Required(at, "specify hostPath, local, nfs or csi"))
 	}
 	if names := sourceNames(s); len(names) > 1 {
 		errs = append(errs, field.Forbidden(at.Child(names[1]), "a volume has one source, but "+names[0]+" is also set; remove one"))

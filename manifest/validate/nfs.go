@@ -35,18 +35,21 @@ func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
 // podd retries a mount, the filesystem that podd mounts, or the mount point.
 var reservedOptions = []string{"bg", "remount", "bind", "rbind", "move"}
 
-// validateMountOptions validates mount options. podd passes mount options to mount.nfs only,
-// so other volumes must have none.
+// validateMountOptions validates mount options. podd passes mount options to mount.nfs and to CSI
+// drivers only, so other volumes must have none.
 func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
 	if len(spec.MountOptions) == 0 {
 		return nil
 	}
-	if spec.NFS == nil {
-		return field.ErrorList{field.Forbidden(at, "podd applies mount options to nfs volumes only; mount this volume on the host with these options")}
+	if spec.NFS == nil && spec.CSI == nil {
+		return field.ErrorList{field.Forbidden(at, "podd applies mount options to nfs and csi volumes only; mount this volume on the host with these options")}
 	}
 	var errs field.ErrorList
 	for i, text := range spec.MountOptions {
 		errs = append(errs, forbidControlCharacters(at.Index(i), text)...)
+		if spec.CSI != nil { // the driver validates the options
+			continue
+		}
 		for option := range strings.SplitSeq(text, ",") {
 			name, _, _ := strings.Cut(option, "=")
 			name = strings.TrimSpace(name)

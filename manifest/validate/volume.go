@@ -50,18 +50,6 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateCSI validates an inline volume of a driver. The name of the driver becomes a directory.
-func validateCSI(s *v1.CSIVolumeSource, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if !manifest.IsSafeDriverName(s.Driver) {
-		errs = append(errs, field.Invalid(at.Child("driver"), s.Driver, "must be a DNS name of at most 63 characters"))
-	}
-	if ref := s.NodePublishSecretRef; ref != nil {
-		errs = append(errs, validateObjectName(ref.Name, at.Child("nodePublishSecretRef", "name"))...)
-	}
-	return errs
-}
-
 // validateVolumeFiles validates a volume with files that podd writes.
 func validateVolumeFiles(v *v1.Volume, at *field.Path) field.ErrorList {
 	switch {

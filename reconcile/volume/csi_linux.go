@@ -32,7 +32,7 @@ func (csiVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string, 
 // checkCSI returns an error if CSI volumes are not supported.
 func (d Dir) checkCSI() error {
 	if d.CSI == nil {
-		return errors.New("podd supports CSI volumes only as a node of a cluster; start podd with --kubeconfig")
+		return errors.New("podd run --runonce does not support CSI volumes, because CSI drivers register with a podd that keeps running; run podd without --runonce")
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (p *podDir) publishCSI(ctx context.Context, v *v1.Volume) (string, error) {
 		if path := p.root.CSI.PublishedPath(p.pod.UID, v.Name); path != "" {
 			return path, nil
 		}
-		return "", fmt.Errorf("an object of the CSI volume %w; check the PersistentVolume, its Secrets and the VolumeAttachment", render.ErrMissing)
+		return "", fmt.Errorf("an object of the CSI volume %w; check the PersistentVolume, the CSIDriver, the Secrets and, in a cluster, the VolumeAttachment", render.ErrMissing)
 	}
 	published, err := p.root.CSI.Publish(ctx, csi.Volume{CSIVolume: parameters, Pod: p.pod, Name: v.Name})
 	switch {
@@ -128,7 +128,7 @@ func (d Dir) unpublish(ctx context.Context, uid types.UID) error {
 	}
 	has, err := csi.HasVolumes(filepath.Join(d.Root, string(uid)))
 	if has && err == nil {
-		err = fmt.Errorf("removing the directory of pod %s: CSI volumes are published in it; start podd with --kubeconfig to unpublish them", uid)
+		err = fmt.Errorf("removing the directory of pod %s: CSI volumes are published in it; start podd without --runonce to unpublish them", uid)
 	}
 	return err
 }

@@ -152,8 +152,8 @@ func TestCSI_Errors(t *testing.T) {
 	d := newDir(t)
 	pod := newPod(inline)
 	for _, err := range []error{errorOf(d.Prepare(t.Context(), pod, csiContent{})), d.Check(t.Context(), pod, csiContent{}, nil)} {
-		if err == nil || !strings.Contains(err.Error(), "start podd with --kubeconfig") {
-			t.Errorf("without CSI support: got error %v, want one with --kubeconfig", err)
+		if err == nil || !strings.Contains(err.Error(), "run podd without --runonce") {
+			t.Errorf("without CSI support: got error %v, want one with --runonce", err)
 		}
 	}
 	d, driver := newDirWithDriver(t)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"podd/cmd/podd/e2e/harness"
+	"podd/runtime/runtimetest/csidriver"
 	"podd/runtime/runtimetest/stack"
 )
 
@@ -28,6 +29,7 @@ var (
 const parallelTests = "6"
 
 func TestMain(m *testing.M) {
+	csidriver.Main() // does not return in the process of a driver
 	if os.Getenv(withoutInotifyEnv) != "" {
 		fmt.Fprintln(os.Stderr, execWithoutInotify(os.Args[1:]))
 		os.Exit(1)

@@ -197,7 +197,7 @@ func newBinding(claim *refs.Claim) binding {
 	return b
 }
 
-// volumePath returns the path of a PersistentVolume's data. Changes of other fields of the volume
+// volumePath returns the path, or another unique name, of a PersistentVolume's data. Changes of other fields of the volume
 // source are allowed, because they do not affect the data.
 func volumePath(pv *v1.PersistentVolume) string {
 	switch s := &pv.Spec.PersistentVolumeSource; {
@@ -207,6 +207,8 @@ func volumePath(pv *v1.PersistentVolume) string {
 		return filepath.Clean(s.Local.Path)
 	case s.NFS != nil:
 		return s.NFS.Server + ":" + filepath.Clean(s.NFS.Path)
+	case s.CSI != nil:
+		return s.CSI.Driver + "^" + s.CSI.VolumeHandle
 	}
 	return ""
 }

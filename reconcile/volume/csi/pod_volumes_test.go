@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 	storage "k8s.io/api/storage/v1"
 
+	"podd/manifest"
 	"podd/manifest/refs"
 )
 
@@ -216,7 +217,7 @@ func TestLongHandle(t *testing.T) {
 	}
 	m.waitInUse(t)
 	m.checkCalls(t)
-	longest := withCSI(newVolume(pod1), func(c *refs.CSIVolume) { c.Handle = strings.Repeat("\x01", refs.MaxHandleLength) })
+	longest := withCSI(newVolume(pod1), func(c *refs.CSIVolume) { c.Handle = strings.Repeat("\x01", manifest.MaxVolumeHandle) })
 	must(t, facts{keyDriver: driver, keyHandle: longest.Handle}.save(m.pathsFor(longest).stageDataDir))
 	if f, err := readFacts(m.pathsFor(longest).stageDataDir); err != nil || f[keyHandle] != longest.Handle {
 		t.Errorf("data file with a handle of %d bytes: got %d bytes, error %v", len(longest.Handle), len(f[keyHandle]), err)

@@ -64,8 +64,8 @@ func (v Volume) check() error {
 		return fmt.Errorf("%q is not a valid volume name", v.specName())
 	case v.isPersistent() && v.Handle == "":
 		return fmt.Errorf("the PersistentVolume %q has no volumeHandle", v.Volume)
-	case v.isPersistent() && len(v.Handle) > refs.MaxHandleLength:
-		return fmt.Errorf("the volumeHandle of the PersistentVolume %q has %d bytes, more than %d", v.Volume, len(v.Handle), refs.MaxHandleLength)
+	case v.isPersistent() && len(v.Handle) > manifest.MaxVolumeHandle:
+		return fmt.Errorf("the volumeHandle of the PersistentVolume %q has %d bytes, more than %d", v.Volume, len(v.Handle), manifest.MaxVolumeHandle)
 	case v.Block && (v.Volume == "staging" || v.Volume == "publish"):
 		return fmt.Errorf("the PersistentVolume %q of a block device has the name of a directory that podd uses; rename the PersistentVolume", v.Volume)
 	case v.Block && !v.isPersistent():

@@ -23,16 +23,11 @@ import (
 	"podd/server/metrics"
 )
 
-// newCluster returns the configured cluster and the CSI drivers of this node. Both are nil
-// if no cluster is configured.
-func newCluster(b processState, t telemetry) (*cluster.Cluster, *csi.Drivers, error) {
+// newCluster returns the configured cluster, or nil if none is configured.
+func newCluster(b processState, t telemetry, drivers *csi.Drivers) *cluster.Cluster {
 	c := b.cfg.Cluster
 	if c.Kubeconfig == "" {
-		return nil, nil, nil
-	}
-	drivers, err := newCSIDrivers(b, t)
-	if err != nil {
-		return nil, nil, err
+		return nil
 	}
 	return cluster.New(cluster.Options{
 		Kubeconfig: c.Kubeconfig, Version: b.version, OriginFile: filepath.Join(b.cfg.RootDir, "cluster.json"),
@@ -59,7 +54,7 @@ func newCluster(b processState, t telemetry) (*cluster.Cluster, *csi.Drivers, er
 		},
 		OnRejected: func(_ context.Context, all []cluster.Rejection) { t.state.SetRejectedPods(rejectionProblems(all)) },
 		OnProblem:  func(_ context.Context, problem string) { t.state.SetClusterProblem(problem) },
-	}), drivers, nil
+	})
 }
 
 // podCIDR returns a function that returns the address range of pods: that of the Node or, without it,

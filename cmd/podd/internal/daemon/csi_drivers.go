@@ -22,11 +22,8 @@ func newCSIDrivers(b processState, t telemetry) (*csi.Drivers, error) {
 
 // runCSIDrivers runs drivers until ctx is done. When a driver registers, runCSIDrivers sends a
 // value to the channel registered, so that podd tries again to start the pods that wait for a
-// driver. If drivers is nil, runCSIDrivers returns at once.
+// driver.
 func runCSIDrivers(ctx context.Context, drivers *csi.Drivers, registered chan<- struct{}) error {
-	if drivers == nil {
-		return nil
-	}
 	done := make(chan error, 1)
 	go func() { done <- drivers.Run(ctx) }()
 	_, changed := drivers.Registered()

@@ -47,11 +47,10 @@ func (p *parts) servePlugins(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	o := wiring.DevicePluginOptions{Root: p.cfg.RootDir, Manager: p.devices, OnRegistered: p.metrics.RecordPluginRegistration, Log: p.log}
-	if p.csi != nil {
-		o.OtherPlugins = map[string]plugins.Handler{registration.CSIPlugin: p.csi}
-	}
-	return wiring.ServeDevicePlugins(ctx, o)
+	return wiring.ServeDevicePlugins(ctx, wiring.DevicePluginOptions{
+		Root: p.cfg.RootDir, Manager: p.devices, OtherPlugins: map[string]plugins.Handler{registration.CSIPlugin: p.csi},
+		OnRegistered: p.metrics.RecordPluginRegistration, Log: p.log,
+	})
 }
 
 // servePodResources serves the pod resources API.

@@ -15,7 +15,7 @@ type inputs struct {
 	sources []source.Source  // including the cluster
 	apiDir  *apidir.Dir      // nil if the API is read-only
 	cluster *cluster.Cluster // nil without a cluster
-	csi     *csi.Drivers     // nil without a cluster, because only clusters have CSI volumes
+	csi     *csi.Drivers
 }
 
 // openInputs opens the configured sources. It does not read them.
@@ -30,10 +30,11 @@ func openInputs(b processState, t telemetry) (inputs, error) {
 	if err != nil {
 		return inputs{}, err
 	}
-	joined, drivers, err := newCluster(b, t)
+	drivers, err := newCSIDrivers(b, t)
 	if err != nil {
 		return inputs{}, err
 	}
+	joined := newCluster(b, t, drivers)
 	if joined != nil {
 		all = append(all, joined.Source())
 	}

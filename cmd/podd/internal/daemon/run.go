@@ -140,7 +140,7 @@ func warnCgroupV1(cfg *config.Config, log *slog.Logger) {
 
 // shareMounts makes the mount of the root directory shared if podd replaces a kubelet or runs in a
 // cluster, because CSI drivers and other containers mount file systems below it. Otherwise podd
-// changes no mounts of the host.
+// changes no mounts of the host: CSI drivers that run on the host need no shared mounts.
 func shareMounts(cfg *config.Config, log *slog.Logger) {
 	if !cfg.ActsAsKubelet {
 		return
