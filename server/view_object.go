@@ -19,7 +19,7 @@ type Object interface {
 // Objects are the objects of the manifests other than pods, each list sorted by
 // namespace and name.
 type Objects struct {
-	ConfigMaps, Secrets, Claims, Volumes, TrustBundles []*ObjectView
+	ConfigMaps, Secrets, Claims, Volumes, TrustBundles, CSIDrivers []*ObjectView
 }
 
 // ObjectView is an object with its origin. All fields but Line are required.

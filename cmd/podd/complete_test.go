@@ -40,7 +40,7 @@ func TestComplete(t *testing.T) {
 		"logs default/web -c s":      "side",
 		"exec default/web -- ":       "",
 		"exec default/web -- --":     "",
-		"get ":                       "configmaps events namespaces nodes persistentvolumeclaims persistentvolumes pods secrets clustertrustbundles",
+		"get ":                       "configmaps events namespaces nodes persistentvolumeclaims persistentvolumes pods secrets clustertrustbundles csidrivers",
 		"get no":                     "nodes",
 		"get pods,no":                "pods,nodes",
 		"get pod/d":                  "pod/db pod/default/web pod/dns",

@@ -154,6 +154,8 @@ func TestObject_FileName(t *testing.T) {
 		{ObjectID{"ClusterTrustBundle", "", "roots"}, "clustertrustbundle_roots.json"},
 		{ObjectID{"ClusterTrustBundle", "", "example.com:mesh:a"}, "clustertrustbundle_example.com:mesh:a.json"},
 		{ObjectID{"ClusterTrustBundle", "", "mesh::a"}, ""},
+		{ObjectID{"CSIDriver", "", "disk.example.com"}, "csidriver_disk.example.com.json"},
+		{ObjectID{"CSIDriver", "", "../disk"}, ""},
 		{ObjectID{"ClusterTrustBundle", "", "mesh:.."}, ""},
 		{ObjectID{"ClusterTrustBundle", "", ":"}, ""},
 		{ObjectID{"ClusterTrustBundle", "default", "roots"}, ""},

@@ -18,7 +18,7 @@ type ObjectID struct {
 	Namespace, Name string // Namespace is empty if objects of the kind have no namespace
 }
 
-var supportedKinds = []string{"Pod", manifest.ConfigMapKind, manifest.SecretKind, manifest.ClaimKind, manifest.VolumeKind, manifest.TrustBundleKind}
+var supportedKinds = []string{"Pod", manifest.ConfigMapKind, manifest.SecretKind, manifest.ClaimKind, manifest.VolumeKind, manifest.TrustBundleKind, manifest.CSIDriverKind}
 
 // maxFileName is the maximum length of a file name on Linux.
 const maxFileName = 255

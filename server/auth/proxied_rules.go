@@ -11,7 +11,7 @@ import (
 // does not contain "*", because "*" would include the subresources of nodes that stand for paths of
 // the kubelet's API, such as nodes/metrics.
 var proxiedResources = []string{
-	"clustertrustbundles", "configmaps", "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods", "secrets",
+	"clustertrustbundles", "configmaps", "csidrivers", "events", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods", "secrets",
 	"*/attach", "*/exec", "pods/log", "*/portforward", "*/proxy", "*/status",
 }
 

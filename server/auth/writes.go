@@ -22,8 +22,8 @@ type WriteAuthorizer struct{ Authorizer }
 // writeVerbs are the verbs that write them. writableSubresources are the subresources that can be
 // written; "" is the resource itself.
 var (
-	writableGroups       = []string{"", "certificates.k8s.io"}
-	writableResources    = []string{"clustertrustbundles", "configmaps", "persistentvolumeclaims", "persistentvolumes", "pods", "secrets"}
+	writableGroups       = []string{"", "certificates.k8s.io", "storage.k8s.io"}
+	writableResources    = []string{"clustertrustbundles", "configmaps", "csidrivers", "persistentvolumeclaims", "persistentvolumes", "pods", "secrets"}
 	writeVerbs           = []string{"create", "update", "patch", "delete", "deletecollection"}
 	writableSubresources = []string{"", "resize", "ephemeralcontainers"}
 )

@@ -30,6 +30,8 @@ func TestWrites(t *testing.T) {
 		{"create", "certificates.k8s.io", "clustertrustbundles", "", false},
 		{"*", "certificates.k8s.io", "*", "", false},
 		{"watch", "certificates.k8s.io", "clustertrustbundles", "", true},
+		{"create", "storage.k8s.io", "csidrivers", "", false},
+		{"watch", "storage.k8s.io", "csidrivers", "", true},
 		{"create", "", "pods", "exec", true},
 		{"get", "", "pods", "", true},
 		{"watch", "", "secrets", "", true},
@@ -180,11 +182,14 @@ func TestWrites_Rules(t *testing.T) {
 		w := WriteAuthorizer{inner}
 		rules, _ := w.Rules(bob, "a")
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
-			for _, resource := range []string{"clustertrustbundles", "configmaps", "events", "nodes", "pods", "secrets"} {
+			for _, resource := range []string{"clustertrustbundles", "configmaps", "csidrivers", "events", "nodes", "pods", "secrets"} {
 				for _, part := range []string{"", "exec", "proxy", "resize", "ephemeralcontainers"} {
 					a := Attributes{Verb: verb, Resource: resource, Namespace: "a", Subresources: []string{part}}
-					if resource == "clustertrustbundles" {
+					switch resource {
+					case "clustertrustbundles":
 						a.Group = "certificates.k8s.io"
+					case "csidrivers":
+						a.Group = "storage.k8s.io"
 					}
 					listed := anyCovers(rules, a)
 					allowed := allows(t, w, bob, a)

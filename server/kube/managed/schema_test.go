@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
@@ -34,7 +35,9 @@ func objects() []server.Object {
 	for n, kind := range []string{"Pod", "ConfigMap", "Secret", "PersistentVolumeClaim", "PersistentVolume"} {
 		all[n].GetObjectKind().SetGroupVersionKind(v1.SchemeGroupVersion.WithKind(kind))
 	}
-	return append(all, bundle)
+	driver := &storage.CSIDriver{}
+	driver.SetGroupVersionKind(storage.SchemeGroupVersion.WithKind("CSIDriver"))
+	return append(all, bundle, driver)
 }
 
 // Lists and maps have the same merge rules as in Kubernetes' own clients.

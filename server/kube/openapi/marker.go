@@ -59,6 +59,7 @@ var listTypes = map[string]string{
 	coreModelPrefix + "ResourceRequirements.claims":                   "map",
 	coreModelPrefix + "ResourceStatus.resources":                      "map",
 	coreModelPrefix + "VolumeMount.bindMountOptions":                  "set",
+	"io.k8s.api.storage.v1.CSIDriverSpec.volumeLifecycleModes":        "set",
 }
 
 var listKeys = map[string][]string{

@@ -7,6 +7,7 @@ import (
 
 	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -169,6 +170,8 @@ func Definitions(o Options) []*Definition {
 			SelectObjects: func(o *server.Objects) []*server.ObjectView { return o.Secrets }},
 		{Group: certificates.GroupName, Name: "clustertrustbundles", Kind: "ClusterTrustBundle", goType: newGoType[certificates.ClusterTrustBundle](),
 			SelectObjects: func(o *server.Objects) []*server.ObjectView { return o.TrustBundles }, selectableFields: trustBundleFields},
+		{Group: storage.GroupName, Name: "csidrivers", Kind: "CSIDriver", goType: newGoType[storage.CSIDriver](),
+			SelectObjects: func(o *server.Objects) []*server.ObjectView { return o.CSIDrivers }},
 		{Group: "authentication.k8s.io", Name: "selfsubjectreviews", Kind: "SelfSubjectReview", Verbs: createVerbs},
 		{Group: "authorization.k8s.io", Name: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview", Verbs: createVerbs},
 		{Group: "authorization.k8s.io", Name: "selfsubjectrulesreviews", Kind: "SelfSubjectRulesReview", Verbs: createVerbs},

@@ -1,6 +1,6 @@
 // Package table builds the output of kubectl get: a metav1.Table with the columns, order and values
-// of Kubernetes for pods, nodes, events, namespaces, ConfigMaps, Secrets, volumes, claims and
-// ClusterTrustBundles, and with name and age for any other kind. Columns that only -o wide prints
+// of Kubernetes for pods, nodes, events, namespaces, ConfigMaps, Secrets, volumes, claims,
+// ClusterTrustBundles and CSIDrivers, and with name and age for any other kind. Columns that only -o wide prints
 // have a priority.
 //
 //	objects of one kind ─▶ New ─▶ metav1.Table, a row per object

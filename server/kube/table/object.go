@@ -1,11 +1,15 @@
 package table
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 func namespaceColumns() []metav1.TableColumnDefinition {
@@ -49,4 +53,29 @@ func trustBundleColumns() []metav1.TableColumnDefinition {
 
 func trustBundleCells(b *certificates.ClusterTrustBundle, _ time.Time) []any {
 	return []any{b.Name, valueOr(b.Spec.SignerName, none)}
+}
+
+func csiDriverColumns() []metav1.TableColumnDefinition {
+	column := func(name, field string) metav1.TableColumnDefinition {
+		return newColumn(name, fieldDescription(storage.CSIDriverSpec{}, field))
+	}
+	return []metav1.TableColumnDefinition{
+		nameColumn(), column("AttachRequired", "attachRequired"), column("PodInfoOnMount", "podInfoOnMount"),
+		column("StorageCapacity", "storageCapacity"), column("TokenRequests", "tokenRequests"),
+		column("RequiresRepublish", "requiresRepublish"), column("Modes", "volumeLifecycleModes"), ageColumn(),
+	}
+}
+
+// csiDriverCells returns the cells of a CSIDriver. podd accepts no CSIDriver with token requests.
+func csiDriverCells(c *storage.CSIDriver, now time.Time) []any {
+	s := &c.Spec
+	var modes []string
+	for _, mode := range s.VolumeLifecycleModes {
+		modes = append(modes, string(mode))
+	}
+	isSet := func(flag *bool, otherwise bool) string { return strconv.FormatBool(ptr.Deref(flag, otherwise)) }
+	return []any{
+		c.Name, isSet(s.AttachRequired, true), isSet(s.PodInfoOnMount, false), isSet(s.StorageCapacity, false),
+		"<unset>", isSet(s.RequiresRepublish, false), valueOr(strings.Join(modes, ","), none), ageOf(c, now),
+	}
 }

@@ -5,6 +5,7 @@ import (
 
 	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 )
@@ -55,6 +56,8 @@ func kindOf(o metav1.Object) kind {
 		return kind{claimColumns, adaptCells(claimCells)}
 	case *certificates.ClusterTrustBundle:
 		return kind{trustBundleColumns, adaptCells(trustBundleCells)}
+	case *storage.CSIDriver:
+		return kind{csiDriverColumns, adaptCells(csiDriverCells)}
 	}
 	return defaultKind
 }

@@ -10,6 +10,7 @@ import (
 	certificates "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -131,6 +132,16 @@ func TestNew(t *testing.T) {
 			&certificates.ClusterTrustBundle{ObjectMeta: named("a")},
 			&certificates.ClusterTrustBundle{ObjectMeta: named("b"), Spec: certificates.ClusterTrustBundleSpec{SignerName: "example.com/mesh"}},
 		}, []string{"NAME | SIGNERNAME", "a | <none>", "b | example.com/mesh"}},
+		{"csidrivers", []metav1.Object{
+			&storage.CSIDriver{ObjectMeta: named("a")},
+			&storage.CSIDriver{ObjectMeta: named("b"), Spec: storage.CSIDriverSpec{
+				AttachRequired: new(false), PodInfoOnMount: new(true), VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent, storage.VolumeLifecycleEphemeral},
+			}},
+		}, []string{
+			"NAME | ATTACHREQUIRED | PODINFOONMOUNT | STORAGECAPACITY | TOKENREQUESTS | REQUIRESREPUBLISH | MODES | AGE",
+			"a | true | false | false | <unset> | false | <none> | 3h",
+			"b | false | true | false | <unset> | false | Persistent,Ephemeral | 3h",
+		}},
 		{"persistentvolumes", []metav1.Object{
 			&v1.PersistentVolume{ObjectMeta: named("a")},
 			&v1.PersistentVolume{

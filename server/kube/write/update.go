@@ -10,6 +10,7 @@ import (
 
 	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -237,6 +238,8 @@ func (c *call) checkUpdate(o, defaulted server.Object, s storedObject) (server.O
 		return o, c.checkClaim(s, was, defaulted.(*v1.PersistentVolumeClaim))
 	case *v1.PersistentVolume:
 		return o, c.checkVolume(s, was, defaulted.(*v1.PersistentVolume))
+	case *storage.CSIDriver:
+		return o, c.checkCSIDriver(s, was, defaulted.(*storage.CSIDriver))
 	case *certificates.ClusterTrustBundle:
 		return o, nil // no check: only signerName must not change, and the name of the object determines it
 	}

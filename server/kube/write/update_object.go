@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 )
@@ -62,6 +63,16 @@ func (c *call) checkVolume(s storedObject, was, is *v1.PersistentVolume) error {
 	}
 	if was.Spec.NodeAffinity != nil && !equality.Semantic.DeepEqual(was.Spec.NodeAffinity, is.Spec.NodeAffinity) {
 		return c.newForbiddenError(s, "spec.nodeAffinity", "field is immutable")
+	}
+	return nil
+}
+
+func (c *call) checkCSIDriver(s storedObject, was, is *storage.CSIDriver) error {
+	switch {
+	case *was.Spec.AttachRequired != *is.Spec.AttachRequired:
+		return c.newForbiddenError(s, "spec.attachRequired", "field is immutable")
+	case !slices.Equal(was.Spec.VolumeLifecycleModes, is.Spec.VolumeLifecycleModes):
+		return c.newForbiddenError(s, "spec.volumeLifecycleModes", "field is immutable")
 	}
 	return nil
 }

@@ -101,6 +101,8 @@ func (m apiManifests) Parse(kind string, text []byte) write.ParsedManifest {
 		c.Object = onlyElement(o.Volumes)
 	case kind == "ClusterTrustBundle":
 		c.Object = onlyElement(o.TrustBundles)
+	case kind == "CSIDriver":
+		c.Object = onlyElement(o.CSIDrivers)
 	}
 	return c
 }

@@ -227,6 +227,7 @@ func TestManagedFields_Stored(t *testing.T) {
 		{"/api/v1/namespaces/default/persistentvolumeclaims", "c", `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`},
 		{"/api/v1/persistentvolumes", "v", `{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"v"},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},"hostPath":{"path":"/srv"},"storageClassName":"x","claimRef":{"name":"c","namespace":"default"}}}`},
 		{trustBundlesPath, "example.com:mesh:a", trustBundleText(t)},
+		{csiDriversPath, "disk.example.com", csiDriverText},
 		{podsPath, "p", podText("p", "", "")},
 	} {
 		one := c.path + "/" + c.name

@@ -183,11 +183,14 @@ const (
 	podsPath         = "/api/v1/namespaces/default/pods"
 	configPath       = "/api/v1/namespaces/default/configmaps"
 	trustBundlesPath = "/apis/certificates.k8s.io/v1/clustertrustbundles"
+	csiDriversPath   = "/apis/storage.k8s.io/v1/csidrivers"
 
 	asJSON  = "application/json"
 	asMerge = "application/merge-patch+json"
 	asApply = "application/apply-patch+yaml"
 )
+
+const csiDriverText = `{"apiVersion":"storage.k8s.io/v1","kind":"CSIDriver","metadata":{"name":"disk.example.com"},"spec":{"attachRequired":false}}`
 
 // trustBundleText returns the manifest of the ClusterTrustBundle example.com:mesh:a.
 func trustBundleText(t *testing.T) string {
@@ -525,6 +528,7 @@ func TestWrite_Objects(t *testing.T) {
 		"/api/v1/namespaces/default/persistentvolumeclaims": `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`,
 		"/api/v1/persistentvolumes":                         `{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"v"},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},"hostPath":{"path":"/srv"},"storageClassName":"x"}}`,
 		trustBundlesPath:                                    trustBundleText(t),
+		csiDriversPath:                                      csiDriverText,
 	} {
 		created := w.do("POST", path, asJSON, body)
 		if err := created.check(201); err != nil {
@@ -632,6 +636,30 @@ func TestWrite_Errors(t *testing.T) {
 		want := map[string]string{"pods": "[get list watch create update patch delete deletecollection]", "nodes": "[get list watch]", "pods/resize": "[get patch update]"}[r.Name]
 		if want != "" && want != r.Verbs.String() {
 			t.Errorf("%s: got %v, want %v", r.Name, r.Verbs, want)
+		}
+	}
+}
+
+// TestWrite_CSIDriver checks that changes of a CSIDriver are validated.
+func TestWrite_CSIDriver(t *testing.T) {
+	w := newWritable(t)
+	one := csiDriversPath + "/disk.example.com"
+	if err := w.do("POST", csiDriversPath, asJSON, csiDriverText).check(201, `"kind":"CSIDriver","apiVersion":"storage.k8s.io/v1"`, `"fsGroupPolicy":"ReadWriteOnceWithFSType"`); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		patch string
+		code  int
+		want  string
+	}{
+		{`{"spec":{"fsGroupPolicy":"File","podInfoOnMount":true}}`, 200, `"fsGroupPolicy":"File"`},
+		{`{"spec":{"fsGroupPolicy":"Often"}}`, 422, "spec.fsGroupPolicy"},
+		{`{"spec":{"attachRequired":true}}`, 422, "spec.attachRequired: Forbidden: field is immutable"},
+		{`{"spec":{"volumeLifecycleModes":["Ephemeral"]}}`, 422, "spec.volumeLifecycleModes: Forbidden: field is immutable"},
+		{`{"spec":{"tokenRequests":[{"audience":"vault"}]}}`, 422, "spec.tokenRequests"},
+	} {
+		if err := w.do("PATCH", one, asMerge, c.patch).check(c.code, c.want); err != nil {
+			t.Errorf("%s: %v", c.patch, err)
 		}
 	}
 }

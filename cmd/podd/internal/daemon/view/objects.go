@@ -9,6 +9,7 @@ import (
 
 	certificates "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
+	storage "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -93,8 +94,9 @@ func (v *objectViews) build(set *manifest.Set) *server.Objects {
 		addObjects(s, &out.Claims, core.WithKind("PersistentVolumeClaim"), o.Claims, o, (*v1.PersistentVolumeClaim).DeepCopy, claims, setClaimStatus)
 		addObjects(s, &out.Volumes, core.WithKind("PersistentVolume"), o.Volumes, o, (*v1.PersistentVolume).DeepCopy, volumes, setVolumeStatus)
 		addObjects(s, &out.TrustBundles, certificates.SchemeGroupVersion.WithKind("ClusterTrustBundle"), o.TrustBundles, o, (*certificates.ClusterTrustBundle).DeepCopy, nil, nil)
+		addObjects(s, &out.CSIDrivers, storage.SchemeGroupVersion.WithKind("CSIDriver"), o.CSIDrivers, o, (*storage.CSIDriver).DeepCopy, nil, nil)
 	}
-	for _, all := range [][]*server.ObjectView{out.ConfigMaps, out.Secrets, out.Claims, out.Volumes, out.TrustBundles} {
+	for _, all := range [][]*server.ObjectView{out.ConfigMaps, out.Secrets, out.Claims, out.Volumes, out.TrustBundles, out.CSIDrivers} {
 		slices.SortFunc(all, func(a, b *server.ObjectView) int {
 			return cmp.Or(cmp.Compare(a.Object.GetNamespace(), b.Object.GetNamespace()), cmp.Compare(a.Object.GetName(), b.Object.GetName()))
 		})

@@ -44,9 +44,10 @@ metadata: {name: lost}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volumeName: none, storageClassName: ""}
 `
 	bundle := fmt.Sprintf("---\napiVersion: certificates.k8s.io/v1\nkind: ClusterTrustBundle\nmetadata: {name: roots}\nspec: {trustBundle: %q}\n", manifesttest.CACertificate(t, "a"))
+	driver := "---\napiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: disk.example.com}\nspec: {attachRequired: false}\n"
 	written := time.Unix(1700000000, 0)
 	batch := func(source, kind string) manifest.Batch {
-		f, err := decodeText(text+bundle, decode.Options{Kind: kind, Source: source, Path: source + "/x.yaml", NodeName: "n1"})
+		f, err := decodeText(text+bundle+driver, decode.Options{Kind: kind, Source: source, Path: source + "/x.yaml", NodeName: "n1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,6 +67,9 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 	}
 	if len(o.TrustBundles) != 1 || o.TrustBundles[0].Object.GetObjectKind().GroupVersionKind().String() != "certificates.k8s.io/v1, Kind=ClusterTrustBundle" {
 		t.Errorf("got %+v, want one ClusterTrustBundle", o.TrustBundles)
+	}
+	if len(o.CSIDrivers) != 1 || o.CSIDrivers[0].Object.GetObjectKind().GroupVersionKind().String() != "storage.k8s.io/v1, Kind=CSIDriver" {
+		t.Errorf("got %+v, want one CSIDriver", o.CSIDrivers)
 	}
 	for n, want := range []struct {
 		name, volume string
