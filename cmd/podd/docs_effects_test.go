@@ -107,7 +107,7 @@ var fieldEffects = map[string]string{
 	"enforceNodeAllocatable":                    "With pods, all pods together are limited to the resources that are not reserved. With system-reserved or kube-reserved, the cgroup in systemReservedCgroup or kubeReservedCgroup is limited to the CPU weight, memory and number of processes that are reserved for it, and cannot use huge pages. With the suffix -compressible, its memory and its number of processes are not limited. If such a cgroup does not exist or cannot be limited, podd exits with an error. With none, nothing is limited.",
 
 	"enableSystemLogHandler":              "Enable /logs/ of the kubelet API, which serves /var/log.",
-	"enableSystemLogQuery":                "podd does not query the logs of system services.",
+	"enableSystemLogQuery":                "Enable queries of /logs/, such as /logs/?query=kubelet, for the logs of services: from the journal, through the program journalctl, or from a file in /var/log.",
 	"enableProfilingHandler":              "Enable /debug/pprof of the kubelet API.",
 	"enableDebugFlagsHandler":             "Enable /debug/flags/v of the kubelet API, which changes the log level.",
 	"logging.flushFrequency":              "Maximum time for which a message is buffered. podd writes each message at once.",

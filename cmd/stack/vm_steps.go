@@ -40,6 +40,7 @@ var steps = []step{
 	{name: "debian", description: "cgroup v2 with the cgroup driver cgroupfs, on Debian's containerd", binary: "e2e.test", runtime: "debian", tests: cgroupTests},
 	{name: "crash", description: "killed containers, sandboxes and podd recover, on cgroup v2", binary: "e2e.test", tests: crashTests},
 	{name: "service", description: "podd as a service of systemd", binary: "machine.test", tests: "^TestService$"},
+	{name: "log-query", description: "queries for the logs of services in the journal", binary: "machine.test", tests: "^TestLogQuery$"},
 	{name: "slices", description: "the cgroup driver systemd", binary: "machine.test", tests: "^TestSlices$"},
 	{name: "swap", description: "Burstable pods get swap only with LimitedSwap", binary: "machine.test", tests: "^TestSwap$"},
 	{name: "memory", description: "memory requests are protected and containers are throttled", binary: "machine.test", tests: "^TestMemoryQoS$"},

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
+	"podd/server/nodelog"
 )
 
 // API is the API that the kubelet serves on port 10250. All fields are required
@@ -49,6 +50,8 @@ type API struct {
 	MirrorUID func(types.NamespacedName) types.UID
 	// SystemLogs is the directory /var/log, which /logs serves. If it is nil, /logs is disabled.
 	SystemLogs fs.FS
+	// SystemLogQueryEnabled enables queries for the logs of services at /logs.
+	SystemLogQueryEnabled bool
 	// CheckpointDir is the absolute path of the directory for checkpoints.
 	CheckpointDir string
 	// DebuggingEnabled enables the endpoints that run processes in containers, show the output of
@@ -121,7 +124,7 @@ func (a *API) handleDebugging(mux *http.ServeMux) {
 	if a.SystemLogs == nil {
 		mux.Handle("/logs/", server.DisabledHandler("logs endpoint is"))
 	} else {
-		mux.Handle("GET /logs/", withSandboxPolicy(http.StripPrefix("/logs", http.FileServerFS(a.SystemLogs))))
+		mux.Handle("GET /logs/", withSandboxPolicy(http.StripPrefix("/logs", nodelog.NewHandler(a.SystemLogs, a.SystemLogQueryEnabled))))
 	}
 	mux.HandleFunc("GET /configz", a.configz)
 	mux.HandleFunc("GET /flagz", a.flagz)

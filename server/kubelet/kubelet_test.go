@@ -64,7 +64,7 @@ func (n *node) handler() http.Handler {
 		MirrorUID: func(key types.NamespacedName) types.UID {
 			return map[types.NamespacedName]types.UID{{Namespace: "default", Name: "web-n1"}: "mirror"}[key]
 		},
-		SystemLogs: fstest.MapFS{"syslog": {Data: []byte("line\n")}}, CheckpointDir: "/nowhere/else",
+		SystemLogs: fstest.MapFS{"syslog": {Data: []byte("line\n")}}, SystemLogQueryEnabled: true, CheckpointDir: "/nowhere/else",
 		DebuggingEnabled: true, ProfilingEnabled: true, SetVerbosity: func(int) { n.call = "verbosity" },
 	}).Handler()
 }
@@ -137,6 +137,8 @@ func TestAPI(t *testing.T) {
 		{"GET", "/logs/syslog", "", 200, "line\n"},
 		{"GET", "/logs/", "", 200, "syslog"},
 		{"GET", "/logs/nothing", "", 404, ""},
+		{"GET", "/logs/?query=syslog", "", 200, "line\n"},
+		{"POST", "/logs/?query=syslog", "", 405, ""},
 		{"GET", "/debug/pprof/symbol", "", 200, "num_symbols"},
 		{"GET", "/debug/pprof/cmdline", "", 404, ""},
 		{"PUT", "/debug/flags/v", "4", 200, "successfully set klog.logging.verbosity to 4"},

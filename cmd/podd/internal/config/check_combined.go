@@ -24,6 +24,9 @@ func (c *checker) checkCombined() {
 	if p := k.MaxParallelImagePulls; p != nil && *p > 1 && k.SerializeImagePulls != nil && *k.SerializeImagePulls {
 		c.errorf("maxParallelImagePulls", "%d conflicts with serializeImagePulls: true; remove one of them", *p)
 	}
+	if q, h := k.EnableSystemLogQuery, k.EnableSystemLogHandler; q != nil && *q && h != nil && !*h {
+		c.errorf("enableSystemLogQuery", "conflicts with enableSystemLogHandler: false; remove one of them")
+	}
 	c.checkImageGC()
 	c.checkCredentialVerification()
 	c.checkShutdown()

@@ -44,7 +44,7 @@ var isAlwaysEnabled = newSet(
 	"DisableNodeKubeProxyVersion", "EnvFiles", "EventedPLEG", "ExecProbeTimeout", "HostnameOverride", "ImageMaximumGCAge", "ImageVolume",
 	"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScaling", "InPlacePodVerticalScalingInitContainers",
 	"KubeletCgroupDriverFromCRI", "KubeletCrashLoopBackOffMax", "KubeletFineGrainedAuthz", "KubeletPSI", "KubeletPodResourcesGet", "KubeletServiceAccountTokenForCredentialProviders",
-	"NodeDeclaredFeatures", "NodeSwap", "PLEGOnDemandRelist",
+	"NodeDeclaredFeatures", "NodeLogQuery", "NodeSwap", "PLEGOnDemandRelist",
 	"PodCertificateRequest", "PodLevelResources", "PodLogsQuerySplitStreams", "PodObservedGenerationTracking", "PodReadyToStartContainersCondition", "ProcMountType",
 	"RecoverVolumeExpansionFailure", "RecursiveReadOnlyMounts", "RelaxedEnvironmentVariableValidation",
 	"ReloadKubeletClientCAFile", "ReloadKubeletServerCertificateFile", "ResourceHealthStatus", "RestartAllContainersOnContainerExits", "RotateKubeletServerCertificate",
@@ -82,7 +82,7 @@ const (
 )
 
 // isUndecidedGate contains feature gates of features that podd does not support yet.
-var isUndecidedGate = newSet("NodeLogQuery", "KubeletTracing")
+var isUndecidedGate = newSet("KubeletTracing")
 
 // isFeatureGate is the set of the names in gateNames.
 var isFeatureGate = newSet(gateNames...)

@@ -27,7 +27,7 @@ var supportedFields = newSet(
 	"tlsCertFile", "tlsPrivateKeyFile", "tlsMinVersion", "tlsCipherSuites", "tlsCurvePreferences",
 	"authentication.x509.clientCAFile", "authentication.anonymous.enabled", "authorization.mode",
 	"authentication.webhook.enabled", // warnAuthorization adds the warning for this field
-	"enableDebuggingHandlers", "enableSystemLogHandler", "enableProfilingHandler", "enableContentionProfiling", "enableDebugFlagsHandler",
+	"enableDebuggingHandlers", "enableSystemLogHandler", "enableSystemLogQuery", "enableProfilingHandler", "enableContentionProfiling", "enableDebugFlagsHandler",
 	"logging.format", "logging.verbosity", "logging.flushFrequency", // podd writes each line at once
 	"logging.vmodule", "logging.options.text.splitStream", "logging.options.json.splitStream",
 	"logging.options.text.infoBufferSize", "logging.options.json.infoBufferSize",

@@ -52,6 +52,9 @@ type KubeletAPI struct {
 	EnableDebugging bool
 	// EnableSystemLogs enables the handler for the files in /var/log.
 	EnableSystemLogs bool
+	// EnableSystemLogQuery enables queries for the logs of services. It is set only if
+	// EnableSystemLogs is set.
+	EnableSystemLogQuery bool
 	// EnableProfiling enables the handlers of pprof.
 	EnableProfiling bool
 	// EnableDebugFlags enables the handler that changes the log level.
@@ -71,12 +74,13 @@ func (r *resolver) resolveKubeletAPI() KubeletAPI {
 		CertFile: k.TLSCertFile, KeyFile: k.TLSPrivateKeyFile, MinTLS: tlsVersions[k.TLSMinVersion],
 		ClientCAFile: k.Authentication.X509.ClientCAFile,
 		TokenFile:    f.TokenAuthFile, PolicyFile: f.AuthorizationPolicyFile,
-		AllowAnonymous:   derefOr(k.Authentication.Anonymous.Enabled, d.Authentication.Anonymous.Enabled),
-		AlwaysAllow:      k.Authorization.Mode == kubelet.KubeletAuthorizationModeAlwaysAllow,
-		EnableDebugging:  derefOr(k.EnableDebuggingHandlers, d.EnableDebuggingHandlers),
-		EnableSystemLogs: derefOr(k.EnableSystemLogHandler, d.EnableSystemLogHandler),
-		EnableProfiling:  derefOr(k.EnableProfilingHandler, d.EnableProfilingHandler),
-		EnableDebugFlags: derefOr(k.EnableDebugFlagsHandler, d.EnableDebugFlagsHandler),
+		AllowAnonymous:       derefOr(k.Authentication.Anonymous.Enabled, d.Authentication.Anonymous.Enabled),
+		AlwaysAllow:          k.Authorization.Mode == kubelet.KubeletAuthorizationModeAlwaysAllow,
+		EnableDebugging:      derefOr(k.EnableDebuggingHandlers, d.EnableDebuggingHandlers),
+		EnableSystemLogs:     derefOr(k.EnableSystemLogHandler, d.EnableSystemLogHandler),
+		EnableSystemLogQuery: derefOr(k.EnableSystemLogQuery, d.EnableSystemLogQuery),
+		EnableProfiling:      derefOr(k.EnableProfilingHandler, d.EnableProfilingHandler),
+		EnableDebugFlags:     derefOr(k.EnableDebugFlagsHandler, d.EnableDebugFlagsHandler),
 	}
 	r.resolveReviews(&a)
 	for _, name := range k.TLSCipherSuites {

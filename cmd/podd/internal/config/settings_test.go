@@ -15,7 +15,7 @@ import (
 
 // undecided contains the settings of the kubelet that podd ignores although it could support them.
 var undecided = newSet(
-	"tracing", "enableSystemLogQuery", "KubeletTracing", "NodeLogQuery", // traces and logs of services
+	"tracing", "KubeletTracing", // traces
 )
 
 // TestSettings_Fields checks that podd supports each field of KubeletConfiguration, or else names the

@@ -34,7 +34,7 @@ func (h *handlers) kubeletAPIHandler() http.Handler {
 	k := &kubelet.API{
 		State: h.State, Logs: h.Logs, Runtime: streamRuntime{h.Runtime}, Health: h.healthHandler(), Stats: h.stats,
 		Config: h.RedactedConfig.Kubelet, Flags: h.RedactedConfig.Flags, StartTime: h.StartTime, KubernetesRelease: manifest.KubernetesRelease(),
-		CheckpointDir: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files,
+		CheckpointDir: filepath.Join(h.RootDir, "checkpoints"), SystemLogs: files, SystemLogQueryEnabled: a.EnableSystemLogQuery,
 		DebuggingEnabled: a.EnableDebugging, ProfilingEnabled: a.EnableProfiling, SetVerbosity: setVerbosity,
 	}
 	if h.Cluster != nil {
