@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -63,6 +64,8 @@ type Options struct {
 	EarlierNodeNames []string
 	// MaxBackoff limits the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
+	// Tracer creates the spans of syncs and actions; nil means that there are none.
+	Tracer trace.Tracer
 	// DeadContainers decides how many exited containers remain in the runtime.
 	DeadContainers plan.DeadContainerPolicy
 	// NotifyWatchdog is called every WatchdogInterval on the router's goroutine, to notify a
@@ -398,6 +401,7 @@ func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, past
 		state:   state.New(state.InitialFacts{Key: key, PastRecords: past, LateCallsUntil: r.lateCallsUntil, UnreadableJournals: r.unreadableJournals, Barrier: r.retiredAt[key]}),
 	}
 	w.log = slog.New(redactHandler{r.o.Log.Handler(), func(text string) string { return w.state.Redact(text) }}).With("pod", r.shortName(key))
+	w.trace = syncTracer{tracer: r.o.Tracer, key: key, redact: func(text string) string { return w.state.Redact(text) }}
 	w.send = func(u workerUpdate) {
 		select {
 		case r.updates <- u:

@@ -7,6 +7,7 @@ import (
 
 	"podd/reconcile/effect"
 	"podd/reconcile/plan"
+	"podd/reconcile/result"
 )
 
 // An abandonedStart is a start of a container for which the worker does not wait, because it may
@@ -26,6 +27,7 @@ func (w *worker) cancelStarts() (anyAbandoned bool) {
 		}
 		running.cancel()
 		if running.permit.Take() {
+			w.trace.endAction(running.span, result.Result{Canceled: true})
 			delete(w.actions, subject)
 			w.abandoned = append(w.abandoned, abandonedStart{permit: running.permit, uid: running.uid})
 			anyAbandoned = true

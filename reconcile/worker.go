@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/effect"
@@ -62,6 +63,7 @@ type worker struct {
 	slowWrite   *slowWrite // the write that takes longer than diskTimeout; nil if there is none
 	logged      logState
 	events      []event.Event // events that were not reported yet
+	trace       syncTracer
 	effectsDone sync.WaitGroup
 }
 
@@ -74,6 +76,7 @@ type runningAction struct {
 	uid    types.UID     // UID of the version that the action is for; "" if there is none
 	// pullStart is when the pull of the action's image began; zero if there is no pull.
 	pullStart time.Time
+	span      trace.Span // see syncTracer; nil if the action is not traced
 }
 
 // An actionResult is the result of an effect with its permit; see effect.Input.
@@ -137,6 +140,7 @@ func (w *worker) awaitActions() {
 		select {
 		case <-w.results:
 		case <-done:
+			w.trace.endAll(w.actions)
 			return
 		}
 	}
@@ -162,6 +166,7 @@ func (w *worker) handleResult(f actionResult) (news bool) {
 	}
 	running := w.actions[f.Action.Subject()]
 	running.cancel()
+	w.trace.endAction(running.span, f.Result)
 	delete(w.actions, f.Action.Subject())
 	w.state = w.state.WithInFlight(w.inFlight())
 	if plan.IsHook(f.Action) && !containsOperation(w.state.ReportedDecision.Actions, f.Action) {

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -35,7 +36,10 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	d = w.recordDecision(d, now)
 	w.cancelObsolete(d)
 	for _, a := range d.Actions {
-		w.startAction(ctx, a)
+		w.startAction(ctx, d, a)
+	}
+	if !w.needsConfirmation.Load() { // otherwise the observation may cause further actions
+		w.trace.endSync(w.actions)
 	}
 	w.applyTransition(w.state.RecordUrgentEnd(d, time.Now()))
 	if at := w.state.PlanInput.History.VolumesFailure.RetryAt; at.After(now) && (d.WakeAt.IsZero() || at.Before(d.WakeAt)) {
@@ -116,8 +120,8 @@ func uidOf(p *manifest.Pod) types.UID {
 	return p.UID
 }
 
-// startAction starts action a unless an action with the same subject is in progress.
-func (w *worker) startAction(ctx context.Context, a plan.Action) {
+// startAction starts action a of decision d unless an action with the same subject is in progress.
+func (w *worker) startAction(ctx context.Context, d plan.Decision, a plan.Action) {
 	subject := a.Subject()
 	if _, inProgress := w.actions[subject]; inProgress {
 		return
@@ -139,7 +143,8 @@ func (w *worker) startAction(ctx context.Context, a plan.Action) {
 		Successor: s.PlanInput.Successor, Previous: s.PlanInput.Previous, Refs: s.Refs, SuccessorRefs: s.SuccessorRefs, Observed: s.PlanInput.Observed, Node: s.Order.RenderNode,
 		UserIDs: s.Order.UserIDs, OnPull: w.sendPullStart, Permit: effect.NewPermit(),
 	}
-	w.actions[subject] = runningAction{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired)}
+	ctx, span := w.trace.beginAction(ctx, d, a, cmp.Or(uidOf(in.Desired), uidOf(in.Previous)))
+	w.actions[subject] = runningAction{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired), span: span}
 	w.state = w.state.WithInFlight(w.inFlight())
 	w.effectsDone.Go(func() { w.results <- actionResult{w.effects.Do(ctx, a, in), in.Permit} })
 }

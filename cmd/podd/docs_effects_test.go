@@ -116,7 +116,7 @@ var fieldEffects = map[string]string{
 	"logging.options.json.splitStream":    splitLog,
 	"logging.options.text.infoBufferSize": noLogBuffer,
 	"logging.options.json.infoBufferSize": noLogBuffer,
-	"tracing":                             "podd sends no traces.",
+	"tracing":                             "Send traces by OTLP over gRPC, without TLS, to the collector at endpoint (default localhost:4317). samplingRatePerMillion is the number of traces that are recorded, of a million; by default, only requests of clients that record them are traced.",
 
 	"shutdownGracePeriod":                        "Duration by which a node shutdown is delayed so that pods can terminate. 0s means no delay.",
 	"shutdownGracePeriodCriticalPods":            "The part of shutdownGracePeriod that is for critical pods, which terminate last.",

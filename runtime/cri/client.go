@@ -92,6 +92,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -115,6 +116,8 @@ type Options struct {
 	// example "RunPodSandbox". OnCall may be called concurrently and must not block. It may
 	// be nil.
 	OnCall func(method string, took time.Duration, err error)
+	// Tracer creates a span for every call except streams. If Tracer is nil, calls are not traced.
+	Tracer trace.Tracer
 }
 
 // A Client makes calls to one runtime. It is safe for concurrent use.
@@ -146,14 +149,14 @@ func Dial(o Options) (*Client, error) {
 		}
 	}
 	c := &Client{endpoint: path, timeout: o.timeout()}
-	conn, err := dialSocket(path, &c.dialCount, o.OnCall)
+	conn, err := dialSocket(path, &c.dialCount, o)
 	if err != nil {
 		return nil, err
 	}
 	c.conns = []*grpc.ClientConn{conn}
 	images := conn
 	if imagePath != path {
-		if images, err = dialSocket(imagePath, new(atomic.Uint64), o.OnCall); err != nil {
+		if images, err = dialSocket(imagePath, new(atomic.Uint64), o); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
 		c.conns = append(c.conns, images)

@@ -28,8 +28,8 @@ const (
 )
 
 // dialSocket returns a connection to a unix socket. The connection is established at the first
-// call. dialSocket counts established connections in dials. onCall is Options.OnCall.
-func dialSocket(socket string, dials *atomic.Uint64, onCall func(method string, took time.Duration, err error)) (*grpc.ClientConn, error) {
+// call. dialSocket counts established connections in dials.
+func dialSocket(socket string, dials *atomic.Uint64, o Options) (*grpc.ClientConn, error) {
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 		if err == nil {
@@ -38,8 +38,11 @@ func dialSocket(socket string, dials *atomic.Uint64, onCall func(method string, 
 		return conn, err
 	}
 	options := append(dialOptions(), grpc.WithContextDialer(dialer))
-	if onCall != nil {
-		options = append(options, grpc.WithUnaryInterceptor(reportCalls(onCall)))
+	if o.OnCall != nil {
+		options = append(options, grpc.WithChainUnaryInterceptor(reportCalls(o.OnCall)))
+	}
+	if o.Tracer != nil {
+		options = append(options, grpc.WithChainUnaryInterceptor(traceCalls(o.Tracer)))
 	}
 	conn, err := grpc.NewClient("passthrough:///"+socket, options...)
 	if err != nil {

@@ -41,6 +41,7 @@ func (c *checker) check() []manifest.Problem {
 	c.checkSysctls()
 	c.checkDefaultSysctls()
 	c.checkTaints()
+	c.checkTracing()
 	c.checkAddresses()
 	c.checkPaths()
 	c.checkLogging()

@@ -35,6 +35,8 @@ type Config struct {
 	// Shutdown contains the pod groups of a node shutdown in ascending order of priority. If it
 	// is empty, a node shutdown does not wait for pods.
 	Shutdown []ShutdownGroup
+	// Tracing configures traces; nil disables them.
+	Tracing *Tracing
 	// RunOnce is set if podd runs the pods of the sources once, to completion, and exits.
 	RunOnce bool
 	// RedactedConfig is the configuration that the endpoints /configz and /flagz show.

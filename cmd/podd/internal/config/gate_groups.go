@@ -86,7 +86,7 @@ func findGateGroup(name string) *gateGroup {
 		}
 	}
 	_, isSwitchable := switchableGates[name]
-	if isSwitchable || isAlwaysEnabled[name] || isUndecidedGate[name] || name == gateAllAlpha || name == gateAllBeta {
+	if isSwitchable || isAlwaysEnabled[name] || name == gateAllAlpha || name == gateAllBeta {
 		return nil
 	}
 	return &gatesElsewhere

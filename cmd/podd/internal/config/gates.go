@@ -43,7 +43,7 @@ var isAlwaysEnabled = newSet(
 	"ClusterTrustBundle", "ClusterTrustBundleProjection", "ComponentFlagz", "ComponentStatusz", "ContainerCheckpoint", "ContainerRestartRules", "ContainerStopSignals",
 	"DisableNodeKubeProxyVersion", "EnvFiles", "EventedPLEG", "ExecProbeTimeout", "HostnameOverride", "ImageMaximumGCAge", "ImageVolume",
 	"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScaling", "InPlacePodVerticalScalingInitContainers",
-	"KubeletCgroupDriverFromCRI", "KubeletCrashLoopBackOffMax", "KubeletFineGrainedAuthz", "KubeletPSI", "KubeletPodResourcesGet", "KubeletServiceAccountTokenForCredentialProviders",
+	"KubeletCgroupDriverFromCRI", "KubeletCrashLoopBackOffMax", "KubeletFineGrainedAuthz", "KubeletPSI", "KubeletPodResourcesGet", "KubeletServiceAccountTokenForCredentialProviders", "KubeletTracing",
 	"NodeDeclaredFeatures", "NodeLogQuery", "NodeSwap", "PLEGOnDemandRelist",
 	"PodCertificateRequest", "PodLevelResources", "PodLogsQuerySplitStreams", "PodObservedGenerationTracking", "PodReadyToStartContainersCondition", "ProcMountType",
 	"RecoverVolumeExpansionFailure", "RecursiveReadOnlyMounts", "RelaxedEnvironmentVariableValidation",
@@ -80,9 +80,6 @@ const (
 	gateAllAlpha = "AllAlpha"
 	gateAllBeta  = "AllBeta"
 )
-
-// isUndecidedGate contains feature gates of features that podd does not support yet.
-var isUndecidedGate = newSet("KubeletTracing")
 
 // isFeatureGate is the set of the names in gateNames.
 var isFeatureGate = newSet(gateNames...)

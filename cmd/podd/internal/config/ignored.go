@@ -38,7 +38,7 @@ var supportedFields = newSet(
 	"podPidsLimit", "kubeReserved", "systemReserved", "kubeReservedCgroup", "systemReservedCgroup", "enforceNodeAllocatable",
 	"evictionHard", "mergeDefaultEvictionSettings", "evictionPressureTransitionPeriod",
 	"evictionSoft", "evictionSoftGracePeriod", "evictionMaxPodGracePeriod", "evictionMinimumReclaim",
-	"memoryThrottlingFactor", "memoryReservationPolicy", "defaultPodSysctls",
+	"memoryThrottlingFactor", "memoryReservationPolicy", "defaultPodSysctls", "tracing",
 	// checkUnsupported rejects all but one value of the following fields.
 	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy",
 )
@@ -144,9 +144,6 @@ func (n *ignoredNames) recordGates(gates map[string]bool, m *mergedTree) {
 		o := m.origin(path)
 		if o.flag != "" {
 			path, o = o.flag+"="+name, origin{}
-		}
-		if isUndecidedGate[name] && gates[name] {
-			addName(&n.unsupported, path, o)
 		}
 		if g := findGateGroup(name); isFeatureGate[name] && g != nil && !g.lacksFeature {
 			names := n.gates[g.reason]

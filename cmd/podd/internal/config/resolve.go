@@ -37,6 +37,7 @@ func (r *resolver) resolve() Config {
 	r.resolveRuntime(&c)
 	r.resolveMemoryQoS(&c)
 	r.resolveCPUQuota(&c)
+	r.resolveTracing(&c)
 	r.resolveImages(&c)
 	r.resolveCredentialProviders(&c)
 	r.resolveEndpoints(&c)

@@ -13,11 +13,6 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// undecided contains the settings of the kubelet that podd ignores although it could support them.
-var undecided = newSet(
-	"tracing", "KubeletTracing", // traces
-)
-
 // TestSettings_Fields checks that podd supports each field of KubeletConfiguration, or else names the
 // field in an error or warning. A value that equals the default is not different.
 func TestSettings_Fields(t *testing.T) {
@@ -34,15 +29,12 @@ func TestSettings_Fields(t *testing.T) {
 		if path == "featureGates" {
 			return // TestSettings_Gates checks it
 		}
-		if undecided[path] && supports[path] != Ignored {
-			t.Errorf("%s: supported or rejected; remove it from undecided", path)
-		}
 		for _, value := range values {
-			if value == nil && (supports[path] == Ignored || supports[path] == Rejected) && !undecided[path] {
+			if value == nil && (supports[path] == Ignored || supports[path] == Rejected) {
 				t.Errorf("%s: no sample value", path)
 			}
 			for _, inCluster := range []bool{false, true} {
-				if supports[path] == Supported || inCluster && supports[path] == SupportedInCluster || undecided[path] || value == nil {
+				if supports[path] == Supported || inCluster && supports[path] == SupportedInCluster || value == nil {
 					continue
 				}
 				if want, ok := equivalentValues[path]; ok && equalsValue(reflect.ValueOf(value), want) {
@@ -135,9 +127,6 @@ func hasField(path string) bool {
 // feature gate in an error or warning.
 func TestSettings_Gates(t *testing.T) {
 	for _, name := range gateNames {
-		if undecided[name] {
-			continue
-		}
 		for _, value := range []bool{true, false} {
 			problems := loadField(t, "featureGates", map[string]bool{name: value}, true)
 			_, isSwitchable := switchableGates[name]

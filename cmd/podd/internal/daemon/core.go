@@ -80,7 +80,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 			PullRecords:   records, ServiceAccounts: serviceAccounts(in.cluster), Log: b.log,
 		}),
 		Devices: devices, Journals: rootdir.Journals(cfg.RootDir),
-		Log: b.log, RequestObservation: pods.Refresh, Publish: p.publish,
+		Log: b.log, Tracer: t.tracing.Tracer(), RequestObservation: pods.Refresh, Publish: p.publish,
 		SourceKinds: sources.KindsByName(in.sources), Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable), AwaitPressure: true,
 		StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		RenderNode:   on, AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(cfg),

@@ -14,6 +14,7 @@ import (
 	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/logging"
 	"podd/cmd/podd/internal/memory"
+	"podd/cmd/podd/internal/tracing"
 	"podd/cmd/podd/internal/wiring"
 	"podd/manifest/decode"
 	"podd/reconcile"
@@ -39,13 +40,14 @@ type processState struct {
 	level     *logging.Level
 }
 
-// telemetry contains the metrics, events and problems of podd.
+// telemetry contains the metrics, events, traces and problems of podd.
 type telemetry struct {
 	metrics   *metrics.Metrics
 	events    *events.Log
 	state     *view.NodeState
 	heartbeat *heartbeat
 	trimmer   memory.Trimmer
+	tracing   *tracing.Provider // nil if tracing is disabled
 }
 
 // record adds events to the event log.
@@ -84,15 +86,18 @@ func newParts(b processState) (_ *parts, err error) {
 		state:     view.NewNodeState(view.NodeProblems{NodeName: b.nodeNamer.nameProblem(b.nodeNamer.configuredName), DNS: dns.Check()}),
 		heartbeat: &heartbeat{startTime: b.startTime}, trimmer: memory.NewTrimmer(),
 	}
-	client, err := wiring.Dial(cfg, log, t.metrics.RecordCall)
+	if t.tracing, err = newTracing(b); err != nil {
+		return nil, err
+	}
+	client, err := wiring.Dial(cfg, log, wiring.Calls{OnCall: t.metrics.RecordCall, Tracer: t.tracing.Tracer()})
+	defer func() {
+		if err != nil {
+			closeConnections(client, t.tracing)
+		}
+	}()
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			client.Close()
-		}
-	}()
 	authority := openPKI(cfg, log)
 	in, err := openInputs(b, t)
 	if err != nil {
@@ -114,7 +119,7 @@ func newParts(b processState) (_ *parts, err error) {
 		ServingIPs: newServingIPsFunc(address), State: c.view.Latest, Router: c.router, Shutdown: c.shutdown, Images: c.images, Runtime: client,
 		Logs:   podlog.NewReader(c.view.Latest, cfg.PodLogsDir, &logs.Notifier{Log: log}),
 		Events: t.events, Metrics: t.metrics, Meter: usage, HealthChecks: healthChecks(t.heartbeat, c.podObserver),
-		Accept: acceptor{b.nodeNamer, in.sources}.accept, SetVerbosity: b.level.SetVerbosity, OnRequest: t.trimmer.RecordActivity, Log: log,
+		Accept: acceptor{b.nodeNamer, in.sources}.accept, SetVerbosity: b.level.SetVerbosity, OnRequest: t.trimmer.RecordActivity, Tracer: t.tracing.Tracer(), Log: log,
 	}
 	if c.pullRecords != nil {
 		o.PullRecordCounts = c.pullRecords.Count
@@ -130,8 +135,26 @@ func newParts(b processState) (_ *parts, err error) {
 	}, nil
 }
 
-// close stops the measurements in progress and closes the connection to the runtime.
+// close stops the measurements in progress and closes the connections.
 func (p *parts) close() {
 	p.meter.Close() // the meter must be closed first, because measurements use the client and the root directory
-	p.client.Close()
+	closeConnections(p.client, p.tracing)
+}
+
+// closeConnections closes the connections to the runtime and to the collector of traces. client may
+// be nil.
+func closeConnections(client *cri.Client, traces *tracing.Provider) {
+	if client != nil {
+		client.Close()
+	}
+	traces.Close() // traces must be closed last, because calls to the runtime have spans
+}
+
+// newTracing returns the Provider of traces, or nil if tracing is disabled.
+func newTracing(b processState) (*tracing.Provider, error) {
+	t := b.cfg.Tracing
+	if t == nil {
+		return nil, nil
+	}
+	return tracing.New(tracing.Options{Endpoint: t.Endpoint, SampleRatio: t.SampleRatio, Node: b.cfg.NodeName, Version: b.version, Log: b.log})
 }

@@ -146,7 +146,7 @@ func splitTargets(targets []string) (pods, files []string) {
 // observeOnce returns a complete snapshot of the runtime.
 func observeOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, runtime.Node, error) {
 	quiet := slog.New(slog.DiscardHandler)
-	client, err := wiring.Dial(cfg, quiet, nil)
+	client, err := wiring.Dial(cfg, quiet, wiring.Calls{})
 	if err != nil {
 		return runtime.Snapshot{}, runtime.Node{}, err
 	}

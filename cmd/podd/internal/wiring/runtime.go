@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"podd/cmd/podd/internal/config"
 	"podd/runtime/cri"
 )
@@ -14,10 +16,16 @@ import (
 // defaultEndpoint is the endpoint that Dial uses if no runtime is configured or found.
 const defaultEndpoint = "/run/containerd/containerd.sock"
 
+// Calls configures the metrics and traces of a client's calls. The zero value disables both.
+type Calls struct {
+	// OnCall is cri.Options.OnCall, and Tracer is cri.Options.Tracer.
+	OnCall func(method string, took time.Duration, err error)
+	Tracer trace.Tracer
+}
+
 // Dial returns a client of the configured runtime. If no runtime is configured, Dial tries the
-// default sockets of containerd and CRI-O. Dial does not wait for a connection. onCall is
-// called after each request; it may be nil.
-func Dial(cfg *config.Config, log *slog.Logger, onCall func(method string, took time.Duration, err error)) (*cri.Client, error) {
+// default sockets of containerd and CRI-O. Dial does not wait for a connection.
+func Dial(cfg *config.Config, log *slog.Logger, calls Calls) (*cri.Client, error) {
 	endpoint := cfg.RuntimeEndpoint
 	if endpoint == "" {
 		found, err := cri.Discover()
@@ -27,7 +35,7 @@ func Dial(cfg *config.Config, log *slog.Logger, onCall func(method string, took 
 		}
 		endpoint = found
 	}
-	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, OnCall: onCall})
+	return cri.Dial(cri.Options{Endpoint: endpoint, ImageEndpoint: cfg.ImageEndpoint, Timeout: cfg.RuntimeRequestTimeout, OnCall: calls.OnCall, Tracer: calls.Tracer})
 }
 
 // DialReady calls Dial and waits until the runtime responds. It returns an error if no runtime
@@ -38,7 +46,7 @@ func DialReady(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cri.
 			return nil, err
 		}
 	}
-	client, err := Dial(cfg, log, nil)
+	client, err := Dial(cfg, log, Calls{})
 	if err != nil {
 		return nil, err
 	}

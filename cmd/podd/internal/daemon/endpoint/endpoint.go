@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/daemon/meter"
 	"podd/cmd/podd/internal/daemon/podlog"
@@ -19,6 +21,7 @@ import (
 	"podd/server"
 	"podd/server/auth"
 	"podd/server/events"
+	"podd/server/httptrace"
 	"podd/server/kube/write"
 	"podd/server/metrics"
 	"podd/server/pki"
@@ -64,7 +67,9 @@ type Options struct {
 	// OnRequest is called before and after each request, so that podd can later free the memory
 	// that the request has used.
 	OnRequest func()
-	Log       *slog.Logger
+	// Tracer creates the spans of requests; nil means that there are none.
+	Tracer trace.Tracer
+	Log    *slog.Logger
 }
 
 // An Endpoint serves requests until ctx is done.
@@ -82,7 +87,7 @@ func Open(ctx context.Context, o Options) ([]Endpoint, error) {
 		return nil, err
 	}
 	h := &handlers{Options: o, stats: o.statsHandler(certificate)}
-	api := h.withOnRequest(h.commonHandler(access.authorizer))
+	api := h.withOnRequest(httptrace.Handler(o.Tracer, h.commonHandler(access.authorizer)))
 	var kubelet *server.Server
 	if o.PKI != nil {
 		// The kubelet API has its own limit of concurrent requests, so that its clients cannot use

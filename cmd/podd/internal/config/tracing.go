@@ -1,0 +1,63 @@
+package config
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"podd/manifest"
+)
+
+// defaultTracingEndpoint is the default of Tracing.Endpoint, as in OpenTelemetry.
+const defaultTracingEndpoint = "localhost:4317"
+
+// millionSamples is the value of samplingRatePerMillion with which every trace is recorded.
+const millionSamples = 1_000_000
+
+// Tracing configures the spans that podd sends to an OpenTelemetry collector.
+type Tracing struct {
+	// Endpoint is the address of the collector as a target of gRPC.
+	Endpoint string
+	// SampleRatio is the part of the traces that begin in podd and are recorded, from 0 to 1.
+	SampleRatio float64
+}
+
+// tracingSchemes are the schemes of a tracing endpoint that gRPC and the kubelet support.
+var tracingSchemes = []string{"dns", "unix", "unix-abstract"}
+
+// checkTracing checks the field tracing with the rules of the kubelet.
+func (c *checker) checkTracing() {
+	t := c.kubelet.Tracing
+	if t == nil {
+		return
+	}
+	if rate := t.SamplingRatePerMillion; rate != nil && (*rate < 0 || *rate > millionSamples) {
+		c.errorf("tracing.samplingRatePerMillion", "%d is out of range; must be between 0 and %d", *rate, millionSamples)
+	}
+	if t.Endpoint == nil || *t.Endpoint == "" {
+		return
+	}
+	target := *t.Endpoint
+	if !strings.Contains(target, "//") {
+		target = "dns://" + target
+	}
+	if u, err := url.Parse(target); err != nil || !slices.Contains(tracingSchemes, u.Scheme) {
+		c.errorf("tracing.endpoint", "invalid endpoint %q; must be an address such as %s or unix:///path, without http://", *t.Endpoint, defaultTracingEndpoint)
+	}
+}
+
+// resolveTracing sets the configuration of traces.
+func (r *resolver) resolveTracing(c *Config) {
+	t := r.kubelet.Tracing
+	if t == nil {
+		return
+	}
+	if r.kubelet.RunOnce {
+		r.addProblem(manifest.Warning, "", "tracing has no effect with --runonce")
+		return
+	}
+	c.Tracing = &Tracing{Endpoint: defaultTracingEndpoint, SampleRatio: float64(derefInt32(t.SamplingRatePerMillion)) / millionSamples}
+	if t.Endpoint != nil && *t.Endpoint != "" {
+		c.Tracing.Endpoint = *t.Endpoint
+	}
+}

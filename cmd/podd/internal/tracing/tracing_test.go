@@ -1,0 +1,183 @@
+package tracing
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	collector "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
+	otlp "go.opentelemetry.io/proto/slim/otlp/trace/v1"
+
+	"podd/cmd/podd/internal/tracing/tracingtest"
+)
+
+// start returns a Provider that sends spans to a collector, and its log.
+func start(t *testing.T, ratio float64) (*Provider, *tracingtest.Collector, *bytes.Buffer) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := new(bytes.Buffer)
+	p, err := New(Options{Endpoint: ln.Addr().String(), SampleRatio: ratio, Node: "n1", Version: "v9", Log: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, tracingtest.Serve(t, ln), log
+}
+
+func TestProvider(t *testing.T) {
+	p, c, log := start(t, 1)
+	began := time.Now().Add(-time.Minute)
+	ctx, parent := p.Tracer().Start(t.Context(), "parent", trace.WithTimestamp(began), trace.WithAttributes(attribute.String("a", "b\xff")))
+	_, child := p.Tracer().Start(ctx, "child", trace.WithSpanKind(trace.SpanKindClient))
+	child.SetAttributes(attribute.Int("n", 7), attribute.Bool("yes", true), attribute.StringSlice("list", []string{"x", "y"}), attribute.String("long", strings.Repeat("é", 5000)))
+	child.SetStatus(codes.Error, "failed")
+	child.AddEvent("ignored")
+	child.End()
+	child.End()
+	child.SetName("too late")
+	if child.IsRecording() || !parent.IsRecording() {
+		t.Errorf("recording: got %t after End and %t before, want false and true", child.IsRecording(), parent.IsRecording())
+	}
+	parent.SetName("renamed")
+	parent.End(trace.WithTimestamp(began.Add(time.Second)))
+	p.Close()
+
+	got := c.Spans()
+	if len(got) != 2 {
+		t.Fatalf("got %d spans, want 2", len(got))
+	}
+	inner, outer := got[0], got[1]
+	if inner.Trace != outer.Trace || inner.Parent != outer.ID || outer.Parent != "" || inner.ID == outer.ID {
+		t.Errorf("got IDs %+v and %+v, want a child and its parent", inner, outer)
+	}
+	if outer.Name != "renamed" || inner.Name != "child" || inner.Kind != otlp.Span_SPAN_KIND_CLIENT || outer.Kind != otlp.Span_SPAN_KIND_INTERNAL {
+		t.Errorf("got %s %s and %s %s", outer.Name, outer.Kind, inner.Name, inner.Kind)
+	}
+	if outer.StartTimeUnixNano != uint64(began.UnixNano()) || outer.EndTimeUnixNano != uint64(began.Add(time.Second).UnixNano()) {
+		t.Errorf("times: got %d to %d", outer.StartTimeUnixNano, outer.EndTimeUnixNano)
+	}
+	if inner.Status.Code != otlp.Status_STATUS_CODE_ERROR || inner.Status.Message != "failed" || outer.Status.Code != otlp.Status_STATUS_CODE_UNSET {
+		t.Errorf("status: got %v and %v", inner.Status, outer.Status)
+	}
+	if diff := cmp.Diff(map[string]string{"service.name": "podd", "service.version": "v9", "host.name": "n1"}, outer.Resource); diff != "" {
+		t.Errorf("resource (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "b"}, outer.Attrs); diff != "" {
+		t.Errorf("attributes of the parent (-want +got):\n%s", diff)
+	}
+	if n := len(inner.Attrs["long"]); n != maxTextBytes || inner.Attrs["list"] != `["x","y"]` {
+		t.Errorf("attributes of the child: got %d bytes and list %s", n, inner.Attrs["list"])
+	}
+	if log.Len() > 0 {
+		t.Errorf("log: got %s, want nothing", log)
+	}
+}
+
+// TestProvider_Nil checks that a nil Provider can be used.
+func TestProvider_Nil(t *testing.T) {
+	var p *Provider
+	if p.Tracer() != nil {
+		t.Error("got a tracer, want nil")
+	}
+	p.Close()
+}
+
+// TestSampling checks that the parent decides whether a span is recorded, and without a parent the
+// ratio.
+func TestSampling(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		ratio  float64
+		parent trace.TraceFlags
+		isRoot bool
+		min    int
+		max    int
+	}{
+		{"root, all", 1, 0, true, 1000, 1000},
+		{"root, none", 0, 0, true, 0, 0},
+		{"root, half", 0.5, 0, true, 350, 650},
+		{"child of a recorded span", 0, trace.FlagsSampled, false, 1000, 1000},
+		{"child of another span", 1, 0, false, 0, 0},
+	} {
+		p := &Provider{ratio: c.ratio, queue: make(chan *otlp.Span, maxQueuedSpans)}
+		ctx := t.Context()
+		if !c.isRoot {
+			ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: c.parent}))
+		}
+		for range 1000 {
+			spanCtx, s := p.Tracer().Start(ctx, "s")
+			if self := s.SpanContext(); !self.IsValid() || self.IsSampled() != s.IsRecording() || !trace.SpanContextFromContext(spanCtx).Equal(self) {
+				t.Fatalf("%s: got an inconsistent span %+v", c.name, self)
+			}
+			s.End()
+		}
+		if n := len(p.queue); n < c.min || n > c.max {
+			t.Errorf("%s: got %d of 1000 spans, want %d to %d", c.name, n, c.min, c.max)
+		}
+	}
+}
+
+// TestProvider_Rejected checks the log if a collector rejects spans.
+func TestProvider_Rejected(t *testing.T) {
+	p, c, log := start(t, 1)
+	c.SetResponse(&collector.ExportTraceServiceResponse{PartialSuccess: &collector.ExportTracePartialSuccess{RejectedSpans: 1, ErrorMessage: "quota"}})
+	for range 3 {
+		_, s := p.Tracer().Start(t.Context(), "s")
+		s.End()
+	}
+	p.Close()
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "the collector rejected 1 of 3 spans: quota") {
+		t.Errorf("log: got %s, want one line with the reason", got)
+	}
+}
+
+// TestProvider_Unreachable checks that spans are dropped, with one line in the log, and that Close
+// does not wait longer than flushTimeout.
+func TestProvider_Unreachable(t *testing.T) {
+	log := new(bytes.Buffer)
+	p, err := New(Options{Endpoint: "127.0.0.1:1", SampleRatio: 1, Log: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 * maxQueuedSpans {
+		_, s := p.Tracer().Start(t.Context(), "s")
+		s.End()
+	}
+	began := time.Now()
+	p.Close()
+	if took := time.Since(began); took > flushTimeout+5*time.Second {
+		t.Errorf("Close took %v, want at most about %v", took, flushTimeout)
+	}
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "sending spans failed") {
+		t.Errorf("log: got %s, want one line", got)
+	}
+}
+
+// TestExporter_Recovers checks that the log contains the beginning and the end of a failure.
+func TestExporter_Recovers(t *testing.T) {
+	p, _, log := start(t, 1)
+	defer p.Close()
+	e := &exporter{conn: p.conn, endpoint: "here", log: slog.New(slog.NewTextHandler(log, nil))}
+	canceled, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("stopped"))
+	e.send(canceled, nil, 0)
+	e.send(canceled, nil, 0)
+	e.send(t.Context(), nil, 3)
+	e.send(t.Context(), nil, 0)
+	e.send(t.Context(), nil, 0)
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[1], "succeeded again") {
+		t.Errorf("got %q, want one failure and one recovery", lines)
+	}
+}

@@ -1,0 +1,116 @@
+package reconcile
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/reconcile/plan"
+	"podd/reconcile/result"
+)
+
+// newTestTracer returns a syncTracer that replaces hunter2, and a recorder of its spans.
+func newTestTracer() (*syncTracer, *tracetest.SpanRecorder) {
+	spans := tracetest.NewSpanRecorder()
+	return &syncTracer{
+		tracer: sdk.NewTracerProvider(sdk.WithSpanProcessor(spans)).Tracer("test"), key: types.NamespacedName{Namespace: "default", Name: "web"},
+		redact: func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") },
+	}, spans
+}
+
+func TestSyncTracer(t *testing.T) {
+	tracer, spans := newTestTracer()
+	prepare := plan.Decision{Phase: plan.PhasePrepare, Rule: "start"}
+	ctx, sandbox := tracer.beginAction(t.Context(), prepare, plan.RunSandbox{}, "u1")
+	if trace.SpanFromContext(ctx) != sandbox {
+		t.Error("the context does not contain the span of the action")
+	}
+	_, pull := tracer.beginAction(t.Context(), prepare, plan.EnsureImage{Container: "a", Image: "i:1"}, "u1")
+	if ctx, probe := tracer.beginAction(t.Context(), prepare, plan.RunProbe{Container: "a"}, "u1"); probe != nil || trace.SpanFromContext(ctx).SpanContext().IsValid() {
+		t.Error("probe: got a span, want none")
+	}
+	ended := time.Now().Add(time.Second)
+	tracer.endAction(sandbox, result.Result{Ended: ended})
+	tracer.endSync(map[string]runningAction{"image": {span: pull}})
+	tracer.endAction(pull, result.Result{Err: errors.New("password hunter2 is wrong"), Ended: ended})
+	tracer.endSync(map[string]runningAction{"probe": {}})
+	if got, want := spanNames(spans), "RunSandbox, EnsureImage, syncPod"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	all := spans.Ended()
+	for _, s := range all[:2] {
+		if s.Parent().SpanID() != all[2].SpanContext().SpanID() || !s.EndTime().Equal(ended) {
+			t.Errorf("%s: got parent %v and end %v, want the span of the sync and %v", s.Name(), s.Parent().SpanID(), s.EndTime(), ended)
+		}
+	}
+	if all[2].Parent().IsValid() {
+		t.Error("the sync has a parent, want none")
+	}
+	if got := all[1].Status(); got.Code != codes.Error || got.Description != "password *** is wrong" {
+		t.Errorf("status of the failed action: got %+v", got)
+	}
+	if got := all[2].Status(); got.Code != codes.Error {
+		t.Errorf("status of the sync: got %+v, want an error", got)
+	}
+	for i, want := range map[int][]attribute.KeyValue{
+		0: {attribute.String("podd.rule", "start"), attribute.String("podd.action", "run sandbox, attempt 0")},
+		2: {attribute.String("k8s.namespace.name", "default"), attribute.String("k8s.pod.name", "web"), attribute.String("k8s.pod", "default/web"), attribute.String("k8s.pod.uid", "u1")},
+	} {
+		if got := all[i].Attributes(); !slices.Equal(got, want) {
+			t.Errorf("attributes of %s: got %v, want %v", all[i].Name(), got, want)
+		}
+	}
+}
+
+// TestSyncTracer_Stop checks that a new sync begins when a pod begins to stop, and that the spans end
+// when the worker stops.
+func TestSyncTracer_Stop(t *testing.T) {
+	tracer, spans := newTestTracer()
+	_, start := tracer.beginAction(t.Context(), plan.Decision{Phase: plan.PhaseRun}, plan.StartContainer{Container: "a"}, "u1")
+	_, stop := tracer.beginAction(t.Context(), plan.Decision{Phase: plan.PhaseStop}, plan.StopSandbox{ID: "s"}, "u1")
+	if got, want := spanNames(spans), "syncPod"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	tracer.endAll(map[string]runningAction{"a": {span: start}, "s": {span: stop}, "probe": {}})
+	if n := len(spans.Ended()); n != 4 || len(spans.Started()) != 4 {
+		t.Errorf("got %d ended and %d started spans, want 4", n, len(spans.Started()))
+	}
+	_, gone := tracer.beginAction(t.Context(), plan.Decision{Phase: plan.PhaseCleanedUp}, plan.RemoveDir{UID: "u1"}, "u1")
+	tracer.endAction(gone, result.Result{Canceled: true, Err: errors.New("context canceled")})
+	tracer.endSync(nil)
+	if got, want := spanNames(spans), "RemoveDir, syncTerminatedPod"; !strings.HasSuffix(got, want) {
+		t.Errorf("got %s, want the suffix %s", got, want)
+	}
+	if got := spans.Ended()[4]; got.Status().Code != codes.Unset || !slices.Contains(got.Attributes(), attribute.Bool("podd.canceled", true)) {
+		t.Errorf("canceled action: got %+v, %v, want no error", got.Status(), got.Attributes())
+	}
+}
+
+// TestSyncTracer_Disabled checks that the zero value creates no spans.
+func TestSyncTracer_Disabled(t *testing.T) {
+	var tracer syncTracer
+	ctx, span := tracer.beginAction(t.Context(), plan.Decision{}, plan.RunSandbox{}, "u1")
+	if ctx != t.Context() || span != nil {
+		t.Error("got a span, want none")
+	}
+	tracer.endAction(span, result.Result{Err: errors.New("failed")})
+	tracer.endSync(nil)
+	tracer.endAll(nil)
+}
+
+func spanNames(spans *tracetest.SpanRecorder) string {
+	var names []string
+	for _, s := range spans.Ended() {
+		names = append(names, s.Name())
+	}
+	return strings.Join(names, ", ")
+}
