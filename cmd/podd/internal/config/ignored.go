@@ -112,7 +112,6 @@ var equivalentValues = map[string]any{
 	"registerNode":                 false,
 	"makeIPTablesUtilChains":       false,
 	"enableControllerAttachDetach": false,
-	"enableSystemLogQuery":         false,
 }
 
 // ignoredNames contains the names of settings that have no effect, by the reason for which podd
