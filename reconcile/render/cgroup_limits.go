@@ -26,6 +26,14 @@ type Cgroup struct {
 	Protection *MemoryProtection
 }
 
+// Driver returns the cgroup driver of c.
+func (c Cgroup) Driver() string {
+	if c.UsesSystemd {
+		return "systemd"
+	}
+	return "cgroupfs"
+}
+
 // PodCgroup returns the cgroup of a pod. The cgroup limits CPU or memory if the pod or each of its
 // containers limits it. The memory limit also covers memory that does not belong to a container,
 // such as the pages of an emptyDir in memory.

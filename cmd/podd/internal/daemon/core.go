@@ -61,13 +61,13 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))
 	imagePods := images.NewPods(sources.Names(in.sources))
 	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
+	reserved := newReservedEnforcer(reservedOptions{Cgroups: host.ReservedCgroups(cfg), Node: on, SetLimits: cgroup.SetLimits, Record: t.record})
 	qos := newQOSSyncer(qosOptions{
 		Node: on, SetLimits: cgroup.Create, OnResult: newEnforcementRecorder(cfg.EnforceReserved, t.events),
-		OnRequests: protectionRecorder(on, t.metrics), Log: b.log,
+		OnWritten: reserved.begin, OnRequests: protectionRecorder(on, t.metrics), Log: b.log,
 	})
-	reserved := newReservedEnforcer(reservedOptions{Cgroups: host.ReservedCgroups(cfg), Node: on, SetLimits: cgroup.SetLimits, Record: t.record})
 	stored := shutdown.Load(cfg.RunDir, host.ReadFirstLine("/proc/sys/kernel/random/boot_id"), b.log)
-	p := &publisher{events: t.events, view: published, reportCache: reports, qos: qos, reserved: reserved, imagePods: imagePods, onChange: t.trimmer.RecordActivity, log: b.log}
+	p := &publisher{events: t.events, view: published, reportCache: reports, qos: qos, imagePods: imagePods, onChange: t.trimmer.RecordActivity, log: b.log}
 	records := wiring.OpenPullRecords(cfg)
 	status := &statusNotifier{state: published.Latest, beats: t.heartbeat, log: b.log}
 	router := reconcile.NewRouter(reconcile.Options{

@@ -14,14 +14,12 @@ import (
 )
 
 // A publisher passes the router's changes to the view, the event log, the storage limiter, the
-// cgroups of QoS classes and of reserved resources, and the image garbage collection. Only the
-// router's goroutine calls it.
+// cgroups of QoS classes and the image garbage collection. Only the router's goroutine calls it.
 type publisher struct {
 	events      *events.Log
 	view        *view.Publisher
 	reportCache *eviction.ReportCache
 	qos         *qosSyncer
-	reserved    *reservedEnforcer
 	imagePods   *images.Pods
 	onChange    func() // called after each change, so that podd can later free the memory that the change has used
 	log         *slog.Logger
@@ -41,7 +39,6 @@ func (p *publisher) publish(c reconcile.Change) {
 	found := p.view.Publish(c)
 	p.reportCache.Apply(c)
 	p.qos.recordChange(c)
-	p.reserved.recordChange(c)
 	p.imagePods.Apply(c)
 	if c.SetChanged {
 		before := p.reportedFindings

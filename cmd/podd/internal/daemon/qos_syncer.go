@@ -30,11 +30,13 @@ type qosSyncer struct {
 	total         render.QOSRequests // sum of requestsByPod
 }
 
-// qosOptions are the options of a qosSyncer. All but OnResult and OnRequests are required.
+// qosOptions are the options of a qosSyncer. All but the callbacks are required.
 type qosOptions struct {
 	Node      render.Node
 	SetLimits func(render.Cgroup) error // sets the limits of a cgroup; creates the cgroup if it does not exist
 	OnResult  func(error)               // called when the result of a sync changes
+	// OnWritten is called after each sync without an error, with the cgroup driver. It must not block.
+	OnWritten func(driver string)
 	// OnRequests is called when the sum of the requests of all pods changes.
 	OnRequests func(render.QOSRequests)
 	Log        *slog.Logger
@@ -111,6 +113,9 @@ func (k *qosSyncer) run(ctx context.Context) error {
 		if err == nil {
 			if lastResult != "" && k.o.OnResult != nil {
 				k.o.OnResult(nil)
+			}
+			if k.o.OnWritten != nil && len(desired) > 0 {
+				k.o.OnWritten(desired[0].Driver())
 			}
 			lastResult, failures = "", 0
 			retry.Stop()

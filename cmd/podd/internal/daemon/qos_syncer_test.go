@@ -25,6 +25,7 @@ func TestQOSSyncer(t *testing.T) {
 		fail := error(nil)
 		var log strings.Builder
 		var total render.QOSRequests
+		var drivers []string
 		node := render.Node{AllPodsLimit: render.Resources{MilliCPU: 2000, Memory: 1 << 30}}
 		k := newQOSSyncer(qosOptions{
 			Node: node,
@@ -32,6 +33,7 @@ func TestQOSSyncer(t *testing.T) {
 				made = append(made, c)
 				return fail
 			},
+			OnWritten:  func(driver string) { drivers = append(drivers, driver) },
 			OnRequests: func(sum render.QOSRequests) { total = sum },
 			Log:        slog.New(slog.NewTextHandler(&log, nil)),
 		})
@@ -63,6 +65,9 @@ func TestQOSSyncer(t *testing.T) {
 		const all, burstable, besteffort = "/kubepods", "/kubepods/burstable", "/kubepods/besteffort"
 		step("runtime not ready", reconcile.Change{Reports: []*state.Report{report("a", "250m", v1.PodRunning)}})
 		step("runtime ready", reconcile.Change{Node: ready}, all, burstable, besteffort)
+		if len(drivers) != 1 || drivers[0] != "cgroupfs" {
+			t.Errorf("runtime ready: got drivers %v, want cgroupfs once", drivers)
+		}
 		if made[0].Memory != 1<<30 || made[0].CPUShares != 2048 || made[1].CPUShares != 256 || made[2].CPUShares != 2 {
 			t.Errorf("runtime ready: got cgroups %+v, want the memory limit and the shares 2048, 256 and 2", made)
 		}

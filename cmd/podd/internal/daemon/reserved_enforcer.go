@@ -8,18 +8,17 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/reconcile"
 	"podd/reconcile/event"
 	"podd/reconcile/render"
 )
 
 // A reservedEnforcer limits the cgroups for which the node reserves resources. It does this once, when
-// the runtime has reported its cgroup driver, because the driver determines the paths of the cgroups.
+// the cgroups of QoS classes exist. Until then, the cgroup driver may be unknown, which determines the
+// paths of the cgroups. With cgroup v2, a controller may also not be enabled yet in the cgroups next to
+// kubepods: systemd does not enable hugetlb, for example.
 type reservedEnforcer struct {
 	o       reservedOptions
-	drivers chan string // capacity 1; receives the cgroup driver once
-
-	isDriverKnown bool // the runtime has reported its driver; belongs to the goroutine that calls recordChange
+	drivers chan string // capacity 1; receives the cgroup driver
 }
 
 // reservedOptions are the options of a reservedEnforcer. SetLimits and Record are required.
@@ -34,18 +33,12 @@ func newReservedEnforcer(o reservedOptions) *reservedEnforcer {
 	return &reservedEnforcer{o: o, drivers: make(chan string, 1)}
 }
 
-// recordChange records the cgroup driver when the runtime is ready for the first time. It does not
-// block. Only one goroutine may call it.
-func (e *reservedEnforcer) recordChange(c reconcile.Change) {
-	if e.isDriverKnown || !c.Node.Ready {
-		return
+// begin lets run limit the cgroups with this cgroup driver, unless it already has. It does not block.
+func (e *reservedEnforcer) begin(driver string) {
+	select {
+	case e.drivers <- driver:
+	default: // the driver is already known
 	}
-	e.isDriverKnown = true
-	driver := e.o.Node.CgroupDriver
-	if c.Node.CgroupDriver != "" {
-		driver = c.Node.CgroupDriver
-	}
-	e.drivers <- driver
 }
 
 // run limits the cgroups and then waits until ctx is done. If a cgroup cannot be limited, run returns

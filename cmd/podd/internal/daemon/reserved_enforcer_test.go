@@ -10,44 +10,41 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"podd/reconcile"
 	"podd/reconcile/event"
 	"podd/reconcile/render"
-	"podd/runtime"
 )
 
-// TestReservedEnforcer checks that the cgroups are limited when the runtime has reported its driver,
-// and only then, and that the first failure stops the enforcer.
+// TestReservedEnforcer checks that the cgroups are limited once, when the driver is known, and that the
+// first failure stops the enforcer.
 func TestReservedEnforcer(t *testing.T) {
 	cpu := v1.ResourceList{v1.ResourceCPU: resource.MustParse("500m")}
 	cgroups := []render.ReservedCgroup{
 		{Enforcement: "system-reserved", Path: "/system", Resources: cpu},
 		{Enforcement: "kube-reserved-compressible", Path: "/kube", Resources: cpu, CompressibleOnly: true},
 	}
-	notReady := runtime.Node{}
 	for name, tt := range map[string]struct {
-		nodes   []runtime.Node
+		drivers []string
 		failing string // path of the cgroup that cannot be limited
 		limited string
 		events  string
 		err     string
 	}{
-		"runtime not ready": {nodes: []runtime.Node{notReady}},
+		"driver unknown": {},
 		"cgroupfs": {
-			nodes: []runtime.Node{notReady, {Ready: true, CgroupDriver: "cgroupfs"}, {Ready: true, CgroupDriver: "systemd"}}, limited: "/system /kube",
+			drivers: []string{"cgroupfs", "cgroupfs", "systemd"}, limited: "/system /kube",
 			events: "NodeAllocatableEnforced: Updated limits on system reserved cgroup /system\nNodeAllocatableEnforced: Updated limits on kube reserved cgroup /kube\n",
 		},
 		"systemd": {
-			nodes: []runtime.Node{{Ready: true, CgroupDriver: "systemd"}}, limited: "/system.slice /kube.slice",
+			drivers: []string{"systemd"}, limited: "/system.slice /kube.slice",
 			events: "NodeAllocatableEnforced: Updated limits on system reserved cgroup /system\nNodeAllocatableEnforced: Updated limits on kube reserved cgroup /kube\n",
 		},
-		"driver not reported": {
-			nodes: []runtime.Node{{Ready: true}}, failing: "/system", limited: "/system",
+		"first cgroup fails": {
+			drivers: []string{"cgroupfs"}, failing: "/system", limited: "/system",
 			events: "FailedNodeAllocatableEnforcement: Failed to enforce System Reserved Cgroup Limits on \"/system\": no such cgroup\n",
 			err:    "enforcing system-reserved: no such cgroup",
 		},
 		"second cgroup fails": {
-			nodes: []runtime.Node{{Ready: true}}, failing: "/kube", limited: "/system /kube",
+			drivers: []string{"cgroupfs"}, failing: "/kube", limited: "/system /kube",
 			events: "NodeAllocatableEnforced: Updated limits on system reserved cgroup /system\n" +
 				"FailedNodeAllocatableEnforcement: Failed to enforce Kube Reserved Compressible Cgroup Limits on \"/kube\": no such cgroup\n",
 			err: "enforcing kube-reserved-compressible: no such cgroup",
@@ -74,8 +71,8 @@ func TestReservedEnforcer(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- e.run(ctx) }()
-			for _, on := range tt.nodes {
-				e.recordChange(reconcile.Change{Node: on})
+			for _, driver := range tt.drivers {
+				e.begin(driver)
 				synctest.Wait()
 			}
 			cancel()
