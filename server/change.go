@@ -3,6 +3,8 @@ package server
 import (
 	"cmp"
 	"slices"
+
+	"podd/manifest/order"
 )
 
 // Change is the difference between two Views. A watcher that misses several Views receives a single
@@ -37,7 +39,7 @@ func diff(earlier, later *View) *Change {
 	for key := range old {
 		c.Removed = append(c.Removed, key)
 	}
-	slices.SortFunc(c.Removed, Key.Compare)
+	order.Slice(c.Removed, Key.Compare)
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"podd/manifest"
+	"podd/manifest/order"
 	"podd/runtime"
 )
 
@@ -76,7 +77,7 @@ func (d *decider) listUserIDs() []runtime.IDRange {
 		d.usedUserIDs = append(d.usedUserIDs, sandboxIDs(p, false)...)
 		d.usedUserIDs = append(d.usedUserIDs, sandboxIDs(p, true)...)
 	}
-	slices.SortFunc(d.usedUserIDs, compareIDs)
+	order.Slice(d.usedUserIDs, compareIDs)
 	return d.usedUserIDs
 }
 

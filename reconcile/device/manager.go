@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"podd/manifest/order"
 	"podd/reconcile/device/allocation"
 
 	v1 "k8s.io/api/core/v1"
@@ -193,6 +194,6 @@ func (m *Manager) Grants(key types.NamespacedName, uid types.UID, container stri
 			all = append(all, m.pods[h].list(container)...)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Grant) int { return strings.Compare(a.Resource, b.Resource) })
+	order.Stable(all, func(a, b Grant) int { return strings.Compare(a.Resource, b.Resource) })
 	return all
 }

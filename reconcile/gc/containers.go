@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"podd/manifest/order"
+
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -39,7 +41,7 @@ func (p ContainerPolicy) Excess(all []ExitedContainer, now time.Time) (remove []
 	if p.Max < 0 || len(left) <= p.Max {
 		return nil
 	}
-	slices.SortFunc(left, compareAge)
+	order.Slice(left, compareAge)
 	counts := map[containerName]int{}
 	for _, c := range left {
 		counts[c.fullName()]++

@@ -28,6 +28,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podd/manifest/dirwatch"
+	"podd/manifest/order"
 )
 
 // DirName is the name of the directory of plugin sockets in a root directory, as in the kubelet.
@@ -182,7 +183,7 @@ func (w *Watcher) scan(ctx context.Context) error {
 	}
 	found, stopped := map[string]fileID{}, map[string]chan struct{}{}
 	// A socket above the limit must not replace a registered socket.
-	slices.SortStableFunc(entries, func(a, b os.DirEntry) int {
+	order.Stable(entries, func(a, b os.DirEntry) int {
 		_, isA := w.sockets[a.Name()]
 		_, isB := w.sockets[b.Name()]
 		switch {

@@ -2,11 +2,11 @@ package cri
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/manifest/order"
 	"podd/runtime"
 )
 
@@ -83,7 +83,7 @@ func (d *draft) sortedContainers(drafts []*containerDraft) []runtime.Container {
 		}
 		all = append(all, cd.container)
 	}
-	slices.SortFunc(all, func(a, b runtime.Container) int {
+	order.Slice(all, func(a, b runtime.Container) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Attempt, b.Attempt),
 			cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
@@ -124,7 +124,7 @@ func sortNewestFirst(all []runtime.Incarnation) {
 			newest[all[i].UID] = at
 		}
 	}
-	slices.SortFunc(all, func(a, b runtime.Incarnation) int {
+	order.Slice(all, func(a, b runtime.Incarnation) int {
 		return cmp.Or(
 			compareHasSandbox(a, b),
 			newest[b.UID].Compare(newest[a.UID]),

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"podd/manifest/order"
+
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -164,7 +166,7 @@ func (p *Policy) effectiveThresholds(l Layout) []Threshold {
 			all = append(all, t)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Threshold) int { return slices.Index(Signals, a.Signal) - slices.Index(Signals, b.Signal) })
+	order.Stable(all, func(a, b Threshold) int { return slices.Index(Signals, a.Signal) - slices.Index(Signals, b.Signal) })
 	return all
 }
 

@@ -2,7 +2,8 @@ package pressure
 
 import (
 	"cmp"
-	"slices"
+
+	"podd/manifest/order"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -21,7 +22,7 @@ func Rank(candidates []Candidate, signal Signal, l Layout) []Candidate {
 			all = append(all, newRanked(c, signal, l))
 		}
 	}
-	slices.SortStableFunc(all, compareRanked)
+	order.Stable(all, compareRanked)
 	out := make([]Candidate, 0, len(all))
 	for _, r := range all {
 		out = append(out, r.Candidate)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"podd/manifest/order"
 	"podd/reconcile/gc/images"
 	"podd/server"
 )
@@ -36,7 +37,7 @@ func (s imageStore) List(ctx context.Context) (server.ImageList, error) {
 		}
 		list.Images = append(list.Images, one)
 	}
-	slices.SortFunc(list.Images, func(a, b server.Image) int {
+	order.Slice(list.Images, func(a, b server.Image) int {
 		return cmp.Or(slices.Compare(a.Names, b.Names), cmp.Compare(a.ID, b.ID))
 	})
 	return list, nil
