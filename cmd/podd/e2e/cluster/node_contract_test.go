@@ -1,0 +1,71 @@
+//go:build e2e
+
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// TestNodeContract checks what monitoring systems and network plugins expect of a node: the UID of a
+// mirror pod in the paths of the kubelet API, events about cordons, the metric of requests to the API
+// server, and the pod CIDR at the runtime.
+func TestNodeContract(t *testing.T) {
+	a, _ := newServingAgent(t, "n22")
+	a.start().untilReady()
+	a.write("web", webPod("web", "1000000"))
+	m := a.untilMirror("web", "ready", isReady)
+	run := "/api/v1/nodes/n22/proxy/run/default/" + m.Name + "/%s/main?cmd=true"
+	if string(m.UID) == m.Annotations[configHash] {
+		t.Fatalf("the mirror pod has the UID %s of the static pod", m.UID)
+	}
+	for _, uid := range []string{string(m.UID), m.Annotations[configHash]} {
+		if err := plane.do(http.MethodPost, fmt.Sprintf(run, uid), nil, nil); err != nil {
+			t.Errorf("run with the UID %s: %v", uid, err)
+		}
+	}
+	if err := plane.do(http.MethodPost, fmt.Sprintf(run, "another"), nil, nil); err == nil {
+		t.Error("run with another UID: got no error")
+	}
+
+	spec := map[string]any{"podCIDR": "10.213.7.0/24", "podCIDRs": []string{"10.213.7.0/24"}}
+	if err := plane.do(http.MethodPatch, "/api/v1/nodes/n22", map[string]any{"spec": spec}, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.eventually("podd sends the pod CIDR to the runtime", func() error {
+		log, err := os.ReadFile(a.logFile())
+		if err == nil && !bytes.Contains(log, []byte("pod CIDR sent to the runtime podCIDR=10.213.7.0/24")) {
+			err = fmt.Errorf("got log %s", log)
+		}
+		return err
+	})
+	for _, step := range []struct {
+		unschedulable bool
+		reason        string
+	}{{true, "NodeNotSchedulable"}, {false, "NodeSchedulable"}} {
+		if err := plane.do(http.MethodPatch, "/api/v1/nodes/n22", map[string]any{"spec": map[string]any{"unschedulable": step.unschedulable}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		query := "/api/v1/events?fieldSelector=" + url.QueryEscape("involvedObject.kind=Node,involvedObject.name=n22,reason="+step.reason)
+		a.eventually("the Node has the event "+step.reason, func() error {
+			var l v1.EventList
+			if err := plane.do(http.MethodGet, query, nil, &l); err != nil {
+				return err
+			}
+			if len(l.Items) != 1 || !strings.Contains(l.Items[0].Message, step.reason) {
+				return fmt.Errorf("got %+v, want one event", l.Items)
+			}
+			return nil
+		})
+	}
+	if text, err := plane.getText("/api/v1/nodes/n22/proxy/metrics"); err != nil || !strings.Contains(text, `rest_client_requests_total{code="201",host="`) {
+		t.Errorf("metrics: got error %v and %s, want rest_client_requests_total", err, text)
+	}
+}
