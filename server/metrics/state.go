@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 
+	"podd/manifest"
 	"podd/server"
 )
 
@@ -109,13 +110,14 @@ func newEmitter(to chan<- prometheus.Metric) emitter {
 }
 
 func collectPods(v *server.View, emit emitter) {
-	var desired, active, live, ephemeral int
+	var live, ephemeral int
+	desired, active := map[string]int{}, map[string]int{} // by the label static
 	states := map[string]int{"created": 0, "running": 0, "exited": 0, "unknown": 0}
 	for _, p := range v.Pods {
 		if p.Pod.DeletionTimestamp == nil {
-			desired++
+			desired[staticLabel(p.Pod)]++
 			if phase := p.Pod.Status.Phase; phase != v1.PodSucceeded && phase != v1.PodFailed {
-				active++
+				active[staticLabel(p.Pod)]++
 			}
 		}
 		if p.SandboxID != "" {
@@ -129,13 +131,24 @@ func collectPods(v *server.View, emit emitter) {
 		}
 		emit(podReadyDesc, boolValue(p.Ready), p.Pod.Namespace, p.Pod.Name)
 	}
-	emit(desiredPodsDesc, float64(desired), "true")
-	emit(activePodsDesc, float64(active), "true")
+	for _, static := range []string{"", "true"} {
+		emit(desiredPodsDesc, float64(desired[static]), static)
+		emit(activePodsDesc, float64(active[static]), static)
+	}
 	emit(runningPodsDesc, float64(live))
 	emit(ephemeralContainersDesc, float64(ephemeral))
 	for state, n := range states {
 		emit(runningContainersDesc, float64(n), state)
 	}
+}
+
+// staticLabel returns the kubelet's value of the label static: "" for a pod of an API server, or
+// "true" for a pod of a file or URL.
+func staticLabel(p *v1.Pod) string {
+	if p.Annotations[manifest.AnnotationConfigSource] == manifest.KindAPI {
+		return ""
+	}
+	return "true"
 }
 
 // stateLabel returns the CRI's name of the container's state, or "" if the

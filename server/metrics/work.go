@@ -29,7 +29,9 @@ func newWorkCounts() workCounts {
 		pluginRegistrations:  newCounterVec("kubelet_device_plugin_registration_total", "Registrations of device plugins.", "resource_name"),
 		podResourcesRequests: newCounterVec("kubelet_pod_resources_endpoint_requests_total", "Requests to the pod resources API.", "server_api_version"),
 	}
-	c.restartedPods.WithLabelValues("true") // with this 0, the PromQL function increase() counts the first restart
+	for _, static := range []string{"", "true"} {
+		c.restartedPods.WithLabelValues(static) // with this 0, the PromQL function increase() counts the first restart
+	}
 	return c
 }
 
@@ -90,7 +92,7 @@ func (c workCounts) update(before, after *server.PodView) {
 	case ends && after.Path == "" && (before == nil || before.Path == "" && before.Pod.DeletionTimestamp == nil):
 		c.orphanedPods.Inc()
 	case before != nil && before.Pod.DeletionTimestamp != nil && !ends && before.Pod.UID == after.Pod.UID:
-		c.restartedPods.WithLabelValues("true").Inc()
+		c.restartedPods.WithLabelValues(staticLabel(after.Pod)).Inc()
 	}
 }
 
@@ -100,12 +102,13 @@ func collectWorkers(v *server.View, emit emitter) {
 	type key struct{ lifecycle, config, static string }
 	counts := map[key]int{}
 	for _, lifecycle := range []string{"sync", "terminating", "terminated"} {
-		for config, static := range map[string]string{"desired": "true", "orphan": "true", "runtime_only": "unknown"} {
-			counts[key{lifecycle, config, static}] = 0
+		for _, static := range []string{"", "true"} {
+			counts[key{lifecycle, "desired", static}], counts[key{lifecycle, "orphan", static}] = 0, 0
 		}
+		counts[key{lifecycle, "runtime_only", "unknown"}] = 0
 	}
 	for _, p := range v.Pods {
-		k := key{"sync", "desired", "true"}
+		k := key{"sync", "desired", staticLabel(p.Pod)}
 		switch {
 		case p.Pod.DeletionTimestamp == nil:
 			if phase := p.Pod.Status.Phase; phase == v1.PodSucceeded || phase == v1.PodFailed {
@@ -117,7 +120,7 @@ func collectWorkers(v *server.View, emit emitter) {
 		case p.Path == "":
 			k = key{"terminating", "runtime_only", "unknown"}
 		default:
-			k = key{"terminating", "orphan", "true"}
+			k = key{"terminating", "orphan", staticLabel(p.Pod)}
 		}
 		counts[k]++
 	}
