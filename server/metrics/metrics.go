@@ -48,6 +48,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
@@ -64,6 +65,17 @@ type Options struct {
 	NotAdmittedRule string
 	// AdmittedPhases are the phases (PodView.Phase) of pods that the node has admitted.
 	AdmittedPhases []string
+	// IsStatic reports whether a pod comes from a file or URL, and not from an API server. If it is
+	// nil, all pods are static.
+	IsStatic func(*v1.Pod) bool
+}
+
+// staticLabel returns the kubelet's value of the label static for a pod.
+func (o Options) staticLabel(p *v1.Pod) string {
+	if o.IsStatic == nil || o.IsStatic(p) {
+		return "true"
+	}
+	return ""
 }
 
 // Inputs are the sources of the metrics that are computed for each request. State is required.
@@ -141,7 +153,7 @@ func New(o Options) *Metrics {
 func (m *Metrics) UpdatePod(before, after *server.PodView, now time.Time) {
 	m.podCounts.update(before, after)
 	m.startCounts.update(before, after, now)
-	m.workCounts.update(before, after)
+	m.workCounts.update(before, after, m.o.staticLabel(after.Pod))
 	m.admissionCounts.update(before, after, slices.Contains(m.o.AdmittedPhases, after.Phase))
 	m.resizeCounts.update(before, after, now)
 	if after.Rule == m.o.NotAdmittedRule && after.NeedsUser && (before == nil || before.Rule != after.Rule || before.Pod.Status.Reason != after.Pod.Status.Reason) {

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 
-	"podd/manifest"
 	"podd/server"
 )
 
@@ -80,8 +79,8 @@ func (s stateCollector) Collect(to chan<- prometheus.Metric) {
 			emit(podCertificateDesc, float64(n), c.Signer, c.State)
 		}
 	}
-	collectPods(v, emit)
-	collectWorkers(v, emit)
+	s.collectPods(v, emit)
+	s.collectWorkers(v, emit)
 	collectVolumes(v, emit)
 	collectResizes(v, emit)
 	sources := newSources(v)
@@ -109,15 +108,15 @@ func newEmitter(to chan<- prometheus.Metric) emitter {
 	}
 }
 
-func collectPods(v *server.View, emit emitter) {
+func (s stateCollector) collectPods(v *server.View, emit emitter) {
 	var live, ephemeral int
 	desired, active := map[string]int{}, map[string]int{} // by the label static
 	states := map[string]int{"created": 0, "running": 0, "exited": 0, "unknown": 0}
 	for _, p := range v.Pods {
 		if p.Pod.DeletionTimestamp == nil {
-			desired[staticLabel(p.Pod)]++
+			desired[s.staticLabel(p.Pod)]++
 			if phase := p.Pod.Status.Phase; phase != v1.PodSucceeded && phase != v1.PodFailed {
-				active[staticLabel(p.Pod)]++
+				active[s.staticLabel(p.Pod)]++
 			}
 		}
 		if p.SandboxID != "" {
@@ -140,15 +139,6 @@ func collectPods(v *server.View, emit emitter) {
 	for state, n := range states {
 		emit(runningContainersDesc, float64(n), state)
 	}
-}
-
-// staticLabel returns the kubelet's value of the label static: "" for a pod of an API server, or
-// "true" for a pod of a file or URL.
-func staticLabel(p *v1.Pod) string {
-	if p.Annotations[manifest.AnnotationConfigSource] == manifest.KindAPI {
-		return ""
-	}
-	return "true"
 }
 
 // stateLabel returns the CRI's name of the container's state, or "" if the

@@ -6,7 +6,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/manifest"
 	"podd/server"
 )
 
@@ -14,7 +13,7 @@ import (
 func TestHandler_StaticLabel(t *testing.T) {
 	m, in := exercised(), inputs()
 	ofAPI := named("api", v1.PodRunning)
-	ofAPI.Annotations = map[string]string{manifest.AnnotationConfigSource: manifest.KindAPI}
+	m.o.IsStatic = func(p *v1.Pod) bool { return p.Name != ofAPI.Name }
 	v := *view()
 	v.Pods = append(v.Pods, &server.PodView{Pod: ofAPI, Rule: "Run"})
 	in.State = server.NewLatestView(&v)

@@ -85,20 +85,20 @@ func rejectionLabel(reason string) string {
 
 // update counts orphaned pods, and pods that were deleted and then created again with the same
 // UID; see Metrics.UpdatePod. An orphaned pod comes from no source and is already being deleted
-// when it is first observed.
-func (c workCounts) update(before, after *server.PodView) {
+// when it is first observed. static is the label of the pod.
+func (c workCounts) update(before, after *server.PodView, static string) {
 	ends := after.Pod.DeletionTimestamp != nil
 	switch {
 	case ends && after.Path == "" && (before == nil || before.Path == "" && before.Pod.DeletionTimestamp == nil):
 		c.orphanedPods.Inc()
 	case before != nil && before.Pod.DeletionTimestamp != nil && !ends && before.Pod.UID == after.Pod.UID:
-		c.restartedPods.WithLabelValues(staticLabel(after.Pod)).Inc()
+		c.restartedPods.WithLabelValues(static).Inc()
 	}
 }
 
 // collectWorkers emits the number of pods with a worker, by lifecycle phase and by whether a source
 // contains the pod.
-func collectWorkers(v *server.View, emit emitter) {
+func (s stateCollector) collectWorkers(v *server.View, emit emitter) {
 	type key struct{ lifecycle, config, static string }
 	counts := map[key]int{}
 	for _, lifecycle := range []string{"sync", "terminating", "terminated"} {
@@ -108,7 +108,7 @@ func collectWorkers(v *server.View, emit emitter) {
 		counts[key{lifecycle, "runtime_only", "unknown"}] = 0
 	}
 	for _, p := range v.Pods {
-		k := key{"sync", "desired", staticLabel(p.Pod)}
+		k := key{"sync", "desired", s.staticLabel(p.Pod)}
 		switch {
 		case p.Pod.DeletionTimestamp == nil:
 			if phase := p.Pod.Status.Phase; phase == v1.PodSucceeded || phase == v1.PodFailed {
@@ -120,7 +120,7 @@ func collectWorkers(v *server.View, emit emitter) {
 		case p.Path == "":
 			k = key{"terminating", "runtime_only", "unknown"}
 		default:
-			k = key{"terminating", "orphan", staticLabel(p.Pod)}
+			k = key{"terminating", "orphan", s.staticLabel(p.Pod)}
 		}
 		counts[k]++
 	}

@@ -25,7 +25,13 @@ func newMetrics(on render.Node) *metrics.Metrics {
 	return metrics.New(metrics.Options{
 		CgroupVersion: version, KubernetesVersion: manifest.KubernetesVersion, NotAdmittedRule: string(plan.RuleNotAdmitted),
 		AdmittedPhases: []string{string(plan.PhasePrepare), string(plan.PhaseInit), string(plan.PhaseRun)},
+		IsStatic:       isStatic,
 	})
+}
+
+// isStatic reports whether a pod comes from a file or URL.
+func isStatic(p *v1.Pod) bool {
+	return !manifest.KindTraits(p.Annotations[manifest.AnnotationConfigSource]).HasStateAtSource
 }
 
 // protectionRecorder returns a function that records in m how much memory the kernel protects for the
