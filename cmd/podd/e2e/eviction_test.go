@@ -107,6 +107,27 @@ func TestEviction_Restart(t *testing.T) {
 	d.untilPod("runs", "late", inPhase(v1.PodRunning))
 }
 
+// TestEviction_Start checks that podd starts no pod on a node whose image file system is short of space,
+// not even before it has observed this file system.
+func TestEviction_Start(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, shared, "--eviction-hard", "imagefs.available<99.9%", "--image-gc-high-threshold=100")
+	d.apply(d.pod("web", shell("main", serve("web"))))
+	d.start()
+	for range 5 {
+		d.untilPod("waits", "web", func(p *server.PodView) error {
+			if s := p.Pod.Status; s.Phase != v1.PodPending || !strings.Contains(p.Why, "DiskPressure") {
+				return fmt.Errorf("got phase %s, %q, want Pending because of DiskPressure", s.Phase, p.Why)
+			}
+			return nil
+		})
+		if all := d.containers("web", "main"); len(all) > 0 {
+			t.Errorf("got containers %+v, want none", all)
+		}
+		d.crash()
+	}
+}
+
 // TestEviction_Memory runs a pod that uses most of the memory of all pods, next to five pods that use
 // little. podd must evict only the first pod.
 func TestEviction_Memory(t *testing.T) {
