@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -14,6 +15,7 @@ import (
 	"podd/reconcile/admission"
 	"podd/reconcile/journal"
 	"podd/reconcile/plan"
+	"podd/reconcile/result"
 	"podd/reconcile/state"
 	"podd/runtime"
 )
@@ -33,6 +35,9 @@ type PreviewInput struct {
 	SourceKinds    map[string]string
 	// StoredClaims contains the PersistentVolumeClaims with data in a directory of podd.
 	StoredClaims map[types.NamespacedName]bool
+	// Images contains the images that are present on the node, by their names in the manifests. The
+	// value is the runtime's reference.
+	Images map[string]string
 	// InstanceID is the ID of the instance of the root directory; "" if there is none.
 	InstanceID string
 }
@@ -112,8 +117,34 @@ func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unr
 	requests := state.Requests{Observation: &state.Observation{Pod: in.Observed.Pods[key], AsOf: now}}
 	s := state.New(state.InitialFacts{Key: key, PastRecords: past, UnreadableJournals: unreadable})
 	s, _ = s.ApplyOrder(o, requests, o.Desired != nil && in.Journals.Has(o.Desired.UID), now)
-	s, _ = s.PrepareDecision(nil, nil, now)
-	return plan.Next(s.Input())
+	for {
+		s, _ = s.PrepareDecision(nil, nil, now)
+		d := plan.Next(s.Input())
+		next, isChanged := in.usePresentImages(s, d, now)
+		if !isChanged {
+			return d
+		}
+		s = next
+	}
+}
+
+// usePresentImages returns s after the actions of d that ensure images which are present already. The
+// pull policy Always requires a pull in any case. isChanged is false if d has no such action.
+func (in PreviewInput) usePresentImages(s state.State, d plan.Decision, now time.Time) (_ state.State, isChanged bool) {
+	for _, action := range d.Actions {
+		a, isImage := action.(plan.EnsureImage)
+		ref := in.Images[a.Image]
+		if !isImage || ref == "" || a.Policy == string(v1.PullAlways) {
+			continue
+		}
+		version := s.PlanInput.Desired
+		if a.ForSuccessor {
+			version = s.PlanInput.Successor
+		}
+		s, _ = s.ApplyResult(result.Result{Action: a, Began: now, Ended: now, Version: version, Value: result.EnsuredImage{Image: result.Image{Ref: ref}}}, now)
+		isChanged = true
+	}
+	return s, isChanged
 }
 
 // replacesRunning reports whether a version other than p runs in a sandbox of podd. p and observed

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"podd/reconcile"
 	"podd/reconcile/admission"
 	"podd/reconcile/journal"
+	"podd/reconcile/plan"
 	"podd/runtime"
 )
 
@@ -53,6 +55,37 @@ func TestPreview_ClusterNotQueried(t *testing.T) {
 		}
 		if len(planned) != 2 {
 			t.Errorf("%s: planned pods: got %+v, want 2", name, planned)
+		}
+	}
+}
+
+// TestPreview_Images checks that the plan pulls only images that are not present or that the pull
+// policy Always requires to pull.
+func TestPreview_Images(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy string
+		images map[string]string
+		pulls  bool
+	}{
+		"absent":         {"IfNotPresent", nil, true},
+		"present":        {"IfNotPresent", map[string]string{"web:1": "sha256:1"}, false},
+		"present, never": {"Never", map[string]string{"web:1": "sha256:1"}, false},
+		"always":         {"Always", map[string]string{"web:1": "sha256:1"}, true},
+	} {
+		web := pod(t, "web", "containers: [{name: app, image: \"web:1\", imagePullPolicy: "+c.policy+"}]")
+		planned, err := reconcile.Preview(reconcile.PreviewInput{
+			Set:      merge.Batches([]manifest.Batch{{Source: source, Kind: manifest.KindFile, Pods: []*manifest.Pod{web}, IsComplete: true}}),
+			Observed: runtime.Snapshot{IsComplete: true}, Node: runtime.Node{Reachable: true, Ready: true, NetworkReady: true},
+			Journals: journal.Store{Root: filepath.Join(t.TempDir(), "pods")}, Images: c.images,
+			SourceKinds: map[string]string{source: manifest.KindFile}, MaxBackoff: time.Minute,
+		})
+		if err != nil || len(planned) != 1 {
+			t.Fatalf("%s: got %+v, error %v, want one pod", name, planned, err)
+		}
+		d := planned[0].Decision
+		isPull := func(a plan.Action) bool { _, ok := a.(plan.EnsureImage); return ok }
+		if pulls := slices.ContainsFunc(d.Actions, isPull); pulls != c.pulls || len(d.Actions) == 0 {
+			t.Errorf("%s: got a pull %t, want %t\n%s", name, pulls, c.pulls, d)
 		}
 	}
 }

@@ -52,6 +52,9 @@ type View struct {
 	// ShuttingDown is set while the node shuts down: podd starts no pods until the node has booted
 	// again.
 	ShuttingDown bool `json:"shuttingDown,omitempty"`
+	// Pressure contains the types of the pressure conditions of the node that are true, such as
+	// "DiskPressure".
+	Pressure []v1.NodeConditionType `json:"pressure,omitempty"`
 	// Files contains an entry for every file and URL that was read, sorted by path.
 	Files []FileView `json:"files,omitempty"`
 	// Pods contains the desired pods and the pods that still exist on the host, sorted by

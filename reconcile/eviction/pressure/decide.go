@@ -75,6 +75,13 @@ func (c Conditions) Has(kind v1.NodeConditionType) bool {
 	return false
 }
 
+// NewConditions returns the Conditions in which the conditions of these types are true.
+func NewConditions(types []v1.NodeConditionType) Conditions {
+	return Conditions{
+		Memory: slices.Contains(types, v1.NodeMemoryPressure), Disk: slices.Contains(types, v1.NodeDiskPressure), PIDs: slices.Contains(types, v1.NodePIDPressure),
+	}
+}
+
 // Types returns the types of the conditions that are true, in the order of a kubelet's Node.
 func (c Conditions) Types() []v1.NodeConditionType {
 	var all []v1.NodeConditionType

@@ -22,6 +22,7 @@ import (
 	"podd/manifest"
 	"podd/manifest/source"
 	"podd/reconcile"
+	"podd/reconcile/eviction/pressure"
 	"podd/reconcile/plan"
 	"podd/reconcile/volume/claim"
 	"podd/runtime"
@@ -81,6 +82,9 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
 		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // the pods of the cluster stay unchanged, because podd plan does not contact the API server
 	}
+	if running != nil {
+		in.Limits.Pressure = pressure.NewConditions(running.Pressure)
+	}
 	in.Limits.DevicesUnknown = true // device plugins register only with the running podd, so podd plan cannot count devices
 	if in.InstanceID, _, err = reconcile.ReadInstanceIDs(cfg.RootDir); err != nil {
 		return err
@@ -90,7 +94,7 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-	if in.Observed, in.Node, err = observeOnce(limited, &cfg); err != nil {
+	if in.Observed, in.Node, in.Images, err = observeOnce(limited, &cfg, set); err != nil {
 		fmt.Fprintf(s.Err, "podd: warning: %v; planning as if no pods were running\n", err)
 		in.Node = runtime.Node{Reachable: true, Ready: true, NetworkReady: true}
 	}
@@ -143,14 +147,40 @@ func splitTargets(targets []string) (pods, files []string) {
 	return pods, files
 }
 
-// observeOnce returns a complete snapshot of the runtime.
-func observeOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, runtime.Node, error) {
+// observeOnce returns a complete snapshot of the runtime, and the images of the pods in set that are
+// present.
+func observeOnce(ctx context.Context, cfg *config.Config, set *manifest.Set) (runtime.Snapshot, runtime.Node, map[string]string, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	client, err := wiring.Dial(cfg, quiet, wiring.Calls{})
 	if err != nil {
-		return runtime.Snapshot{}, runtime.Node{}, err
+		return runtime.Snapshot{}, runtime.Node{}, nil, err
 	}
 	defer client.Close()
+	observed, node, err := observePods(ctx, cfg, client)
+	if err != nil {
+		return observed, node, nil, err
+	}
+	return observed, node, findImages(ctx, client, set), nil
+}
+
+// findImages returns the runtime's references of those images of the containers in set that are present,
+// by name. An image that cannot be queried counts as absent.
+func findImages(ctx context.Context, client *cri.Client, set *manifest.Set) map[string]string {
+	found := map[string]string{}
+	for _, p := range set.Pods {
+		for _, c := range slices.Concat(p.Object.Spec.InitContainers, p.Object.Spec.Containers) {
+			if _, isQueried := found[c.Image]; isQueried {
+				continue
+			}
+			image, _, _ := client.ImageStatus(ctx, c.Image) // zero after an error
+			found[c.Image] = image.ID
+		}
+	}
+	return found
+}
+
+// observePods returns a complete snapshot of the runtime.
+func observePods(ctx context.Context, cfg *config.Config, client *cri.Client) (runtime.Snapshot, runtime.Node, error) {
 	node, err := client.Node(ctx)
 	if err != nil {
 		return runtime.Snapshot{}, node, err
@@ -166,6 +196,7 @@ func observeOnce(ctx context.Context, cfg *config.Config) (runtime.Snapshot, run
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var observed runtime.Snapshot
+	quiet := slog.New(slog.DiscardHandler)
 	err = client.NewObserver(cri.ObserverOptions{Instance: id, AdoptedInstances: slices.Concat(adopted, cfg.AdoptInstances), IncludeUnlabelled: unlabelled, Logger: quiet}).Run(ctx, func(s runtime.Snapshot) {
 		if s.IsComplete && !observed.IsComplete {
 			observed = s

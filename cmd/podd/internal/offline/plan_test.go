@@ -205,3 +205,21 @@ func TestPlan_UnknownPod(t *testing.T) {
 		t.Errorf("got error %v and output %q, want an error that names the pod", err, out.String())
 	}
 }
+
+// TestPlan_Pressure checks that podd plan considers the pressure conditions of the running podd.
+func TestPlan_Pressure(t *testing.T) {
+	root, dir := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "web.yaml"), []byte(webManifest), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := poddtest.Serve(t, &server.View{Node: "n1", RootDir: root, Sources: []string{dir}, Pressure: []v1.NodeConditionType{v1.NodeDiskPressure}})
+	var out, errs bytes.Buffer
+	endpoint := "unix://" + filepath.Join(root, "no.sock")
+	c := &PlanCmd{Flags: config.Flags{FileFlags: config.FileFlags{RunDir: f.Dir}, RuntimeFlags: config.RuntimeFlags{ContainerRuntimeEndpoint: &endpoint}}}
+	if err := c.Run(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "the node has the condition [DiskPressure]"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "pull image") {
+		t.Errorf("got %s%s, want %q and no pull", out.String(), errs.String(), want)
+	}
+}

@@ -105,6 +105,9 @@ func (v *Publisher) Publish(c reconcile.Change) Findings {
 	next := v.lastView
 	next.Revision, next.IsDown, next.Starting = next.Revision+1, c.IsStoppingAll, c.Starting
 	next.ShuttingDown = c.ShuttingDown
+	if facts != nil && facts.Pressure != nil {
+		next.Pressure = facts.Pressure.Types()
+	}
 	if c.Node.Name != "" {
 		next.Runtime = c.Node.Name + " " + c.Node.Version
 	}
