@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/intree"
 )
 
 // claimProblem returns the reason why a pod cannot use an existing claim of the cluster, or "".
@@ -17,6 +18,9 @@ func (o *lookup) claimProblem(p *manifest.Pod, u Ref, node *manifest.Node) strin
 	pv := o.Volumes[types.NamespacedName{Name: c.Spec.VolumeName}]
 	if why := UnboundReason(c, pv); why != "" {
 		return why
+	}
+	if _, err := intree.TranslateVolume(pv); err != nil { // the source of a volume that was translated is csi
+		return err.Error()
 	}
 	if a := pv.Spec.NodeAffinity; a != nil && node != nil && !manifest.SelectsNode(a.Required, p.Object.Spec.NodeName, node.Labels) {
 		return fmt.Sprintf("the nodeAffinity of PersistentVolume %q does not match the labels of this node", pv.Name)

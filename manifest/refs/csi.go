@@ -119,8 +119,10 @@ func (o *lookup) csiParameters(pod *v1.Pod, d *csiVolume) *CSIVolume {
 	c.Handle, c.Volume, c.FSType, c.ReadOnly, c.Attributes = s.VolumeHandle, d.pv.Name, s.FSType, d.readOnly, s.VolumeAttributes
 	c.Block = d.pv.Spec.VolumeMode != nil && *d.pv.Spec.VolumeMode == v1.PersistentVolumeBlock
 	c.AccessMode, c.MountOptions, c.Capacity = v1.ReadWriteOnce, d.pv.Spec.MountOptions, size.Value()
-	if to, grows := ExpansionSize(d.boundClaim, d.pv); grows && !c.ReadOnly && o.IsFromServer() {
-		c.MustExpand, c.Capacity = true, to.Value()
+	if o.IsFromServer() && d.boundClaim != nil && !c.ReadOnly {
+		if to, grows := ExpansionSize(d.boundClaim, d.pv); grows {
+			c.MustExpand, c.Capacity = true, to.Value()
+		}
 	}
 	if len(d.pv.Spec.AccessModes) > 0 { // the kubelet uses the first mode, too
 		c.AccessMode = d.pv.Spec.AccessModes[0]

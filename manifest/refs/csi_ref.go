@@ -12,15 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"podd/manifest"
+	"podd/manifest/intree"
 	"podd/manifest/wording"
 )
 
-// csiVolume is a volume that a CSI driver provides to a pod. It is an inline volume, or the
-// PersistentVolume pv that is bound to the claim.
+// csiVolume is a volume that a CSI driver provides to a pod. It is an inline volume, the
+// PersistentVolume pv that is bound to the claim, or the translation pv of an in-tree volume.
 type csiVolume struct {
 	volume, fieldPath, driver                string
 	inline                                   *v1.CSIVolumeSource
-	claim                                    *Ref // reference to the claim; nil for an inline volume
+	claim                                    *Ref // reference to the claim; nil for an inline volume and an in-tree volume
 	boundClaim                               *v1.PersistentVolumeClaim
 	pv                                       *v1.PersistentVolume
 	readOnly                                 bool
@@ -43,6 +44,15 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 		}
 		return d
 	}
+	if o.IsFromServer() && intree.IsInline(v) {
+		pv, err := intree.TranslateInline(v, pod.Namespace)
+		if err != nil { // driverBlocker reports the error
+			return nil
+		}
+		d.addVolume(pv, secret)
+		d.readOnly = pv.Spec.CSI.ReadOnly
+		return d
+	}
 	if v.PersistentVolumeClaim == nil && v.Ephemeral == nil {
 		return nil
 	}
@@ -61,27 +71,33 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 	if reason != "" || bound.Volume == nil || bound.Volume.Spec.CSI == nil {
 		return nil
 	}
-	d.pv = bound.Volume
-	s := d.pv.Spec.CSI
-	d.driver, d.readOnly = s.Driver, v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
-	if !o.IsFromServer() && s.ReadOnly { // in a cluster, the volume is attached read-only instead
+	d.addVolume(bound.Volume, secret)
+	d.readOnly = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+	if !o.IsFromServer() && d.pv.Spec.CSI.ReadOnly { // in a cluster, the volume is attached read-only instead
 		d.readOnly = true
-	}
-	if ref := s.NodeStageSecretRef; ref != nil {
-		d.stageSecret = secret(ref.Namespace, ref.Name, "nodeStageSecretRef", false)
-	}
-	if ref := s.NodePublishSecretRef; ref != nil {
-		d.publishSecret = secret(ref.Namespace, ref.Name, "nodePublishSecretRef", false)
-	}
-	if ref := s.NodeExpandSecretRef; ref != nil { // optional, because the pod can run without an expansion
-		d.expandSecret = secret(ref.Namespace, ref.Name, "nodeExpandSecretRef", true)
 	}
 	return d
 }
 
-// volumeName returns the name of the PersistentVolume; "" for an inline volume.
+// addVolume sets the PersistentVolume and the references to its Secrets. newRef returns the reference
+// to a Secret from a field of the PersistentVolume.
+func (d *csiVolume) addVolume(pv *v1.PersistentVolume, newRef func(namespace, name, field string, optional bool) *Ref) {
+	d.pv, d.driver = pv, pv.Spec.CSI.Driver
+	s := pv.Spec.CSI
+	if ref := s.NodeStageSecretRef; ref != nil {
+		d.stageSecret = newRef(ref.Namespace, ref.Name, "nodeStageSecretRef", false)
+	}
+	if ref := s.NodePublishSecretRef; ref != nil {
+		d.publishSecret = newRef(ref.Namespace, ref.Name, "nodePublishSecretRef", false)
+	}
+	if ref := s.NodeExpandSecretRef; ref != nil { // optional, because the pod can run without an expansion
+		d.expandSecret = newRef(ref.Namespace, ref.Name, "nodeExpandSecretRef", true)
+	}
+}
+
+// volumeName returns the name of the claim's PersistentVolume; "" for an inline volume.
 func (d *csiVolume) volumeName() string {
-	if d.pv == nil {
+	if d.claim == nil {
 		return ""
 	}
 	return d.pv.Name
@@ -193,6 +209,12 @@ func (o *lookup) mustAttach(d *csiVolume) bool {
 // available.
 func (o *lookup) driverBlocker(p *manifest.Pod) Blocker {
 	for i := range p.Object.Spec.Volumes {
+		v := &p.Object.Spec.Volumes[i]
+		if intree.IsInline(v) {
+			if _, err := intree.TranslateInline(v, p.Object.Namespace); err != nil {
+				return Blocker{MissingMessage: err.Error(), Volume: v.Name}
+			}
+		}
 		if d := o.csiVolume(p.Object, i); d != nil {
 			if why := o.driverWaitReason(d); why != "" {
 				return Blocker{MissingMessage: why, Volume: d.volume}
@@ -203,12 +225,15 @@ func (o *lookup) driverBlocker(p *manifest.Pod) Blocker {
 }
 
 // driverWaitReason returns the reason why the driver cannot be called for a volume of a cluster; "" if
-// it can be called. It validates names although the API server has validated them, because the names become
-// names of directories.
+// it can be called. It validates names although the API server has validated them, because the names
+// become names of directories.
 func (o *lookup) driverWaitReason(d *csiVolume) string {
 	mode, whose := storage.VolumeLifecycleEphemeral, "the volume"
 	if d.pv != nil {
-		mode, whose = storage.VolumeLifecyclePersistent, fmt.Sprintf("PersistentVolume %q", d.pv.Name)
+		mode = storage.VolumeLifecyclePersistent
+	}
+	if d.claim != nil {
+		whose = fmt.Sprintf("PersistentVolume %q", d.pv.Name)
 	}
 	for _, secret := range d.secrets() {
 		if len(validation.IsDNS1123Subdomain(secret.Object.Name))+len(validation.IsDNS1123Label(secret.Object.Namespace)) > 0 {

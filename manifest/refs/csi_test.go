@@ -98,6 +98,39 @@ func TestResolved_CSI(t *testing.T) {
 	}
 }
 
+// TestResolved_CSI_InTree checks the parameters of an in-tree volume of a pod, which a CSI driver
+// provides, and the message about a volume that no driver can provide.
+func TestResolved_CSI_InTree(t *testing.T) {
+	const handle = "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"
+	p := clusterPod()
+	p.Object.Spec = v1.PodSpec{NodeName: "n1", Volumes: []v1.Volume{{Name: "disk", VolumeSource: v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "d", FSType: "ext4", ReadOnly: true}}}}}
+	o := clusterObjects(p)
+	_, s := resolve(p, o, nil)
+	if want := "whether a volume is attached is being looked up"; s.MissingMessage != want || s.CSI(&p.Object.Spec.Volumes[0]) != nil {
+		t.Errorf("not attached: got %q, want %q", s.MissingMessage, want)
+	}
+	o.Cluster.AttachedVolumes = map[string]map[string]string{refs.AttachmentName("pd.csi.storage.gke.io", handle, "n1"): nil}
+	_, s = resolve(p, o, nil)
+	want := &refs.CSIVolume{
+		Driver: "pd.csi.storage.gke.io", Handle: handle, Volume: "pd.csi.storage.gke.io-d", FSType: "ext4", ReadOnly: true,
+		AccessMode: v1.ReadOnlyMany, Attributes: map[string]string{"partition": ""},
+	}
+	if diff := cmp.Diff(want, s.CSI(&p.Object.Spec.Volumes[0])); diff != "" || s.MissingMessage != "" {
+		t.Errorf("attached: got %q (-want +got):\n%s", s.MissingMessage, diff)
+	}
+	blob := v1.VolumeSource{AzureDisk: &v1.AzureDiskVolumeSource{DataDiskURI: "u", Kind: new(v1.AzureSharedBlobDisk)}}
+	p.Object.Spec.Volumes[0].VolumeSource = blob
+	if _, s = resolve(p, o, nil); !strings.Contains(s.MissingMessage, `translating volume "disk" to a volume of a CSI driver: kind(Shared) is not supported`) {
+		t.Errorf("azureDisk that is not managed: got %q, want the reason", s.MissingMessage)
+	}
+	p = csiPod()
+	o = csiObjects(p)
+	o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.PersistentVolumeSource = v1.PersistentVolumeSource{AzureDisk: blob.AzureDisk}
+	if _, s = resolve(p, o, nil); !strings.Contains(s.MissingMessage, `translating PersistentVolume "pv1" to a volume of a CSI driver: kind(Shared) is not supported`) {
+		t.Errorf("PersistentVolume: got %q, want the reason", s.MissingMessage)
+	}
+}
+
 // TestResolved_CSI_Wait checks for which objects a pod waits, and for which of its volumes CSI
 // returns a CSIVolume while the pod waits.
 func TestResolved_CSI_Wait(t *testing.T) {

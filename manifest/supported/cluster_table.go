@@ -32,6 +32,14 @@ var clusterFields = []row{
 	{"spec.volumes[].projected.sources[].podCertificate", supported, ""},
 	{"spec.volumes[].projected.sources[].podCertificate.user", refusedWithNote, gateDisabled},
 	{"spec.volumes[].ephemeral", supported, ""}, // the cluster creates the claim
+	// The CSI drivers of a cluster provide the in-tree volumes of clouds; see package intree.
+	{"spec.volumes[].awsElasticBlockStore", supported, ""},
+	{"spec.volumes[].azureDisk", supported, ""},
+	{"spec.volumes[].azureFile", supported, ""},
+	{"spec.volumes[].cinder", supported, ""},
+	{"spec.volumes[].gcePersistentDisk", supported, ""},
+	{"spec.volumes[].portworxVolume", supported, ""},
+	{"spec.volumes[].vsphereVolume", supported, ""},
 }
 
 var clusterContainerFields = []row{

@@ -27,9 +27,10 @@ const noResourceClaims = "ResourceClaims require a cluster; remove this field, o
 
 // Messages for volumes that are not on this node.
 const (
-	onlyNFS       = "nfs is the only supported network volume; mount this volume on the host (/etc/fstab or a .mount unit) and use hostPath"
+	onlyNFS       = "podd mounts no network volume of this type; use a volume of a CSI driver, or mount this volume on the host (/etc/fstab or a .mount unit) and use hostPath"
 	noDisks       = "podd does not attach disks; attach and mount the disk on the host and use hostPath, or a claim with a local PersistentVolume"
 	noCloudDisks  = "podd does not attach cloud disks; attach and mount the disk on the host and use hostPath, or a claim with a local PersistentVolume"
+	onlyInCluster = "podd translates this volume to a volume of a CSI driver only in a cluster; use a PersistentVolume of type csi"
 	driverRemoved = "Kubernetes has removed the driver of this volume; mount the volume on the host and use hostPath"
 )
 
@@ -161,7 +162,7 @@ var podFields = []row{
 	{"spec.volumes[].cephfs", refusedWithNote, onlyNFS},
 	{"spec.volumes[].glusterfs", refusedWithNote, onlyNFS},
 	{"spec.volumes[].quobyte", refusedWithNote, onlyNFS},
-	{"spec.volumes[].azureFile", refusedWithNote, onlyNFS},
+	{"spec.volumes[].azureFile", refusedWithNote, onlyInCluster},
 	{"spec.volumes[].iscsi", refusedWithNote, noDisks},
 	{"spec.volumes[].rbd", refusedWithNote, noDisks},
 	{"spec.volumes[].fc", refusedWithNote, noDisks},
@@ -172,7 +173,7 @@ var podFields = []row{
 	{"spec.volumes[].gcePersistentDisk", refusedWithNote, noCloudDisks},
 	{"spec.volumes[].vsphereVolume", refusedWithNote, noCloudDisks},
 	{"spec.volumes[].photonPersistentDisk", refusedWithNote, driverRemoved},
-	{"spec.volumes[].portworxVolume", refusedWithNote, driverRemoved},
+	{"spec.volumes[].portworxVolume", refusedWithNote, onlyInCluster},
 	{"spec.volumes[].scaleIO", refusedWithNote, driverRemoved},
 	{"spec.volumes[].storageos", refusedWithNote, driverRemoved},
 	{"spec.volumes[].flocker", refusedWithNote, driverRemoved},

@@ -10,18 +10,20 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"podd/manifest/intree"
 	"podd/reconcile/render"
 	"podd/reconcile/volume/claim"
 	"podd/reconcile/volume/csi"
 	"podd/runtime/safepath"
 )
 
-// csiVolume implements volumeType for volumes of type csi, which are inline CSI volumes.
+// csiVolume implements volumeType for volumes of type csi, which are inline CSI volumes, and for the
+// in-tree volumes that CSI drivers provide.
 type csiVolume struct{}
 
 func (csiVolume) field() string { return "csi" }
 
-func (csiVolume) matches(v *v1.Volume) bool { return v.CSI != nil }
+func (csiVolume) matches(v *v1.Volume) bool { return v.CSI != nil || intree.IsInline(v) }
 
 func (csiVolume) check(p *podDir, _ *v1.Volume) (string, error) { return "", p.root.checkCSI() }
 

@@ -304,6 +304,76 @@ func growClaim(t *testing.T, name string) {
 	}
 }
 
+// TestCSI_InTree checks the in-tree volumes of a cloud, which its CSI driver provides: a
+// PersistentVolume and a volume of a pod. The names of their attachments must be equal to those of the
+// controllers.
+func TestCSI_InTree(t *testing.T) {
+	plane.startControllers(t)
+	const name = "c3-disk"
+	d := newDriver(t, "c3", "STAGE_UNSTAGE_VOLUME")
+	d.Name = "ebs.csi.aws.com"
+	a := newAgent(t, "c3").start()
+	a.untilReady()
+	createServiceAccount(t)
+	startDriver(t, d)
+	create(t, inStorage+"csidrivers", d.Name, &storage.CSIDriver{ObjectMeta: objectMeta(d.Name)})
+	size, modes := v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}, []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
+	create(t, "/api/v1/persistentvolumes", name, &v1.PersistentVolume{ObjectMeta: objectMeta(name), Spec: v1.PersistentVolumeSpec{
+		Capacity: size, AccessModes: modes, PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimRetain, StorageClassName: name,
+		ClaimRef:               &v1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: "default", Name: name},
+		PersistentVolumeSource: v1.PersistentVolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "aws://us-east-1a/vol-1", FSType: "ext4"}},
+	}})
+	create(t, inDefault+"persistentvolumeclaims", name, &v1.PersistentVolumeClaim{ObjectMeta: objectMeta(name), Spec: v1.PersistentVolumeClaimSpec{
+		VolumeName: name, StorageClassName: new(name), AccessModes: modes, Resources: v1.VolumeResourceRequirements{Requests: size},
+	}})
+	p := boundPod(a.node, "c3-app")
+	addVolume(p, "data", v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: name}})
+	addVolume(p, "own", v1.VolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-2"}})
+	create(t, inDefault+"pods", p.Name, p)
+	for _, va := range untilAttachments(t, a.node, 2) {
+		setAttachment(t, va, storage.VolumeAttachmentStatus{Attached: true})
+	}
+	a.untilOutput(p.Name, "", "touch", "/data/here", "/own/here")
+	a.untilInUse("kubernetes.io/csi/ebs.csi.aws.com^vol-1", "kubernetes.io/csi/ebs.csi.aws.com^vol-2")
+	for _, handle := range []string{"vol-1", "vol-2"} {
+		if _, err := os.Stat(filepath.Join(d.FilesDir(handle), "here")); err != nil {
+			t.Errorf("volume %s: got %v, want the file of the pod", handle, err)
+		}
+	}
+	wantRequest(t, d, "NodeStageVolume", `"fsType":"ext4"`)
+	if err := plane.do(http.MethodDelete, inDefault+"pods/"+p.Name, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	untilDeleted(t, inDefault+"pods/"+p.Name)
+	a.untilInUse()
+	if done, err := d.Changes(); err != nil || len(done) != 8 {
+		t.Errorf("got the calls %v, %v, want to stage, publish, unpublish and unstage both volumes", done, err)
+	}
+}
+
+// untilAttachments waits until the controller has created n VolumeAttachments for a node, and returns
+// them.
+func untilAttachments(t *testing.T, node string, n int) (found []*storage.VolumeAttachment) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("there are %d VolumeAttachments for %s", n, node), func() error {
+		all := &storage.VolumeAttachmentList{}
+		if err := plane.do(http.MethodGet, inStorage+"volumeattachments", nil, all); err != nil {
+			return err
+		}
+		found = nil
+		for i := range all.Items {
+			if all.Items[i].Spec.NodeName == node {
+				found = append(found, &all.Items[i])
+			}
+		}
+		if len(found) != n {
+			return fmt.Errorf("got %d VolumeAttachments", len(found))
+		}
+		return nil
+	})
+	return found
+}
+
 // TestCSI_InlineVolume checks an ephemeral inline volume of a driver that needs information
 // about the pod. The volume must not be attached, and must be removed with the pod.
 func TestCSI_InlineVolume(t *testing.T) {

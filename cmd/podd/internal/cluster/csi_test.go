@@ -101,7 +101,7 @@ func TestRegistrar(t *testing.T) {
 		l.change(func() { // an entry of an earlier podd or another agent
 			other := n.DeepCopy()
 			other.Spec.Drivers = []storage.CSINodeDriver{{Name: "old.example", NodeID: "x"}}
-			other.Annotations = map[string]string{v1.MigratedPluginsAnnotationKey: "kubernetes.io/aws-ebs", "a": "b"}
+			other.Annotations = map[string]string{v1.MigratedPluginsAnnotationKey: "kubernetes.io/rbd", "a": "b"}
 			l.putObject("csinodes", other, "MODIFIED")
 		})
 		drivers.set(func() { drivers.registered = []csi.Driver{disk} })
@@ -113,7 +113,8 @@ func TestRegistrar(t *testing.T) {
 		if diff := cmp.Diff(want, l.storedCSINode().Spec.Drivers); diff != "" {
 			t.Errorf("new driver (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(map[string]string{"a": "b"}, l.storedCSINode().Annotations); diff != "" {
+		migrated := "kubernetes.io/aws-ebs,kubernetes.io/azure-disk,kubernetes.io/azure-file,kubernetes.io/cinder,kubernetes.io/gce-pd,kubernetes.io/portworx-volume,kubernetes.io/vsphere-volume"
+		if diff := cmp.Diff(map[string]string{v1.MigratedPluginsAnnotationKey: migrated, "a": "b"}, l.storedCSINode().Annotations); diff != "" {
 			t.Errorf("annotations (-want +got):\n%s", diff)
 		}
 		if n := l.storedNode(); n.Annotations[annotationNodeIDs] != `{"disk.example":"i-1"}` || n.Labels["disk.example/zone"] != "a" {

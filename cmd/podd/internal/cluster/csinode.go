@@ -6,12 +6,14 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"podd/manifest/intree"
 	"podd/reconcile/volume/csi"
 )
 
@@ -23,16 +25,18 @@ const annotationNodeIDs = "csi.volume.kubernetes.io/nodeid"
 // not nil, updatedCSINode adds this driver. If removed is not "", it removes the driver with this
 // name. It keeps the entries of other drivers.
 //
-// updatedCSINode also removes the annotation in which a kubelet lists migrated in-tree plugins,
-// because podd passes no in-tree volumes to CSI drivers. The controllers of Kubernetes do not need
-// this annotation. If the annotation is missing, the scheduler uses the in-tree source of a volume.
+// updatedCSINode also sets the annotation with the in-tree plugins whose volumes the node passes to
+// CSI drivers, as the kubelet does. The scheduler needs it to count these volumes.
 func updatedCSINode(present *storage.CSINode, n *v1.Node, added *csi.Driver, removed string) *storage.CSINode {
 	next := &storage.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storage.CSINodeSpec{Drivers: []storage.CSINodeDriver{}}}
 	if present != nil {
 		next = present.DeepCopy()
 	}
 	next.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}}
-	delete(next.Annotations, v1.MigratedPluginsAnnotationKey)
+	if next.Annotations == nil {
+		next.Annotations = map[string]string{}
+	}
+	next.Annotations[v1.MigratedPluginsAnnotationKey] = strings.Join(intree.Plugins(), ",")
 	next.Spec.Drivers = slices.DeleteFunc(next.Spec.Drivers, func(d storage.CSINodeDriver) bool { return d.Name == removed })
 	if added == nil {
 		return next

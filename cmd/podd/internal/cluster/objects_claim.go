@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
+	"podd/manifest/intree"
 	"podd/manifest/refs"
 )
 
@@ -99,6 +100,9 @@ func (c *client) getClaimAndVolume(ctx context.Context, ref manifest.ObjectRef) 
 		return nil, err
 	default:
 		bound.volume = dropUnusedFields(volume)
+		if translated, err := intree.TranslateVolume(volume); err == nil { // package refs reports an error
+			bound.volume = translated
+		}
 	}
 	return bound, nil
 }

@@ -333,6 +333,32 @@ func TestLookup_Claim(t *testing.T) {
 	})
 }
 
+// TestLookup_InTreeVolume checks that the volume of a claim has the source csi if the in-tree source can
+// be translated, and otherwise the in-tree source.
+func TestLookup_InTreeVolume(t *testing.T) {
+	for kind, want := range map[v1.AzureDataDiskKind]string{v1.AzureManagedDisk: "disk.csi.azure.com", v1.AzureSharedBlobDisk: ""} {
+		runNode(t, nil, func(l *testNode) {
+			claim, volume := &v1.PersistentVolumeClaim{ObjectMeta: metaOf("data")}, &v1.PersistentVolume{}
+			claim.UID, claim.Spec.VolumeName, claim.Status.Phase = "c1", "pv1", v1.ClaimBound
+			volume.Name, volume.Spec.ClaimRef = "pv1", &v1.ObjectReference{UID: "c1"}
+			volume.Spec.AzureDisk = &v1.AzureDiskVolumeSource{DataDiskURI: "/subscriptions/s", Kind: &kind}
+			l.change(func() {
+				l.putObject("persistentvolumes", volume, "ADDED")
+				l.putObject("persistentvolumeclaims", claim, "ADDED")
+				l.putPod(newReader("a", claimVolume("data")), "ADDED")
+			})
+			l.advance(maxUncachedWait)
+			got := l.objects().Volumes[types.NamespacedName{Name: "pv1"}]
+			switch {
+			case got == nil, want == "" && got.Spec.AzureDisk == nil:
+				t.Errorf("%s: got %+v, want the volume with its source", kind, got)
+			case want != "" && (got.Spec.CSI == nil || got.Spec.CSI.Driver != want || got.Spec.AzureDisk != nil):
+				t.Errorf("%s: got source %+v, want one of the driver %s", kind, got.Spec.PersistentVolumeSource, want)
+			}
+		})
+	}
+}
+
 // TestLookup_Others checks RuntimeClasses and Services.
 func TestLookup_Others(t *testing.T) {
 	service := func(namespace, name, ip string) *v1.Service {
