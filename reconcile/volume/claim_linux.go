@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
@@ -134,7 +136,19 @@ func localPath(pv *v1.PersistentVolume, create bool) (string, error) {
 		}
 		return path, withoutPath(err)
 	}
-	return "", fmt.Errorf("podd does not support the volume type of the PersistentVolume %q; use hostPath, local, nfs or csi", pv.Name)
+	return "", fmt.Errorf("podd does not support the volume type %s of the PersistentVolume %q; use csi, nfs, local or hostPath", sourceName(s), pv.Name)
+}
+
+// sourceName returns the field name of a PersistentVolume's source, such as "iscsi".
+func sourceName(s *v1.PersistentVolumeSource) string {
+	v := reflect.ValueOf(s).Elem()
+	for i := range v.NumField() {
+		if !v.Field(i).IsNil() {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			return name
+		}
+	}
+	return "unknown"
 }
 
 func isBlock(mode *v1.PersistentVolumeMode) bool {

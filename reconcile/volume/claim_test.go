@@ -136,7 +136,7 @@ func TestClaim_Rebind(t *testing.T) {
 		{a, own, `is bound to the PersistentVolume "a"`},
 		{a, b, `cannot be bound to "b"`},
 		{a, newClaim("file", localVolume("a", top+"/")), ""},
-		{a, moved, `PersistentVolume "a", whose path has changed`},
+		{a, moved, `PersistentVolume "a", whose path or volumeHandle has changed`},
 		{own, url, "another manifest source"}, {url, own, "another manifest source"},
 	} {
 		d, _ := newDirWithClaims(t)
@@ -247,14 +247,17 @@ func TestClaim_RecordWithoutPath(t *testing.T) {
 func TestClaim_Errors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
+	iscsi := localVolume("a", "")
+	iscsi.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{}}
 	block := newClaim("file", nil)
 	mode := v1.PersistentVolumeBlock
 	block.Spec.VolumeMode = &mode
 	for want, of := range map[string]*claimContent{
 		"does not exist; create or mount it": newClaim("file", localVolume("a", "/nowhere/at/all")),
 		"is a file":                          newClaim("file", localVolume("a", file)),
-		"volumeMode Block":                   block,
-		`"data" does not exist`:              nil,
+		`does not support the volume type iscsi of the PersistentVolume "a"`: newClaim("file", iscsi),
+		"volumeMode Block":      block,
+		`"data" does not exist`: nil,
 	} {
 		d, _ := newDirWithClaims(t)
 		_, err := d.Prepare(t.Context(), newClaimPod(), of)

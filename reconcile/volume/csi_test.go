@@ -137,6 +137,35 @@ func TestCSI(t *testing.T) {
 	}
 }
 
+// ownedCSIContent is the content of a pod with one claim of a manifest, which is bound to a CSI volume.
+type ownedCSIContent struct {
+	*claimContent
+	csi *refs.CSIVolume
+}
+
+func (c ownedCSIContent) CSI(*v1.Volume) *refs.CSIVolume { return c.csi }
+
+// TestCSI_Rebind checks that a claim of a manifest keeps its CSI volume: another volumeHandle is other
+// data.
+func TestCSI_Rebind(t *testing.T) {
+	d, driver := newDirWithDriver(t)
+	content := func(handle string) ownedCSIContent {
+		pv := localVolume("disk", "")
+		pv.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: driver.Name, VolumeHandle: handle}}
+		return ownedCSIContent{newClaim("file", pv), &refs.CSIVolume{Driver: driver.Name, Handle: handle, Volume: "disk", AccessMode: v1.ReadWriteOnce}}
+	}
+	_, err := d.Prepare(t.Context(), newClaimPod(), content("vol-1"))
+	must(t, err)
+	must(t, d.Check(t.Context(), newClaimPod(), content("vol-1"), nil))
+	must(t, d.Remove(t.Context(), uid))
+	want := `PersistentVolume "disk", whose path or volumeHandle has changed`
+	for _, err := range []error{errorOf(d.Prepare(t.Context(), newClaimPod(), content("vol-2"))), d.Check(t.Context(), newClaimPod(), content("vol-2"), nil)} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("another volumeHandle: got error %v, want %q", err, want)
+		}
+	}
+}
+
 // mountSilentBelow mounts, in the directory x of a volume, a file system on which every access hangs.
 func mountSilentBelow(t *testing.T, volume string) {
 	t.Helper()

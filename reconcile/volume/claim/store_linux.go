@@ -145,7 +145,7 @@ func (c Store) Verify(claim *refs.Claim) error {
 	case recorded.owner != desired.owner:
 		return fmt.Errorf("claim %q belongs to another manifest source, and only pods of that source can use it%s", claim.Name, remove)
 	case recorded.volume == desired.volume && recorded.pathHash != "" && recorded.pathHash != desired.pathHash:
-		return fmt.Errorf("claim %q is bound to the PersistentVolume %q, whose path has changed; restore the path%s", claim.Name, desired.volume, remove)
+		return fmt.Errorf("claim %q is bound to the PersistentVolume %q, whose path or volumeHandle has changed; restore it%s", claim.Name, desired.volume, remove)
 	case recorded.volume == desired.volume:
 		return nil
 	case recorded.volume == storedByPodd:
