@@ -241,3 +241,21 @@ func TestCSI_BlockDevice(t *testing.T) {
 	d.untilCSICalls(driver, "NodeStageVolume disk:1", "NodePublishVolume disk:1", "NodeUnpublishVolume disk:1", "NodeUnstageVolume disk:1")
 	d.wantNothingLeft()
 }
+
+// TestCSI_Kubectl checks that kubectl creates a CSIDriver and a volume of the driver, and that a pod of
+// the API uses them.
+func TestCSI_Kubectl(t *testing.T) {
+	t.Parallel()
+	d, k := startWritable(t)
+	driver := newCSIDriver(d, "STAGE_UNSTAGE_VOLUME")
+	d.startCSIDriver(driver)
+	k.wantOutput("apply -f "+k.manifest(csiDriverObject(driver), csiVolume(driver, "disk:1"), newClaim("data", v1.ReadWriteOnce), d.podWithClaim("web", "data")),
+		"csidriver.storage.k8s.io/"+driver.Name+" created", "persistentvolume/disk created", "pod/web created")
+	k.untilReady("web")
+	k.wantOutput("get csidrivers", "ATTACHREQUIRED", "PODINFOONMOUNT", driver.Name, "Persistent")
+	k.wantOutput("get persistentvolumeclaim data", "Bound", "disk")
+	k.wantOutput("delete pod web", "deleted")
+	k.untilNone("web")
+	d.untilCSICalls(driver, "NodeStageVolume disk:1", "NodePublishVolume disk:1", "NodeUnpublishVolume disk:1", "NodeUnstageVolume disk:1")
+	k.wantOutput("delete csidriver "+driver.Name, "deleted")
+}
