@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,9 +26,11 @@ func TestNodeObserver_PodCIDR(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{})
 		var log strings.Builder
-		cidr := "" // changed only while the observer waits
+		var cidr atomic.Value
+		setCIDR := func(to string) string { cidr.Store(to); return to }
+		setCIDR("")
 		n := r.NewNodeObserver(cri.NodeObserverOptions{
-			PodCIDR: func() string { return cidr }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			PodCIDR: func() string { return cidr.Load().(string) }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -45,22 +48,22 @@ func TestNodeObserver_PodCIDR(t *testing.T) {
 			}
 		}
 		want("without a CIDR", time.Minute)
-		cidr = "10.0.0.0/24"
+		setCIDR("10.0.0.0/24")
 		want("with a CIDR", time.Minute, "10.0.0.0/24")
-		cidr = "10.0.0.0/24,fd00::/64"
-		want("changed", time.Minute, "10.0.0.0/24,fd00::/64")
-		cidr = ""
+		both := setCIDR("10.0.0.0/24,fd00::/64")
+		want("changed", time.Minute, both)
+		setCIDR("")
 		want("unknown again", time.Minute)
-		cidr = "10.0.0.0/24,fd00::/64"
+		setCIDR(both)
 		r.Disconnect()
 		want("while the runtime is unreachable", time.Minute)
 		r.Reconnect()
-		want("when the runtime is reachable again", time.Minute, cidr)
+		want("when the runtime is reachable again", time.Minute, both)
 		heal := r.Inject(runtimetest.Fault{Method: "UpdateRuntimeConfig", Err: status.Error(codes.Unknown, "no space left on device")})
-		cidr = "10.0.1.0/24"
-		want("while the runtime rejects it", 9*time.Second, cidr, cidr)
+		other := setCIDR("10.0.1.0/24")
+		want("while the runtime rejects it", 9*time.Second, other, other)
 		heal()
-		want("after the error", time.Minute, cidr)
+		want("after the error", time.Minute, other)
 		cancel()
 		<-done
 		if got := log.String(); strings.Count(got, "failed; trying again") != 1 || strings.Count(got, "pod CIDR sent to the runtime") != 3 {
