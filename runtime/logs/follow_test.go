@@ -412,3 +412,42 @@ func TestFollow_Complete(t *testing.T) {
 		}
 	})
 }
+
+// TestRead_LateLines checks that the lines that the runtime writes to a rotated file, after it has
+// written to the new file, are emitted before the lines of the new file.
+func TestRead_LateLines(t *testing.T) {
+	dir := logDir(t, nil)
+	l := &runtimeLog{dir: filepath.Join(dir, "c")}
+	line := func(text string) string { return logLine(Stdout, false, text) }
+	if _, err := l.open(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.write(line("one")), os.Rename(l.path(""), l.path(".20250101-000000"))); err != nil {
+		t.Fatal(err)
+	}
+	old, err := l.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.write(line("three")); err != nil {
+		t.Fatal(err)
+	}
+	var late sync.WaitGroup
+	defer late.Wait()
+	var out output
+	err = Read(t.Context(), Options{Dir: dir, Container: "c"}, func(e Entry) error {
+		if string(e.Text) == "one" {
+			late.Go(func() {
+				time.Sleep(50 * time.Millisecond)
+				if _, err := old.WriteString(line("two")); err != nil {
+					t.Error(err)
+				}
+				old.Close()
+			})
+		}
+		return out.emit(e)
+	})
+	if got := out.bytes[Stdout].String(); err != nil || got != "one\ntwo\nthree\n" {
+		t.Errorf("got %q, error %v; want the lines in order", got, err)
+	}
+}

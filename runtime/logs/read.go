@@ -73,6 +73,11 @@ func ExitedWhenClosed(c <-chan struct{}) func() (exited bool, changed <-chan str
 // log open for writing.
 const maxWriteAfterExit = 15 * time.Second
 
+// maxWriteAfterRotation is how long the reader waits until the runtime has written its last lines to a
+// file that was rotated. containerd writes them while it already writes the next lines to the new
+// file.
+const maxWriteAfterRotation = 2 * time.Second
+
 // errLimitReached stops a reader after Options.LimitBytes bytes.
 var errLimitReached = errors.New("enough")
 
@@ -81,8 +86,9 @@ var errLimitReached = errors.New("enough")
 // context is done. If there is no such log, it returns fs.ErrNotExist, unless Follow is
 // set. The memory that Read needs does not depend on the length of the log or its lines.
 //
-// When a file is rotated, the runtime may still write some lines to the old file. Read may emit
-// them after the first lines of the new file.
+// When a file is rotated, the runtime may still write some lines to the old file. Read waits for these
+// lines, but if it must wait longer than maxWriteAfterRotation, it may emit them after the first lines
+// of the new file.
 func Read(ctx context.Context, o Options, emit func(Entry) error) error {
 	if !filepath.IsLocal(o.Container) || filepath.Base(o.Container) != o.Container || o.Container == "." {
 		return fmt.Errorf("reading the log of container %q: invalid container name", o.Container)

@@ -130,9 +130,9 @@ func (r *reader) emitAvailable(ctx context.Context) error {
 			r.mustRelist = false
 			return nil
 		}
-		// Read both files again before continuing with next. Because next exists, previous is
-		// complete, and cur is nearly complete.
-		err = r.emitOpenFiles(ctx)
+		// Because next exists, previous is complete, and cur is complete when the runtime has closed
+		// it.
+		err = r.emitUntilClosed(ctx)
 		if err == nil {
 			err = r.finishPrevious()
 		}
@@ -150,6 +150,20 @@ func (r *reader) emitAvailable(ctx context.Context) error {
 func (r *reader) reportFile() {
 	if r.o.OnFile != nil {
 		r.o.OnFile(r.cur.f)
+	}
+}
+
+// emitUntilClosed emits the entries of previous and cur until no process writes to cur any more, at
+// most for maxWriteAfterRotation.
+func (r *reader) emitUntilClosed(ctx context.Context) error {
+	for begin := time.Now(); ; {
+		isLast := !hasWriter(r.cur.f) || time.Since(begin) >= maxWriteAfterRotation // must be evaluated before the entries are read
+		if err := r.emitOpenFiles(ctx); err != nil || isLast {
+			return err
+		}
+		if err := pause(ctx, time.Since(begin)); err != nil {
+			return err
+		}
 	}
 }
 
