@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,7 +63,9 @@ func TestMountPropagation(t *testing.T) {
 	if err := unix.Mount("tmpfs", late, "tmpfs", 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(late, "x"), []byte("seen\n"), 0o644); err != nil {
+	// The container reads the file as soon as it exists, so it must be complete then.
+	err := errors.Join(os.WriteFile(filepath.Join(late, "x.tmp"), []byte("seen\n"), 0o644), os.Rename(filepath.Join(late, "x.tmp"), filepath.Join(late, "x")))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if got := d.readTrace("late"); got != "seen" {
