@@ -78,19 +78,31 @@ func TestNormalizeArgs(t *testing.T) {
 	}
 }
 
-// TestKubeletFlags checks that every flag of the kubelet is either in Flags or in kubeletFlags, and that
-// no former flag is one of them.
-func TestKubeletFlags(t *testing.T) {
+// readKubeletFlags returns the names of all flags of the kubelet.
+func readKubeletFlags(t *testing.T) []string {
+	t.Helper()
 	text, err := os.ReadFile("testdata/kubelet-flags.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := map[string]bool{"help": true, "version": true} // every verb has these flags
+	return strings.Fields(string(text))
+}
+
+// servedFlags returns the set of the names of the flags in Flags, and of those that every verb has.
+func servedFlags() map[string]bool {
+	served := map[string]bool{"help": true, "version": true}
 	for f := range new(Flags).settings() {
 		served[flagName(f)] = true
 	}
+	return served
+}
+
+// TestKubeletFlags checks that every flag of the kubelet is either in Flags or in kubeletFlags, and that
+// no former flag is one of them.
+func TestKubeletFlags(t *testing.T) {
+	served := servedFlags()
 	ofKubelet := map[string]bool{}
-	for _, name := range strings.Fields(string(text)) {
+	for _, name := range readKubeletFlags(t) {
 		ofKubelet[name] = true
 		if _, unserved := findKubeletFlag(name); unserved == served[name] {
 			t.Errorf("--%s: unserved %v, served %v; want exactly one", name, unserved, served[name])

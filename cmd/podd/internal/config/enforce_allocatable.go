@@ -3,15 +3,14 @@ package config
 import (
 	"path"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
 // A ReservedCgroup is the cgroup of the processes for which the node reserves resources, with the
-// configuration of its limits. render.ReservedCgroup, which describes the fields, has the same fields,
-// because this package does not import package render.
+// configuration of its limits. It has the fields of render.ReservedCgroup, which describes them. It is
+// a type of its own, because this package does not import package render.
 type ReservedCgroup struct {
 	Enforcement, Path                string
 	Resources                        v1.ResourceList
@@ -96,7 +95,7 @@ func (c *checker) checkReservedCgroups() {
 		_, cgroup := e.get(c.kubelet)
 		switch {
 		case cgroup == "", e.compressibleOnly: // each cgroup has another row without compressibleOnly
-		case slices.Contains(strings.Split(cgroup, "/"), ".."):
+		case hasDotDot(cgroup):
 			c.errorf(e.cgroupField, "%q must not contain ..", cgroup)
 		case path.Join("/", cgroup) == "/":
 			c.errorf(e.cgroupField, "%q is the root cgroup, which cannot be limited; set the cgroup of the processes for which resources are reserved", cgroup)

@@ -43,7 +43,7 @@ var supportedFields = newSet(
 	"cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy",
 )
 
-// rejectedFields contains the reasons for which podd rejects every value of a field.
+// rejectedFields contains the reasons why podd rejects every value of a field.
 var rejectedFields = map[string]string{
 	"reservedSystemCPUs":           "podd does not keep CPUs free of pods; reserve an amount with systemReserved",
 	"cpuManagerPolicyOptions":      "podd does not assign CPUs to containers; remove this field",
@@ -52,7 +52,7 @@ var rejectedFields = map[string]string{
 	"qosReserved":                  "podd reserves no memory for QoS classes; use memoryReservationPolicy",
 }
 
-// rejectedFlags contains the reasons for which podd rejects a flag without a field.
+// rejectedFlags contains the reasons why podd rejects a flag without a field.
 var rejectedFlags = map[string]string{
 	"reserved-memory": "podd does not assign memory of NUMA nodes to containers; remove this flag",
 }
@@ -73,18 +73,18 @@ type ignoredGroup struct {
 	flags  []string // flags without a field, with their leading dashes
 }
 
-// isObsolete is the beginning of the reason for settings that have no effect in the kubelet of
+// obsoletePrefix is the beginning of the reason for settings that have no effect in the kubelet of
 // Kubernetes 1.37 either.
-const isObsolete = "it is obsolete and has no effect in the kubelet either; "
+const obsoletePrefix = "it is obsolete and has no effect in the kubelet either; "
 
-// hasNoPolicy is the reason for settings that only refine the policies of resource managers.
-const hasNoPolicy = "it has no effect with the policy none in the kubelet either; remove it"
+// policyNoneReason is the reason for settings that only refine the policies of resource managers.
+const policyNoneReason = "it has no effect with the policy none in the kubelet either; remove it"
 
 var ignoredSettings = []ignoredGroup{
-	{reason: isObsolete + "the network plugins configure hairpin mode", fields: []string{"hairpinMode"}},
-	{reason: isObsolete + "kube-proxy creates the iptables rules", fields: []string{"iptablesMasqueradeBit", "iptablesDropBit"}},
-	{reason: isObsolete + "the container runtime closes idle streams; set stream_idle_timeout in the configuration of containerd", fields: []string{"streamingConnectionIdleTimeout"}},
-	{reason: hasNoPolicy, fields: []string{"cpuManagerReconcilePeriod", "topologyManagerScope"}},
+	{reason: obsoletePrefix + "the network plugins configure hairpin mode", fields: []string{"hairpinMode"}},
+	{reason: obsoletePrefix + "kube-proxy creates the iptables rules", fields: []string{"iptablesMasqueradeBit", "iptablesDropBit"}},
+	{reason: obsoletePrefix + "the container runtime closes idle streams; set stream_idle_timeout in the configuration of containerd", fields: []string{"streamingConnectionIdleTimeout"}},
+	{reason: policyNoneReason, fields: []string{"cpuManagerReconcilePeriod", "topologyManagerScope"}},
 	{reason: "podd creates no iptables chains; kube-proxy and the network plugins create the chains that they need", fields: []string{"makeIPTablesUtilChains"}},
 	{reason: "FlexVolumes are deprecated and podd does not run their drivers; use CSI drivers", fields: []string{"volumePluginDir"}},
 	{reason: "podd measures volumes when statistics are requested; use the scrape interval of the client", fields: []string{"volumeStatsAggPeriod"}},
@@ -114,8 +114,8 @@ var equivalentValues = map[string]any{
 	"enableControllerAttachDetach": false,
 }
 
-// ignoredNames contains the names of settings that have no effect, by the reason for which podd
-// ignores them.
+// ignoredNames contains the names of settings that have no effect, by the reason why podd ignores
+// them.
 type ignoredNames struct {
 	unsupported, needCluster, runOnce []string
 	groups                            [][]string          // as ignoredSettings
