@@ -70,26 +70,8 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	warnUnreadSources(s.Err, set, all)
-	capacity, allocatable, err := host.ReadResources(&cfg)
+	in, err := newPreviewInput(&cfg, set, all, running)
 	if err != nil {
-		return err
-	}
-	in := reconcile.PreviewInput{
-		Set: set, Journals: rootdir.Journals(cfg.RootDir),
-		Limits: host.AdmissionLimits(&cfg, capacity, allocatable), AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(&cfg),
-		SourceKinds: sources.KindsByName(all),
-	}
-	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
-		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // the pods of the cluster stay unchanged, because podd plan does not contact the API server
-	}
-	if running != nil {
-		in.Limits.Pressure = pressure.NewConditions(running.Pressure)
-	}
-	in.Limits.DevicesUnknown = true // device plugins register only with the running podd, so podd plan cannot count devices
-	if in.InstanceID, _, err = reconcile.ReadInstanceIDs(cfg.RootDir); err != nil {
-		return err
-	}
-	if in.StoredClaims, err = (claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}).ClaimsWithData(); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, planTimeout)
@@ -147,8 +129,34 @@ func splitTargets(targets []string) (pods, files []string) {
 	return pods, files
 }
 
-// observeOnce returns a complete snapshot of the runtime, and the images of the pods in set that are
-// present.
+// newPreviewInput returns a PreviewInput with everything except the state of the runtime. all are the
+// sources that set was read from. running is nil if podd is not running.
+func newPreviewInput(cfg *config.Config, set *manifest.Set, all []source.Source, running *server.View) (in reconcile.PreviewInput, err error) {
+	capacity, allocatable, err := host.ReadResources(cfg)
+	if err != nil {
+		return in, err
+	}
+	in = reconcile.PreviewInput{
+		Set: set, Journals: rootdir.Journals(cfg.RootDir),
+		Limits: host.AdmissionLimits(cfg, capacity, allocatable), AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(cfg),
+		SourceKinds: sources.KindsByName(all),
+	}
+	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
+		in.SourceKinds[server.ClusterSource] = manifest.KindAPI // the pods of the cluster stay unchanged, because podd plan does not contact the API server
+	}
+	if running != nil {
+		in.Limits.Pressure = pressure.NewConditions(running.Pressure)
+	}
+	in.Limits.DevicesUnknown = true // device plugins register only with the running podd, so podd plan cannot count devices
+	if in.InstanceID, _, err = reconcile.ReadInstanceIDs(cfg.RootDir); err != nil {
+		return in, err
+	}
+	in.StoredClaims, err = (claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}).ClaimsWithData()
+	return in, err
+}
+
+// observeOnce returns a complete snapshot of the runtime, the state of the runtime, and the result of
+// findImages.
 func observeOnce(ctx context.Context, cfg *config.Config, set *manifest.Set) (runtime.Snapshot, runtime.Node, map[string]string, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	client, err := wiring.Dial(cfg, quiet, wiring.Calls{})
@@ -163,8 +171,8 @@ func observeOnce(ctx context.Context, cfg *config.Config, set *manifest.Set) (ru
 	return observed, node, findImages(ctx, client, set), nil
 }
 
-// findImages returns the runtime's references of those images of the containers in set that are present,
-// by name. An image that cannot be queried counts as absent.
+// findImages returns the runtime's references of the images of the containers in set, by name. The
+// reference is "" if the image is not present or cannot be queried.
 func findImages(ctx context.Context, client *cri.Client, set *manifest.Set) map[string]string {
 	found := map[string]string{}
 	for _, p := range set.Pods {
@@ -179,7 +187,7 @@ func findImages(ctx context.Context, client *cri.Client, set *manifest.Set) map[
 	return found
 }
 
-// observePods returns a complete snapshot of the runtime.
+// observePods returns a complete snapshot of the runtime, and the state of the runtime.
 func observePods(ctx context.Context, cfg *config.Config, client *cri.Client) (runtime.Snapshot, runtime.Node, error) {
 	node, err := client.Node(ctx)
 	if err != nil {
