@@ -39,7 +39,7 @@ func Handler(m server.Meter) http.Handler {
 		case version == "":
 			io.WriteString(w, "Supported API versions: v1.3,v2.1\n")
 		case query == nil:
-			http.Error(w, "of cAdvisor's API, podd serves only /api/v1.3/{containers,machine,subcontainers} and /api/v2.1/{machine,machinestats,spec,stats}", http.StatusNotFound)
+			http.Error(w, "podd serves only /api/v1.3/{containers,machine,subcontainers} and /api/v2.1/{machine,machinestats,spec,stats} of cAdvisor's API", http.StatusNotFound)
 		default:
 			query.reply(w, r, m, "/"+strings.Trim(cgroup, "/"))
 		}
@@ -55,7 +55,7 @@ func MachineHandler(m server.Meter) http.Handler {
 // A query returns the response for a request, which is encoded as JSON.
 type query func(context.Context, server.Meter, request) (any, error)
 
-// A request is a request for a cgroup. isRecursive is set if it is also for the cgroups below.
+// A request selects a cgroup and, if isRecursive is set, all cgroups below it.
 type request struct {
 	cgroup      string
 	isRecursive bool
@@ -103,30 +103,32 @@ func (q query) reply(w http.ResponseWriter, r *http.Request, m server.Meter, cgr
 func queryMachine(ctx context.Context, m server.Meter, _ request) (any, error) { return m.Machine(ctx) }
 
 func queryContainer(ctx context.Context, m server.Meter, r request) (any, error) {
-	all, err := m.Containers(ctx)
-	if err != nil {
-		return nil, err
-	}
 	r.isRecursive = false // version 1.3 has another kind of request for this
-	chosen, err := r.choose(all)
+	cgroups, err := queryVersion1(ctx, m, r)
 	if err != nil {
 		return nil, err
 	}
-	return withChildren(chosen[0], childrenByParent(all)), nil
+	return cgroups[0], nil
 }
 
 func querySubcontainers(ctx context.Context, m server.Meter, r request) (any, error) {
 	r.isRecursive = true
-	measured, err := m.Containers(ctx)
+	return queryVersion1(ctx, m, r)
+}
+
+// queryVersion1 returns the cgroups of the request in version 1.3 of the API. Without an error, there
+// is at least one.
+func queryVersion1(ctx context.Context, m server.Meter, r request) ([]*model.ContainerInfo, error) {
+	all, err := m.Containers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	selected, err := r.choose(measured)
+	chosen, err := r.choose(all)
 	if err != nil {
 		return nil, err
 	}
-	children, result := childrenByParent(measured), make([]*model.ContainerInfo, 0, len(selected))
-	for _, c := range selected {
+	children, result := childrenByParent(all), make([]*model.ContainerInfo, 0, len(chosen))
+	for _, c := range chosen {
 		result = append(result, withChildren(c, children))
 	}
 	return result, nil

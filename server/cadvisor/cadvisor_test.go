@@ -16,13 +16,13 @@ import (
 	"podd/server"
 )
 
-// fixed is a Meter that always returns the same data.
-type fixed struct {
+// A fixedMeter always returns the same data.
+type fixedMeter struct {
 	server.Meter
 	err error
 }
 
-func (f fixed) Machine(context.Context) (*model.MachineInfo, error) {
+func (f fixedMeter) Machine(context.Context) (*model.MachineInfo, error) {
 	return &model.MachineInfo{
 		NumCores: 4, NumPhysicalCores: 2, NumSockets: 1, MemoryCapacity: 8 << 30, BootID: "b", MachineID: "m", SystemUUID: "s",
 		DiskMap: map[string]model.DiskInfo{"8:0": {Name: "sda", Major: 8, Size: 1 << 40}},
@@ -31,7 +31,7 @@ func (f fixed) Machine(context.Context) (*model.MachineInfo, error) {
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func (f fixed) Containers(context.Context) (map[string]*model.ContainerInfo, error) {
+func (f fixedMeter) Containers(context.Context) (map[string]*model.ContainerInfo, error) {
 	all := map[string]*model.ContainerInfo{}
 	for i, name := range []string{"/", "/podd/kubepods", "/podd/kubepods/podu1", "/podd/kubepods/podu1/c1", "/podd/kubepodsx"} {
 		all[name] = &model.ContainerInfo{
@@ -68,7 +68,7 @@ func TestHandler_Golden(t *testing.T) {
 		"v2.1-spec":          "/api/v2.1/spec/podd/kubepods/podu1/c1?type=name",
 		"v2.1-stats":         "/api/v2.1/stats/podd/kubepods/podu1/c1",
 	} {
-		w := get(fixed{}, "GET", target)
+		w := get(fixedMeter{}, "GET", target)
 		var v any
 		if err := json.Unmarshal(w.Body.Bytes(), &v); w.Code != 200 || err != nil {
 			t.Errorf("%s: got %d %s, want 200 and JSON", target, w.Code, w.Body)
@@ -90,7 +90,7 @@ func TestHandler_Names(t *testing.T) {
 		{"/api/v1.3/subcontainers/", "/ " + pods + " " + pod + " " + container + " /podd/kubepodsx"},
 		{"/api/v1.3/containers" + pods, pods},
 	} {
-		w := get(fixed{}, "POST", test.target)
+		w := get(fixedMeter{}, "POST", test.target)
 		body := w.Body.String()
 		if !strings.HasPrefix(body, "[") {
 			body = "[" + body + "]"
@@ -118,7 +118,7 @@ func TestHandler_Names(t *testing.T) {
 		"/api/v2.1/stats/":                          {},
 	} {
 		var got map[string]any
-		if err := json.Unmarshal(get(fixed{}, "GET", target).Body.Bytes(), &got); err != nil {
+		if err := json.Unmarshal(get(fixedMeter{}, "GET", target).Body.Bytes(), &got); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range want {
@@ -141,7 +141,7 @@ func TestHandler_Errors(t *testing.T) {
 		want           string
 	}{
 		{"GET", "/api/", nil, 200, "Supported API versions: v1.3,v2.1\n"},
-		{"GET", "/api/v1.3/", nil, 404, "podd serves only /api/v1.3/{containers,machine,subcontainers} and /api/v2.1/{machine,machinestats,spec,stats}"},
+		{"GET", "/api/v1.3/", nil, 404, "podd serves only /api/v1.3/{containers,machine,subcontainers} and /api/v2.1/{machine,machinestats,spec,stats} of cAdvisor's API"},
 		{"GET", "/api/v1.2/machine", nil, 404, "podd serves only"},
 		{"GET", "/api/v1.3/docker/web", nil, 404, "podd serves only"},
 		{"GET", "/api/v9", nil, 404, "podd serves only"},
@@ -152,7 +152,7 @@ func TestHandler_Errors(t *testing.T) {
 		{"GET", "/api/v1.3/containers/", errors.New("no cgroups"), 500, "measuring resource usage: no cgroups"},
 		{"GET", "/api/v2.1/stats/", errors.New("no cgroups"), 500, "measuring resource usage: no cgroups"},
 	} {
-		w := get(fixed{err: test.err}, test.method, test.target)
+		w := get(fixedMeter{err: test.err}, test.method, test.target)
 		if w.Code != test.status || !strings.Contains(w.Body.String(), test.want) {
 			t.Errorf("%s %s: got %d %s, want %d %s", test.method, test.target, w.Code, w.Body, test.status, test.want)
 		}
@@ -162,8 +162,8 @@ func TestHandler_Errors(t *testing.T) {
 // TestMachineHandler checks that /spec/ has the response of /api/v1.3/machine.
 func TestMachineHandler(t *testing.T) {
 	w := httptest.NewRecorder()
-	MachineHandler(fixed{}).ServeHTTP(w, httptest.NewRequest("GET", "/spec/", nil))
-	if want := get(fixed{}, "GET", "/api/v1.3/machine").Body.String(); w.Code != 200 || w.Body.String() != want {
+	MachineHandler(fixedMeter{}).ServeHTTP(w, httptest.NewRequest("GET", "/spec/", nil))
+	if want := get(fixedMeter{}, "GET", "/api/v1.3/machine").Body.String(); w.Code != 200 || w.Body.String() != want {
 		t.Errorf("got %d %s, want %s", w.Code, w.Body, want)
 	}
 }
