@@ -14,7 +14,7 @@ import (
 )
 
 // Join moves this process to the cgroup name in every hierarchy. It creates the cgroup if it does not
-// exist. As in the kubelet, name is a path below the mount point of each hierarchy, also if the driver
+// exist. As in the kubelet, name is a path below the mount point of each hierarchy, even if the driver
 // for pods is systemd.
 func Join(name string) error {
 	m, err := newGroup(name)
@@ -91,7 +91,8 @@ func movablePids(name string) ([]int, error) {
 	return pids, nil
 }
 
-// isKernelThread reports whether a process has no program.
+// isKernelThread reports whether a process has no program, because it is a thread of the kernel or has
+// exited.
 func isKernelThread(pid int) bool {
 	_, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe"))
 	return errors.Is(err, fs.ErrNotExist)

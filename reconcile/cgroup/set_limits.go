@@ -29,9 +29,9 @@ func SetLimits(c render.Cgroup) error {
 		return fmt.Errorf("opening cgroup %s: %w", c.Path, err)
 	}
 	if cgroups.IsCgroup2UnifiedMode() {
-		err = findV2(c, m.Path(""))
+		err = checkV2(c, m.Path(""))
 	} else {
-		err = findV1(c, m.GetPaths())
+		err = checkV1(c, m.GetPaths())
 	}
 	if err != nil {
 		return err
@@ -66,9 +66,9 @@ func (e *missingError) Error() string {
 	return fmt.Sprintf("cgroup %s does not exist; create it before podd starts, for example with: mkdir -p %s", e.Path, strings.Join(e.Dirs, " "))
 }
 
-// findV2 returns an error unless a cgroup of version 2 exists, with all controllers that limit it. dir
-// is its directory. The kubelet requires more controllers than those that limit the cgroup.
-func findV2(c render.Cgroup, dir string) error {
+// checkV2 returns an error unless the cgroup v2 directory dir exists and has all controllers that limit
+// the cgroup. The kubelet also requires controllers that do not limit it.
+func checkV2(c render.Cgroup, dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return newMissingError(c, dir)
@@ -85,10 +85,10 @@ func findV2(c render.Cgroup, dir string) error {
 	return nil
 }
 
-// findV1 returns an error unless a cgroup of version 1 exists in the hierarchies of all controllers
-// that limit it. If no controller limits it, the cgroup must exist in one hierarchy. dirs contains the
+// checkV1 returns an error unless the cgroup exists in the cgroup v1 hierarchies of all controllers that
+// limit it. If no controller limits it, the cgroup must exist in one hierarchy. dirs contains the
 // directories of the cgroup by controller; the key "" is the v2 hierarchy, which sets no limits.
-func findV1(c render.Cgroup, dirs map[string]string) error {
+func checkV1(c render.Cgroup, dirs map[string]string) error {
 	var missing, all []string
 	exists := false
 	needed := limitingControllers(c)

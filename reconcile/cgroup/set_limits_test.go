@@ -68,8 +68,8 @@ func TestMissingError(t *testing.T) {
 	}
 }
 
-// TestFind checks both versions of cgroups with plain directories.
-func TestFind(t *testing.T) {
+// TestCheckV1V2 checks both versions of cgroups with plain directories.
+func TestCheckV1V2(t *testing.T) {
 	dir := t.TempDir()
 	exists, absent := filepath.Join(dir, "kube"), filepath.Join(dir, "absent")
 	if err := os.Mkdir(exists, 0o700); err != nil {
@@ -83,14 +83,14 @@ func TestFind(t *testing.T) {
 		err  error
 		want string
 	}{
-		"v2, exists":             {findV2(limited, exists), ""},
-		"v2, absent":             {findV2(limited, absent), "mkdir -p " + absent},
-		"v2, missing controller": {findV2(render.Cgroup{Path: "/kube", Pids: 1}, exists), "the controller pids of cgroup /kube is not enabled; enable it in " + dir + "/cgroup.subtree_control"},
-		"v1, exists":             {findV1(limited, map[string]string{"cpu": exists, "memory": exists, "pids": absent}), ""},
-		"v1, absent for memory":  {findV1(limited, map[string]string{"cpu": exists, "memory": absent, "pids": absent}), "mkdir -p " + absent},
-		"v1, no limits":          {findV1(unlimited, map[string]string{"cpu": exists, "memory": absent}), ""},
-		"v1, absent, no limits":  {findV1(unlimited, map[string]string{"": exists, "cpu": absent, "cpuacct": absent}), "mkdir -p " + absent},
-		"v1, not mounted":        {findV1(limited, map[string]string{"": exists, "cpu": exists}), "the controller memory is not mounted"},
+		"v2, exists":             {checkV2(limited, exists), ""},
+		"v2, absent":             {checkV2(limited, absent), "mkdir -p " + absent},
+		"v2, missing controller": {checkV2(render.Cgroup{Path: "/kube", Pids: 1}, exists), "the controller pids of cgroup /kube is not enabled; enable it in " + dir + "/cgroup.subtree_control"},
+		"v1, exists":             {checkV1(limited, map[string]string{"cpu": exists, "memory": exists, "pids": absent}), ""},
+		"v1, absent for memory":  {checkV1(limited, map[string]string{"cpu": exists, "memory": absent, "pids": absent}), "mkdir -p " + absent},
+		"v1, no limits":          {checkV1(unlimited, map[string]string{"cpu": exists, "memory": absent}), ""},
+		"v1, absent, no limits":  {checkV1(unlimited, map[string]string{"": exists, "cpu": absent, "cpuacct": absent}), "mkdir -p " + absent},
+		"v1, not mounted":        {checkV1(limited, map[string]string{"": exists, "cpu": exists}), "the controller memory is not mounted"},
 	} {
 		if tt.want == "" && tt.err != nil || tt.want != "" && (tt.err == nil || !strings.Contains(tt.err.Error(), tt.want)) {
 			t.Errorf("%s: got %v, want %q", name, tt.err, tt.want)
