@@ -100,7 +100,7 @@ func (c *client) getClaimAndVolume(ctx context.Context, ref manifest.ObjectRef) 
 		return nil, err
 	default:
 		bound.volume = dropUnusedFields(volume)
-		if translated, err := intree.TranslateVolume(volume); err == nil { // package refs reports an error
+		if translated, err := intree.TranslateVolume(volume); err == nil { // package refs reports the error
 			bound.volume = translated
 		}
 	}

@@ -2,9 +2,8 @@ package cluster
 
 import "context"
 
-// followSchedulable calls Options.OnSchedulable when pods may no longer, or may again, be scheduled to
-// the Node, until ctx is done. As in the kubelet, a Node is expected to be schedulable when podd
-// starts.
+// followSchedulable calls Options.OnSchedulable when the Node becomes unschedulable or schedulable. It
+// returns when ctx is done. As in the kubelet, a Node is expected to be schedulable when podd starts.
 func (c *Cluster) followSchedulable(ctx context.Context) {
 	if c.o.OnSchedulable == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestFollowSchedulable checks that each change is reported once, also if the Node is unknown for a
+// TestFollowSchedulable checks that each change is reported once, even if the Node is unknown for a
 // time because podd connects to the API server again.
 func TestFollowSchedulable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -298,8 +298,7 @@ type ContainerLogs struct {
 	LogMaxSize int64
 	// LogMaxFiles is the maximum number of log files of a container.
 	LogMaxFiles int
-	// LogWorkers is the maximum number of containers with logs that are rotated at the same time; at
-	// least 1.
+	// LogWorkers is the maximum number of container logs that are rotated at the same time; at least 1.
 	LogWorkers int
 	// LogCheckInterval is the interval at which the sizes of logs are checked.
 	LogCheckInterval time.Duration
@@ -322,12 +321,12 @@ type Logging struct {
 	EventLog string
 }
 
-// A FileVerbosity is the log level of some source files.
+// A FileVerbosity is the log level of the source files that match Pattern.
 type FileVerbosity struct {
 	// Pattern matches the name of a file without its directory and without .go, or the path of the file
 	// if it contains a slash. It has the syntax of path.Match.
 	Pattern string
-	// Verbosity is the log level of klog, as Logging.Verbosity.
+	// Verbosity is a log level of klog.
 	Verbosity int
 }
 

@@ -12,8 +12,9 @@
 //	flags ── Flags.layer ─┘
 //
 // No setting of the kubelet is ignored silently. A field, flag or feature gate that podd does not
-// support is an error, or, if pods run as they would without it, one warning with the reason for all
-// such settings. All errors are reported together, each with its file and line or its flag.
+// support is an error if pods would run differently with it. Otherwise it is ignored with a warning.
+// All settings that are ignored for the same reason are in one warning. All errors are reported
+// together, each with its file and line or its flag.
 //
 // Only Load and ReadHostFacts read files. The package has no state.
 package config

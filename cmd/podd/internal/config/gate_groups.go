@@ -74,7 +74,7 @@ var gateGroups = []gateGroup{{
 }}
 
 // gatesElsewhere is the group of all feature gates that are in no other table. They have an effect only
-// in other programs, with which the kubelet shares the list of feature gates.
+// in other programs of Kubernetes, because the kubelet shares the list of feature gates with them.
 var gatesElsewhere = gateGroup{reason: "it has no effect in the kubelet either; set it in the programs of the control plane, or in kube-proxy"}
 
 // findGateGroup returns the group of a feature gate that the kubelet has, or nil if the gate is in another

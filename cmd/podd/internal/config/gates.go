@@ -20,11 +20,10 @@ import (
 //go:embed feature_gates.txt
 var featureGates string
 
-// gateNames contains the names in featureGates. lockedGates contains the values of the feature gates
-// that cannot be changed, in the kubelet either.
+// gateNames contains the names in featureGates. lockedGates contains the values of the locked gates.
 var gateNames, lockedGates = parseFeatureGates(featureGates)
 
-// parseFeatureGates parses lines of the form of featureGates.
+// parseFeatureGates parses lines with the format of featureGates.
 func parseFeatureGates(text string) (names []string, locked map[string]bool) {
 	locked = map[string]bool{}
 	for line := range strings.Lines(text) {
@@ -109,7 +108,7 @@ func (c *checker) checkGates() {
 	}
 }
 
-// rejectGate returns the reason for which podd rejects the value of a feature gate, or "" if podd
+// rejectGate returns the reason why podd rejects the value of a feature gate, or "" if podd
 // accepts the value.
 func rejectGate(name string, value bool) string {
 	group := findGateGroup(name)

@@ -11,7 +11,7 @@ import (
 // defaultTracingEndpoint is the default of Tracing.Endpoint, as in OpenTelemetry.
 const defaultTracingEndpoint = "localhost:4317"
 
-// millionSamples is the value of samplingRatePerMillion with which every trace is recorded.
+// millionSamples is the value of samplingRatePerMillion that records every trace.
 const millionSamples = 1_000_000
 
 // Tracing configures the spans that podd sends to an OpenTelemetry collector.

@@ -34,7 +34,7 @@ func setUpProcess(cfg *config.Config, log *slog.Logger) error {
 		return nil
 	}
 	if err := cgroup.Join(cfg.OwnCgroup); err != nil {
-		log.Warn("podd stays in its cgroup", "err", err)
+		log.Warn("moving podd to the cgroup of kubeletCgroups failed; podd stays in its cgroup", "err", err)
 	}
 	return nil
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // A reservedEnforcer limits the cgroups for which the node reserves resources. It does this once, when
-// the cgroups of QoS classes exist. Until then, the cgroup driver may be unknown, which determines the
-// paths of the cgroups. With cgroup v2, a controller may also not be enabled yet in the cgroups next to
-// kubepods: systemd does not enable hugetlb, for example.
+// the cgroups of QoS classes exist. Until then, the cgroup driver may be unknown; it determines the
+// paths of the cgroups. With cgroup v2, some controllers, such as hugetlb, are enabled in the cgroups
+// next to kubepods only when podd has created the cgroups of QoS classes.
 type reservedEnforcer struct {
 	o       reservedOptions
 	drivers chan string // capacity 1; receives the cgroup driver
@@ -33,7 +33,8 @@ func newReservedEnforcer(o reservedOptions) *reservedEnforcer {
 	return &reservedEnforcer{o: o, drivers: make(chan string, 1)}
 }
 
-// begin lets run limit the cgroups with this cgroup driver, unless it already has. It does not block.
+// begin makes run limit the cgroups with this cgroup driver. Later calls have no effect. begin does not
+// block.
 func (e *reservedEnforcer) begin(driver string) {
 	select {
 	case e.drivers <- driver:
@@ -42,8 +43,8 @@ func (e *reservedEnforcer) begin(driver string) {
 }
 
 // run limits the cgroups and then waits until ctx is done. If a cgroup cannot be limited, run returns
-// an error, so that podd stops, as the kubelet does: the user has asked for a limit without which the
-// processes in the cgroup may use the resources of pods.
+// an error, so that podd stops, as the kubelet does. Without the configured limit, the processes in the
+// cgroup could use the resources of pods.
 func (e *reservedEnforcer) run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

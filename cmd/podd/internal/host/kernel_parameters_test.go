@@ -10,7 +10,7 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// newSysctls returns a directory with the parameters of the kubelet, of which two have other values.
+// newSysctls returns a directory with the parameters of the kubelet. Two of them have other values.
 func newSysctls(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

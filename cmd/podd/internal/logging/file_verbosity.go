@@ -10,16 +10,16 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// A fileHandler passes on the records that the level of their source file permits. Its Level applies to
-// all files without a level of their own.
+// A fileHandler drops the records below the level of their source file. The field level applies to
+// the files that are not in files.
 type fileHandler struct {
 	slog.Handler // must have no level of its own
 	level        *Level
 	files        []config.FileVerbosity
 }
 
-// Enabled implements slog.Handler. It does not know the source file, so it permits each level that some
-// file has.
+// Enabled implements slog.Handler. It permits every level that is enabled for any file, because the
+// source file of the record is not known yet.
 func (h fileHandler) Enabled(_ context.Context, level slog.Level) bool {
 	lowest := h.level.Level()
 	for _, f := range h.files {

@@ -12,8 +12,8 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// Streams are the outputs of a log. If Info is nil, the whole log is written to Errors. Otherwise only
-// warnings and errors are.
+// Streams are the outputs of a log. Errors receives warnings and errors, and Info receives all other
+// records. If Info is nil, Errors receives the whole log.
 type Streams struct{ Info, Errors io.Writer }
 
 // New returns a logger to w with the configured format and verbosity. The returned Level can change

@@ -54,12 +54,12 @@ func LockDevicePlugins(ctx context.Context, root string, onWait func()) (release
 }
 
 // checkNotServed returns an error if another program serves the registration of device plugins in the
-// locked directory dir. It is not a podd, because it has not locked the directory.
+// locked directory dir. That program is not podd, because podd would have locked the directory.
 func checkNotServed(ctx context.Context, dir string) error {
 	socket := filepath.Join(dir, plugin.SocketName)
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {
-		return nil // there is no socket, or a program that has exited has left it
+		return nil // there is no socket, or the program that created it has exited
 	}
 	conn.Close()
 	return fmt.Errorf("the pods request devices, but the device plugins are registered with another node agent, such as a kubelet, which serves %s; stop it, or use another --root-dir", socket)

@@ -18,7 +18,7 @@ type ContainerLog struct {
 	Attempt   uint32
 }
 
-// listLogs returns the logs of the containers in reports that mayRotate permits to rotate.
+// listLogs returns the logs of the containers in reports for which mayRotate returns true.
 func listLogs(reports []*state.Report, mayRotate func(ContainerLog) bool) []rotate.Log {
 	var all []rotate.Log
 	for _, r := range reports {

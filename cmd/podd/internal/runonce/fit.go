@@ -45,8 +45,8 @@ type fitter struct {
 	limits admission.Limits
 }
 
-// admit returns the decision of package admission about the pods of earlier, which is the result of
-// an earlier call, and about the pods with the given keys.
+// admit decides about the pods with the given keys, in addition to the pods of earlier. The parameter
+// earlier is the result of an earlier call, or nil. The result contains the decisions about all of them.
 func (f *fitter) admit(earlier map[types.NamespacedName]admission.Memory, keys ...types.NamespacedName) map[types.NamespacedName]admission.Memory {
 	set := *f.set
 	set.Pods = map[types.NamespacedName]*manifest.Pod{}

@@ -20,8 +20,8 @@ type logCopy struct {
 	// begin closes started, and finish closes stopped. Both functions may be called several
 	// times.
 	begin, finish func()
-	// current is the file that is being copied; nil before the first file. All earlier files are
-	// copied.
+	// current is the file that is being copied; nil before the first file. All earlier files have
+	// been copied.
 	current atomic.Pointer[fs.FileInfo]
 	tail    tail // may be read by other goroutines after copied is closed
 }

@@ -116,7 +116,7 @@ func (o *outputCopier) update(r *state.Report) {
 }
 
 // hasReached reports whether the newest file of a log is being copied. In this case all earlier files
-// are copied, so that they may be removed.
+// have been copied, so that they may be removed.
 func (o *outputCopier) hasReached(l podrunner.ContainerLog) bool {
 	p := o.pods[l.Pod]
 	if p == nil || p.copies[l.Container] == nil {

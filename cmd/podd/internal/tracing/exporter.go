@@ -32,7 +32,7 @@ type exporter struct {
 	isFailing bool // whether the last export failed
 }
 
-// newResource returns the description of this podd, which all spans have in common.
+// newResource returns the OpenTelemetry resource of all spans, which describes this podd.
 func newResource(node, version string) *resource.Resource {
 	return &resource.Resource{Attributes: newAttributes([]attribute.KeyValue{
 		attribute.String("service.name", "podd"), attribute.String("service.version", version), attribute.String("host.name", node),

@@ -100,8 +100,8 @@ func newPuller(o EffectOptions) *pull.Puller {
 	return pull.New(p)
 }
 
-// credentialFiles returns the files that may contain registry credentials. Only in place of a kubelet
-// podd searches the working directory, too. In a directory of a user, a config.json is often the
+// credentialFiles returns the files that may contain registry credentials. podd searches the working
+// directory only if it replaces a kubelet, because a config.json in a user's directory is often the
 // configuration of another program.
 func credentialFiles(cfg *config.Config) pull.CredentialFiles {
 	workDir := ""

@@ -9,8 +9,8 @@ import (
 	"podd/runtime/cri"
 )
 
-// RotateLogs rotates the logs that the function logs returns until ctx is done. It returns at once if
-// the configuration disables the rotation.
+// RotateLogs rotates the logs of containers until ctx is done. logs returns these logs; see
+// rotate.Options.Logs. RotateLogs returns at once if the configuration disables the rotation.
 func RotateLogs(ctx context.Context, cfg *config.Config, client *cri.Client, logs func() []rotate.Log, log *slog.Logger) error {
 	if cfg.LogMaxSize < 0 {
 		return nil
