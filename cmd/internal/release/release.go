@@ -6,9 +6,9 @@
 //   - The tag nethttpomithttp2 excludes HTTP/2 from net/http. podd's own servers and clients use
 //     HTTP/1.1. client-go and gRPC use HTTP/2 from golang.org/x/net.
 //   - The tag http2legacy includes HTTP/2 in golang.org/x/net with Go 1.27 and later. Without this
-//     tag, golang.org/x/net would use net/http's implementation.
+//     tag, golang.org/x/net would use the implementation of net/http, which is excluded.
 //   - The -gcflags disable inlining, except in the standard library. The binary is 2.4 MB smaller,
-//     mainly because its tables of positions are, and decoding a manifest takes 7 % longer.
+//     mainly because of smaller line tables, and decoding a manifest takes 7 % longer.
 package release
 
 import (

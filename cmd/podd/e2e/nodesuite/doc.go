@@ -18,6 +18,6 @@
 //	make e2e-node E2E_NODE=CriProxy E2E_NODE_FLAGS=--cri-proxy-enabled  # with a flag of the suite
 //
 // If $PODD_NODE_SUITE_LOGS is set, the logs of the suite and of podd are copied to this directory.
-// If $PODD_NODE_SUITE_KUBELET is the path of a kubelet, this kubelet runs instead of podd. So you can
+// If $PODD_NODE_SUITE_KUBELET is the path of a kubelet, this kubelet runs instead of podd. Use it to
 // find out whether a spec fails because of podd or because of the host.
 package nodesuite

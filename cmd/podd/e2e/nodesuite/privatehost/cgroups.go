@@ -57,8 +57,8 @@ func enterCgroups() (leave func() error, err error) {
 	}, nil
 }
 
-// copyCpuset copies the CPUs and memory nodes of a cgroup to a child, because a process cannot be
-// moved to a cgroup of version 1 that has none.
+// copyCpuset copies the CPUs and memory nodes of a cgroup to a child, because in cgroup v1 a process
+// cannot be moved to a cgroup without CPUs and memory nodes.
 func copyCpuset(parent, child string) error {
 	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(parent, name))
@@ -113,8 +113,8 @@ func isHierarchy(m *mountinfo.Info, controllers string) bool {
 }
 
 // leaveRootCgroup moves this process, the only one in the namespaces, to the cgroup init, and enables
-// all controllers for other children of the root. It does so only if version 2 has the controllers,
-// because that version does not permit processes in a cgroup with such children.
+// all controllers for other children of the root. Cgroup v2 permits these children only if the root
+// contains no processes. If cgroup v2 is not mounted at /sys/fs/cgroup, leaveRootCgroup does nothing.
 func leaveRootCgroup() error {
 	const root = "/sys/fs/cgroup"
 	text, err := os.ReadFile(root + "/cgroup.controllers")
@@ -142,7 +142,7 @@ func leaveRootCgroup() error {
 	}
 }
 
-// busyTimeout is the maximum time until a cgroup contains no processes any more.
+// busyTimeout is the maximum time until all processes have left a cgroup.
 const busyTimeout = 10 * time.Second
 
 // removeCgroups removes the parent cgroup in each hierarchy and all cgroups below it. They must

@@ -31,8 +31,8 @@ func Main() {
 	os.Exit(code)
 }
 
-// runAndReap runs the program and returns its exit code. Until the program exits, it also waits for
-// the orphans in the namespace.
+// runAndReap runs the program and returns its exit code. Until the program exits, it also reaps the
+// orphans in the namespace.
 func runAndReap() (int, error) {
 	if err := os.Setenv(stageEnv, programStage); err != nil {
 		return 1, err
@@ -165,7 +165,7 @@ func mountDisk() error {
 	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, diskSize), os.Mkdir(Disk, 0o755)); err != nil {
 		return err
 	}
-	// Without journal and initialized tables, because the disk need not survive a crash.
+	// The file system has no journal and no initialized tables, because the disk need not survive a crash.
 	for _, words := range []string{"mkfs.ext4 -q -m 0 -O ^has_journal " + image, "mount -n -o loop,noinit_itable " + image + " " + Disk} {
 		words := strings.Fields(words)
 		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {

@@ -66,7 +66,7 @@ func TestCgroups(t *testing.T) {
 	}
 }
 
-// TestOrphans checks that init waits for a process whose parent has exited.
+// TestOrphans checks that init reaps a process after its parent has exited.
 func TestOrphans(t *testing.T) {
 	out, err := exec.Command("sh", "-c", "sleep 0.1 >/dev/null & echo $!").Output()
 	if err != nil {

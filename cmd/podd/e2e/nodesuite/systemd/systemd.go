@@ -3,8 +3,8 @@
 //
 // A unit is a process and a file below /run/node-suite-units. Any of these programs can start, stop
 // and list units, and there is no daemon. Therefore a unit is not restarted when its process
-// exits, and the process is not moved to a cgroup of its own. The properties of systemd-run other
-// than StandardError, and its slice, have no effect.
+// exits, and the process is not moved to a cgroup of its own. The flag --slice, and all properties of
+// systemd-run except StandardError, have no effect.
 package systemd
 
 import (

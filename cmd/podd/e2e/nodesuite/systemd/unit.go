@@ -82,7 +82,7 @@ func (u *unit) signal(s syscall.Signal) error {
 }
 
 // stop stops the unit's process. It kills the process after stopTimeout. It returns when the process
-// has been reaped, because a process of which only some threads have exited may still hold locks.
+// has been reaped, because a process may hold locks until its last thread has exited.
 func (u *unit) stop() error {
 	if err := u.signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stopping unit %s: %w", u.Name, err)
