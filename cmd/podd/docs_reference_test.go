@@ -279,7 +279,7 @@ var configurationIntro = `# Configuration file
 
 podd checks all fields like a kubelet and reports every error with file, line and column.
 
-No setting is ignored silently, also if its value is the default:
+No setting is ignored silently, even if its value is the default:
 
 - A field that is not served has no effect, and podd names it and the reason in a warning.
 - A field that is rejected must not be set.
