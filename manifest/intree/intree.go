@@ -52,9 +52,8 @@ func TranslateVolume(pv *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 func IsInline(v *v1.Volume) bool { return csitranslation.New().IsInlineMigratable(v) }
 
 // TranslateInline returns a PersistentVolume with the source csi in place of the in-tree source of v,
-// for which IsInline must be true. namespace is the namespace of the pod. The name of the
-// PersistentVolume is the name of the kubelet, or a hash of this name if it cannot be the name of a
-// directory.
+// for which IsInline must be true. namespace is the namespace of the pod. The PersistentVolume has the
+// name that the kubelet uses, or a hash of this name if it cannot be the name of a directory.
 func TranslateInline(v *v1.Volume, namespace string) (*v1.PersistentVolume, error) {
 	pv, err := csitranslation.New().TranslateInTreeInlineVolumeToCSI(klog.Logger{}, v, namespace)
 	if err != nil {

@@ -19,7 +19,7 @@ func (o *lookup) claimProblem(p *manifest.Pod, u Ref, node *manifest.Node) strin
 	if why := UnboundReason(c, pv); why != "" {
 		return why
 	}
-	if _, err := intree.TranslateVolume(pv); err != nil { // the source of a volume that was translated is csi
+	if _, err := intree.TranslateVolume(pv); err != nil { // a translated volume has the source csi, which causes no error
 		return err.Error()
 	}
 	if a := pv.Spec.NodeAffinity; a != nil && node != nil && !manifest.SelectsNode(a.Required, p.Object.Spec.NodeName, node.Labels) {

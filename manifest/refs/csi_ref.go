@@ -16,7 +16,7 @@ import (
 	"podd/manifest/wording"
 )
 
-// csiVolume is a volume that a CSI driver provides to a pod. It is an inline volume, the
+// A csiVolume is a volume that a CSI driver provides to a pod. It is an inline volume, the
 // PersistentVolume pv that is bound to the claim, or the translation pv of an in-tree volume.
 type csiVolume struct {
 	volume, fieldPath, driver                string
@@ -228,28 +228,28 @@ func (o *lookup) driverBlocker(p *manifest.Pod) Blocker {
 // it can be called. It validates names although the API server has validated them, because the names
 // become names of directories.
 func (o *lookup) driverWaitReason(d *csiVolume) string {
-	mode, whose := storage.VolumeLifecycleEphemeral, "the volume"
+	mode, object := storage.VolumeLifecycleEphemeral, "the volume"
 	if d.pv != nil {
 		mode = storage.VolumeLifecyclePersistent
 	}
 	if d.claim != nil {
-		whose = fmt.Sprintf("PersistentVolume %q", d.pv.Name)
+		object = fmt.Sprintf("PersistentVolume %q", d.pv.Name)
 	}
 	for _, secret := range d.secrets() {
 		if len(validation.IsDNS1123Subdomain(secret.Object.Name))+len(validation.IsDNS1123Label(secret.Object.Namespace)) > 0 {
-			return fmt.Sprintf("%s refers to a Secret with the invalid name %q", whose, wording.Clip(secret.Object.NamespacedName.String(), 80))
+			return fmt.Sprintf("%s refers to a Secret with the invalid name %q", object, wording.Clip(secret.Object.NamespacedName.String(), 80))
 		}
 	}
 	spec := o.drivers[d.driver]
 	switch {
 	case !manifest.IsSafeDriverName(d.driver):
-		return fmt.Sprintf("%s refers to a CSI driver with the invalid name %q", whose, wording.Clip(d.driver, 80))
+		return fmt.Sprintf("%s refers to a CSI driver with the invalid name %q", object, wording.Clip(d.driver, 80))
 	case d.pv != nil && (d.pv.Spec.CSI.VolumeHandle == "" || strings.Contains(d.pv.Spec.CSI.VolumeHandle, "\x00")):
-		return whose + " has no valid volumeHandle"
+		return object + " has no valid volumeHandle"
 	case d.pv != nil && len(d.pv.Spec.CSI.VolumeHandle) > manifest.MaxVolumeHandle:
-		return fmt.Sprintf("%s has a volumeHandle of %d bytes (limit %d)", whose, len(d.pv.Spec.CSI.VolumeHandle), manifest.MaxVolumeHandle)
+		return fmt.Sprintf("%s has a volumeHandle of %d bytes (limit %d)", object, len(d.pv.Spec.CSI.VolumeHandle), manifest.MaxVolumeHandle)
 	case d.pv != nil && len(validation.IsDNS1123Subdomain(d.pv.Name)) > 0:
-		return whose + " has an invalid name"
+		return object + " has an invalid name"
 	case o.drivers == nil, spec == nil && d.pv != nil:
 		return ""
 	case spec == nil:

@@ -80,7 +80,7 @@ func (d *manifestDir) listSingle() (*listing, error) {
 }
 
 // addEntry adds one entry to the files or the skipped entries of the listing. A backup file is a
-// Problem only if ReadsAnyName is set, because only then a user may expect that podd reads it.
+// Problem only if ReadsAnyName is set, because only then may a user expect podd to read it.
 func (d *manifestDir) addEntry(l *listing, e fs.DirEntry, o Options, now time.Time) {
 	name := e.Name()
 	skipped := func(isProblem bool, format string, args ...any) {

@@ -6,7 +6,7 @@ import "sync"
 const unsupportedInCluster = "is not supported for pods of a cluster"
 
 // windowsOnlyInCluster is the message for fields that only a Windows node supports. A kubelet on
-// Linux also runs pods with these fields, because a pod may be for both.
+// Linux also runs pods with these fields, because a pod may be written for Linux and Windows nodes.
 const windowsOnlyInCluster = "has no effect, because this node runs Linux"
 
 // clusterFields lists the rows that replace rows of podFields for pods of an API server. They
