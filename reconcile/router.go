@@ -42,8 +42,8 @@ type Options struct {
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
 	Limits      admission.Limits
-	// AwaitPressure reports whether no pod is started before SetPressure was called with isKnown. The
-	// wait is limited, and critical pods do not wait.
+	// AwaitPressure delays the start of pods until SetPressure is called with isKnown. The delay is
+	// limited, and it does not apply to critical pods.
 	AwaitPressure bool
 	// StoredClaims returns the PersistentVolumeClaims with data in a directory of podd; nil
 	// means that there are none.
@@ -132,8 +132,8 @@ type Router struct {
 	hasFullSnapshot    bool           // whether a snapshot of all pods was received
 	allWorkersReported bool           // whether markAllWorkersReported has found that every worker has reported on its first observation
 	snapshotTime       time.Time      // time of the newest snapshot
-	// isPressureKnown reports whether Options.AwaitPressure does not apply any more, and
-	// pressureTimeout receives a value when it must end.
+	// isPressureKnown is set when Options.AwaitPressure no longer delays pods. pressureTimeout receives
+	// a value when the maximum delay has passed.
 	isPressureKnown bool
 	pressureTimeout <-chan time.Time
 	// orphans are the pod directories without a valid journal that belong to no desired or

@@ -142,13 +142,14 @@ func (r *Router) SetPressure(ctx context.Context, c pressure.Conditions, isKnown
 // conditions are unknown, because a disk or the runtime may not respond.
 const maxPressureWait = time.Second
 
-// isPressureAwaited reports whether no pod may start because the pressure conditions are unknown.
-// Before the first snapshot, no worker starts a pod in any case.
+// isPressureAwaited reports whether pods must wait because the pressure conditions are unknown. It is
+// false before the first snapshot, because no worker starts a pod before that.
 func (r *Router) isPressureAwaited() bool {
 	return r.o.AwaitPressure && r.hasFullSnapshot && !r.isPressureKnown
 }
 
-// beginPressureWait limits the wait for the pressure conditions after the first snapshot.
+// beginPressureWait starts the timeout of the wait for the pressure conditions. It is called after the
+// first snapshot.
 func (r *Router) beginPressureWait() {
 	if r.isPressureAwaited() {
 		r.pressureTimeout = time.After(maxPressureWait)
@@ -160,7 +161,7 @@ func (r *Router) endPressureWait() {
 	if r.pressureTimeout = nil; !r.isPressureAwaited() {
 		return
 	}
-	r.o.Log.Warn("the resources of the node could not be observed in time; starting pods without these observations", "waited", maxPressureWait)
+	r.o.Log.Warn("observing the resources of the node timed out; starting pods without these observations", "waited", maxPressureWait)
 	r.isPressureKnown = true
 	r.postOrders()
 }

@@ -20,14 +20,14 @@ const nodePressureReason = "NodePressure"
 // those of a kubelet (Admit in pkg/kubelet/eviction/eviction_manager.go): critical pods are admitted.
 // Under memory pressure only, all pods are admitted that are not BestEffort or tolerate the taint of
 // memory pressure. A kubelet also admits every static pod; in podd, a pod of a file or URL waits. A
-// version that was admitted before keeps running. While the conditions are unknown, pods wait that are
-// not critical.
+// version that was admitted before keeps running. While the conditions are unknown, all pods except
+// critical ones wait.
 func (l Limits) checkPressure(c candidate) plan.Verdict {
 	if l.Pressure == (pressure.Conditions{}) && !l.PressureUnknown || pressure.IsProtected(c.Desired.Object) || c.wasAdmitted() && !c.WaitsForRestart {
 		return plan.Verdict{}
 	}
 	if l.PressureUnknown {
-		return waitForPressure(c, "podd has not observed the resources of the node yet; the pod starts after that if the node has enough")
+		return waitForPressure(c, "podd has not observed the resources of the node yet; the pod starts after the observation if the node has enough resources")
 	}
 	if l.Pressure == (pressure.Conditions{Memory: true}) && mayRunUnderMemoryPressure(c.Desired.Object) {
 		return plan.Verdict{}

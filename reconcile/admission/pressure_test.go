@@ -27,7 +27,7 @@ func TestAdmission_Pressure(t *testing.T) {
 	waits := func(condition string) plan.Verdict {
 		return plan.Verdict{Answer: plan.Wait, Reason: "NodePressure", Message: "the node has the condition [" + condition + "]; the pod starts when the condition has ended"}
 	}
-	unknown := plan.Verdict{Answer: plan.Wait, Reason: "NodePressure", Message: "podd has not observed the resources of the node yet; the pod starts after that if the node has enough"}
+	unknown := plan.Verdict{Answer: plan.Wait, Reason: "NodePressure", Message: "podd has not observed the resources of the node yet; the pod starts after the observation if the node has enough resources"}
 	for name, test := range map[string]struct {
 		conditions pressure.Conditions
 		set        func(*v1.Pod)

@@ -67,8 +67,7 @@ type Observer interface {
 	// Observe returns the present amounts. It must not wait for the runtime, because pods must be
 	// evicted even if the runtime does not respond.
 	Observe() pressure.Observations
-	// Completed returns a channel that is closed when the next observation will be complete for the
-	// first time.
+	// Completed returns a channel that is closed as soon as Observe can return complete observations.
 	Completed() <-chan struct{}
 }
 

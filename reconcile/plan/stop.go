@@ -90,8 +90,8 @@ func (f *facts) isDeletionOverdue(d *Decision, inc *runtime.Incarnation, s *Sand
 
 // stopContainers stops the regular and init containers of inc concurrently, then the sidecars in
 // reverse order of their start, then the sandbox. As in the kubelet, the preStop hooks of all
-// containers, including sidecars, run at the same time, and after the grace period no container
-// waits for another one any more, so that each gets minGrace. If the grace period is zero, only the
+// containers, including sidecars, run at the same time. After the grace period, the containers no
+// longer wait for each other, so that each gets minGrace. If the grace period is zero, only the
 // sandbox is stopped, which kills all processes in it.
 func (f *facts) stopContainers(d *Decision, inc *runtime.Incarnation, t stopBudget) {
 	runs := runningContainers(inc)

@@ -49,8 +49,8 @@ type Options struct {
 	MaxSize int64
 	// MaxFiles is the maximum number of files of a container. Values below 2 mean 2.
 	MaxFiles int
-	// Workers is the maximum number of containers with logs that are rotated at the same time. Values
-	// below 1 mean 1.
+	// Workers is the maximum number of container logs that are rotated at the same time. Values below 1
+	// mean 1.
 	Workers int
 	// CheckInterval is the maximum interval between checks of a file. 0 means 10 s.
 	CheckInterval time.Duration

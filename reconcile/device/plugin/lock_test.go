@@ -10,7 +10,7 @@ import (
 // TestLockDir checks that LockDir waits until the lock is released or its context is done.
 func TestLockDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "device-plugins")
-	release, err := LockDir(t.Context(), dir, func() { t.Error("waited for a lock that nobody has") })
+	release, err := LockDir(t.Context(), dir, func() { t.Error("waited for a lock that no process has") })
 	if err != nil {
 		t.Fatal(err)
 	}

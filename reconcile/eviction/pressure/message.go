@@ -79,8 +79,8 @@ func (m Met) FormatAvailable() string {
 	return m.format(m.Available / unit * unit)
 }
 
-// FormatQuantity returns the limit as a quantity, rounded up. So it is always shown as larger than a
-// smaller available amount.
+// FormatQuantity returns the limit as a quantity. It is rounded up, so that a limit above the available
+// amount is never shown as equal to it.
 func (m Met) FormatQuantity() string {
 	unit := m.displayUnit(m.Quantity)
 	return m.format((m.Quantity + unit - 1) / unit * unit)
