@@ -43,7 +43,9 @@ func isKnownHost(r *http.Request, nodeName string) bool {
 	if err != nil {
 		return false
 	}
-	if ip.IsUnspecified() { // this host; but browsers protect this address less than loopback addresses from other sites
+	// The unspecified address means this host. Requests of browsers are rejected, because browsers
+	// protect this address from other sites less than loopback addresses.
+	if ip.IsUnspecified() {
 		return localIP(r).IsLoopback() && !IsFromBrowser(r)
 	}
 	return ip.Unmap().IsLoopback() || ip.Unmap() == localIP(r)

@@ -139,7 +139,7 @@ func (h *Handler) copyServices(ctx context.Context, w io.Writer, q *Query) {
 	}
 }
 
-// newNoLogError returns the error for a service that has no log. journalErr is the reason for which the
+// newNoLogError returns the error for a service that has no log. journalErr is the reason why the
 // journal was not searched, or nil.
 func newNoLogError(service string, journalErr error) error {
 	if journalErr != nil {

@@ -30,9 +30,9 @@ func newTestHandler() *Handler {
 	}, true)
 }
 
-// installJournalctl makes a shell script the only program in PATH. It is called journalctl. In the
-// script, $dir is a directory for files. The script is not called with --field, for which
-// journalctl prints the units kubelet.service and init.scope.
+// installJournalctl installs a journalctl that runs a shell script, as the only program in PATH. In the
+// script, $dir is a directory for files. With --field, journalctl does not run the script, but prints
+// the units kubelet.service and init.scope.
 func installJournalctl(t *testing.T, script string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -171,8 +171,8 @@ func readPID(t *testing.T, dir, name string) int {
 	return pid
 }
 
-// TestHandler_ManyQueries checks that a query that would need one process too many is rejected, and
-// that clients that read nothing or disconnect do not occupy a place forever.
+// TestHandler_ManyQueries checks that a query is rejected while maxQueries are in progress, and that
+// clients that read nothing or disconnect do not occupy a place forever.
 func TestHandler_ManyQueries(t *testing.T) {
 	installJournalctl(t, "while :; do echo a line that fills the buffers of the connection; done")
 	h := newTestHandler()

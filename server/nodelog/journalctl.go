@@ -107,7 +107,7 @@ func runJournalctl(ctx context.Context, args []string, read func(io.Reader) erro
 	err = read(output)
 	ended := ctx.Err()
 	cancel()
-	_ = cmd.Wait() // see above for the exit code; otherwise the cause is ctx, which is in ended
+	_ = cmd.Wait() // the exit code is not an error, and ended is the reason why the process was killed
 	if ended != nil {
 		return ended
 	}
