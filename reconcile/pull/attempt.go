@@ -14,8 +14,9 @@ import (
 	"podd/runtime"
 )
 
-// pullOnce waits for a slot and tries to pull an image once. The result contains a warning if the
-// pull succeeded although a credential provider failed.
+// pullOnce waits for a slot and tries to pull an image once. An unreadable file with credentials does
+// not prevent the pull, because the image may need none. The result contains a warning if the pull
+// succeeded although such a file was unreadable or a credential provider failed.
 func (p *Puller) pullOnce(ctx context.Context, o request) (pullResult, error) {
 	if p.slots != nil {
 		select {
@@ -30,15 +31,19 @@ func (p *Puller) pullOnce(ctx context.Context, o request) (pullResult, error) {
 			return pullResult{}, err
 		}
 	}
-	logins := o.logins
-	if p.o.Credentials != nil {
-		found, err := p.o.Credentials(o.image)
-		if err != nil {
-			return pullResult{}, imageError(o.image, "ErrImagePull", fmt.Errorf("pulling %s: %w", o.image, err))
-		}
-		logins = slices.Concat(logins, nodeLogins(found))
+	if p.o.Credentials == nil {
+		return p.pullRecorded(ctx, o, o.logins)
 	}
-	return p.pullRecorded(ctx, o, logins)
+	found, fileErr := p.o.Credentials(o.image)
+	got, err := p.pullRecorded(ctx, o, slices.Concat(o.logins, nodeLogins(found)))
+	switch {
+	case fileErr == nil:
+		return got, err
+	case err != nil:
+		return got, addCredentialsError(err, fileErr)
+	}
+	got.addWarning(fmt.Sprintf("pulled image %s without the credentials of a file: %v", o.image, fileErr))
+	return got, nil
 }
 
 // pullRecorded pulls with logins and records the credentials with which the pull succeeded.
@@ -126,9 +131,9 @@ func (p *Puller) pullWithCredentials(ctx context.Context, o request, logins []lo
 		return got, err
 	}
 	if err != nil {
-		return pullResult{}, addProviderError(err, providerErr)
+		return pullResult{}, addCredentialsError(err, providerErr)
 	}
-	got.warning = fmt.Sprintf("pulled image %s, but a credential provider failed: %v", o.image, providerErr)
+	got.addWarning(fmt.Sprintf("pulled image %s, but a credential provider failed: %v", o.image, providerErr))
 	return got, nil
 }
 
@@ -177,15 +182,15 @@ func otherCredentialsMayHelp(err error) bool {
 	return ok && !failed.Unreachable
 }
 
-// addProviderError returns the error err of a pull with providerErr appended. It returns err
-// unchanged if err is not a *runtime.PullError.
-func addProviderError(err, providerErr error) error {
+// addCredentialsError returns the error err of a pull with credentialsErr appended, which is the error
+// of a credential provider or file. It returns err unchanged if err is not a *runtime.PullError.
+func addCredentialsError(err, credentialsErr error) error {
 	pull, ok := errors.AsType[*runtime.PullError](err)
 	if !ok {
 		return err
 	}
 	annotated := *pull
-	annotated.Err = fmt.Errorf("%w; %w", pull.Err, providerErr)
+	annotated.Err = fmt.Errorf("%w; %w", pull.Err, credentialsErr)
 	return &annotated
 }
 

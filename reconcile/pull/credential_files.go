@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -51,7 +52,7 @@ func (f CredentialFiles) Credentials(image string) ([]*cri.AuthConfig, error) {
 	var errs []error
 	for _, file := range f {
 		config, err := readConfig(file)
-		if errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 			continue
 		}
 		if err != nil {

@@ -158,6 +158,14 @@ type pullResult struct {
 	size         uint64        // in bytes; 0 if unknown
 }
 
+// addWarning appends text to the warning of r.
+func (r *pullResult) addWarning(text string) {
+	if r.warning != "" {
+		text = r.warning + "; " + text
+	}
+	r.warning = text
+}
+
 // A failure is a failed pull that is in back-off.
 type failure struct {
 	count        int

@@ -370,16 +370,20 @@ func TestCredentialsMissing(t *testing.T) {
 	})
 }
 
-// TestCredentialsBroken checks that an invalid file is reported, and that it does not
-// affect images that need no pull.
+// TestCredentialsBroken checks that an invalid file is reported, and that images that need no
+// credentials of the file are pulled nevertheless.
 func TestCredentialsBroken(t *testing.T) {
 	find := func(string) ([]*cri.AuthConfig, error) {
 		return nil, errors.New("the file is not a valid Docker config.json")
 	}
 	run(t, pull.Options{Credentials: find}, func(b *fixture) {
-		b.remote("web:1", nil)
+		b.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "web:1"}, Username: "b", Password: "x"})
 		if err := b.ensure("web:1", "Always"); err == nil || !strings.Contains(err.Error(), "Docker config.json") {
-			b.t.Errorf("got %v", err)
+			b.t.Errorf("got error %v, want one that names the file", err)
+		}
+		b.remote("web:3", nil)
+		if err := b.ensure("web:3", "Always"); err != nil {
+			b.t.Errorf("a public image: %v", err)
 		}
 		b.AddImages("web:2")
 		if err := b.ensure("web:2", "IfNotPresent"); err != nil {
