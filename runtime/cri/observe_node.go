@@ -61,13 +61,14 @@ func (n *NodeObserver) Run(ctx context.Context, emit func(runtime.Node)) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if node.Reachable {
-			n.syncPodCIDR(ctx)
-		}
+		isNew := !n.node.Reachable
 		if first || !reflect.DeepEqual(node, n.node) {
 			n.logChange(node)
 			n.node = node
 			emit(node)
+		}
+		if node.Reachable {
+			n.syncPodCIDR(ctx, isNew)
 		}
 		if err := n.wait(ctx); err != nil {
 			return err

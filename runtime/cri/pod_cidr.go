@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"errors"
+	"time"
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -30,18 +31,26 @@ type sentPodCIDR struct {
 	failed    bool   // the last attempt failed, and the error was logged
 }
 
+// podCIDRTimeout limits one attempt to send the address range of pods. It is short because the state
+// of the runtime is not observed during the attempt.
+const podCIDRTimeout = 5 * time.Second
+
 // syncPodCIDR sends the address range of pods to the runtime if it has changed, and after each new
-// connection, because the runtime may have lost it in a restart. It is called only if the runtime is
-// reachable. After an error it tries again in the next call.
-func (n *NodeObserver) syncPodCIDR(ctx context.Context) {
+// connection, because the runtime may have lost it in a restart. isNew reports whether the runtime
+// was unreachable before. syncPodCIDR is called only if the runtime is reachable. After an error it
+// tries again in the next call.
+func (n *NodeObserver) syncPodCIDR(ctx context.Context, isNew bool) {
 	if n.opts.PodCIDR == nil {
 		return
 	}
-	cidr, isNew := n.opts.PodCIDR(), !n.node.Reachable || n.sentCIDR.dialCount != n.queriedDialCount
+	cidr := n.opts.PodCIDR()
+	isNew = isNew || n.sentCIDR.dialCount != n.queriedDialCount
 	if cidr == "" || cidr == n.sentCIDR.cidr && !isNew && !n.sentCIDR.failed {
 		return
 	}
-	err := n.client.UpdatePodCIDR(ctx, cidr)
+	attempt, cancel := context.WithTimeout(ctx, podCIDRTimeout)
+	defer cancel()
+	err := n.client.UpdatePodCIDR(attempt, cidr)
 	switch {
 	case ctx.Err() != nil:
 		return

@@ -86,3 +86,26 @@ func TestUpdatePodCIDR_Unimplemented(t *testing.T) {
 		}
 	})
 }
+
+// TestNodeObserver_PodCIDRHangs checks that a runtime that does not respond to UpdateRuntimeConfig
+// does not delay the first Node.
+func TestNodeObserver_PodCIDRHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runtimetest.New(t, runtimetest.Options{})
+		r.Inject(runtimetest.Fault{Method: "UpdateRuntimeConfig", Hangs: true})
+		n := r.NewNodeObserver(cri.NodeObserverOptions{PodCIDR: func() string { return "10.0.0.0/24" }, Logger: slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		began, emitted, done := time.Now(), make(chan time.Duration, 9), make(chan error)
+		go func() { done <- n.Run(ctx, func(runtime.Node) { emitted <- time.Since(began) }) }()
+		if got := <-emitted; got > time.Second {
+			t.Errorf("got the first Node after %v, want it at once", got)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := len(r.Calls("UpdateRuntimeConfig")); got < 3 {
+			t.Errorf("got %d calls of UpdateRuntimeConfig in a minute, want several", got)
+		}
+		cancel()
+		<-done
+	})
+}
