@@ -5,7 +5,9 @@ E2ETAGS := $(subst -tags=,-tags=e2e$(COMMA),$(filter -tags=%,$(FLAGS)))
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 BUILD   := go build -ldflags "-s -w -X main.version=$(VERSION)"
 UNIT    := go test -vet=off -timeout 20m
-RACE    := $(shell command -v gcc >/dev/null && echo CGO_ENABLED=1 go test -trimpath=false -race || echo go test) -vet=off -timeout 20m
+# With the race detector, each test program would sleep one second before it exits, and so would the
+# programs that it runs.
+RACE    := $(shell command -v gcc >/dev/null && echo CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 go test -trimpath=false -race || echo go test) -vet=off -timeout 20m
 E2E     := go test $(E2ETAGS) -count 1 -timeout 40m -p 1 -vet=off
 # Packages that start goroutines, also in their tests. Only these are tested with the race
 # detector, which takes minutes.
