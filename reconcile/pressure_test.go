@@ -112,7 +112,8 @@ func (m *machine) evict(name string) {
 	v := m.report(name).Version
 	err := m.current().router.Evict(m.t.Context(), v.Key, plan.Eviction{
 		UID: v.UID, Hash: v.Hash, Message: "The node was low on resource: memory. ", Restarts: true,
-		Shortage: plan.Shortage{Signal: "memory.available", Available: "50Mi", Threshold: "100Mi"},
+		Shortage:         plan.Shortage{Signal: "memory.available", Available: "50Mi", Threshold: "100Mi"},
+		EventAnnotations: map[string]string{"starved_resource": "memory"},
 	})
 	if err != nil {
 		m.t.Fatal(err)
@@ -132,6 +133,11 @@ func TestPressure_Restart(t *testing.T) {
 		m.evict("once")
 		m.advance(15 * time.Second)
 		m.wantPhase("under pressure", "web", v1.PodFailed, "Evicted")
+		for _, e := range m.events {
+			if isEviction := e.Reason == plan.ReasonEvicted; isEviction != (e.Annotations["starved_resource"] == "memory") {
+				t.Errorf("event %s of %s: got the annotations %q", e.Reason, e.Pod, e.Annotations)
+			}
+		}
 		if why := m.report("web").Decision.Why; !strings.Contains(why, "memory.available: 50Mi available, threshold 100Mi; the pod waits to start again: the node has the condition [MemoryPressure]") {
 			t.Errorf("reason under pressure: got %q", why)
 		}

@@ -26,6 +26,8 @@ type DecisionChange struct {
 	// Terminations is plan.History.Terminations: the terminations that had begun before the new
 	// decision, by container ID.
 	Terminations map[string]plan.Termination
+	// Eviction is plan.Input.Eviction.
+	Eviction *plan.Eviction
 	// Blocker is plan.Input.Objects.Blocker: the missing object that the desired version waits for.
 	refs.Blocker
 	At time.Time
@@ -44,18 +46,22 @@ func ForDecision(d DecisionChange) []Event {
 	// If the cluster already has a terminal status of the pod, there is no event, because the event
 	// was recorded when the pod finished.
 	if fin := d.After.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.ReasonTerminated && !d.Pod.HasFinishedAtSource() {
-		all = append(all, s.failedEvent(fin))
+		all = append(all, d.failedEvent(s, fin))
 	}
 	return slices.Concat(all, d.waitEvents(s), d.backOffEvents(s), d.killingEvents())
 }
 
 // failedEvent returns the event for a pod that has failed for a reason other than the exit of a
 // container. fin is the end of the pod.
-func (s Subject) failedEvent(fin *plan.PodEnd) Event {
+func (d DecisionChange) failedEvent(s Subject, fin *plan.PodEnd) Event {
 	if fin.Reason == plan.ReasonDeadlineExceeded {
 		return s.NewNormalEvent(fin.Reason, "", fin.Message)
 	}
-	return s.NewWarningEvent(fin.Reason, "", strings.TrimPrefix(fin.Message, plan.RejectedPrefix))
+	e := s.NewWarningEvent(fin.Reason, "", strings.TrimPrefix(fin.Message, plan.RejectedPrefix))
+	if fin.Reason == plan.ReasonEvicted && d.Eviction.AppliesTo(d.Pod) {
+		e.Annotations = d.Eviction.EventAnnotations
+	}
+	return e
 }
 
 // waitEvents returns the event for a new reason why the pod does not start, or why an edit of the

@@ -58,6 +58,8 @@ type Event struct {
 	// the event is not about a container.
 	FieldPath string
 	Time      time.Time
+	// Annotations are the annotations of the event, which must not be modified; may be nil.
+	Annotations map[string]string
 }
 
 // A Subject is the pod that events are about, and the time of the events.
@@ -89,7 +91,9 @@ func (s Subject) newEvent(kind, reason, container, message string) Event {
 	if s.Pod != nil {
 		message = redact.Text(message, s.Pod.Object)
 	}
-	return Event{kind, reason, truncate(message), s.Key, s.UID, s.containerFieldPath(container), s.At}
+	return Event{
+		Type: kind, Reason: reason, Message: truncate(message), Pod: s.Key, UID: s.UID, FieldPath: s.containerFieldPath(container), Time: s.At,
+	}
 }
 
 func (s Subject) containerFieldPath(container string) string {

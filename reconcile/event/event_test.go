@@ -3,6 +3,7 @@ package event
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -178,6 +179,34 @@ func TestForDecision(t *testing.T) {
 		c.d.Key, c.d.At = web().Key, at
 		if got := format(ForDecision(c.d)); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
+		}
+	}
+}
+
+// TestForDecision_EvictionAnnotations checks that only the event of an evicted pod has the
+// annotations of the eviction, and only if the eviction is of this version of the pod.
+func TestForDecision_EvictionAnnotations(t *testing.T) {
+	annotations := map[string]string{"starved_resource": "memory"}
+	for name, test := range map[string]struct {
+		hash, reason string
+		want         map[string]string
+	}{
+		"evicted":         {"v1:h", plan.ReasonEvicted, annotations},
+		"earlier version": {"v1:earlier", plan.ReasonEvicted, nil},
+		"other reason":    {"v1:h", plan.ReasonDeadlineExceeded, nil},
+	} {
+		got := ForDecision(DecisionChange{
+			Key: web().Key, Pod: web(), At: at,
+			Eviction: &plan.Eviction{UID: "u", Hash: test.hash, EventAnnotations: annotations},
+			Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: "u", Annotations: map[string]string{runtime.AnnotationPodHash: "v1:h"}},
+				Containers: []runtime.Container{{ID: "1", Name: "app", State: runtime.Running}}}},
+			After: plan.Decision{Finished: &plan.PodEnd{Reason: test.reason, Message: "too big"}},
+		})
+		if len(got) != 2 {
+			t.Fatalf("%s: got %d events, want the end of the pod and the stop of its container", name, len(got))
+		}
+		if !maps.Equal(got[0].Annotations, test.want) || got[1].Annotations != nil {
+			t.Errorf("%s: got the annotations %q and %q, want %q and none", name, got[0].Annotations, got[1].Annotations, test.want)
 		}
 	}
 }

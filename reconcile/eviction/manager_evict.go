@@ -175,13 +175,14 @@ func (m *Manager) evict(ctx context.Context, met pressure.Met, c pressure.Candid
 	grace := m.gracePeriod(met.Threshold, r.Pod)
 	m.evicted = evictedPod{idOf(r), time.Now(), grace}
 	m.o.Log.Warn("evicting a pod, because the node is short of a resource", "pod", r.Key.String(), "signal", met.Signal, "available", met.FormatAvailable(), "threshold", met.FormatThreshold())
+	message, annotations := pressure.DescribeEviction(met, c)
 	// Delete and Evict return an error only if podd is stopping.
 	if r.Version == nil {
 		_ = m.o.Router.Delete(ctx, r.Key, r.Pod.UID, grace)
 		return
 	}
 	_ = m.o.Router.Evict(ctx, r.Key, plan.Eviction{
-		UID: r.Version.UID, Hash: r.Version.Hash, Message: pressure.EvictionMessage(met, c), Grace: grace, Restarts: true,
+		UID: r.Version.UID, Hash: r.Version.Hash, Message: message, EventAnnotations: annotations, Grace: grace, Restarts: true,
 		Shortage: plan.Shortage{Signal: string(met.Signal), Available: met.FormatAvailable(), Threshold: met.FormatThreshold()},
 	})
 }

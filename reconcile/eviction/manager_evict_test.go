@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -136,10 +137,11 @@ func TestManager_Evicts(t *testing.T) {
 		m.checkAgain(t, "short of memory", evictedInterval, "large")
 		want := plan.Eviction{
 			UID: "uid-large", Hash: "v1:a", Grace: time.Second, Restarts: true, Shortage: plan.Shortage{Signal: "memory.available", Available: "50", Threshold: "100"},
-			Message: "The node was low on resource: memory. Threshold quantity: 100, available: 50. Container app was using 300, request is 0, has larger consumption of memory. ",
+			Message:          "The node was low on resource: memory. Threshold quantity: 100, available: 50. Container app was using 300, request is 0, has larger consumption of memory. ",
+			EventAnnotations: map[string]string{"starved_resource": "memory", "offending_containers": "app", "offending_containers_usage": "300"},
 		}
-		if got := m.evicted["large"]; got != want {
-			t.Errorf("eviction:\n got %+v\nwant %+v", got, want)
+		if diff := cmp.Diff(want, m.evicted["large"]); diff != "" {
+			t.Errorf("eviction (-want +got):\n%s", diff)
 		}
 		if want := []string{"Warning EvictionThresholdMet: Attempting to reclaim memory"}; !slices.Equal(m.events, want) {
 			t.Errorf("events: got %q, want %q", m.events, want)
@@ -373,8 +375,8 @@ func TestManager_Deleted(t *testing.T) {
 	m.reports["foreign"].Observed[0].Foreign = true
 	m.node.memory = 50
 	m.checkAgain(t, "deleted pod", evictedInterval, "deleted")
-	if got, want := m.evicted["deleted"], (plan.Eviction{UID: "uid-deleted", Reason: deleted, Grace: time.Second}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	if diff := cmp.Diff(plan.Eviction{UID: "uid-deleted", Reason: deleted, Grace: time.Second}, m.evicted["deleted"]); diff != "" {
+		t.Errorf("deletion (-want +got):\n%s", diff)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -180,8 +180,8 @@ func TestStorageLimiter_Deleted(t *testing.T) {
 		Router: got, Layers: &layers{reported: true}, Log: slog.New(slog.DiscardHandler),
 	}).check(t.Context())
 	want := evictions{"full": {UID: "uid-full", Reason: deleted, Grace: time.Second}}
-	if !maps.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("deletions (-want +got):\n%s", diff)
 	}
 }
 

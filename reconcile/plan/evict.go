@@ -30,8 +30,8 @@ const (
 // containers.
 const evictGrace = time.Second
 
-// isFor reports whether e is the eviction of version p. e may be nil.
-func (e *Eviction) isFor(p *manifest.Pod) bool {
+// AppliesTo reports whether e is the eviction of version p. e may be nil.
+func (e *Eviction) AppliesTo(p *manifest.Pod) bool {
 	return e != nil && e.UID == p.UID && e.Hash == p.Hash
 }
 

@@ -111,7 +111,10 @@ type Eviction struct {
 	Hash    string
 	Reason  string // ReasonEvicted, ReasonPreempted or ReasonTerminated; "" means ReasonEvicted
 	Message string
-	Grace   time.Duration // maximum grace period of an evicted or terminated pod
+	// EventAnnotations are the annotations of the event for the eviction; may be nil. They are not in
+	// the journal, because the event is recorded with the decision to stop the pod.
+	EventAnnotations map[string]string
+	Grace            time.Duration // maximum grace period of an evicted or terminated pod
 	// Shortage is the resource of which the node was short; zero if the pod is evicted for another
 	// reason.
 	Shortage Shortage

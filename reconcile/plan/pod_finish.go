@@ -23,7 +23,7 @@ func (f *facts) endOfPod() *PodEnd {
 		return f.endAtSource()
 	}
 	e := f.in.Eviction
-	evicted := e.isFor(f.in.Desired)
+	evicted := e.AppliesTo(f.in.Desired)
 	if evicted && e.Reason != ReasonTerminated {
 		return f.endByEviction(e)
 	}

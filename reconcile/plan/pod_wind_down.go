@@ -70,7 +70,7 @@ func (f *facts) mustRecordFirst(fin *PodEnd) bool {
 // mustStopAtOnce reports whether the remaining containers of the pod must be stopped without
 // waiting for the disk.
 func (f *facts) mustStopAtOnce() bool {
-	return f.in.ForceStop || f.in.Eviction.isFor(f.in.Desired) || f.isPastDeadline()
+	return f.in.ForceStop || f.in.Eviction.AppliesTo(f.in.Desired) || f.isPastDeadline()
 }
 
 // mayHaveVolumes reports whether the directory of the desired version may contain volumes that were

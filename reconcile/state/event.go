@@ -13,7 +13,7 @@ import (
 func (s State) DecisionEvents(d plan.Decision) []event.Event {
 	return event.ForDecision(event.DecisionChange{
 		Key: s.Key, Pod: s.PlanInput.Desired, Before: s.ReportedDecision, After: d, Observed: s.PlanInput.Observed,
-		Terminations: s.PlanInput.History.Terminations, Blocker: s.PlanInput.Objects.Blocker, At: s.PlanInput.Now,
+		Terminations: s.PlanInput.History.Terminations, Eviction: s.PlanInput.Eviction, Blocker: s.PlanInput.Objects.Blocker, At: s.PlanInput.Now,
 	})
 }
 

@@ -3,6 +3,7 @@ package events
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -56,6 +57,7 @@ func (l *Log) toEvent(s *series) *v1.Event {
 			Name: name, Namespace: namespace, UID: eventUID(l.o.Node, namespace, name),
 			ResourceVersion:   strconv.FormatUint(s.revision, 10),
 			CreationTimestamp: metav1.NewTime(s.first),
+			Annotations:       maps.Clone(s.Annotations),
 		},
 		InvolvedObject: about,
 		Reason:         s.Reason, Message: s.Message, Type: s.Type,

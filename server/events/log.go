@@ -29,6 +29,8 @@ type Occurrence struct {
 	UID       types.UID            // UID of the pod
 	FieldPath string               // path of the container, such as "spec.containers{web}"
 	Time      time.Time
+	// Annotations are the annotations of the event, which must not be modified; may be nil.
+	Annotations map[string]string
 }
 
 // Options configure a Log.

@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ var (
 )
 
 func note(reason, message string, after time.Duration) Occurrence {
-	return Occurrence{v1.EventTypeNormal, reason, message, web, "u", "spec.containers{app}", day.Add(after)}
+	return Occurrence{Type: v1.EventTypeNormal, Reason: reason, Message: message, Pod: web, UID: "u", FieldPath: "spec.containers{app}", Time: day.Add(after)}
 }
 
 // An event has all fields that kubectl prints, and all fields by which kubectl selects events.
@@ -51,6 +52,25 @@ func TestEvent(t *testing.T) {
 	}
 	if e := got[0]; e.Namespace != "default" || e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != "node" || e.InvolvedObject.UID != "node" || e.UID == got[1].UID {
 		t.Errorf("event of the node: got %+v", e)
+	}
+}
+
+// TestEvent_Annotations checks that an event has the annotations of its newest occurrence, and that
+// a caller that modifies them does not change the log.
+func TestEvent_Annotations(t *testing.T) {
+	l := New(Options{Node: "node"})
+	for _, usage := range []string{"1Mi", "2Mi"} {
+		n := note("Evicted", "low on memory", 0)
+		n.Annotations = map[string]string{"offending_pod_usage": usage}
+		l.Add(n)
+	}
+	want := map[string]string{"offending_pod_usage": "2Mi"}
+	for range 2 {
+		got, _ := l.Events(0)
+		if len(got) != 1 || !maps.Equal(got[0].Annotations, want) {
+			t.Fatalf("got events %+v, want one with the annotations %q", got, want)
+		}
+		got[0].Annotations["offending_pod_usage"] = "modified"
 	}
 }
 

@@ -10,30 +10,47 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// EvictionMessage returns the message of a pod that is evicted because of m, in the words of a
+// Names of the annotations of the event for an eviction, as in a kubelet.
+const (
+	annotationResource        = "starved_resource"
+	annotationPod             = "offending_pod"
+	annotationPodUsage        = "offending_pod_usage"
+	annotationContainers      = "offending_containers"
+	annotationContainersUsage = "offending_containers_usage"
+)
+
+// DescribeEviction returns the message of a pod that is evicted because of m, in the words of a
 // kubelet: the resource, the limit, the available amount, and each container that uses more than it
-// requests.
-func EvictionMessage(m Met, c Candidate) string {
+// requests. annotations contains the same facts for programs, except the amounts of the node. If the
+// usage of the pod is unknown, annotations contains only the resource.
+func DescribeEviction(m Met, c Candidate) (message string, annotations map[string]string) {
 	name := m.Signal.Resource()
 	var b strings.Builder
 	fmt.Fprintf(&b, "The node was low on resource: %s. Threshold quantity: %s, available: %s. ", name, m.FormatQuantity(), m.FormatAvailable())
+	annotations = map[string]string{annotationResource: string(name)}
 	if c.Usage == nil {
-		return b.String()
+		return b.String(), annotations
 	}
 	if request, ok := podLevelRequest(c.Pod, name); ok && name == v1.ResourceMemory {
-		fmt.Fprintf(&b, "Pod %s was using %s, request is %s, has larger consumption of %s. ", c.Pod.Name, formatBytes(c.Usage.MemoryBytes), request.String(), name)
+		used := formatBytes(c.Usage.MemoryBytes)
+		fmt.Fprintf(&b, "Pod %s was using %s, request is %s, has larger consumption of %s. ", c.Pod.Name, used, request.String(), name)
+		annotations[annotationPod], annotations[annotationPodUsage] = c.Pod.Name, used
 	}
+	var containers, amounts []string
 	for _, u := range c.Usage.Containers {
 		spec := findContainer(&c.Pod.Spec, u.Name)
-		used, counted := u.amount(name)
+		bytes, counted := u.amount(name)
 		if spec == nil || !counted {
 			continue
 		}
-		if request := spec.Resources.Requests[name]; used > request.Value() {
-			fmt.Fprintf(&b, "Container %s was using %s, request is %s, has larger consumption of %s. ", u.Name, formatBytes(used), request.String(), name)
+		if request := spec.Resources.Requests[name]; bytes > request.Value() {
+			used := formatBytes(bytes)
+			fmt.Fprintf(&b, "Container %s was using %s, request is %s, has larger consumption of %s. ", u.Name, used, request.String(), name)
+			containers, amounts = append(containers, u.Name), append(amounts, used)
 		}
 	}
-	return b.String()
+	annotations[annotationContainers], annotations[annotationContainersUsage] = strings.Join(containers, ","), strings.Join(amounts, ",")
+	return b.String(), annotations
 }
 
 // amount returns the usage of a resource. counted is false for a resource that is not measured by

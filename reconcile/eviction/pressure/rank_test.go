@@ -2,6 +2,7 @@ package pressure
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -159,34 +160,51 @@ func TestLayout_Reclaims(t *testing.T) {
 	}
 }
 
-func TestEvictionMessage(t *testing.T) {
+func TestDescribeEviction(t *testing.T) {
 	met := func(s Signal, quantity, available int64) Met { return Met{Threshold{Signal: s}, quantity, available} }
 	u := &Usage{MemoryBytes: 300 << 20, Containers: []ContainerUsage{
 		{"app", 200 << 20, 5 << 10}, {"debugger", 100 << 20, 1 << 30},
 	}}
 	whole := newCandidate("p", 0, u)
 	whole.Pod.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Mi")}}
+	two := newCandidate("p", 0, u)
+	two.Pod.Spec.InitContainers = []v1.Container{{Name: "debugger"}}
 	for name, test := range map[string]struct {
-		met  Met
-		c    Candidate
-		want string
+		met         Met
+		c           Candidate
+		want        string
+		annotations map[string]string
 	}{
 		"memory": {met(MemoryAvailable, 100<<20, 51200<<10), newCandidate("p", 0, u),
-			"The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container app was using 200Mi, request is 0, has larger consumption of memory. "},
+			"The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container app was using 200Mi, request is 0, has larger consumption of memory. ",
+			map[string]string{"starved_resource": "memory", "offending_containers": "app", "offending_containers_usage": "200Mi"}},
+		"two containers": {met(MemoryAvailable, 100<<20, 51200<<10), two,
+			"The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container app was using 200Mi, request is 0, has larger consumption of memory. " +
+				"Container debugger was using 100Mi, request is 0, has larger consumption of memory. ",
+			map[string]string{"starved_resource": "memory", "offending_containers": "app,debugger", "offending_containers_usage": "200Mi,100Mi"}},
 		"within its requests": {met(MemoryAvailable, 100<<20, 1), newCandidate("p", 0, u, "memory=200Mi"),
-			"The node was low on resource: memory. Threshold quantity: 100Mi, available: 1. "},
+			"The node was low on resource: memory. Threshold quantity: 100Mi, available: 1. ",
+			map[string]string{"starved_resource": "memory", "offending_containers": "", "offending_containers_usage": ""}},
 		"request of the pod": {met(MemoryAvailable, 100<<20, 1), whole,
 			"The node was low on resource: memory. Threshold quantity: 100Mi, available: 1. Pod p was using 300Mi, request is 1Mi, has larger consumption of memory. " +
-				"Container app was using 200Mi, request is 0, has larger consumption of memory. "},
+				"Container app was using 200Mi, request is 0, has larger consumption of memory. ",
+			map[string]string{"starved_resource": "memory", "offending_pod": "p", "offending_pod_usage": "300Mi", "offending_containers": "app", "offending_containers_usage": "200Mi"}},
 		"disk": {met(NodefsAvailable, 1<<30, 1<<20), newCandidate("p", 0, u, "ephemeral-storage=1Ki"),
-			"The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 1Mi. Container app was using 5Ki, request is 1Ki, has larger consumption of ephemeral-storage. "},
+			"The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi, available: 1Mi. Container app was using 5Ki, request is 1Ki, has larger consumption of ephemeral-storage. ",
+			map[string]string{"starved_resource": "ephemeral-storage", "offending_containers": "app", "offending_containers_usage": "5Ki"}},
 		"inodes": {met(ImagefsInodesFree, 5000, 12), newCandidate("p", 0, u),
-			"The node was low on resource: inodes. Threshold quantity: 5000, available: 12. "},
+			"The node was low on resource: inodes. Threshold quantity: 5000, available: 12. ",
+			map[string]string{"starved_resource": "inodes", "offending_containers": "", "offending_containers_usage": ""}},
 		"unknown usage": {met(PIDAvailable, 1000, 2), newCandidate("p", 0, nil),
-			"The node was low on resource: pids. Threshold quantity: 1000, available: 2. "},
+			"The node was low on resource: pids. Threshold quantity: 1000, available: 2. ",
+			map[string]string{"starved_resource": "pids"}},
 	} {
-		if got := EvictionMessage(test.met, test.c); got != test.want {
+		got, annotations := DescribeEviction(test.met, test.c)
+		if got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, test.want)
+		}
+		if !maps.Equal(annotations, test.annotations) {
+			t.Errorf("%s: annotations:\n got %q\nwant %q", name, annotations, test.annotations)
 		}
 	}
 	if got, want := met(NodefsInodesFree, 5000, 12).String(), "nodefs.inodesFree: 12 available, threshold 5000"; got != want {

@@ -98,7 +98,7 @@ func (s *eventSender) createOrPatch(ctx context.Context, e *v1.Event) error {
 		}
 		// The API server has deleted the event, by default after an hour. Create it again.
 	}
-	e.ObjectMeta = metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}
+	e.ObjectMeta = metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name, Annotations: e.Annotations}
 	err := s.c.doWithoutTimeout(ctx, s.c.events.Post().Namespace(e.Namespace).Resource("events").Body(e), nil)
 	if apierrors.IsAlreadyExists(err) { // the response to an earlier request was lost, or an earlier podd process created the event
 		err = s.patchCount(ctx, e)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"syscall"
@@ -62,6 +63,25 @@ func TestEventSender(t *testing.T) {
 		l.advance(time.Second)
 		if len(l.storedEvents()) != 1 {
 			t.Errorf("after the deletion: got %v, want 1 event", l.storedEvents())
+		}
+	})
+}
+
+// TestEventSender_Annotations checks that a stored event has the annotations of the event in the log.
+func TestEventSender_Annotations(t *testing.T) {
+	log := events.New(events.Options{Node: "n1"})
+	runNode(t, withEvents(log), func(l *testNode) {
+		n := note("Evicted", "The node was low on resource: memory.")
+		n.Annotations = map[string]string{"starved_resource": "memory"}
+		log.Add(n)
+		l.advance(time.Second)
+		for name, e := range l.storedEvents() {
+			if !maps.Equal(e.Annotations, n.Annotations) {
+				t.Errorf("event %s: got the annotations %q, want %q", name, e.Annotations, n.Annotations)
+			}
+		}
+		if len(l.storedEvents()) != 1 {
+			t.Errorf("got events %v, want 1", l.storedEvents())
 		}
 	})
 }
