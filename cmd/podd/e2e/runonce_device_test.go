@@ -97,7 +97,8 @@ func TestRunOnce_DevicesInUse(t *testing.T) {
 }
 
 // TestRunOnce_DevicesBeforeDaemon checks that a daemon that starts during a run with devices leaves the
-// device plugins to the run, and serves their registration when the run has ended.
+// device plugins to the run, and serves their registration when the run has ended. It registers CSI
+// drivers during the run.
 func TestRunOnce_DevicesBeforeDaemon(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -117,6 +118,8 @@ func TestRunOnce_DevicesBeforeDaemon(t *testing.T) {
 		})
 	}
 	untilLogged("a podd run --runonce uses the device plugins of this root directory")
+	d.startCSIDriver(newCSIDriver(d, "STAGE_UNSTAGE_VOLUME"))
+	untilLogged("CSI driver registered")
 	d.touch("enough")
 	r.wantExitCode(0)
 	startRunPlugin(t, r, newTestPlugin(d))

@@ -37,9 +37,17 @@ func openDeviceManager(root string, log *slog.Logger) (*device.Manager, []manife
 		err, filepath.Base(file)+device.UnreadableSuffix)}}
 }
 
-// servePlugins serves the registration of device plugins. It waits while a "podd run --runonce" serves
-// the registration in the same root directory.
-func (p *parts) servePlugins(ctx context.Context) error {
+// newPluginServer returns the server of the registration of device plugins and CSI drivers.
+func (p *parts) newPluginServer() *wiring.PluginServer {
+	return wiring.NewPluginServer(wiring.PluginOptions{
+		Root: p.cfg.RootDir, Manager: p.devices, OtherPlugins: map[string]plugins.Handler{registration.CSIPlugin: p.csi},
+		OnRegistered: p.metrics.RecordPluginRegistration, Log: p.log,
+	})
+}
+
+// serveDevicePlugins serves the registration of device plugins. It waits while a "podd run --runonce"
+// serves the registration in the same root directory.
+func (p *parts) serveDevicePlugins(ctx context.Context, s *wiring.PluginServer) error {
 	release, err := plugin.LockDir(ctx, rootdir.DevicePluginsPath(p.cfg.RootDir), func() {
 		p.log.Warn("a podd run --runonce uses the device plugins of this root directory; pods that request devices wait until it has exited")
 	})
@@ -47,10 +55,7 @@ func (p *parts) servePlugins(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	return wiring.ServeDevicePlugins(ctx, wiring.DevicePluginOptions{
-		Root: p.cfg.RootDir, Manager: p.devices, OtherPlugins: map[string]plugins.Handler{registration.CSIPlugin: p.csi},
-		OnRegistered: p.metrics.RecordPluginRegistration, Log: p.log,
-	})
+	return s.ServeDevicePlugins(ctx)
 }
 
 // servePodResources serves the pod resources API.

@@ -9,12 +9,14 @@ import (
 	"podd/server/podsapi"
 )
 
-// serveNodeSockets serves the registration of device plugins, the pod resources API and the pods API
-// until ctx is done. If one of them fails, it logs the error, because pods still run.
+// serveNodeSockets serves the registration of plugins, the pod resources API and the pods API until ctx
+// is done. If one of them fails, it logs the error, because pods still run.
 func (p *parts) serveNodeSockets(ctx context.Context) {
 	var all sync.WaitGroup
+	plugins := p.newPluginServer()
+	all.Go(func() { plugins.Watch(ctx) })
 	endpoints := map[string]func(context.Context) error{
-		"registration of device plugins": p.servePlugins,
+		"registration of device plugins": func(ctx context.Context) error { return p.serveDevicePlugins(ctx, plugins) },
 		"pod resources API":              p.servePodResources,
 	}
 	if !p.cfg.DisablePodsAPI {

@@ -118,8 +118,8 @@ func newTasks(o Options, pods *eviction.ReportCache, devices *device.Manager) []
 		func(ctx context.Context) error { return wiring.RotateLogs(ctx, o.Config, o.Client, list, o.Log) },
 	}
 	if o.ServesDevicePlugins {
-		plugins := wiring.DevicePluginOptions{Root: o.Config.RootDir, Manager: devices, Log: o.Log}
-		tasks = append(tasks, func(ctx context.Context) error { return wiring.ServeDevicePlugins(ctx, plugins) })
+		plugins := wiring.NewPluginServer(wiring.PluginOptions{Root: o.Config.RootDir, Manager: devices, Log: o.Log})
+		tasks = append(tasks, plugins.ServeDevicePlugins, func(ctx context.Context) error { plugins.Watch(ctx); return nil })
 	}
 	return tasks
 }

@@ -1,0 +1,98 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"podd/cmd/podd/internal/config"
+	"podd/cmd/podd/internal/daemon/view"
+	"podd/cmd/podd/internal/rootdir"
+	"podd/reconcile/device"
+	"podd/reconcile/device/plugin"
+	"podd/reconcile/device/plugin/plugintest"
+	"podd/reconcile/plugins"
+	"podd/reconcile/render"
+	"podd/reconcile/volume/csi"
+)
+
+// startNodeSockets serves the sockets of plugins below root until the test ends.
+func startNodeSockets(t *testing.T, root string) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	drivers, err := csi.New(csi.Options{Root: root, NodeName: "node1", Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices, err := device.Open(filepath.Join(root, "devices.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := &config.Config{}
+	cfg.RootDir, cfg.DisablePodsAPI = root, true
+	p := &parts{
+		processState: processState{cfg: cfg, log: log}, telemetry: telemetry{metrics: newMetrics(render.Node{})},
+		inputs: inputs{csi: drivers}, core: core{devices: devices, view: view.NewPublisher(view.Options{})},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var served sync.WaitGroup
+	served.Go(func() { p.serveNodeSockets(ctx) })
+	t.Cleanup(func() { cancel(); served.Wait() })
+}
+
+// startDiscoveredPlugin starts a plugin with a socket in plugins_registry.
+func startDiscoveredPlugin(t *testing.T, root, kind, name string) *plugintest.Plugin {
+	t.Helper()
+	p := &plugintest.Plugin{Dir: filepath.Join(root, plugins.DirName), Resource: name, WaitsForDiscovery: true, Type: kind}
+	if err := os.MkdirAll(p.Dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	p.SetDevices("one")
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+	return p
+}
+
+// untilNotified waits until podd has reported the result of the registration to a plugin.
+func untilNotified(t *testing.T, p *plugintest.Plugin) *registration.RegistrationStatus {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); p.Status() == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("plugin %s was not notified within 10s", p.Resource)
+		}
+	}
+	return p.Status()
+}
+
+// TestServeNodeSockets_PluginsDuringRun checks that podd registers CSI drivers while a "podd run
+// --runonce" serves the device plugins of the root directory. podd must register device plugins only
+// when the run has ended, and must not report a failure to them before.
+func TestServeNodeSockets_PluginsDuringRun(t *testing.T) {
+	root, err := os.MkdirTemp("", "podd") // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	release, err := plugin.LockDir(t.Context(), rootdir.DevicePluginsPath(root), func() { t.Error("waited for a lock that no process has") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu := startDiscoveredPlugin(t, root, registration.DevicePlugin, "example.com/gpu")
+	startNodeSockets(t, root)
+	untilNotified(t, startDiscoveredPlugin(t, root, registration.CSIPlugin, "csi.example.com")) // an error, because the plugin is not a CSI driver
+	if got := gpu.Status(); got != nil {
+		t.Errorf("during the run: got status %v of the device plugin, want none", got)
+	}
+	release()
+	if got := untilNotified(t, gpu); !got.GetPluginRegistered() {
+		t.Errorf("after the run: got status %v of the device plugin, want registered", got)
+	}
+}
