@@ -68,15 +68,26 @@ func (s *Stack) configure(more string) error {
 	return s.ConnectNetwork()
 }
 
-// MirrorRegistries makes containerd pull the images of all registries from another registry, over
-// plain HTTP. host is the host and port of that registry.
-func (s *Stack) MirrorRegistries(host string) error {
-	dir := filepath.Join(s.privateDir(), "certs.d", "_default")
-	text := fmt.Sprintf("server = \"http://%s\"\n", host)
-	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "hosts.toml"), []byte(text), 0o600)); err != nil {
-		return fmt.Errorf("configuring a mirror of all registries: %w", err)
+// MirrorRegistries makes containerd pull the images of all registries from another registry, except
+// the images of the registries in direct. mirror and direct are hosts with ports. containerd uses
+// plain HTTP for all of them.
+func (s *Stack) MirrorRegistries(mirror string, direct ...string) error {
+	err := s.setServer("_default", mirror)
+	for _, host := range direct {
+		err = errors.Join(err, s.setServer(host, host))
+	}
+	if err != nil {
+		return fmt.Errorf("configuring a mirror of registries: %w", err)
 	}
 	return nil
+}
+
+// setServer makes containerd pull the images of a registry from the host server, over plain HTTP.
+// The registry "_default" stands for all registries without a server of their own.
+func (s *Stack) setServer(registry, server string) error {
+	dir := filepath.Join(s.privateDir(), "certs.d", registry)
+	text := fmt.Sprintf("server = \"http://%s\"\n", server)
+	return errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "hosts.toml"), []byte(text), 0o600))
 }
 
 func (s *Stack) networkFile() string {

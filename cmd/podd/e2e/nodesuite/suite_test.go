@@ -30,6 +30,9 @@ import (
 //go:embed base.yaml
 var baseConfig []byte
 
+// privateRegistry is the registry that the suite runs in a pod. It requires a password.
+const privateRegistry = "localhost:5000"
+
 // TestNodeSuite runs the specs that match $PODD_NODE_SUITE.
 func TestNodeSuite(t *testing.T) {
 	suite, err := tools.EnsureNodeSuite(t.Context(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
@@ -46,7 +49,7 @@ func TestNodeSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer images.Close()
-	if err := errors.Join(runtime.MirrorRegistries(images.Host()), pushImages(images, suite), addPlaceholderDigest(t.Context(), runtime)); err != nil {
+	if err := errors.Join(runtime.MirrorRegistries(images.Host(), privateRegistry), pushImages(images, suite), addPlaceholderDigest(t.Context(), runtime)); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(privatehost.Disk, "suite")
