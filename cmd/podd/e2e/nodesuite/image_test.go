@@ -6,11 +6,14 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -87,28 +90,52 @@ func push(images *registry.Registry, suite tools.NodeSuite, content, image strin
 	if err != nil {
 		return err
 	}
-	if from, err = complete(from, image); err != nil {
+	files, err := addedFiles(suite, ref)
+	if err != nil {
+		return err
+	}
+	if from, err = complete(from, image, files); err != nil {
 		return err
 	}
 	_, err = images.Push(from, ref.Context().RepositoryStr()+":"+ref.Identifier())
 	return err
 }
 
-// complete adds nmeter to an image, and a label that is different in each image. Without the label,
+// addedFiles returns the files that the image ref gets in addition to its content, by path: nmeter
+// and, for agnhost, the image that its registry serves.
+func addedFiles(suite tools.NodeSuite, ref name.Reference) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	if strings.HasSuffix(ref.Context().RepositoryStr(), "/agnhost") {
+		i := slices.IndexFunc(suite.ImageNames, func(image string) bool { return strings.Contains(image, "/pause:") })
+		if i < 0 {
+			return nil, errors.New("the suite has no image pause")
+		}
+		pause, err := registry.FromTarball(suite.Images, suite.ImageNames[i])
+		if err != nil {
+			return nil, err
+		}
+		if files, err = registryFiles(pause, "pause", "testing"); err != nil {
+			return nil, err
+		}
+	}
+	program, err := os.ReadFile(filepath.Join(programs, "nmeter"))
+	files["bin/nmeter"] = program
+	return files, err
+}
+
+// complete adds files to an image, and a label that is different in each image. Without the label,
 // two tags of one program would be the same image, and its name in the status of a container could
 // be either.
-func complete(image v1.Image, name string) (v1.Image, error) {
-	program, err := os.ReadFile(filepath.Join(programs, "nmeter"))
-	if err != nil {
-		return nil, err
-	}
+func complete(image v1.Image, name string, added map[string][]byte) (v1.Image, error) {
 	var files bytes.Buffer
 	w := tar.NewWriter(&files)
-	if err := w.WriteHeader(&tar.Header{Name: "bin/nmeter", Mode: 0o755, Size: int64(len(program))}); err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(program); err != nil {
-		return nil, err
+	for _, path := range slices.Sorted(maps.Keys(added)) {
+		if err := w.WriteHeader(&tar.Header{Name: path, Mode: 0o755, Size: int64(len(added[path]))}); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(added[path]); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.Close(); err != nil {
 		return nil, err
