@@ -96,6 +96,11 @@ func (n *NameFacts) needsUserIDs(desired *manifest.Pod) bool {
 	return false
 }
 
+// maxForeignIDs limits the IDs that one sandbox of another agent can reserve. A kubelet copies the
+// annotations of pods to sandboxes, so that a user of its cluster could otherwise reserve all IDs of
+// the host with one pod.
+const maxForeignIDs = 1 << 24
+
 // sandboxIDs returns the host IDs of each foreign sandbox of p, or of each sandbox of podd if foreign
 // is false. p may be nil.
 func sandboxIDs(p *runtime.Pod, foreign bool) []runtime.IDRange {
@@ -105,7 +110,11 @@ func sandboxIDs(p *runtime.Pod, foreign bool) []runtime.IDRange {
 	}
 	for i := range p.Incarnations {
 		inc := &p.Incarnations[i]
-		if r := inc.HostIDs(); inc.Foreign == foreign && r.Length > 0 {
+		r := inc.HostIDs()
+		if foreign {
+			r.Length = min(r.Length, maxForeignIDs)
+		}
+		if inc.Foreign == foreign && r.Length > 0 {
 			all = append(all, r)
 		}
 	}

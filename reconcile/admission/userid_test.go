@@ -63,3 +63,19 @@ func TestFreeIDs_Properties(t *testing.T) {
 		}
 	})
 }
+
+// TestSandboxIDs_Foreign checks that a sandbox of another agent cannot reserve all IDs of the host.
+func TestSandboxIDs_Foreign(t *testing.T) {
+	sandbox := func(foreign bool) *runtime.Pod {
+		return &runtime.Pod{Incarnations: []runtime.Incarnation{{Sandbox: runtime.Sandbox{
+			Foreign:     foreign,
+			Annotations: map[string]string{runtime.AnnotationFirstHostUID: "65536", runtime.AnnotationHostIDCount: "4294770688"},
+		}}}}
+	}
+	for foreign, want := range map[bool]uint32{true: maxForeignIDs, false: 4294770688} {
+		got := sandboxIDs(sandbox(foreign), foreign)
+		if len(got) != 1 || got[0].First != 65536 || got[0].Length != want {
+			t.Errorf("foreign %t: got ranges %v, want one with %d IDs", foreign, got, want)
+		}
+	}
+}
