@@ -27,7 +27,9 @@ func (l Limits) checkPressure(c candidate) plan.Verdict {
 		return plan.Verdict{}
 	}
 	if l.PressureUnknown {
-		return waitForPressure(c, "podd has not observed the resources of the node yet; the pod starts after the observation if the node has enough resources")
+		v := waitForPressure(c, "podd has not observed the resources of the node yet; the pod starts after the observation if the node has enough resources")
+		v.IsPreliminary = true
+		return v
 	}
 	if l.Pressure == (pressure.Conditions{Memory: true}) && mayRunUnderMemoryPressure(c.Desired.Object) {
 		return plan.Verdict{}

@@ -27,7 +27,7 @@ func TestAdmission_Pressure(t *testing.T) {
 	waits := func(condition string) plan.Verdict {
 		return plan.Verdict{Answer: plan.Wait, Reason: "NodePressure", Message: "the node has the condition [" + condition + "]; the pod starts when the condition has ended"}
 	}
-	unknown := plan.Verdict{Answer: plan.Wait, Reason: "NodePressure", Message: "podd has not observed the resources of the node yet; the pod starts after the observation if the node has enough resources"}
+	unknown := plan.Verdict{Answer: plan.Wait, Reason: "NodePressure", IsPreliminary: true, Message: "podd has not observed the resources of the node yet; the pod starts after the observation if the node has enough resources"}
 	for name, test := range map[string]struct {
 		conditions pressure.Conditions
 		set        func(*v1.Pod)
@@ -54,7 +54,7 @@ func TestAdmission_Pressure(t *testing.T) {
 		"unknown":                        {unknown: true, want: unknown},
 		"unknown, critical":              {unknown: true, set: critical},
 		"unknown, runs already":          {unknown: true, held: "v1:a"},
-		"unknown, edit":                  {unknown: true, held: "v1:before", want: plan.Verdict{Answer: plan.Reject, Reason: "NodePressure", Message: unknown.Message}},
+		"unknown, edit":                  {unknown: true, held: "v1:before", want: plan.Verdict{Answer: plan.Reject, Reason: "NodePressure", IsPreliminary: true, Message: unknown.Message}},
 		"unknown, pod of a cluster":      {unknown: true, cluster: true, want: unknown},
 	} {
 		p := &manifest.Pod{UID: "u", Hash: "v1:a", Object: &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}}

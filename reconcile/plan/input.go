@@ -161,6 +161,9 @@ type Verdict struct {
 	// BlockedByPods reports whether the pod is not admitted only because other pods have the
 	// reservations that it needs. It can be admitted when these pods have stopped.
 	BlockedByPods bool
+	// IsPreliminary reports whether podd decides again within seconds. Then a rejection is not a problem
+	// that a user must solve.
+	IsPreliminary bool
 	// IsResize reports whether the version was admitted before. In that case, the answer is about
 	// its new size.
 	IsResize bool

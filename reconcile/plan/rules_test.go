@@ -230,6 +230,19 @@ func TestNext_NotAdmitted(t *testing.T) {
 	}
 }
 
+// TestNext_PreliminaryVerdict checks that a version that cannot replace the running one is a problem
+// of the user unless podd decides again soon.
+func TestNext_PreliminaryVerdict(t *testing.T) {
+	for _, isPreliminary := range []bool{false, true} {
+		in := runs()
+		in.Desired, in.Verdict = versioned("next"), Verdict{Answer: Reject, Message: "not observed yet", IsPreliminary: isPreliminary}
+		d := Next(in)
+		if d.Rule != RuleKeepEarlierVersion || d.NeedsUser == isPreliminary {
+			t.Errorf("preliminary %t: got rule %s, needs user %t", isPreliminary, d.Rule, d.NeedsUser)
+		}
+	}
+}
+
 // theirs returns a foreign sandbox.
 func theirs() runtime.Incarnation {
 	return runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "f", UID: "f", Ready: true, Foreign: true}}
