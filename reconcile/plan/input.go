@@ -161,8 +161,7 @@ type Verdict struct {
 	// BlockedByPods reports whether the pod is not admitted only because other pods have the
 	// reservations that it needs. It can be admitted when these pods have stopped.
 	BlockedByPods bool
-	// IsPreliminary reports whether podd decides again within seconds. Then a rejection is not a problem
-	// that a user must solve.
+	// IsPreliminary reports whether podd decides again within seconds.
 	IsPreliminary bool
 	// IsResize reports whether the version was admitted before. In that case, the answer is about
 	// its new size.
@@ -170,6 +169,9 @@ type Verdict struct {
 	// Victim is the pod to stop so that this pod can run; zero if there is none.
 	Victim types.NamespacedName
 }
+
+// needsUser reports whether a user must act so that the pod is admitted.
+func (v *Verdict) needsUser() bool { return v.Answer == Reject && !v.IsPreliminary }
 
 // History contains the facts that a worker remembers about its pod name. The zero value is valid.
 // If a fact differs from what the runtime reports, the runtime takes precedence.

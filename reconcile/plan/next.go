@@ -96,7 +96,7 @@ func (f *facts) whyNodeWaits(p *manifest.Pod) string {
 func (f *facts) whyNotReplaced(d *Decision, waitReason string, problem bool) (why string, isProblem bool) {
 	d.Releasing = waitReason == ""
 	if f.in.Verdict.Answer == Reject {
-		return f.in.Verdict.Message, !f.in.Verdict.IsPreliminary
+		return f.in.Verdict.Message, f.in.Verdict.needsUser()
 	}
 	return waitReason, problem
 }

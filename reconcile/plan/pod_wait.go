@@ -46,7 +46,7 @@ func (f *facts) wasAdmitted() bool { return f.current != nil || f.in.Verdict.IsR
 
 func (f *facts) waitAdmission(d *Decision) {
 	d.Why, d.Reason = f.in.Verdict.Message, f.in.Verdict.Reason
-	d.NeedsUser = f.in.Verdict.Answer == Reject
+	d.NeedsUser = f.in.Verdict.needsUser()
 	d.BlockedByPods = f.in.Verdict.BlockedByPods
 	d.Failure = Failure{Reason: d.Reason, Message: d.Why, IsFinal: d.NeedsUser && !d.BlockedByPods}
 }

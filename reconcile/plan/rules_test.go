@@ -230,15 +230,27 @@ func TestNext_NotAdmitted(t *testing.T) {
 	}
 }
 
-// TestNext_PreliminaryVerdict checks that a version that cannot replace the running one is a problem
-// of the user unless podd decides again soon.
+// TestNext_PreliminaryVerdict checks that a rejection is a problem of the user unless podd decides again
+// soon.
 func TestNext_PreliminaryVerdict(t *testing.T) {
-	for _, isPreliminary := range []bool{false, true} {
-		in := runs()
-		in.Desired, in.Verdict = versioned("next"), Verdict{Answer: Reject, Message: "not observed yet", IsPreliminary: isPreliminary}
-		d := Next(in)
-		if d.Rule != RuleKeepEarlierVersion || d.NeedsUser == isPreliminary {
-			t.Errorf("preliminary %t: got rule %s, needs user %t", isPreliminary, d.Rule, d.NeedsUser)
+	for name, change := range map[string]func(*Input){
+		"a version that cannot replace the running one": func(in *Input) { in.Desired = versioned("next") },
+		"a pod without a sandbox":                       func(in *Input) { in.Observed = nil },
+		"a new size of a running pod":                   func(in *Input) { resizes(in, small, large) },
+		"a new size of a container that never ran":      func(in *Input) { resizes(in, small, large); in.Observed[0].Containers = nil },
+	} {
+		for _, isPreliminary := range []bool{false, true} {
+			in := runs()
+			change(&in)
+			in.Verdict = Verdict{Answer: Reject, Message: "not observed yet", IsPreliminary: isPreliminary}
+			d := Next(in)
+			needsUser := d.NeedsUser
+			for _, s := range d.Steps {
+				needsUser = needsUser || s.NeedsUser
+			}
+			if needsUser == isPreliminary {
+				t.Errorf("%s, preliminary %t: got needs user %t\n%s", name, isPreliminary, needsUser, d)
+			}
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (f *facts) isResizeNotAdmitted(d *Decision) bool {
 
 func (f *facts) showUnadmitted(d *Decision) {
 	d.Reason = f.in.Verdict.Reason
-	d.Why, d.NeedsUser = "the node does not admit the new size of the pod: "+f.in.Verdict.Message+"; the pod keeps its current size", f.in.Verdict.Answer == Reject
+	d.Why, d.NeedsUser = "the node does not admit the new size of the pod: "+f.in.Verdict.Message+"; the pod keeps its current size", f.in.Verdict.needsUser()
 }
 
 // hasNoAdmittedSize reports whether the container was never created and the node does not admit its
@@ -100,7 +100,7 @@ func (f *facts) hasNoAdmittedSize(m *containerFacts) bool {
 }
 
 func waitSize(f *facts, m *containerFacts, d *Decision, s *Step) {
-	s.Reason, s.Why, s.NeedsUser = f.in.Verdict.Reason, f.in.Verdict.Message, f.in.Verdict.Answer == Reject
+	s.Reason, s.Why, s.NeedsUser = f.in.Verdict.Reason, f.in.Verdict.Message, f.in.Verdict.needsUser()
 }
 
 // keepsSize reports whether the desired sizes are not admitted and the pod may be started with the
