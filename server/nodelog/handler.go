@@ -58,7 +58,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fileServer.ServeHTTP(w, r)
 		return
 	}
-	q, err := ParseQuery(r.URL.Query())
+	q, err := parseQuery(r.URL.Query())
 	switch {
 	case err != nil:
 		http.Error(w, err.Error(), server.HTTPStatus(err))
@@ -88,7 +88,7 @@ func (h *Handler) serveFile(w http.ResponseWriter, r *http.Request, name string)
 
 // serveServices responds with the logs of services. Errors are lines at the end of the response, as
 // in the kubelet.
-func (h *Handler) serveServices(w http.ResponseWriter, r *http.Request, q *Query) {
+func (h *Handler) serveServices(w http.ResponseWriter, r *http.Request, q *query) {
 	select {
 	case h.queries <- struct{}{}:
 		defer func() { <-h.queries }()
@@ -118,7 +118,7 @@ func (h *Handler) serveServices(w http.ResponseWriter, r *http.Request, q *Query
 }
 
 // copyServices writes the logs of services to w, first those in the journal.
-func (h *Handler) copyServices(ctx context.Context, w io.Writer, q *Query) {
+func (h *Handler) copyServices(ctx context.Context, w io.Writer, q *query) {
 	units, journalErr := findUnits(ctx, q.Services)
 	if len(units) > 0 {
 		if err := copyUnits(ctx, w, units, q.Options); err != nil {
@@ -158,7 +158,7 @@ func (h *Handler) explain(ctx context.Context, err error) error {
 
 // copyFile writes the log file of a service to w. It returns fs.ErrNotExist if the service has no
 // log file.
-func (h *Handler) copyFile(ctx context.Context, w io.Writer, service string, o Options) error {
+func (h *Handler) copyFile(ctx context.Context, w io.Writer, service string, o options) error {
 	f, size, err := h.openLog(service)
 	if err != nil {
 		return err

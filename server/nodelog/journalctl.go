@@ -21,7 +21,7 @@ var listUnitsArgs = []string{"--no-pager", "--field=_SYSTEMD_UNIT"}
 
 // logArgs returns the arguments with which journalctl prints the log of services. Every value is in
 // the same argument as the name of its option, so that no value can be another option.
-func logArgs(services []string, o Options) []string {
+func logArgs(services []string, o options) []string {
 	args := []string{"--utc", "--no-pager", "--output=short-precise"}
 	if !o.Since.IsZero() {
 		args = append(args, "--since="+journalTime(o.Since))
@@ -74,7 +74,7 @@ func findUnits(ctx context.Context, services []string) (found []string, err erro
 func isUnitOf(unit, service string) bool { return unit == service || unit == service+".service" }
 
 // copyUnits writes the log of units to w.
-func copyUnits(ctx context.Context, w io.Writer, units []string, o Options) error {
+func copyUnits(ctx context.Context, w io.Writer, units []string, o options) error {
 	return runJournalctl(ctx, logArgs(units, o), func(output io.Reader) error {
 		_, err := io.Copy(w, output)
 		return err

@@ -22,18 +22,18 @@ const (
 	maxPatternBytes     = 4096
 )
 
-// A Query requests the logs of services, or one file. Exactly one of Services and File is set.
-type Query struct {
+// A query requests the logs of services, or one file. Exactly one of Services and File is set.
+type query struct {
 	// Services are the names of services, as validServiceName allows them.
 	Services []string
 	// File is the name of a file or directory below the directory of logs, as fs.ValidPath allows
 	// it.
-	File string
-	Options
+	File    string
+	Options options
 }
 
-// Options select entries of the logs of services.
-type Options struct {
+// options select entries of the logs of services.
+type options struct {
 	// Since and Until are the times of the first and the last entry; zero means no limit.
 	Since, Until time.Time
 	// Tail is the maximum number of entries, the newest ones; nil means all.
@@ -46,18 +46,18 @@ type Options struct {
 }
 
 // isSet reports whether an option differs from its zero value.
-func (o Options) isSet() bool { return o != Options{} }
+func (o options) isSet() bool { return o != options{} }
 
-// ParseQuery parses the URL parameters of a request for /logs/. It returns nil if the request
+// parseQuery parses the URL parameters of a request for /logs/. It returns nil if the request
 // contains no parameters of a query. Errors are *server.Error. As in the kubelet, the status is 400
 // if a value cannot be parsed, and 406 if a value is not allowed.
-func ParseQuery(values url.Values) (*Query, error) {
-	options, err := parseOptions(values)
+func parseQuery(values url.Values) (*query, error) {
+	o, err := parseOptions(values)
 	if err != nil {
 		return nil, err
 	}
 	var files []string
-	q := &Query{Options: options}
+	q := &query{Options: o}
 	for _, name := range values["query"] {
 		switch {
 		case strings.ContainsAny(name, `/\`):
@@ -69,7 +69,7 @@ func ParseQuery(values url.Values) (*Query, error) {
 	switch isEmpty := len(files) == 0 && len(q.Services) == 0; {
 	case isEmpty && values.Has("query"):
 		return nil, newError(http.StatusBadRequest, "query: must be the name of a service or file")
-	case isEmpty && !options.isSet():
+	case isEmpty && !o.isSet():
 		return nil, nil
 	case isEmpty:
 		return nil, newError(http.StatusNotAcceptable, "query: required with sinceTime, untilTime, tailLines, boot and pattern")
@@ -81,7 +81,7 @@ func ParseQuery(values url.Values) (*Query, error) {
 
 // parseOptions parses and checks the parameters other than query. An empty value means that the
 // parameter is not set.
-func parseOptions(values url.Values) (o Options, err error) {
+func parseOptions(values url.Values) (o options, err error) {
 	if o.Since, err = parseTime(values, "sinceTime"); err != nil {
 		return o, err
 	}
@@ -123,7 +123,7 @@ func parseInt(values url.Values, name string) (*int, error) {
 }
 
 // check checks the values of options.
-func (o Options) check() error {
+func (o options) check() error {
 	switch {
 	case !o.Since.IsZero() && !o.Until.IsZero() && o.Since.After(o.Until):
 		return newError(http.StatusNotAcceptable, "untilTime: must not be before sinceTime")
@@ -144,13 +144,13 @@ func (o Options) check() error {
 
 // setFile sets the field File to the only element of names. A leading slash stands for the directory
 // of logs.
-func (q *Query) setFile(names []string) error {
+func (q *query) setFile(names []string) error {
 	switch {
 	case len(q.Services) > 0:
 		return newError(http.StatusNotAcceptable, "query: cannot contain both services and a file")
 	case len(names) > 1:
 		return newError(http.StatusNotAcceptable, "query: cannot contain more than one file")
-	case q.isSet():
+	case q.Options.isSet():
 		return newError(http.StatusNotAcceptable, "query: cannot use sinceTime, untilTime, tailLines, boot and pattern with a file; remove them")
 	}
 	name := strings.Trim(names[0], "/")
@@ -165,7 +165,7 @@ func (q *Query) setFile(names []string) error {
 }
 
 // checkServices checks the names and the number of services.
-func (q *Query) checkServices() error {
+func (q *query) checkServices() error {
 	if n := len(q.Services); n > maxServices {
 		return newError(http.StatusNotAcceptable, "query: %d services are too many; must be at most %d", n, maxServices)
 	}

@@ -14,7 +14,7 @@ import (
 
 func TestParseQuery(t *testing.T) {
 	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
-	for text, want := range map[string]*Query{
+	for text, want := range map[string]*query{
 		"":                          nil,
 		"limit=5":                   nil,
 		"sinceTime=&boot=":          nil,
@@ -28,12 +28,12 @@ func TestParseQuery(t *testing.T) {
 		"query=/pods/":              {File: "pods"},
 		"query=/":                   {File: "."},
 		`query=a\b`:                 {File: `a\b`},
-		"query=a&tailLines=0":       {Services: []string{"a"}, Options: Options{Tail: new(0)}},
-		"query=a&boot=-1":           {Services: []string{"a"}, Options: Options{Boot: new(-1)}},
-		"query=a&pattern=fail(ed)?": {Services: []string{"a"}, Options: Options{Pattern: "fail(ed)?"}},
-		"query=a&sinceTime=2026-01-02T15:04:05Z&untilTime=2026-01-02T15:04:05Z": {Services: []string{"a"}, Options: Options{Since: at, Until: at}},
+		"query=a&tailLines=0":       {Services: []string{"a"}, Options: options{Tail: new(0)}},
+		"query=a&boot=-1":           {Services: []string{"a"}, Options: options{Boot: new(-1)}},
+		"query=a&pattern=fail(ed)?": {Services: []string{"a"}, Options: options{Pattern: "fail(ed)?"}},
+		"query=a&sinceTime=2026-01-02T15:04:05Z&untilTime=2026-01-02T15:04:05Z": {Services: []string{"a"}, Options: options{Since: at, Until: at}},
 	} {
-		got, err := ParseQuery(parse(t, text))
+		got, err := parseQuery(parse(t, text))
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: got error %v, want nil; query (-want +got):\n%s", text, err, diff)
 		}
@@ -76,7 +76,7 @@ func TestParseQuery_Invalid(t *testing.T) {
 		"query=/a&tailLines=5":    "406 query: cannot use sinceTime",
 		"query=/a&pattern=failed": "406 query: cannot use sinceTime",
 	} {
-		q, err := ParseQuery(parse(t, text))
+		q, err := parseQuery(parse(t, text))
 		got := ""
 		if err != nil {
 			got = fmt.Sprintf("%d %v", server.HTTPStatus(err), err)
@@ -98,7 +98,7 @@ func FuzzParseQuery(f *testing.F) {
 		if err != nil {
 			return
 		}
-		q, err := ParseQuery(values)
+		q, err := parseQuery(values)
 		if err != nil || q == nil {
 			return
 		}

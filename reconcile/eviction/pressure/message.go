@@ -26,7 +26,7 @@ const (
 func DescribeEviction(m Met, c Candidate) (message string, annotations map[string]string) {
 	name := m.Signal.Resource()
 	var b strings.Builder
-	fmt.Fprintf(&b, "The node was low on resource: %s. Threshold quantity: %s, available: %s. ", name, m.FormatQuantity(), m.FormatAvailable())
+	fmt.Fprintf(&b, "The node was low on resource: %s. Threshold quantity: %s, available: %s. ", name, m.formatQuantity(), m.FormatAvailable())
 	annotations = map[string]string{annotationResource: string(name)}
 	if c.Usage == nil {
 		return b.String(), annotations
@@ -96,9 +96,9 @@ func (m Met) FormatAvailable() string {
 	return m.format(m.Available / unit * unit)
 }
 
-// FormatQuantity returns the limit as a quantity. It is rounded up, so that a limit above the available
+// formatQuantity returns the limit as a quantity. It is rounded up, so that a limit above the available
 // amount is never shown as equal to it.
-func (m Met) FormatQuantity() string {
+func (m Met) formatQuantity() string {
 	unit := m.displayUnit(m.Quantity)
 	return m.format((m.Quantity + unit - 1) / unit * unit)
 }
@@ -107,9 +107,9 @@ func (m Met) FormatQuantity() string {
 // capacity, FormatThreshold adds the percentage, as in "812Mi (10%)".
 func (m Met) FormatThreshold() string {
 	if m.Limit.Share == 0 {
-		return m.FormatQuantity()
+		return m.formatQuantity()
 	}
-	return m.FormatQuantity() + " (" + m.Limit.String() + ")"
+	return m.formatQuantity() + " (" + m.Limit.String() + ")"
 }
 
 // displayUnit returns the unit to which n is rounded: the largest of 1Mi, 1Ki and 1 that changes n
