@@ -26,7 +26,7 @@ import (
 // allocations cannot be read, the Manager has no allocations, and openDeviceManager returns a
 // problem.
 func openDeviceManager(root string, log *slog.Logger) (*device.Manager, []manifest.Problem) {
-	file := filepath.Join(root, "devices.json")
+	file := rootdir.DevicesPath(root)
 	devices, err := device.Open(file)
 	if err == nil {
 		return devices, nil

@@ -6,7 +6,6 @@ package podrunner
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -83,7 +82,7 @@ func New(o Options) (*Runner, error) {
 		instance.Close()
 		return nil, err
 	}
-	devices, err := device.Open(filepath.Join(o.Dir, "devices.json"))
+	devices, err := device.Open(rootdir.DevicesPath(o.Dir))
 	if err != nil {
 		log.Warn("reading the stored device allocations of a run failed; using the allocations in the annotations of containers instead", "err", err)
 	}

@@ -19,6 +19,9 @@ func ClaimsPath(root string) string { return filepath.Join(root, "claims") }
 // ImagesPath returns the path of the file with the last use of images.
 func ImagesPath(root string) string { return filepath.Join(root, "images.json") }
 
+// DevicesPath returns the path of the file with the devices that are allocated to pods.
+func DevicesPath(root string) string { return filepath.Join(root, "devices.json") }
+
 // DevicePluginsPath returns the path of the directory with the sockets of device plugins.
 func DevicePluginsPath(root string) string { return filepath.Join(root, "device-plugins") }
 
