@@ -26,8 +26,7 @@ type testRegistry struct {
 	close func() error // may be called several times
 }
 
-// withRegistry starts a registry that contains busybox as team/busybox:1, and returns the
-// reference of that image.
+// withRegistry starts a registry that contains busybox, and returns the reference of that image.
 func withRegistry(d *daemon, o registry.Options) (r testRegistry, ref string) {
 	d.t.Helper()
 	r = startRegistry(d.t, o)
@@ -46,13 +45,15 @@ func startRegistry(t testing.TB, o registry.Options) testRegistry {
 	return r
 }
 
+// pushBusybox pushes busybox and returns its reference. The repository is named after d, because a
+// registry may get the port of an earlier one, whose images are still in the runtime.
 func (r testRegistry) pushBusybox(d *daemon) (ref string) {
 	d.t.Helper()
 	image, err := registry.FromTarball(d.on.Tools.Images, stack.BusyboxImage)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	if ref, err = r.Push(image, "team/busybox:1"); err != nil {
+	if ref, err = r.Push(image, d.node+"/busybox:1"); err != nil {
 		d.t.Fatal(err)
 	}
 	return ref
@@ -143,12 +144,12 @@ providers:
 	d := startDaemon(t, "--image-credential-provider-config", filepath.Join(dir, "config.yaml"), "--image-credential-provider-bin-dir", dir)
 	ref := r.pushBusybox(d)
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
-	d.untilProblem("web", "401", "credential provider cloud", r.Host()+"/team/busybox", "exit status 1; run the program manually")
+	d.untilProblem("web", "401", "credential provider cloud", r.Host()+"/"+d.node+"/busybox", "exit status 1; run the program manually")
 	put("answer.json", fmt.Sprintf(`{"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "kind": "CredentialProviderResponse",
 		"cacheKeyType": "Registry", "auth": {%q: {"username": "ann", "password": "hunter2"}}}`, r.Host()), 0o600)
 	d.untilApplied("web")
 	requests, err := os.ReadFile(filepath.Join(dir, "requests"))
-	want := fmt.Sprintf(`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":%q}`, r.Host()+"/team/busybox")
+	want := fmt.Sprintf(`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":%q}`, r.Host()+"/"+d.node+"/busybox")
 	if err != nil || !strings.HasPrefix(string(requests), want+"\n") {
 		t.Errorf("got requests %q, want %q; %v", requests, want, err)
 	}
