@@ -298,7 +298,7 @@ func TestNewHierarchy(t *testing.T) {
 	}{
 		"v1":             {mountinfo.Info{FSType: "cgroup", Options: "rw,nosuid", VFSOptions: "rw,cpu,cpuacct"}, Hierarchy{Controllers: []string{"cpu", "cpuacct"}}},
 		"named":          {mountinfo.Info{FSType: "cgroup", Options: "rw", VFSOptions: "rw,xattr,name=systemd"}, Hierarchy{Controllers: []string{}}},
-		"v2":             {mountinfo.Info{FSType: "cgroup2", Options: "rw", VFSOptions: "rw,nsdelegate"}, Hierarchy{}},
+		"v2":             {mountinfo.Info{FSType: "cgroup2", Options: "rw", VFSOptions: "rw,nsdelegate"}, Hierarchy{IsV2: true}},
 		"in a container": {mountinfo.Info{FSType: "cgroup", Options: "ro,nosuid", VFSOptions: "rw,pids"}, Hierarchy{Controllers: []string{"pids"}, IsReadOnly: true}},
 	} {
 		if diff := cmp.Diff(c.want, newHierarchy(&c.mount)); diff != "" {

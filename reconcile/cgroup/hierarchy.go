@@ -37,6 +37,7 @@ type Hierarchy struct {
 	Path        string   // mount point
 	Controllers []string // controllers that are enabled in the hierarchy
 	IsReadOnly  bool
+	IsV2        bool
 }
 
 // Hierarchies returns the cgroup hierarchies of the host, v2 and v1.
@@ -64,7 +65,7 @@ func Hierarchies() ([]Hierarchy, error) {
 // because only the mount options of v1 contain the names of the controllers.
 func newHierarchy(m *mountinfo.Info) Hierarchy {
 	options := strings.Split(m.VFSOptions, ",")
-	h := Hierarchy{Path: m.Mountpoint, IsReadOnly: slices.Contains(options, "ro") || slices.Contains(strings.Split(m.Options, ","), "ro")}
+	h := Hierarchy{Path: m.Mountpoint, IsReadOnly: slices.Contains(options, "ro") || slices.Contains(strings.Split(m.Options, ","), "ro"), IsV2: m.FSType == "cgroup2"}
 	if m.FSType == "cgroup" {
 		h.Controllers = slices.DeleteFunc(options, isMountOption)
 	}

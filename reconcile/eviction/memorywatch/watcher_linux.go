@@ -1,10 +1,11 @@
 // Package memorywatch receives notifications of the kernel when the memory of the node may be
 // short, so that podd need not wait for its next check.
 //
-//	cgroup v1: threshold of memory.usage_in_bytes (eventfd) ─┐
-//	/proc/pressure/memory: PSI trigger                       ─┴▶ Events
+//	cgroup v1: threshold of memory.usage_in_bytes (eventfd)     ─┐
+//	cgroup v2: memory.events of the cgroup of all pods (inotify) ─┼▶ Events
+//	/proc/pressure/memory: PSI trigger                           ─┘
 //
-// A Watcher uses both kinds of notifications if the host has them. Without any of them, it sends no
+// A Watcher uses all kinds of notifications that the host has. Without any of them, it sends no
 // event. A lost notification only delays the detection of memory pressure until the next check.
 package memorywatch
 
@@ -31,6 +32,7 @@ type Watcher struct {
 	armedAt int64  // usage of the registered notification; 0 if there is none
 	usage   *os.File
 	stop    *os.File // closing the trigger's poll; nil without a trigger
+	limits  *limitWatch
 	readers sync.WaitGroup
 }
 
@@ -40,6 +42,10 @@ type Paths struct {
 	MemoryCgroup string
 	// Pressure is the file of the memory pressure of the node (PSI).
 	Pressure string
+	// LimitEvents are the possible paths of the file memory.events (v2) of the cgroup of all pods.
+	// The files need not exist. The kernel changes a file when the cgroup reaches a limit and when
+	// it kills a process of the cgroup.
+	LimitEvents []string
 }
 
 // psiTriggers request a notification if some task has waited for memory for a tenth of a window. The
@@ -57,6 +63,9 @@ func Open(p Paths, log *slog.Logger) *Watcher {
 	}
 	if err := w.openTrigger(p.Pressure); err != nil {
 		log.Debug("the kernel sends no notifications of memory pressure (PSI); podd checks the memory periodically", "err", err)
+	}
+	if err := w.openLimitWatch(p.LimitEvents); err != nil {
+		log.Debug("the kernel sends no notifications of the memory limit of the pods; podd checks the memory periodically", "err", err)
 	}
 	return w
 }
@@ -128,9 +137,10 @@ func (w *Watcher) pollTrigger(trigger, stop int) {
 }
 
 // Arm requests an event when the usage of memory has grown by distance bytes. A distance of 0 or
-// less requests none. It replaces the earlier request. Arm does nothing if the host has no cgroup
-// v1 for memory.
+// less requests none. It replaces the earlier request. Without cgroup v1 for memory, Arm requests only
+// events of the limits of the cgroup of all pods, if this cgroup exists by now.
 func (w *Watcher) Arm(distance int64) {
+	w.limits.add()
 	if w.cgroup == "" {
 		return
 	}
@@ -204,6 +214,7 @@ func (w *Watcher) disarm() {
 // Close ends all notifications and waits for the goroutines of w.
 func (w *Watcher) Close() {
 	w.disarm()
+	w.limits.close()
 	if w.stop != nil {
 		w.stop.Close()
 	}

@@ -5,9 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/moby/sys/mountinfo"
 )
 
 // newCgroup creates a memory cgroup (v1) and removes it at the end of the test. It returns "" if the
@@ -31,7 +34,8 @@ func newCgroup(t *testing.T) string {
 
 // TestWatcher_Missing checks that a host without notifications sends no events.
 func TestWatcher_Missing(t *testing.T) {
-	for _, p := range []Paths{{}, {MemoryCgroup: t.TempDir(), Pressure: filepath.Join(t.TempDir(), "none")}} {
+	none := filepath.Join(t.TempDir(), "none")
+	for _, p := range []Paths{{}, {MemoryCgroup: t.TempDir(), Pressure: none, LimitEvents: []string{none}}} {
 		w := Open(p, slog.New(slog.DiscardHandler))
 		w.Arm(1)
 		w.Close()
@@ -94,4 +98,55 @@ func TestWatcher_Trigger(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("Close did not return within 10s")
 	}
+}
+
+// TestWatcher_LimitEvents checks that a change of a file of a cgroup causes an event, even if the
+// cgroup is created after Open or created again. It uses cgroup.events instead of memory.events, because
+// the v2 hierarchy of a hybrid host has no memory controller; the kernel notifies of both in the same
+// way.
+func TestWatcher_LimitEvents(t *testing.T) {
+	hierarchy := unifiedHierarchy(t)
+	dir := filepath.Join(hierarchy, "podd-memorywatch-"+strconv.Itoa(os.Getpid()))
+	w := Open(Paths{LimitEvents: []string{filepath.Join(t.TempDir(), "none"), filepath.Join(dir, "cgroup.events")}}, slog.New(slog.DiscardHandler))
+	defer w.Close()
+	w.Arm(1)
+	for range 2 {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Remove(dir)
+		w.Arm(1)
+		w.Arm(1)
+		drain(w)
+		c := exec.CommandContext(t.Context(), "sh", "-c", `echo $$ >"$1/cgroup.procs"`, "sh", dir)
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if text, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("moving a process into the cgroup: %v: %s", err, text)
+		}
+		select {
+		case <-w.Events():
+		case <-time.After(10 * time.Second):
+			t.Fatal("no event after 10s, although the file has changed")
+		}
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// drain receives the event that is pending, if there is one.
+func drain(w *Watcher) {
+	select {
+	case <-w.Events():
+	default:
+	}
+}
+
+// unifiedHierarchy returns the mount point of the v2 hierarchy.
+func unifiedHierarchy(t *testing.T) string {
+	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup2"))
+	if err != nil || len(mounts) == 0 {
+		t.Fatalf("the host has no cgroup v2 hierarchy: %v", err)
+	}
+	return mounts[0].Mountpoint
 }

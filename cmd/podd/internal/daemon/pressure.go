@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ type pressureTask struct {
 	options  eviction.ManagerOptions // without Memory
 	// disableNotifications is set if the kernel does not notify podd of a lack of memory.
 	disableNotifications bool
+	cgroupRoot           string // parent of the cgroup of all pods; "" is the top of the hierarchy
 	observer             *nodestatus.PressureObserver
 	state                *view.NodeState
 	router               pressureSetter
@@ -46,7 +48,7 @@ type pressureSetter interface {
 
 // newPressureTask returns the task that detects node pressure and evicts pods.
 func newPressureTask(b processState, t telemetry, client *cri.Client, c core, usage *meter.Meter) *pressureTask {
-	p := &pressureTask{nodeName: b.cfg.NodeName, disableNotifications: b.cfg.DisableMemoryNotifications, state: t.state, router: c.router, record: t.record, log: b.log}
+	p := &pressureTask{nodeName: b.cfg.NodeName, disableNotifications: b.cfg.DisableMemoryNotifications, cgroupRoot: b.cfg.CgroupRoot, state: t.state, router: c.router, record: t.record, log: b.log}
 	measure := (&cgroup.AllPods{Root: b.cfg.CgroupRoot}).Measure
 	if b.cfg.DisablePodCgroups {
 		measure = func() (workingSet, limit int64, err error) { return 0, 0, nil }
@@ -65,7 +67,7 @@ func newPressureTask(b processState, t telemetry, client *cri.Client, c core, us
 func (p *pressureTask) Run(ctx context.Context) error {
 	var paths memorywatch.Paths // without paths, the watcher sends no event
 	if !p.disableNotifications {
-		paths = memorywatch.Paths{MemoryCgroup: memoryHierarchy(p.log), Pressure: "/proc/pressure/memory"}
+		paths = notificationPaths(p.cgroupRoot, p.log)
 	}
 	memory := memorywatch.Open(paths, p.log)
 	defer memory.Close()
@@ -118,17 +120,25 @@ func pressureProblem(c pressure.Conditions, met []pressure.Met) *manifest.Proble
 	return &manifest.Problem{Severity: manifest.Warning, Message: b.String()}
 }
 
-// memoryHierarchy returns the mount point of the cgroup v1 hierarchy for memory; "" if there is
-// none.
-func memoryHierarchy(log *slog.Logger) string {
+// notificationPaths returns the paths of the kernel's interfaces that notify of a lack of memory. root
+// is the parent of the cgroup of all pods.
+func notificationPaths(root string, log *slog.Logger) memorywatch.Paths {
+	paths := memorywatch.Paths{Pressure: "/proc/pressure/memory"}
 	all, err := cgroup.Hierarchies()
 	if err != nil {
 		log.Warn("listing the cgroup hierarchies failed; podd checks the memory periodically", "err", err)
 	}
+	kubepods, _ := cgroup.QOSPaths(root)
 	for _, h := range all {
-		if h.Path != "" && slices.Contains(h.Controllers, "memory") {
-			return h.Path
+		switch {
+		case !slices.Contains(h.Controllers, "memory"):
+		case h.IsV2:
+			for _, at := range kubepods {
+				paths.LimitEvents = append(paths.LimitEvents, filepath.Join(h.Path, at, "memory.events"))
+			}
+		default:
+			paths.MemoryCgroup = h.Path
 		}
 	}
-	return ""
+	return paths
 }
