@@ -26,8 +26,14 @@ type Options struct {
 	// set, podd renews the client certificate.
 	CertDir            string
 	RotateCertificates bool
-	OriginFile         string // path of the file that stores which cluster has bound the pods
-	Version            string // version of podd, for the User-Agent header
+	// RequestServingCert is set if podd requests and renews the serving certificate of the kubelet
+	// API.
+	RequestServingCert bool
+	// Reviews configures the reviews of clients of the kubelet API. If nil, the API server reviews no
+	// clients.
+	Reviews    *ReviewOptions
+	OriginFile string // path of the file that stores which cluster has bound the pods
+	Version    string // version of podd, for the User-Agent header
 	// QPS and Burst limit the rate of requests other than heartbeats and events. QPS 0 means 5
 	// requests per second.
 	QPS, Burst int
@@ -90,6 +96,19 @@ const checkInterval = 10 * time.Second
 // A Cluster connects podd to an API server as a node of a Kubernetes cluster.
 type Cluster struct {
 	o Options
+	sharedState
+	resolver           resolver
+	csiDriverPublisher csiDriverPublisher // publishes the CSI drivers of this node
+	// reviews sends TokenReviews and SubjectAccessReviews with the client of the current
+	// connection. It is nil if reviews are disabled.
+	reviews         *Reviews
+	serviceAccounts ServiceAccounts          // service accounts for credential providers
+	servingIdentity *identity                // nil if podd does not request the serving certificate
+	clientIdentity  atomic.Pointer[identity] // nil if podd does not renew the client certificate
+}
+
+// sharedState contains the state that several parts of a Cluster use. It is safe for concurrent use.
+type sharedState struct {
 	// pods contains the pods bound to the node, including mirror pods.
 	pods watchable[snapshot[*v1.Pod]]
 	// watchCount is the number of watches of pods that have begun.
@@ -101,44 +120,42 @@ type Cluster struct {
 	// batch is the first batch from Source that contained the deletion of the pod.
 	deletions watchable[map[types.UID]uint64]
 	// objects contains the objects that pods refer to.
-	objects            watchable[manifest.Objects]
-	resolver           resolver
-	volumesInUse       volumesInUse       // the volumes that must not be detached
-	csiDriverPublisher csiDriverPublisher // publishes the CSI drivers of this node
-	podCertificates    podCertificateStates
+	objects         watchable[manifest.Objects]
+	volumesInUse    volumesInUse // the volumes that must not be detached
+	podCertificates podCertificateStates
 	// claimUpdates maps each PersistentVolumeClaim to the number of times that podd has updated the
 	// status of the claim after an expansion.
 	claimUpdates watchable[map[types.NamespacedName]int]
-	// state provides the pods of this node and, in View.NodeObject, the Node as it should be in
-	// the API server.
-	state server.Viewer
-	// reviews sends TokenReviews and SubjectAccessReviews with the client of the current
-	// connection. It is nil if reviews are disabled.
-	reviews         *Reviews
-	api             atomic.Pointer[client]   // the client of the current connection; nil before the first connection
-	serviceAccounts ServiceAccounts          // service accounts for credential providers
-	servingIdentity *identity                // nil if podd does not request the serving certificate
-	clientIdentity  atomic.Pointer[identity] // nil if podd does not renew the client certificate
+	api          atomic.Pointer[client] // the client of the current connection; nil before the first connection
 }
 
 // New returns a Cluster. It sends no requests before Run is called.
-func New(o Options) *Cluster { return &Cluster{o: o} }
+func New(o Options) *Cluster {
+	c := &Cluster{o: o}
+	if o.Reviews != nil {
+		c.reviews = newReviews(*o.Reviews, o.Log)
+	}
+	if o.RequestServingCert {
+		c.servingIdentity = o.loadServingIdentity()
+	}
+	return c
+}
 
-// Run writes the Node and the pods in state to the API server whenever they change, until ctx is
-// done. It retries after all errors and returns nil. It must be called once.
+// Run writes the Node and the pods to the API server whenever they change, until ctx is done. state
+// provides the pods of this node and, in View.NodeObject, the Node as it should be in the API server.
+// Run retries after all errors and returns nil. It must be called once.
 func (c *Cluster) Run(ctx context.Context, state server.Viewer) error {
-	c.state = state
 	problems := newProblemReporter(&c.o)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { problems.run(ctx); return nil })
 	group.Go(func() error { c.followSchedulable(ctx); return nil })
-	group.Go(func() error { c.runConnections(ctx, problems); return nil })
+	group.Go(func() error { c.runConnections(ctx, state, problems); return nil })
 	return group.Wait()
 }
 
 // runConnections connects with each valid version of the kubeconfig until ctx is done. It runs
 // one connection at a time.
-func (c *Cluster) runConnections(ctx context.Context, problems *problemReporter) {
+func (c *Cluster) runConnections(ctx context.Context, state server.Viewer, problems *problemReporter) {
 	var b backoff
 	for ctx.Err() == nil {
 		err := c.o.bootstrap(ctx, problems)
@@ -155,14 +172,14 @@ func (c *Cluster) runConnections(ctx context.Context, problems *problemReporter)
 			continue
 		}
 		b = backoff{}
-		c.runConnection(ctx, api, problems, kubeconfig)
+		c.runConnection(ctx, api, state, problems, kubeconfig)
 	}
 }
 
 // runConnection runs all parts of a connection with the client api. kubeconfig is the version of
 // the kubeconfig file that api uses. runConnection returns when ctx is done, or when the file has
 // another version that is valid.
-func (c *Cluster) runConnection(ctx context.Context, api *client, problems *problemReporter, kubeconfig fileStamp) {
+func (c *Cluster) runConnection(ctx context.Context, api *client, state server.Viewer, problems *problemReporter, kubeconfig fileStamp) {
 	defer api.closeConnections()
 	c.api.Store(api)
 	c.clientIdentity.Store(api.identity)
@@ -176,9 +193,9 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, problems *prob
 	ownPods := reflector[*v1.Pod]{client: api, query: api.podsQuery(c.o.NodeName), emptyList: &v1.PodList{}, store: &c.pods, reporter: problems, part: partPods}
 	ownPods.watchCount = &c.watchCount
 	ownPods.origin = func(ctx context.Context) (origin, error) { return api.fetchOrigin(ctx, c.o.NodeName) }
-	w := newPodWriter(c, api) // before the first list of this connection, because the writer waits for this list
+	w := newPodWriter(&c.o, &c.sharedState, api, state) // before the first list of this connection, because the writer waits for this list
 	c.volumesInUse.setReported(nil)
-	syncer := &nodeSyncer{o: &c.o, state: c.state, c: api, problems: problems, volumesInUse: &c.volumesInUse}
+	syncer := &nodeSyncer{o: &c.o, state: state, c: api, problems: problems, volumesInUse: &c.volumesInUse}
 	group.Go(func() error { ownNode.run(ctx); return nil })
 	group.Go(func() error { ownPods.run(ctx); return nil })
 	group.Go(func() error { syncer.run(ctx, &c.nodes); return nil })
@@ -187,10 +204,10 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, problems *prob
 		group.Go(func() error { newEventSender(api, c.o.Events).run(ctx); return nil })
 	}
 	group.Go(func() error {
-		c.resolver.run(ctx, api, c, problems)
+		c.resolver.run(ctx, api, &c.o, &c.sharedState, problems)
 		return nil
 	})
-	group.Go(func() error { c.csiDriverPublisher.run(ctx, api, c, problems); return nil })
+	group.Go(func() error { c.csiDriverPublisher.run(ctx, api, &c.o, &c.nodes, problems); return nil })
 	if c.o.CSI != nil {
 		group.Go(func() error { c.reportExpansions(ctx, api); return nil })
 	}
@@ -203,7 +220,7 @@ func (c *Cluster) runConnection(ctx context.Context, api *client, problems *prob
 		group.Go(func() error { r.run(ctx); return nil })
 	}
 	if c.servingIdentity != nil {
-		r := &certRenewer{o: &c.o, c: api, problems: problems, purpose: servingPurpose, identity: c.servingIdentity, template: c.servingTemplate(&c.nodes), onRenewed: func() {}}
+		r := &certRenewer{o: &c.o, c: api, problems: problems, purpose: servingPurpose, identity: c.servingIdentity, template: c.servingTemplate(state, &c.nodes), onRenewed: func() {}}
 		group.Go(func() error { r.run(ctx); return nil })
 	}
 	group.Go(func() error {

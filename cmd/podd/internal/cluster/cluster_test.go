@@ -61,10 +61,9 @@ func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNod
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		l.cluster = New(*o)
-		l.cluster.state = l.state
 		s, done := newProblemReporter(o), make(chan struct{})
 		go s.run(ctx)
-		go func() { defer close(done); l.cluster.runConnection(ctx, c, s, statFile(o.Kubeconfig)) }()
+		go func() { defer close(done); l.cluster.runConnection(ctx, c, l.state, s, statFile(o.Kubeconfig)) }()
 		l.advance(2 * time.Second)
 		test(l)
 		cancel()

@@ -215,17 +215,17 @@ func (s *nodeSyncer) recordSync(n *v1.Node, now time.Time, changed bool) {
 	s.setCurrent(n)
 }
 
-// ownNode returns the Node in the last list or watch of the API server, or nil if there is none, and
-// a channel that is closed when the Node changes.
-func (c *Cluster) ownNode() (n *v1.Node, changed <-chan struct{}) {
-	nodes, changed := c.nodes.get()
-	return nodes.items[types.NamespacedName{Name: c.o.NodeName}], changed
+// nodeNamed returns the Node with a name in the last list or watch of the API server, or nil if there
+// is none, and a channel that is closed when the Node changes.
+func (s *sharedState) nodeNamed(name string) (n *v1.Node, changed <-chan struct{}) {
+	nodes, changed := s.nodes.get()
+	return nodes.items[types.NamespacedName{Name: name}], changed
 }
 
 // PodCIDR returns the address ranges of pods that the cluster has assigned to the Node, separated by
 // commas. It returns "" if there are none, or before the Node was received.
 func (c *Cluster) PodCIDR() string {
-	n, _ := c.ownNode()
+	n, _ := c.nodeNamed(c.o.NodeName)
 	if n == nil {
 		return ""
 	}

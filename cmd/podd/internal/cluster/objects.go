@@ -38,7 +38,8 @@ type resolver struct {
 	mustPublish bool             // the objects must be computed and published again
 
 	// The following fields belong to one connection.
-	cluster    *Cluster
+	o          *Options
+	shared     *sharedState
 	client     *client
 	lookups    map[manifest.ObjectRef]*lookup
 	resultCh   chan lookupResult
@@ -63,9 +64,9 @@ type (
 	}
 )
 
-// run looks up the objects for the pods of c until ctx is done.
-func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *problemReporter) {
-	r.cluster, r.client, r.lookups, r.resultCh = c, api, map[manifest.ObjectRef]*lookup{}, make(chan lookupResult)
+// run looks up the objects for the pods in shared, and publishes them in shared, until ctx is done.
+func (r *resolver) run(ctx context.Context, api *client, o *Options, shared *sharedState, problems *problemReporter) {
+	r.o, r.shared, r.client, r.lookups, r.resultCh = o, shared, api, map[manifest.ObjectRef]*lookup{}, make(chan lookupResult)
 	if r.results == nil {
 		r.results, r.mustPublish = map[manifest.ObjectRef]lookupResult{}, true
 	}
@@ -77,14 +78,14 @@ func (r *resolver) run(ctx context.Context, api *client, c *Cluster, problems *p
 	drivers := reflector[*storage.CSIDriver]{client: api, query: api.driversQuery, emptyList: &storage.CSIDriverList{}, store: &r.drivers, reporter: problems, part: partDrivers, watchTimeout: objectWatchTimeout}
 	r.goroutines.Go(func() { drivers.run(ctx) })
 	for {
-		bound, podsChanged := c.pods.get()
+		bound, podsChanged := shared.pods.get()
 		services, servicesChanged := r.services.get()
 		drivers, driversChanged := r.drivers.get()
 		r.updateServices(services)
 		r.updateDrivers(drivers)
 		if r.mustPublish {
 			r.published, r.mustPublish = r.publishedObjects(), false
-			c.objects.set(r.published)
+			shared.objects.set(r.published)
 		}
 		if bound.listCount > 0 {
 			r.syncLookups(ctx, bound.items)
@@ -149,7 +150,7 @@ func (r *resolver) syncLookups(ctx context.Context, pods map[types.NamespacedNam
 		}
 	}
 	r.podRefs = uses
-	r.cluster.volumesInUse.setDesired(volumes) // must be called before the lookups of VolumeAttachments start, because these lookups read volumesInUse
+	r.shared.volumesInUse.setDesired(volumes) // must be called before the lookups of VolumeAttachments start, because these lookups read volumesInUse
 	for ref, d := range desired {
 		if r.lookups[ref] == nil {
 			r.startLookup(ctx, d.pod, d.ref)
@@ -184,15 +185,15 @@ func (r *resolver) startLookup(ctx context.Context, pod *v1.Pod, u refs.Ref) {
 		case u.Token != nil:
 			l.renewToken(ctx, pod, u.Token)
 		case u.Volume != "":
-			l.followAttachment(ctx, u.Volume, r.cluster)
+			l.followAttachment(ctx, u.Volume, r.o.NodeName, r.shared)
 		case u.Object.Kind == "PersistentVolumeClaim":
-			l.pollClaim(ctx, &r.cluster.claimUpdates)
+			l.pollClaim(ctx, &r.shared.claimUpdates)
 		case u.Object.Kind == "ConfigMap":
 			watchObject[*v1.ConfigMap](ctx, l, &v1.ConfigMapList{})
 		case u.Object.Kind == "Secret":
 			watchObject[*v1.Secret](ctx, l, &v1.SecretList{})
 		case u.PodCertificate != nil:
-			newPodCertificateLookup(l, r.cluster, pod, u.PodCertificate, last).run(ctx)
+			newPodCertificateLookup(l, r.o, r.shared, pod, u.PodCertificate, last).run(ctx)
 		case u.TrustBundle != nil:
 			l.watchTrustBundles(ctx)
 		case u.Object.Kind == "RuntimeClass":

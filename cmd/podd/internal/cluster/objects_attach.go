@@ -22,16 +22,17 @@ const (
 )
 
 // followAttachment sends a result when a volume is attached to this node, and when the reason why
-// the volume is not attached has changed. It returns when ctx is done. podd writes volumesInUse of
+// the volume is not attached has changed. node is the name of this node. followAttachment returns
+// when ctx is done. podd writes volumesInUse of
 // the Node's status, and the attach-detach controller writes volumesAttached. A volume counts as
 // attached when both lists name the volume and its VolumeAttachment confirms the attachment. From
 // then on the volume counts as attached until volumesAttached no longer names it.
-func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeName, c *Cluster) {
+func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeName, node string, shared *sharedState) {
 	began, failure := time.Now(), error(nil)
 	b := backoff{initialWait: firstLookupWait}
 	for ctx.Err() == nil {
-		reported, reportedChanged := c.volumesInUse.isReported(volume)
-		n, nodesChanged := c.ownNode()
+		reported, reportedChanged := shared.volumesInUse.isReported(volume)
+		n, nodesChanged := shared.nodeNamed(node)
 		attached := n != nil && isListedAsAttached(n, volume)
 		var check <-chan time.Time
 		switch {
@@ -43,7 +44,7 @@ func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeNam
 			l.reportPending(ctx, began, failure, "volume %s is not attached yet according to the node's status", volume)
 			check = time.After(withJitter(max(b.nextUpTo(maxCachedWait), firstAttachCheck)))
 		default:
-			a, err := l.client.getCurrentAttachment(ctx, c.o.NodeName, volume, l.ref.Name)
+			a, err := l.client.getCurrentAttachment(ctx, node, volume, l.ref.Name)
 			if err == nil {
 				l.send(ctx, lookupResult{object: attachment(a.Status.AttachmentMetadata)})
 				b = backoff{initialWait: firstLookupWait}

@@ -42,9 +42,10 @@ type podCertificate struct {
 // next certificate before the current one expires.
 type podCertificateLookup struct {
 	*lookup
-	cluster *Cluster
-	pod     *v1.Pod
-	source  *v1.PodCertificateProjection
+	o      *Options
+	shared *sharedState
+	pod    *v1.Pod
+	source *v1.PodCertificateProjection
 	// state is the current state. reportedOverdue and reportedExpired are set when the
 	// corresponding events about state.Certificate have been recorded.
 	state                            podcert.State
@@ -54,8 +55,8 @@ type podCertificateLookup struct {
 
 // newPodCertificateLookup returns the lookup of a certificate. last is the certificate that an
 // earlier connection has obtained, or nil.
-func newPodCertificateLookup(l *lookup, c *Cluster, pod *v1.Pod, source *v1.PodCertificateProjection, last *podCertificate) *podCertificateLookup {
-	p := &podCertificateLookup{lookup: l, cluster: c, pod: pod, source: source, state: podcert.State{Signer: source.SignerName}}
+func newPodCertificateLookup(l *lookup, o *Options, shared *sharedState, pod *v1.Pod, source *v1.PodCertificateProjection, last *podCertificate) *podCertificateLookup {
+	p := &podCertificateLookup{lookup: l, o: o, shared: shared, pod: pod, source: source, state: podcert.State{Signer: source.SignerName}}
 	if last != nil {
 		p.state.Certificate, l.hasObject = last.issued, true
 	}
@@ -65,8 +66,8 @@ func newPodCertificateLookup(l *lookup, c *Cluster, pod *v1.Pod, source *v1.PodC
 // run obtains certificates and sends them until ctx is done. As in the kubelet, a refused request is
 // final: run then sends the reason and requests nothing more.
 func (l *podCertificateLookup) run(ctx context.Context) {
-	defer l.cluster.podCertificates.remove(l.lookup)
-	l.cluster.podCertificates.set(l.lookup, l.state)
+	defer l.shared.podCertificates.remove(l.lookup)
+	l.shared.podCertificates.set(l.lookup, l.state)
 	for ctx.Err() == nil {
 		if l.state.Certificate != nil && !l.waitForRefresh(ctx) {
 			return
@@ -137,9 +138,9 @@ func (l *podCertificateLookup) reportProblem(ctx context.Context, err error) {
 // request creates a PodCertificateRequest and returns its name. It generates a key unless *key is
 // set.
 func (l *podCertificateLookup) request(ctx context.Context, key **podcert.Key) (string, error) {
-	node, _ := l.cluster.ownNode()
+	node, _ := l.shared.nodeNamed(l.o.NodeName)
 	if node == nil {
-		return "", fmt.Errorf("the Node %q does not exist in the cluster", l.cluster.o.NodeName)
+		return "", fmt.Errorf("the Node %q does not exist in the cluster", l.o.NodeName)
 	}
 	account := &v1.ServiceAccount{}
 	if err := l.client.do(ctx, l.client.core.Get().Namespace(l.pod.Namespace).Resource("serviceaccounts").Name(l.pod.Spec.ServiceAccountName), account); err != nil {
@@ -180,7 +181,7 @@ func (l *podCertificateLookup) receive(ctx context.Context, name string, key *po
 		return err
 	}
 	l.state.Certificate, l.reportedOverdue, l.reportedExpired = issued, false, false
-	l.cluster.podCertificates.set(l.lookup, l.state)
+	l.shared.podCertificates.set(l.lookup, l.state)
 	l.send(ctx, lookupResult{object: &podCertificate{&manifest.PodCertificate{Key: key.PEM(), Chain: issued.Chain}, issued}})
 	return nil
 }
@@ -219,7 +220,7 @@ func (l *podCertificateLookup) await(ctx context.Context, name string) (*podcert
 // requestQuery returns a function that creates a list request for one PodCertificateRequest. The node
 // authorizer permits only lists and watches for this node.
 func (l *podCertificateLookup) requestQuery(name string) func() *rest.Request {
-	selector := "spec.nodeName=" + l.cluster.o.NodeName + ",metadata.name=" + name
+	selector := "spec.nodeName=" + l.o.NodeName + ",metadata.name=" + name
 	return func() *rest.Request {
 		return l.client.certificates.Get().Namespace(l.pod.Namespace).Resource("podcertificaterequests").Param("fieldSelector", selector)
 	}
@@ -251,7 +252,7 @@ func (s *requestStore) watchError() error {
 // refuse sends the reason why the signer has refused a certificate, and records an event.
 func (l *podCertificateLookup) refuse(ctx context.Context, r *refusal) {
 	l.state.Refused = r.RefusedError
-	l.cluster.podCertificates.set(l.lookup, l.state)
+	l.shared.podCertificates.set(l.lookup, l.state)
 	l.recordEvent(r.Condition, r.Error())
 	l.send(ctx, lookupResult{missing: manifest.MissingObject{Message: r.Error(), Remedy: "delete the pod to request another certificate"}})
 }
@@ -271,7 +272,7 @@ func (l *podCertificateLookup) reportAge() {
 }
 
 func (l *podCertificateLookup) recordEvent(reason, message string) {
-	if l.cluster.o.OnPodWarning != nil {
-		l.cluster.o.OnPodWarning(l.pod, reason, message)
+	if l.o.OnPodWarning != nil {
+		l.o.OnPodWarning(l.pod, reason, message)
 	}
 }

@@ -33,8 +33,8 @@ type csiDriverPublisher struct {
 }
 
 // run publishes the drivers of the node whenever they change, until ctx is done.
-func (r *csiDriverPublisher) run(ctx context.Context, api *client, c *Cluster, problems reporter) {
-	r.o, r.c, r.nodeUID = &c.o, api, ""
+func (r *csiDriverPublisher) run(ctx context.Context, api *client, o *Options, nodes *watchable[snapshot[*v1.Node]], problems reporter) {
+	r.o, r.c, r.nodeUID = o, api, ""
 	if r.ownDrivers == nil {
 		r.ownDrivers = map[string]bool{}
 	}
@@ -42,12 +42,12 @@ func (r *csiDriverPublisher) run(ctx context.Context, api *client, c *Cluster, p
 	for {
 		var drivers []csi.Driver
 		var driversChanged <-chan struct{}
-		if c.o.CSI != nil {
-			drivers, driversChanged = c.o.CSI.Registered()
+		if o.CSI != nil {
+			drivers, driversChanged = o.CSI.Registered()
 		}
-		nodes, nodesChanged := c.nodes.get()
+		present, nodesChanged := nodes.get()
 		var retry <-chan time.Time
-		if n := nodes.items[types.NamespacedName{Name: c.o.NodeName}]; n != nil {
+		if n := present.items[types.NamespacedName{Name: o.NodeName}]; n != nil {
 			err := r.sync(ctx, n, drivers)
 			problems.report(ctx, partCSINode, err)
 			if err == nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest/order"
+	"podd/server"
 )
 
 // A certRenewer requests a certificate and renews it. When the names in the template change, it
@@ -150,9 +151,9 @@ func (o *Options) clientTemplate() *x509.CertificateRequest {
 // servingTemplate returns a function that returns the template of the serving certificate. The
 // template contains the addresses of the Node. The function returns nil if the Node has no usable
 // addresses yet.
-func (c *Cluster) servingTemplate(nodes *watchable[snapshot[*v1.Node]]) func() *x509.CertificateRequest {
+func (c *Cluster) servingTemplate(state server.Viewer, nodes *watchable[snapshot[*v1.Node]]) func() *x509.CertificateRequest {
 	return func() *x509.CertificateRequest {
-		local := c.state.View().NodeObject
+		local := state.View().NodeObject
 		if local == nil {
 			return nil
 		}

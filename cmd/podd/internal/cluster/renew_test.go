@@ -384,14 +384,14 @@ func TestRenewer_Serving(t *testing.T) {
 		}
 		name, ip := v1.NodeAddress{Type: v1.NodeHostName, Address: "n1"}, v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.9"}
 		state := server.NewLatestView(&server.View{Revision: 1})
+		o.RequestServingCert = true
 		c := New(*o)
-		c.state = state
-		serving := c.EnableServingCertificate()
+		serving := c.ServingCertificate
 		var nodes watchable[snapshot[*v1.Node]]
 		run := func() (stop func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
-			r := &certRenewer{o: &c.o, c: api, problems: problems, purpose: servingPurpose, identity: c.servingIdentity, template: c.servingTemplate(&nodes), onRenewed: func() {}}
+			r := &certRenewer{o: &c.o, c: api, problems: problems, purpose: servingPurpose, identity: c.servingIdentity, template: c.servingTemplate(state, &nodes), onRenewed: func() {}}
 			all.Go(func() { r.run(ctx) })
 			return func() { cancel(); all.Wait() }
 		}
@@ -425,7 +425,7 @@ func TestRenewer_Serving(t *testing.T) {
 		if three := publish(node(name, ip)); three == one || len(three.Leaf.IPAddresses) != 1 {
 			t.Errorf("changed address: got addresses %v, want a new certificate with one address", three.Leaf.IPAddresses)
 		}
-		if stored := New(*o).EnableServingCertificate()(); stored == nil || !stored.Leaf.Equal(serving().Leaf) {
+		if stored := New(*o).ServingCertificate(); stored == nil || !stored.Leaf.Equal(serving().Leaf) {
 			t.Errorf("after a restart: got %v, want the stored certificate", stored)
 		}
 		// A cloud controller sets other addresses.

@@ -43,12 +43,9 @@ type reviewClient struct {
 
 var _ auth.Authorizer = (*Reviews)(nil)
 
-// EnableReviews enables reviews and returns the Reviews that sends them. Reviews fail until Run has
-// connected. The method must be called at most once, before Run.
-func (c *Cluster) EnableReviews(o ReviewOptions) *Reviews {
-	c.reviews = newReviews(o, c.o.Log)
-	return c.reviews
-}
+// Reviews returns the Reviews that Options.Reviews configures, or nil if reviews are disabled. Reviews
+// fail until Run has connected.
+func (c *Cluster) Reviews() *Reviews { return c.reviews }
 
 // newReviews returns Reviews without a client. Reviews fail until setClient is called.
 func newReviews(o ReviewOptions, log *slog.Logger) *Reviews {

@@ -10,7 +10,7 @@ func (c *Cluster) followSchedulable(ctx context.Context) {
 	}
 	isUnschedulable := false
 	for {
-		n, changed := c.ownNode()
+		n, changed := c.nodeNamed(c.o.NodeName)
 		if n != nil && n.Spec.Unschedulable != isUnschedulable {
 			isUnschedulable = n.Spec.Unschedulable
 			c.o.OnSchedulable(!isUnschedulable)

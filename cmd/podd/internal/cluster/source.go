@@ -20,7 +20,8 @@ import (
 // Source is a source.Source of the pods bound to the node. It emits nothing before the pods and the
 // Node were listed, because until then podd does not know which pods exist.
 type Source struct {
-	c         *Cluster
+	o         *Options
+	shared    *sharedState
 	bound     boundPods
 	lastBatch manifest.Batch
 	// objectsChanged is the channel that watchable.get returned together with lastBatch.Objects. It
@@ -32,7 +33,7 @@ type Source struct {
 // Source returns the source of the pods bound to the node. Source.Run must run concurrently with
 // Cluster.Run.
 func (c *Cluster) Source() *Source {
-	return &Source{c: c, bound: boundPods{node: c.o.NodeName, source: server.ClusterSource}}
+	return &Source{o: &c.o, shared: &c.sharedState, bound: boundPods{node: c.o.NodeName, source: server.ClusterSource}}
 }
 
 // Name implements package source's Source.
@@ -43,18 +44,18 @@ func (s *Source) Kind() string { return manifest.KindAPI }
 
 // Run implements package source's Source.
 func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
-	stored, err := readOrigin(s.c.o.OriginFile)
+	stored, err := readOrigin(s.o.OriginFile)
 	switch {
 	case errors.Is(err, errInvalidOrigin): // not a reason to stop, because pods must start despite this error
-		s.c.o.Log.Warn("reading the stored cluster identity failed; if the API server has lost its data since podd last ran, podd deletes the pods that the API server does not list", "err", err)
+		s.o.Log.Warn("reading the stored cluster identity failed; if the API server has lost its data since podd last ran, podd deletes the pods that the API server does not list", "err", err)
 	case err != nil:
 		return err
 	}
 	s.bound.origin = stored
 	for {
-		pods, podsChanged := s.c.pods.get()
-		nodes, nodesChanged := s.c.nodes.get()
-		objects, objectsChanged := s.c.objects.get()
+		pods, podsChanged := s.shared.pods.get()
+		nodes, nodesChanged := s.shared.nodes.get()
+		objects, objectsChanged := s.shared.objects.get()
 		if pods.listCount > 0 && nodes.listCount > 0 {
 			s.bound.update(pods, time.Now())
 			for _, n := range nodes.items {
@@ -70,8 +71,8 @@ func (s *Source) Run(ctx context.Context, emit func(manifest.Batch)) error {
 			}
 			if b.Version != s.lastBatch.Version {
 				s.lastBatch, s.objectsChanged = b, objectsChanged
-				previous, _ := s.c.deletions.get()
-				s.c.deletions.set(deletionVersions(b, previous))
+				previous, _ := s.shared.deletions.get()
+				s.shared.deletions.set(deletionVersions(b, previous))
 				emit(b)
 			}
 		}
@@ -93,8 +94,8 @@ func (s *Source) storeOrigin(stored *origin) {
 	if s.bound.origin == *stored {
 		return
 	}
-	if err := s.bound.origin.write(s.c.o.OriginFile); err != nil {
-		s.c.o.Log.Warn("storing the cluster identity failed; if the API server loses its data before the next start of podd, podd will then delete the pods that the API server does not list", "err", err)
+	if err := s.bound.origin.write(s.o.OriginFile); err != nil {
+		s.o.Log.Warn("storing the cluster identity failed; if the API server loses its data before the next start of podd, podd will then delete the pods that the API server does not list", "err", err)
 	}
 	*stored = s.bound.origin // also after a failure, so that podd retries only when the origin changes
 }
@@ -124,7 +125,7 @@ func (s *Source) batch(nodes snapshot[*v1.Node], objects manifest.Objects, sameO
 func (s *Source) otherClusterProblem() manifest.Problem {
 	return manifest.Problem{Severity: manifest.Error, Path: server.ClusterSource, Message: fmt.Sprintf(
 		"the API server has lost its data or belongs to another cluster: the UIDs of the Service default/kubernetes and of node %s have changed, although the kubeconfig trusts the same CA; "+
-			"pods that the API server does not list keep running; to delete these pods, remove %s and restart podd", s.c.o.NodeName, s.c.o.OriginFile)}
+			"pods that the API server does not list keep running; to delete these pods, remove %s and restart podd", s.o.NodeName, s.o.OriginFile)}
 }
 
 // deletionVersions returns the version of a batch for each pod that is being deleted, by the UID of

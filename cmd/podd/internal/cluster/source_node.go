@@ -20,7 +20,7 @@ func (s *Source) hasUnmatchedPod(b manifest.Batch) bool {
 		known[p.UID] = true
 	}
 	for _, p := range b.Pods {
-		if !known[p.UID] && !manifest.MatchesNode(p.Object, s.c.o.NodeName, b.Node.Labels) {
+		if !known[p.UID] && !manifest.MatchesNode(p.Object, s.o.NodeName, b.Node.Labels) {
 			return true
 		}
 	}
@@ -32,16 +32,16 @@ func (s *Source) hasUnmatchedPod(b manifest.Batch) bool {
 // reads the Node before it decides, as in the kubelet (pkg/kubelet/lifecycle/predicate.go). If the
 // request fails, the watched Node applies.
 func (s *Source) fetchNode(ctx context.Context) {
-	api := s.c.api.Load()
+	api := s.shared.api.Load()
 	if api == nil {
 		return
 	}
 	var n v1.Node
-	if err := api.do(ctx, api.core.Get().Resource("nodes").Name(s.c.o.NodeName), &n); err != nil {
+	if err := api.do(ctx, api.core.Get().Resource("nodes").Name(s.o.NodeName), &n); err != nil {
 		if ctx.Err() != nil {
 			return
 		}
-		s.c.o.Log.Warn("reading the Node failed; podd uses the labels from its last watch to decide whether new pods may run on this node", "err", err)
+		s.o.Log.Warn("reading the Node failed; podd uses the labels from its last watch to decide whether new pods may run on this node", "err", err)
 		return
 	}
 	s.fetchedNode = dropUnusedFields(&n)

@@ -19,12 +19,12 @@ type podWriter struct {
 	o     *Options
 	c     *client
 	state server.Viewer
-	// cluster provides the pods and the Node in the API server, and Cluster.deletions.
-	cluster *Cluster
+	// shared provides the pods and the Node in the API server, and the deletions of pods.
+	shared *sharedState
 
 	previousListCount int       // snapshot.listCount at the end of the previous connection
 	lastListCount     int       // snapshot.listCount of the last snapshot
-	retriedWatchCount int       // Cluster.watchCount at the last retry of ignored patches
+	retriedWatchCount int       // sharedState.watchCount at the last retry of ignored patches
 	retriedAt         time.Time // time of the last retry of ignored patches
 	records           map[types.NamespacedName]*podRecord
 	replies           chan reply
@@ -44,10 +44,10 @@ const (
 
 // newPodWriter returns a writer for one connection. It must be called before the first list of the
 // connection, because the writer waits for this list.
-func newPodWriter(c *Cluster, api *client) *podWriter {
-	pods, _ := c.pods.get()
+func newPodWriter(o *Options, shared *sharedState, api *client, state server.Viewer) *podWriter {
+	pods, _ := shared.pods.get()
 	return &podWriter{
-		o: &c.o, c: api, state: c.state, cluster: c,
+		o: o, c: api, state: state, shared: shared,
 		previousListCount: pods.listCount, lastListCount: pods.listCount, records: map[types.NamespacedName]*podRecord{}, replies: make(chan reply),
 	}
 }
@@ -61,10 +61,10 @@ func (w *podWriter) run(ctx context.Context) {
 	}()
 	for {
 		view := w.state.View()
-		pods, podsChanged := w.cluster.pods.get()
-		deletions, deletionsChanged := w.cluster.deletions.get()
-		nodes, nodesChanged := w.cluster.nodes.get()
-		watched, watchCountChanged := w.cluster.watchCount.get()
+		pods, podsChanged := w.shared.pods.get()
+		deletions, deletionsChanged := w.shared.deletions.get()
+		nodes, nodesChanged := w.shared.nodes.get()
+		watched, watchCountChanged := w.shared.watchCount.get()
 		var retry <-chan time.Time
 		w.retryIgnoredPatches(watched, time.Now())
 		if pods.listCount > w.previousListCount && !view.Starting {

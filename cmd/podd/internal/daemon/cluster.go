@@ -23,8 +23,9 @@ import (
 	"podd/server/metrics"
 )
 
-// newCluster returns the configured cluster, or nil if none is configured.
-func newCluster(b processState, t telemetry, drivers *csi.Drivers) *cluster.Cluster {
+// newCluster returns the configured cluster, or nil if none is configured. hasPort is set if the
+// kubelet API listens on a port. If hasPort is false, reviews and a serving certificate are not needed.
+func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool) *cluster.Cluster {
 	c := b.cfg.Cluster
 	if c.Kubeconfig == "" {
 		return nil
@@ -32,6 +33,7 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers) *cluster.Clus
 	return cluster.New(cluster.Options{
 		Kubeconfig: c.Kubeconfig, Version: b.version, OriginFile: filepath.Join(b.cfg.RootDir, "cluster.json"),
 		BootstrapKubeconfig: c.BootstrapKubeconfig, CertDir: c.CertDir, RotateCertificates: c.RotateClientCert,
+		RequestServingCert: hasPort && c.RequestServingCert, Reviews: newReviewOptions(b.cfg.API, hasPort),
 		QPS: c.QPS, Burst: c.Burst, EventQPS: c.EventQPS, EventBurst: c.EventBurst, ContentType: c.ContentType,
 		NodeName: b.cfg.NodeName, RegisterNode: c.RegisterNode, Taints: c.Taints, Unschedulable: c.Unschedulable, ProviderID: c.ProviderID,
 		HasExternalCloud: c.HasExternalCloud, ProvidedIP: joinProvidedIPs(b.cfg.NodeIPs), EnableControllerAttachDetach: c.EnableControllerAttachDetach,
@@ -57,6 +59,14 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers) *cluster.Clus
 	})
 }
 
+// newReviewOptions returns the options of reviews, or nil if the kubelet API needs none.
+func newReviewOptions(a config.KubeletAPI, hasPort bool) *cluster.ReviewOptions {
+	if !hasPort || !a.EnableTokenReview && !a.EnableAccessReview {
+		return nil
+	}
+	return &cluster.ReviewOptions{TokenTTL: a.TokenTTL, AllowedTTL: a.AllowedTTL, DeniedTTL: a.DeniedTTL}
+}
+
 // podCIDR returns a function that returns the address range of pods: that of the Node or, without it,
 // the configured one.
 func podCIDR(cfg *config.Config, c *cluster.Cluster) func() string {
@@ -78,8 +88,7 @@ func serviceAccounts(c *cluster.Cluster) provider.ServiceAccounts {
 }
 
 // newEndpointCluster returns the functions of the cluster that the endpoints use, or nil without a
-// cluster. hasPort is set if the kubelet API listens on a port. If hasPort is false, reviews and a
-// serving certificate are not needed.
+// cluster. hasPort is set if the kubelet API listens on a port.
 func newEndpointCluster(cfg *config.Config, c *cluster.Cluster, hasPort bool) *endpoint.Cluster {
 	if c == nil {
 		return nil
@@ -97,20 +106,16 @@ func newEndpointCluster(cfg *config.Config, c *cluster.Cluster, hasPort bool) *e
 		}
 		return counts
 	}}
-	if !hasPort {
-		return e
-	}
-	if a := cfg.API; a.EnableTokenReview || a.EnableAccessReview {
-		reviews := c.EnableReviews(cluster.ReviewOptions{TokenTTL: a.TokenTTL, AllowedTTL: a.AllowedTTL, DeniedTTL: a.DeniedTTL})
-		if a.EnableTokenReview {
+	if reviews := c.Reviews(); reviews != nil {
+		if cfg.API.EnableTokenReview {
 			e.ReviewToken = reviews.Authenticate
 		}
-		if a.EnableAccessReview {
+		if cfg.API.EnableAccessReview {
 			e.Authorizer = reviews
 		}
 	}
-	if cfg.Cluster.RequestServingCert {
-		e.ServingCertificate = c.EnableServingCertificate()
+	if hasPort && cfg.Cluster.RequestServingCert {
+		e.ServingCertificate = c.ServingCertificate
 	}
 	return e
 }

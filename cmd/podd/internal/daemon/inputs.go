@@ -18,8 +18,9 @@ type inputs struct {
 	csi     *csi.Drivers
 }
 
-// openInputs opens the configured sources. It does not read them.
-func openInputs(b processState, t telemetry) (inputs, error) {
+// openInputs opens the configured sources. It does not read them. hasPort is set if the kubelet API
+// listens on a port.
+func openInputs(b processState, t telemetry, hasPort bool) (inputs, error) {
 	cfg := b.cfg
 	dir, err := openAPIDir(cfg)
 	if err != nil {
@@ -34,7 +35,7 @@ func openInputs(b processState, t telemetry) (inputs, error) {
 	if err != nil {
 		return inputs{}, err
 	}
-	joined := newCluster(b, t, drivers)
+	joined := newCluster(b, t, drivers, hasPort)
 	if joined != nil {
 		all = append(all, joined.Source())
 	}

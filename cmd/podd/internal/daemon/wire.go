@@ -99,7 +99,7 @@ func newParts(b processState) (_ *parts, err error) {
 		return nil, err
 	}
 	authority := openPKI(cfg, log)
-	in, err := openInputs(b, t)
+	in, err := openInputs(b, t, authority != nil)
 	if err != nil {
 		return nil, err
 	}
