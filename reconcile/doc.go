@@ -7,8 +7,8 @@
 //
 // # Parts
 //
-// The Router owns the map of workers, the admission memory of each pod name, and the published
-// state. It never waits for a worker, except when it retires the worker of a pod that was removed.
+// The Router owns the map of workers, the data about each pod name that admission needs in its next
+// call (admission.Memory), and the published state. It never waits for a worker, except when it retires the worker of a pod that was removed.
 //
 // Package admission decides which pods may run. A pure function returns the order for every
 // worker, and the router posts the orders that changed.
@@ -29,15 +29,13 @@
 //   - verdict: the result of admission for a pod: Admit, Wait or Reject, with a message.
 //   - reservation: a host port, an amount of a resource, a device or a volume claim that a pod
 //     name has. Admission compares the reservations of all names with the limits of the node.
-//   - memory: the data about a pod name that admission needs in its next call (admission.Memory).
 //   - decision: the actions that should be in progress for a pod now, with the rule that
 //     chose them and the reason (plan.Decision).
 //   - history: what a worker remembers about its pod, such as exits and probe results.
 //   - record, journal: the part of the history that survives a restart of podd, and its file.
 //   - version: a pod with a UID and a hash of its manifest. A resize does not change the
-//     version.
-//   - version in force: the version that its worker manages at present (plan.Input.Desired).
-//   - successor: a newer version that waits until it can replace the version in force.
+//     version. A worker manages the version in force (plan.Input.Desired). A successor is a newer
+//     version that waits until it can replace the version in force.
 //   - end: the final result of a version that has completed, has failed or was evicted
 //     (plan.PodEnd).
 //   - report: the state of a pod that its worker sends to the router (state.Report).
@@ -47,8 +45,6 @@
 //   - foreign sandbox: a sandbox that another instance or another node agent created.
 //   - adopt, take over: to manage a running sandbox of another agent or instance.
 //   - barrier: the end of the newest effect; see below.
-//   - retired: the state of a name after its pod was removed, so that its worker was stopped.
-//   - orphan: a pod directory that belongs to no known pod.
 //
 // # Pods of a kubelet
 //
