@@ -69,12 +69,12 @@ func newReviewOptions(a config.KubeletAPI, hasPort bool) *cluster.ReviewOptions 
 
 // podCIDR returns a function that returns the address range of pods: that of the Node or, without it,
 // the configured one.
-func podCIDR(cfg *config.Config, c *cluster.Cluster) func() string {
+func podCIDR(configured string, c *cluster.Cluster) func() string {
 	return func() string {
 		if c == nil {
-			return cfg.PodCIDR
+			return configured
 		}
-		return cmp.Or(c.PodCIDR(), cfg.PodCIDR)
+		return cmp.Or(c.PodCIDR(), configured)
 	}
 }
 

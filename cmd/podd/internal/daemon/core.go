@@ -61,7 +61,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 	published := newView(b, t, in, on, slices.Concat(contestedProblems(b.instance), unreadable))
 	imagePods := images.NewPods(sources.Names(in.sources))
 	reports, pulled := eviction.NewReportCache(), make(chan struct{}, 1)
-	reserved := newReservedEnforcer(reservedOptions{Cgroups: host.ReservedCgroups(cfg), Node: on, SetLimits: cgroup.SetLimits, Record: t.record})
+	reserved := newReservedEnforcer(reservedOptions{Cgroups: host.ReservedCgroups(&cfg.Resources), Node: on, SetLimits: cgroup.SetLimits, Record: t.record})
 	qos := newQOSSyncer(qosOptions{
 		Node: on, SetLimits: cgroup.Create, OnResult: newEnforcementRecorder(cfg.EnforceReserved, t.events),
 		OnWritten: reserved.begin, OnRequests: protectionRecorder(on, t.metrics), Log: b.log,
@@ -83,16 +83,16 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		Log: b.log, Tracer: t.tracing.Tracer(), RequestObservation: pods.Refresh, Publish: p.publish,
 		SourceKinds: sources.KindsByName(in.sources), Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable), AwaitPressure: true,
 		StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
-		RenderNode:   on, AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(cfg),
+		RenderNode:   on, AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(&cfg.Runtime),
 		EarlierNodeNames:  b.nodeNamer.record.EarlierNames,
 		IsInstanceRunning: reconcile.IsInstanceRunning,
 		NotifyWatchdog:    status.beat, WatchdogInterval: beatInterval(b.log), ShutdownGroups: stored.Groups(),
 	})
 	return core{
-		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{PodCIDR: podCIDR(cfg, in.cluster), Logger: b.log}), devices: devices,
+		podObserver: pods, nodeObserver: client.NewNodeObserver(cri.NodeObserverOptions{PodCIDR: podCIDR(cfg.PodCIDR, in.cluster), Logger: b.log}), devices: devices,
 		view: published, qos: qos, reserved: reserved, reportCache: reports, router: router, pulled: pulled, pullRecords: records,
 		images:     newImageManager(b, t, client, imagePods),
-		containers: wiring.NewContainerCollector(cfg, client, reports, t.record, b.log),
+		containers: wiring.NewContainerCollector(&cfg.Runtime, client, reports, t.record, b.log),
 		shutdown:   shutdown.New(stored, shutdown.Options{Router: router, Groups: cfg.Shutdown, Log: b.log}),
 	}, nil
 }
@@ -108,10 +108,10 @@ func newView(b processState, t telemetry, in inputs, on render.Node, initial []m
 	return view.NewPublisher(view.Options{
 		Base: server.View{
 			Node: cfg.NodeName, Version: b.version, RootDir: cfg.RootDir,
-			Endpoint: cfg.RuntimeEndpoint, Sources: sources.Names(in.sources), WritableSource: sources.APISourceName(cfg),
+			Endpoint: cfg.RuntimeEndpoint, Sources: sources.Names(in.sources), WritableSource: sources.APISourceName(&cfg.Sources),
 		},
 		Node: view.NewNodeBuilder(object, on.HostIPs), State: t.state, InitialProblems: initial,
-		APISource: sources.APISourceName(cfg), OnPodChanged: t.metrics.UpdatePod, OnPodRemoved: t.metrics.DeletePod,
+		APISource: sources.APISourceName(&cfg.Sources), OnPodChanged: t.metrics.UpdatePod, OnPodRemoved: t.metrics.DeletePod,
 		Advisor: view.NewAdvisor(on, cfg.ResolvConf, func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) }),
 	})
 }

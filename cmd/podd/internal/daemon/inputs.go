@@ -50,9 +50,9 @@ func openAPIDir(cfg *config.Config) (*apidir.Dir, error) {
 	if cfg.APIManifestDir == "" {
 		return nil, nil
 	}
-	if err := sources.CheckAPIDir(cfg); err != nil {
+	if err := sources.CheckAPIDir(&cfg.Sources); err != nil {
 		return nil, err
 	}
-	vanished := sources.NewAPIDir(cfg, source.Options{CacheDir: rootdir.SourcesPath(cfg.RootDir)}).HasCachedContent()
+	vanished := sources.NewAPIDir(&cfg.Sources, source.Options{CacheDir: rootdir.SourcesPath(cfg.RootDir)}).HasCachedContent()
 	return apidir.Open(cfg.APIManifestDir, vanished)
 }

@@ -17,7 +17,7 @@ import (
 
 // setUpProcess sets the limits and the cgroup of podd, and the parameters of the kernel. A limit that
 // podd cannot set is logged. Only a kernel parameter can prevent podd from running.
-func setUpProcess(cfg *config.Config, log *slog.Logger) error {
+func setUpProcess(cfg *config.Resources, log *slog.Logger) error {
 	if err := host.ApplyKernelParameters(cfg.KernelParameters, log); err != nil {
 		if cfg.KernelParameters == config.CheckKernelParameters {
 			return err

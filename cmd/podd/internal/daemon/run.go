@@ -49,7 +49,7 @@ func Run(ctx context.Context, o Options) error {
 	if cfg.SplitStream {
 		out.Info = o.Stdout
 	}
-	log, level := logging.New(out, &cfg, slog.LevelInfo)
+	log, level := logging.New(out, &cfg.Logging, slog.LevelInfo)
 	log.Info("podd is starting", "version", o.Version, "kubernetes", manifest.KubernetesVersion)
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" && cfg.Cluster.Kubeconfig == "" {
 		log.Warn("no source of pods is configured, so no pods run", "remedy", "set --pod-manifest-path or --manifest-url")
@@ -89,8 +89,8 @@ func runNamed(ctx context.Context, cfg config.Config, b processState) error {
 		return err
 	}
 	defer b.instance.Close()
-	warnCgroupV1(b.cfg, b.log)
-	if err := setUpProcess(b.cfg, b.log); err != nil {
+	warnCgroupV1(&b.cfg.Resources, b.log)
+	if err := setUpProcess(&b.cfg.Resources, b.log); err != nil {
 		return err
 	}
 	shareMounts(b.cfg, b.log)
@@ -132,7 +132,7 @@ func lockRoot(cfg config.Config, b processState) (processState, error) {
 
 // warnCgroupV1 logs that the kubelet no longer supports cgroup v1, unless the user has accepted it
 // with "failCgroupV1: false".
-func warnCgroupV1(cfg *config.Config, log *slog.Logger) {
+func warnCgroupV1(cfg *config.Resources, log *slog.Logger) {
 	if cfg.WarnsCgroupV1 {
 		log.Warn(check.CgroupV1Problem.Cause, "hint", check.CgroupV1Problem.Remedy)
 	}

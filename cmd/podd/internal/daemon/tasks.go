@@ -143,8 +143,10 @@ func (p *parts) limitStorage(ctx context.Context) error {
 func (p *parts) watchDisk(ctx context.Context) error {
 	return nodestatus.WatchDisk(ctx, nodestatus.DiskOptions{
 		Capacity: p.node.Capacity, Publish: p.router.SetDiskCapacity, Log: p.log,
-		Size:        func() (int64, error) { return host.ReadDiskSize(p.cfg.RootDir) },
-		Allocatable: func(capacity render.Resources) (render.Resources, error) { return host.Allocatable(p.cfg, capacity) },
+		Size: func() (int64, error) { return host.ReadDiskSize(p.cfg.RootDir) },
+		Allocatable: func(capacity render.Resources) (render.Resources, error) {
+			return host.Allocatable(&p.cfg.Resources, capacity)
+		},
 	})
 }
 

@@ -89,7 +89,7 @@ func newParts(b processState) (_ *parts, err error) {
 	if t.tracing, err = newTracing(b); err != nil {
 		return nil, err
 	}
-	client, err := wiring.Dial(cfg, log, wiring.Calls{OnCall: t.metrics.RecordCall, Tracer: t.tracing.Tracer()})
+	client, err := wiring.Dial(&cfg.Runtime, log, wiring.Calls{OnCall: t.metrics.RecordCall, Tracer: t.tracing.Tracer()})
 	defer func() {
 		if err != nil {
 			closeConnections(client, t.tracing)
@@ -126,7 +126,7 @@ func newParts(b processState) (_ *parts, err error) {
 	}
 	if in.apiDir != nil {
 		o.Manifests = endpoint.NewManifestStore(in.apiDir, c.router, decode.Options{
-			NodeName: cfg.NodeName, NodeLabels: host.NodeLabels(cfg), IsWrittenByAPI: true,
+			NodeName: cfg.NodeName, NodeLabels: host.NodeLabels(&cfg.Node), IsWrittenByAPI: true,
 		})
 	}
 	return &parts{

@@ -25,13 +25,13 @@ func ReadResources(cfg *config.Config) (capacity, allocatable render.Resources, 
 	capacity = render.Resources{
 		MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, EphemeralStorage: disk, Pids: ReadMaxPids("/proc/sys/kernel"),
 	}
-	allocatable, err = Allocatable(cfg, capacity)
+	allocatable, err = Allocatable(&cfg.Resources, capacity)
 	return capacity, allocatable, err
 }
 
 // Allocatable returns the part of capacity that pods can request. It returns an error if no
 // CPU, memory or disk space remains for pods.
-func Allocatable(cfg *config.Config, capacity render.Resources) (render.Resources, error) {
+func Allocatable(cfg *config.Resources, capacity render.Resources) (render.Resources, error) {
 	var hugePages int64
 	for _, size := range ReadHugePages("/sys/kernel/mm/hugepages") {
 		hugePages += size
@@ -46,7 +46,7 @@ func Allocatable(cfg *config.Config, capacity render.Resources) (render.Resource
 // podsLimit returns the limits of the cgroup of all pods, or zero limits if reservations are not
 // enforced. Unlike allocatable resources, the limits include eviction thresholds and huge pages. So
 // all pods together can use more than they can request.
-func podsLimit(cfg *config.Config, capacity render.Resources) render.Resources {
+func podsLimit(cfg *config.Resources, capacity render.Resources) render.Resources {
 	if !cfg.EnforceReserved {
 		return render.Resources{}
 	}
@@ -54,7 +54,7 @@ func podsLimit(cfg *config.Config, capacity render.Resources) render.Resources {
 }
 
 // ReservedCgroups returns the cgroups that are limited to the resources that are reserved for them.
-func ReservedCgroups(cfg *config.Config) (all []render.ReservedCgroup) {
+func ReservedCgroups(cfg *config.Resources) (all []render.ReservedCgroup) {
 	for _, c := range cfg.ReservedCgroups {
 		all = append(all, render.ReservedCgroup(c))
 	}

@@ -80,12 +80,12 @@ func TestAllocatable(t *testing.T) {
 		if err != nil || got != test.want {
 			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, test.want)
 		}
-		cfg := &config.Config{Resources: config.Resources{Reserved: test.reserved, Eviction: test.policy, EnforceReserved: true}}
+		cfg := &config.Resources{Reserved: test.reserved, Eviction: test.policy, EnforceReserved: true}
 		if got := podsLimit(cfg, test.capacity); got != test.limit {
 			t.Errorf("%s: limit of all pods: got %+v, want %+v", name, got, test.limit)
 		}
 	}
-	if got := podsLimit(&config.Config{}, node); got != (render.Resources{}) {
+	if got := podsLimit(&config.Resources{}, node); got != (render.Resources{}) {
 		t.Errorf("not enforced: got %+v, want no limit", got)
 	}
 }

@@ -53,7 +53,7 @@ func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses n
 		Name:        cfg.NodeName,
 		HostIPs:     addresses.Strings(),
 		Capacity:    capacity,
-		Allocatable: allocatable, AllPodsLimit: podsLimit(cfg, capacity),
+		Allocatable: allocatable, AllPodsLimit: podsLimit(&cfg.Resources, capacity),
 		InstanceID: instance.ID, AdoptedInstanceIDs: instance.AdoptedIDs,
 		LogsDir:            cfg.PodLogsDir,
 		WithoutPodCgroups:  cfg.DisablePodCgroups,
@@ -99,12 +99,12 @@ func AdmissionLimits(cfg *config.Config, capacity, allocatable render.Resources)
 		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
 	}
 	maps.Copy(amounts, ReadHugePages("/sys/kernel/mm/hugepages"))
-	return admission.Limits{MaxPods: maxPods(cfg, capacity), Allocatable: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: AdmissionFeatures(cfg), IDsPerPod: cfg.IDsPerPod}
+	return admission.Limits{MaxPods: maxPods(&cfg.Node, capacity), Allocatable: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: admissionFeatures(cfg), IDsPerPod: cfg.IDsPerPod}
 }
 
 // maxPods returns the maximum number of pods on the node: the lower of maxPods and podsPerCore for
 // each CPU.
-func maxPods(cfg *config.Config, capacity render.Resources) int {
+func maxPods(cfg *config.Node, capacity render.Resources) int {
 	if cfg.PodsPerCore == 0 {
 		return cfg.MaxPods
 	}
@@ -112,7 +112,7 @@ func maxPods(cfg *config.Config, capacity render.Resources) int {
 }
 
 // DeadContainerPolicy returns the policy that decides how many exited containers of a pod remain.
-func DeadContainerPolicy(cfg *config.Config) plan.DeadContainerPolicy {
+func DeadContainerPolicy(cfg *config.Runtime) plan.DeadContainerPolicy {
 	p := plan.DeadContainerPolicy{MinAge: cfg.MinDeadContainerAge, Extra: cfg.MaxDeadPerContainer - 1}
 	if cfg.MaxDeadPerContainer < 0 {
 		p.Extra = -1
@@ -120,11 +120,11 @@ func DeadContainerPolicy(cfg *config.Config) plan.DeadContainerPolicy {
 	return p
 }
 
-// AdmissionFeatures returns the features of the node that the admission of pods depends on. The
+// admissionFeatures returns the features of the node that the admission of pods depends on. The
 // fields for features of the runtime are not set.
-func AdmissionFeatures(cfg *config.Config) admission.Features {
+func admissionFeatures(cfg *config.Config) admission.Features {
 	return admission.Features{
-		AllowedUnsafeSysctls: cfg.UnsafeSysctls, KernelRelease: KernelRelease(), RuntimeClasses: cfg.RuntimeClasses, Labels: NodeLabels(cfg),
+		AllowedUnsafeSysctls: cfg.UnsafeSysctls, KernelRelease: KernelRelease(), RuntimeClasses: cfg.RuntimeClasses, Labels: NodeLabels(&cfg.Node),
 		HasAppArmor:       isAppArmorEnabled("/sys/module/apparmor/parameters/enabled"),
 		WithoutPodCgroups: cfg.DisablePodCgroups,
 	}
@@ -223,7 +223,7 @@ func isAppArmorEnabled(path string) bool {
 
 // NodeLabels returns the labels of the node: the standard labels and those of --node-labels, which
 // override standard labels.
-func NodeLabels(cfg *config.Config) map[string]string {
+func NodeLabels(cfg *config.Node) map[string]string {
 	labels := map[string]string{
 		v1.LabelHostname: cfg.NodeName, v1.LabelOSStable: runtime.GOOS, v1.LabelArchStable: runtime.GOARCH,
 		"beta.kubernetes.io/os": runtime.GOOS, "beta.kubernetes.io/arch": runtime.GOARCH,

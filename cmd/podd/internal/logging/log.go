@@ -18,7 +18,7 @@ type Streams struct{ Info, Errors io.Writer }
 
 // New returns a logger to w with the configured format and verbosity. The returned Level can change
 // the level of the logger later. baseLevel is the level for verbosity 0.
-func New(w Streams, cfg *config.Config, baseLevel slog.Level) (*slog.Logger, *Level) {
+func New(w Streams, cfg *config.Logging, baseLevel slog.Level) (*slog.Logger, *Level) {
 	level := &Level{defaultLevel: baseLevel}
 	level.SetVerbosity(cfg.Verbosity)
 	if len(cfg.FileVerbosity) == 0 {
@@ -31,14 +31,14 @@ func New(w Streams, cfg *config.Config, baseLevel slog.Level) (*slog.Logger, *Le
 const allLevels = slog.Level(math.MinInt)
 
 // newHandler returns a handler that writes the records of a level in the configured format.
-func newHandler(w Streams, cfg *config.Config, level slog.Leveler) slog.Handler {
+func newHandler(w Streams, cfg *config.Logging, level slog.Leveler) slog.Handler {
 	if w.Info == nil {
 		return newFormatHandler(w.Errors, cfg, level)
 	}
 	return splitHandler{newFormatHandler(w.Info, cfg, level), newFormatHandler(w.Errors, cfg, level)}
 }
 
-func newFormatHandler(w io.Writer, cfg *config.Config, level slog.Leveler) slog.Handler {
+func newFormatHandler(w io.Writer, cfg *config.Logging, level slog.Leveler) slog.Handler {
 	if cfg.LogFormat == "json" {
 		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
 	}

@@ -45,7 +45,7 @@ func TestNew_FileVerbosity(t *testing.T) {
 		{"a pattern is invalid", 0, []config.FileVerbosity{{Pattern: "[", Verbosity: 4}}, "warning error"},
 	} {
 		var out strings.Builder
-		log, _ := New(Streams{Errors: &out}, &config.Config{Logging: config.Logging{Verbosity: tt.verbosity, FileVerbosity: tt.files}}, slog.LevelWarn)
+		log, _ := New(Streams{Errors: &out}, &config.Logging{Verbosity: tt.verbosity, FileVerbosity: tt.files}, slog.LevelWarn)
 		logAll(log)
 		if got := messages(out.String()); got != tt.want {
 			t.Errorf("%s: got messages %q, want %q", tt.name, got, tt.want)
@@ -55,7 +55,7 @@ func TestNew_FileVerbosity(t *testing.T) {
 
 func TestNew_SplitStream(t *testing.T) {
 	var info, errors strings.Builder
-	log, level := New(Streams{Info: &info, Errors: &errors}, &config.Config{}, slog.LevelInfo)
+	log, level := New(Streams{Info: &info, Errors: &errors}, &config.Logging{}, slog.LevelInfo)
 	logAll(log)
 	if got := messages(info.String()); got != "info" {
 		t.Errorf("standard output: got messages %q, want info", got)

@@ -60,7 +60,7 @@ func (c *PlanCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	if err := cfg.CheckNodeName(); err != nil {
 		return err
 	}
-	useRunningSources(running, &cfg)
+	useRunningSources(running, &cfg.Sources)
 	cfg.ManifestPaths = slices.Concat(unreadFiles(files, cfg.ManifestPaths), cfg.ManifestPaths)
 	if len(cfg.ManifestPaths)+len(cfg.ManifestURLs) == 0 && cfg.APIManifestDir == "" {
 		return exit.NewError(exit.Usage, errors.New("planning: no source of pods is configured and podd is not running; specify manifests, --pod-manifest-path or --manifest-url"))
@@ -138,7 +138,7 @@ func newPreviewInput(cfg *config.Config, set *manifest.Set, all []source.Source,
 	}
 	in = reconcile.PreviewInput{
 		Set: set, Journals: rootdir.Journals(cfg.RootDir),
-		Limits: host.AdmissionLimits(cfg, capacity, allocatable), AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(cfg),
+		Limits: host.AdmissionLimits(cfg, capacity, allocatable), AdoptKubeletPods: cfg.Adopt, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(&cfg.Runtime),
 		SourceKinds: sources.KindsByName(all),
 	}
 	if cfg.Cluster.Kubeconfig != "" || running != nil && slices.Contains(running.Sources, server.ClusterSource) {
@@ -159,7 +159,7 @@ func newPreviewInput(cfg *config.Config, set *manifest.Set, all []source.Source,
 // findImages.
 func observeOnce(ctx context.Context, cfg *config.Config, set *manifest.Set) (runtime.Snapshot, runtime.Node, map[string]string, error) {
 	quiet := slog.New(slog.DiscardHandler)
-	client, err := wiring.Dial(cfg, quiet, wiring.Calls{})
+	client, err := wiring.Dial(&cfg.Runtime, quiet, wiring.Calls{})
 	if err != nil {
 		return runtime.Snapshot{}, runtime.Node{}, nil, err
 	}

@@ -52,7 +52,7 @@ func fetchRunningView(ctx context.Context, flags *config.Flags, cfg *config.Conf
 
 // useRunningSources sets the sources of cfg to the sources of the running podd, unless cfg has
 // sources.
-func useRunningSources(running *server.View, cfg *config.Config) {
+func useRunningSources(running *server.View, cfg *config.Sources) {
 	if running == nil || len(cfg.ManifestPaths)+len(cfg.ManifestURLs) > 0 {
 		return
 	}

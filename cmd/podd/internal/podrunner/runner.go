@@ -94,7 +94,7 @@ func New(o Options) (*Runner, error) {
 			Devices: devices, PullRecords: wiring.OpenPullRecords(cfg), Log: log,
 		}),
 		Devices: devices, Journals: rootdir.Journals(o.Dir), Log: log,
-		RequestObservation: observer.Refresh, RenderNode: on, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(cfg),
+		RequestObservation: observer.Refresh, RenderNode: on, MaxBackoff: cfg.MaxRestartPeriod, DeadContainers: host.DeadContainerPolicy(&cfg.Runtime),
 		Limits: host.AdmissionLimits(cfg, on.Capacity, on.Allocatable), StoredClaims: claim.Store{Root: rootdir.ClaimsPath(cfg.RootDir)}.ClaimsWithData,
 		Publish: func(c reconcile.Change) {
 			pods.Apply(c)
@@ -113,7 +113,7 @@ func New(o Options) (*Runner, error) {
 func newTasks(o Options, pods *eviction.ReportCache, devices *device.Manager) []func(context.Context) error {
 	list := func() []rotate.Log { return listLogs(pods.All(), o.MayRotateLog) }
 	tasks := []func(context.Context) error{
-		wiring.NewContainerCollector(o.Config, o.Client, pods, nil, o.Log).Run,
+		wiring.NewContainerCollector(&o.Config.Runtime, o.Client, pods, nil, o.Log).Run,
 		func(ctx context.Context) error { return wiring.RotateLogs(ctx, o.Config, o.Client, list, o.Log) },
 	}
 	if o.ServesDevicePlugins {

@@ -96,8 +96,8 @@ func (r *execution) run(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return exit.Internal, err
 	}
-	log, _ := logging.New(logging.Streams{Errors: messages}, r.cfg, slog.LevelError)
-	client, err := wiring.DialReady(ctx, r.cfg, log)
+	log, _ := logging.New(logging.Streams{Errors: messages}, &r.cfg.Logging, slog.LevelError)
+	client, err := wiring.DialReady(ctx, &r.cfg.Runtime, log)
 	if err != nil {
 		return exit.Internal, err
 	}

@@ -81,7 +81,7 @@ func (r *execution) readPods(ctx context.Context) (*inputSet, []manifest.Problem
 		if err != nil {
 			return nil, nil, err
 		}
-		c := filecheck.Check(texts, decode.Options{NodeName: r.cfg.NodeName, NodeLabels: host.NodeLabels(r.cfg), NameSuffix: r.suffix, Strict: r.cfg.Strict})
+		c := filecheck.Check(texts, decode.Options{NodeName: r.cfg.NodeName, NodeLabels: host.NodeLabels(&r.cfg.Node), NameSuffix: r.suffix, Strict: r.cfg.Strict})
 		in := &inputSet{set: c.Set}
 		for _, p := range c.Pods {
 			in.order = append(in.order, p.Key)

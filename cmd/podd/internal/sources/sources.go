@@ -17,18 +17,18 @@ import (
 // source. The caller sets the cache directory, the suffix and the logger of o. New sets all
 // other options from cfg.
 func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
-	o.NodeName, o.NodeLabels, o.Strict = cfg.NodeName, host.NodeLabels(cfg), cfg.Strict
+	o.NodeName, o.NodeLabels, o.Strict = cfg.NodeName, host.NodeLabels(&cfg.Node), cfg.Strict
 	var all []source.Source
 	o.CheckFrequency, o.ReadsAnyName = cfg.FileCheckFrequency, cfg.ActsAsKubelet
 	for _, path := range removeDuplicates(cfg.ManifestPaths) {
 		all = append(all, source.NewDir(path, o))
 	}
 	if cfg.APIManifestDir != "" {
-		all = append(all, NewAPIDir(cfg, o))
+		all = append(all, NewAPIDir(&cfg.Sources, o))
 	}
 	o.CheckFrequency = cfg.HTTPCheckFrequency
 	for _, raw := range removeDuplicates(cfg.ManifestURLs) {
-		u, err := newURLSource(raw, cfg, o, all)
+		u, err := newURLSource(raw, &cfg.Sources, o, all)
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +40,7 @@ func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
 // NewAPIDir returns the source of the directory to which the Kubernetes API writes manifests.
 // Unknown fields in this directory cause no errors, because the API has validated the
 // manifests.
-func NewAPIDir(cfg *config.Config, o source.Options) *source.Dir {
+func NewAPIDir(cfg *config.Sources, o source.Options) *source.Dir {
 	o.IsWrittenByAPI, o.Strict, o.ReadsAnyName = true, false, false
 	return source.NewDir(cfg.APIManifestDir, o)
 }
@@ -48,7 +48,7 @@ func NewAPIDir(cfg *config.Config, o source.Options) *source.Dir {
 // CheckAPIDir returns an error if the directory of the Kubernetes API is also a manifest directory,
 // for example through a symlink or a bind mount. In this case each pod in the directory would run
 // twice.
-func CheckAPIDir(cfg *config.Config) error {
+func CheckAPIDir(cfg *config.Sources) error {
 	apiDir, err := os.Stat(cfg.APIManifestDir)
 	if err != nil {
 		return nil // the directory does not exist yet
@@ -63,7 +63,7 @@ func CheckAPIDir(cfg *config.Config) error {
 
 // APISourceName returns the name of the source that NewAPIDir returns, or "" if the Kubernetes
 // API is read-only.
-func APISourceName(cfg *config.Config) string {
+func APISourceName(cfg *config.Sources) string {
 	if cfg.APIManifestDir == "" {
 		return ""
 	}
@@ -73,7 +73,7 @@ func APISourceName(cfg *config.Config) string {
 // newURLSource returns the source of a URL. The name of the source does not contain the parts of
 // the URL that may be secret. If an earlier source has the same name, newURLSource adds a number to
 // the name.
-func newURLSource(raw string, cfg *config.Config, o source.Options, earlier []source.Source) (*source.URL, error) {
+func newURLSource(raw string, cfg *config.Sources, o source.Options, earlier []source.Source) (*source.URL, error) {
 	options := source.URLOptions{
 		Options: o, Header: http.Header(cfg.URLHeader), HeaderFile: cfg.URLHeaderFile,
 		CAFile: cfg.URLCAFile, CertFile: cfg.URLCertFile, KeyFile: cfg.URLKeyFile,

@@ -73,8 +73,8 @@ func NewEffects(o EffectOptions) *effect.Runner {
 		UnkillableProcesses: func(uid types.UID) []string { return cgroup.UnkillableProcesses(cfg.CgroupRoot, uid) },
 		DNS:                 func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
 		IsLocal:             node.IsLocal,
-		Gate:                newGate(cfg),
-		KeepsEarlierLogs:    host.DeadContainerPolicy(cfg).RetainsMore(),
+		Gate:                newGate(cfg.MaxParallelStarts),
+		KeepsEarlierLogs:    host.DeadContainerPolicy(&cfg.Runtime).RetainsMore(),
 		OnDone:              o.OnOutcome,
 	}
 	if cfg.DisablePodCgroups {
@@ -132,7 +132,7 @@ func NewLogsAndCgroups(cfg *config.Config, onCgroupRemoved func(took time.Durati
 
 // NewContainerCollector returns the collector that limits the number of exited containers of all
 // pods in reports. record may be nil.
-func NewContainerCollector(cfg *config.Config, client *cri.Client, reports *eviction.ReportCache, record func([]event.Event), log *slog.Logger) *containers.Collector {
+func NewContainerCollector(cfg *config.Runtime, client *cri.Client, reports *eviction.ReportCache, record func([]event.Event), log *slog.Logger) *containers.Collector {
 	return containers.New(containers.Options{
 		Policy:  gc.ContainerPolicy{Max: cfg.MaxDeadContainers, MinAge: cfg.MinDeadContainerAge},
 		Reports: reports.All, Runtime: client, Record: record, Log: log,
@@ -143,12 +143,12 @@ func NewContainerCollector(cfg *config.Config, client *cri.Client, reports *evic
 // starts would only wait for locks in the kernel.
 const maxParallelStarts = 64
 
-// newGate returns the Gate for the configured number of pods that start in parallel. If no number
-// is configured, the Gate finds the best number. It begins above the number of CPUs, because a
+// newGate returns the Gate for the maximum number of pods that start in parallel. If maximum is 0, the
+// Gate finds the best number. It begins above the number of CPUs, because a
 // start often waits for the programs of the runtime and for the disk.
-func newGate(cfg *config.Config) *effect.Gate {
-	if cfg.MaxParallelStarts > 0 {
-		return effect.NewGate(cfg.MaxParallelStarts)
+func newGate(maximum int) *effect.Gate {
+	if maximum > 0 {
+		return effect.NewGate(maximum)
 	}
 	return effect.NewAdaptiveGate(min(4*goruntime.NumCPU(), maxParallelStarts), maxParallelStarts)
 }

@@ -25,7 +25,7 @@ type Calls struct {
 
 // Dial returns a client of the configured runtime. If no runtime is configured, Dial tries the
 // default sockets of containerd and CRI-O. Dial does not wait for a connection.
-func Dial(cfg *config.Config, log *slog.Logger, calls Calls) (*cri.Client, error) {
+func Dial(cfg *config.Runtime, log *slog.Logger, calls Calls) (*cri.Client, error) {
 	endpoint := cfg.RuntimeEndpoint
 	if endpoint == "" {
 		found, err := cri.Discover()
@@ -40,7 +40,7 @@ func Dial(cfg *config.Config, log *slog.Logger, calls Calls) (*cri.Client, error
 
 // DialReady calls Dial and waits until the runtime responds. It returns an error if no runtime
 // is configured or found, or if the runtime does not respond within connectTimeout.
-func DialReady(ctx context.Context, cfg *config.Config, log *slog.Logger) (*cri.Client, error) {
+func DialReady(ctx context.Context, cfg *config.Runtime, log *slog.Logger) (*cri.Client, error) {
 	if cfg.RuntimeEndpoint == "" {
 		if _, err := cri.Discover(); err != nil {
 			return nil, err

@@ -22,7 +22,7 @@ const diskTimeout = 2 * time.Second
 
 // readDirectories returns the directories of podd and the image file system. The parameter images
 // is the path of the image file system, or "" if it is unknown.
-func readDirectories(ctx context.Context, cfg *config.Config, images string) []check.Directory {
+func readDirectories(ctx context.Context, cfg *config.Paths, images string) []check.Directory {
 	all := []check.Directory{
 		{Purpose: check.PurposeRootDir, Path: cfg.RootDir}, {Purpose: check.PurposeRunDir, Path: cfg.RunDir}, {Purpose: check.PurposeLogsDir, Path: cfg.PodLogsDir},
 	}

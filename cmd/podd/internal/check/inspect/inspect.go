@@ -36,9 +36,9 @@ func ReadFacts(ctx context.Context, o Options) check.Facts {
 	var images string
 	f.Runtime, images = queryRuntime(ctx, o.Config)
 	f.Network = readNetwork(f.Runtime.Settings)
-	f.Directories = readDirectories(ctx, o.Config, images)
+	f.Directories = readDirectories(ctx, &o.Config.Paths, images)
 	f.NameResolution = readNameResolution(ctx, o.Config)
-	f.Ports = tryPorts(ctx, o.Config)
+	f.Ports = tryPorts(ctx, &o.Config.Server)
 	f.Processes = readProcesses(ctx, o.Config, f.Ports)
 	f.Processes.OwnPID, f.Processes.IsStarting = os.Getpid(), o.IsStarting
 	return f

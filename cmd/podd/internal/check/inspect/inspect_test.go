@@ -71,7 +71,7 @@ func TestReadProcesses_PortOwner(t *testing.T) {
 		cfg := &config.Config{Paths: config.Paths{RootDir: t.TempDir(), RunDir: t.TempDir()}}
 		_, port, _ := net.SplitHostPort(ln.Addr().String())
 		cfg.API.Address = "127.0.0.1:" + port
-		ports := tryPorts(t.Context(), cfg)
+		ports := tryPorts(t.Context(), &cfg.Server)
 		p := readProcesses(t.Context(), cfg, ports)
 		if len(ports) != 1 || ports[0].Err == nil || ports[0].Owner.PID != os.Getpid() || ports[0].Owner.Name == "" {
 			t.Errorf("%s: got %+v, want one port with the owner %d", address, ports, os.Getpid())

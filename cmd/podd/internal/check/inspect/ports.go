@@ -18,7 +18,7 @@ import (
 )
 
 // tryPorts listens on each port of podd for a moment.
-func tryPorts(ctx context.Context, cfg *config.Config) []check.Port {
+func tryPorts(ctx context.Context, cfg *config.Server) []check.Port {
 	var all []check.Port
 	for _, p := range []check.Port{
 		{Flag: "--port", Address: cfg.API.Address}, {Flag: "--healthz-port", Address: cfg.HealthzAddress},

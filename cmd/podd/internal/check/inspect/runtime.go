@@ -32,7 +32,7 @@ func queryRuntime(ctx context.Context, cfg *config.Config) (r check.Runtime, ima
 			return r, ""
 		}
 	}
-	client, err := wiring.Dial(cfg, slog.New(slog.DiscardHandler), wiring.Calls{})
+	client, err := wiring.Dial(&cfg.Runtime, slog.New(slog.DiscardHandler), wiring.Calls{})
 	if err != nil {
 		r.FindErr = err
 		return r, ""
