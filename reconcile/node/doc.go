@@ -1,4 +1,8 @@
-// Package node determines the addresses of the node and follows their changes.
+// Package node reads the facts about the host on which pods depend, and follows their changes: the
+// addresses, the DNS configuration, the capacity, the boot and the signals of node pressure. The facts
+// are plain values.
+//
+// # Addresses
 //
 //	kernel, resolver ─▶ reading ─▶ choice.next ─▶ Addresses
 //	      ▲ netlink events, poll          └─▶ file ─▶ next start

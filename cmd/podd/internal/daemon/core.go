@@ -19,6 +19,7 @@ import (
 	"podd/reconcile/eviction"
 	"podd/reconcile/gc/containers"
 	"podd/reconcile/gc/images"
+	"podd/reconcile/node"
 	"podd/reconcile/pull"
 	"podd/reconcile/pull/record"
 	"podd/reconcile/pull/verify"
@@ -66,7 +67,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		Node: on, SetLimits: cgroup.Create, OnResult: newEnforcementRecorder(cfg.EnforceReserved, t.events),
 		OnWritten: reserved.begin, OnRequests: protectionRecorder(on, t.metrics), Log: b.log,
 	})
-	stored := shutdown.Load(cfg.RunDir, host.ReadFirstLine("/proc/sys/kernel/random/boot_id"), b.log)
+	stored := shutdown.Load(cfg.RunDir, node.BootID(), b.log)
 	p := &publisher{events: t.events, view: published, reportCache: reports, qos: qos, imagePods: imagePods, onChange: t.trimmer.RecordActivity, log: b.log}
 	records := wiring.OpenPullRecords(cfg)
 	status := &statusNotifier{state: published.Latest, beats: t.heartbeat, log: b.log}
@@ -112,7 +113,7 @@ func newView(b processState, t telemetry, in inputs, on render.Node, initial []m
 		},
 		Node: view.NewNodeBuilder(object, on.HostIPs), State: t.state, InitialProblems: initial,
 		APISource: sources.APISourceName(&cfg.Sources), OnPodChanged: t.metrics.UpdatePod, OnPodRemoved: t.metrics.DeletePod,
-		Advisor: view.NewAdvisor(on, cfg.ResolvConf, func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) }),
+		Advisor: view.NewAdvisor(on, cfg.ResolvConf, func() (render.DNS, error) { return node.ReadDNS(cfg.ResolvConf) }),
 	})
 }
 

@@ -3,10 +3,10 @@ package daemon
 import (
 	"context"
 
-	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/rootdir"
 	"podd/reconcile/gc"
 	"podd/reconcile/gc/images"
+	"podd/reconcile/node"
 	"podd/runtime/cri"
 )
 
@@ -22,7 +22,7 @@ func newImageManager(b processState, t telemetry, client *cri.Client, pods *imag
 
 // statImageDisk returns the size of the file system that contains dir.
 func statImageDisk(dir string) (gc.Disk, error) {
-	disk, err := host.StatFilesystem(dir)
+	disk, err := node.StatFilesystem(dir)
 	if err != nil {
 		return gc.Disk{}, err
 	}

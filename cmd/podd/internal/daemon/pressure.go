@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"podd/cmd/podd/internal/daemon/meter"
-	"podd/cmd/podd/internal/daemon/nodestatus"
 	"podd/cmd/podd/internal/daemon/view"
 	"podd/manifest"
 	"podd/reconcile/cgroup"
@@ -21,6 +20,7 @@ import (
 	"podd/reconcile/eviction/memorywatch"
 	"podd/reconcile/eviction/pressure"
 	"podd/reconcile/gc/containers"
+	"podd/reconcile/node"
 	"podd/runtime/cri"
 )
 
@@ -31,7 +31,7 @@ type pressureTask struct {
 	// disableNotifications is set if the kernel does not notify podd of a lack of memory.
 	disableNotifications bool
 	cgroupRoot           string // parent of the cgroup of all pods; "" is the top of the hierarchy
-	observer             *nodestatus.PressureObserver
+	observer             *node.PressureObserver
 	state                *view.NodeState
 	router               pressureSetter
 	record               func([]event.Event)
@@ -53,7 +53,7 @@ func newPressureTask(b processState, t telemetry, client *cri.Client, c core, us
 	if b.cfg.DisablePodCgroups {
 		measure = func() (workingSet, limit int64, err error) { return 0, 0, nil }
 	}
-	p.observer = nodestatus.NewPressureObserver(nodestatus.ObserverOptions{
+	p.observer = node.NewPressureObserver(node.ObserverOptions{
 		RootDir: b.cfg.RootDir, Runtime: client, MeasureAllPods: measure, Record: t.record, Log: b.log,
 	})
 	p.options = eviction.ManagerOptions{

@@ -4,7 +4,7 @@
 //
 //	view         computes the View, the state that the endpoints show
 //	endpoint     opens the socket and the ports, and serves requests
-//	nodestatus   follows the node's resources, images, disk and DNS
+//	nodestatus   follows the images of the node, and builds its Node object
 //	meter        measures the resource usage of the node and its pods
 //	podlog       reads the logs of containers
 //	shutdown     stops the pods when the node shuts down

@@ -141,9 +141,9 @@ func (p *parts) limitStorage(ctx context.Context) error {
 
 // watchDisk follows the size of the disk until ctx is done.
 func (p *parts) watchDisk(ctx context.Context) error {
-	return nodestatus.WatchDisk(ctx, nodestatus.DiskOptions{
+	return node.WatchDisk(ctx, node.DiskOptions{
 		Capacity: p.node.Capacity, Publish: p.router.SetDiskCapacity, Log: p.log,
-		Size: func() (int64, error) { return host.ReadDiskSize(p.cfg.RootDir) },
+		Size: func() (int64, error) { return node.ReadDiskSize(p.cfg.RootDir) },
 		Allocatable: func(capacity render.Resources) (render.Resources, error) {
 			return host.Allocatable(&p.cfg.Resources, capacity)
 		},

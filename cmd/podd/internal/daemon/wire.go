@@ -8,7 +8,6 @@ import (
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/daemon/endpoint"
 	"podd/cmd/podd/internal/daemon/meter"
-	"podd/cmd/podd/internal/daemon/nodestatus"
 	"podd/cmd/podd/internal/daemon/podlog"
 	"podd/cmd/podd/internal/daemon/view"
 	"podd/cmd/podd/internal/host"
@@ -59,7 +58,7 @@ type parts struct {
 	telemetry
 	node    render.Node // properties of the node, with its addresses at the start
 	address *node.AddressWatcher
-	dns     *nodestatus.DNSWatcher
+	dns     *node.DNSWatcher
 	client  *cri.Client
 	inputs
 	core
@@ -80,7 +79,7 @@ func newParts(b processState) (_ *parts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	dns := nodestatus.NewDNSWatcher(cfg.ResolvConf, log)
+	dns := node.NewDNSWatcher(cfg.ResolvConf, log)
 	t := telemetry{
 		metrics: newMetrics(rendered), events: newEventLog(cfg.NodeName, rendered.UsesCgroupV2),
 		state:     view.NewNodeState(view.NodeProblems{NodeName: b.nodeNamer.nameProblem(b.nodeNamer.configuredName), DNS: dns.Check()}),
@@ -103,7 +102,7 @@ func newParts(b processState) (_ *parts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t.record(nodestatus.RebootEvents(cfg.RootDir, cfg.NodeName, b.startTime, log))
+	t.record(node.RebootEvents(cfg.RootDir, cfg.NodeName, b.startTime, log))
 	c, err := newCore(b, t, in, client, rendered)
 	if err != nil {
 		return nil, err

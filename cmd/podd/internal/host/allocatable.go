@@ -8,22 +8,23 @@ import (
 
 	"podd/cmd/podd/internal/config"
 	"podd/reconcile/eviction/pressure"
+	"podd/reconcile/node"
 	"podd/reconcile/render"
 )
 
 // ReadResources returns the capacity of the node, and the allocatable resources, which are the part
 // of the capacity that pods can request.
 func ReadResources(cfg *config.Config) (capacity, allocatable render.Resources, err error) {
-	memory, err := ReadMemInfo("/proc/meminfo", "MemTotal")
+	memory, err := node.ReadMemInfo("MemTotal")
 	if err != nil {
 		return capacity, allocatable, err
 	}
-	disk, err := ReadDiskSize(cfg.RootDir)
+	disk, err := node.ReadDiskSize(cfg.RootDir)
 	if err != nil {
 		return capacity, allocatable, err
 	}
 	capacity = render.Resources{
-		MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, EphemeralStorage: disk, Pids: ReadMaxPids("/proc/sys/kernel"),
+		MilliCPU: int64(runtime.NumCPU()) * 1000, Memory: memory, EphemeralStorage: disk, Pids: node.ReadMaxPids(),
 	}
 	allocatable, err = Allocatable(&cfg.Resources, capacity)
 	return capacity, allocatable, err
@@ -33,7 +34,7 @@ func ReadResources(cfg *config.Config) (capacity, allocatable render.Resources, 
 // CPU, memory or disk space remains for pods.
 func Allocatable(cfg *config.Resources, capacity render.Resources) (render.Resources, error) {
 	var hugePages int64
-	for _, size := range ReadHugePages("/sys/kernel/mm/hugepages") {
+	for _, size := range node.ReadHugePages() {
 		hugePages += size
 	}
 	policy := cfg.Eviction

@@ -1,26 +1,17 @@
-// Package host reads the properties of the host, such as its capacity, DNS and addresses. With
-// the configuration, it computes the properties of the node that pods depend on, such as the
-// allocatable resources and the labels.
+// Package host computes the properties of the node that pods depend on, such as the allocatable
+// resources and the labels, from the configuration and the facts about the host (package node).
 package host
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"podd/cmd/podd/internal/config"
 	"podd/reconcile"
@@ -45,7 +36,7 @@ func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses n
 	}
 	var swap int64
 	if cfg.EnableLimitedSwap {
-		if swap, err = ReadMemInfo("/proc/meminfo", "SwapTotal"); err != nil {
+		if swap, err = node.ReadMemInfo("SwapTotal"); err != nil {
 			return render.Node{}, err
 		}
 	}
@@ -73,24 +64,6 @@ func NewRenderNode(cfg *config.Config, instance *reconcile.Instance, addresses n
 	}, nil
 }
 
-// ReadHugePages returns the total size in bytes of all huge pages of each page size. The keys are
-// resource names, such as hugepages-2Mi. dir is /sys/kernel/mm/hugepages.
-func ReadHugePages(dir string) admission.Amounts {
-	all := admission.Amounts{}
-	sizes, _ := os.ReadDir(dir) // if dir does not exist, there are no huge pages
-	for _, e := range sizes {
-		kib, sizeErr := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB"), 10, 64)
-		text, readErr := os.ReadFile(filepath.Join(dir, e.Name(), "nr_hugepages"))
-		n, countErr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if sizeErr != nil || readErr != nil || countErr != nil {
-			continue
-		}
-		size := resource.NewQuantity(kib<<10, resource.BinarySI)
-		all[v1.ResourceName(v1.ResourceHugePagesPrefix+size.String())] = n * size.Value()
-	}
-	return all
-}
-
 // AdmissionLimits returns the resources and features of the node that admission compares with the
 // requests of pods. The maximum number of pods depends on capacity if podsPerCore is set.
 func AdmissionLimits(cfg *config.Config, capacity, allocatable render.Resources) admission.Limits {
@@ -98,7 +71,7 @@ func AdmissionLimits(cfg *config.Config, capacity, allocatable render.Resources)
 	if allocatable.EphemeralStorage > 0 {
 		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
 	}
-	maps.Copy(amounts, ReadHugePages("/sys/kernel/mm/hugepages"))
+	maps.Copy(amounts, node.ReadHugePages())
 	return admission.Limits{MaxPods: maxPods(&cfg.Node, capacity), Allocatable: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: admissionFeatures(cfg), IDsPerPod: cfg.IDsPerPod}
 }
 
@@ -128,77 +101,6 @@ func admissionFeatures(cfg *config.Config) admission.Features {
 		HasAppArmor:       isAppArmorEnabled("/sys/module/apparmor/parameters/enabled"),
 		WithoutPodCgroups: cfg.DisablePodCgroups,
 	}
-}
-
-// ReadDNS parses a file such as /etc/resolv.conf. If the file does not exist, or if path is "",
-// it returns the zero DNS.
-func ReadDNS(path string) (render.DNS, error) {
-	if path == "" {
-		return render.DNS{}, nil
-	}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return render.DNS{}, nil
-	}
-	if err != nil {
-		return render.DNS{}, fmt.Errorf("reading the DNS configuration of the node: %w", err)
-	}
-	return render.ParseResolvConf(string(text)), nil
-}
-
-// ReadMemInfo returns the value of a field of /proc/meminfo in bytes. path is the path of this
-// file.
-func ReadMemInfo(path, field string) (int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, fmt.Errorf("reading the memory of the host: %w", err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		name, rest, _ := strings.Cut(lines.Text(), ":")
-		if name != field {
-			continue
-		}
-		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading the memory of the host: %s of %s: %w", field, path, err)
-		}
-		return kib << 10, nil
-	}
-	return 0, fmt.Errorf("reading the memory of the host: %s has no field %s", path, field)
-}
-
-// ReadDiskSize returns the size in bytes of the file system that contains dir. If dir does not
-// exist, ReadDiskSize uses the nearest parent that exists. The size is 0 if the file system has no
-// limit, such as a tmpfs without a size.
-func ReadDiskSize(dir string) (int64, error) {
-	for {
-		var fs unix.Statfs_t
-		err := unix.Statfs(dir, &fs)
-		if errors.Is(err, unix.ENOENT) && filepath.Dir(dir) != dir {
-			dir = filepath.Dir(dir)
-			continue
-		}
-		if err != nil {
-			return 0, fmt.Errorf("reading the size of the file system of %s: %w", dir, err)
-		}
-		return int64(fs.Blocks) * int64(fs.Bsize), nil
-	}
-}
-
-// ReadMaxPids returns the maximum number of processes and threads that the kernel allows, or 0 if
-// it is unknown. dir is /proc/sys/kernel.
-func ReadMaxPids(dir string) int64 {
-	limit := int64(math.MaxInt64)
-	for _, name := range []string{"pid_max", "threads-max"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		n, parseErr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		if err != nil || parseErr != nil {
-			return 0
-		}
-		limit = min(limit, n)
-	}
-	return limit
 }
 
 // NewAddressFollower returns a follower of the addresses of the node. If the user has not set the

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/reconcile/node"
 	"podd/server/kube"
 )
 
@@ -20,13 +21,13 @@ func SystemInfo(asKubelet bool) v1.NodeSystemInfo {
 	info := v1.NodeSystemInfo{
 		MachineID:  cmp.Or(ReadFirstLine("/etc/machine-id"), ReadFirstLine("/var/lib/dbus/machine-id")),
 		SystemUUID: cmp.Or(ReadFirstLine("/sys/class/dmi/id/product_uuid"), ReadFirstLine("/proc/device-tree/vm,uuid"), ReadFirstLine("/etc/machine-id")),
-		BootID:     ReadFirstLine("/proc/sys/kernel/random/boot_id"), OSImage: readOSImage("/etc/os-release"),
+		BootID:     node.BootID(), OSImage: readOSImage("/etc/os-release"),
 		KubeletVersion: manifest.KubernetesVersion + kube.VersionSuffix, OperatingSystem: goruntime.GOOS, Architecture: goruntime.GOARCH,
 	}
 	if asKubelet {
 		info.KubeletVersion = manifest.KubernetesVersion
 	}
-	if swap, err := ReadMemInfo("/proc/meminfo", "SwapTotal"); err == nil && swap > 0 {
+	if swap, err := node.ReadMemInfo("SwapTotal"); err == nil && swap > 0 {
 		info.Swap = &v1.NodeSwapStatus{Capacity: &swap}
 	}
 	info.KernelVersion = KernelRelease()

@@ -69,7 +69,7 @@ type Options struct {
 // the caller must call Begin to run pods, and Close to unlock the directory.
 func New(o Options) (*Runner, error) {
 	cfg, log := o.Config, o.Log
-	if _, err := host.ReadDNS(cfg.ResolvConf); err != nil {
+	if _, err := node.ReadDNS(cfg.ResolvConf); err != nil {
 		return nil, err
 	}
 	instance, err := reconcile.LockRoot(o.Dir)

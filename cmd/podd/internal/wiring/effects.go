@@ -71,7 +71,7 @@ func NewEffects(o EffectOptions) *effect.Runner {
 		LogsAndCgroups: o.LogsAndCgroups, Devices: o.Devices,
 		KillShim: shim.Kill, MakeCgroup: o.CreateCgroup, MeasureCgroupMemory: cgroup.MeasureMemory,
 		UnkillableProcesses: func(uid types.UID) []string { return cgroup.UnkillableProcesses(cfg.CgroupRoot, uid) },
-		DNS:                 func() (render.DNS, error) { return host.ReadDNS(cfg.ResolvConf) },
+		DNS:                 func() (render.DNS, error) { return node.ReadDNS(cfg.ResolvConf) },
 		IsLocal:             node.IsLocal,
 		Gate:                newGate(cfg.MaxParallelStarts),
 		KeepsEarlierLogs:    host.DeadContainerPolicy(&cfg.Runtime).RetainsMore(),

@@ -14,7 +14,7 @@ import (
 
 	"podd/cmd/podd/internal/check"
 	"podd/cmd/podd/internal/config"
-	"podd/cmd/podd/internal/host"
+	"podd/reconcile/node"
 )
 
 // diskTimeout limits the time for each directory.
@@ -66,7 +66,7 @@ func statDirectory(d check.Directory) check.Directory {
 		return d
 	}
 	d.IsReadOnly, d.IsNoExec = st.Flags&unix.ST_RDONLY != 0, st.Flags&unix.ST_NOEXEC != 0
-	f, err := host.StatFilesystem(d.Existing)
+	f, err := node.StatFilesystem(d.Existing)
 	if err != nil {
 		d.Err = err
 		return d

@@ -16,6 +16,7 @@ import (
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/host"
 	"podd/reconcile/cgroup"
+	"podd/reconcile/node"
 	"podd/runtime"
 )
 
@@ -74,7 +75,7 @@ func readLimits() check.Limits {
 		MaxInotifyInstances: readNumber("/proc/sys/fs/inotify/max_user_instances"),
 		MaxInotifyWatches:   readNumber("/proc/sys/fs/inotify/max_user_watches"),
 		InotifyErr:          tryInotify(),
-		MaxPids:             host.ReadMaxPids("/proc/sys/kernel"), Pids: host.CountProcesses("/proc/loadavg"),
+		MaxPids:             node.ReadMaxPids(), Pids: node.CountProcesses(),
 	}
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {

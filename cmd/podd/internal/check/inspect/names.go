@@ -8,7 +8,7 @@ import (
 
 	"podd/cmd/podd/internal/check"
 	"podd/cmd/podd/internal/config"
-	"podd/cmd/podd/internal/host"
+	"podd/reconcile/node"
 )
 
 // lookupTimeout limits the time for the lookup of a name.
@@ -19,7 +19,7 @@ const lookupTimeout = 3 * time.Second
 // hostname, because this is also the hostname of pods on the host network.
 func readNameResolution(ctx context.Context, cfg *config.Config) check.NameResolution {
 	n := check.NameResolution{HasUpstreamFile: exists(check.UpstreamResolvConf)}
-	n.DNS, n.ResolvConfErr = host.ReadDNS(cfg.ResolvConf)
+	n.DNS, n.ResolvConfErr = node.ReadDNS(cfg.ResolvConf)
 	if n.LookupHost, n.LookupErr = os.Hostname(); n.LookupErr != nil {
 		return n
 	}

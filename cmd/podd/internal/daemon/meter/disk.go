@@ -8,9 +8,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"podd/cmd/podd/internal/host"
 	"podd/cmd/podd/internal/rootdir"
 	"podd/reconcile/collect"
+	"podd/reconcile/node"
 	"podd/reconcile/render"
 	"podd/reconcile/volume"
 	"podd/reconcile/volume/csi"
@@ -38,7 +38,7 @@ const runtimeTimeout = 10 * time.Second
 // measure implements stats.Options.Disk. It omits values that it cannot measure, because a pod
 // may disappear at any time, and partial results are better than none.
 func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk, error) {
-	root, err := host.StatFilesystem(m.rootDir)
+	root, err := node.StatFilesystem(m.rootDir)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk,
 			d.Pods[pods[i].UID] = m.podDisk(ctx, &pods[i], p.Pod, layers, d.Root)
 		}
 	}
-	d.MaxPIDs, d.ProcessCount = host.ReadMaxPids("/proc/sys/kernel"), host.CountProcesses("/proc/loadavg")
+	d.MaxPIDs, d.ProcessCount = node.ReadMaxPids(), node.CountProcesses()
 	return d, nil
 }
 
@@ -91,7 +91,7 @@ func (m *diskMeter) layerUsage(ctx context.Context) map[string]runtime.Usage {
 // filesystemStats converts the runtime's statistics of a file system.
 func filesystemStats(f *runtime.Filesystem, at time.Time) stats.Filesystem {
 	out := stats.Filesystem{UsedBytes: &f.UsedBytes, InodesUsed: &f.InodesUsed, At: at}
-	if s, err := host.StatFilesystem(f.Mountpoint); err == nil {
+	if s, err := node.StatFilesystem(f.Mountpoint); err == nil {
 		out.Space = &s.Space
 	}
 	return out

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"podd/cmd/podd/internal/host"
 	"podd/reconcile/admission"
+	"podd/reconcile/node"
 	"podd/reconcile/render"
 	"podd/server"
 )
@@ -31,7 +31,7 @@ type NodeOptions struct {
 // are empty.
 func NewNode(o NodeOptions) *v1.Node {
 	capacity := resourceList(o.Limits, o.Node.Capacity)
-	for name, n := range host.ReadHugePages("/sys/kernel/mm/hugepages") {
+	for name, n := range node.ReadHugePages() {
 		capacity[name] = *resource.NewQuantity(n, resource.BinarySI)
 	}
 	return &v1.Node{

@@ -1,5 +1,4 @@
-// Package nodestatus follows the resources of the node, its images, disk and DNS, and
-// builds its Node object.
+// Package nodestatus follows the images of the node and its OOM kills, and builds its Node object.
 package nodestatus
 
 import (

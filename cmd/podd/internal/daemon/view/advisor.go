@@ -28,7 +28,7 @@ func (a *Advisor) warnings(set *manifest.Set) (all, transient []manifest.Problem
 	if a == nil || set == nil {
 		return nil, nil
 	}
-	if dns, err := a.readDNS(); err == nil { // nodestatus.DNSWatcher reports the error
+	if dns, err := a.readDNS(); err == nil { // node.DNSWatcher reports the error
 		a.node.DNS = dns
 	}
 	for _, p := range set.Pods {

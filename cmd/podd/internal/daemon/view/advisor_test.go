@@ -55,5 +55,5 @@ spec:
 	servers = servers[:2] // the file was edited in between
 	check()
 	servers, failed = nil, errors.New("reading the node's DNS: permission denied")
-	check() // no warning, because nodestatus.DNSWatcher reports the error
+	check() // no warning, because node.DNSWatcher reports the error
 }

@@ -1,4 +1,4 @@
-package nodestatus
+package node
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/cmd/podd/internal/host"
 	"podd/reconcile/event"
 	"podd/reconcile/eviction/pressure"
 	"podd/runtime"
@@ -122,7 +121,7 @@ func (p *PressureObserver) Observe() pressure.Observations {
 	default:
 	}
 	out := pressure.Observations{Signals: map[pressure.Signal]pressure.Observation{}}
-	memory, err := observeMemory("/proc/meminfo")
+	memory, err := observeMemory()
 	if p.check("memory", err) {
 		out.Signals[pressure.MemoryAvailable] = memory
 	}
@@ -130,8 +129,8 @@ func (p *PressureObserver) Observe() pressure.Observations {
 	if p.check("memory of all pods", err) && limit > 0 {
 		out.Signals[pressure.AllocatableMemoryAvailable] = pressure.Observation{Capacity: limit, Available: max(limit-used, 0)}
 	}
-	pids := host.ReadMaxPids("/proc/sys/kernel")
-	out.Signals[pressure.PIDAvailable] = pressure.Observation{Capacity: pids, Available: max(pids-host.CountProcesses("/proc/loadavg"), 0)}
+	pids := ReadMaxPids()
+	out.Signals[pressure.PIDAvailable] = pressure.Observation{Capacity: pids, Available: max(pids-CountProcesses(), 0)}
 	out.Layout.Nodefs = p.observeDisk(&out, p.o.RootDir, pressure.NodefsAvailable, pressure.NodefsInodesFree)
 	out.Layout.Imagefs, out.Layout.Containerfs = out.Layout.Nodefs, out.Layout.Nodefs
 	if p.storage != (storage{}) {
@@ -146,7 +145,7 @@ func (p *PressureObserver) Observe() pressure.Observations {
 // observeDisk adds the space and the inodes of the file system that contains dir, and returns the ID
 // of its device. It returns 0 if the file system cannot be read.
 func (p *PressureObserver) observeDisk(out *pressure.Observations, dir string, space, inodes pressure.Signal) (device uint64) {
-	s, err := host.StatFilesystem(dir)
+	s, err := StatFilesystem(dir)
 	if err == nil {
 		device, err = deviceOf(dir)
 	}
@@ -190,13 +189,13 @@ func (p *PressureObserver) checkImageDisk(images pressure.Observation, at time.T
 	p.hasNoImageDiskSize = invalid
 }
 
-// observeMemory returns the memory of the host. path is /proc/meminfo. Like the kubelet,
-// observeMemory counts inactive page cache as available.
-func observeMemory(path string) (pressure.Observation, error) {
+// observeMemory returns the memory of the host. Like the kubelet, observeMemory counts inactive page
+// cache as available.
+func observeMemory() (pressure.Observation, error) {
 	var all [3]int64
 	for i, field := range []string{"MemTotal", "MemFree", "Inactive(file)"} {
 		var err error
-		if all[i], err = host.ReadMemInfo(path, field); err != nil {
+		if all[i], err = ReadMemInfo(field); err != nil {
 			return pressure.Observation{}, err
 		}
 	}

@@ -1,4 +1,4 @@
-package nodestatus
+package node
 
 import (
 	"path/filepath"

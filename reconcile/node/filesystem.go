@@ -1,11 +1,10 @@
-package host
+package node
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
-	"os"
-	"strconv"
-	"strings"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -34,16 +33,20 @@ func StatFilesystem(dir string) (Filesystem, error) {
 	}, nil
 }
 
-// CountProcesses returns the number of processes and threads on the host, or 0 if the number is
-// unknown. path is /proc/loadavg, which contains a line such as "0.20 0.18 0.12 1/80 11206". The
-// number of processes and threads follows the slash.
-func CountProcesses(path string) int64 {
-	text, err := os.ReadFile(path)
-	fields := strings.Fields(string(text))
-	if err != nil || len(fields) < 4 {
-		return 0
+// ReadDiskSize returns the size in bytes of the file system that contains dir. If dir does not
+// exist, ReadDiskSize uses the nearest parent that exists. The size is 0 if the file system has no
+// limit, such as a tmpfs without a size.
+func ReadDiskSize(dir string) (int64, error) {
+	for {
+		var fs unix.Statfs_t
+		err := unix.Statfs(dir, &fs)
+		if errors.Is(err, unix.ENOENT) && filepath.Dir(dir) != dir {
+			dir = filepath.Dir(dir)
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("reading the size of the file system of %s: %w", dir, err)
+		}
+		return int64(fs.Blocks) * int64(fs.Bsize), nil
 	}
-	_, all, _ := strings.Cut(fields[3], "/")
-	n, _ := strconv.ParseInt(all, 10, 64)
-	return n
 }

@@ -1,12 +1,16 @@
-package nodestatus
+package node
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"time"
 
-	"podd/cmd/podd/internal/host"
 	"podd/manifest"
+	"podd/reconcile/render"
 )
 
 // dnsInterval is the interval between checks of the DNS configuration of the node.
@@ -49,7 +53,7 @@ func (w *DNSWatcher) Run(ctx context.Context, publish func(*manifest.Problem)) e
 // Check reads the file and returns the problem, or nil if the file can be read or does not exist.
 // If the problem has not changed, Check returns the same pointer as the previous call.
 func (w *DNSWatcher) Check() *manifest.Problem {
-	_, err := host.ReadDNS(w.path)
+	_, err := ReadDNS(w.path)
 	before := w.problem
 	if err == nil {
 		if before != nil {
@@ -64,4 +68,20 @@ func (w *DNSWatcher) Check() *manifest.Problem {
 		w.problem = &now
 	}
 	return w.problem
+}
+
+// ReadDNS parses a file such as /etc/resolv.conf. If the file does not exist, or if path is "",
+// it returns the zero DNS.
+func ReadDNS(path string) (render.DNS, error) {
+	if path == "" {
+		return render.DNS{}, nil
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return render.DNS{}, nil
+	}
+	if err != nil {
+		return render.DNS{}, fmt.Errorf("reading the DNS configuration of the node: %w", err)
+	}
+	return render.ParseResolvConf(string(text)), nil
 }

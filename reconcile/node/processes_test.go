@@ -1,4 +1,4 @@
-package host
+package node
 
 import (
 	"os"
@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-func TestProcesses(t *testing.T) {
+func TestCountProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "loadavg")
 	for text, want := range map[string]int64{"1.36 3.49 4.53 2/3518 3715089\n": 3518, "": 0, "1 2 3 x 4\n": 0, "1 2 3 4/\n": 0} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := CountProcesses(path); got != want {
+		if got := countProcesses(path); got != want {
 			t.Errorf("%q: got %d, want %d", text, got, want)
 		}
 	}
-	if got := CountProcesses(path + "/none"); got != 0 {
+	if got := countProcesses(path + "/none"); got != 0 {
 		t.Errorf("without a file: got %d, want 0", got)
 	}
 }
