@@ -234,11 +234,11 @@ func TestRemove_Busy(t *testing.T) {
 	mkdir(t, points, parent+"/container")
 	at, end := startProcess(t, points, parent+"/container")
 	err := remove(t.Context(), points, parent, driverCgroupfs, uid, nil)
-	var busy *BusyError
+	var busy *busyError
 	if !errors.As(err, &busy) {
-		t.Fatalf("got %v, want a *BusyError", err)
+		t.Fatalf("got %v, want a *busyError", err)
 	}
-	if diff := cmp.Diff(BusyError{UID: uid, Path: at, Processes: 1}, *busy); diff != "" {
+	if diff := cmp.Diff(busyError{UID: uid, Path: at, Processes: 1}, *busy); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if dirs := remaining(points, parent); len(dirs) != 1 {
@@ -267,9 +267,9 @@ func TestRemovePod_TerminatesProcesses(t *testing.T) {
 		kill()
 		return nil
 	}
-	var busy *BusyError
+	var busy *busyError
 	if err := RemovePod(t.Context(), root, uid, killProcess); !errors.As(err, &busy) {
-		t.Errorf("got %v, want a *BusyError", err)
+		t.Errorf("got %v, want a *busyError", err)
 	}
 	if len(killed) != 1 {
 		t.Errorf("killed processes: got %v, want one", killed)

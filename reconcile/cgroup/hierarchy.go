@@ -8,7 +8,7 @@
 //
 // A pod's cgroup exists in the v2 hierarchy and in every v1 hierarchy. The mount points of
 // the hierarchies are read from the mount table. The kernel does not remove a cgroup that
-// contains processes. RemovePod reports such a cgroup as a *BusyError, and lets its caller
+// contains processes. RemovePod returns an error for such a cgroup, and lets its caller
 // terminate the processes, because the runtime no longer lists their containers.
 package cgroup
 

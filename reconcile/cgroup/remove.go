@@ -18,9 +18,9 @@ import (
 	"podd/runtime/safepath"
 )
 
-// A BusyError reports that a cgroup could not be removed because it contains processes. A later
+// A busyError reports that a cgroup could not be removed because it contains processes. A later
 // removal succeeds if the processes have exited.
-type BusyError struct {
+type busyError struct {
 	UID  types.UID
 	Path string // path of the cgroup in the file system
 	// Processes is the number of processes in the cgroup and in the cgroups below it. It is
@@ -28,7 +28,7 @@ type BusyError struct {
 	Processes int
 }
 
-func (e *BusyError) Error() string {
+func (e *busyError) Error() string {
 	return fmt.Sprintf("removing the cgroup of pod %s: %d processes remain in %s; podd retries", e.UID, e.Processes, e.Path)
 }
 
@@ -48,7 +48,7 @@ type TerminateFunc func(pid int, inCgroup func() bool) error
 // PodPaths. It returns nil if the cgroup does not exist.
 //
 // If the cgroup contains processes in a hierarchy, RemovePod calls terminate for each of
-// these processes and returns an error that wraps a *BusyError. The cgroup is removed from
+// these processes and returns an error. The cgroup is removed from
 // the remaining hierarchies. If terminate is nil, no process is terminated. root is the
 // parent of kubepods, as configured for the cgroupfs or the systemd driver; "" and "/" are
 // the top of the hierarchy.
@@ -84,7 +84,7 @@ func remove(ctx context.Context, points []string, parent, driver string, uid typ
 		if errors.Is(err, syscall.EBUSY) {
 			var p *fs.PathError
 			errors.As(err, &p)
-			err = &BusyError{UID: uid, Path: p.Path, Processes: len(listProcesses(p.Path, 0))}
+			err = &busyError{UID: uid, Path: p.Path, Processes: len(listProcesses(p.Path, 0))}
 			if terminate != nil {
 				err = errors.Join(err, terminateProcesses(filepath.Join(point, at), terminate))
 			}

@@ -78,7 +78,7 @@ func TestSweep(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(l.LinkDir, "file.log"), nil, 0o644))
 	for range 2 {
-		must(t, l.Sweep(t.Context(), sets.New[types.UID]("u1", "u2"), sets.New[types.UID]("u2", "u3")))
+		must(t, l.sweep(t.Context(), sets.New[types.UID]("u1", "u2"), sets.New[types.UID]("u2", "u3")).join())
 		want := []string{"__u1", "a_b_c_u1", "default_foreign_u3", "default_live_u2", "default_u1", "u1"}
 		if diff := cmp.Diff(want, names(t, l.Dir)); diff != "" {
 			t.Errorf("log directories (-want +got):\n%s", diff)

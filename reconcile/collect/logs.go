@@ -55,14 +55,9 @@ func (l Logs) remove(ctx context.Context, uid types.UID) error {
 	return l.Batcher.removeShared(uid, func(uids sets.Set[types.UID]) failures { return l.sweep(ctx, uids, nil) })
 }
 
-// Sweep removes the logs, and the links to logs, of every pod with a UID in the set owned and not
-// in the set live. For a pod with a UID in both sets, Sweep removes only links to logs that were
-// removed. Sweep continues after an error and returns all errors.
-func (l Logs) Sweep(ctx context.Context, owned, live sets.Set[types.UID]) error {
-	return l.sweep(ctx, owned, live).join()
-}
-
-// sweep is like Sweep, but returns the errors by pod.
+// sweep removes the logs, and the links to logs, of every pod with a UID in the set owned and not
+// in the set live. For a pod with a UID in both sets, sweep removes only links to logs that were
+// removed. sweep continues after an error and returns the errors by pod.
 func (l Logs) sweep(ctx context.Context, owned, live sets.Set[types.UID]) failures {
 	failed := failures{}
 	all, err := safepath.Open(l.Dir)

@@ -63,15 +63,15 @@ func (l LogsAndCgroups) HandleStart(pod *manifest.Pod, container, id string, att
 	removed, rerr := removeOldAttempts(l.podLogDir(pod), container, attempt, oldest)
 	if removed {
 		uid := sets.New(pod.UID)
-		rerr = errors.Join(rerr, l.Logs.Sweep(context.Background(), uid, uid))
+		rerr = errors.Join(rerr, l.Logs.sweep(context.Background(), uid, uid).join())
 	}
 	return errors.Join(err, rerr)
 }
 
 // Remove removes the logs, links and cgroups of a removed pod. It kills processes that remain in
 // the cgroups, because the runtime can no longer stop them: it does not list their containers any
-// more. It returns nil if there is nothing to remove. If the error wraps a *cgroup.BusyError, the
-// caller can call Remove again after the processes have exited.
+// more. It returns nil if there is nothing to remove. If processes remain, it returns an error,
+// and the caller can call Remove again after they have exited.
 func (l LogsAndCgroups) Remove(ctx context.Context, _ types.NamespacedName, uid types.UID) error {
 	err, began := l.Logs.remove(ctx, uid), time.Now()
 	err = errors.Join(err, cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.KillOrphan))

@@ -24,9 +24,9 @@ type DeadContainerPolicy struct {
 // RetainsMore reports whether the policy keeps more than the newest exited container of each name.
 func (p DeadContainerPolicy) RetainsMore() bool { return p.MinAge > 0 || p.Extra != 0 }
 
-// Excess returns the containers to remove. The list dead contains the exited containers of one
+// excess returns the containers to remove. The list dead contains the exited containers of one
 // name. next is when another container may become old enough to be removed; zero if there is none.
-func (p DeadContainerPolicy) Excess(dead []*runtime.Container, now time.Time) (remove []*runtime.Container, next time.Time) {
+func (p DeadContainerPolicy) excess(dead []*runtime.Container, now time.Time) (remove []*runtime.Container, next time.Time) {
 	if p.Extra < 0 || len(dead) <= p.Extra+1 {
 		return nil, time.Time{}
 	}
@@ -67,7 +67,7 @@ func (f *facts) removeDead(d *Decision) {
 		byName[c.Name] = append(byName[c.Name], c)
 	}
 	for _, name := range names {
-		remove, next := f.in.Node.DeadContainers.Excess(byName[name], f.in.Now)
+		remove, next := f.in.Node.DeadContainers.excess(byName[name], f.in.Now)
 		for _, c := range slices.Backward(remove) {
 			f.addCleanup(d, RemoveContainer{Container: c.Name, ID: c.ID})
 		}

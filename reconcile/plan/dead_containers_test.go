@@ -50,7 +50,7 @@ func TestExcess(t *testing.T) {
 			for attempt, minutes := range test.ages {
 				dead = append(dead, &runtime.Container{Attempt: uint32(attempt), CreatedAt: now.Add(-time.Duration(minutes) * time.Minute).Round(0)})
 			}
-			remove, next := DeadContainerPolicy{MinAge: test.minAge, Extra: test.extra}.Excess(dead, now)
+			remove, next := DeadContainerPolicy{MinAge: test.minAge, Extra: test.extra}.excess(dead, now)
 			var got []uint32
 			for _, c := range remove {
 				got = append(got, c.Attempt)
@@ -82,7 +82,7 @@ func TestExcess_Laws(t *testing.T) {
 			dead = append(dead, &runtime.Container{ID: fmt.Sprint(attempt), Attempt: uint32(attempt), CreatedAt: created.Round(0)})
 		}
 		dead = rapid.Permutation(dead).Draw(t, "order")
-		remove, next := p.Excess(slices.Clone(dead), now)
+		remove, next := p.excess(slices.Clone(dead), now)
 		if !next.IsZero() && (!next.After(now) || next.Sub(now) > p.MinAge) {
 			t.Errorf("waits for %s with the minimum age %s", next.Sub(now), p.MinAge)
 		}

@@ -25,9 +25,9 @@ const component = "kubelet"
 // textHeader is the format of the first lines of a text response, as in the kubelet.
 const textHeader = "\n" + component + " %s\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n"
 
-// Statusz is the structured response of /statusz, in the kubelet's versions v1alpha1 and v1beta1 of
+// statuszResponse is the structured response of /statusz, in the kubelet's versions v1alpha1 and v1beta1 of
 // the group config.k8s.io.
-type Statusz struct {
+type statuszResponse struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	StartTime         metav1.Time `json:"startTime"`
@@ -38,16 +38,16 @@ type Statusz struct {
 	Paths             []string    `json:"paths"`
 }
 
-// Flagz is the structured response of /flagz, in the kubelet's versions v1alpha1 and v1beta1 of the
+// flagzResponse is the structured response of /flagz, in the kubelet's versions v1alpha1 and v1beta1 of the
 // group config.k8s.io.
-type Flagz struct {
+type flagzResponse struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Flags             map[string]string `json:"flags,omitempty"`
 }
 
 func (a *API) statusz(w http.ResponseWriter, r *http.Request) {
-	s := Statusz{
+	s := statuszResponse{
 		ObjectMeta: metav1.ObjectMeta{Name: component},
 		StartTime:  metav1.NewTime(a.StartTime), UptimeSeconds: max(int64(time.Since(a.StartTime)/time.Second), 0),
 		GoVersion: runtime.Version(), BinaryVersion: "podd " + a.State.View().Version, EmulationVersion: a.KubernetesRelease,
@@ -91,7 +91,7 @@ func (a *API) flagz(w http.ResponseWriter, r *http.Request) {
 			return b.String()
 		},
 		object: func(kind metav1.TypeMeta) any {
-			return Flagz{TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Name: component}, Flags: a.Flags}
+			return flagzResponse{TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Name: component}, Flags: a.Flags}
 		},
 	})
 }

@@ -87,7 +87,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	m.load()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	unknownPods := m.o.Pods.Complete() // nil after the first round
+	unknownPods := m.o.Pods.complete // nil after the first round
 	for {
 		select {
 		case <-ctx.Done():
@@ -134,7 +134,7 @@ func call[T any](ctx context.Context, m *Manager, f func() (T, error)) (T, error
 	}
 	var none T
 	select {
-	case <-m.o.Pods.Complete():
+	case <-m.o.Pods.complete:
 	default:
 		return none, errNotListed
 	}

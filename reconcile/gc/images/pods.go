@@ -51,10 +51,6 @@ func (p *Pods) Apply(c reconcile.Change) {
 	}
 }
 
-// Complete returns a channel that is closed when every source was read completely and the runtime
-// was observed. Before that, an image without users may be the image of a pod that is not known yet.
-func (p *Pods) Complete() <-chan struct{} { return p.complete }
-
 // users returns the pods that need an image, by the name of the image in the pod spec.
 func (p *Pods) users() map[string][]string {
 	p.mu.Lock()

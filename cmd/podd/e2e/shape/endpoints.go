@@ -18,10 +18,10 @@ func FetchAll(get func(path string) ([]byte, error), suffix string) (map[string]
 			return nil, err
 		}
 		if !strings.HasPrefix(endpoint, "/stats/") {
-			all[endpoint] = MetricNames(string(text), suffix)
+			all[endpoint] = metricNames(string(text), suffix)
 			continue
 		}
-		if all[endpoint], err = SummaryFields(text, suffix); err != nil {
+		if all[endpoint], err = summaryFields(text, suffix); err != nil {
 			return nil, err
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// SummaryFields returns the fields of /stats/summary, for example
+// summaryFields returns the fields of /stats/summary, for example
 // "pods[web].containers[main].memory.rssBytes". It includes only pods with names that end with the
 // suffix, and removes the suffix from the names. Elements whose number depends on the
 // host, such as interfaces, appear once.
-func SummaryFields(text []byte, suffix string) ([]string, error) {
+func summaryFields(text []byte, suffix string) ([]string, error) {
 	var all any
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, err
@@ -65,10 +65,10 @@ func elementName(v any, suffix string) string {
 	return name
 }
 
-// MetricNames returns the name, type and labels of each metric of a scrape, for example
+// metricNames returns the name, type and labels of each metric of a scrape, for example
 // "node_name gauge node". A metric of cgroups has a line for each kind of cgroup, for example
 // "container_cpu_usage_seconds_total counter id,name,… container".
-func MetricNames(text, suffix string) []string {
+func metricNames(text, suffix string) []string {
 	kinds := map[string]string{}
 	var lines []string
 	for line := range strings.Lines(text) {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestSummary(t *testing.T) {
-	got, err := SummaryFields([]byte(`{"node":{"cpu":{"time":"x"},"network":{"interfaces":[{"name":"eth0","rxBytes":1},{"name":"lo","rxBytes":1}]}},
+	got, err := summaryFields([]byte(`{"node":{"cpu":{"time":"x"},"network":{"interfaces":[{"name":"eth0","rxBytes":1},{"name":"lo","rxBytes":1}]}},
 "pods":[{"podRef":{"name":"web-n1"},"containers":[{"name":"b","rootfs":{"usedBytes":1}},{"name":"a"}]},{"podRef":{"name":"other-n2"},"x":1}]}`), "-n1")
 	want := `node.cpu.time
 node.network.interfaces[].name
@@ -20,13 +20,13 @@ pods[web].podRef.name`
 	if diff := cmp.Diff(want, strings.Join(got, "\n")); err != nil || diff != "" {
 		t.Errorf("Summary: error %v, -want +got:\n%s", err, diff)
 	}
-	if _, err := SummaryFields([]byte("{"), ""); err == nil {
+	if _, err := summaryFields([]byte("{"), ""); err == nil {
 		t.Error("Summary of invalid JSON: got no error")
 	}
 }
 
 func TestMetrics(t *testing.T) {
-	got := MetricNames(`# HELP a what it is
+	got := metricNames(`# HELP a what it is
 # TYPE a counter
 a{id="/x/kubepods",pod="",name="",container=""} 1
 a{id="/",pod="",name="",container=""} 1

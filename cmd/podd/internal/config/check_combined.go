@@ -115,7 +115,7 @@ func (c *checker) checkSwap() {
 	k := c.kubelet
 	const field = "memorySwap.swapBehavior"
 	switch {
-	case k.MemorySwap.SwapBehavior != LimitedSwap || c.hasProblem(field):
+	case k.MemorySwap.SwapBehavior != limitedSwap || c.hasProblem(field):
 	case !c.host.UsesCgroupV2:
 		c.errorf(field, "LimitedSwap: this host uses cgroup v1; boot the host with systemd.unified_cgroup_hierarchy=1, or use NoSwap")
 	case !c.host.CanLimitSwap:
@@ -126,9 +126,9 @@ func (c *checker) checkSwap() {
 	}
 }
 
-// LimitedSwap is the value of memorySwap.swapBehavior with which Burstable pods use swap in
+// limitedSwap is the value of memorySwap.swapBehavior with which Burstable pods use swap in
 // proportion to their memory requests.
-const LimitedSwap = "LimitedSwap"
+const limitedSwap = "LimitedSwap"
 
 // hasProblem reports whether c has a problem of a field or of the flag that sets this field.
 func (c *checker) hasProblem(field string) bool {

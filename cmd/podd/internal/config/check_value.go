@@ -26,7 +26,7 @@ func (c *checker) checkEnums() {
 		{"memoryReservationPolicy", string(k.MemoryReservationPolicy), []string{"None", "TieredReservation"}},
 		{"imagePullCredentialsVerificationPolicy", string(k.ImagePullCredentialsVerificationPolicy),
 			[]string{"NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"}},
-		{"memorySwap.swapBehavior", k.MemorySwap.SwapBehavior, []string{"NoSwap", LimitedSwap}},
+		{"memorySwap.swapBehavior", k.MemorySwap.SwapBehavior, []string{"NoSwap", limitedSwap}},
 	} {
 		if e.value != "" && !slices.Contains(e.want, e.value) {
 			c.errorf(e.field, "unknown value %q; must be %s", e.value, strings.Join(e.want, " or "))

@@ -365,17 +365,17 @@ const (
 // These are the defaults of settings that v1beta1 does not contain, or for which the kubelet has
 // another default.
 const (
-	// DefaultRootDir is the default root directory. It differs from KubeletRootDir, so that podd
+	// defaultRootDir is the default root directory. It differs from KubeletRootDir, so that podd
 	// and a kubelet can run on one host.
-	DefaultRootDir = "/var/lib/podd"
+	defaultRootDir = "/var/lib/podd"
 	// KubeletRootDir is the default root directory if podd is called as kubelet or runs in a
 	// cluster.
 	KubeletRootDir = "/var/lib/kubelet"
 	// DefaultRunDir is the directory of the control socket.
 	DefaultRunDir = "/run/podd"
-	// DefaultMaxParallelPulls is the maximum number of parallel image pulls. The kubelet pulls one
+	// defaultMaxParallelPulls is the maximum number of parallel image pulls. The kubelet pulls one
 	// image at a time by default, so a registry that does not respond delays all other pulls.
-	DefaultMaxParallelPulls = 5
+	defaultMaxParallelPulls = 5
 	// defaultLogWorkers is the maximum number of containers with logs that are rotated at the same
 	// time. The kubelet rotates one log at a time by default, so a runtime that does not respond delays
 	// all other logs. Each rotation uses two file descriptors.

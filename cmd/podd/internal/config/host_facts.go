@@ -73,8 +73,8 @@ func canLimitSwap(cgroups, self string) bool {
 	return false
 }
 
-// CalledAsKubelet reports whether the name of the program is kubelet.
-func (f HostFacts) CalledAsKubelet() bool { return f.Program == "kubelet" }
+// calledAsKubelet reports whether the name of the program is kubelet.
+func (f HostFacts) calledAsKubelet() bool { return f.Program == "kubelet" }
 
 // isCgroupV2 reports whether cgroup v2 is mounted at path.
 func isCgroupV2(path string) bool {

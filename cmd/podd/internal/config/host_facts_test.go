@@ -81,7 +81,7 @@ func TestCheckoutRuntime(t *testing.T) {
 
 func TestReadHostFacts(t *testing.T) {
 	m, err := ReadHostFacts()
-	if err != nil || m.Hostname == "" || m.CalledAsKubelet() {
+	if err != nil || m.Hostname == "" || m.calledAsKubelet() {
 		t.Errorf("got %+v, %v; want a hostname and a program that is not kubelet", m, err)
 	}
 }

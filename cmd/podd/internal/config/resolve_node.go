@@ -29,8 +29,8 @@ func (r *resolver) resolveNode(c *Config) {
 	c.NodeLabels = r.parseLabels()
 	c.NodeIPs = r.parseNodeIPs()
 	c.MaxStatusImages = int(derefOr(k.NodeStatusMaxImages, d.NodeStatusMaxImages))
-	c.ActsAsKubelet = r.host.CalledAsKubelet() || f.Kubeconfig != ""
-	root, logs := DefaultRootDir, d.PodLogsDir
+	c.ActsAsKubelet = r.host.calledAsKubelet() || f.Kubeconfig != ""
+	root, logs := defaultRootDir, d.PodLogsDir
 	switch {
 	case c.ActsAsKubelet:
 		root = KubeletRootDir
@@ -47,7 +47,7 @@ func (r *resolver) resolveNode(c *Config) {
 	}
 	c.Reserved = sumReserved(k)
 	c.Eviction = newEvictionPolicy(k)
-	c.EnableLimitedSwap = k.MemorySwap.SwapBehavior == LimitedSwap
+	c.EnableLimitedSwap = k.MemorySwap.SwapBehavior == limitedSwap
 	c.WarnsCgroupV1 = !r.host.UsesCgroupV2 && k.FailCgroupV1 == nil
 	c.EnforceReserved, c.ReservedCgroups = enforcesReserved(k), reservedCgroups(k)
 	c.OOMScoreAdj = int(derefOr(k.OOMScoreAdj, d.OOMScoreAdj))
@@ -56,7 +56,7 @@ func (r *resolver) resolveNode(c *Config) {
 	c.DisableMemoryNotifications = r.merged.isSet("kernelMemcgNotification") && !k.KernelMemcgNotification
 	c.SingleProcessOOMKill = k.SingleProcessOOMKill != nil && *k.SingleProcessOOMKill
 	c.Shutdown = shutdownGroups(k)
-	c.Adopt = r.host.CalledAsKubelet()
+	c.Adopt = r.host.calledAsKubelet()
 	if f.Adopt != nil {
 		c.Adopt = *f.Adopt
 	}

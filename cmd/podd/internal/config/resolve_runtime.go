@@ -99,7 +99,7 @@ func (r *resolver) resolveImages(c *Config) {
 	case k.MaxParallelImagePulls != nil:
 		c.MaxParallelPulls = int(*k.MaxParallelImagePulls)
 	case k.SerializeImagePulls == nil:
-		c.MaxParallelPulls = DefaultMaxParallelPulls
+		c.MaxParallelPulls = defaultMaxParallelPulls
 	case *k.SerializeImagePulls:
 		c.MaxParallelPulls = 1
 	}

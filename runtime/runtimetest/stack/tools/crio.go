@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// CRIODirEnv is the environment variable with the directory of crio and pinns. If it is not set,
+// crioDirEnv is the environment variable with the directory of crio and pinns. If it is not set,
 // they are looked up on the PATH. podd cannot install CRI-O itself, because CRI-O is neither in a
 // module that can be built here nor in a package of Debian 12.
-const CRIODirEnv = "CRIO_DIR"
+const crioDirEnv = "CRIO_DIR"
 
 // crioRequirements lists the Debian packages that CRI-O needs: conmon monitors containers, skopeo
 // loads images, and CRI-O is linked with libseccomp2.
@@ -49,7 +49,7 @@ func crioRuntime(ctx context.Context, c *cache, set Set) (Set, error) {
 // findCRIO returns the paths of crio and pinns, which are in the same directory.
 func findCRIO() (crio, pinns string, err error) {
 	name := "crio"
-	if dir := os.Getenv(CRIODirEnv); dir != "" {
+	if dir := os.Getenv(crioDirEnv); dir != "" {
 		name = filepath.Join(dir, "crio")
 	}
 	if crio, err = exec.LookPath(name); err == nil {
@@ -59,7 +59,7 @@ func findCRIO() (crio, pinns string, err error) {
 		pinns, err = exec.LookPath(filepath.Join(filepath.Dir(crio), "pinns"))
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("finding CRI-O: %w; set $%s to the directory that contains crio and pinns", err, CRIODirEnv)
+		return "", "", fmt.Errorf("finding CRI-O: %w; set $%s to the directory that contains crio and pinns", err, crioDirEnv)
 	}
 	return crio, pinns, nil
 }

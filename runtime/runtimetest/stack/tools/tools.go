@@ -53,7 +53,7 @@ func Flavors() []Flavor {
 	}
 	all := []Flavor{Pinned, Debian}
 	_, _, err := findCRIO()
-	if err == nil || os.Getenv(CRIODirEnv) != "" { // if CRI-O is configured but not found, Ensure reports the error
+	if err == nil || os.Getenv(crioDirEnv) != "" { // if CRI-O is configured but not found, Ensure reports the error
 		all = append(all, CRIO)
 	}
 	return all

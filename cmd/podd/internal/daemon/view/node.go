@@ -23,7 +23,7 @@ type NodeBuilder struct {
 	// state, devices, facts and handlers contain the data from which published was built.
 	state     runtimeState
 	devices   map[v1.ResourceName]allocation.Count
-	facts     *NodeFacts
+	facts     *nodeFacts
 	handlers  map[string]runtime.Handler
 	published *v1.Node
 }
@@ -56,7 +56,7 @@ func nodeAddresses(ips []string, name string) []v1.NodeAddress {
 
 // update returns the Node object for c and facts; facts may be nil. If nothing has changed, update
 // returns the same pointer as the previous call.
-func (m *NodeBuilder) update(c reconcile.Change, facts *NodeFacts) *v1.Node {
+func (m *NodeBuilder) update(c reconcile.Change, facts *nodeFacts) *v1.Node {
 	r := c.Node
 	now := runtimeState{r.Name, r.Version, r.Ready, r.NetworkReady, r.SupplementalGroupsPolicy, r.Message, r.NetworkMessage, c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage, c.ShuttingDown, c.Addresses.String()}
 	if m.published != nil && m.state == now && m.facts == facts && maps.Equal(m.devices, c.Devices) && maps.Equal(m.handlers, r.Handlers) {

@@ -10,9 +10,9 @@ import (
 	"podd/reconcile/eviction/pressure"
 )
 
-// NodeFacts are the parts of a node's status that neither the runtime nor the router
+// nodeFacts are the parts of a node's status that neither the runtime nor the router
 // reports. They are immutable.
-type NodeFacts struct {
+type nodeFacts struct {
 	Pressure *pressure.Conditions // nil before the first observation
 	Images   []v1.ContainerImage
 }
@@ -53,7 +53,7 @@ type NodeState struct {
 
 	mu       sync.Mutex // guards the following fields
 	problems NodeProblems
-	facts    *NodeFacts // nil before the first check of the node; never modified
+	facts    *nodeFacts // nil before the first check of the node; never modified
 }
 
 // NewNodeState returns a NodeState with the problems that were found before the first
@@ -91,21 +91,21 @@ func (s *NodeState) SetUnmeasuredPods(all []manifest.Problem) {
 	s.update(func() { s.problems.UnmeasuredPods = all })
 }
 
-// SetImages sets NodeFacts.Images.
+// SetImages sets nodeFacts.Images.
 func (s *NodeState) SetImages(all []v1.ContainerImage) {
-	s.updateFacts(func(f *NodeFacts) { f.Images = all })
+	s.updateFacts(func(f *nodeFacts) { f.Images = all })
 }
 
-// SetPressure sets NodeFacts.Pressure, and the problem of the node that is under pressure; nil if it
+// SetPressure sets nodeFacts.Pressure, and the problem of the node that is under pressure; nil if it
 // is not.
 func (s *NodeState) SetPressure(c pressure.Conditions, p *manifest.Problem) {
-	s.updateFacts(func(f *NodeFacts) { f.Pressure, s.problems.Pressure = &c, p })
+	s.updateFacts(func(f *nodeFacts) { f.Pressure, s.problems.Pressure = &c, p })
 }
 
 // updateFacts replaces the facts by a copy that set has changed.
-func (s *NodeState) updateFacts(set func(*NodeFacts)) {
+func (s *NodeState) updateFacts(set func(*nodeFacts)) {
 	s.update(func() {
-		next := NodeFacts{}
+		next := nodeFacts{}
 		if s.facts != nil {
 			next = *s.facts
 		}
@@ -126,7 +126,7 @@ func (s *NodeState) update(set func()) {
 }
 
 // get returns the current state, which is zero for a nil NodeState.
-func (s *NodeState) get() (NodeProblems, *NodeFacts) {
+func (s *NodeState) get() (NodeProblems, *nodeFacts) {
 	if s == nil {
 		return NodeProblems{}, nil
 	}

@@ -28,7 +28,7 @@ func TestNode(t *testing.T) {
 			DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: 10250}},
 		},
 	}, []string{"10.0.0.1"})
-	var facts *NodeFacts
+	var facts *nodeFacts
 	check := func(r runtime.Node, status v1.ConditionStatus, message string) *v1.Node {
 		t.Helper()
 		n := v.update(reconcile.Change{Node: r}, facts)
@@ -52,7 +52,7 @@ func TestNode(t *testing.T) {
 	if diff := cmp.Diff([]v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.0.0.2"}, {Type: v1.NodeInternalIP, Address: "fd00::2"}, {Type: v1.NodeHostName, Address: "n1"}}, moved.Status.Addresses); diff != "" {
 		t.Errorf("addresses (-want +got):\n%s", diff)
 	}
-	facts = &NodeFacts{
+	facts = &nodeFacts{
 		Pressure: &pressure.Conditions{Memory: true},
 		Images:   []v1.ContainerImage{{Names: []string{"a:1"}, SizeBytes: 1}},
 	}
