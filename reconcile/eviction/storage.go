@@ -89,8 +89,7 @@ func (k *StorageLimiter) Run(ctx context.Context) error {
 // A measurement is the disk usage of a pod in one call of check.
 type measurement struct {
 	report          *state.Report
-	pod             *manifest.Pod // report.Version; a pod without Origin if the pod is being deleted
-	hasStorageLimit bool          // whether a limit of ephemeral-storage applies
+	hasStorageLimit bool // whether a limit of ephemeral-storage applies
 	used            plan.DiskUse
 	failed          map[string]error // errors, by the part of the pod that could not be measured
 }
@@ -150,7 +149,7 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 		return nil
 	}
 	spec := &r.Pod.Spec
-	m := &measurement{report: r, pod: r.Version, hasStorageLimit: plan.HasStorageLimit(spec), failed: map[string]error{}}
+	m := &measurement{report: r, hasStorageLimit: plan.HasStorageLimit(spec), failed: map[string]error{}}
 	if phase := r.Pod.Status.Phase; !m.hasStorageLimit && !plan.HasVolumeLimit(spec) || phase != v1.PodRunning && phase != v1.PodPending {
 		return nil
 	}
@@ -158,17 +157,14 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 		Volumes: map[string]int64{}, Logs: map[string]int64{}, Messages: map[string]int64{},
 		Incomplete: plan.IncompleteMeasurements{Volumes: map[string]string{}, Logs: map[string]string{}},
 	}
-	if m.pod == nil {
-		m.pod = &manifest.Pod{Key: r.Key, UID: r.Pod.UID, Object: r.Pod}
-	}
 	for i := range spec.Volumes {
 		if v := &spec.Volumes[i]; plan.IsOnDisk(v) && (m.hasStorageLimit || v.EmptyDir.SizeLimit != nil) {
-			m.addVolume(ctx, k.o.Disk, v.Name)
+			m.addVolume(ctx, k.o.Disk, v)
 		}
 	}
 	if m.hasStorageLimit {
 		m.addFiles(k.o.Disk)
-		m.addLogs(ctx, k.o.Node.PodLogDir(m.pod.Key, m.pod.UID))
+		m.addLogs(ctx, k.o.Node.PodLogDir(r.Key, r.Pod.UID))
 	}
 	return m
 }
@@ -180,19 +176,22 @@ func (m *measurement) recordFailure(part string, err error) {
 	}
 }
 
-func (m *measurement) addVolume(ctx context.Context, dir volume.Dir, name string) {
-	used, err := dir.EmptyDirUsage(ctx, m.pod, func(v *v1.Volume) bool { return v.Name == name })
-	m.recordFailure(fmt.Sprintf("volume %q", name), err)
-	if u, ok := used[name]; ok {
-		m.used.Volumes[name] = u.Bytes
-		if u.Excess != "" {
-			m.used.Incomplete.Volumes[name] = u.Excess
+func (m *measurement) addVolume(ctx context.Context, dir volume.Dir, v *v1.Volume) {
+	used, exists, err := dir.EmptyDirUsage(ctx, m.report.Pod.UID, v)
+	if err != nil {
+		err = fmt.Errorf("measuring volume %q of pod %s: %w", v.Name, m.report.Key, err)
+	}
+	m.recordFailure(fmt.Sprintf("volume %q", v.Name), err)
+	if exists {
+		m.used.Volumes[v.Name] = used.Bytes
+		if used.Excess != "" {
+			m.used.Incomplete.Volumes[v.Name] = used.Excess
 		}
 	}
 }
 
 func (m *measurement) addFiles(dir volume.Dir) {
-	files, err := dir.FileUsage(m.pod.UID)
+	files, err := dir.FileUsage(m.report.Pod.UID)
 	m.recordFailure("the hosts file and termination messages", err)
 	m.used.HostsFile = files.Hosts.Bytes
 	for container, u := range files.Messages {

@@ -13,6 +13,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/order"
+	"podd/reconcile/state"
 )
 
 // layersPart is the name of the part with the writable layers. The other parts are measured without
@@ -45,7 +46,7 @@ func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement)
 	var problems []manifest.Problem
 	for _, m := range all {
 		for part, err := range m.failed {
-			key := podPart{m.pod.Key, m.pod.UID, part}
+			key := podPart{m.report.Key, m.report.Pod.UID, part}
 			f, isOld := k.failures[key]
 			if !isOld {
 				f.err = err
@@ -54,7 +55,7 @@ func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement)
 			f.rounds++
 			now[key] = f
 			if f.rounds >= unmeasuredRounds {
-				problems = append(problems, unmeasuredProblem(m.pod, part, f.err))
+				problems = append(problems, unmeasuredProblem(m.report, part, f.err))
 			}
 		}
 	}
@@ -71,8 +72,8 @@ func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement)
 }
 
 // unmeasuredProblem returns the problem that a part of a pod cannot be measured because of
-// err.
-func unmeasuredProblem(p *manifest.Pod, part string, err error) manifest.Problem {
+// err. The problem has no position if the pod is being deleted.
+func unmeasuredProblem(r *state.Report, part string, err error) manifest.Problem {
 	remedy := measuringRemedy(err)
 	if part == layersPart {
 		remedy = "check the container runtime"
@@ -80,10 +81,14 @@ func unmeasuredProblem(p *manifest.Pod, part string, err error) manifest.Problem
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		err = path // omit the wrapping messages, because they contain the part, which is already in the problem
 	}
-	return manifest.Problem{
-		Severity: manifest.Warning, Path: p.Origin.Path, Position: manifest.Position{Line: uint32(p.Origin.Line)}, Pod: p.Key,
-		Message: fmt.Sprintf("pod %s: podd does not count %s toward the storage limits of the pod, because measuring failed: %v; %s", p.Key, part, err, remedy),
+	p := manifest.Problem{
+		Severity: manifest.Warning, Pod: r.Key,
+		Message: fmt.Sprintf("pod %s: podd does not count %s toward the storage limits of the pod, because measuring failed: %v; %s", r.Key, part, err, remedy),
 	}
+	if v := r.Version; v != nil {
+		p.Path, p.Position.Line = v.Origin.Path, uint32(v.Origin.Line)
+	}
+	return p
 }
 
 // measuringRemedy returns an instruction for users that explains how to resolve an error of the

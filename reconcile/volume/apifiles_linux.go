@@ -16,20 +16,18 @@ import (
 // apiVolume implements volumeType for a type of volumes with files that podd writes and
 // updates.
 type apiVolume struct {
-	plugin    string // the kubelet's name of the directory
-	fieldName string
-	inMemory  bool // whether the files may contain secrets, so that they must not be on disk
-	isType    func(*v1.Volume) bool
+	plugin   string // the kubelet's name of the directory
+	inMemory bool   // whether the files may contain secrets, so that they must not be on disk
+	isType   func(*v1.Volume) bool
 }
 
 var (
-	configMapType   = apiVolume{"kubernetes.io~configmap", "configMap", false, func(v *v1.Volume) bool { return v.ConfigMap != nil }}
-	secretType      = apiVolume{"kubernetes.io~secret", "secret", true, func(v *v1.Volume) bool { return v.Secret != nil }}
-	downwardAPIType = apiVolume{"kubernetes.io~downward-api", "downwardAPI", true, func(v *v1.Volume) bool { return v.DownwardAPI != nil }}
-	projectedType   = apiVolume{"kubernetes.io~projected", "projected", true, func(v *v1.Volume) bool { return v.Projected != nil }}
+	configMapType   = apiVolume{"kubernetes.io~configmap", false, func(v *v1.Volume) bool { return v.ConfigMap != nil }}
+	secretType      = apiVolume{"kubernetes.io~secret", true, func(v *v1.Volume) bool { return v.Secret != nil }}
+	downwardAPIType = apiVolume{"kubernetes.io~downward-api", true, func(v *v1.Volume) bool { return v.DownwardAPI != nil }}
+	projectedType   = apiVolume{"kubernetes.io~projected", true, func(v *v1.Volume) bool { return v.Projected != nil }}
 )
 
-func (w apiVolume) field() string             { return w.fieldName }
 func (w apiVolume) matches(v *v1.Volume) bool { return w.isType(v) }
 
 func (apiVolume) check(p *podDir, v *v1.Volume) (string, error) {

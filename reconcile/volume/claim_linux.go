@@ -23,8 +23,6 @@ import (
 // PersistentVolume to which the claim is bound, or a directory in Dir.ClaimsDir.
 type claimVolume struct{}
 
-func (claimVolume) field() string { return "persistentVolumeClaim" }
-
 func (claimVolume) matches(v *v1.Volume) bool { return v.PersistentVolumeClaim != nil }
 
 func (claimVolume) check(p *podDir, v *v1.Volume) (string, error) {

@@ -21,8 +21,6 @@ import (
 // in-tree volumes that CSI drivers provide.
 type csiVolume struct{}
 
-func (csiVolume) field() string { return "csi" }
-
 func (csiVolume) matches(v *v1.Volume) bool { return v.CSI != nil || intree.IsInline(v) }
 
 func (csiVolume) check(p *podDir, _ *v1.Volume) (string, error) { return "", p.root.checkCSI() }

@@ -19,8 +19,6 @@ const emptyDirPlugin = "kubernetes.io~empty-dir"
 // removed with its pod. It is on the disk of the root directory, in memory or in huge pages.
 type emptyDir struct{}
 
-func (emptyDir) field() string { return "emptyDir" }
-
 func (emptyDir) matches(v *v1.Volume) bool { return v.EmptyDir != nil }
 
 func (emptyDir) check(*podDir, *v1.Volume) (string, error) { return "", nil }

@@ -14,8 +14,6 @@ const ephemeralPlugin = "podd~ephemeral"
 // the pod.
 type ephemeralVolume struct{}
 
-func (ephemeralVolume) field() string { return "ephemeral" }
-
 func (ephemeralVolume) matches(v *v1.Volume) bool { return v.Ephemeral != nil }
 
 func (ephemeralVolume) check(p *podDir, v *v1.Volume) (string, error) {

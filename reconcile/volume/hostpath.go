@@ -27,8 +27,6 @@ import (
 // and changes nothing that exists.
 type hostPath struct{}
 
-func (hostPath) field() string { return "hostPath" }
-
 func (hostPath) matches(v *v1.Volume) bool { return v.HostPath != nil }
 
 func (hostPath) prepare(_ context.Context, _ *podDir, v *v1.Volume) (string, error) {

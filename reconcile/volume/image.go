@@ -10,8 +10,6 @@ import (
 // podd prepares nothing, and the volume has no path on the host.
 type imageVolume struct{}
 
-func (imageVolume) field() string { return "image" }
-
 func (imageVolume) matches(v *v1.Volume) bool { return v.Image != nil }
 
 func (imageVolume) check(*podDir, *v1.Volume) (string, error) { return "", nil }

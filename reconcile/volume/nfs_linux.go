@@ -61,8 +61,6 @@ func (n NFSOptions) mountProgram() (string, error) {
 // nfsType implements volumeType for volumes of type nfs.
 type nfsType struct{}
 
-func (nfsType) field() string { return "nfs" }
-
 func (nfsType) matches(v *v1.Volume) bool { return v.NFS != nil }
 
 func (nfsType) check(p *podDir, v *v1.Volume) (string, error) { return newExport(v.NFS).check(p) }

@@ -63,8 +63,8 @@ func TestNFS_MountFails(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) || len(err.Error()) > 700 {
 				t.Errorf("got error %v, want %q and at most 700 bytes", err, tt.want)
 			}
-			if e, ok := errors.AsType[*Error](err); !ok || e.Field != "spec.volumes[0].nfs" {
-				t.Errorf("got %+v, want the field spec.volumes[0].nfs", e)
+			if e, ok := errors.AsType[*Error](err); !ok || e.Volume != "data" {
+				t.Errorf("got %+v, want an error of volume data", e)
 			}
 			must(t, d.Remove(t.Context(), uid))
 		})
@@ -141,8 +141,8 @@ func TestNFS_OtherMount(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "tmpfs is mounted at the directory of this NFS volume; unmount "+at) {
 		t.Errorf("Prepare: got error %v, want one with \"unmount %s\"", err, at)
 	}
-	if e, ok := errors.AsType[*MountError](d.Remove(t.Context(), uid)); !ok || e.Busy {
-		t.Errorf("Remove: got %+v, want a *MountError that is not busy", e)
+	if e, ok := errors.AsType[*remainingMountsError](d.Remove(t.Context(), uid)); !ok || e.Busy {
+		t.Errorf("Remove: got %+v, want a *remainingMountsError that is not busy", e)
 	}
 	must(t, unix.Unmount(at, 0))
 	must(t, d.Remove(t.Context(), uid))

@@ -20,8 +20,6 @@ import (
 type volumeType interface {
 	// matches reports whether a volume is of this type.
 	matches(v *v1.Volume) bool
-	// field returns the name of the type's field in a v1.Volume, such as "hostPath".
-	field() string
 	// prepare creates the volume unless it exists, and returns its path on the host. If prepare
 	// fails, path is the host path or NFS export for the error message, or "".
 	prepare(ctx context.Context, p *podDir, v *v1.Volume) (path string, err error)
@@ -50,9 +48,6 @@ type Error struct {
 	Volume string
 	// Path is the host path or NFS export that failed, or "".
 	Path string
-	// Field is the path of the field in the pod's manifest, such as
-	// "spec.volumes[0].hostPath".
-	Field string
 	// Err is the cause and the remedy.
 	Err error
 }
@@ -132,7 +127,7 @@ func forEachVolume(ctx context.Context, pod *manifest.Pod, do func(volumeType, *
 			return nil, err
 		}
 		v := &pod.Object.Spec.Volumes[i]
-		path, err := callForVolume(pod, i, v, do)
+		path, err := callForVolume(pod, v, do)
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -145,10 +140,9 @@ func forEachVolume(ctx context.Context, pod *manifest.Pod, do func(volumeType, *
 	return paths, nil
 }
 
-func callForVolume(pod *manifest.Pod, i int, v *v1.Volume, do func(volumeType, *v1.Volume) (string, error)) (string, error) {
-	e := &Error{Pod: pod.Key, Volume: v.Name, Field: fmt.Sprintf("spec.volumes[%d]", i)}
+func callForVolume(pod *manifest.Pod, v *v1.Volume, do func(volumeType, *v1.Volume) (string, error)) (string, error) {
+	e := &Error{Pod: pod.Key, Volume: v.Name}
 	if len(validation.IsDNS1123Label(v.Name)) > 0 { // the name becomes a directory name
-		e.Field += ".name"
 		e.Err = errors.New("the name must be a DNS label: lower case letters, digits and '-'")
 		return "", e
 	}
@@ -160,7 +154,6 @@ func callForVolume(pod *manifest.Pod, i int, v *v1.Volume, do func(volumeType, *
 		if err == nil {
 			return path, nil
 		}
-		e.Field += "." + t.field()
 		e.Path, e.Err = path, err
 		return "", e
 	}

@@ -102,8 +102,8 @@ func TestPrepare_Errors(t *testing.T) {
 	d := newDir(t)
 	_, err := d.Prepare(t.Context(), pod, nil)
 	var first *Error
-	if !errors.As(err, &first) || first.Volume != "gone" || first.Field != "spec.volumes[0].hostPath" || first.Pod != pod.Key {
-		t.Fatalf("first error: got %#v, want the field and the pod of volume gone", err)
+	if !errors.As(err, &first) || first.Volume != "gone" || first.Pod != pod.Key {
+		t.Fatalf("first error: got %#v, want the pod of volume gone", err)
 	}
 	for _, want := range []string{
 		`preparing volume "gone" of pod default/web-node1: ` + dir + `/gone: the path does not exist, but hostPath.type requires a directory; create it, or use type DirectoryOrCreate`,
@@ -165,7 +165,7 @@ func TestInvalidUIDs(t *testing.T) {
 		if err := d.Remove(t.Context(), pod.UID); err == nil {
 			t.Errorf("Remove with UID %q: got no error, want one", bad)
 		}
-		if _, err := d.EmptyDirUsage(t.Context(), pod, func(*v1.Volume) bool { return true }); err == nil {
+		if _, _, err := d.EmptyDirUsage(t.Context(), pod.UID, &v1.Volume{}); err == nil {
 			t.Errorf("EmptyDirUsage with UID %q: got no error, want one", bad)
 		}
 	}

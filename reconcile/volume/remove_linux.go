@@ -18,8 +18,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// A MountError reports that a pod's directory was not removed because of mounts in it.
-type MountError struct {
+// A remainingMountsError reports that a pod's directory was not removed because of mounts in it.
+type remainingMountsError struct {
 	UID types.UID
 	// Mounts contains the remaining mount points. Mounts of other programs precede podd's mounts.
 	// In both groups, deeper mounts precede the mounts above them.
@@ -31,7 +31,7 @@ type MountError struct {
 	description string
 }
 
-func (e *MountError) Error() string {
+func (e *remainingMountsError) Error() string {
 	why := "was not mounted by podd; unmount it"
 	if e.Busy {
 		why = "is in use; podd retries (fuser -vm lists the processes)"
@@ -44,7 +44,7 @@ func (e *MountError) Error() string {
 }
 
 // Remove unmounts podd's mounts for a pod and removes the pod's directory. It returns nil if the
-// directory does not exist. If mounts remain, it keeps the directory and returns a *MountError. The
+// directory does not exist. If mounts remain, it keeps the directory and returns an error. The
 // journal is removed last, so that podd can detect and complete an interrupted removal after a
 // restart.
 func (d Dir) Remove(ctx context.Context, uid types.UID) error {
@@ -93,21 +93,21 @@ func (d Dir) unmountAndRemove(ctx context.Context, uid types.UID, remove func(po
 	if err == nil {
 		err = remove(pods)
 	}
-	var mountErr *MountError
+	var mountErr *remainingMountsError
 	switch {
 	case err == nil, errors.As(err, &mountErr):
 		return err
 	case errors.Is(err, safepath.ErrMount): // a file system was mounted after podd had read the mount table
 		var at *fs.PathError
 		errors.As(err, &at)
-		return &MountError{UID: uid, Mounts: []string{at.Path}, description: "a mount"}
+		return &remainingMountsError{UID: uid, Mounts: []string{at.Path}, description: "a mount"}
 	}
 	return fmt.Errorf("removing the directory of pod %s: %w", uid, err)
 }
 
 // unmountAll unmounts podd's mounts below a pod's directory, and then makes CSI drivers unpublish
 // their volumes. This order is necessary because podd's subPath mounts may be bind mounts of CSI
-// volumes. It returns a *MountError if mounts remain.
+// volumes. It returns an error if mounts remain.
 func (d Dir) unmountAll(ctx context.Context, uid types.UID) error {
 	if err := d.unmountOwn(ctx, uid); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (d Dir) unmountAll(ctx context.Context, uid types.UID) error {
 	if err != nil || len(remaining) == 0 {
 		return err
 	}
-	return newMountError(uid, remaining)
+	return newRemainingMountsError(uid, remaining)
 }
 
 // unmountOwn unmounts podd's mounts below a pod's directory. It unmounts local volumes only if they
@@ -157,8 +157,8 @@ func isRetryable(err error) bool {
 	return err == unix.EBUSY || err == unix.EINVAL || errors.Is(err, safepath.ErrMount) || errors.Is(err, fs.ErrNotExist)
 }
 
-// newMountError returns the error for mounts that remain in a pod's directory.
-func newMountError(uid types.UID, remaining []mounts.Mount) error {
+// newRemainingMountsError returns the error for mounts that remain in a pod's directory.
+func newRemainingMountsError(uid types.UID, remaining []mounts.Mount) error {
 	order.Stable(remaining, func(a, b mounts.Mount) int {
 		switch byPodd := isPoddMount(a); {
 		case byPodd == isPoddMount(b):
@@ -168,7 +168,7 @@ func newMountError(uid types.UID, remaining []mounts.Mount) error {
 		}
 		return -1
 	})
-	e := &MountError{UID: uid, description: remaining[0].Description, Busy: isPoddMount(remaining[0])}
+	e := &remainingMountsError{UID: uid, description: remaining[0].Description, Busy: isPoddMount(remaining[0])}
 	for _, m := range remaining {
 		e.Mounts = append(e.Mounts, m.Path)
 	}

@@ -58,7 +58,7 @@ func TestRemove_Busy(t *testing.T) {
 	f, err := os.Open(filepath.Join(paths["mem"], "f"))
 	must(t, err)
 	defer f.Close()
-	var e *MountError
+	var e *remainingMountsError
 	if err := d.Remove(t.Context(), uid); !errors.As(err, &e) || !e.Busy || !slices.Equal(e.Mounts, []string{paths["mem"]}) {
 		t.Fatalf("got error %#v, want a busy mount at %s", err, paths["mem"])
 	}
@@ -90,7 +90,7 @@ func TestRemove_OtherMounts(t *testing.T) {
 				}
 				bindMount(t, source, at)
 				err := remove(d, t.Context(), uid)
-				var e *MountError
+				var e *remainingMountsError
 				if !errors.As(err, &e) || e.Busy || e.Mounts[0] != filepath.Clean(at) {
 					t.Fatalf("got error %v (%+v), want one with the mount at %s", err, e, at)
 				}
@@ -155,10 +155,10 @@ func TestRemove_MountedRoot(t *testing.T) {
 
 func TestEmptyDirUsage(t *testing.T) {
 	d := newDir(t)
-	pod := newPod(emptyDirVolume("disk", "", "1Mi"), emptyDirVolume("mem", v1.StorageMediumMemory, "4Mi"), emptyDirVolume("free", "", ""))
-	limited := func(v *v1.Volume) bool { return v.EmptyDir.SizeLimit != nil }
-	if got, err := d.EmptyDirUsage(t.Context(), pod, limited); err != nil || len(got) > 0 {
-		t.Errorf("EmptyDirUsage before Prepare: got %v, error %v, want none", got, err)
+	pod := newPod(emptyDirVolume("disk", "", "1Mi"), emptyDirVolume("mem", v1.StorageMediumMemory, "4Mi"))
+	volumes := pod.Object.Spec.Volumes
+	if _, exists, err := d.EmptyDirUsage(t.Context(), pod.UID, &volumes[0]); err != nil || exists {
+		t.Errorf("EmptyDirUsage before Prepare: got exists %v, error %v, want false", exists, err)
 	}
 	paths, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)
@@ -166,14 +166,11 @@ func TestEmptyDirUsage(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(p, "f"), make([]byte, 2<<20), 0o600))
 		must(t, os.Symlink("/", filepath.Join(p, "link")))
 	}
-	got, err := d.EmptyDirUsage(t.Context(), pod, limited)
-	must(t, err)
-	for _, name := range []string{"disk", "mem"} {
-		if u := got[name]; u.Excess != "" || u.Bytes < 2<<20 || u.Bytes > 2<<20+64<<10 {
-			t.Errorf("volume %s: got %+v, want about 2 MiB", name, u)
+	for i := range volumes {
+		u, exists, err := d.EmptyDirUsage(t.Context(), pod.UID, &volumes[i])
+		must(t, err)
+		if !exists || u.Excess != "" || u.Bytes < 2<<20 || u.Bytes > 2<<20+64<<10 {
+			t.Errorf("volume %s: got %+v, want about 2 MiB", volumes[i].Name, u)
 		}
-	}
-	if len(got) != 2 {
-		t.Errorf("EmptyDirUsage: got %v, want only disk and mem", got)
 	}
 }

@@ -3,14 +3,13 @@ package volume
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
-	"podd/manifest"
 	"podd/runtime/safepath"
 )
 
@@ -19,39 +18,27 @@ import (
 // (plan.DiskUse).
 const maxUsageFiles = 1 << 20
 
-// EmptyDirUsage returns the usage of emptyDirs of a pod, by volume name. It measures only the
-// emptyDirs for which the function include returns true, and omits emptyDirs that do not exist yet.
-// If EmptyDirUsage returns an error, the result contains the usage of the emptyDirs that could be
-// measured. The pod may be running.
-func (d Dir) EmptyDirUsage(ctx context.Context, pod *manifest.Pod, include func(*v1.Volume) bool) (map[string]safepath.Usage, error) {
-	if err := checkUID(pod.UID); err != nil {
-		return nil, err
+// EmptyDirUsage returns the usage of an emptyDir of a pod, which may be running. exists is false if
+// the emptyDir does not exist yet.
+func (d Dir) EmptyDirUsage(ctx context.Context, uid types.UID, v *v1.Volume) (used safepath.Usage, exists bool, err error) {
+	if err := checkUID(uid); err != nil {
+		return used, false, err
 	}
 	pods, err := d.openRoot()
 	if pods == nil {
-		return nil, err
+		return used, false, err
 	}
 	defer pods.Close()
-	used := map[string]safepath.Usage{}
-	var failed []error
-	for i := range pod.Object.Spec.Volumes {
-		v := &pod.Object.Spec.Volumes[i]
-		if v.EmptyDir == nil || !include(v) {
-			continue
-		}
-		vol, err := pods.Sub(filepath.Join(string(pod.UID), volumesDir, emptyDirPlugin, v.Name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			used[v.Name], err = emptyDirUsage(ctx, vol, v.EmptyDir.Medium)
-			vol.Close()
-		}
-		if err != nil {
-			failed = append(failed, fmt.Errorf("measuring volume %q of pod %s: %w", v.Name, pod.Key, err))
-		}
+	vol, err := pods.Sub(filepath.Join(string(uid), volumesDir, emptyDirPlugin, v.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return used, false, nil
 	}
-	return used, errors.Join(failed...)
+	if err != nil {
+		return used, false, err
+	}
+	defer vol.Close()
+	used, err = emptyDirUsage(ctx, vol, v.EmptyDir.Medium)
+	return used, true, err
 }
 
 func emptyDirUsage(ctx context.Context, vol *safepath.Dir, medium v1.StorageMedium) (safepath.Usage, error) {
