@@ -231,7 +231,7 @@ func TestServe_TLS(t *testing.T) {
 // that returns its serving certificate for 127.0.0.1.
 func newAuthority(t *testing.T) (ca *pki.Authority, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) {
 	t.Helper()
-	ca, err := pki.New("test")
+	ca, err := pki.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func client(t *testing.T, a *pki.Authority, user string, life time.Duration, gro
 
 func authority(t *testing.T) (*pki.Authority, *x509.CertPool) {
 	t.Helper()
-	a, err := pki.New("test")
+	a, err := pki.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

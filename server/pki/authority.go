@@ -46,7 +46,7 @@ var (
 // An Authority signs certificates. Replace revokes all certificates that it has signed. An
 // Authority is safe for concurrent use.
 type Authority struct {
-	path          string // path of the file; "" if the authority is only in memory
+	path          string // path of the file
 	currentIssuer atomic.Pointer[issuer]
 	// replaceMu is locked during Replace.
 	replaceMu sync.Mutex
@@ -79,7 +79,7 @@ func Open(root string) (*Authority, error) {
 
 // createAuthority returns a new authority and writes its file.
 func createAuthority(path string) (*Authority, error) {
-	i, err := newIssuer("podd")
+	i, err := newIssuer()
 	if err != nil {
 		return nil, err
 	}
@@ -89,21 +89,11 @@ func createAuthority(path string) (*Authority, error) {
 	return newAuthority(path, i), nil
 }
 
-// newAuthority returns an authority that signs with i. path is the path of its file, or "".
+// newAuthority returns an authority that signs with i. path is the path of its file.
 func newAuthority(path string, i *issuer) *Authority {
 	a := &Authority{path: path}
 	a.currentIssuer.Store(i)
 	return a
-}
-
-// New returns a new authority that is not stored in a file. Its certificate's common name
-// begins with name.
-func New(name string) (*Authority, error) {
-	i, err := newIssuer(name)
-	if err != nil {
-		return nil, err
-	}
-	return newAuthority("", i), nil
 }
 
 // Replace creates a new certificate and key for the authority, so that all certificates that it
@@ -114,14 +104,12 @@ func New(name string) (*Authority, error) {
 func (a *Authority) Replace() (wasIssued func(*x509.Certificate) bool, err error) {
 	a.replaceMu.Lock()
 	defer a.replaceMu.Unlock()
-	i, err := newIssuer("podd")
+	i, err := newIssuer()
 	if err != nil {
 		return nil, err
 	}
-	if a.path != "" {
-		if err := i.write(a.path); err != nil {
-			return nil, err
-		}
+	if err := i.write(a.path); err != nil {
+		return nil, err
 	}
 	old := a.currentIssuer.Swap(i)
 	return func(c *x509.Certificate) bool { return c.CheckSignatureFrom(old.cert) == nil }, nil
@@ -139,13 +127,13 @@ func (i *issuer) write(path string) error {
 	return nil
 }
 
-func newIssuer(name string) (*issuer, error) {
+func newIssuer() (*issuer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generating a key: %w", err)
 	}
 	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: fmt.Sprintf("%s-%d", name, time.Now().Unix())},
+		Subject:               pkix.Name{CommonName: fmt.Sprintf("podd-%d", time.Now().Unix())},
 		KeyUsage:              x509.KeyUsageCertSign,
 		BasicConstraintsValid: true, IsCA: true,
 	}

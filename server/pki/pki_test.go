@@ -22,11 +22,11 @@ func pool(a *Authority) *x509.CertPool {
 }
 
 func TestRootPool(t *testing.T) {
-	a, err := New("podd")
+	a, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := New("other")
+	other, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestReplace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	given, err := New("given")
+	given, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,11 +191,11 @@ func TestReplace_WriteFails(t *testing.T) {
 // TestHandshake checks that client and server trust certificates of the same authority, but
 // only for their purpose.
 func TestHandshake(t *testing.T) {
-	a, err := New("podd")
+	a, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign, err := New("other")
+	foreign, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestHandshake(t *testing.T) {
 // expires, and not at every Get.
 func TestServingCertificate_Renewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, err := New("podd")
+		a, err := Open(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

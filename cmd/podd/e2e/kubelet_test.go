@@ -306,7 +306,7 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 // only.
 func (d *daemon) wantUnauthorized(server string) {
 	d.t.Helper()
-	ca, err := pki.New("stranger")
+	ca, err := pki.Open(d.t.TempDir())
 	if err != nil {
 		d.t.Fatal(err)
 	}

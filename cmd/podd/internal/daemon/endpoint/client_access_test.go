@@ -134,7 +134,7 @@ func (v *testClient) status(h http.Handler, path string) int {
 // authority returns a new certificate authority.
 func authority(t *testing.T) *pki.Authority {
 	t.Helper()
-	a, err := pki.New("test")
+	a, err := pki.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func (f *certFiles) path(name string) string { return filepath.Join(f.dir, name)
 // write replaces both files by a new certificate for the given name and its key.
 func (f *certFiles) write(name string) {
 	f.t.Helper()
-	ca, err := pki.New("test")
+	ca, err := pki.Open(f.t.TempDir())
 	if err != nil {
 		f.t.Fatal(err)
 	}
