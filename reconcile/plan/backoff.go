@@ -19,17 +19,22 @@ const (
 // backoffDelay returns the delay of the start after n consecutive crashes, at most limit. A zero
 // limit means backoffMax.
 func backoffDelay(n int, limit time.Duration) time.Duration {
-	if limit <= 0 {
-		limit = backoffMax
-	}
 	if n <= 0 {
 		return 0
 	}
-	d := backoffFirst
-	for ; n > 1 && d < limit; n-- {
-		d *= 2
+	if limit <= 0 {
+		limit = backoffMax
 	}
-	return min(d, limit)
+	return doubledDelay(backoffFirst, n, limit)
+}
+
+// doubledDelay returns the delay after n consecutive failures. After the first failure it is first. It
+// doubles with each further failure up to limit.
+func doubledDelay(first time.Duration, n int, limit time.Duration) time.Duration {
+	for ; n > 1 && first < limit; n-- {
+		first *= 2
+	}
+	return min(first, limit)
 }
 
 // crashesBeforeStart returns the number of consecutive crashes before the start of container c; 0
@@ -60,10 +65,4 @@ func restartAt(c *runtime.Container, seen time.Time, limit time.Duration) time.T
 
 // RetryDelay returns the delay before the retry of an effect that has failed n consecutive times.
 // The first delay is 1s, and the delay doubles with each failure up to a minute.
-func RetryDelay(n int) time.Duration {
-	d := time.Second
-	for ; n > 1 && d < time.Minute; n-- {
-		d *= 2
-	}
-	return min(d, time.Minute)
-}
+func RetryDelay(n int) time.Duration { return doubledDelay(time.Second, n, time.Minute) }
