@@ -136,20 +136,10 @@ type Router struct {
 	// a value when the maximum delay has passed.
 	isPressureKnown bool
 	pressureTimeout <-chan time.Time
-	// orphans are the pod directories without a valid journal that belong to no desired or
-	// observed pod, or whose pod is not known yet.
-	orphans []journal.Orphan
-	// unreadableInUse are the directories of desired and observed pods with unreadable
-	// journals.
-	unreadableInUse []journal.Orphan
+	orphans         orphanState
+	instances       instanceChecks
 	// unreadableJournals contains the error of every journal that could not be read when Run began.
 	unreadableJournals map[types.UID]string
-	problems           []manifest.Problem // problems of pod directories
-	inactiveInstances  []string           // instances with running pods and without a podd, with these pods, as last logged
-	checkingInstances  bool               // whether a goroutine of checkInstances is running
-	nextInstanceCheck  time.Time
-	orphansToRemove    []types.UID                         // orphans that a user requested to remove
-	removalWaiters     map[types.NamespacedName]chan error // channels on which calls of RemoveOrphan wait for their results
 	// lateCallsUntil is the time until which a call of an earlier podd to the runtime may still
 	// take effect.
 	lateCallsUntil time.Time
@@ -157,18 +147,28 @@ type Router struct {
 	// retiredAt contains the end of the last effect of each retired name. An earlier
 	// observation of that name is ignored.
 	retiredAt           map[types.NamespacedName]time.Time
-	stopAllReason       string // reason of StopAll; "" if StopAll was not called
-	forceStop           bool
 	shutdown            *shutdown // nil if the node does not shut down
-	stopAllWaiters      []chan error
-	changedPods         map[types.NamespacedName]bool // pods with reports that were not published yet
-	removed             []types.NamespacedName        // pods whose removal was not published yet
-	hasUnpublished      bool                          // whether anything other than events was not published
-	reservationsChanged bool                          // whether reservations have changed since the last call of postOrders
-	nextOrdersAt        time.Time                     // earliest time of the next postOrders for changed reservations; see orderPauseFactor
-	events              []event.Event                 // events that were not published yet
-	setChanged          bool
+	stopAll             stopAllState
+	unpublished         unpublishedChanges
+	reservationsChanged bool      // whether reservations have changed since the last call of postOrders
+	nextOrdersAt        time.Time // earliest time of the next postOrders for changed reservations; see orderPauseFactor
 	workers             sync.WaitGroup
+}
+
+// stopAllState contains the call of StopAll; zero if there is none.
+type stopAllState struct {
+	reason  string       // argument of StopAll; "" if StopAll was not called
+	force   bool         // whether pods that are being stopped get no grace period
+	waiters []chan error // channels on which calls of StopAll wait for their results
+}
+
+// unpublishedChanges contains the changes since the last call of Options.Publish.
+type unpublishedChanges struct {
+	pods     map[types.NamespacedName]bool // pods with new reports
+	removed  []types.NamespacedName        // removed pods
+	hasState bool                          // whether there is a change other than events
+	hasSet   bool                          // whether the set in effect has changed
+	events   []event.Event                 // new events
 }
 
 // lateCallTimeout is how long a runtime may continue a call after the caller has exited. Usually
@@ -184,15 +184,15 @@ type request struct {
 // NewRouter returns a router that does nothing until Run is called.
 func NewRouter(o Options) *Router {
 	r := &Router{
-		o:              o,
-		renderNode:     &o.RenderNode,
-		updates:        make(chan workerUpdate),
-		requests:       make(chan request),
-		entries:        map[types.NamespacedName]*workerEntry{},
-		retiredAt:      map[types.NamespacedName]time.Time{},
-		removalWaiters: map[types.NamespacedName]chan error{},
-		runDone:        make(chan struct{}),
-		changedPods:    map[types.NamespacedName]bool{},
+		o:           o,
+		renderNode:  &o.RenderNode,
+		updates:     make(chan workerUpdate),
+		requests:    make(chan request),
+		entries:     map[types.NamespacedName]*workerEntry{},
+		retiredAt:   map[types.NamespacedName]time.Time{},
+		orphans:     orphanState{waiters: map[types.NamespacedName]chan error{}},
+		runDone:     make(chan struct{}),
+		unpublished: unpublishedChanges{pods: map[types.NamespacedName]bool{}},
 	}
 	if o.ShutdownGroups != nil {
 		r.shutdown = newShutdown(o.ShutdownGroups)
@@ -223,7 +223,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 	if err != nil {
 		return err
 	}
-	r.pastRecords, r.orphans, r.lateCallsUntil = past, orphans, time.Now().Add(lateCallTimeout)
+	r.pastRecords, r.orphans.dirs, r.lateCallsUntil = past, orphans, time.Now().Add(lateCallTimeout)
 	r.unreadableJournals = describeUnreadable(r.o.Journals, orphans)
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.workers.Wait()
@@ -241,14 +241,14 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		// The loop receives the reports of a burst of changes, so that orders and reports
 		// are sent once for all of them. The number of iterations is limited, so that a
 		// busy node still publishes.
-		for n := 0; (r.hasUnpublished || r.reservationsChanged) && n < len(r.entries) && r.receivePending(); n++ {
+		for n := 0; (r.unpublished.hasState || r.reservationsChanged) && n < len(r.entries) && r.receivePending(); n++ {
 		}
 		r.postOrdersIfDue()
 		r.removeRequestedOrphans(ctx)
 		r.markAllWorkersReported()
 		r.terminateDueGroups()
 		r.postOrdersIfDue() // terminateDueGroups may have shortened the grace period of a pod, which requires a new order
-		if r.hasUnpublished || len(r.events) > 0 {
+		if r.unpublished.hasState || len(r.unpublished.events) > 0 {
 			r.publish()
 		}
 		select {
@@ -268,7 +268,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 			r.applyAddresses(a)
 		case <-in.Devices:
 			r.postOrders()
-			r.hasUnpublished = true
+			r.unpublished.hasState = true
 		case <-in.Drivers:
 			r.driverChanges++
 			r.postOrders()
@@ -343,8 +343,8 @@ func (r *Router) resolve(received *manifest.Set) {
 	}
 	known := r.recognize(received, before.recognized)
 	resolved := refs.ResolveSet(known.Set, r.o.RenderNode.InstanceID, r.storedClaims(known.Set), before.ResolvedSet)
-	r.events = append(r.events, event.ForProblems(r.desired.manifestSet(), resolved.Set, time.Now())...)
-	r.desired, r.hasUnpublished, r.setChanged = &desiredSet{received, known, resolved}, true, true
+	r.unpublished.events = append(r.unpublished.events, event.ForProblems(r.desired.manifestSet(), resolved.Set, time.Now())...)
+	r.desired, r.unpublished.hasState, r.unpublished.hasSet = &desiredSet{received, known, resolved}, true, true
 }
 
 // storedClaims returns the PersistentVolumeClaims with data in a directory of podd. resolve
@@ -365,8 +365,8 @@ func (r *Router) applyNode(n runtime.Node) {
 	if r.node.Name != "" || r.node.Message != "" {
 		before = &r.node
 	}
-	r.events = append(r.events, event.ForNodeChange(r.o.RenderNode.Name, before, n, time.Now())...)
-	r.node, r.hasUnpublished = n, true
+	r.unpublished.events = append(r.unpublished.events, event.ForNodeChange(r.o.RenderNode.Name, before, n, time.Now())...)
+	r.node, r.unpublished.hasState = n, true
 	driver, images, cdi := cmp.Or(n.CgroupDriver, r.renderNode.CgroupDriver), render.SupportedImageVolumes(n), render.SupportsCDI(n)
 	if driver != r.renderNode.CgroupDriver || !maps.Equal(n.Handlers, r.renderNode.Handlers) || images != r.renderNode.ImageVolumeSupport || cdi != r.renderNode.SupportsCDI {
 		render := *r.renderNode
@@ -378,7 +378,7 @@ func (r *Router) applyNode(n runtime.Node) {
 
 // applyAddresses stores the addresses of the node, and posts new orders if the addresses changed.
 func (r *Router) applyAddresses(a node.Addresses) {
-	r.addresses, r.hasUnpublished = a, true
+	r.addresses, r.unpublished.hasState = a, true
 	if ips := a.Strings(); !slices.Equal(ips, r.renderNode.HostIPs) {
 		render := *r.renderNode
 		render.HostIPs = ips
@@ -423,7 +423,7 @@ func (r *Router) applyUpdate(u workerUpdate) {
 	if e == nil || e.worker != u.worker {
 		return
 	}
-	r.events = append(r.events, u.events...)
+	r.unpublished.events = append(r.unpublished.events, u.events...)
 	if u.report == nil {
 		return
 	}
@@ -431,9 +431,9 @@ func (r *Router) applyUpdate(u workerUpdate) {
 	e.report, e.reportSeq = u.report, u.seq
 	first := before == nil || !wasReported && e.hasReported()
 	if first || !before.Equal(u.report) {
-		r.changedPods[u.key], r.hasUnpublished = true, true
+		r.unpublished.pods[u.key], r.unpublished.hasState = true, true
 	}
-	if r.stopAllReason != "" {
+	if r.stopAll.reason != "" {
 		defer r.endStopAllCalls()
 	}
 	d := &u.report.Decision
@@ -466,7 +466,7 @@ func (r *Router) markAllWorkersReported() {
 			return
 		}
 	}
-	r.allWorkersReported, r.hasUnpublished = true, true
+	r.allWorkersReported, r.unpublished.hasState = true, true
 	r.postOrders() // from now on, reservations that no worker has reported are free, and objects that were not found count as missing
 }
 
@@ -477,13 +477,12 @@ func (r *Router) shortName(key types.NamespacedName) string {
 
 // publish calls Publish with everything that changed since the previous call.
 func (r *Router) publish() {
-	c := Change{Set: r.desired.manifestSet(), SetChanged: r.setChanged, Node: r.node, Capacity: r.renderNode.Capacity, Allocatable: r.renderNode.Allocatable, Devices: r.devices, Addresses: r.addresses, Removed: r.removed, IsStoppingAll: r.stopAllReason != "", ShuttingDown: r.shutdown != nil, Starting: !r.allWorkersReported, Problems: r.problems, Events: r.events, EventsOnly: !r.hasUnpublished}
-	for key := range r.changedPods {
+	c := Change{Set: r.desired.manifestSet(), SetChanged: r.unpublished.hasSet, Node: r.node, Capacity: r.renderNode.Capacity, Allocatable: r.renderNode.Allocatable, Devices: r.devices, Addresses: r.addresses, Removed: r.unpublished.removed, IsStoppingAll: r.stopAll.reason != "", ShuttingDown: r.shutdown != nil, Starting: !r.allWorkersReported, Problems: r.orphans.problems, Events: r.unpublished.events, EventsOnly: !r.unpublished.hasState}
+	for key := range r.unpublished.pods {
 		if e := r.entries[key]; e != nil {
 			c.Reports = append(c.Reports, e.report)
 		}
 	}
-	r.changedPods, r.removed, r.events = map[types.NamespacedName]bool{}, nil, nil
-	r.hasUnpublished, r.setChanged = false, false
+	r.unpublished = unpublishedChanges{pods: map[types.NamespacedName]bool{}}
 	r.o.Publish(c)
 }

@@ -17,24 +17,31 @@ import (
 // listed every second.
 const instanceCheckInterval = time.Minute
 
+// instanceChecks contains the state of the checks of other instances.
+type instanceChecks struct {
+	inactive   []string // instances with running pods and without a podd, with these pods, as last logged
+	isChecking bool     // whether a goroutine of checkInstances is running
+	nextCheck  time.Time
+}
+
 // checkInstances logs the running pods of the instances that no podd runs. s must contain all pods
 // of the runtime. Another goroutine checks which instances run, because the check is slow. There is
 // at most one such goroutine.
 func (r *Router) checkInstances(ctx context.Context, s runtime.Snapshot) {
 	now := time.Now()
-	if r.o.IsInstanceRunning == nil || r.checkingInstances || now.Before(r.nextInstanceCheck) {
+	if r.o.IsInstanceRunning == nil || r.instances.isChecking || now.Before(r.instances.nextCheck) {
 		return
 	}
 	pods := findForeignPods(s)
-	if len(pods) == 0 && len(r.inactiveInstances) == 0 {
+	if len(pods) == 0 && len(r.instances.inactive) == 0 {
 		return
 	}
-	r.checkingInstances, r.nextInstanceCheck = true, now.Add(instanceCheckInterval)
+	r.instances.isChecking, r.instances.nextCheck = true, now.Add(instanceCheckInterval)
 	r.workers.Go(func() {
 		maps.DeleteFunc(pods, func(id string, _ []string) bool { return r.o.IsInstanceRunning(id) })
 		// Ignore the error: r.call fails only if podd is stopping.
 		_ = r.call(ctx, func() error {
-			r.checkingInstances = false
+			r.instances.isChecking = false
 			r.logInactiveInstances(pods)
 			return nil
 		})
@@ -72,9 +79,9 @@ func (r *Router) logInactiveInstances(pods map[string][]string) {
 		}
 		entry := id + " " + text
 		inactive = append(inactive, entry)
-		if !slices.Contains(r.inactiveInstances, entry) {
+		if !slices.Contains(r.instances.inactive, entry) {
 			r.o.Log.Warn("no podd runs the instance of these pods; if its root directory is lost, take them over with --adopt-instance="+id, "instance", id, "pods", text)
 		}
 	}
-	r.inactiveInstances = inactive
+	r.instances.inactive = inactive
 }

@@ -80,7 +80,7 @@ func (r *Router) decideAdmission() (map[types.NamespacedName]admission.Memory, [
 func (r *Router) admissionInput() admission.Input {
 	n := admission.Input{
 		Set: r.desired.manifestSet(), InstanceID: r.o.RenderNode.InstanceID, SourceKinds: r.o.SourceKinds, EarlierNodeNames: r.o.EarlierNodeNames,
-		Observed: r.observed, HasSnapshot: r.hasFullSnapshot, AllWorkersReported: r.allWorkersReported, StopAllReason: r.stopAllReason, ForceStop: r.forceStop,
+		Observed: r.observed, HasSnapshot: r.hasFullSnapshot, AllWorkersReported: r.allWorkersReported, StopAllReason: r.stopAll.reason, ForceStop: r.stopAll.force,
 		Limits: r.o.Limits, PlanNode: r.planNode(), RuntimeName: r.node.Name, RenderNode: r.renderNode, DriverChanges: r.driverChanges,
 	}
 	if r.o.Devices != nil {
@@ -146,7 +146,7 @@ func (r *Router) post(e *workerEntry, m workerMessage) {
 
 // desiredPod returns the desired pod of a name; nil if there is none, or if StopAll was called.
 func (r *Router) desiredPod(key types.NamespacedName) *manifest.Pod {
-	if r.desired == nil || r.stopAllReason != "" {
+	if r.desired == nil || r.stopAll.reason != "" {
 		return nil
 	}
 	return r.desired.Set.Pods[key]

@@ -24,6 +24,17 @@ type Orphan struct {
 	Reason string // why the directory is kept
 }
 
+// orphanState contains the pod directories without a valid journal.
+type orphanState struct {
+	// dirs are the directories that belong to no desired or observed pod, or whose pod is not known
+	// yet. unreadableInUse are the directories of desired and observed pods with unreadable journals.
+	dirs, unreadableInUse []journal.Orphan
+
+	problems []manifest.Problem                  // problems of pod directories
+	toRemove []types.UID                         // orphans that a user requested to remove
+	waiters  map[types.NamespacedName]chan error // channels on which calls of RemoveOrphan wait for their results
+}
+
 // An ownerKind describes the pod to which a directory without a valid journal belongs.
 type ownerKind int
 
@@ -84,15 +95,15 @@ func (r *Router) knowsOwners() bool {
 //
 // Unreadable journals are always reported.
 func (r *Router) handleOrphans(ctx context.Context) {
-	if len(r.orphans) == 0 {
+	if len(r.orphans.dirs) == 0 {
 		return
 	}
 	var remaining []journal.Orphan
-	for _, o := range r.orphans {
+	for _, o := range r.orphans.dirs {
 		switch r.ownerOf(o.UID) {
 		case ownerDesired, ownerObserved:
 			if o.ReadError != nil {
-				r.unreadableInUse = append(r.unreadableInUse, o)
+				r.orphans.unreadableInUse = append(r.orphans.unreadableInUse, o)
 			}
 		case ownerNone:
 			if !o.MustKeep() {
@@ -107,7 +118,7 @@ func (r *Router) handleOrphans(ctx context.Context) {
 			remaining = append(remaining, o)
 		}
 	}
-	r.orphans = remaining
+	r.orphans.dirs = remaining
 	r.reportOrphans()
 }
 
@@ -146,10 +157,10 @@ func describeUnreadable(s journal.Store, orphans []journal.Orphan) map[types.UID
 // repaired or removed a journal, rereadUnreadable informs the worker of the pod, because the worker
 // may wait for a readable journal.
 func (r *Router) rereadUnreadable() {
-	if len(r.unreadableInUse) == 0 {
+	if len(r.orphans.unreadableInUse) == 0 {
 		return
 	}
-	r.unreadableInUse = slices.DeleteFunc(r.unreadableInUse, func(o journal.Orphan) bool {
+	r.orphans.unreadableInUse = slices.DeleteFunc(r.orphans.unreadableInUse, func(o journal.Orphan) bool {
 		j, err := r.o.Journals.Read(o.UID)
 		switch {
 		case err == nil:
@@ -176,13 +187,13 @@ func (r *Router) postReread(found state.JournalReread) {
 
 // keptOrphans returns the directories that belong to no pod and that only a user may remove.
 func (r *Router) keptOrphans() []journal.Orphan {
-	return slices.DeleteFunc(slices.Clone(r.orphans), func(o journal.Orphan) bool { return !o.MustKeep() || r.ownerOf(o.UID) != ownerNone })
+	return slices.DeleteFunc(slices.Clone(r.orphans.dirs), func(o journal.Orphan) bool { return !o.MustKeep() || r.ownerOf(o.UID) != ownerNone })
 }
 
 // undecidedOrphans returns the directories with unreadable journals whose pods may become known
 // later or belong to another agent.
 func (r *Router) undecidedOrphans() []journal.Orphan {
-	return slices.DeleteFunc(slices.Clone(r.orphans), func(o journal.Orphan) bool {
+	return slices.DeleteFunc(slices.Clone(r.orphans.dirs), func(o journal.Orphan) bool {
 		owner := r.ownerOf(o.UID)
 		return o.ReadError == nil || owner != ownerUnknown && owner != ownerForeign
 	})
@@ -190,16 +201,16 @@ func (r *Router) undecidedOrphans() []journal.Orphan {
 
 // reportOrphans publishes the problems of pod directories if they changed, and logs new problems.
 func (r *Router) reportOrphans() {
-	problems := orphanProblems(r.o.Journals, r.keptOrphans(), r.undecidedOrphans(), r.unreadableInUse)
-	if slices.Equal(problems, r.problems) {
+	problems := orphanProblems(r.o.Journals, r.keptOrphans(), r.undecidedOrphans(), r.orphans.unreadableInUse)
+	if slices.Equal(problems, r.orphans.problems) {
 		return
 	}
 	for _, p := range problems {
-		if !slices.Contains(r.problems, p) {
+		if !slices.Contains(r.orphans.problems, p) {
 			r.o.Log.Warn("a pod directory has no valid journal", "path", p.Path, "why", p.Message)
 		}
 	}
-	r.problems, r.hasUnpublished = problems, true
+	r.orphans.problems, r.unpublished.hasState = problems, true
 }
 
 // maxNamesInMessage is the maximum number of directories or pods that one message names.
@@ -261,9 +272,9 @@ func (r *Router) RemoveOrphan(ctx context.Context, uid types.UID) error {
 		if at < 0 {
 			return fmt.Errorf("removing pod directory %s: the directory is not orphaned; \"podd orphans\" lists all orphaned directories", uid)
 		}
-		r.orphans = slices.DeleteFunc(r.orphans, func(o journal.Orphan) bool { return o.UID == uid })
-		r.removalWaiters[orphanKey(uid)] = result
-		r.orphansToRemove = append(r.orphansToRemove, uid)
+		r.orphans.dirs = slices.DeleteFunc(r.orphans.dirs, func(o journal.Orphan) bool { return o.UID == uid })
+		r.orphans.waiters[orphanKey(uid)] = result
+		r.orphans.toRemove = append(r.orphans.toRemove, uid)
 		r.reportOrphans()
 		return nil
 	})
@@ -275,23 +286,23 @@ func (r *Router) RemoveOrphan(ctx context.Context, uid types.UID) error {
 
 // removeRequestedOrphans starts the removal of the directories for which RemoveOrphan was called.
 func (r *Router) removeRequestedOrphans(ctx context.Context) {
-	if len(r.orphansToRemove) == 0 {
+	if len(r.orphans.toRemove) == 0 {
 		return
 	}
-	for _, uid := range r.orphansToRemove {
+	for _, uid := range r.orphans.toRemove {
 		r.removeOrphan(ctx, uid)
 	}
-	r.orphansToRemove = nil
+	r.orphans.toRemove = nil
 	r.postOrders()
 }
 
 // endRemoval sends the result err of a removal to the call of RemoveOrphan that waits for it, if
 // there is one.
 func (r *Router) endRemoval(key types.NamespacedName, err error) {
-	result, waits := r.removalWaiters[key]
+	result, waits := r.orphans.waiters[key]
 	if !waits {
 		return
 	}
 	result <- err
-	delete(r.removalWaiters, key)
+	delete(r.orphans.waiters, key)
 }

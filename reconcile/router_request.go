@@ -118,7 +118,7 @@ func (r *Router) SetDiskCapacity(ctx context.Context, capacity, allocatable int6
 		}
 		node := *r.renderNode
 		node.Capacity.EphemeralStorage, node.Allocatable.EphemeralStorage = capacity, allocatable
-		r.renderNode, r.hasUnpublished = &node, true
+		r.renderNode, r.unpublished.hasState = &node, true
 		r.postOrders()
 		return nil
 	})
@@ -170,7 +170,7 @@ func (r *Router) endPressureWait() {
 // other facts, and these facts have changed.
 func (r *Router) Republish(ctx context.Context) error {
 	return r.call(ctx, func() error {
-		r.hasUnpublished = true
+		r.unpublished.hasState = true
 		return nil
 	})
 }
@@ -186,8 +186,8 @@ func isNear(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/10 }
 func (r *Router) StopAll(ctx context.Context, why string) error {
 	done := make(chan error, 1)
 	err := r.call(ctx, func() error {
-		r.stopAllReason, r.hasUnpublished = why, true
-		r.stopAllWaiters = append(r.stopAllWaiters, done)
+		r.stopAll.reason, r.unpublished.hasState = why, true
+		r.stopAll.waiters = append(r.stopAll.waiters, done)
 		r.postOrders()
 		r.endStopAllCalls()
 		return nil
@@ -216,7 +216,7 @@ func (r *Router) await(ctx context.Context, done <-chan error, doing string) err
 // later get no grace period.
 func (r *Router) ForceStop(ctx context.Context) error {
 	return r.call(ctx, func() error {
-		r.forceStop = true
+		r.stopAll.force = true
 		r.postOrders()
 		return nil
 	})

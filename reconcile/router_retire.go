@@ -18,9 +18,9 @@ func (r *Router) retire(key types.NamespacedName, e *workerEntry) {
 	<-e.workerDone
 	r.markRetired(key, e)
 	delete(r.entries, key)
-	delete(r.changedPods, key)
+	delete(r.unpublished.pods, key)
 	r.endRemoval(key, nil)
-	r.removed = append(r.removed, key)
+	r.unpublished.removed = append(r.unpublished.removed, key)
 	r.reservationsChanged = true
 	r.endStopAllCalls()
 }
@@ -39,7 +39,7 @@ func (r *Router) markRetired(key types.NamespacedName, e *workerEntry) {
 // endStopAllCalls ends the waiting calls of StopAll if every pod has stopped; otherwise it does
 // nothing. If a pod directory could not be removed, the calls return an error.
 func (r *Router) endStopAllCalls() {
-	if r.stopAllReason == "" || !r.hasFullSnapshot {
+	if r.stopAll.reason == "" || !r.hasFullSnapshot {
 		return
 	}
 	var onDisk []string
@@ -54,8 +54,8 @@ func (r *Router) endStopAllCalls() {
 		slices.Sort(onDisk)
 		err = fmt.Errorf("every pod has stopped, but removing the data on disk of %s failed; podd retries while it runs", strings.Join(onDisk, ", "))
 	}
-	for _, c := range r.stopAllWaiters {
+	for _, c := range r.stopAll.waiters {
 		c <- err
 	}
-	r.stopAllWaiters = nil
+	r.stopAll.waiters = nil
 }

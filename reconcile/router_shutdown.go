@@ -90,8 +90,8 @@ func (r *Router) CancelShutdown(ctx context.Context) error {
 
 // recordShutdown adds an event about the shutdown with the given message, and posts new orders.
 func (r *Router) recordShutdown(message string) {
-	r.events = append(r.events, event.NewNodeEvent(v1.EventTypeNormal, "Shutdown", message, time.Now()))
-	r.hasUnpublished = true
+	r.unpublished.events = append(r.unpublished.events, event.NewNodeEvent(v1.EventTypeNormal, "Shutdown", message, time.Now()))
+	r.unpublished.hasState = true
 	r.postOrders()
 }
 
