@@ -19,7 +19,7 @@ func TestRuleDescriptions(t *testing.T) {
 		tables["pod"] = append(tables["pod"], r.id)
 	}
 	for name, rules := range map[string][]containerRule{
-		"container": containerRules, "ephemeral": ephemeralRules, "preparing": preparingRules, "keepEarlier": keepEarlierRules,
+		"container": containerRules, "restart": restartRules, "ephemeral": ephemeralRules, "preparing": preparingRules, "keepEarlier": keepEarlierRules,
 	} {
 		for _, r := range rules {
 			tables[name] = append(tables[name], r.id)
