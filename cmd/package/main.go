@@ -1,6 +1,6 @@
-// Command package builds the packages of podd: .deb, .rpm, .apk and tar.gz for each architecture,
-// with a list of the modules in the binary (an SBOM in the format CycloneDX) and checksums. make
-// packages runs it.
+// Command package builds the packages of podd: .deb, .rpm, .apk and tar.gz for each architecture. It
+// also writes checksums, and a list of the modules in each binary (an SBOM in the format CycloneDX).
+// make packages runs it.
 //
 //	go build ─▶ podd ──┬─▶ cyclonedx-gomod ─▶ SBOM
 //	cmd/podd/docs/man ─┤

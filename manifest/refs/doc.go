@@ -1,6 +1,6 @@
-// Package refs lists the objects to which a pod refers (ConfigMaps, Secrets, claims,
-// ClusterTrustBundles, tokens and the objects for CSI drivers) and looks them up: in the manifests of
-// the pod's source, or in the objects that an API server has returned.
+// Package refs lists the objects to which a pod refers, such as ConfigMaps, Secrets and claims, and
+// looks them up. It finds them in the manifests of the pod's source, or in the objects that an API
+// server has returned.
 //
 //	List ──▶ []Ref ── Resolve ──▶ Resolved: the objects, or the reason why the pod must wait
 //

@@ -1,6 +1,6 @@
-// Package node reads the facts about the host on which pods depend, and follows their changes: the
-// addresses, the DNS configuration, the capacity, the boot and the signals of node pressure. The facts
-// are plain values.
+// Package node reads the facts about the host on which pods depend, and follows their changes. These
+// facts are the addresses, the DNS configuration, the capacity, the boot and the signals of node
+// pressure. They are plain values.
 //
 // # Addresses
 //

@@ -1,5 +1,5 @@
-// Command bench measures podd and compares it with the floor: the same pods, created with bare
-// CRI calls and the configs that podd would send. `make bench` runs it.
+// Command bench measures the speed and the memory of podd. It compares podd with the floor: the same
+// pods, created with bare CRI calls and the configs that podd would send. `make bench` runs it.
 //
 //	            ┌─ podd: manifests written, removed ─┐
 //	round ──────┤                                    ├──▶ one private containerd

@@ -1,6 +1,6 @@
-// Package containers removes exited containers: if all pods together have more of them than a
-// maximum, as the container garbage collection of the kubelet does (Collector), and before pods are
-// evicted (Finished). Package gc decides which containers a Collector removes.
+// Package containers removes exited containers, as the container garbage collection of the kubelet
+// does. A Collector removes them if all pods together have more than a maximum, and Finished removes
+// them before pods are evicted. Package gc decides which containers a Collector removes.
 package containers
 
 import (

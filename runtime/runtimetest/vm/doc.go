@@ -1,5 +1,5 @@
-// Package vm runs a virtual machine for tests that need features that the host may not have:
-// systemd as init, pure cgroup v2, swap, huge pages, an NFS server, and power cuts.
+// Package vm runs a virtual machine for tests that need features that the host may not have. Examples
+// are systemd as init, pure cgroup v2, swap, huge pages, an NFS server, and power cuts.
 //
 //	test ──commands──▶ qemu (TCG: no KVM needed) ── virtio port ──▶ shell in the machine
 //	     ◀──output────         │ disk: a copy, kept over power cuts

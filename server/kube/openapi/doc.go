@@ -1,5 +1,5 @@
-// Package openapi describes the Kubernetes API that podd serves as OpenAPI documents, for kubectl
-// explain, for the field validation of kubectl apply and create, and for the merge keys of patches:
+// Package openapi serves OpenAPI documents that describe podd's Kubernetes API. kubectl explain prints
+// them, kubectl apply and create validate fields with them, and patches use their merge keys:
 //
 //	GET  /openapi/v3                            the group versions, with hashes
 //	GET  /openapi/v3/api/v1                     one group version, as JSON

@@ -1,6 +1,6 @@
-// Command component can run in place of every program of a control plane. It accepts the flags of
-// these programs as kubeadm writes them, responds to health checks on the same ports, and logs each
-// request:
+// Command component imitates the programs of a control plane, such as kube-apiserver and etcd. It
+// accepts their flags as kubeadm writes them, responds to health checks on the same ports, and logs
+// each request:
 //
 //	GET /livez 200 kube-probe/1.37
 //

@@ -1,6 +1,6 @@
-// Package kubeadm tests that kubeadm can set up nodes with podd instead of the kubelet: a control
-// plane with API server, etcd, controller manager and scheduler as static pods of podd, and a
-// second node that joins the cluster. The module testdata/controlplane contains kubeadm, these
+// Package kubeadm tests that kubeadm can set up nodes with podd instead of the kubelet. The first
+// node runs the control plane as static pods of podd: API server, etcd, controller manager and
+// scheduler. A second node joins the cluster. The module testdata/controlplane contains kubeadm, these
 // programs, and a kubelet that the tests compare with podd. The tests build the images.
 //
 //	host ── unshare ──▶ cp-0: kubeadm init, podd, containerd ── static pods: the control plane

@@ -1,5 +1,5 @@
-// Command measure runs the same pods under a kubelet and under podd at the same time, each with a
-// separate containerd, and compares the resource usage that they report: all constant numbers of
+// Command measure compares the resource usage that a kubelet and podd report for the same pods. Both
+// run at the same time, each with a separate containerd. The command compares all constant numbers of
 // /stats/summary, the processor time of the same period, and the set of fields and metrics. It
 // compares the values in several rounds, and fails if some of them differ by more than a twentieth
 // in every round.

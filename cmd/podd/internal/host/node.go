@@ -1,5 +1,5 @@
-// Package host computes the properties of the node that pods depend on, such as the allocatable
-// resources and the labels, from the configuration and the facts about the host (package node).
+// Package host combines the configuration with the facts about the host (package node). It computes
+// the properties of the node that pods depend on, such as the allocatable resources and the labels.
 package host
 
 import (
