@@ -1,6 +1,7 @@
 package read
 
 import (
+	"context"
 	"net/http"
 	"slices"
 
@@ -18,9 +19,9 @@ const hiddenWarning = `299 - "Secrets are shown without their data: to read the 
 
 // secretFilter removes the data of Secrets that the sender of a request may not read.
 type secretFilter struct {
-	handler *Handler
-	r       *http.Request
-	name    string // name of the requested Secret; "" if several are requested
+	mayReadSecret func(ctx context.Context, u auth.User, namespace, name string) bool
+	r             *http.Request
+	name          string // name of the requested Secret; "" if several are requested
 }
 
 // newSecretFilter returns the filter for a request. It returns nil if the requested objects are not
@@ -29,13 +30,13 @@ func (h *Handler) newSecretFilter(r *http.Request, res *resource.Definition, i r
 	if h.mayReadSecret == nil || res.Name != "secrets" {
 		return nil
 	}
-	return &secretFilter{h, r, i.Name}
+	return &secretFilter{h.mayReadSecret, r, i.Name}
 }
 
 // mayRead reports whether the sender may read the data of the requested Secrets in a
 // namespace.
 func (q *secretFilter) mayRead(namespace string) bool {
-	return !server.IsForwarded(q.r) && q.handler.mayReadSecret(q.r.Context(), auth.UserFrom(q.r.Context()), namespace, q.name)
+	return !server.IsForwarded(q.r) && q.mayReadSecret(q.r.Context(), auth.UserFrom(q.r.Context()), namespace, q.name)
 }
 
 // filterEntry returns e or, if the sender may not read the data of the Secret, a copy of e without
