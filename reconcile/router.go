@@ -387,11 +387,11 @@ func (r *Router) applyAddresses(a node.Addresses) {
 	}
 }
 
-// ensureEntry returns the entry of a name. If there is none, it starts a worker. past contains
+// ensureEntry adds an entry for a name and starts its worker, unless there is an entry. past contains
 // the journals of the name that were read when Run began.
-func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, past []state.Record) *workerEntry {
-	if e, ok := r.entries[key]; ok {
-		return e
+func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, past []state.Record) {
+	if _, ok := r.entries[key]; ok {
+		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &worker{
@@ -414,7 +414,6 @@ func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, past
 		defer close(e.workerDone)
 		w.run(ctx)
 	})
-	return e
 }
 
 // applyUpdate applies the update of a worker.

@@ -14,7 +14,7 @@ import (
 )
 
 // advise warns about valid fields that are probably a mistake.
-func (n *objectProblems) advise(p *manifest.Pod, o Options) {
+func (n *objectProblems) advise(p *manifest.Pod) {
 	spec := &p.Object.Spec
 	if l := len(p.Key.Name); l > validation.DNS1123LabelMaxLength && l <= validation.DNS1123SubdomainMaxLength && spec.Hostname == "" && !spec.HostNetwork {
 		n.addWarning("metadata.name", "the pod name with the node's name appended is longer than a hostname (limit %d), so the hostname of the pod is truncated; set spec.hostname", validation.DNS1123LabelMaxLength)

@@ -151,7 +151,7 @@ func (d *decoder) decodePod(v document.Value) {
 	n.addProblems(supported.CheckPod(d.withoutGenerateName(checked)))
 	checkVolumeSources(user, checked, n)
 	d.setIdentity(p, v, user, n)
-	n.advise(p, d.Options)
+	n.advise(p)
 	n.finish(keyIfValid(p.Key))
 	d.addProblems(n.problems...)
 	if !n.refused {

@@ -12,7 +12,7 @@ import (
 
 // validateContainers validates regular and init containers. A name must be unique among the
 // containers of both lists, because it becomes the name of a log directory.
-func validateContainers(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList {
+func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(spec.Containers) == 0 {
 		errs = append(errs, field.Required(path.Child("containers"), "a pod needs at least one container"))

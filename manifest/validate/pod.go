@@ -162,7 +162,7 @@ func validateSpec(spec *v1.PodSpec, o Options, path *field.Path) field.ErrorList
 	errs = append(errs, validateVolumes(spec, path.Child("volumes"))...)
 	errs = append(errs, validatePodResources(spec, path.Child("resources"))...)
 	errs = append(errs, validateOverhead(spec, path)...)
-	return append(errs, validateContainers(spec, o, path)...)
+	return append(errs, validateContainers(spec, path)...)
 }
 
 // invalidErrors returns an Invalid error for each message of a validation function of

@@ -51,14 +51,14 @@ func (c *call) checkClaim(s storedObject, was, is *v1.PersistentVolumeClaim) err
 	}
 	same := is.DeepCopy()
 	same.Spec.Resources.Requests = was.Spec.Resources.Requests
-	if field := firstDifference(was.Spec, same.Spec, "spec"); field != "" {
+	if field := firstSpecDifference(was.Spec, same.Spec); field != "" {
 		return c.newForbiddenError(s, field, "spec is immutable after creation except resources.requests for bound claims")
 	}
 	return nil
 }
 
 func (c *call) checkVolume(s storedObject, was, is *v1.PersistentVolume) error {
-	if field := firstDifference(was.Spec.PersistentVolumeSource, is.Spec.PersistentVolumeSource, "spec"); field != "" {
+	if field := firstSpecDifference(was.Spec.PersistentVolumeSource, is.Spec.PersistentVolumeSource); field != "" {
 		return c.newForbiddenError(s, field, "spec.persistentvolumesource is immutable after creation")
 	}
 	if was.Spec.NodeAffinity != nil && !equality.Semantic.DeepEqual(was.Spec.NodeAffinity, is.Spec.NodeAffinity) {
@@ -77,14 +77,14 @@ func (c *call) checkCSIDriver(s storedObject, was, is *storage.CSIDriver) error 
 	return nil
 }
 
-// firstDifference returns the path of the first field, in alphabetical order, in which a and
-// b differ, or "" if they are equal. The result contains no values, because they may be
+// firstSpecDifference returns the path of the first field, in alphabetical order, in which the specs
+// a and b differ, or "" if they are equal. The result contains no values, because they may be
 // secret.
-func firstDifference(a, b any, path string) string {
+func firstSpecDifference(a, b any) string {
 	if equality.Semantic.DeepEqual(a, b) {
 		return ""
 	}
-	return differingPath(toJSONValue(a), toJSONValue(b), path)
+	return differingPath(toJSONValue(a), toJSONValue(b), "spec")
 }
 
 // toJSONValue converts v to the values that JSON decodes to: maps, slices and scalars.

@@ -93,11 +93,11 @@ func (c *call) checkPodUpdate(s storedObject, oldPod, newPod *v1.Pod) error {
 	for n := range same.Spec.Containers {
 		same.Spec.Containers[n].Image = oldPod.Spec.Containers[n].Image
 	}
-	field := firstDifference(oldPod.Spec, same.Spec, "spec")
+	field := firstSpecDifference(oldPod.Spec, same.Spec)
 	if field == "" {
 		return nil
 	}
-	if copyCPUAndMemory(&same.Spec, &oldPod.Spec); firstDifference(oldPod.Spec, same.Spec, "spec") == "" {
+	if copyCPUAndMemory(&same.Spec, &oldPod.Spec); firstSpecDifference(oldPod.Spec, same.Spec) == "" {
 		return c.newForbiddenError(s, field, mutableFieldsMessage+"; to change cpu and memory, use \"kubectl patch --subresource resize\"")
 	}
 	return c.newForbiddenError(s, field, mutableFieldsMessage)
@@ -121,7 +121,7 @@ func (c *call) newResizedPod(s storedObject, oldPod, newPod *v1.Pod) (server.Obj
 		}
 	}
 	copyCPUAndMemory(&same.Spec, &oldPod.Spec)
-	if field := firstDifference(oldPod.Spec, same.Spec, "spec"); field != "" {
+	if field := firstSpecDifference(oldPod.Spec, same.Spec); field != "" {
 		return nil, c.newForbiddenError(s, field, "only cpu and memory resources are mutable")
 	}
 	return next, nil

@@ -150,12 +150,12 @@ func (d *description) String() string {
 }
 
 // writePairs writes a map, one pair per line. separator is written between key and value.
-func (d *description) writePairs(level int, label, separator string, all map[string]string) {
+func (d *description) writePairs(label, separator string, all map[string]string) {
 	var lines []string
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		lines = append(lines, k+separator+all[k])
 	}
-	d.writeList(level, label, lines)
+	d.writeList(0, label, lines)
 }
 
 // writeList writes the label and the first value on one line, and each further value on its own

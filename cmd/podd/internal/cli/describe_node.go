@@ -24,8 +24,8 @@ func (d *description) writeNode(n *v1.Node, pods []v1.Pod) {
 	}
 	slices.Sort(roles)
 	d.writeLine(0, "Roles:\t%s", printer.OrNone(strings.Join(roles, ",")))
-	d.writePairs(0, "Labels", "=", n.Labels)
-	d.writePairs(0, "Annotations", ": ", n.Annotations)
+	d.writePairs("Labels", "=", n.Labels)
+	d.writePairs("Annotations", ": ", n.Annotations)
 	d.writeLine(0, "CreationTimestamp:\t%s", formatTimestamp(n.CreationTimestamp))
 	var taints []string
 	for _, t := range n.Spec.Taints {

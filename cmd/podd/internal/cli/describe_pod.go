@@ -28,8 +28,8 @@ func (d *description) writePod(p *v1.Pod) {
 	if p.Status.StartTime != nil {
 		d.writeLine(0, "Start Time:\t%s", formatTimestamp(*p.Status.StartTime))
 	}
-	d.writePairs(0, "Labels", "=", p.Labels)
-	d.writePairs(0, "Annotations", ": ", p.Annotations)
+	d.writePairs("Labels", "=", p.Labels)
+	d.writePairs("Annotations", ": ", p.Annotations)
 	if p.DeletionTimestamp != nil {
 		d.writeLine(0, "Status:\tTerminating (lasts %s)", duration.HumanDuration(d.now.Sub(p.DeletionTimestamp.Time)))
 	} else {
@@ -58,7 +58,7 @@ func (d *description) writePod(p *v1.Pod) {
 	}
 	d.writeVolumes(p)
 	d.writeLine(0, "QoS Class:\t%s", printer.OrNone(string(p.Status.QOSClass)))
-	d.writePairs(0, "Node-Selectors", "=", p.Spec.NodeSelector)
+	d.writePairs("Node-Selectors", "=", p.Spec.NodeSelector)
 	d.writeList(0, "Tolerations", tolerationLines(p.Spec.Tolerations))
 	d.writeEvents(func(o *v1.ObjectReference) bool { return o.Kind == "Pod" && o.UID == p.UID })
 }

@@ -80,7 +80,7 @@ func (s *rowBuilder) newRow(p *runPod, state rowState, text string) resultRow {
 func (s *rowBuilder) podRows(p *runPod) []resultRow {
 	timedOut := s.verdict.Outcome == outcomeTimedOut
 	elapsed := formatDuration(s.now.Sub(s.began))
-	one := func(state rowState, text string) []resultRow { return []resultRow{s.newRow(p, state, text)} }
+	skipped := func(text string) []resultRow { return []resultRow{s.newRow(p, rowSkipped, text)} }
 	switch t := s.verdict.Failure; {
 	case t.Pod != nil && t.Pod.Desired == p.Desired:
 		return []resultRow{s.failureRow(p, t)}
@@ -95,7 +95,7 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 		r.LastLines = s.lastOutput(p)
 		return []resultRow{r}
 	case p.Report == nil:
-		return one(rowSkipped, "not started")
+		return skipped("not started")
 	case timedOut && p.isLongRunning():
 		return []resultRow{s.timedOutRow(p, elapsed)}
 	case timedOut && p.runningContainer() != "":
@@ -107,11 +107,11 @@ func (s *rowBuilder) podRows(p *runPod) []resultRow {
 	case timedOut:
 		return []resultRow{s.timedOutRow(p, elapsed)}
 	case p.isBlocked():
-		return one(rowSkipped, "not started"+waitText(p))
+		return skipped("not started" + waitText(p))
 	case p.isLongRunning():
-		return one(rowSkipped, "stopped before it was ready")
+		return skipped("stopped before it was ready")
 	}
-	return one(rowSkipped, "stopped before it ended")
+	return skipped("stopped before it ended")
 }
 
 // timedOutRow returns the row of a pod that was not ready or did not run when the timeout passed.
