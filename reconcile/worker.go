@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/reconcile/effect"
@@ -76,7 +75,7 @@ type runningAction struct {
 	uid    types.UID     // UID of the version that the action is for; "" if there is none
 	// pullStart is when the pull of the action's image began; zero if there is no pull.
 	pullStart time.Time
-	span      trace.Span // see syncTracer; nil if the action is not traced
+	span      *actionSpan // see syncTracer; nil if the action is not traced
 }
 
 // An actionResult is the result of an effect with its permit; see effect.Input.

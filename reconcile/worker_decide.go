@@ -39,7 +39,7 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 		w.startAction(ctx, d, a)
 	}
 	if !w.needsConfirmation.Load() { // otherwise the observation may cause further actions
-		w.trace.endSync(w.actions)
+		w.trace.endSync()
 	}
 	w.applyTransition(w.state.RecordUrgentEnd(d, time.Now()))
 	if at := w.state.PlanInput.History.VolumesFailure.RetryAt; at.After(now) && (d.WakeAt.IsZero() || at.Before(d.WakeAt)) {

@@ -31,7 +31,7 @@ func TestSyncTracer(t *testing.T) {
 	tracer, spans := newTestTracer()
 	prepare := plan.Decision{Phase: plan.PhasePrepare, Rule: "start"}
 	ctx, sandbox := tracer.beginAction(t.Context(), prepare, plan.RunSandbox{}, "u1")
-	if trace.SpanFromContext(ctx) != sandbox {
+	if trace.SpanFromContext(ctx) != sandbox.Span {
 		t.Error("the context does not contain the span of the action")
 	}
 	_, pull := tracer.beginAction(t.Context(), prepare, plan.EnsureImage{Container: "a", Image: "i:1"}, "u1")
@@ -40,9 +40,9 @@ func TestSyncTracer(t *testing.T) {
 	}
 	ended := time.Now().Add(time.Second)
 	tracer.endAction(sandbox, result.Result{Ended: ended})
-	tracer.endSync(map[string]runningAction{"image": {span: pull}})
+	tracer.endSync()
 	tracer.endAction(pull, result.Result{Err: errors.New("password hunter2 is wrong"), Ended: ended})
-	tracer.endSync(map[string]runningAction{"probe": {}})
+	tracer.endSync()
 	if got, want := spanNames(spans), "RunSandbox, EnsureImage, syncPod"; got != want {
 		t.Fatalf("got %s, want %s", got, want)
 	}
@@ -71,27 +71,45 @@ func TestSyncTracer(t *testing.T) {
 	}
 }
 
-// TestSyncTracer_Stop checks that a new sync begins when a pod begins to stop, and that the spans end
-// when the worker stops.
+// TestSyncTracer_Stop checks that a new sync begins when a pod begins to stop. The previous sync ends
+// after its last action and shows the errors of its own actions only.
 func TestSyncTracer_Stop(t *testing.T) {
+	tracer, spans := newTestTracer()
+	run, stop := plan.Decision{Phase: plan.PhaseRun}, plan.Decision{Phase: plan.PhaseStop}
+	_, start := tracer.beginAction(t.Context(), run, plan.StartContainer{Container: "a"}, "u1")
+	_, pull := tracer.beginAction(t.Context(), run, plan.EnsureImage{Container: "b", Image: "i:1"}, "u1")
+	_, kill := tracer.beginAction(t.Context(), stop, plan.StopSandbox{ID: "s"}, "u1")
+	if got := spanNames(spans); got != "" {
+		t.Errorf("got %s, want no span that has ended", got)
+	}
+	ended := time.Now().Add(time.Second)
+	tracer.endAction(start, result.Result{Err: errors.New("no space left"), Ended: ended.Add(-time.Second)})
+	tracer.endAction(pull, result.Result{Canceled: true, Err: errors.New("context canceled"), Ended: ended})
+	tracer.endAction(kill, result.Result{Ended: ended.Add(time.Second)})
+	tracer.endSync()
+	if got, want := spanNames(spans), "StartContainer, EnsureImage, syncPod, StopSandbox, syncTerminatingPod"; got != want {
+		t.Fatalf("got %s, want %s", got, want)
+	}
+	all := spans.Ended()
+	if got := all[1]; got.Status().Code != codes.Unset || !slices.Contains(got.Attributes(), attribute.Bool("podd.canceled", true)) {
+		t.Errorf("canceled action: got %+v, %v, want no error", got.Status(), got.Attributes())
+	}
+	if got := all[2]; got.Status().Code != codes.Error || !got.EndTime().Equal(ended) {
+		t.Errorf("syncPod: got status %+v and end %v, want an error and %v", got.Status(), got.EndTime(), ended)
+	}
+	if got := all[4].Status(); got.Code != codes.Unset {
+		t.Errorf("syncTerminatingPod: got status %+v, want no error", got)
+	}
+}
+
+// TestSyncTracer_Shutdown checks that all spans end when the worker stops.
+func TestSyncTracer_Shutdown(t *testing.T) {
 	tracer, spans := newTestTracer()
 	_, start := tracer.beginAction(t.Context(), plan.Decision{Phase: plan.PhaseRun}, plan.StartContainer{Container: "a"}, "u1")
 	_, stop := tracer.beginAction(t.Context(), plan.Decision{Phase: plan.PhaseStop}, plan.StopSandbox{ID: "s"}, "u1")
-	if got, want := spanNames(spans), "syncPod"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
 	tracer.endAll(map[string]runningAction{"a": {span: start}, "s": {span: stop}, "probe": {}})
 	if n := len(spans.Ended()); n != 4 || len(spans.Started()) != 4 {
 		t.Errorf("got %d ended and %d started spans, want 4", n, len(spans.Started()))
-	}
-	_, gone := tracer.beginAction(t.Context(), plan.Decision{Phase: plan.PhaseCleanedUp}, plan.RemoveDir{UID: "u1"}, "u1")
-	tracer.endAction(gone, result.Result{Canceled: true, Err: errors.New("context canceled")})
-	tracer.endSync(nil)
-	if got, want := spanNames(spans), "RemoveDir, syncTerminatedPod"; !strings.HasSuffix(got, want) {
-		t.Errorf("got %s, want the suffix %s", got, want)
-	}
-	if got := spans.Ended()[4]; got.Status().Code != codes.Unset || !slices.Contains(got.Attributes(), attribute.Bool("podd.canceled", true)) {
-		t.Errorf("canceled action: got %+v, %v, want no error", got.Status(), got.Attributes())
 	}
 }
 
@@ -103,7 +121,7 @@ func TestSyncTracer_Disabled(t *testing.T) {
 		t.Error("got a span, want none")
 	}
 	tracer.endAction(span, result.Result{Err: errors.New("failed")})
-	tracer.endSync(nil)
+	tracer.endSync()
 	tracer.endAll(nil)
 }
 
