@@ -107,7 +107,8 @@ func TestImageGarbageCollection(t *testing.T) {
 }
 
 // TestImages_OtherPodd checks that podd does not remove the images of containers that another podd
-// has created, and not the images that such containers mount.
+// has created, and not the images that such containers mount. When these containers no longer exist,
+// all their images are removed.
 func TestImages_OtherPodd(t *testing.T) {
 	t.Parallel()
 	on := stack.ForTest(t, stack.Options{})
@@ -131,5 +132,11 @@ func TestImages_OtherPodd(t *testing.T) {
 	d.verb("images", "prune")
 	for _, image := range used {
 		d.wantImage(image, true)
+	}
+	other.remove("web")
+	other.untilGone("web")
+	d.verb("images", "prune")
+	for _, image := range used {
+		d.wantImage(image, false)
 	}
 }

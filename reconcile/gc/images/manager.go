@@ -71,6 +71,7 @@ type Manager struct {
 
 	// The following fields belong to the goroutine of Run.
 	records       map[string]record   // by image ID
+	listed        map[string]string   // image IDs by the names in the last list of images
 	mounted       map[string][]string // images that containers mount, by container ID
 	hasFailed     bool                // the last round has failed
 	hasSaveFailed bool                // the last write of the record file has failed

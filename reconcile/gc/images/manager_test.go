@@ -3,6 +3,7 @@ package images_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -395,6 +396,77 @@ func TestCollect_UsedMeanwhile(t *testing.T) {
 		pass(30 * time.Minute)
 		f.want("b:1")
 	})
+}
+
+// TestPrune_ManyImages checks that the number of calls is proportional to the number of images, and that
+// the list of all images, which is long, is requested once.
+func TestPrune_ManyImages(t *testing.T) {
+	run(t, policy, func(f *fixture) {
+		f.add("web:1", 1)
+		f.createContainer("job", "web:1")
+		f.run(pod("web", "", "short", ""))
+		calls := func(n int) int {
+			for i := range n {
+				f.add(fmt.Sprintf("unused:%d", i), 1)
+			}
+			f.ForgetCalls()
+			if all, err := f.Prune(f.t.Context()); len(all) != n || err != nil {
+				f.t.Errorf("%d unused images: got %d removed images, error %v", n, len(all), err)
+			}
+			if n := len(f.Calls("ListImages")); n != 1 {
+				f.t.Errorf("got %d lists of all images, want 1", n)
+			}
+			return len(f.Calls())
+		}
+		if ten, twenty, many := calls(10), calls(20), calls(400); many-twenty != 38*(twenty-ten) {
+			f.t.Errorf("got %d calls for 10 images, %d for 20 and %d for 400, want calls in proportion", ten, twenty, many)
+		}
+		f.want("web:1")
+	})
+}
+
+// TestPrune_ChangedMeanwhile checks that an image is kept if it changes while other images are being
+// removed. Each case makes one of the images a and b necessary while the other one is being removed.
+func TestPrune_ChangedMeanwhile(t *testing.T) {
+	for name, change := range map[string]func(f *fixture, kept string){
+		"a pod needs the image":                    func(f *fixture, kept string) { f.publish(pod("web", "", kept, "")) },
+		"a pod needs the image of a volume":        func(f *fixture, kept string) { f.publish(pod("web", "", "absent:1", kept)) },
+		"a container mounts the image":             func(f *fixture, kept string) { f.createContainer("job", "base:1", kept) },
+		"the image gets a name that a pod needs":   func(f *fixture, kept string) { f.AddImage(runtimetest.Image{Name: "web:1", ID: f.id(kept)}) },
+		"the image is pinned by the configuration": func(f *fixture, kept string) { f.AddImage(runtimetest.Image{Name: kept, ID: f.id(kept), Pinned: true}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, policy, func(f *fixture) {
+				f.AddImage(runtimetest.Image{Name: "base:1", Pinned: true})
+				f.add("a:1", 1)
+				f.add("b:1", 1)
+				f.run(pod("web", "", "web:1", ""))
+				var kept string
+				f.Inject(runtimetest.Fault{Method: "RemoveImage", Nth: 1, AfterEffect: true, Delay: time.Second, OnApply: func() {
+					kept = "a:1"
+					if f.id(kept) == "" {
+						kept = "b:1"
+					}
+					change(f, kept)
+				}})
+				removed, err := f.Prune(f.t.Context())
+				if len(removed) != 1 || err != nil {
+					t.Errorf("got the removed images %+v, error %v, want one image", removed, err)
+				}
+				f.want("base:1", kept)
+			})
+		})
+	}
+}
+
+// id returns the ID of an image, or "" if the image is not on the node.
+func (f *fixture) id(name string) string {
+	f.t.Helper()
+	i, _, err := f.ImageStatus(f.t.Context(), name)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return i.ID
 }
 
 // TestRequests checks the requests of users and of the eviction.

@@ -40,7 +40,8 @@ func (m *Manager) detect(ctx context.Context) ([]Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing images: %w", err)
 	}
-	f := &finder{runtime: m.o.Runtime, ids: map[string]string{}, users: map[string]map[string]bool{}}
+	m.listed = make(map[string]string, 3*len(listed))
+	f := m.newFinder()
 	for i := range listed {
 		f.index(&listed[i])
 	}
@@ -74,6 +75,30 @@ func (m *Manager) detect(ctx context.Context) ([]Image, error) {
 	}
 	m.records = records
 	return all, nil
+}
+
+// isStillRemovable checks an image of the last list again. It reports whether the image is still on the
+// node, is not pinned and has no users. It returns an error if a user of the image may be missing.
+func (m *Manager) isStillRemovable(ctx context.Context, i Image) (bool, error) {
+	found, isPresent, err := m.o.Runtime.ImageStatus(ctx, i.ID)
+	if err != nil {
+		return false, fmt.Errorf("querying image %s: %w", i.displayName(), err)
+	}
+	if !isPresent || found.ID != i.ID {
+		return false, nil
+	}
+	f := m.newFinder()
+	f.index(&found) // it may have got names since the last list
+	if err := m.findUsers(ctx, f); err != nil {
+		return false, err
+	}
+	i.Pinned, i.Users = found.Pinned, slices.Sorted(maps.Keys(f.users[i.ID]))
+	if len(i.Users) > 0 {
+		r := m.records[i.ID]
+		r.lastUsed = m.clock().Now
+		m.records[i.ID] = r
+	}
+	return !i.isProtected(), nil
 }
 
 // findUsers adds the users of all images to f: the pods of this podd, and all containers of the
@@ -138,15 +163,21 @@ func (m *Manager) sandboxImages(ctx context.Context, f *finder) (map[string]bool
 
 // A finder finds the IDs of images by the names that pods and containers use.
 type finder struct {
-	runtime Runtime
-	ids     map[string]string          // IDs by name; "" if the image is not on the node
-	users   map[string]map[string]bool // users by ID
+	runtime   Runtime
+	listed    map[string]string          // IDs by the names in the list of images
+	requested map[string]string          // IDs by other names; "" if the image is not on the node
+	users     map[string]map[string]bool // users by ID
+}
+
+// newFinder returns a finder that knows the names in the last list of images.
+func (m *Manager) newFinder() *finder {
+	return &finder{runtime: m.o.Runtime, listed: m.listed, requested: map[string]string{}, users: map[string]map[string]bool{}}
 }
 
 // index adds the names that the runtime reports for an image.
 func (f *finder) index(i *runtime.Image) {
 	for _, name := range slices.Concat(i.Tags, i.Digests, []string{i.ID, strings.TrimPrefix(i.ID, "sha256:")}) {
-		f.ids[name] = i.ID
+		f.listed[name] = i.ID
 	}
 }
 
@@ -169,7 +200,10 @@ func (f *finder) addUsers(ctx context.Context, image string, users ...string) er
 // name that is in no list, because only the runtime knows the registry of a short name such as
 // "busybox".
 func (f *finder) find(ctx context.Context, name string) (id string, err error) {
-	if id, isKnown := f.ids[name]; isKnown || name == "" {
+	if id, isListed := f.listed[name]; isListed || name == "" {
+		return id, nil
+	}
+	if id, isKnown := f.requested[name]; isKnown {
 		return id, nil
 	}
 	image, isPresent, err := f.runtime.ImageStatus(ctx, name)
@@ -179,6 +213,6 @@ func (f *finder) find(ctx context.Context, name string) (id string, err error) {
 	if isPresent {
 		id = image.ID
 	}
-	f.ids[name] = id
+	f.requested[name] = id
 	return id, nil
 }
