@@ -9,7 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"podd/manifest"
+	"podd/manifest/condition"
 	"podd/reconcile/plan"
 	"podd/reconcile/result"
 )
@@ -73,7 +73,7 @@ func (w *worker) logPodChange(d plan.Decision, pod *v1.Pod) {
 		w.log.Info("pod removed")
 		return
 	}
-	ready := pod != nil && manifest.IsConditionTrue(pod.Status.Conditions, v1.PodReady)
+	ready := pod != nil && condition.IsTrue(pod.Status.Conditions, v1.PodReady)
 	switch {
 	case ready && !w.logged.ready && !w.logged.hasActed:
 		w.log.Info("pod adopted", "age", roundedSince(w.state.PlanInput.Now, w.state.PlanInput.History.StartTime))

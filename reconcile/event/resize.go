@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/manifest/condition"
 )
 
 // A ResizeChange contains the pod as podd last published it and as podd publishes it now.
@@ -53,10 +54,10 @@ func (c ResizeChange) message(result, failure string) string {
 // findTrueCondition returns the condition of this type that is true. It returns nil if p has none, or
 // if p is nil.
 func findTrueCondition(p *v1.Pod, t v1.PodConditionType) *v1.PodCondition {
-	if p == nil || !manifest.IsConditionTrue(p.Status.Conditions, t) {
+	if p == nil || !condition.IsTrue(p.Status.Conditions, t) {
 		return nil
 	}
-	return manifest.FindCondition(p.Status.Conditions, t)
+	return condition.Find(p.Status.Conditions, t)
 }
 
 // resizeSummary is the JSON in the messages of events about a resize. Like the kubelet's, it omits the

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
+	"podd/manifest/condition"
 	"podd/server"
 )
 
@@ -33,14 +34,14 @@ const (
 // update records the end of a deferred resize, if the resize is no longer pending; see
 // Metrics.UpdatePod.
 func (c resizeCounts) update(before, after *server.PodView, now time.Time) {
-	if before == nil || findCondition(after.Pod, v1.PodResizePending) != nil {
+	if before == nil || condition.Find(after.Pod.Status.Conditions, v1.PodResizePending) != nil {
 		return
 	}
 	resolution := resizeAccepted
 	switch phase := after.Pod.Status.Phase; {
 	case after.Pod.DeletionTimestamp != nil, before.Pod.UID != after.Pod.UID, phase == v1.PodSucceeded, phase == v1.PodFailed:
 		resolution = resizeTerminated
-	case findCondition(after.Pod, v1.PodResizeInProgress) == nil && !hasSameResources(&before.Pod.Spec, &after.Pod.Spec):
+	case condition.Find(after.Pod.Status.Conditions, v1.PodResizeInProgress) == nil && !hasSameResources(&before.Pod.Spec, &after.Pod.Spec):
 		resolution = resizeReverted
 	}
 	c.endDeferred(before, resolution, now)
@@ -48,7 +49,7 @@ func (c resizeCounts) update(before, after *server.PodView, now time.Time) {
 
 // endDeferred records the end of the deferred resize of p. It does nothing if p has none.
 func (c resizeCounts) endDeferred(p *server.PodView, resolution string, now time.Time) {
-	pending := findCondition(p.Pod, v1.PodResizePending)
+	pending := condition.Find(p.Pod.Status.Conditions, v1.PodResizePending)
 	if pending == nil || pending.Reason != v1.PodReasonDeferred {
 		return
 	}
@@ -61,10 +62,10 @@ func collectResizes(v *server.View, emit emitter) {
 	type key struct{ reason, priority string }
 	pending, inProgress := map[key]int{}, 0
 	for _, p := range v.Pods {
-		if c := findCondition(p.Pod, v1.PodResizePending); c != nil {
+		if c := condition.Find(p.Pod.Status.Conditions, v1.PodResizePending); c != nil {
 			pending[key{strings.ToLower(c.Reason), priorityLabel(p.Pod)}]++
 		}
-		if findCondition(p.Pod, v1.PodResizeInProgress) != nil {
+		if condition.Find(p.Pod.Status.Conditions, v1.PodResizeInProgress) != nil {
 			inProgress++
 		}
 	}
@@ -72,15 +73,6 @@ func collectResizes(v *server.View, emit emitter) {
 		emit(pendingResizesDesc, float64(n), k.reason, k.priority)
 	}
 	emit(resizesInProgressDesc, float64(inProgress))
-}
-
-func findCondition(p *v1.Pod, kind v1.PodConditionType) *v1.PodCondition {
-	for i := range p.Status.Conditions {
-		if p.Status.Conditions[i].Type == kind {
-			return &p.Status.Conditions[i]
-		}
-	}
-	return nil
 }
 
 // hasSameResources reports whether the containers of two versions of a pod have the same resources.

@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"podd/manifest/condition"
 )
 
 func podColumns() []metav1.TableColumnDefinition {
@@ -44,7 +46,7 @@ func readinessGates(p *v1.Pod) string {
 	}
 	open := 0
 	for _, g := range p.Spec.ReadinessGates {
-		if isTrue(findCondition(p, g.ConditionType)) {
+		if condition.IsTrue(p.Status.Conditions, g.ConditionType) {
 			open++
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest/condition"
 )
 
 // PodCells are the cells of a pod in a listing, with kubectl's values.
@@ -26,11 +28,11 @@ func NewPodCells(pod *v1.Pod, now time.Time) PodCells {
 	if pod.Status.Reason != "" {
 		r.status = pod.Status.Reason
 	}
-	if c := findCondition(pod, v1.PodScheduled); c != nil && c.Reason == v1.PodReasonSchedulingGated {
+	if c := condition.Find(pod.Status.Conditions, v1.PodScheduled); c != nil && c.Reason == v1.PodReasonSchedulingGated {
 		r.status = c.Reason
 	}
 	r.readInitContainers()
-	if !r.initializing || isTrue(findCondition(pod, v1.PodInitialized)) {
+	if !r.initializing || condition.IsTrue(pod.Status.Conditions, v1.PodInitialized) {
 		r.readContainers()
 	}
 	if r.hasSpecificReason() {
@@ -125,7 +127,7 @@ func (r *podSummary) readContainers() {
 	}
 	if r.status == "Completed" && running {
 		r.status = "NotReady"
-		if isTrue(findCondition(r.pod, v1.PodReady)) {
+		if condition.IsTrue(r.pod.Status.Conditions, v1.PodReady) {
 			r.status = "Running"
 		}
 	}
@@ -196,15 +198,3 @@ func podAge(pod *v1.Pod, now time.Time) string {
 	}
 	return formatAge(pod.CreationTimestamp.Time, now)
 }
-
-// findCondition returns the condition of type t, or nil if pod has no such condition.
-func findCondition(pod *v1.Pod, t v1.PodConditionType) *v1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == t {
-			return c
-		}
-	}
-	return nil
-}
-
-func isTrue(c *v1.PodCondition) bool { return c != nil && c.Status == v1.ConditionTrue }

@@ -117,7 +117,7 @@ func (l *testNode) ready() v1.ConditionStatus {
 	if l.node == nil {
 		return ""
 	}
-	return condition(l.t, l.node, v1.NodeReady).Status
+	return nodeCondition(l.t, l.node, v1.NodeReady).Status
 }
 
 // TestRun checks that a node joins the cluster and sends changes of its status at once.

@@ -52,8 +52,8 @@ func TestNewNode_Unschedulable(t *testing.T) {
 	}
 }
 
-// condition returns the condition of a kind.
-func condition(t *testing.T, n *v1.Node, kind v1.NodeConditionType) v1.NodeCondition {
+// nodeCondition returns the condition of a kind.
+func nodeCondition(t *testing.T, n *v1.Node, kind v1.NodeConditionType) v1.NodeCondition {
 	t.Helper()
 	for _, c := range n.Status.Conditions {
 		if c.Type == kind {
@@ -155,8 +155,8 @@ func TestUpdatedNode_Kept(t *testing.T) {
 	if got := n.Status.DeclaredFeatures; !slices.Equal(got, []string{"B"}) {
 		t.Errorf("declared features: got %v, want those of the local Node", got)
 	}
-	condition(t, n, "KernelDeadlock")
-	condition(t, n, v1.NodeMemoryPressure)
+	nodeCondition(t, n, "KernelDeadlock")
+	nodeCondition(t, n, v1.NodeMemoryPressure)
 }
 
 // TestUpdatedNode_Transitions checks that transition times change only with the status.
@@ -168,12 +168,12 @@ func TestUpdatedNode_Transitions(t *testing.T) {
 	if isNodeChanged(n, same) {
 		t.Error("a new heartbeat time is a change")
 	}
-	if c := condition(t, same, v1.NodeReady); !c.LastTransitionTime.Equal(new(metav1.NewTime(noon))) || !c.LastHeartbeatTime.Equal(new(metav1.NewTime(later))) {
+	if c := nodeCondition(t, same, v1.NodeReady); !c.LastTransitionTime.Equal(new(metav1.NewTime(noon))) || !c.LastHeartbeatTime.Equal(new(metav1.NewTime(later))) {
 		t.Errorf("same status: got %v, want the old transition time and the new heartbeat time", c)
 	}
 	same.Status.Conditions[1].Status = v1.ConditionUnknown // as the node controller sets it
 	again := o.updatedNode(same, localNode(), later)
-	if c := condition(t, again, v1.NodeReady); c.Status != v1.ConditionTrue || !c.LastTransitionTime.Equal(new(metav1.NewTime(later))) || !isNodeChanged(same, again) {
+	if c := nodeCondition(t, again, v1.NodeReady); c.Status != v1.ConditionTrue || !c.LastTransitionTime.Equal(new(metav1.NewTime(later))) || !isNodeChanged(same, again) {
 		t.Errorf("changed status: got %v, want status True and the new transition time", c)
 	}
 }

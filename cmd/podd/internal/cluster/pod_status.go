@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podd/manifest"
+	"podd/manifest/condition"
 )
 
 // ownConditions are the pod conditions that the kubelet writes.
@@ -60,7 +61,7 @@ func mergePodStatus(present, local *v1.Pod, isAddressConfigured bool) *v1.PodSta
 // status changes.
 func mergePodConditions(present []v1.PodCondition, own *v1.PodStatus, generation int64, phase v1.PodPhase) []v1.PodCondition {
 	all := slices.DeleteFunc(slices.Clone(present), func(c v1.PodCondition) bool {
-		return slices.Contains(removableConditions, c.Type) && manifest.FindCondition(own.Conditions, c.Type) == nil
+		return slices.Contains(removableConditions, c.Type) && condition.Find(own.Conditions, c.Type) == nil
 	})
 	for _, c := range own.Conditions {
 		// Other clients also write DisruptionTarget. podd writes this condition only if the

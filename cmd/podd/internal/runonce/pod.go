@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
+	"podd/manifest/condition"
 	"podd/reconcile/plan"
 	"podd/reconcile/state"
 )
@@ -49,7 +50,7 @@ func (p *runPod) isLongRunning() bool {
 }
 
 func (p *runPod) isReady() bool {
-	return p.Report != nil && p.Report.Pod != nil && manifest.IsConditionTrue(p.Report.Pod.Status.Conditions, v1.PodReady)
+	return p.Report != nil && p.Report.Pod != nil && condition.IsTrue(p.Report.Pod.Status.Conditions, v1.PodReady)
 }
 
 // isBlocked reports whether the pod waits for reservations of other pods.
