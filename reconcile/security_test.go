@@ -1,8 +1,10 @@
 package reconcile_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -351,6 +353,38 @@ func TestUserIDs(t *testing.T) {
 		m.setPods(a, c, d)
 		m.settle()
 		check("d", two)
+	})
+}
+
+// TestUserIDs_Foreign checks that a pod gets none of the IDs that the runtime reports for the sandboxes
+// of other agents. The annotations of these sandboxes reserve no IDs, because a kubelet copies them from
+// its pods.
+func TestUserIDs_Foreign(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		for i := range 300 {
+			m.makeKubeletPod(fmt.Sprintf("forged%03d", i), fmt.Sprintf("uid-forged%03d", i), map[string]string{
+				runtime.AnnotationFirstHostUID: strconv.Itoa(max(i<<24, 65536)), runtime.AnnotationHostIDCount: "16777216",
+			})
+		}
+		config := &cri.PodSandboxConfig{
+			Metadata: &cri.PodSandboxMetadata{Name: "theirs", Namespace: "default", Uid: "uid-theirs"},
+			Linux: &cri.LinuxPodSandboxConfig{SecurityContext: &cri.LinuxSandboxSecurityContext{NamespaceOptions: &cri.NamespaceOption{
+				UsernsOptions: &cri.UserNamespace{Mode: cri.NamespaceMode_POD, Uids: []*cri.IDMapping{{HostId: 65536, Length: 65536}}, Gids: []*cri.IDMapping{{HostId: 131072, Length: 65536}}},
+			}}},
+		}
+		if _, err := m.RunPodSandbox(t.Context(), config, ""); err != nil {
+			t.Fatal(err)
+		}
+		m.start()
+		m.setPods(pod(t, "web", "hostUsers: false\ncontainers: [{name: app, image: \"web:1\"}]"))
+		m.settle()
+		all := m.sandboxes("web")
+		if len(all) != 1 {
+			t.Fatalf("got %d sandboxes, want 1: %s", len(all), m.why("web"))
+		}
+		if got := ids(all[0].GetLinux().GetSecurityContext().GetNamespaceOptions()); got != 3*65536 {
+			t.Errorf("got IDs from %d, want from %d", got, 3*65536)
+		}
 	})
 }
 

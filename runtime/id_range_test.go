@@ -31,5 +31,9 @@ func TestSandbox_HostIDs(t *testing.T) {
 		if got := s.HostIDs(); got != tt.want {
 			t.Errorf("first %q, count %q: got %v, want %v", tt.first, tt.count, got, tt.want)
 		}
+		s.Foreign = true
+		if got := s.HostIDs(); got != (IDRange{}) {
+			t.Errorf("foreign sandbox, first %q, count %q: got %v, want none", tt.first, tt.count, got)
+		}
 	}
 }

@@ -37,7 +37,11 @@ type Sandbox struct {
 	CreatedAt time.Time // time of the runtime's wall clock
 	// IPs contains the addresses in the pod network, the primary one first. It is empty if
 	// the pod uses the host network.
-	IPs         []string
+	IPs []string
+	// MappedIDs contains the host IDs in the sandbox's user namespace as the runtime reports them,
+	// without duplicates. It is nil if there is no user namespace, or if the runtime has not reported
+	// the status of the sandbox.
+	MappedIDs   []IDRange
 	Labels      map[string]string
 	Annotations map[string]string
 	// Foreign reports whether another program, or another instance of podd, created the
@@ -45,9 +49,13 @@ type Sandbox struct {
 	Foreign bool
 }
 
-// HostIDs returns the host IDs of the sandbox's user namespace. They are the zero IDRange if the
-// sandbox has no user namespace, or if its annotations are not those of podd.
+// HostIDs returns the host IDs that podd recorded for the sandbox's user namespace. They are the
+// zero IDRange if the sandbox has no user namespace. They are also zero for a foreign sandbox,
+// because a kubelet copies the annotations of the pod's author to the sandbox; see MappedIDs.
 func (s *Sandbox) HostIDs() IDRange {
+	if s.Foreign {
+		return IDRange{}
+	}
 	first, err := strconv.ParseUint(s.Annotations[AnnotationFirstHostUID], 10, 32)
 	if err != nil {
 		return IDRange{}

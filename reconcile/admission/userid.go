@@ -21,7 +21,7 @@ func (d *decider) userIDs(name *NameFacts, desired *manifest.Pod) runtime.IDRang
 		return runtime.IDRange{}
 	}
 	length := cmp.Or(d.in.Limits.IDsPerPod, runtime.DefaultIDsPerPod)
-	for _, r := range append([]runtime.IDRange{name.Order.UserIDs}, sandboxIDs(name.Observed, false)...) {
+	for _, r := range append([]runtime.IDRange{name.Order.UserIDs}, recordedIDs(name.Observed)...) {
 		if r.Length == length {
 			return r
 		}
@@ -74,8 +74,8 @@ func (d *decider) listUserIDs() []runtime.IDRange {
 		}
 	}
 	for _, p := range d.in.Observed {
-		d.usedUserIDs = append(d.usedUserIDs, sandboxIDs(p, false)...)
-		d.usedUserIDs = append(d.usedUserIDs, sandboxIDs(p, true)...)
+		d.usedUserIDs = append(d.usedUserIDs, recordedIDs(p)...)
+		d.usedUserIDs = append(d.usedUserIDs, foreignIDs(p)...)
 	}
 	order.Slice(d.usedUserIDs, compareIDs)
 	return d.usedUserIDs
@@ -96,26 +96,29 @@ func (n *NameFacts) needsUserIDs(desired *manifest.Pod) bool {
 	return false
 }
 
-// maxForeignIDs limits the IDs that one sandbox of another agent can reserve. A kubelet copies the
-// annotations of pods to sandboxes, so that a user of its cluster could otherwise reserve all IDs of
-// the host with one pod.
-const maxForeignIDs = 1 << 24
-
-// sandboxIDs returns the host IDs of each foreign sandbox of p, or of each sandbox of podd if foreign
-// is false. p may be nil.
-func sandboxIDs(p *runtime.Pod, foreign bool) []runtime.IDRange {
-	var all []runtime.IDRange
+// recordedIDs returns the host IDs of each sandbox of p that podd created. p may be nil.
+func recordedIDs(p *runtime.Pod) []runtime.IDRange {
 	if p == nil {
 		return nil
 	}
+	var all []runtime.IDRange
 	for i := range p.Incarnations {
-		inc := &p.Incarnations[i]
-		r := inc.HostIDs()
-		if foreign {
-			r.Length = min(r.Length, maxForeignIDs)
-		}
-		if inc.Foreign == foreign && r.Length > 0 {
+		if r := p.Incarnations[i].HostIDs(); r.Length > 0 {
 			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// foreignIDs returns the host IDs of the foreign sandboxes of p. p may be nil.
+func foreignIDs(p *runtime.Pod) []runtime.IDRange {
+	if p == nil {
+		return nil
+	}
+	var all []runtime.IDRange
+	for i := range p.Incarnations {
+		if inc := &p.Incarnations[i]; inc.Foreign {
+			all = append(all, inc.MappedIDs...)
 		}
 	}
 	return all

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -34,6 +35,9 @@ func TestFreeIDs(t *testing.T) {
 		"all used":                    {[]runtime.IDRange{r(1, 65534)}, 1, runtime.IDRange{}},
 		"a small range in the first":  {[]runtime.IDRange{r(16384, 1)}, 16384, r(32768, 16384)},
 		"length of half of all IDs":   {nil, 32768, runtime.IDRange{}},
+		"mapping of all IDs":          {[]runtime.IDRange{{First: 0, Length: math.MaxUint32}}, 1, runtime.IDRange{}},
+		"other alignment":             {[]runtime.IDRange{{First: unit + 1, Length: 2 * unit}}, 1, r(4, 1)},
+		"beyond the last ID":          {[]runtime.IDRange{{First: math.MaxUint32, Length: math.MaxUint32}}, 1, r(1, 1)},
 	} {
 		if got := freeIDs(tt.used, tt.length*unit); got != tt.want {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
@@ -64,18 +68,19 @@ func TestFreeIDs_Properties(t *testing.T) {
 	})
 }
 
-// TestSandboxIDs_Foreign checks that a sandbox of another agent cannot reserve all IDs of the host.
+// TestSandboxIDs_Foreign checks that a sandbox of another agent reserves the IDs that the runtime
+// reports. Its annotations reserve none, because they can be those of the pod's author.
 func TestSandboxIDs_Foreign(t *testing.T) {
-	sandbox := func(foreign bool) *runtime.Pod {
-		return &runtime.Pod{Incarnations: []runtime.Incarnation{{Sandbox: runtime.Sandbox{
-			Foreign:     foreign,
-			Annotations: map[string]string{runtime.AnnotationFirstHostUID: "65536", runtime.AnnotationHostIDCount: "4294770688"},
-		}}}}
+	mapped, recorded := runtime.IDRange{First: 1000, Length: 7}, runtime.IDRange{First: unit, Length: 4294770688}
+	p := &runtime.Pod{Incarnations: []runtime.Incarnation{{Sandbox: runtime.Sandbox{
+		MappedIDs:   []runtime.IDRange{mapped},
+		Annotations: map[string]string{runtime.AnnotationFirstHostUID: "65536", runtime.AnnotationHostIDCount: "4294770688"},
+	}}}}
+	if got := append(recordedIDs(p), foreignIDs(p)...); !slices.Equal(got, []runtime.IDRange{recorded}) {
+		t.Errorf("sandbox of podd: got %v, want %v", got, recorded)
 	}
-	for foreign, want := range map[bool]uint32{true: maxForeignIDs, false: 4294770688} {
-		got := sandboxIDs(sandbox(foreign), foreign)
-		if len(got) != 1 || got[0].First != 65536 || got[0].Length != want {
-			t.Errorf("foreign %t: got ranges %v, want one with %d IDs", foreign, got, want)
-		}
+	p.Incarnations[0].Foreign = true
+	if got := append(recordedIDs(p), foreignIDs(p)...); !slices.Equal(got, []runtime.IDRange{mapped}) {
+		t.Errorf("foreign sandbox: got %v, want %v", got, mapped)
 	}
 }

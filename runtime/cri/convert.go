@@ -2,6 +2,7 @@ package cri
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -55,6 +56,7 @@ func sandboxFromStatus(s *api.PodSandboxStatus) runtime.Sandbox {
 		Ready:       isReady(s.GetState()),
 		CreatedAt:   timeOf(s.GetCreatedAt()),
 		IPs:         addresses(s.GetNetwork()),
+		MappedIDs:   mappedIDs(s.GetLinux().GetNamespaces().GetOptions().GetUsernsOptions()),
 		Labels:      s.GetLabels(),
 		Annotations: s.GetAnnotations(),
 	}
@@ -73,6 +75,21 @@ func addresses(n *api.PodSandboxNetworkStatus) []string {
 		}
 	}
 	return ips
+}
+
+// mappedIDs returns the host IDs that a user namespace maps, without duplicates. It returns nil if the
+// pod has no user namespace.
+func mappedIDs(n *api.UserNamespace) []runtime.IDRange {
+	if n.GetMode() != api.NamespaceMode_POD {
+		return nil
+	}
+	var all []runtime.IDRange
+	for _, m := range slices.Concat(n.GetUids(), n.GetGids()) {
+		if r := (runtime.IDRange{First: m.GetHostId(), Length: m.GetLength()}); r.Length > 0 && !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // containerFromList converts a container of a CRI list. The list contains no exit code, and no

@@ -64,7 +64,7 @@ func (o *ObserverOptions) isOurs(instance string) bool {
 // result.
 //
 // A pass observes the marked pods, or all pods. It makes two list calls. It queries only the status
-// of containers with a changed state in the list, and the addresses of new sandboxes. It makes
+// of containers with a changed state in the list, and the status of new sandboxes. It makes
 // no query if another call of this client has returned the same data. If nothing changed in a pod,
 // the pod keeps its pointer.
 type Observer struct {
@@ -83,6 +83,7 @@ type Observer struct {
 	failedQueries  map[string]failedQuery                // by ID of the sandbox or container
 
 	sandboxCalls   *statusCalls[runtime.Sandbox]
+	foreignCalls   *statusCalls[runtime.Sandbox] // for foreign sandboxes, so that their late calls do not count against podd's own
 	containerCalls *statusCalls[runtime.Container]
 }
 
@@ -117,7 +118,7 @@ func (c *Client) NewObserver(o ObserverOptions) *Observer {
 		o.Logger = slog.Default()
 	}
 	ob := &Observer{client: c, opts: o, relistInterval: o.MinRelistInterval, failedQueries: map[string]failedQuery{}}
-	ob.sandboxCalls, ob.containerCalls = newStatusCalls(c.querySandbox), newStatusCalls(c.queryContainer)
+	ob.sandboxCalls, ob.foreignCalls, ob.containerCalls = newStatusCalls(c.querySandbox), newStatusCalls(c.querySandbox), newStatusCalls(c.queryContainer)
 	ob.marks.wake = make(chan struct{}, 1)
 	ob.health.Store(&Health{})
 	return ob
@@ -150,6 +151,7 @@ func (o *Observer) Run(ctx context.Context, emit func(runtime.Snapshot)) error {
 		cancel()
 		reader.Wait()
 		o.sandboxCalls.running.Wait()
+		o.foreignCalls.running.Wait()
 		o.containerCalls.running.Wait()
 	}()
 	o.relistAt = time.Now()

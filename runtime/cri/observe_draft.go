@@ -32,6 +32,7 @@ type draft struct {
 	allSandboxes    []*sandboxDraft
 
 	sandboxesToQuery  []*sandboxDraft
+	foreignToQuery    []*sandboxDraft
 	containersToQuery []*containerDraft
 }
 
@@ -127,24 +128,33 @@ func (d *draft) addSandbox(item *wireItem) error {
 	return nil
 }
 
-// setSandbox fills sd from the list. It copies the addresses from prior, which may be nil. If the
-// sandbox is ready, setSandbox also schedules the query of the addresses. It does not schedule the
-// query if the details of the sandbox are not needed, or if an earlier query failed and must not be
-// repeated yet.
+// setSandbox fills sd from the list. It copies the addresses and host IDs from prior, which may be nil.
+// It also schedules the query of the status if the query is needed, unless an earlier query failed and
+// must not be repeated yet.
 func (d *draft) setSandbox(sd *sandboxDraft, s *api.PodSandbox, prior *runtime.Sandbox) {
 	sd.key = types.NamespacedName{Namespace: s.GetMetadata().GetNamespace(), Name: s.GetMetadata().GetName()}
 	sd.sandbox = sandboxFromList(s)
 	sd.sandbox.Foreign = !d.isOurs(s.GetLabels())
 	if prior != nil {
-		sd.sandbox.IPs = prior.IPs
+		sd.sandbox.IPs, sd.sandbox.MappedIDs = prior.IPs, prior.MappedIDs
 	}
 	switch {
-	case !sd.sandbox.Ready || d.isIgnored(&sd.sandbox):
+	case !d.needsQuery(&sd.sandbox, prior):
 	case d.isRetryPending(s.GetId()):
 		sd.result = retryPending
+	case sd.sandbox.Foreign:
+		d.foreignToQuery = append(d.foreignToQuery, sd)
 	default:
 		d.sandboxesToQuery = append(d.sandboxesToQuery, sd)
 	}
+}
+
+// needsQuery reports whether the status of a sandbox must be queried. The addresses of a ready sandbox
+// are needed, and so are the host IDs of every foreign sandbox. The host IDs never change. prior may
+// be nil.
+func (d *draft) needsQuery(s, prior *runtime.Sandbox) bool {
+	_, isRetry := d.failedQueries[s.ID]
+	return s.Ready && !d.isIgnored(s) || s.Foreign && (prior == nil || isRetry)
 }
 
 // isOurs reports whether an object with these labels belongs to this podd, so that its sandbox is
@@ -153,8 +163,8 @@ func (d *draft) isOurs(labels map[string]string) bool {
 	return d.opts.isOurs(labels[runtime.LabelInstance])
 }
 
-// isIgnored reports whether the details of a sandbox are not needed, because another podd
-// owns the sandbox.
+// isIgnored reports whether the addresses and containers of a sandbox are not needed, because
+// another podd owns the sandbox.
 func (d *draft) isIgnored(s *runtime.Sandbox) bool {
 	return s.Foreign && !(d.opts.IncludeUnlabelled && s.Labels[runtime.LabelInstance] == "")
 }

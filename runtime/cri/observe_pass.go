@@ -72,7 +72,7 @@ func (o *Observer) storeFailedQueries(d *draft, whole bool) {
 			next.failures++
 			next.retryAt = now.Add(backOff(next.failures, firstRetryDelay, maxRetryDelay))
 		}
-		if o.sandboxCalls.hasCall(id) || o.containerCalls.hasCall(id) {
+		if o.sandboxCalls.hasCall(id) || o.foreignCalls.hasCall(id) || o.containerCalls.hasCall(id) {
 			next.retryAt = time.Time{}
 		} else {
 			o.marks.markPod(key, max(next.retryAt.Sub(now), 0))
@@ -81,6 +81,7 @@ func (o *Observer) storeFailedQueries(d *draft, whole bool) {
 	}
 	o.failedQueries = failedQueries
 	o.sandboxCalls.forget(failedQueries)
+	o.foreignCalls.forget(failedQueries)
 	o.containerCalls.forget(failedQueries)
 }
 
@@ -150,7 +151,7 @@ func (o *Observer) hasUnlabelledSandbox(keys map[types.NamespacedName]struct{}) 
 // queryDetails queries the fields that the lists do not contain. It returns an error only
 // if the runtime is unreachable. Other failed calls are repeated later.
 func (o *Observer) queryDetails(ctx context.Context, d *draft) error {
-	if len(d.sandboxesToQuery) == 0 && len(d.containersToQuery) == 0 {
+	if len(d.sandboxesToQuery) == 0 && len(d.foreignToQuery) == 0 && len(d.containersToQuery) == 0 {
 		return nil
 	}
 	pass, cancel := context.WithTimeout(ctx, statusCallTimeout)
@@ -162,6 +163,10 @@ func (o *Observer) queryDetails(ctx context.Context, d *draft) error {
 	}
 	for _, c := range d.containersToQuery {
 		calls.Go(func() error { return keepIfUnavailable(c.query(ctx, pass, o)) })
+	}
+	// The sandboxes of other agents come last, so that they do not delay podd's own pods.
+	for _, s := range d.foreignToQuery {
+		calls.Go(func() error { return keepIfUnavailable(s.query(ctx, pass, o)) })
 	}
 	if err := calls.Wait(); err != nil {
 		return err

@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"podd/runtime"
 )
@@ -18,15 +19,19 @@ const (
 	queryFailed
 )
 
-// query queries the sandbox's addresses.
+// query queries the sandbox's addresses and host IDs.
 func (s *sandboxDraft) query(ctx, pass context.Context, o *Observer) (err error) {
 	found, isStored := o.client.responses.sandbox(s.sandbox.ID)
 	if !isStored {
-		found, err = o.sandboxCalls.get(ctx, pass, s.sandbox.ID, s.sandbox.Ready, func() { o.marks.markPod(s.key, 0) })
+		calls := o.sandboxCalls
+		if s.sandbox.Foreign {
+			calls = o.foreignCalls
+		}
+		found, err = calls.get(ctx, pass, s.sandbox.ID, s.sandbox.Ready, func() { o.marks.markPod(s.key, 0) })
 	}
 	s.result = toQueryResult(err)
 	if s.result == queryDone {
-		s.sandbox.IPs, s.sandbox.Ready = found.IPs, found.Ready
+		s.sandbox.IPs, s.sandbox.MappedIDs, s.sandbox.Ready = found.IPs, found.MappedIDs, found.Ready
 	}
 	return err
 }
@@ -67,8 +72,8 @@ func toQueryResult(err error) queryResult {
 
 // queriedIDs returns the IDs of the sandboxes and containers that were queried in this pass.
 func (d *draft) queriedIDs() map[string]bool {
-	ids := make(map[string]bool, len(d.sandboxesToQuery)+len(d.containersToQuery))
-	for _, s := range d.sandboxesToQuery {
+	ids := make(map[string]bool, len(d.sandboxesToQuery)+len(d.foreignToQuery)+len(d.containersToQuery))
+	for _, s := range slices.Concat(d.sandboxesToQuery, d.foreignToQuery) {
 		ids[s.sandbox.ID] = true
 	}
 	for _, c := range d.containersToQuery {

@@ -38,6 +38,7 @@ func TestRuntime(t *testing.T, newRuntime func(t *testing.T) Subject) {
 		{"sandbox lifecycle", testSandbox},
 		{"sandbox name is reserved", testSandboxName},
 		{"sandbox on the host's network", testHostNetwork},
+		{"sandbox status has the user namespace", testUserNamespace},
 		{"sandbox stops and removes its containers", testSandboxStopsContainers},
 		{"container lifecycle", testContainer},
 		{"container name is reserved", testContainerName},

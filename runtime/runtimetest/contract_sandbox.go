@@ -2,6 +2,7 @@ package runtimetest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -108,6 +109,35 @@ func testHostNetwork(t *testing.T, f *fixture) {
 	if err != nil || !s.Ready || len(s.IPs) != 0 {
 		t.Errorf("got %+v, %v, want a ready sandbox without an address", s, err)
 	}
+}
+
+// testUserNamespace checks the host IDs in the status of a sandbox, if the runtime supports user
+// namespaces.
+func testUserNamespace(t *testing.T, f *fixture) {
+	node, err := f.Client.Node(f.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !node.Handlers[""].UserNamespaces {
+		return
+	}
+	want := runtime.IDRange{First: 1 << 30, Length: runtime.DefaultIDsPerPod}
+	ids := []*api.IDMapping{{HostId: want.First, Length: want.Length}}
+	config := f.sandboxConfig("mapped", 0)
+	config.Linux.SecurityContext.NamespaceOptions.UsernsOptions = &api.UserNamespace{Mode: api.NamespaceMode_POD, Uids: ids, Gids: ids}
+	mapped, unmapped := f.runSandbox(config), f.runSandbox(f.sandboxConfig("unmapped", 0))
+	check := func(when, id string, want ...runtime.IDRange) {
+		t.Helper()
+		if s, err := f.Client.PodSandboxStatus(f.ctx(), id); err != nil || !slices.Equal(s.MappedIDs, want) {
+			t.Errorf("%s: got the IDs %v, error %v, want %v", when, s.MappedIDs, err, want)
+		}
+	}
+	check("with a user namespace", mapped, want)
+	check("without a user namespace", unmapped)
+	if err := f.Client.StopPodSandbox(f.ctx(), mapped); err != nil {
+		t.Fatal(err)
+	}
+	check("after the stop", mapped, want)
 }
 
 func testSandboxStopsContainers(t *testing.T, f *fixture) {

@@ -17,6 +17,9 @@ func TestContractReal(t *testing.T) {
 	for _, flavor := range tools.Flavors() {
 		t.Run(string(flavor), func(t *testing.T) {
 			s := stack.ForTest(t, stack.Options{Flavor: flavor})
+			if err := s.OpenDirs(); err != nil {
+				t.Fatal(err)
+			}
 			c, err := cri.Dial(cri.Options{Endpoint: s.Endpoint()})
 			if err != nil {
 				t.Fatal(err)

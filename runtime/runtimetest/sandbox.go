@@ -154,6 +154,7 @@ func (sb *sandbox) status() *api.PodSandboxStatus {
 		Id: sb.id, Metadata: sb.config.GetMetadata(), State: sb.state(), CreatedAt: sb.createdAt.UnixNano(),
 		Network: &api.PodSandboxNetworkStatus{Ip: sb.ip}, Labels: sb.config.GetLabels(),
 		Annotations: sb.config.GetAnnotations(), RuntimeHandler: sb.handler,
+		Linux: &api.LinuxPodSandboxStatus{Namespaces: &api.Namespace{Options: sb.config.GetLinux().GetSecurityContext().GetNamespaceOptions()}},
 	}
 }
 

@@ -31,14 +31,7 @@ type foreignPod struct {
 func (d *daemon) makeForeign(name string) foreignPod {
 	d.t.Helper()
 	client := cri.NewRuntimeServiceClient(d.dial())
-	labels := map[string]string{
-		runtime.LabelPodName: name, runtime.LabelPodNamespace: "default", runtime.LabelPodUID: "foreign-" + name,
-	}
-	config := &cri.PodSandboxConfig{
-		Metadata: &cri.PodSandboxMetadata{Name: name, Namespace: "default", Uid: "foreign-" + name},
-		Labels:   labels,
-		Linux:    &cri.LinuxPodSandboxConfig{CgroupParent: d.parentCgroup() + "/foreign-" + name},
-	}
+	config := d.foreignConfig(name)
 	sandbox, err := client.RunPodSandbox(d.t.Context(), &cri.RunPodSandboxRequest{Config: config})
 	if err != nil {
 		d.t.Fatal(err)
@@ -47,7 +40,7 @@ func (d *daemon) makeForeign(name string) foreignPod {
 	made, err := client.CreateContainer(d.t.Context(), &cri.CreateContainerRequest{
 		PodSandboxId: b.id, SandboxConfig: config,
 		Config: &cri.ContainerConfig{
-			Metadata: &cri.ContainerMetadata{Name: "main"}, Labels: labels,
+			Metadata: &cri.ContainerMetadata{Name: "main"}, Labels: config.GetLabels(),
 			Image:   &cri.ImageSpec{Image: stack.BusyboxImage, UserSpecifiedImage: stack.BusyboxImage},
 			Command: []string{"sleep", "3600"}, Linux: &cri.LinuxContainerConfig{},
 		},
@@ -60,6 +53,17 @@ func (d *daemon) makeForeign(name string) foreignPod {
 		d.t.Fatal(err)
 	}
 	return b
+}
+
+// foreignConfig returns the configuration of a foreign sandbox with the labels of a kubelet's pod.
+func (d *daemon) foreignConfig(name string) *cri.PodSandboxConfig {
+	return &cri.PodSandboxConfig{
+		Metadata: &cri.PodSandboxMetadata{Name: name, Namespace: "default", Uid: "foreign-" + name},
+		Labels: map[string]string{
+			runtime.LabelPodName: name, runtime.LabelPodNamespace: "default", runtime.LabelPodUID: "foreign-" + name,
+		},
+		Linux: &cri.LinuxPodSandboxConfig{CgroupParent: d.parentCgroup() + "/foreign-" + name},
+	}
 }
 
 // remove removes the pod if it still exists. containerd 1.6 returns an error for a container

@@ -351,6 +351,42 @@ func TestUserNamespace_IDsPerPod(t *testing.T) {
 	}
 }
 
+// TestUserNamespace_ForeignIDs checks that a pod gets other user IDs than a sandbox of another agent. The
+// annotations of this sandbox, which reserve all IDs, must have no effect.
+func TestUserNamespace_ForeignIDs(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t)
+	if !d.supportsUserNamespaces() {
+		return // TestUserNamespace checks that the pod is rejected
+	}
+	d.openRuntimeDirs()
+	theirs := runtime.IDRange{First: 65536, Length: 65536}
+	ids := []*cri.IDMapping{{HostId: theirs.First, Length: theirs.Length}}
+	config := d.foreignConfig(d.podName("theirs"))
+	config.Annotations = map[string]string{runtime.AnnotationFirstHostUID: "65536", runtime.AnnotationHostIDCount: "4294770688"}
+	config.Linux.SecurityContext = &cri.LinuxSandboxSecurityContext{NamespaceOptions: &cri.NamespaceOption{
+		UsernsOptions: &cri.UserNamespace{Mode: cri.NamespaceMode_POD, Uids: ids, Gids: ids},
+	}}
+	d.kill()
+	client := cri.NewRuntimeServiceClient(d.dial())
+	sandbox, err := client.RunPodSandbox(t.Context(), &cri.RunPodSandboxRequest{Config: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.start() // podd observes all sandboxes before it starts a pod
+	p := d.pod("web", shell("main", "trap 'exit 0' TERM; sleep 3600 & wait"))
+	p.Spec.HostUsers = new(false)
+	p.Spec.Volumes, p.Spec.Containers[0].VolumeMounts = nil, nil
+	d.apply(p)
+	d.untilApplied("web")
+	if got := d.userMap("web"); uint64(got.First) < theirs.End() || got.Length != 65536 {
+		t.Errorf("got the IDs %+v, want 65536 after %+v", got, theirs)
+	}
+	if _, err := client.RemovePodSandbox(t.Context(), &cri.RemovePodSandboxRequest{PodSandboxId: sandbox.GetPodSandboxId()}); err != nil {
+		t.Error(err)
+	}
+}
+
 // userMap returns the user IDs of the host that the first container of a pod maps.
 func (d *daemon) userMap(pod string) (ids runtime.IDRange) {
 	d.t.Helper()
@@ -375,14 +411,11 @@ func (d *daemon) supportsUserNamespaces() bool {
 	return false
 }
 
-// openRuntimeDirs lets the root user of a pod with a user namespace traverse the directories of the
-// runtime, as it can below /run and /var/lib.
+// openRuntimeDirs lets pods have a user namespace.
 func (d *daemon) openRuntimeDirs() {
 	d.t.Helper()
-	for _, dir := range []string{"", "stack", "stack/run", "stack/root"} {
-		if err := os.Chmod(filepath.Join(d.on.Dir, dir), 0o711); err != nil {
-			d.t.Fatal(err)
-		}
+	if err := d.on.OpenDirs(); err != nil {
+		d.t.Fatal(err)
 	}
 }
 
