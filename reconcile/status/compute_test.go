@@ -258,3 +258,22 @@ func TestRestartCount_Recorded(t *testing.T) {
 		t.Errorf("terminating pod: got %+v, want a terminated state and container old", c)
 	}
 }
+
+// TestRestartWithoutPolicy checks the status of a container that is restarted although its restart
+// policy does not require it. The status must not be terminated, because the API server rejects
+// updates from terminated to another state in this case.
+func TestRestartWithoutPolicy(t *testing.T) {
+	for _, policy := range []v1.RestartPolicy{v1.RestartPolicyNever, v1.RestartPolicyOnFailure} {
+		f := runningFacts(v1.Container{})
+		f.Pod.Object.Spec.RestartPolicy = policy
+		f.Now = epoch.Add(time.Minute)
+		c := &f.Observed[0].Containers[0]
+		c.State, c.StartedAt, c.FinishedAt = runtime.Exited, epoch, epoch.Add(time.Second)
+		f.Containers["main"] = ContainerFacts{Waiting: Reason{Reason: "ContainerCreating"}}
+		s := Compute(f)
+		got := s.ContainerStatuses[0]
+		if got.State.Waiting == nil || got.LastTerminationState.Terminated == nil || s.Phase == v1.PodSucceeded || s.Phase == v1.PodFailed {
+			t.Errorf("%s: got phase %s, state %v and last state %v; want no final phase, waiting and terminated", policy, s.Phase, got.State, got.LastTerminationState)
+		}
+	}
+}

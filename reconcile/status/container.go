@@ -178,7 +178,9 @@ func (c *observedContainer) willRestart(code int32) bool {
 	if c.role == initRole && code == 0 {
 		return false
 	}
-	return manifest.RestartsAfter(&c.f.Pod.Object.Spec, c.spec, code)
+	// A container with a waiting reason is started again even if its restart policy does not require
+	// it, for example because its manifest changed.
+	return c.facts.Waiting.Reason != "" || manifest.RestartsAfter(&c.f.Pod.Object.Spec, c.spec, code)
 }
 
 // containerID returns id with the runtime's name as its scheme. If the name is not
