@@ -51,6 +51,8 @@ type containerFacts struct {
 	history     ContainerHistory
 	// restartDue reports whether last was stopped to be restarted.
 	restartDue bool
+	// hasFailedProbe reports whether last was stopped because its startup or liveness probe failed.
+	hasFailedProbe bool
 	// hasRun reports whether a container with this name ran in the current incarnation.
 	hasRun bool
 	// attempt is the attempt number of the next start, and restarts is its restart count.
@@ -212,7 +214,8 @@ func (f *facts) newMember(c *v1.Container, kind Kind) containerFacts {
 		}
 	}
 	if m.last != nil {
-		m.restartDue = f.in.History.Terminations[m.last.ID].WillRestart
+		t := f.in.History.Terminations[m.last.ID]
+		m.restartDue, m.hasFailedProbe = t.WillRestart, t.HasFailedProbe
 	}
 	return m
 }
@@ -244,8 +247,12 @@ func (m *containerFacts) hasState(s runtime.ContainerState) bool {
 }
 
 // restartsAfter reports whether the restart policy and the restart rules of m require a restart
-// after an exit with this code.
+// after an exit with this code. As in a kubelet, a container that failed a startup or liveness probe
+// is restarted after any exit, unless its restart policy is Never.
 func (f *facts) restartsAfter(m *containerFacts, code int32) bool {
+	if m.hasFailedProbe && f.restartPolicy(m) != v1.RestartPolicyNever {
+		return true
+	}
 	return manifest.RestartsAfter(&f.in.Desired.Object.Spec, m.spec, code)
 }
 

@@ -114,6 +114,10 @@ type Termination struct {
 	Why   string        `json:"why,omitempty"`
 	// WillRestart reports whether the container is restarted after it has exited.
 	WillRestart bool `json:"again,omitempty"`
+	// HasFailedProbe reports whether the container is stopped because its startup or liveness probe
+	// failed. After that, it is restarted even if its exit code is 0, unless its restart policy is
+	// Never.
+	HasFailedProbe bool `json:"unhealthy,omitempty"`
 	// HookDone reports whether the preStop hook has finished, successfully or not.
 	HookDone bool `json:"hooked,omitempty"`
 }

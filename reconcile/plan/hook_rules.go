@@ -12,6 +12,8 @@ type stopBudget struct {
 	grace       time.Duration
 	why         string
 	willRestart bool // whether the container is restarted after it has exited
+
+	hasFailedProbe bool // whether a failed startup or liveness probe is the reason
 }
 
 // elapsed returns the part of the grace period that has passed. A start time in the future counts
@@ -36,7 +38,7 @@ func (t stopBudget) runtimeGrace(now time.Time) time.Duration {
 // is false if there is none.
 func (f *facts) ownTermination(id string) (budget stopBudget, ok bool) {
 	e := f.in.History.Terminations[id]
-	return stopBudget{e.Since, e.Grace, e.Why, e.WillRestart}, !e.Since.IsZero()
+	return stopBudget{e.Since, e.Grace, e.Why, e.WillRestart, e.HasFailedProbe}, !e.Since.IsZero()
 }
 
 // stopForOwnReason stops a container for a reason that concerns only this container; see beginStop.
@@ -53,7 +55,7 @@ func (f *facts) beginStop(d *Decision, m *containerFacts, began stopBudget) {
 		t = began
 		t.since = f.in.Now
 		e := f.in.History.Terminations[m.last.ID]
-		e.Since, e.Grace, e.Why, e.WillRestart = t.since, t.grace, t.why, t.willRestart
+		e.Since, e.Grace, e.Why, e.WillRestart, e.HasFailedProbe = t.since, t.grace, t.why, t.willRestart, t.hasFailedProbe
 		d.recordTermination(m.last.ID, e)
 	}
 	f.stopContainer(d, m.last, t)

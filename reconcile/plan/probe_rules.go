@@ -41,7 +41,7 @@ func stopUnhealthy(kind ProbeKind) func(*facts, *containerFacts, *Decision, *Ste
 		if own := FindProbe(m.spec, kind).TerminationGracePeriodSeconds; own != nil {
 			grace = GraceDuration(*own)
 		}
-		f.stopForOwnReason(d, m, grace, s.Why)
+		f.beginStop(d, m, stopBudget{grace: grace, why: s.Why, hasFailedProbe: true})
 	}
 }
 

@@ -420,6 +420,19 @@ func TestContainerRules(t *testing.T) {
 			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 			add(in, "too")
 		}, RuleStart, "start"},
+		"completed after a failed probe, restarted on failure": {func(in *Input) {
+			ended(in, "0")
+			last(in).ExitCode = 0
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyOnFailure
+			in.History.Terminations = map[string]Termination{"c": {Since: in.Now, HasFailedProbe: true}}
+		}, RuleStart, "start"},
+		"completed after a failed probe, never restarted": {func(in *Input) {
+			ended(in, "0")
+			last(in).ExitCode = 0
+			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
+			in.History.Terminations = map[string]Termination{"c": {Since: in.Now, HasFailedProbe: true}}
+			add(in, "too")
+		}, RuleCompleted, "pull"},
 		"failed, never restarted": {func(in *Input) {
 			ended(in, "0")
 			in.Desired.Object.Spec.RestartPolicy = v1.RestartPolicyNever
