@@ -296,8 +296,10 @@ func (f *facts) allowsFollowing(m *containerFacts) bool {
 	case KindInit:
 		// If a regular container was created in this sandbox, all init containers have completed,
 		// even if the runtime no longer lists them (kubernetes/kubernetes#86531). An init container
-		// that was stopped to be restarted has not completed.
-		return m.hasState(runtime.Exited) && m.last.ExitCode == 0 && !m.isRestartRequested() || f.wasRegularCreated()
+		// that was stopped to be restarted has not completed. If a later init container or sidecar
+		// was created, an init container that the runtime does not list has completed.
+		return m.hasState(runtime.Exited) && m.last.ExitCode == 0 && !m.isRestartRequested() || f.wasRegularCreated() ||
+			m.last == nil && f.wasLaterCreated(m)
 	case KindSidecar:
 		return m.hasRun && !f.isHookPending(m) && (m.spec.StartupProbe == nil || f.hasPassed(m, StartupProbe)) || f.wasRegularCreated()
 	}
@@ -310,6 +312,19 @@ func (f *facts) wasRegularCreated() bool {
 		if m := &f.containers[i]; m.kind == KindRegular && m.last != nil {
 			return true
 		}
+	}
+	return false
+}
+
+// wasLaterCreated reports whether a container after m was created in the present sandbox.
+func (f *facts) wasLaterCreated(m *containerFacts) bool {
+	isLater := false
+	for i := range f.containers {
+		c := &f.containers[i]
+		if isLater && c.last != nil {
+			return true
+		}
+		isLater = isLater || c.spec == m.spec
 	}
 	return false
 }
