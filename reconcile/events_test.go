@@ -154,6 +154,12 @@ containers: [{name: app, image: "web:1"}]`))
 		}
 		m.settle()
 		then("is evicted")
+		m.setPods(pod(t, "long", `hostname: `+strings.Repeat("a", 60)+`
+subdomain: s
+setHostnameAsFQDN: true
+containers: [{name: app, image: "web:1"}]`))
+		m.settle()
+		then("another pod has a hostname that is too long")
 	},
 	"resize": func(t *testing.T, m *machine, then func(string)) {
 		m.options = func(o *reconcile.Options) {

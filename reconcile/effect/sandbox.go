@@ -88,7 +88,7 @@ func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*r
 	}
 	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: node, Attempt: attempt, UserIDs: s.UserIDs})
 	if err != nil {
-		return nil, fmt.Errorf("creating the sandbox: %w", err)
+		return nil, err
 	}
 	var sandbox *runtime.Sandbox
 	err = retryWhileNameReserved(ctx, func() (err error) {

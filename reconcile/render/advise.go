@@ -59,11 +59,12 @@ func adviseTruncated(d DNS, prefix, with string) []Advice {
 }
 
 // checkHostname returns an error if a hostname is too long for the kernel. Without this check, the
-// runtime would return a less clear error.
+// runtime would return a less clear error. The conformance tests of a kubelet require the beginning
+// of the message.
 func checkHostname(name string) error {
 	if len(name) <= maxKernelHostnameLength {
 		return nil
 	}
-	return fmt.Errorf("setting the hostname of the pod: %s has %d characters (limit %d); shorten spec.hostname or spec.subdomain, or unset setHostnameAsFQDN",
+	return fmt.Errorf("failed to construct FQDN from pod hostname and cluster domain, FQDN %s has %d characters (limit %d); shorten spec.hostname or spec.subdomain, or unset setHostnameAsFQDN",
 		name, len(name), maxKernelHostnameLength)
 }
