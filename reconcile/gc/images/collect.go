@@ -23,7 +23,7 @@ func (m *Manager) collect(ctx context.Context) {
 	case err == nil && m.hasFailed:
 		m.o.Log.Info("image garbage collection succeeded again")
 	case err != nil:
-		m.o.Log.Warn("image garbage collection failed; retrying in "+interval.String(), "err", err)
+		m.o.Log.Warn("image garbage collection failed; retrying in "+interval(m.o.Policy).String(), "err", err)
 		if m.hasFailed {
 			m.record("ImageGCFailed", err.Error())
 		}

@@ -24,8 +24,18 @@ import (
 	"podd/runtime"
 )
 
-// interval is the interval between rounds of the garbage collection, as in the kubelet.
-const interval = 5 * time.Minute
+// maxInterval is the interval between rounds of the garbage collection in the kubelet.
+const maxInterval = 5 * time.Minute
+
+// interval returns the interval between rounds of the garbage collection. It is shorter than
+// maxInterval if the maximum age of images is shorter, because the age of a new image counts from the
+// round that detects the image.
+func interval(p gc.Policy) time.Duration {
+	if p.MaxAge <= 0 {
+		return maxInterval
+	}
+	return min(max(p.MaxAge, time.Minute), maxInterval)
+}
 
 // Runtime contains the calls of a CRI runtime that a Manager uses.
 type Runtime interface {
@@ -86,7 +96,7 @@ func New(o Options) *Manager {
 func (m *Manager) Run(ctx context.Context) error {
 	defer close(m.stopped)
 	m.load()
-	tick := time.NewTicker(interval)
+	tick := time.NewTicker(interval(m.o.Policy))
 	defer tick.Stop()
 	unknownPods := m.o.Pods.complete // nil after the first round
 	for {
@@ -100,7 +110,7 @@ func (m *Manager) Run(ctx context.Context) error {
 			r()
 		case <-unknownPods:
 			unknownPods = nil
-			tick.Reset(interval)
+			tick.Reset(interval(m.o.Policy))
 			m.collect(ctx)
 		case <-tick.C:
 			if unknownPods == nil {

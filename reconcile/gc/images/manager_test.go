@@ -302,6 +302,19 @@ func TestCollect_MaxAge(t *testing.T) {
 	})
 }
 
+// TestCollect_ShortMaxAge checks that an image is removed soon after a maximum age that is shorter
+// than the usual interval between rounds, even if the image was added after a round.
+func TestCollect_ShortMaxAge(t *testing.T) {
+	run(t, gc.Policy{HighPercent: 100, LowPercent: 80, MaxAge: time.Minute}, func(f *fixture) {
+		f.run()
+		f.add("web:1", 1)
+		pass(50 * time.Second)
+		f.want("web:1")
+		pass(4 * time.Minute)
+		f.want()
+	})
+}
+
 // TestCollect_LostRecord checks that all images count as new if the record file is damaged.
 func TestCollect_LostRecord(t *testing.T) {
 	run(t, gc.Policy{HighPercent: 100, LowPercent: 80, MaxAge: time.Hour}, func(f *fixture) {
