@@ -108,12 +108,24 @@ func (m *Manager) Counts() map[v1.ResourceName]allocation.Count {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	counts := map[v1.ResourceName]allocation.Count{}
-	for resource, held := range m.allocatedLocked() {
-		counts[v1.ResourceName(resource)] = allocation.Count{Total: int64(held.Len())}
+	allocated := m.allocatedLocked()
+	for resource, held := range allocated {
+		counts[v1.ResourceName(resource)] = allocation.Count{Total: int64(held.Len()), AllocatedUnhealthy: int64(held.Len())}
 	}
 	for resource, s := range m.resources {
-		n := counts[v1.ResourceName(resource)].Total + int64(len(m.freeLocked(resource)))
-		counts[v1.ResourceName(resource)] = allocation.Count{Total: n, IsServed: s.hasListed}
+		c := counts[v1.ResourceName(resource)]
+		c.IsServed = s.hasListed
+		for id, d := range s.devices {
+			switch held := allocated[resource].Has(id); {
+			case d.Healthy && held:
+				c.AllocatedUnhealthy--
+			case d.Healthy:
+				c.Total++
+			case !held:
+				c.FreeUnhealthy++
+			}
+		}
+		counts[v1.ResourceName(resource)] = c
 	}
 	return counts
 }

@@ -329,8 +329,8 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	list(l, gpu, plugin, "-a b -c")
-	if got := counts(l); got.Total != 2 {
-		t.Errorf("got %+v", got)
+	if got, want := counts(l), (allocation.Count{Total: 2, AllocatedUnhealthy: 1, FreeUnhealthy: 1, IsServed: true}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if ids, err := use(t, l, p, "main"); ids != "a" {
 		t.Errorf("got %q, %v", ids, err)

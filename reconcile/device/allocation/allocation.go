@@ -16,6 +16,9 @@ type Count struct {
 	// Total is the number of healthy devices, plus the number of unhealthy devices that are
 	// allocated.
 	Total int64
+	// AllocatedUnhealthy is the number of devices in Total that are not healthy. FreeUnhealthy is
+	// the number of other unhealthy devices.
+	AllocatedUnhealthy, FreeUnhealthy int64
 	// IsServed reports whether a device plugin currently serves the resource.
 	IsServed bool
 }

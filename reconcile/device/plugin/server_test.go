@@ -130,7 +130,7 @@ func TestPlugin(t *testing.T) {
 	}
 	p.SetDevices("a", "b", "-c", "", strings.Repeat("x", maxIDLength+1))
 	start(t, p)
-	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
+	a.untilCounts(t, allocation.Count{Total: 2, FreeUnhealthy: 1, IsServed: true})
 
 	requesting := pod(t, 1)
 	grants, done, err := a.Manager.Acquire(t.Context(), requesting, "main")
@@ -145,18 +145,18 @@ func TestPlugin(t *testing.T) {
 		t.Errorf("got calls %q, want %q", got, want)
 	}
 	p.SetDevices("a", "-b", "", "")
-	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
+	a.untilCounts(t, allocation.Count{Total: 2, AllocatedUnhealthy: 1, IsServed: true})
 	p.SetDevices("-a", "-b", "", "")
-	a.untilCounts(t, allocation.Count{Total: 1, IsServed: true})
+	a.untilCounts(t, allocation.Count{Total: 1, AllocatedUnhealthy: 1, FreeUnhealthy: 1, IsServed: true})
 	p.Stop()
-	a.untilCounts(t, allocation.Count{Total: 1})
+	a.untilCounts(t, allocation.Count{Total: 1, AllocatedUnhealthy: 1})
 	if n := strings.Count(a.log.String(), "their IDs are empty or too long"); n != 1 {
 		t.Errorf("devices without an ID were logged %d times, want once", n)
 	}
 
 	a.stop()
 	a = startServer(t, dir)
-	a.untilCounts(t, allocation.Count{Total: 1})
+	a.untilCounts(t, allocation.Count{Total: 1, AllocatedUnhealthy: 1})
 	p.SetDevices("a", "b")
 	start(t, p)
 	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})

@@ -97,4 +97,9 @@ func TestNode(t *testing.T) {
 	if capacity, allocatable := s.Capacity[gpu], s.Allocatable[gpu]; capacity.Value() != 1 || allocatable.Value() != 0 {
 		t.Errorf("got %+v, want 1 GPU, of which none is allocatable", s)
 	}
+	c.Devices = map[v1.ResourceName]allocation.Count{gpu: {Total: 3, AllocatedUnhealthy: 1, FreeUnhealthy: 2, IsServed: true}}
+	s = v.update(c, facts).Status
+	if capacity, allocatable := s.Capacity[gpu], s.Allocatable[gpu]; capacity.Value() != 5 || allocatable.Value() != 2 {
+		t.Errorf("got %+v, want 5 GPUs, of which the 2 healthy ones are allocatable", s)
+	}
 }
