@@ -44,7 +44,7 @@ func connect(ctx context.Context, resource, socket string) (*client, error) {
 	defer cancel()
 	if c.options, err = c.api.GetDevicePluginOptions(ctx, &v1beta1.Empty{}, grpc.WaitForReady(true)); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("querying the options of the plugin at %s: %w", socket, plugins.PlainError(err))
+		return nil, fmt.Errorf("failed to get device plugin options from %s: %w", socket, plugins.PlainError(err)) // the tests of Kubernetes require this beginning
 	}
 	return c, nil
 }
