@@ -59,7 +59,8 @@ type Authenticator struct {
 }
 
 // authenticate returns the user of r. ok is false if r cannot be authenticated. A request
-// with an invalid credential is never anonymous.
+// with an invalid credential is never anonymous. As in a kubelet, a bearer token is not a credential
+// if nothing authenticates tokens.
 func (a *Authenticator) authenticate(r *http.Request) (u User, ok bool) {
 	certificate := r.TLS != nil && len(r.TLS.PeerCertificates) > 0
 	if certificate {
@@ -79,7 +80,8 @@ func (a *Authenticator) authenticate(r *http.Request) (u User, ok bool) {
 			return u, true
 		}
 	}
-	if a.AllowsAnonymous && !hasHeader && !certificate {
+	checksTokens := a.Tokens != nil || a.ReviewToken != nil
+	if a.AllowsAnonymous && !certificate && !(hasHeader && checksTokens) {
 		return User{Name: anonymousUser, Groups: []string{unauthenticatedGroup}}, true
 	}
 	return User{}, false
