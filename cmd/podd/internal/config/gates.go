@@ -46,7 +46,7 @@ var isAlwaysEnabled = newSet(
 	"NodeDeclaredFeatures", "NodeLogQuery", "NodeSwap", "PLEGOnDemandRelist",
 	"PodCertificateRequest", "PodLevelResources", "PodLogsQuerySplitStreams", "PodObservedGenerationTracking", "PodReadyToStartContainersCondition", "ProcMountType",
 	"RecoverVolumeExpansionFailure", "RecursiveReadOnlyMounts", "RelaxedEnvironmentVariableValidation",
-	"ReloadKubeletClientCAFile", "ReloadKubeletServerCertificateFile", "ResourceHealthStatus", "RestartAllContainersOnContainerExits", "RotateKubeletServerCertificate",
+	"ReloadKubeletClientCAFile", "ReloadKubeletServerCertificateFile", "ResourceHealthStatus", "RestartAllContainersOnContainerExits", gateRotateServing,
 	"SupplementalGroupsPolicy", "SystemdWatchdog", "TaintTolerationComparisonOperators", "UserNamespacesSupport",
 )
 
@@ -61,6 +61,9 @@ var switchableGates = map[string]bool{
 	gateCustomQuotaPeriod:  true,
 	gateSplitStream:        false,
 }
+
+// gateRotateServing is the feature gate of serverTLSBootstrap.
+const gateRotateServing = "RotateKubeletServerCertificate"
 
 // gatePodsAPI is the feature gate of the API that package podsapi serves.
 const gatePodsAPI = "PodsAPI"
@@ -100,6 +103,10 @@ func (c *checker) checkGates() {
 		o := c.merged.origin(joinKey("featureGates", name))
 		if !isFeatureGate[name] {
 			c.problems = append(c.problems, newUnknownGateWarning(name, o))
+			continue
+		}
+		if name == gateRotateServing && !c.kubelet.FeatureGates[name] && !c.kubelet.ServerTLSBootstrap {
+			c.problems = append(c.problems, o.keyProblem(manifest.Warning, "featureGates", name, "ignored, because it has no effect without serverTLSBootstrap"))
 			continue
 		}
 		if reason := rejectGate(name, c.kubelet.FeatureGates[name]); reason != "" {
