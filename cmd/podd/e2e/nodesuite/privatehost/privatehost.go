@@ -99,7 +99,7 @@ func start(ctx context.Context, dir string) (*exec.Cmd, error) {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), stageEnv+"="+initStage, dirEnv+"="+dir)
+	cmd.Env = append(os.Environ(), stageEnv+"="+initStage, dirEnv+"="+dir, "TMPDIR=/tmp") // the real one may not exist in the namespaces
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
