@@ -78,7 +78,7 @@ func (l *viewPrinter) fromCell(v *server.View, p *server.PodView, now time.Time)
 	if l.Output == "wide" && p.Line > 0 {
 		place += ":" + strconv.Itoa(p.Line)
 	}
-	notes := []string{behindText(findFile(v, p.Path), now), "", progress.FormatPulls(podPulls(p), now)}
+	notes := []string{outdatedText(findFile(v, p.Path), []*server.PodView{p}, now), "", progress.FormatPulls(podPulls(p), now)}
 	if notes[0] == "" && p.HasPendingEdit() {
 		notes[1] = "edit waits"
 	}

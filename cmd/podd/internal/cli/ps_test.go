@@ -3,10 +3,12 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -92,6 +94,46 @@ func TestPs_Goldens(t *testing.T) {
 	} {
 		out, stderr := runPs(c.view, c.output, c.PodSelector)
 		compareGolden(t, name, out+"-- stderr --\n"+stderr)
+	}
+}
+
+// TestPs_VersionInEffect checks the description of the version that stays in effect after an invalid
+// edit, also if this version does not run.
+func TestPs_VersionInEffect(t *testing.T) {
+	pending := func(name string) *server.PodView { return poddtest.NewPod("a.yaml", 1, name, "app") }
+	running := func(name string) *server.PodView { return poddtest.SetRunning(pending(name)) }
+	succeeded := pending("job")
+	succeeded.Pod.Status.Phase, succeeded.Phase, succeeded.Rule = v1.PodSucceeded, "rest", "Finished"
+	for name, c := range map[string]struct {
+		pods    []*server.PodView
+		version string   // of the file
+		ps      []string // of each pod
+	}{
+		"running":             {[]*server.PodView{running("a")}, "runs", []string{"runs"}},
+		"never started":       {[]*server.PodView{pending("a")}, "waits to start", []string{"waits to start"}},
+		"ended":               {[]*server.PodView{succeeded}, "stays in effect", []string{"stays in effect"}},
+		"one of two starts":   {[]*server.PodView{running("a"), pending("b")}, "stays in effect", []string{"runs", "waits to start"}},
+		"two wait":            {[]*server.PodView{pending("a"), pending("b")}, "waits to start", []string{"waits to start", "waits to start"}},
+		"file without pods":   {nil, "stays in effect", nil},
+		"ended and then runs": {[]*server.PodView{succeeded, running("z")}, "stays in effect", []string{"stays in effect", "runs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := poddtest.NewView(c.pods...)
+			v.Files = []server.FileView{{Path: "/etc/podd/manifests/a.yaml", Digest: "sha256:1", ContentTime: poddtest.BeforeAt(time.Minute), OutdatedReason: "edit refused", OutdatedSince: poddtest.BeforeAt(time.Second)}}
+			out, _ := runPs(v, "", PodSelector{})
+			got := []string{}
+			for _, part := range strings.Split(out, "version of 14:01:23 ")[1:] {
+				state, _, _ := strings.Cut(part, ")")
+				got = append(got, state)
+			}
+			if !slices.Equal(got, c.ps) {
+				t.Errorf("podd ps: got %q, want %q:\n%s", got, c.ps, out)
+			}
+			headline, _, _ := strings.Cut(whyText(v, subject{path: "/etc/podd/manifests/a.yaml"}), "\n")
+			if want := "manifests/a.yaml: edit refused 1s ago; version of 14:01:23 " + c.version; headline != want {
+				t.Errorf("podd why a.yaml: got %q, want %q", headline, want)
+			}
+		})
 	}
 }
 

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"podd/cmd/podd/internal/paths"
 	"podd/cmd/podd/internal/printer"
@@ -34,9 +37,10 @@ func truncate(s string) string {
 	return string(r)
 }
 
-// behindText describes the older version of a file that podd uses, and the reason why podd does not
-// use the current version. It returns "" if podd uses the current version.
-func behindText(f server.FileView, now time.Time) string {
+// outdatedText describes the older version of a file that is in effect, and the reason why the
+// current version is not. pods are the pods of the file to which the description applies. outdatedText
+// returns "" if the current version is in effect.
+func outdatedText(f server.FileView, pods []*server.PodView, now time.Time) string {
 	if f.OutdatedReason == "" {
 		return ""
 	}
@@ -47,7 +51,28 @@ func behindText(f server.FileView, now time.Time) string {
 	if f.ContentTime.IsZero() {
 		return text
 	}
-	return text + "; version of " + printer.FormatTime(f.ContentTime, now) + " runs"
+	return text + "; version of " + printer.FormatTime(f.ContentTime, now) + " " + versionState(pods)
+}
+
+// versionState returns the state of the version in effect, whose pods are given: it runs, it waits to
+// start, or it stays in effect if its pods have no state in common or have ended.
+func versionState(pods []*server.PodView) string {
+	const mixed = "stays in effect"
+	text := ""
+	for _, p := range pods {
+		state := mixed
+		switch p.Pod.Status.Phase {
+		case v1.PodRunning:
+			state = "runs"
+		case v1.PodPending, "":
+			state = "waits to start"
+		}
+		if text != "" && text != state {
+			return mixed
+		}
+		text = state
+	}
+	return cmp.Or(text, mixed)
 }
 
 // problemText formats a problem on one line. The path of the problem is shown relative to

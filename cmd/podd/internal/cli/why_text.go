@@ -43,7 +43,7 @@ func (w *explainer) explainFile(path string) string {
 	state := "none of its pods runs"
 	switch {
 	case f.OutdatedReason != "":
-		state = behindText(f, w.now)
+		state = outdatedText(f, pods, w.now)
 	case f.Digest != "":
 		state = "version of " + printer.FormatTime(f.ContentTime, w.now) + " in effect, " + printer.FormatCount(len(pods), "pod")
 	}
@@ -62,8 +62,8 @@ func (w *explainer) explainPod(p *server.PodView, inFile bool) string {
 	step := mainStep(p)
 	text := formatHeadline(displayName(w.view, p.Key()) + " " + w.stateText(p, step))
 	text += labelledLine("rule", w.ruleText(p, step))
-	if behind := behindText(findFile(w.view, p.Path), w.now); behind != "" && !inFile {
-		text += labelledLine("file", paths.Shorten(p.Path, w.workingDir)+": "+behind)
+	if outdated := outdatedText(findFile(w.view, p.Path), []*server.PodView{p}, w.now); outdated != "" && !inFile {
+		text += labelledLine("file", paths.Shorten(p.Path, w.workingDir)+": "+outdated)
 	}
 	text += w.problemLines(func(q server.ProblemView) bool {
 		isOfFile := !inFile && q.Pod == (server.Key{}) && q.Path != "" && q.Path == p.Path
