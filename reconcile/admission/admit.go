@@ -59,6 +59,9 @@ func (c *candidate) isFinishedOrWindingDown() bool { return c.Finished || c.Wind
 // Limits contains the limits and features of the node against which pods are checked.
 type Limits struct {
 	MaxPods int // 0 means no limit
+	// MaxPodsFlags names the flags that determine MaxPods, such as "--max-pods", for messages. If it
+	// is "", messages name no flag.
+	MaxPodsFlags string
 	// Allocatable contains the maximum sum of the requests of all pods, by resource. A resource
 	// that is missing in Allocatable has no limit.
 	Allocatable Amounts
@@ -340,14 +343,17 @@ func (t portTable) check(c candidate) plan.Verdict {
 	return worst
 }
 
-// A podCount compares the number of pods with the limit. max is Limits.MaxPods. count is the number
-// of active and admitted pods, and stoppingCount is the number of these pods that are being
-// stopped.
-type podCount struct{ max, count, stoppingCount int }
+// A podCount compares the number of pods with the limit. max and flags are Limits.MaxPods and
+// Limits.MaxPodsFlags. count is the number of active and admitted pods, and stoppingCount is the
+// number of these pods that are being stopped.
+type podCount struct {
+	max, count, stoppingCount int
+	flags                     string
+}
 
 // countPods returns a podCount that counts the active candidates.
 func countPods(candidates []candidate, limits Limits) *podCount {
-	p := &podCount{max: limits.MaxPods}
+	p := &podCount{max: limits.MaxPods, flags: limits.MaxPodsFlags}
 	for _, c := range candidates {
 		if c.Active {
 			p.count++
@@ -370,7 +376,10 @@ func (p *podCount) admit(c candidate) plan.Verdict {
 		return plan.Verdict{}
 	}
 	v := plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods", BlockedByPods: true}
-	v.Message = fmt.Sprintf("the node is full: %d of %d pods (limited by --max-pods and --pods-per-core)", p.count, p.max)
+	v.Message = fmt.Sprintf("the node is full: %d of %d pods", p.count, p.max)
+	if p.flags != "" {
+		v.Message += " (limited by " + p.flags + ")"
+	}
 	if c.traits().FailsIfRejected {
 		v.Message = formatInsufficient(v1.ResourcePods, 1, int64(p.count), int64(p.max))
 	}

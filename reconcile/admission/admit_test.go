@@ -66,6 +66,20 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
+// TestAdmission_NodeFull checks that the message about a full node names only the flags that limit the
+// number of pods.
+func TestAdmission_NodeFull(t *testing.T) {
+	a, b := parseCandidate("a holds - wants 1 present"), parseCandidate("b holds - wants 2")
+	for flags, want := range map[string]string{
+		"":                "the node is full: 1 of 1 pods",
+		"--pods-per-core": "the node is full: 1 of 1 pods (limited by --pods-per-core)",
+	} {
+		if got := admitAll([]candidate{a, b}, Limits{MaxPods: 1, MaxPodsFlags: flags})[b.Key].Message; got != want {
+			t.Errorf("flags %q: got %q, want %q", flags, got, want)
+		}
+	}
+}
+
 // TestAdmission_Shutdown checks that a shutdown rejects only pods that are not present.
 func TestAdmission_Shutdown(t *testing.T) {
 	pod := &manifest.Pod{UID: "u", Object: &v1.Pod{}}

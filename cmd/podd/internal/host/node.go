@@ -72,16 +72,24 @@ func AdmissionLimits(cfg *config.Config, capacity, allocatable render.Resources)
 		amounts[v1.ResourceEphemeralStorage] = allocatable.EphemeralStorage
 	}
 	maps.Copy(amounts, node.ReadHugePages())
-	return admission.Limits{MaxPods: maxPods(&cfg.Node, capacity), Allocatable: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: admissionFeatures(cfg), IDsPerPod: cfg.IDsPerPod}
+	pods, flags := maxPods(&cfg.Node, capacity)
+	return admission.Limits{
+		MaxPods: pods, MaxPodsFlags: flags,
+		Allocatable: amounts, Devices: map[v1.ResourceName]allocation.Count{}, Features: admissionFeatures(cfg), IDsPerPod: cfg.IDsPerPod,
+	}
 }
 
 // maxPods returns the maximum number of pods on the node: the lower of maxPods and podsPerCore for
-// each CPU.
-func maxPods(cfg *config.Node, capacity render.Resources) int {
-	if cfg.PodsPerCore == 0 {
-		return cfg.MaxPods
+// each CPU. It also returns the flags that determine this number, for messages.
+func maxPods(cfg *config.Node, capacity render.Resources) (number int, flags string) {
+	perCore := int64(cfg.PodsPerCore) * capacity.MilliCPU / 1000
+	switch {
+	case cfg.PodsPerCore == 0 || perCore > int64(cfg.MaxPods):
+		return cfg.MaxPods, "--max-pods"
+	case perCore == int64(cfg.MaxPods):
+		return cfg.MaxPods, "--max-pods and --pods-per-core"
 	}
-	return int(min(int64(cfg.MaxPods), int64(cfg.PodsPerCore)*capacity.MilliCPU/1000))
+	return int(perCore), "--pods-per-core"
 }
 
 // DeadContainerPolicy returns the policy that decides how many exited containers of a pod remain.
