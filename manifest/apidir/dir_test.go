@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"podd/manifest/source"
+	"podd/manifest/filename"
 )
 
 var web = ObjectID{"Pod", "default", "web"}
@@ -188,7 +188,7 @@ func TestObject_FileName(t *testing.T) {
 	d, seen := open(t), map[string]bool{}
 	for _, name := range []string{long, long + "b", long + ".b"} {
 		o := ObjectID{"PersistentVolumeClaim", "a-namespace-of-some-length", name}
-		if file := o.fileName(); len(file) > maxFileName || seen[file] || !source.IsManifest(file) {
+		if file := o.fileName(); len(file) > maxFileName || seen[file] || filename.Classify(file) != filename.Manifest {
 			t.Errorf("%s: got file name %q, want a short and unique one", name, file)
 		}
 		seen[o.fileName()] = true

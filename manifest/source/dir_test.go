@@ -18,6 +18,7 @@ import (
 
 	"podd/manifest"
 	"podd/manifest/decode"
+	"podd/manifest/filename"
 	"podd/runtime/runtimetest/syncbuffer"
 )
 
@@ -287,22 +288,6 @@ func TestDir_TooManyFiles(t *testing.T) {
 	}
 }
 
-func TestKindOf(t *testing.T) {
-	for name, want := range map[string]nameKind{
-		"a.yaml": nameManifest, "a.yml": nameManifest, "a.json": nameManifest, "a.manifest": nameManifest, "a.b.yaml": nameManifest,
-		"4913.yaml": nameManifest, "\xff.yaml": nameManifest,
-		".a.yaml": nameHidden, ".yaml": nameHidden, ".git": nameHidden, ".a.yaml.swp": nameHidden, ".#a.yaml": nameHidden,
-		"..data": nameVolumeLink, "..2026_11_21": nameVolumeLink,
-		"a.yaml~": nameBackup, "#a.yaml#": nameBackup, "4913": nameBackup, "a.yaml.bak": nameBackup,
-		"a.yaml.rpmsave": nameBackup, "a.yaml.dpkg-old": nameBackup, "a.yaml.orig": nameBackup,
-		"a": nameOther, "README.md": nameOther, "a.YAML": nameOther, "yaml": nameOther, "a.yaml.txt": nameOther,
-	} {
-		if got := classifyName(name); got != want {
-			t.Errorf("kindOf(%q): got %d, want %d", name, got, want)
-		}
-	}
-}
-
 func TestDir_LogsSkippedFilesOnce(t *testing.T) {
 	d, o := newTree(t), testOptions(t)
 	d.write("README", "")
@@ -396,7 +381,7 @@ func (d tree) pods(rt *rapid.T) string {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if classifyName(e.Name()) == nameManifest {
+		if filename.Classify(e.Name()) == filename.Manifest {
 			b.Pods = append(b.Pods, decode.File(data, decode.Options{NodeName: "node"}).Pods...)
 		}
 	}

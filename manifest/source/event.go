@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/fsnotify/fsnotify"
+
+	"podd/manifest/filename"
 )
 
 // handleEvent schedules a check. The check does not rely on the event, because events can be
@@ -34,12 +36,12 @@ func (f *follower) isRelevant(name string) bool {
 	switch {
 	case f.listErr != nil:
 		return isWithin(name, f.path) || isWithin(f.path, name)
-	case len(f.linkTargetDirs) > 0, kind == nameVolumeLink:
+	case len(f.linkTargetDirs) > 0, kind == filename.VolumeLink:
 		return true
 	case f.onlyFile != "":
 		return name == f.path || dir != filepath.Dir(f.path)
 	}
-	return kind == nameManifest || dir != f.path
+	return kind == filename.Manifest || dir != f.path
 }
 
 // isWithin reports whether path is dir, or is below dir.

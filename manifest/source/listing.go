@@ -2,7 +2,6 @@ package source
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"podd/manifest"
+	"podd/manifest/filename"
 )
 
 // maxEntries limits the number of entries that podd reads from a directory.
@@ -79,24 +79,34 @@ func (d *manifestDir) listSingle() (*listing, error) {
 	return &listing{files: []manifestEntry{d.statEntry(d.onlyFile, info.Mode())}}, nil
 }
 
+// classify returns the kind of an entry with this name. If ReadsAnyName is set, it returns
+// filename.Manifest instead of filename.Other.
+func (o Options) classify(name string) filename.Kind {
+	kind := filename.Classify(name)
+	if kind == filename.Other && o.ReadsAnyName {
+		return filename.Manifest
+	}
+	return kind
+}
+
 // addEntry adds one entry to the files or the skipped entries of the listing. A backup file is a
 // Problem only if ReadsAnyName is set, because only then may a user expect podd to read it.
 func (d *manifestDir) addEntry(l *listing, e fs.DirEntry, o Options, now time.Time) {
 	name := e.Name()
-	skipped := func(isProblem bool, format string, args ...any) {
-		l.skipped = append(l.skipped, skippedEntry{name, fmt.Sprintf(format, args...), isProblem})
+	skipped := func(isProblem bool, reason string) {
+		l.skipped = append(l.skipped, skippedEntry{name, reason, isProblem})
 	}
 	kind := o.classify(name)
 	switch {
-	case kind == nameVolumeLink:
-	case kind == nameHidden:
-		skipped(false, "its name begins with a dot")
-	case kind == nameBackup:
-		skipped(o.ReadsAnyName && d.isStable(e, now), "its name is that of a backup file")
+	case kind == filename.VolumeLink:
+	case kind == filename.Hidden:
+		skipped(false, kind.IgnoredReason())
+	case kind == filename.Backup:
+		skipped(o.ReadsAnyName && d.isStable(e, now), kind.IgnoredReason())
 	case e.IsDir():
 		skipped(true, "podd does not read subdirectories")
-	case kind == nameOther:
-		skipped(d.isStable(e, now), "its name does not end in %s", strings.Join(manifestSuffixes, ", "))
+	case kind == filename.Other:
+		skipped(d.isStable(e, now), kind.IgnoredReason())
 	default:
 		// Omit an entry that was removed after it was listed, but not a link with a missing target.
 		if f := d.statEntry(name, e.Type()); !errors.Is(f.err, fs.ErrNotExist) || f.isLink {

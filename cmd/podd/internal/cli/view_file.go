@@ -3,13 +3,17 @@ package cli
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"podd/cmd/podd/internal/paths"
+	"podd/manifest/filename"
 	"podd/server"
 )
 
@@ -69,12 +73,44 @@ func looksLikeFile(arg string) bool {
 	return paths.IsURL(arg) || strings.HasPrefix(arg, ".") || strings.HasPrefix(arg, "/")
 }
 
-// unknownFileError returns the error for a file that is in no source of podd.
+// unknownFileError returns the error for a file that is not in v: the file is in no source of podd,
+// podd has not read it yet, or podd does not read files with its name.
 func unknownFileError(v *server.View, file string) error {
 	if len(v.Sources) == 0 {
 		return fmt.Errorf("%s does not belong to a source of podd, because podd has no sources; set one, for example with --pod-manifest-path", file)
 	}
-	return fmt.Errorf("%s does not belong to a source of podd; the sources are %s", file, strings.Join(v.Sources, " and "))
+	abs, err := filepath.Abs(file)
+	if err != nil || !isInSources(v, abs) {
+		return fmt.Errorf("%s does not belong to a source of podd; the sources are %s", file, strings.Join(v.Sources, " and "))
+	}
+	kind := nameKind(v, abs)
+	if reason := kind.IgnoredReason(); reason != "" && kind != filename.Other {
+		return ignoredFileError{file, reason}
+	}
+	if _, err := os.Stat(abs); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s does not exist", file)
+	}
+	text := "podd has not read " + file + " yet"
+	if kind == filename.Other { // a podd that is called as kubelet reads the file
+		text += "; perhaps it does not read the file, because " + kind.IgnoredReason()
+	}
+	return errors.New(text)
+}
+
+// An ignoredFileError is the error for a file that podd does not read because of its name.
+type ignoredFileError struct{ file, reason string }
+
+func (e ignoredFileError) Error() string {
+	return "podd does not read " + e.file + ", because " + e.reason + "; rename the file"
+}
+
+// nameKind returns the kind of a file in a source. If the source is a single file, the file can have
+// any name.
+func nameKind(v *server.View, path string) filename.Kind {
+	if slices.ContainsFunc(v.Sources, func(s string) bool { return paths.SameFile(s, path) }) {
+		return filename.Manifest
+	}
+	return filename.Classify(filepath.Base(path))
 }
 
 // isInSources reports whether path is a source, or a file directly in the directory of a

@@ -47,18 +47,19 @@ func (c *WaitCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	case err == nil:
 		_, err = io.WriteString(s.Err, w.successMessage())
 		return err
-	case isRefused(err):
-		return w.explainRefused(ctx, s, err)
+	case isFileError(err):
+		return w.explainFiles(ctx, s, err)
 	case !isTimeout(ctx, err):
 		return err
 	}
 	return w.explainUnmet(ctx, s)
 }
 
-// isRefused reports whether err is a refusedError.
-func isRefused(err error) bool {
-	_, ok := errors.AsType[refusedError](err)
-	return ok
+// isFileError reports whether err is the error of a goal that a file with errors can never meet.
+func isFileError(err error) bool {
+	_, refused := errors.AsType[refusedError](err)
+	noPods, ok := errors.AsType[noPodsError](err)
+	return refused || ok && noPods.hasErrors
 }
 
 // follow checks every View until all goals are met. If podd stops, it connects again.
@@ -143,13 +144,18 @@ func (w *waitState) successMessage() string {
 	return b.String()
 }
 
-// explainRefused prints the state of each file whose content podd has refused, and returns err.
-func (w *waitState) explainRefused(ctx context.Context, s iostreams.Streams, err error) error {
+// explainFiles prints the state of each file because of whose errors a goal cannot be met, and
+// returns err.
+func (w *waitState) explainFiles(ctx context.Context, s iostreams.Streams, err error) error {
 	r := newExplainer(ctx, w.client, w.view)
 	for i := range w.goals {
-		refused := refusedError{}
-		if _, err := w.goals[i].isMet(w.view); errors.As(err, &refused) {
-			io.WriteString(s.Err, r.explain(subject{path: refused.path}))
+		g := &w.goals[i]
+		_, err := g.isMet(w.view)
+		if !isFileError(err) {
+			continue
+		}
+		if found, err := g.find(w.view); err == nil {
+			io.WriteString(s.Err, r.explain(subject{path: found.filePath(w.view)}))
 		}
 	}
 	return err

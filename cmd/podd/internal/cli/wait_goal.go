@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"path/filepath"
+	"slices"
 
 	"podd/cmd/podd/internal/paths"
 	"podd/server"
@@ -44,18 +46,36 @@ func (e refusedError) Error() string {
 	return "the current content of " + e.path + " was refused; correct its errors"
 }
 
+// A noPodsError is the error of a goal that cannot be met because podd runs no pod of the file.
+type noPodsError struct {
+	file      string
+	hasErrors bool // podd reports errors of the file
+}
+
+func (e noPodsError) Error() string {
+	if e.hasErrors {
+		return "podd runs no pod of " + e.file + "; correct the errors of the file"
+	}
+	return e.file + " contains no pods"
+}
+
 // isMet reports whether v meets the goal. It returns an error if no later View can meet the goal. The
-// error is a refusedError if podd has refused the content of the file that the goal waits for.
+// error is a refusedError if podd has refused the content of the file that the goal waits for, and a
+// noPodsError if this content is in effect and has no pods.
 func (g *goal) isMet(v *server.View) (met bool, err error) {
 	s, err := g.find(v)
 	if err != nil {
 		abs, absErr := filepath.Abs(g.arg)
-		if isOutside := g.isFile && (absErr != nil || !isInSources(v, abs)); isOutside {
+		_, isIgnored := errors.AsType[ignoredFileError](err)
+		if isOutside := absErr != nil || !isInSources(v, abs); g.isFile && (isIgnored || isOutside) {
 			return false, err
 		}
 		return false, nil
 	}
 	if err := g.checkRefused(v, s); err != nil {
+		return false, err
+	}
+	if err := g.checkHasPods(v, s); err != nil {
 		return false, err
 	}
 	pods := s.pods(v)
@@ -73,10 +93,7 @@ func (g *goal) isMet(v *server.View) (met bool, err error) {
 // checkRefused returns a refusedError if the goal waits for the content of a file that podd has
 // refused.
 func (g *goal) checkRefused(v *server.View, s subject) error {
-	path := s.path
-	if p := v.Pod(s.key); p != nil {
-		path = p.Path
-	}
+	path := s.filePath(v)
 	refused := findFile(v, path).RefusedDigest
 	if !g.mustBeApplied || refused == "" || paths.IsURL(path) {
 		return nil
@@ -86,6 +103,26 @@ func (g *goal) checkRefused(v *server.View, s subject) error {
 		err = refusedError{path}
 	}
 	return err
+}
+
+// checkHasPods returns an error if the goal waits for a file without pods, or for a file that podd does
+// not read.
+func (g *goal) checkHasPods(v *server.View, s subject) error {
+	if !g.isFile || len(s.pods(v)) > 0 {
+		return nil
+	}
+	f := findFile(v, s.path)
+	if reason := nameKind(v, s.path).IgnoredReason(); f.Path == "" && reason != "" {
+		return ignoredFileError{g.arg, reason}
+	}
+	digest, err := g.digest(s.path)
+	if err != nil || f.Digest != digest || f.OutdatedReason != "" {
+		return err
+	}
+	hasErrors := slices.ContainsFunc(v.Problems, func(p server.ProblemView) bool {
+		return p.Path == s.path && p.Severity == server.SeverityError
+	})
+	return noPodsError{g.arg, hasErrors}
 }
 
 // digest returns the digest that the file with this path had when podd wait first read it.
@@ -118,6 +155,14 @@ func (s subject) pods(v *server.View) []*server.PodView {
 		return filter(v.Pods, func(p *server.PodView) bool { return p.Key() == s.key })
 	}
 	return podsInFile(v, s.path)
+}
+
+// filePath returns the path of the subject's file: the file itself, or the manifest of the pod.
+func (s subject) filePath(v *server.View) string {
+	if p := v.Pod(s.key); p != nil {
+		return p.Path
+	}
+	return s.path
 }
 
 // isApplied reports whether p runs the version that the file of p contained when podd wait first

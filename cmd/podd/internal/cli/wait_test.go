@@ -131,6 +131,55 @@ func TestWait_Refused(t *testing.T) {
 	}
 }
 
+// TestWait_NoPods checks that podd wait ends at once if podd has read the file and the file has no pods,
+// or if podd does not read files with this name. It continues while podd has not read the file.
+func TestWait_NoPods(t *testing.T) {
+	dir, digest := manifestDir(t, "config.yaml", "a ConfigMap")
+	for _, name := range []string{"notes.txt", ".hidden.yaml", "web.yaml~", "taken.yaml", "unread.yaml"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("a ConfigMap"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := func(name string) string { return filepath.Join(dir, name) }
+	v := poddtest.NewView()
+	v.Sources = []string{dir}
+	v.Files = []server.FileView{{Path: path("config.yaml"), Digest: digest}, {Path: path("taken.yaml"), Digest: digest}}
+	v.Problems = []server.ProblemView{
+		{Severity: server.SeverityError, Path: path("taken.yaml"), Line: 1, Message: "pod default/web is already defined"},
+		{Severity: server.SeverityWarning, Path: path("notes.txt"), Message: "ignored"},
+	}
+	f := poddtest.Serve(t, v)
+	const suffixes = ".yaml, .yml, .json, .manifest"
+	for name, want := range map[string]string{
+		"config.yaml":  "podd: " + path("config.yaml") + " contains no pods\n",
+		"taken.yaml":   "taken.yaml:1: error: pod default/web is already defined\npodd: podd runs no pod of " + path("taken.yaml") + "; correct the errors of the file\n",
+		"notes.txt":    "podd: podd does not read " + path("notes.txt") + ", because its name does not end in " + suffixes + "; rename the file\n",
+		".hidden.yaml": "podd: podd does not read " + path(".hidden.yaml") + ", because its name begins with a dot; rename the file\n",
+		"web.yaml~":    "podd: podd does not read " + path("web.yaml~") + ", because its name is that of a backup file; rename the file\n",
+	} {
+		for _, condition := range []string{"--for=applied", "--for=ready"} {
+			if got := podd(t, f, "wait", "--timeout=0", condition, path(name)); got.Code != 1 || !strings.HasSuffix(got.Err, want) {
+				t.Errorf("%s %s: got %+v, want %q", condition, name, got, want)
+			}
+		}
+	}
+	for name, want := range map[string]string{
+		"unread.yaml": "podd has not read " + path("unread.yaml") + " yet\n",
+		"gone.yaml":   path("gone.yaml") + " does not exist\n",
+	} {
+		if got := podd(t, f, "why", path(name)); got.Code != 1 || got.Err != "podd: "+want {
+			t.Errorf("why %s: got %+v, want %q", name, got, want)
+		}
+	}
+	if got, want := podd(t, f, "wait", "--timeout=300ms", path("unread.yaml")), ": podd has not read "+path("unread.yaml")+" yet\n"; !strings.HasSuffix(got.Err, want) {
+		t.Errorf("unread file: got %+v, want %q", got, want)
+	}
+	v.Problems = v.Problems[:1]
+	if met, err := (&goal{arg: path("notes.txt"), isFile: true, digests: map[string]string{}}).isMet(v); met || err != nil {
+		t.Errorf("file with any name before podd reports it: got %t, %v, want false", met, err)
+	}
+}
+
 func TestWait(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.NewView(poddtest.NewPod("a.yaml", 1, "a", "app")))
 	done := make(chan poddtest.Result, 1)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"podd/manifest"
+	"podd/manifest/filename"
 	"podd/manifest/source"
 )
 
@@ -57,7 +58,7 @@ func readPath(path string) []Input {
 	var inputs []Input
 	for _, e := range entries {
 		file := filepath.Join(path, e.Name())
-		if source.IsManifest(e.Name()) && !isDir(file) {
+		if filename.Classify(e.Name()) == filename.Manifest && !isDir(file) {
 			inputs = append(inputs, readRegular(file))
 		}
 	}
