@@ -29,9 +29,13 @@ type Image struct {
 	Kept string `json:"kept,omitempty"`
 }
 
-// InUse reports whether pods or containers use the image. The sandbox image is always in use, because
-// the runtime needs it for the sandbox of every pod.
-func (i *Image) InUse() bool { return len(i.Users) > 0 || i.Sandbox }
+// InUse reports whether pods, containers or the runtime use the image.
+func (i *Image) InUse() bool { return len(i.Users) > 0 || i.IsUsedByRuntime() }
+
+// IsUsedByRuntime reports whether the runtime itself needs the image, as the sandbox image for every
+// pod. Since containerd 2, only Pinned identifies the sandbox image, because the runtime does not
+// report its name.
+func (i *Image) IsUsedByRuntime() bool { return i.Sandbox || i.Pinned }
 
 // ImageRemoval describes the removal of an image by the garbage collection.
 type ImageRemoval struct {

@@ -26,7 +26,7 @@ type ImagesCmd struct {
 
 // Help describes which images are in use, and when podd removes images by itself.
 func (c *ImagesCmd) Help() string {
-	return `An image is in use if a pod in a manifest needs it for a container or a volume, even if the pod waits, or if any container on the node was created from it or mounts it. The containers may belong to other programs. The sandbox image is always in use. podd never removes an image that is in use or pinned by the configuration of the runtime.
+	return `An image is in use if a pod in a manifest needs it for a container or a volume, even if the pod waits, or if any container on the node was created from it or mounts it. The containers may belong to other programs. The sandbox image, and all images that the configuration of the runtime pins, are always in use by the runtime. podd never removes an image that is in use.
 
 podd removes other images by itself when the usage of the image file system reaches imageGCHighThresholdPercent (85), until it is below imageGCLowThresholdPercent (80). The image that was not used for the longest time is removed first. The last column of ls shows what would be removed now, and why.
 
@@ -151,7 +151,7 @@ func (c *ImagesCmd) table(all []server.Image, now time.Time) string {
 			names = []string{"<none>"}
 		}
 		for _, name := range names {
-			row := []string{name, c.formatID(i.ID), formatSize(i.Bytes), formatLastUsed(i, now), c.formatUsers(i.Users), formatRemoval(i)}
+			row := []string{name, c.formatID(i.ID), formatSize(i.Bytes), formatLastUsed(i, now), c.formatUsers(i), formatRemoval(i)}
 			for n := range row {
 				row[n] = printer.Escape(row[n])
 			}
@@ -191,8 +191,12 @@ func formatLastUsed(i server.Image, now time.Time) string {
 }
 
 // formatUsers returns the users of an image, at most two of them unless the format is wide.
-func (c *ImagesCmd) formatUsers(users []string) string {
+func (c *ImagesCmd) formatUsers(i server.Image) string {
 	const limit = 2
+	users := i.Users
+	if i.IsUsedByRuntime() {
+		users = append([]string{"container runtime"}, users...)
+	}
 	if c.Output == "wide" || len(users) <= limit {
 		return printer.OrNone(strings.Join(users, ", "))
 	}
