@@ -27,7 +27,7 @@ func goodFacts() Facts {
 		Paths:   config.Paths{RootDir: "/var/lib/podd", RunDir: "/run/podd"},
 		Runtime: config.Runtime{CgroupDriver: "cgroupfs"},
 		DNS:     config.DNS{ResolvConf: "/etc/resolv.conf"},
-		Resources: config.Resources{Eviction: pressure.Policy{Thresholds: []pressure.Threshold{
+		Resources: config.Resources{MaxOpenFiles: 1_000_000, Eviction: pressure.Policy{Thresholds: []pressure.Threshold{
 			{Signal: pressure.NodefsAvailable, Limit: pressure.Limit{Share: .1}}, {Signal: pressure.NodefsInodesFree, Limit: pressure.Limit{Share: .05}},
 			{Signal: pressure.ImagefsAvailable, Limit: pressure.Limit{Share: .15}},
 		}}},
@@ -37,7 +37,7 @@ func goodFacts() Facts {
 		Privileges: Privileges{Capabilities: 1<<41 - 1},
 		Cgroups:    Cgroups{UsesV2: true, HasSystemd: true, Hierarchies: []cgroup.Hierarchy{{Path: "/sys/fs/cgroup", Controllers: []string{"cpuset", "cpu", "memory", "pids"}}}},
 		Kernel:     Kernel{Release: "6.1.0", HasOverlay: true},
-		Limits:     Limits{MaxOpenFiles: 1 << 20, MaxInotifyInstances: 128, MaxInotifyWatches: 65536, MaxPids: 32768, Pids: 300},
+		Limits:     Limits{MaxOpenFiles: 524288, NrOpen: 1 << 20, MaxInotifyInstances: 128, MaxInotifyWatches: 65536, MaxPids: 32768, Pids: 300},
 		Runtime: Runtime{
 			Socket:       "/run/c.sock",
 			Node:         runtime.Node{Name: "containerd", Version: "v2.4.2", APIVersion: "v1", Reachable: true, Ready: true, NetworkReady: true, CgroupDriver: "systemd", Handlers: map[string]runtime.Handler{"": {}, "runc": {}}},
@@ -89,8 +89,10 @@ func TestRun(t *testing.T) {
 				"pod network: skipped: root", "disks: skipped: root", "clock: skipped: root", "name resolution: skipped: root", "ports: skipped: root", "node agents: skipped: root",
 			},
 		},
-		"no CAP_SYS_ADMIN":    {func(f *Facts) { f.Privileges.Capabilities = without(unix.CAP_SYS_ADMIN) }, []string{"privileges: failed: CAP_SYS_ADMIN is missing: podd cannot mount; CapabilityBoundingSet"}},
-		"no CAP_SYS_RESOURCE": {func(f *Facts) { f.Privileges.Capabilities = without(unix.CAP_SYS_RESOURCE) }, []string{"privileges: warning: CAP_SYS_RESOURCE is missing: a runtime; privileged"}},
+		"no CAP_SYS_ADMIN": {func(f *Facts) { f.Privileges.Capabilities = without(unix.CAP_SYS_ADMIN) }, []string{"privileges: failed: CAP_SYS_ADMIN is missing: podd cannot mount; CapabilityBoundingSet"}},
+		"no CAP_SYS_RESOURCE": {func(f *Facts) {
+			f.Privileges.Capabilities, f.Limits.MaxOpenFiles = without(unix.CAP_SYS_RESOURCE), 1<<20
+		}, []string{"privileges: warning: CAP_SYS_RESOURCE is missing: a runtime; privileged"}},
 
 		"cgroup v1":             {func(f *Facts) { f.Cgroups.UsesV2, f.Config.WarnsCgroupV1 = false, true }, []string{"cgroups: warning: cgroup v1; failCgroupV1: false"}},
 		"accepted cgroup v1":    {func(f *Facts) { f.Cgroups.UsesV2 = false }, nil},
@@ -109,12 +111,19 @@ func TestRun(t *testing.T) {
 		"no namespaces": {func(f *Facts) { f.Kernel.MissingNamespaces = []string{"cgroup"} }, []string{"kernel: failed: these types of namespaces: cgroup; CONFIG_NAMESPACES"}},
 		"no overlayfs":  {func(f *Facts) { f.Kernel.HasOverlay = false }, []string{"kernel: warning: overlayfs; modprobe overlay"}},
 
-		"few open files":        {func(f *Facts) { f.Limits.MaxOpenFiles = 1024 }, []string{"limits: warning: only 1024 files; LimitNOFILE"}},
-		"no inotify instance":   {func(f *Facts) { f.Limits.InotifyErr = unix.EMFILE }, []string{"limits: warning: cannot watch files with inotify (too many open files); max_user_instances"}},
-		"few inotify instances": {func(f *Facts) { f.Limits.MaxInotifyInstances = 16 }, []string{"limits: warning: only 16 inotify instances; max_user_instances"}},
-		"few inotify watches":   {func(f *Facts) { f.Limits.MaxInotifyWatches = 100 }, []string{"limits: warning: only 100 inotify watches; max_user_watches"}},
-		"many processes":        {func(f *Facts) { f.Limits.Pids = 32000 }, []string{"limits: warning: 32000 of 32768; pid_max"}},
-		"unknown pid limit":     {func(f *Facts) { f.Limits.MaxPids = 0 }, nil},
+		"few open files":                 {func(f *Facts) { f.Limits.MaxOpenFiles, f.Limits.NrOpen = 1024, 1024 }, []string{"limits: warning: only 1024 files; LimitNOFILE"}},
+		"few open files configured":      {func(f *Facts) { f.Config.MaxOpenFiles = 1024 }, []string{"limits: warning: only 1024 files; LimitNOFILE"}},
+		"hard limit that podd can raise": {func(f *Facts) { f.Limits.MaxOpenFiles = 1024 }, nil},
+		"open files below maxOpenFiles": {
+			func(f *Facts) { f.Privileges.Capabilities = without(unix.CAP_SYS_RESOURCE) },
+			[]string{"privileges: warning: CAP_SYS_RESOURCE; privileged", "limits: warning: only 524288 files, fewer than maxOpenFiles (1000000); LimitNOFILE=1000000"},
+		},
+		"maxOpenFiles above fs.nr_open": {func(f *Facts) { f.Config.MaxOpenFiles = 2 << 20 }, []string{"limits: warning: only 1048576 files, fewer than maxOpenFiles (2097152); lower maxOpenFiles"}},
+		"no inotify instance":           {func(f *Facts) { f.Limits.InotifyErr = unix.EMFILE }, []string{"limits: warning: cannot watch files with inotify (too many open files); max_user_instances"}},
+		"few inotify instances":         {func(f *Facts) { f.Limits.MaxInotifyInstances = 16 }, []string{"limits: warning: only 16 inotify instances; max_user_instances"}},
+		"few inotify watches":           {func(f *Facts) { f.Limits.MaxInotifyWatches = 100 }, []string{"limits: warning: only 100 inotify watches; max_user_watches"}},
+		"many processes":                {func(f *Facts) { f.Limits.Pids = 32000 }, []string{"limits: warning: 32000 of 32768; pid_max"}},
+		"unknown pid limit":             {func(f *Facts) { f.Limits.MaxPids = 0 }, nil},
 
 		"no runtime":      {func(f *Facts) { f.Runtime = Runtime{FindErr: errors.New("no socket")} }, []string{"runtime: failed: no socket; install", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
 		"no socket":       {func(f *Facts) { f.Runtime.SocketErr = fs.ErrNotExist }, []string{"runtime: failed: /run/c.sock does not exist; systemctl start", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
@@ -286,7 +295,7 @@ func containsInOrder(text, want string) bool {
 func TestRun_Details(t *testing.T) {
 	want := map[string]string{
 		"configuration": "valid", "privileges": "root", "cgroups": "v2, controllers cpu cpuset memory pids, driver systemd", "kernel": "Linux 6.1.0",
-		"limits": "1048576 open files, 128 inotify instances, 65536 watches", "runtime": "containerd v2.4.2, CRI v1", "sandbox image": "registry.k8s.io/pause:3.10",
+		"limits": "1000000 open files, 128 inotify instances, 65536 watches", "runtime": "containerd v2.4.2, CRI v1", "sandbox image": "registry.k8s.io/pause:3.10",
 		"pod network": "ready, plugins bridge", "disks": "51200 MiB of 102400 MiB free for pods, 51200 MiB of 102400 MiB free for images",
 		"clock": "2030-01-02T03:04:05Z, synchronized", "name resolution": "name servers 10.0.0.1", "ports": "127.0.0.1:10250, 127.0.0.1:10248", "node agents": "none",
 	}

@@ -59,6 +59,9 @@ type Kernel struct {
 // Limits contains the limits of the kernel and of this process.
 type Limits struct {
 	MaxOpenFiles uint64 // hard limit of this process
+	// NrOpen is the highest limit to which a process with CAP_SYS_RESOURCE can raise MaxOpenFiles
+	// (fs.nr_open); 0 if it is unknown.
+	NrOpen uint64
 	// MaxInotifyInstances and MaxInotifyWatches are the limits for each user.
 	MaxInotifyInstances, MaxInotifyWatches int64
 	InotifyErr                             error // error of creating an instance and a watch

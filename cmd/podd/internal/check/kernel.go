@@ -3,6 +3,8 @@ package check
 import (
 	"fmt"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 func checkKernel(f *Facts, r *Result) {
@@ -30,11 +32,29 @@ const (
 	minFreePids         = 1024
 )
 
+// maxOpenFiles returns how many files podd can open if its hard limit is that of this process. podd sets
+// the limit to the field maxOpenFiles of its configuration if the kernel permits it.
+func maxOpenFiles(f *Facts) uint64 {
+	hard := f.Limits.MaxOpenFiles
+	if f.Config == nil {
+		return hard
+	}
+	if f.Privileges.has(unix.CAP_SYS_RESOURCE) && f.Limits.NrOpen > 0 {
+		hard = max(hard, f.Limits.NrOpen)
+	}
+	return min(hard, uint64(f.Config.MaxOpenFiles))
+}
+
 func checkLimits(f *Facts, r *Result) {
 	l := f.Limits
-	r.Detail = fmt.Sprintf("%d open files, %d inotify instances, %d watches", l.MaxOpenFiles, l.MaxInotifyInstances, l.MaxInotifyWatches)
-	if l.MaxOpenFiles < minOpenFiles {
-		r.warn("raise the limit with LimitNOFILE=1048576 in the systemd unit, or with \"ulimit -Hn\"", "podd can open only %d files, which may be too few for many pods (recommended: %d)", l.MaxOpenFiles, minOpenFiles)
+	files := maxOpenFiles(f)
+	r.Detail = fmt.Sprintf("%d open files, %d inotify instances, %d watches", files, l.MaxInotifyInstances, l.MaxInotifyWatches)
+	switch {
+	case files < minOpenFiles:
+		r.warn("raise the limit with LimitNOFILE=1048576 in the systemd unit, or with \"ulimit -Hn\"", "podd can open only %d files, which may be too few for many pods (recommended: %d)", files, minOpenFiles)
+	case f.Config != nil && files < uint64(f.Config.MaxOpenFiles):
+		r.warn(fmt.Sprintf("set LimitNOFILE=%d in the systemd unit, or a lower maxOpenFiles", f.Config.MaxOpenFiles),
+			"podd can open only %d files, fewer than maxOpenFiles (%d), because it can raise its hard limit only with CAP_SYS_RESOURCE and up to fs.nr_open", files, f.Config.MaxOpenFiles)
 	}
 	const remedy = "raise fs.inotify.max_user_instances and fs.inotify.max_user_watches with sysctl"
 	switch {

@@ -28,6 +28,9 @@ var neededCapabilities = []struct {
 
 func (p Privileges) isRoot() bool { return p.UID == 0 }
 
+// has reports whether the process has a capability.
+func (p Privileges) has(capability int) bool { return p.Capabilities&(1<<capability) != 0 }
+
 func checkPrivileges(f *Facts, r *Result) {
 	p := f.Privileges
 	if !p.isRoot() {
@@ -37,7 +40,7 @@ func checkPrivileges(f *Facts, r *Result) {
 	}
 	var missing []string
 	for _, c := range neededCapabilities {
-		if p.Capabilities&(1<<c.bit) != 0 {
+		if p.has(c.bit) {
 			continue
 		}
 		missing = append(missing, c.name)
