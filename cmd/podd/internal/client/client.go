@@ -81,6 +81,9 @@ func New(runDir string) *Client {
 	return p
 }
 
+// RunDir returns the path of the directory with the socket, which may be relative.
+func (p *Client) RunDir() string { return filepath.Dir(p.socket) }
+
 // dial connects to the socket. It returns an error if the server runs neither as root nor as the
 // current user. Any user could have created the socket if its directory is writable for all users.
 func (p *Client) dial(ctx context.Context) (net.Conn, error) {

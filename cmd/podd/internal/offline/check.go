@@ -17,7 +17,7 @@ import (
 
 // CheckCmd is the podd check command. It accepts the flags of podd run in order to check the
 // runtime, the directories and the ports that podd run would use. If podd is running, CheckCmd uses
-// the root directory, node name and runtime of the running podd unless the flags set them.
+// the directories, node name and runtime of the running podd unless the flags set them.
 type CheckCmd struct {
 	config.Flags
 	Output string `short:"o" enum:"text,json,yaml" default:"text" placeholder:"FORMAT" help:"Output format. One of: text, json, yaml."`
@@ -29,7 +29,7 @@ func (c *CheckCmd) KubeletFlags() *config.Flags { return &c.Flags }
 
 // Help describes the exit code.
 func (c *CheckCmd) Help() string {
-	return `This verb has the flags of "podd run", and checks the host for a podd with these flags. It prints the cause and the remedy of each failure and each warning. It changes nothing.
+	return `This verb has the flags of "podd run", and checks the host for a podd with these flags. If podd is running, its root directory, run directory, node name and runtime are the defaults of these flags. It prints the cause and the remedy of each failure and each warning. It changes nothing.
 
 The exit code is 0 if no check failed, 1 if a check failed, and 2 if the command line is invalid. Warnings do not change it.`
 }

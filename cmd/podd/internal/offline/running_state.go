@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"podd/cmd/podd/internal/client"
 	"podd/cmd/podd/internal/config"
@@ -17,7 +18,7 @@ import (
 
 // fetchRunningView returns the state of the running podd that uses the root directory of cfg, or nil
 // if no such podd is running. It copies four settings of the running podd to cfg unless the
-// command line sets them: root directory, node name, runtime endpoint and feature gates.
+// command line sets them: root directory, run directory, node name and runtime endpoint.
 func fetchRunningView(ctx context.Context, flags *config.Flags, cfg *config.Config, stderr io.Writer) *server.View {
 	if flags.HostnameOverride == "" {
 		if stored, err := nodename.Read(cfg.RootDir); err != nil {
@@ -41,6 +42,9 @@ func fetchRunningView(ctx context.Context, flags *config.Flags, cfg *config.Conf
 		return nil
 	}
 	cfg.RootDir = v.RootDir
+	if dir, err := filepath.Abs(p.RunDir()); err == nil && flags.RunDir == "" {
+		cfg.RunDir = dir
+	}
 	if flags.HostnameOverride == "" {
 		cfg.NodeName = v.Node
 	}
