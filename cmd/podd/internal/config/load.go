@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"podd/manifest"
+	"podd/manifest/order"
 )
 
 // A Warning is a problem that does not prevent podd from running.
@@ -59,6 +61,7 @@ func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
 	problems = append(problems, r.problems...)
 	problems = append(problems, warnIgnoredSettings(user, all, flags.Unsupported, flags.Kubeconfig != "")...)
 
+	sortProblems(problems)
 	var warnings []Warning
 	var failures Errors
 	for _, p := range problems {
@@ -72,6 +75,14 @@ func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
 		return Config{}, warnings, errors.Join(readErr, failures)
 	}
 	return cfg, warnings, readErr
+}
+
+// sortProblems sorts problems by file and position, as an editor shows them. The problems of flags come
+// first, in their present order.
+func sortProblems(problems []manifest.Problem) {
+	order.Stable(problems, func(a, b manifest.Problem) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
+	})
 }
 
 // decode decodes the merged tree. The types of the values in each layer have been checked, so
