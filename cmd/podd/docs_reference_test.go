@@ -288,8 +288,8 @@ No setting is ignored silently, even if its value is the default:
   a warning.
 
 The table shows the defaults without a cluster, or with a cluster if a field is served only there.
-The configuration in effect is at ` + "`/configz`" + ` of the kubelet API, and the values of the flags
-are at ` + "`/flagz`" + `; neither contains secrets.
+The configuration in effect is at ` + "`/configz`" + ` of the kubelet API. The values of all flags in effect
+are at ` + "`/flagz`" + `, also if a file sets them. Neither contains secrets.
 
 `
 

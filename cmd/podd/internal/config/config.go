@@ -346,7 +346,7 @@ const (
 type RedactedConfig struct {
 	// Kubelet is the KubeletConfiguration, including defaults, as JSON.
 	Kubelet json.RawMessage
-	// Flags maps the names of the flags that were set to their values.
+	// Flags maps the names of all flags to their values in effect.
 	Flags map[string]string
 }
 

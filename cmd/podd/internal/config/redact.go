@@ -2,9 +2,7 @@ package config
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
-	"strings"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
@@ -48,7 +46,7 @@ func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c
 		k.RegisterNode, k.RegisterWithTaints = new(c.Cluster.RegisterNode), c.Cluster.Taints
 	}
 	text, err := json.Marshal(k)
-	return RedactedConfig{text, f.redactedFlags()}, err
+	return RedactedConfig{text, effectiveFlags(f, k, c)}, err
 }
 
 // setEffectiveValues sets the fields of k with a default that is not the kubelet's.
@@ -59,33 +57,4 @@ func (c *Config) setEffectiveValues(k *kubelet.KubeletConfiguration) {
 	}
 	k.KernelMemcgNotification = !c.DisableMemoryNotifications
 	k.ContainerLogMaxWorkers = new(int32(c.LogWorkers))
-}
-
-// redactedFlags returns the value of each flag that was set, by the name of the flag. Secret values
-// are masked.
-func (f *Flags) redactedFlags() map[string]string {
-	set := map[string]string{}
-	for field, v := range f.settings() {
-		if !v.IsZero() {
-			set[flagName(field)] = formatFlagValue(v)
-		}
-	}
-	if len(f.ManifestURLHeader) > 0 {
-		set["manifest-url-header"] = maskedValue
-	}
-	if len(f.ManifestURL) > 0 { // the URL may contain a password
-		set["manifest-url"] = maskedValue
-	}
-	return set
-}
-
-// formatFlagValue returns the value of a flag as it is written on the command line.
-func formatFlagValue(v reflect.Value) string {
-	if list, ok := v.Interface().([]string); ok {
-		return strings.Join(list, ",")
-	}
-	if v = reflect.Indirect(v); v.Kind() == reflect.String {
-		return v.String()
-	}
-	return fmt.Sprint(v.Interface())
 }

@@ -44,13 +44,63 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 	want := map[string]string{
 		"config": file, "manifest-url": maskedValue, "manifest-url-header": maskedValue, "port": "10251",
 		"tls-cipher-suites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "pull-offline": "strict",
+		"max-pods": "7", // of the file
 	}
-	if diff := cmp.Diff(want, cfg.RedactedConfig.Flags); diff != "" {
-		t.Errorf("flags (-want +got):\n%s", diff)
+	for name, value := range want {
+		if got := cfg.RedactedConfig.Flags[name]; got != value {
+			t.Errorf("flag %s: got %q, want %q", name, got, value)
+		}
 	}
 	all, err := json.Marshal(cfg.RedactedConfig)
 	if err != nil || strings.Contains(string(all), "s3cret") || strings.Count(string(all), "masked") < 3 {
 		t.Errorf("got %s, %v; want masked secrets", all, err)
+	}
+}
+
+// TestLoad_Flagz checks the values of flags that were not set, of flags that set a field of any type, and
+// of a flag whose field is set in a file. It checks that no flag is missing.
+func TestLoad_Flagz(t *testing.T) {
+	file := writeFile(t, t.TempDir(), "k.yaml", `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+staticPodPath: /etc/manifests
+podsPerCore: 3
+evictionHard: {memory.available: 1Gi, nodefs.available: 5%}
+systemReserved: {cpu: 100m, memory: 1Gi}
+logging: {vmodule: [{filePattern: rotator, verbosity: 4}]}
+`)
+	flags, err := tryParse("--config="+file, "--feature-gates=NodeSwap=true", "--node-labels=a=b,c=d", "--register-with-taints=k=v:NoSchedule", "--runtime-request-timeout=90s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, _, err := Load(flags, testHost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := cfg.RedactedConfig.Flags
+	for name, want := range map[string]string{
+		"pod-manifest-path": "/etc/manifests", "pods-per-core": "3", "eviction-hard": "memory.available<1Gi,nodefs.available<5%",
+		"system-reserved": "cpu=100m,memory=1Gi", "vmodule": "rotator=4", "feature-gates": "NodeSwap=true", "node-labels": "a=b,c=d",
+		"runtime-request-timeout": "1m30s", "sync-frequency": "1m0s", "max-pods": "110", "runonce": "false", "v": "0", "protect-kernel-defaults": "false",
+		"root-dir": "/var/lib/podd", "run-dir": DefaultRunDir, "adopt": "false", "maximum-dead-containers": "-1", "kubeconfig": "", "cluster-dns": "",
+		"log-flush-frequency": "5s", "log-text-info-buffer-size": "0", "port": "10250", "parallel-starts": "0",
+	} {
+		if got[name] != want {
+			t.Errorf("flag %s: got %q, want %q", name, got[name], want)
+		}
+	}
+	var missing []string
+	for field := range flags.settings() {
+		if _, ok := got[flagName(field)]; !ok {
+			missing = append(missing, flagName(field))
+		}
+	}
+	for _, f := range kubeletFlags {
+		if _, ok := got[f.name]; !ok && f.field != "" {
+			missing = append(missing, f.name)
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("missing flags: %q", missing)
 	}
 }
 

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logs "k8s.io/component-base/logs/api/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+)
+
+// effectiveFlags returns the effective value of every flag of podd run and of every flag of the kubelet
+// that sets a field. A configuration file can set the value, too. If nothing sets it, it is the default,
+// or "" if there is none. k is the effective configuration, with secrets masked. effectiveFlags masks the
+// secrets of the other flags.
+func effectiveFlags(f *Flags, k *kubelet.KubeletConfiguration, c *Config) map[string]string {
+	fields := map[string]reflect.Value{}
+	v := reflect.ValueOf(k).Elem()
+	visitFields(v, v, "", func(path string, value, _ reflect.Value) { fields[path] = value })
+	all := map[string]string{}
+	for _, flag := range kubeletFlags {
+		if value, ok := fields[flag.field]; ok {
+			all[flag.name] = formatFlagValue(value, flag.format)
+		}
+	}
+	for field, value := range f.settings() {
+		if effective, ok := fields[field.Tag.Get("field")]; ok {
+			value = effective
+		}
+		all[flagName(field)] = formatFlagValue(value, textFormat)
+	}
+	c.setEffectiveFlags(all)
+	return all
+}
+
+// setEffectiveFlags sets the values of the flags that set no field of KubeletConfiguration directly and
+// have defaults. It masks secret values.
+func (c *Config) setEffectiveFlags(all map[string]string) {
+	all["root-dir"], all["run-dir"] = c.RootDir, c.RunDir
+	all["pod-manifest-path"] = strings.Join(c.ManifestPaths, ",")
+	all["adopt"] = strconv.FormatBool(c.Adopt)
+	all["minimum-container-ttl-duration"] = c.MinDeadContainerAge.String()
+	all["maximum-dead-containers-per-container"] = strconv.Itoa(c.MaxDeadPerContainer)
+	all["maximum-dead-containers"] = strconv.Itoa(c.MaxDeadContainers)
+	if c.Cluster.Kubeconfig != "" {
+		all["cert-dir"] = c.Cluster.CertDir
+		var taints []string
+		for _, t := range c.Cluster.Taints {
+			taints = append(taints, t.ToString())
+		}
+		all["register-with-taints"] = strings.Join(taints, ",")
+	}
+	if len(c.URLHeader) > 0 {
+		all["manifest-url-header"] = maskedValue
+	}
+	if len(c.ManifestURLs) > 0 { // the URLs may contain passwords
+		all["manifest-url"] = maskedValue
+	}
+}
+
+// formatFlagValue returns a value as it is written on the command line. A nil pointer becomes "".
+func formatFlagValue(v reflect.Value, format valueFormat) string {
+	switch x := indirect(v).(type) {
+	case nil:
+		return ""
+	case metav1.Duration:
+		return x.Duration.String()
+	case logs.TimeOrMetaDuration:
+		return x.Duration.Duration.String()
+	case resource.QuantityValue:
+		return x.String()
+	case []string:
+		return strings.Join(x, ",")
+	case logs.VModuleConfiguration:
+		var items []string
+		for _, item := range x {
+			items = append(items, fmt.Sprintf("%s=%d", item.FilePattern, item.Verbosity))
+		}
+		return strings.Join(items, ",")
+	}
+	if v = reflect.Indirect(v); v.Kind() != reflect.Map {
+		return fmt.Sprint(v.Interface())
+	}
+	separator := "="
+	if format == thresholdsFormat {
+		separator = "<"
+	}
+	var pairs []string
+	for name, value := range v.Seq2() {
+		pairs = append(pairs, fmt.Sprint(name.Interface())+separator+fmt.Sprint(value.Interface()))
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}
