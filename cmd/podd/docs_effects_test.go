@@ -111,7 +111,7 @@ var fieldEffects = map[string]string{
 	"enableProfilingHandler":              "Enable /debug/pprof of the kubelet API.",
 	"enableDebugFlagsHandler":             "Enable /debug/flags/v of the kubelet API, which changes the log level.",
 	"logging.flushFrequency":              "Maximum time for which a message may be buffered. podd writes each message at once.",
-	"logging.vmodule":                     "Log levels of source files of podd, for example {filePattern: rotator, verbosity: 4}. A pattern without a slash matches the name of a file, without .go; another pattern matches its path. Cannot be used together with the format json.",
+	"logging.vmodule":                     "Log levels of source files of podd, for example {filePattern: rotator, verbosity: 4}. A pattern matches the name of a file without .go, as in the kubelet. With slashes, it matches the end of the path, for example plan/*. podd warns about a pattern that matches no file. Cannot be used together with the format json.",
 	"logging.options.text.splitStream":    splitLog,
 	"logging.options.json.splitStream":    splitLog,
 	"logging.options.text.infoBufferSize": noLogBuffer,

@@ -31,6 +31,12 @@ func (c *checker) errorf(field, format string, args ...any) {
 	c.problems = append(c.problems, o.problem(manifest.Error, field, fmt.Sprintf(format, args...)))
 }
 
+// warnf adds a warning about a field.
+func (c *checker) warnf(field, format string, args ...any) {
+	o := c.merged.origin(field)
+	c.problems = append(c.problems, o.problem(manifest.Warning, field, fmt.Sprintf(format, args...)))
+}
+
 // check runs all checks and returns the problems.
 func (c *checker) check() []manifest.Problem {
 	c.checkSources()

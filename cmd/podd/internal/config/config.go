@@ -321,15 +321,6 @@ type Logging struct {
 	EventLog string
 }
 
-// A FileVerbosity is the log level of the source files that match Pattern.
-type FileVerbosity struct {
-	// Pattern matches the name of a file without its directory and without .go, or the path of the file
-	// if it contains a slash. It has the syntax of path.Match.
-	Pattern string
-	// Verbosity is a log level of klog.
-	Verbosity int
-}
-
 // KernelParameterPolicy determines what podd does with kernel parameters at its start.
 type KernelParameterPolicy int
 

@@ -28,6 +28,8 @@ func (c *checker) checkLogging() {
 			c.errorf(at, "filePattern %q has an unclosed [ or ends in a backslash", item.FilePattern)
 		case item.Verbosity > math.MaxInt32:
 			c.errorf(at, "verbosity %d is too large; must be at most %d", item.Verbosity, math.MaxInt32)
+		case !(FileVerbosity{Pattern: item.FilePattern}).matchesAnyFile():
+			c.warnf(at, "the pattern %q matches no source file; write the name of a file without .go, or the end of its path, such as plan/*", item.FilePattern)
 		}
 	}
 	c.checkOutput("logging.options.text", l.Options.Text.OutputRoutingOptions)

@@ -3,9 +3,7 @@ package logging
 import (
 	"context"
 	"log/slog"
-	"path"
 	"runtime"
-	"strings"
 
 	"podd/cmd/podd/internal/config"
 )
@@ -52,13 +50,8 @@ func (h fileHandler) WithGroup(name string) slog.Handler {
 // the log, but not higher.
 func (h fileHandler) levelOf(file string) slog.Level {
 	level := h.level.Level()
-	file = strings.TrimSuffix(file, ".go")
 	for _, f := range h.files {
-		name := file
-		if !strings.Contains(f.Pattern, "/") {
-			name = path.Base(file)
-		}
-		if ok, err := path.Match(f.Pattern, name); ok && err == nil {
+		if f.Matches(file) {
 			return min(level, h.level.forVerbosity(f.Verbosity))
 		}
 	}

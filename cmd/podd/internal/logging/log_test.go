@@ -40,7 +40,8 @@ func TestNew_FileVerbosity(t *testing.T) {
 		{"a pattern matches", 0, []config.FileVerbosity{{Pattern: "log_*", Verbosity: 2}}, "info warning error"},
 		{"the first match is used", 0, []config.FileVerbosity{{Pattern: "log*", Verbosity: 2}, {Pattern: "log_test", Verbosity: 4}}, "info warning error"},
 		{"another file matches", 0, []config.FileVerbosity{{Pattern: "split", Verbosity: 4}}, "warning error"},
-		{"a pattern with a slash is a path", 0, []config.FileVerbosity{{Pattern: "x/log_test", Verbosity: 4}}, "warning error"},
+		{"a pattern with a slash is the end of the path", 0, []config.FileVerbosity{{Pattern: "logging/log_*", Verbosity: 4}}, "debug info warning error"},
+		{"another directory", 0, []config.FileVerbosity{{Pattern: "x/log_test", Verbosity: 4}}, "warning error"},
 		{"a file cannot have a higher level", 4, []config.FileVerbosity{{Pattern: "log_test", Verbosity: 1}}, "debug info warning error"},
 		{"a pattern is invalid", 0, []config.FileVerbosity{{Pattern: "[", Verbosity: 4}}, "warning error"},
 	} {
