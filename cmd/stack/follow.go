@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -50,7 +51,7 @@ func (f *follower) print(c *server.Change) {
 	}
 	for _, key := range c.Removed {
 		delete(f.pods, key)
-		fmt.Printf("- %s  removed\n", strings.TrimSuffix(key.String(), "-"+c.Node))
+		fmt.Printf("- %-14s removed\n", withoutNode(key, c.Node))
 	}
 	var current []string
 	for i := range c.Problems {
@@ -64,6 +65,11 @@ func (f *follower) print(c *server.Change) {
 		f.hasPrintedHints = true
 		f.printHints()
 	}
+}
+
+// withoutNode returns the name of a pod without the node name at its end.
+func withoutNode(pod server.Key, node string) string {
+	return strings.TrimSuffix(pod.String(), "-"+node)
 }
 
 // formatProblems returns a line for each new problem. previous and current contain the previous and
@@ -166,29 +172,69 @@ func (w workDir) whenServing(ctx context.Context, f func() error) error {
 	}
 }
 
+// stopPods stops all pods of the running podd, and prints each pod that has stopped.
+func (w workDir) stopPods(ctx context.Context) error {
+	var v server.View
+	err := w.request(ctx, http.MethodGet, "/v1/state", func(d *json.Decoder) (done bool, err error) { return true, d.Decode(&v) })
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	return w.request(ctx, http.MethodPost, "/v1/down", func(d *json.Decoder) (done bool, err error) {
+		var p server.StopProgress
+		if err := d.Decode(&p); err != nil {
+			return true, err
+		}
+		for _, key := range p.Stopped {
+			fmt.Printf("- %-14s stopped  %.2fs\n", withoutNode(key, v.Node), time.Since(begin).Seconds())
+		}
+		for _, problem := range p.Problems {
+			fmt.Printf("! %-14s does not stop: %s\n", withoutNode(problem.Pod, v.Node), problem.Why)
+		}
+		if p.Error != "" {
+			return true, errors.New(p.Error)
+		}
+		return p.Done, nil
+	})
+}
+
 func (w workDir) socketPath() string { return filepath.Join(w.socketDir(), server.SocketName) }
 
 // watch calls handle for every change until ctx is done.
 func (w workDir) watch(ctx context.Context, handle func(*server.Change)) error {
+	return w.request(ctx, http.MethodGet, "/v1/state?watch=1", func(d *json.Decoder) (done bool, err error) {
+		var c server.Change
+		if err := d.Decode(&c); err != nil {
+			return true, nil // podd or this program is stopping
+		}
+		handle(&c)
+		return false, nil
+	})
+}
+
+// request sends a request to podd, and calls read for the stream of the response until read returns
+// done.
+func (w workDir) request(ctx context.Context, method, path string, read func(*json.Decoder) (done bool, err error)) error {
 	client := http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", w.socketPath())
 		},
 	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://podd/v1/state?watch=1", nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://podd"+path, nil)
 	if err != nil {
 		return err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("watching podd: %w", err)
+		return fmt.Errorf("requesting %s from podd: %w", path, err)
 	}
 	defer resp.Body.Close()
-	for changes := json.NewDecoder(resp.Body); ; {
-		var c server.Change
-		if err := changes.Decode(&c); err != nil {
-			return nil // podd or this program is stopping
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("requesting %s from podd: status %s", path, resp.Status)
+	}
+	for d := json.NewDecoder(resp.Body); ; {
+		if done, err := read(d); done || err != nil {
+			return err
 		}
-		handle(&c)
 	}
 }

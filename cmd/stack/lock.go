@@ -51,6 +51,9 @@ func (l *dirLock) Close() error { return l.f.Close() }
 
 func (w workDir) lockFile() string { return filepath.Join(w.dir, "lock") }
 
+// stopFile returns the path of a file that exists while make stop removes the pods.
+func (w workDir) stopFile() string { return filepath.Join(w.dir, "stopping") }
+
 // lockHolder returns the process ID of the holder of the lock.
 func (w workDir) lockHolder() (int, error) {
 	text, err := os.ReadFile(w.lockFile())
@@ -74,6 +77,10 @@ func (w workDir) stopAndLock(ctx context.Context) (*dirLock, error) {
 			if err != nil {
 				return nil, fmt.Errorf("stopping the \"make run\" that uses this directory: %w", err)
 			}
+			if err := os.WriteFile(w.stopFile(), nil, 0o600); err != nil {
+				return nil, err
+			}
+			printStep("down", "stopping the podd of \"make run\"", 0)
 			// No other process can have this ID, because the holder keeps the lock until it exits.
 			if err := unix.Kill(pid, unix.SIGTERM); err != nil {
 				return nil, fmt.Errorf("stopping process %d, the \"make run\" that uses this directory: %w", pid, err)

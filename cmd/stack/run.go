@@ -48,6 +48,9 @@ func (r runCmd) Run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
+	if err := os.RemoveAll(p.stopFile()); err != nil {
+		return err
+	}
 	if err := buildPodd(ctx, r.Version); err != nil {
 		return err
 	}
@@ -146,11 +149,19 @@ func (w workDir) runAndFollow(ctx context.Context) error {
 	group.Go(func() error { return w.follow(child) })
 	err = group.Wait()
 	if ctx.Err() != nil {
-		fmt.Println("\npodd has stopped; its pods keep running. \"make run\" adopts the pods, \"make stop\" removes everything")
+		fmt.Println("\n" + w.stopMessage())
 		return nil
 	}
 	text, readErr := os.ReadFile(w.logPath())
 	return errors.Join(readErr, newExitError(err, relativePath(w.logPath()), text))
+}
+
+// stopMessage returns what happens to the pods after podd has stopped.
+func (w workDir) stopMessage() string {
+	if _, err := os.Stat(w.stopFile()); err == nil {
+		return "podd has stopped; \"make stop\" removes its pods"
+	}
+	return "podd has stopped; its pods keep running. \"make run\" adopts the pods, \"make stop\" removes everything"
 }
 
 // newExitError returns the error of a podd that exited although this program did not stop it. err is
@@ -170,7 +181,7 @@ func lastLines(text []byte, n int) string {
 	return strings.Join(lines[max(len(lines)-n, 0):], "\n")
 }
 
-// removePods starts podd, and runs podd down to remove the pods of an earlier run.
+// removePods starts podd to remove the pods of an earlier run, and prints each pod that has stopped.
 func (w workDir) removePods(ctx context.Context) error {
 	left, err := os.ReadDir(filepath.Join(w.dir, "root", "pods"))
 	if errors.Is(err, fs.ErrNotExist) || len(left) == 0 {
@@ -179,16 +190,22 @@ func (w workDir) removePods(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing the directories of pods: %w", err)
 	}
+	printStep("down", "stopping the pods, each within its grace period (default 30s)", 0)
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	podd := w.poddCommand(ctx, io.Discard)
 	if err := podd.Start(); err != nil {
 		return fmt.Errorf("starting podd to remove its pods: %w", err)
 	}
-	down := exec.CommandContext(ctx, binaryPath, "down", "--run-dir="+w.socketDir())
-	err = w.whenServing(ctx, down.Run)
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		podd.Wait()
+		cancel()
+	}()
+	err = w.whenServing(ctx, func() error { return w.stopPods(ctx) })
 	cancel()
-	podd.Wait() // podd exits, because cancel has cancelled its context
+	<-exited // podd exits, because cancel has cancelled its context
 	if err != nil {
 		return fmt.Errorf("removing the pods: %w", err)
 	}
@@ -198,7 +215,7 @@ func (w workDir) removePods(ctx context.Context) error {
 // removeState removes podd's state after its pods were removed. It keeps the manifests, because
 // they belong to the user.
 func (w workDir) removeState() error {
-	for _, name := range []string{"root", "run", "logs", "containers", "podd.log", "lock"} {
+	for _, name := range []string{"root", "run", "logs", "containers", "podd.log", "lock", filepath.Base(w.stopFile())} {
 		if err := os.RemoveAll(filepath.Join(w.dir, name)); err != nil {
 			return fmt.Errorf("removing podd's state: %w", err)
 		}
