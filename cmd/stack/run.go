@@ -65,7 +65,7 @@ func (r runCmd) Run(ctx context.Context) error {
 	if err := p.copyDemo(r.Demo); err != nil {
 		return err
 	}
-	return p.runAndFollow(ctx)
+	return p.runAndFollow(ctx, s)
 }
 
 const binaryPath = "bin/podd"
@@ -128,8 +128,9 @@ func (w workDir) poddCommand(ctx context.Context, out io.Writer) *exec.Cmd {
 	return c
 }
 
-// runAndFollow runs podd and prints changes of its pods until ctx is done.
-func (w workDir) runAndFollow(ctx context.Context) error {
+// runAndFollow runs podd and prints changes of its pods until ctx is done. If the runtime exits, it
+// starts the runtime again.
+func (w workDir) runAndFollow(ctx context.Context, r runtimeProcess) error {
 	out, err := os.OpenFile(w.logPath(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening podd's log: %w", err)
@@ -147,6 +148,10 @@ func (w workDir) runAndFollow(ctx context.Context) error {
 		return podd.Wait()
 	})
 	group.Go(func() error { return w.follow(child) })
+	group.Go(func() error {
+		superviseRuntime(child, r, func(line string) { fmt.Println(line) })
+		return nil
+	})
 	err = group.Wait()
 	if ctx.Err() != nil {
 		fmt.Println("\n" + w.stopMessage())

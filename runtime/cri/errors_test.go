@@ -30,13 +30,13 @@ func TestClean(t *testing.T) {
 		{
 			"no socket", codes.Unavailable,
 			`connection error: desc = "transport: Error while dialing: dial unix /run/x.sock: connect: no such file or directory"`,
-			"/run/x.sock: the socket does not exist; start the container runtime, or set --container-runtime-endpoint to another socket",
+			"/run/x.sock: the socket does not exist; start the container runtime, or set --container-runtime-endpoint to another socket (see \"podd check\")",
 			[]error{runtime.ErrUnavailable},
 		},
 		{
 			"dead socket", codes.Unavailable,
 			`connection error: desc = "transport: Error while dialing: dial unix /run/x.sock: connect: connection refused"`,
-			"/run/x.sock: connection refused; start the container runtime",
+			"/run/x.sock: connection refused; start the container runtime (see \"podd check\")",
 			[]error{runtime.ErrUnavailable},
 		},
 		{

@@ -130,8 +130,8 @@ func beforeQuote(s string) string {
 // connectionTexts contains the causes of connection errors with their remedies. A phrase is a part
 // of gRPC's error text.
 var connectionTexts = []struct{ phrase, cause string }{
-	{"no such file or directory", "the socket does not exist; start the container runtime, or set --container-runtime-endpoint to another socket"},
-	{"connection refused", "connection refused; start the container runtime"},
+	{"no such file or directory", "the socket does not exist; start the container runtime, or set --container-runtime-endpoint to another socket (see \"podd check\")"},
+	{"connection refused", "connection refused; start the container runtime (see \"podd check\")"},
 	{"permission denied", "permission denied; run podd as root"},
 	{"not initialized yet", "the container runtime is still starting"},
 	{"use of closed network connection", "the container runtime accepts connections, but sends no response"}, // gRPC has closed the connection after MinConnectTimeout

@@ -32,6 +32,15 @@ func (s *Stack) Restart(ctx context.Context) error {
 	return nil
 }
 
+// WaitForExit waits until the runtime has exited. It returns an error if ctx is done before that. It
+// must not be called at the same time as a method that starts or stops the runtime.
+func (s *Stack) WaitForExit(ctx context.Context) error {
+	if s.process == nil {
+		return nil
+	}
+	return s.process.wait(ctx)
+}
+
 // Stop stops the runtime with SIGTERM, as during an upgrade. Pods keep running.
 func (s *Stack) Stop(ctx context.Context) error { return s.stopRuntime(ctx, unix.SIGTERM) }
 

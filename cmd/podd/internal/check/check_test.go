@@ -128,6 +128,12 @@ func TestRun(t *testing.T) {
 		"no runtime":      {func(f *Facts) { f.Runtime = Runtime{FindErr: errors.New("no socket")} }, []string{"runtime: failed: no socket; install", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
 		"no socket":       {func(f *Facts) { f.Runtime.SocketErr = fs.ErrNotExist }, []string{"runtime: failed: /run/c.sock does not exist; systemctl start", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
 		"stopped runtime": {func(f *Facts) { f.Runtime.SocketErr = unix.ECONNREFUSED }, []string{"runtime: failed: no container runtime listens on /run/c.sock; systemctl start", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
+		"stopped runtime of make run": {
+			func(f *Facts) {
+				f.Runtime.Socket, f.Runtime.SocketErr = "/src/podd/.run/containerd.sock", unix.ECONNREFUSED
+			},
+			[]string{`runtime: failed: no container runtime listens on /src/podd/.run/containerd.sock; start the container runtime with "make run" in /src/podd`, "sandbox image: skipped: runtime", "pod network: skipped: runtime"},
+		},
 		"not a socket":    {func(f *Facts) { f.Runtime.SocketErr = unix.EPROTOTYPE }, []string{"runtime: failed: connecting to /run/c.sock: protocol; --container-runtime-endpoint", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
 		"hanging runtime": {func(f *Facts) { f.Runtime.Err = fmt.Errorf("no response: %w", runtime.ErrUnavailable) }, []string{"runtime: failed: does not respond: no response; restart", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},
 		"disabled CRI":    {func(f *Facts) { f.Runtime.Err = errors.New("does not serve CRI") }, []string{"runtime: failed: does not serve CRI; journalctl", "sandbox image: skipped: runtime", "pod network: skipped: runtime"}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ const criVersion = "v1"
 
 func checkRuntime(f *Facts, r *Result) {
 	rt := f.Runtime
-	const start = "start the container runtime, for example with \"systemctl start containerd\""
+	start := startRemedy(rt.Socket)
 	switch {
 	case rt.FindErr != nil:
 		r.Detail = "not found"
@@ -41,6 +42,15 @@ func checkRuntime(f *Facts, r *Result) {
 	default:
 		checkRuntimeStatus(f, r)
 	}
+}
+
+// startRemedy returns how to start the runtime with this socket. "make run" starts a private runtime in
+// the directory .run of a checkout.
+func startRemedy(socket string) string {
+	if dir := filepath.Dir(socket); filepath.Base(dir) == ".run" {
+		return "start the container runtime with \"make run\" in " + filepath.Dir(dir)
+	}
+	return "start the container runtime, for example with \"systemctl start containerd\""
 }
 
 // checkRuntimeStatus checks a runtime that responds.
