@@ -80,11 +80,14 @@ type Registration interface {
 	Unregister()
 }
 
-// A Watcher registers the plugins with sockets in Dir. All exported fields are required.
+// A Watcher registers the plugins with sockets in Dir. All exported fields except Ignored are required.
 type Watcher struct {
 	Dir      string
 	Handlers map[string]Handler // by PluginInfo.Type: "CSIPlugin", "DevicePlugin"
-	Log      *slog.Logger
+	// Ignored contains the types of plugins that another podd with the same root directory handles.
+	// A message about such a plugin would not help a user.
+	Ignored []string
+	Log     *slog.Logger
 
 	sockets map[string]watchedSocket // by the name of the socket
 	running sync.WaitGroup
@@ -249,8 +252,12 @@ func (w *Watcher) keepRegistered(ctx context.Context, socket string) {
 				r.Unregister()
 				return
 			}
-		} else if errors.As(err, new(unsupportedTypeError)) {
-			w.Log.Info("plugin of an unsupported type ignored", "socket", socket, "reason", err)
+		} else if unsupported, ok := errors.AsType[unsupportedTypeError](err); ok {
+			level := slog.LevelInfo
+			if slices.Contains(w.Ignored, unsupported.kind) {
+				level = slog.LevelDebug
+			}
+			w.Log.Log(ctx, level, "plugin of an unsupported type ignored", "socket", socket, "reason", err)
 			<-ctx.Done()
 			return
 		} else if ctx.Err() == nil {
@@ -264,14 +271,17 @@ func (w *Watcher) keepRegistered(ctx context.Context, socket string) {
 	}
 }
 
-// An unsupportedTypeError is the error for a plugin of a type that podd does not support. Its value
-// is the error message.
-type unsupportedTypeError string
+// An unsupportedTypeError is the error for a plugin of a type that podd does not support.
+type unsupportedTypeError struct {
+	kind      string
+	supported string // the supported types
+}
 
-func (k unsupportedTypeError) Error() string { return string(k) }
+func (e unsupportedTypeError) Error() string {
+	return fmt.Sprintf("the type of the plugin is %q; podd supports %s", TruncateText(e.kind), e.supported)
+}
 
 // newUnsupportedTypeError returns the error for a plugin of the unsupported type kind.
 func (w *Watcher) newUnsupportedTypeError(kind string) unsupportedTypeError {
-	supported := strings.Join(slices.Sorted(maps.Keys(w.Handlers)), ", ")
-	return unsupportedTypeError(fmt.Sprintf("the type of the plugin is %q; podd supports %s", TruncateText(kind), supported))
+	return unsupportedTypeError{kind, strings.Join(slices.Sorted(maps.Keys(w.Handlers)), ", ")}
 }

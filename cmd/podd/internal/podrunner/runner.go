@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/host"
@@ -117,7 +118,10 @@ func newTasks(o Options, pods *eviction.ReportCache, devices *device.Manager) []
 		func(ctx context.Context) error { return wiring.RotateLogs(ctx, o.Config, o.Client, list, o.Log) },
 	}
 	if o.ServesDevicePlugins {
-		plugins := wiring.NewPluginServer(wiring.PluginOptions{Root: o.Config.RootDir, Manager: devices, Log: o.Log})
+		plugins := wiring.NewPluginServer(wiring.PluginOptions{
+			Root: o.Config.RootDir, Manager: devices, Log: o.Log,
+			IgnoredPlugins: []string{registration.CSIPlugin}, // the pods of a run have no CSI volumes
+		})
 		tasks = append(tasks, plugins.ServeDevicePlugins, func(ctx context.Context) error { plugins.Watch(ctx); return nil })
 	}
 	return tasks

@@ -24,6 +24,8 @@ type PluginOptions struct {
 	// OtherPlugins contains the handlers of other types of plugins that are discovered by their
 	// sockets, by type; nil means none.
 	OtherPlugins map[string]plugins.Handler
+	// IgnoredPlugins is plugins.Watcher.Ignored.
+	IgnoredPlugins []string
 	// OnRegistered is plugin.Server.OnRegistered.
 	OnRegistered func(resource string)
 	Log          *slog.Logger
@@ -46,7 +48,7 @@ func NewPluginServer(o PluginOptions) *PluginServer {
 	}
 	handlers := map[string]plugins.Handler{registration.DevicePlugin: waitingHandler{s.devices.Handler(), s.devicesServing}}
 	maps.Copy(handlers, o.OtherPlugins)
-	s.watcher = plugins.Watcher{Dir: filepath.Join(o.Root, plugins.DirName), Handlers: handlers, Log: o.Log}
+	s.watcher = plugins.Watcher{Dir: filepath.Join(o.Root, plugins.DirName), Handlers: handlers, Ignored: o.IgnoredPlugins, Log: o.Log}
 	return s
 }
 
