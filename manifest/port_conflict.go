@@ -3,8 +3,9 @@ package manifest
 import "fmt"
 
 // FindHostPortConflicts returns an error Problem for each pod that uses a host port of a pod before
-// it in the list. Ports of init containers that are not sidecars are ignored.
-func FindHostPortConflicts(pods []*Pod) []Problem {
+// it in the list. Ports of init containers that are not sidecars are ignored. canQueue reports whether
+// two pods can run one after the other, so that they do not conflict; nil means never.
+func FindHostPortConflicts(pods []*Pod, canQueue func(a, b *Pod) bool) []Problem {
 	type reservation struct {
 		pod  *Pod
 		port PortReservation
@@ -15,7 +16,7 @@ func FindHostPortConflicts(pods []*Pod) []Problem {
 		ports := ListPortReservations(p)
 		for _, port := range ports {
 			for _, other := range reserved[port.Number] {
-				if port.ConflictsWith(other.port) {
+				if port.ConflictsWith(other.port) && (canQueue == nil || !canQueue(p, other.pod)) {
 					problems = append(problems, newPortConflict(p, port, other.pod, other.port))
 					break
 				}

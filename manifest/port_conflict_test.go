@@ -44,10 +44,10 @@ func TestHostPortConflicts(t *testing.T) {
 			if f.HasRefusedDocument() || len(f.Pods) != 2 {
 				t.Fatalf("got %d pods with problems %v, want valid pods", len(f.Pods), f.Problems)
 			}
-			if diff := cmp.Diff(tt.want, lines(manifest.FindHostPortConflicts(f.Pods))); diff != "" {
+			if diff := cmp.Diff(tt.want, lines(manifest.FindHostPortConflicts(f.Pods, nil))); diff != "" {
 				t.Errorf("conflicts (-want +got):\n%s", diff)
 			}
-			for _, p := range manifest.FindHostPortConflicts(f.Pods) {
+			for _, p := range manifest.FindHostPortConflicts(f.Pods, nil) {
 				if !strings.HasSuffix(p.Pod.Name, "-n") {
 					t.Errorf("pod of the problem: got %s, want the name with the suffix -n", p.Pod)
 				}

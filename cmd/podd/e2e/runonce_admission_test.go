@@ -44,6 +44,23 @@ func TestRunOnce_QueueMaxPods(t *testing.T) {
 	}
 }
 
+// TestRunOnce_QueueHostPort checks that pods with the same host port run one after the other.
+func TestRunOnce_QueueHostPort(t *testing.T) {
+	t.Parallel()
+	d := newRunner(t)
+	var pods []*v1.Pod
+	for _, name := range []string{"a", "b"} {
+		p := d.jobPod(name, never, shell("c", exclusive(name)))
+		p.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: 80, HostPort: 8124}}
+		pods = append(pods, p)
+	}
+	d.writePods("pods", pods...)
+	d.run("pods.yaml").wantExit(0, "podd: 2 pods, 0 failed", "b: waits: host port 8124/TCP is used by ")
+	if n := len(d.notes()); n != 2 {
+		t.Errorf("got %d pods that ran, want 2", n)
+	}
+}
+
 // TestRunOnce_QueueAllocatable checks that pods wait until the part of the node that is not reserved
 // for the system is free. A pod waits longer than podd waits for a node that has a problem.
 func TestRunOnce_QueueAllocatable(t *testing.T) {

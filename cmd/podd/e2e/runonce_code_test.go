@@ -73,7 +73,7 @@ func TestRunOnce_ExitCodesOfPodd(t *testing.T) {
 	none := d.jobPod("job", never, withImage(r.Host()+"/team/none:1", shell("c", "")))
 	invalid := d.jobPod("job", never, withImage("Not A Name", shell("c", "")))
 	slow := d.jobPod("job", never, shell("c", "echo at work; sleep 3600"))
-	conflict := []*v1.Pod{d.jobPod("a", never, shell("c", "")), d.jobPod("b", never, shell("c", ""))}
+	conflict := []*v1.Pod{d.jobPod("a", always, shell("c", "")), d.jobPod("b", never, shell("c", ""))}
 	for _, p := range conflict {
 		p.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: 80, HostPort: 8123}}
 	}
@@ -98,7 +98,7 @@ func TestRunOnce_ExitCodesOfPodd(t *testing.T) {
 		{"empty file", []string{"empty.yaml"}, 125, []string{"empty.yaml: error: contains no pods", "nothing was started"}},
 		{"nothing named", nil, 125, []string{"there is no pod to run"}},
 		{"one pod twice", []string{"slow.yaml", "slow.yaml"}, 125, []string{"is also defined at slow.yaml:1"}},
-		{"one host port twice", []string{"conflict.yaml"}, 125, []string{"8123 is already used by default/a"}},
+		{"host port of a service", []string{"conflict.yaml"}, 125, []string{"8123 is already used by default/a"}},
 		{"no such image", []string{"none.yaml"}, 125, []string{"404 from " + r.Host(), "job cannot succeed"}},
 		{"no image name", []string{"invalid.yaml"}, 125, []string{"not a valid image name"}},
 		{"too long", []string{"--timeout", "15s", "slow.yaml"}, 124, []string{": timed out", "still running after ", ": \"at work\""}},

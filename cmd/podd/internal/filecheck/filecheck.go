@@ -23,8 +23,8 @@ type Result struct {
 	inputIndex map[string]int // index of each input by path, for sorting
 }
 
-// Check decodes and validates all inputs as if they were the files of one source. Duplicate
-// pods and conflicting host ports are therefore problems.
+// Check decodes and validates all inputs as if they were the files of one source. Duplicate pods are
+// therefore problems. Check does not report conflicts of host ports.
 func Check(inputs []Input, o decode.Options) *Result {
 	r := &Result{}
 	var files []*manifest.File
@@ -53,7 +53,7 @@ func Check(inputs []Input, o decode.Options) *Result {
 		}
 	}
 	r.inputIndex = order
-	r.AddProblems(slices.Concat(unreadable, r.Set.Problems, manifest.FindHostPortConflicts(r.Pods)))
+	r.AddProblems(slices.Concat(unreadable, r.Set.Problems))
 	return r
 }
 

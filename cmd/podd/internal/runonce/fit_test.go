@@ -12,6 +12,34 @@ import (
 	"podd/reconcile/admission"
 )
 
+// TestFindPortConflicts checks that two pods that run to completion can have the same host port, because
+// one waits for the other, but not a service and another pod.
+func TestFindPortConflicts(t *testing.T) {
+	onPort := func(name string, policy v1.RestartPolicy) *manifest.Pod {
+		p := decodePods(t, podManifest(name, policy, "c"))[0]
+		p.Object.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: 80, HostPort: 8080, Protocol: v1.ProtocolTCP}}
+		return p
+	}
+	for name, c := range map[string]struct {
+		pods []*manifest.Pod
+		want string // the pod with the problem
+	}{
+		"two jobs":          {[]*manifest.Pod{onPort("a", never), onPort("b", onFailure)}, ""},
+		"service and job":   {[]*manifest.Pod{onPort("a", always), onPort("b", never)}, "b-run1"},
+		"job and service":   {[]*manifest.Pod{onPort("a", never), onPort("b", always)}, "b-run1"},
+		"two services":      {[]*manifest.Pod{onPort("a", always), onPort("b", always)}, "b-run1"},
+		"one of three jobs": {[]*manifest.Pod{onPort("a", never), onPort("b", never), onPort("c", always)}, "c-run1"},
+	} {
+		got := ""
+		for _, p := range findPortConflicts(c.pods) {
+			got += p.Pod.Name
+		}
+		if got != c.want {
+			t.Errorf("%s: got problems of %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestFindMisfits checks which pods of a run are rejected before the run starts.
 func TestFindMisfits(t *testing.T) {
 	requesting := func(name string, policy v1.RestartPolicy, cpu string, change ...func(*v1.PodSpec)) *manifest.Pod {
