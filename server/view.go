@@ -32,6 +32,9 @@ type View struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	// Sources are the files, directories and URLs that podd reads, and ClusterSource.
 	Sources []string `json:"sources,omitempty"`
+	// ReadsAnyName is set if podd reads the files in directories of manifests also if their names do not
+	// end as those of manifests do, as a kubelet does.
+	ReadsAnyName bool `json:"readsAnyName,omitempty"`
 	// WritableSource is the source that the Kubernetes API writes to; "" if there is
 	// none.
 	WritableSource string `json:"writableSource,omitempty"`

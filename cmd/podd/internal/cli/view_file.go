@@ -83,18 +83,13 @@ func unknownFileError(v *server.View, file string) error {
 	if err != nil || !isInSources(v, abs) {
 		return fmt.Errorf("%s does not belong to a source of podd; the sources are %s", file, strings.Join(v.Sources, " and "))
 	}
-	kind := nameKind(v, abs)
-	if reason := kind.IgnoredReason(); reason != "" && kind != filename.Other {
+	if reason := ignoredReason(v, abs); reason != "" {
 		return ignoredFileError{file, reason}
 	}
 	if _, err := os.Stat(abs); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s does not exist", file)
 	}
-	text := "podd has not read " + file + " yet"
-	if kind == filename.Other { // a podd that is called as kubelet reads the file
-		text += "; perhaps it does not read the file, because " + kind.IgnoredReason()
-	}
-	return errors.New(text)
+	return fmt.Errorf("podd has not read %s yet", file)
 }
 
 // An ignoredFileError is the error for a file that podd does not read because of its name.
@@ -104,13 +99,15 @@ func (e ignoredFileError) Error() string {
 	return "podd does not read " + e.file + ", because " + e.reason + "; rename the file"
 }
 
-// nameKind returns the kind of a file in a source. If the source is a single file, the file can have
-// any name.
-func nameKind(v *server.View, path string) filename.Kind {
-	if slices.ContainsFunc(v.Sources, func(s string) bool { return paths.SameFile(s, path) }) {
-		return filename.Manifest
+// ignoredReason returns the reason why podd does not read a file in a source because of its name, or
+// "". If the source is a single file, the file can have any name.
+func ignoredReason(v *server.View, path string) string {
+	kind := filename.Classify(filepath.Base(path))
+	isSource := slices.ContainsFunc(v.Sources, func(s string) bool { return paths.SameFile(s, path) })
+	if isSource || kind == filename.Other && v.ReadsAnyName {
+		return ""
 	}
-	return filename.Classify(filepath.Base(path))
+	return kind.IgnoredReason()
 }
 
 // isInSources reports whether path is a source, or a file directly in the directory of a

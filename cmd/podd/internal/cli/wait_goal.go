@@ -112,7 +112,7 @@ func (g *goal) checkHasPods(v *server.View, s subject) error {
 		return nil
 	}
 	f := findFile(v, s.path)
-	if reason := nameKind(v, s.path).IgnoredReason(); f.Path == "" && reason != "" {
+	if reason := ignoredReason(v, s.path); f.Path == "" && reason != "" {
 		return ignoredFileError{g.arg, reason}
 	}
 	digest, err := g.digest(s.path)

@@ -110,6 +110,7 @@ func newView(b processState, t telemetry, in inputs, on render.Node, initial []m
 		Base: server.View{
 			Node: cfg.NodeName, Version: b.version, RootDir: cfg.RootDir,
 			Endpoint: cfg.RuntimeEndpoint, Sources: sources.Names(in.sources), WritableSource: sources.APISourceName(&cfg.Sources),
+			ReadsAnyName: cfg.ActsAsKubelet,
 		},
 		Node: view.NewNodeBuilder(object, on.HostIPs), State: t.state, InitialProblems: initial,
 		APISource: sources.APISourceName(&cfg.Sources), OnPodChanged: t.metrics.UpdatePod, OnPodRemoved: t.metrics.DeletePod,
