@@ -54,8 +54,9 @@ func (f *follower) print(c *server.Change) {
 		fmt.Printf("- %-14s removed\n", withoutNode(key, c.Node))
 	}
 	var current []string
-	for i := range c.Problems {
-		current = append(current, c.Problems[i].String())
+	for _, p := range c.Problems {
+		p.Path = relativePath(p.Path)
+		current = append(current, p.String())
 	}
 	for _, text := range formatProblems(f.problems, current) {
 		fmt.Println(text)
