@@ -141,11 +141,12 @@ func TestWait_NoPods(t *testing.T) {
 		}
 	}
 	path := func(name string) string { return filepath.Join(dir, name) }
-	v := poddtest.NewView()
+	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app"))
+	v := poddtest.NewView(web)
 	v.Sources = []string{dir}
 	v.Files = []server.FileView{{Path: path("config.yaml"), Digest: digest}, {Path: path("taken.yaml"), Digest: digest}}
 	v.Problems = []server.ProblemView{
-		{Severity: server.SeverityError, Path: path("taken.yaml"), Line: 1, Message: "pod default/web is already defined"},
+		{Severity: server.SeverityError, Path: path("taken.yaml"), Line: 1, Message: "pod default/web is already defined", Pod: web.Key()},
 		{Severity: server.SeverityWarning, Path: path("notes.txt"), Message: "ignored"},
 	}
 	f := poddtest.Serve(t, v)

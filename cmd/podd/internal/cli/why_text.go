@@ -48,7 +48,10 @@ func (w *explainer) explainFile(path string) string {
 		state = "version of " + printer.FormatTime(f.ContentTime, w.now) + " in effect, " + printer.FormatCount(len(pods), "pod")
 	}
 	text := formatHeadline(paths.Shorten(path, w.workingDir)+": "+state) +
-		w.problemLines(func(q server.ProblemView) bool { return q.Path == path && w.view.Pod(q.Pod) == nil })
+		w.problemLines(func(q server.ProblemView) bool {
+			isOfPod := slices.ContainsFunc(pods, func(p *server.PodView) bool { return p.Key() == q.Pod })
+			return q.Path == path && !isOfPod
+		})
 	for _, p := range pods {
 		text += "\n" + w.explainPod(p, true)
 	}
