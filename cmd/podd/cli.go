@@ -183,6 +183,9 @@ func parse(k *kong.Kong, words []string) (verb, error) {
 	if errors.Is(err, commandline.ErrHelp) {
 		return verbHelp{parsed}, nil
 	}
+	if missing, ok := errors.AsType[commandline.MissingArgumentsError](err); ok {
+		return nil, fmt.Errorf("%s: missing %s; see \"podd %[1]s --help\"", node.Name, missing.Arguments)
+	}
 	if err != nil {
 		return nil, err
 	}

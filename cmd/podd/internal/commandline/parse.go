@@ -22,6 +22,12 @@ import (
 // ErrHelp is the error of Parse if the command line contains --help.
 var ErrHelp = errors.New("help requested")
 
+// A MissingArgumentsError is the error of Parse if required arguments are missing. Its message is that
+// of kong.
+type MissingArgumentsError struct{ Arguments string } // such as "<pod> <command> ..."
+
+func (e MissingArgumentsError) Error() string { return fmt.Sprintf("expected %q", e.Arguments) }
+
 // A Validator is a verb with checks that its tags cannot express. The method Validate must not use
 // its parameter. The parameter exists so that the method has another signature than
 // kong.Context.Validate. With the same signature, a call through this interface would make the
@@ -84,7 +90,7 @@ func validate(ctx *kong.Context) error {
 		}
 	}
 	if missing := missingArguments(verb); len(missing) > 0 {
-		return fmt.Errorf("expected %q", strings.Join(missing, " "))
+		return MissingArgumentsError{strings.Join(missing, " ")}
 	}
 	return checkExclusive(verb)
 }
