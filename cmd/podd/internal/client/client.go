@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -54,17 +55,17 @@ func (c Flags) Connect(ctx context.Context) (*Client, error) {
 
 // firstReachable chooses one of two Clients. It returns first if the podd of first accepts
 // connections, or if this user has no permission to connect to it. Otherwise it returns second,
-// with one exception. If the podd of first was killed, so that its socket refuses connections, and
-// the socket of second does not exist, firstReachable returns first. If the podd of the returned
-// Client does not accept connections, firstReachable also returns an error.
+// with one exception. If neither podd accepts connections, but only first has been used, so that the
+// parent of its run directory exists, firstReachable returns first. If the podd of the returned Client
+// does not accept connections, firstReachable also returns an error.
 func firstReachable(ctx context.Context, first, second *Client) (*Client, error) {
 	firstErr := first.ping(ctx)
 	if firstErr == nil || errors.Is(firstErr, fs.ErrPermission) {
 		return first, firstErr
 	}
 	err := second.ping(ctx)
-	killed, absent := NotRunningError{}, NotRunningError{}
-	if errors.As(firstErr, &killed) && killed.isRefused && errors.As(err, &absent) && !absent.isRefused {
+	absent := NotRunningError{}
+	if _, statErr := os.Stat(filepath.Dir(first.RunDir())); statErr == nil && errors.As(err, &absent) && !absent.isRefused {
 		return first, firstErr
 	}
 	return second, err

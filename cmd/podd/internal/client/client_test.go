@@ -16,12 +16,20 @@ import (
 	"podd/server"
 )
 
-// TestConnect_KilledInCheckout checks the error if the podd that "make run" has started was killed.
-func TestConnect_KilledInCheckout(t *testing.T) {
-	checkout := poddtest.ShortDir(t)
+// TestConnect_NotRunningInCheckout checks the error if the podd that "make run" has started was stopped
+// or killed.
+func TestConnect_NotRunningInCheckout(t *testing.T) {
+	checkout, second := poddtest.ShortDir(t), New(poddtest.ShortDir(t))
 	t.Chdir(checkout)
+	if p, err := firstReachable(t.Context(), New(checkoutRunDir), second); err == nil || p != second {
+		t.Errorf("before the first make run: got client %v, error %v, want the second client and an error", p, err)
+	}
 	if err := os.MkdirAll(checkoutRunDir, 0o700); err != nil {
 		t.Fatal(err)
+	}
+	const stopped = "podd is not running (no socket at .run/run/podd.sock); start it with: make run"
+	if _, err := firstReachable(t.Context(), New(checkoutRunDir), second); err == nil || err.Error() != stopped {
+		t.Errorf("stopped: got %v, want %s", err, stopped)
 	}
 	ln, err := net.Listen("unix", filepath.Join(checkoutRunDir, server.SocketName))
 	if err != nil {
@@ -30,7 +38,7 @@ func TestConnect_KilledInCheckout(t *testing.T) {
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	ln.Close()
 	const want = "podd is not running (connection refused at .run/run/podd.sock); start it with: make run"
-	if _, err := firstReachable(t.Context(), New(checkoutRunDir), New(poddtest.ShortDir(t))); err == nil || err.Error() != want {
+	if _, err := firstReachable(t.Context(), New(checkoutRunDir), second); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	f := poddtest.Serve(t, poddtest.NewView())
