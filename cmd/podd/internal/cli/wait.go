@@ -144,8 +144,7 @@ func (w *waitState) successMessage() string {
 	return b.String()
 }
 
-// explainFiles prints the state of each file because of whose errors a goal cannot be met, and
-// returns err.
+// explainFiles prints the state of each file with errors that prevent a goal, and returns err.
 func (w *waitState) explainFiles(ctx context.Context, s iostreams.Streams, err error) error {
 	r := newExplainer(ctx, w.client, w.view)
 	for i := range w.goals {
