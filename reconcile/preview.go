@@ -131,7 +131,7 @@ func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unr
 // usePresentImages returns s with the results of those EnsureImage actions of d that need no pull,
 // because the image is present and the pull policy is not Always. isChanged is false if d has no such
 // action.
-func (in PreviewInput) usePresentImages(s state.State, d plan.Decision, now time.Time) (_ state.State, isChanged bool) {
+func (in PreviewInput) usePresentImages(s *state.State, d plan.Decision, now time.Time) (_ *state.State, isChanged bool) {
 	for _, action := range d.Actions {
 		a, isImage := action.(plan.EnsureImage)
 		ref := in.Images[a.Image]

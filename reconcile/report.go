@@ -20,7 +20,7 @@ type workerUpdate struct {
 
 // newReport returns the report of decision d, and stores the pod of the report in w.state.
 func (w *worker) newReport(d plan.Decision) *state.Report {
-	s := &w.state
+	s := w.state
 	r := &state.Report{
 		Key: w.key, Version: s.PlanInput.Desired, Successor: s.PlanInput.Successor,
 		Decision: d, DecisionSince: s.DecisionSince, Observed: s.PlanInput.Observed,
@@ -29,7 +29,8 @@ func (w *worker) newReport(d plan.Decision) *state.Report {
 		ExistsOnNode: len(s.PlanInput.Observed)+len(s.PlanInput.PodDirs)+len(w.actions) > 0,
 		OnDiskOnly:   s.IsOnDiskOnly(),
 	}
-	w.state, r.Pod = s.PodWithStatus(d)
+	s, r.Pod = s.PodWithStatus(d)
+	w.state = s
 	if s.PlanInput.Desired == nil {
 		return r
 	}

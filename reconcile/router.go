@@ -396,7 +396,7 @@ func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, past
 	ctx, cancel := context.WithCancel(ctx)
 	w := &worker{
 		key: key, effects: r.o.Effects, journals: r.o.Journals, requestObservation: r.o.RequestObservation,
-		messages: make(chan workerMessage, 1), results: make(chan actionResult), pullStarts: make(chan pullStart),
+		messages: make(chan *workerMessage, 1), results: make(chan actionResult), pullStarts: make(chan pullStart),
 		actions: map[string]runningAction{},
 		state:   state.New(state.InitialFacts{Key: key, PastRecords: past, LateCallsUntil: r.lateCallsUntil, UnreadableJournals: r.unreadableJournals, Barrier: r.retiredAt[key]}),
 	}

@@ -28,7 +28,7 @@ func TestReservations_OneAdmission(t *testing.T) {
 		p := barePod("app")
 		p.Key, p.UID = key, types.UID(name)
 		pods[key] = p
-		r.entries[key] = &workerEntry{worker: &worker{messages: make(chan workerMessage, 1)}}
+		r.entries[key] = &workerEntry{worker: &worker{messages: make(chan *workerMessage, 1)}}
 	}
 	for key, e := range r.entries {
 		r.applyUpdate(workerUpdate{key: key, worker: e.worker, report: &state.Report{Key: key, Version: pods[key], ExistsOnNode: true}})
@@ -79,7 +79,7 @@ func TestApplySnapshot_Unchanged(t *testing.T) {
 	still, changed, confirmed := keyOf("still"), keyOf("changed"), keyOf("confirmed")
 	pods := map[types.NamespacedName]*runtime.Pod{}
 	for _, key := range []types.NamespacedName{still, changed, confirmed} {
-		r.entries[key] = &workerEntry{worker: &worker{key: key, messages: make(chan workerMessage, 1), requestObservation: func(types.NamespacedName, bool) {}}}
+		r.entries[key] = &workerEntry{worker: &worker{key: key, messages: make(chan *workerMessage, 1), requestObservation: func(types.NamespacedName, bool) {}}}
 		pods[key] = seen(true)
 	}
 	now := time.Now()

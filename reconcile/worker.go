@@ -46,7 +46,7 @@ type worker struct {
 	send               func(workerUpdate)
 	log                *slog.Logger
 
-	messages   chan workerMessage // capacity 1, see post
+	messages   chan *workerMessage // capacity 1, see post
 	results    chan actionResult
 	pullStarts chan pullStart // messages from effects in progress
 	// needsConfirmation reports whether no observation has confirmed the result of the newest
@@ -54,7 +54,7 @@ type worker struct {
 	// change.
 	needsConfirmation atomic.Bool
 
-	state       state.State
+	state       *state.State
 	seq         uint64             // sequence number of the newest message
 	clock       state.ClockReading // clock reading at the first decision, or when the last suspension of the host was detected
 	actions     map[string]runningAction
@@ -88,10 +88,10 @@ type actionResult struct {
 func (w *worker) post(m workerMessage) {
 	select {
 	case unread := <-w.messages:
-		m = m.mergeUnread(unread)
+		m = m.mergeUnread(*unread)
 	default:
 	}
-	w.messages <- m
+	w.messages <- &m
 }
 
 // run applies messages and results until ctx is done and every effect has ended.
@@ -146,7 +146,7 @@ func (w *worker) awaitActions() {
 }
 
 // receive applies a message.
-func (w *worker) receive(m workerMessage) {
+func (w *worker) receive(m *workerMessage) {
 	w.seq = m.seq
 	// Read the disk only if the state needs the result, because a disk may not respond.
 	p := m.order.Desired
@@ -182,7 +182,7 @@ func (w *worker) handleResult(f actionResult) (news bool) {
 }
 
 // applyTransition replaces the state and carries out the outputs of the change.
-func (w *worker) applyTransition(next state.State, out state.Outputs) {
+func (w *worker) applyTransition(next *state.State, out state.Outputs) {
 	w.state = next
 	for _, j := range out.Writes {
 		w.writeAndApply(j)

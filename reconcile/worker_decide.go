@@ -137,7 +137,7 @@ func (w *worker) startAction(ctx context.Context, d plan.Decision, a plan.Action
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	s := &w.state
+	s := w.state
 	in := effect.Input{
 		Key: w.key, Desired: plan.WithAllocatedSizes(&s.PlanInput), Actual: plan.WithActualSizes(&s.PlanInput), IsResizePending: plan.IsResizePending(&s.PlanInput),
 		Successor: s.PlanInput.Successor, Previous: s.PlanInput.Previous, Refs: s.Refs, SuccessorRefs: s.SuccessorRefs, Observed: s.PlanInput.Observed, Node: s.Order.RenderNode,

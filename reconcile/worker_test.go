@@ -30,7 +30,7 @@ func bare(p *manifest.Pod) (w *worker, refreshed *requests) {
 		requestObservation: func(_ types.NamespacedName, urgent bool) { *refreshed = append(*refreshed, urgent) },
 		log:                slog.New(slog.DiscardHandler), actions: map[string]runningAction{}, state: state.New(state.InitialFacts{Key: p.Key}),
 	}
-	w.receive(workerMessage{order: state.Order{Desired: p}})
+	w.receive(&workerMessage{order: state.Order{Desired: p}})
 	return w, refreshed
 }
 
@@ -51,7 +51,7 @@ func seen(ready bool, containers ...runtime.Container) *runtime.Pod {
 
 // observe applies an observation of the pod.
 func (w *worker) observe(p *runtime.Pod, asOf time.Time) {
-	w.receive(workerMessage{order: w.state.Order, requests: state.Requests{Observation: &state.Observation{Pod: p, AsOf: asOf}}})
+	w.receive(&workerMessage{order: w.state.Order, requests: state.Requests{Observation: &state.Observation{Pod: p, AsOf: asOf}}})
 }
 
 // landed adds an action in progress and ends it.

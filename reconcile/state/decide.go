@@ -10,7 +10,7 @@ import (
 
 // Input returns the plan.Input for the next decision. It equals s.PlanInput, except that
 // JournalError is set.
-func (s State) Input() plan.Input {
+func (s *State) Input() plan.Input {
 	in := s.PlanInput
 	in.JournalError = ""
 	if in.Desired != nil {
@@ -21,7 +21,7 @@ func (s State) Input() plan.Input {
 
 // UseSuccessor makes PlanInput.Successor the version in force. It must be called if the field
 // UseSuccessor of a decision is set.
-func (s State) UseSuccessor(now time.Time) State {
+func (s *State) UseSuccessor(now time.Time) *State {
 	t := s.begin(now)
 	t.setVersion(t.PlanInput.Successor)
 	t.applyRefs()
@@ -30,7 +30,7 @@ func (s State) UseSuccessor(now time.Time) State {
 
 // Resume removes the end of a pod that was evicted or stopped by a node shutdown, so that the pod
 // runs again. It must be called if the field Resume of a decision is set.
-func (s State) Resume(now time.Time) (State, Outputs) {
+func (s *State) Resume(now time.Time) (*State, Outputs) {
 	t := s.begin(now)
 	if fin := t.PlanInput.History.Finished; fin != nil {
 		t.PlanInput.History.Evictions = fin.Evictions
@@ -43,7 +43,7 @@ func (s State) Resume(now time.Time) (State, Outputs) {
 
 // RecordDecision records the facts that must be in the journal before the actions of decision d
 // start. The caller must call ConfirmEnd after it has carried out the writes.
-func (s State) RecordDecision(d plan.Decision, now time.Time) (State, Outputs) {
+func (s *State) RecordDecision(d plan.Decision, now time.Time) (*State, Outputs) {
 	t := s.begin(now)
 	if d.Stopping != nil {
 		t.PlanInput.History.Stopping = d.Stopping
@@ -95,38 +95,39 @@ func (t *transition) dropEnd(d plan.Decision) {
 // ConfirmEnd makes the end of the pod in decision d take effect if the journal contains it.
 // Otherwise ConfirmEnd returns the error of the write, and the end must not be published yet. If
 // d.RecordFirst is not set, ConfirmEnd changes nothing and returns no error.
-func (s State) ConfirmEnd(d plan.Decision) (State, error) {
+func (s *State) ConfirmEnd(d plan.Decision) (*State, error) {
 	if !d.RecordFirst || d.Finished == nil {
 		return s, nil
 	}
 	if err := s.WriteError(s.PlanInput.Desired.UID); err != nil {
 		return s, err
 	}
-	s.PlanInput.History.Finished, s.pendingEnd = s.pendingEnd, nil
-	return s, nil
+	next := s.clone()
+	next.PlanInput.History.Finished, next.pendingEnd = s.pendingEnd, nil
+	return next, nil
 }
 
 // AwaitsJournal reports whether there is an end of the pod that takes effect only when it is in the
 // journal.
-func (s State) AwaitsJournal() bool { return s.pendingEnd != nil }
+func (s *State) AwaitsJournal() bool { return s.pendingEnd != nil }
 
 // RecordUrgentEnd writes the end in decision d to the journal if the end took effect without
 // waiting for the journal. It must be called after the actions of d were started, because the
 // actions must not wait for a disk that does not respond.
-func (s State) RecordUrgentEnd(d plan.Decision, now time.Time) (State, Outputs) {
-	t := s.begin(now)
+func (s *State) RecordUrgentEnd(d plan.Decision, now time.Time) (*State, Outputs) {
 	if d.Finished == nil || d.RecordFirst {
-		return t.end()
+		return s, Outputs{}
 	}
-	if t.PlanInput.Desired.Traits.HasStateAtSource && len(t.PlanInput.Observed)+len(t.PlanInput.PodDirs) == 0 {
-		return t.end() // no journal is needed, because nothing of the pod is on the node, and an end that is lost is decided again
+	if s.PlanInput.Desired.Traits.HasStateAtSource && len(s.PlanInput.Observed)+len(s.PlanInput.PodDirs) == 0 {
+		return s, Outputs{} // no journal is needed, because nothing of the pod is on the node, and an end that is lost is decided again
 	}
+	t := s.begin(now)
 	t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 	return t.end()
 }
 
 // BeginAction records the facts that must be in the journal before action a starts.
-func (s State) BeginAction(a plan.Action, now time.Time) (State, Outputs) {
+func (s *State) BeginAction(a plan.Action, now time.Time) (*State, Outputs) {
 	t := s.begin(now)
 	switch a := a.(type) {
 	case plan.PrepareVolumes:
@@ -147,37 +148,39 @@ func (s State) BeginAction(a plan.Action, now time.Time) (State, Outputs) {
 
 // WithVolumeFailure records that no volume was prepared because writing the journal failed with
 // err. Without a journal, the directory of the pod would be an orphan.
-func (s State) WithVolumeFailure(err error) State {
+func (s *State) WithVolumeFailure(err error) *State {
 	n := s.PlanInput.History.VolumesFailure.Count + 1
-	s.PlanInput.History.VolumesFailure = plan.Failure{Count: n, Message: err.Error(), RetryAt: s.PlanInput.Now.Add(plan.RetryDelay(n))}
-	return s
+	next := s.clone()
+	next.PlanInput.History.VolumesFailure = plan.Failure{Count: n, Message: err.Error(), RetryAt: s.PlanInput.Now.Add(plan.RetryDelay(n))}
+	return next
 }
 
 // RetryVolumes makes the retries of failed operations on volumes due now.
-func (s State) RetryVolumes() State {
+func (s *State) RetryVolumes() *State {
 	t := s.begin(time.Time{})
 	t.retryVolumes()
 	return t.State
 }
 
 // IsEndRecorded reports whether the desired version has finished and its end is on disk.
-func (s State) IsEndRecorded() bool {
+func (s *State) IsEndRecorded() bool {
 	fin := s.PlanInput.History.Finished
 	return s.PlanInput.Desired != nil && fin != nil && s.Records[fin.UID].Finished != nil && s.WriteError(fin.UID) == nil
 }
 
 // NeedsReport reports whether decision d, or whether the end is recorded, differs from the last
 // report.
-func (s State) NeedsReport(d plan.Decision) bool {
+func (s *State) NeedsReport(d plan.Decision) bool {
 	return s.IsEndRecorded() != s.isEndReported || !reflect.DeepEqual(d, s.ReportedDecision)
 }
 
 // WithReported returns s with decision d as the last reported decision. The report contains whether
 // the end is recorded.
-func (s State) WithReported(d plan.Decision) State {
+func (s *State) WithReported(d plan.Decision) *State {
+	next := s.clone()
 	if d.Rule != s.ReportedDecision.Rule {
-		s.DecisionSince = s.PlanInput.Now
+		next.DecisionSince = s.PlanInput.Now
 	}
-	s.ReportedDecision, s.isEndReported = d, s.IsEndRecorded()
-	return s
+	next.ReportedDecision, next.isEndReported = d, s.IsEndRecorded()
+	return next
 }

@@ -23,7 +23,7 @@ import (
 // containers must include the ephemeral containers that the pod already has. Outputs.NeedsReport
 // reports whether containers were added. If dry is set, AddEphemeral only validates containers. The
 // errors are Kubernetes API errors. RecoverEphemeral must be called before AddEphemeral.
-func (s State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool, now time.Time) (State, Outputs, error) {
+func (s *State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool, now time.Time) (*State, Outputs, error) {
 	t := s.begin(now)
 	if !t.HasObserved { // the pod may have ephemeral containers that were not observed yet
 		return s, Outputs{}, apierrors.NewServiceUnavailable("podd has not observed the runtime yet; try again")
@@ -34,7 +34,7 @@ func (s State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, d
 
 // RecoverEphemeral adds to the version in force the ephemeral containers that an earlier podd
 // created.
-func (s State) RecoverEphemeral(now time.Time) (State, Outputs) {
+func (s *State) RecoverEphemeral(now time.Time) (*State, Outputs) {
 	t := s.begin(now)
 	t.recoverEphemeral()
 	return t.end()
@@ -74,7 +74,7 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 // journal failed. before is the state on which AddEphemeral was called. The failed write may
 // have reached the disk. Therefore the journal is written again, so that a later podd does not
 // start the removed containers.
-func (s State) WithdrawEphemeral(before State, now time.Time) (State, Outputs) {
+func (s *State) WithdrawEphemeral(before *State, now time.Time) (*State, Outputs) {
 	t := s.begin(now)
 	t.PlanInput.Desired, t.PlanInput.History.Containers = before.PlanInput.Desired, before.PlanInput.History.Containers
 	t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)

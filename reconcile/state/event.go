@@ -10,7 +10,7 @@ import (
 )
 
 // DecisionEvents returns the events of decision d, compared with the last reported decision.
-func (s State) DecisionEvents(d plan.Decision) []event.Event {
+func (s *State) DecisionEvents(d plan.Decision) []event.Event {
 	return event.ForDecision(event.DecisionChange{
 		Key: s.Key, Pod: s.PlanInput.Desired, Before: s.ReportedDecision, After: d, Observed: s.PlanInput.Observed,
 		Terminations: s.PlanInput.History.Terminations, Eviction: s.PlanInput.Eviction, Blocker: s.PlanInput.Objects.Blocker, At: s.PlanInput.Now,
@@ -19,7 +19,7 @@ func (s State) DecisionEvents(d plan.Decision) []event.Event {
 
 // ResizeEvents returns the events for the changes to the resize of the pod since the given earlier
 // state. It compares the pods that the two states have published.
-func (s State) ResizeEvents(before State) []event.Event {
+func (s *State) ResizeEvents(before *State) []event.Event {
 	desired := s.PlanInput.Desired
 	if desired == nil || s.publishedPod == nil || s.publishedPod == before.publishedPod {
 		return nil

@@ -99,7 +99,7 @@ func (t *transition) terminationsOf(uid types.UID) map[string]plan.Termination {
 // ApplyWrite applies the result err of writing the journal of a UID. durable is Write.Durable. An
 // error is logged unless the previous write failed with the same error. A logged error also causes
 // an event, unless quiet is set.
-func (s State) ApplyWrite(uid types.UID, durable bool, err error, quiet bool, now time.Time) (State, Outputs) {
+func (s *State) ApplyWrite(uid types.UID, durable bool, err error, quiet bool, now time.Time) (*State, Outputs) {
 	t := s.begin(now)
 	failed, hadFailed := t.FailedWrites[uid]
 	if err == nil {
@@ -127,7 +127,7 @@ func (s State) ApplyWrite(uid types.UID, durable bool, err error, quiet bool, no
 
 // WriteError returns the error because of which the newest journal of a UID is not on disk; nil
 // if it is on disk.
-func (s State) WriteError(uid types.UID) error {
+func (s *State) WriteError(uid types.UID) error {
 	if failed, ok := s.FailedWrites[uid]; ok {
 		return errors.New(failed.Message)
 	}
@@ -135,7 +135,10 @@ func (s State) WriteError(uid types.UID) error {
 }
 
 // RetryWrites adds the failed writes with a retry that is due to Outputs.Writes.
-func (s State) RetryWrites(now time.Time) (State, Outputs) {
+func (s *State) RetryWrites(now time.Time) (*State, Outputs) {
+	if len(s.FailedWrites) == 0 {
+		return s, Outputs{}
+	}
 	t := s.begin(now)
 	for uid, failed := range t.FailedWrites {
 		if !t.isRemoving(uid) && !now.Before(failed.RetryAt) {
@@ -147,7 +150,7 @@ func (s State) RetryWrites(now time.Time) (State, Outputs) {
 
 // NextRetry returns the earlier of wake and the next retry of a failed write. A zero time means
 // never.
-func (s State) NextRetry(wake time.Time) time.Time {
+func (s *State) NextRetry(wake time.Time) time.Time {
 	for uid, failed := range s.FailedWrites {
 		if !s.isRemoving(uid) && (wake.IsZero() || failed.RetryAt.Before(wake)) {
 			wake = failed.RetryAt
@@ -157,31 +160,33 @@ func (s State) NextRetry(wake time.Time) time.Time {
 }
 
 // MakeRetriesDue makes all failed writes due now. It omits the write for excludedUID.
-func (s State) MakeRetriesDue(excludedUID types.UID) State {
+func (s *State) MakeRetriesDue(excludedUID types.UID) *State {
+	next := s.clone()
 	for uid, failed := range s.FailedWrites {
 		if uid != excludedUID {
 			failed.RetryAt = time.Time{}
-			s.FailedWrites = withKey(s.FailedWrites, uid, failed)
+			next.FailedWrites = withKey(next.FailedWrites, uid, failed)
 		}
 	}
-	return s
+	return next
 }
 
 // isRemoving reports whether the directory of a UID is being removed. During the removal no journal
 // may be written, because writing a journal would create the directory again.
-func (s State) isRemoving(uid types.UID) bool {
+func (s *State) isRemoving(uid types.UID) bool {
 	_, removing := s.PlanInput.InFlight[plan.RemoveDir{UID: uid}.Subject()]
 	return removing
 }
 
 // LacksDir reports whether PlanInput.PodDirs contains no directory of a UID, or only a directory
 // whose version is unknown.
-func (s State) LacksDir(uid types.UID) bool { return s.dir(uid).Hash == "" }
+func (s *State) LacksDir(uid types.UID) bool { return s.dir(uid).Hash == "" }
 
 // WithInFlight returns s with inFlight as the actions in progress, by subject.
-func (s State) WithInFlight(inFlight map[string]plan.Action) State {
-	s.PlanInput.InFlight = inFlight
-	return s
+func (s *State) WithInFlight(inFlight map[string]plan.Action) *State {
+	next := s.clone()
+	next.PlanInput.InFlight = inFlight
+	return next
 }
 
 // setDir adds d to PlanInput.PodDirs, or replaces the directory with the same UID.

@@ -89,7 +89,7 @@ func (t *transition) addDirs() {
 // PrepareDecision returns the state for the decision at the time now, with a history that is
 // updated from the newest observation. inFlight and dirsInUse become plan.Input.InFlight and
 // plan.Input.DirsInUse.
-func (s State) PrepareDecision(inFlight map[string]plan.Action, dirsInUse map[types.UID]bool, now time.Time) (State, Outputs) {
+func (s *State) PrepareDecision(inFlight map[string]plan.Action, dirsInUse map[types.UID]bool, now time.Time) (*State, Outputs) {
 	t := s.begin(now)
 	t.PlanInput.InFlight, t.PlanInput.DirsInUse = inFlight, dirsInUse
 	if t.recordObserved() && mayFinish(t.PlanInput.Desired) {

@@ -96,7 +96,7 @@ type JournalReread struct {
 
 // ApplyOrder applies an order and requests. hasDir reports whether a pod directory with the UID
 // of o.Desired is on disk.
-func (s State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (State, Outputs) {
+func (s *State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (*State, Outputs) {
 	t := s.begin(now)
 	if o.DriverChanges != t.Order.DriverChanges {
 		t.retryVolumes()

@@ -14,7 +14,7 @@ import (
 
 // Redact returns text without the private values in the versions of the pod and in the Secrets that
 // these versions refer to. An error of the runtime may quote such values.
-func (s State) Redact(text string) string {
+func (s *State) Redact(text string) string {
 	var pods []*v1.Pod
 	for _, p := range []*manifest.Pod{s.PlanInput.Desired, s.PlanInput.Successor, s.PlanInput.Previous, s.replacedVersion, s.publishedVersion} {
 		if p != nil && !slices.Contains(pods, p.Object) {

@@ -13,7 +13,7 @@ import (
 
 // ApplyResult applies the result of an action. The order in which results arrive may differ from
 // the order in which their effects ended.
-func (s State) ApplyResult(f result.Result, now time.Time) (State, Outputs) {
+func (s *State) ApplyResult(f result.Result, now time.Time) (*State, Outputs) {
 	t := s.begin(now)
 	switch a := f.Action.(type) {
 	case plan.RunProbe:

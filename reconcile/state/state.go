@@ -13,7 +13,9 @@ import (
 	"podd/reconcile/plan"
 )
 
-// A State is the state of the worker of one pod name. New returns the initial state.
+// A State is the state of the worker of one pod name. New returns the initial state. A State is
+// immutable: a method that changes the state returns a changed copy. Its methods have pointer
+// receivers and return pointers, because copies of a State of 2 kB would need deep stacks.
 type State struct {
 	Key types.NamespacedName
 	// PlanInput is the input of the next decision, without JournalError, which the method Input
@@ -118,8 +120,8 @@ type InitialFacts struct {
 }
 
 // New returns the initial state of a worker.
-func New(start InitialFacts) State {
-	s := State{Key: start.Key, Records: map[types.UID]Record{}, UnreadableJournals: start.UnreadableJournals, Barrier: start.Barrier}
+func New(start InitialFacts) *State {
+	s := &State{Key: start.Key, Records: map[types.UID]Record{}, UnreadableJournals: start.UnreadableJournals, Barrier: start.Barrier}
 	for _, r := range start.PastRecords {
 		s.Records[r.UID] = r
 		dir := plan.PodDir{UID: r.UID, Hash: r.Hash, MayHaveVolumes: r.HasVolumes, KeepUntil: start.LateCallsUntil}
@@ -140,16 +142,22 @@ func New(start InitialFacts) State {
 // A transition is a State while a function changes it, with the outputs so far. now is the time of
 // the change.
 type transition struct {
-	State
+	*State
 	out Outputs
 	now time.Time
 }
 
-// begin returns a transition from s.
-func (s State) begin(now time.Time) *transition { return &transition{State: s, now: now} }
+// begin returns a transition from s. The transition changes a copy of s.
+func (s *State) begin(now time.Time) *transition { return &transition{State: s.clone(), now: now} }
+
+// clone returns a shallow copy of s.
+func (s *State) clone() *State {
+	next := *s
+	return &next
+}
 
 // end returns the changed state and the outputs.
-func (t *transition) end() (State, Outputs) { return t.State, t.out }
+func (t *transition) end() (*State, Outputs) { return t.State, t.out }
 
 // requestObservation requests an observation with urgency u, unless a more urgent one was requested
 // before.
@@ -179,22 +187,23 @@ func (t *transition) changeContainer(name string, change func(*plan.ContainerHis
 // ShiftTimes returns s with d added to all times from which durations are measured. It is called
 // with the negative duration of a suspension of the host, during which the monotonic clock stood
 // still.
-func (s State) ShiftTimes(d time.Duration) State {
+func (s *State) ShiftTimes(d time.Duration) *State {
 	move := func(_ string, t time.Time) time.Time { return t.Add(d) }
-	h := &s.PlanInput.History
+	next := s.clone()
+	h := &next.PlanInput.History
 	times := Record{MonotonicStartTime: h.StartTime, Finished: h.Finished, Stopping: h.Stopping, Terminations: h.Terminations}
 	times.replaceTimes(move)
 	h.StartTime, h.Finished, h.Stopping, h.Terminations = times.MonotonicStartTime, times.Finished, times.Stopping, times.Terminations
 	for uid, r := range s.Records {
 		r.replaceTimes(move)
-		s.Records = withKey(s.Records, uid, r)
+		next.Records = withKey(next.Records, uid, r)
 	}
-	return s
+	return next
 }
 
 // UIDs returns the UIDs of PlanInput.PodDirs. These include the UIDs of all sandboxes of podd,
 // because addDirs adds a directory for each of them.
-func (s State) UIDs() []types.UID {
+func (s *State) UIDs() []types.UID {
 	uids := make([]types.UID, 0, len(s.PlanInput.PodDirs))
 	for _, dir := range s.PlanInput.PodDirs {
 		uids = append(uids, dir.UID)
@@ -204,7 +213,7 @@ func (s State) UIDs() []types.UID {
 
 // dir returns the element of PlanInput.PodDirs with this UID. If there is none, it returns a
 // PodDir that contains only uid.
-func (s State) dir(uid types.UID) plan.PodDir {
+func (s *State) dir(uid types.UID) plan.PodDir {
 	for _, d := range s.PlanInput.PodDirs {
 		if d.UID == uid {
 			return d

@@ -16,7 +16,7 @@ import (
 
 // memory is a State for tests, with the outputs of its changes.
 type memory struct {
-	State
+	*State
 	urgent []bool // for each requested observation, whether it was urgent
 	writes []Write
 }
@@ -29,7 +29,7 @@ func newMemory(p *manifest.Pod) *memory {
 }
 
 // set replaces the state and records the outputs of its change.
-func (m *memory) set(s State, out Outputs) {
+func (m *memory) set(s *State, out Outputs) {
 	m.State, m.writes = s, append(m.writes, out.Writes...)
 	if out.RequestedObservation != ObserveNotRequested {
 		m.urgent = append(m.urgent, out.RequestedObservation == ObserveAtOnce)

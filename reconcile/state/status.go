@@ -20,7 +20,7 @@ import (
 // state that contains this pod. If the pod is not desired, PodWithStatus returns the last version.
 // While the status does not change, it returns the same pointer. The pod is nil if podd never had a
 // manifest of the pod.
-func (s State) PodWithStatus(d plan.Decision) (State, *v1.Pod) {
+func (s *State) PodWithStatus(d plan.Decision) (*State, *v1.Pod) {
 	t := s.begin(s.PlanInput.Now)
 	var pod *v1.Pod
 	if t.PlanInput.Desired == nil {
@@ -247,7 +247,7 @@ func (t *transition) addHookFacts(f *status.Facts) {
 }
 
 // IsOnDiskOnly reports whether no process of the pod runs and removing its data on disk failed.
-func (s State) IsOnDiskOnly() bool {
+func (s *State) IsOnDiskOnly() bool {
 	runs := func(inc runtime.Incarnation) bool { return !inc.Foreign && plan.IsLive(&inc) }
 	failed := func(d plan.PodDir) bool {
 		return s.PlanInput.History.CleanupFailures[plan.RemoveDir{UID: d.UID}.Subject()].Count > 0
