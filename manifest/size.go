@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // resizableResources lists the resources that can be resized while a container runs.
@@ -71,14 +72,18 @@ func replaceResizable(list, amounts v1.ResourceList) v1.ResourceList {
 
 // PodSize returns the size (FormatSize) of the whole pod.
 func (p *Pod) PodSize() string {
-	return FormatSize(v1.ResourceRequirements{Requests: PodRequests(&p.Object.Spec), Limits: PodLimits(&p.Object.Spec)})
+	pod, options := p.Object, resourcehelper.PodResourcesOptions{}
+	if pod.Spec.Resources != nil {
+		pod = podWithResources(&pod.Spec)
+	}
+	return FormatSize(v1.ResourceRequirements{Requests: resourcehelper.PodRequests(pod, options), Limits: resourcehelper.PodLimits(pod, options)})
 }
 
 // HasSizesOf reports whether p and q have the same size (FormatSize) and each container has the
 // same size in both. p and q must be the same version of a pod.
 func (p *Pod) HasSizesOf(q *Pod) bool {
 	equal := func(a, b ContainerHash) bool { return a.Resources == b.Resources }
-	return p.PodSize() == q.PodSize() && maps.EqualFunc(p.ContainerHashes, q.ContainerHashes, equal)
+	return p == q || p.PodSize() == q.PodSize() && maps.EqualFunc(p.ContainerHashes, q.ContainerHashes, equal)
 }
 
 // ResizedResources returns the resources in which two sizes (FormatSize) differ.

@@ -248,5 +248,5 @@ func EqualVersion(a, b *manifest.Pod) bool { return a.UID == b.UID && a.Hash == 
 // EqualSize reports whether a and b are the same version of a pod with equal sizes. They must have
 // the same containers, and the sizes of the pod and of each container must be equal.
 func EqualSize(a, b *manifest.Pod) bool {
-	return EqualVersion(a, b) && maps.Equal(a.ContainerHashes, b.ContainerHashes) && a.PodSize() == b.PodSize()
+	return a == b || EqualVersion(a, b) && maps.Equal(a.ContainerHashes, b.ContainerHashes) && a.PodSize() == b.PodSize()
 }
