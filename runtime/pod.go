@@ -4,7 +4,6 @@
 package runtime
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -171,14 +170,18 @@ func (c *Container) Kind() (kind string, index int) {
 // ImageName returns the image name of the pod spec. It returns "" if the runtime reports only the
 // image ID from which the container was created, as CRI-O does.
 func (c *Container) ImageName() string {
-	if imageIDPattern.MatchString(c.Image) {
+	if isImageID(c.Image) {
 		return ""
 	}
 	return c.Image
 }
 
-// imageIDPattern matches an image ID. CRI-O omits the algorithm "sha256:".
-var imageIDPattern = regexp.MustCompile(`^(sha256:)?[0-9a-f]{64}$`)
+// isImageID reports whether image is an image ID: the digits of a SHA-256 digest. CRI-O omits the
+// algorithm "sha256:".
+func isImageID(image string) bool {
+	digits := strings.TrimPrefix(image, "sha256:")
+	return len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
+}
 
 // WasStartInterrupted reports whether the container exited because its start was interrupted,
 // for example because podd was killed. The container's program did not run, so the exit

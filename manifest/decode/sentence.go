@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,7 +16,9 @@ import (
 
 // regexNotePattern matches the part of an apimachinery message that quotes a regular expression.
 // errorMessage removes this part, because a regular expression does not help users.
-var regexNotePattern = regexp.MustCompile(`,? ?(?:or )?regex used for validation is '[^']*'`)
+var regexNotePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`,? ?(?:or )?regex used for validation is '[^']*'`)
+})
 
 // errorMessage returns the message for a validation error.
 func errorMessage(e *field.Error) string {
@@ -25,7 +28,7 @@ func errorMessage(e *field.Error) string {
 	} else if reflect.ValueOf(e.BadValue).Kind() == reflect.String {
 		shown = strconv.Quote(shown)
 	}
-	detail := wording.Clip(regexNotePattern.ReplaceAllLiteralString(e.Detail, ""), 500)
+	detail := wording.Clip(regexNotePattern().ReplaceAllLiteralString(e.Detail, ""), 500)
 	switch e.Type {
 	case field.ErrorTypeRequired:
 		if detail == "" {

@@ -2,6 +2,8 @@ package defaults
 
 import (
 	"regexp"
+	"strings"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -33,15 +35,19 @@ func Container(c *v1.Container) {
 	}
 }
 
-// Regular expressions for image references, as registries define them.
-var (
-	imageNamePattern = regexp.MustCompile(`^` +
+// imageNamePattern matches an image reference, as registries define it. It also matches an image ID.
+var imageNamePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^` +
 		`(?:((?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?|\[[a-fA-F0-9:]+\](?::[0-9]+)?)/)?` +
 		`([a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*)` +
 		`(?::([\w][\w.-]{0,127}))?` +
 		`(?:@([A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?$`)
-	imageIDPattern = regexp.MustCompile(`^[a-f0-9]{64}$`)
-)
+})
+
+// isImageID reports whether image is an image ID: the digits of a SHA-256 digest.
+func isImageID(image string) bool {
+	return len(image) == 64 && strings.Trim(image, "0123456789abcdef") == ""
+}
 
 // maxRepositoryName is the maximum length of a repository name.
 const maxRepositoryName = 255
@@ -50,8 +56,8 @@ const maxRepositoryName = 255
 // or if there is neither a tag nor a digest. Otherwise, or if the name is invalid, it is
 // IfNotPresent.
 func defaultPullPolicy(image string) v1.PullPolicy {
-	m := imageNamePattern.FindStringSubmatch(image)
-	if m == nil || imageIDPattern.MatchString(image) || len(m[2]) > maxRepositoryName {
+	m := imageNamePattern().FindStringSubmatch(image)
+	if m == nil || isImageID(image) || len(m[2]) > maxRepositoryName {
 		return v1.PullIfNotPresent
 	}
 	if tag, digest := m[3], m[4]; tag == "latest" || tag == "" && digest == "" {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/yaml"
 
@@ -42,15 +43,21 @@ func (p Part) firstPosition() manifest.Position {
 
 // yamlErrorPattern matches an error of a YAML library. Its groups are the line number and the
 // message.
-var yamlErrorPattern = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\s*)?(?:line (\d+): )?(.*)$`)
+var yamlErrorPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\s*)?(?:line (\d+): )?(.*)$`)
+})
 
 // parserMessagePattern matches the error messages of the libraries' parsers. All other messages
 // come from their scanners.
-var parserMessagePattern = regexp.MustCompile(`^did not find expected (key|',' or|node content|'-' indicator|<document start>)`)
+var parserMessagePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^did not find expected (key|',' or|node content|'-' indicator|<document start>)`)
+})
 
 // quotedValuePattern matches a quoted value in a library's error. newSyntaxError removes the value,
 // because it may be private.
-var quotedValuePattern = regexp.MustCompile("(anchor) '[^']*'| `[^`]*`")
+var quotedValuePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("(anchor) '[^']*'| `[^`]*`")
+})
 
 // newSyntaxError converts an error of a YAML or JSON library to a SyntaxError, which contains the
 // position of the error in the file.
@@ -64,16 +71,16 @@ var quotedValuePattern = regexp.MustCompile("(anchor) '[^']*'| `[^`]*`")
 //     (lineBeforeParserError).
 //   - For an error in the first line, neither library reports a number.
 func (p Part) newSyntaxError(err error) *SyntaxError {
-	found := yamlErrorPattern.FindStringSubmatch(err.Error())
+	found := yamlErrorPattern().FindStringSubmatch(err.Error())
 	if found == nil {
 		return &SyntaxError{p.firstPosition(), errors.New("parsing: " + wording.Clip(err.Error(), 300))}
 	}
-	message := quotedValuePattern.ReplaceAllString(strings.TrimSpace(found[2]), "$1")
+	message := quotedValuePattern().ReplaceAllString(strings.TrimSpace(found[2]), "$1")
 	if strings.HasPrefix(message, "unknown anchor") {
 		message += "; quote a value that begins with *"
 	}
 	line, _ := strconv.Atoi(found[1])
-	if parserMessagePattern.MatchString(message) {
+	if parserMessagePattern().MatchString(message) {
 		line = p.lineBeforeParserError(line) + 1
 	}
 	line = max(line, 1)
@@ -92,8 +99,8 @@ func (p Part) lineBeforeParserError(v3Line int) int {
 	if err == nil {
 		return v3Line
 	}
-	found := yamlErrorPattern.FindStringSubmatch(err.Error())
-	if found == nil || !parserMessagePattern.MatchString(found[2]) {
+	found := yamlErrorPattern().FindStringSubmatch(err.Error())
+	if found == nil || !parserMessagePattern().MatchString(found[2]) {
 		return v3Line
 	}
 	before, _ := strconv.Atoi(found[1]) // 0 if v2 reports no number; this means that the error is in the first line

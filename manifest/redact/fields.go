@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // publicFields lists the fields that are not private, by type. They contain only names, counts or
@@ -127,12 +128,14 @@ var publicFields = parseFields(`
 
 // privatePaths matches a path that ends with a private field. It covers only the private fields
 // that a validation message can be about.
-var privatePaths = regexp.MustCompile(`(^|\.)annotations\[[^]]*\]$|\.env\[\d+\]\.value$|\.httpHeaders\[\d+\]\.value$|\.(volumeAttributes|options)\[[^]]*\]$|\.gitRepo\.repository$|\.dataDiskURI$|\.gmsaCredentialSpec$`)
+var privatePaths = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(^|\.)annotations\[[^]]*\]$|\.env\[\d+\]\.value$|\.httpHeaders\[\d+\]\.value$|\.(volumeAttributes|options)\[[^]]*\]$|\.gitRepo\.repository$|\.dataDiskURI$|\.gmsaCredentialSpec$`)
+})
 
 // IsPrivate reports whether the field of a path in a manifest, such as
 // "spec.containers[0].env[1].value", is private: a message about it must not quote
 // its value.
-func IsPrivate(path string) bool { return privatePaths.MatchString(path) }
+func IsPrivate(path string) bool { return privatePaths().MatchString(path) }
 
 // partlyPrivateFields lists private fields that have a public part. Each function removes the
 // private part of the field.

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -35,7 +36,9 @@ var resourcePaths = []string{
 // byteDivisors lists the divisors for amounts in bytes.
 var byteDivisors = strings.Fields("1 1k 1M 1G 1T 1P 1E 1Ki 1Mi 1Gi 1Ti 1Pi 1Ei")
 
-var subscriptPattern = regexp.MustCompile(`^metadata\.(labels|annotations)\['(.*)'\]$`)
+var subscriptPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^metadata\.(labels|annotations)\['(.*)'\]$`)
+})
 
 // validateEnv validates variables. volumes contains the pod's volumes by name. Errors never contain
 // values of variables.
@@ -157,7 +160,7 @@ func validateFieldRef(ref *v1.ObjectFieldSelector, known []string, path *field.P
 	if ref.FieldPath == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	if m := subscriptPattern.FindStringSubmatch(ref.FieldPath); m != nil {
+	if m := subscriptPattern().FindStringSubmatch(ref.FieldPath); m != nil {
 		key := m[2]
 		if m[1] == "annotations" {
 			key = strings.ToLower(key) // unlike IsQualifiedName, annotations allow capitals in the prefix

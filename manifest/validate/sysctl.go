@@ -3,6 +3,7 @@ package validate
 import (
 	"fmt"
 	"regexp"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,20 +21,24 @@ const (
 )
 
 var (
-	sysctlName   = regexp.MustCompile(sysctlParents + sysctlPart + `$`)
-	sysctlPrefix = regexp.MustCompile(sysctlParents + `([a-z0-9][-_a-z0-9]*)?\*$`)
+	sysctlName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(sysctlParents + sysctlPart + `$`)
+	})
+	sysctlPrefix = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(sysctlParents + `([a-z0-9][-_a-z0-9]*)?\*$`)
+	})
 )
 
 // IsSysctlName reports whether name has the form of a sysctl's name. The kernel may have no sysctl of
 // this name.
 func IsSysctlName(name string) bool {
-	return len(name) <= maxSysctlLength && sysctlName.MatchString(name)
+	return len(name) <= maxSysctlLength && sysctlName().MatchString(name)
 }
 
 // IsSysctlPattern reports whether pattern has the form of a sysctl's name, or consists of the
 // beginning of a name and *.
 func IsSysctlPattern(pattern string) bool {
-	return IsSysctlName(pattern) || len(pattern) <= maxSysctlLength && sysctlPrefix.MatchString(pattern)
+	return IsSysctlName(pattern) || len(pattern) <= maxSysctlLength && sysctlPrefix().MatchString(pattern)
 }
 
 func validateSysctls(spec *v1.PodSpec, path *field.Path) field.ErrorList {

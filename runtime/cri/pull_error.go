@@ -3,7 +3,6 @@ package cri
 import (
 	"context"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -124,20 +123,20 @@ func statusText(code int, registry string, anonymous bool) string {
 }
 
 var (
-	statusWithTextPattern    = regexp.MustCompile(`\b([45]\d\d) ([A-Z][A-Za-z]+)`)
-	statusWithoutTextPattern = regexp.MustCompile(`(?:unexpected|invalid) (?:HTTP )?status(?: code)?\b[^"]*?:? ([45]\d\d)\b`)
+	statusWithTextPattern    = lazyPattern(`\b([45]\d\d) ([A-Z][A-Za-z]+)`)
+	statusWithoutTextPattern = lazyPattern(`(?:unexpected|invalid) (?:HTTP )?status(?: code)?\b[^"]*?:? ([45]\d\d)\b`)
 )
 
 // httpStatus returns the HTTP status of the registry's response, or 0 if message contains
 // none. It searches for the number first, and then for phrases of the registry API.
 func httpStatus(message string) int {
-	for _, m := range statusWithTextPattern.FindAllStringSubmatch(message, -1) {
+	for _, m := range statusWithTextPattern().FindAllStringSubmatch(message, -1) {
 		code, _ := strconv.Atoi(m[1])
 		if strings.HasPrefix(http.StatusText(code), m[2]) {
 			return code
 		}
 	}
-	if m := statusWithoutTextPattern.FindStringSubmatch(message); m != nil {
+	if m := statusWithoutTextPattern().FindStringSubmatch(message); m != nil {
 		code, _ := strconv.Atoi(m[1])
 		return code
 	}

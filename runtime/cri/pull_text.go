@@ -1,12 +1,11 @@
 package cri
 
 import (
-	"regexp"
 	"strings"
 )
 
 // pullPrefixPattern matches the prefixes that runtimes add to the cause of a failed pull.
-var pullPrefixPattern = regexp.MustCompile(`^(?:` + strings.Join([]string{
+var pullPrefixPattern = lazyPattern(`^(?:` + strings.Join([]string{
 	`failed to pull and unpack image "[^"]*": `,
 	`failed to pull image "[^"]*": `,
 	`unable to pull image(?: or OCI artifact)?: `,
@@ -27,7 +26,7 @@ var pullPrefixPattern = regexp.MustCompile(`^(?:` + strings.Join([]string{
 // trimPullPrefixes removes the prefixes in pullPrefixPattern from text.
 func trimPullPrefixes(text string) string {
 	for {
-		rest := pullPrefixPattern.ReplaceAllString(text, "")
+		rest := pullPrefixPattern().ReplaceAllString(text, "")
 		if rest == text || rest == "" {
 			return text
 		}
@@ -66,7 +65,7 @@ func textAfter(s string, words ...string) string {
 	return s
 }
 
-var sandboxImagePattern = regexp.MustCompile(`failed to (?:get sandbox image|pull image) "([^"]+)": (.*)`)
+var sandboxImagePattern = lazyPattern(`failed to (?:get sandbox image|pull image) "([^"]+)": (.*)`)
 
 // explainSandboxImage adds a remedy to err if a sandbox failed because the runtime's sandbox image
 // is missing. Users need the remedy because no manifest names this image.
@@ -75,7 +74,7 @@ func explainSandboxImage(err error) error {
 	if !ok {
 		return err
 	}
-	m := sandboxImagePattern.FindStringSubmatch(known.text)
+	m := sandboxImagePattern().FindStringSubmatch(known.text)
 	if m == nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -13,19 +14,25 @@ import (
 const maxErrorBytes = 2048
 
 var (
-	grpcPrefixPattern = regexp.MustCompile(`rpc error: code = \w+ desc = `)
-	urlQueryPattern   = regexp.MustCompile(`(https?://[^\s"'?]+)\?[^\s"']*`)
-	userinfoPattern   = regexp.MustCompile(`(https?://)[^\s/"'@]+@`)
-	quotedIDPattern   = regexp.MustCompile(`(?: for)? "[0-9a-f]{64}"`)
-	longIDPattern     = regexp.MustCompile(`(\w+:)?[0-9a-f]{64}`)
+	grpcPrefixPattern = lazyPattern(`rpc error: code = \w+ desc = `)
+	urlQueryPattern   = lazyPattern(`(https?://[^\s"'?]+)\?[^\s"']*`)
+	userinfoPattern   = lazyPattern(`(https?://)[^\s/"'@]+@`)
+	quotedIDPattern   = lazyPattern(`(?: for)? "[0-9a-f]{64}"`)
+	longIDPattern     = lazyPattern(`(\w+:)?[0-9a-f]{64}`)
 	// logLinePattern matches a log line of runc in an error of CRI-O.
-	logLinePattern = regexp.MustCompile(`time="[^"]*" level=\w+ msg=("(?:[^"\\]|\\.)*")`)
+	logLinePattern = lazyPattern(`time="[^"]*" level=\w+ msg=("(?:[^"\\]|\\.)*")`)
 	// execOutputPattern matches the text that CRI-O appends to the reason why a command did not
 	// start.
-	execOutputPattern = regexp.MustCompile(`(?s), stdout: .*, stderr: .*, exit code -1$`)
+	execOutputPattern = lazyPattern(`(?s), stdout: .*, stderr: .*, exit code -1$`)
 	// storageLocationPattern matches the storage location that CRI-O prepends to an image name.
-	storageLocationPattern = regexp.MustCompile(`\[\w+@/[^\]]*\]`)
+	storageLocationPattern = lazyPattern(`\[\w+@/[^\]]*\]`)
 )
+
+// lazyPattern returns a function that compiles expression at its first call. Most daemons never
+// need the patterns for errors, and compiled patterns take much memory.
+func lazyPattern(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // causePrefixes contains prefixes of error causes that do not help a user. In an error, they occur
 // in the order of this list.
@@ -45,24 +52,24 @@ var causePrefixes = []string{
 // makeReadable returns text without the gRPC prefix, the prefixes in causePrefixes, secrets in
 // URLs, full IDs and control characters.
 func makeReadable(text string) string {
-	text = grpcPrefixPattern.ReplaceAllString(text, "")
-	text = execOutputPattern.ReplaceAllString(text, "")
-	text = logLinePattern.ReplaceAllStringFunc(text, messageOfLogLine)
-	text = storageLocationPattern.ReplaceAllString(text, "")
+	text = grpcPrefixPattern().ReplaceAllString(text, "")
+	text = execOutputPattern().ReplaceAllString(text, "")
+	text = logLinePattern().ReplaceAllStringFunc(text, messageOfLogLine)
+	text = storageLocationPattern().ReplaceAllString(text, "")
 	for _, w := range causePrefixes {
 		text = strings.TrimPrefix(text, w)
 	}
 	text = strings.TrimSuffix(text, ": unknown")
-	text = urlQueryPattern.ReplaceAllString(text, "$1")
-	text = userinfoPattern.ReplaceAllString(text, "$1")
-	text = quotedIDPattern.ReplaceAllString(text, "")
-	text = longIDPattern.ReplaceAllStringFunc(text, shortenID)
+	text = urlQueryPattern().ReplaceAllString(text, "$1")
+	text = userinfoPattern().ReplaceAllString(text, "$1")
+	text = quotedIDPattern().ReplaceAllString(text, "")
+	text = longIDPattern().ReplaceAllStringFunc(text, shortenID)
 	return makePrintable(text)
 }
 
 // messageOfLogLine returns the message of a log line that matches logLinePattern.
 func messageOfLogLine(line string) string {
-	quoted := logLinePattern.FindStringSubmatch(line)[1]
+	quoted := logLinePattern().FindStringSubmatch(line)[1]
 	if text, err := strconv.Unquote(quoted); err == nil {
 		return text
 	}
