@@ -322,8 +322,12 @@ func loadEffective(t *testing.T, flags config.Flags) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text, err := json.Marshal(cfg.RedactedConfig.Kubelet)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var tree map[string]any
-	if err := json.Unmarshal(cfg.RedactedConfig.Kubelet, &tree); err != nil {
+	if err := json.Unmarshal(text, &tree); err != nil {
 		t.Fatal(err)
 	}
 	return tree

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"net/netip"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	credential "k8s.io/kubelet/config/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"podd/reconcile/gc"
 	"podd/reconcile/pull/verify"
@@ -335,8 +335,9 @@ const (
 
 // RedactedConfig is the effective configuration with all secrets masked.
 type RedactedConfig struct {
-	// Kubelet is the KubeletConfiguration, including defaults, as JSON.
-	Kubelet json.RawMessage
+	// Kubelet is the KubeletConfiguration, including defaults. It is encoded only when a client
+	// requests it, because package encoding/json then caches 80 kB about its types.
+	Kubelet *kubelet.KubeletConfiguration
 	// Flags maps the names of all flags to their values in effect.
 	Flags map[string]string
 }

@@ -55,9 +55,7 @@ func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
 
 	r := &resolver{flags: &flags, host: host, kubelet: user, merged: all}
 	cfg := r.resolve()
-	if cfg.RedactedConfig, err = redact(&flags, user, all, &cfg); err != nil {
-		return Config{}, nil, errors.Join(readErr, err)
-	}
+	cfg.RedactedConfig = redact(&flags, user, all, &cfg)
 	problems = append(problems, r.problems...)
 	problems = append(problems, warnIgnoredSettings(user, all, flags.Unsupported, flags.Kubeconfig != "")...)
 

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"reflect"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -13,7 +12,7 @@ const maskedValue = "<masked>"
 // redact returns the effective configuration with all secrets masked. It contains all defaults, and its
 // kind and API version, as that of the kubelet does. userConfig is the merged configuration without
 // defaults.
-func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c *Config) (RedactedConfig, error) {
+func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c *Config) RedactedConfig {
 	k := newDefaults()
 	k.Kind, k.APIVersion = kubeletConfigKind, kubeletConfigAPIVersion
 	visitFields(reflect.ValueOf(userConfig).Elem(), reflect.ValueOf(k).Elem(), "", func(path string, v, def reflect.Value) {
@@ -45,8 +44,7 @@ func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c
 	} else {
 		k.RegisterNode, k.RegisterWithTaints = new(c.Cluster.RegisterNode), c.Cluster.Taints
 	}
-	text, err := json.Marshal(k)
-	return RedactedConfig{text, effectiveFlags(f, k, c)}, err
+	return RedactedConfig{k, effectiveFlags(f, k, c)}
 }
 
 // setEffectiveValues sets the fields of k with a default that is not the kubelet's.

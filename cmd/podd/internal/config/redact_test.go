@@ -31,12 +31,9 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var k kubelet.KubeletConfiguration
-	if err := json.Unmarshal(cfg.RedactedConfig.Kubelet, &k); err != nil {
-		t.Fatal(err)
-	}
+	k := cfg.RedactedConfig.Kubelet
 	if k.MaxPods != 7 || k.Port != 10251 || k.Address != "127.0.0.1" || *k.RegisterNode || *k.Authentication.Webhook.Enabled || k.SyncFrequency.Duration.Seconds() != 60 || *k.HealthzPort != 10248 || k.EvictionHard["nodefs.available"] != "10%" {
-		t.Errorf("effective configuration: got %s, want the values of the file, the flags and the defaults", cfg.RedactedConfig.Kubelet)
+		t.Errorf("effective configuration: got %+v, want the values of the file, the flags and the defaults", k)
 	}
 	if got := k.ImagePullCredentialsVerificationPolicy; got != kubelet.NeverVerifyPreloadedImages {
 		t.Errorf("imagePullCredentialsVerificationPolicy: got %q, want the default", got)
@@ -112,9 +109,13 @@ func TestLoad_Configz(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		text, err := json.Marshal(cfg.RedactedConfig.Kubelet)
+		if err != nil {
+			t.Fatal(err)
+		}
 		got := &kubelet.KubeletConfiguration{}
-		if unknown, err := kjson.UnmarshalStrict(cfg.RedactedConfig.Kubelet, got); err != nil || len(unknown) > 0 {
-			t.Fatalf("decoding %s: %v, %v", cfg.RedactedConfig.Kubelet, err, unknown)
+		if unknown, err := kjson.UnmarshalStrict(text, got); err != nil || len(unknown) > 0 {
+			t.Fatalf("decoding %s: %v, %v", text, err, unknown)
 		}
 		var differences []string
 		visitFields(reflect.ValueOf(readConfigz(t)).Elem(), reflect.ValueOf(got).Elem(), "", func(path string, want, got reflect.Value) {
