@@ -19,7 +19,8 @@ import (
 )
 
 // makeReachable makes the API server reachable at the same loopback address in the network
-// namespace of the test's goroutine.
+// namespace of the test's goroutine. It listens there and copies the data of each connection to the
+// API server in the initial namespace.
 func (p *controlPlane) makeReachable(t *testing.T) {
 	t.Helper()
 	server, err := url.Parse(p.url)
@@ -55,8 +56,9 @@ func (p *controlPlane) makeReachable(t *testing.T) {
 }
 
 // TestNodeAddressChanges checks that the Node and the pods on the host's network have the
-// current address of the host. podd starts before DHCP has set an address. No container may be
-// restarted.
+// current address of the host. podd starts while the host has no address, as before the first DHCP
+// lease. While the host has lost its address, the Node and the pods must keep that address. No
+// container may be restarted.
 func TestNodeAddressChanges(t *testing.T) {
 	a := newAgent(t, "n19")
 	stored := filepath.Join(a.dir, "root", "node-address")
@@ -87,21 +89,21 @@ func TestNodeAddressChanges(t *testing.T) {
 			return s.HostIP == address && s.PodIP == address && len(s.HostIPs) == 1 && len(s.PodIPs) == 1 && isReady(m)
 		})
 		if containerID(now) != containerID(m) || now.UID != m.UID {
-			t.Errorf("at %s: got pod %s with container %s, want %s with %s", address, now.UID, containerID(now), m.UID, containerID(m))
+			t.Errorf("with the host address %s: got mirror pod %s with container %s, want mirror pod %s with container %s", address, now.UID, containerID(now), m.UID, containerID(m))
 		}
 	}
 	netns.RunIP(t, "addr add 10.61.0.2/24 dev uplink")
 	netns.RunIP(t, "route add default via 10.61.0.1")
 	untilAddress("10.61.0.2")
-	a.eventually("the address is stored", func() error {
+	a.eventually("podd has stored the address", func() error {
 		text, err := os.ReadFile(stored)
 		if err == nil && !strings.Contains(string(text), "10.61.0.2") {
-			err = fmt.Errorf("the file contains %q", text)
+			err = fmt.Errorf("%s: got %q, want the address 10.61.0.2 in it", stored, text)
 		}
 		return err
 	})
 
-	// The lease ends, podd crashes, and there is another lease.
+	// The DHCP lease ends, podd crashes and starts again, and a new DHCP lease sets another address.
 	netns.RunIP(t, "addr del 10.61.0.2/24 dev uplink")
 	a.untilPs("this host has lost the address 10.61.0.2", true)
 	a.kill()

@@ -146,11 +146,11 @@ func TestBootstrap(t *testing.T) {
 	a.pod("web")
 	a.untilRunning("web")
 	a.untilPs("is waiting for approval; run \"kubectl certificate approve node-csr-", true)
-	a.kill() // a new podd must not send a second request
+	a.kill() // after a restart, podd must not send a second certificate request
 	a.start()
 	a.untilPs("is waiting for approval", true)
 	if n := strings.Count(fmt.Sprint(plane.csrNames(t, "n11")), "node-csr-"); n != 1 {
-		t.Errorf("got %d requests, want 1", n)
+		t.Errorf("got %d requests for client certificates, want 1", n)
 	}
 	if err := plane.approve("n11", certificates.KubeAPIServerClientKubeletSignerName, nil); err != nil {
 		t.Fatal(err)
@@ -179,12 +179,12 @@ func TestBootstrap(t *testing.T) {
 	a.eventually("podd uses the stored certificate", func() error {
 		l, err := a.lease()
 		if err == nil && l.Spec.RenewTime.Time.Before(began) {
-			err = errors.New("the lease is not renewed")
+			err = errors.New("podd has not renewed the lease since its restart")
 		}
 		return err
 	})
 	if n := plane.csrNames(t, "n11"); len(n) != 2 {
-		t.Errorf("got the requests %v, want 2", n)
+		t.Errorf("got the certificate requests %v, want 2", n)
 	}
 }
 
@@ -205,8 +205,8 @@ func (p *controlPlane) csrNames(t *testing.T, node string) (names []string) {
 }
 
 // TestCertificateRotation checks that certificates with a lifetime of 40 seconds are renewed
-// several times without an error. Watches must continue, and connections to the node must stay
-// open.
+// several times without an error. podd must continue its watches, and connections of clients to the
+// node must stay open.
 func TestCertificateRotation(t *testing.T) {
 	a, port := newServingAgent(t, "n12", "--rotate-certificates", "--rotate-server-certificates")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -258,7 +258,7 @@ func TestCertificateRotation(t *testing.T) {
 		a.eventually("another certificate is stored", func() error {
 			link, err := os.Readlink(current)
 			if err == nil && seen[link] {
-				err = errors.New("it is still " + link)
+				err = fmt.Errorf("%s: got a link to %s, want one to another file", current, link)
 			}
 			if err == nil {
 				seen[link] = true
@@ -278,13 +278,13 @@ func TestCertificateRotation(t *testing.T) {
 	a.eventually("a lease is renewed", func() error {
 		l, err := a.lease()
 		if err == nil && l.Spec.RenewTime.Time.Before(began.Add(45*time.Second)) {
-			err = errors.New("the lease is not renewed")
+			err = fmt.Errorf("got a lease renewed at %v, want one renewed after the first certificate has expired", l.Spec.RenewTime)
 		}
 		return err
 	})
 	a.untilReady()
 	if n := plane.requestCounts(t, "n12", began); n["watch nodes"] < 2 {
-		t.Errorf("got the requests %v, want 2 watches of the node or more", n)
+		t.Errorf("got the requests %v, want at least 2 with the key \"watch nodes\"", n)
 	}
 	for _, problem := range []string{"cannot be reached", "401 Unauthorized", "certificate that is not trusted", "is waiting for approval"} {
 		if n := a.countInLog(problem); n != 0 {

@@ -19,8 +19,8 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// skipped matches the tests that do not run. Most of them cannot pass on this host with any node
-// agent.
+// skipped contains regular expressions for the names of the tests that do not run. Most of these
+// tests cannot pass on this host with any node agent.
 var skipped = []string{
 	`\[Serial\]`, `\[Slow\]`, `\[Disruptive\]`, // affect other tests or take long
 	`should enable privileged commands`,                            // creates a network device that not every kernel supports
@@ -84,7 +84,7 @@ func TestNodeConformance(t *testing.T) {
 	}
 	if failed != nil && len(report.Failures) == 0 || err != nil || ran < want {
 		log, _ := os.ReadFile(output.Name())
-		t.Errorf("running the suite: got %v, %v and %d tests, want %d or more:\n%s", failed, err, ran, want, log[max(0, len(log)-8000):])
+		t.Errorf("running the suite: got exit error %v, report error %v and %d tests, want no error and %d tests or more; output:\n%s", failed, err, ran, want, log[max(0, len(log)-8000):])
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 )
 
 // TestScheduledPod checks that the controllers consider podd's node healthy, and that the
-// scheduler binds pods to it, including a pod that needs a declared feature of the node.
+// scheduler binds a pod to it. The pod restarts all its containers by a rule. Therefore the
+// scheduler requires a node that declares this feature in its status.
 func TestScheduledPod(t *testing.T) {
 	plane.startControllers(t)
 	newAgent(t, "n8").start().untilReady()

@@ -23,8 +23,8 @@ import (
 
 const inStorage = "/apis/storage.k8s.io/v1/"
 
-// newDriver returns a driver for an agent. It must be called before newAgent, so that the driver
-// is stopped after the agent.
+// newDriver returns a CSI driver for an agent. It must be called before newAgent, because cleanup
+// functions run in reverse order and the driver must be stopped after the agent.
 func newDriver(t *testing.T, node string, can ...string) *csidriver.Driver {
 	t.Helper()
 	d := &csidriver.Driver{
@@ -66,7 +66,7 @@ func untilDone(t *testing.T, d *csidriver.Driver, want ...string) {
 	})
 }
 
-// untilCSINode waits until the CSINode lists exactly these drivers.
+// untilCSINode waits until the CSINode of the node lists exactly the drivers in want.
 func (a *agent) untilCSINode(want ...storage.CSINodeDriver) {
 	a.t.Helper()
 	a.eventually("the CSINode lists the drivers", func() error {
@@ -76,7 +76,7 @@ func (a *agent) untilCSINode(want ...storage.CSINodeDriver) {
 		}
 		if !equality.Semantic.DeepEqual(n.Spec.Drivers, want) {
 			got, _ := json.Marshal(n.Spec.Drivers)
-			return fmt.Errorf("got %s", got)
+			return fmt.Errorf("got %s, want %+v", got, want)
 		}
 		return nil
 	})
@@ -93,7 +93,7 @@ func (a *agent) untilWhy(pod, text string) {
 	})
 }
 
-// untilInUse waits until volumesInUse in the Node's status contains exactly these volumes.
+// untilInUse waits until volumesInUse in the Node's status contains exactly the volumes in want.
 func (a *agent) untilInUse(want ...v1.UniqueVolumeName) {
 	a.t.Helper()
 	a.eventually(fmt.Sprintf("the volumes in use are %v", want), func() error {
@@ -278,7 +278,7 @@ func wantRequest(t *testing.T, d *csidriver.Driver, method, text string) {
 			return
 		}
 	}
-	t.Errorf("requests of %s: got none with %s, want one", method, text)
+	t.Errorf("requests of %s: got none that contains %q, want one", method, text)
 }
 
 // growClaim requests a larger claim and, like the resizer of a driver, grows the volume with the
@@ -305,8 +305,8 @@ func growClaim(t *testing.T, name string) {
 }
 
 // TestCSI_InTree checks the in-tree volumes of a cloud, which its CSI driver provides: a
-// PersistentVolume and a volume of a pod. The names of their attachments must be equal to those of the
-// controllers.
+// PersistentVolume and a volume in a pod's spec. podd must compute the same names of VolumeAttachments
+// as the controllers. Otherwise it would not find the attachments.
 func TestCSI_InTree(t *testing.T) {
 	plane.startControllers(t)
 	const name = "c3-disk"
@@ -337,7 +337,7 @@ func TestCSI_InTree(t *testing.T) {
 	a.untilInUse("kubernetes.io/csi/ebs.csi.aws.com^vol-1", "kubernetes.io/csi/ebs.csi.aws.com^vol-2")
 	for _, handle := range []string{"vol-1", "vol-2"} {
 		if _, err := os.Stat(filepath.Join(d.FilesDir(handle), "here")); err != nil {
-			t.Errorf("volume %s: got %v, want the file of the pod", handle, err)
+			t.Errorf("volume %s: got %v, want the file \"here\" that the pod created", handle, err)
 		}
 	}
 	wantRequest(t, d, "NodeStageVolume", `"fsType":"ext4"`)
@@ -347,7 +347,7 @@ func TestCSI_InTree(t *testing.T) {
 	untilDeleted(t, inDefault+"pods/"+p.Name)
 	a.untilInUse()
 	if done, err := d.Changes(); err != nil || len(done) != 8 {
-		t.Errorf("got the calls %v, %v, want to stage, publish, unpublish and unstage both volumes", done, err)
+		t.Errorf("calls of the driver: got %v, %v, want one of stage, publish, unpublish and unstage for each of the two volumes", done, err)
 	}
 }
 
@@ -367,15 +367,15 @@ func untilAttachments(t *testing.T, node string, n int) (found []*storage.Volume
 			}
 		}
 		if len(found) != n {
-			return fmt.Errorf("got %d VolumeAttachments", len(found))
+			return fmt.Errorf("got %d VolumeAttachments, want %d", len(found), n)
 		}
 		return nil
 	})
 	return found
 }
 
-// TestCSI_InlineVolume checks an ephemeral inline volume of a driver that needs information
-// about the pod. The volume must not be attached, and must be removed with the pod.
+// TestCSI_InlineVolume checks an ephemeral inline volume of a driver that requests information
+// about the pod and a token. The volume must not be attached, and must be removed with the pod.
 func TestCSI_InlineVolume(t *testing.T) {
 	d := newDriver(t, "c2")
 	a := newAgent(t, "c2").start()
@@ -408,7 +408,7 @@ func TestCSI_InlineVolume(t *testing.T) {
 	untilDeleted(t, inDefault+"pods/"+p.Name)
 	done, err := d.Changes()
 	if err != nil || len(done) != 2 || !strings.HasPrefix(done[0], "NodePublishVolume csi-") || !strings.HasPrefix(done[1], "NodeUnpublishVolume csi-") {
-		t.Errorf("got the calls %v, %v, want one publish and one unpublish", done, err)
+		t.Errorf("calls of the driver: got %v, %v, want one NodePublishVolume and one NodeUnpublishVolume", done, err)
 	}
 	if n := a.countInLog("hush"); n > 0 {
 		t.Errorf("got the secret %d times in the log, want it never", n)

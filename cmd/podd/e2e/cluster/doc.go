@@ -3,8 +3,13 @@
 // testdata/controlplane. The controller manager and the scheduler run only in tests that call
 // controlPlane.startControllers. The other tests do the work of controllers themselves.
 //
-//	test ──▶ up ──▶ etcd, kube-apiserver ◀── podd (system:node:nN) ──▶ containerd
-//	  └── administrator ──▲
+//	test ── starts ──▶ up ── starts ──▶ etcd, kube-apiserver ◀── requests ── podd ── CRI ──▶ containerd
+//	 ├── sends requests as administrator to ──────────▲                       ▲
+//	 └── starts and kills ────────────────────────────────────────────────────┘
+//
+// The program up of testdata/controlplane starts and restarts etcd, kube-apiserver and the
+// controllers. podd authenticates as system:node:NAME. Tests authenticate as a member of
+// system:masters.
 //
 // Each test uses a different node. TestNodeConformance runs node conformance tests of Kubernetes:
 // those in conformance.txt or, with make conformance, all of them. The tests have the build tag e2e

@@ -48,10 +48,10 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:%s", insecure-skip-tls
 	} {
 		out, err := kubectlWith(t, kubeconfig, strings.Fields(c.words)...)
 		if (err != nil) != c.refused || !strings.Contains(out, c.want) {
-			t.Errorf("kubectl %s: got %v and %q, want %q, refused: %t", c.words, err, out, c.want, c.refused)
+			t.Errorf("kubectl %s: got error %v and output %q, want %q in the output and an error: %t", c.words, err, out, c.want, c.refused)
 		}
 	}
 	if out, err := a.verb("get", "pod", "web", "-o", "yaml"); err != nil || strings.Contains(out, "spy") {
-		t.Errorf("podd get pod: got %v and %s, want no container spy", err, out)
+		t.Errorf("podd get pod: got %v and %s, want no container \"spy\"", err, out)
 	}
 }

@@ -48,8 +48,8 @@ func kubectlWith(t *testing.T, kubeconfig string, words ...string) (string, erro
 }
 
 // TestKubectl checks that kubectl copies files into a pod and back, and that it debugs the pod
-// with an ephemeral container. podd must get the ephemeral container from the API server and
-// report it in the status.
+// with an ephemeral container. kubectl debug adds this container to the pod at the API server. podd
+// must run it and report it in the pod's status.
 func TestKubectl(t *testing.T) {
 	a, _ := newServingAgent(t, "n14")
 	a.start().untilReady()
@@ -69,7 +69,7 @@ func TestKubectl(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(back); err != nil || string(got) != text {
-		t.Errorf("kubectl cp: got %v and %d bytes, want %d", err, len(got), len(text))
+		t.Errorf("copying a file into the pod and back: got error %v and %d bytes, want the same %d bytes", err, len(got), len(text))
 	}
 
 	debug := []string{"debug", name, "--image=podd.test/busybox:1", "--container=debugger", "--target=main", "--profile=general", "--attach=false", "--", "sh", "-c", "echo sees; ps; sleep 1000000"}
@@ -79,7 +79,7 @@ func TestKubectl(t *testing.T) {
 	a.eventually("the debugger sees the processes of its target", func() error {
 		out, err := kubectl(t, "logs", name, "-c", "debugger")
 		if err == nil && strings.Count(out, "sleep 1000000") < 2 {
-			err = fmt.Errorf("got %s, want two processes \"sleep 1000000\"", out)
+			err = fmt.Errorf("got %s, want two processes \"sleep 1000000\", one in each container", out)
 		}
 		return err
 	})
@@ -120,10 +120,10 @@ func TestTop(t *testing.T) {
 			out, err := kubectl(t, append([]string{"top"}, top.words...)...)
 			found := want.FindStringSubmatch(out)
 			if err != nil || found == nil {
-				return fmt.Errorf("got %v and %s", err, out)
+				return fmt.Errorf("got error %v and %s, want a line that matches %s", err, out, top.want)
 			}
 			if mebi, err := strconv.Atoi(found[1]); err != nil || mebi < top.minimum {
-				return fmt.Errorf("got %v, want %d MiB or more: %s", err, top.minimum, out)
+				return fmt.Errorf("got %s MiB, %v, want %d MiB or more: %s", found[1], err, top.minimum, out)
 			}
 			return nil
 		})

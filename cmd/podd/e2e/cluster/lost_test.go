@@ -17,8 +17,9 @@ import (
 	"podd/runtime"
 )
 
-// containers returns the IDs of the node's running containers by the names of their pods. These
-// names begin or end with the node's name.
+// containers returns the IDs of the node's running containers by the names of their pods. It finds
+// the pods by their names, which begin with "NODE-" or end with "-NODE", because the nodes of all
+// tests share one runtime.
 func (a *agent) containers() map[string]string {
 	a.t.Helper()
 	conn, err := grpc.NewClient(runtimeStack.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -42,8 +43,8 @@ func (a *agent) containers() map[string]string {
 
 // TestAPIServerDataLoss checks that podd stops no pod and reports the problem when the API
 // server has lost its data, also after a restart of podd. Pods that are bound afterwards must
-// run. A pod that does not exist in the cluster must be stopped only after podd's record of the
-// cluster was removed.
+// run. podd recognizes the loss by its record of the cluster, cluster.json. When this file is
+// removed and podd restarts, podd must stop the pod that does not exist in the cluster.
 func TestAPIServerDataLoss(t *testing.T) {
 	a := newAgent(t, "n15").start()
 	a.untilReady()
@@ -56,42 +57,42 @@ func TestAPIServerDataLoss(t *testing.T) {
 		t.Fatalf("got containers %v, want 2", before)
 	}
 	plane.command(t, "lose")
-	const unknown = "pods that the API server does not list keep running"
-	a.untilPs(unknown, true)
-	untouched := func(when string) {
+	const notListed = "pods that the API server does not list keep running"
+	a.untilPs(notListed, true)
+	checkContainers := func(when string) {
 		t.Helper()
 		for name, id := range before {
 			if now := a.containers()[name]; now != id {
-				t.Errorf("%s: got container %q of %s, want %q", when, now, name, id)
+				t.Errorf("%s: pod %s: got running container %q, want %q", when, name, now, id)
 			}
 		}
 	}
-	untouched("after the data loss")
+	checkContainers("after the data loss")
 	if _, err := plane.pod("default", kept); !errors.Is(err, errNotFound) {
-		t.Errorf("pod in the cluster: got %v, want not found", err)
+		t.Errorf("pod %s at the API server: got %v, want not found", kept, err)
 	}
 	a.kill()
 	a.start()
 	a.untilReady()
-	a.untilPs(unknown, true)
+	a.untilPs(notListed, true)
 	a.untilRunning("static")
-	untouched("after a restart of podd")
+	checkContainers("after a restart of podd")
 	made := createBoundPod(t, a.node, "n15-made", nil, sleepingContainer("main"))
 	a.untilStatus(made.Name, "is ready", isReady)
-	untouched("with another pod")
+	checkContainers("after another pod was bound")
 
 	a.kill()
 	if err := os.Remove(filepath.Join(a.dir, "root", "cluster.json")); err != nil {
 		t.Fatal(err)
 	}
 	a.start()
-	a.eventually("the unknown pod is stopped", func() error {
+	a.eventually("the pod that the API server does not list is stopped", func() error {
 		if id := a.containers()[kept]; id != "" {
 			return fmt.Errorf("got the running container %s, want none", id)
 		}
 		return nil
 	})
 	a.untilRemoved(kept)
-	a.untilPs(unknown, false)
+	a.untilPs(notListed, false)
 	a.untilStatus(made.Name, "is ready", isReady)
 }

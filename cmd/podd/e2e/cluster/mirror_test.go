@@ -22,8 +22,9 @@ const (
 	localRefs    = "podd/local-refs"
 )
 
-// webPod returns a manifest of a pod with a readiness probe. The version is an argument of its
-// command.
+// webPod returns a manifest of a pod with a readiness probe. version is the argument of the pod's
+// command sleep, so that manifests with different versions differ in their spec. It must be a
+// number of seconds that exceeds the duration of the test.
 func webPod(name, version string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s},
 spec: {hostNetwork: true, terminationGracePeriodSeconds: 0, containers: [{name: main, image: "podd.test/busybox:1", command: [sleep, "%s"],
@@ -39,9 +40,9 @@ func (p *controlPlane) pod(namespace, name string) (*v1.Pod, error) {
 // returns the mirror pod.
 func (a *agent) untilMirror(name, what string, isDone func(*v1.Pod) bool) (m *v1.Pod) {
 	a.t.Helper()
-	a.eventually("the mirror of "+name+" is "+what, func() (err error) {
+	a.eventually("the mirror pod of "+name+" is "+what, func() (err error) {
 		if m, err = plane.pod("default", name+"-"+a.node); err == nil && !isDone(m) {
-			err = fmt.Errorf("got %+v of %s, %+v", m.Annotations, m.UID, m.Status)
+			err = fmt.Errorf("got annotations %+v, UID %s, status %+v", m.Annotations, m.UID, m.Status)
 		}
 		return err
 	})
@@ -73,22 +74,22 @@ func TestMirror(t *testing.T) {
 	a.write("web", webPod("web", "1000001"))
 	m := a.untilMirror("web", "ready", isReady)
 	if o := m.OwnerReferences; len(o) != 1 || o[0].UID != node.UID || m.Annotations[configMirror] == "" || m.Annotations[configMirror] != m.Annotations[configHash] {
-		t.Errorf("mirror pod: got %+v, want the node as owner and equal hashes", m.ObjectMeta)
+		t.Errorf("mirror pod: got %+v, want the node as owner, and equal annotations %s and %s", m.ObjectMeta, configMirror, configHash)
 	}
 	if out, err := kubectl(t, "get", "pods", m.Name); err != nil || !strings.Contains(out, "1/1") || !strings.Contains(out, "Running") {
 		t.Errorf("kubectl get pods: got %s; want output with %q and with %q", out, "1/1", "Running")
 	}
 
-	// podd creates a deleted mirror pod again, also if a client waits for its deletion.
+	// If a client deletes the mirror pod, podd creates it again.
 	if err := plane.do(http.MethodDelete, "/api/v1/namespaces/default/pods/"+m.Name, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	again := a.untilMirror("web", "created again", func(now *v1.Pod) bool { return now.UID != m.UID && isReady(now) })
 	if containerID(again) != containerID(m) || again.Annotations[configMirror] != m.Annotations[configMirror] {
-		t.Errorf("after the deletion of the mirror pod: got container %s, want %s", containerID(again), containerID(m))
+		t.Errorf("after the deletion of the mirror pod: got container %s and hash %s, want %s and %s", containerID(again), again.Annotations[configMirror], containerID(m), m.Annotations[configMirror])
 	}
 
-	// The mirror pod shows a restart.
+	// The mirror pod reports a restart of the static pod.
 	if out, err := a.verb("restart", m.Name); err != nil {
 		t.Fatalf("podd restart: %v: %s", err, out)
 	}
@@ -99,7 +100,8 @@ func TestMirror(t *testing.T) {
 		return now.Annotations[configMirror] != m.Annotations[configMirror] && now.Spec.Containers[0].Command[1] == "1000002" && isReady(now)
 	})
 
-	// A podd that is restarted keeps the mirror pods, and deletes those without a static pod.
+	// After a restart, podd keeps the mirror pods of its static pods, and deletes that of a static pod
+	// that was removed in the meantime.
 	a.write("other", webPod("other", "1000001"))
 	before := a.untilMirror("other", "ready", isReady)
 	a.kill()
@@ -109,7 +111,7 @@ func TestMirror(t *testing.T) {
 	a.start()
 	a.untilNoMirror("web")
 	if now := a.untilMirror("other", "ready", isReady); now.UID != before.UID || containerID(now) != containerID(before) {
-		t.Errorf("after a restart: got mirror pod %s, want %s", now.UID, before.UID)
+		t.Errorf("after a restart: got mirror pod %s with container %s, want %s with %s", now.UID, containerID(now), before.UID, containerID(before))
 	}
 	if err := os.Remove(filepath.Join(a.manifestDir(), "other.yaml")); err != nil {
 		t.Fatal(err)
@@ -127,9 +129,9 @@ func (a *agent) untilNoMirror(name string) {
 	})
 }
 
-// TestMirror_References checks that a mirror pod lists the references that an API server does
-// not accept in mirror pods. If the namespace does not exist, podd must report this, and must
-// create the mirror pod when the namespace exists.
+// TestMirror_References checks that a mirror pod lists the pod's references to objects in an
+// annotation, because an API server rejects mirror pods with such references. If the namespace does
+// not exist, podd must report this, and must create the mirror pod when the namespace exists.
 func TestMirror_References(t *testing.T) {
 	a := newAgent(t, "w2").start()
 	a.untilReady()
@@ -144,7 +146,7 @@ func TestMirror_References(t *testing.T) {
 `)
 	m := a.untilMirror("web", "ready", isReady)
 	if got := m.Annotations[localRefs]; got != "ConfigMap/conf,Secret/cred,ServiceAccount/robot" || len(m.Spec.Volumes) > 0 || m.Annotations[configMirror] != m.Annotations[configHash] {
-		t.Errorf("mirror pod: got annotations %+v, volumes %+v, want the references ConfigMap/conf,Secret/cred,ServiceAccount/robot and no volumes", m.Annotations, m.Spec.Volumes)
+		t.Errorf("mirror pod: got annotations %+v, volumes %+v, want the references \"ConfigMap/conf,Secret/cred,ServiceAccount/robot\" and no volumes", m.Annotations, m.Spec.Volumes)
 	}
 	a.write("lab", strings.Replace(webPod("lab", "1000000"), "{name: lab}", "{name: lab, namespace: lab}", 1))
 	a.untilPs(`creating the mirror pod failed: namespaces "lab" not found`, true)
@@ -162,13 +164,13 @@ func TestMirror_References(t *testing.T) {
 	})
 	a.untilPs("creating the mirror pod failed", false)
 	if n := a.countInLog("creating the mirror pod failed"); n != 1 {
-		t.Errorf("log: got it %d times, want once", n)
+		t.Errorf("log: got \"creating the mirror pod failed\" %d times, want it once", n)
 	}
 }
 
 // TestMirror_Outage checks that changes during an outage of the API server reach the cluster
 // within 5 s after the outage, and that nothing else changes. $PODD_E2E_OUTAGE is the length of
-// the outage.
+// the outage. Without this variable the update may take longer, because the host may be slow.
 func TestMirror_Outage(t *testing.T) {
 	a := newAgent(t, "w3").start()
 	a.untilReady()
@@ -188,7 +190,7 @@ func TestMirror_Outage(t *testing.T) {
 	if out, err := a.verb("restart", kept.Name); err != nil {
 		t.Fatalf("podd restart: %v: %s", err, out)
 	}
-	a.eventually("kept is restarted, removed is deleted", func() error {
+	a.eventually("podd ps shows that pod kept was restarted and that pod removed was deleted", func() error {
 		out, err := a.verb("ps")
 		for line := range strings.Lines(out) {
 			if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[1], "removed") || len(f) > 4 && strings.HasPrefix(f[1], "kept") && (f[2] != "1/1" || f[4] == "0") {
@@ -202,7 +204,7 @@ func TestMirror_Outage(t *testing.T) {
 	}
 	restarted := func(p *v1.Pod) bool { return isReady(p) && p.Status.ContainerStatuses[0].RestartCount == 1 }
 	a.untilPod(bound[1], "was restarted", restarted)
-	time.Sleep(outageLength(t)) // nothing may happen in this time
+	time.Sleep(outageLength(t)) // during this time, podd must change nothing
 	restart()
 	since := time.Now()
 	a.untilStatus(bound[1], "was restarted", restarted)
@@ -212,13 +214,13 @@ func TestMirror_Outage(t *testing.T) {
 	a.untilMirror("new", "ready", isReady)
 	a.untilNoMirror("removed")
 	took := time.Since(since)
-	t.Logf("the cluster is up to date %s after the restart of the API server", took.Round(time.Millisecond))
+	t.Logf("the API server has the status of all pods %s after the restart of the API server", took.Round(time.Millisecond))
 	// $PODD_E2E_OUTAGE is only set on hosts that are fast enough for this limit.
 	if took > 5*time.Second && os.Getenv("PODD_E2E_OUTAGE") != "" {
-		t.Error("the update of the cluster took longer than 5 s")
+		t.Errorf("updating the cluster after the outage: got %s, want 5 s or less", took)
 	}
 	if now := a.untilStatus(bound[0], "is ready", isReady); containerIDs(now)["main"] != containerIDs(before)["main"] || now.Status.ContainerStatuses[0].RestartCount > 0 {
-		t.Errorf("kept pod: got %+v, want the container of %+v", now.Status, before.Status)
+		t.Errorf("pod %s: got status %+v, want the container of %+v without a restart", bound[0], now.Status, before.Status)
 	}
 }
 
@@ -241,7 +243,7 @@ func TestMirror_Events(t *testing.T) {
 				found = found || e.Reason == reason && e.Source.Component == "kubelet" && e.Source.Host == "w4" && e.InvolvedObject.FieldPath == "spec.containers{main}"
 			}
 			if !found {
-				return fmt.Errorf("got the events %+v, want %s", l.Items, reason)
+				return fmt.Errorf("got the events %+v, want one with the reason %s for the container main", l.Items, reason)
 			}
 		}
 		return nil

@@ -14,9 +14,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestNodeContract checks what monitoring systems and network plugins expect of a node: the UID of a
-// mirror pod in the paths of the kubelet API, events about cordons, the metric of requests to the API
-// server, and the pod CIDR at the runtime.
+// TestNodeContract checks what monitoring systems and network plugins expect of a node. The kubelet
+// API must accept the UID of a mirror pod in its paths. podd must record events about cordons, and
+// must count its requests to the API server in a metric. It must send the pod CIDR to the runtime.
 func TestNodeContract(t *testing.T) {
 	a, _ := newServingAgent(t, "n22")
 	a.start().untilReady()
@@ -24,15 +24,15 @@ func TestNodeContract(t *testing.T) {
 	m := a.untilMirror("web", "ready", isReady)
 	run := "/api/v1/nodes/n22/proxy/run/default/" + m.Name + "/%s/main?cmd=true"
 	if string(m.UID) == m.Annotations[configHash] {
-		t.Fatalf("the mirror pod has the UID %s of the static pod", m.UID)
+		t.Fatalf("UID of the mirror pod: got %s, which is the UID of the static pod; want another one", m.UID)
 	}
 	for _, uid := range []string{string(m.UID), m.Annotations[configHash]} {
 		if err := plane.do(http.MethodPost, fmt.Sprintf(run, uid), nil, nil); err != nil {
-			t.Errorf("run with the UID %s: %v", uid, err)
+			t.Errorf("running a command in the pod with the UID %s: got %v, want no error", uid, err)
 		}
 	}
 	if err := plane.do(http.MethodPost, fmt.Sprintf(run, "another"), nil, nil); err == nil {
-		t.Error("run with another UID: got no error")
+		t.Error("running a command with the UID of no pod: got no error, want one")
 	}
 
 	spec := map[string]any{"podCIDR": "10.213.7.0/24", "podCIDRs": []string{"10.213.7.0/24"}}
@@ -60,12 +60,12 @@ func TestNodeContract(t *testing.T) {
 				return err
 			}
 			if len(l.Items) != 1 || !strings.Contains(l.Items[0].Message, step.reason) {
-				return fmt.Errorf("got %+v, want one event", l.Items)
+				return fmt.Errorf("got %+v, want one event with the reason in its message", l.Items)
 			}
 			return nil
 		})
 	}
 	if text, err := plane.getText("/api/v1/nodes/n22/proxy/metrics"); err != nil || !strings.Contains(text, `rest_client_requests_total{code="201",host="`) {
-		t.Errorf("metrics: got error %v and %s, want rest_client_requests_total", err, text)
+		t.Errorf("metrics: got error %v and %s, want rest_client_requests_total with code 201", err, text)
 	}
 }

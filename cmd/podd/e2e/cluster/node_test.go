@@ -108,10 +108,10 @@ func TestRegisterNode_Existing(t *testing.T) {
 	n := newAgent(t, "n2", "--register-with-taints=a=b:NoSchedule").start().untilReady()
 	q := n.Status.Allocatable["example.com/dongle"]
 	if n.Labels["mine"] != "x" || n.Labels[v1.LabelHostname] != "n2" || q.Value() != 4 {
-		t.Errorf("got labels %v, allocatable %v, want mine=x, the hostname n2 and 4", n.Labels, n.Status.Allocatable)
+		t.Errorf("got labels %v, allocatable %v, want the label mine=x, the hostname n2 and 4 of example.com/dongle", n.Labels, n.Status.Allocatable)
 	}
 	if slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == "a" }) {
-		t.Errorf("got taints %v, want none of the flag", n.Spec.Taints)
+		t.Errorf("got taints %v, want no taint a from the flag --register-with-taints", n.Spec.Taints)
 	}
 }
 
@@ -125,12 +125,12 @@ func TestNodeDeleted(t *testing.T) {
 	}
 	a.untilPs("node n3 was deleted from the cluster", true)
 	if _, err := plane.node("n3"); !errors.Is(err, errNotFound) {
-		t.Errorf("got %v, want not found", err)
+		t.Errorf("deleted Node: got %v, want not found until podd restarts", err)
 	}
 	a.kill()
 	a.start()
 	if after := a.untilReady(); after.UID == before.UID {
-		t.Error("got the deleted Node, want a new one")
+		t.Errorf("after a restart of podd: got a Node with UID %s of the deleted one, want a new Node", after.UID)
 	}
 	a.untilRunning("web")
 	a.untilPs("was deleted", false)
@@ -138,7 +138,7 @@ func TestNodeDeleted(t *testing.T) {
 		n, nerr := plane.node("n3")
 		l, err := a.lease()
 		if err = errors.Join(err, nerr); err == nil && l.OwnerReferences[0].UID != n.UID {
-			err = fmt.Errorf("got owners %v, want %s", l.OwnerReferences, n.UID)
+			err = fmt.Errorf("got lease with owners %v, want the UID %s", l.OwnerReferences, n.UID)
 		}
 		return err
 	})
@@ -174,9 +174,9 @@ func TestAPIServerOutage(t *testing.T) {
 	t.Logf("the lease is renewed %s after the restart of the API server", time.Since(since).Round(time.Millisecond))
 	a.untilRunning("before")
 	if n := a.countInLog("cannot be reached"); n != 1 {
-		t.Errorf("log: got it %d times, want once", n)
+		t.Errorf("log: got \"cannot be reached\" %d times, want it once", n)
 	}
-	// podd corrects a status that others have changed.
+	// podd corrects a status that another client has changed.
 	patch := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "Unknown"}}}}
 	if err := plane.do(http.MethodPatch, "/api/v1/nodes/n4/status", patch, nil); err != nil {
 		t.Fatal(err)
@@ -184,8 +184,9 @@ func TestAPIServerOutage(t *testing.T) {
 	a.untilReady()
 }
 
-// TestAPIServerUnresponsive checks that pods run although the API server in the kubeconfig does
-// not respond, and that an invalid kubeconfig does not disconnect the node.
+// TestAPIServerUnresponsive checks that pods run although the API server in the kubeconfig accepts
+// connections but does not respond. podd must use a changed kubeconfig without a restart, unless the
+// new content is invalid.
 func TestAPIServerUnresponsive(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -209,11 +210,11 @@ func TestAPIServerUnresponsive(t *testing.T) {
 	a.pod("web")
 	a.untilRunning("web")
 	a.untilPs("within 10s", true)
-	write(string(text)) // podd must connect to the server of the new content
+	write(string(text)) // now podd must connect to the server in the new content
 	a.untilReady()
 	a.untilPs("no response from the cluster", false)
 
-	write("clusters: [") // an incomplete kubeconfig
+	write("clusters: [") // invalid YAML, as after an incomplete write
 	a.untilPs("the previous kubeconfig stays in use", true)
 	a.untilRenewed(time.Now())
 	write(string(text))
@@ -228,7 +229,7 @@ func TestKubeconfigOfAnotherUser(t *testing.T) {
 	a.untilRunning("web")
 	a.untilPs("the kubeconfig's user must be system:node:NAME", true)
 	if n := a.countInLog("forbids a request"); n != 1 {
-		t.Errorf("log: got it %d times, want once", n)
+		t.Errorf("log: got \"forbids a request\" %d times, want it once", n)
 	}
 }
 

@@ -122,8 +122,8 @@ func tokenUser(t *testing.T, token string) string {
 }
 
 // TestObjects checks that a pod gets objects from the cluster, with the permissions of a node:
-// variables, files that follow changes of their objects, a token of the pod's service account, and
-// the variables of Services.
+// environment variables, files that are updated when their objects change, a token of the pod's
+// service account, and the environment variables of Services.
 func TestObjects(t *testing.T) {
 	a := newAgent(t, "o1").start()
 	a.untilReady()
@@ -167,7 +167,7 @@ func TestObjects(t *testing.T) {
 	a.start()
 	a.untilOutput(p.Name, "2", "cat", "/conf/a")
 	if n := a.countInLog("hush") + a.countInLog(strings.TrimSpace(token)); n > 0 {
-		t.Errorf("got secrets %d times in the log, want none", n)
+		t.Errorf("log: got the Secret's data or the token %d times, want them never", n)
 	}
 }
 

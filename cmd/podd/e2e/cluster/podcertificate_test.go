@@ -28,7 +28,8 @@ import (
 
 const certificateRequestsPath = "/apis/certificates.k8s.io/v1/namespaces/default/podcertificaterequests"
 
-// A podSigner is a signer of pod certificates that uses the API.
+// A podSigner issues pod certificates as an external signer does: it reads PodCertificateRequests
+// from the API server and sets their status.
 type podSigner struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -68,14 +69,15 @@ func untilRequests(t *testing.T, pod, signer string, n int) []certificates.PodCe
 			}
 		}
 		if len(pending) != n {
-			return fmt.Errorf("got %d", len(pending))
+			return fmt.Errorf("got %d, want %d", len(pending), n)
 		}
 		return nil
 	})
 	return pending
 }
 
-// decide sets the status of a request. The API server verifies it.
+// decide sets the status of a request, with a condition of the given type. The API server verifies
+// that a certificate in status matches the request.
 func decide(t *testing.T, r *certificates.PodCertificateRequest, condition, message string, status certificates.PodCertificateRequestStatus) {
 	t.Helper()
 	status.Conditions = []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue, Reason: "Test", Message: message, LastTransitionTime: metav1.Now()}}
@@ -108,7 +110,8 @@ func (s *podSigner) issue(t *testing.T, r *certificates.PodCertificateRequest) *
 	return serial
 }
 
-// podCertificate returns a source with a certificate.
+// podCertificate returns a source of a projected volume that requests a certificate. The result has
+// the paths and options in paths.
 func podCertificate(signer, keyType string, paths v1.PodCertificateProjection) v1.VolumeProjection {
 	paths.SignerName, paths.KeyType = signer, keyType
 	return v1.VolumeProjection{PodCertificate: &paths}
@@ -133,8 +136,8 @@ func (a *agent) readPair(pod, chain, key string) (*x509.Certificate, string, err
 }
 
 // TestPodCertificates checks that a pod gets keys and certificates of each key type from signers of
-// the cluster, with the permissions of a node. A restart of podd must replace them. The keys must
-// only be in the volume.
+// the cluster, with the permissions of a node. After a restart, podd must replace them. The keys
+// must only be in the volume, not in other files of podd or in responses.
 func TestPodCertificates(t *testing.T) {
 	a := newAgent(t, "o5").start()
 	a.untilReady()
@@ -169,7 +172,7 @@ func TestPodCertificates(t *testing.T) {
 					return fmt.Errorf("%s: %w", chain, err)
 				}
 				if !serials[leaf.SerialNumber.String()] {
-					return fmt.Errorf("%s: got an earlier certificate", chain)
+					return fmt.Errorf("%s: got the serial number %s, want one that was issued after the %s", chain, leaf.SerialNumber, phase)
 				}
 				read = append(read, text)
 			}
@@ -225,7 +228,7 @@ func (a *agent) checkNotStored(keys []string) {
 		}
 	}
 	if len(texts) < 5 {
-		a.t.Errorf("got %d texts, want the log, the journal and others", len(texts))
+		a.t.Errorf("searching for private keys: got %d files and outputs, want 5 or more, such as the log and the journal", len(texts))
 	}
 }
 
@@ -255,7 +258,7 @@ func TestPodCertificates_Denied(t *testing.T) {
 			}
 		}
 		if found["Denied"] != denied || !strings.Contains(found["FailedMount"], denied) {
-			return fmt.Errorf("got %q, want Denied and FailedMount with %s", found, denied)
+			return fmt.Errorf("got %q, want events Denied and FailedMount with the message %q", found, denied)
 		}
 		return nil
 	})

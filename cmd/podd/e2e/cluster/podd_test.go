@@ -116,7 +116,7 @@ func (a *agent) countInLog(text string) int {
 	return strings.Count(string(log), text)
 }
 
-// pod writes the manifest of a pod that runs the command sleep.
+// pod writes the manifest of a static pod that runs the command sleep.
 func (a *agent) pod(name string) {
 	a.t.Helper()
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s},
@@ -156,7 +156,7 @@ func (a *agent) untilRunning(name string) {
 // the text.
 func (a *agent) untilPs(text string, want bool) {
 	a.t.Helper()
-	a.eventually(fmt.Sprintf("podd ps prints %q (%t)", text, want), func() error {
+	a.eventually(fmt.Sprintf("podd ps prints %q: %t", text, want), func() error {
 		if out, _ := a.verb("ps"); strings.Contains(out, text) != want {
 			return errors.New(out)
 		}

@@ -46,7 +46,7 @@ func createBoundPod(t *testing.T, node, name string, change func(*v1.Pod), conta
 	return made
 }
 
-// getPod returns a pod as podd shows it.
+// getPod returns a pod as podd get prints it, which may be newer than the pod at the API server.
 func (a *agent) getPod(name string) (*v1.Pod, error) {
 	out, err := a.verb("get", "pods", name, "-o", "json")
 	if err != nil {
@@ -56,8 +56,8 @@ func (a *agent) getPod(name string) (*v1.Pod, error) {
 	return p, json.Unmarshal([]byte(out), p)
 }
 
-// untilPod waits until the function isDone returns true for a pod as podd shows it, and returns the
-// pod.
+// untilPod waits until the function isDone returns true for a pod as podd get prints it, and returns
+// the pod. what completes the sentence "NAME …" in the failure message.
 func (a *agent) untilPod(name, what string, isDone func(*v1.Pod) bool) (p *v1.Pod) {
 	a.t.Helper()
 	a.eventually(name+" "+what, func() (err error) {
@@ -146,7 +146,7 @@ func TestPods_Rejected(t *testing.T) {
 	here := createBoundPod(t, a.node, "p2-here", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"tier": "edge"} }, sleepingContainer("main"))
 	p := a.untilPod(elsewhere.Name, "has failed", func(p *v1.Pod) bool { return p.Status.Phase == v1.PodFailed })
 	if s := p.Status; s.Reason != "NodeAffinity" || s.Message != "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector" || len(s.ContainerStatuses) > 0 {
-		t.Errorf("got %+v, want the reason NodeAffinity and no containers", s)
+		t.Errorf("rejected pod: got status %+v, want the reason NodeAffinity and no containers", s)
 	}
 	a.untilPod(here.Name, "is ready", isPodReady)
 	// Labels that the administrator adds to the Node apply to pods that are bound later.
@@ -156,13 +156,14 @@ func TestPods_Rejected(t *testing.T) {
 	later := createBoundPod(t, a.node, "p2-later", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"tier": "core"} }, sleepingContainer("main"))
 	a.untilPod(later.Name, "is ready", isPodReady)
 	if p, err := a.getPod(elsewhere.Name); err != nil || p.Status.Phase != v1.PodFailed {
-		t.Errorf("got %v, %v, want the pod to stay Failed", p, err)
+		t.Errorf("after a change of the Node's labels: got the rejected pod %v, %v, want it to stay Failed", p, err)
 	}
 	a.untilPod(here.Name, "is ready", isPodReady)
 }
 
-// TestPreemption checks a full node. A static pod and a critical pod of the cluster must each
-// preempt another pod, which must fail with the kubelet's message.
+// TestPreemption checks a node that runs as many pods as --max-pods permits. A new static pod and a
+// new critical pod of the cluster must each preempt one of these pods, which must fail with the
+// kubelet's message.
 func TestPreemption(t *testing.T) {
 	a := newAgent(t, "p5", "--max-pods=2").start()
 	a.untilReady()
@@ -200,7 +201,7 @@ func TestPreemption(t *testing.T) {
 	a.untilPod("p5-critical", "is ready", isPodReady)
 	untilPreempted(2)
 	if after := a.untilMirror("p5-static", "ready", isReady); containerID(after) != containerID(before) {
-		t.Errorf("static pod: got container %s, want %s", containerID(after), containerID(before))
+		t.Errorf("static pod after the second preemption: got container %s, want %s", containerID(after), containerID(before))
 	}
 }
 
@@ -225,7 +226,7 @@ func TestPods_Finished(t *testing.T) {
 	a.start()
 	p := a.untilPod(job.Name, "has succeeded", func(p *v1.Pod) bool { return p.Status.Phase == v1.PodSucceeded })
 	if len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].RestartCount > 0 {
-		t.Errorf("got %+v, want no restart", p.Status)
+		t.Errorf("finished pod after the loss of its journal: got status %+v, want no restart", p.Status)
 	}
 }
 
@@ -240,8 +241,8 @@ func outageLength(t *testing.T) time.Duration {
 }
 
 // TestPods_Outage checks that an outage of the API server affects no container, also if podd is
-// restarted during the outage. When podd runs again after a stop, pods that were bound in the
-// meantime must start, and deleted pods must stop.
+// restarted during the outage. When podd was stopped and starts again, it must start the pods that
+// were bound in the meantime, and must stop the pods that were deleted.
 func TestPods_Outage(t *testing.T) {
 	a := newAgent(t, "p4").start()
 	a.untilReady()
@@ -250,24 +251,24 @@ func TestPods_Outage(t *testing.T) {
 	ended := createBoundPod(t, a.node, "p4-ended", nil, sleepingContainer("main"))
 	a.untilPod(ended.Name, "is ready", isPodReady)
 	restart := plane.killAPIServer(t)
-	time.Sleep(outageLength(t)) // nothing may happen in this time
-	untouched := func(when string) {
+	time.Sleep(outageLength(t)) // during this time, podd must change nothing
+	checkKept := func(when string) {
 		t.Helper()
 		if p := a.untilPod(kept.Name, "is ready "+when, isPodReady); containerIDs(p)["main"] != containerIDs(before)["main"] {
 			t.Errorf("%s: got containers %v, want %v", when, containerIDs(p), containerIDs(before))
 		}
 	}
-	untouched("during the outage")
+	checkKept("during the outage")
 	a.kill()
 	a.start()
 	a.pod("static")
 	a.untilRunning("static")
 	if p, err := a.getPod(kept.Name); err == nil && p.DeletionTimestamp != nil {
-		t.Errorf("got a deletion timestamp, want none: %+v", p)
+		t.Errorf("pod %s after a restart of podd during the outage: got deletion timestamp %v, want none", p.Name, p.DeletionTimestamp)
 	}
 	restart()
 	since := time.Now()
-	untouched("after the outage")
+	checkKept("after the outage")
 	t.Logf("the pod is ready %s after the restart of the API server", time.Since(since).Round(time.Millisecond))
 	a.kill()
 	deletePod(t, ended.Name, 5)
@@ -275,5 +276,5 @@ func TestPods_Outage(t *testing.T) {
 	a.start()
 	a.untilPod(made.Name, "is ready", isPodReady)
 	a.untilRemoved(ended.Name)
-	untouched("after the restarts")
+	checkKept("after the restarts")
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// podMemory returns the memory limit of a pod's cgroup.
+// podMemory returns the memory limit of a pod's cgroup, in bytes.
 func (a *agent) podMemory(p *v1.Pod) (string, error) {
 	file := filepath.Join("/sys/fs/cgroup/memory", runtimeStack.CgroupParent(), a.node, "kubepods/pod"+string(p.UID), "memory.limit_in_bytes")
 	if cgroups.IsCgroup2UnifiedMode() {
@@ -27,8 +27,8 @@ func (a *agent) podMemory(p *v1.Pod) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// TestResize_PodLevel checks that a resize of the resources of the whole pod changes the cgroup of
-// the pod and its status in the cluster without a restart.
+// TestResize_PodLevel checks that podd resizes a pod without a restart when the pod-level resources
+// in its spec change. The pod's cgroup and its status in the cluster must have the new size.
 func TestResize_PodLevel(t *testing.T) {
 	a := newAgent(t, "n20").start()
 	a.untilReady()
@@ -41,7 +41,7 @@ func TestResize_PodLevel(t *testing.T) {
 	hasSize := func(mebi int64) func(*v1.Pod) bool {
 		return func(p *v1.Pod) bool {
 			s := &p.Status
-			// During a resize, the status contains the requested size.
+			// During a resize, the status may contain the new size before the cgroup has it.
 			if slices.ContainsFunc(s.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodResizeInProgress }) {
 				return false
 			}
@@ -56,7 +56,7 @@ func TestResize_PodLevel(t *testing.T) {
 		}
 		now := a.untilStatus(name, fmt.Sprintf("has %dMi", mebi), hasSize(mebi))
 		if !maps.Equal(containerIDs(now), containerIDs(was)) {
-			t.Errorf("containers: got %v, want %v", containerIDs(now), containerIDs(was))
+			t.Errorf("after a resize to %dMi: got containers %v, want %v", mebi, containerIDs(now), containerIDs(was))
 		}
 		if got, err := a.podMemory(now); err != nil || got != fmt.Sprint(mebi<<20) {
 			t.Errorf("memory limit of the pod's cgroup: got %s, %v, want %d", got, err, mebi<<20)

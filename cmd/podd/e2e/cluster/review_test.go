@@ -116,7 +116,7 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 		for _, c := range rows {
 			status, body, err := request(port, c.token, c.method, c.path)
 			if err != nil || status != c.status || !strings.Contains(body, c.want) {
-				t.Errorf("%s: %s %s: got %v, %d %.300s, want %d %s", c.who, c.method, c.path, err, status, body, c.status, c.want)
+				t.Errorf("%s: %s %s: got %v, %d %.300s, want %d and %q in the body", c.who, c.method, c.path, err, status, body, c.status, c.want)
 			}
 		}
 	}
@@ -138,9 +138,9 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 		{"no token", "", "GET", "/metrics", 401, "Unauthorized"},
 	})
 	if n := a.countInLog(reader) + a.countInLog("made-up"); n != 0 {
-		t.Errorf("got tokens %d times in the log, want none", n)
+		t.Errorf("log: got tokens %d times, want them never", n)
 	}
-	// A token that podd has not verified yet.
+	// podd has not verified the token late before the outage. Therefore it must reject this token.
 	late := plane.token(t, "late", "nodes/metrics")
 	restart := plane.killAPIServer(t)
 	check([]row{
@@ -150,7 +150,7 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 		{"late, outage", late, "GET", "/metrics", 401, "Unauthorized"},
 	})
 	restart()
-	a.eventually("podd queries the cluster again", func() error {
+	a.eventually("podd authenticates a new token with the API server", func() error {
 		status, body, err := request(port, late, "GET", "/metrics")
 		if err == nil && status != 200 {
 			err = fmt.Errorf("got %d %s, want 200", status, body)

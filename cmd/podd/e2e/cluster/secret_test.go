@@ -39,31 +39,31 @@ spec: {hostNetwork: true, terminationGracePeriodSeconds: 0, containers: [{name: 
 env: [{name: A, valueFrom: {secretKeyRef: {name: own, key: k}}}, {name: B, valueFrom: {secretKeyRef: {name: other, key: k}}}]}]}}`)
 	a.untilRunning("with")
 	const all, own = "/api/v1/namespaces/default/secrets", "/api/v1/namespaces/default/secrets/own"
-	wantValues := func(user, path, body string, want int) {
+	checkValues := func(user, path, body string, want int) {
 		t.Helper()
 		if n := strings.Count(body, "aGlkZGVu"); n != want || want == 0 && strings.Contains(body, "hidden") || !strings.Contains(body, "blue") {
-			t.Errorf("%s: %s: got %d values, want %d: %s", user, path, n, want, body)
+			t.Errorf("user %s: GET %s: got %d values of Secrets, want %d, and want annotation team=blue: %s", user, path, n, want, body)
 		}
 	}
 	for _, c := range []struct {
 		user      string
-		list, one int // number of values in the responses for all Secrets and for one Secret
+		list, one int // expected number of values in the response for all Secrets and in that for the Secret own
 	}{{"get", 0, 0}, {"create", 2, 1}, {"reads", 2, 1}, {"one", 0, 1}} {
 		for path, want := range map[string]int{all: c.list, own: c.one, "/api/v1/secrets": c.list} {
 			status, body, err := request(port, tokens[c.user], http.MethodGet, path)
 			if err != nil || status != http.StatusOK {
 				t.Fatalf("%s: %s: %v, %d %s", c.user, path, err, status, body)
 			}
-			wantValues(c.user, path, body, want)
+			checkValues(c.user, path, body, want)
 		}
 	}
-	// Through the API server, as its administrator.
+	// The proxy of the API server sends no user to podd, so even an administrator gets no values.
 	for _, path := range []string{all, own} {
 		body, err := plane.getText("/api/v1/nodes/n17/proxy" + path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantValues("the API server", path, body, 0)
+		checkValues("the API server", path, body, 0)
 	}
 	if out, err := kubectl(t, "get", "--raw", "/api/v1/nodes/n17/proxy"+own); err != nil || !strings.Contains(out, "Warning: Secrets are shown without their data") {
 		t.Errorf("kubectl get --raw: got %v, %s, want %q in it", err, out, "Warning: Secrets are shown without their data")
@@ -76,6 +76,6 @@ env: [{name: A, valueFrom: {secretKeyRef: {name: own, key: k}}}, {name: B, value
 	}
 	var s v1.Secret
 	if err := json.Unmarshal([]byte(out), &s); err != nil || string(s.Data["k"]) != "hidden" {
-		t.Errorf("podd get secret: got %v, %s, want the data", err, out)
+		t.Errorf("podd get secret: got %v, %s, want the value \"hidden\" of the key k", err, out)
 	}
 }
