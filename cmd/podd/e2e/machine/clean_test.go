@@ -14,8 +14,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// untilClean waits until the named pods are ready and nothing of any other pod is left on the node.
-// A finished pod may leave only its directories.
+// untilClean waits until the named pods are ready and all other pods have been removed, with their
+// sandboxes, addresses, cgroups and directories. Of a named pod that has finished, only the
+// directories may be left.
 func untilClean(t testing.TB, names ...string) {
 	t.Helper()
 	running := 0
@@ -41,14 +42,14 @@ func untilClean(t testing.TB, names ...string) {
 			count func() (int, error)
 		}{
 			{"running sandboxes", running, func() (int, error) { return sandboxes, nil }},
-			{"addresses", running, func() (int, error) { return countEntries("/var/lib/cni/networks/pods", "10.") }},
+			{"addresses of pods", running, func() (int, error) { return countEntries("/var/lib/cni/networks/pods", "10.") }},
 			{"cgroups of pods", running, countPodCgroups},
 			{"slices in systemd", running, countPodSlices},
 			{"directories of pods", len(names), func() (int, error) { return countEntries("/var/lib/podd/pods", "") }},
-			{"directories of logs", len(names), func() (int, error) { return countEntries("/var/log/pods", "") }},
+			{"log directories of pods", len(names), func() (int, error) { return countEntries("/var/log/pods", "") }},
 		} {
 			if n, err := row.count(); err != nil || n != row.want {
-				return fmt.Errorf("got %d %s, want %d (%v)", n, row.what, row.want, err)
+				return fmt.Errorf("counting %s: got %d (error %v), want %d", row.what, n, err, row.want)
 			}
 		}
 		if len(names) == 0 && len(now.exited) > 0 {

@@ -3,7 +3,6 @@
 package machine
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setClock sets the wall clock. The parameter to is a time or a difference in the syntax of
-// date(1).
+// setClock sets the wall clock. The parameter to is a time or a difference, such as "+1day", in the
+// syntax of date(1).
 func setClock(t *testing.T, to string) {
 	t.Helper()
 	run(t, "date --set="+to)
@@ -23,7 +22,7 @@ func setClock(t *testing.T, to string) {
 
 // keepClock restores the wall clock at the end of the test.
 func keepClock(t *testing.T) {
-	began := time.Now() // with a monotonic reading
+	began := time.Now() // contains a monotonic reading, which setClock does not change
 	t.Cleanup(func() {
 		right := began.Add(time.Since(began))
 		run(t, fmt.Sprintf("date --set=@%d", right.Unix()))
@@ -64,14 +63,15 @@ func untilUptime(t *testing.T, by time.Duration) {
 	end := up() + by
 	eventually(t, fmt.Sprintf("the uptime has grown by %s", by), func() error {
 		if up() < end {
-			return errors.New("got less")
+			return fmt.Errorf("got an uptime of %s, want %s", up(), end)
 		}
 		return nil
 	})
 }
 
-// TestClock sets the clock by days while podd runs and while podd does not run. No pod may stop
-// because of its deadline, and a terminating pod must keep its grace period.
+// TestClock sets the clock forward and back by days, while podd runs and while podd does not run. The
+// pod "active" must not exceed its deadline. The pod "patient" is terminating and must keep its grace
+// period.
 func TestClock(t *testing.T) {
 	keepClock(t)
 	run(t, "systemctl start podd") // does nothing if an earlier step has started podd
@@ -88,7 +88,7 @@ func TestClock(t *testing.T) {
 	untilFile(t, "patient.exited")
 	untilReady(t, "active")
 	if n, _ := starts(t, "active"); n != 1 {
-		t.Errorf("active: got %d starts, want 1", n)
+		t.Errorf("pod active: got %d starts, want 1", n)
 	}
 	run(t, "systemctl disable podd") // podd must not start at the next boot, because TestClockAfterBoot starts it
 	unix.Sync()
@@ -107,10 +107,10 @@ func stepClock(t *testing.T, by string) {
 			return err
 		}
 		if p := pods["active"]; p == nil || !p.Ready {
-			return fmt.Errorf("active: got %+v, want a running pod", p)
+			return fmt.Errorf("pod active: got %+v, want a ready pod", p)
 		}
 		if p := pods["patient"]; p == nil || p.Rule != "Stop" {
-			return fmt.Errorf("patient: got %+v, want a terminating pod", p)
+			return fmt.Errorf("pod patient: got %+v, want a terminating pod", p)
 		}
 		return nil
 	})
@@ -121,7 +121,7 @@ func stepClock(t *testing.T, by string) {
 		t.Fatal(err)
 	}
 	if now.running["active/active"] == "" || now.running["patient/patient"] == "" {
-		t.Fatalf("after %s: got running containers %v, want active and patient", by, now.running)
+		t.Fatalf("after the clock was set by %s: got running containers %v, want those of the pods active and patient", by, now.running)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestClockAfterBoot(t *testing.T) {
 		untilReady(t, "active")
 	}
 	if all, now := starts(t, "active"); all != 2 || now != 1 {
-		t.Errorf("active: got %d starts, %d of them in this boot, want 2 and 1", all, now)
+		t.Errorf("pod active: got %d starts, %d of them in this boot, want 2 and 1", all, now)
 	}
 	remove(t, "active")
 	untilClean(t)

@@ -8,7 +8,7 @@
 // TestPackage runs on a disk of its own: it installs podd and containerd with apt, and the other tests
 // install them without packages.
 //
-// The tests have the build tag vm. make vm creates the virtual machine (package runtimetest/vm)
+// The tests have the build tag e2e. make vm creates the virtual machine (package runtimetest/vm)
 // and runs them in it, in this order. They change the system permanently and must not run on a
 // host that is used for anything else.
 package machine

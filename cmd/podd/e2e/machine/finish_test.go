@@ -71,7 +71,8 @@ func jobs() map[string]string {
 	return map[string]string{"first": pod("first", once, container("first", "exit 0", "")), "last": pod("last", once, silent)}
 }
 
-// untilWoundDown waits until a job has succeeded and its volumes are released.
+// untilWoundDown waits until the pod of a job has succeeded and podd has released its volumes. podd
+// then reports the phase "rest".
 func untilWoundDown(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, name+" is wound down", func() error {
@@ -80,15 +81,17 @@ func untilWoundDown(t *testing.T, name string) {
 			return err
 		}
 		if p := pods[name]; p == nil || !p.Ready || p.Phase != "rest" {
-			return fmt.Errorf("%s: got %+v", name, p)
+			return fmt.Errorf("pod %s: got %+v, want a succeeded pod in the phase \"rest\"", name, p)
 		}
 		return nil
 	})
 }
 
-// TestFinish runs two jobs one after the other, just before the power is cut. podd has written the
-// journal of the first job again when it released the volumes. podd's sync for the last job commits
-// the journal of the file system, and with it the rename of a file whose data may not be on disk.
+// TestFinish runs two jobs one after the other, just before the power is cut. podd writes the journal
+// of the first job and replaces it when it releases the volumes. Then podd syncs the journal of the
+// last job. With this sync the file system also commits all renames so far, even if the data of a
+// renamed file is not on disk. Therefore an unsynced journal of the first job would be empty after the
+// power cut.
 func TestFinish(t *testing.T) {
 	run(t, "systemctl disable podd") // podd must not start at the next boot, because TestAfterFinish starts it
 	run(t, "systemctl stop podd")
@@ -104,8 +107,9 @@ func TestFinish(t *testing.T) {
 	untilWoundDown(t, "last")
 }
 
-// TestAfterFinish checks that podd does not run the first job again, although the runtime does
-// not list it. The control file, which was not synced, must be lost.
+// TestAfterFinish checks that podd does not run the first job again, although the runtime does not
+// list it any more. The control file was not synced and must have lost its content. Otherwise the test
+// would also pass if podd did not sync its journals.
 func TestAfterFinish(t *testing.T) {
 	mountState(t)
 	if text, err := os.ReadFile(filepath.Join(stateDir, control)); err != nil || len(text) > 0 {
@@ -130,7 +134,7 @@ func TestAfterFinish(t *testing.T) {
 	}
 	for _, name := range now.exited {
 		if name == "first" || name == "first/first" {
-			t.Errorf("after podd's start: got %s in the runtime, want no new one", name)
+			t.Errorf("after podd's start: got %s in the runtime, want podd not to create it again", name)
 		}
 	}
 	remove(t, "first", "last")

@@ -35,7 +35,7 @@ func reservePages(t *testing.T, n int) {
 	})
 }
 
-// hugePages reads a number from a file of the huge page size 2 MiB.
+// hugePages reads a number from a file in the kernel's directory about huge pages of 2 MiB.
 func hugePages(t testing.TB, file string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(hugePagesDir, "hugepages-2048kB", file))
@@ -70,7 +70,7 @@ func TestHugePages(t *testing.T) {
 		return err
 	})
 	if !strings.Contains(output, " hugetlbfs rw,") || !strings.Contains(output, "pagesize=2M") || !strings.HasSuffix(output, "\nfits\ntoo much\n") {
-		t.Errorf("in the container: got %q; want output with %q, with %q and that ends with %q", output, " hugetlbfs rw,", "pagesize=2M", "\nfits\ntoo much\n")
+		t.Errorf("output of the container: got %q; want output with %q, with %q and that ends with %q", output, " hugetlbfs rw,", "pagesize=2M", "\nfits\ntoo much\n")
 	}
 	for _, tt := range []struct{ container, file, want string }{
 		{"pages", "hugetlb.2MB.max", "8388608"},
@@ -102,6 +102,6 @@ func TestHugePages(t *testing.T) {
 	remove(t, "pages", "greedy", "rest")
 	untilClean(t)
 	if free := hugePages(t, "free_hugepages"); free != pages {
-		t.Errorf("got %d free pages, want %d", free, pages)
+		t.Errorf("after the pods were removed: got %d free huge pages, want %d", free, pages)
 	}
 }

@@ -89,7 +89,7 @@ func untilReady(t testing.TB, names ...string) map[string]*server.PodView {
 func checkReady(pods map[string]*server.PodView, names ...string) error {
 	for _, name := range names {
 		if p := pods[name]; p == nil || !p.Ready {
-			return fmt.Errorf("%s: got %+v, want a ready pod", name, p)
+			return fmt.Errorf("pod %s: got %+v, want a ready pod", name, p)
 		}
 	}
 	return nil
@@ -139,7 +139,7 @@ func (s *inventory) add(name, id string, running bool) error {
 	case !running:
 		s.exited = append(s.exited, name)
 	case s.running[name] != "":
-		return fmt.Errorf("got two running %s, want one", name)
+		return fmt.Errorf("sandboxes and containers of the runtime: got two running ones named %s, want one", name)
 	default:
 		s.running[name] = id
 	}

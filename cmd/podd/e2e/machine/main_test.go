@@ -22,8 +22,8 @@ var testdata embed.FS
 
 const manifests = "/etc/podd/manifests"
 
-// TestMain installs podd and its runtime for the tests. After a power cut it keeps the installation
-// of the step before.
+// TestMain installs podd and its runtime for the tests. After a power cut it uses the installation
+// from before the power cut.
 func TestMain(m *testing.M) {
 	if err := install(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -45,7 +45,7 @@ const installed = "/etc/machine-test"
 // this was done before a power cut, or if PODD_MACHINE_INSTALL is "no".
 func install() error {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
-		return fmt.Errorf("these tests need systemd and change the system; run make vm: %w", err)
+		return fmt.Errorf("checking that systemd is running: %w; run make vm, which runs these tests in a virtual machine because they change the system", err)
 	}
 	if os.Getenv("PODD_MACHINE_INSTALL") == "no" {
 		return nil

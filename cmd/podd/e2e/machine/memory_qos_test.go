@@ -14,7 +14,8 @@ import (
 // memoryFiles are the values of memory.min, memory.low and memory.high.
 type memoryFiles struct{ min, low, high string }
 
-// readMemoryFiles reads the files with the function that returns the content of a file.
+// readMemoryFiles returns the values of memory.min, memory.low and memory.high. It calls read with
+// the name of each file.
 func readMemoryFiles(read func(file string) string) memoryFiles {
 	return memoryFiles{read("memory.min"), read("memory.low"), read("memory.high")}
 }
@@ -40,9 +41,9 @@ const (
 // mebibytes returns n MiB in bytes.
 func mebibytes(n int) string { return strconv.Itoa(n << 20) }
 
-// TestMemoryQoS checks that the kernel protects the memory requests of pods, and throttles their
-// containers, as configured. A resize must change both without a restart. Without the configuration,
-// nothing may be protected or throttled.
+// TestMemoryQoS checks that podd protects the memory requests of pods with memory.min and memory.low,
+// and throttles containers with memory.high, if this is configured. A resize must change the values
+// without a restart. By default nothing may be protected or throttled.
 func TestMemoryQoS(t *testing.T) {
 	t.Run("tiered", testTieredReservation)
 	restart(t)
@@ -76,7 +77,7 @@ func testTieredReservation(t *testing.T) {
 		"whole": pod("whole", "  resources: {requests: {memory: 40Mi}, limits: {memory: 80Mi}}\n", container("whole", forever, "")),
 	})
 	pods := untilReady(t, "exact", "idle", "share", "whole")
-	run(t, "systemctl daemon-reload") // a reload may make systemd write the values again, so its values must be those of podd
+	run(t, "systemctl daemon-reload") // a reload may make systemd write its own values again, which must be equal to those of podd
 	check := func(class, name, container string, want memoryFiles) {
 		t.Helper()
 		got := readMemoryFiles(func(file string) string { return cgroupFile(t, class, pods[name], container, file) })
@@ -112,7 +113,7 @@ func testTieredReservation(t *testing.T) {
 	check("kubepods-burstable", "share", "share", memoryFiles{"0", mebibytes(48), mebibytes(64)})
 	untilQOS(t, memoryFiles{mebibytes(24 + 48 + 40), mebibytes(48 + 40), "max"}, memoryFiles{"0", mebibytes(48 + 40), "max"})
 	if after, err := getInventory(t.Context()); err != nil || after.running["share/share"] != before.running["share/share"] {
-		t.Errorf("resize: got another container (error %v), want the same", err)
+		t.Errorf("after the resize: got container %q (error %v), want %q", after.running["share/share"], err, before.running["share/share"])
 	}
 	remove(t, "exact", "idle", "share", "whole")
 	untilClean(t)

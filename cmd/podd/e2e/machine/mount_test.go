@@ -13,7 +13,8 @@ import (
 // mounted is the directory that TestMountedManifests bind-mounts on the manifest directory.
 const mounted = "/var/lib/machine-manifests"
 
-// mountManifests bind-mounts the directory on the manifest directory. A boot does not mount it.
+// mountManifests bind-mounts the directory mounted on the manifest directory. After a boot, it is not
+// mounted.
 func mountManifests(t *testing.T) {
 	t.Helper()
 	run(t, "mount --bind "+mounted+" "+manifests)
@@ -35,8 +36,9 @@ func TestMountedManifests(t *testing.T) {
 	run(t, "sync")
 }
 
-// checkStoresMount returns an error unless podd's source cache contains a manifest that is on a
-// mount. podd starts pods before it writes the cache.
+// checkStoresMount returns an error unless podd has stored, in the cache of its sources, that a
+// manifest is on a mount. The test must wait for this, because podd starts pods before it writes the
+// cache.
 func checkStoresMount() error {
 	indexes, err := filepath.Glob(filepath.Join(stateDir, "sources", "*", "index"))
 	if err != nil {
@@ -48,30 +50,30 @@ func checkStoresMount() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no manifest on a mount in %q", indexes)
+	return fmt.Errorf("cached manifests: got the indexes %q, want one with a manifest on a mount", indexes)
 }
 
-// TestManifestsNotMounted checks a pod after a reboot while its manifest directory is empty. The
-// pod must run, must not be restarted when the directory is mounted late, and must stop when its
-// manifest is removed.
+// TestManifestsNotMounted checks a pod after a reboot, while the directory with its manifest is not
+// mounted. The pod must run from podd's cache, must not be restarted when the directory is mounted
+// late, and must stop when its manifest is removed.
 func TestManifestsNotMounted(t *testing.T) {
 	untilReady(t, "mounted")
-	problem := func(want bool) {
+	untilReported := func(want bool) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("podd reports the missing mount: %t", want), func() error {
 			out, err := system("/payload/podd ps")
 			if err == nil && strings.Contains(out, "is not mounted") != want {
-				err = fmt.Errorf("podd ps: got %s, want the message about the mount or none", out)
+				err = fmt.Errorf("podd ps: got %s, want \"is not mounted\" in it: %t", out, want)
 			}
 			return err
 		})
 	}
-	problem(true)
-	restart(t) // this podd has never read the mounted directory
+	untilReported(true)
+	restart(t) // the new process has not read the mounted directory either
 	untilReady(t, "mounted")
-	problem(true)
+	untilReported(true)
 	mountManifests(t)
-	problem(false)
+	untilReported(false)
 	untilReady(t, "mounted")
 	if _, n := starts(t, "mounted"); n != 1 {
 		t.Errorf("got %d starts of the container in this boot, want 1", n)

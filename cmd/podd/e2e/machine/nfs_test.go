@@ -82,10 +82,11 @@ metadata: {name: share}
 spec: {accessModes: [ReadWriteMany], storageClassName: net, resources: {requests: {storage: 1Gi}}}
 `
 
-// TestNFS checks NFS volumes, inline and with a claim: they stay mounted when podd is killed,
-// and are unmounted with their pods. A server that does not respond delays only the pods that
-// use it, and these pods can be removed. A process with unwritten data is an exception: the
-// kernel does not end it before the server responds, and its data is then written.
+// TestNFS checks NFS volumes in a pod's spec and with a claim. They must stay mounted when podd is
+// killed, and must be unmounted with their pods. A server that does not respond must delay only the
+// pods that use it, and podd must be able to remove these pods. A pod whose process has unwritten data
+// is an exception: the kernel ends the process only after the server has responded and has received
+// the data.
 func TestNFS(t *testing.T) {
 	run(t, "systemctl start podd")
 	serveNFS(t)
@@ -112,14 +113,14 @@ func TestNFS(t *testing.T) {
 	for _, name := range []string{"inline", "claim"} {
 		want := "/var/lib/podd/pods/" + string(pods[name].Pod.UID) + "/volumes/kubernetes.io~nfs/net"
 		if !strings.Contains(strings.Join(mounts, " "), want) {
-			t.Errorf("%s: want a mount at %s, got %q", name, want, mounts)
+			t.Errorf("NFS mounts of pod %s: got %q, want one at %s", name, mounts, want)
 		}
 	}
 	pid := property(t, "MainPID")
 	run(t, "systemctl kill --signal=KILL podd")
 	eventually(t, "podd runs again", func() error {
 		if now := property(t, "MainPID"); now == pid || now == "0" {
-			return errors.New("got process " + now)
+			return fmt.Errorf("got main process %s, want another one than %s", now, pid)
 		}
 		return nil
 	})
@@ -129,12 +130,12 @@ func TestNFS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if now := networkMounts(t); len(now) != len(mounts) || before.running["inline/inline"] != after.running["inline/inline"] {
-		t.Errorf("after podd was killed: got mounts at %q and containers %[3]v, want %[2]q and %[4]v", now, mounts, after.running, before.running)
+		t.Errorf("after podd was killed: got NFS mounts at %[1]q and containers %[3]v, want %[2]q and %[4]v", now, mounts, after.running, before.running)
 	}
 	remove(t, "inline", "claim")
 	untilClean(t)
 	if left := networkMounts(t); len(left) > 0 {
-		t.Errorf("got mounts at %q, want none", left)
+		t.Errorf("after the pods were removed: got NFS mounts at %q, want none", left)
 	}
 	t.Run("unresponsive server", testUnresponsiveServer)
 }
@@ -160,16 +161,16 @@ func testUnresponsiveServer(t *testing.T) {
 		"late":  netPod("late", inlineNFS, "cat /data/it && "+forever),
 		"other": pod("other", "", container("other", forever, "")),
 	})
-	eventually(t, "another pod is ready and podd why shows why the late one is not", func() error {
+	eventually(t, "pod other is ready and podd why late prints that the server does not respond", func() error {
 		if err := areReady("other"); err != nil {
 			return err
 		}
-		return explains("late", "127.0.0.1:"+exported, "did not respond within")
+		return checkWhy("late", "127.0.0.1:"+exported, "did not respond within")
 	})
 	remove(t, "idle", "reader", "writer")
 	eventually(t, "the pods without unwritten data are removed", func() error { return areRemoved("idle", "reader") })
 	eventually(t, "podd why names the process that cannot be killed", func() error {
-		return explains("writer", "SIGKILL has no effect", `"sh"`)
+		return checkWhy("writer", "SIGKILL has no effect", `"sh"`)
 	})
 	if err := areReady("other"); err != nil {
 		t.Error(err)
@@ -183,12 +184,12 @@ func testUnresponsiveServer(t *testing.T) {
 	remove(t, "other", "late")
 	untilClean(t)
 	if left := networkMounts(t); len(left) > 0 {
-		t.Errorf("got mounts at %q, want none", left)
+		t.Errorf("after the pods were removed: got NFS mounts at %q, want none", left)
 	}
 }
 
-// explains returns an error unless podd why prints all texts for a pod.
-func explains(pod string, texts ...string) error {
+// checkWhy returns an error unless podd why prints all texts for a pod.
+func checkWhy(pod string, texts ...string) error {
 	out, err := system("/payload/podd why " + pod)
 	for _, text := range texts {
 		if !strings.Contains(out, text) {

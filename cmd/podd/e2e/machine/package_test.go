@@ -56,7 +56,7 @@ func TestPackage(t *testing.T) {
 		t.Errorf("after the upgrade: got version %q, %v, want 1.0.1", out, err)
 	}
 	if now := property(t, "MainPID"); now == pid || now == "0" {
-		t.Errorf("after the upgrade: got process %s, want another one than %s", now, pid)
+		t.Errorf("after the upgrade: got main process %s, want another one than %s", now, pid)
 	}
 	if now := containerStatus(t); now.ContainerID != web.ContainerID || !now.State.Running.StartedAt.Equal(&web.State.Running.StartedAt) || now.RestartCount != 0 {
 		t.Errorf("after the upgrade: got container %+v, want %+v", now, web)
@@ -70,11 +70,11 @@ func TestPackage(t *testing.T) {
 		t.Errorf("after the removal: got state %s of the service, want inactive", state)
 	}
 	if out := apt(t, "purge podd"); !strings.Contains(out, `run "podd down" before`) {
-		t.Errorf("purge: got %s, want a message about podd down", out)
+		t.Errorf("purge: got %s, want the message 'run \"podd down\" before'", out)
 	}
 	checkRunning(t, "after the purge", web)
 	if _, err := os.Stat("/etc/podd/config.yaml"); err == nil {
-		t.Error("after the purge: /etc/podd/config.yaml exists, want none")
+		t.Error("after the purge: got the file /etc/podd/config.yaml, want none")
 	}
 
 	apt(t, "install "+debPackage(t, "1.0.1"))
@@ -87,7 +87,7 @@ func TestPackage(t *testing.T) {
 	}
 	for _, path := range []string{"/var/lib/podd", "/etc/cni/net.d/99-podd.conflist"} {
 		if _, err := os.Stat(path); err == nil {
-			t.Errorf("after podd down and a purge: %s exists, want none", path)
+			t.Errorf("after podd down and a purge: got %s, want it removed", path)
 		}
 	}
 	if now, err := getInventory(t.Context()); err != nil || len(now.running) > 0 {
@@ -145,9 +145,9 @@ func checkRunning(t *testing.T, when string, want v1.ContainerStatus) {
 	t.Helper()
 	now, err := getInventory(t.Context())
 	if err == nil && "containerd://"+now.running["web/web"] != want.ContainerID {
-		err = errors.New("got another container or none")
+		err = errors.New("the runtime does not list the container")
 	}
 	if err != nil {
-		t.Errorf("%s: %v in %v, want %s since %s", when, err, now.running, want.ContainerID, want.State.Running.StartedAt.Format(time.RFC3339))
+		t.Errorf("%s: %v: got running %v, want web/web with ID %s, started at %s", when, err, now.running, want.ContainerID, want.State.Running.StartedAt.Format(time.RFC3339))
 	}
 }

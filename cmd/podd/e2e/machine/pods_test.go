@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// notes is a directory in which containers append a line with the boot ID when they start.
+	// notes is a directory on the host. When a container starts, it appends a line with the boot ID to
+	// the file notes/CONTAINER.
 	notes = "/var/lib/machine-test"
 	node  = "podd-vm"
 )
@@ -21,8 +22,8 @@ const (
 // trimNode returns the name of a pod without the node name.
 func trimNode(name string) string { return strings.TrimSuffix(name, "-"+node) }
 
-// container returns a line of a manifest with a container that notes its start and then runs
-// script.
+// container returns the line of a manifest that defines a container. The container appends a line to
+// its file in notes and then runs script.
 func container(name, script, resources string) string {
 	start := `echo $0 $(cat /proc/sys/kernel/random/boot_id) >>/notes/` + name + `; sync -f /notes; ` + script
 	return fmt.Sprintf("  - {name: %s, image: podd.test/busybox:1, command: [sh, -c, %q, %s], resources: {%s}, volumeMounts: [{name: notes, mountPath: /notes}]}\n",

@@ -41,7 +41,7 @@ func TestService(t *testing.T) {
 	fed := property(t, "WatchdogTimestampMonotonic")
 	eventually(t, "podd sends a watchdog notification", func() error {
 		if property(t, "WatchdogTimestampMonotonic") == fed {
-			return errors.New("got none")
+			return errors.New("got no notification since the start of the check")
 		}
 		return nil
 	})
@@ -59,7 +59,7 @@ func TestService(t *testing.T) {
 		}
 		eventually(t, "podd runs after it was "+tt.name, func() error {
 			if now, state := property(t, "MainPID"), property(t, "ActiveState"); now == pid || now == "0" || state != "active" {
-				return fmt.Errorf("got process %s, %s, want another process, active", now, state)
+				return fmt.Errorf("got main process %s and state %s, want another process than %s and state active", now, state, pid)
 			}
 			return nil
 		})

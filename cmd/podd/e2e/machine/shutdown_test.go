@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ended is a file to which the pods append their name when they get TERM.
+// ended is a file to which pods made by termNotingPod append their name when they receive SIGTERM.
 var ended = filepath.Join(notes, "ended")
 
-// termNotingPod returns a pod of a priority class that notes TERM. Its grace period is a minute.
+// termNotingPod returns the manifest of a pod with a priority class. When the pod receives SIGTERM, it
+// appends its name to the file ended and exits. Its grace period is a minute.
 func termNotingPod(name, class string) string {
 	more := ""
 	if class != "" {
@@ -32,7 +33,7 @@ func termNotingPod(name, class string) string {
 func checkStopOrder() error {
 	text, err := os.ReadFile(ended)
 	if err == nil && string(text) != "usual\nsystem\n" {
-		err = fmt.Errorf("got the stop order %q, want usual, system", text)
+		err = fmt.Errorf("order in which the pods were stopped: got %q, want \"usual\\nsystem\\n\"", text)
 	}
 	return err
 }
@@ -43,9 +44,9 @@ const (
 	login          = " org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager "
 )
 
-// TestShutdown checks that logind waits for podd to stop its pods, for longer than logind's default
-// delay. The test requests a reboot that an inhibitor of the test delays. The power is cut before
-// the reboot, and TestAfterShutdown checks the result.
+// TestShutdown checks that logind delays a reboot until podd has stopped its pods, for longer than
+// logind's default delay. The test requests a reboot, and holds an inhibitor lock of its own so that
+// the reboot does not happen. Then make vm cuts the power, and TestAfterShutdown checks the result.
 func TestShutdown(t *testing.T) {
 	config := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nshutdownGracePeriod: 600s\nshutdownGracePeriodCriticalPods: 300s\n"
 	unit := "[Service]\nExecStart=\nExecStart=" + command(t) + " --config=" + shutdownConfig + "\n"
@@ -62,7 +63,7 @@ func TestShutdown(t *testing.T) {
 		delay, err := system("busctl get-property" + login + "InhibitDelayMaxUSec")
 		locks, lerr := system("busctl call" + login + "ListInhibitors")
 		if err = errors.Join(err, lerr); err == nil && (delay != "t 600000000" || !strings.Contains(locks, `"podd"`)) {
-			err = fmt.Errorf("got %s, %s, want t 600000000 and a lock of podd", delay, locks)
+			err = fmt.Errorf("got InhibitDelayMaxUSec %q and inhibitors %s, want \"t 600000000\" and an inhibitor of podd", delay, locks)
 		}
 		return err
 	})
@@ -99,7 +100,7 @@ func TestShutdown(t *testing.T) {
 		}
 		return err
 	})
-	// A podd that is restarted now starts none of them.
+	// If podd is restarted during the shutdown, it must not start the stopped pods.
 	run(t, "systemctl restart podd")
 	eventually(t, "podd shows the pods as terminated", func() error {
 		out, err := system("/payload/podd ps")
@@ -119,7 +120,7 @@ func TestAfterShutdown(t *testing.T) {
 	untilReady(t, "usual", "system")
 	for _, name := range []string{"usual", "system"} {
 		if all, now := starts(t, name); all != 2 || now != 1 {
-			t.Errorf("%s: got %d starts, %d of them in this boot, want 2 and 1", name, all, now)
+			t.Errorf("pod %s: got %d starts, %d of them in this boot, want 2 and 1", name, all, now)
 		}
 	}
 	if err := errors.Join(os.Remove(shutdownUnit), os.Remove(ended)); err != nil {

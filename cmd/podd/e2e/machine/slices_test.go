@@ -13,9 +13,9 @@ import (
 	"podd/server"
 )
 
-// TestSlices checks the cgroup driver systemd. A pod must have a slice with the limits of the pod,
-// and systemd must keep these limits. Its containers must be scopes in the slice. Nothing may be
-// left in systemd afterwards.
+// TestSlices checks the cgroup driver systemd. Each pod must have a slice with the limits of the pod,
+// and the slice must keep these limits when systemd reloads its configuration. The containers must be
+// scopes in the slice. When the pods are removed, systemd must not list their slices any more.
 func TestSlices(t *testing.T) {
 	apply(t, map[string]string{
 		"burstable": pod("burstable", "", container("burstable", forever, "requests: {cpu: 100m, memory: 16Mi}, limits: {cpu: 300m, memory: 48Mi}")),
@@ -23,7 +23,7 @@ func TestSlices(t *testing.T) {
 		"idle":      pod("idle", "", container("idle", forever, "")),
 	})
 	pods := untilReady(t, "burstable", "exact", "idle")
-	// A reload may make systemd write the limits again, so its values must be those of podd.
+	// A reload may make systemd write its own limits again, which must be equal to those of podd.
 	if _, err := system("systemctl daemon-reload"); err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,7 @@ import (
 	"podd/server"
 )
 
-// addSwap adds swap until the end of the test. The amount is larger than the share of a small
-// container.
+// addSwap adds 2 GiB of swap until the end of the test.
 func addSwap(t *testing.T) {
 	t.Helper()
 	const file = "/swapfile"
@@ -44,15 +43,16 @@ func memInfo(t testing.TB, key string) int64 {
 	return kib << 10
 }
 
-// swapShare returns the amount of swap for a container with this memory request, rounded down to
-// pages as the kernel does.
+// swapShare returns the amount of swap, in bytes, that LimitedSwap gives to a container with this
+// memory request. It is rounded down to pages, as the kernel rounds memory.swap.max.
 func swapShare(t testing.TB, request int64) string {
 	t.Helper()
 	share := int64(float64(request) / float64(memInfo(t, "MemTotal")) * float64(memInfo(t, "SwapTotal")))
 	return strconv.FormatInt(share/4096*4096, 10)
 }
 
-// hungry is a script that touches more memory than its limit at once, and keeps it.
+// hungry is a script that uses 88 MiB of memory, which exceeds the memory limit in someSwap, until it
+// receives SIGTERM.
 const hungry = "trap 'exit 0' TERM; dd if=/dev/zero bs=88M count=1 | sleep 36000 & wait"
 
 const (
@@ -111,7 +111,7 @@ func testLimitedSwap(t *testing.T) {
 		return nil
 	})
 	if after, err := getInventory(t.Context()); err != nil || after.running["share/some"] != before.running["share/some"] {
-		t.Errorf("got another container, %v, want the same", err)
+		t.Errorf("after the request was reduced: got container %q, %v, want %q", after.running["share/some"], err, before.running["share/some"])
 	}
 	remove(t, "share", "whole", "least", "vital")
 	untilClean(t)
@@ -136,7 +136,7 @@ func testNoSwap(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("got %+v", pods["dies"].Pod.Status.ContainerStatuses)
+		return fmt.Errorf("pod dies: got %+v, want exit code 137", pods["dies"].Pod.Status.ContainerStatuses)
 	})
 	var share *server.PodView
 	eventually(t, "the other pod runs", func() error {
@@ -145,7 +145,7 @@ func testNoSwap(t *testing.T) {
 			return err
 		}
 		if share = pods["share"]; share == nil || share.Pod.Status.Phase != v1.PodRunning || !share.Ready {
-			return fmt.Errorf("got %+v", share)
+			return fmt.Errorf("pod share: got %+v, want a running and ready pod", share)
 		}
 		return nil
 	})

@@ -66,12 +66,13 @@ func TestNodeSuite(t *testing.T) {
 	}
 	if failed != nil && len(report.Failures) == 0 || err != nil || len(report.Passed) == 0 {
 		log, _ := os.ReadFile(filepath.Join(dir, "output"))
-		t.Errorf("running the suite: got %v, %v and %d passed specs, want at least one:\n%s", failed, err, len(report.Passed), log[max(0, len(log)-8000):])
+		t.Errorf("running the suite: got exit error %v, report error %v and %d passed specs, want no error and at least one spec; output:\n%s", failed, err, len(report.Passed), log[max(0, len(log)-8000):])
 	}
 	keepFiles(t, dir)
 }
 
-// run runs the specs, with the flags of the suite in $PODD_NODE_SUITE_FLAGS. The results are in the files reports/junit.xml and output in dir.
+// run runs the specs, with the flags of the suite in $PODD_NODE_SUITE_FLAGS. The results are in the files
+// reports/junit.xml and output in dir.
 func run(ctx context.Context, suite tools.NodeSuite, runtime *stack.Stack, dir, focus string, skips []skip) error {
 	output, err := os.Create(filepath.Join(dir, "output"))
 	if err != nil {

@@ -37,7 +37,7 @@ func TestFiles(t *testing.T) {
 	for _, dir := range []string{"/run", "/var/lib/kubelet", "/var/log/pods", "/tmp"} {
 		entries, err := os.ReadDir(dir)
 		if err != nil || len(entries) > 0 {
-			t.Errorf("got %v, %v in %s, want no files", entries, err, dir)
+			t.Errorf("directory %s on the private host: got %v, %v, want no files", dir, entries, err)
 		}
 	}
 }
@@ -49,16 +49,16 @@ func TestCgroups(t *testing.T) {
 	}
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasSuffix(line, ":/\n") && line != "0::/init\n" {
-			t.Errorf("got cgroup %q, want the root, or init on a host with only cgroup v2", line)
+			t.Errorf("cgroup of the test: got %q, want / or, on a host with only cgroup v2, /init", line)
 		}
 	}
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil || len(mounts) == 0 {
-		t.Fatalf("got cgroup mounts %v, %v, want some", mounts, err)
+		t.Fatalf("cgroup mounts: got %v, %v, want at least one", mounts, err)
 	}
 	for _, m := range mounts {
 		if m.Root != "/" {
-			t.Errorf("got the root %q of %s, want /", m.Root, m.Mountpoint)
+			t.Errorf("root of the cgroup mount at %s: got %q, want /", m.Mountpoint, m.Root)
 		}
 		if err := os.Mkdir(filepath.Join(m.Mountpoint, "kubepods"), 0o755); err != nil {
 			t.Error(err)
@@ -78,5 +78,5 @@ func TestOrphans(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("%s still exists after a minute, want it removed", orphan)
+	t.Errorf("orphaned process a minute after its exit: got %s, want it reaped", orphan)
 }
