@@ -4,8 +4,8 @@
 //
 //	GET /livez 200 kube-probe/1.37
 //
-// A number N in the file <faults>/livez makes the first N requests to /livez after the start of the
-// program fail. Files for other paths have the same effect.
+// If the file /etc/kubernetes/pki/faults/livez contains a number N, the first N requests to /livez
+// after the start of the program fail. Files with the names of other paths have the same effect.
 package main
 
 import (

@@ -32,8 +32,8 @@ type Plane struct {
 	stdoutLines *bufio.Scanner
 }
 
-// Start starts the built programs with their files in dir, and returns when the control plane is
-// ready. For each of the nodes, Start creates the kubeconfig Dir/NODE.kubeconfig.
+// Start starts the programs in made, writes their files into dir, and returns when the control plane
+// is ready. For each of the nodes, Start creates the kubeconfig Dir/NODE.kubeconfig.
 func Start(ctx context.Context, made tools.ControlPlane, dir string, nodes ...string) (*Plane, error) {
 	up := dir + "-up"
 	if err := made.BuildUpProgram(ctx, up); err != nil {
@@ -85,7 +85,7 @@ func (p *Plane) Do(method, path string, body, into any) error {
 }
 
 // CountRequests returns the number of requests of a node in the audit log since a time. The keys
-// are "VERB RESOURCE".
+// of the result are "VERB RESOURCE", for example "update leases".
 func (p *Plane) CountRequests(node string, since time.Time) (map[string]int, error) {
 	log, err := os.Open(filepath.Join(p.Dir, "audit.log"))
 	if err != nil {

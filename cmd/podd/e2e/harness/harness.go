@@ -14,8 +14,7 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// PollInterval is the interval at which a test checks a condition if nothing notifies the test of
-// changes.
+// PollInterval is the interval at which tests check a condition that they can only poll.
 const PollInterval = 10 * time.Millisecond
 
 // Main calls the function run as RunInTempDir does, and exits as Exit does. If the tests run on

@@ -11,7 +11,7 @@ import (
 // A Report contains the results of the specs in a suite.
 type Report struct {
 	Passed   []string          // names of specs
-	Failures []string          // the other specs that ran: name, status and message
+	Failures []string          // "NAME: STATUS: MESSAGE" of each spec or setup step, such as [BeforeSuite], that did not pass
 	Skipped  map[string]string // the reasons of specs that skipped themselves, by name
 	Excluded []string          // names of specs that the focus or skip expressions excluded
 }
@@ -32,7 +32,7 @@ type testCase struct {
 	} `xml:"skipped"`
 }
 
-// Read reads a report.
+// Read reads the JUnit report in a file.
 func Read(file string) (Report, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -35,9 +35,9 @@ func TestRead(t *testing.T) {
 		Excluded: []string{"is not selected"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+		t.Errorf("Read: -want +got:\n%s", diff)
 	}
 	if _, err := Read(filepath.Join(t.TempDir(), "missing")); err == nil {
-		t.Error("reading a missing report: got no error, want one")
+		t.Error("Read of a missing file: got no error, want one")
 	}
 }

@@ -47,13 +47,13 @@ func TestInit(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, ok := n.Labels["node-role.kubernetes.io/control-plane"]; !ok || len(n.Spec.Taints) == 0 {
-				t.Errorf("got labels %v, taints %v, want those of a control plane", n.Labels, n.Spec.Taints)
+				t.Errorf("Node: got labels %v, taints %v, want those that kubeadm sets on a node of the control plane", n.Labels, n.Spec.Taints)
 			}
 			if got := n.Status.NodeInfo.KubeletVersion; got != manifest.KubernetesVersion {
 				t.Errorf("got kubeletVersion %q, want %s", got, manifest.KubernetesVersion)
 			}
-			// The API server authenticates with the client certificate that kubeadm has issued. The
-			// node authorizes this client by a request to the API server.
+			// The API server uses the client certificate that kubeadm has issued. The agent asks the
+			// API server whether this client is authorized.
 			eventually(t, "the API server reaches the agent", func() error {
 				return c.get("/api/v1/nodes/"+thisNode.name+"/proxy/healthz", nil)
 			})
@@ -101,7 +101,7 @@ func (n *node) restartAgent(t *testing.T, a *agent, c *client) {
 	t.Helper()
 	before := n.containers(t)
 	if len(before) != 4 {
-		t.Errorf("got containers %v, want 4", before)
+		t.Errorf("before the restart of the agent: got running containers %v, want 4", before)
 	}
 	a.kill()
 	since := time.Now()
@@ -110,17 +110,17 @@ func (n *node) restartAgent(t *testing.T, a *agent, c *client) {
 		l := &coordination.Lease{}
 		err := c.get("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+n.name, l)
 		if err == nil && l.Spec.RenewTime.Time.Before(since) {
-			err = errors.New("the lease is not renewed")
+			err = errors.New("the agent has not renewed the lease since its restart")
 		}
 		return errors.Join(err, checkHealth())
 	})
 	if after := n.containers(t); !maps.Equal(after, before) {
-		t.Errorf("got containers %v, want %v", after, before)
+		t.Errorf("after the restart of the agent: got running containers %v, want %v", after, before)
 	}
 }
 
-// checkHealth sends kubeadm's health check of the kubelet, and returns an error unless it
-// succeeds.
+// checkHealth sends the health check with which kubeadm waits for the kubelet. It returns an error
+// unless the check succeeds.
 func checkHealth() error {
 	r, err := http.Get("http://127.0.0.1:10248/healthz")
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *client) untilMirrored(t *testing.T, name string) {
 		}
 		hash := p.Annotations["kubernetes.io/config.hash"]
 		if hash == "" || p.Annotations[v1.MirrorPodAnnotationKey] != hash || p.Status.Phase != v1.PodRunning {
-			return fmt.Errorf("got phase %s, annotations %v", p.Status.Phase, p.Annotations)
+			return fmt.Errorf("got phase %s and annotations %v, want phase Running and equal hashes in the two annotations", p.Status.Phase, p.Annotations)
 		}
 		return nil
 	})
@@ -171,7 +171,7 @@ func (c *client) untilReady(t *testing.T, name string, exited func() error) (n *
 				return nil
 			}
 		}
-		return fmt.Errorf("got conditions %v", n.Status.Conditions)
+		return fmt.Errorf("got conditions %v, want Ready", n.Status.Conditions)
 	})
 	return n
 }

@@ -24,8 +24,9 @@ nodeRegistration:
   kubeletExtraArgs: [{name: node-labels, value: tier=edge}]
 `
 
-// TestJoin checks that an agent on a second node, podd or a kubelet, gets a certificate with a
-// bootstrap token. The control plane runs on podd. The node must become Ready.
+// TestJoin checks that a second node joins the cluster with kubeadm. The agent of this node, podd or
+// a kubelet, must get a certificate with a bootstrap token, and the node must become Ready. podd is
+// the agent of the first node, which runs the control plane.
 func TestJoin(t *testing.T) {
 	if thisNode.name == second {
 		thisNode.join(t, os.Getenv(agentEnv))
@@ -36,7 +37,7 @@ func TestJoin(t *testing.T) {
 		t.Run(agent, func(t *testing.T) {
 			n := c.untilReady(t, second, launch(t, agent))
 			if len(n.Spec.Taints) == 0 || n.Labels["tier"] != "edge" || n.Status.NodeInfo.KubeletVersion != manifest.KubernetesVersion {
-				t.Errorf("got labels %v, taints %v, nodeInfo %+v, want those of the configuration", n.Labels, n.Spec.Taints, n.Status.NodeInfo)
+				t.Errorf("got labels %v, taints %v, nodeInfo %+v, want a taint, the label tier=edge and the kubelet version %s", n.Labels, n.Spec.Taints, n.Status.NodeInfo, manifest.KubernetesVersion)
 			}
 			eventually(t, "the API server reaches the agent", func() error {
 				return c.get("/api/v1/nodes/"+second+"/proxy/healthz", nil)
@@ -80,7 +81,7 @@ func launch(t *testing.T, agent string) func() error {
 		_ = stop.Close()
 		<-ended
 		if !cmd.ProcessState.Success() {
-			t.Errorf("the second node: %s", cmd.ProcessState)
+			t.Errorf("process of the second node: got %s, want exit code 0", cmd.ProcessState)
 		}
 	})
 	if err := connectSecondNode(cmd.Process.Pid); err != nil {

@@ -19,8 +19,8 @@ import (
 
 var thisNode *node // the node in which this process runs
 
-// poddEnv is the environment variable with the path of the podd that the first node has built,
-// so that the second node does not build it again.
+// poddEnv is the environment variable in which the second node gets the path of the podd that the
+// first node has built, so that it does not build podd again.
 const poddEnv = "PODD_KUBEADM_PODD"
 
 func TestMain(m *testing.M) {

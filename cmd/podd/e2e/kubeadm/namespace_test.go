@@ -51,7 +51,8 @@ func runFirstNode() (int, error) {
 	return 0, err
 }
 
-// hostNode lists the directories in which the host may have a node that kubeadm set up.
+// hostNode lists the directories that exist if kubeadm has set up the host itself as a node. They
+// are hidden from the nodes of this test.
 var hostNode = []string{"/etc/kubernetes", "/var/lib/etcd", "/var/lib/kubelet"}
 
 // setUpNamespaces sets the hostname, mounts the overlays and writes the hosts file in the
@@ -87,8 +88,7 @@ func setUpNamespaces(node, dir string) error {
 	return errors.Join(os.WriteFile("/etc/hosts", []byte(hosts), 0o644), ip("link", "set", "lo", "up"))
 }
 
-// overlay mounts an overlay on the directory lower, so that changes are written to another
-// directory. The parameter to is the path of this directory.
+// overlay mounts an overlay on the directory lower. Changes are written below the directory to.
 func overlay(lower, to string) error {
 	upper, work := filepath.Join(to, "upper"), filepath.Join(to, "work")
 	if err := errors.Join(os.MkdirAll(upper, 0o755), os.MkdirAll(work, 0o755)); err != nil {

@@ -118,7 +118,8 @@ func (n *node) kubeadm(t *testing.T, words ...string) string {
 }
 
 // flags returns the flags in the systemd unit of kubeadm's package, the flags that kubeadm has
-// written for the kubelet, and flags that disable the protection of the disk.
+// written for the kubelet, and flags that disable evictions and image garbage collection for lack of
+// disk space.
 func (n *node) flags(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("/var/lib/kubelet/kubeadm-flags.env")

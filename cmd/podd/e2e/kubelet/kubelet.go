@@ -29,7 +29,7 @@ type Options struct {
 }
 
 // baseConfig is a configuration with which a kubelet changes as little of the host as possible.
-// WriteConfig adds the paths.
+// WriteConfig adds the paths, the cgroup, the endpoint of the runtime and the port.
 const baseConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {webhook: {enabled: false}, anonymous: {enabled: false}}

@@ -65,27 +65,27 @@ func flatten(v any, path, node string, to map[string]float64) {
 	}
 }
 
-// incomparable matches numbers that always grow or that describe the node's own processes. These
-// numbers are not compared, because the two nodes start at different times. Instead, the processor
-// times are compared as rates.
+// incomparable matches the paths of numbers that always grow or that describe the node's own
+// processes. compareNumbers ignores them, because the two nodes start at different times.
+// compareRates compares the processor times instead.
 var incomparable = regexp.MustCompile(`usageCoreNanoSeconds|usageNanoCores|[pP]ageFaults|\.network\.|rlimit|systemContainers\[(kubelet|runtime)\]|runtime\.|psi`)
 
-// compareNumbers returns a description of each difference, by path. Numbers differ if the
-// difference exceeds both a twentieth of the kubelet's number and the slack for numbers of this
-// kind.
+// compareNumbers compares the numbers of podd with those of the kubelet, and describes each
+// difference, by path. Two numbers differ if the difference exceeds both a twentieth of the kubelet's
+// number and an absolute tolerance.
 func compareNumbers(kubelet, podd map[string]float64) map[string]string {
 	all := map[string]string{}
 	for _, at := range slices.Sorted(maps.Keys(kubelet)) {
 		got, has := podd[at]
 		want := kubelet[at]
-		slack := 0.0
+		tolerance := 0.0
 		switch {
 		case strings.HasSuffix(at, "Bytes"):
-			slack = 256 << 10 // because the kernel accounts pages in batches, on each processor
+			tolerance = 256 << 10 // because the kernel accounts pages in batches, on each processor
 		case strings.HasSuffix(at, "].ephemeral-storage.inodesUsed"):
-			slack = 2 // because podd also counts the termination message of each container
+			tolerance = 2 // because podd also counts the termination message of each container
 		}
-		if has && !incomparable.MatchString(at) && math.Abs(got-want) > max(want/20, slack) {
+		if has && !incomparable.MatchString(at) && math.Abs(got-want) > max(want/20, tolerance) {
 			all[at] = fmt.Sprintf("%s: got %.0f, want %.0f", at, got, want)
 		}
 	}
@@ -132,8 +132,8 @@ func computeRates(from, to map[string]counter) map[string]float64 {
 	return all
 }
 
-// compareRates is like compareNumbers, but for rates. Its slack is a rate of 0.002, and a rate that
-// podd does not report is a difference, too.
+// compareRates compares rates like compareNumbers, with an absolute tolerance of 0.002 processors. It
+// also reports each rate that podd does not have.
 func compareRates(kubelet, podd map[string]float64) map[string]string {
 	all := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(kubelet)) {

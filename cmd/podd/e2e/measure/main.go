@@ -1,8 +1,8 @@
 // Command measure compares the resource usage that a kubelet and podd report for the same pods. Both
 // run at the same time, each with a separate containerd. The command compares all constant numbers of
 // /stats/summary, the processor time of the same period, and the set of fields and metrics. It
-// compares the values in several rounds, and fails if some of them differ by more than a twentieth
-// in every round.
+// compares the values in several rounds, and fails if a value differs by more than a twentieth of the
+// kubelet's value in every round.
 //
 // The kubelet is built in testdata/controlplane; see its package doc. With --record the
 // kubelet's fields and metrics are written to testdata/kubelet/stats.txt. The end-to-end test
@@ -130,7 +130,7 @@ func compareNodes(k, p *node) error {
 				left[at] = text
 			}
 		}
-		fmt.Printf("%d numbers and %d rates of podd and the kubelet compared, %d differ\n\t%s\n", len(want), len(kr), len(left), strings.Join(slices.Sorted(maps.Values(left)), "\n\t"))
+		fmt.Printf("compared %d numbers and %d rates of podd and the kubelet: %d have differed in every round\n\t%s\n", len(want), len(kr), len(left), strings.Join(slices.Sorted(maps.Values(left)), "\n\t"))
 		if len(left) == 0 {
 			return nil
 		}

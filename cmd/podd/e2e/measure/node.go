@@ -16,7 +16,7 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// node is a kubelet or a podd with a separate runtime.
+// node is a kubelet or a podd, with a containerd that it shares with no other node.
 type node struct {
 	name  string // node name, which is the suffix of the names of the node's pods
 	dir   string

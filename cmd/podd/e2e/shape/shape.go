@@ -11,8 +11,8 @@ import (
 
 // summaryFields returns the fields of /stats/summary, for example
 // "pods[web].containers[main].memory.rssBytes". It includes only pods with names that end with the
-// suffix, and removes the suffix from the names. Elements whose number depends on the
-// host, such as interfaces, appear once.
+// suffix, and removes the suffix from the names. The network interfaces of a node or pod appear once,
+// because their number depends on the host.
 func summaryFields(text []byte, suffix string) ([]string, error) {
 	var all any
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -34,7 +34,7 @@ func appendFields(v any, path, suffix string, lines *[]string) {
 		for _, each := range v {
 			name := elementName(each, suffix)
 			if path == "pods" && name == "" {
-				continue // a pod of another test
+				continue // a pod without the suffix
 			}
 			appendFields(each, path+"["+name+"]", suffix, lines)
 		}
@@ -65,9 +65,10 @@ func elementName(v any, suffix string) string {
 	return name
 }
 
-// metricNames returns the name, type and labels of each metric of a scrape, for example
-// "node_name gauge node". A metric of cgroups has a line for each kind of cgroup, for example
-// "container_cpu_usage_seconds_total counter id,name,… container".
+// metricNames returns a line with the name, type and label names of each metric in the text of a
+// scrape, for example "node_name gauge node". A metric about cgroups has a line for each kind of
+// cgroup, for example "container_cpu_usage_seconds_total counter id,name,… container". It omits
+// series of pods whose names do not end with the suffix.
 func metricNames(text, suffix string) []string {
 	kinds := map[string]string{}
 	var lines []string
@@ -104,8 +105,8 @@ func metricNames(text, suffix string) []string {
 	return slices.Compact(lines)
 }
 
-// cgroupKind returns the kind of cgroup that the labels of a sample describe, or "" if the
-// metric is not about cgroups.
+// cgroupKind returns the kind of cgroup that the labels of a sample describe. The result is "" if the
+// metric is not about cgroups, and "other" if metricNames omits the sample.
 func cgroupKind(labels map[string]string, suffix string) string {
 	pod, ofPod := labels["pod"]
 	id, hasID := labels["id"]
@@ -128,7 +129,7 @@ func cgroupKind(labels map[string]string, suffix string) string {
 	return "other"
 }
 
-// parseRow parses the metric name and the labels of a line.
+// parseRow returns the metric name and the labels of a sample in the Prometheus text format.
 func parseRow(line string) (string, map[string]string) {
 	name, rest, labelled := strings.Cut(line, "{")
 	labels := map[string]string{}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSummary(t *testing.T) {
+func TestSummaryFields(t *testing.T) {
 	got, err := summaryFields([]byte(`{"node":{"cpu":{"time":"x"},"network":{"interfaces":[{"name":"eth0","rxBytes":1},{"name":"lo","rxBytes":1}]}},
 "pods":[{"podRef":{"name":"web-n1"},"containers":[{"name":"b","rootfs":{"usedBytes":1}},{"name":"a"}]},{"podRef":{"name":"other-n2"},"x":1}]}`), "-n1")
 	want := `node.cpu.time
@@ -18,14 +18,14 @@ pods[web].containers[b].name
 pods[web].containers[b].rootfs.usedBytes
 pods[web].podRef.name`
 	if diff := cmp.Diff(want, strings.Join(got, "\n")); err != nil || diff != "" {
-		t.Errorf("Summary: error %v, -want +got:\n%s", err, diff)
+		t.Errorf("summaryFields: error %v, -want +got:\n%s", err, diff)
 	}
 	if _, err := summaryFields([]byte("{"), ""); err == nil {
-		t.Error("Summary of invalid JSON: got no error")
+		t.Error("summaryFields of invalid JSON: got no error, want one")
 	}
 }
 
-func TestMetrics(t *testing.T) {
+func TestMetricNames(t *testing.T) {
 	got := metricNames(`# HELP a what it is
 # TYPE a counter
 a{id="/x/kubepods",pod="",name="",container=""} 1
@@ -50,6 +50,6 @@ a counter container,id,name,pod sandbox
 b histogram path
 c gauge`
 	if diff := cmp.Diff(want, strings.Join(got, "\n")); diff != "" {
-		t.Errorf("Metrics: -want +got:\n%s", diff)
+		t.Errorf("metricNames: -want +got:\n%s", diff)
 	}
 }
