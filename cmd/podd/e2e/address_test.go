@@ -22,9 +22,9 @@ import (
 	"podd/server"
 )
 
-// hostNetworkPod returns a pod on the host's network whose probes use the node's address. Its
-// first failed liveness probe restarts the container. The timeout is long because a busy host
-// may take seconds to respond.
+// hostNetworkPod returns a pod on the host's network. Its probes use the pod's address, which is
+// the node's address. The first failed liveness probe restarts the container, so that a probe at a
+// wrong address is noticed. The timeout is long because a busy host may take seconds to respond.
 func (d *daemon) hostNetworkPod(name string, port int32) *v1.Pod {
 	c := v1.Container{Name: "web", Image: stack.WebImage, Env: []v1.EnvVar{{Name: "PORT", Value: fmt.Sprint(port)}}}
 	get := v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(port)}}
@@ -40,21 +40,21 @@ func (d *daemon) hostNetworkPod(name string, port int32) *v1.Pod {
 // its containers has been restarted.
 func (d *daemon) untilAddress(pod, address string) {
 	d.t.Helper()
-	d.until(pod+" has "+address, func(v *server.View) error { return hasAddress(d.find(v, pod), address) })
+	d.until(pod+" has "+address, func(v *server.View) error { return checkAddress(d.find(v, pod), address) })
 }
 
-// keepsAddress checks for some seconds that the pod keeps the address and that none of its
+// checkKeepsAddress checks for some seconds that the pod keeps the address and that none of its
 // containers is restarted.
-func (d *daemon) keepsAddress(pod, address string, seconds int) {
+func (d *daemon) checkKeepsAddress(pod, address string, seconds int) {
 	d.t.Helper()
-	d.consistently(seconds, pod+" has "+address, func(v *server.View) error { return hasAddress(d.find(v, pod), address) })
+	d.consistently(seconds, pod+" has "+address, func(v *server.View) error { return checkAddress(d.find(v, pod), address) })
 }
 
-// hasAddress returns an error unless a pod is ready, the pod and its node only have the given
-// address, and no container of the pod has been restarted.
-func hasAddress(p *server.PodView, address string) error {
+// checkAddress returns an error unless a pod is ready, its status has the given address as the only
+// pod IP and host IP, and no container of the pod has been restarted.
+func checkAddress(p *server.PodView, address string) error {
 	if p == nil {
-		return fmt.Errorf("no such pod")
+		return fmt.Errorf("got no pod, want one with the address %s", address)
 	}
 	s := p.Pod.Status
 	for _, c := range s.ContainerStatuses {
@@ -63,7 +63,7 @@ func hasAddress(p *server.PodView, address string) error {
 		}
 	}
 	if got := []string{s.HostIP, s.PodIP}; !slices.Equal(got, []string{address, address}) || len(s.HostIPs) != 1 || len(s.PodIPs) != 1 || !p.Ready {
-		return fmt.Errorf("got hostIP and podIP %q, hostIPs %v, podIPs %v, ready %v: %s; want only %s, and ready", got, s.HostIPs, s.PodIPs, p.Ready, p.Why, address)
+		return fmt.Errorf("got hostIP and podIP %q, hostIPs %v, podIPs %v, ready %v: %s; want only %s and a ready pod", got, s.HostIPs, s.PodIPs, p.Ready, p.Why, address)
 	}
 	return nil
 }
@@ -115,12 +115,12 @@ func TestAddressesChange(t *testing.T) {
 		t.Errorf("before DHCP: got the variables %s, want 127.0.0.1 four times", got)
 	}
 
-	// The first lease.
+	// The first DHCP lease.
 	netns.RunIP(t, "addr add 10.61.0.2/24 dev uplink")
 	netns.RunIP(t, "route add default via 10.61.0.1")
 	d.untilAddress("web", "10.61.0.2")
 	d.untilNodeAddress("10.61.0.2")
-	d.eventually("the address is stored", func() error {
+	d.eventually("podd has stored the address", func() error {
 		text, err := os.ReadFile(filepath.Join(d.root(), "node-address"))
 		if err == nil && !strings.Contains(string(text), "10.61.0.2") {
 			err = fmt.Errorf("got the file %q, want 10.61.0.2 in it", text)
@@ -128,51 +128,52 @@ func TestAddressesChange(t *testing.T) {
 		return err
 	})
 
-	// The lease ends, and only a bridge has an address. podd crashes before the next lease.
+	// The DHCP lease ends. Now only a bridge, whose address podd must not use, has an address. podd
+	// crashes before the next DHCP lease.
 	netns.RunIP(t, "link add cni0 type bridge")
 	netns.RunIP(t, "link set cni0 up")
 	netns.RunIP(t, "addr add 10.88.0.1/24 dev cni0")
 	netns.RunIP(t, "addr del 10.61.0.2/24 dev uplink")
 	d.untilProblem("this host has lost the address 10.61.0.2")
-	d.keepsAddress("web", "10.61.0.2", 5)
+	d.checkKeepsAddress("web", "10.61.0.2", 5)
 	d.crash()
 	d.untilProblem("this host has lost the address 10.61.0.2")
 	d.untilAddress("web", "10.61.0.2")
 	d.untilNodeAddress("10.61.0.2")
-	d.keepsAddress("web", "10.61.0.2", 3)
+	d.checkKeepsAddress("web", "10.61.0.2", 3)
 	netns.RunIP(t, "addr add 10.62.0.3/24 dev uplink")
 	netns.RunIP(t, "route add default via 10.62.0.1")
 	d.untilAddress("web", "10.62.0.3")
 	d.untilNodeAddress("10.62.0.3")
 	if v, err := d.state(); err != nil || len(v.Problems) != 0 {
-		t.Errorf("after the new lease: got problems %v, %v, want none", problems(v), err)
+		t.Errorf("after the new DHCP lease: got problems %v, %v, want none", problems(v), err)
 	}
 
 	// The link goes down for a while.
 	netns.RunIP(t, "link set uplink down")
-	d.keepsAddress("web", "10.62.0.3", 5)
+	d.checkKeepsAddress("web", "10.62.0.3", 5)
 	netns.RunIP(t, "link set uplink up")
 	netns.RunIP(t, "route add default via 10.62.0.1")
-	d.keepsAddress("web", "10.62.0.3", 2)
+	d.checkKeepsAddress("web", "10.62.0.3", 2)
 
-	// The default route moves to another address.
+	// The host gets a second address, and then the default route uses this address.
 	netns.RunIP(t, "addr add 10.63.0.4/24 dev wire")
-	d.keepsAddress("web", "10.62.0.3", 2)
+	d.checkKeepsAddress("web", "10.62.0.3", 2)
 	netns.RunIP(t, "route replace default via 10.63.0.1")
 	d.untilAddress("web", "10.63.0.4")
 	d.untilNodeAddress("10.63.0.4")
 	netns.RunIP(t, "addr del 10.62.0.3/24 dev uplink")
-	d.keepsAddress("web", "10.63.0.4", 3)
+	d.checkKeepsAddress("web", "10.63.0.4", 3)
 	if now := d.container("web", "web"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("after all changes of addresses: got container %+v, want %+v", now, was)
 	}
 
-	// A container that starts later has the current address, also after a crash of podd.
+	// A container that starts after the changes gets the current address, also if podd has crashed before.
 	d.crash()
 	d.apply(d.hostNetworkPod("late", 8081))
 	d.untilAddress("late", "10.63.0.4")
 	if got := d.readTrace("late-vars"); got != "10.63.0.4 10.63.0.4 10.63.0.4 10.63.0.4" {
-		t.Errorf("late: got the variables %s, want 10.63.0.4 four times", got)
+		t.Errorf("pod late: got the variables %s, want 10.63.0.4 four times", got)
 	}
 
 	// A failed probe at the node's address restarts the container.
@@ -186,11 +187,13 @@ func TestAddressesChange(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("the container was not restarted")
+		return fmt.Errorf("got statuses %+v, want 1 restart of container web", p.Pod.Status.ContainerStatuses)
 	})
 }
 
-// TestAddress_NodeIPIsMissing sets --node-ip to an address that the host has only temporarily.
+// TestAddress_NodeIPIsMissing sets --node-ip to an address that the host has only temporarily. While
+// the host does not have the address, podd must report this. A pod must keep the address and must not
+// be restarted.
 func TestAddress_NodeIPIsMissing(t *testing.T) {
 	t.Parallel()
 	ns := netns.Enter(t)
@@ -212,10 +215,10 @@ func TestAddress_NodeIPIsMissing(t *testing.T) {
 	was := d.container("web", "web")
 	netns.RunIP(t, "addr del 10.61.0.2/24 dev uplink")
 	d.untilProblem("--node-ip: this host does not have the address 10.61.0.2")
-	d.keepsAddress("web", "10.61.0.2", 5)
+	d.checkKeepsAddress("web", "10.61.0.2", 5)
 	d.consistently(3, "the container keeps running", func(*server.View) error {
 		if now := d.container("web", "web"); now != was {
-			return fmt.Errorf("got %+v, want %+v", now, was)
+			return fmt.Errorf("got container %+v, want %+v", now, was)
 		}
 		return nil
 	})

@@ -26,23 +26,23 @@ import (
 
 const (
 	edits = 200
-	// names is the number of files and of pod names.
-	names = 6
+	// nameCount is the number of file names and of pod names that chaos uses.
+	nameCount = 6
 )
 
 // chaos edits manifests at random and records the desired pods.
 type chaos struct {
 	d       *daemon
 	random  *rand.Rand
-	serial  int
+	serial  int                // number of versions written; the label "serial" of each version
 	files   map[string]string  // by file: the name of its pod, or ""
 	desired map[string]*v1.Pod // by pod name: the last valid version
 	broken  map[string]bool    // by file: whether its content is invalid
 	// crashes counts the kills of podd.
 	crashes int
-	// noCrashes is set if podd must not be killed.
+	// noCrashes is true if randomEdit must not kill podd.
 	noCrashes bool
-	// diskFull reports whether podd cannot write to its root directory now.
+	// diskFull is true while podd cannot write to its root directory.
 	diskFull bool
 }
 
@@ -75,21 +75,22 @@ func TestManyRandomEdits(t *testing.T) {
 	d.wantNothingLeft()
 	d.eventually("podd has no more open files than before, and little more memory", func() error {
 		if now := d.measure(); now.files > first.files || now.memory > first.memory+16<<10 {
-			return fmt.Errorf("got %+v, want at most 16 MiB and no files more than before the edits: %+v", now, first)
+			return fmt.Errorf("got %d open files and %d KiB of memory, want at most %d files and %d KiB", now.files, now.memory, first.files, first.memory+16<<10)
 		}
 		return nil
 	})
 	many := d.goroutines()
 	d.start()
 	d.warmUp()
-	// A difference of three is allowed, because the goroutines of a CRI call may not have ended.
+	// Three more goroutines are allowed, because a CRI call may be in progress.
 	if few := d.goroutines(); many > few+3 {
-		t.Errorf("got %d goroutines after %d edits, want about %d, as without edits", many, edits, few)
+		t.Errorf("after %[2]d edits: got %[1]d goroutines, want at most 3 more than the %[3]d without edits", many, edits, few)
 	}
 	d.start()
 }
 
-// warmUp runs and removes one pod, so that podd has opened all files that it keeps open.
+// warmUp runs and removes one pod. Only then has podd opened all files that it keeps open, so a test
+// can compare the number of open files with a later one.
 func (d *daemon) warmUp() {
 	d.t.Helper()
 	d.apply(d.pod("warm", shell("main", serve("warm"))))
@@ -99,7 +100,7 @@ func (d *daemon) warmUp() {
 	d.wantNothingLeft()
 }
 
-type measures struct{ files, memory int }
+type measures struct{ files, memory int } // number of open files; resident memory in KiB
 
 func (d *daemon) measure() measures {
 	d.t.Helper()
@@ -142,7 +143,7 @@ func (c *chaos) randomEdit() {
 		c.d.crash()
 		c.crashes++
 	}
-	file := "f" + strconv.Itoa(c.random.IntN(names))
+	file := "f" + strconv.Itoa(c.random.IntN(nameCount))
 	_, exists := c.files[file]
 	switch dice := c.random.IntN(20); {
 	case exists && dice < 4:
@@ -187,7 +188,7 @@ func (c *chaos) writeVersion(file string) {
 // freeName returns a pod name that no file uses, or "".
 func (c *chaos) freeName() string {
 	used := slices.Collect(maps.Values(c.files))
-	for _, i := range c.random.Perm(names) {
+	for _, i := range c.random.Perm(nameCount) {
 		if name := "p" + strconv.Itoa(i); !slices.Contains(used, name) {
 			return name
 		}
@@ -227,7 +228,7 @@ func (c *chaos) remove(file string) {
 	delete(c.broken, file)
 }
 
-// rename moves a file to another path. The pod must not change.
+// rename moves a file to another path. The desired pod stays the same, so podd must not restart it.
 func (c *chaos) rename(file string) {
 	to := "g" + file
 	if _, taken := c.files[to]; taken {
@@ -244,7 +245,7 @@ func (c *chaos) rename(file string) {
 // the valid content and, unless the disk is full, has stored it.
 func (c *chaos) invalidate(file string) {
 	if !c.broken[file] {
-		c.d.until(file+" is used", c.d.usesFile(file))
+		c.d.until("podd uses the content of "+file, c.d.usesFile(file))
 		if !c.diskFull {
 			c.d.untilStored(file)
 		}
@@ -267,7 +268,7 @@ func (c *chaos) untilDesired() {
 	c.d.until("podd shows the desired pods", func(v *server.View) error {
 		for name := range c.desired {
 			if p := c.d.find(v, name); p == nil || !p.Ready || !p.Current {
-				return fmt.Errorf("%s: got %+v, want a ready pod in the current version", name, p)
+				return fmt.Errorf("pod %s: got %+v, want a ready pod in the current version", name, p)
 			}
 		}
 		if len(v.Pods) != len(c.desired) {
@@ -301,7 +302,7 @@ func (c *chaos) compare(now inventory) error {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		return fmt.Errorf("got %q, want %q", got, want)
+		return fmt.Errorf("running sandboxes and containers: got %q, want %q", got, want)
 	}
 	return nil
 }

@@ -43,7 +43,8 @@ func TestCheck(t *testing.T) {
 			}
 		}
 	}
-	// The host of the test may have less free space than the default thresholds.
+	// A warning is allowed, because the host of the test may have less free space than podd's default
+	// eviction thresholds.
 	if r := result(t, running, "disks"); r.Outcome == check.Failed || !strings.Contains(r.Detail, "free for pods") {
 		t.Errorf("disks: got %+v, want no failure and the free space", r)
 	}
@@ -67,7 +68,7 @@ func TestCheck_Runtime(t *testing.T) {
 	if err := d.on.DisconnectNetwork(); err != nil {
 		t.Fatal(err)
 	}
-	d.eventually("the network is not ready", func() error {
+	d.eventually("podd check reports that the pod network is not ready", func() error {
 		if r := result(t, d.checkOnce(), "pod network"); r.Outcome != check.Failed {
 			return fmt.Errorf("got %+v, want failed", r)
 		}
@@ -84,9 +85,9 @@ func TestCheck_Runtime(t *testing.T) {
 	}
 }
 
-// TestCheck_Port checks that podd check names the process that uses a port. A podd that cannot
-// start because of the port must also name the process. If it fails again with the same error, it
-// must not repeat the checks.
+// TestCheck_Port checks that podd check names the process that uses a port. If podd cannot start
+// because of the port, it must run these checks itself and log the name of the process. If the next
+// start fails with the same error, podd must not repeat the checks.
 func TestCheck_Port(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -103,7 +104,7 @@ func TestCheck_Port(t *testing.T) {
 		d.launch()
 		d.eventually("podd exits", func() error {
 			if d.proc.running() {
-				return errors.New("podd is running")
+				return errors.New("podd is still running")
 			}
 			return nil
 		})
@@ -115,14 +116,14 @@ func TestCheck_Port(t *testing.T) {
 			t.Fatal(err)
 		}
 		if failures, explained := bytes.Count(log, []byte("podd: listening on")), bytes.Count(log, []byte("  ports: the port ")); failures != starts || explained != 1 || !bytes.Contains(log, []byte(owner)) {
-			t.Errorf("start %d: got %d failures, of which %d name %s, want %d and 1:\n%s", starts, failures, explained, owner, starts, log)
+			t.Errorf("log after start %d: got %d listen errors and %d results of the port check, want %d and 1, and %q:\n%s", starts, failures, explained, starts, owner, log)
 		}
 	}
 	ln.Close()
 	d.start()
-	d.eventually("podd removes the error of the last start", func() error {
+	d.eventually("after a successful start, podd removes the record of the start error", func() error {
 		if _, err := os.Stat(filepath.Join(d.runDir(), "podd-start-error")); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("got %v, want that the file does not exist", err)
+			return fmt.Errorf("reading the file podd-start-error: got %v, want that it does not exist", err)
 		}
 		return nil
 	})
@@ -138,7 +139,7 @@ func TestCheck_Kubelet(t *testing.T) {
 	pid := fmt.Sprintf("kubelet (PID %d)", p.pid())
 	r := result(t, d.check(0), "node agents")
 	if text := fmt.Sprint(r.Problems); r.Outcome != check.Warning || !strings.Contains(text, pid+" is running") || strings.Contains(text, secret) {
-		t.Errorf("kubelet: got %+v, want a warning with %s", r, pid)
+		t.Errorf("node agents: got %+v, want a warning with %q and without the flag %s", r, pid+" is running", secret)
 	}
 	p.end()
 	p = startKubelet(t, d, "--pod-manifest-path="+d.manifestDir())
@@ -148,7 +149,7 @@ func TestCheck_Kubelet(t *testing.T) {
 	wantFailure(t, d.check(1), "node agents", fmt.Sprintf("kubelet (PID %d) also uses the root directory %s", p.pid(), d.root()), "systemctl disable --now kubelet")
 }
 
-// A fakeKubelet is a shell with the name and the flags of a kubelet.
+// A fakeKubelet is a process of a shell with the name and the flags of a kubelet.
 type fakeKubelet struct {
 	*process
 	stdin *os.File // the shell exits when stdin is closed
@@ -183,17 +184,17 @@ func startKubelet(t *testing.T, d *daemon, flags ...string) fakeKubelet {
 	}
 	k := fakeKubelet{p, out}
 	t.Cleanup(k.end)
-	d.eventually("the kubelet runs", func() error {
+	d.eventually("the process has the name kubelet", func() error {
 		name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid()), "comm"))
 		if err != nil || strings.TrimSpace(string(name)) != "kubelet" {
-			return fmt.Errorf("got name %q, %v", name, err)
+			return fmt.Errorf("got name %q, %v, want kubelet", name, err)
 		}
 		return nil
 	})
 	return k
 }
 
-// check runs podd check with the daemon's flags, and checks the exit code of podd check.
+// check runs podd check with the daemon's flags. The test fails if the exit code is not wantCode.
 func (d *daemon) check(wantCode int) check.Report {
 	d.t.Helper()
 	report := d.checkOnce()
@@ -214,19 +215,19 @@ func (d *daemon) checkOnce() (report check.Report) {
 		d.t.Fatal(err)
 	}
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil || errs.Len() > 0 {
-		d.t.Fatalf("podd check: got %v, stderr %q, stdout %s", err, &errs, &out)
+		d.t.Fatalf("podd check -o json: got %v, stderr %q and stdout %s, want JSON and no stderr", err, &errs, &out)
 	}
 	wantCode := 0
 	if report.Outcome == check.Failed {
 		wantCode = 1
 	}
 	if code := cmd.ProcessState.ExitCode(); code != wantCode {
-		d.t.Errorf("podd check: got exit code %d with the result %s", code, report.Outcome)
+		d.t.Errorf("podd check: got exit code %d with the result %s, want %d", code, report.Outcome, wantCode)
 	}
 	return report
 }
 
-// result returns the result of a check.
+// result returns the result of the check with a name in a report.
 func result(t *testing.T, report check.Report, name string) check.Result {
 	t.Helper()
 	for _, r := range report.Checks {
@@ -234,11 +235,12 @@ func result(t *testing.T, report check.Report, name string) check.Result {
 			return r
 		}
 	}
-	t.Fatalf("got %+v, want the check %s", report, name)
+	t.Fatalf("podd check: got the report %+v, want a result of the check %q", report, name)
 	return check.Result{}
 }
 
-// wantFailure checks that a check failed with parts of a cause and of its remedy.
+// wantFailure fails the test unless the named check reports a failure whose cause and remedy contain
+// the given texts.
 func wantFailure(t *testing.T, report check.Report, name, cause, remedy string) {
 	t.Helper()
 	r := result(t, report, name)

@@ -37,8 +37,8 @@ func newClaim(name string, mode v1.PersistentVolumeAccessMode) *v1.PersistentVol
 	}
 }
 
-// podWithClaim returns a pod that appends its name to a file in the volume of the claim. It then
-// writes the content and group of the file to /trace.
+// podWithClaim returns a pod that appends its name to the file x in the volume of the claim. It then
+// writes the content and the group of this file to the trace NAME.data.
 func (d *daemon) podWithClaim(name, claimName string) *v1.Pod {
 	p := d.pod(name, shell("main", "echo "+name+" >>/data/x; "+writeTrace(name+".data", "cat /data/x; stat -c %g /data/x")+serve(name)))
 	withVolume(p, "data", "/data", v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claimName}})
@@ -71,7 +71,7 @@ func TestClaims(t *testing.T) {
 	d.write("claim", manifestText(d, newClaim("data", v1.ReadWriteOnce)))
 	d.untilApplied("web")
 	if got, want := d.readTrace("web.data"), "web\n4321"; got != want {
-		t.Errorf("in the container: got %q, want %q", got, want)
+		t.Errorf("data and group in the container: got %q, want %q", got, want)
 	}
 	out, _ := d.verb("volume", "ls")
 	path := filepath.Join(d.root(), "claims", "default", "data")
@@ -81,17 +81,18 @@ func TestClaims(t *testing.T) {
 		}
 	}
 
-	// Two pods of one node share the claim.
+	// A second pod on the node can use the same claim, and podd volume rm refuses to remove a claim
+	// that a manifest defines.
 	d.apply(d.podWithClaim("two", "data"))
 	d.untilApplied("two")
 	if got, want := d.readTrace("two.data"), "web\ntwo\n4321"; got != want {
-		t.Errorf("in the second pod: got %q, want %q", got, want)
+		t.Errorf("data and group in the second pod: got %q, want %q", got, want)
 	}
 	if got, want := d.verbFails(volume("rm", "data")...), "claim.yaml:1; delete it there first"; !strings.Contains(got, want) {
 		t.Errorf("podd volume rm: got %q, want %q in it", got, want)
 	}
 
-	// The data stays when podd is killed and the pods and the claim are removed.
+	// The data is kept when the claim and the pods are removed, also while podd is not running.
 	d.remove("claim")
 	d.untilProblem("web", "the pod keeps running")
 	if got, want := d.verbFails(volume("rm", "default/data")...), "pods use the claim: two,web"; !strings.Contains(got, want) {
@@ -105,13 +106,13 @@ func TestClaims(t *testing.T) {
 	d.untilGone("two")
 	d.wantNothingLeft()
 	if text, err := os.ReadFile(filepath.Join(path, "x")); string(text) != "web\ntwo\n" {
-		t.Errorf("the claim: got %q, %v, want %q", text, err, "web\ntwo\n")
+		t.Errorf("data of the removed claim: got %q, %v, want %q", text, err, "web\ntwo\n")
 	}
 	d.write("claim", manifestText(d, newClaim("data", v1.ReadWriteOnce)))
 	d.apply(d.podWithClaim("three", "data"))
 	d.untilApplied("three")
 	if got, want := d.readTrace("three.data"), "web\ntwo\nthree\n4321"; got != want {
-		t.Errorf("in the next pod: got %q, want %q", got, want)
+		t.Errorf("data and group in the third pod: got %q, want %q", got, want)
 	}
 	d.remove("three")
 	d.remove("claim")
@@ -121,7 +122,7 @@ func TestClaims(t *testing.T) {
 		t.Errorf("podd volume rm: got %q, want %q in it", stderr, "claim default/data removed")
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Errorf("the claim's directory was not removed: %v", err)
+		t.Errorf("directory of the claim after podd volume rm: got %v, want that it does not exist", err)
 	}
 }
 
@@ -153,9 +154,9 @@ func TestClaims_PersistentVolume(t *testing.T) {
 	d.untilApplied("web")
 	d.readTrace("web.data")
 	if text, err := os.ReadFile(filepath.Join(host, "x")); string(text) != "web\n" {
-		t.Errorf("the volume: got %q, %v, want %q", text, err, "web\n")
+		t.Errorf("data in the directory of the volume: got %q, %v, want %q", text, err, "web\n")
 	}
-	// A claim whose volume is missing is not bound to another volume.
+	// While its volume is missing, a bound claim is not bound to another volume, and a new pod waits.
 	d.write("claim", manifestText(d, c))
 	d.remove("web")
 	d.untilGone("web")
@@ -165,8 +166,8 @@ func TestClaims_PersistentVolume(t *testing.T) {
 	d.untilApplied("web")
 }
 
-// TestClaims_KeepDirectory checks that a claim with data in a directory of podd keeps this
-// directory when a matching volume is added.
+// TestClaims_KeepDirectory checks a claim without a PersistentVolume, for which podd has created a
+// directory. The claim must keep this directory when a matching PersistentVolume is added.
 func TestClaims_KeepDirectory(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -184,9 +185,9 @@ func TestClaims_KeepDirectory(t *testing.T) {
 	d.apply(d.podWithClaim("next", "data"))
 	d.untilApplied("next")
 	if got, _, _ := strings.Cut(d.readTrace("next.data"), "\n0"); got != "web\nnext" {
-		t.Errorf("the claim: got %q, want %q", got, "web\nnext")
+		t.Errorf("data in the second pod: got %q, want %q", got, "web\nnext")
 	}
 	if entries, err := os.ReadDir(host); err != nil || len(entries) > 0 {
-		t.Errorf("the volume: got %v, %v, want no files", entries, err)
+		t.Errorf("directory of the added volume: got %v, %v, want no files", entries, err)
 	}
 }

@@ -134,7 +134,7 @@ func (c *client) getAs(token, path string, header http.Header) (contentType, bod
 func bodyContains(want string) func(string, string) error {
 	return func(_, body string) error {
 		if !strings.Contains(body, want) {
-			return fmt.Errorf("got\n%s\nwant %s in it", body, want)
+			return fmt.Errorf("got\n%s\nwant %q in it", body, want)
 		}
 		return nil
 	}
@@ -166,24 +166,25 @@ func checkSummary(pod, body string) error {
 		return err
 	}
 	if n := s.Node; n.NodeName == "" || n.StartTime.IsZero() || n.CPU == nil || n.Memory == nil || n.Fs == nil || n.Network == nil {
-		return fmt.Errorf("got a node without a required field: %+v", n)
+		return fmt.Errorf("got the node %+v, want its name, start time, CPU, memory, file system and network", n)
 	}
 	for _, p := range s.Pods {
 		if p.PodRef.Name != pod {
 			continue
 		}
 		if p.PodRef.UID == "" || p.StartTime.IsZero() || p.CPU == nil || p.Memory == nil || p.Network == nil || p.EphemeralStorage == nil || len(p.Containers) != 1 {
-			return fmt.Errorf("got a pod without a required field: %+v", p)
+			return fmt.Errorf("got the pod %+v, want its UID, start time, CPU, memory, network, ephemeral storage and one container", p)
 		}
 		if c := p.Containers[0]; c.StartTime.IsZero() || c.CPU == nil || c.CPU.UsageNanoCores == nil || c.Memory == nil || c.Memory.RSSBytes == nil || c.Rootfs == nil {
-			return fmt.Errorf("got a container without a required field: %+v", c)
+			return fmt.Errorf("got the container %+v, want its start time, CPU, memory and root file system", c)
 		}
 		return nil
 	}
 	return fmt.Errorf("got no pod %s, want it in %s", pod, body)
 }
 
-// hashed matches a container ID in the form that log agents derive from the name of a log file.
+// hashed matches a container ID such as "containerd://6c3f…". Log agents take the part after
+// "://" from the name of a log file.
 var hashed = regexp.MustCompile("^[a-z-]+://[a-z0-9]{64}$")
 
 // checkPodIDs returns an error unless body contains all names and IDs with which clients add the
@@ -202,7 +203,7 @@ func checkPodIDs(pod, body string) error {
 		}
 		s := p.Status
 		if p.Namespace == "" || p.UID == "" || p.Spec.NodeName == "" || s.PodIP == "" || len(s.ContainerStatuses) != 1 || !hashed.MatchString(s.ContainerStatuses[0].ContainerID) {
-			return fmt.Errorf("got a pod without a required field: %+v", p)
+			return fmt.Errorf("got the pod %+v, want its namespace, UID, node, IP and the hexadecimal ID of one container", p)
 		}
 		return nil
 	}

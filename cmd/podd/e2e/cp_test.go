@@ -20,8 +20,8 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// TestCp copies files and directories into and out of containers, one of which has a malicious
-// tar.
+// TestCp copies files and directories into and out of containers. The program tar of one container is
+// malicious: its archive would write the file /owned on the host through a symlink.
 func TestCp(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -55,7 +55,7 @@ func TestCp(t *testing.T) {
 	cp(at("src"), "web:/tmp/copy")
 	cp(at("src/deep/big"), "default/web:/tmp/")
 	if out, _ := d.verb("exec", "-q", "web", "--", "sh", "-c", "cd /tmp; stat -c '%n %a %s' copy/deep/big copy/run big; readlink copy/link"); out != fmt.Sprintf("copy/deep/big 640 %d\ncopy/run 755 2\nbig 640 %[1]d\nrun\n", len(content)) {
-		t.Errorf("in the container: got %q, want the copied modes, sizes and symlink", out)
+		t.Errorf("copied files in the container: got %q, want the modes, sizes and symlink of the originals", out)
 	}
 	if stderr, want := cp("web:/tmp/copy", at("back")), "skipped ./copy/link: symbolic link"; !strings.Contains(stderr, want) {
 		t.Errorf("podd cp of a symlink: got %q, want %q in it", stderr, want)
@@ -64,7 +64,7 @@ func TestCp(t *testing.T) {
 	cp("web:/tmp/big", at("other"))
 	for _, name := range []string{"back/deep/big", "into/big", "other"} {
 		if got, err := os.ReadFile(at(name)); !bytes.Equal(got, content) {
-			t.Errorf("%s: got %d bytes, %v, want the %d copied bytes", name, len(got), err, len(content))
+			t.Errorf("copied file %s: got %d bytes, %v, want the %d bytes of the original", name, len(got), err, len(content))
 		}
 	}
 	for want, words := range map[string][]string{
@@ -75,11 +75,11 @@ func TestCp(t *testing.T) {
 		"one of the two":                           {at("src"), at("other")},
 	} {
 		if _, stderr, code := d.outcome(nil, append([]string{"cp"}, words...)...); code == 0 || !strings.Contains(stderr, want) {
-			t.Errorf("cp %v: got %q, %d, want %q", words, stderr, code, want)
+			t.Errorf("podd cp %v: got stderr %q and exit code %d, want %q in stderr and another exit code than 0", words, stderr, code, want)
 		}
 	}
 	if _, err := os.Lstat("/owned"); err == nil {
-		t.Error("the container wrote to the host")
+		t.Error("after podd cp from the hostile container: got the file /owned on the host, want none")
 	}
 }
 

@@ -44,10 +44,10 @@ func TestCrashBackOff(t *testing.T) {
 	})
 	d.untilNoted("try", "try")
 	if state := p.Pod.Status.ContainerStatuses[0].LastTerminationState.Terminated; state == nil || state.ExitCode != 3 {
-		t.Errorf("the last state: got %+v, want exit code 3", state)
+		t.Errorf("last termination state: got %+v, want exit code 3", state)
 	}
 	if out, stderr := d.verb("why", "db"); !strings.Contains(out+stderr, "exit 3") {
-		t.Errorf("podd why: got %q and %q, want the exit code", out, stderr)
+		t.Errorf("podd why: got %q and %q, want %q", out, stderr, "exit 3")
 	}
 	for _, flag := range []string{"--previous", "--tail=5"} {
 		d.eventually("podd logs prints the last line", func() error {
@@ -58,9 +58,8 @@ func TestCrashBackOff(t *testing.T) {
 		})
 	}
 
-	// The restart count and the back-off are kept when podd is killed. Read the status of the
-	// second attempt now, because CRI-O changes the finish time of a container while the container
-	// is removed.
+	// podd keeps the restart count and the back-off when it is killed. The status of attempt 1 is read
+	// now, because CRI-O changes the finish time of a container while the container is removed.
 	second := d.containerStatus("db", "main", 1)
 	d.crash()
 	d.untilPod("is restarted again", "db", func(p *server.PodView) error {
@@ -73,7 +72,7 @@ func TestCrashBackOff(t *testing.T) {
 	third := d.containerStatus("db", "main", 2)
 	if second != nil && third != nil {
 		if waited := time.Duration(third.GetStartedAt() - second.GetFinishedAt()); waited < 10*time.Second {
-			t.Errorf("the second restart: got it after %s, want at least 10s", waited)
+			t.Errorf("second restart: got it %s after the exit, want at least 10s", waited)
 		}
 	}
 }
@@ -114,15 +113,15 @@ func TestKilledContainerRestarts(t *testing.T) {
 	}
 	d.untilPod("runs again", "web", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 || !p.Ready {
-			return fmt.Errorf("got %d restarts, ready %v, want 1 and true", n, p.Ready)
+			return fmt.Errorf("got %d restarts and ready %t, want 1 and true", n, p.Ready)
 		}
 		return nil
 	})
 	if now := d.container("web", "main"); now.Sandbox != was.Sandbox || now.Attempt != 1 {
-		t.Errorf("container: got %+v, want attempt 1 in the sandbox of %+v", now, was)
+		t.Errorf("killed container: got %+v, want attempt 1 in the sandbox of %+v", now, was)
 	}
 	if now := d.container("web", "other"); now != other {
-		t.Errorf("the other container: got %+v, want %+v", now, other)
+		t.Errorf("container that was not killed: got %+v, want %+v", now, other)
 	}
 }
 
@@ -141,7 +140,7 @@ func TestLostSandboxIsReplaced(t *testing.T) {
 	}
 	d.untilPod("runs in a new sandbox", "web", func(p *server.PodView) error {
 		if all := d.containers("web", "main"); len(all) != 1 || all[0].Sandbox == was.Sandbox || !p.Ready {
-			return fmt.Errorf("got running containers %+v, want one in a new sandbox, ready", all)
+			return fmt.Errorf("got running containers %+v and ready %t, want one in a new sandbox and true", all, p.Ready)
 		}
 		return nil
 	})

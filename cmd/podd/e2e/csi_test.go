@@ -59,7 +59,8 @@ func (d *daemon) untilCSICalls(driver *csidriver.Driver, want ...string) {
 	})
 }
 
-// wantCSIRequest fails the test unless a request of a method contains all parts.
+// wantCSIRequest fails the test unless the driver has received a request of a method that contains
+// all parts.
 func (d *daemon) wantCSIRequest(driver *csidriver.Driver, method string, parts ...string) {
 	d.t.Helper()
 	calls, err := driver.Calls()
@@ -69,7 +70,7 @@ func (d *daemon) wantCSIRequest(driver *csidriver.Driver, method string, parts .
 	if !slices.ContainsFunc(calls, func(c csidriver.Call) bool {
 		return c.Event == csidriver.CallBegun && c.Method == method && containsAll(string(c.Request), parts)
 	}) {
-		d.t.Errorf("requests of %s: got none with %q, want one", method, parts)
+		d.t.Errorf("requests of %s: got none that contains all of %q, want one", method, parts)
 	}
 }
 
@@ -94,10 +95,10 @@ func csiVolume(driver *csidriver.Driver, handle string) *v1.PersistentVolume {
 	}
 }
 
-// TestCSI checks a PersistentVolume of a CSI driver in a manifest. The pod must wait for the
-// CSIDriver, for a driver that needs no attachment, for the Secret and for the driver. Killing podd
-// must not change the volume. The driver must release the volume after the pod was removed, even if
-// podd and the driver were not running then.
+// TestCSI checks a PersistentVolume of a CSI driver in a manifest. The pod must wait until there are a
+// CSIDriver with attachRequired: false, the volume's Secret, and a registered driver. The volume must
+// stay mounted when podd is killed. When the pod is removed, podd must release the volume, even if
+// podd and the driver were not running at that time.
 func TestCSI(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -128,10 +129,10 @@ func TestCSI(t *testing.T) {
 	d.startCSIDriver(driver)
 	d.untilApplied("web")
 	if got, want := d.readTrace("web.data"), "web\n4321"; got != want {
-		t.Errorf("in the container: got %q, want %q", got, want)
+		t.Errorf("data and group in the container: got %q, want %q", got, want)
 	}
 	if text, err := os.ReadFile(filepath.Join(driver.FilesDir("disk:1"), "x")); string(text) != "web\n" {
-		t.Errorf("the volume: got %q, %v, want the file of the pod", text, err)
+		t.Errorf("file of the pod in the driver's volume: got %q, %v, want %q", text, err, "web\n")
 	}
 	calls := []string{"NodeStageVolume disk:1", "NodePublishVolume disk:1"}
 	d.untilCSICalls(driver, calls...)
@@ -139,13 +140,13 @@ func TestCSI(t *testing.T) {
 	d.wantCSIRequest(driver, "NodePublishVolume", `"pass":"`+password, `"csi.storage.k8s.io/pod.name":"`+d.podName("web")+`"`, `"csi.storage.k8s.io/ephemeral":"false"`)
 	d.wantNoSecret()
 
-	// A second pod shares the staged volume. Its volume is read-only.
+	// podd stages the volume only once for two pods. In the second pod, the volume is read-only.
 	reader := d.pod("reader", shell("main", writeTrace("reader", "cat /data/x; touch /data/y")+serve("reader")))
 	withVolume(reader, "data", "/data", v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data", ReadOnly: true}})
 	d.apply(reader)
 	d.untilApplied("reader")
 	if got := d.readTrace("reader"); !strings.HasPrefix(got, "web\n") || !strings.Contains(got, "Read-only file system") {
-		t.Errorf("in the second container: got %q, want the file and an error for a read-only file system", got)
+		t.Errorf("trace of pod reader: got %q, want text that begins with %q and with %q", got, "web\n", "Read-only file system")
 	}
 	calls = append(calls, "NodePublishVolume disk:1")
 	d.untilCSICalls(driver, calls...)
@@ -168,9 +169,9 @@ func TestCSI(t *testing.T) {
 	d.kill()
 	d.remove("web", "claim", "driver", "secret")
 	d.start()
-	d.untilPod("still has its volume", "web", func(*server.PodView) error {
+	d.untilPod("waits for the driver to release its volume", "web", func(*server.PodView) error {
 		if why, _ := d.verb("why", "web"); !strings.Contains(why, "not found in the list of registered CSI drivers") {
-			return fmt.Errorf("podd why: got %s", why)
+			return fmt.Errorf("podd why: got %s, want \"not found in the list of registered CSI drivers\" in it", why)
 		}
 		return nil
 	})
@@ -181,8 +182,8 @@ func TestCSI(t *testing.T) {
 	d.wantNothingLeft()
 }
 
-// TestCSI_InlineVolume checks an inline volume of a CSI driver. The driver must delete the volume
-// with the pod.
+// TestCSI_InlineVolume checks an ephemeral inline volume of a CSI driver. podd must request its
+// deletion from the driver when the pod is removed.
 func TestCSI_InlineVolume(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -200,7 +201,7 @@ func TestCSI_InlineVolume(t *testing.T) {
 	d.write("secret", manifestText(d, newSecret("key", v1.SecretTypeOpaque, map[string]string{"pass": password})))
 	d.untilApplied("web")
 	if got := d.readTrace("own"); got != "here" {
-		t.Errorf("in the container: got %q, want %q", got, "here")
+		t.Errorf("file in the volume of the container: got %q, want %q", got, "here")
 	}
 	d.wantCSIRequest(driver, "NodePublishVolume", `"pass":"`+password, `"size":"small"`, `"csi.storage.k8s.io/ephemeral":"true"`)
 	d.wantNoSecret()
@@ -209,7 +210,7 @@ func TestCSI_InlineVolume(t *testing.T) {
 	d.untilGone("web")
 	done, err := driver.Changes()
 	if err != nil || len(done) != 2 || !strings.HasPrefix(done[0], "NodePublishVolume csi-") || !strings.HasPrefix(done[1], "NodeUnpublishVolume csi-") {
-		t.Errorf("got the calls %v, %v, want one publish and one unpublish", done, err)
+		t.Errorf("calls of the driver: got %v, %v, want one NodePublishVolume and one NodeUnpublishVolume", done, err)
 	}
 	d.wantNothingLeft()
 }
@@ -231,7 +232,7 @@ func TestCSI_BlockDevice(t *testing.T) {
 	d.apply(p)
 	d.untilApplied("web")
 	if got := d.readTrace("device"); !strings.Contains(got, "block special file") {
-		t.Errorf("in the container: got %q, want a block device", got)
+		t.Errorf("type of /dev/disk in the container: got %q, want %q", got, "block special file")
 	}
 	if text, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(text), "raw") {
 		t.Errorf("content of the device: got %.3q, %v, want %q", text, err, "raw")
@@ -242,8 +243,8 @@ func TestCSI_BlockDevice(t *testing.T) {
 	d.wantNothingLeft()
 }
 
-// TestCSI_Kubectl checks that kubectl creates a CSIDriver and a volume of the driver, and that a pod of
-// the API uses them.
+// TestCSI_Kubectl checks that kubectl can create a CSIDriver, a volume of the driver and a pod that
+// uses the volume.
 func TestCSI_Kubectl(t *testing.T) {
 	t.Parallel()
 	d, k := startWritable(t)

@@ -24,13 +24,13 @@ import (
 // patience is the maximum time that a test waits for an event.
 var patience = harness.MaxWait(time.Minute)
 
-// A daemon is a podd with separate directories, cgroups and node name. Only the runtime is
-// shared. Its methods fail the test on errors. Only the test's goroutine may call them.
+// A daemon is a podd with separate directories, cgroups and node name. It shares the runtime with the
+// daemons of other tests. Its methods fail the test on errors. Only the test's goroutine may call them.
 type daemon struct {
 	t        testing.TB
 	on       *stack.Stack
-	node     string // node name, unique in a test binary
-	host     string // the node's name: node, unless changed before the start
+	node     string // suffix of the daemon's paths and cgroups, unique in a test binary
+	host     string // node name; equal to node, unless a test changes it before the start
 	hostname string // hostname of podd's UTS namespace; "": the node name is given by flag
 	dir      string
 	rootDir  string // the root directory; "": a directory in dir
@@ -49,7 +49,7 @@ type daemon struct {
 var daemons atomic.Int64
 
 // newDaemon prepares a podd on a stack, but does not start it. At the end of the test, podd is
-// stopped. Everything that podd has left behind is then removed and fails the test.
+// stopped. The test fails if podd has left pods, mounts or cgroups behind, which are then removed.
 func newDaemon(t testing.TB, on *stack.Stack, args ...string) *daemon {
 	t.Helper()
 	node := "n" + strconv.FormatInt(daemons.Add(1), 10)

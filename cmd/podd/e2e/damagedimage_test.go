@@ -18,7 +18,7 @@ import (
 	"podd/runtime/runtimetest/stack/registry"
 )
 
-// A pulledImage is the busybox image from a registry in the storage of containerd.
+// A pulledImage is the busybox image in the storage of containerd, which has pulled it from a registry.
 type pulledImage struct {
 	d                       *daemon
 	ref                     string
@@ -26,7 +26,7 @@ type pulledImage struct {
 	diffID                  string // name of the snapshot of the only layer
 }
 
-// pullBusybox pulls busybox from a registry and removes the pod that needed it.
+// pullBusybox runs a pod, so that containerd pulls busybox from a registry, and removes the pod.
 func pullBusybox(d *daemon) *pulledImage {
 	d.t.Helper()
 	_, ref := withRegistry(d, registry.Options{})
@@ -134,8 +134,9 @@ func TestDamagedImage_Never(t *testing.T) {
 	d.wantImage(i.ref, true)
 }
 
-// TestDamagedImage_RuntimeRestarted checks that podd reports an image that containerd does not list
-// any more and cannot pull, and that the remedy in the message helps.
+// TestDamagedImage_RuntimeRestarted checks a damaged image after a restart of containerd, which then
+// neither lists the image nor can pull it. podd must report the image with a remedy. After the
+// remedy, the removal of all names of the image, the pod must run.
 func TestDamagedImage_RuntimeRestarted(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, stack.ForTest(t, stack.Options{}))

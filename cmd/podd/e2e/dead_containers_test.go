@@ -34,19 +34,20 @@ func (d *daemon) exitedAttempts(pod string) (attempts []int, err error) {
 	return attempts, nil
 }
 
-// untilExited waits until exactly these attempts of a pod are exited containers in the runtime.
+// untilExitedAttempts waits until the exited containers of a pod in the runtime have exactly the
+// attempt numbers in want.
 func (d *daemon) untilExitedAttempts(pod string, want ...int) {
 	d.t.Helper()
 	d.eventually(fmt.Sprintf("the exited containers of pod %s are attempts %v", pod, want), func() error {
 		got, err := d.exitedAttempts(pod)
 		if err == nil && !slices.Equal(got, want) {
-			err = fmt.Errorf("got attempts %v", got)
+			err = fmt.Errorf("got attempts %v, want %v", got, want)
 		}
 		return err
 	})
 }
 
-// restartTo restarts a pod until its container runs with this restart count.
+// restartTo restarts a pod with podd restart until the restart count of its container is count.
 func (d *daemon) restartTo(pod string, count int) {
 	d.t.Helper()
 	for n := range count {
@@ -60,8 +61,8 @@ func (d *daemon) restartTo(pod string, count int) {
 	}
 }
 
-// TestDeadContainers_PerContainer checks that the flag keeps the newest exited containers of a
-// container, and their logs.
+// TestDeadContainers_PerContainer checks that, with --maximum-dead-containers-per-container=3, podd
+// keeps the containers and logs of the last three exited attempts.
 func TestDeadContainers_PerContainer(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--maximum-dead-containers-per-container=3")
@@ -79,12 +80,12 @@ func TestDeadContainers_PerContainer(t *testing.T) {
 		t.Errorf("got logs %v and error %v, want %v", logs, err, want)
 	}
 	if out, _ := d.verb("logs", "web", "--previous"); !strings.Contains(out, "started") {
-		t.Errorf("podd logs --previous: got %q, want the output of the previous run", out)
+		t.Errorf("podd logs --previous: got %q, want %q in it", out, "started")
 	}
 }
 
-// TestDeadContainers_MinimumAge checks that young containers are kept, and that they are removed when
-// they are old enough.
+// TestDeadContainers_MinimumAge checks that podd keeps exited containers that are younger than
+// --minimum-container-ttl-duration, and then removes all but the last one.
 func TestDeadContainers_MinimumAge(t *testing.T) {
 	t.Parallel()
 	age := 30 * time.Second
@@ -94,17 +95,17 @@ func TestDeadContainers_MinimumAge(t *testing.T) {
 	began := time.Now()
 	d.restartTo("web", 3)
 	if got, err := d.exitedAttempts("web"); time.Since(began) < age && (err != nil || !slices.Equal(got, []int{0, 1, 2})) {
-		t.Errorf("got attempts %v and error %v after %s, want all three", got, err, time.Since(began))
+		t.Errorf("exited attempts after %s: got %v, error %v, want 0, 1 and 2", time.Since(began), got, err)
 	}
 	d.untilExitedAttempts("web", 2)
 	if after := time.Since(began); after < age-time.Second {
-		t.Errorf("the last removal: got it after %s, want at least %s", after, age)
+		t.Errorf("removal of the exited containers: got it after %s, want at least %s", after, age)
 	}
 }
 
-// TestDeadContainers_Total checks that the oldest containers of finished pods are removed, that the
-// pods keep their status and logs and do not run again, and that the exited container of a running
-// pod is kept.
+// TestDeadContainers_Total checks that, with --maximum-dead-containers=2, podd removes the oldest
+// containers of finished pods. These pods must keep their status and logs and must not run again. podd
+// must keep the exited container of a running pod.
 func TestDeadContainers_Total(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--maximum-dead-containers=2")
@@ -135,7 +136,7 @@ func TestDeadContainers_Total(t *testing.T) {
 		name := "job" + strconv.Itoa(i)
 		d.untilPod("is still completed", name, inPhase(v1.PodSucceeded))
 		if out, _ := d.verb("logs", name); !strings.Contains(out, "done") {
-			t.Errorf("podd logs %s: got %q, want the output of the job", name, out)
+			t.Errorf("podd logs %s: got %q, want %q in it", name, out, "done")
 		}
 	}
 	d.untilNoted("job0", "job1", "job2")

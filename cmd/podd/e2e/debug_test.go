@@ -26,9 +26,9 @@ func TestDebug(t *testing.T) {
 
 	out, stderr, code := d.outcome(nil, with("-c", "looker", "--env", "COLOUR=green", "--", "sh", "-c", "echo $COLOUR; sleep 3600")...)
 	if code != 0 || out != "" || stderr != "podd: container looker of web is running; run \"podd logs web -c looker\" for its output\n" {
-		t.Errorf("podd debug: got %q, %q, %d; want exit code 0, no output, and that looker is running", out, stderr, code)
+		t.Errorf("podd debug: got %q, %q, %d; want exit code 0, no output, and a message that container looker is running", out, stderr, code)
 	}
-	d.eventually("the log of looker is green", func() error {
+	d.eventually("the log of container looker is \"green\"", func() error {
 		if out, _, _ := d.outcome(nil, "logs", "web", "-c", "looker"); out != "green\n" {
 			return fmt.Errorf("got %q, want %q", out, "green\n")
 		}
@@ -41,8 +41,8 @@ func TestDebug(t *testing.T) {
 	if code != 0 || out != "said at once\n" {
 		t.Errorf("podd debug --attach: got %q, %q, %d; want exit code 0 and output %q", out, stderr, code, "said at once\n")
 	}
-	// Neither the output that is written before a client can attach, nor the response to the first
-	// input of the client, is lost.
+	// A client gets the output that the container writes before the client is attached, and the
+	// response to its first input.
 	const reader = "echo early; echo trouble >&2; read line; echo got $line; exit 7"
 	out, stderr, code = d.outcome(strings.NewReader("word\n"), with("-i", "-c", "reader", "--", "sh", "-c", reader)...)
 	if code != 7 || out != "early\ngot word\n" || !strings.HasPrefix(stderr, "trouble\n") {
@@ -64,7 +64,7 @@ func TestDebug(t *testing.T) {
 	s.waitFor("sh -c") // part of the command line of the container main
 	s.typeKeys("exit\r")
 	if code := exitCode(t, cmd.Wait()); code != 0 {
-		t.Errorf("got exit code %d, want 0", code)
+		t.Errorf("podd debug -it: got exit code %d, want 0", code)
 	}
 
 	_, stderr, code = d.outcome(nil, "debug", "web", "--image", r.Host()+"/team/none:1", "-c", "none", "--timeout", "5s")
@@ -72,6 +72,6 @@ func TestDebug(t *testing.T) {
 		t.Errorf("podd debug of an image that does not exist: got %q, %d, want exit code 1 and the registry's address", stderr, code)
 	}
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("main: got %+v, want %+v", now, was)
+		t.Errorf("container main after all debug containers: got %+v, want %+v", now, was)
 	}
 }

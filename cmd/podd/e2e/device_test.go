@@ -83,15 +83,15 @@ func TestBlockDevice(t *testing.T) {
 	d.apply(p)
 	d.untilApplied("web")
 	if got := d.readTrace("web.tape"); !strings.HasPrefix(got, "first\n") || !strings.Contains(got, "Operation not permitted") {
-		t.Errorf("in the container with the read-only device: got %q; want text that begins with %q and with %q", got, "first\n", "Operation not permitted")
+		t.Errorf("trace of the container with the read-only device: got %q; want text that begins with %q and with %q", got, "first\n", "Operation not permitted")
 	}
 	if got := d.readTrace("web.disk"); !strings.HasPrefix(got, "first\n") || !strings.Contains(got, "No such file") {
-		t.Errorf("in the container: got %q; want text that begins with %q and with %q", got, "first\n", "No such file")
+		t.Errorf("trace of container main: got %q; want text that begins with %q and with %q", got, "first\n", "No such file")
 	}
 	d.eventually("the container has written to the device", func() error {
 		text, err := os.ReadFile(file)
 		if err == nil && string(text[512:518]) != "second" {
-			err = fmt.Errorf("got %q, want %q", text[512:518], "second")
+			err = fmt.Errorf("second block of the device: got %q, want %q", text[512:518], "second")
 		}
 		return err
 	})
@@ -100,7 +100,8 @@ func TestBlockDevice(t *testing.T) {
 	d.wantNothingLeft()
 }
 
-// TestVolumeOfAnotherNode checks that a pod waits if its volume is bound to another node.
+// TestVolumeOfAnotherNode checks that a pod waits while the nodeAffinity of its volume does not match
+// the node.
 func TestVolumeOfAnotherNode(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

@@ -2,9 +2,12 @@
 // manifests. It then checks not only the state that podd reports, but also the CRI runtime and the
 // processes, mounts, cgroups and files on the host.
 //
-//	manifests ──▶ podd (own root, run, log dirs, cgroup, node name) ──▶ containerd
-//	                ▲ kill -9, start                                       ▲
-//	               test ◀── files of the pods, CRI, /proc, /sys ─────────┘
+//	test ── writes ──▶ manifests ── read by ──▶ podd ── CRI ──▶ containerd ──▶ containers
+//	 ├── starts, kills, sends requests to ───────▲                  ▲              ▲
+//	 ├── lists sandboxes and containers of ─────────────────────────┘              │
+//	 └── checks processes, mounts, cgroups and files of ───────────────────────────┘
+//
+// Each podd has its own root, run and log directories, parent cgroup and node name.
 //
 // The tests have the build tag e2e and need root. Tests that do not stop or change their
 // containerd share one private containerd of package runtimetest/stack. Each of the other tests

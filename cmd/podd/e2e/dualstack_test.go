@@ -17,9 +17,9 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// TestDualStack checks the addresses of pods on a network with both address families. The
-// status, the variables and the hosts file contain both addresses. The first address has the
-// family of the node's primary address, and probes use it.
+// TestDualStack checks the addresses of pods on a network with IPv4 and IPv6. The pod status, the
+// environment variables and the hosts file must contain both addresses. The first address must have
+// the family of the node's primary address, and probes must use it.
 func TestDualStack(t *testing.T) {
 	t.Parallel()
 	on := stack.ForTest(t, stack.Options{DualStack: true})
@@ -38,8 +38,8 @@ func TestDualStack(t *testing.T) {
 	}
 }
 
-// wantDualStack checks the addresses of a pod on the pod network and of a pod on the host's
-// network.
+// wantDualStack checks the addresses of the pod own, which is on the pod network, and of the pod host,
+// which is on the host's network. first and second are the addresses of the node.
 func (d *daemon) wantDualStack(own, host, first, second string) {
 	t := d.t
 	t.Helper()
@@ -49,18 +49,18 @@ func (d *daemon) wantDualStack(own, host, first, second string) {
 		subnets[0], subnets[1] = subnets[1], subnets[0]
 	}
 	if len(s.PodIPs) != 2 || !inSubnet(s.PodIPs[0].IP, subnets[0]) || !inSubnet(s.PodIPs[1].IP, subnets[1]) || s.PodIP != s.PodIPs[0].IP {
-		t.Fatalf("got the pod addresses %q, %+v, want one of each of %s", s.PodIP, s.PodIPs, subnets)
+		t.Fatalf("pod %s: got podIP %q and podIPs %+v, want one address in each of the subnets %s, in this order", own, s.PodIP, s.PodIPs, subnets)
 	}
 	wantHost := fmt.Sprintf("%s %s,%s", first, first, second)
 	if got := joinHostIPs(s); got != wantHost {
-		t.Errorf("got the node addresses %s, want %s", got, wantHost)
+		t.Errorf("pod %s: got hostIP and hostIPs %s, want %s", own, got, wantHost)
 	}
 	one, two := s.PodIPs[0].IP, s.PodIPs[1].IP
 	if got, want := d.readTrace("own-vars"), fmt.Sprintf("%s %s,%s %s", one, one, two, wantHost); got != want {
-		t.Errorf("got the variables %s, want %s", got, want)
+		t.Errorf("pod %s: got the variables %s, want %s", own, got, want)
 	}
 	if got, want := d.readTrace("own-hosts"), fmt.Sprintf("\n%s\t%[3]s\n%[2]s\t%[3]s", one, two, d.podName(own)); !strings.HasSuffix(got, want) {
-		t.Errorf("got the hosts file %q, want the suffix %q", got, want)
+		t.Errorf("pod %s: got the hosts file %q, want the suffix %q", own, got, want)
 	}
 	for _, ip := range []string{one, two} {
 		reply, err := http.Get("http://" + net.JoinHostPort(ip, "8080"))
@@ -77,10 +77,10 @@ func (d *daemon) wantDualStack(own, host, first, second string) {
 
 	s = d.untilApplied(host).Pod.Status
 	if len(s.PodIPs) != 2 || s.PodIP != first || s.PodIPs[0].IP != first || s.PodIPs[1].IP != second || joinHostIPs(s) != wantHost {
-		t.Errorf("on the host's network: got the pod addresses %q, %+v and the node addresses %s, want %s and %s, and %s", s.PodIP, s.PodIPs, joinHostIPs(s), first, second, wantHost)
+		t.Errorf("pod on the host's network: got podIP %q, podIPs %+v and host IPs %s, want podIPs %s and %s, and host IPs %s", s.PodIP, s.PodIPs, joinHostIPs(s), first, second, wantHost)
 	}
 	if got, want := d.readTrace("host-vars"), wantHost+" "+wantHost; got != want {
-		t.Errorf("on the host's network: got the variables %s, want %s", got, want)
+		t.Errorf("pod on the host's network: got the variables %s, want %s", got, want)
 	}
 }
 

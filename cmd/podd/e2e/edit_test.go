@@ -25,10 +25,10 @@ func TestAddEditRemove(t *testing.T) {
 	d.untilNoted("one runs", "one TERM", "two runs")
 	two := d.container("web", "main")
 	if two.PID == one.PID || two.Sandbox == one.Sandbox || alive(one.PID) {
-		t.Errorf("after the edit: got %+v, want another container than %+v", two, one)
+		t.Errorf("after the edit: got container %+v and old process alive %t, want another container than %+v and false", two, alive(one.PID), one)
 	}
 	if all := d.containers("web", ""); len(all) != 1 {
-		t.Errorf("got %d running containers, want 1", len(all))
+		t.Errorf("after the edit: got %d running containers, want 1", len(all))
 	}
 	d.eventually("nothing is left of the first version", func() error {
 		now, err := d.inventory(t.Context())
@@ -42,7 +42,7 @@ func TestAddEditRemove(t *testing.T) {
 	d.untilGone("web")
 	d.untilNoted("one runs", "one TERM", "two runs", "two TERM")
 	if alive(two.PID) {
-		t.Error("the process runs although its manifest was removed")
+		t.Errorf("after the manifest was removed: got the running process %d, want it to have exited", two.PID)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestRestart_KeepsContainers(t *testing.T) {
 	}
 	for name, was := range map[string]runningContainer{"a": a, "b": b, "c": c} {
 		if now := d.container(name, "main"); now != was {
-			t.Errorf("%s: got %+v, want %+v", name, now, was)
+			t.Errorf("after podd was killed: container of pod %s: got %+v, want %+v", name, now, was)
 		}
 	}
 
@@ -73,10 +73,10 @@ func TestRestart_KeepsContainers(t *testing.T) {
 	d.untilGone("c")
 	d.untilApplied("b")
 	if now := d.container("a", "main"); now != a {
-		t.Errorf("a: got %+v, want %+v", now, a)
+		t.Errorf("container of pod a, which was not edited: got %+v, want %+v", now, a)
 	}
 	if now := d.container("b", "main"); now.ID == b.ID || alive(b.PID) || alive(c.PID) {
-		t.Errorf("b: got %+v, want another container than %+v; old process alive: %v, process of c alive: %v", now, b, alive(b.PID), alive(c.PID))
+		t.Errorf("got container %+v of the edited pod b, and old processes alive: b %t, c %t; want another container than %+v, and false for both", now, alive(b.PID), alive(c.PID), b)
 	}
 	d.untilNotedUnordered("a runs", "b TERM", "b runs", "b2 runs", "c TERM", "c runs")
 }
@@ -101,19 +101,19 @@ func TestBrokenEdit_KilledDaemon(t *testing.T) {
 	for range 2 {
 		d.until("the last valid version runs", func(v *server.View) error {
 			if p := d.find(v, "web"); p == nil || !p.Ready {
-				return fmt.Errorf("got %v, want a ready pod", p)
+				return fmt.Errorf("pod web: got %+v, want a ready pod", p)
 			}
 			return nil
 		})
 		d.untilProblem("web.yaml:4", "error")
 		if now := d.container("web", "main"); now != was {
-			t.Errorf("container: got %+v, want %+v", now, was)
+			t.Errorf("after the broken edit: got container %+v, want %+v", now, was)
 		}
 		if out, stderr := d.verb("ps"); !strings.Contains(out, "web") || !strings.Contains(stderr, "web.yaml:4") {
-			t.Errorf("podd ps: got %q and %q, want the pod and the line of the error", out, stderr)
+			t.Errorf("podd ps: got %q and %q, want the pod in stdout and %q in stderr", out, stderr, "web.yaml:4")
 		}
 		if out, stderr := d.verb("why", "web"); !strings.Contains(out+stderr, "web.yaml:4") {
-			t.Errorf("podd why: got %q and %q, want the line of the error", out, stderr)
+			t.Errorf("podd why: got %q and %q, want %q in it", out, stderr, "web.yaml:4")
 		}
 		d.crash()
 	}
@@ -128,8 +128,8 @@ func TestPartlyWrittenFile(t *testing.T) {
 	d.apply(d.pod("web", shell("main", serve("one"))))
 	d.untilApplied("web")
 	was := d.container("web", "main")
-	// The text up to the cut is itself a valid manifest, so that podd must notice that the file
-	// is not complete.
+	// The text before the cut is itself a valid manifest. Therefore podd can notice only by the open file
+	// descriptor that the file is not complete.
 	whole := manifestText(d, d.pod("web", shell("main", serve("two"))), d.pod("more", shell("main", serve("more"))))
 	cut := strings.Index(whole, "---\n")
 	f, err := os.OpenFile(d.manifestFile("web"), os.O_WRONLY|os.O_TRUNC, 0)
@@ -140,15 +140,15 @@ func TestPartlyWrittenFile(t *testing.T) {
 	if _, err := f.WriteString(whole[:cut]); err != nil {
 		t.Fatal(err)
 	}
-	d.consistently(2, "the file has no effect", func(v *server.View) error {
+	d.consistently(2, "the incomplete file has no effect", func(v *server.View) error {
 		p := d.find(v, "web")
 		if p == nil || !p.Ready || !p.Current || d.find(v, "more") != nil {
-			return fmt.Errorf("got %+v", v.Pods)
+			return fmt.Errorf("got the pods %+v, want only web, ready and in its current version", v.Pods)
 		}
 		return nil
 	})
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("while the file is incomplete: got container %+v, want %+v", now, was)
 	}
 	if _, err := f.WriteString(whole[cut:]); err != nil {
 		t.Fatal(err)
@@ -157,9 +157,9 @@ func TestPartlyWrittenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.untilApplied("web")
-	d.until("the second document runs too", func(v *server.View) error {
+	d.until("the pod of the second document in the file runs too", func(v *server.View) error {
 		if p := d.find(v, "more"); p == nil || !p.Ready {
-			return fmt.Errorf("got %+v, want a ready pod", p)
+			return fmt.Errorf("pod more: got %+v, want a ready pod", p)
 		}
 		return nil
 	})

@@ -26,7 +26,7 @@ func (d *daemon) untilEphemeral(pod, container string, isDone func(v1.ContainerS
 				return nil
 			}
 		}
-		return fmt.Errorf("got ephemeral containers %+v, want %s in the expected state", p.Pod.Status.EphemeralContainerStatuses, container)
+		return fmt.Errorf("got ephemeral containers %+v, want container %s in the state for which the test waits", p.Pod.Status.EphemeralContainerStatuses, container)
 	})
 	return found
 }
@@ -59,7 +59,7 @@ func TestKubectlDebug(t *testing.T) {
 	k, web := d.kubectl(), d.podName("web")
 	main := d.container("web", "main")
 
-	// With -it and --target: the user types a line and leaves.
+	// With -it and --target: the user types a line and ends the input with Ctrl-D.
 	cmd := k.command(t.Context(), "debug", "-it", web, "--image", stack.BusyboxImage, "--target", "main", "-c", "typed", "--",
 		"sh", "-c", "ps; while read line; do echo got $line; done")
 	s := startOnTerminal(t, cmd, 80, 24)
@@ -72,8 +72,8 @@ func TestKubectlDebug(t *testing.T) {
 	d.untilEphemeral("web", "typed", func(s v1.ContainerState) bool { return s.Terminated != nil && s.Terminated.ExitCode == 0 })
 	k.untilLogs(web, "typed", "sleep 12345")
 
-	// Another container can list only its own processes, and a third one has an image that does not
-	// exist.
+	// Without --target, a container can list only its own processes. The image of the container
+	// "missing" does not exist.
 	k.run("debug", web, "--image", stack.BusyboxImage, "-c", "alone", "--env", "WORD=hidden", "--", "sh", "-c",
 		"trap 'exit 0' TERM; echo sees $(ps | grep -c '[1]2345'); sleep 3600 & wait")
 	k.untilLogs(web, "alone", "sees 0")
@@ -82,42 +82,42 @@ func TestKubectlDebug(t *testing.T) {
 		return s.Waiting != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"}, s.Waiting.Reason)
 	})
 	if got := k.run("exec", web, "-c", "alone", "--", "sh", "-c", "echo $WORD"); got != "hidden\n" {
-		t.Errorf("exec: got %q, want the value of the variable", got)
+		t.Errorf("kubectl exec: got %q, want the value %q of $WORD", got, "hidden\n")
 	}
 	if out, stderr, _ := d.outcome(nil, "why", "web"); strings.Contains(out+stderr, "hidden") {
-		t.Errorf("podd why: got the value of a variable, want none of it: %s%s", out, stderr)
+		t.Errorf("podd why: got %s%s, want no value of $WORD in it", out, stderr)
 	}
 	k.wantFailure("debug "+web+" --image x -c main", `main`)
 	k.wantOutput("get pod "+web+" -o jsonpath={.status.phase}.{.status.containerStatuses[0].ready}", "Running.true")
 
-	// podd is killed: running containers keep running, terminated ones stay terminated, waiting
-	// ones keep waiting.
+	// When podd is killed and starts again, running containers keep running, terminated ones stay
+	// terminated, and waiting ones keep waiting.
 	alone := d.container("web", "alone")
 	d.crash()
 	d.untilEphemeral("web", "alone", isRunning)
 	d.untilEphemeral("web", "typed", func(s v1.ContainerState) bool { return s.Terminated != nil })
 	d.untilEphemeral("web", "missing", func(s v1.ContainerState) bool { return s.Waiting != nil })
 	if now := d.container("web", "alone"); now != alone {
-		t.Errorf("alone: got %+v, want %+v", now, alone)
+		t.Errorf("container alone after podd was killed: got %+v, want %+v", now, alone)
 	}
 	if now := d.container("web", "main"); now != main {
-		t.Errorf("main: got %+v, want %+v", now, main)
+		t.Errorf("container main after podd was killed: got %+v, want %+v", now, main)
 	}
 	k.wantOutput("get pod "+web+" -o jsonpath={range.spec.ephemeralContainers[*]}{.name}={.targetContainerName}.{end}", "typed=main.", "alone=.", "missing=main.")
 	k.wantOutput("logs "+web+" -c alone", "sees 0")
 
-	// An edit that replaces the pod removes its ephemeral containers; nothing is left when the
-	// pod is removed.
+	// An edit that replaces the pod removes its ephemeral containers. When the pod is removed, its
+	// ephemeral container stops too.
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(11))
 	d.apply(pod)
 	d.untilPod("is replaced", "web", func(p *server.PodView) error {
 		if len(p.Pod.Spec.EphemeralContainers) > 0 || !p.Ready {
-			return fmt.Errorf("got %d ephemeral containers, ready %v, want none, ready", len(p.Pod.Spec.EphemeralContainers), p.Ready)
+			return fmt.Errorf("got %d ephemeral containers and ready %t, want 0 and true", len(p.Pod.Spec.EphemeralContainers), p.Ready)
 		}
 		return nil
 	})
 	if all := d.containers("web", ""); len(all) != 1 {
-		t.Errorf("got running containers %+v, want only main", all)
+		t.Errorf("after the edit: got running containers %+v, want only main", all)
 	}
 	k.run("debug", d.podName("web"), "--image", stack.BusyboxImage, "-c", "last", "--", "sleep", "3600")
 	d.untilEphemeral("web", "last", isRunning)

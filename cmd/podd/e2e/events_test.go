@@ -54,8 +54,8 @@ func findEvent(all []v1.Event, reason string, parts ...string) *v1.Event {
 	return nil
 }
 
-// untilEvent waits until an event of a pod has occurred at least count times, and returns the
-// event.
+// untilEvent waits until an event of a pod with the given reason, whose message contains all parts,
+// has occurred at least count times. It returns the event.
 func (d *daemon) untilEvent(pod string, count int32, reason string, parts ...string) v1.Event {
 	d.t.Helper()
 	var found v1.Event
@@ -71,9 +71,9 @@ func (d *daemon) untilEvent(pod string, count int32, reason string, parts ...str
 	return found
 }
 
-// TestEvents checks the events of a pod in podd events and in the event log. They must match a
-// kubelet's events, must not be repeated after a restart of podd, and must include a rejected
-// edit.
+// TestEvents checks the events of a pod in podd events and in the file of --event-log. They must have
+// the reasons, messages and objects of a kubelet's events. podd must not record them again after a
+// restart, and must also record an event if an edit of the manifest is rejected.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "events.json")
@@ -89,7 +89,7 @@ func TestEvents(t *testing.T) {
 		"Created: Created container: main", "Started: Started container main",
 	} {
 		if i >= len(words) || !strings.HasPrefix(words[i], want) {
-			t.Fatalf("got the events %q, want %q as number %d", words, want, i)
+			t.Fatalf("events of pod web: got %q, want %q at index %d", words, want, i)
 		}
 	}
 	view, err := d.state()
@@ -99,18 +99,18 @@ func TestEvents(t *testing.T) {
 	pod := d.find(view, "web").Pod
 	want := v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: pod.Name, UID: pod.UID, FieldPath: "spec.containers{main}"}
 	if e := all[0]; e.InvolvedObject != want || e.Source != (v1.EventSource{Component: "kubelet", Host: d.host}) || e.Count != 1 || e.Type != "Normal" || len(all) != 4 {
-		t.Errorf("got %d events, the first %+v, want 4, and %+v once from the kubelet", len(all), e, want)
+		t.Errorf("events of pod web: got %d, of which the first is %+v; want 4, of which the first is a normal event about %+v from the kubelet, with count 1", len(all), e, want)
 	}
 	for _, reason := range []string{"Starting", "NodeReady"} {
 		if e := findEvent(d.events(""), reason); e == nil || e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != d.host {
-			t.Errorf("%s: got %+v, want an event of the node", reason, e)
+			t.Errorf("event %s: got %+v, want an event about the node %s", reason, e, d.host)
 		}
 	}
 	if out, _ := d.verb("events", "web"); !strings.Contains(out, "LAST SEEN") || !strings.Contains(out, "pod/web") || strings.Contains(out, "\x1b") {
 		t.Errorf("podd events: got\n%s, want a table of the pod without escape sequences", out)
 	}
 
-	// The event log may lack the last events if podd is killed.
+	// If podd is killed, the event log may lack the last events. Therefore the test waits for them first.
 	d.eventually("the file has the event Started", func() error { return checkEventFile(file, "Pulled", "Started") })
 	d.kill()
 	if err := os.WriteFile(filepath.Join(d.root(), "boot_id"), []byte("of before"), 0o600); err != nil {
@@ -119,10 +119,10 @@ func TestEvents(t *testing.T) {
 	d.start()
 	d.untilApplied("web")
 	if again := d.events("web"); len(again) > 0 {
-		t.Errorf("after a restart of podd: got events %q, want none", eventWords(again))
+		t.Errorf("after a restart of podd: got events of pod web %q, want none", eventWords(again))
 	}
 	if e := findEvent(d.events(""), "Rebooted", "Node "+d.host+" has been rebooted, boot id: "); e == nil || e.Type != "Warning" {
-		t.Errorf("after a reboot: got %+v, want a warning", e)
+		t.Errorf("event Rebooted after a change of the boot ID: got %+v, want a warning", e)
 	}
 	d.eventually("the node has the event NodeHasSufficientPID", func() error {
 		if all := d.events(""); findEvent(all, "NodeHasSufficientPID", "Node "+d.host+" status is now: NodeHasSufficientPID") == nil {
@@ -136,12 +136,12 @@ func TestEvents(t *testing.T) {
 	d.write("web", bad)
 	rejected := d.untilEvent("web", 1, "FailedValidation", d.manifestFile("web")+":", "image: required")
 	if rejected.Type != "Warning" || rejected.InvolvedObject.UID != pod.UID || !strings.Contains(rejected.Message, fmt.Sprintf("web.yaml:%d:", line)) {
-		t.Errorf("rejected edit: got %+v, want a warning about line %d", rejected, line)
+		t.Errorf("event of the rejected edit: got %+v, want a warning about the pod with web.yaml:%d in its message", rejected, line)
 	}
 	d.remove("web")
 	d.untilGone("web")
 	if e := findEvent(d.events("web"), "Killing", "Stopping container main"); e == nil || e.InvolvedObject.FieldPath != "spec.containers{main}" {
-		t.Errorf("got events %q, %+v, want Killing", eventWords(d.events("web")), e)
+		t.Errorf("after the removal of the pod: got events %q and %+v, want Killing about the container main", eventWords(d.events("web")), e)
 	}
 	d.eventually("the file has all events", func() error { return checkEventFile(file, "Pulled", "Started", "FailedValidation", "Killing") })
 }
@@ -163,11 +163,11 @@ func checkEventFile(path string, reasons ...string) error {
 	}
 	for _, reason := range reasons {
 		if findEvent(all, reason) == nil {
-			return fmt.Errorf("got the events %q, want %s", eventWords(all), reason)
+			return fmt.Errorf("event log: got %q, want an event with the reason %s", eventWords(all), reason)
 		}
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		return errors.Join(err, errors.New("other users can read it"))
+		return errors.Join(err, fmt.Errorf("mode of the event log %s: got one that other users can read, want 0600", path))
 	}
 	return nil
 }
@@ -192,10 +192,10 @@ func TestEvents_Failures(t *testing.T) {
 	back := d.untilEvent("crash", 2, "BackOff", "Back-off restarting failed container main in pod "+d.podName("crash")+"_default(")
 	all := d.events("crash")
 	if n := len(slices.DeleteFunc(slices.Clone(all), func(e v1.Event) bool { return e.Reason != "BackOff" })); n != 1 || !back.LastTimestamp.After(back.FirstTimestamp.Time) {
-		t.Errorf("got %d BackOff events, want 1: %+v", n, back)
+		t.Errorf("BackOff events of the crash loop: got %d, of which the last is %+v; want 1 with a last time after its first time", n, back)
 	}
 	if created, started := findEvent(all, "Created"), findEvent(all, "Started"); created.Count < 3 || started.Count < 3 {
-		t.Errorf("got the events %q; created %d, started %d times, want 3 or more", eventWords(all), created.Count, started.Count)
+		t.Errorf("got the events %q with counts Created=%d and Started=%d, want 3 or more for both", eventWords(all), created.Count, started.Count)
 	}
 
 	d.write("objects", manifestText(d, newConfigMap("conf", map[string]string{"a": "b"})))

@@ -15,9 +15,9 @@ import (
 	"podd/server"
 )
 
-// TestEviction_Disk runs a pod that fills the file system of the root directory, next to a pod that
-// uses little and a critical pod that also has a volume. podd must evict only the first pod, although
-// it cannot write its journal, and must show the signal with its value and threshold.
+// TestEviction_Disk runs three pods: one fills the file system of the root directory, one uses little
+// of it, and a critical pod writes 4 MiB. podd must evict only the first pod, although podd cannot
+// write its journal. podd why must show the signal and the threshold.
 func TestEviction_Disk(t *testing.T) {
 	for name, test := range map[string]struct{ script, threshold, signal, resource string }{
 		"blocks": {useBlocks, "nodefs.available<6Mi", "nodefs.available", "ephemeral-storage"},
@@ -41,17 +41,17 @@ func TestEviction_Disk(t *testing.T) {
 			d.untilNote("hog is full")
 			p := d.untilPod("is evicted", "hog", evictedFor("The node was low on resource: "+test.resource+". Threshold quantity: "))
 			if !hasCondition(p.Pod, v1.DisruptionTarget, v1.PodReasonTerminationByKubelet) {
-				t.Errorf("conditions of the evicted pod: got %+v, want DisruptionTarget", p.Pod.Status.Conditions)
+				t.Errorf("conditions of the evicted pod: got %+v, want a true DisruptionTarget with the reason %s", p.Pod.Status.Conditions, v1.PodReasonTerminationByKubelet)
 			}
 			d.untilJournaled(d.untilPod("has stopped", "hog", hasFailed("Evicted")), "Evicted")
 			k.wantFree()
 			if why, _ := d.verb("why", "hog"); !strings.Contains(why, "evicted because of "+test.signal+": ") || !strings.Contains(why, ", threshold ") {
-				t.Errorf("podd why: got\n%s\nwant the signal %s with its threshold", why, test.signal)
+				t.Errorf("podd why: got\n%s\nwant the signal %s and its threshold in it", why, test.signal)
 			}
 			words := strings.Join(eventWords(d.events("")), "\n")
 			for _, want := range []string{"EvictionThresholdMet: Attempting to reclaim " + test.resource, "NodeHasDiskPressure: ", "Evicted: The node was low on resource: " + test.resource} {
 				if !strings.Contains(words, want) {
-					t.Errorf("events: got\n%s\nwant %q", words, want)
+					t.Errorf("events: got\n%s\nwant %q in them", words, want)
 				}
 			}
 			for name, id := range before {
@@ -76,8 +76,9 @@ func hasCondition(p *v1.Pod, kind v1.PodConditionType, reason string) bool {
 	return false
 }
 
-// TestEviction_Restart checks that an evicted pod starts again with an empty volume when the node
-// condition has ended, and that a pod that is added in the meantime waits.
+// TestEviction_Restart checks that an evicted pod with restartPolicy Always starts again with an empty
+// volume when the node no longer has the condition DiskPressure. A pod that is added in the meantime
+// must wait.
 func TestEviction_Restart(t *testing.T) {
 	t.Parallel()
 	d, _ := onSmallDisk(t, shared)
@@ -122,14 +123,14 @@ func TestEviction_Start(t *testing.T) {
 			return nil
 		})
 		if all := d.containers("web", "main"); len(all) > 0 {
-			t.Errorf("got containers %+v, want none", all)
+			t.Errorf("under DiskPressure: got running containers %+v, want none", all)
 		}
 		d.crash()
 	}
 }
 
-// TestEviction_Memory runs a pod that uses most of the memory of all pods, next to five pods that use
-// little. podd must evict only the first pod.
+// TestEviction_Memory runs five pods that use little memory, and a pod that uses most of the memory
+// that is allocatable to pods. podd must evict only the last pod.
 func TestEviction_Memory(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared, "--eviction-hard", "memory.available<64Mi", "--system-reserved", "memory="+strconv.FormatInt(hostMemory(t)-256<<20, 10))
@@ -154,7 +155,7 @@ func TestEviction_Memory(t *testing.T) {
 	}
 	for name, id := range before {
 		if got := d.untilApplied(name).Pod.Status.ContainerStatuses[0]; got.ContainerID != id || got.RestartCount > 0 {
-			t.Errorf("%s: got container %s with %d restarts, want %s without", name, got.ContainerID, got.RestartCount, id)
+			t.Errorf("pod %s: got container %s with %d restarts, want %s with 0", name, got.ContainerID, got.RestartCount, id)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func TestExec(t *testing.T) {
 	} {
 		out, stderr, code := d.outcome(strings.NewReader(c.stdin), append([]string{"exec"}, c.words...)...)
 		if out != c.out || stderr != c.stderr || code != c.code {
-			t.Errorf("podd exec %v: got %.200q, %.200q, %d; want %.200q, %.200q, %d", c.words, out, stderr, code, c.out, c.stderr, c.code)
+			t.Errorf("podd exec %v: got stdout %.200q, stderr %.200q and exit code %d; want %.200q, %.200q and %d", c.words, out, stderr, code, c.out, c.stderr, c.code)
 		}
 	}
 	for want, words := range map[string][]string{
@@ -89,11 +89,12 @@ func TestExec(t *testing.T) {
 		`no pod "wbe"; did you mean "web"?`:             {"wbe", "--", "true"},
 	} {
 		if _, stderr, code := d.outcome(nil, append([]string{"exec"}, words...)...); code == 0 || !strings.Contains(stderr, want) {
-			t.Errorf("podd exec %v: got %q, %d; want an exit code other than 0 and %q in it", words, stderr, code, want)
+			t.Errorf("podd exec %v: got %q, %d; want an exit code other than 0 and stderr with %q", words, stderr, code, want)
 		}
 	}
 
-	// A program that does not start is reported in one line, with the exit code of a shell.
+	// If the program cannot be started, podd exec prints one line and exits with the code of a shell: 127
+	// if the program does not exist, and 126 if it may not be executed.
 	for _, c := range []struct {
 		program, want string
 		code          int
@@ -112,12 +113,12 @@ func TestExec(t *testing.T) {
 				continue
 			}
 			if code != c.code || !strings.HasPrefix(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
-				t.Errorf("podd exec %s: got %q, %d; want one line that begins with %q, and %d", c.program, stderr, code, c.want, c.code)
+				t.Errorf("podd exec %s: got %q, %d; want one line in stderr that begins with %q, and exit code %d", c.program, stderr, code, c.want, c.code)
 			}
 		}
 	}
 
-	// Ctrl-C without a terminal.
+	// Without a terminal, Ctrl-C ends podd exec.
 	cmd := d.command("exec", "-q", "web", "--", "sh", "-c", "echo begun; exec sleep 3600")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -127,15 +128,15 @@ func TestExec(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "begun\n" {
-		t.Errorf("first line: got %q, %v, want begun", line, err)
+		t.Errorf("first line of podd exec: got %q, %v, want %q", line, err, "begun\n")
 	}
 	cmd.Process.Signal(os.Interrupt)
 	if code := exitCode(t, cmd.Wait()); code != 130 {
-		t.Errorf("after an interrupt: got exit code %d, want 130", code)
+		t.Errorf("podd exec after an interrupt: got exit code %d, want 130", code)
 	}
 }
 
-// A screen is a terminal on which a test types and reads.
+// A screen is a pseudo-terminal. The test types on it and reads what a program prints on it.
 type screen struct {
 	t     testing.TB
 	keys  *os.File
@@ -200,7 +201,8 @@ func (s *screen) typeKeys(keys string) {
 	}
 }
 
-// waitFor reads from the terminal until the text want has appeared since the previous call.
+// waitFor reads from the terminal until the program has printed the text want. It ignores output that
+// a previous call has read.
 func (s *screen) waitFor(want string) {
 	s.t.Helper()
 	var got strings.Builder
@@ -210,7 +212,7 @@ func (s *screen) waitFor(want string) {
 			return
 		}
 	}
-	s.t.Fatalf("terminal: got %q, want %q", got.String(), want)
+	s.t.Fatalf("terminal: got %q, want %q in it", got.String(), want)
 }
 
 // TestExecTerminal checks that a command gets the size and the input of the user's terminal.
@@ -230,19 +232,19 @@ func TestExecTerminal(t *testing.T) {
 	s.typeKeys("hello\r")
 	s.waitFor("got hello\r\n")
 	s.setSize(101, 44)
-	s.waitFor("now 44 101") // the first size may be reported before the new size
+	s.waitFor("now 44 101") // a line with the first size may come before
 	s.typeKeys("\x03")
 	s.waitFor("interrupted")
 	s.typeKeys("bye\r")
 	s.waitFor("podd: command terminated with exit code 5\r\n")
 	if code := exitCode(t, cmd.Wait()); code != 5 {
-		t.Errorf("got exit code %d, want 5", code)
+		t.Errorf("podd exec -it: got exit code %d, want 5", code)
 	}
 }
 
-// repeatInput calls the function sendInput every second until the returned function is called.
-// containerd may forward the input of a client before it can forward output. Therefore the first
-// output of a container may be lost.
+// repeatInput calls the function sendInput every second until the returned function is called. One
+// call is not enough, because containerd may forward the input of a client before it can forward
+// output. Then the response of the container to the first input is lost.
 func repeatInput(t testing.TB, sendInput func()) (enough func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -302,7 +304,7 @@ func TestAttach(t *testing.T) {
 			line, err = shown.ReadString('\n')
 		}
 		if line != "got "+word+"\n" {
-			t.Fatalf("podd attach: got %q, %v, want %q; %v: %s", line, err, "got "+word+"\n", cmd.Wait(), stderr.String())
+			t.Fatalf("podd attach: got the line %q, %v, want %q; exit error %v, stderr %s", line, err, "got "+word+"\n", cmd.Wait(), stderr.String())
 		}
 	}
 	enough := repeatInput(t, func() { fmt.Fprintln(keys, "one") })
@@ -315,7 +317,7 @@ func TestAttach(t *testing.T) {
 	fmt.Fprintln(keys, "end")
 	io.Copy(io.Discard, shown)
 	if err := cmd.Wait(); err != nil { // attach succeeds when the container exits
-		t.Errorf("attach: %v", err)
+		t.Errorf("podd attach -i after the container has exited: got %v, want no error", err)
 	}
 
 	cmd = d.command("attach", "-it", "typed")
@@ -328,6 +330,6 @@ func TestAttach(t *testing.T) {
 	s.waitFor("got bye\r\n")
 	s.typeKeys("end\r")
 	if code := exitCode(t, cmd.Wait()); code != 0 {
-		t.Errorf("got exit code %d, want 0", code)
+		t.Errorf("podd attach -it: got exit code %d, want 0", code)
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"podd/server"
 )
 
-// TestExitCodeIsUnknown checks that podd does not report a final pod phase while the runtime
-// does not report how a container has exited, or reports it late. In some cases podd was started
-// after the exit.
+// TestExitCodeIsUnknown checks that podd reports no final pod phase before the runtime has returned the
+// exit code of the container. In the test cases, the runtime returns it late or first returns errors.
+// In some cases podd is started after the container has exited.
 func TestExitCodeIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		restart bool // podd is killed while the container runs, and started after the container has exited
-		fails   bool // if set, queries fail; otherwise the first query hangs for longer than podd's timeout
+		fails   bool // whether ContainerStatus fails at first; otherwise its first call hangs for longer than podd's timeout
 		code    int
 		want    v1.PodPhase
 	}{
@@ -40,14 +40,14 @@ func TestExitCodeIsUnknown(t *testing.T) {
 			d.untilNoted("runs")
 			id := d.containerStatus("job", "main", 0).GetId()
 			report := make(chan struct{})
-			heal := func() {
+			returnExitCode := func() {
 				select {
 				case <-report:
 				default:
 					close(report)
 				}
 			}
-			t.Cleanup(heal) // otherwise the proxy could not stop
+			t.Cleanup(returnExitCode) // otherwise a hanging call would prevent that the proxy stops
 			p.onCall(func(at moment, call call) bool {
 				if at != before || call.Method != "ContainerStatus" {
 					return false
@@ -80,7 +80,7 @@ func TestExitCodeIsUnknown(t *testing.T) {
 				if !slices.ContainsFunc(now.containers, func(c *cri.Container) bool {
 					return c.GetId() == id && c.GetState() == cri.ContainerState_CONTAINER_EXITED
 				}) {
-					return fmt.Errorf("the container is still running")
+					return fmt.Errorf("got the containers %+v, want %s exited", now.containers, id)
 				}
 				return nil
 			})
@@ -89,17 +89,17 @@ func TestExitCodeIsUnknown(t *testing.T) {
 			}
 			d.untilPod("waits for its exit code", "job", func(p *server.PodView) error {
 				if end := p.Pod.Status.Phase; end == v1.PodFailed || end == v1.PodSucceeded {
-					t.Fatalf("before the exit code was known: got phase %s, want no final phase", end)
+					t.Fatalf("before the runtime returned the exit code: got phase %s, want no final phase", end)
 				}
 				if len(p.Decisions) != 1 || p.Decisions[0].Rule != "ExitCodeUnknown" || !p.Decisions[0].NeedsUser {
-					return fmt.Errorf("got rule %s with steps %+v, want one step ExitCodeUnknown, a problem", p.Rule, p.Decisions)
+					return fmt.Errorf("got rule %s with steps %+v, want one step with the rule ExitCodeUnknown that is a problem for the user", p.Rule, p.Decisions)
 				}
 				return nil
 			})
-			heal()
-			healed := time.Now()
+			returnExitCode()
+			returned := time.Now()
 			d.untilPod("has phase "+string(c.want), "job", inPhase(c.want))
-			t.Logf("podd shows the phase %s after the runtime reported the exit code", time.Since(healed).Round(time.Millisecond))
+			t.Logf("podd reports the phase %s after the runtime returned the exit code", time.Since(returned).Round(time.Millisecond))
 			d.untilWoundDown("job")
 		})
 	}

@@ -15,7 +15,8 @@ import (
 	"podd/server"
 )
 
-// TestFaultLaterCallFails is like TestFaultCallFails, for the later calls of the scenarios.
+// TestFaultLaterCallFails is like TestFaultCallFails, but for the calls in the field later of the
+// scenarios.
 func TestFaultLaterCallFails(t *testing.T) {
 	t.Parallel()
 	lifeScenario.runAroundCalls(t, lifeScenario.later, testCallFails)
@@ -50,8 +51,9 @@ func TestFaultCallIsSlow(t *testing.T) {
 	})
 }
 
-// TestFaultCallHangs makes each call hang forever, before or after it reaches the runtime. If
-// podd makes a call without a deadline, its pod waits for the call and can only be removed.
+// TestFaultCallHangs makes each call hang forever, before or after it reaches the runtime. If the call
+// has a deadline, the pod must start and stop nevertheless. If podd makes the call without a deadline,
+// the pod waits for the call, and the test checks that the pod can be removed.
 func TestFaultCallHangs(t *testing.T) {
 	t.Parallel()
 	runAroundAllCalls(t, func(t *testing.T, s faultScenario, c call, at moment) {
@@ -72,7 +74,8 @@ func TestFaultRuntimeDiesInCall(t *testing.T) {
 	t.Parallel()
 	runAroundAllCalls(t, func(t *testing.T, s faultScenario, c call, at moment) {
 		d := newDaemon(t, stack.ForTest(t, stack.Options{}))
-		// The test's goroutine only waits for podd during this time and does not use the stack.
+		// apply runs in a goroutine of the proxy. It may use the stack, because the test's goroutine only
+		// waits for podd during this time.
 		s.runWithFault(d, c, fault{at: at, apply: func() bool {
 			ctx := t.Context()
 			if err := errors.Join(d.on.Kill(ctx), d.on.Restart(ctx)); err != nil {
@@ -83,8 +86,9 @@ func TestFaultRuntimeDiesInCall(t *testing.T) {
 	})
 }
 
-// TestFaultRuntimeIsStopped suspends the runtime's process for a minute while 50 pods run. podd
-// must report this, must continue when the runtime does, and must not restart a container.
+// TestFaultRuntimeIsStopped suspends the runtime's process with SIGSTOP for a minute while 50 pods
+// run. podd must report that the runtime does not respond. After the runtime continues, podd must start
+// a pod that was added in the meantime, and must not restart any container.
 func TestFaultRuntimeIsStopped(t *testing.T) {
 	const n = 50
 	d := newDaemon(t, stack.ForTest(t, stack.Options{}))
@@ -97,7 +101,7 @@ func TestFaultRuntimeIsStopped(t *testing.T) {
 	}
 	was := d.runningIDs()
 	if len(was) != n {
-		t.Fatalf("got %d running containers, want %d", len(was), n)
+		t.Fatalf("before the runtime is suspended: got %d running containers, want %d", len(was), n)
 	}
 	if err := d.on.Pause(); err != nil {
 		t.Fatal(err)
@@ -110,18 +114,18 @@ func TestFaultRuntimeIsStopped(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("got problems %q", problems(v))
+		return fmt.Errorf("got problems %q, want one with \"containerd\"", problems(v))
 	})
 	<-stopped.C
 	if err := d.on.Resume(); err != nil {
 		t.Fatal(err)
 	}
 	d.untilApplied("late")
-	d.until("all are ready", func(v *server.View) error { return allReady(v, n+1) })
+	d.until("all pods are ready", func(v *server.View) error { return allReady(v, n+1) })
 	now := d.runningIDs()
 	for _, id := range was {
 		if !slices.Contains(now, id) {
-			t.Errorf("got no running container %s, want all containers to keep running", id)
+			t.Errorf("after the runtime was suspended: got the running containers %q, want %s among them", now, id)
 		}
 	}
 }

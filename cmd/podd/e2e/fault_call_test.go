@@ -13,7 +13,7 @@ import (
 )
 
 // TestFaultCallFails makes the first call of each method fail, before and after the runtime has
-// executed the call. The pod must start and stop nevertheless.
+// executed the call. podd must retry, so that the pod starts and stops nevertheless.
 func TestFaultCallFails(t *testing.T) {
 	t.Parallel()
 	lifeScenario.runAroundCalls(t, lifeScenario.firstCalls(), testCallFails)
@@ -41,7 +41,7 @@ func TestFaultScenarios_EveryMethod(t *testing.T) {
 	}
 	slices.Sort(covered)
 	if got, want := slices.Compact(covered), calledMethods(t); !slices.Equal(got, want) {
-		t.Errorf("got scenarios and exceptions for %q, want %q, as package runtime/cri calls", got, want)
+		t.Errorf("methods of the scenarios and of noScenario: got %q, want the methods that package runtime/cri calls, %q", got, want)
 	}
 	for _, s := range faultScenarios {
 		t.Run(s.name, func(t *testing.T) {
@@ -49,12 +49,12 @@ func TestFaultScenarios_EveryMethod(t *testing.T) {
 			called := s.calledMethods(t)
 			for _, m := range s.methods {
 				if !slices.Contains(called, m) {
-					t.Errorf("got calls of %q, want %s among them", called, m)
+					t.Errorf("methods that podd calls in the scenario: got %q, want %s among them", called, m)
 				}
 			}
 			for m, why := range noScenario {
 				if slices.Contains(called, m) {
-					t.Errorf("got a call of %s, want none because %s", m, why)
+					t.Errorf("methods that podd calls in the scenario: got %s, want none; noScenario says: %s", m, why)
 				}
 			}
 		})

@@ -13,8 +13,9 @@ import (
 	"podd/server"
 )
 
-// TestFaultNoFileDescriptors leaves podd without free file descriptors while a container is
-// killed and a manifest is added. podd must handle both when it has file descriptors again.
+// TestFaultNoFileDescriptors sets podd's limit of open files so low that podd cannot open any. In this
+// time a container is killed and a manifest is added. When the limit is restored, podd must restart the
+// container and start the pod.
 func TestFaultNoFileDescriptors(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -41,12 +42,12 @@ func TestFaultNoFileDescriptors(t *testing.T) {
 	}
 	d.untilPod("runs again", "dies", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 || !p.Ready {
-			return fmt.Errorf("got %d restarts, ready %v, want 1 and true", n, p.Ready)
+			return fmt.Errorf("got %d restarts and ready %t, want 1 and true", n, p.Ready)
 		}
 		return nil
 	})
 	d.untilApplied("late")
 	if now := d.container("steady", "main"); now != steady {
-		t.Errorf("steady: got %+v, want %+v", now, steady)
+		t.Errorf("container of pod steady: got %+v, want %+v", now, steady)
 	}
 }

@@ -24,7 +24,7 @@ func TestFaultNoInotify(t *testing.T) {
 
 	p := &plugintest.Plugin{Dir: filepath.Join(d.root(), "plugins_registry"), Resource: fancy, WaitsForDiscovery: true}
 	p.SetDevices("one")
-	d.eventually("the directory for plugins exists", func() error { _, err := os.Stat(p.Dir); return err })
+	d.eventually("podd has created the directory for plugins", func() error { _, err := os.Stat(p.Dir); return err })
 	startPlugin(t, p)
 	web := d.pod("web", withDevices(shell("main", "echo first; until [ -e /trace/go ]; do sleep 0.1; done; echo second; "+serve("web")), "1"))
 	d.apply(web)

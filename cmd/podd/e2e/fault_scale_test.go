@@ -22,31 +22,33 @@ import (
 	"podd/server"
 )
 
-// cost is the resource usage of podd per pod: processor time, including that of 30 idle
-// seconds, and memory of the process in kB.
+// cost is the resource usage of podd per pod. Each time is processor time: until the pod is ready
+// after podd's start, the same after a restart, in 30 idle seconds, and until the pod is removed.
+// memory is the resident memory in KiB.
 type cost struct {
 	start, restart, idle, remove time.Duration
 	memory                       float64
 }
 
-// TestFaultScale runs 200, 1,000 and 5,000 pods on the in-memory runtime. A pod among 5,000 may
-// cost at most a tenth more than one among 1,000. The test uses the lowest of up to five
-// measurements, because other processes on the host can change each by a tenth or more.
+// TestFaultScale runs 200, 1,000 and 5,000 pods on the in-memory runtime. With 5,000 pods, each cost
+// per pod may be at most a tenth higher than with 1,000 pods. The test repeats the measurements up to
+// four times and uses the lowest values, because other processes on the host can increase a cost by
+// more than a tenth.
 func TestFaultScale(t *testing.T) {
 	measure := func(n int) cost {
-		c := costAt(t, n)
+		c := measureCost(t, n)
 		t.Logf("cost of each of %d pods: %v", n, c)
 		return c
 	}
 	measure(200)
 	few, many := measure(1000), measure(5000)
 	for range 4 {
-		if len(many.grows(few)) == 0 {
+		if len(many.describeGrowth(few)) == 0 {
 			break
 		}
 		few, many = few.lower(measure(1000)), many.lower(measure(5000))
 	}
-	for _, what := range many.grows(few) {
+	for _, what := range many.describeGrowth(few) {
 		t.Error(what)
 	}
 }
@@ -55,12 +57,14 @@ func (c cost) String() string {
 	return fmt.Sprintf("%v at the start, %v at a restart of podd, %v while idle, %v at the removal, %.0f kB", c.start, c.restart, c.idle, c.remove, c.memory)
 }
 
+// lower returns the lower of the two values for each cost.
 func (c cost) lower(b cost) cost {
 	return cost{min(c.start, b.start), min(c.restart, b.restart), min(c.idle, b.idle), min(c.remove, b.remove), min(c.memory, b.memory)}
 }
 
-// grows returns a description of each cost that is more than a tenth higher than with few pods.
-func (c cost) grows(few cost) (all []string) {
+// describeGrowth returns a description of each cost that is more than a tenth higher than with few
+// pods.
+func (c cost) describeGrowth(few cost) (all []string) {
 	for _, each := range []struct {
 		what      string
 		few, many float64
@@ -72,14 +76,14 @@ func (c cost) grows(few cost) (all []string) {
 		{"the memory", few.memory, c.memory},
 	} {
 		if each.many > 1.1*each.few {
-			all = append(all, fmt.Sprintf("%s of a pod: got %.0f %% more, want at most 10 %%", each.what, 100*(each.many/each.few-1)))
+			all = append(all, fmt.Sprintf("cost of %s per pod: with 5,000 pods, got %.0f %% more than with 1,000, want at most 10 %% more", each.what, 100*(each.many/each.few-1)))
 		}
 	}
 	return all
 }
 
-// padding makes the list of 5,000 sandboxes larger than 16 MiB, the kubelet's limit for a
-// message.
+// padding makes the list of 5,000 sandboxes larger than 16 MiB, which is the kubelet's limit for a
+// gRPC message. podd must have no such limit.
 var padding = strings.Repeat("x", 4<<10)
 
 // wantLargeList fails the test unless the list of all sandboxes is larger than 16 MiB.
@@ -104,17 +108,18 @@ func wantLargeList(t *testing.T, endpoint string) {
 func (d *daemon) untilQuiet() {
 	d.t.Helper()
 	const period = 5 * time.Second
-	d.within(10*patience, "podd is quiet", func() error {
+	d.within(10*patience, "podd uses less than a twentieth of a core", func() error {
 		before := processorTime(d.t, d.proc.pid())
 		<-time.After(period)
 		if used := processorTime(d.t, d.proc.pid()) - before; used > period/20 {
-			return fmt.Errorf("podd has used %v of processor time in %v", used, period)
+			return fmt.Errorf("processor time of podd in %v: got %v, want at most %v", period, used, period/20)
 		}
 		return nil
 	})
 }
 
-func costAt(t *testing.T, n int) (c cost) {
+// measureCost runs n pods and returns the cost of each.
+func measureCost(t *testing.T, n int) (c cost) {
 	t.Helper()
 	runtime := runtimetest.New(t, runtimetest.Options{})
 	runtime.AddImages(stack.BusyboxImage)
@@ -137,7 +142,7 @@ func costAt(t *testing.T, n int) (c cost) {
 	d.within(10*patience, "all containers run", func() error {
 		<-time.After(time.Second)
 		if have := len(runtime.Containers()); have < n {
-			return fmt.Errorf("%d of %d are created", have, n)
+			return fmt.Errorf("got %d containers, want %d", have, n)
 		}
 		return nil
 	})
@@ -161,12 +166,12 @@ func costAt(t *testing.T, n int) (c cost) {
 	d.within(10*patience, "all pods are removed", func() error {
 		<-time.After(time.Second)
 		if left := len(runtime.Sandboxes()); left > 0 {
-			return fmt.Errorf("%d sandboxes are left", left)
+			return fmt.Errorf("got %d sandboxes, want none", left)
 		}
 		return nil
 	})
 	c.remove = used(before)
-	// A slow disk needs minutes for the directories of 5,000 pods.
+	// Removing the directories of 5,000 pods takes minutes on a slow disk.
 	ctx, cancel := context.WithTimeout(t.Context(), 10*patience)
 	defer cancel()
 	if err := d.untilNothing(ctx); err != nil {
@@ -200,7 +205,7 @@ func allReady(v *server.View, n int) error {
 		}
 	}
 	if ready != n {
-		return fmt.Errorf("%d of %d pods are ready", ready, n)
+		return fmt.Errorf("got %d ready pods, want %d", ready, n)
 	}
 	return nil
 }

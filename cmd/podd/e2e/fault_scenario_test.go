@@ -94,7 +94,7 @@ var useScenario = faultScenario{
 		wait: func(d *daemon) {
 			d.untilApplied("web")
 			if got := cgroupValue(d.t, d.container("web", "main").PID, "memory", "memory.limit_in_bytes", "memory.max"); got != fmt.Sprint(24<<20) {
-				d.t.Errorf("got the memory limit %s, want 24Mi", got)
+				d.t.Errorf("memory limit after the resize: got %s bytes, want 24Mi", got)
 			}
 			d.eventually("one exited container is kept", d.checkOneExited)
 		},
@@ -136,15 +136,15 @@ func (d *daemon) checkRotated() error {
 	dir := filepath.Join(d.logDir(), "default_"+d.podName("web")+"_*", "main")
 	old, err := filepath.Glob(filepath.Join(dir, "0.log.*"))
 	if err != nil || len(old) == 0 {
-		return fmt.Errorf("no log was rotated: %v", err)
+		return fmt.Errorf("rotated logs: got %q, %v, want at least one", old, err)
 	}
 	current, err := filepath.Glob(filepath.Join(dir, "0.log"))
 	if err != nil || len(current) != 1 {
-		return fmt.Errorf("got the logs %q, %v, want one", current, err)
+		return fmt.Errorf("current log: got %q, %v, want one file", current, err)
 	}
 	text, err := os.ReadFile(current[0])
 	if err == nil && (len(text) == 0 || len(text) > 100<<10) {
-		err = fmt.Errorf("got a log of %d bytes, want 1 to 100 KiB", len(text))
+		err = fmt.Errorf("current log: got %d bytes, want 1 to %d", len(text), 100<<10)
 	}
 	return err
 }
@@ -161,7 +161,7 @@ func (d *daemon) checkOneExited() error {
 // checkExec returns an error unless podd exec runs a command in the pod.
 func (d *daemon) checkExec() error {
 	if out, stderr, code := d.outcome(nil, "exec", "-q", "web", "--", "echo", "hello"); out != "hello\n" || code != 0 {
-		return fmt.Errorf("got %q, %q, code %d, want hello", out, stderr, code)
+		return fmt.Errorf("got stdout %q, stderr %q and exit code %d, want %q and 0", out, stderr, code, "hello\n")
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (d *daemon) checkExec() error {
 func (d *daemon) checkAttach() error {
 	return d.whileRunning(func(line string) error {
 		if line != "tick\n" {
-			return fmt.Errorf("got %q, want tick", line)
+			return fmt.Errorf("got the line %q, want %q", line, "tick\n")
 		}
 		return nil
 	}, "attach", "-q", "web")
@@ -183,7 +183,7 @@ func (d *daemon) checkForward() error {
 	return d.whileRunning(func(line string) error {
 		found := forwarding.FindStringSubmatch(line)
 		if found == nil {
-			return fmt.Errorf("got %q, want an address", line)
+			return fmt.Errorf("got the line %q, want one that matches %s", line, forwarding)
 		}
 		client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 		reply, err := client.Get("http://" + found[1] + "/notes")
@@ -236,10 +236,10 @@ func (d *daemon) checkMeasured() error {
 		return err
 	}
 	if len(s.Pods) != 1 || s.Node.Runtime == nil || s.Node.Runtime.ImageFs == nil {
-		return errors.New("the summary lacks the pod or the image file system")
+		return fmt.Errorf("/stats/summary: got %d pods and the runtime %+v, want 1 pod and an image file system", len(s.Pods), s.Node.Runtime)
 	}
 	if c := containerStats(&s.Pods[0], "main"); c == nil || c.Rootfs == nil || c.Rootfs.UsedBytes == nil {
-		return errors.New("the summary lacks the container's layer")
+		return errors.New("/stats/summary: got no usage of the container's writable layer, want one")
 	}
 	return nil
 }
@@ -301,13 +301,13 @@ type fault struct {
 // runWithFault runs the scenario with a fault in one call.
 func (s faultScenario) runWithFault(d *daemon, c call, f fault) {
 	p := s.daemon(d)
-	struck := p.injectOnce(c, f)
+	hasOccurred := p.injectOnce(c, f)
 	d.start()
 	s.prepare(d)
 	s.act(d)
 	s.wait(d)
-	if !struck.Load() {
-		d.t.Errorf("podd made no call %s", c)
+	if !hasOccurred.Load() {
+		d.t.Errorf("calls of podd: got no %s, want one, in which the fault occurs", c)
 	}
 	s.check(d, tolerance{twice: s.hooks, noTERM: c.Method == "StopContainer", restarted: c.Method == "ExecSync" && s.hooks})
 }
@@ -316,12 +316,12 @@ func (s faultScenario) runWithFault(d *daemon, c call, f fault) {
 // start during the call.
 func (s faultScenario) runUntilRemoved(d *daemon, c call, f fault) {
 	p := s.daemon(d)
-	struck := p.injectOnce(c, f)
+	hasOccurred := p.injectOnce(c, f)
 	d.start()
 	d.apply(s.pod(d))
 	d.eventually("the call hangs", func() error {
-		if !struck.Load() {
-			return fmt.Errorf("podd made no call %s", c)
+		if !hasOccurred.Load() {
+			return fmt.Errorf("calls of podd: got no %s, want one, which hangs", c)
 		}
 		return nil
 	})
@@ -334,9 +334,9 @@ func (s faultScenario) runUntilRemoved(d *daemon, c call, f fault) {
 // injectOnce makes the fault occur in one call. The returned value becomes true when the fault
 // has occurred.
 func (p *proxy) injectOnce(c call, f fault) *atomic.Bool {
-	struck := &atomic.Bool{}
+	hasOccurred := &atomic.Bool{}
 	p.onCall(func(at moment, now call) (stop bool) {
-		return at == f.at && now.String() == c.String() && struck.CompareAndSwap(false, true) && f.apply()
+		return at == f.at && now.String() == c.String() && hasOccurred.CompareAndSwap(false, true) && f.apply()
 	})
-	return struck
+	return hasOccurred
 }

@@ -38,7 +38,7 @@ func TestInitContainersRunInOrder(t *testing.T) {
 	d.crash()
 	d.untilApplied("web")
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("container main after podd was killed: got %+v, want %+v", now, was)
 	}
 	d.untilNoted("a", "b tries", "b tries", "c", "main runs")
 }
@@ -65,7 +65,7 @@ func TestSidecarsStartAndStopInOrder(t *testing.T) {
 	}
 	d.apply(p)
 	d.untilApplied("web")
-	d.eventually("all have noted that they run", func() error {
+	d.eventually("containers s1, s2 and main have noted that they run", func() error {
 		if n := len(d.notes()); n != 3 {
 			return fmt.Errorf("got notes %q, want 3", d.notes())
 		}
@@ -76,22 +76,22 @@ func TestSidecarsStartAndStopInOrder(t *testing.T) {
 		order = append(order, d.containerStatus("web", name, 0))
 	}
 	if !slices.IsSortedFunc(order, func(a, b *cri.ContainerStatus) int { return cmp.Compare(a.GetStartedAt(), b.GetStartedAt()) }) {
-		t.Errorf("got another start order: %v", order)
+		t.Errorf("order of the start times: got %v, want a, s1, b, s2, main", order)
 	}
 	d.remove("web")
 	d.untilGone("web")
 	if got, want := strings.Join(d.notes()[3:], ", "), "main TERM, main ends, s2 TERM, s1 TERM"; got != want {
-		t.Errorf("got the stop order %s, want %s", got, want)
+		t.Errorf("notes during the stop: got %q, want %q", got, want)
 	}
 }
 
-// untilWoundDown waits until a finished pod is in the phase rest of podd. The test fails if the
-// sandbox is then ready or a volume of the pod still exists.
+// untilWoundDown waits until podd reports its phase "rest" for a finished pod. Then podd has nothing
+// more to do for the pod, so the test fails if the sandbox is ready or a volume of the pod exists.
 func (d *daemon) untilWoundDown(pod string) {
 	d.t.Helper()
-	p := d.untilPod("is wound down", pod, func(p *server.PodView) error {
+	p := d.untilPod("is in podd's phase \"rest\"", pod, func(p *server.PodView) error {
 		if p.Phase != "rest" {
-			return fmt.Errorf("got phase %q, %s: %s, want rest", p.Phase, p.Rule, p.Why)
+			return fmt.Errorf("got phase %q (%s: %s), want \"rest\"", p.Phase, p.Rule, p.Why)
 		}
 		return nil
 	})
@@ -101,11 +101,11 @@ func (d *daemon) untilWoundDown(pod string) {
 	}
 	for _, s := range now.sandboxes {
 		if s.GetMetadata().GetName() == d.podName(pod) && s.GetState() == cri.PodSandboxState_SANDBOX_READY {
-			d.t.Errorf("sandbox of %s: got ready, want not ready", pod)
+			d.t.Errorf("sandbox of the finished pod %s: got state ready, want not ready", pod)
 		}
 	}
 	if left, err := pathsIn(d.root() + "/pods/" + string(p.Pod.UID) + "/volumes"); err != nil || len(left) > 0 {
-		d.t.Errorf("volumes of %s: got %q, %v, want none", pod, left, err)
+		d.t.Errorf("volumes of the finished pod %s: got %q, %v, want none", pod, left, err)
 	}
 }
 
@@ -132,29 +132,29 @@ func TestFinishedPodsStayFinished(t *testing.T) {
 	}
 	check()
 	if p := d.untilPod("was retried once", "retried", inPhase(v1.PodSucceeded)); restarts(p, "main") != 1 {
-		t.Errorf("got %d restarts, want 1", restarts(p, "main"))
+		t.Errorf("pod retried: got %d restarts, want 1", restarts(p, "main"))
 	}
 	d.crash()
 	check()
 
-	// The runtime loses the records of the pods while podd is not running.
+	// While podd is not running, all sandboxes and containers are removed from the runtime.
 	d.kill()
 	d.removeSandboxes(t.Context())
 	d.start()
 	check()
 	if now, err := d.inventory(t.Context()); err != nil || len(now.sandboxes) > 0 {
-		t.Errorf("got %d new sandboxes, %v, want none", len(now.sandboxes), err)
+		t.Errorf("after the runtime has lost the finished pods: got %d new sandboxes, %v, want none", len(now.sandboxes), err)
 	}
 	p := d.untilPod("failed", "failed", inPhase(v1.PodFailed))
 	if s := p.Pod.Status.ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode != 7 {
-		t.Errorf("got the state %+v, want exit code 7", p.Pod.Status.ContainerStatuses[0].State)
+		t.Errorf("pod failed after the runtime has lost it: got state %+v, want exit code 7", p.Pod.Status.ContainerStatuses[0].State)
 	}
 
-	// An edit replaces the finished pod by another pod, which runs.
+	// After an edit, the new version of a finished pod runs.
 	d.apply(withRestartPolicy(d.pod("done", shell("main", note("again"))), v1.RestartPolicyNever))
 	d.eventually("the edited pod runs", func() error {
 		if !slices.Contains(d.notes(), "again") {
-			return fmt.Errorf("got notes %q, want again among them", d.notes())
+			return fmt.Errorf("got notes %q, want \"again\" among them", d.notes())
 		}
 		return nil
 	})

@@ -20,7 +20,7 @@ import (
 	"podd/server"
 )
 
-// A foreignPod was created by CRI calls of the test, not by podd.
+// A foreignPod is a pod that a test has created with CRI calls, so that it does not belong to podd.
 type foreignPod struct {
 	client    cri.RuntimeServiceClient
 	id        string
@@ -109,7 +109,8 @@ func TestForeignPods(t *testing.T) {
 	conflicting.wantRunning(t)
 	other.wantRunning(t)
 
-	// The manifest is removed and added again; then the name becomes free.
+	// When the manifest is removed and added again, the pod waits again. It starts when the foreign pod
+	// with its name is removed.
 	d.remove("web")
 	d.untilGone("web")
 	conflicting.wantRunning(t)
@@ -129,7 +130,7 @@ func TestForeignPods_Adopt(t *testing.T) {
 	d.untilApplied("web")
 	reply, err := conflicting.client.ContainerStatus(t.Context(), &cri.ContainerStatusRequest{ContainerId: conflicting.container})
 	if err == nil && reply.GetStatus().GetState() == cri.ContainerState_CONTAINER_RUNNING {
-		t.Error("the foreign container with the pod's name is still running")
+		t.Errorf("foreign container in a pod with the name of podd's pod: got state %s, want it stopped", reply.GetStatus().GetState())
 	}
 	other.wantRunning(t)
 	other.remove(t)
@@ -153,7 +154,7 @@ func TestTwoDaemons_SamePodName(t *testing.T) {
 	b.untilProblem("web", "--adopt")
 	a.untilApplied("web")
 	if now := a.container("web", "main"); now != was {
-		t.Errorf("pod of the first podd: got %+v, want %+v", now, was)
+		t.Errorf("container of the first podd: got %+v, want %+v", now, was)
 	}
 	a.remove("web")
 	a.untilGone("web")
@@ -195,21 +196,21 @@ func TestTwoDaemons_SimultaneousCreation(t *testing.T) {
 	a.untilProblem("web", "--adopt")
 	a.eventually("the sandbox of the first podd is stopped", func() error {
 		if !p.hasCalled(call{Method: "StopPodSandbox", Nth: 1}) {
-			return errors.New("it was not stopped")
+			return errors.New("got no call of StopPodSandbox, want one")
 		}
 		return nil
 	})
 	a.consistently(3, "the first podd waits", func(v *server.View) error {
 		if f := a.find(v, "web"); f == nil || f.Phase != "wait" {
-			return fmt.Errorf("got %+v, want phase wait", f)
+			return fmt.Errorf("pod web of the first podd: got %+v, want podd's phase \"wait\"", f)
 		}
 		return nil
 	})
 	if noted := a.notes(); !slices.Equal(noted, []string{""}) {
-		t.Errorf("container of the first podd: got notes %q, want none", noted)
+		t.Errorf("notes of the first podd's containers: got %q, want none", noted)
 	}
 	if now := b.container("web", "main"); now != was {
-		t.Errorf("pod of the second podd: got %+v, want %+v", now, was)
+		t.Errorf("container of the second podd: got %+v, want %+v", now, was)
 	}
 	b.remove("web")
 	b.untilGone("web")

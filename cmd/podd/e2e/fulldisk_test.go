@@ -50,18 +50,18 @@ func hasFailed(reason string) func(*server.PodView) error {
 	}
 }
 
-// untilJournaled waits until podd's journal of a pod contains the reason for which the pod has
-// finished.
+// untilJournaled waits until podd's journal of a pod contains the given reason as the one for which the
+// pod has finished.
 func (d *daemon) untilJournaled(p *server.PodView, reason string) {
 	d.t.Helper()
-	d.eventually("the journal has the reason", func() error {
+	d.eventually(fmt.Sprintf("the journal contains the reason %q", reason), func() error {
 		var j struct{ Finished *struct{ Reason string } }
 		text, err := os.ReadFile(filepath.Join(d.root(), "pods", string(p.Pod.UID), "journal.json"))
 		if err == nil {
 			err = json.Unmarshal(text, &j)
 		}
 		if err == nil && (j.Finished == nil || j.Finished.Reason != reason) {
-			err = fmt.Errorf("got %+v", j.Finished)
+			err = fmt.Errorf("got %+v, want the reason %q", j.Finished, reason)
 		}
 		return err
 	})
@@ -80,7 +80,7 @@ func (d *daemon) wantFailedWrite(cause string) {
 			return
 		}
 	}
-	d.t.Errorf("podd's log: got no failed write of a journal, want one with the cause %q", cause)
+	d.t.Errorf("podd's log: got no message about a failed write of a journal, want one with the cause %q", cause)
 }
 
 // TestFullDisk runs a pod that uses all blocks or all inodes of the file system of podd's root
@@ -106,8 +106,8 @@ func onFullDisk(t *testing.T, script, limit string, deadline *int64) (*daemon, *
 	t.Parallel()
 	d, k := onSmallDisk(t, shared)
 	if limit != "" {
-		// Leave little more than the limit free. Then the pod fills the disk before podd measures
-		// that the pod exceeds the limit, even on a busy host.
+		// The disk has only 1 MiB more than the limit free. Therefore the pod fills the disk before podd
+		// measures that the pod exceeds the limit, even on a busy host.
 		size := resource.MustParse(limit)
 		k.leaveFree(size.Value() + 1<<20)
 	}
@@ -173,9 +173,9 @@ func testFullDiskRemoval(t *testing.T, script string) {
 	k.wantFree()
 }
 
-// TestReadOnlyDisk checks that pods are stopped although the root directory has become
-// read-only. When the disk is writable again, a restarted podd must report the same phases and
-// reasons.
+// TestReadOnlyDisk checks that podd stops pods although its root directory has become read-only, so that
+// it cannot record the reason. When the disk is writable again and podd has restarted, podd must report
+// the same phases and reasons.
 func TestReadOnlyDisk(t *testing.T) {
 	t.Parallel()
 	d, k := onSmallDisk(t, shared)

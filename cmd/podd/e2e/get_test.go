@@ -22,10 +22,10 @@ func TestGetAndDescribe(t *testing.T) {
 	d.untilApplied("web")
 	full := d.podName("web")
 	if out, _ := d.verb("get", "pods"); !strings.HasPrefix(out, "NAME ") || !strings.Contains(out, full+"   1/1     Running   0 ") {
-		t.Errorf("podd get pods: got\n%s, want a table with %s running", out, full)
+		t.Errorf("podd get pods: got\n%s, want a table in which %s is Running", out, full)
 	}
 	if out, _ := d.verb("get", "po,no,secrets", "-A", "-o", "name"); out != "pod/"+full+"\nnode/"+d.host+"\nsecret/db\n" {
-		t.Errorf("podd get -o name: got\n%s, want the pod, the node and the secret", out)
+		t.Errorf("podd get -o name: got\n%s, want the names of the pod, the node and the Secret", out)
 	}
 	var pod v1.Pod
 	out, _ := d.verb("get", "pod", "web", "-o", "json")
@@ -35,16 +35,16 @@ func TestGetAndDescribe(t *testing.T) {
 	out, _ = d.verb("describe", "pod", "web")
 	for _, want := range []string{"Name:         " + full + "\n", "Why:", "runs", "KEY:  <set to the key 'password' in secret 'db'>", "Started container main", "/trace from trace (rw)"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("podd describe pod: want %q in\n%s", want, out)
+			t.Errorf("podd describe pod: got\n%s\nwant %q in it", out, want)
 		}
 	}
 	if strings.Contains(out, "hunter2") {
-		t.Error("podd describe pod prints the value of a Secret")
+		t.Errorf("podd describe pod: got\n%s\nwant no value of a Secret", out)
 	}
 	out, _ = d.verb("describe", "node")
 	for _, want := range []string{d.host + "\n", "Ready", full, "Allocated resources:"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("podd describe node: want %q in\n%s", want, out)
+			t.Errorf("podd describe node: got\n%s\nwant %q in it", out, want)
 		}
 	}
 }

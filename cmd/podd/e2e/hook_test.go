@@ -39,8 +39,8 @@ func withHooks(c v1.Container, postStart, preStop *v1.LifecycleHandler) v1.Conta
 	return c
 }
 
-// TestHookOrder checks that a postStart hook delays the start of the following containers, and
-// that a preStop hook delays TERM.
+// TestHookOrder checks that a postStart hook delays the start of the next container, and that a
+// preStop hook delays SIGTERM.
 func TestHookOrder(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -54,7 +54,7 @@ func TestHookOrder(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("got containers %+v, want the later container waiting", p.Pod.Status.ContainerStatuses)
+		return fmt.Errorf("got containers %+v, want the container after the one with the hook to be waiting", p.Pod.Status.ContainerStatuses)
 	})
 	d.untilNoted("main runs")
 	d.touch("go")
@@ -90,7 +90,8 @@ func TestHook_HTTPGet(t *testing.T) {
 	d.untilNoted("hello", "bye")
 }
 
-// TestHook_Sleep checks that a sleep hook delays the start of the next container, and TERM.
+// TestHook_Sleep checks that a postStart hook with the action sleep delays the start of the next
+// container, and that a preStop hook with this action delays SIGTERM.
 func TestHook_Sleep(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -106,14 +107,15 @@ func TestHook_Sleep(t *testing.T) {
 	d.untilNoted("main runs", "behind runs")
 	main, behind := d.containerStatus("web", "main", 0), d.containerStatus("web", "behind", 0)
 	if waited := time.Duration(behind.GetStartedAt() - main.GetStartedAt()); waited < 3*time.Second {
-		t.Errorf("the container after the postStart hook: got its start after %s, want at least 3s", waited)
+		t.Errorf("start of the next container: got it %s after the one with the postStart hook, want at least 3s", waited)
 	}
 	d.remove("web")
 	d.untilGone("web")
-	// One container has a shorter grace period, because its hook has used a part of the time.
+	// The container with the preStop hook is stopped with a shorter grace period, because the hook has used
+	// at least 4 of the 60 seconds.
 	graces := slices.Sorted(slices.Values(proxy.gracePeriods(t)))
 	if len(graces) != 2 || graces[0] > 56 || graces[1] <= 56 {
-		t.Errorf("got grace periods of %v seconds, want one of at most 56 and one above 56", graces)
+		t.Errorf("grace periods in the calls of StopContainer: got %v seconds, want one of at most 56 and one above 56", graces)
 	}
 }
 
@@ -141,7 +143,7 @@ func TestStopSignal(t *testing.T) {
 	}
 	d.untilApplied("web")
 	d.untilNoted("main runs")
-	// The container is stopped even if its manifest is removed while podd does not run.
+	// podd uses the stop signal even if the manifest is removed while podd does not run.
 	d.kill()
 	d.remove("web")
 	d.start()
@@ -157,12 +159,12 @@ func TestHook_PostStartFails(t *testing.T) {
 	d.apply(d.pod("web", withHooks(shell("main", scriptWithUp("main")), hookAfterUp("test -e /trace/go || { echo no disk; exit 3; }"), execHook(note("preStop")))))
 	p := d.untilPod("fails and backs off", "web", func(p *server.PodView) error {
 		if len(p.Decisions) == 0 || p.Decisions[0].Reason != "CrashLoopBackOff" {
-			return fmt.Errorf("got steps %+v, want CrashLoopBackOff", p.Decisions)
+			return fmt.Errorf("got the decisions %+v, want one with the reason CrashLoopBackOff first", p.Decisions)
 		}
 		return nil
 	})
 	if why, want := p.Decisions[0].Why, "postStart hook failed: exit 3: no disk"; !strings.HasSuffix(why, want) {
-		t.Errorf("why: got %q, want the suffix %q", why, want)
+		t.Errorf("reason why the pod waits: got %q, want the suffix %q", why, want)
 	}
 	if out, _ := d.verb("why", "web"); !strings.Contains(out, "postStart hook failed: exit 3: no disk") {
 		t.Errorf("podd why: got\n%s, want %q in it", out, "postStart hook failed: exit 3: no disk")
@@ -171,17 +173,17 @@ func TestHook_PostStartFails(t *testing.T) {
 	d.untilApplied("web")
 	// There are at least two attempts, because the checks may take longer than the back-off.
 	round := []string{"main runs", "preStop", "main TERM"}
-	d.eventually("the pods note their starts and stops", func() error {
+	d.eventually("the pod has noted its starts and stops", func() error {
 		got := d.notes()
 		if n := len(got) / len(round); n < 2 || !slices.Equal(got, append(slices.Repeat(round, n), round[0])) {
-			return fmt.Errorf("got %q, want at least two rounds of %q", got, round)
+			return fmt.Errorf("got notes %q, want %q at least twice and then %q", got, round, round[0])
 		}
 		return nil
 	})
 }
 
-// TestHook_GracePeriodAfterKill kills podd while a preStop hook runs. The next podd must run the
-// hook again, but must not extend the grace period by the time that the hook has used.
+// TestHook_GracePeriodAfterKill kills podd while a preStop hook runs. After its restart, podd must run
+// the hook again, but must not extend the grace period by the time that the hook has used.
 func TestHook_GracePeriodAfterKill(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -198,7 +200,7 @@ func TestHook_GracePeriodAfterKill(t *testing.T) {
 	d.crash()
 	d.untilGone("web")
 	if alive(pid) {
-		t.Error("the process is alive after its grace period")
+		t.Errorf("process %d after its grace period: got it alive, want it killed", pid)
 	}
 	commands := 0
 	for _, c := range p.recordedCalls() {
@@ -208,7 +210,7 @@ func TestHook_GracePeriodAfterKill(t *testing.T) {
 	}
 	graces := p.gracePeriods(t)
 	if commands != 2 || !slices.Equal(graces, []int64{2}) {
-		t.Errorf("got %d hook commands and grace periods of %v seconds, want 2 commands and one grace period of 2", commands, graces)
+		t.Errorf("got %d calls of ExecSync for the hook and grace periods of %v seconds for the container, want 2 calls and one grace period of 2 seconds", commands, graces)
 	}
 }
 
@@ -220,19 +222,19 @@ func TestHook_HeadersAreNotPrinted(t *testing.T) {
 	d.apply(d.pod("web", withHooks(shell("main", serve("main")), h, nil)))
 	d.untilPod("fails", "web", func(p *server.PodView) error {
 		if len(p.Decisions) == 0 || !strings.Contains(p.Decisions[0].Why, "postStart hook failed: ") {
-			return fmt.Errorf("got steps %+v, want a failed postStart hook first", p.Decisions)
+			return fmt.Errorf("got the decisions %+v, want one about a failed postStart hook first", p.Decisions)
 		}
 		return nil
 	})
 	out, _ := d.verb("why", "web")
 	log, err := os.ReadFile(d.logFile())
 	if err != nil || strings.Contains(string(log), password) || strings.Contains(out, password) {
-		t.Errorf("got the password in podd's output or log, want it in neither: %s\n%s (%v)", out, log, err)
+		t.Errorf("output of podd why and podd's log: got %s and\n%s (error %v), want no password in them", out, log, err)
 	}
 }
 
-// TestActiveDeadline checks that a pod is stopped with its hooks at its active deadline, and
-// that its phase is then Failed.
+// TestActiveDeadline checks that podd stops a pod at its active deadline, that it runs the preStop hooks
+// of the pod, and that the phase of the pod is then Failed.
 func TestActiveDeadline(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -249,7 +251,7 @@ func TestActiveDeadline(t *testing.T) {
 		return nil
 	})
 	if out, _ := d.verb("why", "web"); !strings.Contains(out, "failed: Pod was active on the node longer than the specified deadline") {
-		t.Errorf("podd why: got\n%s\nwant the message of the deadline in it", out)
+		t.Errorf("podd why: got\n%s\nwant %q in it", out, "failed: Pod was active on the node longer than the specified deadline")
 	}
 	d.untilNoted("main runs", "preStop", "main TERM")
 }

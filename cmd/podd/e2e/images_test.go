@@ -19,10 +19,10 @@ import (
 func (d *daemon) images() map[string]server.Image {
 	d.t.Helper()
 	var list server.ImageList
-	d.eventually("podd lists images", func() error { // not before all sources are read
+	d.eventually("podd lists images", func() error { // podd images fails until podd has read all sources
 		out, stderr, code := d.outcome(nil, "images", "-o", "json")
 		if code != 0 {
-			return fmt.Errorf("got code %d: %s", code, stderr)
+			return fmt.Errorf("podd images: got exit code %d and stderr %s, want 0", code, stderr)
 		}
 		return json.Unmarshal([]byte(out), &list)
 	})
@@ -39,13 +39,13 @@ func (d *daemon) images() map[string]server.Image {
 func (d *daemon) wantImage(name string, want bool) {
 	d.t.Helper()
 	if i, got := d.images()[name]; got != want {
-		d.t.Errorf("image %s: present %t, want %t: %+v", name, got, want, i)
+		d.t.Errorf("image %s exists in the runtime: got %t, want %t: %+v", name, got, want, i)
 	}
 }
 
-// TestImageGarbageCollection checks which images podd removes from a full disk, and that a restart
-// of podd does not make images new. Images of waiting pods, of image volumes and of the pods of
-// another podd are kept.
+// TestImageGarbageCollection checks that podd removes an unused image if the disk usage exceeds a
+// threshold. podd must keep the images of running and waiting pods and the sandbox image. A restart of
+// podd must not make the minimum age of unused images begin again.
 func TestImageGarbageCollection(t *testing.T) {
 	t.Parallel()
 	on := stack.ForTest(t, stack.Options{})
@@ -55,11 +55,11 @@ func TestImageGarbageCollection(t *testing.T) {
 	d.apply(d.pod("web", shell("main", serve("web"))), waits)
 	d.start()
 	d.untilApplied("web")
-	d.eventually("the images have users", func() error {
+	d.eventually("podd images shows the pods that use each image", func() error {
 		all := d.images()
 		for image, user := range map[string]string{stack.BusyboxImage: "default/web-", stack.WebImage: "default/waits-"} {
 			if i := all[image]; len(i.Users) != 1 || !strings.HasPrefix(i.Users[0], user) || i.Kept != "in use" {
-				return fmt.Errorf("image %s: got %+v, want the user %s", image, i, user)
+				return fmt.Errorf("image %s: got %+v, want in use by one pod with the prefix %s", image, i, user)
 			}
 		}
 		if i := all[stack.PauseImage]; !i.Pinned && i.Kept != "sandbox image" {
@@ -69,19 +69,19 @@ func TestImageGarbageCollection(t *testing.T) {
 	})
 	for image, want := range map[string]string{stack.BusyboxImage: "in use by default/web-", "podd.test/absent:1": `no image "podd.test/absent:1"`} {
 		if _, stderr, code := d.outcome(nil, "images", "rm", image); code == 0 || !strings.Contains(stderr, want) {
-			t.Errorf("podd images rm %s: got code %d, %q; want an error with %q", image, code, stderr, want)
+			t.Errorf("podd images rm %s: got exit code %d and stderr %q; want another exit code than 0 and %q in stderr", image, code, stderr, want)
 		}
 	}
 	d.remove("waits")
 	d.untilGone("waits")
 	if i := d.images()[stack.WebImage]; i.Removal == nil || i.Removal.Reason != "space" {
-		t.Errorf("unused image: got %+v, want a removal to free space", i)
+		t.Errorf("planned removal of the unused image: got %+v, want one with the reason \"space\"", i)
 	}
 	d.proc.signal(syscall.SIGTERM) // podd collects images every five minutes and when it starts
 	d.start()
 	d.eventually("the unused image is removed", func() error {
 		if _, exists := d.images()[stack.WebImage]; exists {
-			return fmt.Errorf("the image exists")
+			return fmt.Errorf("got image %s, want it removed", stack.WebImage)
 		}
 		return nil
 	})
@@ -89,13 +89,13 @@ func TestImageGarbageCollection(t *testing.T) {
 	d.wantImage(stack.PauseImage, true)
 	d.eventually("an event reports the full disk", func() error {
 		if out, _ := d.verb("events", "-A"); !strings.Contains(out, "FreeDiskSpaceFailed") {
-			return fmt.Errorf("got the events\n%s", out)
+			return fmt.Errorf("got the events\n%s\nwant one with the reason FreeDiskSpaceFailed", out)
 		}
 		return nil
 	})
 	d.untilApplied("web")
 	if _, stderr := d.verb("images", "prune"); !strings.Contains(stderr, "no unused images") {
-		t.Errorf("podd images prune: got %q, want no removal", stderr)
+		t.Errorf("podd images prune: got %q, want %q in it", stderr, "no unused images")
 	}
 	d.remove("web")
 	d.untilGone("web")
@@ -106,9 +106,9 @@ func TestImageGarbageCollection(t *testing.T) {
 	d.wantImage(stack.PauseImage, true)
 }
 
-// TestImages_OtherPodd checks that podd does not remove the images of containers that another podd
-// has created, and not the images that such containers mount. When these containers no longer exist,
-// all their images are removed.
+// TestImages_OtherPodd checks that podd keeps the images of containers that another podd has created on
+// the same runtime, and the images that such containers mount as volumes. When these containers no longer
+// exist, podd removes all their images.
 func TestImages_OtherPodd(t *testing.T) {
 	t.Parallel()
 	on := stack.ForTest(t, stack.Options{})

@@ -80,7 +80,7 @@ func TestKubectlImpersonatesRoot(t *testing.T) {
 			k.wantOutput("auth whoami --as bob --as-group ops", "bob", "ops")
 			for line := range strings.Lines(k.run("auth", "can-i", "--list")) {
 				if line = strings.TrimSpace(line); strings.HasPrefix(line, "groups") || strings.HasPrefix(line, "*.* ") && !strings.HasSuffix(line, "[get list watch]") {
-					t.Errorf("auth can-i --list: got %s, want only what the user may do", line)
+					t.Errorf("kubectl auth can-i --list: got the line %q, want no impersonation of all groups and only the verbs get, list and watch for \"*.*\"", line)
 				}
 			}
 			v, err := d.state()
@@ -88,7 +88,7 @@ func TestKubectlImpersonatesRoot(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p := d.find(v, "web"); len(p.Pod.Spec.EphemeralContainers) > 0 {
-				t.Errorf("got ephemeral containers %+v, want none", p.Pod.Spec.EphemeralContainers)
+				t.Errorf("pod web after the rejected requests: got ephemeral containers %+v, want none", p.Pod.Spec.EphemeralContainers)
 			}
 			root := d.kubectl()
 			root.wantCanI("impersonate groups/system:masters", "yes")
@@ -119,7 +119,7 @@ func (d *daemon) wantPatchForbidden(token string, header http.Header) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusForbidden {
-		d.t.Errorf("PATCH as %v: got %s, want 403", header, resp.Status)
+		d.t.Errorf("adding a privileged ephemeral container with the headers %v: got %s, want 403", header, resp.Status)
 	}
 }
 

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutInotifyEnv is set in the environment if a test binary must only start the program in
-// its arguments.
+// withoutInotifyEnv is an environment variable. If it is set, the test binary runs no tests, but
+// replaces itself with the program in its arguments; see execWithoutInotify.
 const withoutInotifyEnv = "PODD_E2E_WITHOUT_INOTIFY"
 
 // withoutInotify returns a command that runs cmd as if all inotify instances of its user were in
-// use. A seccomp filter returns the error that the kernel returns in this case. To really use
-// all instances would affect every process of root on the host.
+// use. A seccomp filter returns the error that the kernel returns in this case. The function does not
+// really use all instances, because this would affect every process of root on the host.
 func withoutInotify(t testing.TB, cmd *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()

@@ -61,19 +61,19 @@ func TestEmptyDirs(t *testing.T) {
 	d.apply(p)
 	view := d.untilApplied("web")
 	if got, want := d.readTrace("read"), "hello"; got != want {
-		t.Errorf("in the other container: got %q, want %q", got, want)
+		t.Errorf("file of container main, read in container other: got %q, want %q", got, want)
 	}
 	if got := d.readTrace("mount"); !strings.Contains(got, " tmpfs ") {
-		t.Errorf("the volume in memory: got the mount %q, want a tmpfs", got)
+		t.Errorf("mount of the volume with medium Memory: got %q, want a tmpfs", got)
 	}
 	if got := strings.Fields(d.readTrace("size")); len(got) < 2 || got[1] != "8192" {
-		t.Errorf("the volume in memory: got the size %q, want 8192 kB", got)
+		t.Errorf("df -k of the volume with medium Memory: got %q, want a size of 8192 KiB", got)
 	}
 	disk := filepath.Join(d.root(), "pods", string(view.Pod.UID), "volumes/kubernetes.io~empty-dir/disk")
 	if text, err := os.ReadFile(filepath.Join(disk, "x")); string(text) != "hello\n" {
-		t.Errorf("on the host: got %q, %v, want %q", text, err, "hello\n")
+		t.Errorf("file in the volume on the host: got %q, %v, want %q", text, err, "hello\n")
 	}
-	// The volumes are kept when a container or podd ends, and removed with the pod.
+	// The volumes are kept when podd is killed. startDaemon checks at the end that they are removed with the pod.
 	d.crash()
 	d.untilApplied("web")
 	if _, err := os.Stat(filepath.Join(disk, "x")); err != nil {
@@ -108,10 +108,10 @@ func TestHostPaths(t *testing.T) {
 	d.apply(p)
 	d.untilApplied("web")
 	if got, want := d.readTrace("kinds"), "directory\ndirectory\nregular empty file\nsocket\ncharacter special file"; got != want || d.readTrace("file") != "here" {
-		t.Errorf("in the container: got %q and %q, want %q and here", got, d.readTrace("file"), want)
+		t.Errorf("in the container: got file types %q and file content %q, want %q and %q", got, d.readTrace("file"), want, "here")
 	}
 
-	// A pod waits for a path that must exist and does not.
+	// A pod waits while its host path does not exist or has another type than the required one.
 	late := d.pod("late", shell("main", serve("late")))
 	withVolume(late, "dir", "/v", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: filepath.Join(host, "late"), Type: new(v1.HostPathDirectory)}})
 	odd := d.pod("odd", shell("main", serve("odd")))
@@ -160,10 +160,10 @@ func TestEnvironmentVariables(t *testing.T) {
 	}
 	pid := d.container("web", "main").PID
 	if got := cgroupValue(t, pid, "memory", "memory.limit_in_bytes", "memory.max"); got != strconv.Itoa(64<<20) {
-		t.Errorf("got the memory limit %s, want 64 MiB", got)
+		t.Errorf("memory limit of the container's cgroup: got %s bytes, want 64 MiB", got)
 	}
 	if got := cgroupValue(t, pid, "cpu", "cpu.cfs_quota_us", "cpu.max"); got != "20000" && got != "20000 100000" {
-		t.Errorf("got the cpu quota %s, want 20000", got)
+		t.Errorf("CPU quota of the container's cgroup: got %s, want 20000", got)
 	}
 }
 
@@ -206,12 +206,12 @@ func TestHostsFile(t *testing.T) {
 		"# Kubernetes-managed hosts file.\n", view.Pod.Status.PodIP + "\t" + full, "\n192.0.2.7\tdb\tdb.example", "\n" + full,
 	} {
 		if got := d.readTrace("own"); !strings.Contains(got, want) {
-			t.Errorf("in the container: got %q, want %q", got, want)
+			t.Errorf("hosts file and hostname in the container: got %q, want %q in it", got, want)
 		}
 	}
 	d.untilApplied("host")
 	if got := d.readTrace("host"); !strings.HasPrefix(got, "# Kubernetes-managed hosts file (host network).\n") || !strings.HasSuffix(got, "192.0.2.7\tdb\tdb.example") {
-		t.Errorf("on the host's network: got %q, want the hosts file of the host network with the alias", got)
+		t.Errorf("hosts file of the pod on the host's network: got %q, want the header for the host network first and the host alias last", got)
 	}
 }
 
@@ -246,14 +246,14 @@ func TestResolvConf(t *testing.T) {
 	} {
 		d.untilApplied(name)
 		if got := strings.ReplaceAll(d.readTrace(name), "\n", "|"); got != want {
-			t.Errorf("in %s: got %q, want %q", name, got, want)
+			t.Errorf("resolv.conf in pod %s: got %q, want %q", name, got, want)
 		}
 	}
 	d.untilProblem("cut.yaml", "spec.dnsConfig.nameservers", "omitted: 192.0.2.3")
 }
 
-// TestHostname_TooLong checks that a pod with a too long FQDN is rejected and that the FQDN is
-// not truncated. The pod must start after the FQDN is shortened.
+// TestHostname_TooLong checks that podd does not truncate an FQDN that is too long for a hostname, and
+// reports a problem instead. The pod must start after the FQDN is shortened.
 func TestHostname_TooLong(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--cluster-domain", "cluster.test")
@@ -266,7 +266,7 @@ func TestHostname_TooLong(t *testing.T) {
 	d.apply(p)
 	d.untilApplied("web")
 	if got, want := d.readTrace("web"), "short.sub.default.svc.cluster.test"; got != want {
-		t.Errorf("in the container: got %q, want %q", got, want)
+		t.Errorf("hostname in the container: got %q, want %q", got, want)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestSharedProcesses(t *testing.T) {
 	d.apply(p)
 	d.untilApplied("web")
 	if got, want := d.readTrace("main"), "sees it"; got != want {
-		t.Errorf("in the container: got %q, want %q", got, want)
+		t.Errorf("trace of container main after it searched for a process of container other: got %q, want %q", got, want)
 	}
 }
 
@@ -314,7 +314,7 @@ func TestNamespacesAndSeccomp(t *testing.T) {
 	for name, want := range map[string]string{"host": "0", "own": "2"} {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.container(name, "main").PID))
 		if err != nil || !strings.Contains(string(text), "\nSeccomp:\t"+want+"\n") {
-			t.Errorf("status of %s: got %s, %v, want Seccomp %s", name, text, err, want)
+			t.Errorf("/proc/PID/status of the process in pod %s: got %s, %v, want Seccomp mode %s", name, text, err, want)
 		}
 	}
 }
@@ -341,7 +341,7 @@ func (d *daemon) untilServed(port int32, pod string) {
 		defer reply.Body.Close()
 		text, err := io.ReadAll(reply.Body)
 		if err == nil && string(text) != "hello from "+d.podName(pod)+"\n" {
-			err = fmt.Errorf("got %q, want %q", text, "hello from "+d.podName(pod)+"\n")
+			err = fmt.Errorf("got the response %q, want %q", text, "hello from "+d.podName(pod)+"\n")
 		}
 		return err
 	})
@@ -360,11 +360,12 @@ func hostAddress(t testing.TB) string {
 			return ip.String()
 		}
 	}
-	t.Fatal("the host has no address outside the pod networks")
+	t.Fatalf("addresses of the host: got %v, want an IPv4 address outside the pod networks", addrs)
 	return ""
 }
 
-// TestHostPorts_Sidecar checks the host port of a sidecar container. The kubelet ignores this port.
+// TestHostPorts_Sidecar checks that podd makes the host port of a sidecar container available. A kubelet
+// ignores host ports of init containers.
 func TestHostPorts_Sidecar(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -386,7 +387,7 @@ func TestHostPorts(t *testing.T) {
 	d.untilApplied("a")
 	d.untilServed(one, "a")
 
-	// The port is in use: the second pod waits, and starts when the first one is removed.
+	// While the first pod has the port, the second pod waits. It starts when the first one is removed.
 	d.apply(d.pod("b", web(one)))
 	d.untilProblem("b", strconv.Itoa(int(one)), "a-"+d.node, "a.yaml")
 	d.remove("a")
@@ -394,11 +395,11 @@ func TestHostPorts(t *testing.T) {
 	d.untilApplied("b")
 	d.untilServed(one, "b")
 
-	// The port moves to a pod of another name, in one file.
+	// An edit of the file replaces pod b with pod c, which gets the port of b.
 	d.write("b", manifestText(d, d.pod("c", web(one))))
-	d.until("c has the port", func(v *server.View) error {
+	d.until("pod b is removed and pod c is ready", func(v *server.View) error {
 		if p := d.find(v, "c"); p == nil || !p.Ready || d.find(v, "b") != nil {
-			return fmt.Errorf("got %+v", p)
+			return fmt.Errorf("got pods b %+v and c %+v, want only c, ready", d.find(v, "b"), p)
 		}
 		return nil
 	})
@@ -429,7 +430,7 @@ func TestEmptyDirLimit(t *testing.T) {
 	d.untilPod("is evicted", "web", func(p *server.PodView) error {
 		s := p.Pod.Status
 		if s.Phase != v1.PodFailed || s.Reason != "Evicted" || !strings.Contains(s.Message, `Usage of EmptyDir volume "disk" exceeds the limit "1Mi"`) {
-			return fmt.Errorf("got %s %s: %s, want Failed Evicted: the usage of disk exceeds 1Mi", s.Phase, s.Reason, s.Message)
+			return fmt.Errorf("got phase %s, reason %q and message %q, want Failed, Evicted and a message that the usage of volume disk exceeds 1Mi", s.Phase, s.Reason, s.Message)
 		}
 		if len(s.ContainerStatuses) != 1 || s.ContainerStatuses[0].State.Terminated == nil {
 			return fmt.Errorf("got container statuses %+v, want one terminated container", s.ContainerStatuses)

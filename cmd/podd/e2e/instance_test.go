@@ -34,9 +34,9 @@ func (d *daemon) containersOfInstance(instance string) map[string]string {
 	return ids
 }
 
-// TestLostRootDirectory moves the root directory away while its pods run, and starts podd with a
-// new root directory. The problem that podd reports must name the flag that adopts the pods.
-// With this flag the desired pods must keep running, and the other pods must stop with their
+// TestLostRootDirectory moves podd's root directory away while pods run, and starts podd with a new root
+// directory. podd must report a problem that names the flag with which it adopts the pods. With this
+// flag the desired pods must keep running. Other pods of the old root directory must stop with their
 // grace period.
 func TestLostRootDirectory(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestLostRootDirectory(t *testing.T) {
 	d.start()
 	d.untilProblem("keep", "--adopt-instance="+lost)
 	if now := d.containersOfInstance(lost); now["kept"] != was["kept"] || now["dropped"] != was["dropped"] {
-		t.Errorf("without the flag: got running containers %v, want %v", now, was)
+		t.Errorf("without --adopt-instance: got running containers %v, want %v", now, was)
 	}
 
 	d.kill()
@@ -70,13 +70,13 @@ func TestLostRootDirectory(t *testing.T) {
 	d.untilNoted("keep runs", "drop runs", "drop TERM")
 	d.untilNoProblems()
 	if now := d.containersOfInstance(lost); now["kept"] != was["kept"] {
-		t.Errorf("with the flag: got running containers %v, want %v", now, was)
+		t.Errorf("with --adopt-instance: got running containers %v, want container kept as in %v", now, was)
 	}
 	if text, _, code := d.outcome(nil, "exec", "keep", "--", "cat", "/data/f"); text != "data\n" {
-		t.Errorf("the volume: got %q, code %d, want %q", text, code, "data\n")
+		t.Errorf("data in the volume of the adopted pod: got %q (exit code %d), want %q", text, code, "data\n")
 	}
 
-	// A podd with the moved directory must not control the same pods.
+	// Another podd with the old root directory must refuse to start, because it would control the same pods.
 	other := newDaemon(t, shared)
 	other.host = d.host
 	if err := os.Rename(moved, other.root()); err != nil {
@@ -87,7 +87,7 @@ func TestLostRootDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d.args = d.args[:len(d.args)-1] // the adoption is stored
+	d.args = d.args[:len(d.args)-1] // the flag is needed only once, because podd stores the adoption
 	d.crash()
 	d.untilApplied("keep")
 	d.untilNoted("keep runs", "drop runs", "drop TERM")
@@ -99,7 +99,7 @@ func TestLostRootDirectory(t *testing.T) {
 	d.untilApplied("keep")
 	d.untilNoted("keep runs", "drop runs", "drop TERM", "keep TERM", "keep runs")
 	if left := d.containersOfInstance(lost); len(left) > 0 {
-		t.Errorf("got running containers of the lost instance %v, want none", left)
+		t.Errorf("after an edit of the adopted pod: got running containers %v with the label of the lost instance, want none", left)
 	}
 }
 
@@ -108,17 +108,17 @@ func (d *daemon) wantRefused(parts ...string) {
 	d.t.Helper()
 	d.launch()
 	if text := d.untilExited(parts...); strings.Contains(text, "running pod") {
-		d.t.Errorf("podd that was refused: got a message about running pods, want none: %q", text)
+		d.t.Errorf("log of the podd that must not start: got %q, want no message about running pods", text)
 	}
 }
 
-// untilExited waits until podd exits. The error must contain all parts. untilExited returns the
-// log of podd.
+// untilExited waits until podd exits, and returns podd's log. The test fails unless the log contains all
+// parts.
 func (d *daemon) untilExited(parts ...string) string {
 	d.t.Helper()
-	d.eventually("podd ends", func() error {
+	d.eventually("podd has exited", func() error {
 		if d.proc.running() {
-			return errors.New("it is running")
+			return errors.New("podd is still running")
 		}
 		return nil
 	})
@@ -128,7 +128,7 @@ func (d *daemon) untilExited(parts ...string) string {
 		d.t.Fatal(err)
 	}
 	if !containsAll(string(text), parts) {
-		d.t.Errorf("podd ended with %q, want %q", text, parts)
+		d.t.Errorf("log of the podd that has exited: got %q, want all of %q in it", text, parts)
 	}
 	if err := os.Remove(d.logFile()); err != nil {
 		d.t.Fatal(err)

@@ -17,17 +17,16 @@ import (
 	"podd/server"
 )
 
-// A scenario is an operation for which podd makes several calls. The result must be the same if
-// podd is killed between them.
+// A scenario is an operation for which podd makes several CRI calls. The result must be the same if
+// podd is killed before, during or after one of these calls.
 type scenario struct {
 	name  string
-	first func(*daemon) // creates the initial state; podd is not killed meanwhile
+	first func(*daemon) // creates the initial state; podd is not killed during this function
 	act   func(*daemon) // changes the desired state
 	wait  func(*daemon) // waits for the result
-	noted []string      // the notes of the pods at the end, in order
-	kept  string        // lines in their claim at the end
-	// hooks reports whether the pod has hooks. podd runs a hook again if it was killed while
-	// the hook ran.
+	noted []string      // the notes that the pods have written at the end, in order
+	kept  string        // the lines in the pods' claim at the end, separated by spaces
+	// hooks is true if the pod has hooks. podd runs a hook again if podd was killed while the hook ran.
 	hooks bool
 }
 
@@ -116,7 +115,8 @@ func (d *daemon) withSecret(p *v1.Pod) {
 	withVolume(p, "key", "/key", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "key"}})
 }
 
-// TestKillAtEveryCall kills podd before, during and after each call of each scenario.
+// TestKillAtEveryCall kills podd before, during and after each call of each scenario. After its restart,
+// podd must reach the expected final state of the scenario.
 func TestKillAtEveryCall(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios {
@@ -125,7 +125,7 @@ func TestKillAtEveryCall(t *testing.T) {
 			calls := s.calls(t)
 			last := lastEffect(calls)
 			if last.Method == "" {
-				t.Fatal("the scenario has no call with an effect")
+				t.Fatalf("calls of the scenario: got %v, want one that changes something", calls)
 			}
 			for _, c := range calls {
 				for _, m := range moments(c) {
@@ -139,13 +139,13 @@ func TestKillAtEveryCall(t *testing.T) {
 	}
 }
 
-// effects are the methods that change something.
+// effects are the CRI methods that change something in the runtime.
 var effects = []string{
 	"RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ExecSync",
 }
 
-// queries are the methods that podd calls for one pod. podd calls the other methods for the
-// node.
+// queries are the CRI methods that change nothing and that podd calls for a pod. podd calls the
+// remaining methods for the node.
 var queries = []string{"ImageStatus", "PodSandboxStatus", "ContainerStatus", "ListPodSandbox", "ListContainers"}
 
 // moments returns the moments of a call at which podd is killed.
@@ -159,8 +159,8 @@ func moments(c call) []moment {
 	return []moment{before, after}
 }
 
-// calls runs the scenario without a kill and returns the calls that podd makes. Of the methods
-// in queries, it returns only the first call of each method.
+// calls runs the scenario without a kill and returns the calls at which podd is to be killed: all calls
+// of the methods in effects, and the first call of each method in queries.
 func (s scenario) calls(t *testing.T) []call {
 	d := newDaemon(t, shared)
 	p := d.throughProxy()
@@ -179,7 +179,7 @@ func (s scenario) calls(t *testing.T) []call {
 	return calls
 }
 
-// lastEffect returns the last of the calls that changes something.
+// lastEffect returns the last of the calls whose method is in effects.
 func lastEffect(calls []call) (last call) {
 	for _, c := range calls {
 		if slices.Contains(effects, c.Method) {
@@ -196,9 +196,9 @@ func (s scenario) prepare(d *daemon) {
 	}
 }
 
-// runWithKill runs the scenario and kills podd during a call. The parameter at is the call, and m
-// is the moment of the call. If at is a query, podd may finish without this query, because podd
-// makes queries only when necessary.
+// runWithKill runs the scenario and kills podd at the moment m of the call at. If at is a query, podd
+// may complete the scenario without this query, because podd makes queries only when necessary. In this
+// case podd is not killed after the call last.
 func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
 	d := newDaemon(t, shared)
 	p := d.throughProxy()
@@ -216,7 +216,7 @@ func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
 		}
 		switch {
 		case now == during && m == duringTerm:
-			// After SIGTERM podd waits until the runtime has finished.
+			// After SIGTERM, podd waits for the response to the call, so the runtime completes it.
 			podd.signal(syscall.SIGTERM)
 			killed <- false
 		case now == m:
@@ -239,7 +239,7 @@ func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
 		defer mu.Unlock()
 		over = len(killed) == 0 && slices.Contains(queries, at.Method) && p.hasCalled(last)
 		if !over {
-			return fmt.Errorf("podd made no call %s", at)
+			return fmt.Errorf("calls of podd: got no %s, want one, at which podd is killed", at)
 		}
 		return nil
 	})
@@ -247,10 +247,11 @@ func (s scenario) runWithKill(t *testing.T, m moment, at, last call) {
 	s.check(d, tolerance{twice: cut || s.hooks, noTERM: m == during && at.Method == "StopContainer"})
 }
 
-// A tolerance lists the deviations that containerd may cause when the caller of a call exits
-// before the response.
+// A tolerance lists deviations from the expected notes that are allowed, because containerd may cause
+// them when podd exits before it receives the response to a call.
 type tolerance struct {
-	// twice: a container start or a hook that was interrupted may have begun to run.
+	// twice: a container or a hook may have run twice, because the call that started it was interrupted
+	// after it had begun to run.
 	twice bool
 	// noTERM: containerd may assume that it has sent TERM although it has not, and then
 	// never sends it.
@@ -263,19 +264,19 @@ type tolerance struct {
 func (s scenario) check(d *daemon, m tolerance) {
 	d.t.Helper()
 	isTERM := func(line string) bool { return strings.HasSuffix(line, " TERM") }
-	d.eventually("the pods have noted everything once", func() error {
+	d.eventually("the pods have written the expected notes", func() error {
 		got, want := d.notes(), slices.Clone(s.noted)
 		if m.twice {
 			got = slices.Compact(got)
 		}
 		if from := len(got) - len(want) + 1; m.restarted && from > 1 {
-			got = slices.Delete(got, 1, from) // the init container did not run again
+			got = slices.Delete(got, 1, from) // keep the note of the init container, which runs only once
 		}
 		if m.noTERM && !slices.ContainsFunc(got, isTERM) {
 			want = slices.DeleteFunc(want, isTERM)
 		}
 		if !slices.Equal(got, want) {
-			return fmt.Errorf("got %q, want %q", d.notes(), s.noted)
+			return fmt.Errorf("got notes %q, want %q", d.notes(), s.noted)
 		}
 		return nil
 	})
@@ -285,11 +286,11 @@ func (s scenario) check(d *daemon, m tolerance) {
 			got = slices.Compact(got)
 		}
 		if strings.Join(got, " ") != s.kept {
-			d.t.Errorf("the claim: got %q, %v, want %s", text, err, s.kept)
+			d.t.Errorf("lines in the claim: got %q, %v, want %q", text, err, s.kept)
 		}
 	}
 	if s.name == "stop" || s.name == "stop hook" || s.name == "finish" {
-		// A podd that has just started does not show any pods yet.
+		// The test asks the runtime, because podd shows no pods immediately after its start.
 		d.eventually("no container is running", func() error {
 			if all := d.containers("web", ""); len(all) > 0 {
 				return fmt.Errorf("got running containers %+v, want none", all)
@@ -299,7 +300,7 @@ func (s scenario) check(d *daemon, m tolerance) {
 		return
 	}
 	if all := d.containers("web", ""); len(all) != 1 {
-		d.t.Errorf("got running containers %+v, want one", all)
+		d.t.Errorf("pod web at the end of the scenario: got running containers %+v, want one", all)
 	}
 	d.until("podd shows no problem", func(v *server.View) error {
 		if all := problems(v); len(all) > 0 {

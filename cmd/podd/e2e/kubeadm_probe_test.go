@@ -28,12 +28,12 @@ func (d *daemon) untilProbed(p *server.PodView) {
 	}
 }
 
-// untilResponses waits until countResponses returns at least n.
+// untilResponses waits until the component in pod p has logged the response at least n times.
 func (d *daemon) untilResponses(p *server.PodView, response string, n int) {
 	d.t.Helper()
 	d.eventually(fmt.Sprintf("%s has responded %s %d times", p.Pod.Name, response, n), func() error {
 		if got := d.countResponses(p, response); got < n {
-			return fmt.Errorf("got %d times, want at least %d", got, n)
+			return fmt.Errorf("got %d responses, want at least %d", got, n)
 		}
 		return nil
 	})
@@ -51,8 +51,9 @@ func (d *daemon) countResponses(p *server.PodView, response string) int {
 	return strings.Count(string(text), "GET "+response)
 }
 
-// failReadiness makes fewer readiness probes fail than the failure threshold, and checks that
-// the pod stays ready. Then it makes all readiness probes fail until the pod is not ready.
+// failReadiness makes one readiness probe fewer fail than the failure threshold, and checks that the pod
+// stays ready. Then it makes all readiness probes fail until the pod is not ready. At the end, the probes
+// succeed again and the pod is ready.
 func (d *daemon) failReadiness(p *server.PodView) {
 	d.t.Helper()
 	name, threshold := p.Pod.Spec.Containers[0].Name, int(p.Pod.Spec.Containers[0].ReadinessProbe.FailureThreshold)
@@ -61,7 +62,7 @@ func (d *daemon) failReadiness(p *server.PodView) {
 	d.untilResponses(p, "/readyz 200", d.countResponses(p, "/readyz 200")+1)
 	d.untilPod("has stayed ready", name, func(now *server.PodView) error {
 		if !now.Ready || !readySince(now).Equal(readySince(p)) {
-			return fmt.Errorf("got ready %v since %s, want true since %s", now.Ready, readySince(now), readySince(p))
+			return fmt.Errorf("got ready %t since %s, want true since %s", now.Ready, readySince(now), readySince(p))
 		}
 		return nil
 	})
@@ -69,28 +70,28 @@ func (d *daemon) failReadiness(p *server.PodView) {
 	now := d.untilPod("is not ready", name, hasReadiness(false))
 	d.untilResponses(p, "/readyz 500", 2*threshold-1)
 	if why, want := now.Decisions[0].Why, "readiness probe failed: HTTP probe failed with statuscode: 500"; !strings.Contains(why, want) {
-		d.t.Errorf("why: got %q, want %q in it", why, want)
+		d.t.Errorf("reason why the pod is not ready: got %q, want %q in it", why, want)
 	}
 	d.failHealthChecks("readyz", 0)
 	d.untilPod("is ready again", name, hasReadiness(true))
 }
 
-// failLiveness makes as many liveness probes fail as the failure threshold, so that the
-// container is restarted.
+// failLiveness makes as many liveness probes fail as the failure threshold. It checks that podd restarts
+// the container then and not earlier.
 func (d *daemon) failLiveness(p *server.PodView) {
 	d.t.Helper()
 	name, threshold := p.Pod.Spec.Containers[0].Name, int(p.Pod.Spec.Containers[0].LivenessProbe.FailureThreshold)
 	d.failHealthChecks("livez", threshold)
 	d.untilWithin(probePatience, name+" is restarted", func(v *server.View) error {
 		if now := d.find(v, name); now == nil || restarts(now, name) != 1 {
-			return fmt.Errorf("the container was not restarted")
+			return fmt.Errorf("got pod %+v, want 1 restart of container %s", now, name)
 		}
 		return nil
 	})
 	// The runtime writes the log with a delay.
 	d.untilResponses(p, "/livez 500", threshold)
 	if bad := d.countResponses(p, "/livez 500"); bad != threshold {
-		d.t.Errorf("%s was stopped after %d errors, want %d", name, bad, threshold)
+		d.t.Errorf("failed liveness probes before the restart of %s: got %d, want %d", name, bad, threshold)
 	}
 	d.failHealthChecks("livez", 0) // otherwise the container would not become ready
 	d.untilWithin(probePatience, "the control plane is ready again", d.controlPlaneReady)

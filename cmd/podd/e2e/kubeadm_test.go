@@ -21,8 +21,9 @@ const nodeCritical = 2000001000
 // probePatience is the maximum wait for probes with a period of ten seconds.
 var probePatience = 5 * patience
 
-// TestKubeadm runs the static pods in the manifests of kubeadm. podd must execute all their
-// probes, and must derive readiness and restarts from the results, also after podd was killed.
+// TestKubeadm runs the static pods in the manifests of kubeadm, with the program component instead of
+// the programs of the control plane. podd must execute all their probes, and must derive readiness and
+// restarts from the results, also after podd was killed.
 func TestKubeadm(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -40,7 +41,7 @@ func TestKubeadm(t *testing.T) {
 	d.failLiveness(d.find(v, "kube-apiserver"))
 	now := d.components()
 	if n := now["kube-apiserver"]; n.Attempt != 1 || n.Sandbox != was["kube-apiserver"].Sandbox {
-		t.Errorf("kube-apiserver: got %+v, want attempt 1 in the sandbox of %+v", n, was["kube-apiserver"])
+		t.Errorf("container of kube-apiserver after failed liveness probes: got %+v, want attempt 1 in the sandbox of %+v", n, was["kube-apiserver"])
 	}
 	was["kube-apiserver"] = now["kube-apiserver"]
 	d.wantComponents(was)
@@ -53,14 +54,14 @@ func (d *daemon) restartKilled() *server.View {
 	d.kill()
 	d.launch()
 	d.eventually("podd responds", func() error { _, err := d.state(); return err })
-	d.consistently(12, "the restarted podd probes the control plane", func(now *server.View) error {
+	d.consistently(12, "the control plane stays ready after the restart of podd", func(now *server.View) error {
 		for name := range controlPlane {
 			p := d.find(now, name)
 			if p == nil || len(p.Pod.Status.ContainerStatuses) == 0 || p.Pod.Status.ContainerStatuses[0].State.Running == nil {
 				continue // podd has not listed the containers yet
 			}
 			if !p.Ready || restarts(p, name) != 0 {
-				return fmt.Errorf("%s: got ready %v, %d restarts, want true and 0", name, p.Ready, restarts(p, name))
+				return fmt.Errorf("%s: got ready %t and %d restarts, want true and 0", name, p.Ready, restarts(p, name))
 			}
 		}
 		return nil
@@ -73,13 +74,14 @@ func (d *daemon) restartKilled() *server.View {
 func (d *daemon) controlPlaneReady(v *server.View) error {
 	for name := range controlPlane {
 		if p := d.find(v, name); p == nil || !p.Ready || !p.Current {
-			return fmt.Errorf("%s: got not ready, want ready in the current version", name)
+			return fmt.Errorf("pod %s: got %+v, want it ready in the current version", name, p)
 		}
 	}
 	return nil
 }
 
-// checkComponent checks the properties of a component that must not change.
+// checkComponent checks that the pod of a component has the namespace and priority of its manifest and
+// the address of the host, and that its container was started without a restart.
 func checkComponent(t *testing.T, p *server.PodView) {
 	t.Helper()
 	spec, status, name := p.Pod.Spec, p.Pod.Status, p.Pod.Name
@@ -120,7 +122,7 @@ func (d *daemon) wantComponents(want map[string]runningContainer) {
 	d.t.Helper()
 	for name, now := range d.components() {
 		if now != want[name] {
-			d.t.Errorf("%s: got %+v, want %+v", name, now, want[name])
+			d.t.Errorf("running container of %s: got %+v, want %+v", name, now, want[name])
 		}
 	}
 }

@@ -47,8 +47,9 @@ func credentialIn(t *testing.T, file string) tls.Certificate {
 	return pair
 }
 
-// TestKubeconfigFile checks that only the owner can read the file, even if the file replaces one
-// that others could read. The credential in the file must expire as requested.
+// TestKubeconfigFile checks that only the owner can read the file that podd kubeconfig writes, even if
+// this file replaces one that others could read. If stdout is a file that others can read, podd must
+// print a warning. The credential must expire after the requested duration.
 func TestKubeconfigFile(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -61,13 +62,13 @@ func TestKubeconfigFile(t *testing.T) {
 	}
 	out, stderr := d.verb("kubeconfig", "--output", k.config, "--duration", "2h")
 	if !strings.Contains(out, "valid until") || strings.Contains(out+stderr, "client-key-data") {
-		t.Errorf("podd kubeconfig: got %s%s, want the expiry and no key", out, stderr)
+		t.Errorf("podd kubeconfig: got %s%s, want %q in stdout and no key in the output", out, stderr, "valid until")
 	}
 	if info, err := os.Stat(k.config); err != nil || info.Mode() != 0o600 {
-		t.Errorf("got the file %v, %v, want mode 0600", info, err)
+		t.Errorf("file of podd kubeconfig: got %v, %v, want mode 0600", info, err)
 	}
 	if left := time.Until(credentialIn(t, k.config).Leaf.NotAfter); left < 110*time.Minute || left > 2*time.Hour {
-		t.Errorf("got a validity of %s, want 2h", left)
+		t.Errorf("remaining validity of the credential: got %s, want up to 10 minutes less than 2h", left)
 	}
 	k.wantOutput("auth whoami", "podd-admin", "system:masters")
 
@@ -84,12 +85,12 @@ func TestKubeconfigFile(t *testing.T) {
 			t.Fatalf("%v: %s", err, &stderr)
 		}
 		if got := stderr.String(); want == "" && got != "" || !strings.Contains(got, want) {
-			t.Errorf("mode %04o: got %q, want %q", mode, got, want)
+			t.Errorf("podd kubeconfig with stdout in a file of mode %04o: got stderr %q, want %q", mode, got, want)
 		}
 	}
 }
 
-// watch starts a watch of the pods, until the test ends or for patience.
+// watch starts a watch of the pods, which ends after patience or at the end of the test.
 func (c *client) watch(token string) io.Reader {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
@@ -97,7 +98,7 @@ func (c *client) watch(token string) io.Reader {
 	resp := c.send(ctx, http.MethodGet, "/api/v1/pods?watch=1", token)
 	c.t.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK {
-		c.t.Fatalf("watching: %s", resp.Status)
+		c.t.Fatalf("watching pods: got %s, want 200", resp.Status)
 	}
 	return resp.Body
 }
@@ -129,15 +130,15 @@ func TestKubeconfigRevoke(t *testing.T) {
 	}
 	token := d.client(fmt.Sprintf("https://127.0.0.1:%d", d.api), &tls.Config{InsecureSkipVerify: true})
 	first, second := issue("first"), issue("second")
-	is := func(who string, c *client, token string, want int) {
+	checkStatus := func(who string, c *client, token string, want int) {
 		t.Helper()
 		if status, text := c.request("GET", "/pods", token); status != want {
-			t.Errorf("%s: got %d %.100s, want %d", who, status, text, want)
+			t.Errorf("GET /pods with %s: got %d %.100s, want %d", who, status, text, want)
 		}
 	}
-	is("the first", first, "", 200)
-	is("the second", second, "", 200)
-	is("the token", token, "abc", 200)
+	checkStatus("the first credential", first, "", 200)
+	checkStatus("the second credential", second, "", 200)
+	checkStatus("the token", token, "abc", 200)
 	cat := first.stream("/exec/default/"+d.podName("web")+"/main?command=cat&input=1&output=1", "v4.channel.k8s.io")
 	websocket.Message.Send(cat, []byte("\x00hello\n"))
 	readChannel(t, cat, 1, "hello\n")
@@ -145,41 +146,41 @@ func TestKubeconfigRevoke(t *testing.T) {
 
 	out, _ := d.verb("kubeconfig", "--revoke")
 	if !strings.Contains(out, "all earlier credentials are revoked; connections closed: ") {
-		t.Errorf("podd kubeconfig --revoke: got %q, want that all earlier credentials are revoked", out)
+		t.Errorf("podd kubeconfig --revoke: got %q, want %q in it", out, "all earlier credentials are revoked; connections closed: ")
 	}
 	if err := cat.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	for frame, err := []byte(nil), error(nil); err == nil; { // output that was already sent may come first
 		if err = websocket.Message.Receive(cat, &frame); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Error("the command of a revoked credential is still connected")
+			t.Errorf("connection of kubectl exec with a revoked credential: got it open after %s, want it closed", patience)
 		}
 	}
 	if _, err := io.Copy(io.Discard, watch); errors.Is(err, context.DeadlineExceeded) {
-		t.Error("the watch of a revoked credential is still connected")
+		t.Errorf("watch with a revoked credential: got it open after %s, want it closed", patience)
 	}
-	is("the first, revoked", first, "", 401)
-	is("the second, revoked", second, "", 401)
-	is("the token", token, "abc", 200)
+	checkStatus("the first credential, revoked", first, "", 401)
+	checkStatus("the second credential, revoked", second, "", 401)
+	checkStatus("the token", token, "abc", 200)
 	d.apply(d.pod("late", shell("main", serve("late"))))
 	d.untilApplied("late")
 	for lines := bufio.NewReader(kept); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			t.Fatalf("the watch of a token ended: %v", err)
+			t.Fatalf("watch with a token, which is not revoked: got %v, want it to continue", err)
 		}
 		if strings.Contains(line, d.podName("late")) {
 			break
 		}
 	}
 	third := issue("third")
-	is("the third", third, "", 200)
+	checkStatus("the third credential, issued after the revocation", third, "", 200)
 	d.kubectl().wantOutput("get pods", d.podName("web"))
 
 	d.crash()
-	is("the first, after a restart", first, "", 401)
-	is("the third, after a restart", third, "", 200)
+	checkStatus("the first credential, after a restart of podd", first, "", 401)
+	checkStatus("the third credential, after a restart of podd", third, "", 200)
 	if now := d.container("web", "main"); now != before {
-		t.Errorf("container: got %+v, want %+v", now, before)
+		t.Errorf("container after the revocation and a restart of podd: got %+v, want %+v", now, before)
 	}
 }

@@ -79,7 +79,7 @@ func (k *kubectl) wantOutput(words string, want ...string) {
 	out := k.run(strings.Fields(words)...)
 	for _, w := range want {
 		if !strings.Contains(out, w) {
-			k.d.t.Errorf("kubectl %s: want %q in:\n%s", words, w, out)
+			k.d.t.Errorf("kubectl %s: got\n%s\nwant %q in it", words, out, w)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func (k *kubectl) wantFailure(words string, want ...string) {
 	out, stderr, err := k.try("", strings.Fields(words)...)
 	for _, w := range want {
 		if err == nil || !strings.Contains(stderr, w) {
-			k.d.t.Errorf("kubectl %s: got error %v, want %q in:\n%s%s", words, err, w, out, stderr)
+			k.d.t.Errorf("kubectl %s: got error %v, stdout %s and stderr\n%s\nwant an error and %q in stderr", words, err, out, stderr, w)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestKubectlReads(t *testing.T) {
 	k.wantOutput("get pods -l app=web -o name", "pod/"+web)
 	k.wantOutput("get pods --field-selector status.phase=Running,spec.nodeName="+d.host+" -o name", "pod/"+web)
 	if out := k.run("get", "pods", "-l", "app!=web", "-o", "name"); out != "" {
-		t.Errorf("get pods -l app!=web: got %s, want none", out)
+		t.Errorf("kubectl get pods -l app!=web: got %s, want no pods", out)
 	}
 	k.wantOutput("get nodes -o jsonpath={.items[0].status.conditions[?(@.type==\"Ready\")].status}", "True")
 	k.d.eventually("the node has conditions and images", func() error {
@@ -183,7 +183,7 @@ func TestKubectlReads(t *testing.T) {
 		// The node lists its largest images. Some of these images belong to other tests.
 		for _, want := range []string{"MemoryPressure DiskPressure PIDPressure Ready ", `["`} {
 			if err != nil || !strings.Contains(out, want) {
-				return fmt.Errorf("want %q in %q, %v", want, out, err)
+				return fmt.Errorf("got %q, %v, want %q in it", out, err, want)
 			}
 		}
 		return nil
@@ -195,7 +195,7 @@ func TestKubectlReads(t *testing.T) {
 	k.wantOutput("describe node "+d.host, "Capacity:", "cpu:", "Container Runtime Version:", d.on.RuntimeName()+"://", web,
 		"Non-terminated Pods:", "(1 in total)", "Allocated resources:", "Events:", "NodeReady")
 	if out := k.run("describe", "node", d.host); strings.Contains(out, "<unknown>") {
-		t.Errorf("describe node: got <unknown>, want it nowhere in\n%s", out)
+		t.Errorf("kubectl describe node: got\n%s\nwant no %q in it", out, "<unknown>")
 	}
 	k.wantOutput("describe secret pass", "word:  6 bytes")
 	k.wantOutput("get all", web)
@@ -249,30 +249,30 @@ func TestKubectlStreams(t *testing.T) {
 	d.untilPrinted(follow, "got one\ngot two\n")
 	d.untilPrinted(all, "[pod/"+web+"/main] got two\n")
 	if got, want := k.run("logs", web, "--tail", "1"), "got two\n"; got != want {
-		t.Errorf("logs --tail 1: got %q, want %q", got, want)
+		t.Errorf("kubectl logs --tail 1: got %q, want %q", got, want)
 	}
 	if got, want := k.run("logs", "-l", "app=web", "--limit-bytes", "4"), "hell"; got != want {
-		t.Errorf("logs --limit-bytes 4: got %q, want %q", got, want)
+		t.Errorf("kubectl logs --limit-bytes 4: got %q, want %q", got, want)
 	}
 	if got := k.run("logs", web, "--timestamps", "--since", "1h"); !strings.HasPrefix(got, time.Now().UTC().Format("2006-")) {
-		t.Errorf("logs --timestamps: got %q, want lines that begin with the date", got)
+		t.Errorf("kubectl logs --timestamps: got %q, want lines that begin with the date", got)
 	}
 	if got, want := k.run("exec", web, "--", "sh", "-c", "echo $COLOUR"), "green\n"; got != want {
-		t.Errorf("exec: got %q, want %q", got, want)
+		t.Errorf("kubectl exec: got %q, want %q", got, want)
 	}
 	if out, _, err := k.try("3 4", "exec", "-i", web, "--", "wc", "-w"); err != nil || strings.TrimSpace(out) != "2" {
-		t.Errorf("exec -i: got %v %q, want 2 words", err, out)
+		t.Errorf("kubectl exec -i: got %v and %q, want the word count 2", err, out)
 	}
 	if _, stderr, err := k.try("", "exec", web, "--", "sh", "-c", "exit 7"); err == nil || !strings.Contains(stderr, "exit code 7") {
-		t.Errorf("exec of a failing command: got %v %s, want exit code 7", err, stderr)
+		t.Errorf("kubectl exec of a failing command: got %v and stderr %s, want an error and %q in stderr", err, stderr, "exit code 7")
 	}
 	k.wantFailure("exec "+web+" -c other -- true", "container other is not valid", "choose one of: [main]")
-	k.copy(web)
-	k.forward(web)
+	k.checkCopy(web)
+	k.checkForward(web)
 }
 
-// copy copies a file into a pod and back.
-func (k *kubectl) copy(pod string) {
+// checkCopy copies a file into a pod and back.
+func (k *kubectl) checkCopy(pod string) {
 	k.d.t.Helper()
 	dir := k.d.t.TempDir()
 	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
@@ -282,12 +282,12 @@ func (k *kubectl) copy(pod string) {
 	k.run("cp", in, pod+":/tmp/cargo")
 	k.run("cp", pod+":/tmp/cargo", out)
 	if got, err := os.ReadFile(out); err != nil || string(got) != "cargo\n" {
-		k.d.t.Errorf("cp: got %q, %v, want %q", got, err, "cargo\n")
+		k.d.t.Errorf("kubectl cp into the pod and back: got %q, %v, want %q", got, err, "cargo\n")
 	}
 }
 
-// forward checks kubectl port-forward with several requests.
-func (k *kubectl) forward(pod string) {
+// checkForward sends several requests through kubectl port-forward.
+func (k *kubectl) checkForward(pod string) {
 	k.d.t.Helper()
 	port := freePort(k.d.t)
 	output := k.start("port-forward", pod, fmt.Sprintf("%d:8080", port))
@@ -300,7 +300,7 @@ func (k *kubectl) forward(pod string) {
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if string(body) != "up\n" || err != nil {
-			k.d.t.Errorf("port-forward: got %q, %v, want %q", body, err, "up\n")
+			k.d.t.Errorf("response through kubectl port-forward: got %q, %v, want %q", body, err, "up\n")
 		}
 		http.DefaultClient.CloseIdleConnections()
 	}

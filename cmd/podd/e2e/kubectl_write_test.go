@@ -25,7 +25,7 @@ func startWritable(t *testing.T) (*daemon, *kubectl) {
 	d.args = append(d.args, "--api-manifest-dir", d.apiManifestDir())
 	d.api = freePort(t)
 	d.start()
-	t.Cleanup(func() { // before the check for leftovers
+	t.Cleanup(func() { // runs before the cleanup of newDaemon, which checks that nothing is left behind
 		for _, path := range d.apiManifestFiles() {
 			os.Remove(path)
 		}
@@ -82,6 +82,7 @@ func (k *kubectl) untilNone(names ...string) {
 	})
 }
 
+// count returns how often line occurs in all.
 func count(all []string, line string) (n int) {
 	for _, l := range all {
 		if l == line {
@@ -95,7 +96,7 @@ func count(all []string, line string) (n int) {
 func TestKubectlCreatesAndEdits(t *testing.T) {
 	t.Parallel()
 	d, k := startWritable(t)
-	_, another := withRegistry(d, registry.Options{}) // the same image
+	_, another := withRegistry(d, registry.Options{}) // another name of the busybox image
 	web := d.pod("web", shell("main", serve("main")), shell("side", serve("side")))
 	web.Labels = map[string]string{"app": "web"}
 	web.Spec.Volumes = append(web.Spec.Volumes, v1.Volume{Name: "info", VolumeSource: v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{
@@ -105,20 +106,20 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	file := k.manifest(web, newConfigMap("settings", map[string]string{"port": "8080"}), newSecret("pass", v1.SecretTypeOpaque, map[string]string{"word": "hidden"}))
 	for _, want := range []string{"pod/web created", "configmap/settings created", "secret/pass created"} {
 		if out := k.run("apply", "-f", file, "--dry-run=server"); !strings.Contains(out, want+" (server dry run)") {
-			t.Errorf("a dry run: got %q, want %q in it", out, want+" (server dry run)")
+			t.Errorf("kubectl apply --dry-run=server: got %q, want %q in it", out, want+" (server dry run)")
 		}
 	}
 	if files := d.apiManifestFiles(); len(files) > 0 {
-		t.Errorf("a dry run: got the new files %q, want none", files)
+		t.Errorf("manifest files after kubectl apply --dry-run=server: got %q, want none", files)
 	}
 	k.wantOutput("apply -f "+file, "pod/web created", "configmap/settings created", "secret/pass created")
 	k.untilReady("web")
 	first := k.pod("web")
 	if first.Name != "web" || len(first.UID) != 36 || first.CreationTimestamp.IsZero() || len(first.OwnerReferences) > 0 {
-		t.Errorf("got %+v, want the name web, a UID, a creation time and no owner", first.ObjectMeta)
+		t.Errorf("created pod: got %+v, want the name web, a UID, a creation time and no owner", first.ObjectMeta)
 	}
 	if !strings.Contains(first.Annotations[v1.LastAppliedConfigAnnotation], `"side"`) {
-		t.Errorf("got the annotations %q, want the last applied configuration", first.Annotations)
+		t.Errorf("created pod: got the annotations %q, want %s with the applied pod", first.Annotations, v1.LastAppliedConfigAnnotation)
 	}
 	for _, path := range append(d.apiManifestFiles(), d.apiManifestDir()) {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 {
@@ -139,30 +140,30 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	cmd := k.command(t.Context(), edit...)
 	cmd.Env = append(cmd.Env, `KUBE_EDITOR=sed -i s/colour:\ green/colour:\ blue/`)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "pod/web edited") {
-		t.Errorf("kubectl edit: got %v, %s, want pod/web edited in it", err, out)
+		t.Errorf("kubectl edit: got %v and %s, want %q in the output", err, out, "pod/web edited")
 	}
-	d.until("web runs the other image", func(v *server.View) error {
+	d.until("pod web runs image "+another, func(v *server.View) error {
 		p := v.Pod(server.Key{Namespace: "default", Name: "web"})
 		if p == nil || !p.Ready || !p.Current || restarts(p, "main") != 1 || p.Pod.Spec.Containers[0].Image != another {
-			return fmt.Errorf("got %+v", p)
+			return fmt.Errorf("got %+v, want a ready pod with 1 restart of container main", p)
 		}
 		return nil
 	})
 	now := k.pod("web")
 	if now.UID != first.UID || now.Status.PodIP != first.Status.PodIP || now.Labels["colour"] != "blue" || now.Labels["tier"] != "front" || now.Annotations["note"] != "x" {
-		t.Errorf("got %+v, want the same pod: %+v", now.ObjectMeta, first.ObjectMeta)
+		t.Errorf("edited pod: got %+v and IP %s, want the UID and IP (%s) of the first version and the new labels and annotation: %+v", now.ObjectMeta, now.Status.PodIP, first.Status.PodIP, first.ObjectMeta)
 	}
 	if n := restartCount(now, "side"); n != 0 {
-		t.Errorf("the other container: got %d restarts, want 0", n)
+		t.Errorf("container side, whose image was not changed: got %d restarts, want 0", n)
 	}
-	d.eventually("one container has restarted", func() error {
+	d.eventually("only container main has restarted", func() error {
 		if all := d.notes(); count(all, "main runs") != 2 || count(all, "side runs") != 1 {
-			return fmt.Errorf("got the notes %q, want main twice and side once", all)
+			return fmt.Errorf("got the notes %q, want \"main runs\" twice and \"side runs\" once", all)
 		}
 		return nil
 	})
 
-	d.eventually("the volume contains the new labels", func() error {
+	d.eventually("the downwardAPI volume contains the new labels", func() error {
 		if out, stderr, err := k.try("", "exec", "web", "-c", "side", "--", "cat", "/info/labels"); err != nil || !strings.Contains(out, `colour="blue"`) {
 			return fmt.Errorf("got %q, %s, %v, want %q in it", out, stderr, err, `colour="blue"`)
 		}
@@ -176,14 +177,14 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	k.wantFailure("create -f "+k.manifest(bad), `The Pod "bad" is invalid`, "spec.containers[0].image")
 
 	web.Spec.Containers[0].Command = []string{"sh", "-c", serve("main")}
-	appliedServerSide(k, web)
+	checkServerSideApply(k, web)
 
 	k.wantOutput("patch configmap settings --type=merge -p {\"data\":{\"port\":\"9090\"}}", "configmap/settings patched")
 	k.wantOutput("get configmap settings -o jsonpath={.data.port}", "9090")
 	k.wantOutput("delete configmap/settings secret/pass", `configmap "settings" deleted`, `secret "pass" deleted`)
 	k.wantOutput("auth can-i create pods", "yes")
 
-	// A pod from a file cannot be changed.
+	// kubectl cannot change a pod from the manifest directory.
 	d.apply(d.pod("fixed", shell("main", serve("fixed"))))
 	d.untilApplied("fixed")
 	k.wantFailure("delete pod "+d.podName("fixed"), "fixed.yaml")
@@ -194,42 +195,42 @@ func TestKubectlCreatesAndEdits(t *testing.T) {
 	k.wantOutput("delete pods --all", `pod "web" deleted`, `pod "other" deleted`)
 	k.untilNone("web", "other")
 	if files := d.apiManifestFiles(); len(files) > 0 {
-		t.Errorf("got files %q, want none", files)
+		t.Errorf("manifest files after kubectl has deleted all objects: got %q, want none", files)
 	}
 	if all := d.notes(); !slices.Contains(all, "side TERM") {
-		t.Errorf("got notes %q, want side TERM", all)
+		t.Errorf("after kubectl delete: got notes %q, want %q among them", all, "side TERM")
 	}
 }
 
-// appliedServerSide applies the pod other with several field managers, and then web, which was
-// created with client-side apply.
-func appliedServerSide(k *kubectl, web *v1.Pod) {
+// checkServerSideApply applies the pod other with several field managers, and checks conflicts between
+// them. Then it applies the pod web, which was created with client-side apply.
+func checkServerSideApply(k *kubectl, web *v1.Pod) {
 	t := k.d.t
 	other := k.d.pod("other", shell("main", serve("other")))
-	label := func(want string) {
+	checkLabel := func(want string) {
 		t.Helper()
 		if p := k.pod("other"); p.Labels["app"] != want {
-			t.Errorf("got the labels %q, want app=%s", p.Labels, want)
+			t.Errorf("labels of pod other: got %q, want app=%q", p.Labels, want)
 		}
 	}
 	k.wantOutput("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
 	other.Labels = map[string]string{"app": "other"}
 	k.wantOutput("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
-	label("other")
+	checkLabel("other")
 	k.wantOutput("label pod other --overwrite app=hand", "pod/other labeled")
 	k.wantFailure("apply --server-side -f "+k.manifest(other), `conflict with "kubectl-label" using v1: .metadata.labels.app`)
-	label("hand")
+	checkLabel("hand")
 	k.wantOutput("apply --server-side --force-conflicts --dry-run=server -f "+k.manifest(other), "pod/other serverside-applied (server dry run)")
-	label("hand")
+	checkLabel("hand")
 	k.wantOutput("apply --server-side --force-conflicts -f "+k.manifest(other), "pod/other serverside-applied")
-	label("other")
+	checkLabel("other")
 	k.wantFailure("apply --server-side --field-manager=second -f "+k.manifest(withLabel(other, "second")), `conflict with "kubectl": .metadata.labels.app`)
 	other.Labels = nil
 	k.wantOutput("apply --server-side -f "+k.manifest(other), "pod/other serverside-applied")
-	label("")
+	checkLabel("")
 	k.untilReady("other")
 	if n := restartCount(k.pod("other"), "main"); n != 0 {
-		t.Errorf("got %d restarts, want 0", n)
+		t.Errorf("pod other after all changes of its labels: got %d restarts, want 0", n)
 	}
 	k.wantOutput("get pod other -o jsonpath={.metadata.managedFields} --show-managed-fields", `"manager":"kubectl"`, `"operation":"Apply"`)
 
@@ -237,10 +238,10 @@ func appliedServerSide(k *kubectl, web *v1.Pod) {
 	k.wantOutput("apply --server-side -f "+k.manifest(web), "pod/web serverside-applied")
 	managers := k.run("get", "pod", "web", "-o", "jsonpath={.metadata.managedFields[*].manager}", "--show-managed-fields")
 	if all := strings.Fields(managers); !slices.Contains(all, "kubectl") || slices.Contains(all, "kubectl-client-side-apply") {
-		t.Errorf("got the field managers %q, want kubectl instead of kubectl-client-side-apply", all)
+		t.Errorf("field managers of pod web: got %q, want kubectl instead of kubectl-client-side-apply", all)
 	}
 	if p := k.pod("web"); p.Labels["tier"] != "back" || p.Labels["colour"] != "blue" || restartCount(p, "side") != 0 {
-		t.Errorf("got %+v, want tier=back, colour=blue and no restart of side", p)
+		t.Errorf("pod web after server-side apply: got %+v, want the labels tier=back and colour=blue and no restart of container side", p)
 	}
 }
 
@@ -261,8 +262,9 @@ func restartCount(p *v1.Pod, container string) int32 {
 	return -1
 }
 
-// TestKubectlCreate_KilledDaemon checks that a created pod keeps its identity when podd is
-// killed, and that it is deleted with the grace period of the request.
+// TestKubectlCreate_KilledDaemon checks that a created pod keeps its UID, its creation time and its
+// container when podd is killed. kubectl delete must delete the pod with the grace period of the pod or,
+// with --grace-period or --now, with that of the request.
 func TestKubectlCreate_KilledDaemon(t *testing.T) {
 	t.Parallel()
 	d, k := startWritable(t)
@@ -276,22 +278,22 @@ func TestKubectlCreate_KilledDaemon(t *testing.T) {
 	k.untilReady("hard")
 	now := k.pod("hard")
 	if now.UID != first.UID || restartCount(now, "main") != 0 || !now.CreationTimestamp.Equal(&first.CreationTimestamp) {
-		t.Errorf("got %+v, want %+v", now.ObjectMeta, first.ObjectMeta)
+		t.Errorf("pod hard after podd was killed: got %+v and %d restarts, want the UID and creation time of %+v and 0 restarts", now.ObjectMeta, restartCount(now, "main"), first.ObjectMeta)
 	}
 	d.untilNoted("hard runs")
 
 	k.wantOutput("delete pod hard --wait=false", "deleted")
-	d.until("hard is being deleted", func(v *server.View) error {
+	d.until("pod hard is being deleted with a grace period of 3600 s", func(v *server.View) error {
 		p := v.Pod(server.Key{Namespace: "default", Name: "hard"})
 		if p == nil || p.Pod.DeletionTimestamp == nil || p.Pod.DeletionGracePeriodSeconds == nil || *p.Pod.DeletionGracePeriodSeconds != 3600 {
-			return fmt.Errorf("got %+v", p)
+			return fmt.Errorf("got %+v, want a pod with a deletion timestamp and a grace period of 3600 s", p)
 		}
 		return nil
 	})
 	d.untilNoted("hard runs", "hard TERM")
 	k.wantFailure("create -f "+k.manifest(hard), "being deleted")
-	// This command waits until the pod is deleted. Without the shorter grace period that would
-	// take an hour.
+	// kubectl delete waits until the pod is deleted. The first request would take an hour. Therefore the
+	// test would fail if podd ignored the shorter grace period.
 	k.wantOutput("delete pod hard --grace-period=0 --force", "deleted")
 	k.untilNone("hard")
 
@@ -302,7 +304,7 @@ func TestKubectlCreate_KilledDaemon(t *testing.T) {
 	k.wantOutput("delete pod quick --now", "deleted")
 	k.untilNone("quick")
 	if all := d.notes(); !slices.Contains(all, "quick TERM") {
-		t.Errorf("got notes %q, want quick TERM", all)
+		t.Errorf("after kubectl delete --now: got notes %q, want %q among them", all, "quick TERM")
 	}
 }
 
@@ -327,7 +329,7 @@ func TestKubectlTrustBundles(t *testing.T) {
 	roots.Spec.TrustBundle = b
 	k.wantOutput("apply -f "+k.manifest(roots), "clustertrustbundle.certificates.k8s.io/roots configured")
 	if got, want := d.readTrace("changed"), strings.TrimSpace(b); got != want {
-		t.Errorf("in the container, after a change: got\n%s\nwant\n%s", got, want)
+		t.Errorf("certificates in the container after the bundle was changed: got\n%s\nwant\n%s", got, want)
 	}
 	k.wantOutput("apply --server-side --force-conflicts -f "+k.manifest(roots), "clustertrustbundle.certificates.k8s.io/roots serverside-applied")
 	roots.Spec.TrustBundle = "none"

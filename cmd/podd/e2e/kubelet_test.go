@@ -112,7 +112,7 @@ func readChannel(t testing.TB, conn *websocket.Conn, channel byte, want string) 
 		var frame []byte
 		if err := websocket.Message.Receive(conn, &frame); err != nil {
 			if want != "" {
-				t.Fatalf("got %q and then %v, want %q", got.String(), err, want)
+				t.Fatalf("reading from channel %d: got %q and then %v, want %q", channel, got.String(), err, want)
 			}
 			break
 		}
@@ -155,10 +155,10 @@ func TestKubeletAPI(t *testing.T) {
 	status, text := c.request("GET", "/pods", "")
 	var pods v1.PodList
 	if err := json.Unmarshal([]byte(text), &pods); err != nil || status != 200 || len(pods.Items) != 1 || pods.Items[0].Name != d.podName("web") {
-		t.Errorf("pods: got %d %s, want 200 and only web", status, text)
+		t.Errorf("GET /pods: got %d %s, want 200 and only the pod web", status, text)
 	}
 	pod := "/default/" + d.podName("web")
-	d.eventually("the log contains hello", func() error {
+	d.eventually("the log of container main contains \"hello\"", func() error {
 		if status, text := c.request("GET", "/containerLogs"+pod+"/main", ""); status != 200 || !strings.Contains(text, "hello\n") {
 			return fmt.Errorf("got %d %s, want 200 and %q in it", status, text, "hello\n")
 		}
@@ -168,15 +168,15 @@ func TestKubeletAPI(t *testing.T) {
 		"tailLines=0": "", "limitBytes=3": "hel", "sinceTime=2999-01-01T00:00:00Z": "", "insecureSkipTLSVerifyBackend=true": "hello\n",
 	} {
 		if status, text := c.request("GET", "/containerLogs"+pod+"/main?"+query, ""); status != 200 || text != want {
-			t.Errorf("log with %s: got %d %q, want %q", query, status, text, want)
+			t.Errorf("GET /containerLogs with %s: got %d %q, want 200 and %q", query, status, text, want)
 		}
 	}
 	if status, text := c.request("POST", "/run"+pod+"/main?cmd=echo+one+two", ""); status != 200 || text != "one two\n" {
-		t.Errorf("run: got %d %q, want 200 and %q", status, text, "one two\n")
+		t.Errorf("POST /run: got %d %q, want 200 and %q", status, text, "one two\n")
 	}
 	for path, want := range map[string]string{"/healthz": "ok", "/runningpods/": d.podName("web"), "/configz": `"kubeletconfig"`, "/flagz": "hostname-override=" + d.host, "/statusz": "Emulation version: "} {
 		if status, text := c.request("GET", path, ""); status != 200 || !strings.Contains(text, want) {
-			t.Errorf("%s: got %d %.200s, want 200 and %q in it", path, status, text, want)
+			t.Errorf("GET %s: got %d %.200s, want 200 and %q in it", path, status, text, want)
 		}
 	}
 
@@ -184,7 +184,7 @@ func TestKubeletAPI(t *testing.T) {
 	websocket.Message.Send(shell, []byte("\x00echo $((6*7)); echo oops >&2; exit 3\n"))
 	readChannel(t, shell, 1, "42\n")
 	if end := readChannel(t, shell, 3, "message"); !strings.Contains(end, `"NonZeroExitCode"`) {
-		t.Errorf("exec: got the status %s, want NonZeroExitCode", end)
+		t.Errorf("/exec of a command that fails: got the status %s, want the reason NonZeroExitCode", end)
 	}
 	attached := c.stream("/attach"+pod+"/main?input=1&output=1", "v4.channel.k8s.io")
 	enough := repeatInput(t, func() { websocket.Message.Send(attached, []byte("\x00it\n")) })
@@ -196,7 +196,7 @@ func TestKubeletAPI(t *testing.T) {
 
 	d.wantUnauthorized(c.server)
 
-	// Requests on podd's socket are those of root.
+	// A request on podd's socket needs no credential, because only root can connect to the socket.
 	local := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(d.runDir(), "podd.sock"))
 	}}}
@@ -207,7 +207,7 @@ func TestKubeletAPI(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != 200 {
-		t.Errorf("on the socket: got %s, want 200", resp.Status)
+		t.Errorf("GET /runningpods/ on podd's socket: got %s, want 200", resp.Status)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestKubeletAPIFollow(t *testing.T) {
 	lines := bufio.NewReader(resp.Body)
 	for _, want := range []string{"one\n", "two\n", ""} {
 		if got, _ := lines.ReadString('\n'); got != want {
-			t.Errorf("got %q, want %q", got, want)
+			t.Errorf("next line of the followed log: got %q, want %q", got, want)
 		}
 		d.touch("go")
 	}
@@ -265,44 +265,44 @@ func TestKubeletAPI_Authorization(t *testing.T) {
 	server := "https://" + net.JoinHostPort("127.0.0.1", fmt.Sprint(d.api))
 	c := d.client(server, &tls.Config{InsecureSkipVerify: true})
 	exec := "/exec/default/" + d.podName("web") + "/main?command=id&output=1"
-	is := func(path, token string, want int) {
+	checkStatus := func(path, token string, want int) {
 		t.Helper()
 		if status, text := c.request("GET", path, token); status != want {
-			t.Errorf("%s with %q: got %d %s, want %d", path, token, status, text, want)
+			t.Errorf("GET %s with token %q: got %d %s, want %d", path, token, status, text, want)
 		}
 	}
-	is("/pods", "", 401)
-	is("/healthz", "", 401)
-	is("/pods", "abcd", 401)
-	is("/pods", "abc", 200)
-	is(exec, "abc", 403) // with the method GET, because a WebSocket starts with GET
+	checkStatus("/pods", "", 401)
+	checkStatus("/healthz", "", 401)
+	checkStatus("/pods", "abcd", 401)
+	checkStatus("/pods", "abc", 200)
+	checkStatus(exec, "abc", 403) // exec requires the verb create although the method is GET, with which a WebSocket starts
 	proxy := "/api/v1/nodes/" + d.host + "/proxy"
-	is(proxy+"/stats/summary", "abc", 200)
-	is(proxy+exec, "abc", 403)
-	is("/api/v1/secrets", "abc", 403)
-	is("/api/v1/pods", "abc", 403)
+	checkStatus(proxy+"/stats/summary", "abc", 200)
+	checkStatus(proxy+exec, "abc", 403)
+	checkStatus("/api/v1/secrets", "abc", 403)
+	checkStatus("/api/v1/pods", "abc", 403)
 	write(policy, rules("nodes/healthz"))
-	is("/pods", "abc", 403)
-	is("/healthz", "abc", 200)
+	checkStatus("/pods", "abc", 403)
+	checkStatus("/healthz", "abc", 200)
 	write(policy, "broken")
-	is("/healthz", "abc", 200)
+	checkStatus("/healthz", "abc", 200)
 	write(tokens, "xyz,prom,1\n")
-	is("/healthz", "abc", 401)
-	is("/healthz", "xyz", 200)
+	checkStatus("/healthz", "abc", 401)
+	checkStatus("/healthz", "xyz", 200)
 	if r, err := http.Get("http://" + strings.TrimPrefix(server, "https://") + "/pods"); err == nil {
 		r.Body.Close()
 		if r.StatusCode != 400 {
-			t.Errorf("without TLS: got %s, want 400", r.Status)
+			t.Errorf("GET /pods without TLS: got %s, want 400", r.Status)
 		}
 	}
 	log, err := os.ReadFile(d.logFile())
 	if err != nil || strings.Contains(string(log), "xyz") {
-		t.Errorf("podd's log: got a token, want none (%v)", err)
+		t.Errorf("podd's log: got the token xyz or error %v, want no token", err)
 	}
 }
 
-// wantUnauthorized checks a podd without configured authentication. Requests without credentials,
-// with a self-made certificate or with a token must be rejected, and podd must listen on loopback
+// wantUnauthorized checks a podd for which no authentication is configured. podd must reject requests
+// without credentials, with a certificate of another CA, or with a token. It must listen on loopback
 // only.
 func (d *daemon) wantUnauthorized(server string) {
 	d.t.Helper()
@@ -325,7 +325,7 @@ func (d *daemon) wantUnauthorized(server string) {
 		for _, path := range []string{"/pods", "/", "/healthz", "/api/v1/pods", "/v1/credential", "/api/v1/nodes/" + d.host + "/proxy/pods"} {
 			for _, token := range []string{"", "abc"} {
 				if status, text := c.request("GET", path, token); status != 401 {
-					d.t.Errorf("%s: got %d %s, want 401", path, status, text)
+					d.t.Errorf("GET %s with an invalid credential or none: got %d %s, want 401", path, status, text)
 				}
 			}
 		}
@@ -341,7 +341,7 @@ func (d *daemon) wantUnauthorized(server string) {
 		}
 		if conn, err := net.Dial("tcp", net.JoinHostPort(ip.String(), fmt.Sprint(d.api))); err == nil {
 			conn.Close()
-			d.t.Errorf("podd listens on %s, want only loopback", ip)
+			d.t.Errorf("connecting to podd at %s: got a connection, want none, because podd must listen only on loopback", ip)
 		}
 	}
 }

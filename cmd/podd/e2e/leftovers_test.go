@@ -71,8 +71,8 @@ func (d *daemon) mounts() ([]string, error) {
 	return paths, err
 }
 
-// podCgroups returns the cgroups of pods in every hierarchy. The parent cgroups of the QoS
-// classes, such as kubepods/burstable, remain.
+// podCgroups returns the cgroups of pods in every hierarchy. It does not return the cgroups of the QoS
+// classes, such as kubepods/burstable, because podd does not remove these.
 func (d *daemon) podCgroups() ([]string, error) {
 	infos, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup", "cgroup2"))
 	if err != nil {
@@ -149,7 +149,7 @@ func (d *daemon) end() {
 		d.kill()
 	}
 	if d.t.Failed() {
-		// The cleanup gets a new time limit, because the checks may have used up the previous one.
+		// The cleanup gets a new time limit, because the checks before may have used all of theirs.
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if log, err := os.ReadFile(d.logFile()); err == nil {
@@ -193,7 +193,7 @@ func (d *daemon) untilNothing(ctx context.Context) error {
 		left, err := d.leftovers(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return fmt.Errorf("got leftovers, want none: %v\n%s", err, strings.Join(last, "\n"))
+			return fmt.Errorf("leftovers of the daemon's pods: got (error %v)\n%s\nwant none", err, strings.Join(last, "\n"))
 		case err == nil && len(left) == 0:
 			return nil
 		}

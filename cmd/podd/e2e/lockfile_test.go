@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestLockFile starts a second podd with the lock file of the first one. The first podd must exit,
-// and the second one must take over the running pod.
+// TestLockFile starts a second podd with the lock file and the root directory of the first one. The first
+// podd must exit, and the second one must take over the running pod.
 func TestLockFile(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -23,19 +23,19 @@ func TestLockFile(t *testing.T) {
 	d.start()
 	d.eventually("the first podd exits", func() error {
 		if first.running() {
-			return errors.New("it is running")
+			return errors.New("it is still running")
 		}
 		return nil
 	})
 	if code := first.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("the first podd: got exit code %d, want 0", code)
+		t.Errorf("first podd: got exit code %d, want 0", code)
 	}
 	d.untilApplied("web")
 	if !d.proc.running() {
-		t.Fatalf("the second podd exited: %s", d.proc.cmd.ProcessState)
+		t.Fatalf("second podd: got %s, want it to keep running", d.proc.cmd.ProcessState)
 	}
 	if now := d.containersOfInstance(d.instanceLabel()); !maps.Equal(now, was) {
-		t.Errorf("got running containers %v, want %v", now, was)
+		t.Errorf("after the second podd has started: got running containers %v, want %v", now, was)
 	}
 	d.untilNoted("web runs")
 }

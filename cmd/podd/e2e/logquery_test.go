@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestKubeletAPI_LogQuery checks queries for the logs of services: from the journal, which a script
-// called journalctl replaces, and from files in /var/log, where links must not lead out of the
-// directory.
+// TestKubeletAPI_LogQuery checks queries for the logs of services. For some services podd runs
+// journalctl, which is a script in this test. For others it reads files in /var/log, where it must not
+// follow links out of this directory.
 func TestKubeletAPI_LogQuery(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -43,7 +43,7 @@ func TestKubeletAPI_LogQuery(t *testing.T) {
 		"/logs/" + service + "/" + service + ".log": "file line\n",
 	} {
 		if status, text := c.request("GET", query, ""); status != 200 || text != want {
-			t.Errorf("%s: got %d %q, want 200 and %q", query, status, text, want)
+			t.Errorf("GET %s: got %d %q, want 200 and %q", query, status, text, want)
 		}
 	}
 	for query, want := range map[string]int{
@@ -55,10 +55,10 @@ func TestKubeletAPI_LogQuery(t *testing.T) {
 		"/logs/?query=":                          400,
 	} {
 		if status, text := c.request("GET", query, ""); status != want {
-			t.Errorf("%s: got %d %q, want %d", query, status, text, want)
+			t.Errorf("GET %s: got %d %q, want %d", query, status, text, want)
 		}
 	}
 	if status, text := c.request("POST", "/logs/?query=kubelet", ""); status != 405 {
-		t.Errorf("POST: got %d %q, want 405", status, text)
+		t.Errorf("POST /logs/: got %d %q, want 405", status, text)
 	}
 }

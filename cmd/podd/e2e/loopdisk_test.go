@@ -44,7 +44,8 @@ func newLoopDisk(d *daemon, image, dir, options string, size int64, flags ...str
 // becomes read-only after an error.
 func onSmallDisk(t testing.TB, on *stack.Stack, options ...string) (*daemon, *loopDisk) {
 	t.Helper()
-	// These directories are made first, so that they are removed after the daemon.
+	// These directories are created before the daemon. Cleanup functions run in reverse order, so the
+	// directories are removed after the daemon has unmounted the file system.
 	image, dir := filepath.Join(t.TempDir(), "image"), t.TempDir()
 	d := newDaemon(t, on)
 	d.rootDir = dir
@@ -67,17 +68,17 @@ func (k *loopDisk) mount() {
 	k.command("mount", "-o", "loop,"+k.options, k.image, k.dir)
 }
 
-// unmount unmounts the file system and waits until the kernel has released it. A process may
-// still use it, and a container of another test may have copied the mount to its mount
-// namespace. If the file were mounted again before, the kernel would reuse the file system,
+// unmount unmounts the file system and waits until the kernel has released it. The kernel may release it
+// late, because a process uses it or because a container of another test has copied the mount to its
+// mount namespace. If the file were mounted again before that, the kernel would reuse the file system,
 // which stays read-only after an error.
 func (k *loopDisk) unmount() {
 	k.d.t.Helper()
 	backing := filepath.Join("/sys/block", k.device(), "loop/backing_file")
 	k.d.unmount(k.dir)
-	k.d.eventually(k.dir+" is not in any mount namespace", func() error {
+	k.d.eventually("the kernel has released the file system of "+k.dir, func() error {
 		if image, err := os.ReadFile(backing); err == nil && strings.TrimSpace(string(image)) == k.image {
-			return fmt.Errorf("the kernel still uses the file system: %s contains %s", backing, image)
+			return fmt.Errorf("backing file in %s: got %s, want another one or none", backing, image)
 		}
 		return nil
 	})
@@ -94,6 +95,7 @@ func (k *loopDisk) hide() {
 	}
 }
 
+// show moves the mount back after hide.
 func (k *loopDisk) show() {
 	k.d.t.Helper()
 	if err := errors.Join(unix.Mount(k.hidden, k.dir, "", unix.MS_BIND, ""), unix.Unmount(k.hidden, unix.MNT_DETACH)); err != nil {
@@ -141,7 +143,7 @@ func (k *loopDisk) wantFree() {
 		k.d.t.Fatal(err)
 	}
 	if st.Bfree < 1000 || st.Ffree < 100 {
-		k.d.t.Errorf("got %d free blocks and %d free inodes, want 1000 and 100 at least", st.Bfree, st.Ffree)
+		k.d.t.Errorf("free space of the disk: got %d blocks and %d inodes, want at least 1000 and 100", st.Bfree, st.Ffree)
 	}
 }
 
@@ -173,8 +175,8 @@ func (k *loopDisk) repair() {
 // written back.
 func (k *loopDisk) cutPower() {
 	k.d.t.Helper()
-	// The image contains what the kernel has written to the loop device, even if it is not on
-	// the disk yet.
+	// The page cache of the image contains everything that the kernel has written to the loop device.
+	// Therefore a copy is complete, even if the host has not written the image to its disk yet.
 	k.command("cp", "--sparse=always", k.image, k.image+".cut")
 	k.d.kill()
 	k.unmount()

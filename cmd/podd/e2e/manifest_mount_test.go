@@ -15,7 +15,7 @@ import (
 // untilReadAgain waits until podd reports no problem with reading manifests.
 func (d *daemon) untilReadAgain() {
 	d.t.Helper()
-	d.until("the manifests are read again", func(v *server.View) error {
+	d.until("podd reports no problem with reading the manifests", func(v *server.View) error {
 		for _, p := range problems(v) {
 			if strings.Contains(p, "reading manifests") {
 				return fmt.Errorf("%s", p)
@@ -34,7 +34,7 @@ func TestManifestsOnMount(t *testing.T) {
 	k := newLoopDisk(d, filepath.Join(d.dir, "manifests.img"), d.manifestDir(), "defaults", 8<<20)
 	k.mount()
 	d.start()
-	// Do not use d.write, because it would fail to rename a file from another file system.
+	// The test does not use d.write, because it would fail to rename a file to another file system.
 	for _, name := range []string{"web", "other"} {
 		if err := os.WriteFile(d.manifestFile(name), []byte(manifestText(d, d.pod(name, shell("main", serve(name))))), 0o600); err != nil {
 			t.Fatal(err)
@@ -43,13 +43,13 @@ func TestManifestsOnMount(t *testing.T) {
 	d.untilApplied("web")
 	d.untilApplied("other")
 	web, other := d.container("web", "main"), d.container("other", "main")
-	unchanged := func(when string) {
+	checkContainers := func(when string) {
 		t.Helper()
 		if now := d.container("web", "main"); now != web {
-			t.Errorf("%s: web: got %+v, want %+v", when, now, web)
+			t.Errorf("%s: container of pod web: got %+v, want %+v", when, now, web)
 		}
 		if now := d.container("other", "main"); now != other {
-			t.Errorf("%s: other: got %+v, want %+v", when, now, other)
+			t.Errorf("%s: container of pod other: got %+v, want %+v", when, now, other)
 		}
 	}
 
@@ -58,37 +58,38 @@ func TestManifestsOnMount(t *testing.T) {
 	for range 2 { // the second podd must not depend on what the first one has read
 		d.start()
 		d.untilProblem(d.manifestDir(), "the file system with the manifests is not mounted", "using the last valid content")
-		unchanged("missing at podd's start")
+		checkContainers("podd started without the mount")
 		d.kill()
 	}
 	d.start()
 	k.mount()
 	d.untilReadAgain()
-	unchanged("mounted late")
+	checkContainers("mounted after podd's start")
 
 	k.unmount()
 	d.untilProblem(d.manifestDir(), "is not mounted")
-	unchanged("unmounted")
+	checkContainers("unmounted while podd runs")
 	k.mount()
 	d.untilReadAgain()
-	unchanged("mounted again")
+	checkContainers("mounted again")
 
-	// A pod stops when its manifest is removed from the directory itself.
+	// While the file system is mounted, a pod stops when its manifest is removed.
 	d.remove("other")
 	d.untilGone("other")
 	if now := d.container("web", "main"); now != web {
-		t.Errorf("after the removal of another pod: web: got %+v, want %+v", now, web)
+		t.Errorf("after the removal of pod other: container of pod web: got %+v, want %+v", now, web)
 	}
 
 	k.unmount()
 	d.untilProblem(d.manifestDir(), "is not mounted", "podd accept empty "+d.manifestDir())
 
-	// A new manifest in the directory below the mount does not stop pods with missing manifests.
+	// The file system is not mounted, so this manifest is in the directory that the mount covers. The pod
+	// web must keep running, although its manifest is missing there.
 	d.apply(d.pod("stray", shell("main", serve("stray"))))
 	d.untilApplied("stray")
 	d.untilProblem(d.manifestDir(), "is not mounted, and 1 manifest is missing", "podd accept empty "+d.manifestDir())
 	if now := d.container("web", "main"); now != web {
-		t.Errorf("with another manifest: web: got %+v, want %+v", now, web)
+		t.Errorf("after a manifest was added without the mount: container of pod web: got %+v, want %+v", now, web)
 	}
 	d.remove("stray")
 	d.untilGone("stray")

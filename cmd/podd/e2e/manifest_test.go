@@ -18,9 +18,9 @@ import (
 	"podd/runtime/runtimetest/stack"
 )
 
-// pod returns a pod of these containers with a hostPath volume. The containers that the function
-// shell returns mount this volume at /trace. Its grace period is long enough for slow hosts.
-// Containers that ignore TERM should have a shorter grace period.
+// pod returns a pod of the given containers. It has a hostPath volume for the trace directory, which the
+// containers that the function shell returns mount at /trace. Its grace period is long enough for slow
+// hosts. A test should set a shorter one for containers that ignore SIGTERM.
 func (d *daemon) pod(name string, containers ...v1.Container) *v1.Pod {
 	p := &v1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -51,20 +51,21 @@ func sidecar(name, script string) v1.Container {
 	return c
 }
 
-// note returns a script that appends a line to the test's notes.
+// note returns a script that appends a line to the file /trace/notes, which the method notes reads.
 func note(line string) string { return fmt.Sprintf("echo %q >>/trace/notes; ", line) }
 
-// serve returns a script that runs until TERM and notes its start and its exit.
+// serve returns a script that runs until SIGTERM. It notes "NAME runs" at its start and "NAME TERM" when
+// it receives SIGTERM.
 func serve(name string) string {
 	return "trap '" + note(name+" TERM") + "exit 0' TERM; " + note(name+" runs") + "sleep 3600 & wait"
 }
 
-// ignoreTerm returns a script that notes TERM but does not exit.
+// ignoreTerm returns a script like that of serve, but it does not exit after SIGTERM.
 func ignoreTerm(name string) string {
 	return "trap '" + note(name+" TERM") + "' TERM; " + note(name+" runs") + "while :; do sleep 3600 & wait; done"
 }
 
-// notes returns all lines that the pods of the test have noted, in order.
+// notes returns all lines that the pods of the test have appended to the file /trace/notes, in order.
 func (d *daemon) notes() []string {
 	d.t.Helper()
 	text, err := os.ReadFile(filepath.Join(d.traceDir(), "notes"))
@@ -88,9 +89,9 @@ func (d *daemon) untilNote(line string) {
 // untilNoted waits until the notes equal want.
 func (d *daemon) untilNoted(want ...string) {
 	d.t.Helper()
-	d.eventually("the pods have noted these lines", func() error {
+	d.eventually("the pods have noted exactly the expected lines", func() error {
 		if got := d.notes(); strings.Join(got, "\n") != strings.Join(want, "\n") {
-			return fmt.Errorf("got %q, want %q", got, want)
+			return fmt.Errorf("got notes %q, want %q", got, want)
 		}
 		return nil
 	})

@@ -25,12 +25,12 @@ func hasTerminationMessage(want func(string) bool) func(*server.PodView) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("got the container status %+v, want another termination message", c)
+		return fmt.Errorf("got the container status %+v, want the termination message of this test case", c)
 	}
 }
 
-// TestTerminationMessages checks that podd shows the termination message of a container for any
-// user of the container and any length of the message.
+// TestTerminationMessages checks the termination message in the status of a container that writes it as
+// another user, that writes more than 4096 bytes, and whose message is the end of its log.
 func TestTerminationMessages(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

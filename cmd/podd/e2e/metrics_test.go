@@ -14,7 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestMetrics checks podd's metrics, and that a metric shows that a manifest is invalid.
+// TestMetrics checks the metrics on all of podd's endpoints for them. The metrics must have names that
+// promtool accepts, must show that a manifest is invalid, and must not contain removed pods.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	cadvisor := freePort(t)
@@ -36,7 +37,7 @@ func TestMetrics(t *testing.T) {
 		fmt.Sprintf("podd_pod_ready{namespace=%q,pod=%q} 1", "default", d.podName("probed")))
 	d.untilMetrics(c, "/metrics/probes", `pod_uid="`, `probe_type="Readiness",result="successful"`)
 	if text := getPage(t, c, "/healthz"); text != "ok" {
-		t.Errorf("healthz: got %s, want ok", text)
+		t.Errorf("/healthz: got %q, want %q", text, "ok")
 	}
 	d.untilMetrics(c, "/metrics/slis", `kubernetes_healthcheck{name="syncloop",type="healthz"} 1`,
 		`kubernetes_healthchecks_total{name="syncloop",status="success",type="healthz"} 1`)
@@ -51,11 +52,11 @@ func TestMetrics(t *testing.T) {
 		"/api/v2.1/machinestats": `"total":`, "/api/v2.1/stats/?recursive=true": `"io.kubernetes.container.name":"main"`,
 	} {
 		if text := getPage(t, alone, target); !strings.Contains(text, want) {
-			t.Errorf("%s: got %s, want %s", target, text, want)
+			t.Errorf("%s: got %s, want %q in it", target, text, want)
 		}
 	}
 	if text := getPage(t, c, "/spec/"); !strings.Contains(text, `"num_cores":`) {
-		t.Errorf("/spec/: got %s, want the number of cores", text)
+		t.Errorf("/spec/: got %s, want %q in it", text, `"num_cores":`)
 	}
 
 	d.write("probed", "apiVersion: v1\nkind: Pod\nmetadata: {name: probed}\nspec: {}\n")
@@ -65,25 +66,26 @@ func TestMetrics(t *testing.T) {
 	d.untilGone("probed")
 	d.untilMetrics(c, "/metrics", "kubelet_running_pods 0", `kubelet_cgroup_manager_duration_seconds_count{operation_type="destroy"}`)
 	if _, text := c.request(http.MethodGet, "/metrics", ""); strings.Contains(text, d.manifestFile("probed")) {
-		t.Errorf("got series of a removed file, want none:\n%s", text)
+		t.Errorf("/metrics after the manifest was removed: got\n%s\nwant no series with the source %s", text, d.manifestFile("probed"))
 	}
 	if _, text := c.request(http.MethodGet, "/metrics/probes", ""); strings.Contains(text, d.podName("probed")) {
-		t.Errorf("got series of a removed pod, want none:\n%s", text)
+		t.Errorf("/metrics/probes after the pod was removed: got\n%s\nwant no series of %s", text, d.podName("probed"))
 	}
 }
 
-// unusual contains names that kubelet and cAdvisor use although promtool's linter rejects them.
+// unusual contains names of metrics that promtool's linter rejects. podd uses them because a kubelet and
+// cAdvisor do.
 var unusual = []string{
 	"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version", "volume_manager_total_volumes",
 	"cadvisor_version_info", "container_fs_inodes_total", "container_memory_failcnt",
 }
 
-// lint checks a scrape as promtool check metrics does.
+// lint checks the text of a scrape as promtool check metrics does.
 func lint(t *testing.T, text string) {
 	t.Helper()
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	if err != nil || len(text) == 0 {
-		t.Errorf("linting %d bytes: %v", len(text), err)
+		t.Errorf("linting metrics: got %d bytes and error %v, want some bytes and no error", len(text), err)
 	}
 	for _, p := range problems {
 		if !slices.Contains(unusual, p.Metric) {
@@ -92,7 +94,7 @@ func lint(t *testing.T, text string) {
 	}
 }
 
-// untilMetrics waits until the scrape contains all texts.
+// untilMetrics waits until a scrape of path contains all texts in want.
 func (d *daemon) untilMetrics(c *client, path string, want ...string) {
 	d.t.Helper()
 	d.eventually(path+" has the expected metrics", func() error {
@@ -102,7 +104,7 @@ func (d *daemon) untilMetrics(c *client, path string, want ...string) {
 		}
 		for _, w := range want {
 			if !strings.Contains(text, w) {
-				return fmt.Errorf("want %s in\n%s", w, text)
+				return fmt.Errorf("got\n%s\nwant %s in it", text, w)
 			}
 		}
 		return nil

@@ -69,11 +69,11 @@ func TestMountPropagation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := d.readTrace("late"); got != "seen" {
-		t.Errorf("in the container, a later mount: got %q, want seen", got)
+		t.Errorf("file on a mount that was added to the host later, read in the container: got %q, want %q", got, "seen")
 	}
 	d.readTrace("gave")
 	if text, err := os.ReadFile(filepath.Join(dir, "own", "x")); err != nil || string(text) != "given\n" {
-		t.Errorf("on the host, a mount of the container: got %q, %v, want given", text, err)
+		t.Errorf("file on a mount of the container, read on the host: got %q, %v, want %q", text, err, "given\n")
 	}
 	if err := os.WriteFile(filepath.Join(d.traceDir(), "enough"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -120,25 +120,26 @@ func TestRecursiveReadOnly(t *testing.T) {
 		want, wrote = v1.RecursiveReadOnlyEnabled, "no"
 	}
 	if got := effective(d.untilApplied("never")); got != v1.RecursiveReadOnlyDisabled || !strings.HasSuffix(d.readTrace("never.wrote"), "yes") {
-		t.Errorf("Disabled: got %s, wrote: %s; want %s, and that it wrote", got, d.readTrace("never.wrote"), v1.RecursiveReadOnlyDisabled)
+		t.Errorf("mode Disabled: got status %s and written to the submount %s; want %s and yes", got, d.readTrace("never.wrote"), v1.RecursiveReadOnlyDisabled)
 	}
 	if got := effective(d.untilApplied("maybe")); got != want || !strings.HasSuffix(d.readTrace("maybe.wrote"), wrote) {
-		t.Errorf("IfPossible: got %s, wrote: %s, want %s", got, d.readTrace("maybe.wrote"), want)
+		t.Errorf("mode IfPossible: got status %s and written to the submount %s, want %s and %s", got, d.readTrace("maybe.wrote"), want, wrote)
 	}
 	if want == v1.RecursiveReadOnlyEnabled {
 		d.apply(pod("must", v1.RecursiveReadOnlyEnabled))
 		if got := effective(d.untilApplied("must")); got != want || !strings.HasSuffix(d.readTrace("must.wrote"), "no") {
-			t.Errorf("Enabled: got %s, wrote: %s; want %s, and that it did not write", got, d.readTrace("must.wrote"), want)
+			t.Errorf("mode Enabled: got status %s and written to the submount %s; want %s and no", got, d.readTrace("must.wrote"), want)
 		}
 		return
 	}
 	d.apply(pod("must", v1.RecursiveReadOnlyEnabled))
 	d.untilProblem("must", `volume "host"`, "recursiveReadOnly", "does not support it")
-	// An edit that requires recursive read-only mounts does not stop the container.
+	// If the runtime does not support recursive read-only mounts, an edit that requires one does not stop
+	// the container.
 	was := d.container("maybe", "main")
 	d.apply(pod("maybe", v1.RecursiveReadOnlyEnabled))
 	d.untilProblem("maybe", "the new version of the pod cannot start yet", "recursiveReadOnly")
 	if now := d.container("maybe", "main"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("container after the edit: got %+v, want %+v", now, was)
 	}
 }

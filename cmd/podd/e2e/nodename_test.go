@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// singletonScript returns a script that notes its start and its exit. It also notes if another
-// container with the same name is running. It takes a second to stop.
+// singletonScript returns a script that notes its start and SIGTERM like that of serve. It takes a second
+// to stop, and also notes if another container with the same name is running.
 func singletonScript(name string) string {
 	lock := "/trace/" + name + ".lock"
 	return "mkdir " + lock + " || " + note(name+" runs twice") +
 		"trap 'sleep 1; rmdir " + lock + "; " + note(name+" TERM") + "exit 0' TERM; " + note(name+" runs") + "sleep 3600 & wait"
 }
 
-// TestHostnameChanges checks that a change of the hostname does not replace pods until a user
-// accepts the new name. Then each pod must stop before its successor starts. A node name that is
-// given by flag must take effect at once.
+// TestHostnameChanges checks that a change of the hostname does not replace pods until a user accepts
+// the new name with podd accept node-name. Then the pod with the old node name must stop before the pod
+// with the new one starts. A node name that is given by flag must take effect at podd's next start.
 func TestHostnameChanges(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -41,12 +41,12 @@ func TestHostnameChanges(t *testing.T) {
 	d.untilProblem(first, second, "podd accept node-name")
 	d.untilApplied("web")
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("another hostname: got %+v, want %+v", now, was)
+		t.Errorf("container after a change of the hostname: got %+v, want %+v", now, was)
 	}
 
 	_, stderr := d.verb("accept", "node-name")
 	if !strings.Contains(stderr, first) || !strings.Contains(stderr, second) {
-		t.Errorf("podd accept node-name: got %q, want both names", stderr)
+		t.Errorf("podd accept node-name: got %q, want the names %s and %s in it", stderr, first, second)
 	}
 	d.host = second
 	d.untilApplied("web")
@@ -57,7 +57,7 @@ func TestHostnameChanges(t *testing.T) {
 	d.untilApplied("web")
 	d.untilNoProblems()
 	if now := d.container("web", "main"); now != accepted {
-		t.Errorf("after a restart: got %+v, want %+v", now, accepted)
+		t.Errorf("container after a restart of podd with the accepted name: got %+v, want %+v", now, accepted)
 	}
 
 	d.kill()
@@ -67,7 +67,7 @@ func TestHostnameChanges(t *testing.T) {
 	d.untilNoted("web runs", "web TERM", "web runs", "web TERM", "web runs")
 	d.untilNoProblems()
 
-	// A hostname that cannot name a node.
+	// With a hostname that is not a valid node name, podd keeps the current node name.
 	d.kill()
 	d.hostname = "not_" + third
 	d.start()
@@ -79,7 +79,7 @@ func TestHostnameChanges(t *testing.T) {
 // untilNoProblems waits until podd shows no problem.
 func (d *daemon) untilNoProblems() {
 	d.t.Helper()
-	d.eventually("there is no problem", func() error {
+	d.eventually("podd reports no problem", func() error {
 		v, err := d.state()
 		if err != nil {
 			return err

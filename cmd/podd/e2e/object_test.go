@@ -34,9 +34,9 @@ const (
 	newer    = "hunter3 of podd"
 )
 
-// objectPod returns a pod that uses the ConfigMap conf and the Secret key as files and as
-// variables. It writes the variables to /trace, and writes the content of the files to /trace
-// continuously.
+// objectPod returns a pod that uses the ConfigMap conf and the Secret key as files and as environment
+// variables. It writes the variables and the files to the traces NAME.env and NAME.files, and writes the
+// current content of the files to the trace NAME.now continuously.
 func (d *daemon) objectPod(name string) *v1.Pod {
 	c := shell("main", writeTrace(name+".env", `echo "$PORT $C_port $PASS"`)+
 		writeTrace(name+".files", `cat /conf/port /key/sub/pass; stat -L -c %a /key/sub/pass; id -G; grep ' /key ' /proc/mounts; cat /all/labels`)+
@@ -73,7 +73,7 @@ func (d *daemon) untilReads(name, port, pass string) {
 	d.eventually(name+" reads "+port, func() error {
 		got, err := os.ReadFile(filepath.Join(d.traceDir(), name+".now"))
 		if want := port + "\n" + pass + "\n"; err == nil && string(got) != want {
-			err = fmt.Errorf("got %q, want %q", got, want)
+			err = fmt.Errorf("files in the container: got %q, want %q", got, want)
 		}
 		return err
 	})
@@ -102,7 +102,7 @@ func (d *daemon) wantNoSecret() {
 	for where, text := range texts {
 		for _, secret := range []string{password, newer} {
 			if strings.Contains(text, secret) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(secret))[:16]) {
-				d.t.Errorf("%s: got the password, want it nowhere", where)
+				d.t.Errorf("%s: got the data of a Secret in it, want none", where)
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func TestConfigMapsAndSecrets(t *testing.T) {
 	d.writeObjects("80", password)
 	view := d.untilApplied("web")
 	if got, want := strings.Join(strings.Fields(d.readTrace("web.env")), " "), "80 80 "+password; got != want {
-		t.Errorf("got the variables %q, want %q", got, want)
+		t.Errorf("environment variables in the container: got %q, want %q", got, want)
 	}
 	files := strings.Split(d.readTrace("web.files"), "\n")
 	if len(files) != 6 || files[0] != "80" || files[1] != password || files[2] != "440" || !strings.Contains(files[3], "4321") ||
@@ -135,7 +135,7 @@ func TestConfigMapsAndSecrets(t *testing.T) {
 	d.start()
 	d.untilReads("web", "9090", newer)
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("container after the objects were changed: got %+v, want %+v", now, was)
 	}
 	d.wantNoSecret()
 
@@ -143,7 +143,7 @@ func TestConfigMapsAndSecrets(t *testing.T) {
 	d.remove("objects")
 	d.untilProblem("web", `ConfigMap "conf"`, "the pod keeps running")
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("container after the objects were removed: got %+v, want %+v", now, was)
 	}
 	d.untilReads("web", "9090", newer)
 
@@ -151,10 +151,10 @@ func TestConfigMapsAndSecrets(t *testing.T) {
 	d.kill()
 	d.remove("web")
 	d.start()
-	// A podd that has just started does not show any pods yet.
-	d.eventually("nothing is left of the pod's files", func() error {
+	// The test checks the host, because podd shows no pods immediately after its start.
+	d.eventually("the pod directory and its mounts are removed", func() error {
 		if _, err := os.Stat(filepath.Join(d.root(), "pods", string(view.Pod.UID))); !os.IsNotExist(err) {
-			return fmt.Errorf("the pod directory still exists: %v", err)
+			return fmt.Errorf("pod directory: got %v, want that it does not exist", err)
 		}
 		if left, err := d.mounts(); err != nil || len(left) > 0 {
 			return fmt.Errorf("got mounts %v, %v, want none", left, err)
@@ -175,19 +175,19 @@ func TestRestartOnChange(t *testing.T) {
 	d.crash()
 	d.untilApplied("web")
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("after kill -9: got %+v, want %+v", now, was)
+		t.Errorf("container after podd was killed: got %+v, want %+v", now, was)
 	}
-	d.readTrace("web.env") // a container that has started may not have written it yet
+	d.readTrace("web.env") // wait, because the container may not have written this file yet
 	if err := os.Remove(filepath.Join(d.traceDir(), "web.env")); err != nil {
 		t.Fatal(err)
 	}
 	d.writeObjects("80", newer)
 	if got := d.readTrace("web.env"); !strings.HasSuffix(got, newer) {
-		t.Errorf("got the variables %q, want the suffix %q", got, newer)
+		t.Errorf("environment variables after the Secret was changed: got %q, want the suffix %q", got, newer)
 	}
 	d.untilApplied("web")
 	if now := d.container("web", "main"); now.Sandbox == was.Sandbox || alive(was.PID) {
-		t.Errorf("got %+v, want another container than %+v", now, was)
+		t.Errorf("after the Secret was changed: got container %+v and old process alive %t, want one in another sandbox than %+v and false", now, alive(was.PID), was)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestPullSecrets(t *testing.T) {
 	d.write("pull", manifestText(d, newSecret("pull", v1.SecretTypeDockerConfigJson, map[string]string{v1.DockerConfigJsonKey: auth})))
 	d.untilApplied("web")
 	if log, err := os.ReadFile(d.logFile()); err != nil || strings.Contains(string(log), "hunter2") {
-		t.Errorf("podd's log contains the password: %v", err)
+		t.Errorf("podd's log: got the password or error %v, want no password", err)
 	}
 }
 
@@ -223,6 +223,6 @@ func TestRunOnce_ReferencedObjects(t *testing.T) {
 	r = d.run("pods.yaml", "key.yaml")
 	r.wantExit(0)
 	if out := r.out.String(); strings.Count(out, password) != 2 || strings.Contains(r.err.String(), password) {
-		t.Errorf("got stdout %q, stderr %q, want the password twice in stdout only", out, r.err.String())
+		t.Errorf("podd run: got stdout %q and stderr %q, want the password twice in stdout and never in stderr", out, r.err.String())
 	}
 }

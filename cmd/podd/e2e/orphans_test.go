@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// createOrphan creates a pod directory with a file in a volume, like a directory that another
-// agent did not remove.
+// createOrphan creates the directory of a pod that does not exist, with a file in a volume. A kubelet may
+// have left such a directory behind.
 func (d *daemon) createOrphan(uid string) (dir, data string) {
 	d.t.Helper()
 	dir = filepath.Join(d.root(), "pods", uid)
@@ -32,7 +32,7 @@ func (d *daemon) createOrphan(uid string) (dir, data string) {
 func (d *daemon) wantFile(path string, wantExists bool) {
 	d.t.Helper()
 	if _, err := os.Lstat(path); wantExists && err != nil || !wantExists && !errors.Is(err, fs.ErrNotExist) {
-		d.t.Errorf("%s: got %v, want the file to exist: %t", path, err, wantExists)
+		d.t.Errorf("file %s exists: got %t (%v), want %t", path, err == nil, err, wantExists)
 	}
 }
 
@@ -47,9 +47,9 @@ func (d *daemon) untilRemoved(path string) {
 	})
 }
 
-// TestOrphanedDirectories starts podd in a root directory that a kubelet has used. Later,
-// journals are damaged or cannot be read. podd must keep directories that may contain data until
-// a user removes them.
+// TestOrphanedDirectories starts podd with a root directory that contains pod directories of a kubelet.
+// Later, podd's journals are damaged or cannot be read. podd must keep directories that may contain data
+// until a user removes them with podd orphans rm.
 func TestOrphanedDirectories(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -96,7 +96,7 @@ func TestOrphanedDirectories(t *testing.T) {
 	d.untilProblem(filepath.Join(brokenDir, "journal.json"), "version 999", "podd orphans rm broken")
 	d.untilProblem(at, "input/output error", "podd orphans rm unreadable")
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("with an unreadable journal: got %+v, want %+v", now, was)
+		t.Errorf("container of pod web after its journal was damaged: got %+v, want %+v", now, was)
 	}
 	for _, path := range []string{kubelets, broken, unreadable} {
 		d.wantFile(path, true)
@@ -114,7 +114,7 @@ func TestOrphanedDirectories(t *testing.T) {
 	d.wantFile(kubelets, false)
 	d.wantFile(broken, true)
 	if _, stderr, code := d.outcome(nil, "orphans", "rm", "unreadable"); code == 0 || !strings.Contains(stderr, at) {
-		t.Errorf("podd orphans rm of a directory with a mount: got code %d, %q, want an exit code other than 0 and %q in it", code, stderr, at)
+		t.Errorf("podd orphans rm of a directory with a mount: got exit code %d and stderr %q, want an exit code other than 0 and %q in stderr", code, stderr, at)
 	}
 	d.wantFile(unreadable, true)
 	d.unmount(at)
@@ -122,6 +122,6 @@ func TestOrphanedDirectories(t *testing.T) {
 	d.wantFile(brokenDir, false)
 	d.untilRemoved(unreadableDir) // possible now, because the directory contains no mount any more
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("at the end: got %+v, want %+v", now, was)
+		t.Errorf("container of pod web after podd orphans rm: got %+v, want %+v", now, was)
 	}
 }

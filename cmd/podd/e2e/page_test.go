@@ -136,56 +136,56 @@ func TestPage(t *testing.T) {
 	d.apply(d.pod("talker", shell("main", serve("talker"))))
 	b := browse(t, "http://"+d.forwardSocket()+"/")
 	b.until("the pod is ready", podRow("talker")+`?.className === "ok"`)
-	b.until("the node is shown", fmt.Sprintf(`document.getElementById("node").textContent === %q`, d.host))
+	b.until("the page shows the node", fmt.Sprintf(`document.getElementById("node").textContent === %q`, d.host))
 	for _, of := range []string{"cpu", "memory"} {
-		b.until("its "+of+" is drawn", fmt.Sprintf(`document.querySelector("#%s-curve path") && document.getElementById(%q).textContent.includes(" of ")`, of, of))
+		b.until("the "+of+" usage of the node is drawn", fmt.Sprintf(`document.querySelector("#%s-curve path") && document.getElementById(%q).textContent.includes(" of ")`, of, of))
 	}
-	b.until("everything was loaded from podd", `performance.getEntriesByType("resource").every(r => new URL(r.name).origin === location.origin)`)
+	b.until("every resource of the page comes from podd", `performance.getEntriesByType("resource").every(r => new URL(r.name).origin === location.origin)`)
 	b.screenshot("node")
 
 	d.apply(d.pod("breaker", shell("main", "echo out of luck; exit 3")))
 	b.until("the crashed pod is red", podRow("breaker")+`?.className === "bad"`)
-	b.until("its row shows the reason", podRow("breaker")+`.textContent.includes("CrashLoopBackOff")`)
-	b.until("its events are shown", `document.getElementById("events").innerText.includes("BackOff")`)
+	b.until("the row of the crashed pod shows the reason", podRow("breaker")+`.textContent.includes("CrashLoopBackOff")`)
+	b.until("the events of the crashed pod are shown", `document.getElementById("events").innerText.includes("BackOff")`)
 	d.write("broken", "apiVersion: v1\nkind: Pod\nmetadata: {name: broken}\nspec: {}\n")
 	b.until("the broken manifest is shown as a problem", `document.getElementById("problems").innerText.includes("broken.yaml:4")`)
 	b.screenshot("problems")
 
 	d.apply(d.pod("counter", shell("main", `n=0; while :; do n=$((n+1)); echo "line $n <b>&amp;"; sleep 0.2; done`)))
-	b.until("the counter is shown", podRow("counter")+`?.className === "ok"`)
+	b.until("the pod counter is shown as ready", podRow("counter")+`?.className === "ok"`)
 	// Use the keyboard: filter the pods, select the only one that remains, and open it.
-	b.do("filtering", chromedp.KeyEvent("/"), chromedp.SendKeys("#filter", "counter"))
+	b.do("filtering the pods", chromedp.KeyEvent("/"), chromedp.SendKeys("#filter", "counter"))
 	b.until("other pods are hidden", `document.querySelectorAll("#pods tbody tr").length === 1`)
-	b.do("opening", script(`document.getElementById("filter").blur()`), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
+	b.do("opening the pod", script(`document.getElementById("filter").blur()`), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
 	b.until("the log is shown", `document.getElementById("lines").textContent.includes("line 5 <b>&amp;")`)
-	b.until("the log is followed", `document.getElementById("lines").textContent.includes("line 12 <b>&amp;")`)
-	b.until("its events are shown", `document.getElementById("pod-events").innerText.includes("Started")`)
-	b.until("its usage is drawn", `!document.getElementById("pod-curves").hidden && document.querySelectorAll("#pod-curves path").length >= 2`)
+	b.until("new lines of the log are shown", `document.getElementById("lines").textContent.includes("line 12 <b>&amp;")`)
+	b.until("the events of the pod counter are shown", `document.getElementById("pod-events").innerText.includes("Started")`)
+	b.until("the usage of the pod counter is drawn", `!document.getElementById("pod-curves").hidden && document.querySelectorAll("#pod-curves path").length >= 2`)
 	b.screenshot("log")
-	b.do("closing", chromedp.KeyEvent(kb.Escape))
+	b.do("closing the dialog", chromedp.KeyEvent(kb.Escape))
 	b.until("the dialog is closed", `!document.getElementById("detail").open`)
-	b.do("unfiltering", script(`document.getElementById("filter").value = ""; document.getElementById("filter").dispatchEvent(new Event("input"))`))
+	b.do("clearing the filter", script(`document.getElementById("filter").value = ""; document.getElementById("filter").dispatchEvent(new Event("input"))`))
 
-	b.do("becoming a phone", chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
+	b.do("emulating the screen of a phone", chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
 	if b.overflows() {
-		t.Error("the page is wider than a phone")
+		t.Error("on a screen that is 360 pixels wide: got a page that is wider, want one that fits")
 	}
 	b.screenshot("phone")
-	b.do("becoming a desk", chromedp.EmulateViewport(1280, 900))
+	b.do("emulating a desktop screen", chromedp.EmulateViewport(1280, 900))
 	dark := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, dark); err != nil {
 		t.Fatal(err)
 	}
-	b.until("the page is dark", `getComputedStyle(document.body).backgroundColor === "rgb(20, 22, 26)"`)
-	b.until("the crashed pod is dark", `getComputedStyle(`+podRow("breaker")+`).backgroundColor === "rgb(58, 29, 28)"`)
+	b.until("the background of the page is dark", `getComputedStyle(document.body).backgroundColor === "rgb(20, 22, 26)"`)
+	b.until("the row of the crashed pod is dark red", `getComputedStyle(`+podRow("breaker")+`).backgroundColor === "rgb(58, 29, 28)"`)
 	b.screenshot("dark")
 
 	d.remove("counter")
-	b.until("the removed pod is hidden", `!(`+podRow("counter")+`)`)
+	b.until("the removed pod is not shown", `!(`+podRow("counter")+`)`)
 }
 
-// TestPage_ReadOnlyPort checks that the page of the read-only port shows no logs and rejects
-// unknown host names.
+// TestPage_ReadOnlyPort checks that the page on the read-only port shows no logs, and that podd rejects
+// requests to this port with the name of another host.
 func TestPage_ReadOnlyPort(t *testing.T) {
 	t.Parallel()
 	port := strconv.Itoa(freePort(t))
@@ -194,9 +194,9 @@ func TestPage_ReadOnlyPort(t *testing.T) {
 	url := "http://127.0.0.1:" + port + "/"
 	b := browse(t, url)
 	b.until("the pod is ready", podRow("talker")+`?.className === "ok"`)
-	b.do("opening", script(podRow("talker")+`.querySelector("button").click()`))
-	b.until("its container is shown", `document.getElementById("containers").textContent.includes("main")`)
-	b.until("no log is offered", `document.querySelectorAll("#containers button").length === 0 && document.getElementById("log").hidden`)
+	b.do("opening the pod", script(podRow("talker")+`.querySelector("button").click()`))
+	b.until("the container of the pod is shown", `document.getElementById("containers").textContent.includes("main")`)
+	b.until("the page has no button for a log", `document.querySelectorAll("#containers button").length === 0 && document.getElementById("log").hidden`)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -208,6 +208,6 @@ func TestPage_ReadOnlyPort(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusMisdirectedRequest || strings.Contains(string(body), "<html") {
-		t.Errorf("request to host %s: got %d %q, want %d", r.Host, resp.StatusCode, body, http.StatusMisdirectedRequest)
+		t.Errorf("request with the header Host: %s: got %d %q, want %d and no page", r.Host, resp.StatusCode, body, http.StatusMisdirectedRequest)
 	}
 }

@@ -21,7 +21,7 @@ func TestPlan_RunningDaemon(t *testing.T) {
 	d.untilApplied("web")
 	out, _ := d.verb("plan")
 	if !strings.Contains(out, "default/web-"+d.host+"\n  pod: Run -> run") {
-		t.Errorf("podd plan: got\n%s, want %s unchanged", out, "default/web-"+d.host)
+		t.Errorf("podd plan: got\n%s, want that %s keeps running", out, "default/web-"+d.host)
 	}
 	more := filepath.Join(d.dir, "more.yaml")
 	if err := os.WriteFile(more, []byte(manifestText(d, d.pod("other", shell("main", serve("other"))))), 0o644); err != nil {
@@ -34,10 +34,10 @@ func TestPlan_RunningDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, _ := d.verb("plan", edited); !strings.Contains(out, "default/web-"+d.host+"\n  replaces the running version: the QoS class would change from BestEffort to Burstable") {
-		t.Errorf("podd plan of an edit: got\n%s, want the replacement of web because of its QoS class", out)
+		t.Errorf("podd plan of an edit: got\n%s, want that web is replaced because of its QoS class", out)
 	}
 	out, stderr := d.verb("plan", more)
 	if !strings.Contains(out, "default/other-"+d.host) || strings.Contains(out, "web") || stderr != "" {
-		t.Errorf("podd plan of a new manifest: got\n%s%s, want only the pod other", out, stderr)
+		t.Errorf("podd plan of a new manifest: got\n%s\nand stderr %q, want only the pod other and no stderr", out, stderr)
 	}
 }

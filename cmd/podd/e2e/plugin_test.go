@@ -73,7 +73,7 @@ func (d *daemon) deviceAllocations() ([]string, error) {
 	for _, p := range r.PodResources {
 		for _, c := range p.Containers {
 			if len(c.CpuIds)+len(c.Memory) > 0 {
-				return nil, fmt.Errorf("%s has exclusive CPUs or memory: %v", p.Name, c)
+				return nil, fmt.Errorf("pod %s: got the container %v, want no exclusive CPUs and no memory", p.Name, c)
 			}
 			var ids []string
 			for _, dev := range c.Devices {
@@ -86,10 +86,10 @@ func (d *daemon) deviceAllocations() ([]string, error) {
 	return all, nil
 }
 
-// untilAllocations waits until the allocated devices equal want.
+// untilAllocations waits until deviceAllocations returns want.
 func (d *daemon) untilAllocations(want ...string) {
 	d.t.Helper()
-	d.eventually("the devices are listed", func() error {
+	d.eventually("the pod resources API lists the expected devices", func() error {
 		got, err := d.deviceAllocations()
 		if err == nil && !slices.Equal(got, want) {
 			err = fmt.Errorf("got %q, want %q", got, want)
@@ -121,7 +121,7 @@ func (d *daemon) wantDevices(name, has, all string) {
 		d.t.Fatal(err)
 	}
 	if got := ids(one.PodResources.Containers[0].Devices); got != has {
-		d.t.Errorf("devices of %s: got %q, want %q", name, got, has)
+		d.t.Errorf("devices of the first container of pod %s: got %q, want %q", name, got, has)
 	}
 	node, err := client.GetAllocatableResources(d.t.Context(), &podresources.AllocatableResourcesRequest{})
 	if err != nil {
@@ -154,8 +154,8 @@ func startPlugin(t *testing.T, p *plugintest.Plugin) {
 	t.Cleanup(p.Stop)
 }
 
-// TestDevicePlugin checks that a pod waits for a device plugin and gets its device, and that
-// another pod waits for a free device. No allocation may be lost when podd is killed or the
+// TestDevicePlugin checks that a pod waits for a device plugin and gets a device of it, and that another
+// pod waits until enough devices are free. podd must keep the allocations when it is killed or the
 // plugin is stopped.
 func TestDevicePlugin(t *testing.T) {
 	t.Parallel()
@@ -169,7 +169,7 @@ func TestDevicePlugin(t *testing.T) {
 	startPlugin(t, p)
 	d.untilApplied("web")
 	if got, want := d.readTrace("web.fancy"), "the driver\none\n/dev/fancy-one\nwritten"; got != want {
-		t.Errorf("in the container: got %q, want %q", got, want)
+		t.Errorf("mount, variable and device in the container: got %q, want %q", got, want)
 	}
 	d.untilAllocations("web/main: one", "web/plain: ")
 	d.wantDevices("web", fancy+"=one", fancy+"=one "+fancy+"=two")
@@ -191,9 +191,9 @@ func TestDevicePlugin(t *testing.T) {
 	startPlugin(t, again)
 	d.untilProblem("big", "other pods request 1")
 	d.verb("restart", "web", "-c", "main")
-	d.eventually("the container has its device again", func() error {
+	d.eventually("podd starts the restarted container with its device", func() error {
 		if calls := again.Calls(); !slices.Equal(calls, []string{"PreStart one"}) {
-			return fmt.Errorf("got the calls %q, want PreStart one", calls)
+			return fmt.Errorf("calls of the new plugin: got %q, want %q", calls, "PreStart one")
 		}
 		return nil
 	})
@@ -203,8 +203,8 @@ func TestDevicePlugin(t *testing.T) {
 	d.untilAllocations("big/main: one two")
 }
 
-// TestHungDevicePlugin checks a plugin in plugins_registry that does not respond. It must delay
-// only the pod that uses it, and only until that pod is removed.
+// TestHungDevicePlugin checks a device plugin in plugins_registry that does not respond to Allocate. It
+// may delay only the pod that requests its device, and podd must be able to remove this pod.
 func TestHungDevicePlugin(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -215,9 +215,9 @@ func TestHungDevicePlugin(t *testing.T) {
 		return &v1beta1.ContainerAllocateResponse{}, nil
 	}
 	p.SetDevices("one")
-	d.eventually("podd watches for plugins", func() error { _, err := os.Stat(p.Dir); return err })
+	d.eventually("podd has created the directory for plugins", func() error { _, err := os.Stat(p.Dir); return err })
 	startPlugin(t, p)
-	defer close(hung) // before the plugin is stopped
+	defer close(hung) // runs before the cleanup that stops the plugin, which would wait for the call
 	d.apply(d.pod("stuck", withDevices(shell("main", serve("stuck")), "1")))
 	d.eventually("the plugin is called", func() error {
 		if calls := p.Calls(); len(calls) == 0 {

@@ -20,8 +20,8 @@ import (
 // withoutPodCgroups are the flags with which podd creates no cgroups of pods.
 var withoutPodCgroups = []string{"--cgroups-per-qos=false", "--enforce-node-allocatable=none"}
 
-// TestWithoutPodCgroups checks that podd creates no cgroups of pods. The limits and the statistics of
-// containers must not depend on such cgroups, but a pod with resources of its own is rejected.
+// TestWithoutPodCgroups checks that podd creates no cgroups of pods with these flags. Containers must
+// still have their limits and statistics. podd must reject a pod with pod-level resources.
 func TestWithoutPodCgroups(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared, withoutPodCgroups...)
@@ -37,16 +37,16 @@ func TestWithoutPodCgroups(t *testing.T) {
 	})
 	pid := d.container("web", "a").PID
 	if at := cgroupOf(t, pid); strings.Contains(at, "kubepods") || strings.Contains(at, d.parentCgroup()) {
-		t.Errorf("got the container in cgroup %s, want the default cgroup of the runtime", at)
+		t.Errorf("cgroup of the container: got %s, want one in the default cgroup of the runtime", at)
 	}
 	if got, want := cgroupValue(t, pid, "memory", "memory.limit_in_bytes", "memory.max"), strconv.Itoa(64<<20); got != want {
 		t.Errorf("got a memory limit of %s, want %s", got, want)
 	}
 	if err := checkCgroupValue(cgroupValue(t, pid, "cpu", "cpu.cfs_quota_us", "cpu.max"), "20000", "20000 100000"); err != nil {
-		t.Errorf("CPU quota: %v", err)
+		t.Errorf("CPU quota of the container: %v", err)
 	}
 	if found := findCgroups(d.parentCgroup() + "/kubepods"); len(found) > 0 {
-		t.Errorf("got cgroups %v, want none", found)
+		t.Errorf("cgroups of pods: got %v, want none", found)
 	}
 	c := d.admin()
 	d.eventually("the summary contains the memory of the pod", func() error {
@@ -56,16 +56,17 @@ func TestWithoutPodCgroups(t *testing.T) {
 			return fmt.Errorf("got %+v, want the CPU and memory of the pod and its containers", s)
 		}
 		if sum := *a.Memory.WorkingSetBytes + *b.Memory.WorkingSetBytes; *s.Memory.WorkingSetBytes != sum || *a.Memory.WorkingSetBytes < 8<<20 {
-			return fmt.Errorf("got %d bytes for the pod, %d and %d for its containers, want the sum", *s.Memory.WorkingSetBytes, *a.Memory.WorkingSetBytes, *b.Memory.WorkingSetBytes)
+			return fmt.Errorf("working set: got %d bytes for the pod, and %d and %d for its containers; want the sum for the pod, and 8 MiB or more for the first container", *s.Memory.WorkingSetBytes, *a.Memory.WorkingSetBytes, *b.Memory.WorkingSetBytes)
 		}
 		if s.Network == nil {
-			return errors.New("got no network, want the one of the sandbox")
+			return errors.New("got no network statistics of the pod, want those of its sandbox")
 		}
 		return nil
 	})
 }
 
-// TestWithoutPodCgroups_Resize checks that the memory limit of a container decreases without a restart.
+// TestWithoutPodCgroups_Resize checks that an edit decreases the memory limit of a container without a
+// restart.
 func TestWithoutPodCgroups_Resize(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, withoutPodCgroups...)
@@ -78,17 +79,17 @@ func TestWithoutPodCgroups_Resize(t *testing.T) {
 	d.apply(web("48Mi"))
 	d.eventually("the container is resized", func() error {
 		if got, want := cgroupValue(t, before, "memory", "memory.limit_in_bytes", "memory.max"), strconv.Itoa(48<<20); got != want {
-			return fmt.Errorf("got a memory limit of %s, want %s", got, want)
+			return fmt.Errorf("memory limit of the container: got %s bytes, want %s", got, want)
 		}
 		return nil
 	})
 	if after := d.container("web", "a").PID; after != before {
-		t.Errorf("got process %d after the resize, want %d", after, before)
+		t.Errorf("process of the container after the resize: got %d, want %d", after, before)
 	}
 }
 
-// TestWithoutPodCgroups_Restart checks that a pod continues to run when the setting changes, and that
-// its cgroup is removed with the pod.
+// TestWithoutPodCgroups_Restart checks that a pod keeps running in its cgroup when podd is restarted
+// with the flags that disable cgroups of pods. The cgroup must be removed with the pod.
 func TestWithoutPodCgroups_Restart(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -101,17 +102,17 @@ func TestWithoutPodCgroups_Restart(t *testing.T) {
 	d.apply(d.pod("web", shell("a", serve("web"))), d.pod("new", shell("a", serve("new"))))
 	d.untilApplied("new")
 	if after := d.container("web", "a").PID; after != before {
-		t.Errorf("got process %d after the restart, want %d", after, before)
+		t.Errorf("process of the container after the restart of podd: got %d, want %d", after, before)
 	}
 	if got := cgroupOf(t, before); !strings.HasPrefix(got, at) {
-		t.Errorf("got cgroup %s, want it in %s", got, at)
+		t.Errorf("cgroup of the container after the restart of podd: got %s, want one in %s", got, at)
 	}
 	if got := cgroupOf(t, d.container("new", "a").PID); strings.Contains(got, d.parentCgroup()) {
-		t.Errorf("new pod: got cgroup %s, want the default cgroup of the runtime", got)
+		t.Errorf("cgroup of the container of a new pod: got %s, want one in the default cgroup of the runtime", got)
 	}
 	d.remove("web")
 	d.untilGone("web")
-	d.eventually("the cgroup is removed", func() error {
+	d.eventually("the cgroup of the removed pod is removed", func() error {
 		if found := findCgroups(at); len(found) > 0 {
 			return fmt.Errorf("got %v, want none", found)
 		}

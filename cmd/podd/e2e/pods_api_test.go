@@ -18,8 +18,8 @@ import (
 // podsSocket returns the path of the socket of the pods API.
 func (d *daemon) podsSocket() string { return filepath.Join(d.root(), "pods-api", "pods-api.sock") }
 
-// TestPodsAPI checks that clients of the kubelet's pods API receive a pod from its start until its
-// end. Without the feature gate PodsAPI, podd must not create the socket.
+// TestPodsAPI checks that clients of the kubelet's pods API can read a running pod, and receive events
+// when it terminates and is deleted. Without the feature gate PodsAPI, podd must not create the socket.
 func TestPodsAPI(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -83,7 +83,7 @@ func TestPodsAPI(t *testing.T) {
 			continue
 		}
 		if p.UID != web.UID || !isTerminating {
-			t.Errorf("got DELETED of UID %s, and before it a terminating pod: %t; want UID %s and true", p.UID, isTerminating, web.UID)
+			t.Errorf("event DELETED: got UID %s, and an earlier event with a terminating pod: %t; want UID %s and true", p.UID, isTerminating, web.UID)
 		}
 		break
 	}

@@ -8,12 +8,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestPowerCut_FinishedJob cuts the power after two jobs have finished one after the other. podd
-// has written the journal of the first job again when it released the volumes. podd's sync for the
-// second job commits the journal of the file system, and with it the rename of a file whose data
-// may not be on disk. The first job must not run again, although the runtime does not list it. ext4
-// commits a rename over another file before it writes the data only with noauto_da_alloc. XFS
-// always does; the virtual machine has an XFS.
+// TestPowerCut_FinishedJob cuts the power after two jobs have finished one after the other. After that,
+// the first job must not run again, although the runtime does not list it.
+//
+// podd writes the journal of the first job and replaces it when it releases the volumes. Then podd syncs
+// the journal of the second job. With this sync the file system also commits all renames so far, even if
+// the data of a renamed file is not on disk. Therefore an unsynced journal of the first job would be
+// empty after the power cut. ext4 behaves in this way only with the mount option noauto_da_alloc. XFS
+// always does; see TestFinish in package machine.
 func TestPowerCut_FinishedJob(t *testing.T) {
 	t.Parallel()
 	d, k := onSmallDisk(t, shared, "noauto_da_alloc", "commit=300")

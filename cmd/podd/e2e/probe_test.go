@@ -38,8 +38,8 @@ func withReadiness(c v1.Container, p *v1.Probe) v1.Container {
 	return c
 }
 
-// hasReadiness returns a check that the container of a pod is running and that container and pod
-// are ready or, if ready is false, not ready.
+// hasReadiness returns a check that the first container of a pod is running, and that this container and
+// the pod are ready or, if ready is false, not ready.
 func hasReadiness(ready bool) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		if len(p.Pod.Status.ContainerStatuses) == 0 {
@@ -47,7 +47,7 @@ func hasReadiness(ready bool) func(*server.PodView) error {
 		}
 		c := p.Pod.Status.ContainerStatuses[0]
 		if c.State.Running == nil || c.Ready != ready || p.Ready != ready {
-			return fmt.Errorf("got container ready %v, pod ready %v, want %v of a running container: state %+v, steps %+v", c.Ready, p.Ready, ready, c.State, p.Decisions)
+			return fmt.Errorf("got container ready %t and pod ready %t, want a running container and %t for both: state %+v, decisions %+v", c.Ready, p.Ready, ready, c.State, p.Decisions)
 		}
 		return nil
 	}
@@ -68,7 +68,7 @@ func TestProbeWarning(t *testing.T) {
 	d.untilApplied("web")
 	e := d.untilEvent("web", 2, "ProbeWarning", `Liveness probe warning: Probe terminated redirects, Response body: <a href="http://0.0.0.0/">Found</a>.`)
 	if e.Type != v1.EventTypeWarning || e.InvolvedObject.FieldPath != "spec.containers{main}" {
-		t.Errorf("got %+v, want a warning about the container", e)
+		t.Errorf("event ProbeWarning: got %+v, want a warning about the container main", e)
 	}
 }
 
@@ -135,9 +135,10 @@ func TestReadiness_ProbeKinds(t *testing.T) {
 		c.worsen()
 		p := d.untilPod("is not ready any more", name, hasReadiness(false))
 		if why := p.Decisions[0].Why; !strings.Contains(why, "readiness probe failed: ") || !strings.Contains(why, c.why) || !p.Decisions[0].NeedsUser {
-			t.Errorf("%s: got the reason %q, want %q", name, why, c.why)
+			t.Errorf("reason why pod %s is not ready: got %q, want \"readiness probe failed: \" and %q in it", name, why, c.why)
 		}
-		// The tcp container listens only at times, so the probe may succeed once more.
+		// The test polls, because the probe of pod tcp may succeed once more: its container listens for
+		// up to two seconds after the file www was removed.
 		d.eventually("podd why shows the failed probe", func() error {
 			if out, _ := d.verb("why", name); !strings.Contains(out, "readiness probe failed: ") {
 				return fmt.Errorf("podd why %s: got\n%s, want %q in it", name, out, "readiness probe failed: ")
@@ -147,7 +148,7 @@ func TestReadiness_ProbeKinds(t *testing.T) {
 		c.better()
 		d.untilPod("is ready again", name, hasReadiness(true))
 		if now := d.container(name, "main"); now != was {
-			t.Errorf("%s: got %+v, want %+v", name, now, was)
+			t.Errorf("container of pod %s: got %+v, want %+v", name, now, was)
 		}
 		d.remove(name)
 		d.untilGone(name)
@@ -168,7 +169,7 @@ func TestReadiness_WhileTerminating(t *testing.T) {
 	d.remove("web")
 	d.untilPod("is not ready any more", "web", func(p *server.PodView) error {
 		if p.Pod.DeletionTimestamp == nil {
-			return fmt.Errorf("the pod is not terminating")
+			return fmt.Errorf("got no deletion timestamp, want one")
 		}
 		return hasReadiness(false)(p)
 	})
@@ -176,7 +177,7 @@ func TestReadiness_WhileTerminating(t *testing.T) {
 		t.Errorf("podd ps: got\n%s; want output with %q and with %q", out, "0/1", "Terminating")
 	}
 	if !alive(was.PID) {
-		t.Error("the container has exited before its work was done")
+		t.Errorf("process of the terminating container: got process %d exited, want it running until the file go exists", was.PID)
 	}
 	d.touch("go")
 	d.untilGone("web")
@@ -201,24 +202,24 @@ func TestLivenessRestarts(t *testing.T) {
 	d.touch("ill")
 	d.untilPod("runs again", "web", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 || !p.Ready {
-			return fmt.Errorf("got %d restarts, ready %v, want 1 and true", n, p.Ready)
+			return fmt.Errorf("got %d restarts and ready %t, want 1 and true", n, p.Ready)
 		}
 		return nil
 	})
-	// podd's minimum grace period is two seconds.
+	// The probe's grace period is one second, but podd's minimum is two seconds.
 	if graces := proxy.gracePeriods(t); len(graces) == 0 || slices.Max(graces) > 2 {
-		t.Errorf("got grace periods of %v seconds, want at most 2 for the probe's grace period of 1", graces)
+		t.Errorf("grace periods in the calls of StopContainer: got %v seconds, want at most 2", graces)
 	}
 	if now := d.container("web", "other"); now != other {
-		t.Errorf("the other container: got %+v, want %+v", now, other)
+		t.Errorf("container other: got %+v, want %+v", now, other)
 	}
 	if log, err := os.ReadFile(d.logFile()); err != nil || !strings.Contains(string(log), "liveness probe failed: exit 3: no disk") {
-		t.Errorf("podd's log does not contain the reason: %v", err)
+		t.Errorf("podd's log: got error %v or no %q, want this text in it", err, "liveness probe failed: exit 3: no disk")
 	}
 }
 
-// TestStartupProbe checks that a startup probe delays the liveness probe and the containers
-// after a sidecar, and that a container whose startup probe fails is restarted.
+// TestStartupProbe checks that the startup probe of a sidecar delays the liveness probe of the sidecar
+// and the start of the next container. A container whose startup probe fails must be restarted.
 func TestStartupProbe(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -229,22 +230,22 @@ func TestStartupProbe(t *testing.T) {
 	p := d.pod("web", shell("main", serve("main")))
 	p.Spec.InitContainers = []v1.Container{side}
 	d.apply(p)
-	// The sidecar runs twice, because its first attempt does not start in time.
+	// The sidecar runs twice, because the startup probe succeeds only in its second attempt.
 	d.untilApplied("web")
 	d.untilNote("side is probed")
 	d.untilNote("main runs")
 	if got := d.notes(); got[0] != "side runs" || got[1] != "side runs" || slices.Contains(got[2:], "side runs") {
-		t.Errorf("got the notes %q, want side runs exactly twice, first", got)
+		t.Errorf("got the notes %q, want \"side runs\" exactly twice, as the first two notes", got)
 	}
 }
 
-// TestReadiness_KilledDaemon checks that a podd that starts after a kill always shows the
-// readiness from before the kill, and that no container restarts.
+// TestReadiness_KilledDaemon kills and restarts podd. From its start on, podd must report the readiness
+// from before the kill, and must not restart any container.
 func TestReadiness_KilledDaemon(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	slow := probeEverySecond(execHandler("test -e /trace/up"))
-	slow.PeriodSeconds = 60 // no probe runs while podd is restarted, so the readiness must have been stored
+	slow.PeriodSeconds = 60 // so rarely that podd cannot learn the readiness from a probe after its restart, but must have stored it
 	ready := withReadiness(shell("main", "touch /trace/up; "+serve("ready")), slow)
 	ready.StartupProbe, ready.LivenessProbe = probeEverySecond(execHandler("test -e /trace/up")), probeEverySecond(execHandler("true"))
 	d.apply(d.pod("ready", ready))
@@ -257,14 +258,14 @@ func TestReadiness_KilledDaemon(t *testing.T) {
 		d.kill()
 		d.launch()
 		d.eventually("podd responds", func() error { _, err := d.state(); return err })
-		d.consistently(4, "the restarted podd shows the same readiness", func(v *server.View) error {
+		d.consistently(4, "podd reports the readiness from before the kill", func(v *server.View) error {
 			for name, is := range map[string]bool{"ready": true, "never": false} {
 				p := d.find(v, name)
 				if p == nil || len(p.Pod.Status.ContainerStatuses) == 0 || p.Pod.Status.ContainerStatuses[0].State.Running == nil {
 					continue // podd has not listed the containers yet
 				}
 				if err := hasReadiness(is)(p); err != nil {
-					return fmt.Errorf("%s: %w", name, err)
+					return fmt.Errorf("pod %s: %w", name, err)
 				}
 			}
 			return nil
@@ -272,15 +273,15 @@ func TestReadiness_KilledDaemon(t *testing.T) {
 	}
 	d.untilPod("is ready", "ready", hasReadiness(true))
 	if now := d.container("ready", "main"); now != was {
-		t.Errorf("ready: got %+v, want %+v", now, was)
+		t.Errorf("container of pod ready: got %+v, want %+v", now, was)
 	}
 	if now := d.container("never", "main"); now != wasNever {
-		t.Errorf("never: got %+v, want %+v", now, wasNever)
+		t.Errorf("container of pod never: got %+v, want %+v", now, wasNever)
 	}
 }
 
-// TestExecProbesAreCheap checks that twenty probes a second, as two hundred pods make by
-// default, cost podd less than 6 % of a core.
+// TestExecProbesAreCheap checks that twenty exec probes per second cost podd at most 6 % of a core. Two
+// hundred pods with one probe each cause as many, because the default period is ten seconds.
 func TestExecProbesAreCheap(t *testing.T) {
 	d := startDaemon(t)
 	var pods []*v1.Pod
@@ -294,13 +295,13 @@ func TestExecProbesAreCheap(t *testing.T) {
 		d.untilApplied(p.Name)
 	}
 	const length = 10 * time.Second
-	<-time.After(length / 4) // the cost of starting is not measured
+	<-time.After(length / 4) // so that the start of the pods is not measured
 	before := processorTime(t, d.proc.pid())
 	<-time.After(length)
 	used := processorTime(t, d.proc.pid()) - before
-	t.Logf("20 attempts a second cost %.1f %% of a core", 100*used.Seconds()/length.Seconds())
+	t.Logf("20 probes per second cost %.1f %% of a core", 100*used.Seconds()/length.Seconds())
 	if used > length*6/100 {
-		t.Errorf("got %s of processor time in %s, want at most 6 %%", used, length)
+		t.Errorf("processor time of podd in %s: got %s, want at most %s", length, used, length*6/100)
 	}
 	var names []string
 	for _, p := range pods {

@@ -48,6 +48,7 @@ func (p *process) signal(sig syscall.Signal) {
 	<-p.ended
 }
 
+// running reports whether the process has not exited yet.
 func (p *process) running() bool {
 	select {
 	case <-p.ended:
@@ -63,7 +64,7 @@ func openFiles(pid int) (int, error) {
 	return len(entries), err
 }
 
-// residentKB returns the anonymous resident memory of a process in kB.
+// residentKB returns the anonymous resident memory of a process in KiB.
 func residentKB(pid int) (int, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -74,7 +75,7 @@ func residentKB(pid int) (int, error) {
 			return strconv.Atoi(strings.Fields(rest)[0])
 		}
 	}
-	return 0, fmt.Errorf("status of process %d: got no RssAnon, want one", pid)
+	return 0, fmt.Errorf("/proc/%d/status: got no line RssAnon, want one", pid)
 }
 
 // processorTime returns the processor time that a process has used so far.

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -23,20 +22,20 @@ func TestPullProgress(t *testing.T) {
 	r, ref := withRegistry(d, registry.Options{})
 	r.Inject(registry.Fault{})
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
-	d.untilPod("is pulled", "web", func(p *server.PodView) error {
+	d.untilPod("has a pull in progress", "web", func(p *server.PodView) error {
 		if len(p.Pulls) != 1 || p.Pulls[0].Image != ref || p.Pulls[0].Container != "main" || p.Pulls[0].Since.IsZero() {
 			return fmt.Errorf("got pulls %+v, want one of %s for main", p.Pulls, ref)
 		}
 		return nil
 	})
 	if out, _ := d.verb("ps"); !strings.Contains(out, "(pulling "+ref+" for ") {
-		t.Errorf("podd ps: got\n%s, want that it pulls %s", out, ref)
+		t.Errorf("podd ps: got\n%s, want %q in it", out, "(pulling "+ref+" for ")
 	}
 	if out, _ := d.verb("why", "web"); !strings.Contains(out, "  pull   "+ref+" for container main since ") {
-		t.Errorf("podd why: got\n%s, want the pull of %s", out, ref)
+		t.Errorf("podd why: got\n%s, want %q in it", out, "  pull   "+ref+" for container main since ")
 	}
 	if _, stderr, code := d.outcome(nil, "wait", "--timeout=1500ms", "web"); code != 1 || strings.ContainsAny(stderr, "\r\x1b") {
-		t.Errorf("off a terminal: got %q, %d, want plain text and exit code 1", stderr, code)
+		t.Errorf("podd wait without a terminal: got stderr %q and exit code %d, want no control characters and 1", stderr, code)
 	}
 	cmd := d.command("wait", "--timeout=0", "web")
 	s := startOnTerminal(t, cmd, 200, 33)
@@ -46,11 +45,11 @@ func TestPullProgress(t *testing.T) {
 	s.waitFor("\r\x1b[K") // the progress line is erased
 	s.waitFor("podd: default/web ready after ")
 	if code := exitCode(t, cmd.Wait()); code != 0 {
-		t.Errorf("got exit code %d, want 0", code)
+		t.Errorf("podd wait on a terminal: got exit code %d, want 0", code)
 	}
-	d.untilPod("is not pulled any more", "web", func(p *server.PodView) error {
+	d.untilPod("has no pull in progress", "web", func(p *server.PodView) error {
 		if len(p.Pulls) > 0 {
-			return errors.New("got a pull, want none")
+			return fmt.Errorf("got pulls %+v, want none", p.Pulls)
 		}
 		return nil
 	})
@@ -71,6 +70,6 @@ func TestPullProgress_RunOnce(t *testing.T) {
 	s.typeKeys("\x03")
 	s.waitFor("\r\x1b[K")
 	if code := exitCode(t, cmd.Wait()); code != 130 {
-		t.Errorf("after an interrupt: got exit code %d, want 130", code)
+		t.Errorf("podd run after Ctrl-C: got exit code %d, want 130", code)
 	}
 }

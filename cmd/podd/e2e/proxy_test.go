@@ -24,8 +24,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A proxy forwards the CRI calls of a podd to its runtime. It records the calls. A test can
-// delay calls or make them fail.
+// A proxy forwards the CRI calls of a podd to its runtime and records them. With onCall, a test can delay
+// calls or make them fail.
 type proxy struct {
 	backend *grpc.ClientConn
 	server  *grpc.Server
@@ -49,7 +49,7 @@ type cancellation struct {
 // A call is one CRI request of podd.
 type call struct {
 	Method  string // "RunPodSandbox"
-	Nth     int    // position among the calls of the same method, from 1
+	Nth     int    // position among the recorded calls of the same method, from 1
 	request []byte
 }
 
@@ -152,8 +152,8 @@ func (p *proxy) recordCancellation(method string) {
 	p.canceled = append(p.canceled, cancellation{method, time.Now()})
 }
 
-// onCall sets the function that is called at every moment of every call, and clears the record.
-// If the function returns true, the call does not continue and podd gets an error.
+// onCall sets the function that the proxy calls at every moment of every CRI call, and discards the
+// recorded calls. If the function returns true, the call does not continue and podd gets an error.
 func (p *proxy) onCall(hook func(moment, call) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -245,8 +245,8 @@ func (p *proxy) forward(_ any, podd grpc.ServerStream) error {
 	if err := errors.Join(runtime.SendMsg(&request), runtime.CloseSend()); err != nil {
 		return err
 	}
-	// The hook may kill podd and wait for its exit, so this goroutine must not wait for the
-	// hook now.
+	// The hook may kill podd and wait for its exit. Meanwhile this goroutine must receive the response
+	// of the runtime, so the hook runs in another goroutine.
 	hooked := make(chan struct{})
 	go func() {
 		defer close(hooked)

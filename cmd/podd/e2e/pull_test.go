@@ -23,7 +23,7 @@ import (
 // A testRegistry is a registry that a test may close before its end.
 type testRegistry struct {
 	*registry.Registry
-	close func() error // may be called several times
+	close func() error // may be called several times; the end of the test also calls it
 }
 
 // withRegistry starts a registry that contains busybox, and returns the reference of that image.
@@ -73,20 +73,21 @@ func TestEdit_MissingImage(t *testing.T) {
 	was := d.container("web", "main")
 	d.apply(d.pod("web", withImage(r.Host()+"/team/none:1", shell("main", serve("two")))))
 	d.untilProblem("web", r.Host(), "team/none:1", "keeps running")
-	d.untilPod("runs on in its earlier version", "web", func(p *server.PodView) error {
+	d.untilPod("keeps running in its earlier version", "web", func(p *server.PodView) error {
 		if !p.Ready || p.Current {
-			return errors.New("the earlier version is not ready")
+			return fmt.Errorf("got ready %t and current %t, want true and false", p.Ready, p.Current)
 		}
 		return nil
 	})
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("container of the earlier version: got %+v, want %+v", now, was)
 	}
-	// After a kill podd has no manifest of the earlier version.
+	// After its restart, podd has only the manifest of the new version, but the earlier version must keep
+	// running.
 	d.crash()
 	d.untilProblem("web", r.Host(), "team/none:1", "keeps running")
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("after kill -9: got %+v, want %+v", now, was)
+		t.Errorf("container of the earlier version after podd was killed: got %+v, want %+v", now, was)
 	}
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("three")))))
 	d.untilApplied("web")
@@ -100,7 +101,7 @@ func TestPullWithCredentials(t *testing.T) {
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
 	problem := d.untilProblem("web", "401", r.Host(), "config.json")
 	if strings.Contains(problem, "rpc error") {
-		t.Errorf("got %q, want no rpc error", problem)
+		t.Errorf("problem of the failed pull: got %q, want no %q in it", problem, "rpc error")
 	}
 	auth := base64.StdEncoding.EncodeToString([]byte("ann:secret"))
 	config := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, r.Host(), auth)
@@ -110,12 +111,12 @@ func TestPullWithCredentials(t *testing.T) {
 	d.untilApplied("web")
 	log, err := os.ReadFile(d.logFile())
 	if err != nil || strings.Contains(string(log), "secret") || strings.Contains(string(log), auth) {
-		t.Errorf("podd's log contains the password: %v", err)
+		t.Errorf("podd's log: got the password or error %v, want no password", err)
 	}
 }
 
-// plugin is a credential provider that prints a file from its directory and fails if there is
-// none.
+// plugin is a credential provider. It records its requests and prints the file that its argument names,
+// from the directory of the plugin. If this file does not exist, the plugin fails.
 const plugin = `#!/bin/sh
 here=$(dirname "$0")
 cat >> "$here/requests"
@@ -151,10 +152,10 @@ providers:
 	requests, err := os.ReadFile(filepath.Join(dir, "requests"))
 	want := fmt.Sprintf(`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":%q}`, r.Host()+"/"+d.node+"/busybox")
 	if err != nil || !strings.HasPrefix(string(requests), want+"\n") {
-		t.Errorf("got requests %q, want %q; %v", requests, want, err)
+		t.Errorf("requests to the credential provider: got %q, %v, want the first line %q", requests, err, want)
 	}
 	if log, err := os.ReadFile(d.logFile()); err != nil || strings.Contains(string(log), "hunter2") {
-		t.Errorf("podd's log contains the password: %v", err)
+		t.Errorf("podd's log: got the password or error %v, want no password", err)
 	}
 }
 
@@ -166,9 +167,9 @@ func TestPullBacksOff(t *testing.T) {
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))), d.pod("more", withImage(ref, shell("main", serve("more")))))
 	d.untilProblem("web", "503", r.Host())
 	d.untilProblem("more", "503", r.Host())
-	// Both pods share one pull, which is not retried during its back-off. The check is repeated,
+	// Both pods share one pull, which podd does not retry during the back-off. The test repeats the check,
 	// because the back-off may end within the two seconds.
-	d.eventually("the pull is not tried again for two seconds", func() error {
+	d.eventually("podd does not retry the pull for two seconds", func() error {
 		before := r.RequestCount("/manifests/")
 		<-time.After(2 * time.Second)
 		if now := r.RequestCount("/manifests/"); now != before {
@@ -176,10 +177,10 @@ func TestPullBacksOff(t *testing.T) {
 		}
 		return nil
 	})
-	d.untilPod("waits with a reason of the kubelet", "web", func(p *server.PodView) error {
+	d.untilPod("waits for its image, with a reason that a kubelet uses", "web", func(p *server.PodView) error {
 		for _, c := range p.Pod.Status.ContainerStatuses {
 			if c.State.Waiting == nil || c.State.Waiting.Reason != "ErrImagePull" && c.State.Waiting.Reason != "ImagePullBackOff" && c.State.Waiting.Reason != "RegistryUnavailable" {
-				return fmt.Errorf("got the state %+v, want waiting for the image", c.State)
+				return fmt.Errorf("got the state %+v, want waiting with ErrImagePull, ImagePullBackOff or RegistryUnavailable", c.State)
 			}
 		}
 		return nil
@@ -189,8 +190,9 @@ func TestPullBacksOff(t *testing.T) {
 	d.untilApplied("more")
 }
 
-// TestImageByDigest checks that an image that is named by digest is pulled once. It also checks
-// that a pod with imagePullPolicy Never waits until its image is present.
+// TestImageByDigest checks an image that is named by digest. podd must pull it only once, so that another
+// pod can use it without the registry. A pod with imagePullPolicy Never must wait until another pod has
+// pulled the image.
 func TestImageByDigest(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -212,10 +214,10 @@ func TestImageByDigest(t *testing.T) {
 	d.untilPod("waits", "never", waitingFor("main", "ErrImageNeverPull"))
 	d.apply(p)
 	view := d.untilApplied("web")
-	// The ID may name another registry, because other tests have pulled this image from their own
-	// registries.
+	// The image ID may contain the name of another registry, because other tests have pulled the same
+	// image from their registries.
 	if got := view.Pod.Status.ContainerStatuses[0].ImageID; !strings.HasSuffix(got, "@"+digest.String()) {
-		t.Errorf("status: got the image %q, want the digest %s", got, digest)
+		t.Errorf("image ID in the status: got %q, want the digest %s at its end", got, digest)
 	}
 	d.untilApplied("never")
 	_ = r.close()
@@ -259,7 +261,7 @@ func TestPullAlways_RegistryDown(t *testing.T) {
 	d.apply(d.pod("web", c))
 	d.untilProblem("web", r.Host())
 	if all := d.containers("web", ""); len(all) > 0 {
-		t.Errorf("got running containers %+v, want none while the registry is down", all)
+		t.Errorf("pod with imagePullPolicy Always and an unreachable registry: got running containers %+v, want none", all)
 	}
 }
 
@@ -271,18 +273,18 @@ func TestRemoval_DuringPull(t *testing.T) {
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
 	d.eventually("the pull hangs", func() error {
 		if r.HangingCount() == 0 {
-			return errors.New("no request hangs")
+			return errors.New("got no hanging request at the registry, want one")
 		}
 		return nil
 	})
-	// A hanging pull does not delay other pods.
+	// The hanging pull must not delay other pods.
 	d.apply(d.pod("other", shell("main", serve("other"))))
 	d.untilApplied("other")
 	d.remove("web")
 	d.untilGone("web")
 	d.eventually("the pull is canceled", func() error {
 		if n := r.HangingCount(); n > 0 {
-			return fmt.Errorf("got %d hanging requests, want none", n)
+			return fmt.Errorf("got %d hanging requests at the registry, want none", n)
 		}
 		return nil
 	})

@@ -40,7 +40,7 @@ func pullRecord(d *daemon) string {
 	d.t.Helper()
 	files, err := filepath.Glob(filepath.Join(d.root(), "image_manager/pulled/sha256-*"))
 	if err != nil || len(files) != 1 {
-		d.t.Fatalf("got the records %v, want one; %v", files, err)
+		d.t.Fatalf("records of image pulls: got %v, %v, want one", files, err)
 	}
 	return files[0]
 }
@@ -54,7 +54,7 @@ func untilPullFails(d *daemon, name string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("got the containers %+v, want one that waits for its image", p.Pod.Status.ContainerStatuses)
+		return fmt.Errorf("got the containers %+v, want one that waits with ErrImagePull, ImagePullBackOff or RegistryUnavailable", p.Pod.Status.ContainerStatuses)
 	})
 }
 
@@ -73,14 +73,14 @@ func TestPull_VerifyCredentials(t *testing.T) {
 	d.untilApplied("c")
 	d.untilApplied("never-c")
 	if now := r.RequestCount("/manifests/"); now != pulls {
-		t.Errorf("got %d requests for manifests after the first pull, want none", now-pulls)
+		t.Errorf("requests for image manifests after the first pull: got %d, want none", now-pulls)
 	}
 	d.apply(privatePod(d, "b", ref, v1.PullIfNotPresent, ""), privatePod(d, "never-b", ref, v1.PullNever, ""))
 	untilPullFails(d, "b")
 	d.untilPod("waits", "never-b", waitingFor("main", "ErrImageNeverPull"))
 
 	if data, err := os.ReadFile(pullRecord(d)); err != nil || strings.Contains(string(data), "hunter2") || !strings.Contains(string(data), `"name":"key"`) {
-		t.Errorf("got the record %s, want one with the Secret's name and without its content; %v", data, err)
+		t.Errorf("record of the image pull: got %s, %v, want the name of the Secret and not its content", data, err)
 	}
 
 	d.kill()
@@ -105,8 +105,9 @@ func TestPull_VerifyCredentials(t *testing.T) {
 	}
 }
 
-// TestPull_DamagedRecord checks that podd pulls an image with a damaged record again, and that it starts
-// pods with this image if the registry is unreachable.
+// TestPull_DamagedRecord damages podd's record of an image pull. podd must then pull the image again
+// before a pod can use it, and must reject pods without credentials. But if the registry is unreachable,
+// podd must start pods with this image.
 func TestPull_DamagedRecord(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -125,7 +126,7 @@ func TestPull_DamagedRecord(t *testing.T) {
 	d.untilPod("waits", "never-b", waitingFor("main", "ErrImageNeverPull"))
 	d.apply(privatePod(d, "c", ref, v1.PullIfNotPresent, "key"))
 	d.untilApplied("c")
-	d.apply(privatePod(d, "never-c", ref, v1.PullNever, "key")) // c has replaced the record
+	d.apply(privatePod(d, "never-c", ref, v1.PullNever, "key")) // possible now, because the pull for pod c has replaced the damaged record
 	d.untilApplied("never-c")
 
 	damage()

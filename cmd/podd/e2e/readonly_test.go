@@ -34,8 +34,8 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 		return &v1.HTTPGetAction{Path: "/?token=" + mark(), Port: intstr.FromInt32(9), Scheme: v1.URISchemeHTTP, HTTPHeaders: []v1.HTTPHeader{{Name: "Authorization", Value: mark()}}}
 	}
 	last := mark()
-	// The status of a container that exits with an error contains the end of its log. The
-	// command itself does not contain the marker.
+	// The container prints the marker, so that its log and its termination message contain it. The
+	// command does not contain the complete marker.
 	c := shell("main", `printf 'private-%s\n' `+strings.TrimPrefix(last, "private-")+`; sleep 1; exit 3`)
 	c.TerminationMessagePolicy = v1.TerminationMessageFallbackToLogsOnError
 	c.Env = []v1.EnvVar{{Name: "PASSWORD", Value: mark()}}
@@ -47,7 +47,7 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 	p := d.pod("web", c, bad)
 	p.Annotations = map[string]string{"example.com/token": mark()}
 	d.apply(p)
-	d.untilPod("has ended once", "web", hasTerminationMessage(func(s string) bool { return strings.Contains(s, last) }))
+	d.untilPod("has a termination message with the marker", "web", hasTerminationMessage(func(s string) bool { return strings.Contains(s, last) }))
 	d.untilEvent("web", 1, "Failed", "/no/such/program")
 
 	for name, port := range map[string]int{"read-only": readOnly, "cAdvisor": cadvisor} {
@@ -60,7 +60,7 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 			text := getPage(t, client, path)
 			wantNoMarkers(t, name+path, text, markers)
 			if path == "/pods" && (!strings.Contains(text, "PASSWORD") || !strings.Contains(text, "/no/such/program") || !strings.Contains(text, `"exitCode":3`)) {
-				t.Errorf("/pods: got %s, want the public fields in it", text)
+				t.Errorf("%s/pods: got %s, want the name of the variable, the command and the exit code in it", name, text)
 			}
 		}
 		wantNoMarkers(t, name+"/page/state", firstLine(t, client, "/page/state"), markers)
@@ -78,7 +78,7 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 	}
 	whole := d.find(view, "web").Pod.String()
 	if i := slices.IndexFunc(markers, func(m string) bool { return !strings.Contains(whole, m) }); i >= 0 {
-		t.Errorf("root's view: want %s in it", markers[i])
+		t.Errorf("state on podd's socket: got no %s, want all markers", markers[i])
 	}
 }
 
@@ -86,11 +86,11 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 func wantNoMarkers(t *testing.T, what, text string, markers []string) {
 	t.Helper()
 	if text == "" {
-		t.Errorf("%s: got no text, want some", what)
+		t.Errorf("%s: got an empty text, want one in which markers could be", what)
 	}
 	for _, m := range markers {
 		if at := strings.Index(text, m); at >= 0 {
-			t.Errorf("%s: got %s, want it nowhere: %q", what, m, text[max(0, at-100):min(len(text), at+100)])
+			t.Errorf("%s: got the marker %s, want no marker: %q", what, m, text[max(0, at-100):min(len(text), at+100)])
 		}
 	}
 }

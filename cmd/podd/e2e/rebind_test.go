@@ -18,8 +18,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestForwardedSocket checks podd's socket when it is forwarded to a TCP port. A browser gets
-// the page at localhost, nothing under an unknown host name, and never a credential.
+// TestForwardedSocket checks podd's socket when it is forwarded to a TCP port. A browser must get the
+// page at localhost, must be rejected under other host names, and must never get a credential.
 func TestForwardedSocket(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -57,10 +57,10 @@ func TestForwardedSocket(t *testing.T) {
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || resp.StatusCode != c.want {
-			t.Errorf("%s %s of %s: got %s %v, want %d", c.method, c.path, c.host, resp.Status, err, c.want)
+			t.Errorf("%s %s with the header Host: %s: got %s %v, want %d", c.method, c.path, c.host, resp.Status, err, c.want)
 		}
 		if c.want != 200 && strings.Contains(string(body), "KEY") {
-			t.Errorf("%s %s of %s: got a response with a key, want none", c.method, c.path, c.host)
+			t.Errorf("%s %s with the header Host: %s: got a response with a key, want none", c.method, c.path, c.host)
 		}
 	}
 }
@@ -112,10 +112,10 @@ func TestForwardedSocket_Rebinding(t *testing.T) {
 	} {
 		b.do("fetching "+c.request, script(fmt.Sprintf(
 			`fetch(%q, {headers: %s}).then(async r => { window.got%d = r.status + " " + await r.text() }, e => { window.got%d = "error " + e })`, c.request, c.headers, n, n)))
-		b.until("there is a response", fmt.Sprintf("window.got%d !== undefined", n))
+		b.until("the page has received a response to "+c.request, fmt.Sprintf("window.got%d !== undefined", n))
 		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf("window.got%d", n)))
 		if err != nil || !strings.HasPrefix(got, "421 ") {
-			t.Errorf("%s with %s: got %.200s %v, want 421", c.request, c.headers, got, err)
+			t.Errorf("GET %s with the headers %s after rebinding: got %.200s %v, want 421", c.request, c.headers, got, err)
 		}
 	}
 }

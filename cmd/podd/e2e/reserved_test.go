@@ -16,8 +16,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// makeCgroup creates a cgroup with this name next to those of the daemons, and returns its path. The
-// stack removes it.
+// makeCgroup creates a cgroup with this name in the parent cgroup of the shared stack, and returns its
+// path. The stack removes it.
 func makeCgroup(t testing.TB, name string) string {
 	t.Helper()
 	at := shared.CgroupParent() + "/" + name
@@ -42,8 +42,9 @@ func hostCgroupFile(t testing.TB, at, controller, v1File, v2File string) string 
 	return strings.TrimSpace(string(text))
 }
 
-// TestReservedCgroups checks that podd limits the cgroups of reserved resources, and records events.
-// One of the cgroups is limited with all resources, and the other with its CPU weight only.
+// TestReservedCgroups checks that podd sets the limits of the cgroups for reserved resources and records
+// events. For kube-reserved it must set limits of all resources, and for system-reserved-compressible
+// only the CPU weight.
 func TestReservedCgroups(t *testing.T) {
 	t.Parallel()
 	kube, system := makeCgroup(t, "kube-reserved"), makeCgroup(t, "system-reserved")
@@ -80,16 +81,16 @@ func TestReservedCgroups_Missing(t *testing.T) {
 	d.launch()
 	d.eventually("podd exits", func() error {
 		if d.proc.running() {
-			return fmt.Errorf("podd is running")
+			return fmt.Errorf("podd is still running")
 		}
 		return nil
 	})
 	log, err := os.ReadFile(d.logFile())
 	if want := "enforcing kube-reserved: cgroup " + at + " does not exist; create it before podd starts, for example with: mkdir -p "; err != nil || !strings.Contains(string(log), want) {
-		t.Errorf("got error %v and the log\n%s\nwant %q", err, log, want)
+		t.Errorf("podd's log: got error %v and\n%s\nwant %q in it", err, log, want)
 	}
 	if code := d.proc.cmd.ProcessState.ExitCode(); code == 0 {
-		t.Error("got exit code 0, want an error")
+		t.Error("podd without the cgroup for kube-reserved: got exit code 0, want another one")
 	}
 	makeCgroup(t, "missing")
 	d.start()

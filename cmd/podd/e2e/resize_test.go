@@ -15,17 +15,18 @@ import (
 	"podd/server"
 )
 
-// wantLimits checks the limits of container a and of its pod in the kernel. The pod's other
-// container always has the limits 16Mi and 100m.
+// wantLimits checks that the kernel's limits of container a are milli and mebi, and that those of its pod
+// are higher by 100m and 16Mi, which are the limits of the pod's other container. The container must
+// still be was.
 func (d *daemon) wantLimits(p *server.PodView, was runningContainer, milli, mebi int) {
 	d.t.Helper()
 	now := d.container("web", "a")
 	if now != was {
-		d.t.Fatalf("container: got %+v, want %+v", now, was)
+		d.t.Fatalf("container a after a resize: got %+v, want %+v", now, was)
 	}
 	for _, c := range p.Pod.Status.ContainerStatuses {
 		if c.RestartCount != 0 {
-			d.t.Errorf("%s: got %d restarts, want 0", c.Name, c.RestartCount)
+			d.t.Errorf("container %s after a resize: got %d restarts, want 0", c.Name, c.RestartCount)
 		}
 	}
 	if got := p.Pod.Status.ContainerStatuses[0].Resources.Limits.Memory().Value(); got != int64(mebi)<<20 {
@@ -70,7 +71,7 @@ func TestResize(t *testing.T) {
 	d.apply(d.sizedWeb(100, 24))
 	d.wantLimits(d.untilApplied("web"), was, 100, 24)
 
-	// Edits while podd does not run, and kills of podd during an edit.
+	// podd must apply edits that are made while it does not run, and edits during which it is killed.
 	d.kill()
 	d.apply(d.sizedWeb(300, 64))
 	d.start()
@@ -78,7 +79,7 @@ func TestResize(t *testing.T) {
 	for i := range 4 {
 		milli, mebi := 200+100*(i%2), 48+16*(i%2)
 		d.apply(d.sizedWeb(milli, mebi))
-		d.until("podd uses the edit", d.usesFile("web"))
+		d.until("podd uses the edited manifest", d.usesFile("web"))
 		d.crash()
 		d.wantLimits(d.untilApplied("web"), was, milli, mebi)
 	}
@@ -88,7 +89,7 @@ func TestResize(t *testing.T) {
 	for range 2 {
 		p := d.untilPod("waits", "web", func(p *server.PodView) error {
 			if !p.NeedsUser || !strings.Contains(p.Why, "of memory; the node has") {
-				return fmt.Errorf("got the reason %q, want a problem: not enough memory", p.Why)
+				return fmt.Errorf("got the reason %q, want a problem with \"of memory; the node has\"", p.Why)
 			}
 			return nil
 		})
@@ -109,7 +110,7 @@ func TestResize(t *testing.T) {
 	delete(p.Spec.Containers[1].Resources.Limits, v1.ResourceCPU)
 	d.apply(p)
 	if now := d.untilApplied("web"); now.Pod.UID == first.Pod.UID || d.container("web", "a").ID == was.ID {
-		t.Error("the pod was not replaced after a limit was removed")
+		t.Errorf("after an edit that removes a limit: got pod %s with container %s, want another pod than %s and another container", now.Pod.UID, d.container("web", "a").ID, first.Pod.UID)
 	}
 }
 
@@ -124,9 +125,9 @@ func resizePendingReason(p *server.PodView) string {
 	return ""
 }
 
-// TestResize_BelowUsage checks that podd does not reduce a memory limit below the usage. The
-// container must keep running and get a higher limit later. A container with the resizePolicy
-// RestartContainer must be restarted.
+// TestResize_BelowUsage checks that podd does not reduce a memory limit below the current usage. The
+// container must keep running, and a later edit must be able to increase the limit. A container with the
+// resizePolicy RestartContainer must be restarted by the resize.
 func TestResize_BelowUsage(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -147,7 +148,7 @@ func TestResize_BelowUsage(t *testing.T) {
 	d.untilNote("hoards")
 	was, restarted := d.container("web", "a"), d.container("web", "once")
 	d.apply(sized(16))
-	// The kubelet's message, for which the node tests of Kubernetes search.
+	// The message must be the kubelet's, because the node tests of Kubernetes search for it.
 	rejected := regexp.MustCompile(`cannot decrease memory limits: .*container "a" memory limit \(16777216\) below current usage \(\d+\)`)
 	d.untilPod("shows the rejected resize", "web", func(p *server.PodView) error {
 		for _, c := range p.Pod.Status.Conditions {
@@ -155,24 +156,24 @@ func TestResize_BelowUsage(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("got the conditions %+v, the steps %+v, want PodResizeInProgress with an error that matches %s", p.Pod.Status.Conditions, p.Decisions, rejected)
+		return fmt.Errorf("got the conditions %+v and the decisions %+v, want PodResizeInProgress with an error that matches %s", p.Pod.Status.Conditions, p.Decisions, rejected)
 	})
 	if now := d.container("web", "a"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("container a after the rejected resize: got %+v, want %+v", now, was)
 	}
 	d.apply(sized(128))
 	d.untilApplied("web")
 	if now := d.container("web", "a"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("container a after the second resize: got %+v, want %+v", now, was)
 	}
 	if got := cgroupValue(t, was.PID, "memory", "memory.limit_in_bytes", "memory.max"); got != strconv.Itoa(128<<20) {
-		t.Errorf("got a memory limit of %s, want 128 MiB", got)
+		t.Errorf("memory limit of container a: got %s bytes, want 128 MiB", got)
 	}
 	now := d.container("web", "once")
 	if now.ID == restarted.ID || now.Sandbox != restarted.Sandbox {
-		t.Errorf("once: got %+v, want a new container in the sandbox of %+v", now, restarted)
+		t.Errorf("container once after the resizes: got %+v, want a new container in the sandbox of %+v", now, restarted)
 	}
 	if got := cgroupValue(t, now.PID, "memory", "memory.limit_in_bytes", "memory.max"); got != strconv.Itoa(32<<20) {
-		t.Errorf("got a memory limit of %s, want 32 MiB", got)
+		t.Errorf("memory limit of container once: got %s bytes, want 32 MiB", got)
 	}
 }

@@ -41,17 +41,17 @@ func parseNameServers(resolvConf string) string {
 	return strings.Join(all, " ")
 }
 
-// wantNameServers checks the name servers of a version of a pod.
+// wantNameServers fails the test unless the name servers of a version of a pod are want.
 func (d *daemon) wantNameServers(name, version, want string) {
 	d.t.Helper()
 	if got := d.nameServers(name, version); got != want {
-		d.t.Errorf("%s of version %s: got the name servers %q, want %q", name, version, got, want)
+		d.t.Errorf("pod %s, version %s: got the name servers %q, want %q", name, version, got, want)
 	}
 }
 
-// TestResolvConfChanges changes the file of --resolv-conf as DHCP clients do. Pods that start or
-// are replaced afterwards must have the new name servers. The other pods must keep running with
-// the old name servers, also after a restart of podd.
+// TestResolvConfChanges changes the file of --resolv-conf as DHCP clients do, in place or by a rename.
+// Pods that start or are replaced afterwards must have the new name servers. All other pods must keep
+// running with their name servers, also after a restart of podd.
 func TestResolvConfChanges(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -93,7 +93,7 @@ func TestResolvConfChanges(t *testing.T) {
 	d.untilProblem("late", conf)
 	d.untilProblem(conf, "no pod starts until the file can be read")
 	if _, err := os.Stat(filepath.Join(d.traceDir(), "late-1")); err == nil {
-		t.Error("a pod has started although its resolver configuration could not be read")
+		t.Error("pod late while the resolver configuration cannot be read: got its trace, want that it has not started")
 	}
 	if err := os.Remove(conf); err != nil {
 		t.Fatal(err)
@@ -111,19 +111,19 @@ func TestResolvConfChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := d.nameServers("none", "1"); got != "" && got != parseNameServers(string(host)) {
-		t.Errorf("with an empty file: got the name servers %q, want none or the host's", got)
+		t.Errorf("pod none with an empty resolver configuration: got the name servers %q, want none or the host's", got)
 	}
 	rewrite("nameserver 192.0.2.5\n")
 	d.apply(d.resolverPod("none", "2"))
 	d.wantNameServers("none", "2", "192.0.2.5")
 
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("web: got %+v, want %+v", now, was)
+		t.Errorf("container of pod web after all changes: got %+v, want %+v", now, was)
 	}
 	d.until("no container was restarted", func(v *server.View) error {
 		for _, p := range v.Pods {
 			if n := restarts(p, "main"); n != 0 {
-				return fmt.Errorf("%s: got %d restarts, want 0", p.Pod.Name, n)
+				return fmt.Errorf("pod %s: got %d restarts, want 0", p.Pod.Name, n)
 			}
 		}
 		return nil
@@ -131,7 +131,7 @@ func TestResolvConfChanges(t *testing.T) {
 	for pod, want := range map[string]string{"web": "192.0.2.1", "second": "192.0.2.2", "edited": "192.0.2.3"} {
 		text, _ := d.verb("exec", d.podName(pod), "--", "cat", "/etc/resolv.conf")
 		if got, _, _ := strings.Cut(parseNameServers(text), " "); got != want {
-			t.Errorf("%s: got the first name server %q in the end, want %s", pod, got, want)
+			t.Errorf("pod %s after all changes: got the first name server %q, want %s", pod, got, want)
 		}
 	}
 }

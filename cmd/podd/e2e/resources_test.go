@@ -69,8 +69,8 @@ func hostMemory(t testing.TB) int64 {
 	return kib << 10
 }
 
-// TestCgroups checks the limits of a pod's cgroup, the CPU weight of a QoS class, and the
-// memory limit of all pods together.
+// TestCgroups checks the limits of a pod's cgroup, the CPU weight of the cgroup of a QoS class, and the
+// memory limit of the cgroup of all pods.
 func TestCgroups(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--pod-max-pids=64", "--system-reserved=memory=1Gi")
@@ -90,22 +90,22 @@ func TestCgroups(t *testing.T) {
 		{"kubepods/besteffort", "cpu", "cpu.shares", "cpu.weight", "2", "1"},
 	} {
 		if err := checkCgroupValue(d.cgroupFile(tt.at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
-			t.Errorf("%s of %s: %v", tt.v1File, tt.at, err)
+			t.Errorf("cgroup %s: %s, or %s with cgroup v2: %v", tt.at, tt.v1File, tt.v2File, err)
 		}
 	}
 	weight := func() string { return d.cgroupFile("kubepods/burstable", "cpu", "cpu.shares", "cpu.weight") }
-	d.eventually("the QoS class has the CPU weight of web", func() error { return checkCgroupValue(weight(), "153", "6") })
+	d.eventually("the cgroup of Burstable pods has the CPU weight of pod web", func() error { return checkCgroupValue(weight(), "153", "6") })
 	whole, err := strconv.ParseInt(d.cgroupFile("kubepods", "memory", "memory.limit_in_bytes", "memory.max"), 10, 64)
 	if memory := hostMemory(t); err != nil || whole >= memory || whole < memory-2<<30 {
-		t.Errorf("memory limit of all pods: got %d of %d bytes, %v, want up to 2 GiB less than the total", whole, memory, err)
+		t.Errorf("memory limit of all pods: got %d bytes, %v, want less than the %d bytes of the host, by at most 2 GiB", whole, err, memory)
 	}
 	d.remove("web")
 	d.untilGone("web")
-	d.eventually("the QoS class has the minimal CPU weight", func() error { return checkCgroupValue(weight(), "2", "1") })
+	d.eventually("the cgroup of Burstable pods has the minimal CPU weight", func() error { return checkCgroupValue(weight(), "2", "1") })
 }
 
-// TestFullNode checks that a pod is rejected if the node has too few resources for it, and runs
-// when another pod is removed.
+// TestFullNode checks that podd rejects a pod if the node has too little memory for it, and starts this
+// pod when another pod is removed.
 func TestFullNode(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--eviction-hard=memory.available<0%", "--system-reserved=memory="+strconv.FormatInt(hostMemory(t)-256<<20, 10))
@@ -136,8 +136,8 @@ func TestPodsPerCore(t *testing.T) {
 	d.untilApplied("excess")
 }
 
-// TestCPUQuota checks the CPU quotas of a container and its pod with another period, and without
-// quotas.
+// TestCPUQuota checks the CPU quotas of a container and its pod if --cpu-cfs-quota-period is not the
+// default, and if --cpu-cfs-quota=false disables quotas.
 func TestCPUQuota(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]struct{ v1, v2 string }{
@@ -148,10 +148,10 @@ func TestCPUQuota(t *testing.T) {
 		d.apply(d.pod("web", withResources(shell("a", serve("a")), "100m", "200m", "32Mi")))
 		pod := "kubepods/burstable/pod" + string(d.untilApplied("web").Pod.UID)
 		if err := checkCgroupValue(d.cgroupFile(pod, "cpu", "cpu.cfs_quota_us", "cpu.max"), want.v1, want.v2); err != nil {
-			t.Errorf("%s: quota of the pod: %v", flag, err)
+			t.Errorf("with %s: quota of the pod: %v", flag, err)
 		}
 		if err := checkCgroupValue(cgroupValue(t, d.container("web", "a").PID, "cpu", "cpu.cfs_quota_us", "cpu.max"), want.v1, want.v2); err != nil {
-			t.Errorf("%s: quota of the container: %v", flag, err)
+			t.Errorf("with %s: quota of the container: %v", flag, err)
 		}
 	}
 }
@@ -163,7 +163,7 @@ func TestOOMScoreAdj(t *testing.T) {
 	d := startDaemon(t, "--oom-score-adj=500")
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", d.proc.pid()))
 	if got := strings.TrimSpace(string(text)); err != nil || got != "500" {
-		t.Errorf("got oom_score_adj %q, %v, want 500", got, err)
+		t.Errorf("oom_score_adj of podd: got %q, %v, want 500", got, err)
 	}
 }
 
@@ -185,10 +185,10 @@ func TestPodResources(t *testing.T) {
 	d.untilApplied("web")
 	pid := d.container("web", "a").PID
 	if got := cgroupValue(t, pid, "memory", "memory.limit_in_bytes", "memory.max"); got != strconv.Itoa(64<<20) {
-		t.Errorf("got a memory limit of %s, want 64 MiB", got)
+		t.Errorf("memory limit of the container: got %s bytes, want 64 MiB", got)
 	}
 	if got := cgroupValue(t, pid, "cpu", "cpu.cfs_quota_us", "cpu.max"); got != "30000" && got != "30000 100000" {
-		t.Errorf("got a CPU quota of %s, want 30000", got)
+		t.Errorf("CPU quota of the container: got %s, want 30000", got)
 	}
 	d.untilPod("is rejected", "huge", func(p *server.PodView) error {
 		want := "OutOf" + string(pages)
@@ -211,14 +211,14 @@ func TestOverhead(t *testing.T) {
 		{"memory", "memory.limit_in_bytes", "memory.max", strconv.Itoa(48 << 20), strconv.Itoa(48 << 20)},
 	} {
 		if err := checkCgroupValue(d.cgroupFile(at, tt.controller, tt.v1File, tt.v2File), tt.want1, tt.want2); err != nil {
-			t.Errorf("%s: %v", tt.v1File, err)
+			t.Errorf("cgroup of the pod: %s, or %s with cgroup v2: %v", tt.v1File, tt.v2File, err)
 		}
 	}
 }
 
-// TestEphemeralStorage checks, for each place to which a pod can write, that a pod that exceeds its
-// storage limit there is evicted. A pod that requests more storage than the disk has must be
-// rejected.
+// TestEphemeralStorage checks that podd evicts pods that exceed their storage limits. The pods write to
+// a writable layer, an emptyDir volume or a log. podd must reject a pod that requests more storage than
+// the disk has.
 func TestEphemeralStorage(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -242,7 +242,7 @@ func TestEphemeralStorage(t *testing.T) {
 		d.untilPod("is evicted", name, func(p *server.PodView) error {
 			s := p.Pod.Status
 			if s.Phase != v1.PodFailed || s.Reason != "Evicted" || !strings.HasPrefix(s.Message, want) {
-				return fmt.Errorf("got %s %s: %s, want Failed Evicted: %s…", s.Phase, s.Reason, s.Message, want)
+				return fmt.Errorf("got phase %s, reason %q and message %q, want Failed, Evicted and a message that begins with %q", s.Phase, s.Reason, s.Message, want)
 			}
 			return nil
 		})
@@ -251,6 +251,6 @@ func TestEphemeralStorage(t *testing.T) {
 		return checkCgroupValue(p.Pod.Status.Reason, "OutOfephemeral-storage", "OutOfephemeral-storage")
 	})
 	if small := d.untilApplied("small"); small.Pod.Status.Phase != v1.PodRunning {
-		t.Errorf("small: got %s: %s, want Running", small.Pod.Status.Phase, small.Pod.Status.Message)
+		t.Errorf("pod small, which is within its limit: got phase %s: %s, want Running", small.Pod.Status.Phase, small.Pod.Status.Message)
 	}
 }

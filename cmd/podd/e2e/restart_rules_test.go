@@ -38,15 +38,15 @@ func TestContainerRestartRules(t *testing.T) {
 	d.untilPod("runs its main container for the second time", "job", func(p *server.PodView) error {
 		for _, c := range p.Pod.Status.ContainerStatuses {
 			if end := c.LastTerminationState.Terminated; c.Name == "main" && (c.State.Running == nil || end == nil || end.ExitCode != 42) {
-				return fmt.Errorf("got the state %+v, last state %+v, want main running after exit code 42", c.State, c.LastTerminationState)
+				return fmt.Errorf("container main: got the state %+v and the last state %+v, want running and exit code 42", c.State, c.LastTerminationState)
 			}
 		}
 		if n := restarts(p, "main"); n != 1 {
-			return fmt.Errorf("got %d restarts, want 1", n)
+			return fmt.Errorf("container main: got %d restarts, want 1", n)
 		}
 		return inPhase(v1.PodRunning)(p)
 	})
-	// A podd that starts after a kill must have stored that the container "other" has finished and
+	// After its restart, podd must still have the information that the container "other" has finished and
 	// the container "main" has not.
 	d.crash()
 	d.untilPod("is running", "job", inPhase(v1.PodRunning))
@@ -59,8 +59,9 @@ func TestContainerRestartRules(t *testing.T) {
 	d.untilNoted("init", "init", "main", "main")
 }
 
-// TestRestartAllContainers checks that an exit code restarts all containers of the pod in the same
-// sandbox, from the first init container on. A container that had completed must run again, too.
+// TestRestartAllContainers checks a restart rule with the action RestartAllContainers. All containers of
+// the pod must be restarted in the same sandbox, beginning with the first init container. A container
+// that had completed must run again, too.
 func TestRestartAllContainers(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -83,7 +84,7 @@ func TestRestartAllContainers(t *testing.T) {
 		return func(p *server.PodView) error {
 			text, err := os.ReadFile(filepath.Join(d.traceDir(), "runs"))
 			if got := strings.Fields(string(text)); err != nil || len(got) != 3*times || got[3*times-3] != "init" {
-				return fmt.Errorf("got runs %q, %v, want init, once and peer %d times", got, err, times)
+				return fmt.Errorf("got the runs %q, %v, want init, once and peer, %d times each", got, err, times)
 			}
 			for _, name := range []string{"init", "worker", "once", "peer"} {
 				if got := restarts(p, name); got != times-1 {
@@ -102,9 +103,9 @@ func TestRestartAllContainers(t *testing.T) {
 	d.touch("fail")
 	after := d.untilPod("runs again", "job", ran(2))
 	if was, is := before.Pod.Status.PodIP, after.Pod.Status.PodIP; was != is {
-		t.Errorf("address: got %s, want %s of the same sandbox", is, was)
+		t.Errorf("pod IP after the restart of all containers: got %s, want %s, because the sandbox is the same", is, was)
 	}
 	if got := after.Pod.Status.Phase; got != v1.PodRunning {
-		t.Errorf("phase: got %s, want Running", got)
+		t.Errorf("phase of the pod after the restart of all containers: got %s, want Running", got)
 	}
 }

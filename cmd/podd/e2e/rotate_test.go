@@ -29,7 +29,7 @@ func boundedLogs(t *testing.T) *daemon {
 func (d *daemon) checkLogLimits(name string) error {
 	files, err := filepath.Glob(filepath.Join(d.logDir(), "default_"+d.podName(name)+"_*", "main", "*"))
 	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no logs: %v", err)
+		return fmt.Errorf("log files: got %q, %v, want at least one", files, err)
 	}
 	total := int64(0)
 	for _, file := range files {
@@ -45,9 +45,9 @@ func (d *daemon) checkLogLimits(name string) error {
 	return nil
 }
 
-// TestLogsAreBounded checks that a client that follows a log gets every line once, although the
-// log is rotated many times. The container waits for the client, so that the client never needs
-// a file that was already removed.
+// TestLogsAreBounded checks that a client that follows a log gets every line once, although the log is
+// rotated many times. The container waits for the client after every thousand lines. Otherwise podd
+// might remove a log file that the client has not read.
 func TestLogsAreBounded(t *testing.T) {
 	t.Parallel()
 	const lines, ahead = 20000, 1000
@@ -70,7 +70,7 @@ func TestLogsAreBounded(t *testing.T) {
 	read := bufio.NewScanner(out)
 	for i := range lines {
 		if want := fmt.Sprintf("line %d", i); !read.Scan() || read.Text() != want {
-			t.Fatalf("got %q (%v), want %q", read.Text(), read.Err(), want)
+			t.Fatalf("podd logs -f: got the line %q (%v), want %q", read.Text(), read.Err(), want)
 		}
 		if (i+1)%ahead == 0 {
 			d.touch(strconv.Itoa(i + 1))
@@ -79,8 +79,8 @@ func TestLogsAreBounded(t *testing.T) {
 	d.eventually("the logs are within their limits", func() error { return d.checkLogLimits("web") })
 }
 
-// TestLogsAreBounded_CrashLoop checks that the logs of earlier attempts count towards the
-// limits.
+// TestLogsAreBounded_CrashLoop checks that the limits apply to the logs of all attempts of a container
+// together.
 func TestLogsAreBounded_CrashLoop(t *testing.T) {
 	t.Parallel()
 	d := boundedLogs(t)
@@ -92,7 +92,7 @@ func TestLogsAreBounded_CrashLoop(t *testing.T) {
 		return waitingFor("main", "CrashLoopBackOff")(p)
 	})
 	d.eventually("the logs are within their limits", func() error { return d.checkLogLimits("db") })
-	// The runtime writes the log with a delay, and the last line in parts.
+	// The test polls, because the runtime writes the log with a delay.
 	d.eventually("the previous attempt's log is complete", func() error {
 		if out, _ := d.verb("logs", "db", "--previous", "--tail", "1"); out != "a line that fills the log file\n" {
 			return fmt.Errorf("got the last line %q, want %q", out, "a line that fills the log file\n")

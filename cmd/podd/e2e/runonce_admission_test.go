@@ -24,8 +24,8 @@ func requestingCPU(c v1.Container, cpu string) v1.Container {
 	return c
 }
 
-// TestRunOnce_QueueMaxPods checks that pods wait for one another if the node has fewer places than
-// the run has pods, and that podd prints why they wait only once.
+// TestRunOnce_QueueMaxPods checks that pods run one after the other if --max-pods is less than the
+// number of pods. For each pod that waits, podd must print the reason only once.
 func TestRunOnce_QueueMaxPods(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -37,10 +37,10 @@ func TestRunOnce_QueueMaxPods(t *testing.T) {
 	r := d.run("--max-pods", "1", "pods.yaml")
 	r.wantExit(0, "podd: 3 pods, 0 failed", "waits: the node is full: 1 of 1 pods")
 	if n := strings.Count(r.err.String(), "waits: "); n != 2 {
-		t.Errorf("got %d messages about pods that wait, want 2:\n%s", n, r.err.String())
+		t.Errorf("stderr of the run: got %d messages about pods that wait, want 2:\n%s", n, r.err.String())
 	}
 	if n := len(d.notes()); n != 3 {
-		t.Errorf("got %d pods that ran, want 3", n)
+		t.Errorf("notes of the pods: got %d, want 3", n)
 	}
 }
 
@@ -61,8 +61,9 @@ func TestRunOnce_QueueHostPort(t *testing.T) {
 	}
 }
 
-// TestRunOnce_QueueAllocatable checks that pods wait until the part of the node that is not reserved
-// for the system is free. A pod waits longer than podd waits for a node that has a problem.
+// TestRunOnce_QueueAllocatable checks that a pod waits until other pods of the run have released enough
+// of the node's allocatable CPU. It must be able to wait for longer than 30 seconds. After this time podd
+// gives up a pod that waits because of a problem of the node.
 func TestRunOnce_QueueAllocatable(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -74,15 +75,15 @@ func TestRunOnce_QueueAllocatable(t *testing.T) {
 	r := d.run("--config", "config.yaml", "pods.yaml")
 	r.wantExit(0, "podd: 3 pods, 0 failed", "b: waits: the pod requests 300m of cpu; the node has 500m for pods, of which other pods request ")
 	if took := time.Since(began); took < 33*time.Second {
-		t.Errorf("the run took %s, want at least 33s because the pods run one after the other", took)
+		t.Errorf("duration of the run: got %s, want at least 33s, because pods a and b run one after the other", took)
 	}
 	if got := d.notes(); len(got) != 3 || got[2] != "b" {
-		t.Errorf("got the started pods %q, want b as the last of three", got)
+		t.Errorf("started pods: got %q, want three, of which b is the last", got)
 	}
 }
 
-// TestRunOnce_NeverFits checks the error for a pod for which the node is too small, alone or in
-// addition to the services. No pod must start.
+// TestRunOnce_NeverFits checks the error for a pod that can never run on the node: it requests more CPU
+// than the node has, or the pods with restartPolicy Always leave no room for it. No pod may start.
 func TestRunOnce_NeverFits(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -92,7 +93,7 @@ func TestRunOnce_NeverFits(t *testing.T) {
 	d.writePods("beside", db, d.jobPod("job", never, shell("c", note("job"))))
 	d.run("--max-pods", "1", "beside.yaml").wantExit(125, "pod job cannot run on this node: the node is full: 1 of 1 pods", "nothing was started")
 	if got := d.notes(); strings.Join(got, "") != "" {
-		t.Errorf("got the started pods %q, want none", got)
+		t.Errorf("started pods: got %q, want none", got)
 	}
 }
 

@@ -22,7 +22,8 @@ const (
 	never     = v1.RestartPolicyNever
 )
 
-// TestRunOnce_ExitCodes checks the exit codes of podd run --runonce for the exit codes of containers.
+// TestRunOnce_ExitCodes checks the exit code and stderr of podd run --runonce for different exits of
+// containers.
 func TestRunOnce_ExitCodes(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -60,12 +61,12 @@ func TestRunOnce_ExitCodes(t *testing.T) {
 		})
 	}
 	if slices.Contains(d.notes(), "never") {
-		t.Error("a container ran after its init container had failed")
+		t.Errorf("notes: got %q, want no \"never\", because the init container of this pod has failed", d.notes())
 	}
 }
 
-// TestRunOnce_ExitCodesOfPodd checks that the exit code is 124 after a timeout, and 125 after
-// other errors that no container has caused.
+// TestRunOnce_ExitCodesOfPodd checks that podd run --runonce exits with 124 after a timeout, and with 125
+// after other errors that no container has caused.
 func TestRunOnce_ExitCodesOfPodd(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -127,12 +128,13 @@ func TestRunOnce_ExitCodesOfPodd(t *testing.T) {
 		run := d.run("pulled.yaml")
 		run.wantExit(0)
 		if run.out.String() != "pulled\n" {
-			t.Errorf("stdout: got %q, want pulled", run.out.String())
+			t.Errorf("stdout of the run: got %q, want %q", run.out.String(), "pulled\n")
 		}
 	})
 }
 
-// TestRunOnce_CrashingContainer checks that a run ends after a container has crashed several times.
+// TestRunOnce_CrashingContainer checks that podd gives up a pod after its container has crashed six
+// times, or three times if the pod has restartPolicy Always.
 func TestRunOnce_CrashingContainer(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -140,7 +142,7 @@ func TestRunOnce_CrashingContainer(t *testing.T) {
 	d.writePods("sixth", d.jobPod("job", onFailure, shell("c", note("try")+"echo no; exit 9")))
 	d.run("--config", "config.yaml", "sixth.yaml").wantExit(9, "starts again (5 of 5)", `job/c crashed 6 times, last: exit 9 after `)
 	if n := len(d.notes()); n != 6 {
-		t.Errorf("got %d attempts, want 6", n)
+		t.Errorf("attempts of the crashing container: got %d, want 6", n)
 	}
 	d.writePods("third", d.jobPod("db", always, shell("c", "exit 1")), d.jobPod("job", never, shell("c", "trap 'exit 0' TERM; sleep 3600 & wait")))
 	d.run("--config", "config.yaml", "third.yaml").wantExit(125, "db/c crashed 3 times, last: exit 1")
@@ -167,7 +169,7 @@ func TestRunOnce_Reports(t *testing.T) {
 	}
 	s := suites.Suite
 	if s.Tests != 2 || s.Failures != 1 || s.Cases[0].Name != "good" || s.Cases[0].Out != "fine" || s.Cases[1].Name != "bad" || !strings.Contains(s.Cases[1].Out, "odd ") {
-		t.Errorf("got the report %s, want good passed and bad failed", d.readFile("r.xml"))
+		t.Errorf("JUnit report: got %s, want that pod good passed and pod bad failed, with their output", d.readFile("r.xml"))
 	}
 	d.run("--report", d.filePath("r.json"), "absent.yaml").wantExit(125)
 	var report struct {
@@ -178,11 +180,12 @@ func TestRunOnce_Reports(t *testing.T) {
 		t.Fatal(err)
 	}
 	if report.Code != 125 || len(report.Results) != 1 || report.Results[0].State != "failed" {
-		t.Errorf("got the report %s, want code 125 and one failed result", d.readFile("r.json"))
+		t.Errorf("JSON report: got %s, want code 125 and one failed result", d.readFile("r.json"))
 	}
 }
 
-// TestRunOnce_ConfiguredSources runs the pods of the configured sources.
+// TestRunOnce_ConfiguredSources checks that podd run --runonce runs the pods of --pod-manifest-path, which
+// may be a directory or a file.
 func TestRunOnce_ConfiguredSources(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)

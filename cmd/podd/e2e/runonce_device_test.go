@@ -14,7 +14,8 @@ import (
 	"podd/reconcile/device/plugin/plugintest"
 )
 
-// startRunPlugin starts the plugin p when the run r serves the registration of device plugins.
+// startRunPlugin waits until the run r serves the registration of device plugins. Then it starts the
+// plugin p.
 func startRunPlugin(t *testing.T, r *onceRun, p *plugintest.Plugin) {
 	t.Helper()
 	r.d.eventually("the run serves the registration of device plugins", func() error {
@@ -26,8 +27,8 @@ func startRunPlugin(t *testing.T, r *onceRun, p *plugintest.Plugin) {
 	t.Cleanup(p.Stop)
 }
 
-// TestRunOnce_Devices checks that the pods of a run get the devices of a device plugin, and wait for
-// one another if there are too few devices.
+// TestRunOnce_Devices checks that the pods of a run get the devices of a device plugin. If there are too
+// few devices, the pods must run one after the other.
 func TestRunOnce_Devices(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -40,11 +41,11 @@ func TestRunOnce_Devices(t *testing.T) {
 	startRunPlugin(t, r, p)
 	r.wantExit(0, "podd: 3 pods, 0 failed", "a: waits: the pod requests 1 of "+fancy+", which no device plugin provides now", "of which other pods request 1")
 	if want := []string{"PreStart one", "Allocate one", "PreStart one", "Allocate one"}; !slices.Equal(slices.Sorted(slices.Values(p.Calls())), slices.Sorted(slices.Values(want))) {
-		t.Errorf("got the calls %q, want two of Allocate and two of PreStart", p.Calls())
+		t.Errorf("calls of the plugin: got %q, want \"Allocate one\" twice and \"PreStart one\" twice", p.Calls())
 	}
 	for _, line := range []string{"a/c | the driver\n", "a/c | /dev/fancy-one\n", "b/c | the driver\n", "b/c | /dev/fancy-one\n"} {
 		if !strings.Contains(r.out.String(), line) {
-			t.Errorf("stdout: got %q, want %q in it", r.out.String(), line)
+			t.Errorf("stdout of the run: got %q, want %q in it", r.out.String(), line)
 		}
 	}
 }
@@ -58,13 +59,13 @@ func TestRunOnce_DevicesMissing(t *testing.T) {
 	began := time.Now()
 	d.run("pods.yaml").wantExit(125, "FAIL  job the pod requests 3 of "+fancy+", which no device plugin provides now", "waited 30s")
 	if took := time.Since(began); took < 30*time.Second {
-		t.Errorf("the run ended after %s, want at least 30s", took)
+		t.Errorf("duration of the run without a device plugin: got %s, want at least 30s", took)
 	}
 	r := d.startRun(nil, "pods.yaml")
 	startRunPlugin(t, r, newTestPlugin(d))
 	r.wantExit(125, "FAIL  job the pod requests 3 of "+fancy+"; the node has 2 for pods, of which other pods request 0")
 	if got := d.notes(); strings.Join(got, "") != "" {
-		t.Errorf("got the started pods %q, want none", got)
+		t.Errorf("started pods: got %q, want none", got)
 	}
 }
 
@@ -82,7 +83,7 @@ func TestRunOnce_DevicesInUse(t *testing.T) {
 	second := d.startRun(nil, "second.yaml")
 	time.Sleep(time.Second)
 	if got := d.notes(); len(got) != 1 {
-		t.Errorf("got the started pods %q, want only the first", got)
+		t.Errorf("started pods while the first run uses the device plugins: got %q, want only \"first\"", got)
 	}
 	d.touch("enough")
 	first.wait()
@@ -96,9 +97,8 @@ func TestRunOnce_DevicesInUse(t *testing.T) {
 	d.run("second.yaml").wantExitCode(125, "the device plugins of root directory "+d.root()+" are registered with the podd with PID ")
 }
 
-// TestRunOnce_DevicesBeforeDaemon checks that a daemon that starts during a run with devices leaves the
-// device plugins to the run, and serves their registration when the run has ended. It registers CSI
-// drivers during the run.
+// TestRunOnce_DevicesBeforeDaemon starts a daemon during a run that uses device plugins. The daemon must
+// not register device plugins before the run has ended, but must register CSI drivers during the run.
 func TestRunOnce_DevicesBeforeDaemon(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -112,7 +112,7 @@ func TestRunOnce_DevicesBeforeDaemon(t *testing.T) {
 		d.eventually("podd has logged "+text, func() error {
 			log, err := os.ReadFile(d.logFile())
 			if err == nil && !strings.Contains(string(log), text) {
-				err = errors.New("the log does not contain the text")
+				err = errors.New("got no such text in the log")
 			}
 			return err
 		})

@@ -13,8 +13,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TestRunOnce_PodOrder checks a pod with restartPolicy Always. It must be ready before the other
-// pods start, must be stopped after the last of them, and must not affect the exit code.
+// TestRunOnce_PodOrder checks a pod with restartPolicy Always. It must be ready before the other pods
+// start, must be stopped after the last of them has finished, and must not affect the exit code.
 func TestRunOnce_PodOrder(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -34,8 +34,8 @@ func TestRunOnce_OnlyRestartPolicyAlways(t *testing.T) {
 	d.runPods(d.jobPod("db", always, shell("pg", serve("db")))).wantExit(0, "warning: no pod ends by itself (restartPolicy Always)")
 }
 
-// TestRunOnce_Sidecars checks that sidecars stop with their pod, and that the output that they
-// write while they stop is printed.
+// TestRunOnce_Sidecars checks that podd stops the sidecars of a finished pod, and prints the output that
+// they write while they stop.
 func TestRunOnce_Sidecars(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -45,12 +45,12 @@ func TestRunOnce_Sidecars(t *testing.T) {
 	r := d.runPods(p)
 	r.wantExit(5, "FAIL  job/c exit 5")
 	if r.out.String() != "job/log | up\njob/log | the last\n" {
-		t.Errorf("stdout: got %q, want %q", r.out.String(), "job/log | up\njob/log | the last\n")
+		t.Errorf("stdout of the run: got %q, want %q", r.out.String(), "job/log | up\njob/log | the last\n")
 	}
 }
 
-// TestRunOnce_Eviction checks that a pod that exceeds its storage limit with its termination
-// message is evicted, and that the reason is printed.
+// TestRunOnce_Eviction checks that podd evicts a pod whose termination message exceeds its storage limit,
+// and prints the reason.
 func TestRunOnce_Eviction(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -59,8 +59,8 @@ func TestRunOnce_Eviction(t *testing.T) {
 	d.runPods(d.jobPod("job", never, c)).wantExit(125, "FAIL  job Evicted: Pod ephemeral local storage usage exceeds the total limit of containers 4Mi. The usage is 8")
 }
 
-// TestRunOnce_Interrupt checks that the first signal stops the pods with their grace period, and
-// the second signal stops them without a grace period.
+// TestRunOnce_Interrupt checks that podd stops the pods with their grace period after the first signal,
+// and without a grace period after the second one.
 func TestRunOnce_Interrupt(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -74,7 +74,7 @@ func TestRunOnce_Interrupt(t *testing.T) {
 		r.wantExit(130, "interrupted; stopping job")
 		d.untilNoted("runs", "TERM")
 		if r.out.String() != "ended\n" {
-			t.Errorf("stdout: got %q, want ended", r.out.String())
+			t.Errorf("stdout of the run after signal %s: got %q, want %q", sig, r.out.String(), "ended\n")
 		}
 	}
 	d := newRunner(t)
@@ -110,8 +110,8 @@ func TestRunOnce_ClosedStdout(t *testing.T) {
 	r.wantExit(125, "writing stdout: broken pipe")
 }
 
-// TestRunOnce_ConcurrentRuns checks that five runs of one manifest with a fixed UID, and a
-// daemon with the same pod, do not affect one another.
+// TestRunOnce_ConcurrentRuns checks that five runs of one manifest with a fixed UID do not affect one
+// another, nor a daemon that runs a pod with the same name and UID.
 func TestRunOnce_ConcurrentRuns(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -136,7 +136,7 @@ func TestRunOnce_ConcurrentRuns(t *testing.T) {
 		}
 	}
 	if now := d.container("job", "c"); now != was {
-		t.Errorf("pod of the daemon: got %+v, want %+v", now, was)
+		t.Errorf("container of the daemon's pod: got %+v, want %+v", now, was)
 	}
 	d.remove("job")
 	d.untilGone("job")
@@ -164,7 +164,7 @@ func TestRunOnce_AfterKill(t *testing.T) {
 			} else {
 				d.start()
 			}
-			d.eventually("the killed run is removed", func() error {
+			d.eventually("the sandbox of the killed run is removed", func() error {
 				left, err := d.runLeftovers()
 				if err == nil && strings.Contains(strings.Join(left, "\n"), "sandbox of killed-") {
 					err = fmt.Errorf("got leftovers of the killed run, want none: %s", strings.Join(left, "\n"))
@@ -172,12 +172,12 @@ func TestRunOnce_AfterKill(t *testing.T) {
 				return err
 			})
 			if !lives.running() {
-				t.Error("the other run was stopped")
+				t.Error("run of pod lives: got it stopped, want it to keep running")
 			}
 			d.touch("enough")
 			lives.wait()
 			if code := lives.cmd.ProcessState.ExitCode(); code != 8 {
-				t.Errorf("the other run: got exit code %d, want 8\n%s", code, lives.err.String())
+				t.Errorf("run of pod lives: got exit code %d, want 8; stderr:\n%s", code, lives.err.String())
 			}
 			lives.wantNothingLeft()
 		})

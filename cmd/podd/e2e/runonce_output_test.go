@@ -11,8 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// bigChecksum returns the checksum of the 20 MB of lines that the script of bigScript writes
-// with a prefix.
+// bigChecksum returns the checksum of the 20 MB that bigScript's script writes to one of its streams. The
+// prefix of the lines is "O" for stdout and "E" for stderr.
 func bigChecksum(prefix string) [sha256.Size]byte {
 	h := sha256.New()
 	line := prefix + strings.Repeat("x", 60) + "\n"
@@ -20,6 +20,7 @@ func bigChecksum(prefix string) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
+// repeated is a reader of an endless text in which a line is repeated.
 type repeated struct {
 	line string
 	at   int
@@ -33,9 +34,9 @@ func (r *repeated) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// bigScript returns a script that writes 20 MB of lines to both streams at once. It then waits,
-// because containerd's shim discards output that it has not written 10 s after a container has
-// exited. This can happen if other tests keep the disk with the log busy.
+// bigScript returns a script that writes 20 MB of lines to stdout and, at the same time, 20 MB to stderr.
+// Before the script exits, it waits 10 seconds, because containerd's shim discards output that is not in
+// the log 10 seconds after the exit. Other tests can delay the writes to the log for so long.
 func bigScript() string {
 	many := func(prefix string) string {
 		return "yes " + prefix + strings.Repeat("x", 60) + " | head -c 20000000"
@@ -43,25 +44,25 @@ func bigScript() string {
 	return "{ " + many("O") + "; } & { " + many("E") + "; } >&2; wait; sleep 10"
 }
 
-// TestRunOnce_Output checks that every byte that a container writes is printed on the stream to
-// which the container wrote it.
+// TestRunOnce_Output checks that podd prints every byte that a container writes, and on the stream to
+// which the container has written it.
 func TestRunOnce_Output(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
 	r := d.runPods(d.jobPod("job", never, shell("c", bigScript())))
 	r.wantExit(0, "podd: 1 pod, 0 failed")
 	if sha256.Sum256(r.out.Bytes()) != bigChecksum("O") {
-		t.Errorf("stdout: got %d bytes, want the bytes that were written", r.out.Len())
+		t.Errorf("stdout of the run: got %d bytes with another checksum, want the 20,000,000 bytes that the container wrote", r.out.Len())
 	}
-	// The last line of the container was not terminated; podd's own output starts a new line.
+	// The container has not ended its last line. Therefore podd begins a new line for its own output.
 	text, _, _ := strings.Cut(r.err.String(), "\npodd: ")
 	if sha256.Sum256([]byte(text)) != bigChecksum("E") {
-		t.Errorf("stderr: got %d bytes, want the bytes that were written", len(text))
+		t.Errorf("stderr of the run: got %d bytes with another checksum, want the 20,000,000 bytes that the container wrote", len(text))
 	}
 }
 
-// TestRunOnce_OutputOfSeveralPods checks that each line of each container is printed as one line
-// after the container's name.
+// TestRunOnce_OutputOfSeveralPods checks that podd prints each line of a container as one line, with the
+// prefix "POD/CONTAINER | ".
 func TestRunOnce_OutputOfSeveralPods(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -77,20 +78,21 @@ func TestRunOnce_OutputOfSeveralPods(t *testing.T) {
 	}
 	for _, name := range []string{"job/a", "job/b"} {
 		if n := len(got[name]); n != 3001 || got[name][2999] != "line 3000" || got[name][3000] != "end" {
-			t.Errorf("%s: got %d lines, want 3001 in order", name, n)
+			t.Errorf("stdout of container %s: got %d lines, want 3001 that end with \"line 3000\" and \"end\"", name, n)
 		}
 		delete(got, name)
 	}
 	if strings.Join(got["job/i"], ",") != "init" || len(got) != 1 {
-		t.Errorf("got the other lines %.200q, want init", got)
+		t.Errorf("stdout of the other containers: got %.200q, want the line \"init\" of job/i", got)
 	}
 	if n := strings.Count(r.err.String(), "other/c | line "); n != 3000 {
-		t.Errorf("other/c: got %d lines on stderr, want 3000", n)
+		t.Errorf("stderr of container other/c: got %d lines, want 3000", n)
 	}
 }
 
-// TestRunOnce_QuotedPodName checks that the summary and the report quote the output of a container
-// unchanged, even if the output contains the name that the pod has during the run.
+// TestRunOnce_QuotedPodName checks that podd does not shorten pod names in quoted output. In its own
+// messages, podd shortens the name that a pod has during the run to the name in the manifest. But the
+// summary and the report must contain the output of a container unchanged.
 func TestRunOnce_QuotedPodName(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -103,16 +105,16 @@ func TestRunOnce_QuotedPodName(t *testing.T) {
 		}
 	}
 	if name == "" {
-		t.Fatalf("stdout: got %q, want the name of the pod", r.out.String())
+		t.Fatalf("stdout of the run: got %q, want the hostname of the pod in it", r.out.String())
 	}
 	r.wantExit(3, "FAIL  job/a exit 3 after ", ": \""+name+"\"\n", "| "+name+"\n")
 	if report := d.readFile("r.json"); !strings.Contains(report, `: \"`+name+`\""`) {
-		t.Errorf("report: got %s, want the line %q", report, name)
+		t.Errorf("JSON report: got %s, want the pod name %q in it", report, name)
 	}
 }
 
-// TestRunOnce_StdinAndVariables checks a manifest from stdin and flags that override its
-// variables. podd must not print the values of the variables.
+// TestRunOnce_StdinAndVariables checks a manifest from stdin, and flags that add or override environment
+// variables of its containers. podd must not print the values of the variables.
 func TestRunOnce_StdinAndVariables(t *testing.T) {
 	t.Parallel()
 	d := newRunner(t)
@@ -122,11 +124,11 @@ func TestRunOnce_StdinAndVariables(t *testing.T) {
 	r := d.startRun(strings.NewReader(manifestText(d, p)), "-e", "A=$(B) secret", "-e", "C=x=y", "--env-file", "env.yaml", "-")
 	r.wantExit(3)
 	if want := "$(B) secret,of file,x=y,of filed\n"; r.out.String() != want {
-		t.Errorf("stdout: got %q, want %q", r.out.String(), want)
+		t.Errorf("stdout of the run: got %q, want %q", r.out.String(), want)
 	}
 	for line := range strings.Lines(r.err.String()) {
 		if !strings.Contains(line, "FAIL") && strings.Contains(line, "secret") {
-			t.Errorf("stderr: got the value of a variable, want it nowhere: %q", line)
+			t.Errorf("stderr of the run: got the line %q, want no value of a variable outside the quoted output of the container", line)
 		}
 	}
 }

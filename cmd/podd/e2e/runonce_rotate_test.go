@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,7 +42,7 @@ func TestRunOnce_RotatesLogs(t *testing.T) {
 		files, total := d.runLogFiles("main")
 		switch {
 		case len(files) < 2:
-			return errors.New("the log was not rotated")
+			return fmt.Errorf("got the log files %q, want two or more", files)
 		case len(files) > 3 || total > logLimits:
 			return fmt.Errorf("got %d bytes in %d files: %q, want at most 3 files and %d bytes", total, len(files), files, logLimits)
 		}
@@ -53,12 +52,12 @@ func TestRunOnce_RotatesLogs(t *testing.T) {
 	r.wantExit(3, "FAIL  job/main exit 3 after ", `: "the end"`, fmt.Sprintf("| line %d\n", lines-1))
 	checkLines(t, &r.out, "job/main | ", lines)
 	if report := d.readFile("r.xml"); !strings.Contains(report, fmt.Sprintf("line %d&#xA;the end</system-out>", lines-1)) {
-		t.Errorf("report: got %s, want the last lines of the container", report)
+		t.Errorf("JUnit report: got %s, want the last lines of the container in it", report)
 	}
 }
 
-// TestRunOnce_RotatesLogs_SlowReader checks that podd removes no log file that it has not copied yet,
-// because the reader of its stdout is slow.
+// TestRunOnce_RotatesLogs_SlowReader checks a run whose stdout is read slowly. Therefore podd copies the
+// log to stdout late, and must not remove a rotated log file before it has copied it.
 func TestRunOnce_RotatesLogs_SlowReader(t *testing.T) {
 	t.Parallel()
 	const lines = 30000
@@ -76,13 +75,14 @@ func TestRunOnce_RotatesLogs_SlowReader(t *testing.T) {
 	r.wantExit(0)
 }
 
-// checkLines checks that r begins with numbered lines, which have a prefix.
+// checkLines checks that r begins with the lines "line 0" to "line N-1", each after the prefix. The
+// parameter lines is N.
 func checkLines(t *testing.T, r io.Reader, prefix string, lines int) {
 	t.Helper()
 	s := bufio.NewScanner(r)
 	for i := range lines {
 		if want := fmt.Sprintf("%sline %d", prefix, i); !s.Scan() || s.Text() != want {
-			t.Fatalf("got %q (%v), want %q", s.Text(), s.Err(), want)
+			t.Fatalf("output of the run: got the line %q (%v), want %q", s.Text(), s.Err(), want)
 		}
 	}
 }

@@ -113,8 +113,8 @@ func (d *daemon) writePods(file string, pods ...*v1.Pod) {
 
 func (r *onceRun) wait() { <-r.ended }
 
-// wantExit waits until the run has exited. It checks the exit code, texts on stderr, and that
-// nothing of the run is left.
+// wantExit waits until the run has exited. The test fails unless the exit code is code, stderr contains
+// all given texts, and the run has left nothing on the host.
 func (r *onceRun) wantExit(code int, stderr ...string) {
 	r.d.t.Helper()
 	r.wait()
@@ -122,16 +122,16 @@ func (r *onceRun) wantExit(code int, stderr ...string) {
 	r.wantExitCode(code, stderr...)
 }
 
-// wantExitCode waits until the run has exited. It checks the exit code and texts on stderr.
+// wantExitCode is like wantExit, but does not check whether the run has left something on the host.
 func (r *onceRun) wantExitCode(code int, stderr ...string) {
 	r.d.t.Helper()
 	r.wait()
 	if got := r.cmd.ProcessState.ExitCode(); got != code {
-		r.d.t.Errorf("got exit code %d, want %d", got, code)
+		r.d.t.Errorf("podd run --runonce: got exit code %d, want %d", got, code)
 	}
 	for _, s := range stderr {
 		if !strings.Contains(r.err.String(), s) {
-			r.d.t.Errorf("stderr: want %q in it", s)
+			r.d.t.Errorf("podd run --runonce: got no %q in stderr, want it", s)
 		}
 	}
 	if r.d.t.Failed() {
@@ -144,7 +144,7 @@ func (r *onceRun) wantNothingLeft() {
 	r.d.t.Helper()
 	left, err := r.d.runLeftovers()
 	if err != nil || len(left) > 0 {
-		r.d.t.Errorf("got leftovers, want none: %v\n%s", err, strings.Join(left, "\n"))
+		r.d.t.Errorf("leftovers of the finished run: got (error %v)\n%s\nwant none", err, strings.Join(left, "\n"))
 	}
 }
 

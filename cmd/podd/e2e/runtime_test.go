@@ -30,12 +30,12 @@ func TestRuntimeIsKilledUnderPods(t *testing.T) {
 	d.untilNote("going runs")
 	steady, dies := d.container("steady", "main"), d.container("dies", "main")
 
-	// When the runtime is killed, one image is being pulled and one pod is being stopped.
+	// Kill the runtime while it pulls an image and stops a container.
 	r.Inject(registry.Fault{PathPart: "/manifests/"})
 	d.apply(d.pod("coming", withImage(ref, shell("main", serve("coming")))))
 	d.eventually("the pull hangs", func() error {
 		if r.HangingCount() == 0 {
-			return errors.New("no request hangs")
+			return errors.New("got no hanging request at the registry, want one")
 		}
 		return nil
 	})
@@ -47,7 +47,8 @@ func TestRuntimeIsKilledUnderPods(t *testing.T) {
 	r.ClearFaults()
 	d.untilReason("steady", d.on.Socket())
 
-	// Changes that occur while the runtime is down are handled when the runtime has been restarted.
+	// While the runtime is down, a container is killed, another one exits, and a manifest is added. podd
+	// must handle these changes when the runtime runs again.
 	if err := syscall.Kill(dies.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +62,14 @@ func TestRuntimeIsKilledUnderPods(t *testing.T) {
 	d.untilApplied("late")
 	d.untilPod("runs again", "dies", func(p *server.PodView) error {
 		if n := restarts(p, "main"); n != 1 || !p.Ready {
-			return fmt.Errorf("got %d restarts, ready %v, want 1 and true", n, p.Ready)
+			return fmt.Errorf("got %d restarts and ready %t, want 1 and true", n, p.Ready)
 		}
 		return nil
 	})
 	d.untilPod("failed", "job", inPhase(v1.PodFailed))
 	d.untilApplied("steady")
 	if now := d.container("steady", "main"); now != steady {
-		t.Errorf("steady: got %+v, want %+v", now, steady)
+		t.Errorf("container of pod steady: got %+v, want %+v", now, steady)
 	}
 }
 
@@ -85,7 +86,8 @@ func TestRuntimeIsAbsentAtStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.untilApplied("web")
-	// podd starts while the runtime is down and a pod is running. The pod must keep running.
+	// Now podd starts while the runtime is down but the container of the pod still runs. The container
+	// must keep running.
 	was := d.container("web", "main")
 	d.kill()
 	if err := d.on.Kill(t.Context()); err != nil {
@@ -98,7 +100,7 @@ func TestRuntimeIsAbsentAtStart(t *testing.T) {
 	}
 	d.untilApplied("web")
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("container of pod web: got %+v, want %+v", now, was)
 	}
 }
 

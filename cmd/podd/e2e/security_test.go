@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -61,12 +60,12 @@ func processStatus(t testing.TB, pid int, key string) string {
 			return strings.Fields(rest + " -")[0]
 		}
 	}
-	t.Fatalf("status of process %d: got no %s, want one", pid, key)
+	t.Fatalf("/proc/%d/status: got no line %s, want one", pid, key)
 	return ""
 }
 
-// TestRunAsNonRoot checks that podd verifies the user of the image at every start of a
-// container.
+// TestRunAsNonRoot checks that podd does not start a container with runAsNonRoot if the user of its image
+// is root or has no number. A restarted container must have the same user.
 func TestRunAsNonRoot(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -81,18 +80,18 @@ func TestRunAsNonRoot(t *testing.T) {
 	d.apply(p)
 	d.untilProblem("web", "root: CreateContainerConfigError", "container has runAsNonRoot and image will run as root")
 	d.untilProblem("web", "named: CreateContainerConfigError", `non-numeric user ("nobody")`)
-	d.untilPod("has its others", "web", func(*server.PodView) error {
+	d.untilPod("runs its other containers", "web", func(*server.PodView) error {
 		if len(d.containers("web", "")) != 2 {
-			return errors.New("the containers with other users are not running")
+			return fmt.Errorf("got the running containers %+v, want number and set", d.containers("web", ""))
 		}
 		return nil
 	})
 	was := d.container("web", "number")
 	if got := processUID(t, was.PID); got != "1234" {
-		t.Errorf("got the user %s, want 1234", got)
+		t.Errorf("container number: got the user ID %s, want 1234 of the image", got)
 	}
 	if got := processUID(t, d.container("web", "set").PID); got != "77" {
-		t.Errorf("with runAsUser: got the user %s, want 77", got)
+		t.Errorf("container set, with runAsUser: got the user ID %s, want 77", got)
 	}
 	// A restarted container must not run as root (CVE-2019-11245).
 	if err := syscall.Kill(was.PID, syscall.SIGKILL); err != nil {
@@ -100,18 +99,18 @@ func TestRunAsNonRoot(t *testing.T) {
 	}
 	d.untilPod("is restarted", "web", func(*server.PodView) error {
 		if all := d.containers("web", "number"); len(all) != 1 || all[0].ID == was.ID {
-			return errors.New("the container was not restarted")
+			return fmt.Errorf("got the running containers %+v, want another one than %s", all, was.ID)
 		}
 		return nil
 	})
 	if got := processUID(t, d.container("web", "number").PID); got != "1234" {
-		t.Errorf("after a restart: got the user %s, want 1234", got)
+		t.Errorf("container number after a restart: got the user ID %s, want 1234", got)
 	}
 }
 
-// TestSysctls checks that safe and allowed sysctls are set in the pod, and that another sysctl
-// prevents the start of the pod. An edit that adds a forbidden sysctl must not stop the running
-// pod.
+// TestSysctls checks that podd sets safe sysctls and those of --allowed-unsafe-sysctls in a pod. podd must
+// not start pods with other sysctls, or with sysctls that would change the node. If an edit adds a
+// forbidden sysctl, the pod must keep running in its current version.
 func TestSysctls(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--allowed-unsafe-sysctls", "net.ipv4.conf.*,kernel.domainname,user.*")
@@ -130,7 +129,7 @@ func TestSysctls(t *testing.T) {
 	)
 	d.untilApplied("web")
 	if got, want := strings.Join(strings.Fields(d.readTrace("web")), " "), "20000 30000 0 example.test"; got != want {
-		t.Errorf("in the container: got %q, want %q", got, want)
+		t.Errorf("sysctls in the container: got %q, want %q", got, want)
 	}
 	d.untilProblem("host", "kernel.domainname would change the node, because hostNetwork is true")
 	d.untilProblem("user", "user.max_net_namespaces would change the node, because hostUsers is not false")
@@ -145,12 +144,12 @@ func TestSysctls(t *testing.T) {
 	d.apply(with("web", v1.Sysctl{Name: "net.core.somaxconn", Value: "1"}))
 	d.untilProblem("web", "net.core.somaxconn", "keeps running")
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("container after the edit: got %+v, want %+v", now, was)
 	}
 }
 
-// TestDefaultSysctls checks that default sysctls are set in a pod that neither sets them itself nor
-// uses the network of the host.
+// TestDefaultSysctls checks that podd sets the sysctls of defaultPodSysctls in a pod, unless the pod has
+// its own value or is on the host's network.
 func TestDefaultSysctls(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "podd.yaml")
@@ -181,7 +180,7 @@ allowedUnsafeSysctls: [net.core.somaxconn]
 	} {
 		d.untilApplied(name)
 		if got := strings.Join(strings.Fields(d.readTrace(name)), " "); got != want {
-			t.Errorf("pod %s: got %q, want %q", name, got, want)
+			t.Errorf("sysctls in pod %s: got %q, want %q", name, got, want)
 		}
 	}
 }
@@ -207,10 +206,10 @@ func TestSeccompLocalhost(t *testing.T) {
 	}
 	d.untilApplied("web")
 	if got := d.readTrace("web"); !strings.HasSuffix(got, "\n1") {
-		t.Errorf("mkdir in the container: got %q, want exit code 1", got)
+		t.Errorf("mkdir in the container: got the output %q, want exit code 1 as its last line", got)
 	}
 	if got := processStatus(t, d.container("web", "main").PID, "Seccomp"); got != "2" {
-		t.Errorf("got the seccomp mode %s, want 2", got)
+		t.Errorf("process of the container: got the seccomp mode %s, want 2", got)
 	}
 }
 
@@ -224,7 +223,8 @@ func (d *daemon) runtimeStatus() *cri.StatusResponse {
 	return reply
 }
 
-// TestSecurityContext checks the user, privileges and capabilities of processes in /proc.
+// TestSecurityContext checks the effect of security contexts: in the containers the user, the working
+// directory and the root file system, and in /proc the privileges and capabilities of their processes.
 func TestSecurityContext(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -253,25 +253,25 @@ func TestSecurityContext(t *testing.T) {
 		"plain": {"/ 0 0 writable", "0", d.on.DefaultCapabilities()},
 	} {
 		if got := strings.Join(strings.Fields(d.readTrace(name))[:4], " "); got != want.output {
-			t.Errorf("%s: got the output %q, want %q", name, got, want.output)
+			t.Errorf("container %s: got working directory, user, group and access %q, want %q", name, got, want.output)
 		}
 		pid := d.container("web", name).PID
 		if got := processStatus(t, pid, "NoNewPrivs"); got != want.privileges {
-			t.Errorf("%s: got NoNewPrivs %s, want %s", name, got, want.privileges)
+			t.Errorf("container %s: got NoNewPrivs %s, want %s", name, got, want.privileges)
 		}
 		if got := processStatus(t, pid, "CapBnd"); want.bounding != "" && got != want.bounding {
-			t.Errorf("%s: got the capabilities %s, want %s", name, got, want.bounding)
+			t.Errorf("container %s: got the bounding capabilities %s, want %s", name, got, want.bounding)
 		}
 	}
 	if got, want := processStatus(t, d.container("web", "free").PID, "CapEff"), processStatus(t, os.Getpid(), "CapBnd"); got != want {
-		t.Errorf("privileged container: got the capabilities %s, want %s", got, want)
+		t.Errorf("privileged container: got the effective capabilities %s, want %s, all of the host", got, want)
 	}
 	d.readTrace("terminal")
 }
 
-// TestUserNamespace checks that root in a pod is an unprivileged user of the node, and that the pod
-// can set a sysctl of its user namespace. CRI-O 1.36 does not set such sysctls. If the runtime does
-// not support user namespaces, the pod must not start.
+// TestUserNamespace checks a pod with hostUsers: false. Root in the pod must be an unprivileged user of
+// the node, and the sysctl of the user namespace must be set, except with CRI-O 1.36, which does not set
+// such sysctls. If the runtime does not support user namespaces, the pod must not start.
 func TestUserNamespace(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--allowed-unsafe-sysctls", "user.*")
@@ -290,20 +290,20 @@ func TestUserNamespace(t *testing.T) {
 	view := d.untilApplied("web")
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", d.container("web", "main").PID))
 	if got := strings.Fields(string(text)); err != nil || len(got) != 3 || got[0] != "0" || got[1] == "0" || got[2] != "65536" {
-		t.Errorf("got the user mapping %q, %v, want host IDs other than 0 and 65536 of them", text, err)
+		t.Errorf("user mapping of the container: got %q, %v, want 65536 host IDs that do not begin at 0", text, err)
 	}
 	file := filepath.Join(d.root(), "pods", string(view.Pod.UID), "volumes/kubernetes.io~empty-dir/disk/x")
-	d.eventually("the pod writes the value of its sysctl to its volume", func() error {
+	d.eventually("the pod has written the value of its sysctl to its volume", func() error {
 		text, err := os.ReadFile(file)
 		if err == nil && string(text) != "100\n" && d.on.RuntimeName() != "cri-o" {
-			err = fmt.Errorf("got %q, want 100", text)
+			err = fmt.Errorf("value of the sysctl: got %q, want %q", text, "100\n")
 		}
 		return err
 	})
 }
 
-// TestUserNamespace_IDsPerPod checks that a pod has the configured number of user IDs. A pod that already
-// runs when the number changes must keep its IDs, also in a restarted container.
+// TestUserNamespace_IDsPerPod checks that a pod gets the number of user IDs in userNamespaces.idsPerPod. A
+// pod that runs when this number changes must keep its IDs, also in a restarted container.
 func TestUserNamespace_IDsPerPod(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -321,7 +321,7 @@ func TestUserNamespace_IDsPerPod(t *testing.T) {
 	d.untilApplied("old")
 	before := d.userMap("old")
 	if before.Length != 65536 {
-		t.Errorf("default: got %d IDs, want 65536", before.Length)
+		t.Errorf("user IDs of a pod by default: got %d, want 65536", before.Length)
 	}
 	d.kill()
 	config := filepath.Join(d.dir, "config.yaml")
@@ -334,7 +334,7 @@ func TestUserNamespace_IDsPerPod(t *testing.T) {
 	d.apply(own("old"), own("new"))
 	d.untilApplied("new")
 	if got := d.userMap("new"); got.Length != 262144 || got.First == 0 || got.First%262144 != 0 {
-		t.Errorf("new pod: got the IDs %+v, want 262144 from a multiple of 262144", got)
+		t.Errorf("user IDs of the new pod: got %+v, want 262144 of them, beginning at a multiple of 262144 other than 0", got)
 	}
 	pid := d.container("old", "main").PID
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -347,7 +347,7 @@ func TestUserNamespace_IDsPerPod(t *testing.T) {
 		return nil
 	})
 	if got := d.userMap("old"); got != before {
-		t.Errorf("restarted container: got the IDs %+v, want %+v as before", got, before)
+		t.Errorf("user IDs of the restarted container: got %+v, want %+v as before the restart", got, before)
 	}
 }
 
@@ -411,7 +411,9 @@ func (d *daemon) supportsUserNamespaces() bool {
 	return false
 }
 
-// openRuntimeDirs lets pods have a user namespace.
+// openRuntimeDirs makes the directories of the runtime traversable for all users. The root user of a pod
+// with a user namespace needs this, because it is an unprivileged user of the host. The usual directories
+// in /run and /var/lib are traversable.
 func (d *daemon) openRuntimeDirs() {
 	d.t.Helper()
 	if err := d.on.OpenDirs(); err != nil {
@@ -435,7 +437,7 @@ func TestSupplementalGroups(t *testing.T) {
 	}
 	d.untilApplied("web")
 	if got, want := d.readTrace("web"), "0 4000"; got != want {
-		t.Errorf("got the groups %q, want %q", got, want)
+		t.Errorf("groups in the container: got %q, want %q", got, want)
 	}
 	view, err := d.state()
 	if err != nil {
@@ -443,7 +445,7 @@ func TestSupplementalGroups(t *testing.T) {
 	}
 	want := &v1.ContainerUser{Linux: &v1.LinuxContainerUser{SupplementalGroups: []int64{0, 4000}}}
 	if got := d.find(view, "web").Pod.Status.ContainerStatuses[0].User; !reflect.DeepEqual(got, want) {
-		t.Errorf("status: got the user %v, want %v", got, want)
+		t.Errorf("user in the container status: got %v, want %v", got, want)
 	}
 }
 

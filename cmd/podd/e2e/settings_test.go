@@ -15,8 +15,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// TestSettings_OwnProcess checks the limit of open files and the cgroup of podd, and the statistics of the
-// cgroup of the runtime.
+// TestSettings_OwnProcess checks that podd sets its limit of open files and moves to its cgroup, and that
+// the summary contains the statistics of the cgroups of podd and of the runtime.
 func TestSettings_OwnProcess(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared)
@@ -27,20 +27,20 @@ func TestSettings_OwnProcess(t *testing.T) {
 	if text := d.procFile("limits"); !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
 		return slices.Equal(strings.Fields(line), []string{"Max", "open", "files", "5000", "5000", "files"})
 	}) {
-		t.Errorf("got limits\n%s\nwant 5000 open files", text)
+		t.Errorf("limits of podd: got\n%s\nwant 5000 open files", text)
 	}
 	if text := d.procFile("cgroup"); !strings.Contains(text, "memory:"+own+"\n") && !strings.Contains(text, "0::"+own+"\n") {
-		t.Errorf("got cgroups\n%s\nwant %s", text, own)
+		t.Errorf("cgroups of podd: got\n%s\nwant %s", text, own)
 	}
 	status, text := d.admin().request("GET", "/stats/summary", "")
 	var summary stats.Summary
 	if err := json.Unmarshal([]byte(text), &summary); err != nil || status != 200 {
-		t.Fatalf("/stats/summary: got %d %v", status, err)
+		t.Fatalf("/stats/summary: got %d and error %v, want 200 and JSON", status, err)
 	}
 	for _, want := range []string{stats.SystemContainerKubelet, stats.SystemContainerRuntime} {
 		i := slices.IndexFunc(summary.Node.SystemContainers, func(c stats.ContainerStats) bool { return c.Name == want })
 		if i < 0 || summary.Node.SystemContainers[i].Memory == nil {
-			t.Errorf("/stats/summary: no memory of system container %s in %s", want, text)
+			t.Errorf("/stats/summary: got %s, want the memory of the system container %s in it", text, want)
 		}
 	}
 }
@@ -55,7 +55,8 @@ func (d *daemon) procFile(name string) string {
 	return string(text)
 }
 
-// TestSettings_Configz decodes the response of /configz strictly, as the tests of Kubernetes do.
+// TestSettings_Configz checks the configuration in the response of /configz. It must contain no unknown
+// fields, because the tests of Kubernetes decode it strictly.
 func TestSettings_Configz(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, shared, "--manifest-url-header-file=/dev/null", "--max-pods=7")
@@ -67,10 +68,10 @@ func TestSettings_Configz(t *testing.T) {
 		Config kubelet.KubeletConfiguration `json:"kubeletconfig"`
 	}
 	if unknown, err := kjson.UnmarshalStrict([]byte(text), &response); err != nil || len(unknown) > 0 || status != 200 {
-		t.Fatalf("/configz: got %d %v %v for %s", status, err, unknown, text)
+		t.Fatalf("/configz: got %d, error %v and unknown fields %v, want 200 and none: %s", status, err, unknown, text)
 	}
 	if k := response.Config; k.Kind != "KubeletConfiguration" || k.APIVersion != "kubelet.config.k8s.io/v1beta1" || k.MaxPods != 7 || k.MaxOpenFiles != 1000000 {
-		t.Errorf("/configz: got %s, want the kind, the value of the flag and the defaults", text)
+		t.Errorf("/configz: got %s, want the kind KubeletConfiguration, maxPods 7 of the flag, and maxOpenFiles 1000000 by default", text)
 	}
 	d.wantUnauthorized(c.server)
 }

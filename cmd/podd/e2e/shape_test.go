@@ -13,9 +13,9 @@ import (
 	"podd/cmd/podd/e2e/shape"
 )
 
-// TestEndpoints_SameFieldsAsKubelet checks that podd's responses have the same fields, metrics
-// and labels as those of a kubelet with the same pods. The program measure has recorded
-// them.
+// TestEndpoints_SameFieldsAsKubelet checks that podd's responses have the same fields, metrics and labels
+// as those of a kubelet with the same pods. The program cmd/podd/e2e/measure has recorded those of the
+// kubelet in testdata/kubelet/stats.txt.
 func TestEndpoints_SameFieldsAsKubelet(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../testdata/kubelet/stats.txt")
@@ -37,7 +37,7 @@ func TestEndpoints_SameFieldsAsKubelet(t *testing.T) {
 		}
 		return []byte(text), nil
 	}
-	d.eventually("podd's responses have the shape of a kubelet's", func() error {
+	d.eventually("podd's responses have the fields and metrics of a kubelet's", func() error {
 		got, err := shape.FetchAll(get, "-"+d.host)
 		if err != nil {
 			return err

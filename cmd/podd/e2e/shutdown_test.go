@@ -18,7 +18,7 @@ import (
 )
 
 // shutdownConfig contains the grace periods of a node shutdown: 4 seconds for pods with priority 0
-// and above, 3 seconds from priority 1000, and 2 seconds for system pods.
+// and above, 3 seconds for those with priority 1000 and above, and 2 seconds for system pods.
 const shutdownConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 failSwapOn: false
@@ -56,9 +56,9 @@ func startForShutdown(t *testing.T) *daemon {
 		job,
 	)
 	d.untilNotedUnordered("low runs", "mid runs", "system runs")
-	d.until("the job is wound down", func(v *server.View) error {
+	d.until("the job is in podd's phase \"rest\"", func(v *server.View) error {
 		if p := v.Pod(server.Key{Namespace: "default", Name: "job-" + d.host}); p == nil || p.Phase != "rest" {
-			return fmt.Errorf("got %+v", p)
+			return fmt.Errorf("got %+v, want a pod in the phase \"rest\"", p)
 		}
 		return nil
 	})
@@ -72,7 +72,7 @@ func (d *daemon) checkPhase(v *server.View, name string, phase v1.PodPhase, reas
 		return fmt.Errorf("got no pod %s, want one", name)
 	}
 	if s := p.Pod.Status; s.Phase != phase || s.Reason != reason {
-		return fmt.Errorf("%s: got %s, reason %q: %s, want %s, reason %q", name, s.Phase, s.Reason, s.Message, phase, reason)
+		return fmt.Errorf("pod %s: got phase %s, reason %q and message %q, want phase %s and reason %q", name, s.Phase, s.Reason, s.Message, phase, reason)
 	}
 	return nil
 }
@@ -100,17 +100,17 @@ func TestShutdown(t *testing.T) {
 	want := []string{"low TERM", "mid TERM", "system TERM"}
 	ends := slices.DeleteFunc(d.notes(), func(l string) bool { return strings.HasSuffix(l, " runs") })
 	if !slices.Equal(ends, want) {
-		t.Errorf("got the stop order %q, want %q", ends, want)
+		t.Errorf("order in which the pods were stopped: got %q, want %q", ends, want)
 	}
 	d.until("all pods are terminated", func(v *server.View) error {
 		if !v.ShuttingDown {
-			return fmt.Errorf("podd does not show the shutdown")
+			return fmt.Errorf("shutting down: got false, want true")
 		}
 		return d.checkShutdownPhases(v)
 	})
 	list, stderr := d.verb("ps")
 	if strings.Count(list, "Terminated") != 3 || !strings.Contains(stderr, "the node is shutting down") {
-		t.Errorf("podd ps: got\n%s%s, want three terminated pods and that the node is shutting down", list, stderr)
+		t.Errorf("podd ps: got\n%s%s, want \"Terminated\" three times in stdout and %q in stderr", list, stderr, "the node is shutting down")
 	}
 	if node, _ := d.verb("get", "node", "-o", "json"); !strings.Contains(node, "node is shutting down") {
 		t.Errorf("podd get node: got\n%s, want %q in it", node, "node is shutting down")
@@ -121,14 +121,14 @@ func TestShutdown(t *testing.T) {
 	// After a restart of podd no pod starts, not even the pod of a new manifest.
 	d.crash()
 	d.apply(d.pod("new", shell("main", serve("new"))))
-	d.until("the new pod is refused", func(v *server.View) error {
+	d.until("pod new waits because of the shutdown", func(v *server.View) error {
 		if err := d.checkShutdownPhases(v); err != nil {
 			return err
 		}
 		return d.checkPhase(v, "new", v1.PodPending, "NodeShutdown")
 	})
 	if runs := d.notes(); slices.Contains(runs, "new runs") || len(runs) != 6 {
-		t.Errorf("got the notes %q, want no new start", runs)
+		t.Errorf("after a restart of podd during the shutdown: got the notes %q, want only the 6 from before", runs)
 	}
 	d.kill()
 	d.simulateReboot()
@@ -144,14 +144,15 @@ func TestShutdown(t *testing.T) {
 	d.eventually("each pod has been started again", func() error {
 		for line, n := range map[string]int{"low runs": 2, "mid runs": 2, "system runs": 2, "new runs": 1} {
 			if got := len(slices.DeleteFunc(d.notes(), func(l string) bool { return l != line })); got != n {
-				return fmt.Errorf("got %s %d times, want %d", line, got, n)
+				return fmt.Errorf("got the note %q %d times, want it %d times", line, got, n)
 			}
 		}
 		return nil
 	})
 }
 
-// simulateReboot changes the stored boot ID, so that the shutdown belongs to an earlier boot.
+// simulateReboot changes the boot ID in podd's record of the shutdown. At its next start, podd then
+// assumes that the node has been rebooted since the shutdown. podd must not be running.
 func (d *daemon) simulateReboot() {
 	d.t.Helper()
 	path := filepath.Join(d.runDir(), "shutdown.json")
@@ -172,8 +173,8 @@ func (d *daemon) simulateReboot() {
 	}
 }
 
-// TestShutdown_KilledDaemon checks that a podd that was killed during a shutdown continues it,
-// and that all pods run again after the shutdown is canceled.
+// TestShutdown_KilledDaemon kills podd during a node shutdown. After its restart, podd must continue the
+// shutdown. All pods must run again after the shutdown is canceled.
 func TestShutdown_KilledDaemon(t *testing.T) {
 	t.Parallel()
 	d := startForShutdown(t)
@@ -205,6 +206,6 @@ func TestShutdown_KilledDaemon(t *testing.T) {
 		return nil
 	})
 	if ends := d.notes(); slices.Index(ends, "low TERM") > slices.Index(ends, "mid TERM") || slices.Index(ends, "mid TERM") > slices.Index(ends, "system TERM") {
-		t.Errorf("got the notes %q, want the stop order low, mid, system", ends)
+		t.Errorf("order in which the pods were stopped: got the notes %q, want \"low TERM\", \"mid TERM\" and \"system TERM\" in this order", ends)
 	}
 }

@@ -30,11 +30,11 @@ const (
 	// roundsPerCount is the number of rounds between two counts of the resources of podd and
 	// its pods. All pods are removed before a count.
 	roundsPerCount = 10
-	// maxGrowth is how much more memory, in kB, podd may use than at first, whatever the length
-	// of the test.
+	// maxGrowth is how much more memory, in KiB, podd may use than at the beginning, regardless of the
+	// length of the test.
 	maxGrowth = 16 << 10
-	// maxTrend is how much more memory, in kB, podd may use in the last quarter of the rounds
-	// than in the second one.
+	// maxTrend is how much more memory, in KiB, podd may use in the last quarter of the rounds than in
+	// the second quarter.
 	maxTrend = 4 << 10
 )
 
@@ -47,15 +47,15 @@ type soak struct {
 	last  stack.Leftovers // leftovers at the last count
 	// perPod are the leftovers if a runtime loses track of one pod.
 	perPod stack.Leftovers
-	// lost is the number of pods that the runtime may no longer list, since the last count.
+	// lost is the number of pods that the runtime may have lost track of since the last count.
 	lost   int
-	memory []int          // memory of podd in kB after each round without kills
+	memory []int          // memory of podd in KiB after each round without kills
 	done   map[string]int // counts by kind of operation
 }
 
-// holdings are the resources of podd and its pods on the host while there is no pod. Memory is
-// in kB. Mounts counts only mounts below the root directory, which is not below the directory of
-// the stack.
+// holdings are the resources that podd uses and that its pods have left on the host, counted while there
+// is no pod. Memory is in KiB. Mounts is the number of mounts below podd's root directory. Runtime does
+// not include these, because the root directory is not below the directory of the stack.
 type holdings struct {
 	Goroutines, Files, Memory, Mounts int
 	Runtime                           stack.Leftovers
@@ -78,7 +78,7 @@ func TestSoak(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("PODD_E2E_SEED=%d", seed)
+	t.Logf("PODD_E2E_SEED=%d repeats these edits and faults", seed)
 	// A killed runtime may leave network rules behind, which are removed together with the
 	// stack.
 	d, disk := onSmallDisk(t, stack.ForTest(t, stack.Options{}))
@@ -146,16 +146,16 @@ func (s *soak) edit(n int) {
 
 // killRuntime kills the runtime, makes edits, and restarts it.
 func (s *soak) killRuntime() {
-	s.endRuntime()
+	s.killAndCountLost()
 	s.edit(editsPerRound / 2)
 	s.must(s.d.on.Restart(s.d.t.Context()))
 	s.done["kills of the runtime"]++
 }
 
-// endRuntime kills the runtime and counts the pods that the runtime was creating or stopping. After
-// the kill, the runtime does not list the shims and networks of these pods, and podd cannot find
-// them. The runtime is paused before the count, so that it starts no other call.
-func (s *soak) endRuntime() {
+// killAndCountLost kills the runtime and counts the pods that the runtime was creating or stopping. After
+// the kill, the runtime does not list the shims and networks of these pods, so podd cannot find them. The
+// runtime is paused before the count, so that it begins no further call.
+func (s *soak) killAndCountLost() {
 	s.must(s.d.on.Pause())
 	s.lost += s.proxy.callsInRuntime("RunPodSandbox", "StopPodSandbox", "RemovePodSandbox")
 	s.must(s.d.on.Kill(s.d.t.Context()))
@@ -164,7 +164,7 @@ func (s *soak) endRuntime() {
 // killBoth kills podd and the runtime, restarts both, and makes edits.
 func (s *soak) killBoth() {
 	s.d.kill()
-	s.endRuntime()
+	s.killAndCountLost()
 	s.must(s.d.on.Restart(s.d.t.Context()))
 	s.d.start()
 	s.edit(editsPerRound / 2)
@@ -243,9 +243,9 @@ func (s *soak) fillDisk() {
 	s.done["full disks"]++
 }
 
-// repairManifests replaces every invalid manifest with a valid one. After a full disk, the
-// running version of a pod with an invalid manifest is not certain. podd may have applied
-// content that it could not store, and the next podd then uses the last stored content.
+// repairManifests replaces every invalid manifest with a valid one. It must be called after the disk was
+// full, because the desired version of a pod with an invalid manifest is then unknown to the test. podd
+// may have applied content that it could not store. After a restart podd uses the last stored content.
 func (s *soak) repairManifests() {
 	for _, file := range slices.Sorted(maps.Keys(s.broken)) {
 		if s.broken[file] {
@@ -254,6 +254,7 @@ func (s *soak) repairManifests() {
 	}
 }
 
+// must fails the test if err is not nil.
 func (s *soak) must(err error) {
 	s.d.t.Helper()
 	if err != nil {
@@ -263,7 +264,7 @@ func (s *soak) must(err error) {
 
 var goroutineMetric = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 
-// currentHoldings returns the resources in use. The caller must have removed all pods.
+// currentHoldings counts the resources. The caller must have removed all pods.
 func (s *soak) currentHoldings() holdings {
 	d := s.d
 	now := d.measure()
@@ -293,26 +294,26 @@ func (s *soak) rootMounts() int {
 	return len(mounts)
 }
 
-// compareHoldings waits until podd and its pods use no more resources than at the first count.
-// The runtime may still be removing something, and podd may be completing a call. Leftovers of
-// pods that the runtime no longer lists remain. Therefore only leftovers since the last count
-// are compared.
+// compareHoldings waits until podd and its pods use no more resources than at the first count. It polls,
+// because the runtime may still be removing something and podd may be completing a call. It compares the
+// leftovers on the host with those of the last count, because leftovers of pods that the runtime has lost
+// track of remain.
 func (s *soak) compareHoldings() {
 	var now holdings
-	s.d.eventually("podd and its pods use no more resources than at first", func() error {
+	s.d.eventually("podd and its pods use no more resources than at the first count", func() error {
 		now = s.currentHoldings()
 		if now.Goroutines > s.first.Goroutines+5 || now.Files > s.first.Files+2 || now.Memory > s.first.Memory+maxGrowth || now.Mounts > s.first.Mounts || !s.isExplained(now.Runtime) {
-			return fmt.Errorf("got %+v, want at most the first values %+v with the tolerances; %d pods lost since %+v", now, s.first, s.lost, s.last)
+			return fmt.Errorf("got %+v, want at most the values of the first count, %+v, and the tolerances; the runtime has lost %d pods since the last count, %+v", now, s.first, s.lost, s.last)
 		}
 		return nil
 	})
-	s.d.t.Logf("%d goroutines, %d files, %d kB, %d mounts below the root directory; %s; %d pods lost since the last count",
+	s.d.t.Logf("%d goroutines, %d open files, %d KiB of memory, %d mounts below the root directory; leftovers: %s; the runtime has lost %d pods since the last count",
 		now.Goroutines, now.Files, now.Memory, now.Mounts, now.Runtime, s.lost)
 	s.last, s.lost = now.Runtime, 0
 }
 
-// isExplained reports whether the leftovers are those of the last count plus those of the pods
-// that the runtime has lost since then.
+// isExplained reports whether there are at most the leftovers of the last count and those of the pods that
+// the runtime has lost since then.
 func (s *soak) isExplained(now stack.Leftovers) bool {
 	was, pod := s.last, s.perPod
 	return now.Sandboxes == 0 && now.Containers == 0 && now.Mounts <= s.first.Runtime.Mounts && now.Cgroups <= s.first.Runtime.Cgroups &&
@@ -328,9 +329,9 @@ func (s *soak) compareMemory() {
 		s.d.t.Fatalf("got %d rounds without a kill of podd, want 4 or more to see a growth of its memory", len(s.memory))
 	}
 	was, now := median(s.memory[n:2*n]), median(s.memory[len(s.memory)-n:])
-	s.d.t.Logf("podd's memory: %d kB in the second quarter and %d kB in the last one of %d rounds: %v", was, now, len(s.memory), s.memory)
+	s.d.t.Logf("podd's memory: %d KiB in the second quarter and %d KiB in the last quarter of %d rounds: %v", was, now, len(s.memory), s.memory)
 	if now > was+maxTrend {
-		s.d.t.Errorf("podd's memory: got %d kB in the last quarter of the rounds and %d kB in the second one, want at most %d kB more", now, was, maxTrend)
+		s.d.t.Errorf("podd's memory: got %d KiB in the last quarter of the rounds and %d KiB in the second quarter, want at most %d KiB more", now, was, maxTrend)
 	}
 }
 

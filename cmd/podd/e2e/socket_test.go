@@ -28,7 +28,7 @@ func TestRunDirIsRecreated(t *testing.T) {
 			return err
 		})
 		if out, _ := d.verb("ps"); !strings.Contains(out, "web") {
-			t.Errorf("podd ps: got %q, want web in it", out)
+			t.Errorf("podd ps after the run directory was removed: got %q, want web in it", out)
 		}
 	}
 	for path, want := range map[string]os.FileMode{d.runDir(): 0o700 | os.ModeDir, d.runDir() + "/podd.sock": 0o600 | os.ModeSocket} {
@@ -37,13 +37,13 @@ func TestRunDirIsRecreated(t *testing.T) {
 		}
 	}
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("container after the run directory was removed: got %+v, want %+v", now, was)
 	}
 }
 
-// TestFaultSocketsAreRemoved removes the sockets of podd and of the runtime, as if /run were
-// emptied. podd must create its socket again and keep its connection to the runtime. A podd that
-// starts then must wait for the runtime and adopt its pods.
+// TestFaultSocketsAreRemoved removes the sockets of podd and of the runtime, as if /run were emptied.
+// podd must create its socket again and keep its connection to the runtime. If podd is restarted then, it
+// must wait until the runtime has a socket again, and must find its running pods.
 func TestFaultSocketsAreRemoved(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, stack.ForTest(t, stack.Options{}))
@@ -72,6 +72,6 @@ func TestFaultSocketsAreRemoved(t *testing.T) {
 	d.untilApplied("web")
 	d.untilApplied("late")
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("web: got %+v, want %+v", now, was)
+		t.Errorf("container of pod web: got %+v, want %+v", now, was)
 	}
 }

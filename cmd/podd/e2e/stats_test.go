@@ -54,7 +54,7 @@ func (d *daemon) summary(c *client, query, pod string) (*api.Summary, *api.PodSt
 	status, text := c.request("GET", "/stats/summary"+query, "")
 	var s api.Summary
 	if err := json.Unmarshal([]byte(text), &s); err != nil || status != 200 {
-		d.t.Fatalf("summary: got %d %.200s, %v, want 200 and JSON", status, text, err)
+		d.t.Fatalf("/stats/summary: got %d %.200s, %v, want 200 and JSON", status, text, err)
 	}
 	for i := range s.Pods {
 		if s.Pods[i].PodRef.Name == d.podName(pod) {
@@ -73,8 +73,8 @@ func containerStats(p *api.PodStats, name string) *api.ContainerStats {
 	return nil
 }
 
-// TestStats checks the summary and the metrics of all ports against the kernel's counters, for
-// a pod that uses the processor, memory and disk. A container that has exited must disappear.
+// TestStats compares the summary and the metrics on all ports with the kernel's counters, for a pod that
+// uses the processor, memory and disk. A container that has exited must not be in the statistics.
 func TestStats(t *testing.T) {
 	t.Parallel()
 	readOnly, cadvisor := freePort(t), freePort(t)
@@ -109,36 +109,36 @@ func TestStats(t *testing.T) {
 	before := counter()
 	_, first := d.summary(c, "?only_cpu_and_memory=true", "busy")
 	if first.Network != nil || first.EphemeralStorage != nil {
-		t.Error("only_cpu_and_memory: got other statistics, want none")
+		t.Errorf("summary with only_cpu_and_memory: got network %+v and ephemeral storage %+v, want neither", first.Network, first.EphemeralStorage)
 	}
 	s := containerStats(first, "main")
 	if s == nil || containerStats(first, "short") == nil || s.CPU == nil || s.CPU.UsageNanoCores == nil || s.Memory == nil {
-		t.Fatalf("summary: got a pod without a required field: %+v", first)
+		t.Fatalf("summary: got the pod %+v, want both containers, and the CPU and memory of main", first)
 	}
 	if n := float64(*s.CPU.UsageCoreNanoSeconds); n < before || n > counter() {
-		t.Errorf("processor time: got %v ns, want %v to %v", n, before, counter())
+		t.Errorf("processor time of the container: got %v ns, want %v to %v", n, before, counter())
 	}
-	d.eventually("the rate is that of the time between two summaries", func() error {
+	d.eventually("the CPU usage is about the increase of the processor time between two summaries", func() error {
 		_, second := d.summary(c, "?only_cpu_and_memory=true", "busy")
 		last, now := s, containerStats(second, "main")
 		passed := now.CPU.Time.Sub(last.CPU.Time.Time).Seconds()
-		if passed < 2 { // a shorter time is not exact enough, because the response contains whole seconds
-			return fmt.Errorf("got %v s between the samples, want 2 or more", passed)
+		if passed < 2 { // the rate of a shorter time is not exact enough, because times in the summary are whole seconds
+			return fmt.Errorf("time between the two samples: got %v s, want 2 or more", passed)
 		}
 		s = now
 		want := float64(*now.CPU.UsageCoreNanoSeconds-*last.CPU.UsageCoreNanoSeconds) / passed
 		if got := float64(*now.CPU.UsageNanoCores); got > 0.25e9 || got < want/2 {
-			return fmt.Errorf("got %v ns per second, want about %v", got, want)
+			return fmt.Errorf("CPU usage: got %v ns per second, want at most 0.25e9 and at least half of %v", got, want)
 		}
 		return nil
 	})
 	var whole *api.PodStats
 	var node *api.Summary
-	d.eventually("the disk usage is measured", func() error {
+	d.eventually("the summary contains the usage of the writable layer", func() error {
 		node, whole = d.summary(c, "", "busy")
 		s := containerStats(whole, "main")
 		if s == nil || s.Rootfs == nil || s.Rootfs.UsedBytes == nil || *s.Rootfs.UsedBytes < written {
-			return fmt.Errorf("got %+v, want a measured writable layer", s)
+			return fmt.Errorf("got %+v, want a writable layer of at least %d bytes", s, written)
 		}
 		return nil
 	})
@@ -150,29 +150,29 @@ func TestStats(t *testing.T) {
 		t.Errorf("working set of the pod: got %v, want %v", got, workingSet(d, at))
 	}
 	if got := float64(*s.Memory.AvailableBytes + *s.Memory.WorkingSetBytes); got != 128<<20 {
-		t.Errorf("memory limit: got %v, want 128 MiB", got)
+		t.Errorf("available memory and working set of the container: got a sum of %v bytes, want the limit of 128 MiB", got)
 	}
 	if got := float64(*s.Rootfs.UsedBytes); !isNear(got, written) {
-		t.Errorf("writable layer: got %v, want about 8 MiB", got)
+		t.Errorf("writable layer: got %v bytes, want about 8 MiB", got)
 	}
 	if got := *s.Logs.UsedBytes; got < 100<<10 {
-		t.Errorf("logs: got %v, want 100 KiB or more", got)
+		t.Errorf("logs: got %v bytes, want 100 KiB or more", got)
 	}
 	volumes := map[string]float64{}
 	for _, v := range whole.VolumeStats {
 		volumes[v.Name] = float64(*v.UsedBytes)
 	}
 	if !isNear(volumes["memory"], held) || !isNear(volumes["disk"], written) {
-		t.Errorf("volumes: got %v, want about 64 MiB in memory and 8 MiB on disk", volumes)
+		t.Errorf("volumes: got %v bytes, want about 64 MiB in memory and about 8 MiB on disk", volumes)
 	}
 	if got := float64(*whole.EphemeralStorage.UsedBytes); got < 2*written || got > 2.2*written {
-		t.Errorf("ephemeral storage: got %v, want about 16 MiB", got)
+		t.Errorf("ephemeral storage of the pod: got %v bytes, want 16 MiB to 17.6 MiB", got)
 	}
 	if whole.Network == nil || whole.Network.Name != "eth0" || whole.ProcessStats == nil || *whole.ProcessStats.ProcessCount < 2 {
-		t.Errorf("got network %+v, processes %+v, want eth0 and 2 or more", whole.Network, whole.ProcessStats)
+		t.Errorf("pod: got network %+v and processes %+v, want eth0 and 2 or more processes", whole.Network, whole.ProcessStats)
 	}
 	if n := node.Node; n.NodeName != d.host || n.CPU == nil || n.Fs == nil || n.Runtime.ImageFs == nil || *n.Runtime.ImageFs.UsedBytes == 0 || *n.Rlimit.NumOfRunningProcesses == 0 {
-		t.Errorf("got a node without a required field: %+v", n)
+		t.Errorf("node: got %+v, want its name, CPU, file system, used image file system and running processes", n)
 	}
 
 	var metrics string
@@ -186,11 +186,11 @@ func TestStats(t *testing.T) {
 	} {
 		cpu, err := metricValue(text, "container_cpu_usage_seconds_total", main0...)
 		if err != nil || cpu*1e9 < before || cpu*1e9 > counter() {
-			t.Errorf("%s: got %v s, %v, want the usage of the cgroup", name, cpu, err)
+			t.Errorf("metrics of endpoint %s: got processor time %v s, %v, want the usage of the cgroup, %v to %v ns", name, cpu, err, before, counter())
 		}
 		memory, err := metricValue(text, "container_memory_working_set_bytes", main0...)
 		if err != nil || !isNear(memory, workingSet(d, cgroup)) {
-			t.Errorf("%s: got %v bytes, %v, want about the working set of the cgroup", name, memory, err)
+			t.Errorf("metrics of endpoint %s: got working set %v bytes, %v, want about %v", name, memory, err, workingSet(d, cgroup))
 		}
 		if name == "cadvisor" {
 			metrics = text
@@ -213,11 +213,11 @@ func TestStats(t *testing.T) {
 	}
 
 	d.touch("go")
-	d.eventually("the exited container disappears", func() error {
+	d.eventually("the exited container is not in the statistics", func() error {
 		_, p := d.summary(c, "", "busy")
 		text := getPage(t, c, "/metrics/cadvisor") + getPage(t, c, "/metrics/resource")
 		if containerStats(p, "main") == nil || containerStats(p, "short") != nil || strings.Contains(text, `container="short"`) {
-			return fmt.Errorf("got %d containers, in the metrics: %v", len(p.Containers), strings.Contains(text, `container="short"`))
+			return fmt.Errorf("got %d containers in the summary, and container short in the metrics: %t; want only main, and false", len(p.Containers), strings.Contains(text, `container="short"`))
 		}
 		return nil
 	})
@@ -227,7 +227,7 @@ func getPage(t testing.TB, c *client, path string) string {
 	t.Helper()
 	status, text := c.request(http.MethodGet, path, "")
 	if status != 200 {
-		t.Errorf("%s: got %d %.200s, want 200", path, status, text)
+		t.Errorf("GET %s: got %d %.200s, want 200", path, status, text)
 	}
 	return text
 }

@@ -28,9 +28,10 @@ func TestGracePeriodExceeded(t *testing.T) {
 	d.remove("web", "none")
 	d.untilGone("web", "none")
 	if alive(web.PID) || alive(none.PID) {
-		t.Error("a process is alive after its grace period")
+		t.Errorf("processes after their grace periods: got alive %t and %t, want false for both", alive(web.PID), alive(none.PID))
 	}
-	// Without a grace period podd makes the runtime kill the container.
+	// A container without a grace period gets no SIGTERM, because podd makes the runtime kill it at once. But
+	// some runtimes send SIGTERM nevertheless.
 	want := []string{"none runs", "web TERM", "web runs"}
 	if !d.on.KillsAtOnce() && slices.Contains(d.notes(), "none TERM") {
 		want = append([]string{"none TERM"}, want...)
@@ -42,9 +43,9 @@ func TestGracePeriodExceeded(t *testing.T) {
 // sorted.
 func (d *daemon) untilNotedUnordered(want ...string) {
 	d.t.Helper()
-	d.eventually("the pods have noted these lines", func() error {
+	d.eventually("the pods have noted exactly the expected lines, in any order", func() error {
 		if got := d.notes(); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
-			return fmt.Errorf("got %q, want %q", got, want)
+			return fmt.Errorf("got notes %q, want %q", got, want)
 		}
 		return nil
 	})
@@ -63,15 +64,15 @@ func TestTermination_KilledDaemon(t *testing.T) {
 	d.remove("web")
 	d.untilNote("two seconds later")
 	if !alive(pid) {
-		t.Fatal("the process exited before the end of its grace period")
+		t.Fatalf("process %d two seconds after SIGTERM: got it exited, want it running until the end of its grace period", pid)
 	}
 	d.crash()
 	d.untilGone("web")
 	if graces := p.gracePeriods(t); len(graces) != 2 || graces[0] < 19 || graces[1] > 18 {
-		t.Errorf("got grace periods of %v seconds, want 20 and then the rest", graces)
+		t.Errorf("grace periods in the calls of StopContainer: got %v seconds, want at least 19 and then, after podd was killed, at most 18", graces)
 	}
 	if alive(pid) {
-		t.Error("the process is alive after its grace period")
+		t.Errorf("process %d after its grace period: got it alive, want it killed", pid)
 	}
 }
 
@@ -91,7 +92,8 @@ func TestReplacement_SameName(t *testing.T) {
 	d.untilApplied("web")
 	d.untilNoted("one runs", "one TERM", "one ends", "two runs")
 
-	// The same manifest again, while the pod stops.
+	// Now a manifest is removed, and the same manifest is written again while the pod stops. The pod must
+	// stop and then start again.
 	d.write("web", string(first))
 	d.untilApplied("web")
 	want := []string{"one runs", "one TERM", "one ends", "two runs", "two TERM", "one runs"}
@@ -100,7 +102,7 @@ func TestReplacement_SameName(t *testing.T) {
 	d.remove("web")
 	d.eventually("the pod is stopping", func() error {
 		if n := len(d.notes()); n < len(want)+1 {
-			return fmt.Errorf("got %d notes, want at least %d", n, len(want)+1)
+			return fmt.Errorf("got notes %q, want one more than %q", d.notes(), want)
 		}
 		return nil
 	})
@@ -108,7 +110,7 @@ func TestReplacement_SameName(t *testing.T) {
 	d.untilNoted(append(want, "one TERM", "one ends", "one runs")...)
 	d.untilApplied("web")
 	if now := d.container("web", "main"); now.PID == was.PID || alive(was.PID) {
-		t.Errorf("got %+v, want another container than %+v", now, was)
+		t.Errorf("after the same manifest was written again: got container %+v and old process alive %t, want another container than %+v and false", now, alive(was.PID), was)
 	}
 }
 
@@ -121,9 +123,9 @@ func TestEdit_DuringGracePeriod(t *testing.T) {
 	d.apply(d.pod("web", shell("main", serve("two"))))
 	d.untilNote("one TERM")
 	d.apply(d.pod("web", shell("main", serve("three"))))
-	d.until("podd uses the edit", d.usesFile("web"))
+	d.until("podd uses the second edit", d.usesFile("web"))
 	d.apply(d.pod("web", shell("main", serve("four"))))
-	d.until("podd uses the last edit", d.usesFile("web"))
+	d.until("podd uses the third edit", d.usesFile("web"))
 	d.touch("go")
 	d.untilApplied("web")
 	d.untilNoted("one runs", "one TERM", "one ends", "four runs")

@@ -27,7 +27,7 @@ func evictedFor(want string) func(*server.PodView) error {
 	return func(p *server.PodView) error {
 		s := p.Pod.Status
 		if s.Phase != v1.PodFailed || s.Reason != "Evicted" || !strings.HasPrefix(s.Message, want) {
-			return fmt.Errorf("got %s %s: %s, want Failed Evicted: %s…", s.Phase, s.Reason, s.Message, want)
+			return fmt.Errorf("got phase %s, reason %q and message %q, want Failed, Evicted and a message that begins with %q", s.Phase, s.Reason, s.Message, want)
 		}
 		return nil
 	}
@@ -65,8 +65,8 @@ func TestEphemeralStorage_MountedFiles(t *testing.T) {
 		withStorageLimit(shell("main", grow+"/dev/termination-log; "+serve("one")), "4Mi"),
 		withStorageLimit(shell("other", serve("other")), "1Gi"))
 	hosts := d.pod("hosts", withStorageLimit(shell("main", grow+"/etc/hosts; "+serve("hosts")), "4Mi"))
-	// The restart of a container rewrites the hosts file, which the other container has
-	// mounted.
+	// In this pod, the restart of container other rewrites the hosts file while container main, which then
+	// writes to it, has it mounted.
 	rewritten := d.pod("rewritten",
 		withStorageLimit(shell("main", "echo '# edited' >>/etc/hosts; touch /trace/edited; until [ -e /trace/restarted ]; do sleep 0.1; done; "+
 			grow+"/etc/hosts; "+serve("rewritten")), "4Mi"),
@@ -80,10 +80,10 @@ func TestEphemeralStorage_MountedFiles(t *testing.T) {
 		"one": `Container main exceeded its local ephemeral storage limit "4Mi". `,
 	} {
 		uid := d.untilPod("is evicted", name, evictedFor(want)).Pod.UID
-		d.eventually("what "+name+" wrote is freed", func() error { return checkDiskUsage(filepath.Join(d.root(), "pods", string(uid)), 1<<20) })
+		d.eventually("the files of pod "+name+" are truncated", func() error { return checkDiskUsage(filepath.Join(d.root(), "pods", string(uid)), 1<<20) })
 	}
 	if small := d.untilApplied("small"); small.Pod.Status.Phase != v1.PodRunning {
-		t.Errorf("small: got %s: %s, want Running", small.Pod.Status.Phase, small.Pod.Status.Message)
+		t.Errorf("pod small, which is within its limit: got phase %s: %s, want Running", small.Pod.Status.Phase, small.Pod.Status.Message)
 	}
 }
 
@@ -101,8 +101,9 @@ func TestEphemeralStorage_Deleted(t *testing.T) {
 	d.untilGone("ending")
 }
 
-// TestEphemeralStorage_Unmeasurable checks that a pod with data in deeper directories than podd
-// measures is evicted, and that the message contains the limit of the measurement.
+// TestEphemeralStorage_Unmeasurable checks that podd evicts a pod whose volume has more nested directories
+// than podd measures, 4096, because data in them would not be limited. The message must contain this
+// number.
 func TestEphemeralStorage_Unmeasurable(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)

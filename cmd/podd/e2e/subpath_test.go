@@ -53,26 +53,27 @@ func TestSubPaths(t *testing.T) {
 	d.apply(p)
 	view := d.untilApplied("web")
 	if got, want := d.readTrace("seen"), "hello\nfast\n80\n777 directory\n644 regular file\nport"; got != want {
-		t.Errorf("in the container: got %q, want %q", got, want)
+		t.Errorf("files and modes in the container: got %q, want %q", got, want)
 	}
 	staged := filepath.Join(d.root(), "pods", string(view.Pod.UID), "volume-subpaths")
 	if _, err := os.Stat(filepath.Join(staged, "conf", "main", "5")); err != nil {
 		t.Error(err)
 	}
 
-	// Nothing is left if the pod is removed while podd does not run.
+	// If the pod is removed while podd does not run, podd removes all mounts and directories of its
+	// subPaths at its next start, but nothing below the host path.
 	d.kill()
 	d.remove("web")
 	d.start()
 	d.untilGone("web")
 	d.wantNothingLeft()
 	if left, err := os.ReadDir(host); err != nil || len(left) != 2 {
-		t.Errorf("the directory of the host: got %v, %v, want its two files", left, err)
+		t.Errorf("directory of the hostPath volume after the pod was removed: got %v, %v, want its two entries", left, err)
 	}
 }
 
-// TestSubPath_Symlink checks that a container cannot use a symlink in its volume to access the
-// host.
+// TestSubPath_Symlink checks that podd rejects a subPath that is a symlink out of the volume. Otherwise a
+// container could access the host.
 func TestSubPath_Symlink(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -86,11 +87,11 @@ func TestSubPath_Symlink(t *testing.T) {
 	d.untilPod("waits", "web", waitingFor("main", "CreateContainerConfigError"))
 	d.untilPod("shows the reason", "web", func(p *server.PodView) error {
 		if state := p.Pod.Status.ContainerStatuses[0].State.Waiting; state == nil || !strings.Contains(state.Message, `subPath "part" of volume "disk"`) || !strings.Contains(state.Message, "leads out") {
-			return fmt.Errorf("got the state %+v, want that subPath \"part\" leads out of the volume", state)
+			return fmt.Errorf("got the state %+v, want a message that subPath \"part\" of volume \"disk\" leads out of the volume", state)
 		}
 		return nil
 	})
 	if all := d.containers("web", "main"); len(all) > 0 {
-		t.Errorf("got running containers %+v, want none", all)
+		t.Errorf("container with the rejected subPath: got running containers %+v, want none", all)
 	}
 }

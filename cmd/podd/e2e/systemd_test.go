@@ -27,7 +27,7 @@ func TestSystemdNotify(t *testing.T) {
 	wantMessages(t, conn, "READY=1", "STATUS=1 pod, 1 ready, 0 problems", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1")
 }
 
-// wantMessages reads notifications until all lines were sent in this order.
+// wantMessages reads notifications until podd has sent all lines in this order. It ignores other lines.
 func wantMessages(t *testing.T, conn *net.UnixConn, lines ...string) {
 	t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
@@ -37,7 +37,7 @@ func wantMessages(t *testing.T, conn *net.UnixConn, lines ...string) {
 	for len(lines) > 0 {
 		n, err := conn.Read(message)
 		if err != nil {
-			t.Fatalf("waiting for %q: %v", lines[0], err)
+			t.Fatalf("reading notifications: got %v, want the line %q", err, lines[0])
 		}
 		for line := range strings.Lines(string(message[:n])) {
 			if len(lines) > 0 && strings.TrimSpace(line) == lines[0] {

@@ -23,9 +23,9 @@ import (
 	"podd/runtime/runtimetest/stack/tools"
 )
 
-// kubelet runs a kubelet with the root directory, the manifests and the runtime of the daemon. The
+// startKubelet starts a kubelet with the root directory, the manifests and the runtime of the daemon. The
 // daemon must not be running. The kubelet runs until the returned function stop is called.
-func (d *daemon) kubelet(program string) (stop func()) {
+func (d *daemon) startKubelet(program string) (stop func()) {
 	d.t.Helper()
 	flags, err := kubelet.Options{Dir: d.dir, Name: d.host, Stack: d.on, ManifestDir: d.manifestDir()}.WriteConfig()
 	if err != nil {
@@ -60,12 +60,12 @@ func (d *daemon) countRunning(name string) (n int) {
 	return len(reply.GetContainers())
 }
 
-// podNotes returns the notes of one pod.
+// podNotes returns the notes that begin with the name of a pod.
 func (d *daemon) podNotes(name string) []string {
 	return slices.DeleteFunc(d.notes(), func(l string) bool { return !strings.HasPrefix(l, name+" ") })
 }
 
-// untilPodNotes waits until each of these pods has noted exactly these lines.
+// untilPodNotes waits until each of these pods has noted exactly these lines, after its name.
 func (d *daemon) untilPodNotes(names []string, notes ...string) {
 	d.t.Helper()
 	d.within(3*patience, "each pod has noted "+strings.Join(notes, ", "), func() error {
@@ -75,18 +75,18 @@ func (d *daemon) untilPodNotes(names []string, notes ...string) {
 				want[i] = name + " " + n
 			}
 			if got := d.podNotes(name); !slices.Equal(got, want) {
-				return fmt.Errorf("got %q, want %q", got, want)
+				return fmt.Errorf("notes of pod %s: got %q, want %q", name, got, want)
 			}
 		}
 		return nil
 	})
 }
 
-// TestTakeover checks that podd --adopt replaces the pods of a kubelet. The kubelet must
-// continue with the pods that podd has created, and podd must continue with them after the
-// kubelet. After podd down, the kubelet must also run the pods that podd has created first. Each
-// pod must be replaced at most once, with its grace period, and must never run twice. podd must
-// not change pods without a manifest.
+// TestTakeover runs a kubelet and podd alternately, with the same manifests and runtime. podd --adopt must
+// replace the pods of the kubelet. The kubelet must keep the pods with which podd has replaced its own,
+// and so must podd after that. Before the kubelet can run a pod that podd has created first, podd down
+// must remove the pod. Each pod must be replaced at most once per change, with its grace period, and must
+// never run twice at the same time. podd must not change pods without a manifest.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	plane, err := tools.EnsureControlPlane(t.Context(), slog.Default())
@@ -118,7 +118,7 @@ func TestTakeover(t *testing.T) {
 	d.apply(host, web, d.pod("alien", shell("main", singletonScript("alien"))))
 	names := []string{"host", "web"}
 
-	stop := d.kubelet(program)
+	stop := d.startKubelet(program)
 	t.Cleanup(func() { stop() })
 	d.untilPodNotes([]string{"host", "web", "alien"}, "runs")
 	stop()
@@ -128,20 +128,21 @@ func TestTakeover(t *testing.T) {
 	d.untilApplied("host")
 	d.untilApplied("web")
 	d.untilPodNotes(names, "runs", "TERM", "runs")
-	d.crash() // the next podd keeps the pods running
+	d.crash() // a restarted podd keeps the pods running
 	d.untilApplied("host")
 	d.untilApplied("web")
 	d.untilPodNotes(names, "runs", "TERM", "runs")
 	d.untilPodNotes([]string{"alien"}, "runs")
 	if n := d.countRunning("alien"); n != 1 {
-		t.Errorf("alien: got %d running containers, want 1", n)
+		t.Errorf("pod alien, which has no manifest: got %d running containers, want 1", n)
 	}
 
-	// The kubelet recognizes its earlier pods, although podd has created them again.
+	// The kubelet keeps the pods that podd has created again, because they have the UIDs of its own pods.
 	d.kill()
-	stop = d.kubelet(program)
-	// A kubelet kills a container of an unknown pod if it takes longer than a second to stop.
-	d.eventually("the kubelet has stopped the pod without a manifest", func() error {
+	stop = d.startKubelet(program)
+	// The test does not wait for the note "alien TERM", because a kubelet kills a container of a pod
+	// without a manifest if it takes longer than a second to stop.
+	d.eventually("the kubelet has stopped pod alien, which has no manifest", func() error {
 		if n := d.countRunning("alien"); n > 0 {
 			return fmt.Errorf("got %d running containers, want none", n)
 		}
@@ -154,20 +155,20 @@ func TestTakeover(t *testing.T) {
 	d.untilApplied("web")
 	d.untilPodNotes(names, "runs", "TERM", "runs")
 
-	// For the kubelet, a pod that podd has created first has another UID. The kubelet would start
-	// its own pod before it stops the pod of podd.
+	// A pod that podd has created first has another UID than the kubelet's pod from the same manifest.
+	// Therefore the kubelet would start its own pod before it stops podd's. podd down prevents this.
 	d.apply(d.pod("later", shell("main", singletonScript("later"))))
 	d.untilApplied("later")
 	d.untilPodNotes([]string{"later"}, "runs")
 	d.verb("down")
 	d.kill()
-	stop = d.kubelet(program)
+	stop = d.startKubelet(program)
 	d.untilPodNotes(names, "runs", "TERM", "runs", "TERM", "runs")
 	d.untilPodNotes([]string{"later"}, "runs", "TERM", "runs")
 	stop()
 
-	// podd takes over the pods of the kubelet once more. Pods that the kubelet has left are removed
-	// with the stack.
+	// podd --adopt takes over the pods of the kubelet once more. The stack removes pods that the kubelet
+	// does not remove when it stops.
 	d.start()
 	d.untilApplied("host")
 	d.untilApplied("web")

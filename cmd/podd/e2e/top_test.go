@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// amounts matches the values that differ between two calls.
+// amounts matches CPU and memory values, which differ between two calls.
 var amounts = regexp.MustCompile(` +\d+(m|Mi|%)`)
 
 // TestTop checks that podd top prints the same as kubectl top as soon as a pod runs.
@@ -24,15 +24,15 @@ func TestTop(t *testing.T) {
 			theirs[i] = strings.TrimRight(theirs[i], " ")
 		}
 		if got, want := amounts.ReplaceAllString(out, " $1"), amounts.ReplaceAllString(strings.Join(theirs, "\n"), " $1"); got != want || !amounts.MatchString(out) {
-			t.Errorf("podd %v: got\n%s\nwant, as kubectl prints:\n%s", words, got, want)
+			t.Errorf("podd %v: got\n%s\nwant the output of kubectl:\n%s", words, got, want)
 		}
 	}
 	if out, _ := d.verb("top", "pod", "web", "-o", "json"); !strings.Contains(out, `"kind": "PodMetrics"`) || !strings.Contains(out, d.podName("web")) {
-		t.Errorf("podd top -o json: got\n%s, want PodMetrics of web", out)
+		t.Errorf("podd top -o json: got\n%s, want %q and the name of pod web in it", out, `"kind": "PodMetrics"`)
 	}
 	d.apply(d.pod("late", shell("main", serve("main"))))
 	d.untilApplied("late")
 	if out, _ := d.verb("top", "pod", "late", "--no-headers"); !strings.HasPrefix(out, d.podName("late")+" ") || !amounts.MatchString(out) {
-		t.Errorf("podd top of a pod that has just started: got %q, want one line with amounts", out)
+		t.Errorf("podd top of a pod that has just started: got %q, want a line with the name of pod late and its usage", out)
 	}
 }

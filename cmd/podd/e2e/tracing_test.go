@@ -16,8 +16,8 @@ import (
 	"podd/cmd/podd/internal/tracing/tracingtest"
 )
 
-// TestTracing checks the spans of a pod that starts and is removed, and of a request to the kubelet
-// API. Values of environment variables and arguments of commands must not be in the spans.
+// TestTracing checks that podd sends spans about the start and removal of a pod, and about a request to
+// the kubelet API. The spans must not contain values of environment variables or arguments of commands.
 func TestTracing(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,10 +37,10 @@ func TestTracing(t *testing.T) {
 	const secret = "hunter2-9e5d"
 	broken := shell("broken", "echo never")
 	broken.Env = []v1.EnvVar{{Name: "PASSWORD", Value: secret}}
-	broken.Command = []string{"$(PASSWORD)"} // so that the error of the runtime contains the value
+	broken.Command = []string{"$(PASSWORD)"} // then the error of the runtime contains the value
 	p := d.pod("web", shell("main", serve("main")), broken)
 	d.apply(p)
-	d.eventually("one container runs and the other cannot start", func() error {
+	d.eventually("the collector has the spans of the start of the pod", func() error {
 		for _, path := range []string{
 			"syncPod/RunSandbox/runtime.v1.RuntimeService/RunPodSandbox",
 			"syncPod/StartContainer/runtime.v1.RuntimeService/CreateContainer",
@@ -66,7 +66,7 @@ func TestTracing(t *testing.T) {
 	response.Body.Close()
 	d.remove("web")
 	d.untilGone("web")
-	d.eventually("the spans of the request and of the end of the pod are received", func() error {
+	d.eventually("the collector has the spans of the request and of the removal of the pod", func() error {
 		if err := wantPath(collector, "POST /run/{namespace}/{pod}/{container}/runtime.v1.RuntimeService/ExecSync", ""); err != nil {
 			return err
 		}
@@ -75,20 +75,20 @@ func TestTracing(t *testing.T) {
 	failed := 0
 	for _, s := range collector.Spans() {
 		if strings.Contains(s.String(), secret) {
-			t.Errorf("the span %s contains a secret: %s", s.Name, s)
+			t.Errorf("span %s: got %s, want no secret in it", s.Name, s)
 		}
 		if s.Name == "StartContainer" && s.Status.Message != "" {
 			failed++
 		}
 		if strings.HasPrefix(s.Name, "POST /run/") && (s.Trace != trace || s.Attrs["http.route"] != "/run/{namespace}/{pod}/{container}") {
-			t.Errorf("request: got trace %s, attributes %v", s.Trace, s.Attrs)
+			t.Errorf("span of the request: got trace %s and attributes %v, want the trace %s of the request and its route", s.Trace, s.Attrs, trace)
 		}
 		if s.Resource["service.name"] != "podd" || s.Resource["host.name"] != d.host {
-			t.Errorf("got resource %v", s.Resource)
+			t.Errorf("span %s: got resource %v, want service.name podd and host.name %s", s.Name, s.Resource, d.host)
 		}
 	}
 	if failed == 0 {
-		t.Error("got no error of the container that cannot start")
+		t.Error("spans StartContainer: got none with an error, want one of the container that cannot start")
 	}
 }
 
@@ -112,5 +112,5 @@ func wantPath(collector *tracingtest.Collector, path, pod string) error {
 		}
 		found = append(found, names)
 	}
-	return fmt.Errorf("got no span %s among %q", path, found)
+	return fmt.Errorf("got the spans %q, want %s among them", found, path)
 }

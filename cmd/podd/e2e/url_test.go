@@ -36,7 +36,8 @@ func newSite(d *daemon) *site {
 
 func (s *site) serve(h http.HandlerFunc) { s.handler.Store(&h) }
 
-// contentHandler serves text with an ETag, or the status 304.
+// contentHandler returns a handler that serves text with the ETag tag, or the status 304 if the client
+// already has this ETag. The handler counts its other responses in not304.
 func contentHandler(text, tag string, not304 *atomic.Int64) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", tag)
@@ -49,13 +50,13 @@ func contentHandler(text, tag string, not304 *atomic.Int64) http.HandlerFunc {
 	}
 }
 
-// untilRequests waits until the site has received n requests since the call.
+// untilRequests waits until the site has received n more requests.
 func (d *daemon) untilRequests(s *site, n int64) {
 	d.t.Helper()
 	goal := s.requests.Load() + n
 	d.eventually("podd polls the URL", func() error {
 		if got := s.requests.Load(); got < goal {
-			return fmt.Errorf("got %d requests, want %d", got, goal)
+			return fmt.Errorf("got %d requests, want at least %d", got, goal)
 		}
 		return nil
 	})
@@ -81,7 +82,7 @@ func TestURL(t *testing.T) {
 	d.start()
 	ready := func(v *server.View) error {
 		if p := d.find(v, "web"); p == nil || !p.Ready || !p.Current {
-			return fmt.Errorf("got %+v, want a ready pod", p)
+			return fmt.Errorf("pod web: got %+v, want it ready in its current version", p)
 		}
 		return nil
 	}
@@ -89,10 +90,10 @@ func TestURL(t *testing.T) {
 	was := d.container("web", "main")
 	d.untilRequests(s, 2)
 	if n := sent.Load(); n != 1 {
-		t.Errorf("the content was sent %d times, want once and then 304", n)
+		t.Errorf("responses with the content: got %d, want 1, because podd sends the ETag in its next requests", n)
 	}
 
-	// No wrong response stops a pod.
+	// While the responses are invalid, the pod keeps running.
 	for name, wrong := range map[string]http.HandlerFunc{
 		"500":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
 		"garbage": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>log in: {{") },
@@ -106,10 +107,10 @@ func TestURL(t *testing.T) {
 		s.serve(wrong)
 		d.untilProblem(s.URL)
 		if now := d.container("web", "main"); now != was {
-			t.Errorf("after %s: got %+v, want %+v", name, now, was)
+			t.Errorf("container after the response %q: got %+v, want %+v", name, now, was)
 		}
 		s.serve(contentHandler(one, fmt.Sprintf("%q", name), &sent))
-		d.until("there is no problem after "+name, func(v *server.View) error {
+		d.until("podd reports no problem after the response "+name, func(v *server.View) error {
 			if all := problems(v); len(all) > 0 {
 				return fmt.Errorf("got problems %q, want none", all)
 			}
@@ -117,7 +118,7 @@ func TestURL(t *testing.T) {
 		})
 	}
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("container after all invalid responses: got %+v, want %+v", now, was)
 	}
 
 	// Without a network, podd starts with the stored content. It adopts the running pod, and starts
@@ -127,21 +128,21 @@ func TestURL(t *testing.T) {
 	d.until("the pod runs without network", ready)
 	d.untilProblem(s.URL)
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("container after a restart of podd without a network: got %+v, want %+v", now, was)
 	}
 	d.kill()
 	d.removeSandboxes(t.Context())
 	d.start()
 	d.until("the pod runs after a reboot", ready)
 
-	// An edit, and then an empty list.
+	// The response contains another version of the pod, and then an empty list.
 	s.serve(contentHandler(manifestText(d, podList(d.pod("web", shell("main", serve("two"))))), `"2"`, &sent))
 	d.untilNote("two runs")
 	d.until("the edit is applied", ready)
 	s.serve(contentHandler(manifestText(d, podList()), `"3"`, &sent))
 	d.untilGone("web")
 	if out, stderr := d.verb("ps"); strings.Contains(out+stderr, "hidden") {
-		t.Errorf("podd ps: got the query of the URL, want it hidden: %q %q", out, stderr)
+		t.Errorf("podd ps: got %q and %q, want no query of the URL in them", out, stderr)
 	}
 	d.wantNothingLeft()
 }

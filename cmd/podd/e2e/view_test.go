@@ -32,8 +32,8 @@ func (d *daemon) find(v *server.View, name string) *server.PodView {
 // appended.
 func (d *daemon) podName(name string) string { return name + "-" + d.host }
 
-// untilPod waits until check returns nil for the pod, and returns the pod. The parameter what
-// describes the condition.
+// untilPod waits until check returns nil for the pod, and returns the pod. In the failure message, what
+// follows the name of the pod and describes the condition.
 func (d *daemon) untilPod(what, name string, check func(*server.PodView) error) *server.PodView {
 	d.t.Helper()
 	v := d.until(name+" "+what, func(v *server.View) error {
@@ -57,7 +57,7 @@ func (d *daemon) usesFile(name string) func(*server.View) error {
 	return func(v *server.View) error {
 		i := slices.IndexFunc(v.Files, func(f server.FileView) bool { return f.Path == d.manifestFile(name) })
 		if i < 0 || v.Files[i].Digest != "sha256:"+hex.EncodeToString(sum[:]) {
-			return fmt.Errorf("podd does not use the content of the file")
+			return fmt.Errorf("got the files %+v, want the current content of %s in use", v.Files, d.manifestFile(name))
 		}
 		return nil
 	}
@@ -90,12 +90,12 @@ func (d *daemon) untilStored(name string) {
 func (d *daemon) untilApplied(name string) *server.PodView {
 	d.t.Helper()
 	taken := d.usesFile(name)
-	v := d.until(name+" is applied", func(v *server.View) error {
+	v := d.until(name+" is ready in its current version", func(v *server.View) error {
 		if err := taken(v); err != nil {
 			return err
 		}
 		if p := d.find(v, name); p == nil || !p.Ready || !p.Current {
-			return fmt.Errorf("the pod is not ready")
+			return fmt.Errorf("got %+v, want the pod ready in its current version", p)
 		}
 		return nil
 	})
@@ -105,7 +105,7 @@ func (d *daemon) untilApplied(name string) *server.PodView {
 // untilGone waits until podd has listed the pods and shows no pod with one of these names.
 func (d *daemon) untilGone(names ...string) {
 	d.t.Helper()
-	d.until(strings.Join(names, ", ")+" is gone", func(v *server.View) error {
+	d.until("podd shows no pod "+strings.Join(names, ", "), func(v *server.View) error {
 		if v.Starting {
 			return errors.New("podd has not listed the pods yet")
 		}
@@ -123,7 +123,7 @@ func (d *daemon) untilGone(names ...string) {
 func (d *daemon) untilProblem(parts ...string) string {
 	d.t.Helper()
 	var found string
-	d.until(fmt.Sprintf("a problem contains %q", parts), func(v *server.View) error {
+	d.until(fmt.Sprintf("podd reports a problem that contains all of %q", parts), func(v *server.View) error {
 		all := problems(v)
 		for _, text := range all {
 			if containsAll(text, parts) {
@@ -131,7 +131,7 @@ func (d *daemon) untilProblem(parts ...string) string {
 				return nil
 			}
 		}
-		return fmt.Errorf("got problems %q", all)
+		return fmt.Errorf("got problems %q, want one that contains all of %q", all, parts)
 	})
 	return found
 }
@@ -165,7 +165,7 @@ func containsAll(text string, parts []string) bool {
 	return true
 }
 
-// restarts returns the restart count that podd shows for a container, or -1.
+// restarts returns the restart count that podd shows for a container, or -1 if there is no such container.
 func restarts(p *server.PodView, container string) int {
 	for _, c := range slices.Concat(p.Pod.Status.InitContainerStatuses, p.Pod.Status.ContainerStatuses) {
 		if c.Name == container {

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,19 +36,19 @@ func TestEphemeralVolume(t *testing.T) {
 	d.apply(p)
 	view := d.untilApplied("web")
 	if got, want := d.readTrace("data"), "run\n4321"; got != want {
-		t.Errorf("in the container: got %q, want %q", got, want)
+		t.Errorf("data and group in the container: got %q, want %q", got, want)
 	}
 	d.crash()
 	d.touch("end")
 	d.untilPod("is restarted", "web", func(p *server.PodView) error {
 		if restarts(p, "main") != 1 {
-			return errors.New("got no restart, want one")
+			return fmt.Errorf("got %d restarts, want 1", restarts(p, "main"))
 		}
 		return nil
 	})
-	d.eventually("the data is still there", func() error {
+	d.eventually("the restarted container reads the data of both runs", func() error {
 		if got, want := d.readTrace("data"), "run\nrun\n4321"; got != want {
-			return fmt.Errorf("in the container: got %q, want %q", got, want)
+			return fmt.Errorf("data and group in the container: got %q, want %q", got, want)
 		}
 		return nil
 	})
@@ -61,12 +60,12 @@ func TestEphemeralVolume(t *testing.T) {
 	d.untilGone("web")
 	d.wantNothingLeft()
 	if left, err := pathsIn(filepath.Join(d.root(), "claims")); err != nil || len(left) > 0 {
-		t.Errorf("got claims %v, %v, want none", left, err)
+		t.Errorf("directories of claims after the pod was removed: got %v, %v, want none", left, err)
 	}
 }
 
 // TestProjectedVolumes checks the paths and modes of the files in ConfigMap, Secret, downward API
-// and projected volumes. The files of an optional object appear when the object is created.
+// and projected volumes. The files of an optional object must appear when the object is created.
 func TestProjectedVolumes(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -102,20 +101,21 @@ func TestProjectedVolumes(t *testing.T) {
 		"conf/port 600 80", "key 444 " + password, "ns 444 default", "p", "..data/p", "read-only",
 	}, "\n")
 	if got := d.readTrace("files"); got != want {
-		t.Errorf("in the container: got\n%s\nwant\n%s", got, want)
+		t.Errorf("files in the container: got\n%s\nwant\n%s", got, want)
 	}
 	was := d.container("web", "main")
 	d.write("late", manifestText(d, newConfigMap("late", map[string]string{"k": "came"})))
 	if got, want := d.readTrace("late"), "came"; got != want {
-		t.Errorf("in the container, the late object: got %q, want %q", got, want)
+		t.Errorf("file of the optional ConfigMap in the container: got %q, want %q", got, want)
 	}
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("container: got %+v, want %+v", now, was)
+		t.Errorf("container after the optional ConfigMap was created: got %+v, want %+v", now, was)
 	}
 }
 
-// TestEnvFiles checks variables from files that an init container and another container write. A
-// container whose file is missing waits for the file, and its status names the file.
+// TestEnvFiles checks environment variables with fileKeyRef. An init container writes one of the files,
+// and a container writes the other one. A container must wait until its file exists, and its status must
+// name this file.
 func TestEnvFiles(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -139,14 +139,14 @@ func TestEnvFiles(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("got status %+v, want CreateContainerConfigError", p.Pod.Status.ContainerStatuses)
+		return fmt.Errorf("got status %+v, want container late waiting with CreateContainerConfigError", p.Pod.Status.ContainerStatuses)
 	})
 	if got, want := d.readTrace("env"), "two\nlines none"; got != want {
-		t.Errorf("in the container: got %q, want %q", got, want)
+		t.Errorf("environment variables of container main: got %q, want %q", got, want)
 	}
 	d.touch("write")
 	if got, want := d.readTrace("late"), "came"; got != want {
-		t.Errorf("in the container that waited: got %q, want %q", got, want)
+		t.Errorf("environment variable of container late: got %q, want %q", got, want)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestHostPathVolume(t *testing.T) {
 	d.untilGone("web")
 	d.wantNothingLeft()
 	if text, err := os.ReadFile(filepath.Join(host, "x")); string(text) != "web\n" {
-		t.Errorf("the volume: got %q, %v, want %q", text, err, "web\n")
+		t.Errorf("file of the pod in the host path: got %q, %v, want %q", text, err, "web\n")
 	}
 }
 
@@ -180,8 +180,8 @@ func newTrustBundle(name, signer, certificate string) *certificates.ClusterTrust
 	}
 }
 
-// TestTrustBundles checks that a pod waits for a required ClusterTrustBundle of its source, and that
-// its files follow changes of the bundles.
+// TestTrustBundles checks that a pod waits until a required ClusterTrustBundle is defined in a manifest
+// file of the same source. When a bundle changes, podd must update the pod's files without a restart.
 func TestTrustBundles(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
@@ -196,7 +196,7 @@ func TestTrustBundles(t *testing.T) {
 	d.apply(p)
 	d.untilPod("waits for the bundle", "web", func(p *server.PodView) error {
 		if want := `ClusterTrustBundle "roots"`; !strings.Contains(p.Why, want) {
-			return fmt.Errorf("got reason %q, want %s", p.Why, want)
+			return fmt.Errorf("got the reason %q, want %s in it", p.Why, want)
 		}
 		return nil
 	})
@@ -204,18 +204,18 @@ func TestTrustBundles(t *testing.T) {
 	d.untilApplied("web")
 	was := d.container("web", "main")
 	if got, want := d.readTrace("roots"), "444\n0\n"+strings.TrimSpace(a); got != want {
-		t.Errorf("in the container: got\n%s\nwant\n%s", got, want)
+		t.Errorf("modes and certificates in the container: got\n%s\nwant\n%s", got, want)
 	}
 	d.write("mesh", manifestText(d, newTrustBundle("example.com:mesh:1", "example.com/mesh", a)))
 	if got, want := d.readTrace("mesh"), strings.TrimSpace(a); got != want {
-		t.Errorf("in the container, bundle of the signer: got\n%s\nwant\n%s", got, want)
+		t.Errorf("certificates of the signer in the container: got\n%s\nwant\n%s", got, want)
 	}
 	d.write("roots", manifestText(d, newTrustBundle("roots", "", b+a)))
 	if got, want := d.readTrace("changed"), strings.TrimSpace(b+a); got != want {
-		t.Errorf("in the container, after a change: got\n%s\nwant\n%s", got, want)
+		t.Errorf("certificates in the container after the bundle was changed: got\n%s\nwant\n%s", got, want)
 	}
 	if now := d.container("web", "main"); now != was {
-		t.Errorf("container: got %v after changes of the bundles, want %v", now, was)
+		t.Errorf("container after the bundles were changed: got %v, want %v", now, was)
 	}
 	d.remove("web")
 	d.untilGone("web")

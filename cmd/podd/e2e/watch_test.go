@@ -44,7 +44,7 @@ func (d *daemon) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return reply.Body, nil
 }
 
-// state returns the current state that podd shows.
+// state returns podd's current state, as commands such as podd ps get it.
 func (d *daemon) state() (*server.View, error) {
 	body, err := d.get(d.t.Context(), "/v1/state")
 	if err != nil {
@@ -55,8 +55,8 @@ func (d *daemon) state() (*server.View, error) {
 	return v, json.NewDecoder(body).Decode(v)
 }
 
-// until waits until check returns nil for the state that podd shows, and returns that state. The
-// parameter what describes the condition.
+// until waits until check returns nil for podd's state, and returns that state. The parameter what
+// describes the condition in the failure message.
 func (d *daemon) until(what string, check func(*server.View) error) *server.View {
 	d.t.Helper()
 	return d.untilWithin(patience, what, check)
@@ -87,8 +87,8 @@ func (d *daemon) untilWithin(limit time.Duration, what string, check func(*serve
 	return nil
 }
 
-// watch calls onState with every state that podd shows, until onState returns true. An error means
-// that the stream has ended before.
+// watch calls onState with every state that podd sends, until onState returns true. It returns an error if
+// the stream ends before that.
 func (d *daemon) watch(ctx context.Context, onState func(*server.View) bool) error {
 	body, err := d.get(ctx, "/v1/state?watch=1")
 	if err != nil {
@@ -108,8 +108,8 @@ func (d *daemon) watch(ctx context.Context, onState func(*server.View) bool) err
 	}
 }
 
-// consistently fails the test if check returns an error for a state that podd shows during the
-// given number of seconds.
+// consistently fails the test if check returns an error for a state that podd sends during the given
+// number of seconds. podd sends its current state and then every change.
 func (d *daemon) consistently(seconds int, what string, check func(*server.View) error) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Duration(seconds)*time.Second)
