@@ -17,7 +17,7 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// TestDeadlines checks the time limit of each call.
+// TestDeadlines checks how long each call waits for a runtime that does not respond.
 func TestDeadlines(t *testing.T) {
 	const T = time.Minute
 	for _, test := range []struct {
@@ -49,10 +49,10 @@ func TestDeadlines(t *testing.T) {
 				began := time.Now()
 				err := test.call(t.Context(), r)
 				if !errors.Is(err, runtime.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("got %v, want runtime.ErrUnavailable and a deadline", err)
+					t.Errorf("got error %v, want runtime.ErrUnavailable and context.DeadlineExceeded", err)
 				}
 				if took := time.Since(began); took != test.limit {
-					t.Errorf("the call ended after %v, want %v", took, test.limit)
+					t.Errorf("duration of the call: got %v, want %v", took, test.limit)
 				}
 			})
 		})
@@ -68,7 +68,7 @@ func TestPullImage_NoDeadline(t *testing.T) {
 		began := time.Now()
 		ref, err := r.PullImage(t.Context(), "big:1", nil, nil)
 		if err != nil || ref == "" || time.Since(began) != 24*time.Hour {
-			t.Errorf("got %q, error %v after %v; want a reference after 24h", ref, err, time.Since(began))
+			t.Errorf("pull of 24h: got reference %q, error %v after %v; want a reference after 24h", ref, err, time.Since(began))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -77,11 +77,11 @@ func TestPullImage_NoDeadline(t *testing.T) {
 		}
 		var pull *runtime.PullError
 		if _, err := r.PullImage(t.Context(), "none:1", nil, nil); !errors.As(err, &pull) || pull.Status != 404 {
-			t.Errorf("got %v, want 404", err)
+			t.Errorf("pull of a missing image: got error %v, want a PullError with status 404", err)
 		}
 		r.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "secret:1"}, Username: "ann", Password: "x"})
 		if _, err := r.PullImage(t.Context(), "secret:1", nil, nil); !errors.As(err, &pull) || pull.Status != 401 {
-			t.Errorf("got %v, want 401", err)
+			t.Errorf("pull without a password: got error %v, want a PullError with status 401", err)
 		}
 		if _, err := r.PullImage(t.Context(), "secret:1", &api.AuthConfig{Username: "ann", Password: "x"}, nil); err != nil {
 			t.Error(err)
@@ -107,22 +107,22 @@ func TestNotFound(t *testing.T) {
 		}
 	}
 	if _, present, err := r.ImageStatus(t.Context(), "x"); present || err != nil {
-		t.Errorf("ImageStatus: got present %v, error %v; want false, nil", present, err)
+		t.Errorf("ImageStatus: got exists %t, error %v; want false, nil", present, err)
 	}
 	if err := r.StartContainer(t.Context(), "x"); !errors.Is(err, runtime.ErrNotFound) {
 		t.Errorf("StartContainer: got error %v, want ErrNotFound", err)
 	}
 }
 
-// TestRedial checks that a client connects to a runtime that is started later, and again
-// after each restart of the runtime.
+// TestRedial checks that Dial succeeds without a runtime, and that a client connects again when an
+// unreachable runtime is reachable again.
 func TestRedial(t *testing.T) {
 	c, err := cri.Dial(cri.Options{Endpoint: filepath.Join(t.TempDir(), "none.sock")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Node(t.Context()); !errors.Is(err, runtime.ErrUnavailable) {
-		t.Errorf("got %v, want %v", err, runtime.ErrUnavailable)
+		t.Errorf("Node without a runtime: got error %v, want %v", err, runtime.ErrUnavailable)
 	}
 	for range 2 {
 		if err := c.Close(); err != nil {
@@ -134,11 +134,11 @@ func TestRedial(t *testing.T) {
 		c := r.Dial(t)
 		r.Disconnect()
 		if _, err := c.Node(t.Context()); !errors.Is(err, runtime.ErrUnavailable) {
-			t.Errorf("got %v, want %v", err, runtime.ErrUnavailable)
+			t.Errorf("Node after Disconnect: got error %v, want %v", err, runtime.ErrUnavailable)
 		}
 		r.Reconnect()
 		if node, err := c.Node(t.Context()); err != nil || !node.Ready {
-			t.Errorf("after Up: got %+v, error %v; want a ready runtime", node, err)
+			t.Errorf("Node after Reconnect: got %+v, error %v; want a ready runtime", node, err)
 		}
 	})
 }
@@ -149,16 +149,16 @@ func TestRunPodSandbox_ConnectionLost(t *testing.T) {
 	r := runtimetest.New(t, runtimetest.Options{})
 	r.Inject(runtimetest.Fault{Method: "RunPodSandbox", AfterEffect: true, Nth: 1})
 	if _, err := r.RunPodSandbox(t.Context(), sandboxOf("web", 0), ""); !errors.Is(err, runtime.ErrUnavailable) {
-		t.Errorf("got %v, want %v", err, runtime.ErrUnavailable)
+		t.Errorf("call whose connection breaks: got error %v, want %v", err, runtime.ErrUnavailable)
 	}
 	if _, err := r.RunPodSandbox(t.Context(), sandboxOf("web", 0), ""); !errors.Is(err, runtime.ErrNameReserved) {
-		t.Errorf("got %v, want %v", err, runtime.ErrNameReserved)
+		t.Errorf("second call: got error %v, want %v, because the runtime has created the sandbox", err, runtime.ErrNameReserved)
 	}
 }
 
-// TestInterruptedCreate_CRIO repeats a call after the first call was canceled, as podd does
-// after a restart. CRI-O lets the second call wait until its deadline, and returns the
-// result of the first call to a later one.
+// TestInterruptedCreate_CRIO repeats a call that was canceled, as podd does after a restart. In this case
+// CRI-O does not respond to the second call until the call's deadline, and returns the result of the first
+// call to a later call. The client must get this result within ten seconds.
 func TestInterruptedCreate_CRIO(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{CRIO: true})
@@ -177,7 +177,7 @@ func TestInterruptedCreate_CRIO(t *testing.T) {
 			began := time.Now()
 			id, err := call(t.Context())
 			if took := time.Since(began); err != nil || took > 10*time.Second {
-				t.Errorf("%s again: got %v after %s, want its result within 10s", method, err, took)
+				t.Errorf("%s after a canceled call: got error %v after %s, want the result within 10s", method, err, took)
 			}
 			return id
 		}
@@ -188,7 +188,7 @@ func TestInterruptedCreate_CRIO(t *testing.T) {
 				Metadata: &api.ContainerMetadata{Name: "app"}, Image: &api.ImageSpec{Image: "app", UserSpecifiedImage: "app"},
 			}, config)
 		})
-		// A slow call is not canceled.
+		// The client must not give up a call that is slow but was not canceled before.
 		r.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, IgnoresCancel: true, Delay: time.Minute})
 		if _, err := r.RunPodSandbox(t.Context(), sandboxOf("slow", 0), ""); err != nil {
 			t.Errorf("slow call: got error %v, want nil", err)

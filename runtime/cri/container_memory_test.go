@@ -8,8 +8,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// memoryConn is a connection to a runtime that returns these statistics for every
-// container.
+// memoryConn is a connection to a runtime that returns the same statistics for every container.
 type memoryConn struct {
 	grpc.ClientConnInterface
 	memory *api.MemoryUsage
@@ -34,7 +33,7 @@ func TestContainerMemory(t *testing.T) {
 	} {
 		got, err := New(memoryConn{memory: test.memory}, Options{}).ContainerMemory(t.Context(), "c")
 		if got != test.want || (err != nil) != test.fails {
-			t.Errorf("%s: got %d, %v, want %d, an error: %v", name, got, err, test.want, test.fails)
+			t.Errorf("%s: got %d and error %v, want %d and an error: %t", name, got, err, test.want, test.fails)
 		}
 	}
 }

@@ -18,12 +18,12 @@ func TestSocketPath(t *testing.T) {
 		"/run//x.sock":                           "/run/x.sock",
 	} {
 		if got, err := socketPath(endpoint); err != nil || got != want {
-			t.Errorf("%q: got %q, %v, want %q", endpoint, got, err, want)
+			t.Errorf("socketPath(%q): got %q, %v, want %q", endpoint, got, err, want)
 		}
 	}
 	for _, endpoint := range []string{"", "run/x.sock", "unix://run/x.sock", "tcp://127.0.0.1:1234", "npipe:////./pipe/x"} {
 		if got, err := socketPath(endpoint); err == nil || !strings.Contains(err.Error(), "endpoint") {
-			t.Errorf("%q: got %q, %v, want an error", endpoint, got, err)
+			t.Errorf("socketPath(%q): got %q, %v, want an error with \"endpoint\"", endpoint, got, err)
 		}
 	}
 }
@@ -44,10 +44,10 @@ func TestDiscover(t *testing.T) {
 	}
 	defer func() { _ = listener.Close() }()
 	if got, err := discover([]string{filepath.Join(dir, "none.sock"), plain, socket}); err != nil || got != socket {
-		t.Errorf("got %q, %v, want %q", got, err, socket)
+		t.Errorf("discover with a socket: got %q, %v, want %q", got, err, socket)
 	}
 	if got, err := discover([]string{plain}); err == nil || !strings.Contains(err.Error(), plain) {
-		t.Errorf("got %q, %v, want an error that names %s", got, err, plain)
+		t.Errorf("discover with a regular file: got %q, %v, want an error that names %s", got, err, plain)
 	}
 }
 
@@ -74,10 +74,10 @@ func TestDisabledCRI(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := explainDisabledCRI(path); !strings.HasPrefix(got, want+path) {
-		t.Errorf("got %q, want prefix %q", got, want+path)
+		t.Errorf("explainDisabledCRI of a configuration that disables CRI: got %q, want the prefix %q", got, want+path)
 	}
 	if got := explainDisabledCRI(path + ".none"); strings.HasPrefix(got, want) {
-		t.Errorf("unreadable file: got %q, want another prefix than %q", got, want)
+		t.Errorf("explainDisabledCRI of a missing file: got %q, want another prefix than %q", got, want)
 	}
 }
 

@@ -208,21 +208,21 @@ func contains(all []error, one error) bool {
 	return false
 }
 
-// TestClean_Canceled checks that the error of a canceled call is the error of its context,
-// whatever the runtime returns.
+// TestClean_Canceled checks that the error of a canceled call is context.Canceled, whatever error the
+// runtime returns.
 func TestClean_Canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, code := range []codes.Code{codes.Canceled, codes.Unavailable, codes.Unknown} {
 		err := (&Client{}).convertError(ctx, status.Error(code, "context canceled"))
 		if !errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
-			t.Errorf("%v: got %#v, want only %v", code, err, context.Canceled)
+			t.Errorf("error with code %v of a canceled call: got %#v, want only %v", code, err, context.Canceled)
 		}
 	}
 }
 
-// TestReadable checks that every text of a runtime becomes an error text that can be
-// printed.
+// TestReadable checks that every error text of a runtime becomes a text of limited length without control
+// characters and gRPC wrappers.
 func TestReadable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		say := rapid.SampledFrom(causePrefixes).Draw(t, "wrapper") + rapid.StringN(0, 3000, 9000).Draw(t, "text")
@@ -232,9 +232,9 @@ func TestReadable(t *testing.T) {
 		case len(got) > maxErrorBytes+len("…"):
 			t.Errorf("got %d bytes, want at most %d", len(got), maxErrorBytes+len("…"))
 		case strings.ContainsAny(got, "\n\r\t\x00\x1b"):
-			t.Errorf("got control characters in %q, want none", got)
+			t.Errorf("got %q, want no control characters in it", got)
 		case strings.Contains(got, "rpc error: code = Unknown"):
-			t.Errorf("got a gRPC wrapper in %q, want none", got)
+			t.Errorf("got %q, want no gRPC wrapper in it", got)
 		}
 	})
 }
@@ -251,8 +251,8 @@ func FuzzPullFailure(f *testing.F) {
 	})
 }
 
-// TestClean_RuntimeDeadline checks a call that the runtime cancels because of the caller's
-// deadline, shortly before ctx is done.
+// TestClean_RuntimeDeadline checks a call that the runtime cancels because it knows the deadline of the
+// caller. The error can arrive shortly before ctx is done, and must be a deadline nevertheless.
 func TestClean_RuntimeDeadline(t *testing.T) {
 	soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
@@ -261,11 +261,11 @@ func TestClean_RuntimeDeadline(t *testing.T) {
 	for ctx, want := range map[context.Context]bool{soon: true, later: false, t.Context(): false} {
 		kinds := classify(ctx, codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")
 		if got := slices.Contains(kinds, context.DeadlineExceeded); got != want {
-			t.Errorf("got %v, want a deadline: %v", kinds, want)
+			t.Errorf("kinds of the error: got %v, want context.DeadlineExceeded among them: %t", kinds, want)
 		}
 		err := (&Client{}).pullError(ctx, "web:1", true, status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL"))
 		if got := errors.Is(err, context.DeadlineExceeded); got != want {
-			t.Errorf("of a pull: got %v, want a deadline: %v", err, want)
+			t.Errorf("error of a pull: got %v, want context.DeadlineExceeded: %t", err, want)
 		}
 	}
 }

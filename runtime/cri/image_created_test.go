@@ -9,7 +9,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// verboseImages returns verbose information from ImageStatus.
+// verboseImages is an image service whose ImageStatus returns the given verbose information.
 type verboseImages struct {
 	api.ImageServiceClient
 	info map[string]string
@@ -39,7 +39,7 @@ func TestImageCreated(t *testing.T) {
 			c := &Client{images: verboseImages{info: test.info}, timeout: time.Second}
 			got, err := c.ImageCreated(t.Context(), "web:1")
 			if !got.Equal(test.want) || (err != nil) != test.err {
-				t.Errorf("got %v, error %v; want %v, an error: %v", got, err, test.want, test.err)
+				t.Errorf("got %v, error %v; want %v and an error: %t", got, err, test.want, test.err)
 			}
 		})
 	}

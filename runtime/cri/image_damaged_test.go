@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestIsImageDamaged checks that only errors of containerd about a part of an image count as damage,
-// and that missing files count only if the other files of containerd exist.
+// TestIsImageDamaged checks that isImageDamaged reports true only for errors of containerd about a part of
+// an image. An error about a missing file must be damage only if containerd's other files exist.
 func TestIsImageDamaged(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"blobs/other", "snapshots/1", "snapshots/2/fs", "empty", "new/new-1", "new/3"} {
@@ -49,7 +49,7 @@ func TestIsImageDamaged(t *testing.T) {
 		"other missing file of a create": {create + "stat " + root + "/snapshots/3/fs: no such file or directory", false},
 	} {
 		if got := isImageDamaged(test.text); got != test.want {
-			t.Errorf("%s: isImageDamaged(%q) = %t, want %t", name, strings.ReplaceAll(test.text, root, ""), got, test.want)
+			t.Errorf("%s: isImageDamaged(%q): got %t, want %t", name, strings.ReplaceAll(test.text, root, ""), got, test.want)
 		}
 	}
 }

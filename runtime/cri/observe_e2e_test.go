@@ -39,7 +39,7 @@ func TestObserverOutlivesRuntime(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := c.StopContainer(t.Context(), short, time.Second); err == nil {
-				t.Error("StopContainer without a runtime: got no error")
+				t.Error("StopContainer without a runtime: got no error, want one")
 			}
 			killContainer(t, s, short)
 			awaitUnreachable(t, observer)
@@ -47,7 +47,7 @@ func TestObserverOutlivesRuntime(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c := awaitState(t, snapshots, "short", runtime.Exited); c.FinishedAt.IsZero() {
-				t.Errorf("got %+v, want a finish time", c)
+				t.Errorf("container that was killed while the runtime was not running: got %+v, want a finish time", c)
 			}
 			realPod(t, s, c, "next", "sleep 1000")
 			awaitState(t, snapshots, "next", runtime.Running)
@@ -59,7 +59,7 @@ func TestObserverOutlivesRuntime(t *testing.T) {
 					}
 				}
 			}
-			snapshots.await(t, "no pods are left", func(pods map[types.NamespacedName]*runtime.Pod) bool { return len(pods) == 0 })
+			snapshots.await(t, "no pod is observed", func(pods map[types.NamespacedName]*runtime.Pod) bool { return len(pods) == 0 })
 		})
 	}
 }
@@ -114,7 +114,7 @@ func (s *snapshotLog) await(t *testing.T, what string, isReached func(map[types.
 		select {
 		case <-s.news:
 		case <-limit.C:
-			t.Fatalf("waited 1m for an observation: %s", what)
+			t.Fatalf("waited 1m until %s: got no snapshot with this result", what)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func awaitUnreachable(t *testing.T, o *cri.Observer) {
 	defer again.Stop()
 	for deadline := time.Now().Add(time.Minute); o.Health().Err == nil; <-again.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("got health %+v without a runtime, want an error", o.Health())
+			t.Fatalf("health of the observer without a runtime: got %+v, want an error", o.Health())
 		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// TestNodeObserver_Logs checks that each change of readiness is logged once.
+// TestNodeObserver_Logs checks that the observer logs each change of the pod network's readiness once, and
+// logs nothing about a restart of the runtime.
 func TestNodeObserver_Logs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{})
@@ -34,7 +35,8 @@ func TestNodeObserver_Logs(t *testing.T) {
 	})
 }
 
-// nodeScene runs a test with a runtime and a NodeObserver in a synctest bubble.
+// nodeScene runs a test with a runtime and a NodeObserver in a synctest bubble. The function nodes returns
+// the Nodes that the observer has emitted since the last call.
 func nodeScene(t *testing.T, o runtimetest.Options, test func(t *testing.T, r *runtimetest.Runtime, nodes func() []runtime.Node)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, o)
@@ -67,35 +69,35 @@ func TestNodeObserver(t *testing.T) {
 	nodeScene(t, runtimetest.Options{Handlers: []string{"kata"}}, func(t *testing.T, r *runtimetest.Runtime, nodes func() []runtime.Node) {
 		got := nodes()
 		if len(got) != 1 || !got[0].Ready || !got[0].NetworkReady || got[0].CgroupDriver != "cgroupfs" || !got[0].Handlers["kata"].UserNamespaces {
-			t.Fatalf("got %+v, want one ready node with its handlers", got)
+			t.Fatalf("at the start: got Nodes %+v, want one ready Node with its handlers", got)
 		}
 		r.ForgetCalls()
 		<-time.After(time.Hour)
 		if got := nodes(); len(got) != 0 {
-			t.Errorf("got %d nodes in an idle hour, want none", len(got))
+			t.Errorf("Nodes emitted in an idle hour: got %d, want none", len(got))
 		}
 		if n := len(r.Calls()); n < 700 || n > 730 {
-			t.Errorf("%d calls in an idle hour, want one every 5 s", n)
+			t.Errorf("calls in an idle hour: got %d, want 700 to 730, one every 5 s", n)
 		}
 		r.SetNetworkFailure("cni plugin not initialized")
 		<-time.After(6 * time.Second)
 		if got = nodes(); len(got) != 1 || got[0].NetworkReady || got[0].NetworkMessage != "no CNI configuration in /etc/cni/net.d; install a CNI configuration; without one, only pods on the host network start" {
-			t.Fatalf("without network: got %+v, want one node without network and with the remedy", got)
+			t.Fatalf("without a CNI configuration: got Nodes %+v, want one whose network is not ready, with the remedy in its message", got)
 		}
 		r.SetNetworkFailure("")
 		<-time.After(time.Second)
 		if got = nodes(); len(got) != 1 || !got[0].NetworkReady || got[0].NetworkMessage != "" {
-			t.Errorf("with the network: got %+v, want one node with network", got)
+			t.Errorf("with a CNI configuration again: got Nodes %+v, want one whose network is ready", got)
 		}
 		r.Disconnect()
 		<-time.After(10 * time.Second)
 		if got = nodes(); len(got) != 1 || got[0].Reachable || got[0].Name != "containerd" || !strings.Contains(got[0].Message, "runtimetest.sock") {
-			t.Errorf("unreachable: got %+v, want one unreachable node with a name and a message", got)
+			t.Errorf("after Disconnect: got Nodes %+v, want one unreachable Node with a name and a message", got)
 		}
 		r.Reconnect()
 		<-time.After(time.Second)
 		if got = nodes(); len(got) != 1 || !got[0].Reachable || !got[0].Ready {
-			t.Errorf("reachable again: got %+v, want one ready node", got)
+			t.Errorf("after Reconnect: got Nodes %+v, want one ready Node", got)
 		}
 	})
 }
@@ -108,12 +110,12 @@ func TestNodeObserver_Hangs(t *testing.T) {
 		heal := r.Inject(runtimetest.Fault{Method: "Status", Hangs: true})
 		<-time.After(16 * time.Second)
 		if got := nodes(); len(got) != 1 || got[0].Reachable || !strings.Contains(got[0].Message, "no response") {
-			t.Errorf("while the runtime hangs: got %+v, want one unreachable node with a message", got)
+			t.Errorf("while Status hangs: got Nodes %+v, want one unreachable Node with \"no response\" in its message", got)
 		}
 		heal()
 		<-time.After(11 * time.Second)
 		if got := nodes(); len(got) != 1 || !got[0].Reachable {
-			t.Errorf("after the runtime hung: got %+v, want one reachable node", got)
+			t.Errorf("after Status responds again: got Nodes %+v, want one reachable Node", got)
 		}
 	})
 }

@@ -90,15 +90,15 @@ func TestDraft_Orphans(t *testing.T) {
 	if len(all) != 3 || all[0].ID != "x" || !all[0].Foreign || len(all[0].Containers) != 0 ||
 		all[1].ID != "s2" || len(all[1].Containers) != 1 || all[1].Containers[0].ID != "home" ||
 		all[2].ID != "" || all[2].UID != "u" || len(all[2].Containers) != 1 || all[2].Containers[0].ID != "labelled" {
-		t.Fatalf("got %+v, want two sandboxes and then the orphans of u", all)
+		t.Fatalf("got incarnations %+v, want the sandboxes x and s2, and then one without an ID that contains container labelled", all)
 	}
-	// A container is still observed if the sandbox in which it was observed is no longer
-	// listed.
+	// The runtime no longer lists the sandboxes. The container home is still observed, because it was
+	// observed in a sandbox of this podd before.
 	d = newDraft(&ObserverOptions{Instance: "ours"}, pods, nil, time.Time{})
 	d.addListing(t, nil, []*api.Container{listedIn("home", "s2", "web", nil)})
 	all = d.buildPods()[web].Incarnations
 	if len(all) != 1 || all[0].ID != "" || len(all[0].Containers) != 1 || all[0].Containers[0].ID != "home" {
-		t.Errorf("without sandboxes: got %+v, want one incarnation with the container home", all)
+		t.Errorf("without sandboxes: got incarnations %+v, want one without an ID that contains container home", all)
 	}
 }
 
@@ -114,12 +114,12 @@ func TestDraft_Unlabelled(t *testing.T) {
 	pods := d.buildPods()
 	all := pods[web].Incarnations
 	if len(all) != 2 || !all[0].Foreign || len(all[0].Containers) != 1 || !all[1].Foreign || len(all[1].Containers) != 0 {
-		t.Fatalf("got %+v, want two foreign sandboxes, the first with a container", all)
+		t.Fatalf("got incarnations %+v, want two foreign sandboxes, of which only the first has a container", all)
 	}
 	d = newDraft(&ObserverOptions{Instance: "ours", IncludeUnlabelled: true}, pods, nil, time.Time{})
 	d.addListing(t, nil, containers)
 	if got := d.buildPods()[web]; got != nil {
-		t.Errorf("without sandboxes: got %+v, want no pod", got)
+		t.Errorf("without sandboxes: got pod %+v, want none", got)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestDraft_Adopted(t *testing.T) {
 	d.addListing(t, []*api.PodSandbox{sandbox}, []*api.Container{listedIn("c1", "s1", "web", nil), listedIn("c2", "gone", "web", theirs)})
 	all := d.buildPods()[web].Incarnations
 	if len(all) != 2 || all[0].Foreign || len(all[0].Containers) != 1 || all[1].Foreign || len(all[1].Containers) != 1 {
-		t.Errorf("got %+v, want two sandboxes that are not foreign, with one container each", all)
+		t.Errorf("got incarnations %+v, want two that are not foreign, with one container each", all)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestDraft_ContainerOrder(t *testing.T) {
 	d.addListing(t, []*api.PodSandbox{listed("s", "web", 0, true)}, []*api.Container{late, early})
 	got := d.buildPods()[web].Incarnations[0].Containers
 	if len(got) != 2 || got[0].ID != "b" || got[1].ID != "a" {
-		t.Errorf("got %+v, want b before a", got)
+		t.Errorf("got containers %+v, want b before a, because b was created first", got)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestDraft_StatusNotFound(t *testing.T) {
 	d.addListing(t, []*api.PodSandbox{listed("s", "web", 0, true)}, []*api.Container{running})
 	d.containersToQuery[0].result = queryNotFound
 	if got := d.buildPods()[web].Incarnations[0].Containers; len(got) != 0 {
-		t.Errorf("got %+v, want no containers", got)
+		t.Errorf("got containers %+v, want none", got)
 	}
 }
 
@@ -176,15 +176,15 @@ func TestNewestFirst(t *testing.T) {
 		sortNewestFirst(shuffled)
 		for i := range all {
 			if all[i].ID != shuffled[i].ID || all[i].UID != shuffled[i].UID || all[i].Attempt != shuffled[i].Attempt {
-				t.Fatalf("got an order that depends on the input: %v and %v, want the same", all, shuffled)
+				t.Fatalf("sorting the same incarnations in another order: got %v and %v, want the same result", all, shuffled)
 			}
 			for j := range all[:i] {
 				a, b := all[j], all[i]
 				if a.ID == "" && b.ID != "" {
-					t.Fatalf("got an orphan before a sandbox: %v", all)
+					t.Fatalf("got an incarnation without an ID before a sandbox, want it last: %v", all)
 				}
 				if a.ID != "" && b.ID != "" && a.UID == b.UID && a.Attempt < b.Attempt {
-					t.Fatalf("got attempt %d before attempt %d: %v", a.Attempt, b.Attempt, all)
+					t.Fatalf("got attempt %d before attempt %d of the same UID, want the newest first: %v", a.Attempt, b.Attempt, all)
 				}
 			}
 		}

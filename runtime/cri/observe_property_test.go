@@ -16,8 +16,8 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// TestObserver_Converges makes random changes to pods, events and the runtime. It checks
-// that the snapshots of the observer then add up to those of a new observer.
+// TestObserver_Converges makes random changes to pods, events and the runtime. After that, the pods in all
+// snapshots of the observer together must be equal to the pods that a new observer emits.
 func TestObserver_Converges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.IntRange(0, 99), 1, 60).Draw(rt, "steps")
@@ -32,7 +32,7 @@ func TestObserver_Converges(t *testing.T) {
 			got, want = outline(s.view), s.freshPods()
 		})
 		if !maps.Equal(got, want) {
-			rt.Fatalf("got  %v\nwant %v", got, want)
+			rt.Fatalf("pods of the observer: got\n%v\nwant those of a new observer\n%v", got, want)
 		}
 	})
 }
@@ -88,7 +88,7 @@ func (s *scene) freshPods() map[string]string {
 	return first
 }
 
-// outline returns the compared parts of pods, by pod name.
+// outline returns the parts of the pods that TestObserver_Converges compares, by pod name.
 func outline(pods map[types.NamespacedName]*runtime.Pod) map[string]string {
 	lines := map[string]string{}
 	for key, pod := range pods {

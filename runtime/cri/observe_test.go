@@ -56,7 +56,7 @@ func TestObserver_NoInstance(t *testing.T) {
 			}
 			for key, p := range all.Pods {
 				if !p.Incarnations[0].Foreign {
-					s.Errorf("%s is not foreign", key)
+					s.Errorf("sandbox of pod %s: got foreign false, want true", key)
 				}
 			}
 		})
@@ -74,26 +74,26 @@ func TestObserver_Unchanged(t *testing.T) {
 		s.taken()
 		s.sleep(time.Hour)
 		if n := len(s.Calls("ContainerStatus", "PodSandboxStatus")); n != 0 {
-			s.Errorf("%d status calls in an idle hour, want none", n)
+			s.Errorf("status calls in an idle hour: got %d, want none", n)
 		}
 		if n := len(s.Calls("ListContainers")); n < 120 || n > 130 {
-			s.Errorf("%d relists in an idle hour, want one every 30 s", n)
+			s.Errorf("relists in an idle hour: got %d, want 120 to 130, one every 30 s", n)
 		}
 		if s.observed("p07") != before {
-			s.Error("an unchanged pod has a new pointer")
+			s.Error("pod p07 after an idle hour: got a new pointer, want the same")
 		}
 		snapshots := s.taken()
 		first, last := snapshots[0], snapshots[len(snapshots)-1]
 		if !last.IsComplete || len(last.Pods) != 20 || !last.AsOf.After(first.AsOf) {
-			s.Errorf("got a last snapshot of %d pods, whole %v, as of %v; want a newer one of all 20 pods", len(last.Pods), last.IsComplete, last.AsOf)
+			s.Errorf("last snapshot in an idle hour: got %d pods, complete %t, as of %v; want a complete one of 20 pods that is newer than the first one of %v", len(last.Pods), last.IsComplete, last.AsOf, first.AsOf)
 		}
 		s.ExitContainer("default/p03/app", 0)
 		s.sleep(time.Second)
 		if n := len(s.Calls("ContainerStatus", "PodSandboxStatus")); n != 1 {
-			s.Errorf("%d status calls for one exit, want 1", n)
+			s.Errorf("status calls after the exit of one container: got %d, want 1", n)
 		}
 		if s.observed("p07") != before {
-			s.Error("a pod has a new pointer after the exit of another one")
+			s.Error("pod p07 after the exit of a container of pod p03: got a new pointer, want the same")
 		}
 	})
 }
@@ -117,11 +117,11 @@ func TestObserver_UsesResponses(t *testing.T) {
 		s.ForgetCalls()
 		s.sleep(10 * time.Second)
 		if n := len(s.Calls("ContainerStatus", "PodSandboxStatus")); n != 0 {
-			s.Errorf("%d status calls for objects with a stored response, want none", n)
+			s.Errorf("status calls for objects whose response the client has stored: got %d, want none", n)
 		}
 		inc := s.observed("web").Incarnations[0]
 		if c := s.container("web"); c.State != runtime.Running || !c.StartedAt.Equal(started.StartedAt) || c.Labels == nil || !slices.Equal(inc.IPs, status.IPs) || inc.Labels == nil {
-			s.Errorf("got %+v", inc)
+			s.Errorf("got %+v, want the start time, addresses and labels of the stored responses", inc)
 		}
 		if _, err := s.ContainerStatus(s.Context(), id); err != nil {
 			s.Fatal(err)
@@ -129,12 +129,13 @@ func TestObserver_UsesResponses(t *testing.T) {
 		s.ExitContainer("default/web/app", 3) // the stored response is outdated
 		s.sleep(time.Second)
 		if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 {
-			s.Errorf("got %+v", c)
+			s.Errorf("after the exit: got %+v, want it exited with 3", c)
 		}
 	})
 }
 
-// TestObserver_AsOf checks that AsOf is the time at which the first list was requested.
+// TestObserver_AsOf checks that AsOf is the time at which the observer has sent the first list call. Changes
+// after this time may be missing in the snapshot.
 func TestObserver_AsOf(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
@@ -144,24 +145,24 @@ func TestObserver_AsOf(t *testing.T) {
 		requestedAt := time.Now()
 		s.observer.Refresh(key("web"), true)
 		s.sleep(time.Second)
-		s.ExitContainer("default/web/app", 1) // after the runtime has made the list
+		s.ExitContainer("default/web/app", 1) // the runtime has computed the list before, but returns it later
 		s.sleep(2500 * time.Millisecond)
 		snapshots := s.taken()
 		if len(snapshots) != 1 || snapshots[0].AsOf.Sub(requestedAt) > time.Millisecond {
-			s.Fatalf("got %+v, requested at %v; want one snapshot with the time of the request", snapshots, requestedAt)
+			s.Fatalf("got the snapshots %+v, want one whose AsOf is the time of the request, %v", snapshots, requestedAt)
 		}
 		if c := snapshots[0].Pods[key("web")].Incarnations[0].Containers[0]; c.State != runtime.Running {
-			s.Errorf("got state %v in a list made before the exit", c.State)
+			s.Errorf("container in the list from before its exit: got state %v, want %v", c.State, runtime.Running)
 		}
 		s.sleep(5 * time.Second)
 		if c := s.container("web"); c.State != runtime.Exited {
-			s.Errorf("at the end: got %v, want it exited", c.State)
+			s.Errorf("container in a later snapshot: got state %v, want %v", c.State, runtime.Exited)
 		}
 	})
 }
 
-// TestObserver_MarksDuringPass checks that pods that are marked during a pass share the
-// next pass.
+// TestObserver_MarksDuringPass checks that the observer lists all pods that are marked during a pass in one
+// next pass. If many pods are marked, this pass must be a complete relist.
 func TestObserver_MarksDuringPass(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(30)
@@ -180,16 +181,16 @@ func TestObserver_MarksDuringPass(t *testing.T) {
 			return s.taken()
 		}
 		if got := markDuringPass(100, 5); len(got) != 2 || len(got[0].Pods) != 1 || len(got[1].Pods) != 5 || got[1].IsComplete {
-			s.Errorf("got %d snapshots, want one of 1 pod and one of 5: %+v", len(got), got)
+			s.Errorf("after marks of 5 pods: got %d snapshots, want one of 1 pod and one of 5 pods: %+v", len(got), got)
 		}
 		if got := markDuringPass(20, 20); len(got) != 2 || len(got[0].Pods) != 1 || !got[1].IsComplete {
-			s.Errorf("many pods: got %d snapshots, want one of 1 pod and a whole one", len(got))
+			s.Errorf("after marks of 20 pods: got %d snapshots, want one of 1 pod and a complete one: %+v", len(got), got)
 		}
 	})
 }
 
-// TestRefresh_NotUrgent checks that requests that are not urgent wait as long as changes
-// after events, and then share one pass.
+// TestRefresh_NotUrgent checks that the observer delays refreshes that are not urgent for as long as
+// refreshes after events, and then lists all their pods in one pass. An urgent refresh must not wait.
 func TestRefresh_NotUrgent(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(30)
@@ -200,16 +201,16 @@ func TestRefresh_NotUrgent(t *testing.T) {
 			s.sleep(100 * time.Millisecond)
 		}
 		if got := s.taken(); len(got) != 0 {
-			s.Errorf("within 0.9 s: got %d snapshots, want none", len(got))
+			s.Errorf("in the 0.9 s after the first request that is not urgent: got %d snapshots, want none", len(got))
 		}
 		s.observer.Refresh(key("p20"), true)
 		s.sleep(50 * time.Millisecond)
 		if got := s.taken(); len(got) != 1 || len(got[0].Pods) != 1 || got[0].IsComplete {
-			s.Errorf("after an urgent request: got %+v, want one snapshot of its pod", got)
+			s.Errorf("after an urgent request: got the snapshots %+v, want one of its pod only", got)
 		}
 		s.sleep(time.Second)
 		if got := s.taken(); len(got) != 1 || !got[0].IsComplete {
-			s.Errorf("after that: got %+v, want one snapshot of all pods", got)
+			s.Errorf("a second after the urgent request: got the snapshots %+v, want a complete one", got)
 		}
 	})
 }
@@ -223,17 +224,17 @@ func TestObserver_RemovedPods(t *testing.T) {
 		}
 		s.sleep(time.Second)
 		if s.observed("web") != nil {
-			s.Error("a removed pod is still observed")
+			s.Errorf("pod web after its removal: got %+v, want none", s.observed("web"))
 		}
 		s.taken()
 		s.observer.Refresh(key("never"), true)
 		s.sleep(time.Millisecond)
 		snapshots := s.taken()
 		if len(snapshots) != 1 {
-			s.Fatalf("got %d snapshots, want 1", len(snapshots))
+			s.Fatalf("after a refresh of a pod that never existed: got %d snapshots, want 1", len(snapshots))
 		}
 		if pod, observed := snapshots[0].Pods[key("never")]; pod != nil || !observed || snapshots[0].IsComplete {
-			s.Errorf("a pod that never existed: got %+v, want a partial snapshot with a nil pod", snapshots[0])
+			s.Errorf("after a refresh of a pod that never existed: got %+v, want a partial snapshot in which this pod is nil", snapshots[0])
 		}
 	})
 }
@@ -253,15 +254,15 @@ func testWithoutEvents(s *scene) {
 	s.ForgetCalls()
 	s.sleep(time.Minute)
 	if n := len(s.Calls("ListContainers")); n < 58 || n > 61 {
-		s.Errorf("%d relists in a minute, want one a second", n)
+		s.Errorf("relists in a minute without events: got %d, want 58 to 61, one per second", n)
 	}
 	s.ExitContainer("default/web/app", 3)
 	s.sleep(time.Second + 10*time.Millisecond)
 	if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 {
-		s.Errorf("got %+v", c)
+		s.Errorf("container a second after its exit: got %+v, want it exited with 3", c)
 	}
 	if s.observer.Health().HasEvents {
-		s.Error("got Events, want none")
+		s.Error("health of the observer: got HasEvents true, want false")
 	}
 }
 
@@ -276,16 +277,17 @@ func TestObserver_EventsEnd(t *testing.T) {
 		s.EndEvents()
 		s.sleep(time.Second)
 		if c := s.container("web"); c.State != runtime.Exited {
-			s.Errorf("a second after the stream ended, got state %v, want %v", c.State, runtime.Exited)
+			s.Errorf("container a second after the stream ended: got state %v, want %v", c.State, runtime.Exited)
 		}
 		if n := s.SubscriberCount(); n != 1 {
-			s.Errorf("got %d streams, want 1", n)
+			s.Errorf("open event streams a second after the stream ended: got %d, want 1", n)
 		}
 	})
 }
 
-// TestObserver_Burst checks that a burst of changes with events uses a limited share of the
-// time and is not treated as a loss of events.
+// TestObserver_Burst checks that the observer spends only a limited share of its time on lists during a
+// burst of changes with events. It must not treat the burst as a loss of events, which would cause
+// frequent relists.
 func TestObserver_Burst(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(20)
@@ -300,7 +302,7 @@ func TestObserver_Burst(t *testing.T) {
 			s.sleep(100 * time.Millisecond)
 		}
 		if n, most := len(s.Calls("ListPodSandbox")), 1000/50+4; n > most {
-			s.Errorf("the pods were listed %d times in 100 s, want %d at most", n, most)
+			s.Errorf("lists of pods in 100 s: got %d, want at most %d", n, most)
 		}
 		s.waitUntilObserved("burst999", 10*time.Second)
 		s.ExitContainer("default/burst999/app", 3)
@@ -312,13 +314,13 @@ func (s *scene) waitUntilObserved(name string, limit time.Duration) {
 	s.Helper()
 	for began := time.Now(); s.observed(name) == nil || len(s.observed(name).Incarnations[0].Containers) == 0; s.sleep(100 * time.Millisecond) {
 		if time.Since(began) > limit {
-			s.Fatalf("%s is not observed after %v", name, limit)
+			s.Fatalf("waited %v for pod %s with a container: got %+v", limit, name, s.observed(name))
 		}
 	}
 }
 
-// TestObserver_LostEvents checks that a change without an event is found by a relist, and
-// that relists are more frequent after it.
+// TestObserver_LostEvents checks that a relist finds a change for which the runtime has sent no event. After
+// that, relists must be more frequent, because more events may be lost.
 func TestObserver_LostEvents(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
@@ -338,13 +340,14 @@ func (s *scene) waitUntilExited(name string, limit time.Duration) {
 	s.Helper()
 	for began := time.Now(); s.container(name).State != runtime.Exited; s.sleep(100 * time.Millisecond) {
 		if time.Since(began) > limit {
-			s.Fatalf("the exit of %s is not observed after %v", name, limit)
+			s.Fatalf("waited %v for the exit of pod %s: got %+v", limit, name, s.container(name))
 		}
 	}
 }
 
-// TestObserver_Resubscribes checks that relists are more frequent after a new stream. The
-// stream may have begun after the relist that it caused.
+// TestObserver_Resubscribes checks that relists are more frequent after the observer has opened a new event
+// stream. One relist is not enough, because the runtime may begin the stream only after this relist, so
+// that events between them are lost.
 func TestObserver_Resubscribes(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")
@@ -353,15 +356,15 @@ func TestObserver_Resubscribes(t *testing.T) {
 		s.BreakEvents()
 		s.sleep(4 * time.Second)
 		if n := len(s.Calls("ListContainers")); n < 3 {
-			s.Errorf("%d relists after the stream broke, want 3", n)
+			s.Errorf("relists in the 4 s after the stream broke: got %d, want 3 or more", n)
 		}
 		if s.SubscriberCount() != 1 {
-			s.Errorf("%d streams are open, want 1", s.SubscriberCount())
+			s.Errorf("open event streams after the stream broke: got %d, want 1", s.SubscriberCount())
 		}
 		s.ExitContainer("default/web/app", 3)
 		s.sleep(time.Millisecond)
 		if c := s.container("web"); c.State != runtime.Exited {
-			s.Errorf("got %+v", c)
+			s.Errorf("container after an event in the new stream: got %+v, want it exited", c)
 		}
 	})
 }
@@ -375,36 +378,36 @@ func TestObserver_RuntimeUnreachable(t *testing.T) {
 		s.taken()
 		s.sleep(10 * time.Millisecond)
 		if h := s.observer.Health(); h.Err == nil {
-			s.Errorf("at once: got health %+v, want an error", h)
+			s.Errorf("10 ms after Disconnect: got health %+v, want an error", h)
 		}
 		s.sleep(10 * time.Minute)
 		if n := len(s.taken()); n != 0 {
-			s.Errorf("%d snapshots while the runtime was unreachable, want none", n)
+			s.Errorf("snapshots while the runtime is unreachable: got %d, want none", n)
 		}
 		if h := s.observer.Health(); h.Err == nil || h.HasEvents || time.Since(h.LastRelist) < 10*time.Minute {
-			s.Errorf("got health %+v, want an error, no events and an old relist", h)
+			s.Errorf("10 minutes after Disconnect: got health %+v, want an error, no events and an old relist", h)
 		}
 		s.Reconnect()
 		s.sleep(1100 * time.Millisecond)
 		snapshots := s.taken()
 		if len(snapshots) == 0 || !snapshots[0].IsComplete || s.observed("web") != before {
-			s.Fatalf("reachable again: got %+v, want a whole snapshot with an unchanged pod", snapshots)
+			s.Fatalf("after Reconnect: got the snapshots %+v, want a complete one first, and the pod web with the same pointer", snapshots)
 		}
 		s.sleep(2 * time.Second)
 		if h := s.observer.Health(); h.Err != nil || !h.HasEvents {
-			s.Errorf("got health %+v, want events and no error", h)
+			s.Errorf("3 s after Reconnect: got health %+v, want events and no error", h)
 		}
 		s.sleep(time.Minute)
 		s.ExitContainer("default/web/app", 3)
 		s.sleep(time.Millisecond)
 		if c := s.container("web"); c.State != runtime.Exited {
-			s.Error("reachable again: an event had no effect")
+			s.Errorf("container after an event, a minute after Reconnect: got %+v, want it exited", c)
 		}
 	})
 }
 
-// TestObserver_StatusFails checks that a container whose status query fails does not delay
-// others, and that its exit is reported as unknown.
+// TestObserver_StatusFails checks a container whose status query fails or hangs. The observer must report
+// its exit code as unknown, must repeat the query rarely, and must not delay the exits of other containers.
 func TestObserver_StatusFails(t *testing.T) {
 	for name, fault := range map[string]runtimetest.Fault{
 		"fails": {Err: status.Error(codes.Unknown, "failed to get image: boom")},
@@ -422,21 +425,21 @@ func TestObserver_StatusFails(t *testing.T) {
 				s.ExitContainer("default/good/app", 4)
 				s.sleep(3 * time.Second)
 				if c := s.container("good"); c.State != runtime.Exited || c.ExitCode != 4 {
-					s.Errorf("the other container: got %+v, want it exited with 4", c)
+					s.Errorf("container of pod good: got %+v, want it exited with 4", c)
 				}
 				if c := s.container("bad"); c.State != runtime.ExitCodeUnknown || c.Message == "" || c.StartedAt.IsZero() {
-					s.Errorf("the failing container: got %+v, want state ExitUnknown", c)
+					s.Errorf("container of pod bad: got %+v, want state %s, a message and a start time", c, runtime.ExitCodeUnknown)
 				}
 				s.sleep(time.Hour)
 				s.ForgetCalls()
 				s.sleep(10 * time.Minute)
 				if n := len(s.Calls("ContainerStatus")); n < 4 || n > 70 {
-					s.Errorf("%d status calls in 10 minutes, want one every 10 s at most", n)
+					s.Errorf("status calls in 10 minutes: got %d, want 4 to 70", n)
 				}
 				heal()
-				s.sleep(cri.DefaultTimeout) // a query that hangs is not repeated
+				s.sleep(cri.DefaultTimeout) // the observer repeats a query that hangs only after its timeout
 				if c := s.container("bad"); c.State != runtime.Exited || c.ExitCode != 3 {
-					s.Errorf("at the end: got %+v, want it exited with 3", c)
+					s.Errorf("container of pod bad after its query succeeds: got %+v, want it exited with 3", c)
 				}
 			})
 		})
@@ -451,18 +454,19 @@ func TestObserver_ExitUnknown(t *testing.T) {
 		s.ExitContainer("default/web/app", 0)
 		s.sleep(time.Second)
 		if c := s.container("web"); c.State != runtime.ExitCodeUnknown || c.Message != "boom" {
-			s.Errorf("got %+v, want state ExitUnknown", c)
+			s.Errorf("while the status query fails: got %+v, want state %s and the message \"boom\"", c, runtime.ExitCodeUnknown)
 		}
 		heal()
 		s.sleep(5 * time.Second)
 		if c := s.container("web"); c.State != runtime.Exited || c.Reason != "Completed" {
-			s.Errorf("at the end: got %+v, want it exited with reason Completed", c)
+			s.Errorf("after the status query succeeds: got %+v, want it exited with the reason Completed", c)
 		}
 	})
 }
 
-// TestObserver_NoExitFile checks that the status of an exited container is queried until it
-// contains an exit code, whether or not the container was observed running.
+// TestObserver_NoExitFile checks that the observer queries the status of an exited container until it
+// contains an exit code. CRI-O returns none while the file in which conmon writes the exit code is
+// missing. The observer must do this even if it has never observed the container as running.
 func TestObserver_NoExitFile(t *testing.T) {
 	for name, observed := range map[string]time.Duration{"observed running": 10 * time.Second, "not observed running": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -479,7 +483,7 @@ func TestObserver_NoExitFile(t *testing.T) {
 					s.Errorf("without an exit file: got %+v, want state %s", c, runtime.ExitCodeUnknown)
 				}
 				if c, err := s.ContainerStatus(s.Context(), id); err != nil || c.State != runtime.ExitCodeUnknown {
-					s.Errorf("the client returned %+v, %v, want state %s", c, err, runtime.ExitCodeUnknown)
+					s.Errorf("ContainerStatus without an exit file: got %+v, %v, want state %s", c, err, runtime.ExitCodeUnknown)
 				}
 				s.HideExitFiles(false)
 				s.sleep(11 * time.Second)
@@ -491,13 +495,13 @@ func TestObserver_NoExitFile(t *testing.T) {
 	}
 }
 
-// TestObserver_LateStatus checks that a late response to a status query is used when it
-// arrives, and that a failed query is repeated soon.
+// TestObserver_LateStatus checks that the observer uses a late response to a status query as soon as it
+// arrives, and repeats a failed query soon.
 func TestObserver_LateStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault runtimetest.Fault
-		known time.Duration // when the exit code becomes available
-		calls int           // number of status calls until then
+		after time.Duration // time from the exit until the observer gets the exit code
+		calls int           // expected number of status calls until then
 	}{
 		"after 5 s":  {runtimetest.Fault{Delay: 5 * time.Second}, 5 * time.Second, 1},
 		"after 30 s": {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, 1},
@@ -511,24 +515,24 @@ func TestObserver_LateStatus(t *testing.T) {
 				c.fault.Method = "ContainerStatus"
 				s.Inject(c.fault)
 				s.ExitContainer("default/web/app", 3)
-				s.sleep(c.known - time.Millisecond)
+				s.sleep(c.after - time.Millisecond)
 				if got := s.container("web"); got.State == runtime.Exited {
-					s.Errorf("the exit code is known before the runtime has reported it: %+v", got)
+					s.Errorf("before the response of the runtime: got %+v, want no exited container", got)
 				}
 				s.sleep(250 * time.Millisecond)
 				if got := s.container("web"); got.State != runtime.Exited || got.ExitCode != 3 || got.Message != "" {
-					s.Errorf("after %v: got %+v, want exit code 3", c.known, got)
+					s.Errorf("%v after the exit: got %+v, want exit code 3 and no message", c.after, got)
 				}
 				if n := len(s.Calls("ContainerStatus")); n != c.calls {
-					s.Errorf("%d status calls, want %d", n, c.calls)
+					s.Errorf("status calls for the exited container: got %d, want %d", n, c.calls)
 				}
 			})
 		})
 	}
 }
 
-// TestObserver_SlowRuntime checks that the number of concurrent status queries is limited if
-// the runtime is slow, and that every response is used.
+// TestObserver_SlowRuntime checks that the observer limits the number of concurrent status queries if the
+// runtime is slow, and that it uses every response.
 func TestObserver_SlowRuntime(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(100)
@@ -544,11 +548,11 @@ func TestObserver_SlowRuntime(t *testing.T) {
 		s.sleep(5 * time.Minute)
 		for i := range 100 {
 			if c := s.container(fmt.Sprintf("p%02d", i)); c.State != runtime.Exited || c.ExitCode != 3 {
-				s.Fatalf("got %+v", c)
+				s.Fatalf("container of pod p%02d: got %+v, want it exited with 3", i, c)
 			}
 		}
 		if n := most.Load(); n > 24 {
-			s.Errorf("%d concurrent status calls, want at most 24", n)
+			s.Errorf("concurrent status calls: got %d, want at most 24", n)
 		}
 	})
 }
@@ -564,10 +568,10 @@ func TestObserver_Attempts(t *testing.T) {
 		s.sleep(time.Second)
 		pod := s.observed("web")
 		if len(pod.Incarnations) != 2 || pod.Incarnations[0].ID != second || pod.Incarnations[1].ID != first {
-			s.Fatalf("got %+v, want the second before the first", pod)
+			s.Fatalf("incarnations of the pod: got %+v, want the second sandbox before the first", pod)
 		}
 		if !pod.Incarnations[0].Ready || len(pod.Incarnations[0].IPs) != 1 || pod.Incarnations[1].Ready {
-			s.Errorf("got %+v", pod)
+			s.Errorf("incarnations of the pod: got %+v, want the second sandbox ready with an address, and the first not ready", pod)
 		}
 	})
 }
@@ -581,13 +585,13 @@ func TestObserver_GRPC(t *testing.T) {
 		s.ExitContainer("default/web/app", 3)
 		s.sleep(100 * time.Millisecond)
 		if c := s.container("web"); c.State != runtime.Exited || c.ExitCode != 3 {
-			s.Errorf("got %+v", c)
+			s.Errorf("container after its exit: got %+v, want it exited with 3", c)
 		}
 	})
 }
 
-// TestObserver_ListOrder checks that a pod created between the two lists is not observed as
-// containers without a sandbox.
+// TestObserver_ListOrder checks that the observer does not report containers without a sandbox if a pod is
+// created between the list of sandboxes and the list of containers.
 func TestObserver_ListOrder(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		made := 0
@@ -602,20 +606,20 @@ func TestObserver_ListOrder(t *testing.T) {
 			remove()
 		}
 		if made != 2 {
-			s.Fatalf("%d pods were created between lists, want 2", made)
+			s.Fatalf("pods created between two lists: got %d, want 2", made)
 		}
 		for _, snapshot := range s.taken() {
 			for key, pod := range snapshot.Pods {
 				if pod != nil && pod.Incarnations[0].ID == "" {
-					s.Errorf("%s has lost its sandbox: %+v", key, pod)
+					s.Errorf("pod %s: got %+v, want its containers in a sandbox", key, pod)
 				}
 			}
 		}
 	})
 }
 
-// TestObserver_Unlabelled checks that a sandbox without labels is still observed after a
-// refresh of its pod, although a list by labels does not contain it.
+// TestObserver_Unlabelled checks that the observer still reports a sandbox without labels after a refresh of
+// its pod, although it then lists sandboxes by a label.
 func TestObserver_Unlabelled(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		config := sandboxOf("web", 0)
@@ -625,29 +629,30 @@ func TestObserver_Unlabelled(t *testing.T) {
 		s.observer.Refresh(key("web"), true)
 		s.sleep(time.Second)
 		if pod := s.observed("web"); pod == nil || !pod.Incarnations[0].Foreign {
-			s.Errorf("got %+v, want a foreign sandbox", pod)
+			s.Errorf("pod after the refresh: got %+v, want a foreign sandbox", pod)
 		}
 	})
 }
 
-// TestObserver_Addresses checks that a failed query of addresses is repeated.
+// TestObserver_Addresses checks that the observer repeats a failed query for the addresses of a sandbox.
 func TestObserver_Addresses(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		heal := s.Inject(runtimetest.Fault{Method: "PodSandboxStatus", Err: status.Error(codes.Unknown, "boom")})
 		s.sandbox(sandboxOf("web", 0))
 		s.sleep(3 * time.Second)
 		if in := s.observed("web").Incarnations[0]; !in.Ready || len(in.IPs) != 0 {
-			s.Errorf("got %+v", in)
+			s.Errorf("while the query fails: got %+v, want a ready sandbox without addresses", in)
 		}
 		heal()
 		s.sleep(5 * time.Second)
 		if in := s.observed("web").Incarnations[0]; len(in.IPs) != 1 {
-			s.Errorf("at the end: got %+v, want one address", in)
+			s.Errorf("after the query succeeds: got %+v, want one address", in)
 		}
 	})
 }
 
-// TestObserver_LargeList checks that a list may be larger than other responses.
+// TestObserver_LargeList checks that the observer accepts a list that is larger than the limit for other
+// responses.
 func TestObserver_LargeList(t *testing.T) {
 	const n, each = 100, 200 << 10
 	r := runtimetest.New(t, runtimetest.Options{})
@@ -667,12 +672,12 @@ func TestObserver_LargeList(t *testing.T) {
 		cancel()
 	})
 	if seen != n {
-		t.Errorf("got %d pods from a list of %d MiB, want %d", seen, n*each>>20, n)
+		t.Errorf("pods in a list of %d MiB: got %d, want %d", n*each>>20, seen, n)
 	}
 }
 
-// TestObserver_OnPodRelist checks that relists of all pods and of single pods are reported
-// separately.
+// TestObserver_OnPodRelist checks that the observer calls OnRelist for lists of all pods only, and
+// OnPodRelist for lists of single pods only.
 func TestObserver_OnPodRelist(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pod("web")

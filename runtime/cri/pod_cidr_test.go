@@ -20,8 +20,8 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// TestNodeObserver_PodCIDR checks when the address range of pods is sent to the runtime: at the
-// start, after a change, after the runtime was unreachable, and again after an error.
+// TestNodeObserver_PodCIDR checks when the observer sends the pod CIDR to the runtime: when it is first set,
+// after a change, after the runtime was unreachable, and again after an error.
 func TestNodeObserver_PodCIDR(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtimetest.New(t, runtimetest.Options{})
@@ -44,16 +44,16 @@ func TestNodeObserver_PodCIDR(t *testing.T) {
 				got = append(got, c.Request.(*api.UpdateRuntimeConfigRequest).GetRuntimeConfig().GetNetworkConfig().GetPodCidr())
 			}
 			if r.ForgetCalls(); !slices.Equal(got, want) {
-				t.Errorf("%s: got CIDRs %q, want %q", when, got, want)
+				t.Errorf("%s: got UpdateRuntimeConfig with the CIDRs %q, want %q", when, got, want)
 			}
 		}
 		want("without a CIDR", time.Minute)
 		setCIDR("10.0.0.0/24")
 		want("with a CIDR", time.Minute, "10.0.0.0/24")
 		both := setCIDR("10.0.0.0/24,fd00::/64")
-		want("changed", time.Minute, both)
+		want("after a change", time.Minute, both)
 		setCIDR("")
-		want("unknown again", time.Minute)
+		want("after the CIDR was unset", time.Minute)
 		setCIDR(both)
 		r.Disconnect()
 		want("while the runtime is unreachable", time.Minute)
@@ -67,7 +67,7 @@ func TestNodeObserver_PodCIDR(t *testing.T) {
 		cancel()
 		<-done
 		if got := log.String(); strings.Count(got, "failed; trying again") != 1 || strings.Count(got, "pod CIDR sent to the runtime") != 3 {
-			t.Errorf("got log %s, want one message for the error and one for each new CIDR", got)
+			t.Errorf("got log %s, want one message for the error and 3 messages \"pod CIDR sent to the runtime\"", got)
 		}
 	})
 }
@@ -82,7 +82,7 @@ func TestUpdatePodCIDR_Unimplemented(t *testing.T) {
 		}
 		r.Disconnect()
 		if err := r.UpdatePodCIDR(t.Context(), "10.0.0.0/24"); !errors.Is(err, runtime.ErrUnavailable) {
-			t.Errorf("unreachable: got %v, want %v", err, runtime.ErrUnavailable)
+			t.Errorf("UpdatePodCIDR at an unreachable runtime: got error %v, want %v", err, runtime.ErrUnavailable)
 		}
 	})
 }
@@ -98,12 +98,12 @@ func TestNodeObserver_PodCIDRHangs(t *testing.T) {
 		began, emitted, done := time.Now(), make(chan time.Duration, 9), make(chan error)
 		go func() { done <- n.Run(ctx, func(runtime.Node) { emitted <- time.Since(began) }) }()
 		if got := <-emitted; got > time.Second {
-			t.Errorf("got the first Node after %v, want it at once", got)
+			t.Errorf("time until the first Node: got %v, want at most 1s", got)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := len(r.Calls("UpdateRuntimeConfig")); got < 3 {
-			t.Errorf("got %d calls of UpdateRuntimeConfig in a minute, want several", got)
+			t.Errorf("calls of UpdateRuntimeConfig in a minute: got %d, want 3 or more", got)
 		}
 		cancel()
 		<-done

@@ -61,7 +61,7 @@ func TestPullErrors(t *testing.T) {
 				t.Errorf("pull with the right password: got %q, error %v; want an ID", id, err)
 			}
 			if i, present, err := c.ImageStatus(t.Context(), locked); err != nil || !present || i.SizeBytes == 0 {
-				t.Errorf("got image %+v, present %v, error %v; want a present image with a size", i, present, err)
+				t.Errorf("ImageStatus of the pulled image: got %+v, exists %t, error %v; want an existing image with a size", i, present, err)
 			}
 		})
 	}
@@ -96,6 +96,6 @@ func wantPullError(t *testing.T, c *cri.Client, image string, auth *api.AuthConf
 	_, err := c.PullImage(t.Context(), image, auth, nil)
 	var pull *runtime.PullError
 	if !errors.As(err, &pull) || pull.Image != image || !matches(pull) {
-		t.Errorf("pulling %s: got unexpected error %+v: %v", image, pull, err)
+		t.Errorf("pulling %s: got PullError %+v (%v), want one of this image with the expected fields", image, pull, err)
 	}
 }

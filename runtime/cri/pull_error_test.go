@@ -177,17 +177,17 @@ func TestPullError(t *testing.T) {
 	err := c.pullError(t.Context(), "reg.example/web:2", false, status.Error(codes.Unknown, "unexpected status: 401 Unauthorized"))
 	var pull *runtime.PullError
 	if !errors.As(err, &pull) || pull.Image != "reg.example/web:2" || pull.Registry != "reg.example" || pull.Status != 401 {
-		t.Fatalf("got %#v, want a PullError of reg.example with status 401", err)
+		t.Fatalf("pull with status 401: got %#v, want a PullError of reg.example with this status", err)
 	}
 	if want := "pulling reg.example/web:2: 401 from reg.example: the image does not exist, or the registry rejected the credentials"; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
-	// If the connection to the runtime breaks, this is not an error of the registry.
+	// An error of the connection to the runtime must not become an error of the registry.
 	err = c.pullError(t.Context(), "x", true, status.Error(codes.Unavailable, "error reading from server: EOF"))
 	if errors.As(err, &pull) || !errors.Is(err, runtime.ErrUnavailable) {
 		t.Errorf("unavailable runtime: got %#v, want ErrUnavailable and no PullError", err)
 	}
-	// The timeout of a registry can have the same code.
+	// A timeout of the registry can have the same gRPC code, but must become an error of the registry.
 	err = c.pullError(t.Context(), "x", true, status.Error(codes.Unavailable, `failed to pull and unpack image "x": i/o timeout`))
 	if !errors.As(err, &pull) || !pull.Unreachable || errors.Is(err, runtime.ErrUnavailable) {
 		t.Errorf("timeout of the registry: got %#v, want an unreachable PullError", err)
@@ -196,7 +196,7 @@ func TestPullError(t *testing.T) {
 	cancel()
 	err = c.pullError(ctx, "x", true, status.Error(codes.Canceled, "context canceled"))
 	if errors.As(err, &pull) || !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled: got %#v, want Canceled and no PullError", err)
+		t.Errorf("canceled pull: got %#v, want Canceled and no PullError", err)
 	}
 }
 

@@ -16,25 +16,25 @@ func TestResponseCache(t *testing.T) {
 		a.storeContainer(runtime.Container{ID: "runs", State: runtime.Running})
 		a.storeContainer(runtime.Container{ID: "ended", State: runtime.Exited})
 	}
-	has := func(when string, want bool) {
+	check := func(when string, want bool) {
 		t.Helper()
 		s, ready := a.sandbox("ready")
 		_, runs := a.container("runs")
 		if ready != want || runs != want || s.Labels != nil {
-			t.Errorf("%s: stored the sandbox: %v (labels %v), the container: %v; want %v without labels", when, ready, s.Labels, runs, want)
+			t.Errorf("%s: got responses stored for the ready sandbox: %t (labels %v), for the running container: %t; want %t for both and no labels", when, ready, s.Labels, runs, want)
 		}
 		_, notReady := a.sandbox("not")
 		if _, ended := a.container("ended"); notReady || ended {
-			t.Errorf("%s: got stored responses of a sandbox that is not ready: %v, of an exited container: %v; want none", when, notReady, ended)
+			t.Errorf("%s: got responses stored for the sandbox that is not ready: %t, for the exited container: %t; want false for both", when, notReady, ended)
 		}
 	}
 	store()
-	has("without an Observer", false)
+	check("before the first relist", false)
 	a.beginRelist()
 	store()
-	has("stored after a relist", true)
+	check("stored after a relist", true)
 	a.beginRelist()
-	has("after the next relist", true)
+	check("after the next relist", true)
 	a.beginRelist()
-	has("after the second relist", false)
+	check("after the second relist", false)
 }

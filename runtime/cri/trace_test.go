@@ -51,23 +51,23 @@ func TestDial_Traced(t *testing.T) {
 	}
 	ended := spans.Ended()
 	if len(ended) != 1 {
-		t.Fatalf("got %d spans, want 1", len(ended))
+		t.Fatalf("spans of one call: got %d, want 1", len(ended))
 	}
 	s := ended[0]
 	const name = "runtime.v1.RuntimeService/RemovePodSandbox"
 	if s.Name() != name || s.SpanKind() != trace.SpanKindClient || s.Parent().SpanID() != parent.SpanContext().SpanID() {
-		t.Errorf("got %s of kind %v with parent %v", s.Name(), s.SpanKind(), s.Parent().SpanID())
+		t.Errorf("span: got %s of kind %v with parent %v, want %s of kind %v with parent %v", s.Name(), s.SpanKind(), s.Parent().SpanID(), name, trace.SpanKindClient, parent.SpanContext().SpanID())
 	}
 	if got := s.Status(); got.Code != codes.Error || got.Description != "NOT_FOUND" {
-		t.Errorf("status: got %+v, want only the code", got)
+		t.Errorf("status of the span: got %+v, want an error with the description NOT_FOUND", got)
 	}
 	want := attribute.NewSet(attribute.String("rpc.system.name", "grpc"), attribute.String("rpc.method", name), attribute.String("rpc.response.status_code", "NOT_FOUND"))
 	if got := attribute.NewSet(s.Attributes()...); !got.Equals(&want) {
-		t.Errorf("attributes: got %v, want %v", got.ToSlice(), want.ToSlice())
+		t.Errorf("attributes of the span: got %v, want %v", got.ToSlice(), want.ToSlice())
 	}
 	id := s.SpanContext()
 	if want := "00-" + id.TraceID().String() + "-" + id.SpanID().String() + "-01"; len(received) != 1 || received[0] != want {
-		t.Errorf("traceparent: got %q, want %s", received, want)
+		t.Errorf("header traceparent at the runtime: got %q, want %s", received, want)
 	}
 }
 

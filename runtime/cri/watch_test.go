@@ -27,11 +27,11 @@ type scene struct {
 
 	mu        sync.Mutex // guards all following fields
 	snapshots []runtime.Snapshot
-	view      map[types.NamespacedName]*runtime.Pod // the sum of all snapshots
+	view      map[types.NamespacedName]*runtime.Pod // the observed pods after all snapshots
 }
 
-// inScene runs a test in a synctest bubble. The observer has made its first pass when the
-// test begins.
+// inScene runs a test in a synctest bubble. When the test begins, the observer has completed its first pass,
+// which lists all pods.
 func inScene(t *testing.T, o runtimetest.Options, test func(*scene)) {
 	inSceneOver(t, o, func(_ *testing.T, r *runtimetest.Runtime) *cri.Client { return r.Client }, test)
 }
@@ -55,7 +55,7 @@ func (s *scene) observe(c *cri.Client) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := s.observer.Run(ctx, s.take); err != context.Canceled {
-			s.Errorf("Run returned %v", err)
+			s.Errorf("Run: got error %v, want Canceled", err)
 		}
 	})
 	s.Cleanup(func() {

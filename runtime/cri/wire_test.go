@@ -37,7 +37,7 @@ func TestWireNumbers(t *testing.T) {
 	} {
 		m := test.message.ProtoReflect().Descriptor()
 		if got := m.Fields().ByName(test.field).Number(); got != test.want {
-			t.Errorf("%s.%s is %d, want %d", m.Name(), test.field, got, test.want)
+			t.Errorf("field number of %s.%s: got %d, want %d", m.Name(), test.field, got, test.want)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func drawLabels(t *rapid.T) map[string]string {
 	return rapid.MapOf(rapid.SampledFrom([]string{runtime.LabelInstance, "app", ""}), rapid.String()).Draw(t, "labels")
 }
 
-// TestWire_SameAsProtobuf checks that the decoded fields are equal to those of protobuf.
+// TestWire_SameAsProtobuf checks that the codec decodes the same field values as protobuf.
 func TestWire_SameAsProtobuf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := &api.ListContainersResponse{}
