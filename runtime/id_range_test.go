@@ -11,7 +11,7 @@ func TestSandbox_HostIDs(t *testing.T) {
 		{"65536", "", IDRange{65536, 65536}},
 		{"196608", "131072", IDRange{196608, 131072}},
 		{"4294836224", "65536", IDRange{4294836224, 65536}},
-		{"4294901760", "65536", IDRange{}}, // the last ID is that of no user
+		{"4294901760", "65536", IDRange{}}, // includes the ID 4294967295, which means "no user"
 		{"0", "", IDRange{}},
 		{"1000", "", IDRange{}},
 		{"65536", "1000", IDRange{}},

@@ -27,13 +27,13 @@ func TestWrite(t *testing.T) {
 					t.Error(err)
 				}
 				if got, err := os.ReadFile(path); err != nil || string(got) != long && string(got) != short {
-					t.Errorf("got %d bytes, error %v; want the complete content of one writer", len(got), err)
+					t.Errorf("reading the file while two writers replace it: got %d bytes, error %v; want the %d or %d bytes of one writer", len(got), err, len(long), len(short))
 				}
 			}
 		})
 	}
 	writers.Wait()
-	onlyFile(t, path)
+	wantOnlyFile(t, path)
 	for p, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): os.ModeDir | 0o700} {
 		if info, err := os.Stat(p); err != nil || info.Mode() != want {
 			t.Errorf("%s: got mode %v, error %v; want mode %v", p, info.Mode(), err, want)
@@ -61,9 +61,9 @@ func TestWrite_LinksReplaced(t *testing.T) {
 		if err := write(root, "file", "file.new", []byte("x")); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		onlyFile(t, path)
+		wantOnlyFile(t, path)
 		if _, err := os.Lstat(other); err == nil {
-			t.Errorf("%s wrote to the target of a link", name)
+			t.Errorf("%s: got a file at the target of a link, want none", name)
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != "x" {
 			t.Errorf("%s: got content %q, error %v; want %q", name, got, err, "x")
@@ -72,28 +72,28 @@ func TestWrite_LinksReplaced(t *testing.T) {
 	}
 }
 
-// TestWrite_Failed checks that a failed write keeps the old content and leaves no temporary
-// file.
+// TestWrite_Failed checks that Write returns an error if it cannot replace the file, and that it then
+// leaves no temporary file.
 func TestWrite_Failed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := atomicfile.Write(path, []byte("x")); err == nil {
-		t.Error("Write to the path of a directory: got no error")
+		t.Error("Write to the path of a directory: got no error, want one")
 	}
-	onlyFile(t, path)
+	wantOnlyFile(t, path)
 	if err := atomicfile.Write(filepath.Join(path, "file"), []byte("x")); err != nil {
 		t.Error(err)
 	}
 	if err := atomicfile.Write(filepath.Join(path, "file", "under"), []byte("x")); err == nil {
-		t.Error("Write to a path below a file: got no error")
+		t.Error("Write to a path below a file: got no error, want one")
 	}
-	onlyFile(t, filepath.Join(path, "file"))
+	wantOnlyFile(t, filepath.Join(path, "file"))
 }
 
-// onlyFile fails the test unless path is the only file in its directory.
-func onlyFile(t *testing.T, path string) {
+// wantOnlyFile fails the test unless path is the only file in its directory.
+func wantOnlyFile(t *testing.T, path string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
 	var names []string
@@ -101,7 +101,7 @@ func onlyFile(t *testing.T, path string) {
 		names = append(names, e.Name())
 	}
 	if err != nil || !slices.Equal(names, []string{filepath.Base(path)}) {
-		t.Errorf("got files %v, error %v; want only %s", names, err, filepath.Base(path))
+		t.Errorf("files in %s: got %v, error %v; want only %s", filepath.Dir(path), names, err, filepath.Base(path))
 	}
 }
 

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestMissingIn checks that missingParents returns exactly the directories that get a new entry.
-func TestMissingIn(t *testing.T) {
+// TestMissingParents checks that missingParents returns exactly the directories that get a new entry
+// when a directory and its missing parents are created.
+func TestMissingParents(t *testing.T) {
 	top := t.TempDir()
 	t.Chdir(top)
 	in := func(name string) string { return filepath.Join(top, name) }

@@ -43,12 +43,13 @@ func TestSwapIn(t *testing.T) {
 		inodes[info.Sys().(*syscall.Stat_t).Ino] = true
 	}
 	if len(inodes) != 2 {
-		t.Errorf("five calls used %d inodes, want 2", len(inodes))
+		t.Errorf("inodes of the file after five calls of SwapIn: got %d, want 2", len(inodes))
 	}
 }
 
-// TestSwapIn_ForeignSpare checks that SwapIn does not write to a file through a symbolic or hard
-// link. It replaces every other kind of file under either name.
+// TestSwapIn_ForeignSpare checks SwapIn if one of its two names is a file that SwapIn has not created: a
+// symbolic or hard link, a public file or a FIFO. SwapIn must replace this file, and must not write
+// through the link.
 func TestSwapIn_ForeignSpare(t *testing.T) {
 	for _, name := range []string{"file", "spare"} {
 		for kind, create := range map[string]func(path, other string) error{
@@ -68,14 +69,14 @@ func TestSwapIn_ForeignSpare(t *testing.T) {
 			root := openRoot(t, dir)
 			for _, want := range []string{"one", "two", "three"} {
 				if err := atomicfile.SwapIn(root, "file", "spare", []byte(want), false); err != nil {
-					t.Fatalf("%s is %s: %v", name, kind, err)
+					t.Fatalf("%s is %s: got error %v, want none", name, kind, err)
 				}
 				if got, err := root.ReadFile("file"); err != nil || string(got) != want {
 					t.Errorf("%s is %s: got %q, error %v, want %q", name, kind, got, err, want)
 				}
 			}
 			if got, err := os.ReadFile(other); err != nil || string(got) != "other" {
-				t.Errorf("%s is %s: the file at its target has %q, error %v", name, kind, got, err)
+				t.Errorf("%s is %s: target of the link: got %q, error %v, want %q", name, kind, got, err, "other")
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func benchmark(b *testing.B, length int, o Options) {
 			b.Fatal(err)
 		}
 		if n < size && o.TailLines == 0 {
-			b.Fatalf("read %d bytes of %d", n, size)
+			b.Fatalf("got %d bytes, want %d", n, size)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", test.line, diff)
 		}
 		if want := time.Date(2025, 1, 2, 15, 4, 5, 123456789, time.UTC); !got.Time().Equal(want) {
-			t.Errorf("%q: time %v, want %v", test.line, got.Time(), want)
+			t.Errorf("%q: got time %v, want %v", test.line, got.Time(), want)
 		}
 	}
 	for _, bad := range []string{
@@ -87,7 +87,7 @@ func TestParse_Property(t *testing.T) {
 			t.Fatal(diff)
 		}
 		if !got.Time().Equal(at) {
-			t.Fatalf("time %v, want %v", got.Time(), at)
+			t.Fatalf("got time %v, want %v", got.Time(), at)
 		}
 	})
 }

@@ -41,8 +41,8 @@ func (l *runtimeLog) write(text string) error {
 	return err
 }
 
-// rotate renames the current file and opens a new one. Then it writes late, a text, to the old
-// file, as a runtime may do.
+// rotate renames the current file and opens a new one. Then it writes the text late to the old file,
+// because a runtime may do so too.
 func (l *runtimeLog) rotate(late string) error {
 	name := l.path(fmt.Sprintf(".20250101-%06d", len(l.rotated)))
 	if err := os.Rename(l.path(""), name); err != nil {
@@ -88,7 +88,7 @@ func (l *runtimeLog) restart() error {
 	return err
 }
 
-// A following is a call of Read in its own goroutine.
+// A following is a call of Read in its own goroutine that follows a log.
 type following struct {
 	t     *testing.T
 	got   chan string
@@ -121,16 +121,17 @@ func follow(t *testing.T, o Options) *following {
 	return f
 }
 
+// want fails the test unless the next lines that Read emits are lines.
 func (f *following) want(lines ...string) {
 	f.t.Helper()
 	for _, want := range lines {
 		select {
 		case got := <-f.got:
 			if got != want {
-				f.t.Fatalf("got %q, want %q", got, want)
+				f.t.Fatalf("next line: got %q, want %q", got, want)
 			}
 		case err := <-f.ended:
-			f.t.Fatalf("ended with %v, want %q", err, want)
+			f.t.Fatalf("next line: got the end of Read with error %v, want %q", err, want)
 		}
 	}
 }
@@ -141,11 +142,12 @@ func (f *following) wantBoth(one, other string) {
 	f.t.Helper()
 	got := []string{<-f.got, <-f.got}
 	if !slices.Equal(got, []string{one, other}) && !slices.Equal(got, []string{other, one}) {
-		f.t.Fatalf("got %q, want %q and %q", got, one, other)
+		f.t.Fatalf("next two lines: got %q, want %q and %q in any order", got, one, other)
 	}
 }
 
-// finish closes the log, reports the exit of the container, and checks the last lines.
+// finish closes the log and reports the exit of the container. The test fails unless Read then emits lines
+// and returns.
 func (f *following) finish(l *runtimeLog, lines ...string) {
 	f.t.Helper()
 	if l.f != nil {
@@ -155,12 +157,13 @@ func (f *following) finish(l *runtimeLog, lines ...string) {
 	f.wantEnd(lines...)
 }
 
+// wantEnd fails the test unless Read emits lines and then returns without an error.
 func (f *following) wantEnd(lines ...string) {
 	f.t.Helper()
 	f.want(lines...)
 	select {
 	case got := <-f.got:
-		f.t.Fatalf("got %q, want the end", got)
+		f.t.Fatalf("after the last line: got the line %q, want the end of Read", got)
 	case err := <-f.ended:
 		if err != nil {
 			f.t.Fatal(err)
@@ -168,6 +171,7 @@ func (f *following) wantEnd(lines ...string) {
 	}
 }
 
+// ok fails the test if one of errs is not nil.
 func ok(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
@@ -236,8 +240,8 @@ func TestFollow_Rotation(t *testing.T) {
 	f.finish(l)
 }
 
-// TestFollow_SlowReader checks that a reader gets every line if its current file is renamed
-// several times before it reads on.
+// TestFollow_SlowReader checks that a reader gets every line if the log is rotated several times while the
+// reader does not read.
 func TestFollow_SlowReader(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(logLine(Stdout, false, "0")))
@@ -291,8 +295,8 @@ func TestFollow_Restarts(t *testing.T) {
 	one.finish(l)
 }
 
-// TestFollow_Ended checks that the reader emits lines that the runtime writes after the exit was
-// reported. The runtime writes them to files of an earlier attempt and to a new file.
+// TestFollow_Ended checks that the reader continues after the exit of the container until the runtime has
+// closed all files. The runtime writes late lines to the file of an earlier attempt and to a new file.
 func TestFollow_Ended(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(logLine(Stdout, false, "one")))
@@ -302,29 +306,29 @@ func TestFollow_Ended(t *testing.T) {
 	f := follow(t, Options{Dir: dir, LaterAttempts: true, Attempt: number(0)})
 	f.want("0 stdout one", "1 stdout again")
 	close(f.done)
-	continues := func() {
+	checkContinues := func() {
 		t.Helper()
 		select {
 		case err := <-f.ended:
-			t.Fatalf("Read returned %v while the log was written, want it to follow", err)
+			t.Fatalf("Read: got its end with error %v while the runtime has a log file open, want it to continue", err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	continues()
+	checkContinues()
 	_, err := first.WriteString(logLine(Stdout, false, "late"))
 	ok(t, err)
 	f.want("0 stdout late")
 	ok(t, first.Close())
-	continues()
+	checkContinues()
 	ok(t, l.rotate(""), l.write(logLine(Stdout, false, "last line")))
 	f.want("1 stdout last line")
-	continues()
+	checkContinues()
 	ok(t, l.f.Close())
 	f.wantEnd()
 }
 
-// TestFollow_KeptOpen checks that a reader does not wait long for a process that keeps the
-// log open.
+// TestFollow_KeptOpen checks that a reader waits only for a limited time after the exit of the container if
+// a process keeps the log open.
 func TestFollow_KeptOpen(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(logLine(Stdout, false, "one")))
@@ -335,7 +339,7 @@ func TestFollow_KeptOpen(t *testing.T) {
 	defer r.close()
 	ok(t, r.run(t.Context()))
 	if !slices.Equal(out.lines, []string{"0 stdout one"}) {
-		t.Errorf("got %q, want one line", out.lines)
+		t.Errorf("got the lines %q, want only %q", out.lines, "0 stdout one")
 	}
 }
 
@@ -350,7 +354,7 @@ func TestFollow_Canceled(t *testing.T) {
 		return nil
 	}}, func(Entry) error { return nil })
 	if !errors.Is(err, context.Canceled) || idle == 0 {
-		t.Errorf("got %v after %d idle calls, want Canceled", err, idle)
+		t.Errorf("Read after a cancel: got error %v and %d calls of OnIdle, want Canceled and at least one call", err, idle)
 	}
 }
 
@@ -400,12 +404,12 @@ func TestFollow_Complete(t *testing.T) {
 		if out.bytes == nil {
 			out.emit(Entry{Stream: Stdout, Partial: true})
 		}
-		// The lines are sorted, because the last lines of a rotated file may be late.
+		// The lines are sorted for the comparison, because Read may emit the last lines of a rotated file late.
 		got, want := strings.Split(out.bytes[Stdout].String(), "\n"), strings.Split(wrote.String(), "\n")
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
-			t.Fatalf("got %d lines, wrote %d, and they differ", len(got), len(want))
+			t.Fatalf("got %d lines that differ from the written ones, want the %d written lines", len(got), len(want))
 		}
 		if n := out.bytes[""].Len(); n > 0 {
 			t.Fatalf("got malformed text %q, want none", out.bytes[""].String())
@@ -448,6 +452,6 @@ func TestRead_LateLines(t *testing.T) {
 		return out.emit(e)
 	})
 	if got := out.bytes[Stdout].String(); err != nil || got != "one\ntwo\nthree\n" {
-		t.Errorf("got %q, error %v; want the lines in order", got, err)
+		t.Errorf("got %q, error %v; want the lines in the order %q", got, err, "one\ntwo\nthree\n")
 	}
 }

@@ -30,6 +30,6 @@ func TestFollow_Memory(t *testing.T) {
 		*out = output{} // free the memory that the test itself needs
 	}
 	if each := (int64(held()) - before) / 200; each > most {
-		t.Errorf("a reader needs %d bytes, want at most %d", each, most)
+		t.Errorf("memory of a waiting reader: got %d bytes, want at most %d", each, most)
 	}
 }

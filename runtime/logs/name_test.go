@@ -13,7 +13,7 @@ func TestAttemptOf(t *testing.T) {
 	} {
 		got, ok := ParseAttempt(name)
 		if ok != (want >= 0) || ok && int64(got) != want {
-			t.Errorf("AttemptOf(%q) = %d, %v; want %d", name, got, ok, want)
+			t.Errorf("AttemptOf(%q): got %d, %t; want %d", name, got, ok, want)
 		}
 	}
 }
@@ -36,6 +36,6 @@ func TestFile_Compare(t *testing.T) {
 		got = append(got, f.Name())
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+		t.Errorf("sorted file names: got %q, want %q", got, want)
 	}
 }

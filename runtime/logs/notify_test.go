@@ -66,8 +66,8 @@ func startReaders(n *Notifier, each int, dirs ...string) *readerGroup {
 
 func (c *readerGroup) leave() { c.cancel(); c.wait.Wait() }
 
-// TestNotifier_Shared checks that all readers share one inotify instance, which has one
-// watch for each directory and is closed after the last reader.
+// TestNotifier_Shared checks that all readers share one inotify instance with one watch for each directory,
+// and that the notifier closes the instance when the last reader leaves.
 func TestNotifier_Shared(t *testing.T) {
 	before, _ := inotify(t)
 	var dirs []string
@@ -79,25 +79,25 @@ func TestNotifier_Shared(t *testing.T) {
 	n := &Notifier{}
 	some, others := startReaders(n, 40, dirs...), startReaders(n, 10, dirs...)
 	if instances, watches := inotify(t); instances != before+1 || watches != len(dirs) {
-		t.Errorf("1000 readers have %d instances and %d watches, want 1 and %d", instances-before, watches, len(dirs))
+		t.Errorf("with 1000 readers: got %d inotify instances and %d watches, want 1 and %d", instances-before, watches, len(dirs))
 	}
 	some.leave()
 	if instances, watches := inotify(t); instances != before+1 || watches != len(dirs) {
-		t.Errorf("the remaining readers have %d instances and %d watches, want 1 and %d", instances-before, watches, len(dirs))
+		t.Errorf("with 200 remaining readers: got %d inotify instances and %d watches, want 1 and %d", instances-before, watches, len(dirs))
 	}
 	others.leave()
 	if instances, watches := inotify(t); instances != before || watches != 0 {
-		t.Errorf("after the last reader: %d instances and %d watches, want none", instances-before, watches)
+		t.Errorf("after the last reader has left: got %d inotify instances and %d watches, want none", instances-before, watches)
 	}
 	for _, out := range append(some.got, others.got...) {
 		if len(out.lines) != 1 {
-			t.Fatalf("got %q, want one line", out.lines)
+			t.Fatalf("lines of a reader: got %q, want one", out.lines)
 		}
 	}
 }
 
-// TestFollow_WithoutInotify checks that readers follow logs if inotify is unavailable, and
-// that this is logged once.
+// TestFollow_WithoutInotify checks that readers follow logs by polling if inotify is unavailable, and that
+// the notifier logs this once.
 func TestFollow_WithoutInotify(t *testing.T) {
 	dir, l := newLog(t)
 	ok(t, l.start(), l.write(logLine(Stdout, false, "one")))
@@ -117,13 +117,13 @@ func TestFollow_WithoutInotify(t *testing.T) {
 	a.finish(l)
 	b.finish(l)
 	if strings.Count(log.String(), "too many open files") != 1 {
-		t.Errorf("got log %s, want one message", log.String())
+		t.Errorf("got log %s, want \"too many open files\" once", log.String())
 	}
 }
 
-// TestWake_InotifyAgain checks that a reader gets events as soon as inotify is available again, and
-// that repeated failures are logged once.
-func TestWake_InotifyAgain(t *testing.T) {
+// TestWait_InotifyAgain checks that a reader gets events as soon as inotify is available again, and that
+// the notifier logs repeated failures once.
+func TestWait_InotifyAgain(t *testing.T) {
 	d, err := safepath.Open(t.TempDir())
 	ok(t, err)
 	defer d.Close()
@@ -140,12 +140,12 @@ func TestWake_InotifyAgain(t *testing.T) {
 		w.close()
 	}
 	if strings.Count(log.String(), "too many open files") != 1 {
-		t.Errorf("got log %s, want one message", log.String())
+		t.Errorf("got log %s, want \"too many open files\" once", log.String())
 	}
 }
 
-// newWake returns a waiter that waits for changes in a directory.
-func newWake(t *testing.T, n *Notifier, dir string) *waiter {
+// newWaiter returns a waiter that waits for changes in a directory.
+func newWaiter(t *testing.T, n *Notifier, dir string) *waiter {
 	t.Helper()
 	d, err := safepath.Open(dir)
 	ok(t, err)
@@ -157,42 +157,42 @@ func newWake(t *testing.T, n *Notifier, dir string) *waiter {
 	return w
 }
 
-// TestNotifier_Wakes checks that an event wakes all readers of its directory, and that lost
-// events wake all readers.
+// TestNotifier_Wakes checks that an event wakes all readers of its directory, and that a loss of events
+// wakes the readers of all directories.
 func TestNotifier_Wakes(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	n := &Notifier{}
-	a, b, c := newWake(t, n, dir), newWake(t, n, dir), newWake(t, n, other)
-	wakes := func(relist bool, all ...*waiter) {
+	a, b, c := newWaiter(t, n, dir), newWaiter(t, n, dir), newWaiter(t, n, other)
+	checkWakes := func(relist bool, all ...*waiter) {
 		t.Helper()
 		for _, w := range all {
 			<-w.changed
 			if got := w.takeRelist(); got != relist {
-				t.Errorf("relist: got %v, want %v", got, relist)
+				t.Errorf("a waiter that was woken must list its directory again: got %t, want %t", got, relist)
 			}
 		}
 	}
 	f, err := os.Create(filepath.Join(dir, "0.log"))
 	ok(t, err)
 	defer f.Close()
-	wakes(true, a, b)
+	checkWakes(true, a, b)
 	_, err = f.WriteString("x")
 	ok(t, err)
-	wakes(false, a, b)
+	checkWakes(false, a, b)
 	ok(t, os.Remove(filepath.Join(dir, "0.log")))
-	wakes(true, a, b)
+	checkWakes(true, a, b)
 	n.watcher.Errors <- fsnotify.ErrEventOverflow
-	wakes(true, a, b, c)
+	checkWakes(true, a, b, c)
 	ok(t, os.Rename(other, other+".moved"))
-	wakes(true, c)
+	checkWakes(true, c)
 	ok(t, os.WriteFile(filepath.Join(other+".moved", "0.log"), nil, 0o600))
-	wakes(true, c)
+	checkWakes(true, c)
 	ok(t, os.RemoveAll(other+".moved"))
-	wakes(true, c)
+	checkWakes(true, c)
 }
 
-// TestNotifier_EarlierInstance checks that a late event of a closed instance does not remove
-// a watch of the present one.
+// TestNotifier_EarlierInstance checks that a late event of a closed inotify instance does not remove a watch
+// of the current instance.
 func TestNotifier_EarlierInstance(t *testing.T) {
 	n, dir := &Notifier{}, t.TempDir()
 	first, err := safepath.Open(dir)
@@ -203,10 +203,10 @@ func TestNotifier_EarlierInstance(t *testing.T) {
 	n.watchFor(w, first)
 	old := n.watcher
 	w.close()
-	w = newWake(t, n, dir)
+	w = newWaiter(t, n, dir)
 	n.handleEvent(old, fsnotify.Event{Name: w.dir.path, Op: fsnotify.Rename})
 	if !w.isWatching() {
-		t.Error("the watch was removed by an event of another instance")
+		t.Error("watch after an event of a closed inotify instance: got it removed, want it kept")
 	}
 }
 
@@ -241,13 +241,13 @@ func TestFollow_ManyReaders(t *testing.T) {
 			for range lines {
 				var at int
 				if _, err := fmt.Sscanf(<-f.got, "0 stdout line %d", &at); err != nil {
-					t.Errorf("reader %d: got an unexpected line: %v", i, err)
+					t.Errorf("reader %d: parsing a line as \"0 stdout line N\": %v", i, err)
 				}
 				seen[at]++
 			}
 			for at, times := range seen {
 				if times != 1 {
-					t.Errorf("reader %d: got line %d %d times, want once", i, at, times)
+					t.Errorf("reader %d: got \"line %d\" %d times, want it once", i, at, times)
 				}
 			}
 		})
@@ -269,6 +269,6 @@ func TestFollow_ManyReaders(t *testing.T) {
 		f.wantEnd()
 	}
 	if n.watcher != nil || len(n.dirs) > 0 || n.readerCount != 0 {
-		t.Errorf("after the last reader: %d directories, %d readers, want none", len(n.dirs), n.readerCount)
+		t.Errorf("notifier after the last reader has left: got %d directories, %d readers and open instance %t, want 0, 0 and false", len(n.dirs), n.readerCount, n.watcher != nil)
 	}
 }

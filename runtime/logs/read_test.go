@@ -154,12 +154,12 @@ func TestRead_Options(t *testing.T) {
 	n := 0
 	err := Read(t.Context(), Options{Dir: dir, Container: "c"}, func(Entry) error { n++; return stop })
 	if !errors.Is(err, stop) || n != 1 {
-		t.Errorf("got %v after %d entries, want emit's error after 1", err, n)
+		t.Errorf("Read whose emit function fails: got error %v after %d entries, want this error after 1 entry", err, n)
 	}
 }
 
-// TestRead_OnFile checks that OnFile is called before the entries of each file, and after the entries
-// of the earlier files.
+// TestRead_OnFile checks that Read calls OnFile for each file after it has emitted the entries of the
+// previous file, and before it emits the entries of this file.
 func TestRead_OnFile(t *testing.T) {
 	dir := logDir(t, map[string]string{
 		"0.log.20250101-000000.gz": logLine(Stdout, false, "a"), "0.log.20250102-000000": logLine(Stdout, false, "b"),
@@ -172,7 +172,7 @@ func TestRead_OnFile(t *testing.T) {
 	}
 	want := []string{"0.log.20250101-000000.gz", "a", "0.log.20250102-000000", "b", "0.log", "c", "1.log", "d"}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("calls of OnFile and entries (-want +got):\n%s", diff)
 	}
 }
 
@@ -192,13 +192,13 @@ func TestRead_DamagedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := out.bytes[Stderr].String(); got != long+"\n" {
-		t.Errorf("stderr: %d bytes, want %d", len(got), len(long)+1)
+		t.Errorf("stderr: got %d bytes, want %d", len(got), len(long)+1)
 	}
 	if got, want := out.bytes[Stdout].String(), "after\ncut short"; got != want {
-		t.Errorf("stdout: %q, want %q", got, want)
+		t.Errorf("stdout: got %q, want %q", got, want)
 	}
 	if got, want := out.bytes[""].String(), "podd: reading "+bad+": gzip: invalid header\n"+long+"\n\n"; got != want {
-		t.Errorf("malformed: %.200q, want %.200q", got, want)
+		t.Errorf("malformed entries: got %.200q, want %.200q", got, want)
 	}
 }
 
@@ -238,8 +238,8 @@ func entries(t *rapid.T) (log string, ends []bool, streams []Stream, texts []str
 	return log, ends, streams, texts
 }
 
-// TestRead_Property checks with random logs that Read emits the bytes of each stream. A tail must
-// have exactly the last n complete lines with all their parts.
+// TestRead_Property checks with random logs that Read emits all bytes of each stream or, with TailLines n,
+// those of exactly the last n lines with all their parts.
 func TestRead_Property(t *testing.T) {
 	dir := logDir(t, nil)
 	rapid.Check(t, func(t *rapid.T) {
@@ -267,13 +267,14 @@ func TestRead_Property(t *testing.T) {
 				got = out.bytes[s].String()
 			}
 			if got != want[s] {
-				t.Fatalf("tail %d, %s: got %d bytes, want %d", n, s, len(got), len(want[s]))
+				t.Fatalf("TailLines %d, stream %s: got %d bytes that differ, want %d", n, s, len(got), len(want[s]))
 			}
 		}
 	})
 }
 
-// linesFrom counts the line to which entry i belongs and the lines that end after it.
+// linesFrom returns the number of lines from the one to which entry i belongs to the last one. Lines are
+// ordered by their last entries.
 func linesFrom(ends []bool, streams []Stream, i int) int {
 	isEnd := func(k int) bool {
 		if ends[k] {
@@ -284,7 +285,7 @@ func linesFrom(ends []bool, streams []Stream, i int) int {
 				return false
 			}
 		}
-		return true // the last entry of the stream
+		return true // k is the last entry of its stream
 	}
 	for !isEnd(i) {
 		j := i + 1

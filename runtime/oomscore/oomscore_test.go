@@ -32,8 +32,8 @@ func readValue(t *testing.T, proc, process string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// TestSet changes the value of this process to higher and lower values. Each process may restore the
-// value with which it was started.
+// TestSet changes the value of this process to higher and lower values. It needs no capability, because all
+// values are at least the one with which the process was started.
 func TestSet(t *testing.T) {
 	own, err := read(procDir)
 	if err != nil {
@@ -49,15 +49,15 @@ func TestSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := read(procDir); err != nil || got != value {
-			t.Errorf("got value %d, %v, want %d", got, err, value)
+			t.Errorf("oom_score_adj after Set: got %d, %v, want %d", got, err, value)
 		}
 	}
 	if err := Set(1001); err == nil {
-		t.Error("value 1001: got no error")
+		t.Error("Set(1001): got no error, want one")
 	}
 }
 
-// TestStart checks that a program keeps a positive value.
+// TestStart checks that a started program keeps a positive value that it inherits.
 func TestStart(t *testing.T) {
 	own, err := read(procDir)
 	if err != nil {
@@ -74,10 +74,10 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil || strings.TrimSpace(out.String()) != "800" {
-		t.Errorf("got value %q, %v, want 800", out.String(), err)
+		t.Errorf("oom_score_adj of the started program: got %q, %v, want 800", out.String(), err)
 	}
 	if err := Start(exec.Command("/does/not/exist")); err == nil {
-		t.Error("missing program: got no error")
+		t.Error("Start of a missing program: got no error, want one")
 	}
 }
 
@@ -89,13 +89,13 @@ func TestResetChild(t *testing.T) {
 			t.Error(err)
 		}
 		if got := readValue(t, proc, "42"); got != want {
-			t.Errorf("own value %s: the program has %s, want %s", own, got, want)
+			t.Errorf("own value %s: value of the program: got %s, want %s", own, got, want)
 		}
 		if got := readValue(t, proc, "self"); got != own {
-			t.Errorf("own value %s: changed to %s", own, got)
+			t.Errorf("own value after resetChild: got %s, want %s", got, own)
 		}
 	}
 	if err := resetChild(newProc(t, "-1", "-1"), 43); !os.IsNotExist(err) {
-		t.Errorf("process that does not exist: got %v", err)
+		t.Errorf("process that does not exist: got error %v, want not exist", err)
 	}
 }

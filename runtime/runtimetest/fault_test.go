@@ -27,9 +27,9 @@ func inBubble(t *testing.T, test func(t *testing.T, r *runtimetest.Runtime)) {
 	})
 }
 
-// sandboxes returns how many of the sandboxes a, b and c exist. It tries to create each sandbox and
+// countSandboxes returns how many of the sandboxes a, b and c exist. It tries to create each sandbox and
 // counts the failed calls, because a call fails if the name is reserved.
-func sandboxes(t *testing.T, r *runtimetest.Runtime) int {
+func countSandboxes(t *testing.T, r *runtimetest.Runtime) int {
 	t.Helper()
 	n := 0
 	for _, name := range []string{"a", "b", "c"} {
@@ -50,7 +50,7 @@ func TestFault_BeforeCall(t *testing.T) {
 				t.Errorf("sandbox %s: got error %v, want one only for the second call", name, err)
 			}
 		}
-		if n := sandboxes(t, r); n != 2 {
+		if n := countSandboxes(t, r); n != 2 {
 			t.Errorf("got %d sandboxes, want 2, because the second call failed before it had an effect", n)
 		}
 	})
@@ -58,13 +58,13 @@ func TestFault_BeforeCall(t *testing.T) {
 
 func TestFault_AfterCall(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *runtimetest.Runtime) {
-		killed := false
-		remove := r.Inject(runtimetest.Fault{Method: "RunPodSandbox", AfterEffect: true, OnApply: func() { killed = true }, Err: errors.New("boom")})
-		if _, err := r.RunPodSandbox(t.Context(), config("a"), ""); err == nil || !killed {
-			t.Errorf("got error %v, Do called %t, want an error and true", err, killed)
+		applied := false
+		remove := r.Inject(runtimetest.Fault{Method: "RunPodSandbox", AfterEffect: true, OnApply: func() { applied = true }, Err: errors.New("boom")})
+		if _, err := r.RunPodSandbox(t.Context(), config("a"), ""); err == nil || !applied {
+			t.Errorf("got error %v and OnApply called: %t, want an error and true", err, applied)
 		}
 		remove()
-		if n := sandboxes(t, r); n != 1 {
+		if n := countSandboxes(t, r); n != 1 {
 			t.Errorf("got %d sandboxes, want 1, because the fault occurs after the call", n)
 		}
 	})
@@ -80,7 +80,7 @@ func TestFault_Hang(t *testing.T) {
 		time.AfterFunc(time.Second, r.Disconnect)
 		began = time.Now()
 		if err := r.StopPodSandbox(t.Context(), "x"); !errors.Is(err, runtime.ErrUnavailable) || time.Since(began) != time.Second {
-			t.Errorf("hanging call with Down after 1s: got %v after %v, want ErrUnavailable after 1s", err, time.Since(began))
+			t.Errorf("hanging call with Disconnect after 1s: got %v after %v, want ErrUnavailable after 1s", err, time.Since(began))
 		}
 	})
 }
@@ -135,7 +135,7 @@ func TestCalls(t *testing.T) {
 			"StopContainer default/web/app", "RemoveContainer default/web/app", "StopPodSandbox default/web", "RemovePodSandbox default/web",
 		}
 		if got := r.Effects(); !slices.Equal(got, want) {
-			t.Errorf("got %q\nwant %q", got, want)
+			t.Errorf("calls with an effect: got\n%q\nwant\n%q", got, want)
 		}
 	})
 }

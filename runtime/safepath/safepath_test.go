@@ -98,13 +98,13 @@ func TestMkdir(t *testing.T) {
 		made, err := d.Mkdir("vol", 0o2777, 1234)
 		must(t, err)
 		if made != want {
-			t.Errorf("call %d: got made %v, want %v", i+1, made, want)
+			t.Errorf("Mkdir, call %d: got made %t, want %t", i+1, made, want)
 		}
 	}
 	var st unix.Stat_t
 	must(t, unix.Stat(filepath.Join(d.Path(), "vol"), &st))
 	if st.Mode&0o7777 != 0o2777 || st.Gid != 1234 {
-		t.Errorf("got mode %o and gid %d, want 2777 and 1234", st.Mode&0o7777, st.Gid)
+		t.Errorf("created directory: got mode %o and gid %d, want 2777 and 1234", st.Mode&0o7777, st.Gid)
 	}
 	must(t, os.Mkdir(filepath.Join(d.Path(), ".new.sub"), 0o700)) // as a container would create it
 	must(t, os.WriteFile(filepath.Join(d.Path(), ".new.sub", "planted"), nil, 0o600))
@@ -127,9 +127,8 @@ func TestMkdir(t *testing.T) {
 	}
 }
 
-// TestMkdir_PlainMode checks that a directory with a plain mode never has a temporary name.
-// A killed process therefore leaves no temporary directory in a directory that is never
-// removed.
+// TestMkdir_PlainMode checks that Mkdir creates a directory without a temporary name if the directory needs
+// no special mode or group. Therefore a process that is killed leaves no temporary directory.
 func TestMkdir_PlainMode(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	d := open(t, t.TempDir())
@@ -144,7 +143,7 @@ func TestMkdir_PlainMode(t *testing.T) {
 	var st unix.Stat_t
 	must(t, unix.Stat(filepath.Join(d.Path(), "web"), &st))
 	if st.Mode&0o7777 != 0o755 {
-		t.Errorf("got mode %o, want 755", st.Mode&0o7777)
+		t.Errorf("mode of the created directory: got %o, want 755", st.Mode&0o7777)
 	}
 	for e := range watch.Events {
 		switch filepath.Base(e.Name) {
@@ -152,7 +151,7 @@ func TestMkdir_PlainMode(t *testing.T) {
 		case "end":
 			return
 		default:
-			t.Errorf("got a directory with the name %s, want only web", filepath.Base(e.Name))
+			t.Errorf("names of created entries: got %s, want only web", filepath.Base(e.Name))
 		}
 	}
 }
@@ -169,7 +168,7 @@ func TestRemoveAll_Links(t *testing.T) {
 	must(t, d.RemoveAll(t.Context(), "pod"))
 	must(t, d.RemoveAll(t.Context(), "pod"))
 	if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
-		t.Errorf("file outside of the tree was removed through a link: %v", err)
+		t.Errorf("file outside of the tree after RemoveAll of a tree with a link to it: got %v, want it to exist", err)
 	}
 	if names, _ := d.Names(); len(names) != 0 {
 		t.Errorf("got remaining names %q, want none", names)
@@ -177,7 +176,7 @@ func TestRemoveAll_Links(t *testing.T) {
 	must(t, os.Symlink(outside, top))
 	must(t, d.RemoveAll(t.Context(), "pod")) // removes only the link
 	if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
-		t.Errorf("file outside of the tree was removed through a link at the top: %v", err)
+		t.Errorf("file outside of the tree after RemoveAll of a link: got %v, want it to exist", err)
 	}
 }
 
@@ -205,12 +204,12 @@ func TestRemoveAll_Mounts(t *testing.T) {
 				t.Errorf("RemoveAll: got error %v, want ErrMount", err)
 			}
 			if _, err := os.Stat(at); err != nil {
-				t.Errorf("mount point was removed: %v", err)
+				t.Errorf("mount point after RemoveAll: got %v, want it to exist", err)
 			}
 			must(t, unix.Unmount(at, 0))
 			must(t, d.RemoveAll(t.Context(), "pod"))
 			if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
-				t.Errorf("mounted file was removed: %v", err)
+				t.Errorf("file on the mount after RemoveAll: got %v, want it to exist", err)
 			}
 		})
 	}
@@ -242,7 +241,7 @@ func TestRemoveAll_DeepAndWide(t *testing.T) {
 	u, err := open(t, filepath.Join(d.Path(), "pod")).Usage(t.Context(), 1<<20)
 	must(t, err)
 	if u.Excess != "directories that are nested more than 4096 levels deep" || u.Inodes < 6*maxNamesPerRead {
-		t.Errorf("usage of a tree that is too deep: got %+v, want an excess of 4096 levels and at least %d inodes", u, 6*maxNamesPerRead)
+		t.Errorf("usage of a tree that is too deep: got %+v, want an excess of directories nested more than 4096 levels deep, and at least %d inodes", u, 6*maxNamesPerRead)
 	}
 	must(t, d.RemoveAll(t.Context(), "pod"))
 	if names, _ := d.Names(); len(names) != 0 {
@@ -295,7 +294,7 @@ func TestRemoveAll_SwappedLink(t *testing.T) {
 	cancel()
 	<-done
 	if _, err := os.Stat(filepath.Join(outside, "deep/kept")); err != nil {
-		t.Fatalf("file outside of the tree was removed through a swapped link: %v", err)
+		t.Fatalf("file outside of the tree after RemoveAll while links and directories are swapped: got %v, want it to exist", err)
 	}
 	must(t, d.RemoveAll(t.Context(), "pod"))
 }
@@ -316,10 +315,10 @@ func TestUsage(t *testing.T) {
 	u, err := d.Usage(t.Context(), 1000)
 	must(t, err)
 	if u.Excess != "" || u.Bytes < 1<<20 || u.Bytes > 1<<20+64<<10 {
-		t.Errorf("got %+v, want a little over 1 MiB", u)
+		t.Errorf("usage of the tree: got %+v, want 1 MiB to 64 KiB more, and no excess", u)
 	}
 	if u, err = d.Usage(t.Context(), 2); err != nil || u.Excess != "more than 2 files and directories" {
-		t.Errorf("with a limit of 2: got %+v, error %v; want an excess of 2 files", u, err)
+		t.Errorf("usage with a limit of 2: got %+v, error %v; want the excess \"more than 2 files and directories\"", u, err)
 	}
 }
 
@@ -331,12 +330,12 @@ func TestUsage_ManyDirectories(t *testing.T) {
 		must(t, unix.Mkdirat(d.Fd(), fmt.Sprint(i), 0o755))
 	}
 	if u, err := d.Usage(t.Context(), 1<<20); err != nil || u.Excess != "more than 65536 directories at one level" {
-		t.Errorf("got %+v, error %v; want an excess of 65536 directories", u, err)
+		t.Errorf("usage: got %+v, error %v; want the excess \"more than 65536 directories at one level\"", u, err)
 	}
 }
 
-// TestWalk_RemovedDirectory checks that a directory that is removed before the walk lists
-// it is treated as empty and is not an error.
+// TestWalk_RemovedDirectory checks that the walk treats a directory as empty if it is removed before the walk
+// lists it. This must not be an error.
 func TestWalk_RemovedDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gone")
 	must(t, os.Mkdir(path, 0o755))
@@ -364,8 +363,8 @@ func (m *movingVisitor) entry(fd int, name string, depth int) (bool, error) {
 	return m.usageVisitor.entry(fd, name, depth)
 }
 
-// TestUsage_MovedDirectory checks that a tree is measured completely if the visited
-// directory is moved to another parent and the walk keeps the levels open.
+// TestUsage_MovedDirectory moves a directory to another parent while the walk is in it. If the walk keeps the
+// parents of the directory open, it must measure the tree completely. Otherwise it must return errMoved.
 func TestUsage_MovedDirectory(t *testing.T) {
 	for _, test := range []struct {
 		held int
@@ -382,10 +381,10 @@ func TestUsage_MovedDirectory(t *testing.T) {
 		m := &movingVisitor{usageVisitor: usageVisitor{limit: 1000, countedLinks: map[inode]struct{}{}}, from: filepath.Join(d.Path(), "a/b/c"), to: filepath.Join(t.TempDir(), "c")}
 		err := walkBelow(t.Context(), d, m, test.held)
 		if !errors.Is(err, test.want) {
-			t.Errorf("with %d levels open: got error %v, want %v", test.held, err, test.want)
+			t.Errorf("with up to %d levels kept open: got error %v, want %v", test.held, err, test.want)
 		}
 		if err == nil && (m.Bytes < 6<<20 || m.Bytes > 6<<20+64<<10) {
-			t.Errorf("got %d bytes, want a little over 6 MiB", m.Bytes)
+			t.Errorf("measured bytes: got %d, want 6 MiB to 64 KiB more", m.Bytes)
 		}
 	}
 }
@@ -411,10 +410,10 @@ func TestMkdir_Concurrent(t *testing.T) {
 		d.Close()
 		entries, err := os.ReadDir(dir)
 		if err != nil || len(entries) != 1 {
-			t.Fatalf("got entries %v, error %v; want one directory", entries, err)
+			t.Fatalf("entries after concurrent calls of Mkdir: got %v, error %v; want one directory", entries, err)
 		}
 		if info, err := entries[0].Info(); err != nil || info.Mode().Perm() != 0o751 {
-			t.Errorf("got %v, error %v; want mode 751", info, err)
+			t.Errorf("directory after concurrent calls of Mkdir: got %v, error %v; want mode 751", info, err)
 		}
 	}
 }

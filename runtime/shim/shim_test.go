@@ -30,7 +30,8 @@ func TestSandboxArg(t *testing.T) {
 	}
 }
 
-// TestKill uses a shell with the name of a shim.
+// TestKill checks that Kill kills the shim of a sandbox and no other shim. The shims are shells with the name
+// of a shim.
 func TestKill(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -55,21 +56,21 @@ func TestKill(t *testing.T) {
 	defer func() { _ = other.Wait() }()
 	defer func() { _ = other.Process.Kill() }()
 	if found, err := Kill(id); !found || err != nil {
-		t.Fatalf("got found %v, error %v; want true, nil", found, err)
+		t.Fatalf("Kill: got found %t, error %v; want true, nil", found, err)
 	}
 	if err := shim.Wait(); err == nil {
-		t.Error("the shim exited with 0, want killed")
+		t.Error("shim after Kill: got exit code 0, want it killed")
 	}
 	if found, err := Kill(id); found || err != nil {
-		t.Errorf("after the shim was killed: got found %v, error %v; want false, nil", found, err)
+		t.Errorf("second Kill: got found %t, error %v; want false, nil", found, err)
 	}
 	if shimSandbox(filepath.Join("/proc", strconv.Itoa(other.Process.Pid))) != id+"-not" {
-		t.Error("the shim of another sandbox was killed, want it to run")
+		t.Error("shim of another sandbox after Kill: got it killed, want it to run")
 	}
 }
 
-// TestKillOrphan checks that a process is killed together with its parent only if the parent is a
-// shim. A process that is not the expected one is not killed.
+// TestKillOrphan checks that KillOrphan kills a process and, if its parent is a shim, the parent. It must kill
+// neither if the process is not the expected one.
 func TestKillOrphan(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -113,17 +114,17 @@ func TestKillOrphan(t *testing.T) {
 			if err := KillOrphan(pid, func() bool { return test.isExpected }); err != nil {
 				t.Error(err)
 			}
-			in.Close() // a parent that was not killed exits
+			in.Close() // lets the parent exit if it was not killed
 			err = parent.Wait()
 			if killed := err != nil; killed != test.parentKilled {
-				t.Errorf("parent exited with %v: got killed %v, want %v", err, killed, test.parentKilled)
+				t.Errorf("parent killed: got %t (%v), want %t", killed, err, test.parentKilled)
 			}
 			isRunning := func() bool { return child.Signal(syscall.Signal(0)) == nil && !isZombie(pid) }
 			for deadline := time.Now().Add(10 * time.Second); test.isExpected && isRunning() && time.Now().Before(deadline); {
 				goruntime.Gosched()
 			}
 			if isRunning() == test.isExpected {
-				t.Errorf("process runs: got %v, want %v", isRunning(), !test.isExpected)
+				t.Errorf("process is still running: got %t, want %t", isRunning(), !test.isExpected)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ func TestDisksWithin(t *testing.T) {
 			defer cancel()
 			d, err := s.MeasureDisksWithin(ctx)
 			if !errors.Is(err, failed) || err == nil && d.ProcessCount != want {
-				t.Errorf("got %+v, %v, want %d, %v", d, err, want, failed)
+				t.Errorf("got %+v, error %v; want the result of measurement %d, error %v", d, err, want, failed)
 			}
 		}
 		takes = 3 * time.Second
@@ -37,14 +37,14 @@ func TestDisksWithin(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		measure(1, nil)
 		time.Sleep(5 * time.Minute)
-		measure(1, nil) // the previous result
+		measure(1, nil) // the previous result, because the new measurement takes longer than 2 s
 		measure(2, nil)
 		time.Sleep(5 * time.Minute)
 		takes = time.Hour
 		measure(2, nil)
 		measure(2, nil)
 		if s.Close(); begun != 3 || ended != 3 {
-			t.Errorf("%d measurements began and %d ended, want 3", begun, ended)
+			t.Errorf("measurements after Close: got %d begun and %d ended, want 3 of each", begun, ended)
 		}
 		measure(0, errClosed)
 	})

@@ -97,8 +97,8 @@ func TestOOMKills(t *testing.T) {
 	}
 }
 
-// TestChildren checks that the cgroup of a container is found by the name that each runtime and
-// cgroup driver uses. The cgroup of the container's monitor is not found.
+// TestChildren checks that children finds the cgroup of a container by each name that a runtime or cgroup
+// driver uses, and that it does not return the cgroup of the container's monitor.
 func TestChildren(t *testing.T) {
 	other := "f" + id[1:]
 	for _, name := range []string{id, "crio-" + id, "cri-containerd-" + id + ".scope", "crio-" + id + ".scope"} {

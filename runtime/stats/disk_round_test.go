@@ -11,9 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestMeasureDisks_Rounds checks that a round that ends before every pod was measured is
-// followed by another one soon, which begins with the remaining pods. Earlier values keep
-// their time. After every pod was measured, values are reused for longer.
+// TestMeasureDisks_Rounds checks that a round that ends before every pod was measured is soon followed by
+// another one, which begins with the remaining pods. Values of an earlier round must keep their time. When
+// every pod was measured, the values must be reused for longer.
+//
+// In the expected texts, "a 1@8" means that pod a was measured in round 1, 8 seconds after the start, and
+// "c -" that pod c was not measured.
 func TestMeasureDisks_Rounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := []Pod{{UID: "a"}, {UID: "b"}, {UID: "c"}, {UID: "d"}, {UID: "e"}}
@@ -52,27 +55,27 @@ func TestMeasureDisks_Rounds(t *testing.T) {
 				got += fmt.Sprintf("%s %s ", p.UID, text)
 			}
 			if got != want {
-				t.Errorf("after %s\n got %s\nwant %s", time.Since(began), got, want)
+				t.Errorf("%s after the start: got %s, want %s", time.Since(began), got, want)
 			}
 		}
 		measure("a 1@8 b 1@16 c - d - e - ")
 		measure("a 1@8 b 1@16 c - d - e - ")
-		time.Sleep(21 * time.Second) // at 41; c was interrupted
+		time.Sleep(21 * time.Second) // until second 41; the first round was interrupted at pod c
 		measure("a 1@8 b 1@16 c - d 2@49 e 2@57 ")
 		pods = append(pods[:1:1], pods[2:]...) // b was removed
 		time.Sleep(21 * time.Second)
 		if measure("a 1@8 c - d 2@49 e 2@57 "); rounds != 2 {
-			t.Errorf("%d rounds, want 2, because a long round is followed by a long pause", rounds)
+			t.Errorf("rounds: got %d, want 2, because values are reused for longer after every pod was measured", rounds)
 		}
-		time.Sleep(7 * time.Minute)               // at 502
-		measure("a 3@510 c 3@518 d 2@49 e 2@57 ") // d was interrupted
-		time.Sleep(7 * time.Minute)               // at 942
+		time.Sleep(7 * time.Minute)               // until second 502
+		measure("a 3@510 c 3@518 d 2@49 e 2@57 ") // the third round was interrupted at pod d
+		time.Sleep(7 * time.Minute)               // until second 942
 		measure("a 3@510 c 3@518 d 4@958 e 4@950 ")
 	})
 }
 
-// TestMeasureDisks_NewPods checks that pods and containers that were started after a slow
-// measurement are measured soon, and that a restarted container is not.
+// TestMeasureDisks_NewPods checks that a new pod and the first start of a container cause a new measurement
+// soon after a slow one, and that a restart of a container does not.
 func TestMeasureDisks_NewPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pods []Pod
@@ -95,19 +98,19 @@ func TestMeasureDisks_NewPods(t *testing.T) {
 			t.Helper()
 			<-time.After(20 * time.Second)
 			if _, err := s.MeasureDisks(t.Context()); err != nil || rounds != want {
-				t.Errorf("after %s: %d rounds, want %d (error %v)", after, rounds, want, err)
+				t.Errorf("20 s after %s: got %d rounds, error %v, want %d", after, rounds, err, want)
 			}
 		}
 		start := func(name string) Container { return Container{Name: name, Started: time.Now()} }
 		measure(1, "the start")
-		measure(1, "a rest")
+		measure(1, "the first round")
 		pods = []Pod{{UID: "a"}}
-		measure(2, "a new pod")
-		measure(2, "a rest")
+		measure(2, "the start of a pod")
+		measure(2, "the second round")
 		pods = []Pod{{UID: "a", Containers: []Container{start("app")}}}
-		measure(3, "its container's start")
+		measure(3, "the first start of a container")
 		pods = []Pod{{UID: "a", Containers: []Container{start("app")}}}
-		measure(3, "its restart")
+		measure(3, "a restart of the container")
 	})
 }
 

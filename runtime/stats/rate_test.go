@@ -66,8 +66,8 @@ func cgroupAt(name string, at time.Time, total uint64) *Cgroup {
 	}}
 }
 
-// TestReadings checks that rates are computed from the previous sample, only for the
-// cgroups in that sample. A sample that is too early must not replace the previous one.
+// TestReadings checks that rates are computed from the previous sample, and only for cgroups that this sample
+// contains. A sample that comes too soon after the previous one must not replace it.
 func TestReadings(t *testing.T) {
 	var r readings
 	began := time.Unix(1000, 0)
@@ -86,18 +86,18 @@ func TestReadings(t *testing.T) {
 	want := func(what string, c *Cgroup, want int64) {
 		t.Helper()
 		if want < 0 && c.NanoCores != nil || want >= 0 && (c.NanoCores == nil || *c.NanoCores != uint64(want)) {
-			t.Errorf("%s: got %v, want %d", what, c.NanoCores, want)
+			t.Errorf("rate of %s: got %v, want %d (-1: none)", what, c.NanoCores, want)
 		}
 	}
-	want("the first", take(0, 1e9, 1e9).Node, -1)
+	want("the node in the first sample", take(0, 1e9, 1e9).Node, -1)
 	s := take(time.Second, 3e9, 1.5e9)
-	want("the second", s.Node, 2e9)
-	want("another cgroup", s.OwnCgroup, 0.5e9)
-	want("a sample that is too early", take(1100*time.Millisecond, 3.1e9, 2e9).Node, 1e9)
+	want("the node in the second sample", s.Node, 2e9)
+	want("the own cgroup in the second sample", s.OwnCgroup, 0.5e9)
+	want("the node in a sample that comes too soon", take(1100*time.Millisecond, 3.1e9, 2e9).Node, 1e9)
 	s = take(2*time.Second, 4e9, 0)
-	want("the next one, since the second", s.Node, 1e9)
-	want("a cgroup that was not in the previous one", take(3*time.Second, 5e9, 9e9).OwnCgroup, -1)
+	want("the node in the next sample, since the second sample", s.Node, 1e9)
+	want("the own cgroup, which was not in the previous sample", take(3*time.Second, 5e9, 9e9).OwnCgroup, -1)
 	if r.isOutdated(began.Add(time.Minute)) || !r.isOutdated(began.Add(time.Hour)) {
-		t.Error("outdated: want false after a minute, true after an hour")
+		t.Errorf("isOutdated: got %t after a minute and %t after an hour, want false and true", r.isOutdated(began.Add(time.Minute)), r.isOutdated(began.Add(time.Hour)))
 	}
 }

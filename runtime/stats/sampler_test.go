@@ -31,32 +31,32 @@ func TestSampler(t *testing.T) {
 		t.Fatal(err)
 	}
 	if basic.Node.NanoCores == nil || basic.Node.Stats().Cpu.Usage.Total == 0 || basic.Node.Stats().Memory.WorkingSet == 0 {
-		t.Errorf("got node CPU rate %v, CPU %+v, memory %+v; want all of them", basic.Node.NanoCores, basic.Node.Stats().Cpu, basic.Node.Stats().Memory)
+		t.Errorf("node in a basic sample: got CPU rate %v, CPU %+v and memory %+v; want all of them", basic.Node.NanoCores, basic.Node.Stats().Cpu, basic.Node.Stats().Memory)
 	}
 	if basic.AllPodsCgroup != nil || basic.OwnCgroup != nil || basic.Pods[0].Cgroup != nil {
-		t.Error("got a cgroup that does not exist, want nil")
+		t.Errorf("cgroups that do not exist: got %+v, %+v and %+v, want nil for all", basic.AllPodsCgroup, basic.OwnCgroup, basic.Pods[0].Cgroup)
 	}
 	if c := basic.Pods[0].Containers; c[0].Cgroup == nil || c[0].Stats().Cpu.Usage.Total != 7 || c[0].Stats().Memory.WorkingSet != 8 || c[1].Cgroup != nil || calls == 0 {
-		t.Errorf("got containers %+v after %d calls, want the runtime's usage of the first one", c, calls)
+		t.Errorf("containers without cgroups: got %+v after %d calls of RuntimeUsage, want the runtime's usage of the first container only", c, calls)
 	}
 	if again, err := s.SampleBasic(t.Context()); err != nil || again != basic {
-		t.Errorf("within a second: got another sample, error %v; want the same sample", err)
+		t.Errorf("second basic sample within a second: got the same %t, error %v; want the same sample", again == basic, err)
 	}
 	all, err := s.SampleAll(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := all.Node; n.Stats().Network == nil || n.Stats().Processes == nil || n.NanoCores == nil {
-		t.Errorf("got node %+v, want network, processes and a CPU rate", n.Stats())
+		t.Errorf("node in a complete sample: got %+v, want network, processes and a CPU rate", n.Stats())
 	}
 	for range 3 {
 		if _, err := s.MeasureDisks(t.Context()); err != nil || measured != 1 {
-			t.Errorf("disks were measured %d times, %v; want once", measured, err)
+			t.Errorf("measured pods after three calls of MeasureDisks: got %d, error %v; want 1", measured, err)
 		}
 	}
 	m, err := s.MachineInfo(t.Context())
 	if err != nil || m.NumCores == 0 || m.MemoryCapacity == 0 {
-		t.Errorf("got hardware %+v, error %v; want cores and memory", m, err)
+		t.Errorf("MachineInfo: got %+v, error %v; want cores and memory", m, err)
 	}
 }
 
@@ -81,6 +81,6 @@ func TestSampler_RuntimeUsageFails(t *testing.T) {
 	}
 	time.Sleep(maxSampleAge + 100*time.Millisecond)
 	if again, err := s.SampleBasic(t.Context()); err != nil || again == first {
-		t.Errorf("got the same sample %t, error %v; want a new sample", again == first, err)
+		t.Errorf("sample after maxSampleAge: got the same %t, error %v; want a new sample", again == first, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// fixed returns a cgroup whose values are multiples of n.
+// fixed returns a cgroup whose values are fixed multiples of n, so that they are different in the summary.
 func fixed(name string, n uint64) *Cgroup {
 	rate := n * 1e6
 	return &Cgroup{NanoCores: &rate, Info: &model.ContainerInfo{
@@ -104,8 +104,8 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// TestContainers checks that cgroups have cAdvisor's labels and that the sample is not
-// modified.
+// TestContainers checks that the result of Containers has cAdvisor's labels, and that Containers does not
+// modify the sample.
 func TestContainers(t *testing.T) {
 	s := fixedSample()
 	s.Pods[0].Containers[0].Image = "web:\xff"
@@ -123,9 +123,9 @@ func TestContainers(t *testing.T) {
 		"/c3":                {id: "c3", pod: "box-n1", container: "inside"},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(row{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("IDs, labels and images by cgroup (-want +got):\n%s", diff)
 	}
 	if s.Pods[0].Cgroup.Info.Spec.Labels != nil {
-		t.Error("got labels in the sample, want an unmodified sample")
+		t.Errorf("labels in the sample after Containers: got %v, want none", s.Pods[0].Cgroup.Info.Spec.Labels)
 	}
 }

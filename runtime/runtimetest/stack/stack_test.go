@@ -63,7 +63,7 @@ func TestSeccomp(t *testing.T) {
 		}
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil || !strings.Contains(string(status), "\nSeccomp:\t2\n") {
-			t.Errorf("got %s, %v, want Seccomp 2 (filter)", status, err)
+			t.Errorf("/proc/PID/status of the container: got %s, %v, want Seccomp mode 2", status, err)
 		}
 	})
 }
@@ -73,7 +73,8 @@ func TestHostPort(t *testing.T) {
 		client := connect(t, s)
 		pod := runPod(t, client, "web", stack.WebImage, &runtimev1.PortMapping{ContainerPort: 8080, HostPort: 18080})
 		get(t, "http://"+pod.ip+":8080/")
-		// The host's own address is used, because 127.0.0.1 would require route_localnet.
+		// The test uses an address of the host other than 127.0.0.1, which would require the sysctl
+		// route_localnet.
 		if got, want := get(t, "http://"+hostAddress(t)+":18080/"), "hello from web\n"; got != want {
 			t.Errorf("response on the host port: got %q, want %q", got, want)
 		}
@@ -107,7 +108,7 @@ func TestRuntimeStopped_PodsKeepRunning(t *testing.T) {
 
 func TestDestroy_RunningPods(t *testing.T) {
 	for _, alive := range []bool{true, false} {
-		t.Run(fmt.Sprintf("runtime runs: %v", alive), func(t *testing.T) {
+		t.Run(fmt.Sprintf("runtime runs: %t", alive), func(t *testing.T) {
 			onEveryRuntime(t, func(t *testing.T, s *stack.Stack) {
 				client := connect(t, s)
 				runPod(t, client, "web", stack.WebImage)
@@ -172,12 +173,12 @@ func TestReap_OwnerKilled(t *testing.T) {
 				}
 				waitUntilRemoved(t, dir)
 				for _, r := range processesAndMounts(dir) {
-					t.Errorf("got the leftover %s, want none", r)
+					t.Errorf("processes and mounts after Reap: got %s, want none", r)
 				}
 				if c.destroy == "" && len(traces) == 0 {
 					t.Error("before Reap: got no processes and mounts of the stack, want some")
 				}
-				t.Logf("removed %d mounts and processes", len(traces))
+				t.Logf("Reap removed %d mounts and processes", len(traces))
 			})
 		}
 	}
@@ -208,7 +209,7 @@ func waitUntilOwnerStarted(t *testing.T, owner *bufio.Scanner) {
 			return
 		}
 	}
-	t.Fatalf("waiting until the owner has started a stack: %v", owner.Err())
+	t.Fatalf("output of the owner: got its end with error %v, want the line that it prints when it has started a stack", owner.Err())
 }
 
 // waitUntilRuntimeRunning waits until the runtime of the stack in dir is running or, if want is
@@ -228,8 +229,8 @@ func waitUntilRuntimeRunning(t *testing.T, dir string, want bool) {
 	}
 }
 
-// obstruct makes a stack hard to remove. It freezes one container, kills the monitor of another
-// container, pauses the runtime, and starts another process in a cgroup of the stack.
+// obstruct makes a stack hard to remove. It freezes one container, kills the monitor of a second container,
+// pauses the runtime, and starts a process that belongs to no container in a cgroup of the stack.
 func obstruct(t *testing.T, dir string) {
 	t.Helper()
 	s, err := stack.Open(dir, nil)
@@ -238,7 +239,7 @@ func obstruct(t *testing.T, dir string) {
 	}
 	containers, err := connect(t, s).ListContainers(t.Context(), &runtimev1.ListContainersRequest{})
 	if err != nil || len(containers.GetContainers()) != 3 {
-		t.Fatalf("listing containers: got %v, %v, want 3", containers, err)
+		t.Fatalf("running containers of the stack: got %v, %v, want 3", containers, err)
 	}
 	ids := containers.GetContainers()
 	if err := s.Freeze(t.Context(), ids[0].GetId()); err != nil {
@@ -305,14 +306,14 @@ func TestStart_TwoStacks(t *testing.T) {
 	a := stack.ForTest(t, stack.Options{Flavor: flavors[0]})
 	b := stack.ForTest(t, stack.Options{Flavor: flavors[len(flavors)-1]})
 	if a.Reservation.Subnet.Overlaps(b.Reservation.Subnet) || a.Reservation.Bridge() == b.Reservation.Bridge() {
-		t.Errorf("got two stacks with subnet %s or bridge %s, want different ones", a.Reservation.Subnet, a.Reservation.Bridge())
+		t.Errorf("two stacks: got subnet %s or bridge %s for both, want different ones", a.Reservation.Subnet, a.Reservation.Bridge())
 	}
 	pod := runPod(t, connect(t, b), "web", stack.WebImage)
 	runPod(t, connect(t, a), "web", stack.WebImage)
 	if err := a.Destroy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	get(t, "http://"+pod.ip+":8080/") // the pod of the other stack is not affected
+	get(t, "http://"+pod.ip+":8080/") // the pod must still respond after the other stack was destroyed
 }
 
 type pod struct{ id, container, ip string }
@@ -434,7 +435,7 @@ func waitUntilNoLeftovers(t *testing.T, s *stack.Stack) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("got leftovers %s, want none", l)
+			t.Fatalf("waited %s until nothing of pods is left: got leftovers %s", maxWait, l)
 		}
 	}
 }
@@ -462,8 +463,8 @@ func tracesOf(t *testing.T, s *stack.Stack) []string {
 	return append(traces, results...)
 }
 
-// waitUntilRemoved waits until a directory is removed. The wait is necessary because another process
-// may have taken over the stale stack.
+// waitUntilRemoved waits until the directory of a stale stack is removed, at most for maxWait. The directory
+// may exist after Reap, because another process may have taken over the stack and is still removing it.
 func waitUntilRemoved(t *testing.T, dir string) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
@@ -585,5 +586,5 @@ runtime_type = "io.containerd.runc.v2"
 	if !slices.Contains(names, "other") || !slices.Contains(names, "runc") {
 		t.Errorf("got runtime handlers %q, want runc and other among them", names)
 	}
-	runPod(t, connect(t, s), "web", stack.WebImage) // runs only if the runtime kept the options of runc
+	runPod(t, connect(t, s), "web", stack.WebImage) // succeeds only if the merged configuration has the stack's options of runc
 }

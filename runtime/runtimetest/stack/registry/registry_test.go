@@ -36,7 +36,7 @@ func push(t *testing.T, r *Registry) string {
 		t.Fatal(err)
 	}
 	if want := r.Host() + "/team/web:1"; ref != want {
-		t.Errorf("pushed as %s, want %s", ref, want)
+		t.Errorf("reference of the pushed image: got %s, want %s", ref, want)
 	}
 	return "http://" + r.Host() + "/v2/team/web/manifests/1"
 }
@@ -65,7 +65,7 @@ func TestPassword(t *testing.T) {
 		want           int
 	}{{"", "", 401}, {"ann", "wrong", 401}, {"ann", "secret", 200}} {
 		if got, err := status(t, t.Context(), url, test.user, test.password); got != test.want || err != nil {
-			t.Errorf("as %s:%s: got %d, %v, want %d", test.user, test.password, got, err, test.want)
+			t.Errorf("request as user %q with password %q: got %d, %v, want %d", test.user, test.password, got, err, test.want)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestInject_PathAndTimes(t *testing.T) {
 		}
 	}
 	if got := r.RequestCount("/manifests/") - before; got != 3 {
-		t.Errorf("got %d requests, want 3", got)
+		t.Errorf("recorded requests for manifests: got %d, want 3", got)
 	}
 }
 
@@ -93,11 +93,11 @@ func TestInject_Hang(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := status(t, short, url, "", ""); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want DeadlineExceeded", err)
+		t.Errorf("hanging request: got error %v, want DeadlineExceeded", err)
 	}
 	r.ClearFaults()
 	if got, err := status(t, t.Context(), url, "", ""); got != 200 || err != nil {
-		t.Errorf("after Heal: got %d, %v, want 200", got, err)
+		t.Errorf("request after ClearFaults: got %d, %v, want 200", got, err)
 	}
 	r.Inject(Fault{Times: 1})
 	ended := make(chan error, 1)
@@ -108,7 +108,7 @@ func TestInject_Hang(t *testing.T) {
 	for r.HangingCount() == 0 {
 		select {
 		case err := <-ended:
-			t.Fatalf("request: got %v, want it to hang", err)
+			t.Fatalf("request with a fault: got its end with error %v, want it to hang", err)
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -116,6 +116,6 @@ func TestInject_Hang(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil {
-		t.Error("hanging request after the close: got no error")
+		t.Error("hanging request after the server was closed: got no error, want one")
 	}
 }

@@ -48,7 +48,7 @@ func TestTake_AvoidsUsedSubnets(t *testing.T) {
 
 func TestTake_AllSubnetsUsed(t *testing.T) {
 	if r, err := table(t, "10.0.0.0/8").Take(t.TempDir(), "state", Owner{}); err == nil {
-		t.Errorf("got %s, want an error", r.Subnet)
+		t.Errorf("Take with all subnets in use: got %s, want an error", r.Subnet)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestTake_Concurrent(t *testing.T) {
 			t.Fatal(errs[i])
 		}
 		if seen[r.Subnet] {
-			t.Errorf("got subnet %s twice", r.Subnet)
+			t.Errorf("concurrent calls of Take: got subnet %s twice, want different subnets", r.Subnet)
 		}
 		seen[r.Subnet] = true
 	}
@@ -79,7 +79,7 @@ func TestRelease(t *testing.T) {
 	table.BeforeFirst = func() error { first++; return nil }
 	table.AfterLast = func() error { last++; return nil }
 	a, b := take(t, table), take(t, table)
-	for _, r := range []Reservation{a, a, b} { // a second release is no error
+	for _, r := range []Reservation{a, a, b} { // the second Release of a must do nothing
 		if err := table.Release(r); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("got %d calls of BeforeFirst and %d of AfterLast, want 1 of each", first, last)
 	}
 	if again := take(t, table); again.Number != a.Number {
-		t.Errorf("after the release: got number %d, want %d", again.Number, a.Number)
+		t.Errorf("Take after Release: got number %d, want the released number %d", again.Number, a.Number)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestRelease_NumberTakenAgain(t *testing.T) {
 	}
 	all, err := table.All()
 	if err != nil || len(all) != 1 || all[0] != b {
-		t.Errorf("got %v, %v, want only %v", all, err, b)
+		t.Errorf("reservations after a second Release of a number that was taken again: got %v, %v, want only %v", all, err, b)
 	}
 }
 
@@ -115,16 +115,16 @@ func TestSetOwner_ReleasedReservation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ok, err := table.SetOwner(r, self(t)); ok || err != nil {
-		t.Errorf("got %v, %v, want false", ok, err)
+		t.Errorf("SetOwner of a released reservation: got %t, %v, want false", ok, err)
 	}
 	if all, err := table.All(); len(all) > 0 || err != nil {
-		t.Errorf("got %v, %v, want none", all, err)
+		t.Errorf("reservations after Release and SetOwner: got %v, %v, want none", all, err)
 	}
 }
 
 func TestStale(t *testing.T) {
 	self := self(t)
-	dead := Owner{PID: os.Getpid(), Started: "1"} // a reused PID
+	dead := Owner{PID: os.Getpid(), Started: "1"} // has exited, and another process has its PID now
 	there, gone := t.TempDir(), t.TempDir()+"/gone"
 	for _, test := range []struct {
 		name        string
@@ -153,10 +153,10 @@ func self(t *testing.T) Owner {
 
 func TestTakeOver_Once(t *testing.T) {
 	table := table(t)
-	r := take(t, table) // detached without a state, so stale
+	r := take(t, table) // stale, because it has no owner and its state file does not exist
 	for _, want := range []bool{true, false} {
 		if got, err := table.TakeOver(r, self(t)); got != want || err != nil {
-			t.Errorf("got %v, %v, want %v", got, err, want)
+			t.Errorf("TakeOver of a stale reservation: got %t, %v, want %t", got, err, want)
 		}
 	}
 }
@@ -173,14 +173,14 @@ func TestTakeOver_DetachedReservation(t *testing.T) {
 	}
 	r.Owner = Owner{}
 	if got, err := table.TakeOver(r, self(t)); got || err != nil {
-		t.Errorf("got %v, %v, want false", got, err)
+		t.Errorf("TakeOver of a detached reservation: got %t, %v, want false", got, err)
 	}
 }
 
 func TestParseRoute(t *testing.T) {
 	got, ok := parseRoute("eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0")
 	if want := netip.MustParsePrefix("192.0.2.0/24"); !ok || got != want {
-		t.Errorf("got %s, %v, want %s", got, ok, want)
+		t.Errorf("route: got %s, %t, want %s", got, ok, want)
 	}
 	if got, ok := parseRoute("Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask"); ok {
 		t.Errorf("heading line: got %s, want none", got)

@@ -40,7 +40,7 @@ func TestEntry_FilledOnce(t *testing.T) {
 			return result
 		})
 		if !errors.Is(err, result) {
-			t.Fatalf("got %v, want %v", err, result)
+			t.Fatalf("ensureEntry: got error %v, want %v", err, result)
 		}
 		if result == nil {
 			if _, err := os.Stat(filepath.Join(dir, "part")); err != nil {
@@ -49,7 +49,7 @@ func TestEntry_FilledOnce(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(c.dir); err != nil || len(left) != 1 || calls != 2 {
-		t.Errorf("got %d calls, want 2; directory %v, %v", calls, left, err)
+		t.Errorf("got %d calls of the fill function and cache entries %v, %v; want 2 calls and one entry", calls, left, err)
 	}
 }
 
@@ -91,6 +91,6 @@ func TestNewImage_Reproducible(t *testing.T) {
 		}
 	}
 	if digests[0] != digests[1] {
-		t.Errorf("got the digests %s and %s of the same files, want one digest", digests[0], digests[1])
+		t.Errorf("two images of the same files: got the digests %s and %s, want equal digests", digests[0], digests[1])
 	}
 }
