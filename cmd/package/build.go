@@ -115,7 +115,7 @@ func (b builder) buildArch(ctx context.Context, dir, name string) error {
 func (b builder) buildBinary(ctx context.Context, a arch, to string) error {
 	build := release.Command(ctx, to, "-X main.version="+b.version.binary)
 	build.Dir = b.root
-	build.Env = append(build.Env, append(a.env, "GOOS=linux", "GOFLAGS=-buildvcs=false", "GOEXPERIMENT=")...)
+	build.Env = append(build.Env, append(a.env, "GOOS=linux", "GOEXPERIMENT=")...)
 	return runCommand(build)
 }
 

@@ -46,7 +46,7 @@ func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, erro
 	}
 	dir, err := c.ensureEntry("conformance-"+hash+"-"+conformanceRecipe, func(dir string) error {
 		log.Info("building Kubernetes' conformance suite; this takes many minutes", "into", c.dir)
-		if _, err := run(ctx, module, kubernetesEnv(), "go", "run", "./up", "--programs", dir, "--conformance"); err != nil {
+		if _, err := run(ctx, module, goEnv("0"), "go", "run", "./up", "--programs", dir, "--conformance"); err != nil {
 			return err
 		}
 		shells, err := debianShells(ctx, log)

@@ -37,7 +37,7 @@ func EnsureControlPlane(ctx context.Context, log *slog.Logger) (ControlPlane, er
 	}
 	dir, err := c.ensureEntry("controlplane-"+hash, func(dir string) error {
 		log.Info("building etcd and the programs of Kubernetes; this takes minutes", "into", c.dir)
-		_, err := run(ctx, module, kubernetesEnv(), "go", "run", "./up", "--programs", dir)
+		_, err := run(ctx, module, goEnv("0"), "go", "run", "./up", "--programs", dir)
 		return err
 	})
 	return ControlPlane{module, dir}, err
@@ -45,13 +45,6 @@ func EnsureControlPlane(ctx context.Context, log *slog.Logger) (ControlPlane, er
 
 // BuildUpProgram builds the program "up" of the module and writes it to file.
 func (p ControlPlane) BuildUpProgram(ctx context.Context, file string) error {
-	_, err := run(ctx, p.Module, kubernetesEnv(), "go", "build", "-ldflags", "-s -w", "-o", file, "./up")
+	_, err := run(ctx, p.Module, goEnv("0"), "go", "build", "-ldflags", "-s -w", "-o", file, "./up")
 	return err
-}
-
-// kubernetesEnv returns the environment for all builds of Kubernetes. The environment is always
-// the same, so that shared packages are compiled once. It omits debugging data, which saves a
-// seventh of the time.
-func kubernetesEnv() []string {
-	return append(goEnv("0"), "GOFLAGS=-buildvcs=false -gcflags=all=-dwarf=false")
 }

@@ -29,7 +29,7 @@ func EnsureMetricsServer(ctx context.Context, log *slog.Logger) (string, error) 
 	}
 	dir, err := c.ensureEntry("metrics-"+hash, func(dir string) error {
 		log.Info("building metrics-server; this takes minutes", "into", c.dir)
-		_, err := run(ctx, module, kubernetesEnv(), "go", "build", "-ldflags", "-s -w", "-o", filepath.Join(dir, program), "sigs.k8s.io/metrics-server/cmd/metrics-server")
+		_, err := run(ctx, module, goEnv("0"), "go", "build", "-ldflags", "-s -w", "-o", filepath.Join(dir, program), "sigs.k8s.io/metrics-server/cmd/metrics-server")
 		return err
 	})
 	return filepath.Join(dir, program), err

@@ -38,7 +38,7 @@ func EnsureNodeSuite(ctx context.Context, log *slog.Logger) (NodeSuite, error) {
 	}
 	dir, err := c.ensureEntry("nodesuite-"+hash, func(dir string) error {
 		log.Info("building Kubernetes' tests of a node agent; this takes many minutes", "into", c.dir)
-		_, err := run(ctx, module, kubernetesEnv(), "go", "run", "./up", "--programs", dir, "--node-suite")
+		_, err := run(ctx, module, goEnv("0"), "go", "run", "./up", "--programs", dir, "--node-suite")
 		return err
 	})
 	return NodeSuite{conformance, filepath.Join(dir, "e2e_node.test")}, err
