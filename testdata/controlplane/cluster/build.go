@@ -11,12 +11,14 @@ import (
 
 // ControlPlane are the programs for Start, Controllers those for Control. Kubelet is the agent
 // of a node, and Kubeadm sets up clusters. Conformance are the programs that run the
-// conformance suite and that its images contain; see BuildConformance.
+// conformance suite and that its images contain; see BuildConformance. NodeSuite are the programs
+// that other images contain; see BuildNodeSuite.
 var (
 	ControlPlane     = []string{"etcd", "kube-apiserver"}
 	Controllers      = []string{"kube-controller-manager", "kube-scheduler"}
 	Kubelet, Kubeadm = "kubelet", "kubeadm"
 	Conformance      = []string{"ginkgo", "agnhost", "curl", "nnp"}
+	NodeSuite        = []string{"sample-device-plugin"}
 )
 
 // packages contains the package of each program.
@@ -31,6 +33,7 @@ var packages = map[string]string{
 	"ginkgo":                  "github.com/onsi/ginkgo/v2/ginkgo",
 	"curl":                    "podd/testdata/controlplane/image/curl",
 	"nnp":                     "podd/testdata/controlplane/image/nnp",
+	"sample-device-plugin":    "k8s.io/kubernetes/test/images/sample-device-plugin",
 }
 
 // versionFlags returns the linker flags for the version of Kubernetes in go.mod, as in a release.

@@ -42,9 +42,13 @@ func BuildConformance(dir string) error {
 	return nil
 }
 
-// BuildNodeSuite builds the tests of a node agent, e2e_node.test, and writes them to dir. Their
-// images and the program that runs them are those of BuildConformance.
+// BuildNodeSuite builds the tests of a node agent, e2e_node.test, and sample-device-plugin, the
+// program in one of their images, and writes them to dir. Their other images and the program that
+// runs them are those of BuildConformance.
 func BuildNodeSuite(dir string) error {
+	if err := Build(dir, NodeSuite...); err != nil {
+		return err
+	}
 	return buildTests(filepath.Join(dir, "e2e_node.test"), nodeSuite)
 }
 

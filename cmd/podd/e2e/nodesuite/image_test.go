@@ -33,13 +33,15 @@ var placeholders = []string{
 	"registry.k8s.io/e2e-test-images/node-perf/npb-is:1.7.0",
 	"registry.k8s.io/e2e-test-images/node-perf/pytorch-wide-deep:1.0.0",
 	"registry.k8s.io/e2e-test-images/perl:5.26",
-	"registry.k8s.io/e2e-test-images/sample-device-plugin:1.8.0",
 	"registry.k8s.io/e2e-test-images/volume/nfs:1.6.0",
 	"registry.k8s.io/etcd:3.7.0-0",
 	"registry.k8s.io/node-problem-detector/node-problem-detector:v1.35.2",
 	"gcr.io/cadvisor/cadvisor:v0.47.2",
 	"docker.io/nfvpe/sriov-device-plugin:v3.1",
 }
+
+// devicePluginImage is an image whose only program of its own is suite.DevicePlugin.
+const devicePluginImage = "registry.k8s.io/e2e-test-images/sample-device-plugin:1.8.0"
 
 // placeholderDigest is an image that the suite also pulls, by its digest. No other image has this
 // digest. Therefore a registry cannot serve a placeholder.
@@ -72,7 +74,7 @@ func pushImages(images *registry.Registry, suite tools.NodeSuite) error {
 			busybox = image
 		}
 	}
-	for _, image := range placeholders {
+	for _, image := range append(placeholders, devicePluginImage) {
 		if err := push(images, suite, busybox, image); err != nil {
 			return err
 		}
@@ -101,8 +103,8 @@ func push(images *registry.Registry, suite tools.NodeSuite, content, image strin
 	return err
 }
 
-// addedFiles returns the files that the image ref gets in addition to its content, by path: nmeter
-// and, for agnhost, the image that its registry serves.
+// addedFiles returns the files that the image ref gets in addition to its content, by path: nmeter;
+// for agnhost, the image that its registry serves; and for devicePluginImage, its program.
 func addedFiles(suite tools.NodeSuite, ref name.Reference) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if strings.HasSuffix(ref.Context().RepositoryStr(), "/agnhost") {
@@ -118,8 +120,13 @@ func addedFiles(suite tools.NodeSuite, ref name.Reference) (map[string][]byte, e
 			return nil, err
 		}
 	}
-	program, err := os.ReadFile(filepath.Join(programs, "nmeter"))
-	files["bin/nmeter"] = program
+	var err error
+	if ref.Name() == devicePluginImage {
+		if files["sampledeviceplugin"], err = os.ReadFile(suite.DevicePlugin); err != nil {
+			return nil, err
+		}
+	}
+	files["bin/nmeter"], err = os.ReadFile(filepath.Join(programs, "nmeter"))
 	return files, err
 }
 
@@ -153,5 +160,8 @@ func complete(image v1.Image, name string, added map[string][]byte) (v1.Image, e
 	}
 	config = config.DeepCopy()
 	config.Config.Labels = map[string]string{"name": name}
+	if name == devicePluginImage {
+		config.Config.Entrypoint = []string{"/sampledeviceplugin", "-alsologtostderr"}
+	}
 	return mutate.ConfigFile(image, config)
 }

@@ -8,9 +8,13 @@ import (
 
 // NodeSuite is the suite of Kubernetes that tests a node agent, built from testdata/controlplane.
 type NodeSuite struct {
-	Conformance // for Ginkgo and the images
-	Program     string
+	Conformance  // for Ginkgo and the images
+	Program      string
+	DevicePlugin string // path of the program in the image sample-device-plugin
 }
+
+// nodeSuiteRecipe is part of the hash. Change it when the build of the suite changes.
+const nodeSuiteRecipe = "2"
 
 // EnsureNodeSuite returns the suite and its images. If they do not exist, EnsureNodeSuite builds
 // them, which takes many minutes.
@@ -36,10 +40,10 @@ func EnsureNodeSuite(ctx context.Context, log *slog.Logger) (NodeSuite, error) {
 	if err != nil {
 		return NodeSuite{}, err
 	}
-	dir, err := c.ensureEntry("nodesuite-"+hash, func(dir string) error {
+	dir, err := c.ensureEntry("nodesuite-"+hash+"-"+nodeSuiteRecipe, func(dir string) error {
 		log.Info("building Kubernetes' tests of a node agent; this takes many minutes", "into", c.dir)
 		_, err := run(ctx, module, goEnv("0"), "go", "run", "./up", "--programs", dir, "--node-suite")
 		return err
 	})
-	return NodeSuite{conformance, filepath.Join(dir, "e2e_node.test")}, err
+	return NodeSuite{conformance, filepath.Join(dir, "e2e_node.test"), filepath.Join(dir, "sample-device-plugin")}, err
 }
