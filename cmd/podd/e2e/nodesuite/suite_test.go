@@ -44,6 +44,11 @@ func TestNodeSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime := stack.ForTest(t, stack.Options{Dir: filepath.Join(privatehost.Disk, "c")})
+	for _, dir := range []string{"", "stack", "stack/root", "stack/run"} { // for user namespaces, whose root enters these directories
+		if err := os.Chmod(filepath.Join(runtime.Dir, dir), 0o711); err != nil {
+			t.Fatal(err)
+		}
+	}
 	images, err := registry.Start(registry.Options{})
 	if err != nil {
 		t.Fatal(err)
