@@ -17,7 +17,17 @@
 //	make e2e-node E2E_NODE='Eviction|GarbageCollect'        # specs that match a regular expression
 //	make e2e-node E2E_NODE=CriProxy E2E_NODE_FLAGS=--cri-proxy-enabled  # with a flag of the suite
 //
-// If $PODD_NODE_SUITE_LOGS is set, the logs of the suite and of podd are copied to this directory.
+// Specs without the label Serial run in four processes. Specs with this label run one after the
+// other, and many of them restart the kubelet. If podd rejects the configuration of such a spec, the
+// kubelet stays down and the following specs fail too. Therefore skip.txt must contain these specs.
+//
+// The specs of evictions because of memory measure the available memory of the real host. They fail
+// if other programs allocate memory at the same time. The specs of disks use a disk of their own.
+// Specs with the label Feature:CriProxy need the flag --cri-proxy-enabled; the suite skips them
+// without it. The specs of the CPU manager need five CPUs.
+//
+// If $PODD_NODE_SUITE_LOGS is set, the logs of the suite and of podd are copied to this directory. It
+// must not be below /tmp, /run or another directory that the private host covers.
 // If $PODD_NODE_SUITE_KUBELET is the path of a kubelet, this kubelet runs instead of podd. Use it to
 // find out whether a spec fails because of podd or because of the host.
 package nodesuite
