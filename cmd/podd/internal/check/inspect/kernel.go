@@ -76,7 +76,7 @@ func readLimits() check.Limits {
 		MaxInotifyWatches:   readNumber("/proc/sys/fs/inotify/max_user_watches"),
 		InotifyErr:          tryInotify(),
 		MaxPids:             node.ReadMaxPids(), Pids: node.CountProcesses(),
-		NrOpen:              uint64(readNumber("/proc/sys/fs/nr_open")),
+		NrOpen: uint64(readNumber("/proc/sys/fs/nr_open")),
 	}
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
