@@ -77,10 +77,10 @@ func TestObserver_ForeignIDs(t *testing.T) {
 func TestObserver_ForeignHangs(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		theirs := map[string]bool{}
-		s.Inject(runtimetest.Fault{Method: "PodSandboxStatus", Hangs: true, Match: func(q any) bool { return theirs[q.(*api.PodSandboxStatusRequest).GetPodSandboxId()] }})
 		for i := range 40 {
 			theirs[s.sandbox(foreignSandboxOf(fmt.Sprintf("theirs%02d", i)))] = true
 		}
+		s.Inject(runtimetest.Fault{Method: "PodSandboxStatus", Hangs: true, Match: func(q any) bool { return theirs[q.(*api.PodSandboxStatusRequest).GetPodSandboxId()] }})
 		s.sleep(10 * time.Second)
 		s.sandbox(sandboxOf("web", 0))
 		s.sleep(5 * time.Second)
