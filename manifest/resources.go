@@ -23,33 +23,36 @@ func ContainerLimits(spec *v1.PodSpec) v1.ResourceList {
 
 // PodRequests returns the amounts that a pod requests from a node, including its overhead.
 // The caller owns the result.
-func PodRequests(spec *v1.PodSpec) v1.ResourceList {
-	return resourcehelper.PodRequests(podWithResources(spec), resourcehelper.PodResourcesOptions{})
+func PodRequests(pod *v1.Pod) v1.ResourceList {
+	return resourcehelper.PodRequests(withOwnResources(pod), resourcehelper.PodResourcesOptions{})
 }
 
 // PodLimits returns the limits of a pod. It adds the overhead of the pod only to resources with
 // a limit. The caller owns the result.
-func PodLimits(spec *v1.PodSpec) v1.ResourceList {
-	return resourcehelper.PodLimits(podWithResources(spec), resourcehelper.PodResourcesOptions{})
+func PodLimits(pod *v1.Pod) v1.ResourceList {
+	return resourcehelper.PodLimits(withOwnResources(pod), resourcehelper.PodResourcesOptions{})
 }
 
 // SandboxRequests returns PodRequests without the overhead.
-func SandboxRequests(spec *v1.PodSpec) v1.ResourceList {
-	return resourcehelper.PodRequests(podWithResources(spec), resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
+func SandboxRequests(pod *v1.Pod) v1.ResourceList {
+	return resourcehelper.PodRequests(withOwnResources(pod), resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
 }
 
 // SandboxLimits returns PodLimits without the overhead.
-func SandboxLimits(spec *v1.PodSpec) v1.ResourceList {
-	return resourcehelper.PodLimits(podWithResources(spec), resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
+func SandboxLimits(pod *v1.Pod) v1.ResourceList {
+	return resourcehelper.PodLimits(withOwnResources(pod), resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
 }
 
-// podWithResources returns a pod with this spec and a copy of its pod-level resources. The copy is
-// necessary because the result of PodRequests contains quantities of these resources. An addition
-// to a quantity can change other copies of the quantity.
-func podWithResources(spec *v1.PodSpec) *v1.Pod {
-	pod := &v1.Pod{Spec: *spec}
-	pod.Spec.Resources = spec.Resources.DeepCopy()
-	return pod
+// withOwnResources returns pod, or a copy of pod with a copy of its pod-level resources if it has
+// any. The copy is necessary because the result of PodRequests contains quantities of these
+// resources. An addition to a quantity can change other copies of the quantity.
+func withOwnResources(pod *v1.Pod) *v1.Pod {
+	if pod.Spec.Resources == nil {
+		return pod
+	}
+	own := &v1.Pod{Spec: pod.Spec}
+	own.Spec.Resources = pod.Spec.Resources.DeepCopy()
+	return own
 }
 
 // IsExtendedResource reports whether name is an extended resource: a resource with a domain other than

@@ -8,7 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // resizableResources lists the resources that can be resized while a container runs.
@@ -72,11 +71,7 @@ func replaceResizable(list, amounts v1.ResourceList) v1.ResourceList {
 
 // PodSize returns the size (FormatSize) of the whole pod.
 func (p *Pod) PodSize() string {
-	pod, options := p.Object, resourcehelper.PodResourcesOptions{}
-	if pod.Spec.Resources != nil {
-		pod = podWithResources(&pod.Spec)
-	}
-	return FormatSize(v1.ResourceRequirements{Requests: resourcehelper.PodRequests(pod, options), Limits: resourcehelper.PodLimits(pod, options)})
+	return FormatSize(v1.ResourceRequirements{Requests: PodRequests(p.Object), Limits: PodLimits(p.Object)})
 }
 
 // HasSizesOf reports whether p and q have the same size (FormatSize) and each container has the

@@ -38,7 +38,7 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 	if l.DevicesUnknown {
 		return plan.Verdict{}
 	}
-	requests := manifest.PodRequests(&c.Desired.Object.Spec)
+	requests := manifest.PodRequests(c.Desired.Object)
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		n := requests[name]
 		if !manifest.IsExtendedResource(name) || n.Sign() <= 0 {

@@ -23,7 +23,7 @@ func requestsOf(p *manifest.Pod, limits Amounts) Amounts {
 	if len(limits) == 0 {
 		return n
 	}
-	for name, q := range manifest.PodRequests(&p.Object.Spec) {
+	for name, q := range manifest.PodRequests(p.Object) {
 		if _, limited := limits[name]; limited || manifest.IsHugePagesResource(name) {
 			n[name] = amountOf(name, q)
 		}

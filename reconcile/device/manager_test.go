@@ -170,7 +170,7 @@ func TestUse(t *testing.T) {
 			if _, err := use(t, l, p, ""); err != nil || allocations(l) != tt.want {
 				t.Errorf("got %s, %v; want %s", allocations(l), err, tt.want)
 			}
-			total := manifest.PodRequests(&p.Object.Spec)[gpu]
+			total := manifest.PodRequests(p.Object)[gpu]
 			held := l.allocatedLocked()[gpu].Len()
 			if int64(held) != total.Value() {
 				t.Errorf("got %d devices, but the pod was admitted with %d", held, total.Value())

@@ -81,7 +81,7 @@ func (u DiskUse) EvictionReason(spec *v1.PodSpec) string {
 	if !HasStorageLimit(spec) {
 		return ""
 	}
-	limit, used, excess := manifest.PodLimits(spec)[v1.ResourceEphemeralStorage], u.total(spec), u.describeIncomplete(spec)
+	limit, used, excess := manifest.PodLimits(&v1.Pod{Spec: *spec})[v1.ResourceEphemeralStorage], u.total(spec), u.describeIncomplete(spec)
 	switch {
 	case limit.CmpInt64(used) < 0:
 		return fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String()) + usageRemedy(used)

@@ -63,8 +63,8 @@ func WithActualSizes(in *Input) *manifest.Pod {
 // pod's cgroup. If the cgroup does not exist or is being resized, they are the allocated cpu and
 // memory.
 func PodResources(in *Input) (allocated v1.ResourceList, actual *v1.ResourceRequirements) {
-	spec := &WithAllocatedSizes(in).Object.Spec
-	wanted := v1.ResourceRequirements{Requests: manifest.PodRequests(spec), Limits: manifest.PodLimits(spec)}
+	pod := WithAllocatedSizes(in).Object
+	wanted := v1.ResourceRequirements{Requests: manifest.PodRequests(pod), Limits: manifest.PodLimits(pod)}
 	actual = &wanted
 	if inc := in.readyIncarnation(); inc != nil {
 		if size := recordedSize(in.History.Sizes, inc.ID, inc.Annotations).Value; size != "" {

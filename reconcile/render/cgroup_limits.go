@@ -38,7 +38,7 @@ func (c Cgroup) Driver() string {
 // containers limits it. The memory limit also covers memory that does not belong to a container,
 // such as the pages of an emptyDir in memory.
 func PodCgroup(p *manifest.Pod, n Node) Cgroup {
-	requests, limits := manifest.PodRequests(&p.Object.Spec), manifest.PodLimits(&p.Object.Spec)
+	requests, limits := manifest.PodRequests(p.Object), manifest.PodLimits(p.Object)
 	c := Cgroup{
 		Path: cgroupParent(p, n), UsesSystemd: n.CgroupDriver == "systemd",
 		CPUShares: minShares, Pids: max(n.PodPIDsLimit, 0),

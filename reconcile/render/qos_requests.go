@@ -16,7 +16,7 @@ type QOSRequests struct {
 
 // NewQOSRequests returns the requests of one pod.
 func NewQOSRequests(pod *v1.Pod) QOSRequests {
-	requests := manifest.PodRequests(&pod.Spec)
+	requests := manifest.PodRequests(pod)
 	switch manifest.QoS(pod) {
 	case v1.PodQOSBurstable:
 		return QOSRequests{BurstableMilliCPU: requests.Cpu().MilliValue(), BurstableMemory: requests.Memory().Value()}

@@ -68,7 +68,7 @@ func ContainerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContaine
 // sandboxResources returns the total resources of the pod's containers without the
 // overhead of the pod.
 func sandboxResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
-	return newLinuxResources(n, manifest.SandboxRequests(&pod.Spec), manifest.SandboxLimits(&pod.Spec))
+	return newLinuxResources(n, manifest.SandboxRequests(pod), manifest.SandboxLimits(pod))
 }
 
 // overheadResources returns the resources of the pod's overhead.

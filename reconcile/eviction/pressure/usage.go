@@ -95,6 +95,6 @@ func (d DiskUsage) plus(e DiskUsage) DiskUsage {
 // requestFor returns how much the pod requests of the resource of signal. Pods cannot request inodes
 // and processes.
 func requestFor(signal Signal, pod *v1.Pod) int64 {
-	q := manifest.PodRequests(&pod.Spec)[signal.Resource()]
+	q := manifest.PodRequests(pod)[signal.Resource()]
 	return q.Value()
 }

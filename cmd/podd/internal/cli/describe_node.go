@@ -70,7 +70,7 @@ func (d *description) writeAllocated(n *v1.Node, pods []v1.Pod) {
 	sumRequests, sumLimits := v1.ResourceList{}, v1.ResourceList{}
 	for i := range live {
 		p := &live[i]
-		requests, limits := manifest.PodRequests(&p.Spec), manifest.PodLimits(&p.Spec)
+		requests, limits := manifest.PodRequests(p), manifest.PodLimits(p)
 		addResources(sumRequests, requests)
 		addResources(sumLimits, limits)
 		d.writeLine(1, "%s\t%s\t%s\t%s\t%s\t%s\t%s", p.Namespace, p.Name,

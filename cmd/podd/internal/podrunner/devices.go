@@ -15,7 +15,7 @@ import (
 // RequestsDevices reports whether a pod in the set requests devices of a device plugin.
 func RequestsDevices(s *manifest.Set) bool {
 	for _, p := range s.Pods {
-		for name, n := range manifest.PodRequests(&p.Object.Spec) {
+		for name, n := range manifest.PodRequests(p.Object) {
 			if manifest.IsExtendedResource(name) && n.Sign() > 0 {
 				return true
 			}
