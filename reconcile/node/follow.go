@@ -10,10 +10,11 @@ import (
 )
 
 // Addresses are read every pollEvery and after each event. There is a pause of minReadInterval after
-// each reading, because a busy host may have thousands of events per second.
+// each reading, because a busy host may have thousands of events per second, and each start of a pod
+// causes several events.
 const (
 	pollEvery       = 10 * time.Second
-	minReadInterval = 100 * time.Millisecond
+	minReadInterval = 500 * time.Millisecond
 )
 
 // storeTimeout is how long Run waits for a write to the file when ctx is done, because a
