@@ -23,6 +23,7 @@ import (
 	"podd/cmd/podd/internal/config"
 	"podd/cmd/podd/internal/lockfile"
 	"podd/cmd/podd/internal/logging"
+	"podd/cmd/podd/internal/memory"
 	"podd/cmd/podd/internal/rootdir"
 	"podd/cmd/podd/internal/wiring"
 	"podd/manifest"
@@ -44,6 +45,7 @@ func Run(ctx context.Context, o Options) error {
 	if os.Geteuid() != 0 {
 		return check.NotRootProblem.Err()
 	}
+	memory.LimitStartupHeap()
 	cfg := *o.Config // a copy, because the name of the node may change
 	out := logging.Streams{Errors: o.Stderr}
 	if cfg.SplitStream {

@@ -16,7 +16,9 @@ import (
 // freed memory to the operating system. The Go runtime would start a garbage collection only after
 // two minutes, and would keep a part of the memory.
 const (
-	busyGCPercent = 50
+	// Garbage is spread over the pages of the live objects. A low percentage therefore reduces the
+	// memory during a burst and also after it, because pages with live objects cannot be returned.
+	busyGCPercent = 30
 	// With thousands of pods the heap does not fit into the caches of the CPU, so that CPU time
 	// for garbage collection matters more than memory.
 	largeHeapGCPercent = 100
@@ -36,6 +38,11 @@ func ReduceHeapProfile() {
 		runtime.MemProfileRate = 4 << 20
 	}
 }
+
+// LimitStartupHeap makes the garbage collector run often until Trimmer.Run is called. By default the
+// heap would grow to 4 MB before the first collection, and the objects that podd keeps would be
+// spread over all of its pages.
+func LimitStartupHeap() { debug.SetGCPercent(idleGCPercent) }
 
 // A Trimmer returns unused heap memory to the operating system when podd has become idle.
 type Trimmer struct{ activity chan struct{} } // capacity 1
