@@ -14,7 +14,7 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// foreignSandboxOf returns the configuration of a sandbox of another podd with a user namespace.
+// foreignSandboxOf returns the configuration of a sandbox with a user namespace that another podd owns.
 func foreignSandboxOf(name string, ids ...*api.IDMapping) *api.PodSandboxConfig {
 	config := sandboxOf(name, 0)
 	config.Labels[runtime.LabelInstance] = "theirs"
@@ -44,30 +44,30 @@ func TestObserver_ForeignIDs(t *testing.T) {
 		s.sandbox(hostUsers)
 		s.sleep(3 * time.Second)
 		if got := s.mappedIDs("web"); s.observed("web") == nil || got != nil {
-			s.Errorf("while the query fails: got the pod %v with the IDs %v, want the pod without IDs", s.observed("web"), got)
+			s.Errorf("while PodSandboxStatus fails: got pod web %v with the host IDs %v, want the pod without host IDs", s.observed("web"), got)
 		}
 		heal()
 		s.sleep(10 * time.Second)
 		want := []runtime.IDRange{{First: 65536, Length: 65536}, {First: 7, Length: 1}}
 		if got := s.mappedIDs("web"); !slices.Equal(got, want) {
-			s.Errorf("got the IDs %v, want %v", got, want)
+			s.Errorf("host IDs of pod web: got %v, want %v", got, want)
 		}
 		if got := s.mappedIDs("host"); got != nil {
-			s.Errorf("sandbox without a user namespace: got the IDs %v, want none", got)
+			s.Errorf("host IDs of pod host, which has no user namespace: got %v, want none", got)
 		}
 		s.ForgetCalls()
 		s.KillSandbox(id)
 		s.sleep(time.Hour)
 		if in := s.observed("web").Incarnations[0]; in.Ready || !slices.Equal(in.MappedIDs, want) {
-			s.Errorf("after the stop: got ready %t and the IDs %v, want a stopped sandbox with the IDs %v", in.Ready, in.MappedIDs, want)
+			s.Errorf("sandbox of pod web after its stop: got ready %t and the host IDs %v, want ready false and %v", in.Ready, in.MappedIDs, want)
 		}
 		if n := len(s.Calls("PodSandboxStatus")); n != 0 {
-			s.Errorf("got %d queries of the status after the first response, want none", n)
+			s.Errorf("PodSandboxStatus calls after the first response: got %d, want none", n)
 		}
 		s.observe(s.Client)
 		s.sleep(time.Second)
 		if got := s.mappedIDs("web"); !slices.Equal(got, want) {
-			s.Errorf("new observer: got the IDs %v, want %v", got, want)
+			s.Errorf("host IDs of pod web from a new observer: got %v, want %v", got, want)
 		}
 	})
 }
@@ -85,7 +85,7 @@ func TestObserver_ForeignHangs(t *testing.T) {
 		s.sandbox(sandboxOf("web", 0))
 		s.sleep(5 * time.Second)
 		if pod := s.observed("web"); pod == nil || len(pod.Incarnations[0].IPs) != 1 {
-			s.Errorf("got %+v, want a pod with one address", pod)
+			s.Errorf("pod web: got %+v, want a pod with one address", pod)
 		}
 	})
 }
