@@ -57,7 +57,7 @@ func TestRunOnce_QueueHostPort(t *testing.T) {
 	d.writePods("pods", pods...)
 	d.run("pods.yaml").wantExit(0, "podd: 2 pods, 0 failed", "b: waits: host port 8124/TCP is used by ")
 	if n := len(d.notes()); n != 2 {
-		t.Errorf("got %d pods that ran, want 2", n)
+		t.Errorf("notes of the pods: got %d, want 2", n)
 	}
 }
 

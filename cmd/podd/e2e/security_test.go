@@ -380,7 +380,7 @@ func TestUserNamespace_ForeignIDs(t *testing.T) {
 	d.apply(p)
 	d.untilApplied("web")
 	if got := d.userMap("web"); uint64(got.First) < theirs.End() || got.Length != 65536 {
-		t.Errorf("got the IDs %+v, want 65536 after %+v", got, theirs)
+		t.Errorf("user IDs of pod web: got %+v, want 65536 IDs after the range %+v of the other agent", got, theirs)
 	}
 	if _, err := client.RemovePodSandbox(t.Context(), &cri.RemovePodSandboxRequest{PodSandboxId: sandbox.GetPodSandboxId()}); err != nil {
 		t.Error(err)

@@ -27,14 +27,14 @@ func TestMemoryLimit(t *testing.T) {
 	w := memorywatch.Open(memorywatch.Paths{LimitEvents: []string{filepath.Join(dir, "memory.events")}}, slog.New(slog.DiscardHandler))
 	defer w.Close()
 	w.Arm(0)
-	// tail keeps the bytes in memory, until the kernel kills it.
+	// tail must keep the last 64 MiB of its input in memory, so the kernel kills it.
 	hog := exec.CommandContext(t.Context(), "sh", "-c", `echo $$ >"$1/cgroup.procs" && head -c 67108864 /dev/zero | tail -c 67108864 >/dev/null`, "sh", dir)
 	if text, err := hog.CombinedOutput(); err == nil {
-		t.Errorf("a process that needs more memory than the limit: got no error and the output %q", text)
+		t.Errorf("process that needs more memory than the limit of its cgroup: got no error and the output %q, want the process killed", text)
 	}
 	select {
 	case <-w.Events():
 	case <-time.After(time.Minute):
-		t.Error("no event after a minute, although the cgroup has reached its limit")
+		t.Error("got no event within a minute after the cgroup reached its memory limit, want one")
 	}
 }
