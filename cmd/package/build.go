@@ -26,16 +26,17 @@ type builder struct {
 }
 
 type arch struct {
-	env  []string // environment variables for go build
-	nfpm string   // name of the architecture in nfpm, which translates it for each package format
+	goarch string
+	env    string // environment variable for go build that selects the instruction set
+	nfpm   string // name of the architecture in nfpm, which translates it for each package format
 }
 
 // archs contains the architectures by name. The instruction sets are the oldest ones that podd
 // supports.
 var archs = map[string]arch{
-	"amd64": {[]string{"GOARCH=amd64", "GOAMD64=v1"}, "amd64"},
-	"arm64": {[]string{"GOARCH=arm64", "GOARM64=v8.0"}, "arm64"},
-	"armv7": {[]string{"GOARCH=arm", "GOARM=7"}, "arm7"},
+	"amd64": {"amd64", "GOAMD64=v1", "amd64"},
+	"arm64": {"arm64", "GOARM64=v8.0", "arm64"},
+	"armv7": {"arm", "GOARM=7", "arm7"},
 }
 
 // buildAll builds the packages of all architectures into dir. It replaces the packages of an earlier
@@ -113,9 +114,9 @@ func (b builder) buildArch(ctx context.Context, dir, name string) error {
 
 // buildBinary builds a static podd, as make build does.
 func (b builder) buildBinary(ctx context.Context, a arch, to string) error {
-	build := release.Command(ctx, to, "-X main.version="+b.version.binary)
+	build := release.Command(ctx, a.goarch, to, "-X main.version="+b.version.binary)
 	build.Dir = b.root
-	build.Env = append(build.Env, append(a.env, "GOOS=linux", "GOEXPERIMENT=")...)
+	build.Env = append(build.Env, a.env, "GOOS=linux", "GOEXPERIMENT=")
 	return runCommand(build)
 }
 

@@ -72,7 +72,7 @@ const binaryPath = "bin/podd"
 
 func buildPodd(ctx context.Context, version string) error {
 	begin := time.Now()
-	build := release.Command(ctx, binaryPath, "-X main.version="+version)
+	build := release.Command(ctx, "", binaryPath, "-X main.version="+version)
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("building podd: %w", err)

@@ -28,7 +28,7 @@ func makePayload(ctx context.Context, version, dir, image string) error {
 		return err
 	}
 	for _, build := range []*exec.Cmd{
-		release.Command(ctx, filepath.Join(dir, "podd"), "-X main.version="+version),
+		release.Command(ctx, "", filepath.Join(dir, "podd"), "-X main.version="+version),
 		buildTests(ctx, filepath.Join(dir, "e2e.test"), "./cmd/podd/e2e"),
 		buildTests(ctx, filepath.Join(dir, "machine.test"), "./cmd/podd/e2e/machine"),
 	} {

@@ -15,23 +15,38 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 )
 
 //go:embed flags
 var flags string
 
-// Command returns a command that builds podd and writes it to file. Its environment is that of this
-// process, except that cgo is disabled and GOFLAGS is replaced. The working directory of the command
-// must be in the module podd. linkerFlags are flags of go tool link, for example
+// Command returns a command that builds podd for an architecture and writes it to file. arch is a value of
+// GOARCH; "" means that of this process. The environment of the command is that of this process, except
+// that cgo is disabled and that GOARCH and GOFLAGS are replaced. The working directory of the command
+// must be in the module podd. linkerFlags are additional flags of go tool link, for example
 // "-X main.version=1.0.0".
-func Command(ctx context.Context, file string, linkerFlags ...string) *exec.Cmd {
-	linker := strings.Join(append([]string{"-s -w"}, linkerFlags...), " ")
+func Command(ctx context.Context, arch, file string, linkerFlags ...string) *exec.Cmd {
+	arch = cmp.Or(arch, runtime.GOARCH)
+	linker := strings.Join(append(archLinkerFlags(arch), linkerFlags...), " ")
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", linker, "-o", file, "podd/cmd/podd")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+strings.TrimSpace(flags))
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch, "GOFLAGS="+strings.TrimSpace(flags))
 	return build
+}
+
+// archLinkerFlags returns the flags of go tool link for an architecture. They omit the symbol table and
+// debugging data. On amd64 they also align functions to 16 bytes, as the compiler does on arm64, instead
+// of 32, which makes the binary 0.4 MB smaller.
+func archLinkerFlags(arch string) []string {
+	all := []string{"-s", "-w"}
+	if arch == "amd64" {
+		all = append(all, "-funcalign=16")
+	}
+	return all
 }

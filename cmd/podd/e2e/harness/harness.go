@@ -51,7 +51,7 @@ func Exit(exitCode int, err error) {
 // BuildPodd builds podd like a release and writes it to file. The working directory must be in
 // the module podd.
 func BuildPodd(ctx context.Context, file string) error {
-	return runBuild(release.Command(ctx, file), file)
+	return runBuild(release.Command(ctx, "", file), file)
 }
 
 // FindOrBuildKubectl returns the path of the host's kubectl. If the host has no kubectl, it builds
