@@ -53,30 +53,43 @@ func (o *lookup) csiVolume(pod *v1.Pod, i int) *csiVolume {
 		d.readOnly = pv.Spec.CSI.ReadOnly
 		return d
 	}
-	if v.PersistentVolumeClaim == nil && v.Ephemeral == nil {
+	var pv *v1.PersistentVolume
+	d.claim, d.boundClaim, pv = o.claimedVolume(pod, i)
+	if pv == nil || pv.Spec.CSI == nil {
 		return nil
 	}
-	u := &lister{namespace: pod.Namespace}
-	if o.IsFromServer() {
-		u.pod = pod
-	}
-	if u.addVolume(v, at); len(u.all) == 0 {
-		return nil
-	}
-	d.claim = &u.all[0]
-	if d.boundClaim = o.Claims[d.claim.Object.NamespacedName]; d.boundClaim == nil {
-		return nil
-	}
-	bound, reason := o.bind(d.boundClaim)
-	if reason != "" || bound.Volume == nil || bound.Volume.Spec.CSI == nil {
-		return nil
-	}
-	d.addVolume(bound.Volume, secret)
+	d.addVolume(pv, secret)
 	d.readOnly = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
 	if !o.IsFromServer() && d.pv.Spec.CSI.ReadOnly { // in a cluster, the volume is attached read-only instead
 		d.readOnly = true
 	}
 	return d
+}
+
+// claimedVolume returns the reference to the claim of a pod's volume at index i, the claim, and the
+// PersistentVolume to which the claim is bound. pv is nil if the volume has no claim, or if the claim
+// is missing or not bound to a PersistentVolume.
+func (o *lookup) claimedVolume(pod *v1.Pod, i int) (ref *Ref, claim *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) {
+	v := &pod.Spec.Volumes[i]
+	if v.PersistentVolumeClaim == nil && v.Ephemeral == nil {
+		return nil, nil, nil
+	}
+	u := &lister{namespace: pod.Namespace}
+	if o.IsFromServer() {
+		u.pod = pod
+	}
+	if u.addVolume(v, fmt.Sprintf("spec.volumes[%d]", i)); len(u.all) == 0 {
+		return nil, nil, nil
+	}
+	ref = &u.all[0]
+	if claim = o.Claims[ref.Object.NamespacedName]; claim == nil {
+		return ref, nil, nil
+	}
+	bound, reason := o.bind(claim)
+	if reason != "" {
+		return ref, claim, nil
+	}
+	return ref, claim, bound.Volume
 }
 
 // addVolume sets the PersistentVolume and the references to its Secrets. newRef returns the reference
@@ -103,9 +116,9 @@ func (d *csiVolume) volumeName() string {
 	return d.pv.Name
 }
 
-// ListDriverRefs returns references to the objects, such as Secrets, that CSI drivers need for the
-// volumes of a pod. It ignores a volume whose claim or PersistentVolume is missing, because the driver
-// of the volume is then unknown.
+// ListDriverRefs returns references to the objects, such as Secrets, that CSI drivers and the iSCSI
+// initiator need for the volumes of a pod. It ignores a volume whose claim or PersistentVolume is
+// missing, because the driver of the volume is then unknown.
 func ListDriverRefs(o *manifest.Objects, pod *v1.Pod) []Ref {
 	return newLookup(o).driverRefs(pod)
 }
@@ -116,6 +129,9 @@ func (o *lookup) driverRefs(pod *v1.Pod) []Ref {
 		d := o.csiVolume(pod, i)
 		if d != nil && (!o.IsFromServer() || o.driverWaitReason(d) == "") { // the names in manifests were validated
 			all = append(all, o.refsOf(pod, d)...)
+		}
+		if u := o.chapRef(pod, i); u != nil {
+			all = append(all, *u)
 		}
 	}
 	return all

@@ -115,7 +115,7 @@ func (r *resolver) missingRefs(p *manifest.Pod, refs []Ref) []missingRef {
 	return missing
 }
 
-// list returns the references of a pod, including those of its CSI volumes.
+// list returns the references of a pod, including those of its CSI volumes and iSCSI disks.
 func (r *resolver) list(p *manifest.Pod) []Ref {
 	if p == nil {
 		return nil

@@ -44,7 +44,7 @@ const (
 	forMount                 // a claim for a volume that is mounted
 	forEphemeral             // variables of an ephemeral container; no other container waits for them
 	forSandbox               // a RuntimeClass, which determines the handler of the sandbox
-	forDriver                // parameters of calls to a CSI driver
+	forDriver                // parameters of calls to a CSI driver, or credentials of an iSCSI disk
 )
 
 // List returns the references of a pod, in the order of its fields.

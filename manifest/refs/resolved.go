@@ -41,12 +41,13 @@ type Resolved struct {
 	trustBundles                map[manifest.ObjectRef][]*certificates.ClusterTrustBundle
 	services, apiServerServices *manifest.Services    // Services of the pod's namespace, and Services of the namespace of apiServerService
 	csiVolumes                  map[string]*CSIVolume // by name of the pod's volume
+	chapSecrets                 map[string]*v1.Secret // by name of the pod's volume
 }
 
 func newResolved(p *manifest.Pod) *Resolved {
 	return &Resolved{
 		ConfigMaps: map[string]*v1.ConfigMap{}, Secrets: map[string]*v1.Secret{}, Claims: map[string]Claim{},
-		pod: p, missingObjects: map[manifest.ObjectRef]manifest.MissingObject{}, tokens: map[string][]byte{}, certificates: map[string]*manifest.PodCertificate{}, trustBundles: map[manifest.ObjectRef][]*certificates.ClusterTrustBundle{}, csiVolumes: map[string]*CSIVolume{},
+		pod: p, missingObjects: map[manifest.ObjectRef]manifest.MissingObject{}, tokens: map[string][]byte{}, certificates: map[string]*manifest.PodCertificate{}, trustBundles: map[manifest.ObjectRef][]*certificates.ClusterTrustBundle{}, csiVolumes: map[string]*CSIVolume{}, chapSecrets: map[string]*v1.Secret{},
 	}
 }
 
@@ -172,6 +173,7 @@ func (r *resolver) resolve(p *manifest.Pod, salt string, previous *Resolved) *Re
 		s.Blocker = r.blocker(p, all)
 	}
 	s.addCSI(sourceLookup, r.set.Node, previous)
+	s.addCHAP(sourceLookup)
 	for _, u := range used {
 		s.addObject(sourceLookup, u.Object)
 		if u.TrustBundle != nil {
@@ -241,7 +243,7 @@ func (s *Resolved) hasSameObjects(o *Resolved) bool {
 // hasSameLookups reports whether s and o contain the same results of lookups at an API server.
 func (s *Resolved) hasSameLookups(o *Resolved) bool {
 	return s.services == o.services && s.apiServerServices == o.apiServerServices && maps.Equal(s.missingObjects, o.missingObjects) &&
-		maps.EqualFunc(s.tokens, o.tokens, bytes.Equal) && maps.Equal(s.certificates, o.certificates) && maps.Equal(s.csiVolumes, o.csiVolumes)
+		maps.EqualFunc(s.tokens, o.tokens, bytes.Equal) && maps.Equal(s.certificates, o.certificates) && maps.Equal(s.csiVolumes, o.csiVolumes) && maps.Equal(s.chapSecrets, o.chapSecrets)
 }
 
 // hasMutableMetadataFiles reports whether files in the volumes of the pod may contain labels and
@@ -304,8 +306,12 @@ func (s *Resolved) digest(salt string, used []Ref, role role) string {
 		for _, volume := range slices.Sorted(maps.Keys(s.csiVolumes)) {
 			writeTexts(mac, []byte(volume), s.csiVolumes[volume].encode())
 		}
+		for _, volume := range slices.Sorted(maps.Keys(s.chapSecrets)) {
+			writeTexts(mac, []byte(volume))
+			writeMap(mac, s.chapSecrets[volume].Data)
+		}
 	}
-	if len(done) == 0 && (role != forMount || len(s.csiVolumes) == 0) {
+	if len(done) == 0 && (role != forMount || len(s.csiVolumes)+len(s.chapSecrets) == 0) {
 		return ""
 	}
 	return hex.EncodeToString(mac.Sum(nil)[:16])

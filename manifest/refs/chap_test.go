@@ -1,0 +1,90 @@
+package refs_test
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest"
+	"podd/manifest/refs"
+)
+
+// chapPod returns a pod with two iSCSI disks that require CHAP: an inline volume and a PersistentVolume.
+func chapPod() *manifest.Pod {
+	p := clusterPod()
+	p.Object.Spec = v1.PodSpec{NodeName: "n1", ServiceAccountName: "default", Volumes: []v1.Volume{
+		{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
+		{Name: "own", VolumeSource: v1.VolumeSource{ISCSI: &v1.ISCSIVolumeSource{SessionCHAPAuth: true, SecretRef: &v1.LocalObjectReference{Name: "key"}}}},
+	}}
+	return p
+}
+
+// chapObjects returns the objects of chapPod, with a Secret for each disk.
+func chapObjects(p *manifest.Pod) manifest.Objects {
+	o := clusterObjects(p)
+	o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.ISCSI = &v1.ISCSIPersistentVolumeSource{
+		DiscoveryCHAPAuth: true, SecretRef: &v1.SecretReference{Namespace: "storage", Name: "key"},
+	}
+	o.Secrets[in("key")] = &v1.Secret{ObjectMeta: meta("key"), Data: map[string][]byte{"node.session.auth.username": []byte("u"), "node.session.auth.password": []byte("shop")}}
+	o.Secrets[types.NamespacedName{Namespace: "storage", Name: "key"}] = &v1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "key"},
+		Data:       map[string][]byte{"discovery.sendtargets.auth.username": []byte("u"), "discovery.sendtargets.auth.password": []byte("storage")},
+	}
+	return o
+}
+
+func TestResolved_CHAPSecret(t *testing.T) {
+	p := chapPod()
+	o := chapObjects(p)
+	_, s := resolve(p, o, nil)
+	if s.Blocker != (refs.Blocker{}) {
+		t.Fatalf("got %+v, want no wait", s.Blocker)
+	}
+	for i, want := range []string{"storage", "shop"} {
+		secret := s.CHAPSecret(&p.Object.Spec.Volumes[i])
+		if secret == nil || string(secret.Data["node.session.auth.password"])+string(secret.Data["discovery.sendtargets.auth.password"]) != want {
+			t.Errorf("volume %d: got %v, want the Secret with %q", i, secret, want)
+		}
+	}
+	changed := chapObjects(p)
+	changed.Secrets[in("key")].Data["node.session.auth.password"] = []byte("new")
+	if _, again := resolve(p, changed, nil); again.MountDigest == s.MountDigest {
+		t.Error("got the same MountDigest after the password has changed, want another one: a failed login must be tried again")
+	}
+}
+
+// TestResolved_CHAPSecretMissing checks that a pod waits for its Secrets and their keys.
+func TestResolved_CHAPSecretMissing(t *testing.T) {
+	p := chapPod()
+	o := chapObjects(p)
+	delete(o.Secrets[in("key")].Data, "node.session.auth.password")
+	if _, s := resolve(p, o, nil); !strings.Contains(s.MissingMessage, "non-existent secret key: node.session.auth.password") || s.Volume != "own" {
+		t.Errorf("got %+v, want a message about the key of the volume own", s.Blocker)
+	}
+	delete(o.Secrets, in("key"))
+	if _, s := resolve(p, o, nil); !strings.Contains(s.MissingMessage, "is being looked up") {
+		t.Errorf("got %+v, want a wait for the lookup", s.Blocker)
+	}
+}
+
+// TestListDriverRefs_CHAP checks the references to the Secrets of iSCSI disks. A volume without CHAP has
+// none, and a Secret with an invalid name is not looked up.
+func TestListDriverRefs_CHAP(t *testing.T) {
+	p := chapPod()
+	o := chapObjects(p)
+	var got []string
+	for _, u := range refs.ListDriverRefs(&o, p.Object) {
+		got = append(got, u.Object.NamespacedName.String()+" "+u.FieldPath)
+	}
+	if want := "storage/key spec.volumes[0].iscsi.secretRef, shop/key spec.volumes[1].iscsi.secretRef"; strings.Join(got, ", ") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	p.Object.Spec.Volumes[1].ISCSI.SessionCHAPAuth = false
+	o.Volumes[types.NamespacedName{Name: "pv1"}].Spec.ISCSI.SecretRef.Name = "../key"
+	if got := refs.ListDriverRefs(&o, p.Object); len(got) > 0 {
+		t.Errorf("got %v, want no references", got)
+	}
+}
