@@ -3,6 +3,8 @@ package defaults
 import (
 	v1 "k8s.io/api/core/v1"
 	storage "k8s.io/api/storage/v1"
+
+	"podd/manifest/disk"
 )
 
 func setVolumeDefaults(v *v1.Volume) {
@@ -57,7 +59,7 @@ func setProjectedDefaults(p *v1.ProjectedVolumeSource) {
 func setRemoteDefaults(source *v1.VolumeSource) {
 	switch {
 	case source.ISCSI != nil:
-		setIfZero(&source.ISCSI.ISCSIInterface, "default")
+		setIfZero(&source.ISCSI.ISCSIInterface, disk.DefaultInterface)
 	case source.RBD != nil:
 		setIfZero(&source.RBD.RBDPool, "rbd")
 		setIfZero(&source.RBD.RadosUser, "admin")
@@ -84,6 +86,9 @@ func PersistentVolume(pv *v1.PersistentVolume) {
 	setIfNil(&pv.Spec.VolumeMode, v1.PersistentVolumeFilesystem)
 	if h := pv.Spec.HostPath; h != nil {
 		setIfNil(&h.Type, v1.HostPathUnset)
+	}
+	if s := pv.Spec.ISCSI; s != nil {
+		setIfZero(&s.ISCSIInterface, disk.DefaultInterface)
 	}
 	roundUp(pv.Spec.Capacity)
 }

@@ -167,7 +167,7 @@ func (o *lookup) bind(c *v1.PersistentVolumeClaim) (bound Claim, reason string) 
 	case len(onOtherNode) > 0: // return an error, because otherwise the claim would get an empty directory in place of its data
 		return bound, o.findAffinityMismatch(onOtherNode[0])
 	case *c.Spec.VolumeMode == v1.PersistentVolumeBlock:
-		return bound, "has volumeMode Block, but podd provides directories only; define a PersistentVolume with volumeMode Block and the device as local.path"
+		return bound, "has volumeMode Block, but podd provides directories only; define a PersistentVolume with volumeMode Block, for example with the device as local.path"
 	case c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == "" || c.Spec.Selector != nil:
 		return bound, "requires a PersistentVolume, but none matches; remove storageClassName and selector to use a directory that podd manages"
 	}

@@ -28,8 +28,6 @@ const noResourceClaims = "ResourceClaims require a cluster; remove this field, o
 // Messages for volumes that are not on this node.
 const (
 	onlyNFS       = "podd mounts no network volume of this type; use a volume of a CSI driver, or mount this volume on the host (/etc/fstab or a .mount unit) and use hostPath"
-	noISCSI       = "podd does not log in to iSCSI targets; log in and mount the disk on the host (iscsiadm, /etc/fstab) and use hostPath or a claim with a local PersistentVolume, or use a volume of a CSI driver"
-	noFC          = "podd does not attach Fibre Channel disks; mount the disk on the host (/dev/disk/by-id, /etc/fstab) and use hostPath or a claim with a local PersistentVolume, or use a volume of a CSI driver"
 	noRBD         = "podd does not map RBD images, and Kubernetes has removed the driver of this volume; use a volume of a CSI driver"
 	noCloudDisks  = "podd does not attach cloud disks; attach and mount the disk on the host and use hostPath, or a claim with a local PersistentVolume"
 	onlyInCluster = "podd translates this volume to a volume of a CSI driver only in a cluster; use a PersistentVolume of type csi"
@@ -134,6 +132,8 @@ var podFields = []row{
 	{"spec.volumes[].downwardAPI.defaultUser", refusedWithNote, gateDisabled},
 	{"spec.volumes[].downwardAPI.items[].user", refusedWithNote, gateDisabled},
 	{"spec.volumes[].nfs", supported, ""},
+	{"spec.volumes[].iscsi", supported, ""},
+	{"spec.volumes[].fc", supported, ""},
 	{"spec.volumes[].persistentVolumeClaim", supported, ""},
 	{"spec.volumes[].csi", supported, ""},
 	{"spec.volumes[].ephemeral.volumeClaimTemplate.metadata.labels", supported, ""},
@@ -165,9 +165,7 @@ var podFields = []row{
 	{"spec.volumes[].glusterfs", refusedWithNote, onlyNFS},
 	{"spec.volumes[].quobyte", refusedWithNote, onlyNFS},
 	{"spec.volumes[].azureFile", refusedWithNote, onlyInCluster},
-	{"spec.volumes[].iscsi", refusedWithNote, noISCSI},
 	{"spec.volumes[].rbd", refusedWithNote, noRBD},
-	{"spec.volumes[].fc", refusedWithNote, noFC},
 	{"spec.volumes[].flexVolume", refusedWithNote, "FlexVolume drivers are not supported; mount the volume on the host and use hostPath, or a claim"},
 	{"spec.volumes[].awsElasticBlockStore", refusedWithNote, noCloudDisks},
 	{"spec.volumes[].azureDisk", refusedWithNote, noCloudDisks},

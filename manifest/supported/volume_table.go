@@ -51,13 +51,15 @@ var volumeFields = []row{
 	{"spec.hostPath", supported, ""},
 	{"spec.local", supported, ""},
 	{"spec.nfs", supported, ""},
+	{"spec.iscsi", supported, ""},
+	{"spec.fc", supported, ""},
 	{"spec.csi", supported, ""},
 	{"spec.csi.controllerPublishSecretRef", refusedWithNote, noController},
 	{"spec.csi.controllerExpandSecretRef", refusedWithNote, noController},
 	{"spec.csi.nodeExpandSecretRef", refusedWithNote, noNodeExpansion},
 	{"spec.persistentVolumeReclaimPolicy", supported, ""},
 	{"spec.nodeAffinity", supported, ""},
-	{"spec.mountOptions", supported, ""}, // for nfs and csi; see validateMountOptions
+	{"spec.mountOptions", supported, ""}, // not for local and hostPath; see validateMountOptions
 	{"spec.volumeAttributesClassName", refusedWithNote, noAttributesClass},
 }
 

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest/disk"
 )
 
 // Claim validates a PersistentVolumeClaim, except its metadata.
@@ -67,8 +69,8 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 	errs = append(errs, validateStorage(spec.Capacity, at.Child("capacity"))...)
 	errs = append(errs, validateOneOf(at.Child("volumeMode"), *spec.VolumeMode, v1.PersistentVolumeFilesystem, v1.PersistentVolumeBlock)...)
 	s := &spec.PersistentVolumeSource
-	if *spec.VolumeMode == v1.PersistentVolumeBlock && s.Local == nil && s.CSI == nil {
-		errs = append(errs, field.Forbidden(at.Child("volumeMode"), "Block is supported for local and csi volumes only; for a device of the host, set local.path to the device"))
+	if *spec.VolumeMode == v1.PersistentVolumeBlock && (s.HostPath != nil || s.NFS != nil) {
+		errs = append(errs, field.Forbidden(at.Child("volumeMode"), "Block is not supported for hostPath and nfs volumes; for a device of the host, set local.path to the device"))
 	}
 	switch {
 	case s.HostPath != nil:
@@ -79,8 +81,15 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 		errs = append(errs, validateNFS(s.NFS, at.Child("nfs"))...)
 	case s.CSI != nil:
 		errs = append(errs, validateCSIVolume(s.CSI, at.Child("csi"))...)
+	case s.ISCSI != nil:
+		_, invalid := disk.NewISCSI(s.ISCSI, at.Child("iscsi"))
+		errs = append(errs, invalid...)
+		errs = append(errs, validateCHAPSecret(s.ISCSI.SecretRef, at.Child("iscsi", "secretRef"))...)
+	case s.FC != nil:
+		_, invalid := disk.NewFC(s.FC, at.Child("fc"))
+		errs = append(errs, invalid...)
 	case len(sourceNames(s)) == 0: // no supported source is set; package supported refuses all other sources
-		errs = append(errs, field.Required(at, "specify hostPath, local, nfs or csi"))
+		errs = append(errs, field.Required(at, "specify hostPath, local, nfs, iscsi, fc or csi"))
 	}
 	if names := sourceNames(s); len(names) > 1 {
 		errs = append(errs, field.Forbidden(at.Child(names[1]), "a volume has one source, but "+names[0]+" is also set; remove one"))
@@ -92,6 +101,19 @@ func validatePersistentVolume(spec *v1.PersistentVolumeSpec, at *field.Path) fie
 	if policy := spec.PersistentVolumeReclaimPolicy; policy != "" {
 		errs = append(errs, validateOneOf(at.Child("persistentVolumeReclaimPolicy"), policy,
 			v1.PersistentVolumeReclaimRetain, v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRecycle)...)
+	}
+	return errs
+}
+
+// validateCHAPSecret validates the reference of an iSCSI PersistentVolume to a Secret. An empty namespace
+// means the namespace of the pod. ref may be nil.
+func validateCHAPSecret(ref *v1.SecretReference, at *field.Path) field.ErrorList {
+	if ref == nil {
+		return nil
+	}
+	errs := validateObjectName(ref.Name, at.Child("name"))
+	if ref.Namespace != "" {
+		errs = append(errs, invalidErrors(at.Child("namespace"), ref.Namespace, validation.IsDNS1123Label(ref.Namespace))...)
 	}
 	return errs
 }

@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest/disk"
 )
 
 func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
@@ -35,14 +37,17 @@ func validateNFS(n *v1.NFSVolumeSource, at *field.Path) field.ErrorList {
 // podd retries a mount, the filesystem that podd mounts, or the mount point.
 var reservedOptions = []string{"bg", "remount", "bind", "rbind", "move"}
 
-// validateMountOptions validates mount options. podd passes mount options to mount.nfs and to CSI
-// drivers only, so other volumes must have none.
+// validateMountOptions validates mount options. podd mounts neither local nor hostPath volumes, so they
+// must have none.
 func validateMountOptions(spec *v1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
 	if len(spec.MountOptions) == 0 {
 		return nil
 	}
-	if spec.NFS == nil && spec.CSI == nil {
-		return field.ErrorList{field.Forbidden(at, "podd applies mount options to nfs and csi volumes only; mount this volume on the host with these options")}
+	switch {
+	case spec.ISCSI != nil, spec.FC != nil:
+		return disk.ValidateMountOptions(spec.MountOptions, at)
+	case spec.NFS == nil && spec.CSI == nil:
+		return field.ErrorList{field.Forbidden(at, "podd does not mount volumes of this type; mount this volume on the host with these options")}
 	}
 	var errs field.ErrorList
 	for i, text := range spec.MountOptions {

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"podd/manifest"
+	"podd/manifest/disk"
 )
 
 func volumesByName(volumes []v1.Volume) map[string]*v1.Volume {
@@ -37,6 +39,7 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 		if v.NFS != nil {
 			errs = append(errs, validateNFS(v.NFS, at.Child("nfs"))...)
 		}
+		errs = append(errs, validateDisk(v, at)...)
 		if v.CSI != nil {
 			errs = append(errs, validateCSI(v.CSI, at.Child("csi"))...)
 		}
@@ -48,6 +51,28 @@ func validateVolumes(spec *v1.PodSpec, fields *field.Path) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// maxInterfaceName is the maximum length of the name of an interface in the kubelet.
+const maxInterfaceName = 64
+
+// validateDisk validates an iSCSI or Fibre Channel disk.
+func validateDisk(v *v1.Volume, at *field.Path) field.ErrorList {
+	switch {
+	case v.ISCSI != nil:
+		_, errs := disk.NewISCSI(disk.Persistent(v.ISCSI), at.Child("iscsi"))
+		if v.ISCSI.InitiatorName != nil && len(v.Name+":"+v.ISCSI.TargetPortal) > maxInterfaceName { // the kubelet creates an interface with this name
+			errs = append(errs, field.Invalid(at.Child("name"), v.Name, fmt.Sprintf("with initiatorName, the name and the targetPortal together must have at most %d characters", maxInterfaceName-1)))
+		}
+		if ref := v.ISCSI.SecretRef; ref != nil {
+			errs = append(errs, validateObjectName(ref.Name, at.Child("iscsi", "secretRef", "name"))...)
+		}
+		return errs
+	case v.FC != nil:
+		_, errs := disk.NewFC(v.FC, at.Child("fc"))
+		return errs
+	}
+	return nil
 }
 
 // validateVolumeFiles validates a volume with files that podd writes.

@@ -37,6 +37,9 @@ type Volumes interface {
 	// CSI returns the parameters for the driver of a CSI volume or of a claim's volume;
 	// nil if they are unknown.
 	CSI(v *v1.Volume) *refs.CSIVolume
+	// CHAPSecret returns the Secret with the CHAP credentials of an iSCSI disk; nil if there is
+	// none.
+	CHAPSecret(v *v1.Volume) *v1.Secret
 }
 
 // PodVolumes implements Volumes for a pod and the objects that it refers to. It modifies neither.
@@ -55,6 +58,9 @@ func (c PodVolumes) Claim(v *v1.Volume) *refs.Claim {
 
 // CSI implements Volumes.
 func (c PodVolumes) CSI(v *v1.Volume) *refs.CSIVolume { return c.Refs.CSI(v) }
+
+// CHAPSecret implements Volumes.
+func (c PodVolumes) CHAPSecret(v *v1.Volume) *v1.Secret { return c.Refs.CHAPSecret(v) }
 
 // ClaimName returns the name of the claim of a volume; "" if the volume is not a claim.
 func ClaimName(p *manifest.Pod, v *v1.Volume) string {

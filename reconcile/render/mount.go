@@ -168,13 +168,19 @@ func isReadOnly(in *ContainerInput, v *v1.Volume) bool {
 	if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly {
 		return true
 	}
-	if v.CSI != nil && v.CSI.ReadOnly != nil && *v.CSI.ReadOnly {
+	if v.CSI != nil && v.CSI.ReadOnly != nil && *v.CSI.ReadOnly || v.ISCSI != nil && v.ISCSI.ReadOnly || v.FC != nil && v.FC.ReadOnly {
 		return true
 	}
 	served := v.NFS
 	if name := ClaimName(in.Pod, v); name != "" {
 		if c := in.Refs.Claim(name); c != nil && c.Volume != nil {
 			served = c.Volume.Spec.NFS
+			if s := c.Volume.Spec.ISCSI; s != nil && s.ReadOnly {
+				return true
+			}
+			if s := c.Volume.Spec.FC; s != nil && s.ReadOnly {
+				return true
+			}
 			if s := c.Volume.Spec.CSI; s != nil && s.ReadOnly && c.Owner != "" { // in a cluster, only attaching depends on this field
 				return true
 			}

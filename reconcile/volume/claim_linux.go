@@ -42,6 +42,8 @@ func (claimVolume) check(p *podDir, v *v1.Volume) (string, error) {
 		return newExportOfPV(c.Volume, false).check(p)
 	case c.Volume.Spec.CSI != nil:
 		return "", p.root.checkCSI()
+	case isDisk(c.Volume):
+		return checkDisk(newDiskSource(c.Volume, false))
 	}
 	return localPath(c.Volume, false)
 }
@@ -86,6 +88,8 @@ func (claimVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string
 		path, err = newExportOfPV(c.Volume, readOnly).mount(ctx, p, v.Name)
 	case c.Volume.Spec.CSI != nil:
 		path, err = p.publishCSI(ctx, v)
+	case isDisk(c.Volume):
+		path, err = p.prepareDisk(ctx, v, newDiskSource(c.Volume, readOnly))
 	default:
 		path, err = localPath(c.Volume, true)
 	}
@@ -134,7 +138,7 @@ func localPath(pv *v1.PersistentVolume, create bool) (string, error) {
 		}
 		return path, withoutPath(err)
 	}
-	return "", fmt.Errorf("podd does not support the volume type %s of the PersistentVolume %q; use csi, nfs, local or hostPath", sourceName(s), pv.Name)
+	return "", fmt.Errorf("podd does not support the volume type %s of the PersistentVolume %q; use csi, nfs, iscsi, fc, local or hostPath", sourceName(s), pv.Name)
 }
 
 // sourceName returns the field name of a PersistentVolume's source, such as "iscsi".

@@ -27,6 +27,7 @@ type claimContent refs.Claim
 func (claimContent) Files(*v1.Volume) (map[string]render.File, error) { return nil, nil }
 func (h *claimContent) Claim(*v1.Volume) *refs.Claim                  { return (*refs.Claim)(h) }
 func (h *claimContent) CSI(*v1.Volume) *refs.CSIVolume                { return nil }
+func (h *claimContent) CHAPSecret(*v1.Volume) *v1.Secret              { return nil }
 
 // newClaim returns the claim default/data with this owner. pv is the PersistentVolume to which the
 // claim is bound; nil means a directory of podd.
@@ -247,15 +248,15 @@ func TestClaim_RecordWithoutPath(t *testing.T) {
 func TestClaim_Errors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
-	iscsi := localVolume("a", "")
-	iscsi.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{}}
+	rbd := localVolume("a", "")
+	rbd.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{RBD: &v1.RBDPersistentVolumeSource{}}
 	block := newClaim("file", nil)
 	mode := v1.PersistentVolumeBlock
 	block.Spec.VolumeMode = &mode
 	for want, of := range map[string]*claimContent{
 		"does not exist; create or mount it": newClaim("file", localVolume("a", "/nowhere/at/all")),
 		"is a file":                          newClaim("file", localVolume("a", file)),
-		`does not support the volume type iscsi of the PersistentVolume "a"`: newClaim("file", iscsi),
+		`does not support the volume type rbd of the PersistentVolume "a"`: newClaim("file", rbd),
 		"volumeMode Block":      block,
 		`"data" does not exist`: nil,
 	} {

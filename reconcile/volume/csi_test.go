@@ -35,6 +35,7 @@ type csiContent map[string]*refs.CSIVolume
 
 func (csiContent) Files(*v1.Volume) (map[string]render.File, error) { return nil, nil }
 func (c csiContent) CSI(v *v1.Volume) *refs.CSIVolume               { return c[v.Name] }
+func (c csiContent) CHAPSecret(*v1.Volume) *v1.Secret               { return nil }
 func (csiContent) Claim(v *v1.Volume) *refs.Claim {
 	if v.PersistentVolumeClaim == nil {
 		return nil

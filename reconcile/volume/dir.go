@@ -1,11 +1,14 @@
 // Package volume creates and removes pod directories and the volumes in them.
 //
 //	<root-dir>/claims/<namespace>/<name>/           a claim's directory; outlives its pods
+//	<root-dir>/disks/                               attached iSCSI and Fibre Channel disks (package disk)
 //	<root-dir>/pods/<uid>/                          0750, all files of a pod
 //	    volumes/kubernetes.io~empty-dir/<volume>/   emptyDir: a directory, a tmpfs or a hugetlbfs
 //	    volumes/kubernetes.io~secret/<volume>/      a tmpfs, so that no Secret is written to disk; parent 0700
 //	    volumes/kubernetes.io~nfs/<volume>/         nfs, or a claim with an NFS PersistentVolume
 //	    volumes/kubernetes.io~csi/<volume>/mount    a volume of a CSI driver; devices are in volumeDevices/
+//	    volumes/kubernetes.io~iscsi/<volume>/       the filesystem on an iSCSI disk; kubernetes.io~fc: Fibre Channel
+//	    volumes/podd~disk/<volume>                  a link with the name of the disk that the pod uses
 //	    volumes/podd~claim/<volume>                 a link with the name of the claim that the pod uses
 //	    volumes/podd~claim/<volume>.path            a link to the local volume of that claim
 //	    volumes/podd~ephemeral/<volume>/            an ephemeral volume's directory

@@ -21,6 +21,8 @@ func isPoddMount(m mounts.Mount) bool {
 		return m.IsFilesystemRoot && (m.Type == "tmpfs" || m.Type == "hugetlbfs" && parts[2] == emptyDirPlugin)
 	case len(parts) == 4 && parts[1] == volumesDir && parts[2] == nfsPlugin:
 		return m.IsNFS()
+	case len(parts) == 4 && parts[1] == volumesDir && (parts[2] == iscsiPlugin || parts[2] == fcPlugin):
+		return m.IsFilesystemRoot
 	}
 	return len(parts) == 5 && parts[1] == subpath.DirName
 }

@@ -30,7 +30,7 @@ type volumeType interface {
 
 // volumeTypes contains all volume types. Their order has no effect, because a volume has exactly
 // one type.
-var volumeTypes = []volumeType{emptyDir{}, hostPath{}, configMapType, secretType, downwardAPIType, projectedType, nfsType{}, claimVolume{}, ephemeralVolume{}, csiVolume{}, imageVolume{}}
+var volumeTypes = []volumeType{emptyDir{}, hostPath{}, configMapType, secretType, downwardAPIType, projectedType, nfsType{}, iscsiVolume{}, fcVolume{}, claimVolume{}, ephemeralVolume{}, csiVolume{}, imageVolume{}}
 
 // A podDir is the directory of a pod while its volumes are prepared or checked.
 type podDir struct {

@@ -107,7 +107,8 @@ func (d Dir) unmountAndRemove(ctx context.Context, uid types.UID, remove func(po
 
 // unmountAll unmounts podd's mounts below a pod's directory, and then makes CSI drivers unpublish
 // their volumes. This order is necessary because podd's subPath mounts may be bind mounts of CSI
-// volumes. It returns an error if mounts remain.
+// volumes. It returns an error if mounts remain. Otherwise it detaches the disks that no other pod
+// uses.
 func (d Dir) unmountAll(ctx context.Context, uid types.UID) error {
 	if err := d.unmountOwn(ctx, uid); err != nil {
 		return err
@@ -116,10 +117,13 @@ func (d Dir) unmountAll(ctx context.Context, uid types.UID) error {
 		return err
 	}
 	remaining, err := d.mountsBelow(string(uid))
-	if err != nil || len(remaining) == 0 {
+	if err != nil {
 		return err
 	}
-	return newRemainingMountsError(uid, remaining)
+	if len(remaining) > 0 {
+		return newRemainingMountsError(uid, remaining)
+	}
+	return d.disks().Release(ctx, uid)
 }
 
 // unmountOwn unmounts podd's mounts below a pod's directory. It unmounts local volumes only if they

@@ -146,3 +146,4 @@ type filesFunc func(*v1.Volume) (map[string]render.File, error)
 func (f filesFunc) Files(v *v1.Volume) (map[string]render.File, error) { return f(v) }
 func (filesFunc) Claim(*v1.Volume) *refs.Claim                         { return nil }
 func (filesFunc) CSI(*v1.Volume) *refs.CSIVolume                       { return nil }
+func (filesFunc) CHAPSecret(*v1.Volume) *v1.Secret                     { return nil }

@@ -45,6 +45,10 @@ func pluginName(v *v1.Volume) string {
 		return "kubernetes.io/downward-api"
 	case s.NFS != nil:
 		return "kubernetes.io/nfs"
+	case s.ISCSI != nil:
+		return "kubernetes.io/iscsi"
+	case s.FC != nil:
+		return "kubernetes.io/fc"
 	case s.CSI != nil:
 		return "kubernetes.io/csi:" + s.CSI.Driver
 	case s.Image != nil:

@@ -209,6 +209,12 @@ func volumePath(pv *v1.PersistentVolume) string {
 		return s.NFS.Server + ":" + filepath.Clean(s.NFS.Path)
 	case s.CSI != nil:
 		return s.CSI.Driver + "^" + s.CSI.VolumeHandle
+	case s.ISCSI != nil: // without the portals, which are only addresses of the target
+		return fmt.Sprintf("%s:%d", s.ISCSI.IQN, s.ISCSI.Lun)
+	case s.FC != nil && s.FC.Lun != nil:
+		return fmt.Sprintf("%v:%d", s.FC.TargetWWNs, *s.FC.Lun)
+	case s.FC != nil:
+		return fmt.Sprint(s.FC.WWIDs)
 	}
 	return ""
 }

@@ -131,8 +131,32 @@ func volumeLines(v *v1.Volume) [][2]string {
 		return [][2]string{{"Type", "Image (a container image or OCI artifact)"}, {"Reference", s.Image.Reference}, {"PullPolicy", string(s.Image.PullPolicy)}}
 	case s.NFS != nil:
 		return [][2]string{{"Type", "NFS (an NFS mount that lasts the lifetime of a pod)"}, {"Server", s.NFS.Server}, {"Path", s.NFS.Path}, {"ReadOnly", fmt.Sprint(s.NFS.ReadOnly)}}
+	case s.ISCSI != nil:
+		return iscsiLines(s.ISCSI)
+	case s.FC != nil:
+		lun := "<none>"
+		if s.FC.Lun != nil {
+			lun = fmt.Sprint(*s.FC.Lun)
+		}
+		return [][2]string{{"Type", "FC (a Fibre Channel disk)"}, {"TargetWWNs", strings.Join(s.FC.TargetWWNs, ", ")}, {"LUN", lun}, {"FSType", s.FC.FSType}, {"ReadOnly", fmt.Sprint(s.FC.ReadOnly)}}
 	}
 	return [][2]string{{"Type", "<unknown>"}}
+}
+
+// iscsiLines returns the lines about an iSCSI disk: pairs of label and value.
+func iscsiLines(s *v1.ISCSIVolumeSource) [][2]string {
+	secret, initiator := "<none>", "<none>"
+	if s.SecretRef != nil {
+		secret = s.SecretRef.Name
+	}
+	if s.InitiatorName != nil {
+		initiator = *s.InitiatorName
+	}
+	return [][2]string{
+		{"Type", "ISCSI (an iSCSI disk that is attached to the node)"}, {"TargetPortal", s.TargetPortal}, {"IQN", s.IQN}, {"Lun", fmt.Sprint(s.Lun)},
+		{"ISCSIInterface", s.ISCSIInterface}, {"FSType", s.FSType}, {"ReadOnly", fmt.Sprint(s.ReadOnly)}, {"Portals", strings.Join(s.Portals, ", ")},
+		{"DiscoveryCHAPAuth", fmt.Sprint(s.DiscoveryCHAPAuth)}, {"SessionCHAPAuth", fmt.Sprint(s.SessionCHAPAuth)}, {"SecretRef", secret}, {"InitiatorName", initiator},
+	}
 }
 
 // projectedVolumeLines returns the lines about the sources of a projected volume: pairs of label

@@ -1,0 +1,29 @@
+// Package disk attaches iSCSI and Fibre Channel disks to this node for the volumes of pods, mounts
+// their filesystems, and detaches them when no pod uses them any more.
+//
+//	volume.Dir ─▶ Attach ─ link in the pod's directory
+//	                     ─ iSCSI: iscsiadm logs in to the target, then the LUN is scanned
+//	                     ─ Fibre Channel: a link in /dev/disk, and a scan of the adapters
+//	                     ─ dm-multipath device, if multipathd created one
+//	                     ─ mkfs if the disk is empty, otherwise fsck; then mount
+//	           ─▶ Release ─ if no other pod has a link: unmount, flush, delete the SCSI devices;
+//	                       after the last disk of an iSCSI target: log out
+//
+// The commands, their order and the rules for mkfs and fsck are those of the kubelet (pkg/volume/iscsi,
+// pkg/volume/fc and k8s.io/mount-utils). The state is on the host, not in memory:
+//
+//	<root>/disks/<target>/target.json   what podd must undo: logins, scanned LUNs, an interface
+//	<root>/disks/<target>/<disk>/mount  the mount point of the filesystem
+//	<root>/pods/<uid>/volumes/podd~disk/<volume>
+//	                                    a link with <target>/<disk>: the pod uses the disk
+//
+// Sessions, devices and multipath maps are read from /sys, and mounts from the mount table. A link
+// exists before podd logs in, and is removed after podd has logged out. Therefore, if podd is killed in
+// between, the pod's removal continues where it was interrupted.
+//
+// podd does not log out of a session that existed before its own login, and does not delete a LUN of
+// such a session that existed before its own scan.
+//
+// All operations on one target are serialized by a lock on its directory. Programs and accesses to
+// devices may hang if a target does not respond, so all of them have timeouts.
+package disk
