@@ -47,6 +47,8 @@ var steps = []step{
 	{name: "reserved", description: "the slices of reserved resources are limited", binary: "machine.test", tests: "^TestReserved$"},
 	{name: "hugepages", description: "huge pages in cgroups and volumes", binary: "machine.test", tests: "^TestHugePages$"},
 	{name: "nfs", description: "NFS volumes, including those of an unresponsive server", binary: "machine.test", tests: "^TestNFS$"},
+	{name: "iscsi", description: "iSCSI disks with CHAP and several paths", binary: "machine.test", tests: "^TestISCSI$"},
+	{name: "fc", description: "Fibre Channel disks, simulated by another SCSI disk", binary: "machine.test", tests: "^TestFC$"},
 	{name: "shutdown", description: "logind waits until the pods are stopped in order", binary: "machine.test", tests: "^TestShutdown$", cutsPower: true},
 	{name: "shutdown-after", description: "the pods run again after a node shutdown", binary: "machine.test", tests: "^TestAfterShutdown$"},
 	{name: "ext4-finish", description: "jobs finish, with podd's state on ext4", binary: "machine.test", env: stateOnExt4, tests: "^TestFinish$", cutsPower: true},
