@@ -16,6 +16,8 @@ import (
 // podCounts contains the metrics about sandboxes, containers, images and plan rules.
 type podCounts struct {
 	startedPods, podErrors             prometheus.Counter
+	userNamespacePods                  prometheus.Counter // sandboxes with a user namespace
+	userNamespaceErrors                prometheus.Counter
 	sandboxDuration                    *prometheus.HistogramVec
 	sandboxErrors                      *prometheus.CounterVec
 	startedContainers, containerErrors *prometheus.CounterVec
@@ -32,6 +34,8 @@ func newPodCounts() podCounts {
 	return podCounts{
 		startedPods:          newCounter("kubelet_started_pods_total", "Attempts to create a pod sandbox."),
 		podErrors:            newCounter("kubelet_started_pods_errors_total", "Failed attempts to create a pod sandbox."),
+		userNamespacePods:    newCounter("kubelet_started_user_namespaced_pods_total", "Attempts to create a pod sandbox with a user namespace."),
+		userNamespaceErrors:  newCounter("kubelet_started_user_namespaced_pods_errors_total", "Failed attempts to create a pod sandbox with a user namespace."),
 		sandboxDuration:      newHistogramVec("kubelet_run_podsandbox_duration_seconds", "Duration in seconds of creating a pod sandbox.", callBuckets, "runtime_handler"),
 		sandboxErrors:        newCounterVec("kubelet_run_podsandbox_errors_total", "Failed attempts to create a pod sandbox, by runtime handler.", "runtime_handler"),
 		startedContainers:    newCounterVec("kubelet_started_containers_total", "Attempts to start a container.", "container_type"),
@@ -49,19 +53,33 @@ func newPodCounts() podCounts {
 
 func (c podCounts) collectors() []prometheus.Collector {
 	return append(c.imageVolumes.collectors(),
-		c.startedPods, c.podErrors, c.sandboxDuration, c.sandboxErrors, c.startedContainers, c.containerErrors, c.terminatedContainers,
+		c.startedPods, c.podErrors, c.userNamespacePods, c.userNamespaceErrors, c.sandboxDuration, c.sandboxErrors, c.startedContainers, c.containerErrors, c.terminatedContainers,
 		c.pullDuration, c.ensuredImages, c.verifiedImages, c.collectedImages, c.evictions, c.ruleChanges,
 	)
 }
 
-// RecordSandbox records an attempt to create a sandbox. handler is "" for the runtime's
-// default.
-func (c podCounts) RecordSandbox(handler string, took time.Duration, err error) {
+// A Sandbox is an attempt to create a sandbox.
+type Sandbox struct {
+	Handler          string // "" for the runtime's default
+	HasUserNamespace bool
+	Took             time.Duration
+	Err              error
+}
+
+// RecordSandbox records an attempt to create a sandbox.
+func (c podCounts) RecordSandbox(s Sandbox) {
 	c.startedPods.Inc()
-	c.sandboxDuration.WithLabelValues(handler).Observe(took.Seconds())
-	if err != nil {
+	c.sandboxDuration.WithLabelValues(s.Handler).Observe(s.Took.Seconds())
+	if s.Err != nil {
 		c.podErrors.Inc()
-		c.sandboxErrors.WithLabelValues(handler).Inc()
+		c.sandboxErrors.WithLabelValues(s.Handler).Inc()
+	}
+	if !s.HasUserNamespace {
+		return
+	}
+	c.userNamespacePods.Inc()
+	if s.Err != nil {
+		c.userNamespaceErrors.Inc()
 	}
 }
 

@@ -62,7 +62,10 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 				m.RecordPull(o.Pull.Size, o.Pull.Took)
 			}
 		case plan.RunSandbox:
-			m.RecordSandbox(runtimeClass(o.Pod), o.Took, o.Err)
+			m.RecordSandbox(metrics.Sandbox{
+				Handler: runtimeClass(o.Pod), HasUserNamespace: o.Pod != nil && manifest.HasUserNamespace(&o.Pod.Object.Spec),
+				Took: o.Took, Err: o.Err,
+			})
 		case plan.StartContainer:
 			m.RecordContainerStart(containerType(o.Pod, a.Container), o.Reason)
 			m.RecordImageVolumes(imageVolumes(o, a.Container))
