@@ -108,7 +108,7 @@ func (in PreviewInput) admissionInput(resolved *refs.ResolvedSet) admission.Inpu
 	return admission.Input{
 		Set: in.Set, Refs: resolved.Refs, InstanceID: in.InstanceID, SourceKinds: in.SourceKinds,
 		Observed: in.Observed.Pods, HasSnapshot: true, AllWorkersReported: true,
-		Limits: in.Limits, PlanNode: planNode(in.Node, in.AdoptKubeletPods, in.MaxBackoff, in.DeadContainers), RuntimeName: in.Node.Name,
+		Limits: in.Limits, PlanNode: newPlanNode(in.Node, in.AdoptKubeletPods, in.MaxBackoff, in.DeadContainers), RuntimeName: in.Node.Name,
 	}
 }
 
@@ -156,8 +156,8 @@ func replacesRunning(p *manifest.Pod, observed *runtime.Pod) bool {
 	})
 }
 
-// planNode returns the facts about the node that decisions depend on.
-func planNode(n runtime.Node, adopt bool, maxBackoff time.Duration, dead plan.DeadContainerPolicy) plan.Node {
+// newPlanNode returns the facts about the node that decisions depend on.
+func newPlanNode(n runtime.Node, adopt bool, maxBackoff time.Duration, dead plan.DeadContainerPolicy) plan.Node {
 	return plan.Node{
 		RuntimeReachable: n.Reachable, RuntimeReady: n.Ready, NetworkReady: n.NetworkReady,
 		RuntimeMessage: n.Message, NetworkMessage: n.NetworkMessage, AdoptKubeletPods: adopt, MaxBackoff: maxBackoff, DeadContainers: dead,

@@ -81,7 +81,7 @@ func (r *Router) admissionInput() admission.Input {
 	n := admission.Input{
 		Set: r.desired.manifestSet(), InstanceID: r.o.RenderNode.InstanceID, SourceKinds: r.o.SourceKinds, EarlierNodeNames: r.o.EarlierNodeNames,
 		Observed: r.observed, HasSnapshot: r.hasFullSnapshot, AllWorkersReported: r.allWorkersReported, StopAllReason: r.stopAll.reason, ForceStop: r.stopAll.force,
-		Limits: r.o.Limits, PlanNode: r.planNode(), RuntimeName: r.node.Name, RenderNode: r.renderNode, DriverChanges: r.driverChanges,
+		Limits: r.o.Limits, PlanNode: r.newPlanNode(), RuntimeName: r.node.Name, RenderNode: r.renderNode, DriverChanges: r.driverChanges,
 	}
 	if r.o.Devices != nil {
 		n.Limits.Devices = r.setDeviceHolders()
@@ -101,9 +101,9 @@ func (r *Router) admissionInput() admission.Input {
 	return n
 }
 
-// planNode returns the facts about the node that planning needs.
-func (r *Router) planNode() plan.Node {
-	n := planNode(r.node, r.o.AdoptKubeletPods, r.o.MaxBackoff, r.o.DeadContainers)
+// newPlanNode returns the facts about the node that planning needs.
+func (r *Router) newPlanNode() plan.Node {
+	n := newPlanNode(r.node, r.o.AdoptKubeletPods, r.o.MaxBackoff, r.o.DeadContainers)
 	n.RuntimeReachable, n.ShuttingDown = n.RuntimeReachable && r.hasFullSnapshot, r.shutdown != nil
 	if n.RuntimeMessage == "" && !n.RuntimeReachable {
 		n.RuntimeMessage = "the runtime has not responded yet"

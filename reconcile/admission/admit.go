@@ -248,8 +248,8 @@ func newUIDTable(candidates []candidate) uidTable {
 	return t
 }
 
-// admit returns Wait while another name has a directory or sandbox with the UID of the desired
-// version. For example, an edit may have renamed a pod whose manifest sets the UID.
+// admit returns Wait while a pod with another name has a directory or sandbox with the UID of the
+// desired version. For example, an edit may have renamed a pod whose manifest sets the UID.
 func (t uidTable) admit(c candidate) plan.Verdict {
 	holder, held := t[c.Desired.UID]
 	if !held || holder == c.Key {

@@ -99,8 +99,10 @@ func (f *facts) isStopInFlight(id string) bool {
 	return ok
 }
 
-// terminationInPod returns the stopBudget of container c in a pod that is being stopped. If the
-// termination of c has begun before that of the pod, the grace period of c is not extended.
+// terminationInPod returns the stopBudget of container c in a pod that is being stopped. If podd
+// did not stop c on its own before, it is the budget of the pod. Otherwise the grace period of c is
+// not extended, and it ends at the latest with the grace period of the pod. The reason is always
+// the reason of the pod.
 func (f *facts) terminationInPod(c *runtime.Container, pod stopBudget) stopBudget {
 	own, known := f.ownTermination(c.ID)
 	if !known {

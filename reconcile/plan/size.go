@@ -12,11 +12,11 @@ import (
 
 // The size of a container is its cpu and memory, which can change while the container runs:
 //
-//	desired ── admitted ──▶ allocated ── resized ──▶ actual
+//	desired ── the node admits it ──▶ allocated ── podd resizes the container ──▶ actual
 //
 // The desired size is in Input.Desired. The allocated size is the size with which a container is
-// started and to which it is resized. It equals the desired size, or the present size of the
-// container while the node does not admit the desired size. The actual size is the size of the
+// started and to which it is resized. It equals the desired size. While the node does not admit the
+// desired size, it is the size that the container already has. The actual size is the size of the
 // container in the runtime. The runtime does not always report the size. Therefore podd uses the
 // size with which the container was created or last resized.
 

@@ -98,8 +98,8 @@ func (t *transition) containersAfterStop(inc *runtime.Incarnation) []runtime.Con
 	return cs
 }
 
-// lacksExitInSandbox reports whether action a is the stop of a sandbox and the exit code of a
-// container in that sandbox is unknown.
+// lacksExitInSandbox reports whether action a stops a sandbox that contains a container with an
+// unknown exit code.
 func (t *transition) lacksExitInSandbox(a plan.Action) bool {
 	stop, ok := a.(plan.StopSandbox)
 	if !ok {

@@ -184,8 +184,9 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 	return reg, nil
 }
 
-// checkRegistrationLocked returns an error if no more plugins can be registered. before is the
-// present plugin of the resource, or nil.
+// checkRegistrationLocked returns an error if the plugin of a resource cannot be registered: if the
+// server was stopped, or if the resource is new and exceeds maxResources. before is the plugin that
+// is registered for the resource, or nil. s.mu must be locked.
 func (s *Server) checkRegistrationLocked(before *registeredClient) error {
 	switch {
 	case s.stopped:

@@ -136,8 +136,9 @@ var (
 	errNotListed = errors.New("podd has not read all sources of pods yet, so it does not know which images are in use; try again later, and see \"podd ps\" for problems of the sources")
 )
 
-// call calls f on the goroutine of Run and returns its result. It returns an error if the pods are
-// not known yet. If ctx is done, call returns without waiting for f.
+// call calls f on the goroutine of Run and returns its result. It returns errNotListed until all
+// sources of pods were read and the runtime was observed, and errStopped after Run has returned. If
+// ctx is done, call returns without waiting for f.
 func call[T any](ctx context.Context, m *Manager, f func() (T, error)) (T, error) {
 	type result struct {
 		value T

@@ -12,11 +12,11 @@ import (
 // A Listing contains the images on the node and the decision of the garbage collection.
 type Listing struct {
 	Images []Image
-	// Decision is what the garbage collection would do now.
+	// Decision contains the images that the garbage collection would remove now.
 	Decision gc.Decision
 	// HighPercent is the disk usage in percent at which unused images are removed.
 	HighPercent int
-	// DiskError is why the disk usage is unknown; nil if it is known.
+	// DiskError is the error of measuring the disk usage; nil if the measurement succeeded.
 	DiskError error
 }
 

@@ -90,7 +90,7 @@ type Decision struct {
 	Learned *kubelet.ImagePullSecret
 }
 
-// Decide decides whether a pod may use the present image.
+// Decide decides whether a pod may use the image that is on the node, or must pull an image.
 func Decide(in Input) Decision {
 	switch {
 	case in.PullPolicy == v1.PullAlways:
@@ -108,11 +108,11 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// DecideOffline decides whether a pod may use the present image after a pull has failed because the
-// registry is unreachable. The action is Use or Pull. The pull policy must not be Never.
+// DecideOffline decides whether a pod may use the image on the node after a pull has failed because
+// the registry is unreachable. The action is Use or Pull. The pull policy must not be Never.
 //
-// An image with an unreadable record counts as preloaded, because a damaged file must not prevent a
-// node without a network from starting its pods. A kubelet does not start such a pod.
+// An image with an unreadable record is treated as preloaded, because a damaged file must not
+// prevent a node without a network from starting its pods. A kubelet does not start such a pod.
 func DecideOffline(in Input) Decision {
 	in.PullPolicy = v1.PullIfNotPresent
 	if in.Records.State == Unreadable {
@@ -121,7 +121,7 @@ func DecideOffline(in Input) Decision {
 	return Decide(in)
 }
 
-// pullOrRefuse returns the action if the pod cannot use a present image.
+// pullOrRefuse returns the action if the pod cannot use an image on the node.
 func (in Input) pullOrRefuse() Action {
 	if in.PullPolicy == v1.PullNever {
 		return Refuse
