@@ -60,7 +60,7 @@ func TestNodeAddresses(t *testing.T) {
 			}
 		}
 		if p := m.report("job").Pod.Status.Phase; p != v1.PodSucceeded {
-			t.Errorf("job: got phase %s, want one that has ended", p)
+			t.Errorf("job: got phase %s, want Succeeded or Failed", p)
 		}
 		if a := published.Load(); a.String() != "198.51.100.7" || a.Problem != "it is lost" {
 			t.Errorf("published addresses: got %s with problem %q, want 198.51.100.7 with problem %q", a, a.Problem, "it is lost")
@@ -76,7 +76,7 @@ func TestNodeAddresses(t *testing.T) {
 			}
 		}
 		if len(env) != 1 || env[0] != "198.51.100.7" {
-			t.Errorf("status.hostIP in the new container: got %q, want 198.51.100.7", env)
+			t.Errorf("variable with status.hostIP in the new container: got %q, want 198.51.100.7", env)
 		}
 	})
 }

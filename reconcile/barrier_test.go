@@ -96,12 +96,12 @@ func (m *machine) checkEnd(failure *string) {
 	}
 	for key := range m.set.Pods {
 		if n := sandboxes[key.String()]; n != 1 && m.report(key.Name).Decision.Phase != plan.PhaseCleanedUp {
-			*failure = fmt.Sprintf("there are %d sandboxes of %s\n%s", n, key, m.state())
+			*failure = fmt.Sprintf("sandboxes of %s: got %d, want one\n%s", key, n, m.state())
 		}
 		delete(sandboxes, key.String())
 	}
 	if len(sandboxes) > 0 {
-		*failure = fmt.Sprintf("left: %v\n%s", sandboxes, m.state())
+		*failure = fmt.Sprintf("sandboxes of pods that are not desired: got %v, want none\n%s", sandboxes, m.state())
 	}
 }
 
@@ -116,7 +116,7 @@ func (m *machine) watchStarts(failure *string, answer time.Duration) {
 				continue
 			}
 			if running[name] {
-				*failure = fmt.Sprintf("%s was started twice\n%s", name, m.state())
+				*failure = fmt.Sprintf("container %s: got two that run at the same time, want at most one\n%s", name, m.state())
 			}
 			running[name] = true
 		}
@@ -158,7 +158,7 @@ func TestSlowObserver(t *testing.T) {
 				want = nil
 			}
 			if got := m.Containers(); !slices.EqualFunc(got, want, func(a, b string) bool { return strings.HasSuffix(a, " running") }) || len(m.Sandboxes()) != len(want) {
-				failure = fmt.Sprintf("there is %v %v\n%s", m.Sandboxes(), got, m.state())
+				failure = fmt.Sprintf("in the end: got sandboxes %v and containers %v, want a sandbox and containers %v\n%s", m.Sandboxes(), got, want, m.state())
 			}
 		})
 		if failure != "" {

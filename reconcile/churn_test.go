@@ -15,7 +15,7 @@ import (
 
 // TestChurn edits fifty pods at random, while the runtime fails and restarts, containers
 // crash and podd is restarted. In the end exactly the desired pods run. The synctest bubble
-// checks that no goroutine is left.
+// checks that no goroutine remains.
 func TestChurn(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -73,7 +73,8 @@ containers: [{name: app, image: "web:2", volumeMounts: [{name: v, mountPath: /v}
 			m.ExitContainer(fmt.Sprintf("default/p%02d/app", random.IntN(names)), 1)
 		}
 	}
-	// No two pods share a port in the end, because one of them would wait for ever.
+	// Two pods with the same host port would never both run, so no two desired pods share one in
+	// the end.
 	for i := range wanted {
 		if wanted[i] == versions[i][4] && i%2 == 1 {
 			wanted[i] = versions[i][0]
@@ -89,7 +90,7 @@ containers: [{name: app, image: "web:2", volumeMounts: [{name: v, mountPath: /v}
 	m.advance(5 * time.Minute)
 	m.wantState()
 	if len(m.dirs()) > 0 || len(m.leftovers.attempts) > 0 || len(m.reports) > 0 {
-		t.Errorf("after all pods were removed: got directories %v, leftovers %v and reports %v, want none", m.dirs(), m.leftovers.attempts, m.reports)
+		t.Errorf("after all pods were removed: got directories %v, log directories %v and reports %v, want none", m.dirs(), m.leftovers.attempts, m.reports)
 	}
 	if logs, err := os.ReadDir(filepath.Join(m.root, "logs")); err == nil && len(logs) > 0 {
 		t.Errorf("after all pods were removed: got logs %v, want none", logs)
@@ -117,7 +118,7 @@ func checkChurn(t *testing.T, m *machine, wanted []*manifest.Pod) {
 	slices.Sort(want)
 	slices.Sort(dirs)
 	if got := m.alive(); !slices.Equal(got, want) {
-		t.Fatalf("there is\n%v\nwant\n%v\n%s", got, want, m.state())
+		t.Fatalf("sandboxes and containers in the end: got\n%v\nwant\n%v\n%s", got, want, m.state())
 	}
 	if !slices.Equal(m.dirs(), dirs) {
 		t.Errorf("pod directories: got\n%v\nwant\n%v", m.dirs(), dirs)

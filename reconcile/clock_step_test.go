@@ -144,8 +144,9 @@ func TestClockStepGrace(t *testing.T) {
 	}
 }
 
-// TestClockStep_AnotherBoot checks that after a boot the wall clock ends no pod. The time for
-// which a pod is known to have been active counts.
+// TestClockStep_AnotherBoot checks that a pod does not exceed its deadline because the wall clock
+// changes before the host boots again. The active time that the journal contains still counts
+// toward the deadline.
 func TestClockStep_AnotherBoot(t *testing.T) {
 	for _, step := range clockSteps {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {

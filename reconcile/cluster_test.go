@@ -119,10 +119,10 @@ func TestClusterDeletes(t *testing.T) {
 					t.Fatal("stops of the container: got none, want at least one")
 				}
 				if first := stops[0].At.Sub(began); first < 2*time.Second && test.note != "at once" {
-					t.Errorf("first stop: got it after %s, want it after the hook of 2s", first)
+					t.Errorf("first stop of the container: got it after %s, want it after the preStop hook, which takes 2s", first)
 				}
 				if took := m.Calls("StopPodSandbox")[0].At.Sub(began); took < test.killed-time.Second || took > test.killed+3*time.Second {
-					t.Errorf("pod killed: got it after %s, want it after %s", took, test.killed)
+					t.Errorf("stop of the sandbox: got it after %s, want it after %s", took, test.killed)
 				}
 			})
 		})
@@ -354,7 +354,7 @@ func TestClusterResizes(t *testing.T) {
 		m.advance(time.Minute)
 		m.wantState("web 0 ready", "web/app 0 running")
 		if got := m.report("web").Pod.Status.ContainerStatuses[0].AllocatedResources.Cpu().String(); got != "200m" {
-			t.Errorf("allocated CPU: got %s, want 200m", got)
+			t.Errorf("allocated CPU in the status: got %s, want 200m", got)
 		}
 	})
 }

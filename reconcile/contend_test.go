@@ -22,7 +22,7 @@ func (m *machine) addPodd() *machine {
 	return other
 }
 
-// runningIn returns how many containers of a name run in all sandboxes.
+// runningIn returns the number of running containers of all pods with this name.
 func (m *machine) runningIn(name string) (n int) {
 	for _, c := range m.Containers() {
 		if strings.HasPrefix(c, "default/"+name) && strings.Contains(strings.ToLower(c), "running") {
@@ -78,7 +78,7 @@ func testTwoStartTogether(t *testing.T, r *rand.Rand) {
 	rules := []plan.RuleID{a.rule("web"), b.rule("web")}
 	slices.Sort(rules)
 	if want := []plan.RuleID{plan.RuleNameInUse, plan.RuleRun}; !slices.Equal(rules, want) {
-		t.Errorf("got rules %q, want %q", rules, want)
+		t.Errorf("rules of the last decisions of the two podds: got %q, want %q", rules, want)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestCRIO_SandboxNameIsTaken(t *testing.T) {
 				m.advance(time.Minute)
 				for _, c := range m.Calls("CreateContainer") {
 					if q := c.Request.(*cri.CreateContainerRequest); q.PodSandboxId == taken {
-						t.Errorf("new container: got sandbox %s, which another agent created, want an own one", q.PodSandboxId)
+						t.Errorf("new container: got sandbox %s, which another agent created, want a sandbox that podd created", q.PodSandboxId)
 					}
 				}
 				m.wantState(test.want...)
@@ -89,10 +89,10 @@ func TestCRIO_ProgramIsMissing(t *testing.T) {
 		m.wantState("web 0 ready")
 		waiting := m.report("web").Pod.Status.ContainerStatuses[0].State.Waiting
 		if waiting == nil || waiting.Reason != "CreateContainerError" || !strings.HasSuffix(waiting.Message, `: exec: "/no/such": stat /no/such: no such file or directory`) {
-			t.Errorf("got %+v, want CreateContainerError and what runc says", waiting)
+			t.Errorf("waiting state: got %+v, want CreateContainerError with the message of runc", waiting)
 		}
 		if n := len(m.Calls("CreateContainer")); n < 2 {
-			t.Errorf("attempts to create the container: got %d, want more", n)
+			t.Errorf("attempts to create the container: got %d, want at least 2", n)
 		}
 	})
 }

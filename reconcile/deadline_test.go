@@ -29,7 +29,7 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {sleep: {seconds: 
 		}
 		m.ForgetCalls()
 		m.settle()
-		wantHookCalls(t, m.hookCalls(began), "64s PodSandbox web", "64s stop web/app within 5")
+		wantHookCalls(t, m.hookCalls(began), "64s StopContainer web/app within 5s", "64s StopPodSandbox web")
 		failed := func() {
 			t.Helper()
 			s := m.report("web").Pod.Status

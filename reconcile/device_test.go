@@ -20,7 +20,8 @@ import (
 
 const gpu = "example.com/gpu"
 
-// gpus is a device plugin that passes the IDs to each container in a variable.
+// gpus is a device plugin that passes the IDs of the allocated devices to the container in a
+// variable.
 type gpus struct {
 	ids []string
 
@@ -137,12 +138,13 @@ func TestDevices(t *testing.T) {
 		m.settle()
 		m.wantState("two 0 ready", "two/app 0 running")
 		if got, want := strings.Join(g.allocations(), " "), "a a+b"; got != want {
-			t.Errorf("allocated were %s, want %s", got, want)
+			t.Errorf("devices of each Allocate call: got %q, want %q", got, want)
 		}
 	})
 }
 
-// TestDevicesArePublished checks that a new plugin is published even if no pod uses it.
+// TestDevicesArePublished checks that the devices of a plugin are published when it registers, even
+// if no pod requests a device.
 func TestDevicesArePublished(t *testing.T) {
 	runDevices(t, func(t *testing.T, m *machine, g *gpus, register func()) {
 		m.start()
@@ -234,7 +236,7 @@ func TestDevicesKilled(t *testing.T) {
 			m.settle()
 			m.wantState("one 0 ready", "one/app 0 running", "two 0 ready", "two/app 0 running")
 			if one, two := m.gpusOf("one"), m.gpusOf("two"); one+two != "ab" && one+two != "ba" {
-				t.Errorf("podd killed after %d half milliseconds: got devices %q and %q, want a and b", at, one, two)
+				t.Errorf("podd killed after %s: got devices %q of pod one and %q of pod two, want a and b in any order", time.Duration(at)*time.Millisecond/2, one, two)
 			}
 		})
 	}
@@ -255,7 +257,7 @@ func TestDevices_UnknownVersion(t *testing.T) {
 		register()
 		m.settle()
 		if got := m.gpusOf("one"); got != "a" || m.report("other").Decision.Reason != "UnexpectedAdmissionError" {
-			t.Errorf("got device %q of pod one and decision %s about the other, want device a and reason UnexpectedAdmissionError\n%s", got, m.report("other").Decision, m.state())
+			t.Errorf("got device %q of pod one and decision %s about pod other, want device a and reason UnexpectedAdmissionError\n%s", got, m.report("other").Decision, m.state())
 		}
 	})
 }

@@ -64,7 +64,7 @@ func (m *machine) ephemerals(name string) string {
 func (m *machine) wantEphemeral(name, want string) {
 	m.t.Helper()
 	if got := m.ephemerals(name); got != want {
-		m.t.Fatalf("podd shows %q, want %q\n%s%+v", got, want, m.state(), m.report(name).Pod.Status.EphemeralContainerStatuses)
+		m.t.Fatalf("published ephemeral containers of pod %s: got %q, want %q\n%s%+v", name, got, want, m.state(), m.report(name).Pod.Status.EphemeralContainerStatuses)
 	}
 }
 

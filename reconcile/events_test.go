@@ -22,14 +22,14 @@ import (
 	"podd/runtime/runtimetest/golden"
 )
 
-// takeEvents returns the events since its last call, sorted by their objects. Repeated events
-// are counted.
+// takeEvents returns the events since its last call, one per line, sorted by their objects. An
+// event that occurred n times is one line with the suffix "(xn)".
 func (m *machine) takeEvents() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var lines []string
 	count := map[string]int{}
-	// Events of two objects at the same time come in any order.
+	// The order of events of two objects at the same time is not specified.
 	slices.SortStableFunc(m.events, func(a, b event.Event) int {
 		return cmp.Or(strings.Compare(a.Pod.Name, b.Pod.Name), strings.Compare(a.FieldPath, b.FieldPath))
 	})
@@ -52,20 +52,21 @@ func (m *machine) takeEvents() string {
 	return strings.Join(append(lines, ""), "\n")
 }
 
-// eventScenarios are the scenarios whose events are in testdata/event.
+// eventScenarios are the scenarios whose events are in testdata/event. Each scenario calls then
+// with a description of the step after which the events were sent.
 var eventScenarios = map[string]func(t *testing.T, m *machine, then func(string)){
 	"life": func(t *testing.T, m *machine, then func(string)) {
 		m.start()
 		m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1"}]`))
 		m.settle()
-		then("starts")
+		then("the pod starts")
 		m.kill()
 		m.start()
 		m.settle()
-		then("podd starts anew")
+		then("podd restarts")
 		m.setPods()
 		m.settle()
-		then("is removed")
+		then("the pod is removed")
 	},
 	"pull": func(t *testing.T, m *machine, then func(string)) {
 		m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "far:1"}, PullDuration: time.Second})
@@ -73,22 +74,22 @@ var eventScenarios = map[string]func(t *testing.T, m *machine, then func(string)
 		m.start()
 		m.setPods(pod(t, "web", `containers: [{name: app, image: "far:1"}]`))
 		m.settle()
-		then("comes from afar")
+		then("the image is pulled")
 		m.setPods(pod(t, "web", `containers: [{name: app, image: "away:1"}]`))
 		m.settle()
-		then("the image of an edit does not come")
+		then("the pull of the new image of an edit fails")
 		m.setPods(pod(t, "never", `containers: [{name: app, image: "missing:1", imagePullPolicy: Never}]`))
 		m.settle()
-		then("it is not to be fetched; the other pod is removed")
+		then("the missing image of the pod \"never\" must not be pulled; the pod \"web\" is removed")
 	},
 	"crash": func(t *testing.T, m *machine, then func(string)) {
 		m.start()
 		m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1", command: [exit, "3"]}]`))
 		m.advance(3 * time.Minute)
-		then("crashes")
+		then("the container crashes")
 		m.setPods(pod(t, "web", `containers: [{name: app, image: "web:1", command: [/no/such]}]`))
 		m.advance(20 * time.Second)
-		then("cannot be started")
+		then("the container cannot be started")
 	},
 	"probes": func(t *testing.T, m *machine, then func(string)) {
 		c := newCommands(m)
@@ -96,17 +97,17 @@ var eventScenarios = map[string]func(t *testing.T, m *machine, then func(string)
 		m.start()
 		m.setPods(pod(t, "web", probed))
 		m.advance(2500 * time.Millisecond)
-		then("is starting")
+		then("the startup probe fails")
 		c.succeed("started")
 		m.advance(6 * time.Second)
-		then("has started")
+		then("the startup probe passes")
 		c.setResult("alive", bad)
 		m.advance(17 * time.Second)
-		then("is not alive")
+		then("the liveness probe fails")
 		c.setResult("ready", runtimetest.Program{ExitsByItself: true, ExitCode: 1, Output: strings.Repeat("word ", 5000)})
 		c.succeed("alive")
 		m.advance(25 * time.Second)
-		then("is not ready")
+		then("the readiness probe fails")
 	},
 	"hooks": func(t *testing.T, m *machine, then func(string)) {
 		c := newCommands(m)
@@ -118,26 +119,26 @@ var eventScenarios = map[string]func(t *testing.T, m *machine, then func(string)
 		then("both hooks fail")
 		c.succeed("warm")
 		m.advance(time.Minute)
-		then("heals")
+		then("the postStart hook succeeds")
 		m.setPods()
 		m.settle()
-		then("is removed")
+		then("the pod is removed")
 	},
 	"objects": func(t *testing.T, m *machine, then func(string)) {
 		m.start()
 		m.setPods(pod(t, "web", readsConf))
 		m.settle()
-		then("nothing is there")
+		then("the ConfigMap and the Secret are missing")
 		m.setObjects("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {a: b}\n", pod(t, "web", readsConf))
 		m.settle()
-		then("the Secret is not")
+		then("the Secret is missing")
 		m.setObjects(confAndKey("a", "b"), pod(t, "web", readsConf))
 		m.settle()
-		then("all is there")
+		then("the ConfigMap and the Secret exist")
 		m.setObjects(confAndKey("a", "b"), pod(t, "web", `volumes: [{name: disk, hostPath: {path: /no/such/path, type: Directory}}]
 containers: [{name: app, image: "web:1"}]`))
 		m.settle()
-		then("an edit wants a path")
+		then("an edit mounts a path that does not exist")
 	},
 	"sandbox": func(t *testing.T, m *machine, then func(string)) {
 		m.Inject(runtimetest.Fault{Method: "RunPodSandbox", Nth: 1, Err: errors.New("no addresses left")})
@@ -145,15 +146,15 @@ containers: [{name: app, image: "web:1"}]`))
 		web := pod(t, "web", "containers: [{name: app, image: \"web:1\"}]")
 		m.setPods(web)
 		m.settle()
-		then("the network fails once")
+		then("the first sandbox cannot be created")
 		m.killSandbox("web")
 		m.settle()
-		then("the sandbox dies")
+		then("the sandbox stops by itself")
 		if err := m.current().router.Evict(t.Context(), key("web"), plan.Eviction{UID: web.UID, Hash: web.Hash, Message: "too big"}); err != nil {
 			t.Fatal(err)
 		}
 		m.settle()
-		then("is evicted")
+		then("the pod is evicted")
 		m.setPods(pod(t, "long", `hostname: `+strings.Repeat("a", 60)+`
 subdomain: s
 setHostnameAsFQDN: true
@@ -172,39 +173,39 @@ containers: [{name: app, image: "web:1"}]`))
 		m.takeEvents()
 		m.setPods(other, sizedPod(t, "web", "96Mi", ""))
 		m.settle()
-		then("is resized")
+		then("the pod is resized")
 		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", Err: errors.New("device or resource busy")})
 		m.setPods(other, sizedPod(t, "web", "48Mi", ""))
 		m.advance(20 * time.Second)
-		then("cannot be resized")
+		then("a resize fails")
 		m.setPods(other, sizedPod(t, "web", "32Mi", ""))
 		m.settle()
-		then("cannot be resized to another size")
+		then("a resize to another size fails")
 		remove()
 		m.advance(time.Minute)
-		then("is resized when the runtime permits it")
+		then("the runtime accepts the size, so that the retry succeeds")
 		m.setPods(other, sizedPod(t, "web", "192Mi", ""))
 		m.settle()
-		then("does not fit now")
+		then("the new size does not fit while the other pod runs")
 		m.setPods(other, sizedPod(t, "web", "1Gi", ""))
 		m.settle()
-		then("never fits")
+		then("the new size exceeds the node")
 		m.setPods(other, sizedPod(t, "web", "32Mi", ""))
 		m.settle()
-		then("keeps its size")
+		then("the desired size is the actual size again")
 		m.setPods(other, sizedPod(t, "web", "192Mi", ""))
 		m.settle()
 		m.takeEvents()
 		m.setPods(sizedPod(t, "web", "192Mi", ""))
 		m.settle()
-		then("the other pod is removed")
+		then("the other pod is removed, so that the new size fits")
 	},
 	"refused": func(t *testing.T, m *machine, then func(string)) {
 		m.start()
 		web := pod(t, "web", "containers: [{name: app, image: \"web:1\"}]")
 		m.setPods(web)
 		m.settle()
-		then("starts")
+		then("the pod starts")
 		bad := manifest.Problem{Severity: manifest.Error, Path: web.Origin.Path, Position: manifest.Position{Line: 3, Column: 2}, FieldPath: "spec.containers[0].image", Message: "required"}
 		other := bad
 		other.Path = source + "/b.yaml"
@@ -215,22 +216,22 @@ containers: [{name: app, image: "web:1"}]`))
 			send(m.podd.ctx, m.podd.sets, set)
 			m.settle()
 		}
-		then("an edit of it is bad, and another file")
+		then("an edit of the pod's file and another file are invalid")
 		foreign := pod(t, "theirs", "containers: [{name: app, image: \"web:1\"}]")
 		m.makeForeign("theirs")
 		m.setPods(web, foreign)
 		m.settle()
-		then("a name is taken")
+		then("a pod has the name of a pod that podd did not create")
 	},
 }
 
 // TestEvents checks which events a pod has, with their messages and counts.
 func TestEvents(t *testing.T) {
-	for name, tale := range eventScenarios {
+	for name, scenario := range eventScenarios {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
 				var b strings.Builder
-				tale(t, m, func(what string) { b.WriteString("# " + what + "\n" + m.takeEvents()) })
+				scenario(t, m, func(what string) { b.WriteString("# " + what + "\n" + m.takeEvents()) })
 				text := strings.ReplaceAll(b.String(), string(pod(t, "web", readsConf).UID), "UID")
 				golden.Compare(t, filepath.Join("../testdata/event", name+".txt"), text)
 			})

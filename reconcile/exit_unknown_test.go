@@ -17,7 +17,7 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// phases records the published phases of the pod named job, without consecutive duplicates.
+// phases records the published phases of the pod "job", without consecutive duplicates.
 type phases struct {
 	mu  sync.Mutex // guards all
 	all []v1.PodPhase
@@ -113,7 +113,7 @@ func TestExitUnknown(t *testing.T) {
 				m.advance(3 * time.Minute)
 				st := m.report("job").Pod.Status
 				if st.Phase != c.want || st.ContainerStatuses[0].State.Terminated.ExitCode != c.code {
-					t.Errorf("got %s, %+v, want %s with %d", st.Phase, st.ContainerStatuses[0].State, c.want, c.code)
+					t.Errorf("in the end: got phase %s and container state %+v, want %s with exit code %d", st.Phase, st.ContainerStatuses[0].State, c.want, c.code)
 				}
 				if n := len(m.Calls("CreateContainer")); n != 1 {
 					t.Errorf("created containers: got %d, want 1", n)
@@ -147,7 +147,7 @@ func TestExitUnknown_NoExitFile(t *testing.T) {
 				m.advance(time.Minute)
 				st := m.report("job").Pod.Status
 				if end := st.ContainerStatuses[0].State.Terminated; st.Phase != v1.PodSucceeded || end == nil || end.ExitCode != 0 {
-					t.Errorf("got %s, %+v, want %s with 0", st.Phase, st.ContainerStatuses[0].State, v1.PodSucceeded)
+					t.Errorf("in the end: got phase %s and container state %+v, want %s with exit code 0", st.Phase, st.ContainerStatuses[0].State, v1.PodSucceeded)
 				}
 			})
 		})
@@ -188,8 +188,8 @@ func TestExitUnknown_SandboxLost(t *testing.T) {
 	}
 }
 
-// TestExitUnknown_Gone checks that a container that the runtime no longer lists counts as failed
-// with the code 137.
+// TestExitUnknown_Gone checks that a container that the runtime no longer lists is reported as
+// failed with exit code 137.
 func TestExitUnknown_Gone(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -254,7 +254,7 @@ func TestExitUnknown_GoneAfterRestartAll(t *testing.T) {
 }
 
 // TestExitUnknown_RestartsAnyway checks that a container that is restarted after any exit
-// code does not wait for the code, and has the back-off of a crash.
+// code does not wait for the code. It has the back-off of a crash, because it may have failed.
 func TestExitUnknown_RestartsAnyway(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()
@@ -266,7 +266,7 @@ func TestExitUnknown_RestartsAnyway(t *testing.T) {
 		m.ExitContainer("default/job/app", 1)
 		m.advance(9 * time.Second)
 		if s := m.report("job").Pod.Status.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" {
-			t.Errorf("got %+v, want it backing off", s.State)
+			t.Errorf("container state: got %+v, want waiting in the crash back-off", s.State)
 		}
 		m.advance(3 * time.Second)
 		if s := m.report("job").Pod.Status.ContainerStatuses[0]; s.RestartCount != 2 {
@@ -345,7 +345,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`))
 				m.advance(time.Minute)
 				m.wantState()
 				if got := shown(); got != c.want {
-					t.Errorf("the last exit code shown is %d, want %d", got, c.want)
+					t.Errorf("last exit code in the status: got %d, want %d", got, c.want)
 				}
 			})
 		})

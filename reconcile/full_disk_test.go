@@ -38,7 +38,7 @@ func (m *machine) unblockJournal(p *manifest.Pod) {
 	}
 }
 
-// journaledEnd returns the end of the pod in its journal; nil if there is none.
+// journaledEnd returns the plan.PodEnd in the journal of the pod; nil if there is none.
 func (m *machine) journaledEnd(p *manifest.Pod) *plan.PodEnd {
 	m.t.Helper()
 	var j struct{ Finished *plan.PodEnd }
@@ -107,7 +107,7 @@ func TestProtectionWithoutJournal(t *testing.T) {
 					t.Fatalf("end in the journal of a full disk: got %+v, want none", fin)
 				}
 				if m.report("web").IsEndRecorded {
-					t.Error("the report states that the end is on the full disk")
+					t.Error("report while the disk is full: got IsEndRecorded true, want false")
 				}
 				m.unblockJournal(p)
 				m.advance(2 * time.Minute)
@@ -115,11 +115,11 @@ func TestProtectionWithoutJournal(t *testing.T) {
 					t.Errorf("end in the journal: got %+v, want reason %s", fin, test.reason)
 				}
 				if !m.report("web").IsEndRecorded {
-					t.Error("the report states that the end is not on disk")
+					t.Error("report after the disk has space: got IsEndRecorded false, want true")
 				}
 				m.restart()
 				if s := m.report("web").Pod.Status; s.Phase != v1.PodFailed || s.Reason != test.reason || !m.report("web").IsEndRecorded {
-					t.Errorf("after a restart: got phase %s and reason %q, recorded %v; want Failed and %q, recorded\n%s", s.Phase, s.Reason, m.report("web").IsEndRecorded, test.reason, m.state())
+					t.Errorf("after a restart of podd: got phase %s, reason %q and IsEndRecorded %v, want Failed, %q and true\n%s", s.Phase, s.Reason, m.report("web").IsEndRecorded, test.reason, m.state())
 				}
 			})
 		})
@@ -204,7 +204,7 @@ func TestEndWaitsForJournal(t *testing.T) {
 				m.ExitContainer("default/job/app", 0)
 				m.settle()
 				if got := m.takeEvents(); !strings.Contains(got, "Killing spec.initContainers{side}: Stopping container side\n") {
-					t.Errorf("got the events\n%swant one for the stop of the sidecar", got)
+					t.Errorf("events: got\n%swant one for the stop of the sidecar", got)
 				}
 				if s := m.report("job").Pod.Status; s.Phase != v1.PodRunning {
 					t.Fatalf("before the end is in the journal: got phase %s, want Running\n%s", s.Phase, m.state())
@@ -315,7 +315,7 @@ func TestStopAll_ReadOnlyDisk(t *testing.T) {
 		select {
 		case err := <-done:
 			if err == nil || !strings.Contains(err.Error(), "default/web") {
-				t.Errorf("got error %v, want one about default/web", err)
+				t.Errorf("StopAll: got error %v, want one about default/web", err)
 			}
 		case <-time.After(time.Minute):
 			t.Fatalf("StopAll: got no return within a minute\n%s", m.state())

@@ -30,17 +30,20 @@ containers:
 
 var slow = runtimetest.Program{ExitsByItself: true, RunDuration: 5 * time.Second}
 
-// hookCalls returns the starts, commands and stops, in their order. Each has the number of whole
-// seconds since the time from. Calls in the same second are sorted.
+// hookCalls returns the calls that start containers, run commands, and stop containers and
+// sandboxes. Each line begins with the number of whole seconds between from and the call. The
+// timeout of a command or the grace period of a stop follows "within"; 0s for a command means no
+// timeout. The lines are sorted as text, so calls within one second are not in the order in which
+// podd made them.
 func (m *machine) hookCalls(from time.Time) []string {
 	var all []string
 	for _, c := range m.Calls("StartContainer", "ExecSync", "StopContainer", "StopPodSandbox") {
-		text := strings.TrimPrefix(c.Method, "Stop") + " " + strings.TrimPrefix(c.Subject, "default/")
+		text := c.Method + " " + strings.TrimPrefix(c.Subject, "default/")
 		switch q := c.Request.(type) {
 		case *cri.ExecSyncRequest:
-			text = fmt.Sprintf("%s within %d", q.Cmd, q.Timeout)
+			text = fmt.Sprintf("%s %s within %ds", c.Method, q.Cmd, q.Timeout)
 		case *cri.StopContainerRequest:
-			text = fmt.Sprintf("stop %s within %d", c.Subject[len("default/"):], q.Timeout)
+			text += fmt.Sprintf(" within %ds", q.Timeout)
 		}
 		all = append(all, fmt.Sprintf("%ds %s", int(c.At.Sub(from).Seconds()), text))
 	}
@@ -51,7 +54,7 @@ func (m *machine) hookCalls(from time.Time) []string {
 func wantHookCalls(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
-		t.Errorf("podd did\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+		t.Errorf("calls of podd: got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
 }
 
@@ -88,7 +91,7 @@ func TestHooks(t *testing.T) {
 			t.Errorf("phase during the hook: got %s, want Pending", phase)
 		}
 		m.settle()
-		wantHookCalls(t, m.hookCalls(began), "0s StartContainer web/side", "2s StartContainer web/app", "2s [warm $(WORD)] within 0", "7s StartContainer web/behind")
+		wantHookCalls(t, m.hookCalls(began), "0s StartContainer web/side", "2s ExecSync [warm $(WORD)] within 0s", "2s StartContainer web/app", "7s StartContainer web/behind")
 		if phase := m.report("web").Pod.Status.Phase; phase != v1.PodRunning || m.waitingReason("web", "app") != "" {
 			t.Errorf("after the hook: got phase %s and waiting reason %q, want Running and none", phase, m.waitingReason("web", "app"))
 		}
@@ -98,7 +101,7 @@ func TestHooks(t *testing.T) {
 		m.setPods()
 		m.settle()
 		m.wantState()
-		wantHookCalls(t, m.hookCalls(ends), "0s [drain] within 20", "0s stop web/behind within 20", "5s stop web/app within 15", "9s PodSandbox web", "9s stop web/side within 11")
+		wantHookCalls(t, m.hookCalls(ends), "0s ExecSync [drain] within 20s", "0s StopContainer web/behind within 20s", "5s StopContainer web/app within 15s", "9s StopContainer web/side within 11s", "9s StopPodSandbox web")
 	})
 }
 
@@ -139,7 +142,7 @@ func TestHookFails(t *testing.T) {
 		m.wantState()
 		m.kill()
 		if want := `msg="action failed" pod=default/web action="run the preStop hook of app within 20s" err="exit 1: [1mno disk"`; strings.Count(log.String(), want) != 1 {
-			t.Errorf("log: got\n%s\nwant one %s", log.String(), want)
+			t.Errorf("log: got\n%s\nwant one record with %s", log.String(), want)
 		}
 	})
 }
@@ -158,7 +161,7 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [
 		ends := time.Now()
 		m.setPods()
 		m.settle()
-		wantHookCalls(t, m.hookCalls(ends), "0s [drain] within 5", "5s PodSandbox web", "5s stop web/app within 2")
+		wantHookCalls(t, m.hookCalls(ends), "0s ExecSync [drain] within 5s", "5s StopContainer web/app within 2s", "5s StopPodSandbox web")
 	})
 }
 
@@ -181,7 +184,7 @@ func TestHookAfterKill(t *testing.T) {
 		}
 		came := again()
 		m.settle()
-		wantHookCalls(t, m.hookCalls(came), "0s [warm $(WORD)] within 0", "5s StartContainer web/behind")
+		wantHookCalls(t, m.hookCalls(came), "0s ExecSync [warm $(WORD)] within 0s", "5s StartContainer web/behind")
 		came = again()
 		m.settle()
 		wantHookCalls(t, m.hookCalls(came))
@@ -194,7 +197,7 @@ func TestHookAfterKill(t *testing.T) {
 		again()
 		m.settle()
 		m.wantState()
-		wantHookCalls(t, m.hookCalls(ends), "9s PodSandbox web", "9s stop web/side within 11")
+		wantHookCalls(t, m.hookCalls(ends), "9s StopContainer web/side within 11s", "9s StopPodSandbox web")
 	})
 }
 
@@ -258,7 +261,7 @@ containers: [{name: app, image: "web:1", command: [sleep, inf], lifecycle: {preS
 		m.setPods()
 		m.settle()
 		m.wantState()
-		wantHookCalls(t, m.hookCalls(ends), "0s [drain] within 2", "2s stop web/app within 2", "4s PodSandbox web")
+		wantHookCalls(t, m.hookCalls(ends), "0s ExecSync [drain] within 2s", "2s StopContainer web/app within 2s", "4s StopPodSandbox web")
 		if n := c.takeCount("drain"); n != 1 {
 			t.Errorf("completed calls of the hook: got %d, want 1", n)
 		}
@@ -299,7 +302,7 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [
 		m.setPods()
 		m.advance(time.Minute)
 		m.wantState()
-		wantHookCalls(t, m.hookCalls(from), "1s [drain] within 19", "6s PodSandbox web", "6s stop web/app within 14")
+		wantHookCalls(t, m.hookCalls(from), "1s ExecSync [drain] within 19s", "6s StopContainer web/app within 14s", "6s StopPodSandbox web")
 	})
 }
 
@@ -316,7 +319,7 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [
 		for len(m.Calls("StartContainer")) == 0 {
 			m.advance(time.Millisecond)
 		}
-		m.advance(2100 * time.Millisecond) // the start has ended without a status
+		m.advance(2100 * time.Millisecond) // the call that starts the container has returned, but its status was not read
 		if n := len(m.report("web").Observed[0].Containers); n != 0 {
 			t.Fatalf("observed containers: got %d, want none", n)
 		}
@@ -325,7 +328,7 @@ containers: [{name: app, image: "web:1", lifecycle: {preStop: {exec: {command: [
 		m.setPods()
 		m.advance(time.Minute)
 		m.wantState()
-		wantHookCalls(t, m.hookCalls(from), "10s [drain] within 10", "15s stop web/app within 5", "25s PodSandbox web", "25s stop web/app within 0")
+		wantHookCalls(t, m.hookCalls(from), "10s ExecSync [drain] within 10s", "15s StopContainer web/app within 5s", "25s StopContainer web/app within 0s", "25s StopPodSandbox web")
 	})
 }
 
@@ -346,7 +349,7 @@ func TestRestart_StatusHangs(t *testing.T) {
 		}
 		m.advance(time.Minute)
 		if st := m.report("job").Pod.Status; st.Phase != v1.PodRunning || st.ContainerStatuses[0].RestartCount != 1 {
-			t.Errorf("got phase %s with %+v, want Running with one restart", st.Phase, st.ContainerStatuses)
+			t.Errorf("got phase %s with container statuses %+v, want Running with one restart", st.Phase, st.ContainerStatuses)
 		}
 	})
 }

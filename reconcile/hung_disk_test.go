@@ -143,7 +143,7 @@ func TestStopPoddOnHungDisk(t *testing.T) {
 		began := time.Now()
 		m.kill()
 		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("exit of podd: got it after %s, want it within 5s", took)
+			t.Errorf("time until podd exited: got %s, want at most 5s", took)
 		}
 		d.respond()
 		synctest.Wait()

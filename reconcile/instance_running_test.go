@@ -113,7 +113,7 @@ func TestRunningInstance_ManyLocks(t *testing.T) {
 	}
 }
 
-// takeLocks takes and releases 200 locks again and again.
+// takeLocks takes and releases 200 locks in a loop until stop is closed.
 func takeLocks(dir string, stop <-chan struct{}) {
 	for {
 		var files []*os.File

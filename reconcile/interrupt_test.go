@@ -13,7 +13,7 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// calls are the calls that change something, and the calls that effects depend on.
+// calls are the runtime methods that change something, and the methods that podd's actions need.
 var calls = []string{
 	"RunPodSandbox", "PodSandboxStatus", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer",
 	"StopContainer", "RemoveContainer", "ContainerStatus", "ImageStatus", "PullImage", "ExecSync",
@@ -104,10 +104,10 @@ func (m *machine) alive() []string {
 func (s story) check(t *testing.T, m *machine) {
 	t.Helper()
 	if got := m.alive(); !slices.Equal(got, s.want) {
-		t.Fatalf("there is %v, want %v\n%s\n%s", got, s.want, m.state(), strings.Join(m.Containers(), "\n"))
+		t.Fatalf("in the end: got sandboxes and containers %v, want %v\n%s\n%s", got, s.want, m.state(), strings.Join(m.Containers(), "\n"))
 	}
 	if s.want == nil && (len(m.dirs()) > 0 || len(m.leftovers.attempts) > 0) {
-		t.Fatalf("after the removal: got directories %v and leftovers %v, want none", m.dirs(), m.leftovers.attempts)
+		t.Fatalf("after the removal: got pod directories %v and log directories %v, want none", m.dirs(), m.leftovers.attempts)
 	}
 	m.checkStarts(t)
 }

@@ -22,9 +22,9 @@ import (
 )
 
 // kubeletStory is a file of testdata/kubelet: the steps of a scenario, and the requests of a
-// kubelet to its runtime. Module testdata/controlplane documents the steps, and records the files.
-// If podd's requests differ, the section podd contains podd's requests, after the reason in lines
-// that begin with #.
+// kubelet to its runtime. Module testdata/controlplane documents the steps and records the files.
+// If the requests of podd are intentionally different, the section "podd" contains them. It begins
+// with the reason for the difference, in lines that begin with #.
 type kubeletStory struct {
 	*machine
 	pod, edit                    string // manifests
@@ -105,24 +105,24 @@ func (s *kubeletStory) play() string {
 	return did.String()
 }
 
-// compare fails the test unless podd sent the requests of the section podd or, if there is no such
-// section, the kubelet's requests.
+// compare fails the test unless podd sent the requests of the section "podd" or, if there is no
+// such section, the requests of the kubelet. did contains the requests of podd.
 func (s *kubeletStory) compare(did string) {
 	s.t.Helper()
 	got, kubelet, podd := s.ordered(did), s.ordered(s.kubelet), s.ordered(s.podd)
 	switch same := slices.Equal(got, kubelet); {
 	case s.podd == "" && !same:
-		s.t.Errorf("calls differ from the recording of the kubelet (-kubelet +podd):\n%s\ngot from podd\n%s", cmp.Diff(kubelet, got), did)
+		s.t.Errorf("requests differ from the recording of the kubelet (-kubelet +podd):\n%s\nall requests of podd:\n%s", cmp.Diff(kubelet, got), did)
 	case s.podd != "" && same:
-		s.t.Error("podd: got the calls of the kubelet, want those of section podd; remove the section")
+		s.t.Error("got the requests of the kubelet, want those of the section \"podd\"; remove the section")
 	case s.podd != "" && s.reason == "":
-		s.t.Error("section podd: got no reason, want one")
+		s.t.Error("section \"podd\": got no reason, want lines that begin with #")
 	case s.podd != "" && !slices.Equal(got, podd):
-		s.t.Errorf("podd no longer differs as the story says (-want +got):\n%s\npodd did\n%s", cmp.Diff(podd, got), did)
+		s.t.Errorf("requests differ from the section \"podd\" (-want +got):\n%s\nall requests of podd:\n%s", cmp.Diff(podd, got), did)
 	}
 }
 
-// step carries out one step. It reports whether the step changes something.
+// step carries out one step. It returns false for a step that only configures the following steps.
 func (s *kubeletStory) step(words []string) bool {
 	s.t.Helper()
 	switch words[0] {
@@ -147,12 +147,12 @@ func (s *kubeletStory) step(words []string) bool {
 	case "exit":
 		code, _ := strconv.Atoi(words[2])
 		if !s.ExitContainer("default/web/"+words[1], int32(code)) {
-			s.t.Fatalf("step exit: container %s does not run", words[1])
+			s.t.Fatalf("step \"exit\": got no running container %s, want one", words[1])
 		}
 	case "stop":
 		s.setPods()
 	default:
-		s.t.Fatalf("unknown step %q", words[0])
+		s.t.Fatalf("step %q: got an unknown word, want a step that module testdata/controlplane documents", words[0])
 	}
 	for last, began := -1, time.Now(); last != len(s.lines(began, time.Now())); s.advance(15 * time.Second) {
 		last = len(s.lines(began, time.Now()))

@@ -49,11 +49,11 @@ type machine struct {
 	log       slog.Handler
 	devices   <-chan struct{} // as in reconcile.Inputs, for the next start
 	drivers   <-chan struct{} // likewise
-	boot      string          // ID of the present boot
+	boot      string          // ID of the current boot
 	booted    time.Time
 	addresses chan node.Addresses // as in reconcile.Inputs, for the next start
 
-	shared map[*manifest.Pod]*v1.Pod // a copy of every pod that was passed to setPods
+	shared map[*manifest.Pod]*v1.Pod // a copy of each pod that was passed to setPods, to detect changes to the pod
 
 	mu               sync.Mutex // guards all following fields
 	set              *manifest.Set
@@ -291,7 +291,7 @@ func (m *machine) wantState(want ...string) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		m.t.Fatalf("there is\n  %s\nwant\n  %s\n%s", strings.Join(got, "\n  "), strings.Join(want, "\n  "), m.state())
+		m.t.Fatalf("sandboxes and containers: got\n  %s\nwant\n  %s\n%s", strings.Join(got, "\n  "), strings.Join(want, "\n  "), m.state())
 	}
 }
 
@@ -301,8 +301,8 @@ func (m *machine) wantCalls(want ...string) {
 	m.wantCallsWith("", want...)
 }
 
-// wantCallsWith works like wantCalls, but also requires the effect aside, which may come at any
-// position. "" requires no additional effect.
+// wantCallsWith works like wantCalls, but also requires the call aside, which may come at any
+// position because it is concurrent with the others. "" requires no additional call.
 func (m *machine) wantCallsWith(aside string, want ...string) {
 	m.t.Helper()
 	var got []string
@@ -312,10 +312,10 @@ func (m *machine) wantCallsWith(aside string, want ...string) {
 	if at := slices.Index(got, aside); at >= 0 {
 		got = slices.Delete(got, at, at+1)
 	} else if aside != "" {
-		m.t.Fatalf("effect in progress at the same time: got none, want %s", aside)
+		m.t.Fatalf("calls of podd: got no %s, want one at any position", aside)
 	}
 	if !slices.Equal(got, want) {
-		m.t.Fatalf("podd did\n  %s\nwant\n  %s\n%s", strings.Join(got, "\n  "), strings.Join(want, "\n  "), m.state())
+		m.t.Fatalf("calls of podd: got\n  %s\nwant\n  %s\n%s", strings.Join(got, "\n  "), strings.Join(want, "\n  "), m.state())
 	}
 }
 
@@ -364,7 +364,7 @@ func run(t *testing.T, test func(t *testing.T, m *machine)) {
 	runOn(t, runtimetest.Options{}, test)
 }
 
-// runOn does the same as run, with another runtime than containerd 2.x.
+// runOn works like run, with a runtime that has the options o. run uses containerd 2.x.
 func runOn(t *testing.T, o runtimetest.Options, test func(t *testing.T, m *machine)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -43,7 +43,7 @@ func TestFinishedSurvives(t *testing.T) {
 		if r := m.report("job"); r.Decision.Rule != plan.RuleFinished || !r.Finished.Failed || r.Pod.Status.Phase != "Failed" {
 			t.Errorf("got decision %s, end %+v and phase %s, want rule %s, a failure and Failed", r.Decision, r.Finished, r.Pod.Status.Phase, plan.RuleFinished)
 		}
-		// A pod that was removed and applied again runs again.
+		// If the manifest is removed and added again, the finished pod starts again.
 		m.setPods()
 		m.settle()
 		m.setPods(pod(t, "job", job))
@@ -52,7 +52,8 @@ func TestFinishedSurvives(t *testing.T) {
 	})
 }
 
-// loseRecords removes every sandbox from the runtime without podd.
+// loseRecords removes all sandboxes and their containers directly from the runtime, so that podd
+// finds no records of them.
 func (m *machine) loseRecords(t *testing.T) {
 	t.Helper()
 	for _, r := range m.reports {
@@ -177,8 +178,8 @@ containers: [{name: app, image: "web:1", volumeMounts: [{name: v, mountPath: /v}
 	}
 }
 
-// TestLostDirectories checks that directories of no known pod are removed as soon as all sources
-// were read and the runtime was observed. Other directories are kept.
+// TestLostDirectories checks that directories that belong to no pod are removed as soon as all
+// sources were read and the runtime was observed. Other directories are kept.
 func TestLostDirectories(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.makeForeign("other")
@@ -237,7 +238,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 5; exit 0"]}]`
 			t.Helper()
 			m.wantState("job 0 dead", "job/app 0 exited 0")
 			if got := m.report("job").Pod.Status.Phase; got != want {
-				t.Errorf("the phase is %s, want %s", got, want)
+				t.Errorf("phase: got %s, want %s", got, want)
 			}
 		}
 		wantPhase(v1.PodRunning)
@@ -249,7 +250,8 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 5; exit 0"]}]`
 	})
 }
 
-// TestReapplied removes a pod and applies it again in every phase.
+// TestReapplied removes the manifest of a pod and adds it again, at many moments of the start and
+// of the stop. It checks that the pod then runs, and that nothing remains after another removal.
 func TestReapplied(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Millisecond, 3 * time.Millisecond, 12 * time.Millisecond, 25 * time.Millisecond, 40 * time.Millisecond, time.Second} {
 		for _, gap := range []time.Duration{0, time.Millisecond, 3 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond, 2 * time.Second, 3 * time.Second} {
@@ -266,13 +268,13 @@ func TestReapplied(t *testing.T) {
 				m.setPods(p)
 				m.advance(time.Minute)
 				if got := m.alive(); !slices.Equal(got, []string{"web ready", "web/app running"}) {
-					t.Fatalf("podd stopped after %s and started again after %s: got %v, want pod web running\n%s", after, gap, got, m.state())
+					t.Fatalf("manifest removed after %s and added again after %s: got %v, want pod web running\n%s", after, gap, got, m.state())
 				}
 				m.setPods()
 				m.advance(time.Minute)
 				m.wantState()
 				if len(m.dirs()) > 0 || m.report("web") != nil {
-					t.Fatalf("podd stopped after %s and started again after %s: got directories %v and report %v, want none", after, gap, m.dirs(), m.report("web"))
+					t.Fatalf("manifest removed after %s and added again after %s: got directories %v and report %v, want none", after, gap, m.dirs(), m.report("web"))
 				}
 			})
 		}

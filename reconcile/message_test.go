@@ -53,7 +53,7 @@ containers: [{name: app, image: "job:1", command: [sh, -c, "sleep 3; exit 0"], t
 		is := func(name, want string) {
 			t.Helper()
 			if got := m.termination(name).Message; got != want {
-				t.Errorf("%s says %q, want %q", name, got, want)
+				t.Errorf("termination message of %s: got %q, want %q", name, got, want)
 			}
 		}
 		all := func() {

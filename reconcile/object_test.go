@@ -88,12 +88,12 @@ func TestObjectsServePods(t *testing.T) {
 		m.settle()
 		m.wantState("web 0 ready", "web/app 0 running")
 		if why := m.why("web"); !strings.Contains(why, "the pod keeps running") || m.file(p) != "two" {
-			t.Errorf("got reason %q and content %q, want that the pod keeps running and two", why, m.file(p))
+			t.Errorf("got reason %q and file content %q, want a reason with \"the pod keeps running\" and content two", why, m.file(p))
 		}
 		m.setObjects(confAndKey("three", ""), p)
 		m.settle()
 		if why := m.why("web"); why != "" || m.file(p) != "three" {
-			t.Errorf("got reason %q and content %q, want no reason and three", why, m.file(p))
+			t.Errorf("got reason %q and file content %q, want no reason and content three", why, m.file(p))
 		}
 		m.wantCalls()
 		m.setPods()
@@ -263,7 +263,7 @@ func TestRestartOnChangeWithFixedUID(t *testing.T) {
 		m.settle()
 		m.wantState("web 1 ready", "web/app 0 running")
 		if got := m.file(asks); got != "two" || len(m.Calls("StopContainer")) != 1 {
-			t.Errorf("got content %q and %d stops, want two and 1", got, len(m.Calls("StopContainer")))
+			t.Errorf("got file content %q and %d stops of containers, want content two and 1 stop", got, len(m.Calls("StopContainer")))
 		}
 		m.ForgetCalls()
 		m.restart()

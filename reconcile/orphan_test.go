@@ -138,20 +138,21 @@ func TestUnreadableJournal_IncompleteSources(t *testing.T) {
 			}
 		}
 		m.start()
-		problems("before any source is known", of, ofNobody)
+		problems("before any source was read", of, ofNobody)
 		m.set = &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{p.Key: p}, CompleteSources: map[string]bool{}}
 		send(m.current().ctx, m.current().sets, m.set)
-		problems("before all are known", ofNobody) // a new journal was written for the pod web
+		problems("before all sources were read", ofNobody) // a new journal was written for the pod "web"
 		if _, err := m.current().router.Orphans(t.Context()); err == nil {
-			t.Error("Orphans before all pods are known: got no error, want one")
+			t.Error("Orphans before all sources were read: got no error, want one")
 		}
 		m.setPods(p)
-		problems("once all are known", "podd orphans rm of-nobody")
+		problems("after all sources were read", "podd orphans rm of-nobody")
 	})
 }
 
-// TestEmptyJournal checks that an empty journal, which a power cut can leave, counts as no journal.
-// A directory with data is kept, a desired pod starts, and neither is reported as unreadable.
+// TestEmptyJournal checks that an empty journal, which a power cut can leave, is treated like no
+// journal. A directory with data is kept, a desired pod starts, and neither is reported as
+// unreadable.
 func TestEmptyJournal(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		p := pod(t, "job", `restartPolicy: Never
@@ -176,7 +177,7 @@ containers: [{name: app, image: "job:1", command: [sleep, inf]}]`)
 	})
 }
 
-// TestOtherAgentsDirectories checks pod directories that another agent left. Directories with data
+// TestOtherAgentsDirectories checks pod directories that another agent has created. Directories with data
 // or mounts are kept and reported in one problem, and a user can remove them.
 func TestOtherAgentsDirectories(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {

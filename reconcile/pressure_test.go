@@ -106,7 +106,7 @@ func TestPressure_Awaited(t *testing.T) {
 	})
 }
 
-// evict evicts the present version of a pod because of a shortage of memory.
+// evict evicts the current version of a pod because of a shortage of memory.
 func (m *machine) evict(name string) {
 	m.t.Helper()
 	v := m.report(name).Version
@@ -139,7 +139,7 @@ func TestPressure_Restart(t *testing.T) {
 			}
 		}
 		if why := m.report("web").Decision.Why; !strings.Contains(why, "memory.available: 50Mi available, threshold 100Mi; the pod waits to start again: the node has the condition [MemoryPressure]") {
-			t.Errorf("reason under pressure: got %q", why)
+			t.Errorf("reason under pressure: got %q, want the shortage and the condition for which the pod waits", why)
 		}
 		m.options = func(o *reconcile.Options) { o.Limits.Pressure.Memory = true } // podd observes the node as soon as it starts
 		m.restart()
@@ -155,7 +155,7 @@ func TestPressure_Restart(t *testing.T) {
 			m.advance(backoff - time.Second)
 			m.wantPhase("during the back-off", "web", v1.PodFailed, "Evicted")
 			if d := m.report("web").Decision; !strings.HasSuffix(d.Why, "; the pod starts again after a back-off") || !d.NeedsUser {
-				t.Errorf("decision during the back-off: got %s", d)
+				t.Errorf("decision during the back-off: got %s, want a problem whose reason ends with \"the pod starts again after a back-off\"", d)
 			}
 			m.restart()
 			m.advance(5 * time.Second)
@@ -187,7 +187,7 @@ func TestPressure_RestartReservations(t *testing.T) {
 			}
 		}
 		if running != 1 {
-			t.Errorf("got %d pods with the host port, want 1\n%s", running, m.state())
+			t.Errorf("running pods with the host port: got %d, want 1\n%s", running, m.state())
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestPressure_RestartRequest(t *testing.T) {
 		m.evict("web")
 		m.advance(5 * time.Second)
 		if err := m.current().router.Restart(t.Context(), key("web"), ""); err == nil || !strings.Contains(err.Error(), "starts again without a request") {
-			t.Errorf("got error %v, want one that explains that the pod starts again", err)
+			t.Errorf("Restart: got error %v, want one with \"starts again without a request\"", err)
 		}
 	})
 }

@@ -59,8 +59,8 @@ func TestPreview_ClusterNotQueried(t *testing.T) {
 	}
 }
 
-// TestPreview_Images checks that the plan pulls only images that are not present or that the pull
-// policy Always requires to pull.
+// TestPreview_Images checks that the plan pulls an image only if it is not on the node, or if the
+// pull policy is Always.
 func TestPreview_Images(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy string
@@ -85,7 +85,7 @@ func TestPreview_Images(t *testing.T) {
 		d := planned[0].Decision
 		isPull := func(a plan.Action) bool { _, ok := a.(plan.EnsureImage); return ok }
 		if pulls := slices.ContainsFunc(d.Actions, isPull); pulls != c.pulls || len(d.Actions) == 0 {
-			t.Errorf("%s: got a pull %t, want %t\n%s", name, pulls, c.pulls, d)
+			t.Errorf("%s: got a plan that pulls the image: %t, want %t\n%s", name, pulls, c.pulls, d)
 		}
 	}
 }

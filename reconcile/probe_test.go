@@ -71,7 +71,8 @@ func (c *commands) takeCount(command string) int {
 
 var bad = runtimetest.Program{ExitsByItself: true, ExitCode: 1, Output: "\x1b[1mno disk\nmore\n"}
 
-// probeState returns "started ready condition" of the pod's container as published.
+// probeState returns the fields started and ready of the published container status and the status
+// of the condition Ready, separated by spaces.
 func (m *machine) probeState(name string) string {
 	r := m.report(name)
 	if r == nil || r.Pod == nil || len(r.Pod.Status.ContainerStatuses) == 0 {
@@ -90,7 +91,7 @@ func (m *machine) probeState(name string) string {
 func (m *machine) wantProbeState(name, want string) {
 	m.t.Helper()
 	if got := m.probeState(name); got != want {
-		m.t.Fatalf("started, ready, Ready are %s, want %s\n%s", got, want, m.state())
+		m.t.Fatalf("pod %s: started, ready and condition Ready: got %s, want %s\n%s", name, got, want, m.state())
 	}
 }
 
@@ -120,7 +121,7 @@ func TestProbes(t *testing.T) {
 		m.advance(10 * time.Second)
 		m.wantProbeState("web", "true true True")
 		if c.takeCount("started"); c.takeCount("alive") < 2 {
-			t.Error("liveness probes after the startup probe: got fewer than 2, want at least 2")
+			t.Error("commands of the liveness probe after the startup probe has passed: got fewer than 2, want at least 2")
 		}
 
 		c.setResult("ready", bad)
@@ -223,8 +224,8 @@ func TestLivenessFailure_Restart(t *testing.T) {
 	})
 }
 
-// deaf changes a probed pod: its container stops only at the end of the grace period, and its first
-// failed readiness probe has an effect.
+// deaf is the pod probed with two changes: its container ignores the stop signal and stops only at
+// the end of the grace period, and the first failed readiness probe makes it unready.
 var deaf = strings.NewReplacer(`image: "web:1"`, `image: "web:1"
   command: [sleep, inf]`, "periodSeconds: 10", "periodSeconds: 2, failureThreshold: 1").Replace(probed)
 
@@ -244,7 +245,7 @@ func TestReadiness_Stopping(t *testing.T) {
 		m.advance(8 * time.Second)
 		m.wantProbeState("web", "true true True")
 		if ready, all := c.takeCount("ready"), c.takeCount(""); ready != 4 || all != 0 {
-			t.Errorf("probes: got %d readiness and %d other ones, want 4 and none", ready, all)
+			t.Errorf("commands: got %d of the readiness probe and %d of other probes, want 4 and none", ready, all)
 		}
 		c.setResult("ready", bad)
 		m.advance(3 * time.Second)
@@ -275,7 +276,7 @@ func TestReadiness_Replaced(t *testing.T) {
 		c.takeCount("")
 		m.advance(20 * time.Second)
 		if ready, all := c.takeCount("ready"), c.takeCount(""); ready != 10 || all != 0 {
-			t.Errorf("probes: got %d readiness and %d other ones, want 10 and none", ready, all)
+			t.Errorf("commands: got %d of the readiness probe and %d of other probes, want 10 and none", ready, all)
 		}
 		m.settle()
 		m.wantProbeState("web", "true true True")

@@ -7,8 +7,8 @@ import (
 	"podd/runtime/runtimetest"
 )
 
-// TestPulls checks that a pull is reported from its beginning to its end, and that a
-// present image is not.
+// TestPulls checks that a pull is in the report from its beginning to its end, and that an image
+// that is already on the node is not.
 func TestPulls(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.AddRemoteImage(runtimetest.RemoteImage{Image: runtimetest.Image{Name: "far:1"}, PullDuration: time.Minute})

@@ -66,6 +66,6 @@ func TestRecognize_Started(t *testing.T) {
 	}
 	// The source is read only now.
 	if got := r.recognize(set, nil).Set.Pods[p.Key]; got.UID != "k" {
-		t.Errorf("got UID %s, want the recorded one", got.UID)
+		t.Errorf("pod whose journal has another UID: got UID %s, want k of the journal", got.UID)
 	}
 }

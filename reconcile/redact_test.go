@@ -141,7 +141,7 @@ func failsQuoting(t *testing.T, m *machine, method string) {
 	}
 	for _, marker := range shown {
 		if at := strings.Index(output, marker); at >= 0 {
-			t.Fatalf("%s is shown: %.600s", marker, output[max(0, at-300):])
+			t.Fatalf("got the private value %s in the output, want it redacted: %.600s", marker, output[max(0, at-300):])
 		}
 	}
 	if !strings.Contains(output, "invalid config") && method != "PullImage" {

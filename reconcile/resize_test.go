@@ -47,11 +47,11 @@ func (m *machine) wantMemory(name, memory string, bytes int64) {
 	m.t.Helper()
 	m.wantState(name+" 0 ready", name+"/app 0 running")
 	if got := m.memoryOf(name); got != bytes {
-		m.t.Fatalf("the runtime has %d bytes, want %d\n%s", got, bytes, m.state())
+		m.t.Fatalf("memory limit of pod %s in the runtime: got %d bytes, want %d\n%s", name, got, bytes, m.state())
 	}
 	st := m.report(name).Pod.Status.ContainerStatuses[0]
 	if got := st.Resources.Limits.Memory().String(); got != memory || st.RestartCount != 0 {
-		m.t.Fatalf("the status has %s and %d restarts, want %s\n%s", got, st.RestartCount, memory, m.state())
+		m.t.Fatalf("status of pod %s: got memory limit %s and %d restarts, want %s and none\n%s", name, got, st.RestartCount, memory, m.state())
 	}
 }
 
@@ -193,7 +193,7 @@ func TestResizeBelowUse(t *testing.T) {
 			const want = "cannot decrease memory limits: [attempting to set pod memory limit (33554432) below current usage (41943040), " +
 				`attempting to set container "app" memory limit (33554432) below current usage (41943040)]; the container keeps`
 			if got := m.condition("web", v1.PodResizeInProgress); !strings.HasPrefix(got, "Error: ") || !strings.Contains(got, want) {
-				t.Errorf("cgroup v2 %t: the condition says %q, want %q in it", v2, got, want)
+				t.Errorf("cgroup v2 %t: message of condition PodResizeInProgress: got %q, want %q in it", v2, got, want)
 			}
 			m.SetMemoryUsage("default/web/app", 20<<20)
 			m.advance(2 * time.Minute)
@@ -221,7 +221,7 @@ func TestResizeBelowUse_AffectsWholePod(t *testing.T) {
 		m.wantCalls()
 		const want = `cannot decrease memory limits: attempting to set container "db" memory limit (33554432) below current usage (41943040)`
 		if got := m.condition("web", v1.PodResizeInProgress); !strings.Contains(got, want) {
-			t.Errorf("the condition says %q, want %q in it", got, want)
+			t.Errorf("message of condition PodResizeInProgress: got %q, want %q in it", got, want)
 		}
 		m.SetMemoryUsage("default/web/db", 0)
 		m.advance(2 * time.Minute)
@@ -246,9 +246,10 @@ func TestResizeBelowUse_OfPod(t *testing.T) {
 		m.settle()
 		const want = "cannot decrease memory limits: attempting to set pod memory limit (33554432) below current usage (50331648)"
 		if got := m.condition("web", v1.PodResizeInProgress); !strings.Contains(got, want) || limit.Load() != 64<<20 {
-			t.Errorf("the condition says %q, want %q in it; the limit is %d", got, want, limit.Load())
+			t.Errorf("got %q in condition PodResizeInProgress and limit %d, want %q in it and %d", got, limit.Load(), want, 64<<20)
 		}
-		// The memory in use grows between the two steps.
+		// The memory in use grows between the resize of the container and the resize of the pod's
+		// cgroup.
 		used.Store(16 << 20)
 		remove := m.Inject(runtimetest.Fault{Method: "UpdateContainerResources", AfterEffect: true, Hangs: true})
 		m.advance(2 * time.Minute)
@@ -468,7 +469,7 @@ func TestResize_InitContainers(t *testing.T) {
 		status := m.report("web").Pod.Status
 		for _, c := range status.InitContainerStatuses {
 			if got := c.Resources.Limits.Memory().String(); got != "128Mi" {
-				t.Errorf("%s: the status has %s, want 128Mi", c.Name, got)
+				t.Errorf("container %s: memory limit in the status: got %s, want 128Mi", c.Name, got)
 			}
 		}
 		if r := m.report("web"); r.IsResizePending {

@@ -99,12 +99,12 @@ func TestApplySnapshot_Unchanged(t *testing.T) {
 		return handed
 	}
 	if got := relist(0); len(got) != 3 {
-		t.Errorf("the first relist handed over %q, want all", got)
+		t.Errorf("workers that the first relist sent a message to: got %q, want all", got)
 	}
 	pods[changed] = seen(true)
 	r.entries[confirmed].worker.needsConfirmation.Store(true)
 	if got := strings.Join(relist(time.Second), " "); got != "changed confirmed" {
-		t.Errorf("observations of the second relist: got those of %q, want changed confirmed", got)
+		t.Errorf("workers that the second relist sent a message to: got %q, want \"changed\" and \"confirmed\"", got)
 	}
 }
 

@@ -351,7 +351,7 @@ func TestContainerNameReserved(t *testing.T) {
 				restarts := func(want int32) {
 					t.Helper()
 					if got := m.report("web").Pod.Status.ContainerStatuses[0].RestartCount; got != want {
-						t.Errorf("restart count %d, want %d", got, want)
+						t.Errorf("restart count: got %d, want %d", got, want)
 					}
 				}
 				restarts(0)
@@ -577,7 +577,7 @@ func TestEditWithoutItsVolumes(t *testing.T) {
 	})
 }
 
-// TestAnotherImage checks that the failures of one image do not count for the next image.
+// TestAnotherImage checks that the pull back-off of one image does not apply to the next image.
 func TestAnotherImage(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		image := func(name string) *manifest.Pod { return pod(t, "web", strings.Replace(web, "web:1", name, 1)) }
@@ -598,15 +598,18 @@ func TestAnotherImage(t *testing.T) {
 	})
 }
 
-// TestMovedUID moves a fixed UID to another name, also while no podd runs, and checks that
-// its directory is not removed while the new pod uses it.
+// TestMovedUID renames a pod whose manifest sets the UID, while podd runs or while it does not run.
+// It checks that the pod directory, which both names share, is not removed while the new pod uses
+// it.
 func TestMovedUID(t *testing.T) {
 	for _, down := range []bool{false, true} {
-		t.Run(fmt.Sprint("down ", down), func(t *testing.T) { run(t, func(t *testing.T, m *machine) { movedUID(t, m, down) }) })
+		t.Run(fmt.Sprintf("podd is down %t", down), func(t *testing.T) { run(t, func(t *testing.T, m *machine) { checkMovedUID(t, m, down) }) })
 	}
 }
 
-func movedUID(t *testing.T, m *machine, down bool) {
+// checkMovedUID renames a pod with a fixed UID from "old" to "new". If down is set, podd does not
+// run meanwhile.
+func checkMovedUID(t *testing.T, m *machine, down bool) {
 	text := func(name string) string {
 		return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", uid: abc}\nspec:\n  volumes: [{name: v, emptyDir: {}}]\n" +
 			"  containers: [{name: app, image: \"job:1\", command: [sleep, inf], volumeMounts: [{name: v, mountPath: /v}]}]\n"
@@ -630,7 +633,7 @@ func movedUID(t *testing.T, m *machine, down bool) {
 	removed := m.Calls("RemovePodSandbox")[0].At
 	for _, c := range m.Calls("RunPodSandbox") {
 		if c.Subject == "default/new" && c.At.Before(removed) {
-			t.Errorf("start of pod new: got it before pod old was removed, want it afterwards")
+			t.Errorf("start of pod \"new\": got it before the sandbox of pod \"old\" was removed, want it afterwards")
 		}
 	}
 }
@@ -771,7 +774,7 @@ func TestDisk_SmallChange(t *testing.T) {
 	})
 }
 
-// TestManyNames checks that the router keeps no data about a name that was removed.
+// TestManyNames checks that the router keeps no data about a pod name after the pod was removed.
 func TestManyNames(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.start()

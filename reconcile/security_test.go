@@ -60,7 +60,7 @@ func TestImageUser(t *testing.T) {
 			for i, c := range starts {
 				got := c.GetLinux().GetSecurityContext()
 				if !proto.Equal(got.GetRunAsUser(), want.GetRunAsUser()) || got.GetRunAsUsername() != want.GetRunAsUsername() {
-					t.Errorf("%s, start %d: runs as %v %q, want %v", name, i, got.GetRunAsUser(), got.GetRunAsUsername(), want)
+					t.Errorf("container %s, start %d: got user %v %q, want %v", name, i, got.GetRunAsUser(), got.GetRunAsUsername(), want)
 				}
 			}
 		}
@@ -82,7 +82,7 @@ func TestImageReplaced(t *testing.T) {
 		m.settle()
 		const want = "creating container app: its image was removed; podd pulls it again"
 		if got := m.takeEvents(); !strings.Contains(got, want) {
-			t.Errorf("%s\nwant %q", got, want)
+			t.Errorf("events: got\n%s\nwant one with %q", got, want)
 		}
 		m.AddImage(runtimetest.Image{Name: "app:1", ID: "sha256:two", UID: new(int64(2000))})
 		m.advance(2 * time.Minute)
@@ -91,7 +91,7 @@ func TestImageReplaced(t *testing.T) {
 		for i, want := range map[int]int64{0: 1000, len(starts) - 1: 2000} {
 			c := starts[i]
 			if got := c.GetLinux().GetSecurityContext().GetRunAsUser().GetValue(); got != want {
-				t.Errorf("start %d from %s: runs as %d, want %d", i, c.GetImage().GetImage(), got, want)
+				t.Errorf("start %d from image %s: got user %d, want %d", i, c.GetImage().GetImage(), got, want)
 			}
 		}
 		if got := starts[len(starts)-1].GetImage().GetImage(); got != "sha256:two" {
@@ -118,7 +118,7 @@ func TestImageDamaged(t *testing.T) {
 			}
 			m.advance(2 * time.Minute)
 			if removals, pulls := len(m.Calls("RemoveImage")), len(m.Calls("PullImage")); removals != want || pulls != want {
-				t.Errorf("got %d removals and %d pulls, want %d of each", removals, pulls, want)
+				t.Errorf("image: got %d removals and %d pulls, want %d of each", removals, pulls, want)
 			}
 		}
 		damage()
@@ -261,7 +261,7 @@ func TestUserIDs_OtherLength(t *testing.T) {
 		checkApart := func(step string, x, y runtime.IDRange) {
 			t.Helper()
 			if uint64(x.First) < y.End() && uint64(y.First) < x.End() {
-				t.Errorf("%s: got the overlapping IDs %v and %v", step, x, y)
+				t.Errorf("%s: got the overlapping IDs %v and %v, want separate ranges", step, x, y)
 			}
 		}
 		const short, long = 65536, 4 * 65536
@@ -314,7 +314,7 @@ func TestUserIDs(t *testing.T) {
 			all := m.sandboxes(name)
 			got := ids(all[len(all)-1].GetLinux().GetSecurityContext().GetNamespaceOptions())
 			if got != want {
-				t.Errorf("%s has ids from %d, want %d", name, got, want)
+				t.Errorf("first host ID of the sandbox of %s: got %d, want %d (0 means none)", name, got, want)
 			}
 			for _, c := range m.created(name) {
 				if inside := ids(c.GetLinux().GetSecurityContext().GetNamespaceOptions()); inside != want {

@@ -73,7 +73,7 @@ func (m *machine) wantRunning(pods ...string) {
 	}
 }
 
-// showsProblem reports whether a pod shows a problem, for the whole pod or for one of its
+// showsProblem reports whether the last decision contains a problem of the pod or of one of its
 // containers.
 func (m *machine) showsProblem(name string) bool {
 	d := m.report(name).Decision
@@ -218,7 +218,7 @@ func TestStopDuringStart(t *testing.T) {
 					test.end(m, p)
 					m.advance(block.within)
 					if slices.ContainsFunc(m.Containers(), func(c string) bool { return strings.HasPrefix(c, "default/nfs/main 0 running") }) {
-						t.Errorf("other container of the pod: got it running, want it stopped:\n%s\n%s", strings.Join(m.Containers(), "\n"), m.report("nfs").Decision)
+						t.Errorf("container main, whose start succeeded: got it running, want it stopped:\n%s\n%s", strings.Join(m.Containers(), "\n"), m.report("nfs").Decision)
 					}
 					release()
 					m.advance(3 * time.Minute)
@@ -243,7 +243,7 @@ func (m *machine) wantEnded(p *manifest.Pod, reason string) {
 	case reason == "" && (r != nil || slices.Contains(m.dirs(), string(p.UID))):
 		m.t.Errorf("after the removal: got report %v and directories %v, want none", r, m.dirs())
 	case reason != "" && (r == nil || r.Pod.Status.Phase != v1.PodFailed || r.Pod.Status.Reason != reason):
-		m.t.Errorf("got %+v, want it failed with %s", r, reason)
+		m.t.Errorf("report of the pod: got %+v, want phase Failed with reason %s", r, reason)
 	}
 }
 

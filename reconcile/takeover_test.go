@@ -100,7 +100,7 @@ func TestTakeOver_NotRecorded(t *testing.T) {
 		m.start()
 		m.advance(time.Minute)
 		if ended := m.Calls("StopContainer"); len(ended) > 0 {
-			t.Errorf("stops: got %v, want none", ended)
+			t.Errorf("calls that stop something: got %v, want none", ended)
 		}
 		if r := m.report("job"); r == nil || r.Pod.Status.Phase != v1.PodPending {
 			t.Errorf("report of job: got %+v, want phase Pending", r)

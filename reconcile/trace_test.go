@@ -23,13 +23,13 @@ func TestTrace(t *testing.T) {
 		m.setPods(pod(t, "web", web))
 		m.settle()
 		if got, want := traces(spans), "syncPod(PrepareVolumes EnsureImage RunSandbox StartContainer)"; got != want {
-			t.Errorf("start: got %s, want %s", got, want)
+			t.Errorf("spans of the start: got %s, want %s", got, want)
 		}
 		spans.Reset()
 		m.setPods()
 		m.settle()
 		if got, want := traces(spans), "syncTerminatingPod(StopContainer StopSandbox) syncTerminatedPod(RemoveSandbox RemoveDir)"; got != want {
-			t.Errorf("end: got %s, want %s", got, want)
+			t.Errorf("spans of the end: got %s, want %s", got, want)
 		}
 	})
 }

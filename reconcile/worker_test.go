@@ -54,21 +54,22 @@ func (w *worker) observe(p *runtime.Pod, asOf time.Time) {
 	w.receive(&workerMessage{order: w.state.Order, requests: state.Requests{Observation: &state.Observation{Pod: p, AsOf: asOf}}})
 }
 
-// landed adds an action in progress and ends it.
+// landed adds an action in progress and ends it with the result f.
 func (w *worker) landed(f result.Result) {
 	w.actions[f.Action.Subject()] = runningAction{action: f.Action, since: f.Ended, cancel: func() {}}
 	w.handleResult(actionResult{Result: f})
 }
 
-// TestUnconfirmed checks that an effect is unconfirmed until an observation that began after its
-// end. So a pod that is unchanged since before the effect is also posted.
+// TestUnconfirmed checks that a worker needs a confirmation of an effect until it gets an
+// observation that began after the end of the effect. Therefore the router must post such an
+// observation even if the pod has not changed.
 func TestUnconfirmed(t *testing.T) {
 	w, _ := bare(barePod("a"))
 	now := time.Now()
 	observed := seen(true)
 	w.observe(observed, now)
 	if w.needsConfirmation.Load() {
-		t.Error("unconfirmed before any effect: got true, want false")
+		t.Error("needsConfirmation before any effect: got true, want false")
 	}
 	w.landed(result.Result{
 		Action: plan.StartContainer{Container: "a", SandboxID: "s"}, Version: w.state.PlanInput.Desired, Ended: now.Add(2 * time.Second),
@@ -81,7 +82,7 @@ func TestUnconfirmed(t *testing.T) {
 	}{{time.Second, true, 1}, {3 * time.Second, false, 0}} {
 		w.observe(observed, now.Add(step.asOf))
 		if got, n := w.needsConfirmation.Load(), len(w.state.PlanInput.Observed[0].Containers); got != step.unconfirmed || n != step.containers {
-			t.Errorf("observed %s after the start: unconfirmed %t with %d containers, want %t and %d", step.asOf, got, n, step.unconfirmed, step.containers)
+			t.Errorf("observation that began %s after the start: got needsConfirmation %t and %d containers, want %t and %d", step.asOf, got, n, step.unconfirmed, step.containers)
 		}
 	}
 }
