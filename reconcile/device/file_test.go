@@ -143,7 +143,7 @@ func TestOpen_Newer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "devices.json")
 	for _, text := range []string{`{"version":2}`, `{"version":2,"records":{"a":1},"checksum":7}`} {
 		if _, err := openContent(t, file, []byte(text)); err == nil || !strings.Contains(err.Error(), "version 2 of a newer podd") {
-			t.Errorf("%s: got %v", text, err)
+			t.Errorf("%s: got error %v, want one with \"version 2 of a newer podd\"", text, err)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestOpen_Absent(t *testing.T) {
 	saveSample(t, l)
 	saveSample(t, reopen(t, l.file))
 	if _, err := os.Lstat(l.file + ".unreadable"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a readable file was kept: got %v", err)
+		t.Errorf("unreadable file: got error %v, want that it does not exist", err)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestSave_UnreadableKept_OtherTypes(t *testing.T) {
 		}
 		l, err := Open(file)
 		if err == nil {
-			t.Errorf("%s: got no error", name)
+			t.Errorf("%s: Open: got no error, want one", name)
 		}
 		saveSample(t, l)
 		if info, err := os.Lstat(file + ".unreadable"); err != nil || info.Mode().IsRegular() {
@@ -231,13 +231,13 @@ func TestSave_UnreadableKept_Failed(t *testing.T) {
 	l.pods = sample()
 	l.revision++
 	if err := l.save(); err == nil || !strings.Contains(err.Error(), "renaming the unreadable file") || string(readFile(t, file)) != "damaged" {
-		t.Errorf("got %v, the file has %q", err, readFile(t, file))
+		t.Errorf("save: got error %v and file content %q, want an error about renaming and the content \"damaged\"", err, readFile(t, file))
 	}
 	if err := os.RemoveAll(file + ".unreadable"); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.save(); err != nil || string(readFile(t, file+".unreadable")) != "damaged" {
-		t.Errorf("later: got error %v", err)
+		t.Errorf("save after the directory was removed: got error %v, want none and the damaged file kept", err)
 	}
 	reopen(t, file)
 }

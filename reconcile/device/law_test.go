@@ -45,7 +45,7 @@ func TestLaws(t *testing.T) {
 					ids, _ := use(t, l, p, c.Name)
 					at := fmt.Sprint(versionOf(p), c.Name)
 					if was, had := given[at]; had && was != ids {
-						r.Fatalf("devices of %s changed from %q to %q", at, was, ids)
+						r.Fatalf("devices of %s: got %q, want %q as before", at, ids, was)
 					}
 					given[at] = ids
 				}
@@ -71,19 +71,19 @@ func TestLaws(t *testing.T) {
 					for _, grants := range pod {
 						for _, id := range grants[gpu].IDs {
 							if other, taken := owner[id]; taken && other != h {
-								r.Fatalf("%s is allocated to %v and %v", id, other, h)
+								r.Fatalf("device %s: got allocations to %v and %v, want one", id, other, h)
 							}
 							owner[id] = h
 						}
 					}
 				}
 				if n := l.Counts()[gpu].Total; n < int64(len(owner)) {
-					r.Fatalf("got a total of %d, but %d are allocated", n, len(owner))
+					r.Fatalf("total number of devices: got %d, want at least the %d that are allocated", n, len(owner))
 				}
 			},
 		})
 		if l.SetHolders(nil, true); allocations(l) != "" {
-			r.Fatalf("at the end: got %s, want no allocations", allocations(l))
+			r.Fatalf("at the end: got allocations %s, want none", allocations(l))
 		}
 	})
 }

@@ -168,12 +168,12 @@ func TestUse(t *testing.T) {
 			l, p := open(t), podRequesting(t, "p", tt.containers...)
 			serve(l, gpu, &fake{}, "a b c d -e")
 			if _, err := use(t, l, p, ""); err != nil || allocations(l) != tt.want {
-				t.Errorf("got %s, %v; want %s", allocations(l), err, tt.want)
+				t.Errorf("got allocations %s (error %v), want %s", allocations(l), err, tt.want)
 			}
 			total := manifest.PodRequests(p.Object)[gpu]
 			held := l.allocatedLocked()[gpu].Len()
 			if int64(held) != total.Value() {
-				t.Errorf("got %d devices, but the pod was admitted with %d", held, total.Value())
+				t.Errorf("allocated devices of the pod: got %d, want the %d of its admission", held, total.Value())
 			}
 		})
 	}
@@ -192,7 +192,7 @@ func TestUse_Restart(t *testing.T) {
 		}
 		grants, done, err := manager.Acquire(t.Context(), p, "main")
 		if err != nil || len(grants) != 1 || grants[0].Response.Envs["IDS"] != "a" {
-			t.Fatalf("got %v, %v", grants, err)
+			t.Fatalf("Acquire: got %v (error %v), want device a", grants, err)
 		}
 		done()
 		if err := manager.PreStart(t.Context(), "main", grants); err != nil {
@@ -216,19 +216,19 @@ func TestOpen_InvalidFile(t *testing.T) {
 	}
 	lost, err := Open(l.file)
 	if err == nil || !strings.Contains(err.Error(), l.file) {
-		t.Errorf("got %v", err)
+		t.Errorf("Open: got error %v, want one that names %s", err, l.file)
 	}
 	inc := runtime.Incarnation{Containers: []runtime.Container{{Name: "main", Annotations: map[string]string{runtime.AnnotationDevices: `{"` + gpu + `":["b"]}`}}, {Name: "other"}}}
 	lost.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(p): allocation.RecordedIDs(&inc)}, false)
 	serve(lost, gpu, plugin, "a b")
 	if got := counts(lost); got != (allocation.Count{Total: 2, IsServed: true}) {
-		t.Errorf("got %+v", got)
+		t.Errorf("counts: got %+v, want 2 served devices", got)
 	}
 	if ids, err := use(t, lost, podRequesting(t, "q", "main=1"), "main"); ids != "a" {
-		t.Errorf("other pod: got %q, %v", ids, err)
+		t.Errorf("devices of pod q: got %q (error %v), want a", ids, err)
 	}
 	if ids, err := use(t, lost, p, "main"); ids != "b" {
-		t.Errorf("got %q, %v", ids, err)
+		t.Errorf("devices of pod p: got %q (error %v), want b of the annotation", ids, err)
 	}
 	// A device that is allocated to another pod in the meantime stays allocated to that pod.
 	lost.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(podRequesting(t, "r", "main=1")): allocation.RecordedIDs(&inc)}, false)
@@ -249,10 +249,10 @@ func TestSetHolders_AllocateFails(t *testing.T) {
 		return &v1beta1.ContainerAllocateResponse{}, err
 	}}, "a b")
 	if _, err := use(t, l, p, "side"); err == nil || allocations(l) != "p/main=b" {
-		t.Errorf("got %v; allocations %s", err, allocations(l))
+		t.Errorf("failed Allocate: got error %v and allocations %s, want an error and p/main=b", err, allocations(l))
 	}
 	if ids, err := use(t, l, p, "side"); ids != "a" || allocations(l) != "p/main=b, p/side=a" {
-		t.Errorf("got %q, %v; allocations %s", ids, err, allocations(l))
+		t.Errorf("successful Allocate: got devices %q (error %v) and allocations %s, want a and p/main=b, p/side=a", ids, err, allocations(l))
 	}
 }
 
@@ -281,11 +281,11 @@ func TestSetHolders(t *testing.T) {
 	}
 	for _, s := range steps {
 		if s.do(); (allocations(l) == "p/main=a") != s.holds {
-			t.Errorf("%s: got %s", s.name, allocations(l))
+			t.Errorf("%s: got allocations %q, want p/main=a allocated: %t", s.name, allocations(l), s.holds)
 		}
 	}
 	if got := counts(l); got != (allocation.Count{}) {
-		t.Errorf("got %+v", got)
+		t.Errorf("counts: got %+v, want none", got)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestUse_NewVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ids, err := use(t, l, q, "other"); ids != "a" || allocations(l) != "p/other=a" {
-		t.Errorf("got %q, %v: %s", ids, err, allocations(l))
+		t.Errorf("new version: got devices %q (error %v) and allocations %s, want a and p/other=a", ids, err, allocations(l))
 	}
 }
 
@@ -330,10 +330,10 @@ func TestHealth(t *testing.T) {
 	}
 	list(l, gpu, plugin, "-a b -c")
 	if got, want := counts(l), (allocation.Count{Total: 2, AllocatedUnhealthy: 1, FreeUnhealthy: 1, IsServed: true}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+		t.Errorf("counts: got %+v, want %+v", got, want)
 	}
 	if ids, err := use(t, l, p, "main"); ids != "a" {
-		t.Errorf("got %q, %v", ids, err)
+		t.Errorf("devices of pod p: got %q (error %v), want a, which is unhealthy", ids, err)
 	}
 	_, err := use(t, l, podRequesting(t, "q", "main=2"), "")
 	if want := "allocating 2 of example.com/gpu for container main: 2 devices are requested, but only 1 are free"; err == nil || err.Error() != want {
@@ -365,7 +365,7 @@ func TestUse_ReplacesUnhealthy(t *testing.T) {
 				list(l, gpu, plugin, tt.then)
 			}
 			if _, err := use(t, l, p, tt.container); (err != nil) != (tt.want == "") || allocations(l) != tt.want {
-				t.Errorf("got %s, %v; want %s", allocations(l), err, tt.want)
+				t.Errorf("got allocations %s (error %v), want %s", allocations(l), err, tt.want)
 			}
 		})
 	}
@@ -381,7 +381,7 @@ func TestPreferred(t *testing.T) {
 	}}, "a b c")
 	p := podRequesting(t, "p", "init:first=1", "main=2")
 	if _, err := use(t, l, p, ""); err != nil || allocations(l) != "p/first=a, p/main=a c" {
-		t.Errorf("got %s, %v", allocations(l), err)
+		t.Errorf("got allocations %s (error %v), want p/first=a, p/main=a c", allocations(l), err)
 	}
 	if want := "[a b c] [a] 2"; request != want {
 		t.Errorf("got request %s, want %s", request, want)
@@ -419,7 +419,7 @@ func TestAllocate_Errors(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
 			if allocations(l) != "" || counts(l).Total != 1 {
-				t.Errorf("got allocations %s of %+v, want none", allocations(l), counts(l))
+				t.Errorf("after the failed Allocate: got allocations %s and counts %+v, want none and a total of 1", allocations(l), counts(l))
 			}
 		})
 	}
@@ -440,19 +440,19 @@ func TestAllocate_Hangs(t *testing.T) {
 	waiting.Go(func() { use(t, l, slow, "") })
 	<-called
 	if ids, err := use(t, l, podRequesting(t, "p", "main=1"), "main"); ids != "a" {
-		t.Errorf("got %q, %v", ids, err)
+		t.Errorf("pod of another plugin: got devices %q (error %v), want a", ids, err)
 	}
 	// Another start of the same pod waits for the first one until ctx is done.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, _, err := l.Acquire(ctx, slow, "main"); err == nil {
-		t.Error("the second start did not wait")
+		t.Error("second start of the same pod: got no error, want the end of its context")
 	}
 	close(hung)
 	waiting.Wait()
 	l.SetHolders(nil, true)
 	if got, want := allocations(l), ""; got != want {
-		t.Errorf("got %s", got)
+		t.Errorf("allocations in the end: got %s, want none", got)
 	}
 }
 
@@ -469,15 +469,15 @@ func TestChanged(t *testing.T) {
 	}
 	serve(l, gpu, plugin, "a b")
 	if !changed() || changed() {
-		t.Error("Serve: want one signal")
+		t.Error("new plugin with devices: got no signal or two, want one")
 	}
 	if list(l, gpu, plugin, "b a"); changed() {
-		t.Error("unchanged list: got a signal")
+		t.Error("unchanged list: got a signal, want none")
 	}
 	if list(l, gpu, &fake{prepares: true}, "a"); changed() || len(l.HealthyDevices()[gpu]) != 2 {
-		t.Error("list of a replaced plugin: got a signal or a change")
+		t.Error("list of a replaced plugin: got a signal or a change, want neither")
 	}
 	if list(l, gpu, plugin, "a -b"); !changed() {
-		t.Error("unhealthy device: got no signal")
+		t.Error("unhealthy device: got no signal, want one")
 	}
 }

@@ -13,7 +13,7 @@ import (
 // TestLockDir checks that LockDir waits until the lock is released or its context is done.
 func TestLockDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "device-plugins")
-	release, err := LockDir(t.Context(), dir, func() { t.Error("waited for a lock that no process has") })
+	release, err := LockDir(t.Context(), dir, func() { t.Error("lock that no process has: got a call of onWait, want none") })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,14 +89,14 @@ func (a *testServer) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("timed out waiting until %s; counts are %+v", what, a.Manager.Counts())
+			t.Fatalf("timed out waiting until %s; got counts %+v", what, a.Manager.Counts())
 		}
 	}
 }
 
 func (a *testServer) untilCounts(t *testing.T, want allocation.Count) {
 	t.Helper()
-	a.until(t, fmt.Sprintf("%+v", want), func() bool { return a.Manager.Counts()[gpu] == want })
+	a.until(t, fmt.Sprintf("the counts are %+v", want), func() bool { return a.Manager.Counts()[gpu] == want })
 }
 
 func pod(t *testing.T, n int) *manifest.Pod {
@@ -135,7 +135,7 @@ func TestPlugin(t *testing.T) {
 	requesting := pod(t, 1)
 	grants, done, err := a.Manager.Acquire(t.Context(), requesting, "main")
 	if err != nil || len(grants) != 1 || grants[0].Response.Envs["IDS"] != "b" {
-		t.Fatalf("got %v, %v", grants, err)
+		t.Fatalf("Acquire: got %v (error %v), want device b", grants, err)
 	}
 	done()
 	if err := a.Manager.PreStart(t.Context(), "main", grants); err != nil {
@@ -151,7 +151,7 @@ func TestPlugin(t *testing.T) {
 	p.Stop()
 	a.untilCounts(t, allocation.Count{Total: 1, AllocatedUnhealthy: 1})
 	if n := strings.Count(a.log.String(), "their IDs are empty or too long"); n != 1 {
-		t.Errorf("devices without an ID were logged %d times, want once", n)
+		t.Errorf("log records about devices without a valid ID: got %d, want 1", n)
 	}
 
 	a.stop()
@@ -161,7 +161,7 @@ func TestPlugin(t *testing.T) {
 	start(t, p)
 	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
 	if grants, done, err = a.Manager.Acquire(t.Context(), requesting, "main"); err != nil || grants[0].IDs[0] != "b" {
-		t.Fatalf("got %v, %v", grants, err)
+		t.Fatalf("Acquire: got %v (error %v), want device b", grants, err)
 	}
 	done()
 }
@@ -283,17 +283,19 @@ func TestRegister_Invalid(t *testing.T) {
 			}
 			err := plugintest.Register(t.Context(), a.Dir, &r)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want %s", err, tt.want)
+				t.Errorf("registration: got error %v, want one with %q", err, tt.want)
 			}
 		})
 	}
 	if len(a.Manager.Counts()) > 0 {
-		t.Errorf("got %v, want no resources", a.Manager.Counts())
+		t.Errorf("resources after invalid registrations: got %v, want none", a.Manager.Counts())
 	}
 }
 
-// TestWatched checks that a plugin in plugins_registry is discovered, notified, in use
-// while its socket exists, and discovered again.
+// TestWatched checks that a plugin is discovered by its socket in plugins_registry and notified of
+// its registration. Its devices are counted only while the socket exists. A second plugin that
+// creates the socket again is discovered, too. A plugin with an invalid resource name is notified
+// of the error.
 func TestWatched(t *testing.T) {
 	a := startServer(t, shortTempDir(t))
 	a.until(t, "the directory exists", func() bool { _, err := os.Stat(a.registry); return err == nil })
@@ -348,7 +350,7 @@ func TestWatched_UnsupportedType(t *testing.T) {
 		start(t, p)
 		a.until(t, "the plugin is logged", func() bool { return strings.Count(a.log.String(), "plugin of an unsupported type ignored") == n+1 })
 		if p.Stop(); p.Status() != nil {
-			t.Errorf("the plugin was notified: got %v, want nil", p.Status())
+			t.Errorf("status of the registration that the plugin got: got %v, want none", p.Status())
 		}
 	}
 }
