@@ -117,10 +117,10 @@ func (m *managerTest) checkAgain(t *testing.T, step string, wait time.Duration, 
 	clear(m.evicted)
 	got := m.check(t.Context())
 	if got != wait {
-		t.Errorf("%s: next check after %s, want %s", step, got, wait)
+		t.Errorf("%s: time until the next check: got %s, want %s", step, got, wait)
 	}
 	if names := slices.Sorted(maps.Keys(m.evicted)); !slices.Equal(names, evicted) {
-		t.Errorf("%s: evicted %v, want %v", step, names, evicted)
+		t.Errorf("%s: evicted pods: got %v, want %v", step, names, evicted)
 	}
 }
 
@@ -278,14 +278,14 @@ func TestManager_Reclaims(t *testing.T) {
 		began := time.Now()
 		m.checkAgain(t, "the runtime does not respond", evictedInterval, "web")
 		if took := time.Since(began); took > 15*time.Second {
-			t.Errorf("evicted after %s, want at most 15s", took)
+			t.Errorf("time until the eviction: got %s, want at most 15s", took)
 		}
 		m = newManagerTest(hardPolicy)
 		m.run("web", 0, 300)
 		m.node.memory = 50
 		m.checkAgain(t, "memory", evictedInterval, "web")
 		if m.reclaim.calls+m.images.calls != 0 {
-			t.Error("dead containers were removed because of memory")
+			t.Error("shortage of memory: got a removal of dead containers, want none")
 		}
 	})
 }
@@ -309,11 +309,11 @@ func TestManager_MemoryFirst(t *testing.T) {
 				time.AfterFunc(2500*time.Millisecond, func() { m.node.setMemory(50) })
 				m.checkAgain(t, "short of memory during a "+name, 0)
 				if took := time.Since(began); took != 3*time.Second {
-					t.Errorf("the %s took %s, want 3s", name, took)
+					t.Errorf("duration of the %s: got %s, want 3s", name, took)
 				}
 				m.checkAgain(t, "short of memory", evictedInterval, "web")
 				if want := []pressure.Conditions{{Disk: true}, {Disk: true, Memory: true}}; !slices.Equal(published, want) {
-					t.Errorf("published %v, want %v", published, want)
+					t.Errorf("published conditions: got %v, want %v", published, want)
 				}
 				if log := m.log.String(); strings.Contains(log, "failed") {
 					t.Errorf("log: got %s, want no failure", log)

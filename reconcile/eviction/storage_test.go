@@ -220,7 +220,7 @@ func TestStorageLimiter_SlowRuntime(t *testing.T) {
 		k := NewStorageLimiter(StorageOptions{Disk: podDirs(root), Node: render.Node{LogsDir: t.TempDir()}, Reports: podsOf(pods...), Router: got, Layers: slow, Log: slog.New(slog.DiscardHandler)})
 		k.check(t.Context())
 		if len(got) != 1 || got["full"].UID != "uid-full" {
-			t.Errorf("evicted %v, want the full pod", got)
+			t.Errorf("evicted pods: got %v, want only the pod that exceeds its limit", got)
 		}
 		if len(slow.requests) != 1 || len(slow.requests[0]) != 50 || slices.Contains(slow.requests[0], "uid-full") {
 			t.Errorf("calls of the runtime: got %v, want one for the 50 small pods", slow.requests)

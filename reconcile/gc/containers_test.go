@@ -82,7 +82,7 @@ func TestContainerPolicy_Laws(t *testing.T) {
 		before := slices.Clone(all)
 		remove := p.Excess(all, now)
 		if !slices.Equal(before, all) {
-			t.Error("the containers were modified")
+			t.Error("Excess modified its argument")
 		}
 		old, needed := 0, 0
 		for _, c := range all {
@@ -94,15 +94,15 @@ func TestContainerPolicy_Laws(t *testing.T) {
 				needed++
 			}
 			if isRemoved && (c.IsNeeded || !isOld || p.Max < 0) {
-				t.Errorf("container %s is removed", c.ID)
+				t.Errorf("container %s: got it removed, want it kept because it is needed or young, or because there is no maximum", c.ID)
 			}
 		}
 		left := old - len(remove)
 		if p.Max >= 0 && left > max(p.Max, needed) {
-			t.Errorf("%d containers remain, %d of them needed; want at most %d", left, needed, p.Max)
+			t.Errorf("remaining old containers: got %d, want at most the %d that are needed or the maximum of %d", left, needed, p.Max)
 		}
 		if old <= p.Max && len(remove) > 0 {
-			t.Errorf("%d containers are removed, although there are not more than %d", len(remove), p.Max)
+			t.Errorf("removed containers: got %d, want none because there are not more than %d", len(remove), p.Max)
 		}
 	})
 }

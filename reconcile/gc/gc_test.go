@@ -199,17 +199,17 @@ func TestDecide_Properties(t *testing.T) {
 			switch r.Reason {
 			case gc.Space:
 				if d.CapacityBytes <= 0 || got.UsedPercent < p.HighPercent || p.IsDisabled() {
-					t.Fatalf("image %s is removed for space at %d%% of %+v with %+v", r.ID, got.UsedPercent, d, p)
+					t.Fatalf("image %s: got it removed for space at a usage of %d%% of disk %+v with policy %+v, want it kept", r.ID, got.UsedPercent, d, p)
 				}
 				if freed >= got.GoalBytes {
-					t.Fatalf("image %s is removed although removal %d has reached the goal", r.ID, n-1)
+					t.Fatalf("image %s: got it removed, want it kept because removal %d has reached the goal", r.ID, n-1)
 				}
 			case gc.Age:
 				if p.MaxAge == 0 {
-					t.Fatalf("image %s is removed for its age without a maximum age", r.ID)
+					t.Fatalf("image %s: got it removed for its age, want it kept because there is no maximum age", r.ID)
 				}
 			default:
-				t.Fatalf("image %s: got the reason %q", r.ID, r.Reason)
+				t.Fatalf("image %s: got the unknown reason %q, want Space or Age", r.ID, r.Reason)
 			}
 			if size := max(r.SizeBytes, 0); freed > math.MaxInt64-size {
 				freed = math.MaxInt64
@@ -218,7 +218,7 @@ func TestDecide_Properties(t *testing.T) {
 			}
 		}
 		if again := gc.Decide(reversed(all), d, p, now); !cmp.Equal(got, again) {
-			t.Fatalf("the order of the images changes the decision:\n%s", cmp.Diff(got, again))
+			t.Fatalf("images in reverse order: got another decision (-given +reverse):\n%s", cmp.Diff(got, again))
 		}
 	})
 }
@@ -231,7 +231,7 @@ func TestReclaim_Properties(t *testing.T) {
 		d := gc.Decide(all, disks(t), gc.Policy{HighPercent: p.HighPercent, LowPercent: p.LowPercent, MinAge: p.MinAge}, now)
 		for _, id := range ids(d) {
 			if !slices.Contains(ids(gc.Reclaim(all, p, now)), id) {
-				t.Fatalf("Decide removes image %s for space, but Reclaim does not", id)
+				t.Fatalf("Reclaim: got image %s kept, want it removed because Decide removes it for space", id)
 			}
 		}
 	})
@@ -244,18 +244,18 @@ func checkPartition(t *rapid.T, all []gc.Image, d gc.Decision) {
 	for _, i := range all {
 		want = append(want, i.ID)
 		if slices.Contains(ids(d), i.ID) && (len(i.Users) > 0 || i.Pinned || i.IsSandboxImage) {
-			t.Fatalf("protected image %+v is removed", i)
+			t.Fatalf("protected image %+v: got it removed, want it kept", i)
 		}
 	}
 	got = append(ids(d), slices.Collect(maps.Keys(d.Kept))...)
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Fatalf("got the images %v, want %v", got, want)
+		t.Fatalf("removed and kept images: got %v, want each image once: %v", got, want)
 	}
 	for id, why := range d.Kept {
 		if strings.TrimSpace(why) == "" {
-			t.Fatalf("image %s is kept without a reason", id)
+			t.Fatalf("kept image %s: got no reason, want one", id)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestWatcher_Missing(t *testing.T) {
 		w.Close()
 		select {
 		case <-w.Events():
-			t.Errorf("%+v: got an event", p)
+			t.Errorf("paths %+v: got an event, want none", p)
 		default:
 		}
 	}
@@ -57,14 +57,14 @@ func TestWatcher_Usage(t *testing.T) {
 	w.Arm(8 << 20)
 	if dir == "" {
 		if w.usage != nil {
-			t.Error("a notification was registered without cgroup v1")
+			t.Error("without cgroup v1: got a registered notification, want none")
 		}
 		return
 	}
 	if w.usage == nil {
-		t.Fatal("no notification was registered")
+		t.Fatal("with cgroup v1: got no registered notification, want one")
 	}
-	// tail keeps the bytes in memory.
+	// tail keeps all bytes in memory until it has read a newline.
 	c := exec.CommandContext(t.Context(), "sh", "-c", `echo $$ >"$1/cgroup.procs" && head -c 67108864 /dev/zero | tail -c 67108864 >/dev/null`, "sh", dir)
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if text, err := c.CombinedOutput(); err != nil {
@@ -73,11 +73,11 @@ func TestWatcher_Usage(t *testing.T) {
 	select {
 	case <-w.Events():
 	case <-time.After(10 * time.Second):
-		t.Error("no event after 10s, although the memory usage had grown by 64 MiB")
+		t.Error("after the memory usage had grown by 64 MiB: got no event within 10s, want one")
 	}
 	w.Arm(0)
 	if w.usage != nil {
-		t.Error("the notification is still registered after Arm(0)")
+		t.Error("after Arm(0): got a registered notification, want none")
 	}
 }
 
@@ -88,7 +88,7 @@ func TestWatcher_Trigger(t *testing.T) {
 	w := Open(Paths{Pressure: path}, slog.New(slog.DiscardHandler))
 	if f, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
 		if f.Close(); w.stop == nil {
-			t.Error("no trigger was registered")
+			t.Error("PSI: got no registered trigger, want one")
 		}
 	}
 	closed := make(chan struct{})
@@ -96,7 +96,7 @@ func TestWatcher_Trigger(t *testing.T) {
 	select {
 	case <-closed:
 	case <-time.After(10 * time.Second):
-		t.Fatal("Close did not return within 10s")
+		t.Fatal("Close: got no return within 10s, want one")
 	}
 }
 

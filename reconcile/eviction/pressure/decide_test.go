@@ -160,7 +160,7 @@ func TestLimit(t *testing.T) {
 		}
 		threshold := Threshold{Limit: test.limit, MinReclaim: Limit{Amount: 1<<63 - 1}}
 		if o := (Observation{test.capacity, test.available}); test.want && threshold.IsResolved(o) {
-			t.Errorf("%s: resolved although the limit is crossed", name)
+			t.Errorf("%s: IsResolved: got true, want false while the limit is crossed", name)
 		}
 	}
 }
@@ -179,10 +179,10 @@ func TestDecide_Laws(t *testing.T) {
 			before := State{maps.Clone(s.metSince), slices.Clone(s.unresolved), maps.Clone(s.lastMet)}
 			d := Decide(p, s, o, now)
 			if again := Decide(p, s, o, now); !reflect.DeepEqual(d, again) {
-				t.Fatalf("equal inputs: got %+v and %+v", d, again)
+				t.Fatalf("equal inputs: got different decisions %+v and %+v", d, again)
 			}
 			if !reflect.DeepEqual(before, s) {
-				t.Fatalf("the previous state was modified: %+v, was %+v", s, before)
+				t.Fatalf("Decide modified the previous state: got %+v, want %+v", s, before)
 			}
 			checkDue(t, d, o)
 			for _, threshold := range p.effectiveThresholds(o.Layout) {
@@ -193,7 +193,7 @@ func TestDecide_Laws(t *testing.T) {
 					lastMet[threshold.Signal.Condition()] = now
 					isDue := slices.ContainsFunc(d.Due, func(m Met) bool { return m.Threshold == threshold })
 					if now.Sub(metSince[threshold]) >= threshold.GracePeriod && !isDue {
-						t.Fatalf("%s is met since %s and not due", threshold, now.Sub(metSince[threshold]))
+						t.Fatalf("threshold %s, which is met since %s: got not due, want due after its grace period", threshold, now.Sub(metSince[threshold]))
 					}
 				} else if _, observed := o.Signals[threshold.Signal]; observed {
 					delete(metSince, threshold)
@@ -201,16 +201,16 @@ func TestDecide_Laws(t *testing.T) {
 			}
 			for kind, last := range lastMet {
 				if now.Sub(last) < p.TransitionPeriod && !d.Conditions.Has(kind) {
-					t.Fatalf("%s is false %s after its threshold was met", kind, now.Sub(last))
+					t.Fatalf("condition %s: got false %s after its threshold was met, want true until the transition period ends", kind, now.Sub(last))
 				}
 			}
 			for _, kind := range d.Conditions.Types() {
 				if _, ever := lastMet[kind]; !ever {
-					t.Fatalf("%s is true and was never met", kind)
+					t.Fatalf("condition %s: got true, want false because no threshold was ever met", kind)
 				}
 			}
 			if !d.WakeAt.IsZero() && !d.WakeAt.After(now) {
-				t.Fatalf("wake at %s, which is not after now (%s)", d.WakeAt, now)
+				t.Fatalf("got wake time %s, want one after now (%s)", d.WakeAt, now)
 			}
 			s = d.State
 		}
@@ -223,17 +223,17 @@ func checkDue(t *rapid.T, d Decision, o Observations) {
 	for _, m := range d.Due {
 		observed, ok := o.Signals[m.Signal]
 		if !ok || m.IsResolved(observed) || m.Available != observed.Available {
-			t.Fatalf("due although not met: %+v, observed %+v", m, observed)
+			t.Fatalf("due threshold: got %+v with observation %+v, want one that is met and has the observed amount", m, observed)
 		}
 		if !slices.Contains(d.Met, m) {
-			t.Fatalf("%+v is due and not met", m)
+			t.Fatalf("due threshold %+v: got it missing in Met, want it there", m)
 		}
 		if !d.Conditions.Has(m.Signal.Condition()) {
-			t.Fatalf("%+v is due without its condition", m)
+			t.Fatalf("due threshold %+v: got its condition false, want true", m)
 		}
 	}
 	if !slices.IsSortedFunc(d.Due, func(a, b Met) int { return slices.Index(Signals, a.Signal) - slices.Index(Signals, b.Signal) }) {
-		t.Fatalf("due thresholds are not sorted: %+v", d.Due)
+		t.Fatalf("due thresholds: got %+v, want the order of Signals", d.Due)
 	}
 }
 

@@ -111,7 +111,7 @@ func TestRank_Laws(t *testing.T) {
 		for i, c := range ranking {
 			names[c.Pod.Name] = true
 			if IsProtected(c.Pod) {
-				t.Fatalf("%s is protected", c.Pod.Name)
+				t.Fatalf("ranking: got the protected pod %s, want it omitted", c.Pod.Name)
 			}
 			if i == 0 || c.Usage == nil || ranking[i-1].Usage == nil {
 				continue
@@ -119,14 +119,14 @@ func TestRank_Laws(t *testing.T) {
 			before := ranking[i-1]
 			exceeds := func(c Candidate) bool { return c.Usage.MemoryBytes > requestFor(MemoryAvailable, c.Pod) }
 			if exceeds(c) && !exceeds(before) {
-				t.Fatalf("%s stays within its requests and is evicted before %s", before.Pod.Name, c.Pod.Name)
+				t.Fatalf("ranking: got %s, which stays within its requests, before %s, which exceeds them", before.Pod.Name, c.Pod.Name)
 			}
 			if exceeds(c) == exceeds(before) && *c.Pod.Spec.Priority < *before.Pod.Spec.Priority {
-				t.Fatalf("%s has a higher priority and is evicted before %s", before.Pod.Name, c.Pod.Name)
+				t.Fatalf("ranking: got %s before %s, which has a lower priority", before.Pod.Name, c.Pod.Name)
 			}
 		}
 		if len(names) != evictable || len(ranking) != evictable {
-			t.Fatalf("got %d pods, want %d", len(ranking), evictable)
+			t.Fatalf("ranking: got %d pods, want %d different ones", len(ranking), evictable)
 		}
 	})
 }

@@ -88,7 +88,7 @@ func TestCollector(t *testing.T) {
 		time.Sleep(2*interval + time.Second)
 		synctest.Wait()
 		if want := []string{"a0", "a0"}; !slices.Equal(removed.ids, want) {
-			t.Errorf("runtime unavailable: got removals %v, want one attempt in each round: %v", removed.ids, want)
+			t.Errorf("runtime unavailable: got removals %v, want one attempt in each of two rounds: %v", removed.ids, want)
 		}
 		if got := strings.Count(log.String(), "removing exited containers failed"); got != 1 {
 			t.Errorf("got %d messages about the failure, want 1:\n%s", got, log.String())
@@ -150,7 +150,7 @@ func TestFinished(t *testing.T) {
 	}
 	slices.Sort(removed.ids)
 	if want := []string{"c-cluster", "c-completed", "c-evicted"}; !slices.Equal(removed.ids, want) {
-		t.Errorf("removed %v, want %v", removed.ids, want)
+		t.Errorf("removed containers: got %v, want %v", removed.ids, want)
 	}
 	removed.ids, removed.err = nil, runtime.ErrUnavailable
 	if err := f.Reclaim(t.Context()); !errors.Is(err, runtime.ErrUnavailable) || len(removed.ids) != 1 {

@@ -68,7 +68,7 @@ func run(t *testing.T, policy gc.Policy, test func(f *fixture)) {
 	})
 }
 
-// start starts a Manager whose pods are not known yet.
+// start starts a Manager before the sources of pods are read.
 func (f *fixture) start() {
 	f.pods = images.NewPods([]string{source})
 	f.Manager = images.New(images.Options{
@@ -235,7 +235,7 @@ func TestCollect(t *testing.T) {
 		pass(5 * time.Minute)
 		f.want("pause:1", "web:1", "init:1", "data:1", "foreign:1", "mounted:1", "old:1", "pinned:1")
 		if want := map[gc.Reason]int{gc.Space: 1}; !maps.Equal(f.collected, want) {
-			f.t.Errorf("got %v collected images, want %v", f.collected, want)
+			f.t.Errorf("collected images by reason: got %v, want %v", f.collected, want)
 		}
 		f.wantEvents()
 		f.removeSandbox(sandbox)
@@ -288,7 +288,7 @@ func TestCollect_MaxAge(t *testing.T) {
 		pass(2*time.Hour + 10*time.Minute)
 		f.want("web:1")
 		if want := map[gc.Reason]int{gc.Age: 1}; !maps.Equal(f.collected, want) {
-			f.t.Errorf("got %v collected images, want %v", f.collected, want)
+			f.t.Errorf("collected images by reason: got %v, want %v", f.collected, want)
 		}
 		// After another boot, the time during which the host was off does not count.
 		f.stop()
@@ -315,7 +315,7 @@ func TestCollect_ShortMaxAge(t *testing.T) {
 	})
 }
 
-// TestCollect_LostRecord checks that all images count as new if the record file is damaged.
+// TestCollect_LostRecord checks that all images are treated as new if the record file is damaged.
 func TestCollect_LostRecord(t *testing.T) {
 	run(t, gc.Policy{HighPercent: 100, LowPercent: 80, MaxAge: time.Hour}, func(f *fixture) {
 		f.add("web:1", 1)
@@ -517,7 +517,7 @@ func TestRequests(t *testing.T) {
 		}
 		removed, err := f.Remove(f.t.Context(), "old:1")
 		if err != nil || removed.Names[0] != "old:1" {
-			f.t.Errorf("removing old:1: got %+v, error %v", removed, err)
+			f.t.Errorf("removing old:1: got %+v (error %v), want image old:1", removed, err)
 		}
 		f.want("pause:1", "web:1", "older:1", "pinned:1")
 		if freed, err := f.Reclaim(f.t.Context()); freed != 0 || err != nil {
@@ -535,7 +535,7 @@ func TestRequests(t *testing.T) {
 		}
 		f.want("pause:1", "web:1", "pinned:1")
 		if want := map[gc.Reason]int{gc.Space: 1}; !maps.Equal(f.collected, want) {
-			f.t.Errorf("got %v collected images, want %v", f.collected, want)
+			f.t.Errorf("collected images by reason: got %v, want %v", f.collected, want)
 		}
 	})
 }
@@ -549,13 +549,13 @@ func TestRequests_Hang(t *testing.T) {
 		for range 2 {
 			ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
 			if _, err := f.Reclaim(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				f.t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
+				f.t.Errorf("Reclaim while the runtime hangs: got error %v, want %v", err, context.DeadlineExceeded)
 			}
 			cancel()
 		}
 		f.stop()
 		if _, err := f.Reclaim(f.t.Context()); err == nil {
-			f.t.Error("Reclaim after the end of Run: got no error")
+			f.t.Error("Reclaim after Run has returned: got no error, want one")
 		}
 	})
 }
