@@ -195,7 +195,7 @@ func TestPreempt(t *testing.T) {
 			got = v.Reason
 		}
 		if got != test.want || (v.Victim.Name != "") != (v.Answer == plan.Wait && v.Reason == "Preempting") {
-			t.Errorf("%s: got %q of %+v, want %q", test.name, got, v, test.want)
+			t.Errorf("%s: got preempted pod or reason %q of verdict %+v, want %q", test.name, got, v, test.want)
 		}
 	}
 }

@@ -12,9 +12,15 @@ import (
 	"podd/reconcile/plan"
 )
 
-// TestAdmission checks the verdicts for several pod names at once. A pod name is written "name
-// holds 80 wants 81" with host ports, "-" if there are none, followed by words: present, yields,
-// rests, uid X (the UID of the desired version), has X (the UID of a directory on disk).
+// TestAdmission checks the verdicts for several candidates at once. A candidate is written "NAME
+// holds PORT wants PORT": the host port that it has reserved and the host port of its desired
+// version, or "-" for none. These words may follow:
+//
+//	present   the pod is active on the node (Active)
+//	yields    the pod is about to release its reservations (Releasing)
+//	rests     the pod has finished (Finished)
+//	uid X     the UID of the desired version; the default is the name
+//	has X     the UID of a pod directory on disk
 func TestAdmission(t *testing.T) {
 	tests := map[string]struct {
 		names []string
@@ -60,7 +66,7 @@ func TestAdmission(t *testing.T) {
 				}
 			}
 			if got := strings.Join(got, ", "); got != test.want {
-				t.Errorf("got  %s\nwant %s", got, test.want)
+				t.Errorf("verdicts:\ngot  %s\nwant %s", got, test.want)
 			}
 		})
 	}
@@ -80,7 +86,8 @@ func TestAdmission_NodeFull(t *testing.T) {
 	}
 }
 
-// TestAdmission_Shutdown checks that a shutdown rejects only pods that are not present.
+// TestAdmission_Shutdown checks that a shutdown rejects only pods that are neither active nor
+// finished.
 func TestAdmission_Shutdown(t *testing.T) {
 	pod := &manifest.Pod{UID: "u", Object: &v1.Pod{}}
 	for _, tt := range []struct {
@@ -89,7 +96,7 @@ func TestAdmission_Shutdown(t *testing.T) {
 		want           plan.Verdict
 	}{
 		{"new pod", false, false, plan.Verdict{Answer: plan.Reject, Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}},
-		{"present pod", true, false, plan.Verdict{}},
+		{"active pod", true, false, plan.Verdict{}},
 		{"finished pod", false, true, plan.Verdict{}},
 	} {
 		c := candidate{Desired: pod, Active: tt.present, Finished: tt.rests}

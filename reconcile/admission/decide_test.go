@@ -170,7 +170,7 @@ func TestDecide_Fixpoint(t *testing.T) {
 		first, _ := Decide(node, names, now)
 		again, _ := Decide(node, names, now)
 		if !maps.EqualFunc(first, again, func(a, b Memory) bool { return a.Order == b.Order }) {
-			t.Fatal("the same arguments lead to different orders")
+			t.Fatal("second Decide with the same arguments: got different orders, want equal ones")
 		}
 		for i := range names {
 			names[i].Memory = first[names[i].Key]
@@ -183,11 +183,11 @@ func TestDecide_Fixpoint(t *testing.T) {
 		third, requests := Decide(node, names, now)
 		for key, m := range third {
 			if m.Order != second[key].Order {
-				t.Errorf("%s: order %+v follows %+v", key, m.Order, second[key].Order)
+				t.Errorf("%s: third Decide: got order %+v, want %+v of the second Decide", key, m.Order, second[key].Order)
 			}
 		}
 		if len(requests) > 0 {
-			t.Errorf("got requests %+v", requests)
+			t.Errorf("third Decide: got requests %+v, want none", requests)
 		}
 	})
 }

@@ -26,7 +26,7 @@ func TestDeclaredFeatures(t *testing.T) {
 	}
 	for _, f := range features.AllFeatures {
 		if declared := slices.Contains(got, f.Name()); declared == (undeclaredReasons[f.Name()] != "") {
-			t.Errorf("%s: declared: %v, reason not to declare it: %q", f.Name(), declared, undeclaredReasons[f.Name()])
+			t.Errorf("feature %s: got declared %v and reason not to declare it %q, want either of them", f.Name(), declared, undeclaredReasons[f.Name()])
 		}
 	}
 }

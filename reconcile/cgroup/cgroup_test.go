@@ -121,7 +121,7 @@ func TestRemove_Mounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := remove(t.Context(), points[:1], parent, driverCgroupfs, uid, func(pid int, _ func() bool) error {
-			t.Errorf("process %d in the mount is terminated", pid)
+			t.Errorf("process %d in the mount: got it terminated, want it running", pid)
 			return nil
 		})
 		if !errors.Is(err, safepath.ErrMount) || !strings.Contains(err.Error(), at) {
@@ -129,7 +129,7 @@ func TestRemove_Mounts(t *testing.T) {
 		}
 		for _, kept := range []string{filepath.Join(outside, "kept"), filepath.Join(points[0], other, "container")} {
 			if _, err := os.Stat(kept); err != nil {
-				t.Errorf("directory in the mount: %v", err)
+				t.Errorf("directory in the mount: got error %v, want the directory kept", err)
 			}
 		}
 		if err := unix.Unmount(at, 0); err != nil {
@@ -261,7 +261,7 @@ func TestRemovePod_TerminatesProcesses(t *testing.T) {
 	var killed []int
 	killProcess := func(pid int, inCgroup func() bool) error {
 		if !inCgroup() {
-			t.Errorf("process %d is not in the cgroup", pid)
+			t.Errorf("process %d passed to TerminateFunc: got inCgroup false, want true", pid)
 		}
 		killed = append(killed, pid)
 		kill()

@@ -146,7 +146,7 @@ func TestMemory(t *testing.T) {
 func TestMake_InvalidParent(t *testing.T) {
 	for _, parent := range []string{"", "relative", "/a/../b", "/a/"} {
 		if err := Create(render.Cgroup{Path: parent}); err == nil {
-			t.Errorf("Make(%q): got no error, want one", parent)
+			t.Errorf("Create with parent %q: got no error, want one", parent)
 		}
 	}
 }

@@ -107,15 +107,15 @@ func TestRemove_LinksAndMounts(t *testing.T) {
 	must(t, unix.Mount(outside, at, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
 	if err := l.remove(t.Context(), "u1"); !errors.Is(err, safepath.ErrMount) || !strings.Contains(err.Error(), at) {
-		t.Errorf("got %v, want it to name the mount %s", err, at)
+		t.Errorf("remove: got error %v, want one that names the mount %s", err, at)
 	}
 	if diff := cmp.Diff([]string{"default_web2_u1"}, names(t, l.Dir)); diff != "" {
-		t.Errorf("remaining (-want +got):\n%s", diff)
+		t.Errorf("remaining log directories (-want +got):\n%s", diff)
 	}
 	must(t, unix.Unmount(at, 0))
 	must(t, l.remove(t.Context(), "u1"))
 	if _, err := os.Stat(kept); err != nil {
-		t.Errorf("file outside of the log directory: %v", err)
+		t.Errorf("file outside of the log directory: got error %v, want the file kept", err)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestLink(t *testing.T) {
 	path := filepath.Join(l.Dir, "default_web-node1_u1/c/0.log")
 	made, err := l.Link(path, web, "c", "abc")
 	if made || err != nil || len(names(t, l.LinkDir)) > 0 {
-		t.Fatalf("without a log: made %v, error %v", made, err)
+		t.Fatalf("without a log: got made %v (error %v), want false and no error", made, err)
 	}
 	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must(t, os.WriteFile(path, nil, 0o644))
@@ -132,7 +132,7 @@ func TestLink(t *testing.T) {
 	for range 2 {
 		made, err := l.Link(path, web, "c", "abc")
 		if got, _ := os.Readlink(link); !made || err != nil || got != path {
-			t.Fatalf("made %v, error %v, link to %q", made, err, got)
+			t.Fatalf("Link: got made %v (error %v) and a link to %q, want true and %q", made, err, got, path)
 		}
 	}
 	must(t, os.Remove(link))
@@ -141,20 +141,20 @@ func TestLink(t *testing.T) {
 		t.Error("link over a file: got no error, want one")
 	}
 	if text, _ := os.ReadFile(link); string(text) != "not podd's" {
-		t.Error("content of the file in place of the link changed")
+		t.Error("file in place of the link: got changed content, want it unchanged")
 	}
 	if made, err := (Logs{Dir: l.Dir}).Link(path, web, "c", "abc"); made || err != nil {
-		t.Errorf("without a directory of links: made %v, error %v", made, err)
+		t.Errorf("without a directory of links: got made %v (error %v), want false and no error", made, err)
 	}
 	for _, bad := range []string{"/etc/passwd", l.Dir, l.Dir + "/../x", "c/0.log", ""} {
 		if made, err := l.Link(bad, web, "c", "abc"); made || err == nil {
-			t.Errorf("linked to %q", bad)
+			t.Errorf("Link to %q: got made %v (error %v), want an error", bad, made, err)
 		}
 	}
 	must(t, os.Remove(path))
 	must(t, os.Symlink("/etc/passwd", path))
 	if made, err := l.Link(path, web, "c", "x"); made || !errors.Is(err, safepath.ErrNotRegular) {
-		t.Errorf("a link in place of the log: made %v, error %v", made, err)
+		t.Errorf("a link in place of the log: got made %v (error %v), want false and an error", made, err)
 	}
 }
 
@@ -165,14 +165,14 @@ func TestLink_LongNames(t *testing.T) {
 		path := filepath.Join(l.Dir, "a/b", name)
 		made, err := l.Link(path, pod, "c", name)
 		if !made || err != nil {
-			t.Fatalf("made %v, error %v", made, err)
+			t.Fatalf("%s: got made %v (error %v), want true and no error", name, made, err)
 		}
 		got := names(t, l.LinkDir)
 		if len(got) != 1 || len(got[0]) != 255 || !strings.HasSuffix(got[0], ".log") {
-			t.Errorf("links %q", got)
+			t.Errorf("links: got %q, want one with a name of 255 bytes and the suffix .log", got)
 		}
 		if to, _ := os.Readlink(filepath.Join(l.LinkDir, got[0])); to != path {
-			t.Errorf("links to %q, want %q", to, path)
+			t.Errorf("target of the link: got %q, want %q", to, path)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestLowestFreeAttempt(t *testing.T) {
 		}
 	}
 	if n, err := lowestFreeAttempt(filepath.Join(l.Dir, "none/p"), "c"); n != 0 || err != nil {
-		t.Errorf("without any logs: %d, %v", n, err)
+		t.Errorf("without any logs: got attempt %d (error %v), want 0", n, err)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestLastLines(t *testing.T) {
 	}()
 	select {
 	case r := <-got:
-		t.Fatalf("got %q, %v while the runtime writes", r.text, r.err)
+		t.Fatalf("LastLines while the runtime writes: got %q (error %v), want no return", r.text, r.err)
 	case <-time.After(100 * time.Millisecond):
 	}
 	write(100, 102)
@@ -45,9 +45,9 @@ func TestLastLines(t *testing.T) {
 	r := <-got
 	lines := strings.Split(r.text, "\n")
 	if r.err != nil || len(lines) != maxLastLines+1 || lines[0] != "line 22" || lines[maxLastLines-1] != "line 101" {
-		t.Errorf("got %q, %v", r.text, r.err)
+		t.Errorf("LastLines: got %q (error %v), want %d lines from \"line 22\" to \"line 101\"", r.text, r.err, maxLastLines)
 	}
 	if text, err := l.LastLines(t.Context(), web, "uid", "main", 3); text != "" || err != nil {
-		t.Errorf("attempt without a log: got %q, %v", text, err)
+		t.Errorf("attempt without a log: got %q (error %v), want no text", text, err)
 	}
 }

@@ -45,7 +45,7 @@ func TestPasses(t *testing.T) {
 		goOn <- struct{}{}
 		all.Wait()
 		if got := fmt.Sprint(passes); got != "[[a] [b c] [d]]" {
-			t.Errorf("passes: got %s", got)
+			t.Errorf("UIDs of each pass: got %s, want [[a] [b c] [d]]", got)
 		}
 	})
 }

@@ -170,7 +170,7 @@ func TestGate_Hangs(t *testing.T) {
 	}
 }
 
-// TestGate_SlowSandboxes checks that slow starts of sandboxes do not count as stuck because starts
+// TestGate_SlowSandboxes checks that slow starts of sandboxes are not treated as stuck because starts
 // of containers are fast. Each start of a sandbox takes a minute, for example because the network
 // plugin is slow.
 func TestGate_SlowSandboxes(t *testing.T) {

@@ -61,7 +61,7 @@ func TestClock(t *testing.T) {
 }
 
 // TestClock_OlderFormat checks that the wall clock measures the age of a journal without times
-// since the boot. A time in the future counts as now.
+// since the boot. A time in the future is treated as now.
 func TestClock_OlderFormat(t *testing.T) {
 	now := state.ClockReading{Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), BootID: "a", SinceBoot: time.Minute}
 	s := Store{Root: t.TempDir(), Clock: func() state.ClockReading { return now }}

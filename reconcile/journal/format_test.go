@@ -80,7 +80,7 @@ func TestFormats_Newest(t *testing.T) {
 }
 
 // wantFields checks that a JSON value has all fields of a type. A Kubernetes type, or a type with
-// its own encoding, counts as one field.
+// its own encoding, is treated as one field.
 func wantFields(t *testing.T, at string, typ reflect.Type, stored any) {
 	t.Helper()
 	switch typ.Kind() {
@@ -123,7 +123,7 @@ func wantFields(t *testing.T, at string, typ reflect.Type, stored any) {
 	}
 }
 
-// wantWithin checks that one JSON value contains all of another JSON value.
+// wantWithin checks that the JSON value is contains all fields and elements of the JSON value was.
 func wantWithin(t *testing.T, at string, was, is any) {
 	t.Helper()
 	object, ok := was.(map[string]any)
@@ -142,9 +142,10 @@ func wantWithin(t *testing.T, at string, was, is any) {
 	}
 }
 
-// orphaned returns how podd treats a pod directory with a journal when it starts: as an
-// orphan that only a user may remove (kept), or as the directory of the pod of j.
-func orphaned(t *testing.T, root string, data []byte) (kept bool, j state.Record) {
+// readDirectory writes data as the journal of a pod directory and reads the directory as a starting
+// podd does. kept reports whether the directory is an orphan that only a user may remove. Otherwise
+// j is the journal.
+func readDirectory(t *testing.T, root string, data []byte) (kept bool, j state.Record) {
 	t.Helper()
 	dir := filepath.Join(root, string(formatUID))
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -155,7 +156,7 @@ func orphaned(t *testing.T, root string, data []byte) (kept bool, j state.Record
 	}
 	found, orphans, err := Store{Root: root}.ReadAll()
 	if err != nil || len(found)+len(orphans) != 1 {
-		t.Fatalf("%q: got %d pods, %d orphans, %v; want one of them", data, len(found), len(orphans), err)
+		t.Fatalf("%q: got %d pods and %d orphans (error %v), want one pod or one orphan", data, len(found), len(orphans), err)
 	}
 	for _, all := range found {
 		return false, all[0]
@@ -166,8 +167,9 @@ func orphaned(t *testing.T, root string, data []byte) (kept bool, j state.Record
 	return true, state.Record{}
 }
 
-// TestTruncated truncates a journal of each format after each byte, and checks that
-// its pod's directory is kept. TestEmptyJournal tests an empty journal.
+// TestTruncated truncates a journal of each format after each byte, and checks that it cannot be
+// decoded. For three of these lengths it also checks that the pod directory is kept.
+// TestEmptyJournal of package reconcile tests an empty journal.
 func TestTruncated(t *testing.T) {
 	for name, data := range journalFormats(t) {
 		root := t.TempDir()
@@ -177,7 +179,7 @@ func TestTruncated(t *testing.T) {
 			}
 		}
 		for _, n := range []int{1, len(data) / 2, len(data) - 1} {
-			if kept, _ := orphaned(t, root, data[:n]); !kept {
+			if kept, _ := readDirectory(t, root, data[:n]); !kept {
 				t.Errorf("%s: directory with the first %d bytes: got one that podd may remove, want one that is kept", name, n)
 			}
 		}
@@ -203,7 +205,7 @@ func TestFlipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kept, _ := orphaned(t, t.TempDir(), data); kept {
+	if kept, _ := readDirectory(t, t.TempDir(), data); kept {
 		t.Fatal("undamaged journal: got an orphan, want a journal")
 	}
 	flip(data, 8, func(flipped []byte) {
@@ -227,7 +229,7 @@ func flip(data []byte, bits int, try func([]byte)) {
 // TestNewer checks that a journal of a newer podd is kept, even if its fields have other types.
 func TestNewer(t *testing.T) {
 	for _, text := range []string{`{"version":2}`, `{"version":2,"key":7,"uid":[],"containers":"none"}`} {
-		if kept, _ := orphaned(t, t.TempDir(), []byte(text)); !kept {
+		if kept, _ := readDirectory(t, t.TempDir(), []byte(text)); !kept {
 			t.Errorf("%s: got a valid journal, want an orphan", text)
 		}
 	}

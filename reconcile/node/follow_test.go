@@ -126,7 +126,7 @@ func TestAddressFollower(t *testing.T) {
 		h.wake <- struct{}{}
 		time.Sleep(time.Second)
 		if a := f.Addresses(); a.Problem == "" {
-			t.Errorf("after a failed reading: got %s, problem %q, want both as they were", a, a.Problem)
+			t.Errorf("after a failed reading: got %s, problem %q, want both unchanged", a, a.Problem)
 		}
 	})
 }

@@ -93,7 +93,7 @@ func TestPolicies(t *testing.T) {
 					reason = e.Reason
 				}
 				if b.pulls() != test.pulls || reason != test.reason || (got.Warning != "") != test.warns || (got.Ref == "") != (err != nil) {
-					b.t.Errorf("got %d pulls and %+v with error %v, want %d pulls, reason %q and warning %t", b.pulls(), got, err, test.pulls, test.reason, test.warns)
+					b.t.Errorf("got %d pulls, image %+v and error %v, want %d pulls, an error with reason %q (\"\": no error) and a warning: %t", b.pulls(), got, err, test.pulls, test.reason, test.warns)
 				}
 				fetched := test.pulls > 0 && err == nil && !test.warns
 				if pullingCalls != test.pulls || (got.Pull != nil) != fetched || fetched && (got.Pull.Took != time.Second || got.Pull.TookWithWait < got.Pull.Took) {
@@ -112,7 +112,7 @@ type dated struct {
 
 func (d dated) ImageCreated(context.Context, string) (time.Time, error) { return d.built, nil }
 
-// TestAge checks that the warning contains the age of a present image.
+// TestAge checks that the warning about a failed pull contains the age of the image on the node.
 func TestAge(t *testing.T) {
 	run(t, pull.Options{}, func(b *fixture) {
 		b.AddImages("web:1")
@@ -241,7 +241,7 @@ func TestBackOff(t *testing.T) {
 			waits = append(waits, wait)
 			before := b.pulls()
 			if again := fails(); again != wait || b.pulls() != before {
-				b.t.Fatalf("immediate retry: got a wait of %s, want %s; %d more pulls", again, wait, b.pulls()-before)
+				b.t.Fatalf("immediate retry: got a wait of %s, want %s; got %d more pulls, want none", again, wait, b.pulls()-before)
 			}
 			pass(wait)
 		}
@@ -383,7 +383,7 @@ func TestCredentialsBroken(t *testing.T) {
 		}
 		b.remote("web:3", nil)
 		if err := b.ensure("web:3", "Always"); err != nil {
-			b.t.Errorf("a public image: %v", err)
+			b.t.Errorf("public image: got error %v, want none", err)
 		}
 		b.AddImages("web:2")
 		if err := b.ensure("web:2", "IfNotPresent"); err != nil {

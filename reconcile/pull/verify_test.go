@@ -148,7 +148,8 @@ func TestVerify_Preloaded(t *testing.T) {
 	})
 }
 
-// TestVerify_Log checks that the reason for the pull of a present image is logged once for each pull.
+// TestVerify_Log checks that the reason for the pull of an image that is on the node is logged once
+// for each pull.
 func TestVerify_Log(t *testing.T) {
 	var log strings.Builder
 	o := pull.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -168,8 +169,8 @@ func TestVerify_Log(t *testing.T) {
 	})
 }
 
-// TestVerify_Calls checks that the verification needs no additional calls to the runtime: one call for a
-// present image, and two calls and the pull for an absent image.
+// TestVerify_Calls checks that the verification needs no additional calls to the runtime: one call for an
+// image on the node, and two calls and the pull for an absent image.
 func TestVerify_Calls(t *testing.T) {
 	want := map[string][]string{
 		"present": {"ImageStatus present"},
@@ -281,8 +282,8 @@ func TestVerify_Sources(t *testing.T) {
 	})
 }
 
-// TestVerify_Canceled checks that an image counts as pulled if podd was stopped during the pull and the
-// runtime completed it.
+// TestVerify_Canceled checks that an image is treated as pulled if podd was stopped during the pull
+// and the runtime completed it.
 func TestVerify_Canceled(t *testing.T) {
 	for name, preloaded := range map[string]bool{"absent": false, "preloaded": true} {
 		t.Run(name, func(t *testing.T) {

@@ -158,14 +158,14 @@ func TestSecurityOfPodAndContainer(t *testing.T) {
 		s.SelinuxOptions.Level != "s0" || s.Seccomp.ProfileType != cri.SecurityProfile_RuntimeDefault ||
 		s.Capabilities.AddCapabilities[0] != "NET_ADMIN" || s.Capabilities.DropCapabilities[0] != "ALL" ||
 		len(s.MaskedPaths) != 12 || len(s.ReadonlyPaths) != 5 {
-		t.Errorf("got %v", s)
+		t.Errorf("security context: got %v, want the user of the container and the other settings of the pod", s)
 	}
 	in.Container.SecurityContext = &v1.SecurityContext{ProcMount: &unmasked, Privileged: &yes}
 	if s = containerSecurity(&in); len(s.MaskedPaths)+len(s.ReadonlyPaths) != 0 || !s.Privileged || s.NoNewPrivs {
-		t.Errorf("privileged, unmasked: got %v", s)
+		t.Errorf("privileged container with ProcMount Unmasked: got %v, want privileged without masked paths and NoNewPrivs", s)
 	}
 	if b := sandboxSecurity(in.Pod.Object, runtime.IDRange{}); !b.Privileged || b.RunAsUser.Value != 1 || b.Seccomp.ProfileType != cri.SecurityProfile_RuntimeDefault {
-		t.Errorf("sandbox: got %v", b)
+		t.Errorf("sandbox: got %v, want privileged with user 1 and the default seccomp profile of the runtime", b)
 	}
 }
 
@@ -235,6 +235,6 @@ func TestInstanceLabel(t *testing.T) {
 	in.Node.InstanceID = "i1"
 	c, err := Container(in)
 	if err != nil || c.Labels[runtime.LabelInstance] != "i1" || sandbox(t, in.Pod, in.Node, 0).Labels[runtime.LabelInstance] != "i1" {
-		t.Errorf("got %v, %v; want the instance on container and sandbox", c.GetLabels(), err)
+		t.Errorf("got labels %v (error %v) of the container, want the label of instance i1 there and on the sandbox", c.GetLabels(), err)
 	}
 }

@@ -21,7 +21,7 @@ func TestQuota(t *testing.T) {
 		}
 	}
 	if got := cpuQuota(math.MaxInt64, 1_000_000); got < minQuota {
-		t.Errorf("quota of a limit that exceeds any node: got %d", got)
+		t.Errorf("quota of a limit that exceeds any node: got %d, want no overflow", got)
 	}
 }
 

@@ -30,12 +30,12 @@ import (
 
 const dir = "../../testdata/render"
 
-// TestGolden renders every pod of testdata/render: its sandbox and, in the
-// order of the manifest, its containers.
+// TestGolden renders every pod of testdata/render, first its sandbox and then its containers in the
+// order of the manifest, and compares the result with the golden file of the pod.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob(dir + "/*.yaml")
 	if err != nil || len(files) < 12 {
-		t.Fatalf("got %d manifests in %s, error %v, want at least one", len(files), dir, err)
+		t.Fatalf("got %d manifests in %s (error %v), want at least 12", len(files), dir, err)
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")

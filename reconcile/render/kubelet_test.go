@@ -34,7 +34,7 @@ func TestKubelet(t *testing.T) {
 	}
 	for _, d := range kubeletDiffers {
 		if used[d.why] == 0 {
-			t.Errorf("%s: no pod has this difference; remove it", d.field)
+			t.Errorf("kubeletDiffers: got no pod with the difference %s, want one; remove the row", d.field)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func compareRecording(t *testing.T, file string, least int, used map[string]int)
 		}
 	}
 	for _, d := range slices.SortedFunc(maps.Keys(differ), func(a, b string) int { return len(differ[b]) - len(differ[a]) }) {
-		t.Errorf("%d pods differ: %s, for example\n\t%s", len(differ[d]), d, differ[d][0])
+		t.Errorf("got %d pods with an unexpected difference: %s; the first is\n\t%s", len(differ[d]), d, differ[d][0])
 	}
 	if pods < least {
 		t.Errorf("got %d compared pods, want at least %d", pods, least)

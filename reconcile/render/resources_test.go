@@ -168,18 +168,18 @@ func TestContainerResources_Variants(t *testing.T) {
 	c := &pod.Spec.Containers[0]
 	r := ContainerResources(Node{UsesCgroupV2: true, SupportsSwapLimits: true}, pod, c)
 	if r.CpuShares != 512 || r.CpuQuota != 50000 || r.CpuPeriod != 100000 || r.MemoryLimitInBytes != 64<<20 {
-		t.Errorf("limit without a request: got %v", r)
+		t.Errorf("limit without a request: got %v, want 512 shares, a quota of 50000 per 100000 µs and 64Mi", r)
 	}
 	if r.Unified["memory.oom.group"] != "1" || r.Unified["memory.swap.max"] != "0" || r.MemorySwapLimitInBytes != 0 {
-		t.Errorf("cgroup v2: got %v", r)
+		t.Errorf("cgroup v2: got %v, want memory.oom.group 1, memory.swap.max 0 and no MemorySwapLimitInBytes", r)
 	}
 	r = ContainerResources(Node{UsesCgroupV2: true, SupportsSwapLimits: true, SingleProcessOOMKill: true}, pod, c)
 	if _, isSet := r.Unified["memory.oom.group"]; isSet || r.Unified["memory.swap.max"] != "0" {
-		t.Errorf("cgroup v2 with singleProcessOOMKill: got %v", r)
+		t.Errorf("cgroup v2 with singleProcessOOMKill: got %v, want no memory.oom.group and memory.swap.max 0", r)
 	}
 	r = ContainerResources(Node{SupportsSwapLimits: true}, pod, c)
 	if len(r.Unified) != 0 || r.MemorySwapLimitInBytes != 64<<20 {
-		t.Errorf("cgroup v1: got %v", r)
+		t.Errorf("cgroup v1: got %v, want MemorySwapLimitInBytes of 64Mi and no files of cgroup v2", r)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestSwapShare(t *testing.T) {
 	v1Host.UsesCgroupV2 = false
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: amounts("", "", "1Gi", "2Gi")}}}}
 	if r := ContainerResources(v1Host, pod, &pod.Spec.Containers[0]); r.MemorySwapLimitInBytes != 2<<30 || len(r.Unified) > 0 {
-		t.Errorf("cgroup v1: got %v", r)
+		t.Errorf("cgroup v1: got %v, want MemorySwapLimitInBytes of 2Gi and no files of cgroup v2", r)
 	}
 }
 
@@ -231,13 +231,13 @@ func TestContainerResources_PodLimits(t *testing.T) {
 	r := ContainerResources(Node{Capacity: Resources{Memory: 4 << 30}}, pod, &pod.Spec.Containers[0])
 	// 768Mi of 1Gi belong to no container with its own limit: each container gets 384Mi.
 	if r.CpuQuota != 200000 || r.MemoryLimitInBytes != 2<<30 || r.OomScoreAdj != 1000-1000*384/4096 {
-		t.Errorf("container without limits: got %v", r)
+		t.Errorf("container without limits: got %v, want the limits of the pod and the OOM score of 384Mi", r)
 	}
 	r = ContainerResources(Node{Capacity: Resources{Memory: 4 << 30}}, pod, &pod.Spec.Containers[1])
 	if r.CpuQuota != 50000 || r.MemoryLimitInBytes != 2<<30 || r.OomScoreAdj != 1000-1000*640/4096 {
-		t.Errorf("container with limits: got %v", r)
+		t.Errorf("container with a CPU limit: got %v, want its own quota, the memory limit of the pod and the OOM score of 640Mi", r)
 	}
 	if s := sandboxResources(Node{}, pod); s.CpuShares != 1024 || s.CpuQuota != 200000 || s.MemoryLimitInBytes != 2<<30 {
-		t.Errorf("sandbox: got %v", s)
+		t.Errorf("sandbox: got %v, want the shares and limits of the pod", s)
 	}
 }

@@ -67,7 +67,7 @@ func (b *fixture) reopen(_ context.Context, id string) error {
 		return b.broken
 	}
 	if id != b.log.ID {
-		b.t.Errorf("reopen of container %q, want %q", id, b.log.ID)
+		b.t.Errorf("reopen: got container %q, want %q", id, b.log.ID)
 	}
 	b.open()
 	return nil
@@ -101,7 +101,7 @@ func (b *fixture) rotate() {
 	incomplete, err := b.r.rotate(b.t.Context(), b.log)
 	must(b.t, err)
 	if incomplete {
-		b.t.Error("got incomplete, want complete")
+		b.t.Error("rotate: got incomplete true, want false")
 	}
 }
 
@@ -130,7 +130,7 @@ func (b *fixture) lines(previous bool) (all []int) {
 	err := logs.Read(b.t.Context(), logs.Options{Dir: filepath.Dir(b.dir), Container: "c", Previous: previous}, func(e logs.Entry) error {
 		var n int
 		if _, err := fmt.Sscanf(string(e.Text), "line %d", &n); err != nil || e.Malformed {
-			b.t.Errorf("malformed line: %q", e.Text)
+			b.t.Errorf("got the malformed line %q, want \"line N\"", e.Text)
 		}
 		all = append(all, n)
 		return nil
@@ -346,7 +346,7 @@ func TestNextCheck(t *testing.T) {
 		"beyond the limit": {150, 10, time.Second, minInterval},
 	} {
 		if got := nextCheck(now, test.size, test.grown, test.took, o).Sub(now); got != test.want {
-			t.Errorf("%s: in %v, want %v", name, got, test.want)
+			t.Errorf("%s: time until the next check: got %v, want %v", name, got, test.want)
 		}
 	}
 }

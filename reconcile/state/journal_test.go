@@ -30,10 +30,10 @@ type disk struct {
 func (d *disk) write(w Write) error {
 	next, before := w.Record, d.content[w.Record.UID]
 	if !w.Durable && (next.Finished != nil || before.Finished != nil) {
-		d.t.Fatalf("written without a sync: finished before %v, now %v", before.Finished != nil, next.Finished != nil)
+		d.t.Fatalf("journal with the end of the pod before the write %v, after it %v: got a write without a sync, want one with a sync", before.Finished != nil, next.Finished != nil)
 	}
 	if !w.Durable && len(next.Ephemeral)+len(before.Ephemeral) > 0 {
-		d.t.Fatalf("written without a sync: ephemeral containers before %d, now %d", len(before.Ephemeral), len(next.Ephemeral))
+		d.t.Fatalf("journal with %d ephemeral containers before the write and %d after it: got a write without a sync, want one with a sync", len(before.Ephemeral), len(next.Ephemeral))
 	}
 	if d.fails {
 		return errors.New("no space left on device")
@@ -76,7 +76,7 @@ func TestWrite_Durable(t *testing.T) {
 	}
 }
 
-// versionOf returns a version of the pod job with this hash.
+// versionOf returns a version of the pod "job" with this hash.
 func versionOf(hash string) *manifest.Pod {
 	p := podOf("app")
 	p.Key = types.NamespacedName{Namespace: "default", Name: "job"}

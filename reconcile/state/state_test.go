@@ -226,7 +226,7 @@ func TestRequestRestart_OtherSandbox(t *testing.T) {
 	m.observe(pod, time.Now())
 	m.change(func(t *transition) { t.requestRestart("a") })
 	if got := m.PlanInput.History.Containers["a"].RestartRequestedID; got != "mine" {
-		t.Errorf("got a restart of %q, want mine", got)
+		t.Errorf("requested restart: got container ID %q, want mine", got)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestWithExits(t *testing.T) {
 	m.observe(before, now.Add(2))
 	got := m.PlanInput.Observed[0].Containers
 	if len(got) != 2 || got[0].State != runtime.Exited || got[0].ExitCode != 3 || got[1].State != runtime.Running {
-		t.Errorf("got containers %+v, want a exited with 3 and b running", got)
+		t.Errorf("got containers %+v, want container a with exit code 3 and container b running", got)
 	}
 	if before.Incarnations[0].Containers[0].State != runtime.Running {
 		t.Error("the observation was modified")
@@ -418,10 +418,10 @@ func TestRetryResize(t *testing.T) {
 			t.Errorf("%s: got the failures %+v and %+v, want %+v", name, h.ResizePodFailure, h.Containers["a"].ResizeFailure, tt.want)
 		}
 		if got := !EqualSize(first, tt.next); got != tt.isNewSize {
-			t.Errorf("%s: got a new size: %t, want %t", name, got, tt.isNewSize)
+			t.Errorf("%s: !EqualSize: got %t, want %t", name, got, tt.isNewSize)
 		}
 		if got := !first.HasSizesOf(tt.next); got != tt.isNewSize {
-			t.Errorf("%s: got other sizes: %t, want %t", name, got, tt.isNewSize)
+			t.Errorf("%s: !HasSizesOf: got %t, want %t", name, got, tt.isNewSize)
 		}
 	}
 }

@@ -158,7 +158,7 @@ func TestCompute_OtherIncarnations(t *testing.T) {
 		}
 	}
 	f := runningFacts(v1.Container{})
-	f.Observed[0].ID = "" // a container without its sandbox counts
+	f.Observed[0].ID = "" // the status includes a container without its sandbox
 	if s := Compute(f); s.ContainerStatuses[0].State.Running == nil {
 		t.Errorf("container without its sandbox: got state %+v, want running", s.ContainerStatuses[0].State)
 	}

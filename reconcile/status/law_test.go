@@ -135,7 +135,7 @@ func TestLaws(t *testing.T) {
 			pod := p.Object.DeepCopy()
 			pod.Status = s
 			if r := table.NewPodCells(pod, f.Now); r.Status == "" || !strings.Contains(r.Ready, "/") {
-				t.Fatalf("got row %+v, want a status and a count", r)
+				t.Fatalf("row of kubectl's table: got %+v, want a status and a count of ready containers", r)
 			}
 			previous = &s
 		}

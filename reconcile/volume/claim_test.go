@@ -198,7 +198,7 @@ func TestClaim_SharedVolume(t *testing.T) {
 	if err := d.Check(t.Context(), pod, other, nil); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Check: got error %v, want %q", err, want)
 	}
-	must(t, d.Check(t.Context(), pod, other, []types.UID{uid})) // the only user counts as removed
+	must(t, d.Check(t.Context(), pod, other, []types.UID{uid})) // the only user is treated as removed
 	must(t, d.Remove(t.Context(), uid))
 	_, err = d.Prepare(t.Context(), pod, other)
 	must(t, err)
@@ -436,7 +436,7 @@ func TestClaim_Concurrent(t *testing.T) {
 	}
 }
 
-// TestClaim_Cluster checks that podd uses the present binding of a claim of a cluster and records
+// TestClaim_Cluster checks that podd uses the current binding of a claim of a cluster and records
 // neither the binding nor the users. A claim of podd with the same name stays unchanged.
 func TestClaim_Cluster(t *testing.T) {
 	d, claims := newDirWithClaims(t)

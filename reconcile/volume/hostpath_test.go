@@ -66,14 +66,14 @@ func TestHostPath_Types(t *testing.T) {
 			}
 			want := strings.Contains(" "+accepted+" ", " "+name+" ")
 			if (err == nil) != want {
-				t.Errorf("type %q, path %s: error %v, want success %v", kind, name, err, want)
+				t.Errorf("type %q, path %s: got error %v, want success %v", kind, name, err, want)
 			}
 			if err == nil && got["v"] != path {
 				t.Errorf("type %q: got path %q, want %q", kind, got["v"], path)
 			}
 		}
 		if _, err := os.Lstat(filepath.Join(dir, "nowhere")); err == nil {
-			t.Errorf("type %q: the target of the dangling link was created", kind)
+			t.Errorf("type %q: target of the dangling link: got a created file, want none", kind)
 		}
 	}
 }
@@ -149,12 +149,13 @@ func TestHostPath_ParentLink(t *testing.T) {
 		t.Errorf("new directory: got %v, want no entries", entries)
 	}
 	if _, err := os.Lstat(filepath.Join(top, "nowhere")); err == nil {
-		t.Error("the target of the dangling link was created")
+		t.Error("target of the dangling link: got a created file, want none")
 	}
 }
 
-// TestHostPath_ParentChanges checks that createDir changes the mode of no existing directory if a
-// container swaps a link in the path at the same time.
+// TestHostPath_ParentChanges checks that createDir does not change the mode of an existing
+// directory, even if a container replaces a link in the path with another link while createDir
+// runs.
 func TestHostPath_ParentChanges(t *testing.T) {
 	top := t.TempDir()
 	at := func(name string) string { return filepath.Join(top, name) }

@@ -63,7 +63,7 @@ func TestHugePages(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(d.Root, uid)); !os.IsNotExist(err) {
 		t.Errorf("directory of the pod after Remove: got error %v, want not exist", err)
 	}
-	// A tmpfs at the directory does not count as a hugetlbfs.
+	// A tmpfs at the directory must not be used as the hugetlbfs.
 	pod.Object.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumMemory
 	_, err := d.Prepare(t.Context(), pod, nil)
 	must(t, err)

@@ -66,8 +66,8 @@ func TestSubPath(t *testing.T) {
 	must(t, d.Remove(t.Context(), uid))
 }
 
-// TestSubPath_Replaced checks that the next start mounts the present file, even if it has another
-// type.
+// TestSubPath_Replaced checks that the next start mounts the file that is at the path now, even if
+// its type has changed.
 func TestSubPath_Replaced(t *testing.T) {
 	d := newDir(t)
 	srv := t.TempDir()

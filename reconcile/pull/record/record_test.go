@@ -28,7 +28,7 @@ const (
 
 var byOne = kubelet.ImagePullCredentials{KubernetesSecrets: []kubelet.ImagePullSecret{{UID: "u", Namespace: "team", Name: "one", CredentialHash: "h"}}}
 
-// node contains the IDs of the present images by name.
+// node contains the IDs of the images on the node, by name.
 type node map[string]string
 
 func (n node) ImageStatus(_ context.Context, name string) (runtime.Image, bool, error) {
@@ -173,7 +173,7 @@ func TestPrune_OldIntent(t *testing.T) {
 	succeed(t, s.Prune(t.Context(), node{}))
 	checkCount(t, s, 0, 0)
 	if left, err := os.ReadDir(filepath.Join(root, "image_manager", "pulling")); err != nil || len(left) > 0 {
-		t.Errorf("got the files %v, want none; %v", left, err)
+		t.Errorf("files in pulling: got %v (error %v), want none", left, err)
 	}
 }
 
@@ -331,7 +331,7 @@ func TestBrokenFiles(t *testing.T) {
 }
 
 // TestUnreadableIntent checks that an intent that cannot be read remains until the next pull of its
-// image, so that the image does not count as preloaded.
+// image, so that the image is not treated as preloaded.
 func TestUnreadableIntent(t *testing.T) {
 	intent, err := encodeIntent("another image")
 	succeed(t, err)
@@ -372,7 +372,7 @@ func TestLeftovers(t *testing.T) {
 	succeed(t, s.Prune(t.Context(), node{image: id}))
 	checkCount(t, s, 0, 0)
 	if left, err := filepath.Glob(filepath.Join(root, "image_manager/*/*")); err != nil || len(left) != 4 {
-		t.Errorf("got the files %v, want all new ones; %v", left, err)
+		t.Errorf("files that are not old: got %v (error %v), want all 4", left, err)
 	}
 	for _, name := range []string{"pulling/.podd-ABC", "pulled/.podd-ABC", "pulling/" + presentName(image)} {
 		age(t, filepath.Join(root, "image_manager", name))
@@ -380,7 +380,7 @@ func TestLeftovers(t *testing.T) {
 	succeed(t, s.Prune(t.Context(), node{}))
 	left, err := filepath.Glob(filepath.Join(root, "image_manager/*/*"))
 	if want := []string{filepath.Join(root, "image_manager/pulling/notes")}; err != nil || !cmp.Equal(left, want) {
-		t.Errorf("got the files %v, want %v; %v", left, want, err)
+		t.Errorf("files after Prune: got %v, want %v (error %v)", left, want, err)
 	}
 }
 
@@ -412,14 +412,14 @@ func TestConcurrent(t *testing.T) {
 		})
 		all.Go(func() {
 			if r, err := s.Lookup(image, id); err != nil || r.State == verify.Preloaded {
-				t.Errorf("got %+v, %v; want no preloaded image", r, err)
+				t.Errorf("Lookup during a pull: got %+v (error %v), want another state than Preloaded", r, err)
 			}
 		})
 	}
 	all.Wait()
 	succeed(t, s.EndPull(image, true))
 	if r, err := s.Lookup(image, id); err != nil || len(r.Credentials[repo].KubernetesSecrets) != 20 {
-		t.Errorf("got %+v, %v; want 20 Secrets", r, err)
+		t.Errorf("Lookup after 20 pulls: got %+v (error %v), want 20 Secrets", r, err)
 	}
 	checkCount(t, s, 0, 1)
 }

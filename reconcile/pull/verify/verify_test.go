@@ -253,13 +253,13 @@ func TestDecide_Laws(t *testing.T) {
 		in := drawInput(rt)
 		got := verify.Decide(in)
 		if in.PullPolicy == v1.PullNever && got.Action == verify.Pull || in.PullPolicy != v1.PullNever && got.Action == verify.Refuse {
-			rt.Fatalf("got %+v, which contradicts the pull policy", got)
+			rt.Fatalf("got %+v, want an action that the pull policy permits", got)
 		}
 		if got.Action == verify.Use && (!in.IsPresent || in.PullPolicy == v1.PullAlways) {
-			rt.Fatalf("got %+v, want a pull", got)
+			rt.Fatalf("image that is absent or must always be pulled: got %+v, want a pull", got)
 		}
 		if got.Learned != nil && got.Action != verify.Use {
-			rt.Fatalf("got %+v, which learns a Secret without access", got)
+			rt.Fatalf("got %+v, want no Secret to record for a pod that may not use the image", got)
 		}
 		more := in
 		more.Secrets = append([]kubelet.ImagePullSecret{drawSecret(rt, "additional")}, in.Secrets...)
@@ -292,13 +292,13 @@ func TestMerge_Laws(t *testing.T) {
 			before := fmt.Sprint(all)
 			merged, changed := verify.Merge(all, repository, added)
 			if fmt.Sprint(all) != before {
-				rt.Fatalf("Merge changed its input from %s to %v", before, all)
+				rt.Fatalf("Merge modified its input: got %[2]v, want %[1]s", before, all)
 			}
 			if again, more := verify.Merge(merged, repository, added); more || !cmp.Equal(again, merged) {
-				rt.Fatalf("the second call changed %v to %v", merged, again)
+				rt.Fatalf("second Merge: got %v, want %v", again, merged)
 			}
 			if !changed && !cmp.Equal(merged, all) {
-				rt.Fatalf("got %v from %v, but no change is reported", merged, all)
+				rt.Fatalf("Merge: got %v from %v and changed false, want changed true", merged, all)
 			}
 			if len(merged) > verify.MaxRepositories {
 				rt.Fatalf("got %d repositories, want at most %d", len(merged), verify.MaxRepositories)

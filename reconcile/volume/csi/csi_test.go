@@ -28,7 +28,7 @@ func TestPublish(t *testing.T) {
 	again := m.publish(t, v)
 	other := m.publish(t, newVolume(pod2))
 	if text, err := os.ReadFile(filepath.Join(other.Path, "a")); string(text) != "text" || again != got {
-		t.Errorf("second pod: read %q, error %v, want \"text\"; second Publish: got %+v, want %+v", text, err, again, got)
+		t.Errorf("file in the volume of the second pod: got %q (error %v), want \"text\"; second Publish for the first pod: got %+v, want %+v", text, err, again, got)
 	}
 	m.checkCalls(t, "NodeStageVolume vol-1", "NodePublishVolume vol-1", "NodePublishVolume vol-1")
 	stage := filepath.Dir(m.pathsFor(v).stagingPath)

@@ -141,7 +141,8 @@ func (m *testNode) waitFor(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// calls returns the begins and ends of calls that the driver recorded.
+// calls returns the calls that the driver recorded, with a record for the begin and one for the end
+// of each call.
 func (m *testNode) calls(t *testing.T) []csidriver.Call {
 	t.Helper()
 	all, err := m.driver.Calls()
