@@ -76,7 +76,7 @@ func (f *facts) completedEnd() *PodEnd {
 	fin := &PodEnd{UID: f.in.Desired.UID, Hash: f.in.Desired.Hash, Size: f.desired.PodSize(), At: f.in.Now}
 	if m := f.failedInit(); m != nil {
 		fin.Failed = true
-		fin.Message = fmt.Sprintf("init container %s exited with %d", m.spec.Name, m.last.ExitCode)
+		fin.Message = fmt.Sprintf("init container %s failed with exit code %d", m.spec.Name, m.last.ExitCode)
 		return fin
 	}
 	lost := f.isLostForGood()

@@ -98,7 +98,7 @@ func TestWhy_States(t *testing.T) {
 	var b strings.Builder
 	for _, p := range []*server.PodView{
 		poddtest.NewPod("a.yaml", 1, "a", "app"), poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app")), unready, failing, edited, many, killed,
-		done(v1.PodSucceeded, ""), done(v1.PodFailed, "init container setup exited with 3"), mounted,
+		done(v1.PodSucceeded, ""), done(v1.PodFailed, "init container setup failed with exit code 3"), mounted,
 		waits(`port 80 is taken by default/proxy (proxy.yaml:9)`, 0), waits("the runtime does not answer", 5*time.Second),
 		waits("", 90*time.Second),
 	} {
