@@ -34,7 +34,7 @@ func TestClockJumps(t *testing.T) {
 		right, _ := replay(t, pods, ops, make([]int, len(ops)))
 		wrong, log := replay(t, pods, ops, jumps)
 		if right != wrong {
-			t.Fatalf("with a correct clock:\n%s\nwith a clock that jumps:\n%s\n%s", right, wrong, log)
+			t.Fatalf("final state with a clock that jumps: got\n%s\nwant the state with a correct clock\n%s\ndecisions with the clock that jumps:\n%s", wrong, right, log)
 		}
 	})
 }
@@ -52,7 +52,7 @@ func replay(t *rapid.T, pods []*manifest.Pod, ops []op, jumps []int) (state, log
 		fmt.Fprintf(&decisions, "%s\n", o)
 		_, quiet := w.settle(time.Hour, func(d Decision) { fmt.Fprint(&decisions, d) }, func(Action) {})
 		if waited := w.in.Now.Sub(before); !quiet || waited > longestWait+probePatience {
-			t.Fatalf("settling took %s\n%s", waited, decisions.String())
+			t.Fatalf("time until no action remained: got %s, want at most %s\n%s", waited, longestWait+probePatience, decisions.String())
 		}
 	}
 	return w.state(), decisions.String()

@@ -84,24 +84,24 @@ func TestExcess_Laws(t *testing.T) {
 		dead = rapid.Permutation(dead).Draw(t, "order")
 		remove, next := p.excess(slices.Clone(dead), now)
 		if !next.IsZero() && (!next.After(now) || next.Sub(now) > p.MinAge) {
-			t.Errorf("waits for %s with the minimum age %s", next.Sub(now), p.MinAge)
+			t.Errorf("time until the next decision: got %s, want at most the minimum age %s", next.Sub(now), p.MinAge)
 		}
 		old := 0
 		for _, c := range dead {
 			isRemoved, isOld := slices.Contains(remove, c), now.Sub(c.CreatedAt) >= p.MinAge || p.MinAge == 0
 			switch {
 			case isRemoved && int(c.Attempt) == len(dead)-1:
-				t.Errorf("attempt %d: the newest container is removed", c.Attempt)
+				t.Errorf("attempt %d, the newest container: got it removed, want it kept", c.Attempt)
 			case isRemoved && !isOld:
-				t.Errorf("attempt %d: a container younger than %s is removed", c.Attempt, p.MinAge)
+				t.Errorf("attempt %d, younger than %s: got it removed, want it kept", c.Attempt, p.MinAge)
 			case isRemoved && p.Extra < 0:
-				t.Errorf("attempt %d: a container is removed, although there is no maximum", c.Attempt)
+				t.Errorf("attempt %d without a maximum: got it removed, want it kept", c.Attempt)
 			case !isRemoved && isOld:
 				old++
 			}
 		}
 		if p.Extra >= 0 && old > p.Extra+1 {
-			t.Errorf("%d old containers remain, want at most %d", old, p.Extra+1)
+			t.Errorf("remaining old containers: got %d, want at most %d", old, p.Extra+1)
 		}
 	})
 }

@@ -32,8 +32,8 @@ func evictable(grace, preStop string) Input {
 	}
 }
 
-// TestEvict checks that an evicted pod fails permanently whatever its restart policy, and
-// that only the named version is evicted.
+// TestEvict checks that an evicted pod fails permanently, regardless of its restart policy,
+// and that an eviction applies only to the version with its UID and hash.
 func TestEvict(t *testing.T) {
 	in := evictable("30", "")
 	for _, test := range []struct {
@@ -47,7 +47,7 @@ func TestEvict(t *testing.T) {
 			t.Errorf("evicting uid %q, hash %q: got evicted %v, want %v\n%v", test.uid, test.hash, got, test.evicted, d)
 		}
 		if got := d.Phase == PhaseWindDown && d.NeedsUser; got != test.evicted {
-			t.Errorf("evicting uid %q, hash %q: got wind down with a problem %v, want %v\n%v", test.uid, test.hash, got, test.evicted, d)
+			t.Errorf("evicting uid %q, hash %q: got phase WindDown with a problem for the user: %v, want %v\n%v", test.uid, test.hash, got, test.evicted, d)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestEvictGrace(t *testing.T) {
 				got = append(got, text)
 			}
 			if len(got) != 1 || got[0] != test.want {
-				t.Errorf("got %q, want %q\n%s", got, test.want, d)
+				t.Errorf("got actions %q, want %q\n%s", got, test.want, d)
 			}
 		})
 	}
@@ -119,7 +119,7 @@ func TestEvict_DeadlineInShutdown(t *testing.T) {
 			in.Observed[0].Containers[0].State = runtime.Exited
 		}
 		if d := Next(in); d.Finished == nil || d.Finished.Reason != test.want {
-			t.Errorf("%s: got %+v, want %s", name, d.Finished, test.want)
+			t.Errorf("%s: got end %+v, want reason %s", name, d.Finished, test.want)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func TestEvict_Restarts(t *testing.T) {
 			t.Errorf("%s: got resume %v, reason %q, %q; want %v, %q\n%s", name, d.Resume, d.Reason, d.Why, test.resume, test.why, d)
 		}
 		if test.wake > 0 && !d.WakeAt.Equal(evicted.Add(test.wake)) {
-			t.Errorf("%s: wake after %s, want %s", name, d.WakeAt.Sub(evicted), test.wake)
+			t.Errorf("%s: got the wake time %s after the eviction, want %s", name, d.WakeAt.Sub(evicted), test.wake)
 		}
 	}
 }

@@ -32,10 +32,10 @@ func FuzzInput(f *testing.F) {
 		before := deepCopy(in)
 		d := Next(in)
 		if diff := cmp.Diff(before, in); diff != "" {
-			t.Fatalf("Next wrote to its input (-before +after)\n%s", diff)
+			t.Fatalf("Next modified its input (-before +after)\n%s", diff)
 		}
 		if diff := cmp.Diff(d, Next(in)); diff != "" {
-			t.Fatalf("the second decision differs (-first +second)\n%s", diff)
+			t.Fatalf("second call of Next with the same input: got another decision (-first +second)\n%s", diff)
 		}
 		if d.UseSuccessor {
 			return

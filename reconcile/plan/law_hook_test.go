@@ -19,7 +19,8 @@ func recordOf(in Input, id string) (inc *runtime.Incarnation, c *runtime.Contain
 	return nil, nil
 }
 
-// graceLeft returns the maximum rest of the grace period of a container, by the history.
+// graceLeft returns the maximum time that remains of the grace period of a container, computed from
+// the history.
 func graceLeft(in Input, inc *runtime.Incarnation, id string) time.Duration {
 	left := max(graceOf(inc), in.History.Terminations[id].Grace)
 	if e := in.History.Terminations[id]; !e.Since.IsZero() {
@@ -52,7 +53,7 @@ func checkPreStopDone(in Input, a StopContainer) error {
 	if left == 0 || h.Sleep != nil && left <= max(graceOf(inc), in.History.Terminations[a.ID].Grace)-GraceDuration(h.Sleep.Seconds) {
 		return nil
 	}
-	return fmt.Errorf("its preStop hook is not done, and %s are left", left)
+	return fmt.Errorf("its preStop hook is not done, and %s of its grace period remain", left)
 }
 
 // checkPreStop returns an error if a preStop hook must not run.
@@ -62,13 +63,13 @@ func checkPreStop(in Input, a RunPreStop) error {
 	case c == nil || c.State != runtime.Running || inc.Foreign:
 		return fmt.Errorf("the container does not run, or is foreign")
 	case RecordedPreStop(c) == nil || RecordedPreStop(c).Sleep != nil:
-		return fmt.Errorf("the container has no such hook")
+		return fmt.Errorf("the container has no preStop hook that podd runs")
 	case in.History.Terminations[a.ID].HookDone:
-		return fmt.Errorf("the hook is done")
+		return fmt.Errorf("the preStop hook has already run")
 	case in.ForceStop && in.Desired == nil:
 		return fmt.Errorf("the stop is forced")
 	case a.Grace <= 0 || a.Grace > graceLeft(in, inc, a.ID) && in.History.ProbeStates[a.ID] == (ContainerProbes{}):
-		return fmt.Errorf("only %s are left", graceLeft(in, inc, a.ID))
+		return fmt.Errorf("the grace period of the hook is %s, but only %s of the grace period of the container remain", a.Grace, graceLeft(in, inc, a.ID))
 	}
 	return nil
 }
@@ -79,10 +80,10 @@ func checkPostStart(in Input, a RunPostStart) error {
 	for i := range f.containers {
 		if m := &f.containers[i]; m.spec.Name == a.Container {
 			if !m.hasState(runtime.Running) || m.last.ID != a.ID || !m.postStart().Due || !f.current.Ready || in.isSandboxStopping(f.current.ID) {
-				return fmt.Errorf("the container does not run, or its hook is done")
+				return fmt.Errorf("the container does not run, or its postStart hook is not due")
 			}
 			return nil
 		}
 	}
-	return fmt.Errorf("there is no such container")
+	return fmt.Errorf("the desired version has no container %s", a.Container)
 }

@@ -16,14 +16,14 @@ func checkProbe(in Input, d Decision, a RunProbe) error {
 	if inc, c := recordOf(in, a.ID); d.Phase == PhaseStop {
 		switch p := FindVersion(inc, in.Desired, in.Previous); {
 		case p == nil || FindProbe(specOf(p, a.Container), a.Kind) == nil:
-			return fmt.Errorf("the container has no such probe")
+			return fmt.Errorf("container %s has no %s probe", a.Container, a.Kind)
 		case a.Kind != ReadinessProbe || c.State != runtime.Running || in.History.ProbeStates[a.ID].Readiness == (ProbeState{}):
 			return fmt.Errorf("the container is being stopped, or its readiness was never probed")
 		}
 		return nil
 	}
 	if d.Phase != PhaseInit && d.Phase != PhaseRun && !(inFlight && !in.Node.RuntimeReachable) {
-		return fmt.Errorf("in phase %s", d.Phase)
+		return fmt.Errorf("the pod is in phase %s, in which nothing is probed", d.Phase)
 	}
 	if inFlight {
 		return nil
@@ -36,7 +36,7 @@ func checkProbe(in Input, d Decision, a RunProbe) error {
 		}
 		switch {
 		case FindProbe(m.spec, a.Kind) == nil, m.kind == KindInit:
-			return fmt.Errorf("the container has no such probe")
+			return fmt.Errorf("container %s has no %s probe", a.Container, a.Kind)
 		case !m.hasState(runtime.Running) || m.last.ID != a.ID || !f.current.Ready || in.isSandboxStopping(f.current.ID):
 			return fmt.Errorf("the container does not run, or is being stopped")
 		case a.Kind != StartupProbe && !f.hasPassed(m, StartupProbe):
@@ -48,7 +48,7 @@ func checkProbe(in Input, d Decision, a RunProbe) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("there is no such container")
+	return fmt.Errorf("the desired version has no container %s", a.Container)
 }
 
 // terminationOf returns the termination of a container after a decision.
@@ -59,8 +59,8 @@ func (d Decision) terminationOf(in Input, id string) Termination {
 	return in.History.Terminations[id]
 }
 
-// names reports whether a decision contains an action with the subject of a.
-func (d Decision) names(a Action) bool {
+// hasSubjectOf reports whether a decision contains an action that has the same subject as action a.
+func (d Decision) hasSubjectOf(a Action) bool {
 	return slices.ContainsFunc(d.Actions, func(b Action) bool { return b.Subject() == a.Subject() })
 }
 
@@ -76,8 +76,8 @@ func checkReadinessContinues(in Input, d Decision) error {
 				continue
 			}
 			// Nothing is probed while the runtime is unreachable.
-			if in.Node.RuntimeReachable && d.names(StopContainer{ID: c.ID}) && !d.names(probe) && d.ProbeAt.IsZero() {
-				return fmt.Errorf("%s is being stopped and its readiness is not probed any more", c.Name)
+			if in.Node.RuntimeReachable && d.hasSubjectOf(StopContainer{ID: c.ID}) && !d.hasSubjectOf(probe) && d.ProbeAt.IsZero() {
+				return fmt.Errorf("container %s is being stopped, and the decision does not continue its readiness probe", c.Name)
 			}
 		}
 	}

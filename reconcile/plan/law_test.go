@@ -40,19 +40,19 @@ func checkLaws(in Input, d Decision) error {
 	isNew := func(a Action) bool { return in.InFlight[a.Subject()] != a }
 	switch {
 	case d.Rule == "":
-		return fmt.Errorf("no rule")
+		return fmt.Errorf("the decision has no rule")
 	case in.Desired == nil && !in.SourcesRead && slices.ContainsFunc(d.Actions, isNew):
-		return fmt.Errorf("a new action, although the sources were not read")
+		return fmt.Errorf("got a new action, although the sources were not read, want none")
 	case !in.Node.RuntimeReachable && slices.ContainsFunc(d.Actions, isNew):
-		return fmt.Errorf("a new action, although the runtime is unreachable")
+		return fmt.Errorf("got a new action, although the runtime is unreachable, want none")
 	case d.FullyRemoved && (in.Desired != nil || !in.SourcesRead || in.MayHaveUnobserved || newFacts(&in).hasPendingAction() || len(in.PodDirs)+len(in.DirsInUse) > 0 || slices.ContainsFunc(in.Observed, ours)):
-		return fmt.Errorf("done, although something is left")
+		return fmt.Errorf("got FullyRemoved, although the pod is desired or something of it remains")
 	case !d.WakeAt.IsZero() && !d.WakeAt.After(in.Now):
-		return fmt.Errorf("wakes immediately, forever")
+		return fmt.Errorf("WakeAt is not after now, so that the worker would decide again in a loop")
 	case d.WakeAt.Sub(in.Now) > longestWait && !d.WakeAt.IsZero():
-		return fmt.Errorf("waits for %s", d.WakeAt.Sub(in.Now))
+		return fmt.Errorf("WakeAt is in %s, want at most %s", d.WakeAt.Sub(in.Now), longestWait)
 	case !d.ProbeAt.IsZero() && (!d.ProbeAt.After(in.Now) || d.ProbeAt.Sub(in.Now) > longestProbe(in)):
-		return fmt.Errorf("probes in %s", d.ProbeAt.Sub(in.Now))
+		return fmt.Errorf("ProbeAt is in %s, want after now and in at most %s", d.ProbeAt.Sub(in.Now), longestProbe(in))
 	}
 	if err := checkExitCodes(in, d); err != nil {
 		return err
@@ -63,8 +63,9 @@ func checkLaws(in Input, d Decision) error {
 	return checkReadinessContinues(in, d)
 }
 
-// checkExitCodes returns an error if a pod finishes by exit codes that are unknown. It tries
-// codes: the pod must finish in the same way with each of them.
+// checkExitCodes returns an error if a pod finishes although its result depends on unknown exit
+// codes. It replaces the unknown exit codes with 0 and with 1. The result must be the same each
+// time.
 func checkExitCodes(in Input, d Decision) error {
 	if d.Finished == nil || d.Finished.Reason != "" || d.Finished.Failed && newFacts(&in).failedInit() != nil || in.Desired.HasFinishedAtSource() {
 		return nil
@@ -101,7 +102,7 @@ func checkBackOff(in Input, d Decision) error {
 	return nil
 }
 
-// ours reports whether podd created a sandbox.
+// ours reports whether podd created the sandbox inc.
 func ours(inc runtime.Incarnation) bool { return !inc.Foreign }
 
 // checkAction returns an error if an action must not begin.
@@ -111,7 +112,7 @@ func checkAction(in Input, a Action) error {
 	}
 	if v := a.Verb(); v == "run" || v == "start" || v == "prepare" {
 		if remove := (RemoveDir{UID: in.Desired.UID}); in.InFlight[remove.Subject()] == Action(remove) {
-			return fmt.Errorf("the directory with its UID is being removed")
+			return fmt.Errorf("the directory of the pod is being removed")
 		}
 	}
 	switch a := a.(type) {
@@ -119,10 +120,10 @@ func checkAction(in Input, a Action) error {
 		if !slices.ContainsFunc(in.Observed, func(inc runtime.Incarnation) bool {
 			return inc.ID == a.SandboxID && inc.Ready && IsCreatedFrom(&inc, in.Desired)
 		}) {
-			return fmt.Errorf("the sandbox is not a ready one of this version")
+			return fmt.Errorf("the sandbox is not ready, or is of another version")
 		}
 		if in.MayHaveUnobserved && a.CreatedID == "" && in.InFlight[a.Subject()] == nil {
-			return fmt.Errorf("the result of the last start was not observed")
+			return fmt.Errorf("the result of the previous start was not observed")
 		}
 		ephemeral, err := checkEphemeralStart(in, a)
 		if !ephemeral {
@@ -134,7 +135,7 @@ func checkAction(in Input, a Action) error {
 		return checkAlone(in)
 	case RunSandbox:
 		if in.MayHaveUnobserved {
-			return fmt.Errorf("the result of the last try was not observed")
+			return fmt.Errorf("the result of the previous attempt was not observed")
 		}
 		if in.Objects.MissingMessage != "" && (newFacts(&in).current == nil || !newFacts(&in).current.Ready) {
 			return fmt.Errorf("an object is missing")
@@ -169,11 +170,11 @@ func checkAction(in Input, a Action) error {
 		return checkDead(in, a.ID)
 	case RemoveDir:
 		if in.DirsInUse[a.UID] {
-			return fmt.Errorf("a canceled start uses it")
+			return fmt.Errorf("a canceled start uses the directory")
 		}
 		for _, inc := range in.Observed {
 			if inc.UID == a.UID {
-				return fmt.Errorf("a sandbox uses it")
+				return fmt.Errorf("a sandbox uses the directory")
 			}
 		}
 		for _, b := range in.InFlight {
@@ -183,11 +184,11 @@ func checkAction(in Input, a Action) error {
 		}
 	case ReleaseVolumes:
 		if in.DirsInUse[a.UID] {
-			return fmt.Errorf("a canceled start uses them")
+			return fmt.Errorf("a canceled start uses the volumes")
 		}
 		for _, inc := range in.Observed {
 			if inc.UID == a.UID && IsLive(&inc) {
-				return fmt.Errorf("a running sandbox uses them")
+				return fmt.Errorf("a running sandbox uses the volumes")
 			}
 		}
 	}
@@ -254,7 +255,7 @@ func checkReplacement(in Input) error {
 	}
 	for _, c := range containersOf(&in.Successor.Object.Spec) {
 		if img := in.History.SuccessorImages[c.Name]; img.Name != c.Image || img.Ref == "" {
-			return fmt.Errorf("a running version is replaced, although %s of the next has no image", c.Name)
+			return fmt.Errorf("a running version is replaced, although the image of container %s of the next version was not pulled", c.Name)
 		}
 	}
 	return nil
@@ -267,12 +268,12 @@ func checkGrace(in Input, a StopContainer) error {
 		for _, c := range inc.Containers {
 			if own, failed := ownGrace(in, &c); failed && strings.Contains(a.Why, "probe failed") && c.ID == a.ID {
 				if a.Grace > max(own, minGrace) || own > 0 && a.Grace < minGrace {
-					return fmt.Errorf("the grace period of the probe is %s", own)
+					return fmt.Errorf("got a grace period of %s, want %s of the failed probe, but at least %s", a.Grace, own, minGrace)
 				}
 				continue
 			}
 			if g := graceOf(&inc); c.ID == a.ID && (a.Grace > max(g, minGrace) || g > 0 && a.Grace < minGrace && in.History.Terminations[a.ID].Since.IsZero()) {
-				return fmt.Errorf("the grace period of the pod is %s", graceOf(&inc))
+				return fmt.Errorf("got a grace period of %s, want at most %s of the pod, but at least %s", a.Grace, graceOf(&inc), minGrace)
 			}
 		}
 	}
@@ -289,7 +290,7 @@ func checkDead(in Input, id string) error {
 	return nil
 }
 
-// decideLawfully decides and checks the decision.
+// decideLawfully makes the next decision and checks it against the laws.
 func (w *world) decideLawfully(t *rapid.T) Decision {
 	w.note()
 	w.check(t, w.in)
@@ -299,7 +300,7 @@ func (w *world) decideLawfully(t *rapid.T) Decision {
 	if strings.HasPrefix(d.Why, "changed") && w.in.History.Stopping != stopped && w.in.Verdict.Answer != Reject {
 		for _, c := range containersOf(&w.in.Desired.Object.Spec) {
 			if inc := w.sandbox(w.in.History.Stopping.SandboxID); w.in.History.Containers[c.Name].Image.Ref == "" && len(runningContainers(inc)) > 0 {
-				t.Fatalf("a running version is stopped, although %s of the next has no image", c.Name)
+				t.Fatalf("a running version is stopped, although the image of container %s of the next version was not pulled", c.Name)
 			}
 		}
 	}
@@ -322,10 +323,10 @@ func (w *world) check(t *rapid.T, in Input) {
 		t.Fatal(w.added.broken)
 	}
 	if diff := cmp.Diff(before, in); diff != "" {
-		t.Fatalf("Next wrote to its input (-before +after)\n%s", diff)
+		t.Fatalf("Next modified its input (-before +after)\n%s", diff)
 	}
 	if diff := cmp.Diff(d, Next(in)); diff != "" {
-		t.Fatalf("the second decision differs (-first +second)\n%s", diff)
+		t.Fatalf("second call of Next with the same input: got another decision (-first +second)\n%s", diff)
 	}
 	if d.UseSuccessor {
 		if err := checkReplacement(in); err != nil {
@@ -360,8 +361,8 @@ func deepCopy(in Input) Input {
 	return in
 }
 
-// laws returns a property: no decision breaks a law, whatever happens in whatever order, and
-// when nothing fails any more, the desired state is reached.
+// laws returns a property for rapid: After random events in random order, no decision breaks a law.
+// Then all failures end, and the desired state must be reached.
 func laws() func(*rapid.T) {
 	kinds := slices.Sorted(maps.Keys(happenings))
 	for range 3 { // most steps are results of effects
@@ -374,7 +375,7 @@ func laws() func(*rapid.T) {
 			MinAge: time.Duration(rapid.IntRange(0, 1).Draw(t, "minAge")) * time.Minute, Extra: rapid.IntRange(-1, 2).Draw(t, "extra"),
 		}
 		w.messages = rapid.SampledFrom([]string{"", "/dev/termination-log"}).Draw(t, "messages")
-		if rapid.Bool().Draw(t, "runs already") { // without this, few pods would run
+		if rapid.Bool().Draw(t, "runs already") { // because few pods would run after random events alone
 			w.calm(t, pods[0])
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -411,13 +412,13 @@ func (w *world) calm(t *rapid.T, desired *manifest.Pod) {
 	for range 20 {
 		w.observe()
 		if _, quiet := w.settle(time.Hour, func(Decision) { w.check(t, w.in) }, func(Action) {}); !quiet {
-			t.Fatalf("the world does not settle:\n%s", w.decide())
+			t.Fatalf("got no end of actions within an hour, want a decision without actions:\n%s", w.decide())
 		}
 		if !w.endInits() {
 			return
 		}
 	}
-	t.Fatalf("init containers do not complete")
+	t.Fatalf("init containers: got some that run after 20 rounds, want all completed")
 }
 
 // endInits makes the running init containers succeed and reports whether there were any.
@@ -440,7 +441,7 @@ func (w *world) checkEnd(t *rapid.T, desired *manifest.Pod) {
 	d := w.decide()
 	if desired == nil {
 		if !d.FullyRemoved || len(w.machine)+len(w.in.PodDirs) > 0 {
-			t.Fatalf("nothing is desired, but there are %v and %v\n%s", w.machine, w.in.PodDirs, d)
+			t.Fatalf("no version is desired: got sandboxes %v and directories %v, want none\n%s", w.machine, w.in.PodDirs, d)
 		}
 		return
 	}
@@ -449,13 +450,13 @@ func (w *world) checkEnd(t *rapid.T, desired *manifest.Pod) {
 	}
 	for _, dir := range w.in.PodDirs {
 		if dir.UID != desired.UID {
-			t.Fatalf("directory %s is not removed", dir.UID)
+			t.Fatalf("directory of the other version %s: got it, want it removed", dir.UID)
 		}
 	}
 	lives := slices.DeleteFunc(cloneAll(w.machine), func(i runtime.Incarnation) bool { return !IsLive(&i) })
 	if d.Phase == PhaseCleanedUp {
-		if len(lives) > 0 || neverEnds(&desired.Object.Spec) {
-			t.Fatalf("the pod rests, but %v runs\n%s", lives, d)
+		if len(lives) > 0 || cannotFinish(&desired.Object.Spec) {
+			t.Fatalf("the decision is that the pod has finished: got running sandboxes %v, want none, and a pod that can finish\n%s", lives, d)
 		}
 		return
 	}
@@ -465,8 +466,9 @@ func (w *world) checkEnd(t *rapid.T, desired *manifest.Pod) {
 	w.checkRunning(t, d, &lives[0])
 }
 
-// neverEnds reports whether no container can exit permanently, or fail before the others start.
-func neverEnds(spec *v1.PodSpec) bool {
+// cannotFinish reports whether a pod can never finish: every init container is restarted after each
+// exit, so that none can make the pod fail, and so is at least one regular container.
+func cannotFinish(spec *v1.PodSpec) bool {
 	restarts := func(c v1.Container) bool {
 		return manifest.EffectiveRestartPolicy(spec, &c) == v1.RestartPolicyAlways
 	}
@@ -505,11 +507,11 @@ func (w *world) checkRunning(t *rapid.T, d Decision, inc *runtime.Incarnation) {
 			t.Fatalf("container %s: got %d running, want %d\n%s", m.spec.Name, runs[m.spec.Name], want, d)
 		}
 		if want == 1 && f.isHookPending(m) {
-			t.Fatalf("the postStart hook of %s is not done\n%s", m.spec.Name, d)
+			t.Fatalf("container %s: got a postStart hook that has not run, want it done\n%s", m.spec.Name, d)
 		}
 		for _, kind := range probeKinds {
 			if want == 1 && !f.hasPassed(m, kind) {
-				t.Fatalf("the %s probe of %s has not passed: %+v\n%s", kind, m.spec.Name, f.probeState(m, kind), d)
+				t.Fatalf("container %s: state of the %s probe: got %+v, want passed\n%s", m.spec.Name, kind, f.probeState(m, kind), d)
 			}
 		}
 	}

@@ -79,7 +79,7 @@ func (w *world) createEphemeral(p *manifest.Pod, name, id string) string {
 	}
 	key := string(p.UID) + name
 	if before := w.added.ids[key]; before != "" && (w.added.seen[before] || w.listed(before)) {
-		w.added.broken = fmt.Errorf("the ephemeral container %s is created twice, as %s and as %s", name, before, id)
+		w.added.broken = fmt.Errorf("ephemeral container %s: got two creations, as %s and as %s, want one", name, before, id)
 	}
 	w.added.ids[key] = id
 	text, err := json.Marshal(p.Object.Spec.EphemeralContainers[i])
@@ -126,7 +126,7 @@ func (w *world) checkEphemeral() error {
 	f := newFacts(&w.in)
 	for i := range f.ephemeralContainers {
 		if m := &f.ephemeralContainers[i]; !m.isEphemeralCreated && !f.lacksRunningTarget(m) {
-			return fmt.Errorf("the ephemeral container %s was never created", m.spec.Name)
+			return fmt.Errorf("ephemeral container %s: got no creation, want one", m.spec.Name)
 		}
 	}
 	return nil

@@ -185,7 +185,7 @@ func (w *world) settle(patience time.Duration, decided func(Decision), did func(
 			continue
 		}
 		next := d.WakeAt
-		if w.unsettled() {
+		if w.awaitsProbes() {
 			next = d.NextWake()
 		}
 		if next.IsZero() || next.After(until) {

@@ -45,8 +45,8 @@ func (w *world) failureOf(subject string) error {
 	return nil
 }
 
-// unsettled reports whether attempts of probes will still change something.
-func (w *world) unsettled() bool {
+// awaitsProbes reports whether a further attempt of a probe will change the health of a container.
+func (w *world) awaitsProbes() bool {
 	if len(w.failing) > 0 {
 		return true
 	}

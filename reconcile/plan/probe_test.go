@@ -31,13 +31,13 @@ func TestProbeState_After(t *testing.T) {
 			}
 			switch {
 			case trial.Health != want:
-				t.Fatalf("after %v: got %q, want %q", outcomes[:i+1], trial.Health, want)
+				t.Fatalf("after attempts %v: got health %q, want %q", outcomes[:i+1], trial.Health, want)
 			case trial.Began != o.Began:
-				t.Fatalf("got began %s, want %s", trial.Began, o.Began)
+				t.Fatalf("start time of the last attempt: got %s, want %s", trial.Began, o.Began)
 			case was.Health == trial.Health && was.Message != "" && was.Message != trial.Message:
-				t.Fatalf("after %v: got message %q, want %q as before", outcomes[:i+1], trial.Message, was.Message)
+				t.Fatalf("after attempts %v, which do not change the health: got message %q, want the previous message %q", outcomes[:i+1], trial.Message, was.Message)
 			case (trial.Health == ProbePassed) != (trial.Message == "") && trial.Health != "":
-				t.Fatalf("after %v: got %s with message %q", outcomes[:i+1], trial.Health, trial.Message)
+				t.Fatalf("after attempts %v: got health %s with message %q, want a message exactly if the probe has failed", outcomes[:i+1], trial.Health, trial.Message)
 			}
 		}
 	})

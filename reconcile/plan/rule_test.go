@@ -34,10 +34,10 @@ func TestRuleDescriptions(t *testing.T) {
 	for name, ids := range tables {
 		for i, id := range ids {
 			if slices.Contains(ids[:i], id) {
-				t.Errorf("%s rule %s has two rows", name, id)
+				t.Errorf("table %s: got two rows of rule %s, want one", name, id)
 			}
 			if id == "" || id.Verb() == "" || id.Sentence() == "" {
-				t.Errorf("%s rule %q: got verb %q and sentence %q, want all three", name, id, id.Verb(), id.Sentence())
+				t.Errorf("table %s, rule %q: got verb %q and sentence %q, want an ID, a verb and a sentence", name, id, id.Verb(), id.Sentence())
 			}
 			if s := id.Sentence(); strings.ContainsFunc(s, unicode.IsDigit) || strings.HasSuffix(s, ".") {
 				t.Errorf("%s rule %s: got sentence %q, want one without numbers and full stop", name, id, s)
@@ -45,7 +45,7 @@ func TestRuleDescriptions(t *testing.T) {
 		}
 	}
 	if RuleID("Unknown").Verb()+RuleID("Unknown").Sentence() != "" {
-		t.Error("an unknown rule has a description")
+		t.Error("unknown rule: got a verb or a sentence, want none")
 	}
 }
 
@@ -155,8 +155,8 @@ func TestAdditionalRules(t *testing.T) {
 				wake = d.WakeAt.Sub(in.Now)
 			}
 			if d.Rule != RuleRun || d.WhyRule != test.whyRule || first != test.action || wake != test.wake || d.NeedsUser != test.problem {
-				t.Errorf("got rule %s, rule of the reason %q, wake %s, problem %t, want Run, %q, %s, %t, action %v\n%s",
-					d.Rule, d.WhyRule, wake, d.NeedsUser, test.whyRule, test.wake, test.problem, test.action, d)
+				t.Errorf("got rule %s, WhyRule %q, first action %v, wake time in %s and NeedsUser %t, want Run, %q, %v, %s and %t\n%s",
+					d.Rule, d.WhyRule, first, wake, d.NeedsUser, test.whyRule, test.action, test.wake, test.problem, d)
 			}
 		})
 	}

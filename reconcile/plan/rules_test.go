@@ -12,7 +12,7 @@ import (
 	"podd/runtime"
 )
 
-// versioned returns a pod with one container, app, whose image is present.
+// versioned returns a pod with one container, app, and an image that is on the node.
 func versioned(uid types.UID) *manifest.Pod {
 	return &manifest.Pod{UID: uid, Hash: "v1:" + string(uid), Object: &v1.Pod{Spec: v1.PodSpec{
 		RestartPolicy: v1.RestartPolicyAlways,
@@ -31,7 +31,7 @@ func sandboxOf(p *manifest.Pod, ready bool, states ...runtime.ContainerState) ru
 	return inc
 }
 
-// fresh returns an input with a desired pod that can start and has no sandbox yet.
+// fresh returns an input with a desired pod that can start and that has no sandbox.
 func fresh() Input {
 	return Input{
 		Desired: versioned("u"), SourcesRead: true, Now: time.Now(), Node: Node{RuntimeReachable: true, RuntimeReady: true, NetworkReady: true},
@@ -205,14 +205,14 @@ func TestPodRules(t *testing.T) {
 			test.change(&in)
 			d := Next(in)
 			if d.Rule != test.rule || d.Phase != test.phase {
-				t.Errorf("got another decision, want %s -> %s\n%s", test.rule, test.phase, d)
+				t.Errorf("got rule %s and phase %s, want %s and %s\n%s", d.Rule, d.Phase, test.rule, test.phase, d)
 			}
 			hit[d.Rule] = true
 		})
 	}
 	for _, r := range podRules {
 		if !hit[r.id] {
-			t.Errorf("no case for rule %q", r.id)
+			t.Errorf("rule %q: got no test case, want at least one", r.id)
 		}
 	}
 }
@@ -225,13 +225,13 @@ func TestNext_NotAdmitted(t *testing.T) {
 		in.Observed, in.Verdict = nil, Verdict{Answer: Reject, Reason: "OutOfcpu", Message: "no cpu", BlockedByPods: isBlocked}
 		d := Next(in)
 		if d.Rule != RuleNotAdmitted || d.BlockedByPods != isBlocked || d.Failure.IsFinal == isBlocked {
-			t.Errorf("blocked by pods %t: got rule %s, blocked %t, final %t", isBlocked, d.Rule, d.BlockedByPods, d.Failure.IsFinal)
+			t.Errorf("blocked by pods %t: got rule %s, BlockedByPods %t and IsFinal %t, want %s, %t and %t", isBlocked, d.Rule, d.BlockedByPods, d.Failure.IsFinal, RuleNotAdmitted, isBlocked, !isBlocked)
 		}
 	}
 }
 
-// TestNext_PreliminaryVerdict checks that a rejection is a problem of the user unless podd decides again
-// soon.
+// TestNext_PreliminaryVerdict checks that a rejection is reported as a problem that the user must
+// solve, unless the verdict is preliminary.
 func TestNext_PreliminaryVerdict(t *testing.T) {
 	for name, change := range map[string]func(*Input){
 		"a version that cannot replace the running one": func(in *Input) { in.Desired = versioned("next") },
@@ -249,7 +249,7 @@ func TestNext_PreliminaryVerdict(t *testing.T) {
 				needsUser = needsUser || s.NeedsUser
 			}
 			if needsUser == isPreliminary {
-				t.Errorf("%s, preliminary %t: got needs user %t\n%s", name, isPreliminary, needsUser, d)
+				t.Errorf("%s, preliminary %t: got NeedsUser %t, want %t\n%s", name, isPreliminary, needsUser, !isPreliminary, d)
 			}
 		}
 	}
@@ -538,13 +538,13 @@ func TestContainerRules(t *testing.T) {
 				verb = d.Actions[0].Verb()
 			}
 			if rule != test.rule || verb != test.action {
-				t.Errorf("got another decision, want %s and action %q\n%s", test.rule, test.action, d)
+				t.Errorf("got rule %s and first action %q, want %s and %q\n%s", rule, verb, test.rule, test.action, d)
 			}
 		})
 	}
 	for _, r := range containerRules {
 		if !hit[r.id] {
-			t.Errorf("no case for rule %q", r.id)
+			t.Errorf("rule %q: got no test case, want at least one", r.id)
 		}
 	}
 }
@@ -613,7 +613,8 @@ func addCrashed(in *Input, other runtime.ContainerState) {
 	inc.Containers = append(inc.Containers, runtime.Container{ID: "d", SandboxID: inc.ID, Name: "crashed", State: runtime.Exited, ExitCode: 42, Annotations: map[string]string{}})
 }
 
-// failedInit adds an init container that exited with 3 and is only restarted by rules.
+// failedInit adds an init container that exited with exit code 3 and is restarted only if one of
+// rules applies.
 func failedInit(in *Input, rules ...v1.ContainerRestartRule) {
 	never := v1.ContainerRestartPolicyNever
 	in.Desired.Object.Spec.InitContainers = []v1.Container{{Name: "i", Image: "a:1", RestartPolicy: &never, RestartPolicyRules: rules}}

@@ -55,15 +55,16 @@ func TestNextTurn(t *testing.T) {
 	// A group with a grace period of zero is also stopped in its turn.
 	turn, ends, wake := AdvanceShutdown(groups, ShutdownProgress{}, []ShutdownPod{mid, high}, start)
 	if got, want := formatProgress(turn, ends, wake, start), "1: mid 0s; wake 0s"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+		t.Errorf("group with a grace period of zero: got %q, want %q", got, want)
 	}
 	turn, ends, wake = AdvanceShutdown(groups, turn, []ShutdownPod{mid, high}, start.Add(time.Millisecond))
 	if got, want := formatProgress(turn, ends, wake, start), "2: mid 0s, high 10s; wake 10.001s"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+		t.Errorf("group after it: got %q, want %q", got, want)
 	}
 }
 
-// formatProgress returns the group, the pods to stop with their grace periods, and the wake time.
+// formatProgress returns "G: NAME GRACE, …; wake TIME": the index of the current group, the pods to
+// stop with their grace periods, and the wake time relative to start.
 func formatProgress(turn ShutdownProgress, ends []ShutdownPod, wake, start time.Time) string {
 	var names []string
 	for _, p := range ends {
@@ -94,12 +95,12 @@ func TestNextTurn_Properties(t *testing.T) {
 		for now.Sub(begin) <= sum+time.Second {
 			next, ends, wake := AdvanceShutdown(groups, turn, pods, now)
 			if next.Group < turn.Group {
-				t.Fatalf("the turn moved back from group %d to %d", turn.Group, next.Group)
+				t.Fatalf("turn after that of group %d: got group %d, want the same or a later group", turn.Group, next.Group)
 			}
 			for _, p := range pods {
 				due := slices.ContainsFunc(ends, func(e ShutdownPod) bool { return e.Key == p.Key && e.Priority == p.Priority })
 				if due != (groupOf(groups, p.Priority) <= next.Group) {
-					t.Fatalf("%v: got stopped %v in the turn of group %d", p, due, next.Group)
+					t.Fatalf("pod %v: got stopped %v in the turn of group %d, want true exactly if the group of the pod is not later", p, due, next.Group)
 				}
 			}
 			if turn = next; wake.IsZero() {
@@ -111,7 +112,7 @@ func TestNextTurn_Properties(t *testing.T) {
 			}
 		}
 		if turn.Group < len(groups) && len(pods) > 0 {
-			t.Fatalf("after %s: got the turn of group %d, want all %d done", sum, turn.Group, len(groups))
+			t.Fatalf("after %s, the sum of the grace periods: got the turn of group %d, want that all %d groups had their turn", sum, turn.Group, len(groups))
 		}
 	})
 }

@@ -66,13 +66,13 @@ func TestSizes(t *testing.T) {
 			resizes(&in, small, large)
 			tt.change(&in)
 			if got := WithAllocatedSizes(&in).ContainerHashes["app"].Resources; got != tt.allocated {
-				t.Errorf("got allocated %s, want %s", got, tt.allocated)
+				t.Errorf("allocated size: got %s, want %s", got, tt.allocated)
 			}
 			if got := WithActualSizes(&in).ContainerHashes["app"].Resources; got != tt.actual {
-				t.Errorf("got actual %s, want %s", got, tt.actual)
+				t.Errorf("actual size: got %s, want %s", got, tt.actual)
 			}
 			if got := IsResizePending(&in); got != tt.unsized {
-				t.Errorf("got unsized %t, want %t", got, tt.unsized)
+				t.Errorf("IsResizePending: got %t, want %t", got, tt.unsized)
 			}
 		})
 	}
@@ -97,11 +97,11 @@ func TestPodResources(t *testing.T) {
 		tt.change(&in)
 		allocated, actual := PodResources(&in)
 		if got := manifest.FormatSize(*actual); got != tt.actual {
-			t.Errorf("%s: got actual %s, want %s", name, got, tt.actual)
+			t.Errorf("%s: actual size: got %s, want %s", name, got, tt.actual)
 		}
 		want := manifest.ParseSize(tt.allocated).Requests
 		if got := (v1.ResourceRequirements{Requests: allocated}); manifest.FormatSize(got) != manifest.FormatSize(v1.ResourceRequirements{Requests: want}) {
-			t.Errorf("%s: got allocated %v, want %v", name, allocated, want)
+			t.Errorf("%s: allocated requests: got %v, want %v", name, allocated, want)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestResize_WithoutRestart(t *testing.T) {
 			}
 		})
 		if !settled {
-			t.Fatalf("the world does not settle\n%s", d)
+			t.Fatalf("resize: got no end of actions within a minute, want one\n%s", d)
 		}
 		if len(w.machine) != 1 || !w.machine[0].Ready {
 			t.Fatalf("got sandboxes %v, want one that is ready", w.machine)
@@ -160,10 +160,10 @@ func TestSizeJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(data, &got); err != nil || got != want {
-			t.Errorf("%+v is encoded as %s and decoded as %+v, %v", want, data, got, err)
+			t.Errorf("decoding the JSON of %+v, %s: got %+v (error %v), want an equal Size", want, data, got, err)
 		}
 	}
 	if err := json.Unmarshal([]byte("1"), new(Size)); err == nil {
-		t.Error("a number was decoded as a size")
+		t.Error("decoding a number: got no error, want one")
 	}
 }

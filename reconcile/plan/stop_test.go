@@ -68,7 +68,7 @@ func TestStopOrder(t *testing.T) {
 				case StopSandbox:
 					got = append(got, "sandbox")
 				default:
-					t.Errorf("got unexpected action %s", a)
+					t.Errorf("got action %s, want only stops", a)
 				}
 			}
 			if got := strings.Join(got, ", "); got != test.want {
@@ -89,28 +89,28 @@ func TestStop_DuringStart(t *testing.T) {
 		PodDirs:  []PodDir{{UID: "old"}, {UID: "older"}},
 	}
 	if d := Next(in); len(d.Actions) > 0 || d.Stopping == nil || !d.CancelStarts {
-		t.Errorf("got another decision, want the start canceled and no action\n%s", d)
+		t.Errorf("start in progress: got %s\nwant the start canceled and no action", d)
 	}
 	hook := RunPreStop{Container: "b", ID: "c", Grace: time.Second}
 	in.InFlight[hook.Subject()] = hook
 	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(hook) {
-		t.Errorf("got another decision, want the hook in progress only\n%s", d)
+		t.Errorf("start and preStop hook in progress: got %s\nwant only the hook as an action", d)
 	}
 	in.InFlight, in.DirsInUse = nil, map[types.UID]bool{"old": true}
 	if d := Next(in); len(d.Actions) != 2 || d.Actions[0] != Action(StopSandbox{ID: "s", Why: "manifest removed"}) || d.Actions[1] != Action(RemoveDir{UID: "older"}) || d.CancelStarts {
-		t.Errorf("got another decision, want the sandbox stopped\n%s", d)
+		t.Errorf("start canceled: got %s\nwant the stop of the sandbox", d)
 	}
 	in.Observed, in.PodDirs = nil, in.PodDirs[:1]
 	if d := Next(in); len(d.Actions) > 0 || d.FullyRemoved {
-		t.Errorf("got another decision, want the directory kept\n%s", d)
+		t.Errorf("directory in use by a canceled start: got %s\nwant the directory kept", d)
 	}
 	in.DirsInUse = nil
 	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(RemoveDir{UID: "old"}) {
-		t.Errorf("got another decision, want the directory removed\n%s", d)
+		t.Errorf("directory not in use: got %s\nwant the removal of the directory", d)
 	}
 	in.DirsInUse, in.PodDirs = map[types.UID]bool{"old": true}, nil
 	if d := Next(in); len(d.Actions) > 0 || d.FullyRemoved {
-		t.Errorf("got another decision, want a wait for the start\n%s", d)
+		t.Errorf("only a canceled start remains: got %s\nwant no action, and the pod not fully removed", d)
 	}
 }
 
@@ -123,19 +123,19 @@ func TestWindDown_DuringStart(t *testing.T) {
 	in.Eviction = &Eviction{UID: in.Desired.UID, Hash: in.Desired.Hash, Message: "too big"}
 	in.InFlight = map[string]Action{"container/app": StartContainer{Container: "app", SandboxID: "s"}}
 	if d := Next(in); len(d.Actions) > 0 || d.Finished == nil || !d.CancelStarts {
-		t.Errorf("got another decision, want the start canceled and no action\n%s", d)
+		t.Errorf("start in progress: got %s\nwant the start canceled and no action", d)
 	}
 	in.InFlight, in.DirsInUse = nil, map[types.UID]bool{in.Desired.UID: true}
 	if d := Next(in); len(d.Actions) != 1 || d.Actions[0].Subject() != "sandbox/s" {
-		t.Errorf("got another decision, want the sandbox stopped\n%s", d)
+		t.Errorf("start canceled: got %s\nwant the stop of the sandbox", d)
 	}
 	in.Observed = nil
 	if d := Next(in); len(d.Actions) > 0 || d.Phase == PhaseCleanedUp {
-		t.Errorf("got another decision, want the volumes kept\n%s", d)
+		t.Errorf("volumes in use by a canceled start: got %s\nwant the volumes kept", d)
 	}
 	in.DirsInUse = nil
 	if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(ReleaseVolumes{UID: in.Desired.UID}) {
-		t.Errorf("got another decision, want the volumes released\n%s", d)
+		t.Errorf("volumes not in use: got %s\nwant the release of the volumes", d)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestStop_WaitsForObservation(t *testing.T) {
 		in.History.Stopping = &SandboxTermination{SandboxID: "s", Since: now.Add(-10 * time.Second), Grace: 30 * time.Second, Why: "manifest removed"}
 		c.change(&in)
 		if d := Next(in); !slices.Equal(d.Actions, c.want) || !d.WakeAt.Equal(c.wake) {
-			t.Errorf("%s: got another decision, want %v, wake %v\n%s", name, c.want, c.wake, d)
+			t.Errorf("%s: got actions %v and wake time %v, want %v and %v\n%s", name, d.Actions, d.WakeAt, c.want, c.wake, d)
 		}
 	}
 }
@@ -183,11 +183,11 @@ func TestStop_KeepsReason(t *testing.T) {
 	in.History.Stopping = &SandboxTermination{SandboxID: "a", Since: in.Now, Why: "restart requested"}
 	in.Observed = []runtime.Incarnation{one("b", 1), one("a", 0)}
 	if d := Next(in); d.Why != "restart requested" || d.Actions[0].Subject() != "sandbox/a" || d.Stopping != nil {
-		t.Errorf("got another decision, want the stop in progress continued\n%s", d)
+		t.Errorf("stop in progress: got %s\nwant the same stop with its own reason", d)
 	}
 	in.Observed = in.Observed[:1]
 	if d := Next(in); d.Why != "changed" || d.Stopping == nil || d.Stopping.SandboxID != "b" {
-		t.Errorf("got another decision, want the next sandbox stopped for its own reason\n%s", d)
+		t.Errorf("next sandbox: got %s\nwant a new stop with the reason \"changed\"", d)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestStop_KeepsHook(t *testing.T) {
 	} {
 		in.InFlight, in.Now = map[string]Action{hook.Subject(): hook, pull.Subject(): pull}, time.Now()
 		if d := Next(in); len(d.Actions) != 1 || d.Actions[0] != Action(hook) {
-			t.Errorf("%s: got %v by rule %s, want the hook", name, d.Actions, d.Rule)
+			t.Errorf("%s: got actions %v by rule %s, want only the hook in progress", name, d.Actions, d.Rule)
 		}
 	}
 }
@@ -215,10 +215,10 @@ func TestStop_All(t *testing.T) {
 		Observed: []runtime.Incarnation{{Sandbox: runtime.Sandbox{ID: "s", UID: "u", Ready: true}}},
 	}
 	if d := Next(in); d.Why != "podd down" || d.Stopping == nil || d.Stopping.Why != "podd down" {
-		t.Errorf("got why %q, want %q\n%s", d.Why, "podd down", d)
+		t.Errorf("got reason %q, want %q\n%s", d.Why, "podd down", d)
 	}
 	in.History.Stopping = &SandboxTermination{SandboxID: "s", Since: in.Now, Grace: 30 * time.Second, Why: "manifest removed"}
 	if d := Next(in); d.Why != "manifest removed" {
-		t.Errorf("stop in progress: got why %q, want %q\n%s", d.Why, "manifest removed", d)
+		t.Errorf("stop in progress: got reason %q, want %q\n%s", d.Why, "manifest removed", d)
 	}
 }

@@ -54,7 +54,7 @@ import (
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/plan/*.txt")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
+		t.Fatalf("transcripts in testdata/plan: got none (error %v), want at least one", err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
