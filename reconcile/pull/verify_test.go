@@ -255,9 +255,10 @@ func TestVerify_ServiceAccount(t *testing.T) {
 		}
 		done := make(chan string)
 		go func() { done <- ensure("team", "other", "IfNotPresent") }()
-		v.expect("the first pod", 2, "", ensure("team", "builder", "IfNotPresent"))
-		if got := <-done; got != "ErrImagePull" {
-			v.t.Errorf("another service account at the same time: got reason %q, want ErrImagePull", got)
+		first, other := ensure("team", "builder", "IfNotPresent"), <-done
+		v.expect("the first pod", 2, "", first)
+		if other != "ErrImagePull" {
+			v.t.Errorf("another service account at the same time: got reason %q, want ErrImagePull", other)
 		}
 		v.restart()
 		v.expect("the same service account", 2, "", ensure("team", "builder", "Never"))
