@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -64,10 +63,7 @@ func (w *world) state() string {
 	var b strings.Builder
 	for _, inc := range w.machine {
 		fmt.Fprintf(&b, "%s %s attempt %d ready %v\n", inc.UID, inc.Annotations[runtime.AnnotationPodHash], inc.Attempt, inc.Ready)
-		byName := func(a, b runtime.Container) int {
-			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Attempt, b.Attempt))
-		}
-		for _, c := range slices.SortedFunc(slices.Values(inc.Containers), byName) {
+		for _, c := range slices.SortedFunc(slices.Values(inc.Containers), compareContainers) {
 			fmt.Fprintf(&b, "  %s attempt %d %s %d\n", c.Name, c.Attempt, c.State, c.ExitCode)
 		}
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -127,8 +128,9 @@ func (w *world) call(o op, _ []*manifest.Pod) {
 	}
 }
 
-// nth returns one of podd's containers that the given function selects; nil if there is none. The
-// caller may write to the container.
+// nth returns one of podd's containers that the given function selects; nil if there is none. It orders
+// the containers of a sandbox by name and attempt, because two worlds with the same history may have
+// started them in a different order. The caller may write to the container.
 func (w *world) nth(n int, is func(*runtime.Container) bool) *runtime.Container {
 	var found []*runtime.Container
 	for i := range w.machine {
@@ -136,16 +138,23 @@ func (w *world) nth(n int, is func(*runtime.Container) bool) *runtime.Container 
 			continue
 		}
 		w.machine[i].Containers = slices.Clone(w.machine[i].Containers)
+		first := len(found)
 		for j := range w.machine[i].Containers {
 			if c := &w.machine[i].Containers[j]; is(c) {
 				found = append(found, c)
 			}
 		}
+		slices.SortFunc(found[first:], func(a, b *runtime.Container) int { return compareContainers(*a, *b) })
 	}
 	if len(found) == 0 {
 		return nil
 	}
 	return found[n%len(found)]
+}
+
+// compareContainers orders containers by name and attempt.
+func compareContainers(a, b runtime.Container) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Attempt, b.Attempt))
 }
 
 // orphan removes a stopped sandbox without podd. Its containers remain listed.
