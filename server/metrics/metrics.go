@@ -214,11 +214,11 @@ func (c startTimeCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// callBuckets and startBuckets are buckets in seconds. callBuckets is for calls and probes, which
-// are fast. startBuckets is for operations that may wait for a registry.
+// callBuckets and pullBuckets are buckets in seconds. callBuckets is for calls and probes, which
+// are fast. pullBuckets is for image pulls, and for pod starts because they may include a pull.
 var (
-	callBuckets  = prometheus.ExponentialBuckets(0.005, 2.5, 14)
-	startBuckets = []float64{0.1, 0.2, 0.3, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
+	callBuckets = prometheus.ExponentialBuckets(0.005, 2.5, 14)
+	pullBuckets = []float64{0.1, 0.2, 0.3, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
 )
 
 func newCounter(name, help string) prometheus.Counter {

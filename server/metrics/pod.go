@@ -40,7 +40,7 @@ func newPodCounts() podCounts {
 		sandboxErrors:        newCounterVec("kubelet_run_podsandbox_errors_total", "Failed attempts to create a pod sandbox, by runtime handler.", "runtime_handler"),
 		startedContainers:    newCounterVec("kubelet_started_containers_total", "Attempts to start a container.", "container_type"),
 		containerErrors:      newCounterVec("kubelet_started_containers_errors_total", "Failed attempts to start a container.", "container_type", "code"),
-		pullDuration:         newHistogramVec("kubelet_image_pull_duration_seconds", "Duration in seconds of image pulls.", startBuckets, "image_size_in_bytes"),
+		pullDuration:         newHistogramVec("kubelet_image_pull_duration_seconds", "Duration in seconds of image pulls.", pullBuckets, "image_size_in_bytes"),
 		terminatedContainers: newCounterVec("kubelet_terminated_containers_total", "Terminated containers.", "container_type", "exit_code", "reason"),
 		ensuredImages:        newCounterVec("kubelet_image_manager_ensure_image_requests_total", "Image presence checks before container starts, by pull policy and result.", "pull_policy", "present_locally", "pull_required"),
 		collectedImages:      newCounterVec("kubelet_image_garbage_collected_total", "Unused images that were removed to free disk space or because of their age, by reason.", "reason"),

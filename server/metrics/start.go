@@ -21,9 +21,9 @@ type startCounts struct {
 
 func newStartCounts() startCounts {
 	return startCounts{
-		startDuration:       newHistogram("kubelet_pod_start_duration_seconds", "Time in seconds from the start of a pod until all of its containers were started.", startBuckets),
-		totalDuration:       newHistogram("kubelet_pod_start_total_duration_seconds", "Time in seconds from the first observation of a pod until all of its containers were observed as started.", startBuckets),
-		sliDuration:         newHistogram("kubelet_pod_start_sli_duration_seconds", "Same as kubelet_pod_start_total_duration_seconds, but without the time for image pulls and init containers.", startBuckets),
+		startDuration:       newHistogram("kubelet_pod_start_duration_seconds", "Time in seconds from the start of a pod until all of its containers were started.", pullBuckets),
+		totalDuration:       newHistogram("kubelet_pod_start_total_duration_seconds", "Time in seconds from the first observation of a pod until all of its containers were observed as started.", pullBuckets),
+		sliDuration:         newHistogram("kubelet_pod_start_sli_duration_seconds", "Same as kubelet_pod_start_total_duration_seconds, but without the time for image pulls and init containers.", pullBuckets),
 		workerStartDuration: newHistogram("kubelet_pod_worker_start_duration_seconds", "Time in seconds from the first observation of a pod until its worker started the first action.", prometheus.DefBuckets),
 		podStarts:           &podStarts{byUID: map[types.UID]*podStart{}},
 	}
