@@ -96,8 +96,9 @@ func (c *cache) hasContent(path string) bool {
 	return ch != nil || !isPending && r.Digest != ""
 }
 
-// retryStore repeats a failed write. If the store is not open, retryStore opens it. opened reports
-// whether retryStore has opened the store. If so, the caller must load the contents of the cache.
+// retryStore wakes the writer if the last write failed. If the store is not open, because opening it
+// failed, retryStore first tries to open it again. opened reports whether retryStore has opened the store. If so,
+// the caller must load the contents of the cache.
 func (c *cache) retryStore() (opened bool) {
 	if c.dir == "" || c.readOnly {
 		return false

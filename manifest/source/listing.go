@@ -143,9 +143,9 @@ func (d *manifestDir) statEntry(name string, mode fs.FileMode) manifestEntry {
 	return f
 }
 
-// linkDirs returns the directories that contain the targets of links in l. podd must watch these
-// directories, because an edit of a target causes no event in the directory of the link.
-func (d *manifestDir) linkDirs(l *listing) []string {
+// linkTargetDirs returns the directories that contain the targets of links in l. podd must watch
+// these directories, because an edit of a target causes no event in the directory of the link.
+func (d *manifestDir) linkTargetDirs(l *listing) []string {
 	var dirs []string
 	for _, f := range l.files {
 		if !f.isLink || !d.isTrusted || len(dirs) >= maxLinkTargetDirs {

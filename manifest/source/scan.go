@@ -51,7 +51,7 @@ func (f *follower) list(now time.Time) error {
 		f.markUnreadable(err, now)
 		return err
 	}
-	f.onlyFile, f.remote, f.isUntrusted, f.linkTargetDirs = dir.onlyFile, dir.remote, !dir.isTrusted, dir.linkDirs(l)
+	f.onlyFile, f.remote, f.isUntrusted, f.linkTargetDirs = dir.onlyFile, dir.remote, !dir.isTrusted, dir.linkTargetDirs(l)
 	f.logSkipped(dir, l.skipped)
 	found := map[string]bool{}
 	for _, entry := range l.files {
