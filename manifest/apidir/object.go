@@ -15,7 +15,7 @@ import (
 // An ObjectID identifies an object and its file in a Dir.
 type ObjectID struct {
 	Kind            string // one of supportedKinds
-	Namespace, Name string // Namespace is empty if objects of the kind have no namespace
+	Namespace, Name string // Namespace is empty if the kind is cluster-scoped
 }
 
 var supportedKinds = []string{"Pod", manifest.ConfigMapKind, manifest.SecretKind, manifest.ClaimKind, manifest.VolumeKind, manifest.TrustBundleKind, manifest.CSIDriverKind}

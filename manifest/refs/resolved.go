@@ -323,7 +323,8 @@ func keyedDigest(salt string, text []byte) string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// writeTexts adds texts to the hash. Different lists of texts have different hashes.
+// writeTexts writes each text to h, preceded by its length, so that different lists of texts have
+// different hashes. Without the lengths, ("ab", "c") and ("a", "bc") would be equal.
 func writeTexts(h hash.Hash, texts ...[]byte) {
 	for _, text := range texts {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(text))))
