@@ -55,7 +55,9 @@ func unproxiedRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 	return all
 }
 
-// kubeletRules returns rules for the paths of the kubelet's API that the given rules allow.
+// kubeletRules returns rules for the subresources of nodes that correspond to paths of the kubelet's
+// API, such as nodes/metrics for /metrics. A verb is included if rules, which are rules of the user,
+// permit the access that Guard requires for these paths.
 func (p ProxyAuthorizer) kubeletRules(rules []rbac.PolicyRule) []rbac.PolicyRule {
 	var all []rbac.PolicyRule
 	for _, path := range pathSubresources {

@@ -48,8 +48,8 @@ type options struct {
 // isSet reports whether an option differs from its zero value.
 func (o options) isSet() bool { return o != options{} }
 
-// parseQuery parses the URL parameters of a request for /logs/. It returns nil if the request
-// contains no parameters of a query. Errors are *server.Error. As in the kubelet, the status is 400
+// parseQuery parses the parameters of a node log query (KEP-2258) from the URL of a request for
+// /logs/. It returns nil if the URL contains none of these parameters. Errors are *server.Error. As in the kubelet, the status is 400
 // if a value cannot be parsed, and 406 if a value is not allowed.
 func parseQuery(values url.Values) (*query, error) {
 	o, err := parseOptions(values)

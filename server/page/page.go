@@ -39,7 +39,8 @@ type Page struct {
 	// them. It is required.
 	PodColumns func(*v1.Pod, time.Time) (ready, status, restarts string)
 	// Logs reads the logs. If it is nil, the page shows no logs, and it redacts pods and problems
-	// with server.RedactPodView and server.RedactProblem.
+	// with server.RedactPodView and server.RedactProblem, because their texts can quote the output of a
+	// program, which only users with access to logs may see.
 	Logs server.LogReader
 	// Events contains the events. If it is nil, the page shows no events.
 	Events server.EventLog

@@ -46,7 +46,7 @@ type Meter interface {
 type Options struct {
 	State  server.Viewer
 	Events EventSource // nil if there are none
-	Meter  Meter       // required for resources that are measured
+	Meter  Meter       // required if resources of metrics.k8s.io, which have Definition.Measure, are served
 	// MayReadSecret has the meaning of kube.API.MayReadSecret.
 	MayReadSecret func(ctx context.Context, u auth.User, namespace, name string) bool
 	// Now returns the time from which ages in tables are computed.
