@@ -76,7 +76,7 @@ func TestActs(t *testing.T) {
 	for _, path := range []string{actingPaths[0], actingPaths[1], actingPaths[2], actingPaths[3], actingPaths[5], actingPaths[6]} { // /run may see the canceled context first
 		for _, prefix := range []string{"", "/api/v1/nodes/n1/proxy"} {
 			if !acts(t, n, h, "POST", prefix+path) {
-				t.Errorf("%s%s did not run anything", prefix, path)
+				t.Errorf("%s%s: got no process in a container, want one", prefix, path)
 			}
 		}
 	}

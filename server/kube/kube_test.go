@@ -133,7 +133,7 @@ func TestAPI(t *testing.T) {
 		if w.Code >= 400 {
 			var s metav1.Status
 			if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || s.Kind != "Status" || s.APIVersion != "v1" || int(s.Code) != w.Code || s.Reason == "" {
-				t.Errorf("%s %s: want a Status with code %d: %v %s", c.method, c.target, w.Code, err, w.Body)
+				t.Errorf("%s %s: want a Status with code %d, got error %v and %s", c.method, c.target, w.Code, err, w.Body)
 			}
 		}
 	}

@@ -50,7 +50,7 @@ spec:
 status: {phase: Running}
 `
 
-// Configurations of a pod, with lists and maps of each merge type.
+// TestApply applies configurations to a pod, with lists and maps of each merge type.
 func TestApply(t *testing.T) {
 	f := New(kinds)
 	for _, c := range []struct {

@@ -85,7 +85,7 @@ func (w *walk) compare(path string, got, want schema.TypeRef) {
 	g, gotOK := w.got.Resolve(got)
 	x, wantOK := w.want.Resolve(want)
 	if !gotOK || !wantOK {
-		w.t.Errorf("%s: known to podd: %v, to Kubernetes: %v", path, gotOK, wantOK)
+		w.t.Errorf("%s: podd has the type: %v, Kubernetes has it: %v", path, gotOK, wantOK)
 		return
 	}
 	switch {
@@ -95,7 +95,7 @@ func (w *walk) compare(path string, got, want schema.TypeRef) {
 		}
 	case g.List != nil && x.List != nil:
 		if diff := cmp.Diff(x.List.Keys, g.List.Keys); diff != "" || g.List.ElementRelationship != x.List.ElementRelationship {
-			w.t.Errorf("%s: got a list that is %s by %v, want one that is %s by %v", path, g.List.ElementRelationship, g.List.Keys, x.List.ElementRelationship, x.List.Keys)
+			w.t.Errorf("%s: got a list of type %q with keys %v, want type %q with keys %v", path, g.List.ElementRelationship, g.List.Keys, x.List.ElementRelationship, x.List.Keys)
 		}
 		w.compare(path+"[]", g.List.ElementType, x.List.ElementType)
 	case g.Map != nil && x.Map != nil:
@@ -107,14 +107,14 @@ func (w *walk) compare(path string, got, want schema.TypeRef) {
 
 func (w *walk) maps(path string, got, want *schema.Map) {
 	if isSeparable(got) != isSeparable(want) {
-		w.t.Errorf("%s: got a map that is %s, want one that is %s", path, got.ElementRelationship, want.ElementRelationship)
+		w.t.Errorf("%s: got a map of type %q, want %q", path, got.ElementRelationship, want.ElementRelationship)
 	}
 	var names []string
 	for _, f := range want.Fields {
 		names = append(names, f.Name)
 		g, ok := got.FindField(f.Name)
 		if !ok {
-			w.t.Errorf("%s.%s is unknown to podd", path, f.Name)
+			w.t.Errorf("%s.%s is in the schema of Kubernetes and not in that of podd", path, f.Name)
 			continue
 		}
 		if keyed := g.Default != nil && f.Default != nil; keyed {
@@ -126,7 +126,7 @@ func (w *walk) maps(path string, got, want *schema.Map) {
 	}
 	for _, f := range got.Fields {
 		if !slices.Contains(names, f.Name) {
-			w.t.Errorf("%s.%s is unknown to Kubernetes", path, f.Name)
+			w.t.Errorf("%s.%s is in the schema of podd and not in that of Kubernetes", path, f.Name)
 		}
 	}
 	if len(want.Fields) == 0 {

@@ -143,7 +143,7 @@ func TestHandler_Hashes(t *testing.T) {
 		}
 	}
 	if urls(t, first)["api/v1"] == urls(t, New("v1.2.3", served()[1:]))["api/v1"] {
-		t.Error("the hash is the same without one of the resources")
+		t.Error("got the same hash without one of the resources, want another hash")
 	}
 }
 
@@ -156,7 +156,7 @@ func TestHandler_Memory(t *testing.T) {
 	}
 	t.Logf("cached: %d bytes", size)
 	if size > 120<<10 {
-		t.Errorf("cached: %d bytes", size)
+		t.Errorf("cached: %d bytes, which is more than the limit of the test", size)
 	}
 }
 

@@ -47,7 +47,7 @@ func bobMay(all ...string) func(context.Context, auth.User, string, string) bool
 	}
 }
 
-const hidden = "aGlkZGVu" // base64
+const hidden = "aGlkZGVu" // base64 of "hidden"
 
 // In a cluster, a user who may not read the data of a Secret sees the object
 // without data, in every representation.
@@ -67,7 +67,7 @@ func TestSecretData(t *testing.T) {
 		may            []string
 		target, accept string
 		forwarded      bool
-		values         int // number of values in the response
+		values         int // number of values of Secrets in the response; the node has 3
 	}{
 		{nil, all, plain, false, 0},
 		{nil, own, plain, false, 0},
@@ -96,19 +96,20 @@ func TestSecretData(t *testing.T) {
 		h.ServeHTTP(w, r.WithContext(auth.WithUser(r.Context(), auth.User{Name: "bob"})))
 		body := w.Body.String()
 		if got := strings.Count(body, hidden); w.Code != 200 || got != c.values || c.values == 0 && strings.Contains(body, "hidden") {
-			t.Errorf("bob may read %v: %s as %s, forwarded %t: got %d with %d values, want %d:\n%s", c.may, c.target, c.accept, c.forwarded, w.Code, got, c.values, body)
+			t.Errorf("bob may read %v: %s as %s, forwarded %t: got status %d with %d values of Secrets, want 200 with %d:\n%s", c.may, c.target, c.accept, c.forwarded, w.Code, got, c.values, body)
 		}
 		if !strings.Contains(body, "team") && c.accept != table {
-			t.Errorf("%s: an annotation is missing in %s", c.target, body)
+			t.Errorf("%s: got %s, want the annotation \"team\" in it", c.target, body)
 		}
-		whole := c.values == 3 || c.values == 2 && strings.HasPrefix(c.target, shop) || c.values == 1
-		if warned := w.Header().Get("Warning") != ""; warned == whole {
-			t.Errorf("bob may read %v: %s: got Warning %q, want a warning: %t", c.may, c.target, w.Header().Get("Warning"), !whole)
+		isComplete := c.values == 3 || c.values == 2 && strings.HasPrefix(c.target, shop) || c.values == 1
+		if warned := w.Header().Get("Warning") != ""; warned == isComplete {
+			t.Errorf("bob may read %v: %s: got Warning %q, want a warning: %t", c.may, c.target, w.Header().Get("Warning"), !isComplete)
 		}
 	}
 }
 
-// A watch hides data as long as the user may not read it, and reports changes.
+// TestSecretData_Watch checks that a watch checks the permission of the user for each event, and that
+// the event contains the data only if the user may read them. A change of hidden data is an event, too.
 func TestSecretData_Watch(t *testing.T) {
 	n := withSecrets()
 	may := make(chan bool, 8)
@@ -120,14 +121,14 @@ func TestSecretData_Watch(t *testing.T) {
 	may <- false
 	may <- true
 	may <- false
-	e := watching(t, s.URL, "/api/v1/secrets?watch=1")
+	e := startWatch(t, s.URL, "/api/v1/secrets?watch=1")
 	shows := func(want bool) {
 		t.Helper()
 		if !e.lines.Scan() {
-			t.Fatal("the watch ended")
+			t.Fatal("the watch ended, want another event")
 		}
 		if got := strings.Contains(e.lines.Text(), hidden); got != want {
-			t.Errorf("data shown: got %t, want %t: %s", got, want, e.lines.Text())
+			t.Errorf("event contains the data of the Secret: got %t, want %t: %s", got, want, e.lines.Text())
 		}
 	}
 	shows(false)
@@ -140,7 +141,7 @@ func TestSecretData_Watch(t *testing.T) {
 		v.Objects = func() *server.Objects { return &server.Objects{Secrets: o} }
 	})
 	shows(false)
-	may <- true // a deleted Secret is shown with its last data
+	may <- true // the event of a deletion contains the last data
 	n.UpdateView(func(v *server.View) {
 		o := v.Objects().Secrets[1:]
 		v.Objects = func() *server.Objects { return &server.Objects{Secrets: o} }

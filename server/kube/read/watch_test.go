@@ -49,7 +49,7 @@ type events struct {
 	lines *bufio.Scanner
 }
 
-func watching(t *testing.T, url, query string) *events {
+func startWatch(t *testing.T, url, query string) *events {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -109,13 +109,13 @@ func TestWatch(t *testing.T) {
 	t.Cleanup(s.Close)
 	const pods = "/api/v1/pods?watch=true"
 	kubetest.SendRequest(t, s.Config.Handler, "GET", "/api/v1/pods", "", "") // assigns the revisions 1001 and 1002
-	plain := watching(t, s.URL, pods)
+	plain := startWatch(t, s.URL, pods)
 	plain.want("ADDED web-n1 1001", "ADDED two-n1 1002")
-	since := watching(t, s.URL, pods+"&resourceVersion=1002")
-	list := watching(t, s.URL, pods+"&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan")
+	since := startWatch(t, s.URL, pods+"&resourceVersion=1002")
+	list := startWatch(t, s.URL, pods+"&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan")
 	list.want("ADDED web-n1 1001", "ADDED two-n1 1002", "BOOKMARK end of initial 1002")
-	labelled := watching(t, s.URL, pods+"&labelSelector=app%3Dnew")
-	one := watching(t, s.URL, "/api/v1/namespaces/shop/pods?watch=true&fieldSelector=metadata.name%3Dtwo-n1")
+	labelled := startWatch(t, s.URL, pods+"&labelSelector=app%3Dnew")
+	one := startWatch(t, s.URL, "/api/v1/namespaces/shop/pods?watch=true&fieldSelector=metadata.name%3Dtwo-n1")
 	one.want("ADDED two-n1 1002")
 
 	added := kubetest.Pod("default", "new-n1", "3")
@@ -143,8 +143,8 @@ func TestWatch(t *testing.T) {
 	for _, e := range []*events{since, list} {
 		e.want("ADDED new-n1 1003", "MODIFIED new-n1 1004", "MODIFIED new-n1 1005", "DELETED new-n1 1006", "ADDED new-n1 1007", "DELETED new-n1 1008", "DELETED two-n1 1009")
 	}
-	watching(t, s.URL, pods+"&resourceVersion=1006").want("ADDED new-n1 1007", "DELETED new-n1 1008", "DELETED two-n1 1009")
-	ended := watching(t, s.URL, pods+"&resourceVersion=1009&timeoutSeconds=1&allowWatchBookmarks=1")
+	startWatch(t, s.URL, pods+"&resourceVersion=1006").want("ADDED new-n1 1007", "DELETED new-n1 1008", "DELETED two-n1 1009")
+	ended := startWatch(t, s.URL, pods+"&resourceVersion=1009&timeoutSeconds=1&allowWatchBookmarks=1")
 	ended.want("BOOKMARK 1009", "end")
 }
 
@@ -178,7 +178,7 @@ func TestWatch_TooOld(t *testing.T) {
 		w.run(t.Context(), watchOptions{rev: 1002})
 	}()
 	now := fmt.Sprint(h.store.rev)
-	watching(t, s.URL, "/api/v1/pods?watch=1&resourceVersion="+now+"&timeoutSeconds=1").want("end")
+	startWatch(t, s.URL, "/api/v1/pods?watch=1&resourceVersion="+now+"&timeoutSeconds=1").want("end")
 }
 
 // Fewer changes are retained if they are large, but always a minimum.
@@ -203,25 +203,25 @@ func TestWatch_LargeChanges(t *testing.T) {
 			sum += c.bytes
 		}
 		if len(kept.changes) < minChanges || sum != kept.bytes {
-			t.Errorf("%d changes of %d bytes, counted %d", len(kept.changes), sum, kept.bytes)
+			t.Errorf("got %d retained changes with %d bytes and the count %d, want at least %d changes and equal numbers of bytes", len(kept.changes), sum, kept.bytes, minChanges)
 		}
 		if w := kubetest.SendRequest(t, h, "GET", "/api/v1/pods?watch=1&resourceVersion=1002", "", ""); w.Code != 410 {
-			t.Errorf("got %d %.300s", w.Code, w.Body)
+			t.Errorf("watch from a revision that is not retained: got %d %.300s, want 410", w.Code, w.Body)
 		}
 		if _, _, _, known := h.store.changesAfter(res, kept.retainedAfterRev); !known {
-			t.Error("the oldest retained revision is unknown")
+			t.Error("changesAfter the oldest retained revision: got none, want the retained changes")
 		}
 	}
 }
 
-// Derived objects can be watched, too.
+// TestWatch_DerivedObjects checks that clients can watch objects that podd derives from others.
 func TestWatch_DerivedObjects(t *testing.T) {
 	n := kubetest.NewNode()
 	s := httptest.NewServer(serve(Options{State: n}))
 	t.Cleanup(s.Close)
-	spaces := watching(t, s.URL, "/api/v1/namespaces?watch=1")
-	nodes := watching(t, s.URL, "/api/v1/nodes?watch=1")
-	secrets := watching(t, s.URL, "/api/v1/namespaces/shop/secrets?watch=1")
+	spaces := startWatch(t, s.URL, "/api/v1/namespaces?watch=1")
+	nodes := startWatch(t, s.URL, "/api/v1/nodes?watch=1")
+	secrets := startWatch(t, s.URL, "/api/v1/namespaces/shop/secrets?watch=1")
 	for e, want := range map[*events]string{spaces: "ADDED default", nodes: "ADDED n1", secrets: "ADDED key"} {
 		if got := e.next(); !strings.HasPrefix(got, want) {
 			t.Errorf("got %q, want %q", got, want)
@@ -261,7 +261,7 @@ func TestWatch_Events(t *testing.T) {
 	if w := kubetest.SendRequest(t, h, "GET", "/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dweb-n1,reason%3DPulled", "", ""); !strings.Contains(w.Body.String(), `"name":"a"`) || strings.Contains(w.Body.String(), `"name":"b"`) {
 		t.Errorf("got %s", w.Body)
 	}
-	e := watching(t, s.URL, "/api/v1/events?watch=1&fieldSelector=involvedObject.kind%3DPod")
+	e := startWatch(t, s.URL, "/api/v1/events?watch=1&fieldSelector=involvedObject.kind%3DPod")
 	e.want("ADDED a 1001", "ADDED b 1002")
 	old := log.changed
 	log.all, log.changed = append(log.all[:1:1], event("c", "Killing")), make(chan struct{})

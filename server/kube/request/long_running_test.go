@@ -21,7 +21,7 @@ func TestIsLongRunning(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", target, nil)
 		if got := IsLongRunning(r); got != want {
-			t.Errorf("%s: got %t, want %t", target, got, want)
+			t.Errorf("IsLongRunning of %s: got %t, want %t", target, got, want)
 		}
 	}
 }

@@ -24,8 +24,8 @@ func named(name string) metav1.ObjectMeta {
 
 func to[T any](v T) *T { return &v }
 
-// text formats a table like -o wide, with brackets around the values that only -o
-// wide prints.
+// text formats a table as "kubectl get -o wide" prints it, with brackets around the values that are
+// missing without -o wide.
 func text(t *testing.T, table *metav1.Table) []string {
 	t.Helper()
 	var headers []string

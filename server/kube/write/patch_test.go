@@ -19,8 +19,8 @@ const (
 	strategicPatch = "application/strategic-merge-patch+json"
 )
 
-// applyPatch returns the result of applying the body of a PATCH request to o.
-func patched(o server.Object, mediaType, body string) ([]byte, error) {
+// applyTestPatch returns the result of applying the body of a PATCH request to o.
+func applyTestPatch(o server.Object, mediaType, body string) ([]byte, error) {
 	r := httptest.NewRequest("PATCH", "/", strings.NewReader(body))
 	r.Header.Set("Content-Type", mediaType)
 	p, err := readPatch(httptest.NewRecorder(), r)
@@ -48,7 +48,7 @@ func TestPatch(t *testing.T) {
 		{"charset", mergePatch + "; charset=utf-8", `{}`, "app=web", "a:1 b:1"},
 	} {
 		o := patchedPod()
-		body, err := patched(o, c.mediaType, c.body)
+		body, err := applyTestPatch(o, c.mediaType, c.body)
 		var is v1.Pod
 		if err == nil {
 			err = json.Unmarshal(body, &is)
@@ -97,7 +97,7 @@ func TestPatch_Errors(t *testing.T) {
 		{"no key", strategicPatch, `{"spec":{"containers":[{"image":"c"}]}}`, http.StatusUnprocessableEntity, "name"},
 		{"an unknown directive", strategicPatch, `{"spec":{"containers":[{"name":"a","$patch":"explode"}]}}`, http.StatusUnprocessableEntity, "explode"},
 	} {
-		_, err := patched(patchedPod(), c.mediaType, c.body)
+		_, err := applyTestPatch(patchedPod(), c.mediaType, c.body)
 		if err == nil {
 			t.Errorf("%s: got no error", c.name)
 			continue
@@ -117,7 +117,7 @@ func FuzzPatch(f *testing.F) {
 	f.Add(uint8(2), `{"spec":{"$setElementOrder/containers":[{"name":"b"},{"name":"a"}],"containers":[{"name":"a","$patch":"replace"}]}}`)
 	f.Add(uint8(2), `{"metadata":{"$deleteFromPrimitiveList/finalizers":["a"],"labels":{"$retainKeys":["x"]}}}`)
 	f.Fuzz(func(t *testing.T, kind uint8, body string) {
-		is, err := patched(patchedPod(), kinds[int(kind)%len(kinds)], body)
+		is, err := applyTestPatch(patchedPod(), kinds[int(kind)%len(kinds)], body)
 		switch {
 		case err == nil && !json.Valid(is):
 			t.Errorf("%s of %q: got %q, want valid JSON", kinds[int(kind)%len(kinds)], body, is)

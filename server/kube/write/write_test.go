@@ -133,8 +133,8 @@ func sendContext(ctx context.Context, h http.Handler, method, target, body strin
 	return w
 }
 
-// If a client disconnects after a write, the next write is based on the written
-// version.
+// TestUpdate_AfterDisconnect checks that an update which was written is not lost if its client has
+// disconnected. A later update of the previous version must not replace it.
 func TestUpdate_AfterDisconnect(t *testing.T) {
 	f := newFiles()
 	h := f.handler()
@@ -155,11 +155,11 @@ func TestUpdate_AfterDisconnect(t *testing.T) {
 	defer leave()
 	put(ctx, "second")
 	if text, _ := f.Read("", server.Key{Name: "a"}); !strings.Contains(string(text), "first") {
-		t.Errorf("the first change was lost: %s", text)
+		t.Errorf("got the file %s, want the label of the first update in it, because the second update was based on an older version", text)
 	}
 	time.AfterFunc(10*time.Millisecond, func() { f.show("/api/") })
 	if code := put(t.Context(), "second"); code != 409 {
-		t.Errorf("after the first is shown: got %d, want 409", code)
+		t.Errorf("second update after the View contains the first: got status %d, want 409", code)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestWrite_AllNamespaces(t *testing.T) {
 	for method, body := range map[string]string{"DELETE": "", "POST": configMap("b", "")} {
 		w := sendWithin(t, h, method, "/api/v1/configmaps", body, time.Minute)
 		if w.Code != 405 || !strings.Contains(w.Body.String(), "specify the namespace in the path") || f.len() != 1 {
-			t.Errorf("%s in all namespaces: got %d %s, %d left", method, w.Code, w.Body, f.len())
+			t.Errorf("%s in all namespaces: got %d %s, %d files left", method, w.Code, w.Body, f.len())
 		}
 	}
 	if w := sendWithin(t, h, "DELETE", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web-n1", "", time.Minute); w.Code != 405 {
@@ -181,7 +181,7 @@ func TestWrite_AllNamespaces(t *testing.T) {
 	}
 	f.read = errors.New("the disk failed")
 	if w := sendWithin(t, h, "POST", configMaps, configMap("b", ""), time.Minute); w.Code != 500 || !strings.Contains(w.Body.String(), "disk failed") {
-		t.Errorf("with a failing disk: got %d %s", w.Code, w.Body)
+		t.Errorf("with a failing disk: got %d %s, want an error", w.Code, w.Body)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestDeleteCollection_Preconditions(t *testing.T) {
 		t.Fatalf("got %d %s, want 201", w.Code, w.Body)
 	}
 	if w := sendWithin(t, h, "DELETE", configMaps, `{"preconditions":{"uid":"nope"}}`, time.Minute); w.Code != 409 || f.len() != 1 {
-		t.Errorf("got %d %s, %d left", w.Code, w.Body, f.len())
+		t.Errorf("got %d %s, %d files left", w.Code, w.Body, f.len())
 	}
 }
 
@@ -208,7 +208,7 @@ func TestCreate_Overruled(t *testing.T) {
 		time.AfterFunc(50*time.Millisecond, func() { f.show("/etc/podd/manifests/") })
 	}
 	if w := sendContext(ctx, h, "POST", configMaps, configMap("a", "")); w.Code != 409 || f.len() != 0 {
-		t.Errorf("got %d %s, %d left", w.Code, w.Body, f.len())
+		t.Errorf("got %d %s, %d files left", w.Code, w.Body, f.len())
 	}
 }
 
