@@ -61,7 +61,7 @@ func TestAPI_State(t *testing.T) {
 	watch := json.NewDecoder(get(t, url+"/v1/state?watch=1").Body)
 	var first, second Change
 	if err := watch.Decode(&first); err != nil || !first.IsComplete || len(first.Pods) != 2 {
-		t.Fatalf("first line: got %+v and error %v, want a whole change with 2 pods", first, err)
+		t.Fatalf("first line: got %+v and error %v, want a complete View with 2 pods", first, err)
 	}
 	m.Publish(&View{Revision: 8, Pods: m.View().Pods[:1]})
 	if err := watch.Decode(&second); err != nil || second.IsComplete || !cmp.Equal(second.Removed, keys("web-n1")) {
@@ -69,7 +69,8 @@ func TestAPI_State(t *testing.T) {
 	}
 }
 
-// The log of events can be listed, listed from a revision, and followed.
+// TestAPI_Events checks that a client can list all events, list those after a revision, and follow
+// the log of events.
 func TestAPI_Events(t *testing.T) {
 	m := newFakeDaemon()
 	url := start(t, m)
@@ -118,7 +119,7 @@ func TestLogRequest(t *testing.T) {
 	} {
 		w := sendTo(m.handler(), "GET", target, "podd")
 		if diff := cmp.Diff(want, got); diff != "" || w.Code != 200 {
-			t.Errorf("%s: %d (-want +got):\n%s", target, w.Code, diff)
+			t.Errorf("%s: status %d (-want +got):\n%s", target, w.Code, diff)
 		}
 	}
 	for query, want := range map[string]string{
@@ -335,8 +336,8 @@ func decode(t *testing.T, from io.Reader, to any) {
 	}
 }
 
-// Credentials are only for programs: a page in a browser gets none, whatever its
-// host.
+// TestCredential_FromBrowser checks that a page in a browser gets no credential, whatever its host,
+// because credentials are only for programs.
 func TestCredential_FromBrowser(t *testing.T) {
 	m := newFakeDaemon()
 	issued := 0

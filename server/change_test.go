@@ -90,20 +90,20 @@ func TestWatchViews_SlowWatcher(t *testing.T) {
 		}()
 
 		if c := <-changes; !c.IsComplete || c.Revision != 1 {
-			t.Errorf("first change: whole %v, revision %d, want true, 1", c.IsComplete, c.Revision)
+			t.Errorf("first change: got complete %v, revision %d, want true, 1", c.IsComplete, c.Revision)
 		}
 		for rev := uint64(2); rev <= 5; rev++ { // while the watcher is busy
 			state.Publish(&View{Revision: rev, Pods: []*PodView{pod("a")}})
 		}
 		busy <- struct{}{}
 		if c := <-changes; c.IsComplete || c.Revision != 5 || len(c.Pods) != 1 {
-			t.Errorf("after four changes: whole %v, revision %d, %d pods, want false, 5, 1", c.IsComplete, c.Revision, len(c.Pods))
+			t.Errorf("change after four Views were published: got complete %v, revision %d, %d pods, want false, 5, 1", c.IsComplete, c.Revision, len(c.Pods))
 		}
 		busy <- struct{}{}
 		synctest.Wait()
 		select {
 		case c := <-changes:
-			t.Errorf("sent revision %d without a change", c.Revision)
+			t.Errorf("got a change to revision %d, want none, because no View was published", c.Revision)
 		default:
 		}
 		cancel()
@@ -123,14 +123,14 @@ func TestWatchViews_KnownRevision(t *testing.T) {
 		}()
 		synctest.Wait()
 		if got != nil {
-			t.Fatalf("sent revision %d to a watcher that has it", got.Revision)
+			t.Fatalf("got a change to revision %d, want none, because the watcher has this revision", got.Revision)
 		}
 		state.Publish(&View{Revision: 4, Pods: state.View().Pods[:1]})
 		if err := <-ended; err != stop {
 			t.Fatalf("watchViews returned %v, want the error of send", err)
 		}
 		if got.IsComplete || len(got.Pods) != 0 || len(got.Removed) != 1 {
-			t.Errorf("got whole %v, %d pods, %d removed, want false, 0, 1", got.IsComplete, len(got.Pods), len(got.Removed))
+			t.Errorf("got complete %v, %d pods, %d removed, want false, 0, 1", got.IsComplete, len(got.Pods), len(got.Removed))
 		}
 	})
 }

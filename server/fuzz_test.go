@@ -32,8 +32,8 @@ func newRequest(t *testing.T, method, target, host, body string) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// Every response has a valid status and contains no value of an environment
-// variable, and only requests for a known host are served.
+// FuzzReadOnly checks that every response has a valid status and contains no value of an environment
+// variable, and that only requests whose Host is a name or an address of this node are served.
 func FuzzReadOnly(f *testing.F) {
 	for _, target := range []string{"/pods", "/pods/?x=1", "//pods", "/healthz/ping", "/page/../pods", "/stats/summary", "/%2e%2e/etc/passwd", "/metrics/cadvisor"} {
 		f.Add("GET", target, "localhost", "")
@@ -53,7 +53,7 @@ func FuzzReadOnly(f *testing.F) {
 			t.Errorf("%s %q of %q: %d %s", method, target, host, w.Code, w.Body)
 		}
 		if w.Code == http.StatusOK && !isKnownHost(r, h.Node) {
-			t.Errorf("%s %q of the unknown host %q is served", method, target, host)
+			t.Errorf("%s %q with Host %q, which is not this node, was served", method, target, host)
 		}
 	})
 }

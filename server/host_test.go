@@ -22,7 +22,7 @@ func TestIsKnownHost(t *testing.T) {
 		{"192.0.2.8:10255", "192.0.2.7", false, ""},
 		{"node", "192.0.2.7", true, ""},
 		{"rebound.example", "127.0.0.1", false, ""},
-		// The unspecified address means this host. It can be the field address of the configuration.
+		// The unspecified address means this host. It can be the value of the field "address" of the configuration.
 		{"0.0.0.0:10255", "127.0.0.1", true, ""},
 		{"[::]:10255", "::1", true, ""},
 		{"0.0.0.0:10255", "192.0.2.7", false, ""},

@@ -47,7 +47,7 @@ func TestLatest_Update(t *testing.T) {
 				select {
 				case <-outdated:
 				default:
-					rt.Fatal("the View before it is not outdated")
+					rt.Fatal("Changed of the previous revision: got an open channel after Update, want it closed")
 				}
 			},
 			"read": func(rt *rapid.T) {
@@ -64,7 +64,7 @@ func TestLatest_Update(t *testing.T) {
 			"": func(rt *rapid.T) {
 				for v, was := range read {
 					if now := describe(v.Pods); now != was {
-						rt.Fatalf("revision %d was %s, is now %s", v.Revision, was, now)
+						rt.Fatalf("a later update changed the View of revision %d from %s to %s", v.Revision, was, now)
 					}
 				}
 			},
@@ -72,7 +72,8 @@ func TestLatest_Update(t *testing.T) {
 	})
 }
 
-// TestLatest_UpdateCost checks that an update copies no other pods if its View is not read.
+// TestLatest_UpdateCost checks that an update does not copy the unchanged pods as long as no reader
+// requests the new View.
 func TestLatest_UpdateCost(t *testing.T) {
 	cost := func(n int) uint64 {
 		pods := make([]*PodView, n)
@@ -90,6 +91,6 @@ func TestLatest_UpdateCost(t *testing.T) {
 		return (after.TotalAlloc - before.TotalAlloc) / 100
 	}
 	if few, many := cost(10), cost(10_000); many > few+10_000 {
-		t.Errorf("an update allocates %d bytes with 10,000 pods, %d with 10", many, few)
+		t.Errorf("an update allocates %d bytes with 10,000 pods and %d with 10, want about the same", many, few)
 	}
 }

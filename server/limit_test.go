@@ -163,7 +163,7 @@ func TestServer_SlowReaderConnLimit(t *testing.T) {
 	}
 	began := time.Now()
 	if got := statusLine(t, dial(t, addr), "GET /"); got != "HTTP/1.1 200 OK" || time.Since(began) > responseTimeout/2 {
-		t.Errorf("%s after %s", got, time.Since(began))
+		t.Errorf("got %q after %s", got, time.Since(began))
 	}
 }
 
@@ -246,13 +246,13 @@ func TestListen_Keepalive(t *testing.T) {
 		var got int
 		raw.Control(func(fd uintptr) { got, err = unix.GetsockoptInt(int(fd), o.level, o.option) })
 		if err != nil || got != o.want {
-			t.Errorf("%s is %d, %v, want %d", name, got, err, o.want)
+			t.Errorf("socket option %s: got %d, error %v; want %d", name, got, err, o.want)
 		}
 	}
 }
 
-// open returns the numbers of goroutines and file descriptors of this process.
-func open(t *testing.T) (goroutines, descriptors int) {
+// countResources returns the numbers of goroutines and file descriptors of this process.
+func countResources(t *testing.T) (goroutines, descriptors int) {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -302,7 +302,7 @@ func TestServer_Flood(t *testing.T) {
 		return tls.Client(dial(t, addr), &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"})
 	}
 	request()
-	goroutines, descriptors := open(t)
+	goroutines, descriptors := countResources(t)
 	var unknown []net.Conn
 	send := func(c net.Conn, text string) {
 		unknown = append(unknown, c)
@@ -333,7 +333,7 @@ func TestServer_Flood(t *testing.T) {
 	}
 	request()
 	for began := time.Now(); ; {
-		g, d := open(t)
+		g, d := countResources(t)
 		if g <= goroutines && d <= descriptors {
 			break
 		}

@@ -68,7 +68,7 @@ func TestReadOnly_Private(t *testing.T) {
 			t.Errorf("%s shows private fields: %q", path, found)
 		}
 		if path == "/page/state" && !strings.Contains(w.Body.String(), ": Invalid value: ") {
-			t.Errorf("%s does not show the problem", path)
+			t.Errorf("%s: the problem of the pod is missing", path)
 		}
 		shown[path] = len(redacttest.FindMarks(marks.Public, w.Body.String()))
 	}
@@ -76,6 +76,6 @@ func TestReadOnly_Private(t *testing.T) {
 		t.Errorf("public fields are missing: %v", shown)
 	}
 	if diff := cmp.Diff(before, pod.Pod); diff != "" {
-		t.Errorf("the shared pod was written to (-before +after):\n%s", diff)
+		t.Errorf("the handler modified the pod of the View (-before +after):\n%s", diff)
 	}
 }

@@ -146,7 +146,7 @@ func TestReadOnly_EnvValues(t *testing.T) {
 		t.Errorf("the response contains the value of an environment variable: %s", got.Body)
 	}
 	if diff := cmp.Diff(before, p.Pod); diff != "" {
-		t.Errorf("the shared pod was written to (-before +after):\n%s", diff)
+		t.Errorf("the handler modified the pod of the View (-before +after):\n%s", diff)
 	}
 	var list v1.PodList
 	if err := json.Unmarshal(got.Body.Bytes(), &list); err != nil {

@@ -53,7 +53,7 @@ func TestCloseClients(t *testing.T) {
 	}
 	isRevoked := func(c *x509.Certificate) bool { return c.Equal(revoked.Leaf) }
 	if n := s.CloseClients(isRevoked); n != 0 {
-		t.Errorf("before Serve: closed %d connections", n)
+		t.Errorf("CloseClients before Serve: closed %d connections, want 0", n)
 	}
 	addr := serve(t, s)
 	connect := func(path string, shows ...tls.Certificate) net.Conn {
@@ -78,7 +78,7 @@ func TestCloseClients(t *testing.T) {
 	for lines := bufio.NewReader(taken); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			t.Fatalf("another client's stream ended: %v", err)
+			t.Fatalf("the stream of a client whose certificate is not revoked ended: %v", err)
 		}
 		if line == "echo\n" {
 			break
@@ -86,7 +86,7 @@ func TestCloseClients(t *testing.T) {
 	}
 	for _, c := range []net.Conn{idle, anonymous} {
 		if got := statusLine(t, c, "GET /idle"); got != "HTTP/1.1 200 OK" {
-			t.Errorf("another client: %s", got)
+			t.Errorf("response to a client whose certificate is not revoked: got %s", got)
 		}
 	}
 	connect("/idle", revoked) // CloseClients only closes connections; the handler must reject the certificate

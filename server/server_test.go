@@ -112,7 +112,7 @@ func serve(t *testing.T, s *Server) string {
 	go func() { done <- s.Serve(t.Context(), ln) }()
 	t.Cleanup(func() {
 		if err := <-done; err != nil {
-			t.Errorf("Serve returned %v", err)
+			t.Errorf("Serve: got error %v, want nil", err)
 		}
 	})
 	return ln.Addr().String()
@@ -142,7 +142,7 @@ func TestServe_Shutdown(t *testing.T) {
 	}()
 	go func() { <-entered; cancel() }()
 	if err := s.Serve(ctx, ln); err != nil {
-		t.Errorf("Serve returned %v", err)
+		t.Errorf("Serve: got error %v, want nil", err)
 	}
 	if !ended {
 		t.Error("Serve returned before the handler did")
@@ -184,7 +184,7 @@ func TestServe_ShutdownHijacked(t *testing.T) {
 	}
 	go func() { <-taken; cancel() }()
 	if err := s.Serve(ctx, ln); err != nil {
-		t.Errorf("Serve returned %v", err)
+		t.Errorf("Serve: got error %v, want nil", err)
 	}
 }
 
@@ -265,11 +265,11 @@ func TestServe_Errors(t *testing.T) {
 	_, err = Listen(t.Context(), "--healthz-port", ln.Addr().String())
 	want := "listening on " + ln.Addr().String() + ", --healthz-port: bind: address already in use; stop the process that uses the port, or use another port"
 	if err == nil || err.Error() != want {
-		t.Errorf("second Listen: %v, want %s", err, want)
+		t.Errorf("second Listen on the same port: got error %v, want %q", err, want)
 	}
 	ln.Close()
 	if err := (&Server{Handler: http.NotFoundHandler()}).Serve(t.Context(), ln); err == nil || !strings.HasPrefix(err.Error(), "accepting connections on ") {
-		t.Errorf("Serve on a closed listener: got error %v, want accepting connections on ...", err)
+		t.Errorf("Serve on a closed listener: got error %v, want the prefix \"accepting connections on \"", err)
 	}
 }
 
@@ -294,18 +294,18 @@ func TestLimitListener(t *testing.T) {
 	go func() { _, err := accept(); second <- err }()
 	select {
 	case <-second:
-		t.Fatal("a connection was accepted although the limit is reached")
+		t.Fatal("Accept returned a second connection before the first was closed, want it to wait")
 	default:
 	}
 	first.Close()
 	first.Close() // the second Close must not free the slot again
 	if err := <-second; err != nil {
-		t.Fatalf("accepting after a slot was freed: %v", err)
+		t.Fatalf("Accept after the first connection was closed: got error %v, want nil", err)
 	}
 	go func() { _, err := accept(); second <- err }()
 	ln.Close()
 	if err := <-second; !errors.Is(err, net.ErrClosed) {
-		t.Fatalf("accepting after Close: %v, want net.ErrClosed", err)
+		t.Fatalf("Accept after Close: got error %v, want net.ErrClosed", err)
 	}
 }
 
@@ -351,7 +351,7 @@ func piped(t *testing.T, s *Server) (conn net.Conn, stop func()) {
 		cancel()
 		outer.Close()
 		if err := <-done; err != nil {
-			t.Errorf("Serve returned %v", err)
+			t.Errorf("Serve: got error %v, want nil", err)
 		}
 	}
 }

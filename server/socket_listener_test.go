@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// accepting opens a socket, and accepts and closes connections until stop is
+// startAccepting opens a socket, and accepts and closes connections until stop is
 // called.
-func accepting(t *testing.T, dir string, log *slog.Logger) (stop func()) {
+func startAccepting(t *testing.T, dir string, log *slog.Logger) (stop func()) {
 	t.Helper()
 	ln, err := ListenSocket(t.Context(), dir, log)
 	if err != nil {
@@ -64,7 +64,7 @@ func awaitSocket(t *testing.T, dir string) {
 			}
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the socket was not created again: %v", err)
+			t.Fatalf("the socket in the directory was not created within the time limit: %v", err)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestListenRoot_Recreated(t *testing.T) {
 	awaitSocket(t, filepath.Dir(path))
 	stop()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("after Close the socket is still there: %v", err)
+		t.Errorf("Stat of the socket after Close: got error %v, want that it does not exist", err)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestListenSocket_Recreated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "run", "podd")
-			stop := accepting(t, dir, slog.New(slog.DiscardHandler))
+			stop := startAccepting(t, dir, slog.New(slog.DiscardHandler))
 			awaitSocket(t, dir)
 			for range 2 {
 				damage(t, dir)
@@ -152,11 +152,11 @@ func TestListenSocket_Recreated(t *testing.T) {
 				}
 			}
 			if _, err := ListenSocket(t.Context(), dir, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "another podd uses the socket") {
-				t.Errorf("listening again: got %v, want an error: the path has an owner", err)
+				t.Errorf("second listener on the same path: got error %v, want \"another podd uses the socket\" in it", err)
 			}
 			stop()
 			if _, err := os.Lstat(filepath.Join(dir, SocketName)); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("after Close the socket is still there: %v", err)
+				t.Errorf("Stat of the socket after Close: got error %v, want that it does not exist", err)
 			}
 			listenSocket(t, dir) // the lock has been released
 		})
@@ -185,7 +185,7 @@ func TestListenSocket_PathTaken(t *testing.T) {
 		t.Parallel()
 		dir := filepath.Join(t.TempDir(), "podd")
 		log := &syncBuffer{}
-		stop := accepting(t, dir, slog.New(slog.NewTextHandler(log, nil)))
+		stop := startAccepting(t, dir, slog.New(slog.NewTextHandler(log, nil)))
 		other := swap(t, dir)
 		mine, err := os.Lstat(filepath.Join(dir, SocketName))
 		if err != nil {
@@ -210,7 +210,7 @@ func TestListenSocket_PathTaken(t *testing.T) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, SocketName)
 		log := &syncBuffer{}
-		accepting(t, dir, slog.New(slog.NewTextHandler(log, nil)))
+		startAccepting(t, dir, slog.New(slog.NewTextHandler(log, nil)))
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}

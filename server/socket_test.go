@@ -34,7 +34,7 @@ func TestListenSocket(t *testing.T) {
 			t.Fatal(err)
 		}
 		if info.Mode() != want {
-			t.Errorf("%s has mode %v, want %v", path, info.Mode(), want)
+			t.Errorf("%s: got mode %v, want %v", path, info.Mode(), want)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -52,10 +52,10 @@ func TestListenSocket(t *testing.T) {
 	resp.Body.Close()
 	cancel()
 	if err := <-ended; err != nil {
-		t.Errorf("Serve returned %v", err)
+		t.Errorf("Serve: got error %v, want nil after its context was canceled", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, SocketName)); !os.IsNotExist(err) {
-		t.Errorf("the socket is still there: %v", err)
+		t.Errorf("Stat of the socket after Serve returned: got error %v, want that it does not exist", err)
 	}
 	listenSocket(t, dir) // the lock has been released
 }
@@ -131,12 +131,12 @@ func TestListenSocket_RestrictsMode(t *testing.T) {
 	}
 	listenSocket(t, dir)
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("mode %v, %v, want 0700", info.Mode(), err)
+		t.Errorf("got mode %v, error %v; want 0700", info.Mode(), err)
 	}
 }
 
-// A connection of another user is closed without a response. This part runs only as
-// root.
+// TestListenSocket_PeerUID checks that a connection of another user is closed without a response. It
+// checks this only if it runs as root, because only root can change its user.
 func TestListenSocket_PeerUID(t *testing.T) {
 	dir := t.TempDir()
 	ln := listenSocket(t, dir)
@@ -164,7 +164,7 @@ func TestListenSocket_PeerUID(t *testing.T) {
 			}
 		}
 		if n, err := dialAs(path, 65534); n != 0 || err != io.EOF {
-			t.Errorf("as nobody: read %d bytes, %v, want EOF", n, err)
+			t.Errorf("as the user nobody: read %d bytes, error %v; want EOF", n, err)
 		}
 	}
 	c, err := net.Dial("unix", path)

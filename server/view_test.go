@@ -26,16 +26,16 @@ func TestKey_JSON(t *testing.T) {
 	for text, key := range map[string]Key{`"default/web-n1"`: {"default", "web-n1"}, `""`: {}} {
 		got, err := json.Marshal(key)
 		if err != nil || string(got) != text {
-			t.Errorf("%+v is %s, %v, want %s", key, got, err, text)
+			t.Errorf("Marshal of %+v: got %s, error %v; want %s", key, got, err, text)
 		}
 		var back Key
 		if err := json.Unmarshal([]byte(text), &back); err != nil || back != key {
-			t.Errorf("%s is %+v, %v, want %+v", text, back, err, key)
+			t.Errorf("Unmarshal of %s: got %+v, error %v; want %+v", text, back, err, key)
 		}
 	}
 	var k Key
 	if err := json.Unmarshal([]byte(`"web"`), &k); err == nil {
-		t.Errorf("a name without a namespace became %+v", k)
+		t.Errorf("Unmarshal of a name without a namespace: got %+v, want an error", k)
 	}
 }
 

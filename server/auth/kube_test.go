@@ -97,7 +97,7 @@ func TestPolicy_KubernetesAPI(t *testing.T) {
 	in, _ := p.Rules(known("tenant"), "a")
 	out, _ := p.Rules(known("tenant"), "c")
 	if len(in) != len(defaultGrants)+2 || len(out) != len(defaultGrants) {
-		t.Errorf("rules of tenant: got %d in a, %d in c", len(in), len(out))
+		t.Errorf("rules of tenant: got %d in namespace a, %d in namespace c", len(in), len(out))
 	}
 }
 
@@ -261,7 +261,7 @@ func (onlyNodes) Allows(_ context.Context, _ User, a Attributes) (bool, error) {
 	return a.Resource == "nodes" && a.Name == "n1", nil
 }
 
-// failing is an Authorizer that always returns an error.
+// failing is an Authorizer whose Allows always returns an error.
 type failing struct{ AllowAll }
 
 func (failing) Allows(context.Context, User, Attributes) (bool, error) {
@@ -321,7 +321,7 @@ func TestProxied_MayReadSecret(t *testing.T) {
 	} {
 		p := ProxyAuthorizer{WriteAuthorizer{c.inner}, "n1"}
 		if all, own := p.MayReadSecret(t.Context(), c.user, "a", ""), p.MayReadSecret(t.Context(), c.user, "a", "own"); all != c.all || own != c.own {
-			t.Errorf("%s: got %t and %t, want %t and %t", c.name, all, own, c.all, c.own)
+			t.Errorf("%s: may read all Secrets and own: got %t and %t, want %t and %t", c.name, all, own, c.all, c.own)
 		}
 	}
 }

@@ -196,7 +196,7 @@ func TestWrites_Rules(t *testing.T) {
 					// The rules need not include a combination that the API does not serve.
 					isServed := verb == "get" || verb == "list" || verb == "watch" || part == "exec" || part == "proxy" || a.isWrite()
 					if listed && !allowed || isServed && allowed && !listed {
-						t.Errorf("%d: %+v: Rules cover it: %t, Allows: %t", n, a, listed, allowed)
+						t.Errorf("case %d: %+v: got %t from Rules, %t from Allows", n, a, listed, allowed)
 					}
 				}
 			}
@@ -210,7 +210,7 @@ func TestWrites_Rules(t *testing.T) {
 					// No rule can include all groups except system:masters.
 					canList := verb == "impersonate" && (resource != "groups" || name == "dev" && n == 8)
 					if listed && !allowed || canList && resource != "secrets" && allowed && !listed {
-						t.Errorf("%d: %+v: Rules cover it: %t, Allows: %t", n, a, listed, allowed)
+						t.Errorf("case %d: %+v: got %t from Rules, %t from Allows", n, a, listed, allowed)
 					}
 				}
 			}
@@ -220,6 +220,6 @@ func TestWrites_Rules(t *testing.T) {
 		}
 	}
 	if rules, _ := (WriteAuthorizer{AllowAll{}}).Rules(bob, "a"); len(rules[len(rules)-1].NonResourceURLs) == 0 {
-		t.Errorf("no non-resource URLs in %v", rules)
+		t.Errorf("got rules %v, want a rule with non-resource URLs", rules)
 	}
 }

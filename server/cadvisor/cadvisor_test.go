@@ -123,7 +123,7 @@ func TestHandler_Names(t *testing.T) {
 		}
 		for _, name := range want {
 			if got[name] == nil {
-				t.Errorf("%s: got no %s", target, name)
+				t.Errorf("%s: got no cgroup %s, want one", target, name)
 			}
 		}
 		if len(got) != len(want) {

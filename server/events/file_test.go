@@ -17,8 +17,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// written returns the events in a file, as "message xcount".
-func written(t *testing.T, path string) []string {
+// readEvents returns the events in a file as "MESSAGE xCOUNT", for example "again x3".
+func readEvents(t *testing.T, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -57,7 +57,7 @@ func TestFile(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	got := written(t, path)
+	got := readEvents(t, path)
 	if len(got) != 5 || got[0] != "again x1" || !slices.Contains(got, "again x150") || !slices.Contains(got, "last x1") {
 		t.Errorf("got lines %q", got)
 	}
@@ -82,7 +82,7 @@ func TestFile_NewestCount(t *testing.T) {
 				l.Add(note("BackOff", "again", time.Duration(i)*time.Second))
 				time.Sleep(2 * time.Second)
 			}
-			if got := strings.Join(written(t, path), ", "); got != want {
+			if got := strings.Join(readEvents(t, path), ", "); got != want {
 				t.Errorf("got lines %s, want %s", got, want)
 			}
 		}
@@ -94,7 +94,7 @@ func TestFile_NewestCount(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if got := strings.Join(written(t, path), ", "); got != "again x1, again x3, again x6" {
+	if got := strings.Join(readEvents(t, path), ", "); got != "again x1, again x3, again x6" {
 		t.Errorf("got lines %s, want again x1, again x3, again x6", got)
 	}
 }
@@ -117,7 +117,7 @@ func TestFile_MaxSize(t *testing.T) {
 		known = revision
 	}
 	for _, name := range []string{path, path + ".1"} {
-		if info, err := os.Stat(name); err != nil || info.Size() > maxBytes || len(written(t, name)) == 0 {
+		if info, err := os.Stat(name); err != nil || info.Size() > maxBytes || len(readEvents(t, name)) == 0 {
 			t.Errorf("%s: got %v and error %v, want a file with events and at most %d bytes", name, info, err, maxBytes)
 		}
 	}

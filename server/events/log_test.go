@@ -74,7 +74,7 @@ func TestEvent_Annotations(t *testing.T) {
 	}
 }
 
-// lines returns events as "reason message xcount".
+// lines returns events as "REASON MESSAGE xCOUNT", for example "BackOff again x3".
 func lines(l *Log, after uint64) []string {
 	all, _ := l.Events(after)
 	var text []string
@@ -103,7 +103,8 @@ func TestLog_Repetitions(t *testing.T) {
 	}
 }
 
-// The limits hold for one pod and for many, and the newest events are retained.
+// TestLog_Limits checks that the numbers of events per object and in total are limited, and that the
+// newest events are retained.
 func TestLog_Limits(t *testing.T) {
 	l := New(Options{Node: "node", MaxEvents: 50, MaxEventsPerObject: 20})
 	for i := range 500 {
@@ -145,10 +146,10 @@ func TestLog_Properties(t *testing.T) {
 			for _, e := range newer {
 				var r uint64
 				if fmt.Sscan(e.ResourceVersion, &r); r <= last || r > revision {
-					t.Fatalf("revision %d after %d, the newest is %d", r, last, revision)
+					t.Fatalf("got revision %d after revision %d, want a higher one, and at most the newest, %d", r, last, revision)
 				}
 				if had := followed[e.Name]; had != nil && (e.Count <= had.Count || e.UID != had.UID) {
-					t.Fatalf("event %s has count %d after %d", e.Name, e.Count, had.Count)
+					t.Fatalf("event %s: got count %d after count %d, want a higher one", e.Name, e.Count, had.Count)
 				}
 				last, followed[e.Name] = r, e
 			}
@@ -228,7 +229,7 @@ func TestLog_Memory(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 900<<10 {
-		t.Errorf("%d events need %d bytes", l.allSeries.Len(), kept)
+		t.Errorf("%d events need %d bytes, which is more than the limit of the test", l.allSeries.Len(), kept)
 	} else {
 		t.Logf("%d events need %d bytes", l.allSeries.Len(), kept)
 	}

@@ -330,7 +330,7 @@ func TestServeLog_Incomplete(t *testing.T) {
 	}
 	defer r.Body.Close()
 	if _, err := io.ReadAll(r.Body); err == nil {
-		t.Error("reading an incomplete log succeeded")
+		t.Error("reading the response of an incomplete log: got no error, want one")
 	}
 	n.log = ""
 	r, err = http.Get(s.URL + "/containerLogs/default/web-n1/app")

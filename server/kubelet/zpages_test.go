@@ -86,7 +86,7 @@ func TestStatusz(t *testing.T) {
 	h := newNode().handler()
 	text := getPage(h, "/statusz", "").Body.String()
 	if !regexp.MustCompile(`(?s)^\nkubelet statusz\nWarning: .*\n\nStarted: .* 1970\nUp: \d+ hr \d\d min \d\d sec\nGo version: go.*\nBinary version: podd v9\nEmulation version: 1.37\nPaths: /configz .*/statusz\n$`).MatchString(text) {
-		t.Errorf("got the text:\n%s", text)
+		t.Errorf("got the text:\n%s\nwant one that matches the pattern of the test", text)
 	}
 	var got map[string]any
 	w := getPage(h, "/statusz", "application/json;v=v1beta1;g=config.k8s.io;as=Statusz")

@@ -171,7 +171,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// kubeletNames are names of the kubelet's that violate rules of promlint.
+// kubeletNames are names of metrics that the kubelet has too and that violate rules of promlint.
 var kubeletNames = []string{"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version", "volume_manager_total_volumes", "kubelet_certificate_manager_client_expiration_renew_errors", "kubelet_server_expiration_renew_errors"}
 
 func TestLint(t *testing.T) {
@@ -207,7 +207,7 @@ func TestForget(t *testing.T) {
 	h := m.Handler(inputs())
 	m.deletePodSeries(types.NamespacedName{Namespace: "default", Name: "web-n1"})
 	if text := scrape(h, "/metrics/probes"); strings.Contains(text, "web-n1") {
-		t.Errorf("after the pod was deleted:\n%s", text)
+		t.Errorf("after the pod was deleted: got a series of it, want none:\n%s", text)
 	}
 }
 

@@ -89,8 +89,8 @@ func TestTerminatedContainers(t *testing.T) {
 		`kubelet_terminated_containers_total{container_type="init_container",exit_code="0",reason="Completed"} 1`)
 }
 
-// TestAdmissions checks that a pod is counted once when it is admitted, and again after an edit that
-// replaces it.
+// TestAdmissions checks that a pod is counted once when it is admitted. If an edit replaces the pod,
+// the new pod is counted as well.
 func TestAdmissions(t *testing.T) {
 	amounts := v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}
 	replace := func(uid types.UID, class v1.PodQOSClass, change func(*v1.PodSpec)) func(*server.PodView) {

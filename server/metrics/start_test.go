@@ -78,7 +78,7 @@ func TestStarts_NotStarted(t *testing.T) {
 	last := &server.PodView{Pod: named("web-n1", v1.PodPending)}
 	m.UpdatePod(nil, last, now.Time)
 	if m.DeletePod(last, now.Time); len(m.byUID) > 0 {
-		t.Error("a deleted pod is still tracked")
+		t.Error("after the pod was deleted: got a tracked pod, want none")
 	}
 }
 

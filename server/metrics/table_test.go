@@ -61,8 +61,8 @@ pod_requests_watch_total podcertificate_states websocket_streaming_requests_tota
 resource_manager_allocations_total resource_manager_allocation_errors_total
 resource_manager_container_assignments_total dra_node_prepare_skips_total dra_node_unprepare_skips_total`
 
-// Each of these metrics is either served or listed as missing in the package
-// documentation.
+// TestKubeletMetrics checks that each metric in kubeletMetrics is either served or listed as missing
+// in the package documentation.
 func TestKubeletMetrics(t *testing.T) {
 	text := scrape(exercised().Handler(inputs()), "/metrics")
 	source, err := os.ReadFile("metrics.go")
@@ -73,7 +73,7 @@ func TestKubeletMetrics(t *testing.T) {
 	for name := range strings.FieldsSeq(kubeletMetrics) {
 		served := strings.Contains(text, "# TYPE kubelet_"+name+" ") || strings.Contains(text, "# TYPE "+name+" ")
 		if listed := mentions(doc, name); served == listed {
-			t.Errorf("%s: served: %v, listed as missing: %v", name, served, listed)
+			t.Errorf("%s: got served %v and listed as missing %v, want exactly one", name, served, listed)
 		}
 	}
 }

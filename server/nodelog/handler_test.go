@@ -214,7 +214,7 @@ func openQuery(t *testing.T, ctx context.Context, base string) {
 	t.Cleanup(func() { response.Body.Close() })
 }
 
-// sendQuery sends the same query and reads nothing until the test ends.
+// sendQuery sends the query of openQuery and reads nothing until the test ends.
 func sendQuery(t *testing.T, addr string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

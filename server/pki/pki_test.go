@@ -54,12 +54,12 @@ func TestOpen(t *testing.T) {
 	}
 	again, err := Open(root)
 	if err != nil || !bytes.Equal(first.PEM(), again.PEM()) {
-		t.Fatalf("second Open: got another authority, error %v; want the same authority", err)
+		t.Fatalf("second Open of the same directory: got error %v, or a certificate that differs from that of the first Open", err)
 	}
 	path := filepath.Join(root, FileName)
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got mode %v, error %v; want mode 0600", info.Mode(), err)
+		t.Errorf("file of the authority: got mode %v, error %v; want mode 0600", info.Mode(), err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -144,7 +144,7 @@ func TestReplace(t *testing.T) {
 	}
 	after := leaf(a)
 	if !wasIssued(before) || wasIssued(after) || wasIssued(theirs) {
-		t.Errorf("wasIssued: got %t, %t, %t, want true, false, false", wasIssued(before), wasIssued(after), wasIssued(theirs))
+		t.Errorf("wasIssued of a certificate from before Replace, from after it, and of another authority: got %t, %t, %t, want true, false, false", wasIssued(before), wasIssued(after), wasIssued(theirs))
 	}
 	again, err := Open(root)
 	if err != nil {
@@ -163,7 +163,7 @@ func TestReplace(t *testing.T) {
 	}
 	text = []byte("nothing")
 	if trusts(both(), theirs) || !trusts(both(), after) {
-		t.Error("without a valid text: want trust in podd's own clients only")
+		t.Error("got trust in clients of another authority from an invalid text, or no trust in podd's own clients")
 	}
 }
 

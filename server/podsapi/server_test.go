@@ -118,7 +118,7 @@ func TestServer_Unary(t *testing.T) {
 	}
 }
 
-// TestServer_Incomplete checks that all methods fail until all pods are known.
+// TestServer_Incomplete checks that all methods fail until podd has started and has read all sources.
 func TestServer_Incomplete(t *testing.T) {
 	for want, v := range map[string]*server.View{
 		"podd is starting":            {Starting: true},
@@ -139,8 +139,8 @@ func TestServer_Incomplete(t *testing.T) {
 	}
 }
 
-// TestServer_Watch checks that a watch sends the present pods, and then only changes to pods. A pod
-// whose view changes without its object causes no event.
+// TestServer_Watch checks that a watch first sends an event for each existing pod, and then only
+// changes to pods. A PodView that changes without its Pod causes no event.
 func TestServer_Watch(t *testing.T) {
 	a, b := newPod("a", v1.PodPending), newPod("b", v1.PodRunning)
 	state := server.NewLatestView(&server.View{Revision: 1, Pods: []*server.PodView{a, b}})

@@ -122,7 +122,7 @@ func TestFile_SeveralFiles(t *testing.T) {
 		want := strings.Repeat("2", i+2)
 		write(first, want)
 		if got := f.Get(); got == want {
-			t.Errorf("got %q from files that differ", got)
+			t.Errorf("got %q after a write of one of two files, want the previous value until both are written", got)
 		}
 		write(a, want)
 		write(b, want)
