@@ -57,7 +57,7 @@ func TestRecognize(t *testing.T) {
 		t.Error("Recognize changed the given set")
 	}
 	if again := manifest.Recognize(s, recognized, find("")); again.Set.Pods[db] != p || again.Set.Pods[web] != s.Pods[web] {
-		t.Errorf("the same set again: got UIDs %s and %s, want the same pods", again.Set.Pods[db].UID, again.Set.Pods[web].UID)
+		t.Errorf("Recognize with a set that it has returned: got UIDs %s and %s, want the same pods", again.Set.Pods[db].UID, again.Set.Pods[web].UID)
 	}
 	reread := setOf(recognizedPods)
 	if now := manifest.Recognize(reread, recognized, find("")).Set.Pods[db]; now == p || now.UID != "recorded" {
@@ -65,7 +65,7 @@ func TestRecognize(t *testing.T) {
 	}
 	edited := setOf("apiVersion: v1\nkind: Pod\nmetadata: {name: db}\nspec: {containers: [{name: main, image: \"i:2\"}]}")
 	if now := manifest.Recognize(edited, recognized, find("")); now.Set != edited {
-		t.Errorf("another version: got UID %s, want an unchanged set", now.Set.Pods[db].UID)
+		t.Errorf("set with an edited pod: got UID %s, want an unchanged set", now.Set.Pods[db].UID)
 	}
 	for _, unusable := range []types.UID{"", "../x", "own"} {
 		if manifest.Recognize(s, nil, find(unusable)).Set.Pods[web] != s.Pods[web] {

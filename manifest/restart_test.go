@@ -18,7 +18,7 @@ func TestRestarts(t *testing.T) {
 	tests := []struct {
 		pod, container   string // restart policies
 		rules            []v1.ContainerRestartRule
-		zero, one, other bool // whether it restarts after exit codes 0, 1 and 42
+		zero, one, other bool // whether the container is restarted after exit codes 0, 1 and 42
 		runsForever      bool
 	}{
 		{"Always", "", nil, true, true, true, true},

@@ -25,6 +25,6 @@ func TestKubernetesVersion(t *testing.T) {
 		}
 	}
 	if got := KubernetesRelease(); !strings.HasPrefix(KubernetesVersion, "v"+got+".") || strings.Count(got, ".") != 1 {
-		t.Errorf("KubernetesRelease: got %q", got)
+		t.Errorf("KubernetesRelease: got %q, want the major and minor version of KubernetesVersion", got)
 	}
 }

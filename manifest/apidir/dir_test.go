@@ -68,8 +68,8 @@ func TestDir_WriteReadRemove(t *testing.T) {
 	}
 }
 
-// TestOpen_ExistedBefore checks that Open does not create a directory that existed before,
-// because the listing of an empty directory would delete the pods of the missing directory.
+// TestOpen_ExistedBefore checks that Open does not create a missing directory that existed before,
+// because podd would read the new, empty directory and delete the pods of the missing one.
 func TestOpen_ExistedBefore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "api")
 	d, err := Open(path, true)
@@ -93,7 +93,7 @@ func TestOpen_OtherUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := Open(path, false); err == nil || !strings.Contains(err.Error(), "set the mode to 0700") {
-			t.Errorf("Open with mode %v: got error %v, want one that contains set the mode to 0700", mode, err)
+			t.Errorf("Open with mode %v: got error %v, want one that contains \"set the mode to 0700\"", mode, err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode() != mode|fs.ModeDir {
 			t.Errorf("mode after Open: want %v, got %v, %v", mode, info.Mode(), err)
@@ -104,7 +104,7 @@ func TestOpen_OtherUsers(t *testing.T) {
 		return // only root can change the owner
 	}
 	if _, err := Open(path, false); err == nil || !strings.Contains(err.Error(), "not owned by root") {
-		t.Errorf("directory of another user: got %v, want an error", err)
+		t.Errorf("Open of a directory of another user: got error %v, want one that contains \"not owned by root\"", err)
 	}
 }
 

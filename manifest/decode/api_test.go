@@ -186,12 +186,12 @@ func TestFromAPI_Deleted(t *testing.T) {
 		}
 		set := merge.Batches([]manifest.Batch{{Source: "the cluster", Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, Version: 3}})
 		if len(set.Pods) > 0 || set.TerminatingPods[p.Key] != p || set.BatchVersions["the cluster"] != 3 {
-			t.Errorf("set: got %+v, want the pod only in Terminating", set)
+			t.Errorf("set: got %+v, want the pod only in TerminatingPods", set)
 		}
 	}
 	pod := scheduled()
 	pod.Status.Phase = v1.PodFailed
 	if !decode.FromAPI(pod, ofAPI).HasFinishedAtSource() {
-		t.Error("Over of a failed pod: got false, want true")
+		t.Error("HasFinishedAtSource of a failed pod: got false, want true")
 	}
 }

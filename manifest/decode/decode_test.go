@@ -115,7 +115,7 @@ func TestFile_ManyProblems(t *testing.T) {
 	}
 	got := problems(text, decode.Options{Path: "f"})
 	if len(got) != 101 || got[0] != "f:1:1: warning: 900 more problems are not listed; fix these first" {
-		t.Errorf("got %d problems, want 101, the first about 900 more; the first is %q", len(got), got[0])
+		t.Errorf("got %d problems, the first %q; want 101, and the first must say that 900 more were omitted", len(got), got[0])
 	}
 	if n := len(decode.File([]byte(text), decode.Options{}).Pods); n != 1 {
 		t.Errorf("got %d pods, want 1 because there are only warnings", n)
@@ -127,7 +127,7 @@ func TestFile_ManyProblems(t *testing.T) {
 func TestFile_ManyInvalidDocuments(t *testing.T) {
 	f := decode.File([]byte(strings.Repeat("---\nkind: What\n", 5000)), decode.Options{Path: "f"})
 	if n := len(f.Problems); n != 1001 || f.Problems[n-1].String() != "f: error: 4000 more problems are not listed; fix these first" {
-		t.Errorf("got %d problems, want 1001, the last about 4000 more; the last is %s", n, f.Problems[n-1])
+		t.Errorf("got %d problems, the last %s; want 1001, and the last must say that 4000 more were omitted", n, f.Problems[n-1])
 	}
 }
 

@@ -79,7 +79,7 @@ func checkPod(t *testing.T, p *manifest.Pod, o decode.Options) {
 		}
 	}
 	if !strings.HasSuffix(p.Key.Name, "-node") || p.ManifestKey().Name+"-node" != p.Key.Name || p.Object.Spec.NodeName != o.NodeName {
-		t.Errorf("Short: got %s for pod %s on node %s, want the key without the suffix", p.ManifestKey(), p.Key, p.Object.Spec.NodeName)
+		t.Errorf("ManifestKey: got %s for pod %s on node %s, want the key without the suffix", p.ManifestKey(), p.Key, p.Object.Spec.NodeName)
 	}
 	if _, err := json.Marshal(p.Object); err != nil {
 		t.Errorf("encoding %s: %v", p.Key, err)
@@ -97,6 +97,6 @@ func checkAsJSON(t *testing.T, data []byte, file *manifest.File, o decode.Option
 	}
 	again := decode.File(text, o)
 	if len(again.Pods) != 1 || again.Pods[0].UID != file.Pods[0].UID || again.Pods[0].Hash != file.Pods[0].Hash {
-		t.Errorf("the same text as JSON, %s: got pods %v and problems %v, want the same pod", text, again.Pods, again.Problems)
+		t.Errorf("decoding the text as JSON, %s: got pods %v and problems %v, want the same pods as from the text", text, again.Pods, again.Problems)
 	}
 }

@@ -50,7 +50,7 @@ func texts(t *testing.T) []string {
 	return paths
 }
 
-// transcript returns the result of File as text.
+// transcript returns the result of File as text, in the format of the golden files.
 func transcript(t *testing.T, data []byte, o decode.Options) string {
 	t.Helper()
 	var b strings.Builder

@@ -20,7 +20,7 @@ func TestFile_StaticPod(t *testing.T) {
 		t.Errorf("Key: got %s, want the name with the suffix", got)
 	}
 	if got := p.ManifestKey().String(); got != "default/web" {
-		t.Errorf("Short: got %s, want the name without the suffix", got)
+		t.Errorf("ManifestKey: got %s, want the name without the suffix", got)
 	}
 	if p.Object.Name != p.Key.Name || p.Object.Namespace != p.Key.Namespace || p.Object.UID != p.UID || p.Object.Spec.NodeName != "Node.Example" {
 		t.Errorf("Spec: got pod %s/%s with UID %s on node %s, want Key, UID and the node", p.Object.Namespace, p.Object.Name, p.Object.UID, p.Object.Spec.NodeName)

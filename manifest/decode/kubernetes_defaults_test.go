@@ -8,9 +8,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// difference returns the values, by path, that differ between text and pod, which is the pod of
+// listDifferences returns the values, by path, that differ between text and pod, which is the pod of
 // text with defaults.
-func difference(text []byte, pod *v1.Pod) map[string]any {
+func listDifferences(text []byte, pod *v1.Pod) map[string]any {
 	after, err := json.Marshal(pod)
 	if err != nil {
 		panic(err)

@@ -12,7 +12,8 @@ import (
 )
 
 // lessPrecise maps the name of a field in errors of podd to its name in errors of Kubernetes. It
-// contains the fields of which Kubernetes names the parent or omits an index.
+// contains the fields for which Kubernetes is less precise: its error names the parent of the field,
+// or omits an index.
 var lessPrecise = []struct {
 	ours   *regexp.Regexp
 	theirs string
@@ -119,7 +120,7 @@ func isConsequence(field string, theirs map[string]bool, unsupported []string) b
 // exception is a field that podd validates differently on purpose.
 type exception struct {
 	field, reason string
-	whole         bool // applies also to the fields below
+	whole         bool // also applies to all fields below field
 }
 
 // stricter lists the fields where podd refuses values that Kubernetes accepts.

@@ -20,8 +20,8 @@ import (
 
 // TestKubernetes compares decoding, defaults and validation with the recorded results of
 // Kubernetes. podd must refuse the same pods because of the same fields, and must set the same
-// defaults in valid pods. In addition, podd refuses unsupported fields; with -v the test prints
-// how often.
+// defaults in valid pods. In addition, podd refuses unsupported fields. With -v, the test prints the
+// number of refused pods for each unsupported field.
 func TestKubernetes(t *testing.T) {
 	cases, differ := 0, map[string][]string{}
 	unsupported, own := map[string]int{}, map[string]int{}
@@ -93,7 +93,7 @@ func replay(text []byte) replayed {
 func compare(c *kubernetes.Case, got replayed, own map[string]int) (list []string) {
 	if c.Undecodable || got.mistyped {
 		if c.Undecodable != (len(got.refused) > 0 && got.mistyped) {
-			list = append(list, fmt.Sprintf("readable by podd: %t, by Kubernetes: %t: %s", !got.mistyped, !c.Undecodable, anyIndex(changedField(c))))
+			list = append(list, fmt.Sprintf("decoded by podd: %t, by Kubernetes: %t: changed field %s", !got.mistyped, !c.Undecodable, anyIndex(changedField(c))))
 		}
 		return list
 	}
@@ -137,7 +137,7 @@ func compare(c *kubernetes.Case, got replayed, own map[string]int) (list []strin
 	if c.Defaults == 0 {
 		return list
 	}
-	adds := difference(c.Text(), got.defaulted)
+	adds := listDifferences(c.Text(), got.defaulted)
 	for path, want := range c.Adds {
 		if have, ok := adds[path]; !ok || !reflect.DeepEqual(have, want) {
 			list = append(list, fmt.Sprintf("Kubernetes defaults %s to %v, podd to %v", anyIndex(path), want, have))

@@ -48,7 +48,7 @@ func TestFile_InvalidVolumes(t *testing.T) {
 	} {
 		f := decode.File([]byte(text), decode.Options{})
 		if len(f.Problems) != 1 || f.Problems[0].FieldPath != want || !f.HasRefusedDocument() {
-			t.Errorf("%s\ngot %v, want one problem of %s", text, f.Problems, want)
+			t.Errorf("%s\ngot problems %v, want one about the field %q", text, f.Problems, want)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestFile_VolumeWarnings(t *testing.T) {
 			got += p.FieldPath
 		}
 		if got != want || f.HasRefusedDocument() {
-			t.Errorf("%s: got %v, want one warning of %q", more, f.Problems, want)
+			t.Errorf("%s: got problems %v, want one warning about the field %q", more, f.Problems, want)
 		}
 	}
 }

@@ -47,19 +47,19 @@ func TestFile_HidesPrivate(t *testing.T) {
 	} {
 		for form, value := range forms {
 			pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  " + fmt.Sprintf(text, value) + "\n"
-			checkQuotes(t, place+", "+form, pod, secret)
+			checkHidesSecret(t, place+", "+form, pod, secret)
 		}
 	}
 	for form, value := range forms {
 		for _, key := range []string{"example.com/a", "podd/restart-on-change", "kubernetes.io/config.mirror",
 			"container.apparmor.security.beta.kubernetes.io/a", "seccomp.security.alpha.kubernetes.io/pod", "no key/"} {
 			pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {\"" + key + "\": " + value + "}}\nspec: {containers: [{name: a, image: i}]}\n"
-			checkQuotes(t, "annotation "+key+", "+form, pod, secret)
+			checkHidesSecret(t, "annotation "+key+", "+form, pod, secret)
 		}
 	}
 }
 
-func checkQuotes(t *testing.T, what, text, secret string) {
+func checkHidesSecret(t *testing.T, what, text, secret string) {
 	t.Helper()
 	for _, p := range File([]byte(text), Options{Path: "/a.yaml", NodeName: "n1"}).Problems {
 		if s := p.String(); strings.Contains(s, secret) || strings.Contains(s, "1234567890123") {

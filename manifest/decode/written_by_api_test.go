@@ -55,7 +55,7 @@ spec:
 	withLabels := strings.Replace(text, "spec:", "spec:\n  volumes: [{name: v, downwardAPI: {items: [{path: l, fieldRef: {fieldPath: metadata.labels}}]}}]", 1)
 	files := func(text string) string { return refs.Resolve(read(text), &manifest.Set{}, "", nil).FilesDigest }
 	if files(withLabels) == files(strings.Replace(withLabels, "{a: b}", "{a: z}", 1)) || refs.Resolve(p, &manifest.Set{}, "", nil) != nil {
-		t.Error("Files: want a digest that depends on the labels only if a downwardAPI volume contains them")
+		t.Error("digest of files: want it to depend on the labels if a downwardAPI volume contains them, and not otherwise")
 	}
 	for old, now := range map[string]string{"name: a,": "name: b,", "spec:": "spec:\n  hostNetwork: true", "uid: u1": "uid: u2"} {
 		if q := read(strings.Replace(text, old, now, 1)); q.Hash == p.Hash && q.UID == p.UID {

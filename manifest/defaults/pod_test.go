@@ -56,7 +56,7 @@ func TestPullPolicy(t *testing.T) {
 	}
 	for image, want := range tests {
 		if got := defaultPullPolicy(image); got != want {
-			t.Errorf("pullPolicy(%q) = %s, want %s", image, got, want)
+			t.Errorf("pullPolicy(%q): got %s, want %s", image, got, want)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestNewISCSI_Invalid(t *testing.T) {
 		s := validISCSI()
 		change(s)
 		if _, errs := NewISCSI(s, field.NewPath("iscsi")); len(errs) != 1 || errs[0].Field != want {
-			t.Errorf("got %v, want one error of %s", errs, want)
+			t.Errorf("got errors %v, want one about the field %s", errs, want)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestNewFC(t *testing.T) {
 			got = errs[0].Field
 		}
 		if got != c.want || len(errs) > 1 {
-			t.Errorf("%s: got %v, want an error of %q", name, errs, c.want)
+			t.Errorf("%s: got errors %v, want only one about the field %q, or none if that is empty", name, errs, c.want)
 		}
 	}
 }

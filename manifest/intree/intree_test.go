@@ -47,7 +47,7 @@ func TestTranslateVolume(t *testing.T) {
 func TestTranslateVolume_Errors(t *testing.T) {
 	pv := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/a"}}}}
 	if got, err := intree.TranslateVolume(pv); got != pv || err != nil {
-		t.Errorf("hostPath: got %v, %v, want the argument", got, err)
+		t.Errorf("hostPath: got %v, error %v; want the unchanged argument", got, err)
 	}
 	pv.Name, pv.Spec.PersistentVolumeSource = "disk", v1.PersistentVolumeSource{AzureDisk: &v1.AzureDiskVolumeSource{Kind: new(v1.AzureDedicatedBlobDisk)}}
 	if _, err := intree.TranslateVolume(pv); err == nil || !strings.Contains(err.Error(), `translating PersistentVolume "disk"`) {

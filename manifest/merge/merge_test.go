@@ -49,7 +49,7 @@ func TestBatches_Precedence(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]bool{"api": true, "https://x": true, "a.yaml": true, "b.yaml": true}, set.CompleteSources); diff != "" {
-		t.Errorf("complete (-want +got):\n%s", diff)
+		t.Errorf("sources with a complete listing (-want +got):\n%s", diff)
 	}
 	if len(set.FileStates) != 4 || set.FileStates[0].Path != "a.yaml" || set.FileStates[3].Path != "https://x" {
 		t.Errorf("files: got %v, want the files of all batches by path", set.FileStates)
@@ -119,7 +119,7 @@ func TestBatches_KeepsInput(t *testing.T) {
 		manifest.FindHostPortConflicts(batches[i].Pods, nil)
 	}
 	if diff := cmp.Diff(untouched, batches); diff != "" {
-		t.Errorf("Batches or HostPortConflicts changed the input (-before +after):\n%s", diff)
+		t.Errorf("Batches or FindHostPortConflicts changed the input (-before +after):\n%s", diff)
 	}
 	if diff := cmp.Diff(set, merge.Batches(batches)); diff != "" {
 		t.Errorf("merging again (-first +second):\n%s", diff)

@@ -41,7 +41,7 @@ func TestResolved_CHAPSecret(t *testing.T) {
 	o := chapObjects(p)
 	_, s := resolve(p, o, nil)
 	if s.Blocker != (refs.Blocker{}) {
-		t.Fatalf("got %+v, want no wait", s.Blocker)
+		t.Fatalf("got Blocker %+v, want none", s.Blocker)
 	}
 	for i, want := range []string{"storage", "shop"} {
 		secret := s.CHAPSecret(&p.Object.Spec.Volumes[i])
@@ -62,11 +62,11 @@ func TestResolved_CHAPSecretMissing(t *testing.T) {
 	o := chapObjects(p)
 	delete(o.Secrets[in("key")].Data, "node.session.auth.password")
 	if _, s := resolve(p, o, nil); !strings.Contains(s.MissingMessage, "non-existent secret key: node.session.auth.password") || s.Volume != "own" {
-		t.Errorf("got %+v, want a message about the key of the volume own", s.Blocker)
+		t.Errorf("got Blocker %+v, want one for the volume \"own\" whose message names the missing key", s.Blocker)
 	}
 	delete(o.Secrets, in("key"))
 	if _, s := resolve(p, o, nil); !strings.Contains(s.MissingMessage, "is being looked up") {
-		t.Errorf("got %+v, want a wait for the lookup", s.Blocker)
+		t.Errorf("got Blocker %+v, want one whose message contains \"is being looked up\"", s.Blocker)
 	}
 }
 

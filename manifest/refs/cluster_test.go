@@ -164,7 +164,7 @@ func TestResolveSet_ClusterIgnoresFiles(t *testing.T) {
 	own := manifest.Batch{Source: apiSource, Kind: manifest.KindAPI, Pods: []*manifest.Pod{p}, IsComplete: true}
 	s := refs.ResolveSet(merge.Batches([]manifest.Batch{files, own}), "salt", nil, nil).Refs[p.Key]
 	if len(s.ConfigMaps)+len(s.Secrets)+len(s.Claims) > 0 || !s.EndsByItself {
-		t.Errorf("got %+v, want no objects and a Wait with Soon", s)
+		t.Errorf("got %+v, want no objects, and EndsByItself, because the objects of the cluster are still being read", s)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestResolveSet_ClusterUnchanged(t *testing.T) {
 	}
 	_, s = again(func(c *manifest.Cluster) { c.Tokens[in("u1/3600/")] = manifest.Token{Text: []byte("n3w")} })
 	if s.FilesDigest == was.FilesDigest || s.EnvDigest != was.EnvDigest || s.EqualForStart(was) {
-		t.Error("Files after a new token: got the same digest, want another")
+		t.Error("FilesDigest after a new token: got the same digest, want another")
 	}
 	if text := fmt.Sprint(*s); strings.Contains(s.FilesDigest+s.EnvDigest+s.MissingMessage, "n3w") {
 		t.Error("Resolved as text contains the token: " + text)

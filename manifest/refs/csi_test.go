@@ -65,7 +65,7 @@ func TestResolved_CSI(t *testing.T) {
 	o := csiObjects(p)
 	_, s := resolve(p, o, nil)
 	if s.Blocker != (refs.Blocker{}) {
-		t.Fatalf("got %+v, want no wait", s.Blocker)
+		t.Fatalf("got Blocker %+v, want none", s.Blocker)
 	}
 	want := &refs.CSIVolume{
 		Driver: diskDriver, Handle: "../h", Volume: "pv1", FSType: "ext4", ReadOnly: true, Block: true,
@@ -230,7 +230,7 @@ func TestResolved_CSI_Changes(t *testing.T) {
 	case next.Set.Pods[p.Key] != b.Set.Pods[p.Key] || s.FilesDigest != was.FilesDigest || s.EnvDigest != was.EnvDigest:
 		t.Error("version of the pod after a change of a driver's Secret: got another, want the same")
 	case strings.Contains(s.MountDigest, "other"):
-		t.Error("Mount contains the Secret, want only a digest")
+		t.Error("MountDigest contains the text of the Secret, want only a digest")
 	}
 }
 
@@ -259,14 +259,14 @@ func TestResolved_CSI_Republish(t *testing.T) {
 	}
 	none, _ := files(func(*manifest.Objects) {})
 	if a, _ := files(token("a", false)); a != none || none == "" {
-		t.Errorf("without requiresRepublish: got Files %q, then %q; want no change", none, a)
+		t.Errorf("without requiresRepublish: got FilesDigest %q before and %q after the new token; want no change", none, a)
 	}
 	a, _ := files(token("a", true))
 	if b, _ := files(token("b", true)); a == b || a == none {
-		t.Errorf("Files after a new token: got %q, want another than %q", b, a)
+		t.Errorf("FilesDigest after a new token: got %q, want one that differs from %q", b, a)
 	}
 	if grown, csi := files(has("2Gi")); grown != none || csi.MustExpand {
-		t.Errorf("Files of a claim with the requested size: got %q, want no expansion", grown)
+		t.Errorf("FilesDigest of a claim with the requested size: got %q, want no expansion", grown)
 	}
 	allocated := func(step v1.ClaimResourceStatus) func(*manifest.Objects) {
 		return func(o *manifest.Objects) {
@@ -277,13 +277,13 @@ func TestResolved_CSI_Republish(t *testing.T) {
 		}
 	}
 	if waits, csi := files(allocated(v1.PersistentVolumeClaimControllerResizeInProgress)); waits != none || csi.MustExpand {
-		t.Errorf("Files during the controller's resize: got %q, want no expansion", waits)
+		t.Errorf("FilesDigest during the controller's resize: got %q, want no expansion", waits)
 	}
 	if _, csi := files(allocated(v1.PersistentVolumeClaimNodeResizePending)); !csi.MustExpand || csi.Capacity != 1536<<20 {
 		t.Errorf("CSI of a claim with a pending node resize: got %+v, want an expansion", csi)
 	}
 	if grows, csi := files(has("1Gi")); grows == none || !csi.MustExpand || csi.Capacity != 2<<30 {
-		t.Errorf("claim smaller than its volume: got Files %q and %+v, want an expansion", grows, csi)
+		t.Errorf("claim smaller than its volume: got FilesDigest %q and %+v, want an expansion", grows, csi)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"podd/manifest/refs"
 )
 
-// TestResolveSet_PodCertificate checks what a pod with a certificate waits for, and that a new
-// certificate changes the digest of files.
+// TestResolveSet_PodCertificate checks that a pod with a podCertificate volume source waits for its
+// certificate, and that a new certificate changes the digest of files.
 func TestResolveSet_PodCertificate(t *testing.T) {
 	p := clusterPod()
 	p.Object.Spec.Volumes = append(p.Object.Spec.Volumes, v1.Volume{Name: "own", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{
@@ -54,6 +54,6 @@ func TestResolveSet_PodCertificate(t *testing.T) {
 		t.Errorf("denied certificate after a pending token: got %+v, want the denied certificate", s.Blocker)
 	}
 	if digests[3] == digests[4] || digests[4] == digests[5] || digests[2] == digests[3] {
-		t.Errorf("got digests %q, want another for each certificate", digests)
+		t.Errorf("got digests %q, want a different one for each certificate", digests)
 	}
 }

@@ -149,6 +149,6 @@ func TestResolveSet_OtherRole(t *testing.T) {
 	edited.Pods = newSet(t, map[string]string{"/a": fmt.Sprintf(pod, "", ", volumes: [{name: v, configMap: {name: conf}}]") + objects}).Pods
 	two := refs.ResolveSet(&edited, "salt", nil, one)
 	if s := two.Refs[webKey]; s.FilesDigest == "" || s.EnvDigest != "" {
-		t.Errorf("after the edit: got Files %q and Env %q, want only Files", s.FilesDigest, s.EnvDigest)
+		t.Errorf("after the edit: got FilesDigest %q and EnvDigest %q, want the first to be set and the second to be empty", s.FilesDigest, s.EnvDigest)
 	}
 }

@@ -41,13 +41,13 @@ func TestCache_Restart(t *testing.T) {
 	put(c, "/m/\xff", "two")
 	put(c, "/m/gone", "three")
 	if data, r, ok := c.load("/m/a"); !ok || string(data) != "one" || r.ETag != `"e"` {
-		t.Errorf("load of unwritten content: got %q %+v %v, want one", data, r, ok)
+		t.Errorf("load of content that is not written yet: got %q, record %+v, ok %v; want \"one\" and ok", data, r, ok)
 	}
 	c = reopen(t, c)
 	c.removeEntry("/m/gone")
 	put(c, "/m/a", "one, edited")
 	if _, _, ok := c.load("/m/gone"); ok {
-		t.Error("load of a dropped entry: got ok, want not ok")
+		t.Error("load of a removed entry: got ok, want not ok")
 	}
 	c = reopen(t, c)
 	defer c.close()
@@ -78,12 +78,12 @@ func files(t *testing.T, dir string) map[string]string {
 		}
 		if info.IsDir() {
 			if info.Mode().Perm() != 0o700 {
-				t.Errorf("%s: mode %v, want 0700", path, info.Mode())
+				t.Errorf("%s: got mode %v, want 0700", path, info.Mode())
 			}
 			return nil
 		}
 		if info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: mode %v, want 0600", path, info.Mode())
+			t.Errorf("%s: got mode %v, want 0600", path, info.Mode())
 		}
 		data, err := os.ReadFile(path)
 		all[path] = fmt.Sprint(stampOf(info), string(data))
@@ -114,13 +114,13 @@ func TestCache_WritesOnlyChanges(t *testing.T) {
 func TestCache_EmptyListing(t *testing.T) {
 	c := openCache(filepath.Join(t.TempDir(), "sources"), "/m")
 	if c.isIndexComplete {
-		t.Error("indexRead before the first listing: got true, want false")
+		t.Error("isIndexComplete before the first listing: got true, want false")
 	}
 	c.markListed()
 	c = reopen(t, c)
 	defer c.close()
 	if !c.isIndexComplete || len(c.paths()) != 0 {
-		t.Errorf("after an empty listing: got indexRead %v and paths %q, want true and none", c.isIndexComplete, c.paths())
+		t.Errorf("after an empty listing: got isIndexComplete %v and paths %q, want true and none", c.isIndexComplete, c.paths())
 	}
 }
 
@@ -201,7 +201,7 @@ func TestCache_NoDirectory(t *testing.T) {
 		t.Errorf("problems: got %s, want the failed write", got)
 	}
 	if data, _, ok := c.load("/m/a"); !ok || string(data) != "one" {
-		t.Errorf("load of unwritten content: got %q %v, want one", data, ok)
+		t.Errorf("load of content that is not written yet: got %q, ok %v; want \"one\" and ok", data, ok)
 	}
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestCache_NoDirectory(t *testing.T) {
 	c = reopen(t, c)
 	defer c.close()
 	if data, _, ok := c.load("/m/a"); !ok || string(data) != "one" {
-		t.Errorf("load after the directory can be created: got %q %v, want one", data, ok)
+		t.Errorf("load after the directory can be created: got %q, ok %v; want \"one\" and ok", data, ok)
 	}
 }
 

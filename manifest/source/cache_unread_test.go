@@ -263,7 +263,8 @@ func TestURL_LateCache(t *testing.T) {
 }
 
 // TestCache_KeepsUnreadableIndex checks that the first write sets aside an index that cannot be
-// used, together with its contents. Of several such indexes only the last one must be kept.
+// used, together with its contents. If this happens several times, only the directory that was set
+// aside last must be kept.
 func TestCache_KeepsUnreadableIndex(t *testing.T) {
 	for _, name := range []string{"index truncated", "index of a newer version", "directory instead of an index"} {
 		t.Run(name, func(t *testing.T) {
@@ -288,7 +289,7 @@ func TestCache_KeepsUnreadableIndex(t *testing.T) {
 			c = reopen(t, c)
 			defer c.close()
 			if data, _, ok := c.load("/m/b"); !ok || string(data) != "four" {
-				t.Errorf("load: got %q %v, want four", data, ok)
+				t.Errorf("load: got %q, ok %v; want \"four\" and ok", data, ok)
 			}
 			got := map[string]string{}
 			for path, content := range files(t, dir+".unreadable") {

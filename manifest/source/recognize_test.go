@@ -55,7 +55,7 @@ func TestDir_BareMountPoint(t *testing.T) {
 			b := r.untilProblem(problem, "s", "a", "b")
 			for _, f := range b.FileStates {
 				if want := filepath.Base(f.Path) != "s.yaml"; (f.OutdatedReason == outdatedGone) != want {
-					t.Errorf("%s: got behind reason %q, want %q: %v", f.Path, f.OutdatedReason, outdatedGone, want)
+					t.Errorf("%s: got OutdatedReason %q, want %q: %v", f.Path, f.OutdatedReason, outdatedGone, want)
 				}
 			}
 			d.write("s.yaml", yaml("s=2"))

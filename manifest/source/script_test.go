@@ -22,7 +22,7 @@ type script struct {
 	cache   string
 	dir     *Dir
 	source  *running
-	mark    int // index of the first Batch that the command throughout checks
+	mark    int // index of the first Batch that the script command "throughout" checks
 	writers map[string]*writer
 }
 
@@ -91,7 +91,7 @@ func (s *script) stop([]string) error {
 	return nil
 }
 
-// pods NAME... waits until exactly these are desired.
+// pods NAME... waits until exactly these pods are desired.
 func (s *script) pods(names []string) error {
 	return s.await("pods", func(b manifest.Batch) bool { return podsOf(b) == strings.Join(names, " ") })
 }
@@ -113,7 +113,7 @@ func (s *script) complete([]string) error {
 	return s.await("complete", func(b manifest.Batch) bool { return b.IsComplete })
 }
 
-// completeNow fails when the newest Batch is not complete.
+// completeNow fails if the newest Batch is not complete.
 func (s *script) completeNow([]string) error {
 	all, _ := s.source.batches()
 	if b := all[len(all)-1]; !b.IsComplete {
@@ -145,7 +145,7 @@ func (s *script) note([]string) error {
 	return nil
 }
 
-// throughout NAME... checks that every Batch since the command note had these pods.
+// throughout NAME... checks that every Batch since the script command "note" contains these pods.
 func (s *script) throughout(names []string) error {
 	all, _ := s.source.batches()
 	for _, b := range all[s.mark:] {

@@ -141,7 +141,7 @@ func TestURL_ClientCertificate(t *testing.T) {
 	client("two")
 	r.untilPods("two")
 	if all, _ := r.batches(); strings.Contains(show(all[len(all)-1]), "PRIVATE") {
-		t.Error("problem with the private key, want none")
+		t.Error("a Problem contains the private key, want that none does")
 	}
 	write("key", bytes.Repeat([]byte("no key "), 9))
 	r.until("a problem of the key", func(b manifest.Batch) bool {

@@ -98,12 +98,12 @@ func TestWatch_SlowReaderGetsNewest(t *testing.T) {
 		synctest.Wait()
 		set := <-sets
 		if len(set.Pods) != 1 || set.Pods[key("pod99")] == nil {
-			t.Errorf("got %v, want only the newest", set.Pods)
+			t.Errorf("pods of the first set that a slow reader gets: got %v, want only those of the newest batch", set.Pods)
 		}
 		synctest.Wait()
 		select {
 		case set := <-sets:
-			t.Errorf("got %v, want no backlog", set.Pods)
+			t.Errorf("got another set with pods %v, want none, because the first set contained the newest batch", set.Pods)
 		default:
 		}
 	})
@@ -147,7 +147,7 @@ func TestWatch_RestartsFailedSource(t *testing.T) {
 			t.Errorf("after the next run: got %v with %q, want two pods and no problem", set.Pods, problemsIn(set))
 		}
 		if waited := time.Since(began); waited != minRerunDelay {
-			t.Errorf("restarted after %v, want %v", waited, minRerunDelay)
+			t.Errorf("source restarted after %v, want %v", waited, minRerunDelay)
 		}
 	})
 }
@@ -205,7 +205,7 @@ func watchErrors(t *testing.T, counts, pause []int) (wrong []string) {
 				t.Fatal(err)
 			}
 			if k < newest[i] {
-				wrong = append(wrong, fmt.Sprintf("source %d went back from %d to %d", i, newest[i], k))
+				wrong = append(wrong, fmt.Sprintf("source %d: got batch %d and then the older batch %d", i, newest[i], k))
 			}
 			newest[i] = k
 		}

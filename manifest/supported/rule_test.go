@@ -18,14 +18,14 @@ func TestFieldTables(t *testing.T) {
 		for _, r := range rows {
 			path := prefix + r.path
 			if seen[path] {
-				t.Errorf("%s is in the table twice", path)
+				t.Errorf("%s has two rows in the tables, want one", path)
 			}
 			seen[path] = true
 			if !exists(reflect.TypeFor[v1.Pod](), path) {
 				t.Errorf("%s is not a field of a Pod", path)
 			}
 			if hasNote := r.note != ""; hasNote != (r.verdict == acceptedWithWarning || r.verdict == onlyOneValue || r.verdict == refusedWithNote) {
-				t.Errorf("%s: note %q does not fit its verdict", path, r.note)
+				t.Errorf("%s: got note %q, want one exactly if the verdict needs an explanation", path, r.note)
 			}
 		}
 	}

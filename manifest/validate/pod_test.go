@@ -183,11 +183,11 @@ func TestValidation(t *testing.T) {
 		for _, p := range f.Problems {
 			fields = append(fields, p.FieldPath)
 			if p.Position.Line < 3 {
-				t.Errorf("%s\n%s is placed at %v", text, p.FieldPath, p.Position)
+				t.Errorf("%s\nproblem of %s: got position %v, want line 3 or later", text, p.FieldPath, p.Position)
 			}
 		}
 		if got := strings.Join(fields, " "); got != tt.want {
-			t.Errorf("%.300s\nproblems are about %q, want %q: %v", text, got, tt.want, f.Problems)
+			t.Errorf("%.300s\ngot problems about the fields %q, want %q: %v", text, got, tt.want, f.Problems)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package suite is the node conformance test suite of Kubernetes: all tests with the label
 // [NodeConformance] are in its package test/e2e/common. Building all of test/e2e would take
-// half as long again.
+// one and a half times as long.
 package suite
 
 import (
