@@ -64,12 +64,13 @@ func acts(t *testing.T, n *kubetest.Node, h http.Handler, method, target string)
 		grants = []string{"exec", "attach", "portforward"}
 	}
 	if a.Verb != "create" && a.Verb != "" || slices.ContainsFunc(a.Subresources, func(s string) bool { return !slices.Contains(grants, s) }) {
-		t.Errorf("%s %s ran %q, but was authorized as %+v", method, target, n.LastCall, a)
+		t.Errorf("%s %s ran %q: got authorization as %+v, want the verb create and a subresource that permits to run processes", method, target, n.LastCall, a)
 	}
 	return true
 }
 
-// Each path in actingPaths runs a process in a container, so that FuzzActs is meaningful.
+// TestActs checks that each path in actingPaths runs a process in a container, so that FuzzActs is
+// meaningful.
 func TestActs(t *testing.T) {
 	n := kubetest.NewNode()
 	h := portHandler(n, t.TempDir())
@@ -82,9 +83,9 @@ func TestActs(t *testing.T) {
 	}
 }
 
-// A request that runs a process in a container is authorized with the verb create and the
-// subresource for that operation, no matter how its path is written. A read permission is
-// never sufficient.
+// FuzzActs checks that a request that runs a process in a container is authorized with the verb
+// create and the subresource for that operation, no matter how its path is written. A read
+// permission is never sufficient.
 func FuzzActs(f *testing.F) {
 	const proxy = "/api/v1/nodes/n1/proxy"
 	for _, path := range actingPaths {

@@ -12,8 +12,8 @@ import (
 	"podd/server/kube/kubetest"
 )
 
-// Every request gets a response, and no response contains a Secret unless reading
-// Secrets was authorized.
+// FuzzServe checks that every request gets a response, and that no response contains a Secret
+// unless reading Secrets was authorized.
 func FuzzServe(f *testing.F) {
 	f.Add("GET", "/api/v1/namespaces/shop/secrets/key", "", "application/json")
 	f.Add("GET", "/api/v1/pods", "watch=1&resourceVersion=0&sendInitialEvents=true&allowWatchBookmarks=1", "application/json;as=Table;v=v1;g=meta.k8s.io")
@@ -37,12 +37,13 @@ func FuzzServe(f *testing.F) {
 			h.ServeHTTP(w, r)
 		}()
 		if strings.Contains(w.Body.String(), `"dg=="`) && auth.RequestAttributes(r, "n1").Resource != "secrets" {
-			t.Errorf("%s %q?%q shows a Secret", method, path, query)
+			t.Errorf("%s %q?%q: got a Secret in the response without an authorization for Secrets", method, path, query)
 		}
 	})
 }
 
-// Objects are served in all representations.
+// TestAPI_Representations checks that objects are served in all representations that a client can
+// request, such as a table.
 func TestAPI_Representations(t *testing.T) {
 	n := kubetest.NewNode()
 	api := newAPI(n)

@@ -23,8 +23,8 @@ import (
 	"podd/server/kube/kubetest"
 )
 
-// client-go's informers work with list and watch, and with a streaming list, and
-// their caches have the node's objects.
+// TestAPI_Informer checks that client-go's informers work with list and watch, and with a streaming
+// list, and that their caches contain the node's objects.
 func TestAPI_Informer(t *testing.T) {
 	for name, streams := range map[string]bool{"list": false, "watch alone": true} {
 		t.Run(name, func(t *testing.T) {
@@ -56,18 +56,18 @@ func testInformer(t *testing.T, streams bool) {
 	factory.Start(t.Context().Done())
 	t.Cleanup(factory.Shutdown)
 	if !cache.WaitForCacheSync(t.Context().Done(), pods.Informer().HasSynced) {
-		t.Fatal("the informer did not sync")
+		t.Fatal("the cache of the informer was not complete before the context ended")
 	}
 	await := func(what string, is func() bool) {
 		t.Helper()
 		for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("timed out: %s", what)
+				t.Fatalf("time limit reached while %s", what)
 			}
 		}
 	}
 	if listed := lists.Load() > 0; listed == streams {
-		t.Errorf("informer used a list request: %t, want %t", listed, !streams)
+		t.Errorf("informer used a list request: got %t, want %t", listed, !streams)
 	}
 	if all, err := pods.Lister().List(labels.Everything()); err != nil || len(all) != 2 {
 		t.Fatalf("got %v %v", all, err)
@@ -88,7 +88,7 @@ func testInformer(t *testing.T, streams bool) {
 	await("waiting for a pod added after the disconnect", func() bool { p, err := pods.Lister().Pods("default").Get("new-n1"); return err == nil && p.UID == "u4" })
 }
 
-// client-go understands discovery and errors.
+// TestAPI_Client checks that client-go can parse the discovery documents and the errors of podd.
 func TestAPI_Client(t *testing.T) {
 	n := kubetest.NewNode()
 	s := httptest.NewServer(auth.ServeAs(auth.User{Name: "bob"}, newAPI(n).Handler()))
@@ -112,7 +112,7 @@ func TestAPI_Client(t *testing.T) {
 		}
 		for _, want := range []string{"v1 pods", "v1 pods/exec", "v1 nodes", "authorization.k8s.io/v1 selfsubjectaccessreviews"} {
 			if !found[want] {
-				t.Errorf("legacy %t: no %s in %v", legacy, want, found)
+				t.Errorf("discovery, legacy format %t: got resources %[3]v, want %[2]s among them", legacy, want, found)
 			}
 		}
 	}

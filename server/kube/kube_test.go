@@ -21,7 +21,8 @@ func newAPI(n *kubetest.Node) *API {
 		func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "node: "+r.Method+" "+r.URL.String()) })}
 }
 
-// Redirects of the node stay below the proxy's path.
+// TestProxy_Redirects checks that a redirect from the node to one of its own paths becomes a redirect
+// to a path below that of the proxy. A redirect to another host must not change.
 func TestProxy_Redirects(t *testing.T) {
 	api, mux := newAPI(kubetest.NewNode()), http.NewServeMux()
 	mux.Handle("/logs/", http.NotFoundHandler())
@@ -33,7 +34,7 @@ func TestProxy_Redirects(t *testing.T) {
 	} {
 		w := kubetest.SendRequest(t, api.Handler(), "GET", "/api/v1/nodes/n1/proxy"+path, "", "")
 		if got := w.Header().Get("Location"); got != want {
-			t.Errorf("%s: %d %q, want %q", path, w.Code, got, want)
+			t.Errorf("%s: got %d %q, want %q", path, w.Code, got, want)
 		}
 	}
 }
@@ -139,7 +140,8 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// In a cluster, errors do not recommend a flag that has no effect there.
+// TestUnsupported_InCluster checks that, in a cluster, errors do not recommend a flag that has no
+// effect there.
 func TestUnsupported_InCluster(t *testing.T) {
 	for cluster, want := range map[bool]bool{false: true, true: false} {
 		api := newAPI(kubetest.NewNode())
@@ -151,7 +153,8 @@ func TestUnsupported_InCluster(t *testing.T) {
 	}
 }
 
-// A pod of a file without creationTimestamp is shown with its start time.
+// TestAPI_CreationTimestamp checks that a pod of a file without creationTimestamp is shown with its
+// start time.
 func TestAPI_CreationTimestamp(t *testing.T) {
 	n := kubetest.NewNode()
 	started, created := metav1.NewTime(time.Unix(100, 0).UTC()), metav1.NewTime(time.Unix(50, 0).UTC())
@@ -169,16 +172,16 @@ func TestAPI_CreationTimestamp(t *testing.T) {
 			got = !strings.Contains(w.Body.String(), "creationTimestamp")
 		}
 		if w.Code != 200 || !got {
-			t.Errorf("%s: %d %s, want %s", name, w.Code, w.Body, want)
+			t.Errorf("%s: got %d %s, want %s", name, w.Code, w.Body, want)
 		}
 	}
 	if late.CreationTimestamp != (metav1.Time{}) {
-		t.Error("the shared pod was modified")
+		t.Error("the handler modified the pod of the View")
 	}
 }
 
-// If debugging is disabled, its subresources report that, and all others are
-// served.
+// TestAPI_DebuggingDisabled checks that, if debugging is disabled, its subresources respond with an
+// error that names this cause, and that all others are served.
 func TestAPI_DebuggingDisabled(t *testing.T) {
 	n := kubetest.NewNode()
 	api := newAPI(n)
@@ -202,7 +205,8 @@ func TestAPI_DebuggingDisabled(t *testing.T) {
 	}
 }
 
-// All Accept headers are evaluated.
+// TestAPI_SeveralAcceptHeaders checks that all Accept headers of a request are evaluated, and not
+// only the first.
 func TestAPI_SeveralAcceptHeaders(t *testing.T) {
 	h := newAPI(kubetest.NewNode()).Handler()
 	for target, accept := range map[string]string{

@@ -9,8 +9,9 @@ import (
 	"podd/server/kube/kubetest"
 )
 
-// A review of a request that an API server forwards reports neither the permissions of root nor the
-// permission to read Secrets, because the data of Secrets is hidden from forwarded requests.
+// TestReview_Forwarded checks that a review of a request that an API server forwards reports
+// neither the permissions of root nor the permission to read Secrets, because the data of Secrets
+// is hidden from forwarded requests.
 func TestReview_Forwarded(t *testing.T) {
 	api := newAPI(kubetest.NewNode())
 	api.Authorizer = auth.ProxyAuthorizer{Authorizer: auth.WriteAuthorizer{Authorizer: auth.AllowAll{}}, Node: "n1"}

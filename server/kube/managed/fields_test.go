@@ -104,7 +104,7 @@ func codeOf(err error) int {
 	return server.HTTPStatus(err)
 }
 
-// A resize changes the managers of resources only.
+// TestUpdate_Resize checks that a resize changes the managers of resources only.
 func TestUpdate_Resize(t *testing.T) {
 	f := New(kinds)
 	live := newPod(t, web)
@@ -124,8 +124,8 @@ func TestUpdate_Resize(t *testing.T) {
 	}
 }
 
-// Every configuration is either applied or rejected, with any managed fields, and
-// applying it again succeeds and changes nothing.
+// FuzzApply checks that every configuration is either applied or rejected, with any managed fields,
+// and that applying it again succeeds and changes nothing.
 func FuzzApply(f *testing.F) {
 	f.Add("metadata: {labels: {c: d}}", `[{"manager":"m","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:a":{}}}}}]`)
 	f.Add(`spec: {containers: [{name: b, env: [{name: Z, value: z}]}]}`, `[{"manager":"m","operation":"Update","apiVersion":"v2","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:containers":{"k:{\"name\":\"b\"}":{".":{},"f:env":{}}}}}}]`)
@@ -157,12 +157,12 @@ func FuzzApply(f *testing.F) {
 		change.Live = next
 		again, _, err := fields.Apply(change, c, false)
 		if err != nil {
-			t.Fatalf("applying %s again failed: %v", text, err)
+			t.Fatalf("second application of %s: got error %v, want nil", text, err)
 		}
 		next.ManagedFields = nil
 		got := &v1.Pod{}
 		if err := json.Unmarshal(again, got); err != nil || !equality.Semantic.DeepEqual(got, next) {
-			t.Fatalf("got %s, %v, of %s", again, err, text)
+			t.Fatalf("second application: got %s, error %v; want no change by %s", again, err, text)
 		}
 	})
 }

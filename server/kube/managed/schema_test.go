@@ -40,7 +40,8 @@ func objects() []server.Object {
 	return append(all, bundle, driver)
 }
 
-// Lists and maps have the same merge rules as in Kubernetes' own clients.
+// TestNewConverter checks that lists and maps have the same merge rules as in Kubernetes' own
+// clients.
 func TestNewConverter(t *testing.T) {
 	ours := newConverter(kinds())
 	theirs := applyconfigurations.NewTypeConverter(scheme.Scheme)
@@ -51,7 +52,7 @@ func TestNewConverter(t *testing.T) {
 		w.got, w.want = got, want
 		w.compare(o.GetObjectKind().GroupVersionKind().Kind, gotType, wantType)
 		if len(w.seen) < 5 {
-			t.Errorf("%T: only %d types were compared", o, len(w.seen))
+			t.Errorf("%T: got %d compared types, want at least 5", o, len(w.seen))
 		}
 	}
 }

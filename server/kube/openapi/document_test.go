@@ -21,8 +21,8 @@ func asJSON(t *testing.T, v any) []byte {
 	return text
 }
 
-// The documents can be parsed by the parser that is generated from OpenAPI's own schema,
-// which rejects unknown keys.
+// TestDescribe_Valid checks that the documents can be parsed by the parser that is generated from
+// OpenAPI's own schema, which rejects unknown keys.
 func TestDescribe_Valid(t *testing.T) {
 	for name, d := range Describe("v1.2.3", served()) {
 		if _, err := openapiv3.ParseDocument(asJSON(t, d)); err != nil {
@@ -31,7 +31,7 @@ func TestDescribe_Valid(t *testing.T) {
 	}
 }
 
-// Every reference refers to a schema of the same document.
+// TestDescribe_References checks that every reference refers to a schema of the same document.
 func TestDescribe_References(t *testing.T) {
 	for name, d := range Describe("v1.2.3", served()) {
 		checkReferences(t, name, asJSON(t, d), d.Components.Schemas)
@@ -53,24 +53,24 @@ func checkReferences(t *testing.T, document string, text []byte, schemas map[str
 	}
 }
 
-// Every kind and every field has a description.
+// TestDescribe_Descriptions checks that every kind and every field has a description.
 func TestDescribe_Descriptions(t *testing.T) {
 	for document, d := range Describe("v1.2.3", served()) {
 		for name, s := range d.Components.Schemas {
 			if s.Description == "" {
-				t.Errorf("%s: %s: no description", document, name)
+				t.Errorf("%s: schema %s has no description", document, name)
 			}
 			for field, p := range s.Properties {
 				if p.Description == "" {
-					t.Errorf("%s: %s.%s: no description", document, name, field)
+					t.Errorf("%s: field %s.%s has no description", document, name, field)
 				}
 			}
 		}
 	}
 }
 
-// The PATCH operation of a kind determines whether kubectl leaves field validation to the server,
-// and whether it sends a strategic merge patch.
+// TestDescribe_Patch checks that the PATCH operation of a kind determines whether kubectl leaves
+// field validation to the server, and whether it sends a strategic merge patch.
 func TestDescribe_Patch(t *testing.T) {
 	var d spec3.OpenAPI
 	if err := json.Unmarshal(asJSON(t, Describe("v1.2.3", served())["api/v1"]), &d); err != nil {

@@ -97,7 +97,7 @@ func TestHandler(t *testing.T) {
 	} {
 		r := sendTo(h, c.method, c.url, c.header...)
 		if r.StatusCode != c.status || r.Header.Get("Content-Type") != c.media {
-			t.Errorf("%s %s %q: %d %s, want %d %s", c.method, c.url, c.header, r.StatusCode, r.Header.Get("Content-Type"), c.status, c.media)
+			t.Errorf("%s %s %q: got %d %s, want %d %s", c.method, c.url, c.header, r.StatusCode, r.Header.Get("Content-Type"), c.status, c.media)
 		}
 		if c.status >= 400 {
 			var s metav1.Status
@@ -117,7 +117,7 @@ func TestHandler_Encodings(t *testing.T) {
 	for coding, want := range map[string]string{"gzip": "gzip", "br, gzip;q=0.8": "gzip", "gzip;q=0": "", "identity": ""} {
 		r := sendTo(h, "GET", "/openapi/v3/api/v1", "Accept-Encoding", coding)
 		if got := r.Header.Get("Content-Encoding"); got != want {
-			t.Errorf("%q: %q, want %q", coding, got, want)
+			t.Errorf("%q: got %q, want %q", coding, got, want)
 			continue
 		}
 		if want == "gzip" {
@@ -128,13 +128,13 @@ func TestHandler_Encodings(t *testing.T) {
 			r.Body = io.NopCloser(z)
 		}
 		if body(t, r) != plain {
-			t.Errorf("%q: got a different document", coding)
+			t.Errorf("Accept-Encoding %q: got a document that differs from the one without an encoding", coding)
 		}
 	}
 }
 
-// A hash depends on the content only, so that the cache of a client remains valid
-// when podd is restarted.
+// TestHandler_Hashes checks that the hash of a document depends on the content only, so that the
+// cache of a client remains valid when podd is restarted.
 func TestHandler_Hashes(t *testing.T) {
 	first := New("v1.2.3", served())
 	for name, url := range urls(t, New("v1.2.3", served())) {
@@ -147,7 +147,7 @@ func TestHandler_Hashes(t *testing.T) {
 	}
 }
 
-// The handler stores documents compressed.
+// TestHandler_Memory checks that the handler stores documents compressed.
 func TestHandler_Memory(t *testing.T) {
 	h := New("v1.2.3", served())
 	size := len(h.documents().index.gzipped)

@@ -49,8 +49,8 @@ func bobMay(all ...string) func(context.Context, auth.User, string, string) bool
 
 const hidden = "aGlkZGVu" // base64 of "hidden"
 
-// In a cluster, a user who may not read the data of a Secret sees the object
-// without data, in every representation.
+// TestSecretData checks that, in a cluster, a user who may not read the data of a Secret sees the
+// object without data, in every representation.
 func TestSecretData(t *testing.T) {
 	const (
 		all    = "/api/v1/secrets"

@@ -148,7 +148,8 @@ func TestWatch(t *testing.T) {
 	ended.want("BOOKMARK 1009", "end")
 }
 
-// A watcher that is too far behind gets an error. Other watchers are not delayed.
+// TestWatch_TooOld checks that a watcher that is too far behind gets an error. Other watchers are
+// not delayed.
 func TestWatch_TooOld(t *testing.T) {
 	n := kubetest.NewNode()
 	h := serve(Options{State: n})
@@ -163,7 +164,7 @@ func TestWatch_TooOld(t *testing.T) {
 		h.store.list(pods)
 	}
 	if got := len(h.store.states[pods].changes); got > 2*maxChanges || got < maxChanges {
-		t.Errorf("%d changes are retained", got)
+		t.Errorf("got %d retained changes, want between maxChanges and twice as many", got)
 	}
 	if w := kubetest.SendRequest(t, h, "GET", "/api/v1/pods?watch=1&resourceVersion=1002", "", ""); w.Code != 410 || !strings.Contains(w.Body.String(), `"reason":"Expired"`) {
 		t.Errorf("got %d %s", w.Code, w.Body)
@@ -181,7 +182,8 @@ func TestWatch_TooOld(t *testing.T) {
 	startWatch(t, s.URL, "/api/v1/pods?watch=1&resourceVersion="+now+"&timeoutSeconds=1").want("end")
 }
 
-// Fewer changes are retained if they are large, but always a minimum.
+// TestWatch_LargeChanges checks that fewer changes are retained if they are large, but at least
+// minChanges.
 func TestWatch_LargeChanges(t *testing.T) {
 	for _, size := range []int{64 << 10, 1 << 20} {
 		n := kubetest.NewNode()
@@ -195,7 +197,7 @@ func TestWatch_LargeChanges(t *testing.T) {
 			n.PutPod(p)
 			h.store.list(res)
 			if kept := h.store.states[res]; len(kept.changes) > minChanges && kept.bytes > maxChangeBytes {
-				t.Fatalf("got %d retained changes with %d bytes", len(kept.changes), kept.bytes)
+				t.Fatalf("got %d retained changes with %d bytes, which is more than maxChangeBytes", len(kept.changes), kept.bytes)
 			}
 		}
 		kept, sum := h.store.states[res], 0

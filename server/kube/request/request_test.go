@@ -84,8 +84,8 @@ func show(i Info) string {
 	return s
 }
 
-// A path with a resource is below the API, and no part of it contains a slash or
-// traverses directories.
+// FuzzParse checks that a path with a resource is below a path of the API, and that no part of it
+// contains a slash or traverses directories.
 func FuzzParse(f *testing.F) {
 	f.Add("GET", "/api/v1/namespaces/a/pods/b/log", "watch=1")
 	f.Add("DELETE", "/apis/a/v1/namespaces/../secrets", "fieldSelector=metadata.name=x")
@@ -99,7 +99,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, part := range []string{i.Group, i.Version, i.Namespace, i.Resource, i.Subresource} {
 			if strings.Contains(part, "/") || part == "." || part == ".." {
-				t.Fatalf("%q: got part %q", path, part)
+				t.Fatalf("%q: got part %q, want no slash, . or ..", path, part)
 			}
 		}
 	})

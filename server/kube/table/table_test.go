@@ -206,7 +206,8 @@ func snapshot(objects []metav1.Object) []runtime.Object {
 	return all
 }
 
-// Rows of terminated pods have a condition, which clients use to dim them.
+// TestNew_RowConditions checks that rows of terminated pods have a condition, which clients use to
+// dim them.
 func TestNew_RowConditions(t *testing.T) {
 	for phase, want := range map[v1.PodPhase]int{v1.PodRunning: 0, v1.PodSucceeded: 1, v1.PodFailed: 1} {
 		rows := New([]*v1.Pod{{Status: v1.PodStatus{Phase: phase}}}, epoch).Rows

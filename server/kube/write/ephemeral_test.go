@@ -95,7 +95,7 @@ func TestAddEphemeral_Availability(t *testing.T) {
 	api.Debugger, api.DebuggingEnabled = d, false
 	h := api.Handler()
 	if w := send(h, "PATCH", sub, "application/merge-patch+json", `{}`); w.Code != 405 || len(d.dry) > 0 {
-		t.Errorf("disabled: got %d %s", w.Code, w.Body)
+		t.Errorf("debugging is disabled: got %d %s, want 405 and no call", w.Code, w.Body)
 	}
 	if w := send(h, "GET", sub, "", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `"kind":"Pod"`) {
 		t.Errorf("GET: got %d %s, want 200 and the pod", w.Code, w.Body)
@@ -105,7 +105,7 @@ func TestAddEphemeral_Availability(t *testing.T) {
 	}
 	api.DebuggingEnabled = true
 	if w := send(h, "PATCH", strings.Replace(sub, "web-n1", "no", 1), "application/merge-patch+json", `{}`); w.Code != 404 {
-		t.Errorf("missing pod: got %d %s", w.Code, w.Body)
+		t.Errorf("missing pod: got %d %s, want 404", w.Code, w.Body)
 	}
 	w := send(h, "PATCH", sub+"?dryRun=All", "application/merge-patch+json", `{"spec":{"ephemeralContainers":[{"name":"d","image":"b"}]}}`)
 	if w.Code != 200 || !slices.Equal(d.dry, []bool{true}) || !strings.Contains(w.Body.String(), "ephemeralContainers") || len(d.View().Pods[0].Pod.Spec.EphemeralContainers) > 0 {

@@ -108,7 +108,7 @@ func TestPatch_Errors(t *testing.T) {
 	}
 }
 
-// The result of a patch is either valid JSON or a client error.
+// FuzzPatch checks that a patch results in either valid JSON or a client error.
 func FuzzPatch(f *testing.F) {
 	kinds := []string{jsonPatch, mergePatch, strategicPatch}
 	f.Add(uint8(0), `[{"op":"move","from":"/spec/containers/0","path":"/spec/containers/-"}]`)

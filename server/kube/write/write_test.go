@@ -173,11 +173,11 @@ func TestWrite_AllNamespaces(t *testing.T) {
 	for method, body := range map[string]string{"DELETE": "", "POST": configMap("b", "")} {
 		w := sendWithin(t, h, method, "/api/v1/configmaps", body, time.Minute)
 		if w.Code != 405 || !strings.Contains(w.Body.String(), "specify the namespace in the path") || f.len() != 1 {
-			t.Errorf("%s in all namespaces: got %d %s, %d files left", method, w.Code, w.Body, f.len())
+			t.Errorf("%s in all namespaces: got %d %s and %d files, want 405 and 1 file", method, w.Code, w.Body, f.len())
 		}
 	}
 	if w := sendWithin(t, h, "DELETE", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web-n1", "", time.Minute); w.Code != 405 {
-		t.Errorf("delete of metrics: got %d %s", w.Code, w.Body)
+		t.Errorf("delete of metrics: got %d %s, want 405", w.Code, w.Body)
 	}
 	f.read = errors.New("the disk failed")
 	if w := sendWithin(t, h, "POST", configMaps, configMap("b", ""), time.Minute); w.Code != 500 || !strings.Contains(w.Body.String(), "disk failed") {
@@ -197,7 +197,8 @@ func TestDeleteCollection_Preconditions(t *testing.T) {
 	}
 }
 
-// An overruled file is removed even if the client has disconnected.
+// TestCreate_Overruled checks that an overruled file is removed even if the client has
+// disconnected.
 func TestCreate_Overruled(t *testing.T) {
 	f := newFiles()
 	h := f.handler()
@@ -212,7 +213,8 @@ func TestCreate_Overruled(t *testing.T) {
 	}
 }
 
-// All files of a collection are removed before waiting for the View.
+// TestDeleteCollection_Parallel checks that all files of a collection are removed before the
+// handler waits until the View no longer contains them.
 func TestDeleteCollection_Parallel(t *testing.T) {
 	f := newFiles()
 	h := f.handler()
