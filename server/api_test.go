@@ -83,7 +83,7 @@ func TestAPI_Events(t *testing.T) {
 		var got v1.EventList
 		decode(t, get(t, url+"/v1/events"+query).Body, &got)
 		if len(got.Items) != want || got.Items == nil || got.ResourceVersion != "2" || got.Kind != "EventList" {
-			t.Errorf("%s: got %+v", query, got)
+			t.Errorf("%s: got %+v, want an EventList at revision 2 with %d events", query, got, want)
 		}
 	}
 	watch := json.NewDecoder(get(t, url+"/v1/events?watch=1&revision=1").Body)
@@ -132,13 +132,13 @@ func TestLogRequest(t *testing.T) {
 		"?namespace=a&pod=web&container=app&stream=in": `parameter stream: \"in\" is not stdout or stderr`,
 	} {
 		if w := sendTo(m.handler(), "GET", "/v1/logs"+query, "podd"); w.Code != 400 || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("%s: %d %s, want 400 %s", query, w.Code, w.Body, want)
+			t.Errorf("%s: got %d %s, want 400 %s", query, w.Code, w.Body, want)
 		}
 	}
 }
 
-// If reading fails before the first byte, the response is an error; if it fails
-// later, the error is in the trailer.
+// TestServeLogs_Errors checks that the response is an error if reading fails before the first byte,
+// and that the error is in the trailer if reading fails later.
 func TestServeLogs_Errors(t *testing.T) {
 	m := newFakeDaemon()
 	url := start(t, m)
@@ -177,7 +177,8 @@ func TestServeLogs_Errors(t *testing.T) {
 	}
 }
 
-// A line of a followed log is sent without waiting for the next one.
+// TestServeLogs_Follow checks that a line of a followed log is sent without waiting for the next
+// one.
 func TestServeLogs_Follow(t *testing.T) {
 	m := newFakeDaemon()
 	url := start(t, m)
@@ -244,7 +245,8 @@ func TestAPI_Down(t *testing.T) {
 	}
 }
 
-// For a shutdown, a pod that has terminated is reported as stopped even if it still exists.
+// TestAPI_Shutdown checks that, during a shutdown, a pod that has terminated is reported as stopped
+// even if it still exists.
 func TestAPI_Shutdown(t *testing.T) {
 	m := newFakeDaemon("a", "b")
 	url := start(t, m)
@@ -281,11 +283,12 @@ func TestAPI_Shutdown(t *testing.T) {
 	}
 	m.resumed = errors.New("podd is stopping")
 	if resp := post(t, url+"/v1/resume"); resp.StatusCode == http.StatusOK {
-		t.Errorf("failed resume: got %s", resp.Status)
+		t.Errorf("resume that fails: got %s, want an error", resp.Status)
 	}
 }
 
-// If the client disconnects, the context of Down is canceled.
+// TestAPI_DownClientDisconnects checks that, if the client disconnects, the context of Down is
+// canceled.
 func TestAPI_DownClientDisconnects(t *testing.T) {
 	m := newFakeDaemon("a")
 	url := start(t, m)
@@ -370,7 +373,8 @@ func TestCredential_FromBrowser(t *testing.T) {
 	}
 }
 
-// The client chooses the validity of a credential within limits.
+// TestCredential_Duration checks that the client chooses the validity of a credential within
+// limits.
 func TestCredential_Duration(t *testing.T) {
 	m := newFakeDaemon()
 	var got time.Duration

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Applying the changes that a watcher receives results in the newest View, no matter which
-// Views the watcher missed.
+// TestChange_Properties checks that applying the changes that a watcher receives results in the
+// newest View, no matter which Views the watcher missed.
 func TestChange_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a-n1", "b-n1", "c-n1", "d-n1"}
@@ -73,8 +73,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// A slow watcher receives the changes that it missed as a single change. A fast watcher
-// receives every change. No change is sent twice.
+// TestWatchViews_SlowWatcher checks that a slow watcher receives the changes that it missed as a
+// single change. A fast watcher receives every change. No change is sent twice.
 func TestWatchViews_SlowWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := NewLatestView(&View{Revision: 1, Pods: []*PodView{pod("a")}})

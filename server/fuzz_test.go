@@ -50,7 +50,7 @@ func FuzzReadOnly(f *testing.F) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		if w.Code < 200 || w.Code > 599 || strings.Contains(w.Body.String(), "hunter2") {
-			t.Errorf("%s %q of %q: %d %s", method, target, host, w.Code, w.Body)
+			t.Errorf("%s %q with Host %q: got %d %s, want a valid status and no value of a variable", method, target, host, w.Code, w.Body)
 		}
 		if w.Code == http.StatusOK && !isKnownHost(r, h.Node) {
 			t.Errorf("%s %q with Host %q, which is not this node, was served", method, target, host)
@@ -58,8 +58,8 @@ func FuzzReadOnly(f *testing.F) {
 	})
 }
 
-// Every response has a valid status, and names that could traverse directories are
-// rejected.
+// FuzzAPI checks that every response has a valid status, and that names that could traverse
+// directories are rejected.
 func FuzzAPI(f *testing.F) {
 	for _, target := range []string{
 		"/v1/version", "/v1/state?watch=1&revision=7", "/v1/events?revision=1", "/v1/events?watch=1", "/v1/credential",
@@ -79,7 +79,7 @@ func FuzzAPI(f *testing.F) {
 		m.log = func(_ context.Context, req LogRequest, _ io.Writer) error {
 			for _, name := range []string{req.Pod.Namespace, req.Pod.Name, req.Container} {
 				if name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "/") {
-					t.Errorf("%s %q: got name %q", method, target, name)
+					t.Errorf("%s %q: got name %q, want one that is safe in a path", method, target, name)
 				}
 			}
 			return nil
@@ -88,11 +88,11 @@ func FuzzAPI(f *testing.F) {
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, r)
 		if w.Code < 200 || w.Code > 599 {
-			t.Errorf("%s %q: %d", method, target, w.Code)
+			t.Errorf("%s %q: got status %d, want 200 to 599", method, target, w.Code)
 		}
 		for _, pod := range m.restarted {
 			if strings.Contains(pod, "..") || strings.Count(pod, "/") != 1 {
-				t.Errorf("%s %q %q restarts %q", method, target, body, pod)
+				t.Errorf("%s %q with body %q: got a restart of pod %q, want only safe names", method, target, body, pod)
 			}
 		}
 	})

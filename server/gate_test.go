@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Requests up to the limit are served at once; further requests wait or are rejected.
-// Long-running requests do not count, and slow requests count only for a limited time.
+// TestGate checks that requests up to the limit are served at once, and that further requests wait
+// or are rejected. The limit does not include long-running requests, and includes a slow request
+// only for a limited time.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})

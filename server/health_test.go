@@ -41,15 +41,15 @@ func TestHealth(t *testing.T) {
 	for _, tt := range tests {
 		got := sendTo(tt.health, tt.method, tt.path, "anything")
 		if got.Code != tt.status || got.Body.String() != tt.body {
-			t.Errorf("%s %s: %d %q, want %d %q", tt.method, tt.path, got.Code, got.Body, tt.status, tt.body)
+			t.Errorf("%s %s: got %d %q, want %d %q", tt.method, tt.path, got.Code, got.Body, tt.status, tt.body)
 		}
 		if tt.status == http.StatusMethodNotAllowed && got.Header().Get("Allow") != "GET, HEAD" {
-			t.Errorf("%s %s: Allow is %q", tt.method, tt.path, got.Header().Get("Allow"))
+			t.Errorf("%s %s: got Allow %q, want GET, HEAD", tt.method, tt.path, got.Header().Get("Allow"))
 		}
 	}
 }
 
-// OnCheck is called for each check.
+// TestHealth_Observed checks that Health calls OnCheck for each of its checks.
 func TestHealth_Observed(t *testing.T) {
 	var observed []string
 	h := &Health{Checks: []Check{

@@ -48,8 +48,8 @@ func waitClosed(t *testing.T, c net.Conn) {
 	}
 }
 
-// If many unauthenticated clients connect and send nothing, connections of authenticated
-// clients stay open, and new connections are accepted.
+// TestServer_GuardedConnLimit checks that, if many unauthenticated clients connect and send
+// nothing, connections of authenticated clients stay open, and that new connections are accepted.
 func TestServer_GuardedConnLimit(t *testing.T) {
 	addr := serve(t, &Server{MaxConns: 4, HandlerMarksAuthenticated: true, AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/unauthorized" {
@@ -89,8 +89,8 @@ func TestServer_GuardedConnLimit(t *testing.T) {
 	}
 }
 
-// If the endpoint does not authenticate clients, new connections replace idle connections,
-// but no connection with a request in progress.
+// TestServer_IdleConnLimit checks that, if the endpoint does not authenticate clients, new
+// connections replace idle connections, but no connection with a request in progress.
 func TestServer_IdleConnLimit(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	addr := serve(t, &Server{MaxConns: 2, AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,8 +117,8 @@ func TestServer_IdleConnLimit(t *testing.T) {
 	}
 }
 
-// If all connections have a request in progress, a new connection is served as soon as a
-// response is complete.
+// TestServer_WaitsForIdle checks that, if all connections have a request in progress, a new
+// connection is served as soon as a response is complete.
 func TestServer_WaitsForIdle(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	addr := serve(t, &Server{MaxConns: 1, AllowsStreams: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -142,8 +142,8 @@ func TestServer_WaitsForIdle(t *testing.T) {
 	}
 }
 
-// Clients that do not read their responses do not block an endpoint without
-// authentication.
+// TestServer_SlowReaderConnLimit checks that clients that do not read their responses do not block
+// an endpoint without authentication.
 func TestServer_SlowReaderConnLimit(t *testing.T) {
 	begun := make(chan struct{}, 2)
 	addr := serve(t, &Server{MaxConns: 2, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -163,11 +163,12 @@ func TestServer_SlowReaderConnLimit(t *testing.T) {
 	}
 	began := time.Now()
 	if got := statusLine(t, dial(t, addr), "GET /"); got != "HTTP/1.1 200 OK" || time.Since(began) > responseTimeout/2 {
-		t.Errorf("got %q after %s", got, time.Since(began))
+		t.Errorf("got %q after %s, want status 200 within half of responseTimeout", got, time.Since(began))
 	}
 }
 
-// If a client reads nothing, its stream is closed, and other clients are served.
+// TestServer_WriteTimeout checks that, if a client reads nothing, its connection is closed, and
+// that other clients are served.
 func TestServer_WriteTimeout(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{
 		"written": func(w http.ResponseWriter, _ *http.Request) {
@@ -206,8 +207,8 @@ func TestServer_WriteTimeout(t *testing.T) {
 	}
 }
 
-// A client that sends a header one byte at a time is disconnected after
-// headerTimeout.
+// TestServer_HeaderTimeout checks that a client that sends a header one byte at a time is
+// disconnected after headerTimeout.
 func TestServer_HeaderTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, stop := piped(t, &Server{AllowsStreams: true, Handler: http.NotFoundHandler()})
@@ -222,7 +223,8 @@ func TestServer_HeaderTimeout(t *testing.T) {
 	})
 }
 
-// The kernel closes the connection of a client whose host does not respond any longer.
+// TestListen_Keepalive checks that the kernel closes the connection of a client whose host does not
+// respond any longer.
 func TestListen_Keepalive(t *testing.T) {
 	ln, err := Listen(t.Context(), "test", "127.0.0.1:0")
 	if err != nil {
@@ -261,8 +263,8 @@ func countResources(t *testing.T) (goroutines, descriptors int) {
 	return runtime.NumGoroutine(), len(all)
 }
 
-// During a flood of unauthenticated connections of every kind, valid clients are
-// served, and closed connections leave no resources behind.
+// TestServer_Flood checks that, during a flood of unauthenticated connections of every kind, valid
+// clients are served, and that closed connections leave no resources behind.
 func TestServer_Flood(t *testing.T) {
 	ca, certificate := newAuthority(t)
 	roots, err := ca.RootPool(nil)
@@ -321,7 +323,7 @@ func TestServer_Flood(t *testing.T) {
 				c := secure()
 				unknown = append(unknown, c)
 				if got := statusLine(t, c, request); got != "HTTP/1.1 "+want {
-					t.Errorf("%.20s: %s, want %s", request, got, want)
+					t.Errorf("%.20s: got %s, want %s", request, got, want)
 				}
 			}
 		}

@@ -32,7 +32,7 @@ func TestRequireSameOrigin(t *testing.T) {
 		w := httptest.NewRecorder()
 		served.ServeHTTP(w, r)
 		if w.Code != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, w.Code, tt.want)
+			t.Errorf("%s: got %d, want %d", tt.name, w.Code, tt.want)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestRequireSameOriginOrForwarded(t *testing.T) {
 		w := httptest.NewRecorder()
 		served.ServeHTTP(w, r)
 		if w.Code != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, w.Code, tt.want)
+			t.Errorf("%s: got %d, want %d", tt.name, w.Code, tt.want)
 		}
 	}
 }

@@ -37,8 +37,8 @@ func hundredPods() *View {
 	return v
 }
 
-// A list that is assembled from encoded pods equals a list that is encoded as a whole, no
-// matter which pods have changed.
+// TestPodLists checks that a list that is assembled from encoded pods equals a list that is encoded
+// as a whole, no matter which pods have changed.
 func TestPodLists(t *testing.T) {
 	var lists PodListCache
 	check := func(v *View) {
@@ -71,7 +71,7 @@ func TestPodLists(t *testing.T) {
 	check(&View{})
 }
 
-// Repeated requests do not encode unchanged pods again.
+// TestPodLists_Allocations checks that repeated requests do not encode unchanged pods again.
 func TestPodLists_Allocations(t *testing.T) {
 	var lists PodListCache
 	whole := func(p *v1.Pod) *v1.Pod { return p }
@@ -92,7 +92,7 @@ func TestPodLists_Allocations(t *testing.T) {
 	next.Pods[7] = pod("web-007-n1")
 	one := allocated(func() { encodePods(next, first, whole) })
 	if all > 8e6 || one > uint64(len(first.body)*2) {
-		t.Errorf("a list of %d bytes allocates %d bytes, after a change of one pod %d", len(first.body), all, one)
+		t.Errorf("a list of %d bytes allocates %d bytes, and %d after a change of one pod; want at most 8 MB, and twice the size of the list", len(first.body), all, one)
 	}
 	t.Logf("a list of %d bytes allocates %d bytes, after a change of one pod %d", len(first.body), all, one)
 }

@@ -46,12 +46,13 @@ func TestReadOnly_Hosts(t *testing.T) {
 		"[":                   421,
 	} {
 		if got := sendTo(readOnly(), "GET", "/pods", host); got.Code != want {
-			t.Errorf("Host %q: %d %q, want %d", host, got.Code, got.Body, want)
+			t.Errorf("Host %q: got %d %q, want %d", host, got.Code, got.Body, want)
 		}
 	}
 }
 
-// A browser must not use a node name that any host on its network can resolve.
+// TestReadOnly_BrowserHosts checks that requests of a browser are rejected if their Host is a node
+// name that any host on the network of the browser could claim.
 func TestReadOnly_BrowserHosts(t *testing.T) {
 	browser := http.Header{"User-Agent": {"Mozilla/5.0 (X11)"}, "Accept-Language": {"en"}}
 	for _, c := range []struct {
@@ -123,7 +124,7 @@ func TestReadOnly_Routes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if got := sendTo(readOnly(), tt.method, tt.path, "localhost"); got.Code != tt.status {
-			t.Errorf("%s %s: %d, want %d", tt.method, tt.path, got.Code, tt.status)
+			t.Errorf("%s %s: got %d, want %d", tt.method, tt.path, got.Code, tt.status)
 		}
 	}
 }
@@ -163,7 +164,7 @@ func TestReadOnly_EnvValues(t *testing.T) {
 		t.Errorf("/pods (-want +got):\n%s", diff)
 	}
 	if ct := got.Header().Get("Content-Type"); ct != "application/json" {
-		t.Errorf("got Content-Type %q", ct)
+		t.Errorf("got Content-Type %q, want application/json", ct)
 	}
 }
 
@@ -174,8 +175,8 @@ func TestReadOnly_NoPods(t *testing.T) {
 	}
 }
 
-// A request that announces a body and never sends the body gets a response, and the
-// connection is closed.
+// TestReadOnly_UnreadBody checks that a request that announces a body and never sends the body gets
+// a response, and that the connection is closed.
 func TestReadOnly_UnreadBody(t *testing.T) {
 	addr := serve(t, &Server{Handler: readOnly()})
 	c, err := net.Dial("tcp", addr)
@@ -190,7 +191,7 @@ func TestReadOnly_UnreadBody(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != 200 || !resp.Close {
-		t.Errorf("status %d, Close %v, want 200, true", resp.StatusCode, resp.Close)
+		t.Errorf("got status %d and Close %v, want 200 and true", resp.StatusCode, resp.Close)
 	}
 }
 
@@ -204,6 +205,6 @@ func TestReadOnly_HeaderLimit(t *testing.T) {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("status %d, want 431", resp.StatusCode)
+		t.Errorf("got status %d, want 431", resp.StatusCode)
 	}
 }

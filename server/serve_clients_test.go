@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// CloseClients disconnects the clients with a revoked certificate, including clients with
-// streams. Other connections stay open, and new connections are accepted.
+// TestCloseClients checks that CloseClients disconnects the clients with a revoked certificate,
+// including clients with streams. Other connections stay open, and new connections are accepted.
 func TestCloseClients(t *testing.T) {
 	ca, servingCertificate := newAuthority(t)
 	certificate := func() tls.Certificate {
@@ -67,7 +67,7 @@ func TestCloseClients(t *testing.T) {
 	old := []net.Conn{connect("/taken", revoked), connect("/lasts", revoked), connect("/idle", revoked)}
 	taken, idle, anonymous := connect("/taken", valid), connect("/idle", valid), connect("/idle")
 	if n := s.CloseClients(isRevoked); n != len(old) {
-		t.Errorf("closed %d connections, want %d", n, len(old))
+		t.Errorf("CloseClients: got %d closed connections, want %d", n, len(old))
 	}
 	for _, c := range old {
 		waitClosed(t, c)

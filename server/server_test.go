@@ -152,8 +152,8 @@ func TestServe_Shutdown(t *testing.T) {
 	}
 }
 
-// A handler that writes to a hijacked connection whose client does not read must
-// not block Serve.
+// TestServe_ShutdownHijacked checks that a handler that writes to a hijacked connection whose
+// client does not read does not block Serve.
 func TestServe_ShutdownHijacked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -188,8 +188,8 @@ func TestServe_ShutdownHijacked(t *testing.T) {
 	}
 }
 
-// TLS clients are served with every cipher suite, with HTTP/1.1 only, and handshake
-// errors are not logged.
+// TestServe_TLS checks that TLS clients are served with every cipher suite and only with HTTP/1.1,
+// and that handshake errors are not logged.
 func TestServe_TLS(t *testing.T) {
 	ca, certificate := newAuthority(t)
 	roots, err := ca.RootPool(nil)
@@ -273,8 +273,8 @@ func TestServe_Errors(t *testing.T) {
 	}
 }
 
-// When the limit is reached, a connection is accepted only after another connection is
-// closed.
+// TestLimitListener checks that, when the limit is reached, a connection is accepted only after
+// another connection is closed.
 func TestLimitListener(t *testing.T) {
 	inner, outer := net.Pipe()
 	defer outer.Close()
@@ -356,7 +356,8 @@ func piped(t *testing.T, s *Server) (conn net.Conn, stop func()) {
 	}
 }
 
-// A rejected client that never sends its announced body is disconnected.
+// TestServer_UnreadBody checks that a rejected client that never sends its announced body is
+// disconnected.
 func TestServer_UnreadBody(t *testing.T) {
 	for _, body := range []string{"Content-Length: 10", "Transfer-Encoding: chunked"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -369,7 +370,7 @@ func TestServer_UnreadBody(t *testing.T) {
 			began := time.Now()
 			response, err := io.ReadAll(conn)
 			if err != nil || !strings.HasPrefix(string(response), "HTTP/1.1 401 ") {
-				t.Errorf("%s: got %q, %v", body, response, err)
+				t.Errorf("%s: got response %q and error %v, want status 401", body, response, err)
 			}
 			if took := time.Since(began); took > responseTimeout+time.Second {
 				t.Errorf("%s: the connection was open for %s, want at most %s", body, took, responseTimeout+time.Second)
@@ -378,7 +379,8 @@ func TestServer_UnreadBody(t *testing.T) {
 	}
 }
 
-// Streams, and responses to a body that was read, have no time limit.
+// TestServer_StreamsNoTimeLimit checks that streams, and responses to a body that was read, have no
+// time limit.
 func TestServer_StreamsNoTimeLimit(t *testing.T) {
 	handlers := map[string]http.HandlerFunc{
 		"hijacked": func(w http.ResponseWriter, _ *http.Request) {
@@ -415,13 +417,14 @@ func TestServer_StreamsNoTimeLimit(t *testing.T) {
 			}
 			io.WriteString(conn, "late\n")
 			if response, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(response), "LATE\n") {
-				t.Errorf("%s: got %q, %v", name, response, err)
+				t.Errorf("%s: got response %q and error %v, want LATE at the end", name, response, err)
 			}
 		})
 	}
 }
 
-// Every request is passed to the handler.
+// TestServer_Options checks that the request "OPTIONS *" is passed to the handler, like every other
+// request.
 func TestServer_Options(t *testing.T) {
 	addr := serve(t, &Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -434,6 +437,6 @@ func TestServer_Options(t *testing.T) {
 	defer conn.Close()
 	io.WriteString(conn, "OPTIONS * HTTP/1.1\r\nHost: n1\r\nConnection: close\r\n\r\n")
 	if response, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(response), "HTTP/1.1 401 ") {
-		t.Errorf("got %q, %v", response, err)
+		t.Errorf("got response %q and error %v, want status 401", response, err)
 	}
 }

@@ -85,8 +85,8 @@ func awaitLog(t *testing.T, log *syncBuffer, want string) {
 	}
 }
 
-// A socket below the root directory is created again if the socket or its directory is
-// removed. Closing the listener removes the socket.
+// TestListenRoot_Recreated checks that a socket below the root directory is created again if the
+// socket or its directory is removed. Closing the listener removes the socket.
 func TestListenRoot_Recreated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "device-plugins", SocketName)
 	ln, err := ListenRoot(t.Context(), path, slog.New(slog.DiscardHandler))
@@ -178,8 +178,8 @@ func swap(t *testing.T, dir string) net.Listener {
 	return other
 }
 
-// podd does not remove a file or another podd's socket at the path of its socket, but waits
-// until the path is free.
+// TestListenSocket_PathTaken checks that podd does not remove a file or another podd's socket at
+// the path of its socket, but waits until the path is free.
 func TestListenSocket_PathTaken(t *testing.T) {
 	t.Run("another podd", func(t *testing.T) {
 		t.Parallel()

@@ -55,7 +55,7 @@ func TestPodView_HasPendingEdit(t *testing.T) {
 			test.pod.Pod = &v1.Pod{}
 		}
 		if got := test.pod.HasPendingEdit(); got != test.want {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 	}
 }

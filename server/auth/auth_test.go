@@ -92,7 +92,7 @@ func TestAuthenticator(t *testing.T) {
 	r := httptest.NewRequest("GET", "/pods", nil)
 	r.TLS = client(t, ours, "alice", time.Hour)
 	if _, ok := (&Authenticator{}).authenticate(r); ok {
-		t.Error("the zero Authenticator accepts a certificate")
+		t.Error("certificate with the zero Authenticator: got a user, want none")
 	}
 	r = httptest.NewRequest("GET", "/pods", nil)
 	r.Header.Set("Authorization", "Bearer abc")
@@ -249,7 +249,7 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 	if allows(t, Policy{}, bob, Attributes{Verb: "get", Resource: "nodes", Subresources: []string{"pods"}}) {
-		t.Error("the zero Policy allows a request")
+		t.Error("Allows of the zero Policy: got true, want false")
 	}
 }
 
@@ -271,7 +271,7 @@ func TestParsePolicy_Errors(t *testing.T) {
 		}
 	}
 	if p, err := ParsePolicy([]byte("\n---\n# nothing\n")); err != nil || len(p.grants) != 0 {
-		t.Errorf("without a document: got %v, %v", p, err)
+		t.Errorf("ParsePolicy of a text without a document: got %v, error %v; want an empty Policy", p, err)
 	}
 }
 

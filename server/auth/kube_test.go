@@ -144,7 +144,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: help}
 subjects: [{kind: User, name: helper}]
 `
 
-// A request with impersonation has the permissions of the impersonated user only.
+// TestImpersonation checks that a request with impersonation has the permissions of the
+// impersonated user only.
 func TestImpersonation(t *testing.T) {
 	tokens, err := ParseTokens([]byte("help,helper,1\nroot,admin,2,system:masters\nview,viewer,3\n"))
 	if err != nil {
@@ -197,7 +198,7 @@ func TestImpersonation(t *testing.T) {
 	}
 }
 
-// Root's own socket rejects impersonation.
+// TestServeAs checks that root's own socket rejects impersonation.
 func TestServeAs(t *testing.T) {
 	h := ServeAs(RootUser(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(UserFrom(r.Context()).String())) }))
 	for header, want := range map[string]int{"": 200, userHeader: 400, groupHeader: 400, "Impersonate-Uid": 400} {
@@ -212,7 +213,7 @@ func TestServeAs(t *testing.T) {
 	}
 }
 
-// In a cluster, Guard ignores grants in a namespace.
+// TestProxied checks that, in a cluster, Guard ignores grants in a namespace.
 func TestProxied(t *testing.T) {
 	for _, c := range []struct {
 		method, path string
@@ -236,7 +237,7 @@ func TestProxied(t *testing.T) {
 	w := httptest.NewRecorder()
 	g.ServeHTTP(w, q)
 	if w.Code != 403 || !strings.Contains(w.Body.String(), "nodes/proxy") {
-		t.Errorf("got %d %s", w.Code, w.Body)
+		t.Errorf("response: got %d %s, want 403 and nodes/proxy in it", w.Code, w.Body)
 	}
 	// Permission to proxy to the node does not include adding a container to its
 	// pods.
@@ -245,7 +246,7 @@ func TestProxied(t *testing.T) {
 	w = httptest.NewRecorder()
 	g.ServeHTTP(w, httptest.NewRequest("PATCH", "/api/v1/namespaces/a/pods/x/ephemeralcontainers", nil))
 	if w.Code != 403 || !allows(t, g.Authorizer, User{}, proxy) {
-		t.Errorf("got %d %s", w.Code, w.Body)
+		t.Errorf("patch of a pod: got %d %s, want 403 although the user may proxy to the node", w.Code, w.Body)
 	}
 	// Access reviews report the permissions that Guard enforces.
 	look := Attributes{Verb: "list", Resource: "pods", Namespace: "a", Subresources: []string{""}}
@@ -268,7 +269,8 @@ func (failing) Allows(context.Context, User, Attributes) (bool, error) {
 	return true, errors.New("the cluster is unreachable: s3cret")
 }
 
-// If the Authorizer fails, the response has the kubelet's text and omits the cause.
+// TestGuard_AuthorizerFails checks that, if the Authorizer fails, the response has the kubelet's
+// text and omits the cause.
 func TestGuard_AuthorizerFails(t *testing.T) {
 	g := &Guard{Authenticator: &Authenticator{AllowsAnonymous: true}, Authorizer: failing{}, Node: "n1"}
 	for _, c := range []struct{ path, as, want string }{
@@ -300,8 +302,8 @@ func boundToBob(t *testing.T, rules string) Policy {
 	return p
 }
 
-// On a node of a cluster, permission to get nodes/proxy is not sufficient to read the data of
-// Secrets.
+// TestProxied_MayReadSecret checks that, on a node of a cluster, permission to get nodes/proxy is
+// not sufficient to read the data of Secrets.
 func TestProxied_MayReadSecret(t *testing.T) {
 	bob := User{Name: "bob", Groups: []string{authenticatedGroup}}
 	for _, c := range []struct {
@@ -326,8 +328,8 @@ func TestProxied_MayReadSecret(t *testing.T) {
 	}
 }
 
-// An access review allows the reading of Secrets only if Guard allows the request and
-// the response contains the data.
+// TestProxied_AllowsSecret checks that an access review allows the reading of Secrets only if Guard
+// allows the request and the response contains the data.
 func TestProxied_AllowsSecret(t *testing.T) {
 	bob := User{Name: "bob", Groups: []string{authenticatedGroup}}
 	for _, c := range []struct {
@@ -361,8 +363,9 @@ func TestProxied_AllowsSecret(t *testing.T) {
 	}
 }
 
-// In a cluster, the rules of a user include exactly the requests that access reviews allow.
-// The rules of policies in a namespace, and rules for other resources, do not count.
+// TestProxied_Rules checks that, in a cluster, the rules of a user include exactly the requests
+// that access reviews allow. The test ignores rules that a policy grants in one namespace, and
+// rules for other resources.
 func TestProxied_Rules(t *testing.T) {
 	for name, inner := range map[string]Authorizer{
 		"no permission":                   Policy{},
@@ -401,9 +404,9 @@ func TestProxied_Rules(t *testing.T) {
 	}
 }
 
-// An access review of a subresource of nodes, such as nodes/metrics, has the result that Guard has
-// for the paths of this subresource in the kubelet's API. Permission for nodes/proxy is neither
-// sufficient nor necessary for a path such as /metrics.
+// TestProxied_KubeletAPI checks that an access review of a subresource of nodes, such as
+// nodes/metrics, has the result that Guard has for the paths of this subresource in the kubelet's
+// API. Permission for nodes/proxy is neither sufficient nor necessary for a path such as /metrics.
 func TestProxied_KubeletAPI(t *testing.T) {
 	tokens, err := ParseTokens([]byte("bob,bob,1\n"))
 	if err != nil {
@@ -459,9 +462,9 @@ func TestProxied_KubeletAPI(t *testing.T) {
 	}
 }
 
-// A forwarded request has the credential of the API server and not of the user who sent it, so
-// Guard rejects it if only root may make it. Access reviews have the same result, because their
-// Authorizer gets the User that Guard passes on.
+// TestGuard_ForwardedWrite checks that a forwarded request has the credential of the API server and
+// not that of the user who sent it. So Guard rejects a request that needs root's credential. Access
+// reviews have the same result, because their Authorizer gets the User that Guard passes on.
 func TestGuard_ForwardedWrite(t *testing.T) {
 	tokens, err := ParseTokens([]byte("api,kube-apiserver-kubelet-client,1,system:masters\n"))
 	if err != nil {
@@ -521,10 +524,10 @@ func TestGuard_ForwardedWrite(t *testing.T) {
 			a := Attributes{Verb: c.verb, Resource: c.resource, Namespace: "a", Subresources: []string{c.part}}
 			want := c.open || !forwarded
 			if got := allows(t, reviewer, user, a); got != want {
-				t.Errorf("forwarded %t: %+v: the review allows it: %t, want %t", forwarded, a, got, want)
+				t.Errorf("forwarded %t: %+v: the review allows it: got %t, want %t", forwarded, a, got, want)
 			}
 			if got := anyCovers(rules, a); got != want {
-				t.Errorf("forwarded %t: %+v: the rules cover it: %t, want %t", forwarded, a, got, want)
+				t.Errorf("forwarded %t: %+v: the rules cover it: got %t, want %t", forwarded, a, got, want)
 			}
 		}
 	}

@@ -55,8 +55,8 @@ func newPool(all ...*signer) *x509.CertPool {
 	return pool
 }
 
-// A cached verification applies only to the same authorities and only while all
-// certificates of the chain are valid.
+// TestAuthenticator_Verify checks that a cached verification applies only to the same authorities
+// and only while all certificates of the chain are valid.
 func TestAuthenticator_Verify(t *testing.T) {
 	now := time.Now()
 	hour := func(n int) time.Time { return now.Add(time.Duration(n) * time.Hour) }
@@ -88,7 +88,7 @@ func TestAuthenticator_Verify(t *testing.T) {
 		{"self-signed", []*x509.Certificate{sign(t, nil, false, hour(-1), hour(1)).Certificate}, first, now, false},
 	} {
 		if got := a.verify(c.chain, c.by, c.at); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
 	if !a.verifications.contains(leaf.Certificate, first, now) || a.verifications.contains(below.Certificate, first, now) || len(a.verifications.entries) != 2 {
@@ -108,7 +108,7 @@ func BenchmarkCertificate(b *testing.B) {
 	a := &Authenticator{CAs: func() *x509.CertPool { return pool }}
 	for b.Loop() {
 		if _, ok := a.certificateUser([]*x509.Certificate{leaf.Certificate}); !ok {
-			b.Fatal("certificate was rejected")
+			b.Fatal("certificateUser of a valid certificate: got false, want true")
 		}
 	}
 }

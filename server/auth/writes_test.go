@@ -9,7 +9,8 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// Only root's credential permits writes, even if the policy allows everything.
+// TestWrites checks that only root's credential permits writes, even if the policy allows
+// everything.
 func TestWrites(t *testing.T) {
 	root, other := User{Name: "root", Groups: []string{MastersGroup}}, User{Name: "bob", Groups: []string{"ops"}}
 	w := WriteAuthorizer{AllowAll{}}
@@ -48,7 +49,7 @@ func TestWrites(t *testing.T) {
 		}
 	}
 	if allows(t, WriteAuthorizer{Policy{}}, other, Attributes{Verb: "get", Resource: "pods", Subresources: []string{""}}) {
-		t.Error("a user without permissions may read")
+		t.Error("a user without permissions: got permission to read, want none")
 	}
 }
 
@@ -65,7 +66,8 @@ func wildcards() map[string]Authorizer {
 	}
 }
 
-// Only a user of system:masters may impersonate that group.
+// TestWrites_ImpersonatingRoot checks that only a user of system:masters may impersonate that
+// group.
 func TestWrites_ImpersonatingRoot(t *testing.T) {
 	root, bob := User{Name: "root", Groups: []string{MastersGroup}}, User{Name: "bob", Groups: []string{authenticatedGroup}}
 	for name, inner := range wildcards() {
@@ -89,14 +91,14 @@ func TestWrites_ImpersonatingRoot(t *testing.T) {
 				t.Errorf("%s: %+v: got %t, want %t", name, a, got, c.want)
 			}
 			if name != "a rule for impersonate" && !allows(t, w, root, a) {
-				t.Errorf("%s: %+v: root got false, want true", name, a)
+				t.Errorf("%s: %+v: root: got false, want true", name, a)
 			}
 		}
 	}
 }
 
-// In a cluster, the Authorizer of the cluster decides about the impersonation that WriteAuthorizer
-// does not reject.
+// TestProxied_Impersonation checks that, in a cluster, the Authorizer of the cluster decides about
+// the impersonation that WriteAuthorizer does not reject.
 func TestProxied_Impersonation(t *testing.T) {
 	bob := User{Name: "bob"}
 	for _, c := range []struct {
@@ -115,11 +117,12 @@ func TestProxied_Impersonation(t *testing.T) {
 		}
 	}
 	if ops := (Attributes{Verb: "impersonate", Resource: "groups", Name: "ops", Subresources: []string{""}}); !allows(t, ProxyAuthorizer{WriteAuthorizer{AllowAll{}}, "n1"}, bob, ops) {
-		t.Error("the cluster's permission to impersonate is ignored")
+		t.Error("user whom the cluster permits to impersonate: got no permission, want it")
 	}
 }
 
-// Impersonation gives a user no permission that needs root's credential.
+// TestGuard_ImpersonatingRoot checks that impersonation gives a user no permission that needs
+// root's credential.
 func TestGuard_ImpersonatingRoot(t *testing.T) {
 	tokens, err := ParseTokens([]byte("bob,bob,1\nroot,admin,2,system:masters\n"))
 	if err != nil {
@@ -161,8 +164,8 @@ func TestGuard_ImpersonatingRoot(t *testing.T) {
 	}
 }
 
-// Rules lists exactly the permissions that Allows grants: no writes, and all other
-// requests.
+// TestWrites_Rules checks that Rules lists exactly the permissions that Allows grants: no writes,
+// and all other requests.
 func TestWrites_Rules(t *testing.T) {
 	bob := User{Name: "bob", Groups: []string{"ops"}}
 	ops := func(verbs, groups, resources []string) Policy {
@@ -216,7 +219,7 @@ func TestWrites_Rules(t *testing.T) {
 			}
 		}
 		if root, _ := w.Rules(RootUser(), "a"); !slices.EqualFunc(root, mastersRules, func(a, b rbac.PolicyRule) bool { return slices.Equal(a.Verbs, b.Verbs) }) {
-			t.Errorf("%d: rules of root: got %v", n, root)
+			t.Errorf("case %d: rules of root: got %v, want those of mastersRules", n, root)
 		}
 	}
 	if rules, _ := (WriteAuthorizer{AllowAll{}}).Rules(bob, "a"); len(rules[len(rules)-1].NonResourceURLs) == 0 {

@@ -35,8 +35,8 @@ func readEvents(t *testing.T, path string) []string {
 	return all
 }
 
-// Every event is in the file. An event that repeats is there at most once in each
-// interval.
+// TestFile checks that every event is written to the file. A repeated event is written at most once
+// in each interval.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.json")
 	synctest.Test(t, func(t *testing.T) {
@@ -59,15 +59,15 @@ func TestFile(t *testing.T) {
 	})
 	got := readEvents(t, path)
 	if len(got) != 5 || got[0] != "again x1" || !slices.Contains(got, "again x150") || !slices.Contains(got, "last x1") {
-		t.Errorf("got lines %q", got)
+		t.Errorf("got lines %q, want 5 with again x1 first, again x150 and last x1", got)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info.Mode(), err)
+		t.Errorf("file of events: got %v, error %v; want mode 0600", info.Mode(), err)
 	}
 }
 
-// The newest count of an event is written when its interval is over, and when Run
-// returns.
+// TestFile_NewestCount checks that the newest count of an event is written when its interval is
+// over, and when Run returns.
 func TestFile_NewestCount(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.json")
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,8 @@ func TestFile_NewestCount(t *testing.T) {
 	}
 }
 
-// Neither the file nor the rotated one exceeds the limit.
+// TestFile_MaxSize checks that neither the current file of events nor the rotated one exceeds the
+// size limit.
 func TestFile_MaxSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.json")
 	f := &File{Path: path, Log: slog.New(slog.DiscardHandler), pending: map[string]*pendingEvent{}}
@@ -123,8 +124,8 @@ func TestFile_MaxSize(t *testing.T) {
 	}
 }
 
-// A symbolic link is not followed, a FIFO does not block, and each of the two errors is logged
-// once.
+// TestFile_NotRegular checks that a symbolic link is not followed, a FIFO does not block, and that
+// each of the two errors is logged once.
 func TestFile_NotRegular(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")
@@ -149,6 +150,6 @@ func TestFile_NotRegular(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(victim); err != nil || len(text) > 0 {
-		t.Errorf("the link was followed: %q %v", text, err)
+		t.Errorf("target of the link: got content %q, error %v; want an empty file", text, err)
 	}
 }

@@ -27,7 +27,8 @@ func note(reason, message string, after time.Duration) Occurrence {
 	return Occurrence{Type: v1.EventTypeNormal, Reason: reason, Message: message, Pod: web, UID: "u", FieldPath: "spec.containers{app}", Time: day.Add(after)}
 }
 
-// An event has all fields that kubectl prints, and all fields by which kubectl selects events.
+// TestEvent checks that an event has all fields that kubectl prints, and all fields by which
+// kubectl selects events.
 func TestEvent(t *testing.T) {
 	l := New(Options{Node: "node", FirstRevision: 7})
 	l.Add(note("Pulled", "image pulled", 0), Occurrence{Type: v1.EventTypeWarning, Reason: "NodeNotReady", Message: "m", Time: day})
@@ -51,7 +52,7 @@ func TestEvent(t *testing.T) {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
 	if e := got[0]; e.Namespace != "default" || e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != "node" || e.InvolvedObject.UID != "node" || e.UID == got[1].UID {
-		t.Errorf("event of the node: got %+v", e)
+		t.Errorf("event of the node: got %+v, want namespace default, the Node as its object, and its own UID", e)
 	}
 }
 
@@ -84,8 +85,8 @@ func lines(l *Log, after uint64) []string {
 	return text
 }
 
-// Repetitions of an event are stored as one event. If many events differ only in their messages,
-// further events of this kind are combined.
+// TestLog_Repetitions checks that repetitions of an event are stored as one event. If many events
+// differ only in their messages, further events of this kind are combined.
 func TestLog_Repetitions(t *testing.T) {
 	l := New(Options{Node: "node"})
 	for i := range 10000 {
@@ -94,12 +95,12 @@ func TestLog_Repetitions(t *testing.T) {
 	}
 	got := lines(l, 0)
 	if len(got) != 12 || !slices.Contains(got, "BackOff again x10000") || !slices.Contains(got, "Unhealthy (combined from similar events): at 9999 x9990") {
-		t.Errorf("got events %q", got)
+		t.Errorf("got events %q, want 12, with one for all repetitions of BackOff, and one that combines 9990 of Unhealthy", got)
 	}
 	// After a long time, events with new messages are not combined any longer.
 	l.Add(note("Unhealthy", "later", time.Hour))
 	if got := lines(l, 20000); !slices.Equal(got, []string{"Unhealthy later x1"}) {
-		t.Errorf("got newer events %q", got)
+		t.Errorf("events after the pause: got %q, want only Unhealthy later x1", got)
 	}
 }
 
@@ -111,7 +112,7 @@ func TestLog_Limits(t *testing.T) {
 		l.Add(note(fmt.Sprint("Reason", i), "m", time.Duration(i)))
 	}
 	if got := lines(l, 0); len(got) != 20 || got[19] != "Reason499 m x1" {
-		t.Errorf("events of one pod: got %q", got)
+		t.Errorf("events of one pod: got %q, want the newest 20", got)
 	}
 	for i := range 500 {
 		n := note("Started", "m", time.Second)
@@ -123,8 +124,8 @@ func TestLog_Limits(t *testing.T) {
 	}
 }
 
-// Only dropped events are missing, newer events are in the order of their
-// revisions, and names are unique.
+// TestLog_Properties checks that no events are missing except dropped ones, that newer events are
+// in the order of their revisions, and that names are unique.
 func TestLog_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := New(Options{Node: "node", MaxEvents: rapid.SampledFrom([]int{3, 1000}).Draw(t, "most"), MaxEventsPerObject: rapid.SampledFrom([]int{2, 1000}).Draw(t, "each")})
@@ -172,7 +173,7 @@ func TestLog_Properties(t *testing.T) {
 	})
 }
 
-// A waiting client is woken by new events and misses none.
+// TestLog_Changed checks that a waiting client is woken by new events and misses none.
 func TestLog_Changed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Options{Node: "node", FirstRevision: 100})
@@ -201,17 +202,18 @@ func TestLog_Changed(t *testing.T) {
 		select {
 		case <-l.Changed(99):
 		default:
-			t.Error("Changed of an older revision is not closed")
+			t.Error("Changed of an older revision: got an open channel, want it closed")
 		}
 		select {
 		case <-l.Changed(150):
-			t.Error("Changed of the newest revision is closed")
+			t.Error("Changed of the newest revision: got a closed channel, want it open")
 		default:
 		}
 	})
 }
 
-// The events of a hundred starting pods, each with three containers, need little memory.
+// TestLog_Memory checks that the events of a hundred starting pods, each with three containers,
+// need little memory.
 func TestLog_Memory(t *testing.T) {
 	l := New(Options{Node: "node"})
 	runtime.GC()

@@ -188,12 +188,13 @@ func TestAPI(t *testing.T) {
 		w := httptest.NewRecorder()
 		newNode().handler().ServeHTTP(w, httptest.NewRequest(c.method, c.target, strings.NewReader(c.body)))
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
-			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.target, w.Code, w.Body, c.status, c.want)
+			t.Errorf("%s %s: got %d %s, want %d %s", c.method, c.target, w.Code, w.Body, c.status, c.want)
 		}
 	}
 }
 
-// If debugging is disabled, its endpoints report that, and all others are served.
+// TestAPI_DebuggingDisabled checks that, if debugging is disabled, its endpoints respond with an
+// error that names this cause, and that all others are served.
 func TestAPI_DebuggingDisabled(t *testing.T) {
 	n := newNode()
 	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler()}).Handler()
@@ -212,7 +213,7 @@ func TestAPI_DebuggingDisabled(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
 		if got := http.StatusText(w.Code); got == "" || !strings.HasPrefix(want, w.Result().Status[:3]) || !strings.Contains(w.Body.String(), want[4:]) {
-			t.Errorf("%s: %d %s, want %s", target, w.Code, w.Body, want)
+			t.Errorf("%s: got %d %s, want %s", target, w.Code, w.Body, want)
 		}
 	}
 	if n.call != "" {
@@ -220,8 +221,8 @@ func TestAPI_DebuggingDisabled(t *testing.T) {
 	}
 }
 
-// The end of a log is sent separately from its last bytes, because an API server
-// loses bytes that arrive with the end for WebSocket clients.
+// TestServeLog_EndSentSeparately checks that the end of a log is sent separately from its last
+// bytes, because an API server loses bytes that arrive with the end for WebSocket clients.
 func TestServeLog_EndSentSeparately(t *testing.T) {
 	n := newNode()
 	s := httptest.NewServer((&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), DebuggingEnabled: true}).Handler())
@@ -236,7 +237,8 @@ func TestServeLog_EndSentSeparately(t *testing.T) {
 	}
 }
 
-// If an endpoint is disabled by its own setting, the response names the endpoint.
+// TestAPI_EndpointDisabled checks that, if an endpoint is disabled by its own setting, the response
+// names the endpoint.
 func TestAPI_EndpointDisabled(t *testing.T) {
 	n := newNode()
 	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), DebuggingEnabled: true}).Handler()
@@ -248,12 +250,13 @@ func TestAPI_EndpointDisabled(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
 		if w.Code != 405 || w.Body.String() != want {
-			t.Errorf("%s: %d %q, want %q", target, w.Code, w.Body, want)
+			t.Errorf("%s: got %d %q, want %q", target, w.Code, w.Body, want)
 		}
 	}
 }
 
-// The runtime writes the checkpoint, and the response has its path.
+// TestAPI_Checkpoint checks that the runtime writes the checkpoint, and that the response contains
+// the path of the file.
 func TestAPI_Checkpoint(t *testing.T) {
 	n, dir := newNode(), filepath.Join(t.TempDir(), "checkpoints")
 	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), DebuggingEnabled: true, CheckpointDir: dir}).Handler()
@@ -283,7 +286,7 @@ func TestAPI_Checkpoint(t *testing.T) {
 	}
 }
 
-// Markup in system logs is not active in a browser.
+// TestAPI_SystemLogMarkup checks that a browser does not interpret markup in system logs.
 func TestAPI_SystemLogMarkup(t *testing.T) {
 	n := newNode()
 	h := (&API{State: n, Logs: n, Runtime: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler(), DebuggingEnabled: true,
@@ -318,7 +321,8 @@ func TestParseLogRequest(t *testing.T) {
 	}
 }
 
-// An incomplete log must not look complete.
+// TestServeLog_Incomplete checks that a client gets an error if the log that it receives is
+// incomplete.
 func TestServeLog_Incomplete(t *testing.T) {
 	n := newNode()
 	n.log, n.cut = strings.Repeat("line\n", 20000), true
@@ -343,7 +347,8 @@ func TestServeLog_Incomplete(t *testing.T) {
 	}
 }
 
-// If podd or the client terminates a followed log, no error is written to it.
+// TestServeLog_FollowCanceled checks that, if podd or the client terminates a followed log, no
+// error is added to the log.
 func TestServeLog_FollowCanceled(t *testing.T) {
 	n := newNode()
 	n.err = context.Canceled
@@ -358,8 +363,8 @@ func TestServeLog_FollowCanceled(t *testing.T) {
 	n.handler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/containerLogs/default/web-n1/app?follow=true", nil))
 }
 
-// After the upgrade, data passes in both directions unchanged. The runtime's server
-// receives neither the Authorization header nor podd's path.
+// TestStreams_Upgrade checks that, after the upgrade, data passes in both directions unchanged. The
+// runtime's server receives neither the Authorization header nor podd's path.
 func TestStreams_Upgrade(t *testing.T) {
 	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/exec/token" || r.URL.RawQuery != "" || r.Header.Get("Authorization") != "" || r.Header.Get("X-Stream-Protocol-Version") != "v4" {
@@ -414,8 +419,8 @@ func TestStreams_Upgrade(t *testing.T) {
 	}
 }
 
-// If a command exits without reading all of its input, the client receives all output, even
-// if the client reads slowly.
+// TestStreams_OutputAfterExit checks that, if a command exits without reading all of its input, the
+// client receives all output, even if the client reads slowly.
 func TestStreams_OutputAfterExit(t *testing.T) {
 	output := strings.Repeat("a", 40<<10) + " the end"
 	closed := make(chan struct{})
@@ -461,8 +466,8 @@ func TestStreams_OutputAfterExit(t *testing.T) {
 	<-served
 }
 
-// If the client disconnects, podd closes the stream although the command continues
-// to run.
+// TestStreams_ClientDisconnects checks that, if the client disconnects, podd closes the stream
+// although the command continues to run.
 func TestStreams_ClientDisconnects(t *testing.T) {
 	served := make(chan struct{})
 	runtime := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -505,7 +510,7 @@ func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriterSize(h.conn, 1)), nil
 }
 
-// Every request gets a valid status and causes no panic.
+// FuzzHandler checks that every request gets a valid status and causes no panic.
 func FuzzHandler(f *testing.F) {
 	for _, target := range []string{"/pods", "/exec/default/web-n1/app?command=ls&output=1", "/containerLogs/default/web-n1/app?tailLines=1", "/logs/../../etc/passwd", "//", "/run/a/b/c?cmd=%00"} {
 		f.Add("GET", target, "")

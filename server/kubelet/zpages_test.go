@@ -134,7 +134,7 @@ func TestStatusz_Paths(t *testing.T) {
 	disabled := (&API{State: n, Health: http.NotFoundHandler(), Stats: http.NotFoundHandler()}).Handler()
 	for _, path := range append([]string{"/statusz", "/flagz"}, server.DebugPaths...) {
 		if w := getPage(disabled, path, ""); w.Code == http.StatusOK {
-			t.Errorf("%s without debugging: got %d", path, w.Code)
+			t.Errorf("%s with debugging disabled: got %d, want an error", path, w.Code)
 		}
 	}
 }

@@ -201,7 +201,7 @@ func TestOperation(t *testing.T) {
 	}
 }
 
-// A deleted pod has no series.
+// TestForget checks that a deleted pod has no series.
 func TestForget(t *testing.T) {
 	m := exercised()
 	h := m.Handler(inputs())
@@ -211,7 +211,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// An edit deletes the series of the replaced pod and not those of its successor.
+// TestPod_Edited checks that an edit deletes the series of the replaced pod and not those of its
+// successor.
 func TestPod_Edited(t *testing.T) {
 	m := exercised()
 	h := m.Handler(inputs())
@@ -221,12 +222,12 @@ func TestPod_Edited(t *testing.T) {
 	m.UpdatePod(before, after, time.Unix(4000, 0))
 	text := scrape(h, "/metrics/probes")
 	if strings.Contains(text, `pod_uid="u"`) || !strings.Contains(text, `pod_uid="next"`) {
-		t.Errorf("after an edit:\n%s", text)
+		t.Errorf("after an edit: want series of the new pod only, got\n%s", text)
 	}
 }
 
-// File names that are not valid UTF-8 are served. Names that are equal after
-// replacing invalid bytes share one series.
+// TestSources_InvalidUTF8 checks that file names that are not valid UTF-8 are served. Names that
+// are equal after replacing invalid bytes share one series.
 func TestSources_InvalidUTF8(t *testing.T) {
 	old, broken := server.FileView{Path: "/m/\xff.yaml", ContentTime: time.Unix(1000, 0)}, server.FileView{Path: "/m/\xfe.yaml", ContentTime: time.Unix(2000, 0), OutdatedReason: "broken"}
 	for _, files := range [][]server.FileView{{old, broken}, {broken, old}} {
@@ -246,8 +247,8 @@ func TestSources_InvalidUTF8(t *testing.T) {
 	}
 }
 
-// The number of series is limited whatever the number of files and their names. All
-// further files share one series, which has the worst value.
+// TestSources_Limit checks that the number of series is limited whatever the number of files and
+// their names. All further files share one series, which has the worst value.
 func TestSources_Limit(t *testing.T) {
 	v := view()
 	v.Files, v.Problems = nil, nil
@@ -270,7 +271,7 @@ func TestSources_Limit(t *testing.T) {
 	}
 }
 
-// The example alerts use only metrics and labels that exist.
+// TestAlerts checks that the example alerts use only metrics and labels that exist.
 func TestAlerts(t *testing.T) {
 	rules, err := os.ReadFile("alerts.yaml")
 	if err != nil {
@@ -302,16 +303,16 @@ func TestAlerts(t *testing.T) {
 			for _, m := range regexp.MustCompile(`((?:podd|kubelet)_\w+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(r.Expr, -1) {
 				has, known := labels[strings.TrimSuffix(m[1], "_count")]
 				if !known {
-					t.Errorf("%s: unknown metric %s", r.Alert, m[1])
+					t.Errorf("alert %s: podd has no metric %s", r.Alert, m[1])
 				}
 				for _, l := range regexp.MustCompile(`(\w+)\s*[=!]`).FindAllStringSubmatch(m[2], -1) {
 					if !slices.Contains(strings.Split(has, ","), l[1]) {
-						t.Errorf("%s: %s has no label %s", r.Alert, m[1], l[1])
+						t.Errorf("alert %s: metric %s has no label %s", r.Alert, m[1], l[1])
 					}
 				}
 			}
 			if r.Annotations["summary"] == "" {
-				t.Errorf("%s has no summary", r.Alert)
+				t.Errorf("alert %s has no summary", r.Alert)
 			}
 		}
 	}

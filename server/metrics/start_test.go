@@ -11,8 +11,8 @@ import (
 	"podd/server"
 )
 
-// The SLI excludes the time spent pulling images and running init containers, even
-// if these overlap.
+// TestStarts_SLI checks that the SLI excludes the time spent pulling images and running init
+// containers, even if these overlap.
 func TestStarts_SLI(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(5000+s, 0) }
 	m := New(Options{KubernetesVersion: "v1.34.4"})
@@ -47,8 +47,8 @@ func TestStarts_SLI(t *testing.T) {
 	}
 }
 
-// Nothing is recorded for a pod that was already running, or that is deleted or
-// replaced before it runs, and no data about it is retained.
+// TestStarts_NotStarted checks that nothing is recorded for a pod that was already running, or that
+// is deleted or replaced before it runs, and that no data about it is retained.
 func TestStarts_NotStarted(t *testing.T) {
 	now := metav1.Unix(5000, 0)
 	running := func() *v1.Pod {
@@ -82,7 +82,7 @@ func TestStarts_NotStarted(t *testing.T) {
 	}
 }
 
-// If the clock is set back, durations are not negative.
+// TestStarts_ClockSetBack checks that, if the clock is set back, durations are not negative.
 func TestStarts_ClockSetBack(t *testing.T) {
 	m := New(Options{KubernetesVersion: "v1.34.4"})
 	before := &server.PodView{Pod: named("web-n1", v1.PodPending)}

@@ -12,8 +12,8 @@ import (
 	"podd/runtime/runtimetest/golden"
 )
 
-// The names, types and labels of all metrics are stable, because dashboards and
-// alerts depend on them, and every metric has a help text.
+// TestStableNames checks that the names, types and labels of all metrics are stable, because
+// dashboards and alerts depend on them, and that every metric has a help text.
 func TestStableNames(t *testing.T) {
 	m := exercised()
 	m.Handler(inputs())
@@ -116,7 +116,7 @@ func table(t *testing.T, r *prometheus.Registry) []string {
 			slices.Sort(labels)
 			now := strings.TrimSpace(name + " " + strings.ToLower(f.GetType().String()) + " " + strings.Join(labels, ","))
 			if i > 0 && now != line {
-				t.Errorf("series with different labels: %q and %q", line, now)
+				t.Errorf("two series of one metric have different labels: %q and %q", line, now)
 			}
 			line = now
 		}

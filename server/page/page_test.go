@@ -185,7 +185,7 @@ func TestPage_ContentSecurityPolicy(t *testing.T) {
 	for directive := range strings.SplitSeq(resp.Header.Get("Content-Security-Policy"), ";") {
 		for _, source := range strings.Fields(directive)[1:] {
 			if source != "'none'" && source != "'self'" && !strings.HasPrefix(source, "'sha256-") {
-				t.Errorf("policy allows another host: %s", directive)
+				t.Errorf("Content-Security-Policy permits another host: %s", directive)
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func TestRootPool(t *testing.T) {
 		}
 	}
 	if _, err := a.RootPool([]byte("nothing")); err == nil {
-		t.Error("RootPool of a text without a certificate: got no error")
+		t.Error("RootPool of a text without a certificate: got no error, want one")
 	}
 }
 
@@ -95,7 +95,7 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(root); err == nil {
-		t.Error("Open of a symbolic link: got no error")
+		t.Error("Open of a symbolic link: got no error, want one")
 	}
 }
 
@@ -231,7 +231,7 @@ func TestHandshake(t *testing.T) {
 	}
 	_, err = mine.Leaf.Verify(x509.VerifyOptions{Roots: pool(a), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	if err == nil {
-		t.Error("client certificate as serving certificate: got no error")
+		t.Error("handshake with a client certificate as serving certificate: got no error, want one")
 	}
 }
 

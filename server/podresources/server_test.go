@@ -93,7 +93,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// v1alpha1 has no sidecars and no NUMA nodes.
+// TestServer_V1alpha1 checks that the response of the API version v1alpha1 contains no sidecars and
+// no NUMA nodes.
 func TestServer_V1alpha1(t *testing.T) {
 	got, err := v1alpha1.NewPodResourcesListerClient(client(t)).List(t.Context(), &v1alpha1.ListPodResourcesRequest{})
 	want := &v1alpha1.ListPodResourcesResponse{PodResources: []*v1alpha1.PodResources{{Name: "web", Namespace: "default", Containers: []*v1alpha1.ContainerResources{
@@ -104,7 +105,7 @@ func TestServer_V1alpha1(t *testing.T) {
 	}
 }
 
-// A client that exceeds the rate limit gets the kubelet's error.
+// TestServer_RateLimit checks that a client that exceeds the rate limit gets the kubelet's error.
 func TestServer_RateLimit(t *testing.T) {
 	limit, handled := localrpc.LimitRate(rate.NewLimiter(0, 2)), 0
 	handler := func(context.Context, any) (any, error) { handled++; return nil, nil }

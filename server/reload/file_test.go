@@ -23,7 +23,7 @@ func TestFile(t *testing.T) {
 	var logged bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&logged, nil))
 	if _, err := Open(log, ParseSingleFile(parse), path); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("missing file: got error %v", err)
+		t.Errorf("Open of a missing file: got error %v, want one with its path", err)
 	}
 	write := func(text string) {
 		t.Helper()
@@ -96,8 +96,8 @@ func TestOpen_Directory(t *testing.T) {
 	}
 }
 
-// Files that belong together are read again when either of them was written, in
-// whatever order.
+// TestFile_SeveralFiles checks that two files that belong together are read again if either was
+// written, in any order.
 func TestFile_SeveralFiles(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")

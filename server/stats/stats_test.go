@@ -123,7 +123,8 @@ func request(m server.Meter, method, target, body string) *httptest.ResponseReco
 // host.
 var now = regexp.MustCompile(`(?m)^(container_last_seen\{.*\}|cadvisor_version_info\{).*$`)
 
-// The names, types, labels and timestamps of all metrics are stable.
+// TestMetrics checks that the names, types, labels and timestamps of all metrics are those of the
+// golden file.
 func TestMetrics(t *testing.T) {
 	for _, name := range []string{"resource", "cadvisor"} {
 		w := request(newFixed(), "GET", "/metrics/"+name, "")
@@ -174,7 +175,7 @@ func TestSummary(t *testing.T) {
 		f := newFixed()
 		w := request(f, c.method, c.target, c.body)
 		if w.Code != c.status || f.basic != c.basic {
-			t.Errorf("%s %s: got %d %.100s, basic %t", c.method, c.target, w.Code, w.Body, f.basic)
+			t.Errorf("%s %s: got %d %.100s, basic %t; want %d, basic %t", c.method, c.target, w.Code, w.Body, f.basic, c.status, c.basic)
 		}
 		if c.status == 200 && !strings.HasPrefix(w.Body.String(), `{"node":{"nodeName":"n1"`) {
 			t.Errorf("%s %s: got %.100s, want the summary of node n1", c.method, c.target, w.Body)
@@ -182,8 +183,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// If measuring fails, a scrape reports that in a metric and serves the other
-// metrics.
+// TestHandler_MeasuringFails checks that, if measuring fails, a scrape reports the failure in a
+// metric and serves the other metrics.
 func TestHandler_MeasuringFails(t *testing.T) {
 	f := &fixed{err: errors.New("no cgroups")}
 	if w := request(f, "GET", "/stats/summary", ""); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "no cgroups") {
