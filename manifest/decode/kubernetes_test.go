@@ -44,7 +44,7 @@ func TestKubernetes(t *testing.T) {
 	t.Logf("%d cases; unsupported fields:%s\nintended differences to Kubernetes:%s", cases, formatCounts(unsupported), formatCounts(own))
 	for _, e := range append(slices.Clone(stricter), laxer...) {
 		if own[e.field] == 0 {
-			t.Errorf("%s: no recorded pod needs this exception; remove it", e.field)
+			t.Errorf("exception for %s: no recorded pod needs it; remove it", e.field)
 		}
 	}
 }

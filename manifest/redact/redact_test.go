@@ -195,7 +195,7 @@ func TestIsPrivate(t *testing.T) {
 		"metadata.annotations":                                                  false,
 	} {
 		if got := IsPrivate(path); got != want {
-			t.Errorf("IsPrivate(%q) = %v, want %v", path, got, want)
+			t.Errorf("IsPrivate(%q): got %v, want %v", path, got, want)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func TestDir_ReadsTwiceWithoutLeases(t *testing.T) {
 	r := run(t, s)
 	r.untilPods("a")
 	if n := reads.Load(); n < 2 {
-		t.Errorf("read %d times, want at least 2", n)
+		t.Errorf("got %d reads of the file, want at least 2", n)
 	}
 	d.write("a.yaml", yaml("a=2"))
 	r.untilPods("a=2")

@@ -131,7 +131,7 @@ func TestURL_HidesSecrets(t *testing.T) {
 		b2 := r.untilProblem("EOF")
 		for _, text := range []string{u.Name(), show(b), show(b2)} {
 			if strings.Contains(text, "hunter2") || strings.Contains(text, "me:") {
-				t.Errorf("secret in %s, want none", text)
+				t.Errorf("got a secret part of the URL in %s, want none", text)
 			}
 		}
 		if f.requests()[0].header.Get("Authorization") != "Bearer hunter2" {

@@ -37,10 +37,10 @@ func TestDistance(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if got := editDistance(tt.a, tt.b, 4); got != tt.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
+			t.Errorf("distance(%q, %q): got %d, want %d", tt.a, tt.b, got, tt.want)
 		}
 		if got := editDistance(tt.b, tt.a, 4); got != tt.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", tt.b, tt.a, got, tt.want)
+			t.Errorf("distance(%q, %q): got %d, want %d", tt.b, tt.a, got, tt.want)
 		}
 	}
 }
