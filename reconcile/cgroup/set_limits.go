@@ -18,7 +18,9 @@ import (
 )
 
 // SetLimits sets the limits of the existing cgroup c.Path in every hierarchy. Unlike Create, it
-// creates no cgroup, because a cgroup that podd created would contain none of the processes to limit.
+// creates no cgroup, because a cgroup that podd created would contain none of the processes to limit. On
+// cgroup v2, it limits huge pages only if the controller hugetlb is enabled, because systemd does not
+// enable this controller for its slices.
 func SetLimits(c render.Cgroup) error {
 	at, err := libraryConfig(c)
 	if err != nil {
@@ -29,7 +31,11 @@ func SetLimits(c render.Cgroup) error {
 		return fmt.Errorf("opening cgroup %s: %w", c.Path, err)
 	}
 	if cgroups.IsCgroup2UnifiedMode() {
-		err = checkV2(c, m.Path(""))
+		var enabled []string
+		enabled, err = checkV2(c, m.Path(""))
+		if !slices.Contains(enabled, hugePagesController) {
+			at.Resources.HugetlbLimit = nil
+		}
 	} else {
 		err = checkV1(c, m.GetPaths())
 	}
@@ -66,23 +72,27 @@ func (e *missingError) Error() string {
 	return fmt.Sprintf("cgroup %s does not exist; create it before podd starts, for example with: mkdir -p %s", e.Path, strings.Join(e.Dirs, " "))
 }
 
-// checkV2 returns an error unless the cgroup v2 directory dir exists and has all controllers that limit
-// the cgroup. The kubelet also requires controllers that do not limit it.
-func checkV2(c render.Cgroup, dir string) error {
+// hugePagesController is the controller of huge pages.
+const hugePagesController = "hugetlb"
+
+// checkV2 returns the controllers that are enabled in the cgroup v2 directory dir. It returns an error
+// unless the directory exists and has all controllers that limit the cgroup, except that of huge pages.
+// The kubelet also requires this controller and controllers that do not limit the cgroup.
+func checkV2(c render.Cgroup, dir string) (enabled []string, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return newMissingError(c, dir)
+		return nil, newMissingError(c, dir)
 	}
 	if err != nil {
-		return fmt.Errorf("reading the controllers of cgroup %s: %w", c.Path, err)
+		return nil, fmt.Errorf("reading the controllers of cgroup %s: %w", c.Path, err)
 	}
-	enabled := strings.Fields(string(text))
+	enabled = strings.Fields(string(text))
 	for _, name := range limitingControllers(c) {
-		if !slices.Contains(enabled, name) {
-			return fmt.Errorf("the controller %s of cgroup %s is not enabled; enable it in %s", name, c.Path, filepath.Join(filepath.Dir(dir), "cgroup.subtree_control"))
+		if name != hugePagesController && !slices.Contains(enabled, name) {
+			return nil, fmt.Errorf("the controller %s of cgroup %s is not enabled; enable it in %s", name, c.Path, filepath.Join(filepath.Dir(dir), "cgroup.subtree_control"))
 		}
 	}
-	return nil
+	return enabled, nil
 }
 
 // checkV1 returns an error unless the cgroup exists in the cgroup v1 hierarchies of all controllers that
@@ -119,7 +129,7 @@ func checkV1(c render.Cgroup, dirs map[string]string) error {
 // limitingControllers returns the controllers of the limits of c.
 func limitingControllers(c render.Cgroup) (all []string) {
 	for name, isLimited := range map[string]bool{
-		"cpu": c.CPUShares != 0, "memory": c.Memory != 0, "pids": c.Pids != 0, "hugetlb": len(c.HugePages) > 0,
+		"cpu": c.CPUShares != 0, "memory": c.Memory != 0, "pids": c.Pids != 0, hugePagesController: len(c.HugePages) > 0,
 	} {
 		if isLimited {
 			all = append(all, name)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/opencontainers/cgroups"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/reconcile/render"
 )
@@ -79,13 +80,19 @@ func TestCheckV1V2(t *testing.T) {
 		t.Fatal(err)
 	}
 	limited, unlimited := render.Cgroup{Path: "/kube", CPUShares: 2, Memory: 1}, render.Cgroup{Path: "/kube"}
+	hugePages := render.Cgroup{Path: "/kube", CPUShares: 2, HugePages: []*cri.HugepageLimit{{PageSize: "2MB"}}}
+	v2 := func(c render.Cgroup, dir string) error {
+		_, err := checkV2(c, dir)
+		return err
+	}
 	for name, tt := range map[string]struct {
 		err  error
 		want string
 	}{
-		"v2, exists":             {checkV2(limited, exists), ""},
-		"v2, absent":             {checkV2(limited, absent), "mkdir -p " + absent},
-		"v2, missing controller": {checkV2(render.Cgroup{Path: "/kube", Pids: 1}, exists), "the controller pids of cgroup /kube is not enabled; enable it in " + dir + "/cgroup.subtree_control"},
+		"v2, exists":             {v2(limited, exists), ""},
+		"v2, absent":             {v2(limited, absent), "mkdir -p " + absent},
+		"v2, missing controller": {v2(render.Cgroup{Path: "/kube", Pids: 1}, exists), "the controller pids of cgroup /kube is not enabled; enable it in " + dir + "/cgroup.subtree_control"},
+		"v2, no huge pages":      {v2(hugePages, exists), ""},
 		"v1, exists":             {checkV1(limited, map[string]string{"cpu": exists, "memory": exists, "pids": absent}), ""},
 		"v1, absent for memory":  {checkV1(limited, map[string]string{"cpu": exists, "memory": absent, "pids": absent}), "mkdir -p " + absent},
 		"v1, no limits":          {checkV1(unlimited, map[string]string{"cpu": exists, "memory": absent}), ""},
