@@ -105,7 +105,7 @@ func TestKubeletFlags(t *testing.T) {
 	for _, name := range readKubeletFlags(t) {
 		ofKubelet[name] = true
 		if _, unserved := findKubeletFlag(name); unserved == served[name] {
-			t.Errorf("--%s: unserved %v, served %v; want exactly one", name, unserved, served[name])
+			t.Errorf("--%s: in kubeletFlags: %v, in Flags: %v; want it in exactly one of them", name, unserved, served[name])
 		}
 	}
 	for _, f := range kubeletFlags {

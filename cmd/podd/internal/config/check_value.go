@@ -94,7 +94,7 @@ func (c *checker) checkPaths() {
 		{"cgroupRoot", c.kubelet.CgroupRoot}, {"kubeletCgroups", c.kubelet.KubeletCgroups}, {"systemCgroups", c.kubelet.SystemCgroups},
 	} {
 		if hasDotDot(f.value) {
-			c.errorf(f.field, "%q must not contain ..", f.value)
+			c.errorf(f.field, "%q must not contain \"..\"", f.value)
 		}
 	}
 	if p := c.kubelet.SystemCgroups; p != "" && filepath.Join("/", p) == "/" {

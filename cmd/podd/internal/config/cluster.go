@@ -148,16 +148,15 @@ func parseTaint(text string) (v1.Taint, error) {
 
 var taintEffects = []v1.TaintEffect{v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}
 
-// checkTaint returns an error if the API server would reject a taint. precedingTaints contains the
-// preceding taints of the list.
-func checkTaint(t v1.Taint, precedingTaints []v1.Taint) error {
+// checkTaint returns an error if the API server would reject t in a list that starts with earlier.
+func checkTaint(t v1.Taint, earlier []v1.Taint) error {
 	if reasons := append(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value)...); len(reasons) > 0 {
 		return errors.New(strings.Join(reasons, "; "))
 	}
 	if !slices.Contains(taintEffects, t.Effect) {
 		return fmt.Errorf("unknown effect %q; must be NoSchedule, PreferNoSchedule or NoExecute", t.Effect)
 	}
-	if slices.ContainsFunc(precedingTaints, func(o v1.Taint) bool { return o.Key == t.Key && o.Effect == t.Effect }) {
+	if slices.ContainsFunc(earlier, func(o v1.Taint) bool { return o.Key == t.Key && o.Effect == t.Effect }) {
 		return errors.New("duplicate taint; each key and effect must be unique")
 	}
 	return nil

@@ -96,7 +96,7 @@ func (c *checker) checkReservedCgroups() {
 		switch {
 		case cgroup == "", e.compressibleOnly: // each cgroup has another row without compressibleOnly
 		case hasDotDot(cgroup):
-			c.errorf(e.cgroupField, "%q must not contain ..", cgroup)
+			c.errorf(e.cgroupField, "%q must not contain \"..\"", cgroup)
 		case path.Join("/", cgroup) == "/":
 			c.errorf(e.cgroupField, "%q is the root cgroup, which cannot be limited; set the cgroup of the processes for which resources are reserved", cgroup)
 		case !slices.Contains(list, e.value) && !slices.Contains(list, e.other):

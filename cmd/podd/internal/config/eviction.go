@@ -116,8 +116,8 @@ func (c *checker) checkEviction() {
 	})
 }
 
-// checkSignals checks the signals in a field and calls check for the value of each known signal.
-// The string that check returns is a warning; "" means none.
+// checkSignals reports the unknown signals in a field, and the errors and warnings that check returns
+// for the values of the others. The warning "" means none.
 func (c *checker) checkSignals(field string, values map[string]string, check func(signal, text string) (warning string, err error)) {
 	for _, signal := range slices.Sorted(maps.Keys(values)) {
 		report := func(severity manifest.Severity, message string) {

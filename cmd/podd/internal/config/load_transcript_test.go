@@ -54,7 +54,7 @@ func runTranscript(t *testing.T, path string) {
 	for _, f := range a.Files {
 		path := writeFile(t, dir, f.Name, string(f.Data))
 		if filepath.Dir(f.Name) == "bin" && os.Chmod(path, 0o755) != nil {
-			t.Fatalf("making %s executable failed", path)
+			t.Fatalf("chmod 0755 %s failed", path)
 		}
 	}
 	got := strings.ReplaceAll(loadTranscript(string(a.Comment)), dir, "$WORK")

@@ -15,7 +15,7 @@ import (
 // reservableResources contains the resources that kubeReserved and systemReserved can reserve.
 var reservableResources = []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, "pid"}
 
-// checkReserved checks the names and amounts of kubeReserved and systemReserved.
+// checkReserved checks the names and quantities of kubeReserved and systemReserved.
 func (c *checker) checkReserved() {
 	for _, r := range []struct {
 		field string
@@ -27,8 +27,10 @@ func (c *checker) checkReserved() {
 			switch {
 			case !slices.Contains(reservableResources, v1.ResourceName(name)):
 				message = "cannot be reserved; must be cpu, memory, ephemeral-storage or pid"
-			case err != nil || quantity.Sign() < 0:
-				message = fmt.Sprintf("%q is not an amount such as 500m or 1Gi", r.list[name])
+			case err != nil:
+				message = fmt.Sprintf("%q is not a quantity such as 500m or 1Gi", r.list[name])
+			case quantity.Sign() < 0:
+				message = fmt.Sprintf("%q is negative", r.list[name])
 			default:
 				continue
 			}

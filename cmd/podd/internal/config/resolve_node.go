@@ -73,7 +73,7 @@ func (r *resolver) resolveOwnProcess(c *Config) {
 	c.MaxOpenFiles = cmp.Or(k.MaxOpenFiles, d.MaxOpenFiles)
 	c.OwnCgroup, c.SystemCgroup, c.RuntimeCgroup = absCgroup(k.KubeletCgroups), absCgroup(k.SystemCgroups), absCgroup(r.flags.RuntimeCgroups)
 	if hasDotDot(r.flags.RuntimeCgroups) {
-		r.addProblem(manifest.Error, "--runtime-cgroups", "%q must not contain ..", r.flags.RuntimeCgroups)
+		r.addProblem(manifest.Error, "--runtime-cgroups", "%q must not contain \"..\"", r.flags.RuntimeCgroups)
 	}
 	switch {
 	case k.ProtectKernelDefaults:
