@@ -177,7 +177,8 @@ func (p *manPage) writeFlags(n *kong.Node) {
 	}
 }
 
-// roffSpecial replaces the characters that roff would interpret.
+// roffSpecial escapes the characters that roff would interpret, or print as typographic characters.
+// A period is special only at the start of a line.
 var roffSpecial = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'", "^", `\(ha`, "~", `\(ti`, "`", `\(ga`, "'", `\(aq`)
 
 // escapeRoff escapes text for roff. The text may start a line.

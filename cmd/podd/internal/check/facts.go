@@ -76,8 +76,8 @@ type Runtime struct {
 	Node      runtime.Node
 	Settings  runtime.Settings
 	Err       error // error of querying Node or Settings
-	// SandboxImage is the name of the sandbox image, or "" if it is unknown. If the name is
-	// unknown, HasSandboxImage is set if any pinned image exists.
+	// SandboxImage is the name of the sandbox image, or "" if it is unknown. HasSandboxImage reports
+	// whether the node has this image or, if the name is unknown, any pinned image.
 	SandboxImage    string
 	HasSandboxImage bool
 	ImageErr        error // error of querying the sandbox image

@@ -156,7 +156,8 @@ func (c *copyContainer) copyOut(ctx context.Context, from, to string, skipped *s
 	return nil
 }
 
-// copyIn copies files into the container.
+// copyIn copies the local file or directory from to the path to in the container. If to is a
+// directory, the copy is in this directory. skipped receives the entries that cannot be copied.
 func (c *copyContainer) copyIn(ctx context.Context, from, to string, skipped *skipReport) error {
 	if _, err := os.Stat(from); err != nil {
 		return fmt.Errorf("copying to %s: %w", c.podArg, err)

@@ -138,10 +138,10 @@ func TestKubeconfig_Warning(t *testing.T) {
 			want = ""
 		}
 		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), keyText) {
-			t.Errorf("mode %v: got %q, %v; want the credential", mode, text, err)
+			t.Errorf("mode %v: got the file content %q, %v; want the credential", mode, text, err)
 		}
 		if got := stderr.String(); got != want {
-			t.Errorf("mode %v: got %q, want %q", mode, got, want)
+			t.Errorf("mode %v: got stderr %q, want %q", mode, got, want)
 		}
 	}
 	read, write, err := os.Pipe()
@@ -152,6 +152,6 @@ func TestKubeconfig_Warning(t *testing.T) {
 	defer write.Close()
 	var stderr bytes.Buffer
 	if code := executeVerb(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: write, Err: &stderr}, "kubeconfig", "--run-dir", f.Dir); code != 0 || stderr.String() != "" {
-		t.Errorf("to a pipe: got code %d, %q; want 0 without a warning", code, stderr.String())
+		t.Errorf("to a pipe: got code %d, stderr %q; want code 0 and no warning", code, stderr.String())
 	}
 }

@@ -144,7 +144,7 @@ func TestRun(t *testing.T) {
 		l.state.Publish(&next)
 		synctest.Wait()
 		if l.ready() != v1.ConditionFalse {
-			t.Error("not ready: the Node was not patched at once")
+			t.Errorf("after the local Node became not ready: got Ready %s in the cluster, want False at once", l.ready())
 		}
 	})
 }
@@ -260,7 +260,7 @@ func TestRun_Outage(t *testing.T) {
 				// A hanging request first has to time out.
 				l.advance(5*time.Second + map[bool]time.Duration{true: requestTimeout}[c.name == "slow"])
 				if l.ready() != v1.ConditionTrue {
-					t.Error("the node is not ready 5s after the outage")
+					t.Errorf("5s after the outage: got Ready %s, want True", l.ready())
 				}
 				l.advance(10 * time.Second)
 				if problems := l.takeProblems(); len(problems) != 1 || problems[0] != "" {
@@ -300,7 +300,7 @@ func TestRun_KubeconfigChanges(t *testing.T) {
 		l.countRequests()
 		l.advance(time.Minute)
 		if n := l.countRequests("PUT leases"); n[0] > 0 {
-			t.Error("the old connection is used after a valid change")
+			t.Errorf("1m after a valid change: got %d Lease renewals over the previous connection, want none", n[0])
 		}
 	})
 }
@@ -362,7 +362,7 @@ func TestRun_NodeDeleted(t *testing.T) {
 		l.change(func() { l.putNode(&v1.Node{}, "ADDED") })
 		l.advance(2 * time.Second)
 		if problems := l.takeProblems(); l.ready() != v1.ConditionTrue || len(problems) != 1 || problems[0] != "" || l.lease == nil || l.lease.OwnerReferences[0].UID != l.node.UID {
-			t.Errorf("created again: got problems %q, node %v, lease %v; want one empty problem, a ready Node and a Lease that it owns", problems, l.node, l.lease)
+			t.Errorf("created again: got problems %q, node %v, lease %v; want the problems [\"\"], because no problem is left, a ready Node and a Lease with the Node as owner", problems, l.node, l.lease)
 		}
 	})
 }
@@ -391,13 +391,13 @@ func TestLeaseRenewer_Conflict(t *testing.T) {
 		l.advance(11 * time.Second)
 		l.change(func() {
 			if l.lease.ResourceVersion == "other" {
-				t.Error("changed lease: not renewed")
+				t.Error("11s after another client changed the Lease: got no renewal, want one")
 			}
 			l.lease = nil
 		})
 		l.advance(11 * time.Second)
 		if l.lease == nil || len(l.takeProblems()) > 0 {
-			t.Error("deleted lease: not created again, or a problem reported")
+			t.Errorf("11s after the deletion of the Lease: got %v, want a new Lease and no problem", l.lease)
 		}
 	})
 }
@@ -416,7 +416,7 @@ func TestReflector_ShortWatches(t *testing.T) {
 			if strings.Contains(q.URL.Path, "/pods") {
 				return l.podList(), nil
 			}
-			return l.nodes(q.Method, nil), nil
+			return l.handleNode(q.Method, nil), nil
 		}
 	}
 	runNode(t, prepare, func(l *testNode) {

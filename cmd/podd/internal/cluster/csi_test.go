@@ -246,7 +246,7 @@ func TestAttachment(t *testing.T) {
 		l.change(func() { l.attach(diskVolume) })
 		l.advance(time.Second)
 		if attached() {
-			t.Error("attached, but the VolumeAttachment does not confirm it")
+			t.Error("got an attached volume before the VolumeAttachment confirms the attachment")
 		}
 		l.change(func() {
 			va.Status = storage.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"device": "x"}}
@@ -320,7 +320,7 @@ func TestAttachment_Outage(t *testing.T) {
 		})
 		l.advance(10 * time.Minute)
 		if !attached() {
-			t.Error("not attached any more after an outage")
+			t.Errorf("10m into an outage: got %+v, want the volume still attached", l.missing())
 		}
 		l.change(func() { l.fault = nil })
 		l.advance(2 * maxUncachedWait) // the fake rejects a watch if the Node was patched since the list
@@ -331,7 +331,7 @@ func TestAttachment_Outage(t *testing.T) {
 		}
 		l.advance(3 * time.Minute)
 		if l.missing().WillExist {
-			t.Error("not a problem after three minutes")
+			t.Errorf("3m after the detachment: got %+v, want a problem (WillExist false)", l.missing())
 		}
 	})
 }

@@ -164,7 +164,7 @@ func TestSpamFilter_Limit(t *testing.T) {
 		e := &v1.Event{Type: "Normal", InvolvedObject: v1.ObjectReference{Kind: "Pod", Name: fmt.Sprint(i)}}
 		now = now.Add(time.Millisecond)
 		if !f.allows(e, now) {
-			t.Fatal("the first event of an object is not allowed")
+			t.Fatalf("pod %d: got its first event rejected, want it allowed", i)
 		}
 	}
 	if len(f) > maxSpamBuckets {

@@ -28,19 +28,19 @@ func podKey(q *http.Request) (key types.NamespacedName) {
 	return key
 }
 
-// podRequest handles the requests for pods that podd sends.
-func (f *fakeAPI) podRequest(q *http.Request, verb string, body []byte) *http.Response {
+// handlePod handles a request for pods. It supports only the requests that podd sends.
+func (f *fakeAPI) handlePod(q *http.Request, verb string, body []byte) *http.Response {
 	key := podKey(q)
 	old := f.pods[key]
 	switch {
 	case verb == "GET":
 		return f.podList()
 	case verb == "POST":
-		return f.podPost(mustDecode[v1.Pod](body))
+		return f.postPod(mustDecode[v1.Pod](body))
 	case old == nil:
 		return errorResponse(apierrors.NewNotFound(podsResource, key.Name))
 	case verb == "PATCH":
-		return f.podPatch(old, body)
+		return f.patchPod(old, body)
 	}
 	if o := mustDecode[metav1.DeleteOptions](body); *o.Preconditions.UID != old.UID || *o.GracePeriodSeconds != 0 {
 		return errorResponse(apierrors.NewConflict(podsResource, key.Name, errors.New("UID differs")))
@@ -55,8 +55,8 @@ func (f *fakeAPI) podRequest(q *http.Request, verb string, body []byte) *http.Re
 	return response(200, old)
 }
 
-// podPost creates a mirror pod.
-func (f *fakeAPI) podPost(p *v1.Pod) *http.Response {
+// postPod creates a mirror pod.
+func (f *fakeAPI) postPod(p *v1.Pod) *http.Response {
 	if f.pods[objectKey(p)] != nil {
 		return errorResponse(apierrors.NewAlreadyExists(podsResource, p.Name))
 	}
@@ -65,8 +65,8 @@ func (f *fakeAPI) podPost(p *v1.Pod) *http.Response {
 	return response(201, f.pods[objectKey(p)])
 }
 
-// podPatch patches the status of a pod.
-func (f *fakeAPI) podPatch(old *v1.Pod, body []byte) *http.Response {
+// patchPod patches the status of a pod.
+func (f *fakeAPI) patchPod(old *v1.Pod, body []byte) *http.Response {
 	before, _ := json.Marshal(old)
 	after, err := strategicpatch.StrategicMergePatch(before, body, v1.Pod{})
 	if err != nil {
@@ -83,8 +83,8 @@ func (f *fakeAPI) podPatch(old *v1.Pod, body []byte) *http.Response {
 	return response(200, f.pods[objectKey(next)])
 }
 
-// eventRequest creates or patches an event.
-func (f *fakeAPI) eventRequest(q *http.Request, verb string, body []byte) *http.Response {
+// handleEvent creates or patches an Event.
+func (f *fakeAPI) handleEvent(q *http.Request, verb string, body []byte) *http.Response {
 	if f.events == nil {
 		f.events = map[string]*v1.Event{}
 	}

@@ -96,22 +96,22 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 	case verb == "WATCH":
 		return f.watch(q, resource), nil
 	case resource == "leases":
-		return f.leases(verb, body), nil
+		return f.handleLease(verb, body), nil
 	case resource == "pods":
-		return f.podRequest(q, verb, body), nil
+		return f.handlePod(q, verb, body), nil
 	case resource == "events":
-		return f.eventRequest(q, verb, body), nil
+		return f.handleEvent(q, verb, body), nil
 	case verb == "GET" && strings.HasSuffix(q.URL.Path, "/n1"):
 		if f.node == nil {
 			return errorResponse(apierrors.NewNotFound(nodesResource, "n1")), nil
 		}
 		return response(200, f.node), nil
 	}
-	return f.nodes(verb, body), nil
+	return f.handleNode(verb, body), nil
 }
 
-// nodes handles requests for Nodes.
-func (f *fakeAPI) nodes(verb string, body []byte) *http.Response {
+// handleNode lists, creates or patches Nodes.
+func (f *fakeAPI) handleNode(verb string, body []byte) *http.Response {
 	switch {
 	case verb == "GET":
 		l := &v1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: fmt.Sprint(f.version)}}
@@ -222,8 +222,8 @@ func (f *fakeAPI) putPod(p *v1.Pod, event string) {
 	}
 }
 
-// leases handles requests for Leases.
-func (f *fakeAPI) leases(verb string, body []byte) *http.Response {
+// handleLease handles a request for the Lease of the node.
+func (f *fakeAPI) handleLease(verb string, body []byte) *http.Response {
 	old := f.lease
 	if verb != "POST" && old == nil {
 		return errorResponse(apierrors.NewNotFound(leasesResource, "n1"))

@@ -53,12 +53,12 @@ func TestVolumesInUse(t *testing.T) {
 				names, _ := u.names(status, uses)
 				for _, h := range slices.Concat(desired, here) {
 					if u.desired.driversWithoutAttachment != nil && !slices.Contains(names, nameOf(h)) {
-						t.Fatalf("%s is desired or here, but the new status names %v", h, names)
+						t.Fatalf("new status: got volumes %v, want also %s, which is desired or on this node", names, h)
 					}
 				}
 				for _, h := range handles {
 					if complete && !slices.Contains(desired, h) && !slices.Contains(here, h) && slices.Contains(names, nameOf(h)) {
-						t.Fatalf("%s is neither desired nor here, but the new status names %v", h, names)
+						t.Fatalf("new status: got volumes %v, want them without %s, which is neither desired nor on this node", names, h)
 					}
 				}
 				switch rapid.IntRange(0, 2).Draw(t, "result") {
@@ -72,7 +72,7 @@ func TestVolumesInUse(t *testing.T) {
 			}
 			for _, h := range handles {
 				if reported, _ := u.isReported(nameOf(h)); reported && !slices.Contains(status, nameOf(h)) {
-					t.Fatalf("%s is reported, but the status names %v", h, status)
+					t.Fatalf("isReported(%s): got true, want false, because the status contains only %v", h, status)
 				}
 			}
 		}

@@ -47,13 +47,13 @@ func TestNewMirror(t *testing.T) {
 		t.Errorf("got owner %+v, want the Node n1", o)
 	}
 	if isMirror(static) || !isStatic(static) {
-		t.Error("the static pod was changed")
+		t.Error("creating the mirror pod modified the static pod")
 	}
 	if !isMirrorOf(m, static, nodeWithUID("u1")) || !isMirrorOf(m, static, nil) || isMirrorOf(m, static, nodeWithUID("u2")) {
-		t.Error("isMirrorOf does not check the owner")
+		t.Error("isMirrorOf: want true for the owner u1 or an unknown Node, and false for the Node u2")
 	}
 	if isMirrorOf(m, staticPod(t, webManifest+"  hostNetwork: true\n"), nodeWithUID("u1")) {
-		t.Error("isMirrorOf is true for another version of the static pod")
+		t.Error("isMirrorOf for a changed static pod: got true, want false")
 	}
 }
 
@@ -106,9 +106,9 @@ spec:
 		t.Errorf("got spec %+v, want no references and no priority", m.Spec)
 	}
 	if len(static.Spec.Containers[0].Env) != 4 || len(static.Spec.Volumes) != 7 || static.Annotations[annotationLocalRefs] != "" {
-		t.Error("the static pod was changed")
+		t.Error("creating the mirror pod modified the static pod")
 	}
 	if m.Annotations[manifest.AnnotationConfigHash] != static.Annotations[manifest.AnnotationConfigHash] {
-		t.Error("the hash differs from that of the static pod")
+		t.Errorf("got config hash %q, want that of the static pod, %q", m.Annotations[manifest.AnnotationConfigHash], static.Annotations[manifest.AnnotationConfigHash])
 	}
 }

@@ -166,7 +166,7 @@ func TestUpdatedNode_Transitions(t *testing.T) {
 	later := noon.Add(time.Minute)
 	same := o.updatedNode(n, localNode(), later)
 	if isNodeChanged(n, same) {
-		t.Error("a new heartbeat time is a change")
+		t.Error("isNodeChanged for a Node with only a new heartbeat time: got true, want false")
 	}
 	if c := nodeCondition(t, same, v1.NodeReady); !c.LastTransitionTime.Equal(new(metav1.NewTime(noon))) || !c.LastHeartbeatTime.Equal(new(metav1.NewTime(later))) {
 		t.Errorf("same status: got %v, want the old transition time and the new heartbeat time", c)

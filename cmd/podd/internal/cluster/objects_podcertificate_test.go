@@ -173,7 +173,7 @@ func TestPodCertificate(t *testing.T) {
 		}
 		c.put(issue(t, all[1]))
 		if second := c.certificate(); second == nil || second == first || bytes.Equal(second.Key, first.Key) {
-			t.Error("after the refresh: want another key")
+			t.Errorf("after the refresh: got %v, want a certificate with a new key", second)
 		}
 		c.check("refreshed", "fresh", manifest.MissingObject{})
 		if len(*c.events) > 0 {

@@ -65,7 +65,7 @@ func (l *testNode) checkConfigMap(name, want string) {
 	}
 }
 
-// addReader adds a pod with n ConfigMaps.
+// addReader adds n ConfigMaps, and a pod that refers to them.
 func (l *testNode) addReader(n int) {
 	l.change(func() {
 		var volumes []v1.VolumeSource
@@ -96,8 +96,9 @@ func TestLookup_Idle(t *testing.T) {
 	})
 }
 
-// TestLookup_Outage checks that cached objects cause few requests in an outage, so that pods are
-// up to date soon after the outage.
+// TestLookup_Outage checks that cached objects cause few requests in an outage. Because all requests
+// of the client share a rate limit, many such requests would delay the requests for pods after the
+// outage.
 func TestLookup_Outage(t *testing.T) {
 	const many = 20
 	runNode(t, nil, func(l *testNode) {
@@ -109,12 +110,12 @@ func TestLookup_Outage(t *testing.T) {
 		l.countRequests()
 		l.advance(10 * time.Minute)
 		if n := l.countRequests("GET configmaps"); n[0] > many*45 {
-			t.Errorf("got %d requests for %d objects, want at most %d", n[0], many, many*45)
+			t.Errorf("in 10m: got %d GET requests for %d ConfigMaps, want at most %d", n[0], many, many*45)
 		}
 		l.change(func() { l.fault = nil; l.putPod(newBoundPod("b", "1"), "ADDED") })
 		l.advance(maxUncachedWait)
 		if now, _ := l.cluster.pods.get(); len(now.items) != 2 {
-			t.Errorf("after the outage: got pods %v, want 2", now.items)
+			t.Errorf("%s after the outage: got pods %v, want 2", maxUncachedWait, now.items)
 		}
 	})
 }
@@ -243,12 +244,12 @@ func TestToken(t *testing.T) {
 		l.change(func() { l.fakeAPI.objects.noTokens = true })
 		l.advance(50 * time.Minute)
 		if token("uid-a/3600/") != first {
-			t.Error("a token was dropped before it expired")
+			t.Error("50m after the issue of a token for 1h: got another token, want the first")
 		}
 		l.change(func() { l.fakeAPI.objects.noTokens = false })
 		l.advance(maxUncachedWait)
 		if token("uid-a/3600/") == first {
-			t.Error("the token was not renewed")
+			t.Error("after the API server issues tokens again: got the first token, want a new one")
 		}
 		l.change(func() { l.putPod(newReader("a"), "DELETED"); l.fakeAPI.objects.requests = nil })
 		l.advance(2 * time.Hour)

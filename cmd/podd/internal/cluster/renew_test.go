@@ -241,10 +241,10 @@ func TestRenewer(t *testing.T) {
 			t.Errorf("current: got link %q, %v, %v; want a link to a dated file with mode 0600", link, info, err)
 		}
 		if _, err := os.Stat(o.certFiles(clientPurpose).pendingKeyPath()); err == nil {
-			t.Error("the key of the request was not removed")
+			t.Error("the file of the pending key exists after the certificate was issued")
 		}
 		s.setDecide(s.approve)
-		time.Sleep(41 * time.Minute) // less than 70 % of an hour
+		time.Sleep(41 * time.Minute) // the certificate is valid for 1h and is renewed after 70 to 90 % of it
 		if len(s.names()) != 1 {
 			t.Errorf("after 41m: got requests %v, want one", s.names())
 		}
@@ -419,7 +419,7 @@ func TestRenewer_Serving(t *testing.T) {
 			t.Errorf("first certificate: got names %v, addresses %v; want n1 and 10.0.0.9", one.Leaf.DNSNames, one.Leaf.IPAddresses)
 		}
 		if two := publish(node(name)); two != one {
-			t.Error("new certificate after an address was removed")
+			t.Error("after an address of the node was removed: got a new certificate, want the first")
 		}
 		ip.Address = "fd00::1"
 		if three := publish(node(name, ip)); three == one || len(three.Leaf.IPAddresses) != 1 {
@@ -524,10 +524,10 @@ func TestNeedsBootstrap(t *testing.T) {
 	_, key := pair(time.Hour)
 	storedBefore, _ := os.ReadFile(o.certFiles(clientPurpose).currentPath())
 	if _, err := o.certFiles(clientPurpose).store(cert, key); err == nil {
-		t.Error("stored a certificate with another key")
+		t.Error("storing a certificate with the key of another: got no error, want one")
 	}
 	if after, _ := os.ReadFile(o.certFiles(clientPurpose).currentPath()); !bytes.Equal(storedBefore, after) {
-		t.Error("the stored certificate was replaced")
+		t.Error("after the error: got another stored certificate, want the previous one")
 	}
 }
 

@@ -116,7 +116,7 @@ func TestReviews_Cache(t *testing.T) {
 		time.Sleep(31 * time.Second) // negative results expire
 		check("after 31 s", true, true, false, false, 2)
 		f.unreachable.Store(true)
-		check("unreachable", true, true, false, false, 0) // within 10 s
+		check("unreachable", true, true, false, false, 0) // the results of less than 10 s ago are still cached
 		time.Sleep(2 * time.Minute)
 		check("unreachable for 2 min", false, true, false, true, 3)
 		time.Sleep(3 * time.Minute)

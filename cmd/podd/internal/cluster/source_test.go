@@ -170,7 +170,7 @@ func TestSource(t *testing.T) {
 		}
 		l.change(func() { p := newPodWithUID("a"); p.Status.Phase = v1.PodRunning; l.putPod(p, "MODIFIED") })
 		if last() != first {
-			t.Error("a status update caused a new batch")
+			t.Error("after an update of only the pod status: got a new batch, want none")
 		}
 		l.change(func() { n := l.node.DeepCopy(); n.Labels["x"] = "y"; l.putNode(n, "MODIFIED") })
 		if b := last(); b.Node.Labels["x"] != "y" || b.Pods[0] != first.Pods[0] {

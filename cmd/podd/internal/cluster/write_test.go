@@ -365,7 +365,7 @@ func TestWriter_SlowWebhook(t *testing.T) {
 			static = podView(static.Pod, runningStatus(noon.Add(time.Duration(n+1)*time.Minute)))
 			l.publish(append(slow, static)...)
 			if got := l.pod("default", "web-n1").Status.ContainerStatuses[0].State.Running.StartedAt; got.Unix() != noon.Add(time.Duration(n+1)*time.Minute).Unix() {
-				t.Fatalf("after %ds: the status of another pod was not updated within 1s: %+v", n, l.pod("default", "web-n1").Status)
+				t.Fatalf("update %d of the pod web: got status %+v, want its new start time within 1s", n, l.pod("default", "web-n1").Status)
 			}
 		}
 		if n := l.countRequests("POST pods"); n[0] == 0 || n[0] > maxWrites*300/10 {
@@ -435,7 +435,7 @@ func TestWriter_UnsupportedField(t *testing.T) {
 		l.change(func() { l.dropFields = nil; l.interruptWatches() })
 		l.advance(2 * watchTimeout)
 		if m := l.pod("default", "web-n1"); m.Status.ContainerStatuses[0].StopSignal == nil {
-			t.Error("the next API server did not get the field")
+			t.Errorf("API server that supports stopSignal: got %+v, want stopSignal in the status", m.Status.ContainerStatuses[0])
 		}
 		s.Phase = v1.PodPending
 		l.publish(podView(static, s))

@@ -37,14 +37,14 @@ func TestNewKey(t *testing.T) {
 		}
 		block, rest := pem.Decode(key.PEM())
 		if block == nil || block.Type != "PRIVATE KEY" || len(rest) > 0 {
-			t.Fatalf("%s: want one PEM block with a private key", keyType)
+			t.Fatalf("%s: got PEM block %v and %d more bytes, want one block of type PRIVATE KEY", keyType, block != nil, len(rest))
 		}
 		private, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !private.(crypto.Signer).Public().(interface{ Equal(crypto.PublicKey) bool }).Equal(request.PublicKey) {
-			t.Errorf("%s: the request is for another key", keyType)
+			t.Errorf("%s: the public key of the request is not that of the private key", keyType)
 		}
 		if got := describe(request.PublicKey); got != want {
 			t.Errorf("%s: got %s, want %s", keyType, got, want)
@@ -54,7 +54,7 @@ func TestNewKey(t *testing.T) {
 			text = append(text, fmt.Sprintf(format+format, key, *key)...)
 		}
 		if secret := strings.Split(string(key.PEM()), "\n")[1]; strings.Contains(string(text), secret) || strings.Contains(string(text), fmt.Sprintf("%x", key.PEM()[:20])) {
-			t.Errorf("%s: a format shows the private key", keyType)
+			t.Errorf("%s: JSON or a fmt verb prints the private key", keyType)
 		}
 	}
 	if _, err := podcert.NewKey("RSA1024"); err == nil || !strings.Contains(err.Error(), `"RSA1024"`) {

@@ -54,8 +54,8 @@ func (o *Options) kubeletServer(guard http.Handler, certificate certificateFunc)
 // kubeletTLS returns the TLS settings of the kubelet API.
 func kubeletTLS(a config.KubeletAPI, certificate certificateFunc) *tls.Config {
 	return &tls.Config{
-		// ClientCAs is not set. Without a list of accepted authorities, clients send any
-		// certificate that they have.
+		// ClientCAs is not set, because clients send a certificate only if it is from one of the
+		// ClientCAs. If there are none, clients send any certificate that they have.
 		GetCertificate: certificate, ClientAuth: tls.RequestClientCert,
 		MinVersion: a.MinTLS, CipherSuites: a.Ciphers, CurvePreferences: a.Curves,
 	}

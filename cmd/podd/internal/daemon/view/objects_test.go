@@ -117,7 +117,7 @@ func TestObjectViews_Unchanged(t *testing.T) {
 	}
 	before := views.build(set)
 	if lookups != n || before.Volumes[0].Object.(*v1.PersistentVolume).Status.Phase != v1.VolumeBound {
-		t.Errorf("got %d lookups for %d claims, first volume %+v", lookups, n, before.Volumes[0].Object)
+		t.Errorf("got %d lookups, first volume %+v; want %d lookups, one for each claim, and a bound volume", lookups, before.Volumes[0].Object, n)
 	}
 	o := set.ObjectsBySource["x"]
 	o.ConfigMaps = map[types.NamespacedName]*v1.ConfigMap{{Namespace: "default", Name: "a"}: {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}}
