@@ -3,22 +3,19 @@ package decode
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"podd/manifest/lazyregexp"
 	"podd/manifest/redact"
 	"podd/manifest/wording"
 )
 
 // regexNotePattern matches the part of an apimachinery message that quotes a regular expression.
 // errorMessage removes this part, because a regular expression does not help users.
-var regexNotePattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`,? ?(?:or )?regex used for validation is '[^']*'`)
-})
+var regexNotePattern = lazyregexp.New(`,? ?(?:or )?regex used for validation is '[^']*'`)
 
 // errorMessage returns the message for a validation error.
 func errorMessage(e *field.Error) string {

@@ -1,11 +1,11 @@
 package defaults
 
 import (
-	"regexp"
 	"strings"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
+
+	"podd/manifest/lazyregexp"
 )
 
 // Container sets the defaults of a container of any kind.
@@ -36,13 +36,11 @@ func Container(c *v1.Container) {
 }
 
 // imageNamePattern matches an image reference, as registries define it. It also matches an image ID.
-var imageNamePattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^` +
-		`(?:((?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?|\[[a-fA-F0-9:]+\](?::[0-9]+)?)/)?` +
-		`([a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*)` +
-		`(?::([\w][\w.-]{0,127}))?` +
-		`(?:@([A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?$`)
-})
+var imageNamePattern = lazyregexp.New(`^` +
+	`(?:((?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?|\[[a-fA-F0-9:]+\](?::[0-9]+)?)/)?` +
+	`([a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*)` +
+	`(?::([\w][\w.-]{0,127}))?` +
+	`(?:@([A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?$`)
 
 // isImageID reports whether image is an image ID: the digits of a SHA-256 digest.
 func isImageID(image string) bool {

@@ -3,14 +3,13 @@ package document
 import (
 	"bytes"
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"sigs.k8s.io/yaml"
 
 	"podd/manifest"
+	"podd/manifest/lazyregexp"
 	"podd/manifest/wording"
 )
 
@@ -43,21 +42,15 @@ func (p Part) firstPosition() manifest.Position {
 
 // yamlErrorPattern matches an error of a YAML library. Its groups are the line number and the
 // message.
-var yamlErrorPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\s*)?(?:line (\d+): )?(.*)$`)
-})
+var yamlErrorPattern = lazyregexp.New(`(?s)^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\s*)?(?:line (\d+): )?(.*)$`)
 
 // parserMessagePattern matches the error messages of the libraries' parsers. All other messages
 // come from their scanners.
-var parserMessagePattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^did not find expected (key|',' or|node content|'-' indicator|<document start>)`)
-})
+var parserMessagePattern = lazyregexp.New(`^did not find expected (key|',' or|node content|'-' indicator|<document start>)`)
 
 // quotedValuePattern matches a quoted value in a library's error. newSyntaxError removes the value,
 // because it may be private.
-var quotedValuePattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("(anchor) '[^']*'| `[^`]*`")
-})
+var quotedValuePattern = lazyregexp.New("(anchor) '[^']*'| `[^`]*`")
 
 // newSyntaxError converts an error of a YAML or JSON library to a SyntaxError, which contains the
 // position of the error in the file.

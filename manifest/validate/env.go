@@ -2,14 +2,14 @@ package validate
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest/lazyregexp"
 )
 
 // envFieldPaths lists the fields to which a fieldRef of an environment variable may refer, in
@@ -36,9 +36,7 @@ var resourcePaths = []string{
 // byteDivisors lists the divisors for amounts in bytes.
 var byteDivisors = strings.Fields("1 1k 1M 1G 1T 1P 1E 1Ki 1Mi 1Gi 1Ti 1Pi 1Ei")
 
-var subscriptPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^metadata\.(labels|annotations)\['(.*)'\]$`)
-})
+var subscriptPattern = lazyregexp.New(`^metadata\.(labels|annotations)\['(.*)'\]$`)
 
 // validateEnv validates variables. volumes contains the pod's volumes by name. Errors never contain
 // values of variables.

@@ -2,14 +2,13 @@ package validate
 
 import (
 	"fmt"
-	"regexp"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-helpers/node/util/sysctl"
 
 	"podd/manifest"
+	"podd/manifest/lazyregexp"
 )
 
 // A sysctl name consists of parts separated by one dot or slash. It becomes a path below
@@ -21,12 +20,8 @@ const (
 )
 
 var (
-	sysctlName = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(sysctlParents + sysctlPart + `$`)
-	})
-	sysctlPrefix = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(sysctlParents + `([a-z0-9][-_a-z0-9]*)?\*$`)
-	})
+	sysctlName   = lazyregexp.New(sysctlParents + sysctlPart + `$`)
+	sysctlPrefix = lazyregexp.New(sysctlParents + `([a-z0-9][-_a-z0-9]*)?\*$`)
 )
 
 // IsSysctlName reports whether name has the form of a sysctl's name. The kernel may have no sysctl of
