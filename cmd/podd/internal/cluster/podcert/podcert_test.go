@@ -37,7 +37,7 @@ func TestNewKey(t *testing.T) {
 		}
 		block, rest := pem.Decode(key.PEM())
 		if block == nil || block.Type != "PRIVATE KEY" || len(rest) > 0 {
-			t.Fatalf("%s: got PEM block %v and %d more bytes, want one block of type PRIVATE KEY", keyType, block != nil, len(rest))
+			t.Fatalf("%s: PEM block found: %v, bytes after it: %d, want one block of type PRIVATE KEY", keyType, block != nil, len(rest))
 		}
 		private, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 		if err != nil {

@@ -22,7 +22,7 @@ const guardPolicy = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRol
 
 // TestClientAccess_Configuration checks which clients the configured files and switches
 // admit. podd's own authority is always accepted. A client CA is accepted only while it is
-// in its file.
+// in its file. Without a token file, a request with a token is anonymous.
 func TestClientAccess_Configuration(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, text []byte) string {
@@ -47,9 +47,9 @@ func TestClientAccess_Configuration(t *testing.T) {
 	}{
 		"default":                 {config.KubeletAPI{}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}},
 		"files":                   {files, [2]int{200, 200}, [2]int{200, 403}, [2]int{200, 403}, [2]int{401, 401}, [2]int{401, 401}},
-		"anonymous":               {config.KubeletAPI{AllowAnonymous: true}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}, [2]int{403, 403}},
+		"anonymous":               {config.KubeletAPI{AllowAnonymous: true}, [2]int{200, 200}, [2]int{401, 401}, [2]int{403, 403}, [2]int{401, 401}, [2]int{403, 403}},
 		"always allow":            {config.KubeletAPI{AlwaysAllow: true, TokenFile: files.TokenFile}, [2]int{200, 200}, [2]int{401, 401}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}},
-		"anonymous, always allow": {config.KubeletAPI{AllowAnonymous: true, AlwaysAllow: true}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}, [2]int{200, 200}},
+		"anonymous, always allow": {config.KubeletAPI{AllowAnonymous: true, AlwaysAllow: true}, [2]int{200, 200}, [2]int{401, 401}, [2]int{200, 200}, [2]int{401, 401}, [2]int{200, 200}},
 	} {
 		g := guardFor(t, c.api, own)
 		for client, want := range map[*testClient][2]int{
