@@ -318,7 +318,8 @@ func (r *Router) applySet(ctx context.Context, s *manifest.Set) {
 	r.postOrders()
 }
 
-// A desiredSet is the newest set of the sources with the sets derived from it. It is immutable.
+// A desiredSet contains the newest manifest.Set received from the sources, and the sets derived from it.
+// It is immutable.
 type desiredSet struct {
 	received   *manifest.Set           // as received from the sources
 	recognized *manifest.RecognizedSet // received, but with the UIDs that the pods already have on this node

@@ -19,8 +19,8 @@ func adopts(o *reconcile.Options) {
 	o.AdoptKubeletPods = true
 }
 
-// byKubelet creates the sandbox and containers of a kubelet for a pod of the cluster.
-func (m *machine) byKubelet(name string) {
+// makeClusterPodOfKubelet creates the sandbox and containers of a kubelet for a pod of the cluster.
+func (m *machine) makeClusterPodOfKubelet(name string) {
 	m.makeKubeletPod(name, "uid-"+name, map[string]string{manifest.AnnotationConfigSource: manifest.KindAPI})
 }
 
@@ -62,7 +62,7 @@ func TestTakeOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m *machine) {
 				m.options, m.adopt = adopts, true
-				m.byKubelet("job")
+				m.makeClusterPodOfKubelet("job")
 				m.ForgetCalls()
 				m.start()
 				m.setClusterPods(true, clusterPod("job", never))
@@ -91,7 +91,7 @@ func TestTakeOver(t *testing.T) {
 func TestTakeOver_NotRecorded(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options = useCluster
-		m.byKubelet("job")
+		m.makeClusterPodOfKubelet("job")
 		m.ForgetCalls()
 		m.start()
 		m.setClusterPods(true, clusterPod("job", never))
@@ -113,7 +113,7 @@ func TestTakeOver_NotRecorded(t *testing.T) {
 func TestTakeOver_Replaced(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		m.options, m.adopt = adopts, true
-		m.byKubelet("web")
+		m.makeClusterPodOfKubelet("web")
 		m.ForgetCalls()
 		m.start()
 		m.setClusterPods(true, clusterPod("web", nil))

@@ -130,9 +130,10 @@ func (m *Manager) evictOne(ctx context.Context, met pressure.Met, l pressure.Lay
 	return true
 }
 
-// choosePod returns the first pod in the ranking and its report; nil if no pod can be evicted. Pods
-// that did not stop in time come last, because evicting them again probably releases nothing. Those
-// that are being deleted are omitted, because their grace period has passed.
+// choosePod returns the first pod in the ranking and its report; nil if no pod can be evicted. An
+// evicted pod that did not stop in time is stuck. Stuck pods come last, because evicting them again
+// probably releases nothing. A stuck pod that is also being deleted is omitted, because its grace period
+// has passed.
 func (m *Manager) choosePod(reports []*state.Report, usage map[types.UID]*pressure.Usage, signal pressure.Signal, l pressure.Layout) (pressure.Candidate, *state.Report) {
 	byPod := map[*v1.Pod]*state.Report{}
 	var candidates, stuck []pressure.Candidate

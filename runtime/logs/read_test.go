@@ -273,8 +273,8 @@ func TestRead_Property(t *testing.T) {
 	})
 }
 
-// linesFrom returns the number of lines from the one to which entry i belongs to the last one. Lines are
-// ordered by their last entries.
+// linesFrom returns how many lines remain, including the line that contains entry i. The position of a
+// line is that of its last entry.
 func linesFrom(ends []bool, streams []Stream, i int) int {
 	isEnd := func(k int) bool {
 		if ends[k] {

@@ -180,9 +180,9 @@ func matchesMediaType(c *goautoneg.Accept, mediaType string) bool {
 }
 
 // allowsParameters reports whether a page of this kind can be served in this media type to a client
-// that has sent the parameters p in the Accept header. Text has no versions, so it allows no
-// parameters as, g and v. The structured form has no default version, so it requires these
-// parameters.
+// that has sent the parameters p in the Accept header. The text format has no versions, so
+// the parameters "as", "g" and "v" are not allowed. The structured format has no default version, so all
+// three are required.
 func allowsParameters(p map[string]string, mediaType, kind string) bool {
 	if p["stream"] != "" || p["sv"] != "" {
 		return false

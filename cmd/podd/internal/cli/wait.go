@@ -55,7 +55,7 @@ func (c *WaitCmd) Run(ctx context.Context, s iostreams.Streams) error {
 	return w.explainUnmet(ctx, s)
 }
 
-// isFileError reports whether err is the error of a goal that a file with errors can never meet.
+// isFileError reports whether err means that a goal cannot be met because a file has errors.
 func isFileError(err error) bool {
 	_, refused := errors.AsType[refusedError](err)
 	noPods, ok := errors.AsType[noPodsError](err)

@@ -136,7 +136,7 @@ func mountFiles(dir string) error {
 		return err
 	}
 	for _, covered := range []string{"/etc", "/usr", "/var"} {
-		if err := overlay(covered, filepath.Join(changes, covered)); err != nil {
+		if err := mountOverlay(covered, filepath.Join(changes, covered)); err != nil {
 			return err
 		}
 	}
@@ -189,9 +189,10 @@ func mount(source, target, fstype, options string) error {
 	return nil
 }
 
-// overlay mounts an overlay on the directory lower. Changes are written below the directory to.
-func overlay(lower, to string) error {
-	upper, work := filepath.Join(to, "upper"), filepath.Join(to, "work")
+// mountOverlay mounts an overlay file system on the directory lower. Its upper and work directories are
+// in changes.
+func mountOverlay(lower, changes string) error {
+	upper, work := filepath.Join(changes, "upper"), filepath.Join(changes, "work")
 	if err := errors.Join(os.MkdirAll(upper, 0o755), os.MkdirAll(work, 0o755)); err != nil {
 		return err
 	}
