@@ -13,8 +13,8 @@ func RestartsOnChange(p *Pod) bool {
 	return !p.Traits.KeepsVersion && p.Object.Annotations[AnnotationRestartOnChange] == "true"
 }
 
-// WithContentDigests returns the version of p that belongs to the given content of ConfigMaps and
-// Secrets. The parameters files and env are digests of the content that p reads as files and as
+// WithContentDigests returns a copy of p whose Hash, and UID unless it is fixed, depend on files and
+// env. These are digests of the ConfigMaps and Secrets that p uses as files and as environment
 // variables.
 func (p *Pod) WithContentDigests(files, env string) *Pod {
 	v := *p

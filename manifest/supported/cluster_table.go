@@ -32,7 +32,7 @@ var clusterFields = []row{
 	{"spec.volumes[].projected.sources[].podCertificate", supported, ""},
 	{"spec.volumes[].projected.sources[].podCertificate.user", refusedWithNote, gateDisabled},
 	{"spec.volumes[].ephemeral", supported, ""}, // the cluster creates the claim
-	// The CSI drivers of a cluster provide the in-tree volumes of clouds; see package intree.
+	// In a cluster, CSI drivers provide the in-tree volumes of cloud providers; see package intree.
 	{"spec.volumes[].awsElasticBlockStore", supported, ""},
 	{"spec.volumes[].azureDisk", supported, ""},
 	{"spec.volumes[].azureFile", supported, ""},

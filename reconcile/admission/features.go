@@ -24,7 +24,7 @@ type Features struct {
 	// AllowedUnsafeSysctls contains the unsafe sysctls that are allowed. A name may end with *.
 	AllowedUnsafeSysctls []string
 	// KernelRelease is the release of the running kernel, such as "6.1.0-13-amd64"; "" if it is
-	// unknown. Some sysctls are safe only since a version of the kernel.
+	// unknown. Some sysctls are safe only on newer kernels.
 	KernelRelease string
 	// RuntimeClasses maps the name of a RuntimeClass to its handler, if the names differ.
 	RuntimeClasses map[string]string

@@ -35,7 +35,7 @@ type EnsureImage struct {
 // idempotent.
 type PrepareVolumes struct{ UID types.UID }
 
-// UpdateVolumes writes the present content of ConfigMaps and Secrets to the volumes of a running
+// UpdateVolumes writes the current content of ConfigMaps and Secrets to the volumes of a running
 // pod. It is idempotent.
 type UpdateVolumes struct {
 	UID         types.UID

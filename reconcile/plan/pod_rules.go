@@ -1,6 +1,6 @@
 package plan
 
-// A podRule is a row of the table of pod rules.
+// A podRule selects the phase of a pod. It is a row of a table of which the first matching row applies.
 type podRule struct {
 	id       RuleID
 	phase    Phase

@@ -9,7 +9,8 @@ import (
 	"podd/runtime"
 )
 
-// probeState returns the state of the probe of m.last with this kind.
+// probeState returns the state of the probe of this kind of the container m.last. It is zero if
+// m.last is nil.
 func (f *facts) probeState(m *containerFacts, kind ProbeKind) ProbeState {
 	if m.last == nil {
 		return ProbeState{}

@@ -38,7 +38,8 @@ func mountLines(t *testing.T, in ContainerInput) []string {
 	return lines
 }
 
-// TestMounts checks the mounts of a container, and which of them are relabeled for SELinuxEnabled.
+// TestMounts checks the mounts of a container, and which of them are relabeled if
+// SELinuxEnabled is set.
 func TestMounts(t *testing.T) {
 	host, both := v1.MountPropagationHostToContainer, v1.MountPropagationBidirectional
 	possible := v1.RecursiveReadOnlyIfPossible

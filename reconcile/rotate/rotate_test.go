@@ -91,7 +91,7 @@ func (b *fixture) crash() {
 	b.open()
 }
 
-// rotate runs one rotation some time after the last write.
+// rotate sets the modification times of the logs to one minute ago, and then runs one rotation.
 func (b *fixture) rotate() {
 	b.t.Helper()
 	for _, name := range b.names() {

@@ -17,10 +17,10 @@ import (
 // A Report is the state of a pod that a worker publishes after a decision. It is immutable.
 type Report struct {
 	Key types.NamespacedName
-	// Pod is the version in force with its status; the last version if the pod is not desired.
-	// It is nil if podd never had a manifest of the pod.
+	// Pod is the version in effect with its status, or the last version if the pod is no longer
+	// desired. It is nil if podd never had a manifest of the pod.
 	Pod *v1.Pod
-	// Version is the version in force, and Successor is the version that waits to replace
+	// Version is the version in effect, and Successor is the version that waits to replace
 	// Version. Both may be nil.
 	Version, Successor *manifest.Pod
 	// ReservedVersions contains Version with its allocated size. If the actual size differs, it

@@ -48,8 +48,7 @@ func (w apiVolume) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, 
 		return path, openErr
 	}
 	defer dir.Close()
-	// Lock the directory, because the starts of several containers may prepare the pod at the same
-	// time.
+	// Lock the directory, because several containers of the pod may start at the same time.
 	if lockErr := flock(dir); lockErr != nil {
 		return path, lockErr
 	}

@@ -18,7 +18,7 @@ type admissionCounts struct {
 	*admittedPods
 }
 
-// admittedPods are the pods that were counted.
+// An admittedPods records the UIDs of the pods that were counted, so that each pod is counted once.
 type admittedPods struct {
 	mu      sync.Mutex // guards all following fields
 	counted map[types.UID]bool

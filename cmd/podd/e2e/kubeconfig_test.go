@@ -90,7 +90,7 @@ func TestKubeconfigFile(t *testing.T) {
 	}
 }
 
-// watch starts a watch of the pods, which ends after patience or at the end of the test.
+// watch starts a watch of the pods. It ends after the timeout patience or at the end of the test.
 func (c *client) watch(token string) io.Reader {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)

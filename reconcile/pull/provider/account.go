@@ -21,8 +21,8 @@ import (
 type Pod struct {
 	types.NamespacedName
 	UID types.UID
-	// ServiceAccount is the name of the service account of the pod if ServiceAccounts can request its
-	// tokens, or "".
+	// ServiceAccount is the name of the pod's service account. It is "" if no token can be requested
+	// for the pod.
 	ServiceAccount string
 }
 

@@ -248,7 +248,8 @@ type Images struct {
 	// ImageGC contains the thresholds of image garbage collection. LowPercent is less than
 	// HighPercent, and MaxAge is 0 or greater than MinAge.
 	ImageGC gc.Policy
-	// PullQPS and PullBurst limit the rate of pulls. PullQPS 0 means no limit.
+	// PullQPS is the maximum number of image pulls per second; 0 means no limit. PullBurst is the
+	// maximum number of pulls at once.
 	PullQPS, PullBurst int
 	// OfflinePullPolicy is the behavior of imagePullPolicy Always if no registry responds.
 	OfflinePullPolicy OfflinePullPolicy

@@ -56,7 +56,7 @@ func (t *telemetry) record(all []event.Event) { t.events.Add(eventNotes(all)...)
 type parts struct {
 	processState
 	telemetry
-	node    render.Node // properties of the node, with its addresses at the start
+	node    render.Node // properties of the node, with the addresses that it had when podd started
 	address *node.AddressWatcher
 	dns     *node.DNSWatcher
 	client  *cri.Client

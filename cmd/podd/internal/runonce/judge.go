@@ -41,7 +41,7 @@ type outcome string
 
 const (
 	outcomeCompleted   outcome = "ended"       // all pods that run to completion have finished
-	outcomeReady       outcome = "ready"       // no pod runs to completion, and all pods are ready
+	outcomeReady       outcome = "ready"       // all pods are ready, and none is of the kind that runs to completion
 	outcomeFailing     outcome = "hopeless"    // a pod cannot succeed
 	outcomeTimedOut    outcome = "timeout"     // the timeout has passed
 	outcomeInterrupted outcome = "interrupted" // the user has stopped the run
