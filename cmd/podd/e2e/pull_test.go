@@ -53,7 +53,7 @@ func (r testRegistry) pushBusybox(d *daemon) (ref string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	if ref, err = r.Push(image, d.node+"/busybox:1"); err != nil {
+	if ref, err = r.Push(image, "team/"+d.node+"/busybox:1"); err != nil {
 		d.t.Fatal(err)
 	}
 	return ref
@@ -145,12 +145,12 @@ providers:
 	d := startDaemon(t, "--image-credential-provider-config", filepath.Join(dir, "config.yaml"), "--image-credential-provider-bin-dir", dir)
 	ref := r.pushBusybox(d)
 	d.apply(d.pod("web", withImage(ref, shell("main", serve("web")))))
-	d.untilProblem("web", "401", "credential provider cloud", r.Host()+"/"+d.node+"/busybox", "exit status 1; run the program manually")
+	d.untilProblem("web", "401", "credential provider cloud", r.Host()+"/team/"+d.node+"/busybox", "exit status 1; run the program manually")
 	put("answer.json", fmt.Sprintf(`{"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "kind": "CredentialProviderResponse",
 		"cacheKeyType": "Registry", "auth": {%q: {"username": "ann", "password": "hunter2"}}}`, r.Host()), 0o600)
 	d.untilApplied("web")
 	requests, err := os.ReadFile(filepath.Join(dir, "requests"))
-	want := fmt.Sprintf(`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":%q}`, r.Host()+"/"+d.node+"/busybox")
+	want := fmt.Sprintf(`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":%q}`, r.Host()+"/team/"+d.node+"/busybox")
 	if err != nil || !strings.HasPrefix(string(requests), want+"\n") {
 		t.Errorf("requests to the credential provider: got %q, %v, want the first line %q", requests, err, want)
 	}
