@@ -17,7 +17,7 @@ import (
 // list of thousands of pods costs little if few of them have changed.
 func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 	if s.AsOf.Before(r.snapshotTime) {
-		return // a newer snapshot was applied already
+		return // a newer snapshot has already been applied
 	}
 	r.snapshotTime = s.AsOf
 	r.storeObserved(s)

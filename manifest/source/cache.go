@@ -94,8 +94,8 @@ func openCache(dir, source string) *cache {
 	return c
 }
 
-// open opens the store and reads the index. It reports whether it succeeded. It also succeeds if
-// the index is damaged.
+// open opens the store, reads the index, and reports whether both succeeded. A damaged index is not a
+// failure.
 func (c *cache) open() (opened bool) {
 	st, err := openStore(c.dir, hashOf(c.source))
 	if err == nil {

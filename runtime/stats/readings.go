@@ -24,12 +24,13 @@ func (r *readings) isOutdated(now time.Time) bool {
 // counters only at its timer ticks.
 const minRateWindow = firstRateWindow
 
-// setRates sets the rates of a sample and stores the sample's readings. It drops the
-// readings of cgroups that are not in the sample.
+// setRates sets the rates of a sample. If at least minRateWindow has passed, it stores the sample's
+// readings, from which the next rates are computed. Otherwise it keeps the earlier readings and only adds
+// those of new cgroups. It drops the readings of cgroups that are not in the sample.
 func (r *readings) setRates(s *Sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keep := s.At.Sub(r.at) >= minRateWindow // if keep is false, the next sample uses the stored readings again
+	keep := s.At.Sub(r.at) >= minRateWindow
 	next := make(map[string]reading, len(r.last))
 	s.eachCgroup(func(c *Cgroup) {
 		now := reading{c.Stats().Timestamp, c.Stats().Cpu.Usage.Total}

@@ -12,9 +12,9 @@ import (
 	"podd/runtime/runtimetest/stack/reservation"
 )
 
-// killInCgroups kills the processes in all cgroups that the function match selects by their path.
-// These are commands in containers, and processes of containers whose shim or monitor has exited.
-// killInCgroups repeats this for at most busyTimeout, until the cgroups contain no process.
+// killInCgroups kills all processes in the cgroups for whose path the function match returns true. Such
+// processes are commands that were executed in containers, and processes of containers whose shim or
+// monitor has exited. It tries again for at most busyTimeout, until the cgroups contain no process.
 func killInCgroups(ctx context.Context, match func(path string) bool) error {
 	again := time.NewTicker(pollInterval)
 	defer again.Stop()

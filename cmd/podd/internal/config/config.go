@@ -51,7 +51,7 @@ type Sources struct {
 	// ManifestURLs contains http and https URLs of manifests. The caller replaces {node} by the
 	// node name and {machineID} by the machine ID. If it is empty, no pods are read from URLs.
 	ManifestURLs []string
-	// APIManifestDir is the cleaned path of the directory to which the Kubernetes API writes
+	// APIManifestDir is the cleaned path of the directory to which podd's own Kubernetes API writes
 	// manifests. podd runs the pods in this directory. "" means that the API is read-only.
 	APIManifestDir string
 	// URLHeader is sent with every request to ManifestURLs.

@@ -37,9 +37,8 @@ func New(cfg *config.Config, o source.Options) ([]source.Source, error) {
 	return all, nil
 }
 
-// NewAPIDir returns the source of the directory to which the Kubernetes API writes manifests.
-// Unknown fields in this directory cause no errors, because the API has validated the
-// manifests.
+// NewAPIDir returns the source of the directory to which podd's own Kubernetes API writes manifests.
+// Unknown fields in this directory cause no errors, because that API has validated the manifests.
 func NewAPIDir(cfg *config.Sources, o source.Options) *source.Dir {
 	o.IsWrittenByAPI, o.Strict, o.ReadsAnyName = true, false, false
 	return source.NewDir(cfg.APIManifestDir, o)
