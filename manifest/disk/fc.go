@@ -2,12 +2,13 @@ package disk
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest/lazyregexp"
 )
 
 // An FC identifies a Fibre Channel disk, either by its targets and its LUN, or by its identifiers.
@@ -21,9 +22,9 @@ type FC struct {
 }
 
 var (
-	wwn = regexp.MustCompile(`^[0-9A-Fa-f]{16}$`)
+	wwn = lazyregexp.New(`^[0-9A-Fa-f]{16}$`)
 	// udev replaces the other characters in the names of links.
-	wwid = regexp.MustCompile(`^[A-Za-z0-9#+.:=@_ -]{1,200}$`)
+	wwid = lazyregexp.New(`^[A-Za-z0-9#+.:=@_ -]{1,200}$`)
 )
 
 // NewFC returns the parameters of an fc source. at is the path of the source. The result is valid
@@ -44,13 +45,13 @@ func NewFC(s *v1.FCVolumeSource, at *field.Path) (FC, field.ErrorList) {
 		d.LUN = *s.Lun
 	}
 	for i, text := range s.TargetWWNs {
-		if !wwn.MatchString(text) {
+		if !wwn().MatchString(text) {
 			errs = append(errs, field.Invalid(targets.Index(i), text, "must have 16 hexadecimal digits, such as 500a0982991b8dc5"))
 		}
 		d.Targets = appendOnce(d.Targets, strings.ToLower(text))
 	}
 	for i, text := range s.WWIDs {
-		if !wwid.MatchString(text) {
+		if !wwid().MatchString(text) {
 			errs = append(errs, field.Invalid(at.Child("wwids").Index(i), text, "must be the identifier of a disk in /dev/disk/by-id, such as 3600508b400105e210000900000490000"))
 		}
 		d.WWIDs = appendOnce(d.WWIDs, strings.ReplaceAll(text, " ", "_")) // as udev does

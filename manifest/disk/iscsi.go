@@ -2,7 +2,6 @@ package disk
 
 import (
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"podd/manifest/lazyregexp"
 )
 
 // defaultPort is the TCP port of a portal without a port.
@@ -55,11 +56,11 @@ func (p Portal) String() string {
 var (
 	// The characters after the colon are a subset of those that Kubernetes accepts: a slash or a
 	// shell character would be dangerous in the name of a file or in a command.
-	iqn = regexp.MustCompile(`^iqn\.\d{4}-\d{2}\.[A-Za-z0-9.-]+:[A-Za-z0-9._:@+=~-]+$`)
-	eui = regexp.MustCompile(`^eui\.[A-Za-z0-9]{16}$`)
-	naa = regexp.MustCompile(`^naa\.[A-Za-z0-9]{32}$`)
+	iqn = lazyregexp.New(`^iqn\.\d{4}-\d{2}\.[A-Za-z0-9.-]+:[A-Za-z0-9._:@+=~-]+$`)
+	eui = lazyregexp.New(`^eui\.[A-Za-z0-9]{16}$`)
+	naa = lazyregexp.New(`^naa\.[A-Za-z0-9]{32}$`)
 
-	interfaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
+	interfaceName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
 )
 
 // maxNodeName is the maximum length of the name of a target or initiator (RFC 3720).
@@ -91,7 +92,7 @@ func NewISCSI(s *v1.ISCSIPersistentVolumeSource, at *field.Path) (ISCSI, field.E
 	if d.Interface == "" {
 		d.Interface = DefaultInterface
 	}
-	if !interfaceName.MatchString(d.Interface) {
+	if !interfaceName().MatchString(d.Interface) {
 		errs = append(errs, field.Invalid(at.Child("iscsiInterface"), s.ISCSIInterface, "must be the name of an interface of iscsiadm: at most 64 letters, digits, '.', '_', ':' and '-'"))
 	}
 	if s.InitiatorName != nil {
@@ -158,7 +159,7 @@ func validateNodeName(name string, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(at, "")}
 	case len(name) > maxNodeName:
 		return field.ErrorList{field.TooLong(at, "", maxNodeName)}
-	case !iqn.MatchString(name) && !eui.MatchString(name) && !naa.MatchString(name):
+	case !iqn().MatchString(name) && !eui().MatchString(name) && !naa().MatchString(name):
 		return field.ErrorList{field.Invalid(at, name, "must be an iSCSI name, such as iqn.2001-04.com.example:disk")}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"podd/manifest/lazyregexp"
 	"podd/runtime"
 )
 
@@ -123,8 +124,8 @@ func statusText(code int, registry string, anonymous bool) string {
 }
 
 var (
-	statusWithTextPattern    = lazyPattern(`\b([45]\d\d) ([A-Z][A-Za-z]+)`)
-	statusWithoutTextPattern = lazyPattern(`(?:unexpected|invalid) (?:HTTP )?status(?: code)?\b[^"]*?:? ([45]\d\d)\b`)
+	statusWithTextPattern    = lazyregexp.New(`\b([45]\d\d) ([A-Z][A-Za-z]+)`)
+	statusWithoutTextPattern = lazyregexp.New(`(?:unexpected|invalid) (?:HTTP )?status(?: code)?\b[^"]*?:? ([45]\d\d)\b`)
 )
 
 // httpStatus returns the HTTP status of the registry's response, or 0 if message contains

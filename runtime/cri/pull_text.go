@@ -2,10 +2,12 @@ package cri
 
 import (
 	"strings"
+
+	"podd/manifest/lazyregexp"
 )
 
 // pullPrefixPattern matches the prefixes that runtimes add to the cause of a failed pull.
-var pullPrefixPattern = lazyPattern(`^(?:` + strings.Join([]string{
+var pullPrefixPattern = lazyregexp.New(`^(?:` + strings.Join([]string{
 	`failed to pull and unpack image "[^"]*": `,
 	`failed to pull image "[^"]*": `,
 	`unable to pull image(?: or OCI artifact)?: `,
@@ -65,7 +67,7 @@ func textAfter(s string, words ...string) string {
 	return s
 }
 
-var sandboxImagePattern = lazyPattern(`failed to (?:get sandbox image|pull image) "([^"]+)": (.*)`)
+var sandboxImagePattern = lazyregexp.New(`failed to (?:get sandbox image|pull image) "([^"]+)": (.*)`)
 
 // explainSandboxImage adds a remedy to err if a sandbox failed because the runtime's sandbox image
 // is missing. Users need the remedy because no manifest names this image.

@@ -1,12 +1,12 @@
 package cri
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"podd/manifest/lazyregexp"
 )
 
 // maxErrorBytes limits the length of an error text in bytes, because an error can contain a
@@ -14,25 +14,19 @@ import (
 const maxErrorBytes = 2048
 
 var (
-	grpcPrefixPattern = lazyPattern(`rpc error: code = \w+ desc = `)
-	urlQueryPattern   = lazyPattern(`(https?://[^\s"'?]+)\?[^\s"']*`)
-	userinfoPattern   = lazyPattern(`(https?://)[^\s/"'@]+@`)
-	quotedIDPattern   = lazyPattern(`(?: for)? "[0-9a-f]{64}"`)
-	longIDPattern     = lazyPattern(`(\w+:)?[0-9a-f]{64}`)
+	grpcPrefixPattern = lazyregexp.New(`rpc error: code = \w+ desc = `)
+	urlQueryPattern   = lazyregexp.New(`(https?://[^\s"'?]+)\?[^\s"']*`)
+	userinfoPattern   = lazyregexp.New(`(https?://)[^\s/"'@]+@`)
+	quotedIDPattern   = lazyregexp.New(`(?: for)? "[0-9a-f]{64}"`)
+	longIDPattern     = lazyregexp.New(`(\w+:)?[0-9a-f]{64}`)
 	// logLinePattern matches a log line of runc in an error of CRI-O.
-	logLinePattern = lazyPattern(`time="[^"]*" level=\w+ msg=("(?:[^"\\]|\\.)*")`)
+	logLinePattern = lazyregexp.New(`time="[^"]*" level=\w+ msg=("(?:[^"\\]|\\.)*")`)
 	// execOutputPattern matches the text that CRI-O appends to the reason why a command did not
 	// start.
-	execOutputPattern = lazyPattern(`(?s), stdout: .*, stderr: .*, exit code -1$`)
+	execOutputPattern = lazyregexp.New(`(?s), stdout: .*, stderr: .*, exit code -1$`)
 	// storageLocationPattern matches the storage location that CRI-O prepends to an image name.
-	storageLocationPattern = lazyPattern(`\[\w+@/[^\]]*\]`)
+	storageLocationPattern = lazyregexp.New(`\[\w+@/[^\]]*\]`)
 )
-
-// lazyPattern returns a function that compiles expression at its first call. Most daemons never
-// need the patterns for errors, and compiled patterns take much memory.
-func lazyPattern(expression string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
-}
 
 // causePrefixes contains prefixes of error causes that do not help a user. In an error, they occur
 // in the order of this list.

@@ -3,12 +3,12 @@ package verify
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"podd/manifest/lazyregexp"
 )
 
 // A Policy decides for which images podd verifies the credentials of a pod.
@@ -44,14 +44,10 @@ func matchesPattern(pattern, repository string) bool {
 }
 
 // pathComponent matches a component of the path of a repository.
-var pathComponent = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*$`)
-})
+var pathComponent = lazyregexp.New(`^[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*$`)
 
 // registryHost matches the registry of a repository, with an optional port.
-var registryHost = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?$`)
-})
+var registryHost = lazyregexp.New(`^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?$`)
 
 // CheckPattern returns an error if pattern is not a valid element of
 // preloadedImagesVerificationAllowlist: a repository without tag and digest, or a registry with an
