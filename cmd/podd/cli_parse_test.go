@@ -15,26 +15,26 @@ import (
 	"podd/cmd/podd/internal/iostreams"
 )
 
-// TestParse_LikeKong checks that commandline.Parse returns the values, errors and help of
-// Kong.Parse for random command lines of every verb.
+// TestParse_LikeKong checks that commandline.Parse returns the same values, errors and help as
+// Kong.Parse, for random command lines of every verb.
 func TestParse_LikeKong(t *testing.T) {
 	all := reflect.TypeFor[verbs]()
 	for i := range all.NumField() {
 		t.Run(all.Field(i).Name, func(t *testing.T) {
-			grammar := reflect.StructOf([]reflect.StructField{all.Field(i)}) // a grammar with one verb, because it is parsed faster
+			grammar := reflect.StructOf([]reflect.StructField{all.Field(i)}) // one verb, because kong reads a small grammar faster
 			rapid.Check(t, func(t *rapid.T) {
-				here, theirs := newParsed(t, grammar), newParsed(t, grammar)
-				words := drawWords(t, here.verb)
-				here.parse(words, parseHere)
-				theirs.parse(words, parseWithKong)
-				if here.err != theirs.err {
-					t.Errorf("error of %q:\n got %s\nwant %s", words, here.err, theirs.err)
+				podds, kongs := newVerbParser(t, grammar), newVerbParser(t, grammar)
+				words := drawWords(t, podds.verb)
+				podds.parse(words, parseWithPodd)
+				kongs.parse(words, parseWithKong)
+				if podds.err != kongs.err {
+					t.Errorf("error of %q:\n got %q\nwant %q", words, podds.err, kongs.err)
 				}
-				if got, want := here.out.String(), theirs.out.String(); got != want {
+				if got, want := podds.help.String(), kongs.help.String(); got != want {
 					t.Errorf("help of %q (-want +got):\n%s", words, cmp.Diff(want, got))
 				}
-				got, want := here.verb.Target.Interface(), theirs.verb.Target.Interface()
-				if here.err == "" && here.out.Len() == 0 && !reflect.DeepEqual(got, want) {
+				got, want := podds.verb.Target.Interface(), kongs.verb.Target.Interface()
+				if podds.err == "" && podds.help.Len() == 0 && !reflect.DeepEqual(got, want) {
 					t.Errorf("values of %q:\n got %+v\nwant %+v", words, got, want)
 				}
 			})
@@ -42,32 +42,34 @@ func TestParse_LikeKong(t *testing.T) {
 	}
 }
 
-// parsed is a parser and the result of parsing a command line with it.
-type parsed struct {
+// A verbParser parses a command line with the grammar of one verb and stores the result.
+type verbParser struct {
 	parser *kong.Kong
-	verb   *kong.Node
-	err    string
-	out    bytes.Buffer
+	verb   *kong.Node   // contains the parsed values
+	err    string       // error of parsing; "" if there is none
+	help   bytes.Buffer // empty unless the command line contains --help
 }
 
-// newParsed returns the parser of a grammar with one verb.
-func newParsed(t *rapid.T, grammar reflect.Type) *parsed {
-	p := &parsed{}
+// newVerbParser returns a parser for grammar, a struct type with one verb.
+func newVerbParser(t *rapid.T, grammar reflect.Type) *verbParser {
+	p := &verbParser{}
 	var err error
-	if p.parser, err = newParser(reflect.New(grammar).Interface(), iostreams.Streams{Out: &p.out, Err: &p.out}); err != nil {
+	if p.parser, err = newParser(reflect.New(grammar).Interface(), iostreams.Streams{Out: &p.help, Err: &p.help}); err != nil {
 		t.Fatal(err)
 	}
 	p.verb = p.parser.Model.Children[0]
 	return p
 }
 
-func (p *parsed) parse(words []string, parse func(*kong.Kong, []string) error) {
-	if err := parse(p.parser, words); err != nil {
+// parse calls parseWords, which is parseWithPodd or parseWithKong, and stores its error.
+func (p *verbParser) parse(words []string, parseWords func(*kong.Kong, []string) error) {
+	if err := parseWords(p.parser, words); err != nil {
 		p.err = err.Error()
 	}
 }
 
-func parseHere(k *kong.Kong, words []string) error {
+// parseWithPodd calls commandline.Parse. If words contain --help, it prints the help as podd does.
+func parseWithPodd(k *kong.Kong, words []string) error {
 	ctx, err := commandline.Parse(k, words)
 	if errors.Is(err, commandline.ErrHelp) {
 		return verbHelp{ctx}.Run(context.Background(), iostreams.Streams{})
@@ -75,7 +77,8 @@ func parseHere(k *kong.Kong, words []string) error {
 	return err
 }
 
-// parseWithKong calls Kong.Parse, which calls Exit after it has printed help.
+// parseWithKong calls Kong.Parse. After printing help, Kong.Parse calls k.Exit; parseWithKong then
+// returns nil.
 func parseWithKong(k *kong.Kong, words []string) (err error) {
 	exited := errors.New("exited")
 	defer func() {
@@ -107,7 +110,7 @@ func drawWords(t *rapid.T, verb *kong.Node) []string {
 		case 0, 1, 2, 3:
 			f := rapid.SampledFrom(flags).Draw(t, "flag")
 			if f.Name == "help" && rapid.IntRange(0, 4).Draw(t, "help") > 0 {
-				continue // --help would hide the effect of all other words
+				continue // draw --help rarely, because with --help Parse ignores the values of all other words
 			}
 			word := "--" + f.Name
 			if f.Short != 0 && rapid.Bool().Draw(t, "short") {
@@ -144,39 +147,39 @@ func TestGrammar_ForParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	hooks := []string{"BeforeReset", "BeforeResolve", "BeforeApply", "AfterApply", "AfterRun"}
-	noHooks := func(name string, target reflect.Value) {
+	checkNoHooks := func(name string, target reflect.Value) {
 		for _, hook := range hooks {
 			if target.Addr().MethodByName(hook).IsValid() {
 				t.Errorf("%s has the hook %s, which Parse does not call", name, hook)
 			}
 		}
 	}
-	noHooks("the grammar", k.Model.Target)
+	checkNoHooks("the grammar", k.Model.Target)
 	for _, verb := range k.Model.Children {
-		noHooks(verb.Name, verb.Target)
+		checkNoHooks(verb.Name, verb.Target)
 		if len(verb.Children) > 0 || verb.Argument != nil {
-			t.Errorf("podd %s has subcommands, which Parse does not check", verb.Name)
+			t.Errorf("podd %s has subcommands, which Parse does not support", verb.Name)
 		}
 		if _, ok := verb.Target.Addr().Interface().(interface{ Validate() error }); ok {
-			t.Errorf("podd %s: Validate has no parameter, so that Parse does not call it", verb.Name)
+			t.Errorf("podd %s: Parse does not call Validate(); implement commandline.Validator, whose Validate has a parameter", verb.Name)
 		}
 		for _, v := range verb.Values() {
 			name := verb.Name + " " + v.ShortSummary()
 			if v.Flag == nil || v.Flag != k.Model.HelpFlag {
-				noHooks(name, v.Target)
+				checkNoHooks(name, v.Target)
 			}
 			switch target := v.Target.Addr().Interface().(type) {
 			case interface{ Validate() error }, commandline.Validator:
-				t.Errorf("%s: Parse does not call Validate of %T", name, target)
+				t.Errorf("%s has the type %T with a method Validate; Parse calls only Validate of verbs", name, target)
 			}
 			if v.Enum != "" && v.Target.Kind() != reflect.String {
-				t.Errorf("%s: Parse checks the enum tag only of strings, got %s", name, v.Target.Type())
+				t.Errorf("%s has an enum tag and the type %s; Parse checks the enum tag only of strings", name, v.Target.Type())
 			}
 			if v.Required && (len(v.Tag.Envs) > 0 || v.Enum != "" && v.HasDefault) {
-				t.Errorf("%s: a required value has an env or default tag, which Parse does not check", name)
+				t.Errorf("%s is required and has an env tag, or an enum tag with a default; Parse supports neither combination", name)
 			}
 			if f := v.Flag; f != nil && (len(f.And) > 0 || len(f.LastWins) > 0 || f.Required && len(f.Xor) > 0) {
-				t.Errorf("%s: Parse does not support the tags and and lastwins, and xor with required", name)
+				t.Errorf("%s has the tag \"and\" or \"lastwins\", or both \"xor\" and \"required\"; Parse does not support these tags", name)
 			}
 		}
 	}

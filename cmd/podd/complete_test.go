@@ -12,7 +12,8 @@ import (
 	"podd/cmd/podd/internal/poddtest"
 )
 
-// TestComplete checks the completions at the end of each line.
+// TestComplete checks the completions of the last word of each command line. ":files" stands for the
+// names of files, which the shell completes.
 func TestComplete(t *testing.T) {
 	f := poddtest.ServeShop(t)
 	v := *f.View()
@@ -69,25 +70,25 @@ func TestComplete(t *testing.T) {
 		"images r":                   "rm",
 	} {
 		var words []string
-		for l := range strings.Lines(choicesFor(t, strings.Split(line, " ")...)) {
+		for l := range strings.Lines(completionsFor(t, strings.Split(line, " ")...)) {
 			word, _, _ := strings.Cut(strings.TrimSuffix(l, "\n"), "\t")
 			words = append(words, word)
 		}
 		if got := strings.Join(words, " "); got != want {
-			t.Errorf("choices for %q: got %q, want %q", line, got, want)
+			t.Errorf("completions of %q: got %q, want %q", line, got, want)
 		}
 	}
-	if got, want := choicesFor(t, "exec", "de"), "default/web\tRunning\n"; got != want {
-		t.Errorf("choices with descriptions: got %q, want %q", got, want)
+	if got, want := completionsFor(t, "exec", "de"), "default/web\tRunning\n"; got != want {
+		t.Errorf("completions of \"exec de\" with descriptions: got %q, want %q", got, want)
 	}
 	if got := poddVerb(t.Context(), completeVerb); got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, "help\t") {
-		t.Errorf("choices for an empty line: got %+v, want all verbs and exit code 0", got)
+		t.Errorf("completions of an empty line: got %+v, want exit code 0 and all verbs, such as help", got)
 	}
 }
 
-// choicesFor returns the completions at the end of words. It does not use completionTimeout,
-// because a completion may take longer on a loaded host.
-func choicesFor(t *testing.T, words ...string) string {
+// completionsFor returns the completions of the last word. Unlike podd, it sets no timeout
+// (completionTimeout), because completing may take longer on a loaded host.
+func completionsFor(t *testing.T, words ...string) string {
 	t.Helper()
 	k, err := newParser(&verbs{}, iostreams.Streams{})
 	if err != nil {
@@ -115,7 +116,7 @@ func TestCompletion(t *testing.T) {
 		cmd := exec.Command(path, "-n")
 		cmd.Stdin = strings.NewReader(got.Out)
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("%s -n: got %v: %s", shell, err, out)
+			t.Errorf("checking the completion script with %s -n: got error %v, output %q; want none", shell, err, out)
 		}
 	}
 }

@@ -13,26 +13,26 @@ import (
 	"podd/cmd/podd/docs"
 )
 
-// dependencyRow matches a row of the table of dependencies in the page architecture.
+// dependencyRow matches a row of the table of dependencies in the page "architecture".
 var dependencyRow = regexp.MustCompile("(?m)^\\| `([^` ]+)` \\| (.+) \\|$")
 
-// TestDependencies checks that the page architecture lists the direct dependencies and the
-// modules of the tools in go.mod, sorted, each with its purpose.
+// TestDependencies checks that the page "architecture" lists the direct dependencies and the modules
+// of the tools in go.mod, sorted, each with its purpose.
 func TestDependencies(t *testing.T) {
 	text, ok := docs.Page("architecture")
 	if !ok {
-		t.Fatal("there is no page architecture")
+		t.Fatal(`podd has no page "architecture"`)
 	}
 	_, section, ok := strings.Cut(text, "\n## Dependencies\n")
 	if !ok {
-		t.Fatal("the page architecture has no section Dependencies")
+		t.Fatal(`the page "architecture" has no section "Dependencies"`)
 	}
 	var got []string
 	for _, row := range dependencyRow.FindAllStringSubmatch(section, -1) {
 		got = append(got, row[1])
 	}
 	if diff := cmp.Diff(directDependencies(t), got); diff != "" {
-		t.Errorf("dependencies in the page architecture (-go.mod +page):\n%s", diff)
+		t.Errorf("dependencies in go.mod and in the page \"architecture\" (-go.mod +page):\n%s", diff)
 	}
 }
 
@@ -52,7 +52,7 @@ func directDependencies(t *testing.T) (modules []string) {
 		Tool []struct{ Path string }
 	}
 	if err := json.Unmarshal(out, &file); err != nil {
-		t.Fatalf("reading go.mod: %v", err)
+		t.Fatalf("decoding the JSON form of go.mod: %v", err)
 	}
 	for _, r := range file.Require {
 		isTool := slices.ContainsFunc(file.Tool, func(tool struct{ Path string }) bool { return isBelow(tool.Path, r.Path) })

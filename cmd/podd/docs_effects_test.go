@@ -1,6 +1,6 @@
 package main
 
-// The effects that several fields share.
+// These texts are the effects of several fields in fieldEffects.
 const (
 	obsoleteIPTables = "Obsolete, also in the kubelet: kube-proxy creates the iptables rules."
 	splitLog         = "Write the log to standard output, and only warnings and errors to standard error. Needs the feature gate LoggingAlphaOptions. With --runonce, podd writes all of its log to standard error."
@@ -10,9 +10,9 @@ const (
 	noMemoryPinning  = "podd does not assign memory of NUMA nodes to containers."
 )
 
-// fieldEffects contains the effects of configuration fields by path. It contains the fields
-// without a flag, and the fields that differ from their flag. If a field has no effect, the text
-// describes the behavior of podd.
+// fieldEffects contains the texts in the column "effect" of the page "configuration", by field path.
+// A field without a text here gets the help of its flag. If a field has no effect, its text
+// describes the behavior of podd instead.
 var fieldEffects = map[string]string{
 	"kind":               "Must be KubeletConfiguration.",
 	"apiVersion":         "Must be kubelet.config.k8s.io/v1beta1.",
@@ -125,8 +125,8 @@ var fieldEffects = map[string]string{
 	"registerWithTaints":                         "Taints with which the Node is created. --register-with-taints overrides this field.",
 }
 
-// rejectedValues contains the fields with values that podd rejects. The value in the map is one of
-// the rejected values.
+// rejectedValues contains the fields for which podd rejects only some values, with one of the
+// rejected values.
 var rejectedValues = map[string]string{
 	"cpuManagerPolicy":                          "static",
 	"memoryManagerPolicy":                       "Static",
@@ -138,7 +138,8 @@ var rejectedValues = map[string]string{
 	"configMapAndSecretChangeDetectionStrategy": "Cache",
 }
 
-// fieldDefaults contains the defaults that are not in the effective configuration.
+// fieldDefaults contains the defaults in the page "configuration" that differ from the values in the
+// effective configuration (see loadEffective), by field path. "" leaves the column empty.
 var fieldDefaults = map[string]string{
 	"failSwapOn":              "false",
 	"failCgroupV1":            "false",

@@ -17,8 +17,8 @@ import (
 	"podd/runtime/runtimetest/golden"
 )
 
-// TestReferencePages compares the pages about flags and about the configuration file with the
-// grammar and the tables of package config. With -update, it writes the pages.
+// TestReferencePages checks that the pages "flags" and "configuration" describe the grammar of podd
+// and the tables of package config. With -update, it writes both pages.
 func TestReferencePages(t *testing.T) {
 	for name, page := range map[string]string{"flags": flagsPage(t), "configuration": configurationPage(t)} {
 		golden.Compare(t, filepath.Join("docs", name+".md"), page)
@@ -64,7 +64,7 @@ func row(cells ...string) string {
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// code formats text as Markdown code. It returns "" for "".
+// code returns text as Markdown code, or "" if text is "".
 func code(text string) string {
 	if text == "" {
 		return ""
@@ -72,13 +72,13 @@ func code(text string) string {
 	return "`" + text + "`"
 }
 
-// flagsPage returns the page about flags.
+// flagsPage returns the page "flags".
 func flagsPage(t *testing.T) string {
 	names, err := os.ReadFile("internal/config/testdata/kubelet-flags.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	isKubelet := strings.Fields(string(names))
+	kubeletFlags := strings.Fields(string(names))
 	var b strings.Builder
 	b.WriteString(`# Flags
 
@@ -101,11 +101,11 @@ func flagsPage(t *testing.T) string {
 			group = f.Group.Title
 			b.WriteString("\n## " + group + "\n\n" + row("flag", "field", "effect") + row("---", "---", "---"))
 		}
-		own := ""
-		if !slices.Contains(isKubelet, f.Name) {
-			own = " *"
+		mark := ""
+		if !slices.Contains(kubeletFlags, f.Name) {
+			mark = " *"
 		}
-		b.WriteString(row(code(flagText(f))+own, code(f.Tag.Get("field")), f.Help))
+		b.WriteString(row(code(flagText(f))+mark, code(f.Tag.Get("field")), f.Help))
 	}
 	writeOtherFlags(t, &b, hidden)
 	writeFormerFlags(&b)
@@ -113,8 +113,8 @@ func flagsPage(t *testing.T) string {
 	return b.String()
 }
 
-// writeOtherFlags writes the flags of the kubelet that podd help does not list. hidden contains the
-// hidden flags of podd run.
+// writeOtherFlags writes the flags of the kubelet that "podd help run" does not list. hidden contains
+// the flags that podd run serves but hides.
 func writeOtherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
 	support := map[string]config.Support{}
 	for _, f := range config.Fields() {
@@ -141,16 +141,16 @@ func writeOtherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
 	for _, f := range hidden {
 		write(f.Name, f.Tag.Get("field"))
 	}
-	var without []config.KubeletFlag
+	var withoutField []config.KubeletFlag
 	for _, f := range config.KubeletFlags() {
 		if f.Field == "" {
-			without = append(without, f)
+			withoutField = append(withoutField, f)
 			continue
 		}
 		write(f.Name, f.Field)
 	}
 	b.WriteString("\nThe following flags have no field. podd ignores or rejects them:\n\n" + row("flag", "effect", "reason") + row("---", "---", "---"))
-	for _, f := range without {
+	for _, f := range withoutField {
 		effect := "ignored with a warning"
 		if f.IsRejected {
 			effect = "rejected"
@@ -159,7 +159,7 @@ func writeOtherFlags(t *testing.T, b *strings.Builder, hidden []*kong.Flag) {
 	}
 }
 
-// writeFormerFlags writes the flags of earlier kubelets that podd accepts.
+// writeFormerFlags writes the flags of earlier kubelets that podd still accepts.
 func writeFormerFlags(b *strings.Builder) {
 	b.WriteString("\n## Former flags of the kubelet\n\n" +
 		"podd also accepts these flags of earlier kubelets, since Kubernetes 1.3, so that it starts with an\n" +
@@ -213,13 +213,13 @@ func writeVerbFlags(t *testing.T, b *strings.Builder) {
 	}
 }
 
-// defaultInHelp matches the default in the help of a flag. The page about the configuration file
-// omits this text, because the page has a column for defaults.
+// defaultInHelp matches the default in the help of a flag. The page "configuration" omits this text,
+// because the page has a column for defaults.
 var defaultInHelp = regexp.MustCompile(` \(default [^)]*\)`)
 
-// configurationPage returns the page about the configuration file.
+// configurationPage returns the page "configuration".
 func configurationPage(t *testing.T) string {
-	alone := loadEffective(t, config.Flags{})
+	withoutCluster := loadEffective(t, config.Flags{})
 	inCluster := loadEffective(t, config.Flags{ClusterFlags: config.ClusterFlags{Kubeconfig: "/kubeconfig"}})
 	flags := map[string]*kong.Flag{}
 	for _, f := range verbFlags(t, "run") {
@@ -229,12 +229,13 @@ func configurationPage(t *testing.T) string {
 	}
 	var b strings.Builder
 	b.WriteString(configurationIntro + row("field", "served", "default", "effect") + row("---", "---", "---", "---"))
-	explained := map[string]bool{}
+	exists := map[string]bool{}
 	for _, field := range config.Fields() {
-		effect, isExplained := fieldEffects[field.Path]
-		if explained[field.Path] = isExplained; !isExplained {
+		exists[field.Path] = true
+		effect, hasEffect := fieldEffects[field.Path]
+		if !hasEffect {
 			if flags[field.Path] == nil {
-				t.Errorf("%s has neither a flag nor an effect in fieldEffects", field.Path)
+				t.Errorf("%s has neither a flag nor a text in fieldEffects", field.Path)
 				continue
 			}
 			effect = defaultInHelp.ReplaceAllString(flags[field.Path].Help, "")
@@ -242,7 +243,7 @@ func configurationPage(t *testing.T) string {
 		served, value := "no", ""
 		switch field.Support {
 		case config.Supported:
-			served, value = "yes", lookup(alone, field.Path)
+			served, value = "yes", lookup(withoutCluster, field.Path)
 		case config.SupportedInCluster:
 			served, value = "in a cluster", lookup(inCluster, field.Path)
 		case config.Rejected:
@@ -257,7 +258,7 @@ func configurationPage(t *testing.T) string {
 		b.WriteString(row(code(field.Path), served, code(value), effect))
 	}
 	for path := range fieldEffects {
-		if _, ok := explained[path]; !ok {
+		if !exists[path] {
 			t.Errorf("fieldEffects contains %s, which is not a field of KubeletConfiguration", path)
 		}
 	}
@@ -310,12 +311,13 @@ gates. These feature gates can be true and false:
 | ` + "`PodsAPI`" + ` | true | If false, podd does not serve the gRPC API of pods (pods/v1alpha1) at pods-api/pods-api.sock in the root directory. |
 | ` + "`LoggingAlphaOptions`" + ` | false | If false, splitStream is rejected. |
 
-For all other feature gates, podd behaves as if they always had the same value. It rejects a feature
-gate that enables a feature that podd does not have, or disables one that podd has. It warns about a
-feature gate without an effect, such as those of the control plane.
+All other feature gates do not change the behavior of podd. podd rejects a feature gate that would
+enable a feature that podd does not have, or disable a feature that podd has. It warns about a
+feature gate that affects only other programs, such as those of the control plane.
 `
 
-// loadEffective returns the effective configuration with flags as a JSON object.
+// loadEffective returns the effective KubeletConfiguration of podd run with flags, as a decoded JSON
+// object.
 func loadEffective(t *testing.T, flags config.Flags) map[string]any {
 	t.Helper()
 	cfg, _, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "node-1", UsesCgroupV2: true})
@@ -333,7 +335,8 @@ func loadEffective(t *testing.T, flags config.Flags) map[string]any {
 	return tree
 }
 
-// lookup returns the value of a field as text, or "" if the field is not set.
+// lookup returns the value of the field at a path such as "logging.flushFrequency" as text. It
+// returns "" if the field is not set.
 func lookup(tree map[string]any, path string) string {
 	var value any = tree
 	for key := range strings.SplitSeq(path, ".") {
@@ -357,7 +360,7 @@ func lookup(tree map[string]any, path string) string {
 	}
 }
 
-// nest returns YAML that sets the field at a path.
+// nest returns YAML that sets the field at a path such as "logging.flushFrequency" to value.
 func nest(path, value string) string {
 	keys := strings.Split(path, ".")
 	return strings.Join(keys, ": {") + ": " + value + strings.Repeat("}", len(keys)-1)

@@ -15,6 +15,7 @@ import (
 // A page is the README or a page of podd help.
 type page struct{ name, text string }
 
+// allPages returns the README and all pages of podd help.
 func allPages(t *testing.T) []page {
 	t.Helper()
 	readme, err := os.ReadFile("../../README.md")
@@ -51,13 +52,14 @@ func codeBlocks(text string) []string {
 	return all
 }
 
-// commandStart matches the beginning of a podd command in a line of shell.
+// commandStart matches the beginning of a podd command in a line of a shell script or systemd unit.
 var commandStart = regexp.MustCompile(`(?:^|^\$ |&& |\| |ExecStart=/usr/|sudo |exec /usr/)(?:bin/)?podd `)
 
-// commandEnd matches the text that follows the words of a command.
+// commandEnd matches the text after the words of a command: a shell operator such as && and the
+// following command, a comment or a redirection.
 var commandEnd = regexp.MustCompile(` (?:&&|\|\|?|[;#]) .*| && .*|  #.*| >.*`)
 
-// poddCommands returns the words of each podd command in a block of shell commands.
+// poddCommands returns the words of each podd command in a shell script or systemd unit.
 func poddCommands(block string) [][]string {
 	var all [][]string
 	for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
@@ -72,8 +74,8 @@ func poddCommands(block string) [][]string {
 // inlineCommand matches a podd command with arguments in a sentence.
 var inlineCommand = regexp.MustCompile("`podd ([^`]+ [^`]+)`")
 
-// inlineCommands returns the words of each podd command in the sentences of a page. It omits "podd
-// help", because TestPages_References checks this command.
+// inlineCommands returns the words of each podd command in the sentences of a page. It omits the
+// commands "podd help PAGE", because TestPages_References checks them.
 func inlineCommands(text string) [][]string {
 	var all [][]string
 	for _, m := range inlineCommand.FindAllStringSubmatch(text, -1) {
@@ -107,12 +109,12 @@ func TestPages_Commands(t *testing.T) {
 		}
 	}
 	if n < 40 {
-		t.Errorf("got %d commands, want at least 40", n)
+		t.Errorf("found %d commands in all pages, want at least 40", n)
 	}
 }
 
-// TestPages_Manifests checks that every complete manifest in the README and in the pages is
-// valid.
+// TestPages_Manifests checks that every manifest in the README and in the pages is valid. It ignores
+// parts of manifests, which do not contain apiVersion.
 func TestPages_Manifests(t *testing.T) {
 	n := 0
 	for _, p := range allPages(t) {
@@ -128,17 +130,17 @@ func TestPages_Manifests(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r := poddVerb(t.Context(), "validate", "--strict", file); r.Code != 0 || strings.Contains(r.Out+r.Err, "warning:") {
-				t.Errorf("%s: got exit code %d: %s%s", p.name, r.Code, r.Out, r.Err)
+				t.Errorf("%s: validating a manifest: got exit code %d, output\n%s%s\nwant 0 and no warnings for\n%s", p.name, r.Code, r.Out, r.Err, text)
 			}
 		}
 	}
 	if n < 3 {
-		t.Errorf("got %d manifests, want at least 3", n)
+		t.Errorf("found %d manifests in all pages, want at least 3", n)
 	}
 }
 
-// TestPages_Configuration checks that every configuration file in the pages is valid and
-// has an effect.
+// TestPages_Configuration checks that every configuration file in the README and in the pages is
+// valid, and that podd ignores none of its fields (it would print a warning).
 func TestPages_Configuration(t *testing.T) {
 	n := 0
 	for _, p := range allPages(t) {
@@ -154,12 +156,12 @@ func TestPages_Configuration(t *testing.T) {
 			flags := config.Flags{FileFlags: config.FileFlags{Config: file}}
 			_, warnings, err := config.Load(flags, config.HostFacts{Program: "podd", Hostname: "node-1", UsesCgroupV2: true})
 			if err != nil || len(warnings) > 0 {
-				t.Errorf("%s: got warnings %v, error %v, want none", p.name, warnings, err)
+				t.Errorf("%s: loading a configuration file: got warnings %v, error %v; want none", p.name, warnings, err)
 			}
 		}
 	}
 	if n < 1 {
-		t.Errorf("got %d configuration files, want at least 1", n)
+		t.Errorf("found %d configuration files in all pages, want at least 1", n)
 	}
 }
 
@@ -169,10 +171,10 @@ func TestPages_Help(t *testing.T) {
 	for _, topic := range docs.Topics() {
 		want, _ := docs.Page(topic.Name)
 		if got := poddVerb(t.Context(), "help", topic.Name); got.Code != 0 || got.Out != want || got.Err != "" {
-			t.Errorf("podd help %s: got code %d, stderr %q, stdout\n%s", topic.Name, got.Code, got.Err, got.Out)
+			t.Errorf("podd help %s: got exit code %d, stderr %q, stdout\n%s\nwant 0, no stderr and the page", topic.Name, got.Code, got.Err, got.Out)
 		}
 		if !strings.Contains(list, topic.Name) || !strings.Contains(list, topic.Title) {
-			t.Errorf("podd help does not list %s, %q", topic.Name, topic.Title)
+			t.Errorf("podd help does not list the page %s with its title %q", topic.Name, topic.Title)
 		}
 	}
 }
@@ -193,7 +195,7 @@ func TestPages_References(t *testing.T) {
 	for _, p := range allPages(t) {
 		for _, m := range help.FindAllStringSubmatch(p.text, -1) {
 			if _, ok := docs.Page(m[1]); !ok && !slices.Contains(verbs, m[1]) {
-				t.Errorf("%s: podd has no help about %q", p.name, m[1])
+				t.Errorf("%s refers to podd help %s, but podd has no page and no verb with this name", p.name, m[1])
 			}
 		}
 		dir := "docs"
@@ -202,13 +204,13 @@ func TestPages_References(t *testing.T) {
 		}
 		for _, m := range link.FindAllStringSubmatch(p.text, -1) {
 			if _, err := os.Stat(filepath.Join(dir, m[1])); err != nil {
-				t.Errorf("%s: %v", p.name, err)
+				t.Errorf("%s contains a link that is not a file: %v", p.name, err)
 			}
 		}
 	}
 	for _, topic := range docs.Topics() {
 		if slices.Contains(verbs, topic.Name) {
-			t.Errorf("podd help %s is both a verb and a page", topic.Name)
+			t.Errorf("podd help %s is ambiguous, because there are a verb and a page with this name", topic.Name)
 		}
 	}
 }

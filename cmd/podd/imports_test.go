@@ -10,24 +10,24 @@ import (
 	"testing"
 )
 
-// forbiddenImports contains the boundaries between packages. Each element names two packages. The
-// package in the field from, and all packages below it, must not import the package in the field
-// to, or a package below that package. They must not import it indirectly either.
-var forbiddenImports = []struct{ from, to, reason string }{
+// forbiddenImports contains the boundaries between packages. importer and the packages below it must
+// not import forbidden or a package below forbidden, neither directly nor indirectly. reason
+// completes the sentence "this is forbidden because …".
+var forbiddenImports = []struct{ importer, forbidden, reason string }{
 	{"podd/manifest", "podd/runtime", "desired state does not depend on actual state"},
 	{"podd/manifest", "podd/reconcile", "desired pods do not depend on the code that runs them"},
 	{"podd/manifest", "google.golang.org/grpc", "reading a manifest sends no RPC"},
 	{"podd/manifest/decode", "podd/manifest/source", "decoding is pure, but sources do I/O"},
-	{"podd/manifest/defaults", "podd/manifest/decode", "defaults apply to decoded objects"},
-	{"podd/manifest/document", "podd/manifest/decode", "a document is also part of a configuration file"},
-	{"podd/manifest/document", "podd/manifest/schema", "a document is parsed without its schema"},
-	{"podd/manifest/schema", "podd/manifest/decode", "a schema also describes configuration files"},
+	{"podd/manifest/defaults", "podd/manifest/decode", "defaults are set in objects that are already decoded"},
+	{"podd/manifest/document", "podd/manifest/decode", "a configuration file also consists of documents, but contains no pods"},
+	{"podd/manifest/document", "podd/manifest/schema", "parsing a document does not depend on its schema"},
+	{"podd/manifest/schema", "podd/manifest/decode", "a schema may also describe a configuration file, which contains no pods"},
 	{"podd/cmd/podd/internal/config", "podd/manifest/decode", "a configuration file contains no pods"},
-	{"podd/manifest/merge", "podd/manifest/decode", "merging applies to decoded pods"},
+	{"podd/manifest/merge", "podd/manifest/decode", "only pods that are already decoded are merged"},
 	{"podd/manifest/merge", "podd/manifest/source", "merging is pure, but sources do I/O"},
-	{"podd/manifest/refs", "podd/manifest/decode", "references are found in decoded pods"},
-	{"podd/manifest/refs", "podd/manifest/source", "references are found in decoded pods"},
-	{"podd/manifest/supported", "podd/manifest/decode", "the tables apply to decoded objects"},
+	{"podd/manifest/refs", "podd/manifest/decode", "references are found in pods that are already decoded"},
+	{"podd/manifest/refs", "podd/manifest/source", "references are found in pods that are already decoded"},
+	{"podd/manifest/supported", "podd/manifest/decode", "the tables describe objects that are already decoded"},
 	{"podd/manifest/validate", "podd/manifest/decode", "validation does not depend on the origin of an object"},
 	{"podd/runtime", "podd/manifest", "actual state does not depend on desired state"},
 	{"podd/runtime", "podd/reconcile", "the runtime client only carries out decisions"},
@@ -58,7 +58,7 @@ var forbiddenImports = []struct{ from, to, reason string }{
 	{"podd/server/kube/write", "podd/server/kube/read", "writes declare an interface that finds objects"},
 	{clusterPackage, "podd/runtime/cri", "only the core uses the runtime"},
 	{clusterPackage, "podd/manifest/source", "package cluster implements a source and uses no other source"},
-	{"podd/cmd/podd/internal/exit", "podd/", "package exit is used by all verbs"},
+	{"podd/cmd/podd/internal/exit", "podd/", "all verbs import package exit, which must not depend on them"},
 	{"podd/cmd/podd/internal/paths", "podd/", "package paths only handles strings"},
 	{"podd/cmd/podd/internal/printer", "podd/", "package printer does not depend on the values that it prints"},
 	{daemonPackage, "podd/cmd/podd/internal/client", "the daemon sends no requests to itself"},
@@ -69,12 +69,13 @@ var forbiddenImports = []struct{ from, to, reason string }{
 	{"podd/cmd/podd/internal/offline", clusterPackage, "offline verbs do not connect to an API server"},
 	{"podd/cmd/podd/internal/daemon/view", "podd/cmd/podd/internal/config", "a View is computed from values"},
 	{"podd/cmd/podd/internal/daemon/view", "podd/cmd/podd/internal/host", "a View is computed from values"},
-	{"podd/cmd/podd/internal/iostreams", "podd/", "package iostreams is used by all verbs"},
+	{"podd/cmd/podd/internal/iostreams", "podd/", "all verbs import package iostreams, which must not depend on them"},
 	{"podd/", "k8s.io/kubernetes", "podd contains no code of the kubelet"},
 }
 
-// programPackages are the parts of podd that do not import each other, so that a reader can
-// understand each of them alone. All of them import other packages in podd/cmd/podd/internal.
+// programPackages are the parts of podd that must not import each other, so that a reader can
+// understand each of them alone. The code that they share is in other packages of
+// podd/cmd/podd/internal.
 var programPackages = []string{
 	daemonPackage,
 	"podd/cmd/podd/internal/cli",
@@ -82,7 +83,8 @@ var programPackages = []string{
 	"podd/cmd/podd/internal/runonce",
 }
 
-// programOf returns the element of programPackages that is path or a parent of path, or "".
+// programOf returns the package in programPackages that is path or contains path. It returns "" if
+// there is none.
 func programOf(path string) string {
 	for _, p := range programPackages {
 		if isBelow(path, p) {
@@ -92,8 +94,8 @@ func programOf(path string) string {
 	return ""
 }
 
-// leafPackages are packages that every package may import. A leaf package imports only the
-// standard library and leafImports.
+// leafPackages are packages that every package may import, also against forbiddenImports. A leaf
+// package itself may import only the standard library and leafImports.
 var leafPackages = []string{"podd/runtime/atomicfile", "podd/runtime/oomscore", "podd/runtime/safepath", "podd/manifest/condition", "podd/manifest/lazyregexp", "podd/manifest/redact", "podd/manifest/order"}
 
 var leafImports = []string{"golang.org/x/sys/unix", "k8s.io/api/core/v1"}
@@ -109,8 +111,8 @@ const (
 	mainPackage    = "podd/cmd/podd"
 )
 
-// pureImports contains the packages that a pure package must not import directly, by pure package.
-// With one of these packages, a function could block, read the host or share mutable state.
+// pureImports maps each pure package to the packages that it must not import directly. With one of
+// these imports, its functions could block, read the state of the host or share mutable state.
 var pureImports = map[string][]string{
 	"podd/manifest":            {"context", "os", "net", "sync"},
 	"podd/manifest/defaults":   {"context", "os", "net", "sync"},
@@ -142,15 +144,15 @@ type listedPackage struct {
 	Imports, Deps []string
 }
 
-// TestImports checks the imports of all packages.
+// TestImports checks that the imports of all packages follow the rules in this file.
 func TestImports(t *testing.T) {
 	for _, p := range listPackages(t) {
 		for _, rule := range forbiddenImports {
-			if !isBelow(p.ImportPath, rule.from) || isForTests(p.ImportPath) {
+			if !isBelow(p.ImportPath, rule.importer) || isForTests(p.ImportPath) {
 				continue
 			}
 			for _, dep := range p.Deps {
-				if isBelow(dep, rule.to) && !isBelow(dep, rule.from) && !isLeaf(dep) {
+				if isBelow(dep, rule.forbidden) && !isBelow(dep, rule.importer) && !isLeaf(dep) {
 					t.Errorf("%s imports %s; this is forbidden because %s", p.ImportPath, dep, rule.reason)
 				}
 			}
@@ -168,6 +170,7 @@ func TestImports(t *testing.T) {
 			}
 		}
 		imports := p.Deps // direct and indirect imports
+		// daemonPackage and mainPackage import client-go indirectly, through clusterPackage.
 		if p.ImportPath == daemonPackage || p.ImportPath == mainPackage {
 			imports = p.Imports
 		}
@@ -186,7 +189,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// isForTests reports whether a package is imported only by tests.
+// isForTests reports whether only tests import a package.
 func isForTests(path string) bool {
 	return isBelow(path, "podd/runtime/runtimetest") || isBelow(path, "podd/server/kube/kubetest") || isBelow(path, "podd/manifest/manifesttest")
 }

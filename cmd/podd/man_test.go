@@ -14,8 +14,8 @@ import (
 	"podd/runtime/runtimetest/golden"
 )
 
-// TestManPages compares the man pages with the grammar. With -update, it writes the pages. The
-// packages of podd contain them.
+// TestManPages checks that the man pages in docs/man describe the grammar of podd. With -update, it
+// writes them. The packages that cmd/package builds install these pages.
 func TestManPages(t *testing.T) {
 	k, err := newParser(newVerbs(), streams())
 	if err != nil {
@@ -84,8 +84,8 @@ var exitCodes = []struct {
 	{exit.Interrupted, "podd was stopped by SIGINT or SIGTERM."},
 }
 
-// manFiles contains the files and directories that podd(1) describes. cmd/package installs those in
-// /etc.
+// manFiles contains the files and directories that podd(1) describes. The packages that cmd/package
+// builds install the ones in /etc.
 var manFiles = []struct{ path, content string }{
 	{"/etc/podd/config.yaml", "The configuration of the service."},
 	{"/etc/podd/manifests", "The manifests of the service."},
@@ -134,18 +134,19 @@ func (p *manPage) writeHeader(name, purpose string) {
 	p.writeLine(escapeRoff(name) + ` \- ` + escapeRoff(purpose))
 }
 
+// writeSection writes the heading of a section.
 func (p *manPage) writeSection(title string) { p.writeLine(".SH " + title) }
 
 func (p *manPage) writeLine(line string) { p.text.WriteString(strings.TrimRight(line, " \n") + "\n") }
 
-// writeTerm writes a term and the paragraph that describes it. term is a request, such as ".B x".
+// writeTerm writes a term and the paragraph that describes it. term is a line of roff, such as ".B x".
 func (p *manPage) writeTerm(term, description string) {
 	p.writeLine(".TP\n" + term)
 	p.writeLine(escapeRoff(description))
 }
 
-// writeText writes paragraphs, which are separated by blank lines. It does not fill a paragraph
-// whose lines are indented.
+// writeText writes paragraphs, which are separated by blank lines. In a paragraph whose lines are
+// indented, it keeps the line breaks.
 func (p *manPage) writeText(text string) {
 	for paragraph := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
 		switch {
@@ -177,11 +178,12 @@ func (p *manPage) writeFlags(n *kong.Node) {
 	}
 }
 
-// roffSpecial escapes the characters that roff would interpret, or print as typographic characters.
+// roffSpecial escapes the characters that roff would interpret, or replace by typographic characters.
 // A period is special only at the start of a line.
 var roffSpecial = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'", "^", `\(ha`, "~", `\(ti`, "`", `\(ga`, "'", `\(aq`)
 
-// escapeRoff escapes text for roff. The text may start a line.
+// escapeRoff escapes text for roff. It also escapes a period or apostrophe at the start of text,
+// because the text may be written at the start of a line.
 func escapeRoff(text string) string {
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
 		text = "\n" + text

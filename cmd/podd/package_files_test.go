@@ -12,10 +12,10 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// packageFiles is the directory of the files in podd's packages.
+// packageFiles is the directory of the files that podd's packages (.deb and others) install.
 const packageFiles = "../package/files"
 
-// readPackageFile returns the content of a file in podd's packages.
+// readPackageFile returns the content of a file in packageFiles.
 func readPackageFile(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(packageFiles, name))
@@ -25,30 +25,31 @@ func readPackageFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestPackageFiles_Unit checks that the page install contains the unit of the packages, and that the
-// commands in the unit are valid.
+// TestPackageFiles_Unit checks that the page "install" shows the systemd unit that the packages
+// install. TestPages_Commands checks the commands on this page. TestPackageFiles_Unit only checks that
+// poddCommands finds the two commands of the unit.
 func TestPackageFiles_Unit(t *testing.T) {
 	unit := readPackageFile(t, "podd.service")
 	page, _ := docs.Page("install")
 	if !slices.Contains(codeBlocks(page), unit) {
-		t.Errorf("the page install does not contain the unit of the packages:\n%s", unit)
+		t.Errorf("the page \"install\" does not contain the unit podd.service:\n%s", unit)
 	}
 	if commands := poddCommands(unit); len(commands) != 2 {
-		t.Errorf("got the commands %v, want podd run and podd shutdown", commands)
+		t.Errorf("podd.service: got the commands %q, want podd run and podd shutdown", commands)
 	}
 }
 
-// commentedField matches the # before a field that is commented out. Before text, a space follows
-// the #.
+// commentedField matches the # before a field that is commented out. In comments with text, a space
+// follows the #.
 var commentedField = regexp.MustCompile(`(?m)^#([a-z])`)
 
-// TestPackageFiles_Configuration checks that the configuration in the packages has no errors and
-// warnings, also with the fields that are commented out.
+// TestPackageFiles_Configuration checks that podd loads the configuration file of the packages without
+// errors and warnings. It checks the file as installed, and with all fields that are commented out.
 func TestPackageFiles_Configuration(t *testing.T) {
 	text := readPackageFile(t, "config.yaml")
 	complete := commentedField.ReplaceAllString(text, "$1")
 	if n := strings.Count(complete, "\n#"); n == strings.Count(text, "\n#") {
-		t.Error("got no fields that are commented out, want some")
+		t.Error("config.yaml: got no fields that are commented out, want some")
 	}
 	for name, content := range map[string]string{"as installed": text, "with all fields": complete} {
 		file := filepath.Join(t.TempDir(), "config.yaml")

@@ -11,13 +11,14 @@ import (
 )
 
 // TestRemovals checks that podd removes directories only with package safepath, which does not cross
-// mount points. os.RemoveAll and os.Root.RemoveAll remove the files of mounted file systems. They
-// have one argument, and RemoveAll of safepath has two.
+// mount points. os.RemoveAll and os.Root.RemoveAll would also remove the files of mounted file
+// systems. The test recognizes these two by their single argument, because safepath.RemoveAll has
+// two.
 func TestRemovals(t *testing.T) {
 	all := listPackages(t)
 	i := slices.IndexFunc(all, func(p listedPackage) bool { return p.ImportPath == mainPackage })
 	if i < 0 {
-		t.Fatalf("got no package %s", mainPackage)
+		t.Fatalf("go list did not list the package %s", mainPackage)
 	}
 	files := 0
 	for _, path := range append(all[i].Deps, mainPackage) {
@@ -41,7 +42,7 @@ func TestRemovals(t *testing.T) {
 	}
 }
 
-// checkRemovals fails the test for each call of a RemoveAll function with one argument in a file.
+// checkRemovals reports an error for each call in a file of a RemoveAll function with one argument.
 func checkRemovals(t *testing.T, file string) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -55,7 +56,7 @@ func checkRemovals(t *testing.T, file string) {
 			return true
 		}
 		if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "RemoveAll" {
-			t.Errorf("%s: RemoveAll crosses mount points; use package safepath", set.Position(call.Pos()))
+			t.Errorf("%s: this RemoveAll crosses mount points; use safepath.RemoveAll", set.Position(call.Pos()))
 		}
 		return true
 	})

@@ -17,8 +17,9 @@ import (
 	"podd/runtime/runtimetest/golden"
 )
 
-// TestMain provides podd to scripts as "podd" and "kubelet". It also provides the program
-// "podd-config", which parses its command line like "podd run" and prints the resulting Config.
+// TestMain lets the scripts of TestScripts call podd as "podd" and "kubelet". They can also call the
+// program "podd-config", which parses its command line like "podd run" and prints the resulting
+// Config.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"podd":        main,
@@ -27,12 +28,13 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// streams returns the standard streams of this process.
 func streams() iostreams.Streams {
 	return iostreams.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 }
 
 // TestScripts runs the scripts in testdata/script of the repository. In a script, $WEB is the URL of
-// a server for the files of the script.
+// an HTTP server that serves the files in the working directory of the script.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "../../testdata/script",
@@ -47,7 +49,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// configVerbs is a grammar with one verb, which has the flags of "podd run".
+// configVerbs is the grammar of podd-config. Its only verb has the flags of "podd run".
 type configVerbs struct {
 	Run configCmd `cmd:""`
 }
@@ -85,7 +87,7 @@ func printConfig(args []string) error {
 	return chosen.Run(context.Background(), streams())
 }
 
-// TestVerbs checks that every verb of the grammar implements verb.
+// TestVerbs checks that every verb of the grammar implements the interface verb.
 func TestVerbs(t *testing.T) {
 	k, err := newParser(&verbs{}, streams())
 	if err != nil {
@@ -93,7 +95,7 @@ func TestVerbs(t *testing.T) {
 	}
 	for _, node := range k.Model.Children {
 		if _, ok := node.Target.Addr().Interface().(verb); !ok {
-			t.Errorf("podd %s: %s does not implement verb", node.Name, node.Target.Type())
+			t.Errorf("podd %s: the type %s does not implement the interface verb", node.Name, node.Target.Type())
 		}
 	}
 }

@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// usesKindAPI contains the packages that may use manifest.KindAPI, and what each of them does with
-// it. All other packages must use the traits of a pod (manifest.Traits), so that a new kind of
-// source with the same traits requires no change in them.
-var usesKindAPI = map[string]string{
+// kindAPIUsers contains the packages that may use manifest.KindAPI, and the use in each of them. All
+// other packages must use the traits of a pod (manifest.Traits), so that a new kind of source with
+// the same traits requires no change in these packages.
+var kindAPIUsers = map[string]string{
 	"manifest":                  "defines the kinds of sources and their traits",
 	"manifest/decode":           "sets the traits, and the validation and annotations of a pod of an API server",
 	"manifest/merge":            "defines the precedence of the kinds of sources",
 	"cmd/podd/internal/cluster": "implements the source of this kind",
-	"cmd/podd/internal/offline": "lists the sources of the daemon without starting them",
+	"cmd/podd/internal/offline": "lists the sources that the daemon would start",
 }
 
-// TestKindAPI checks that only the packages in usesKindAPI use manifest.KindAPI.
+// TestKindAPI checks that only the packages in kindAPIUsers use manifest.KindAPI.
 func TestKindAPI(t *testing.T) {
 	used := map[string]bool{}
 	root := filepath.Join("..", "..")
@@ -46,7 +46,7 @@ func TestKindAPI(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok && id.Name == "KindAPI" {
 				used[pkg] = true
-				if usesKindAPI[pkg] == "" {
+				if kindAPIUsers[pkg] == "" {
 					t.Errorf("%s: uses KindAPI; add a trait to manifest.Traits instead", set.Position(id.Pos()))
 				}
 			}
@@ -57,9 +57,9 @@ func TestKindAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for pkg := range usesKindAPI {
+	for pkg := range kindAPIUsers {
 		if !used[pkg] {
-			t.Errorf("package %s does not use KindAPI; remove it from usesKindAPI", pkg)
+			t.Errorf("package %s does not use KindAPI; remove it from kindAPIUsers", pkg)
 		}
 	}
 }

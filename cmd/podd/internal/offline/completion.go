@@ -20,7 +20,7 @@ type CompletionCmd struct {
 
 // Help describes how to load the completions.
 func (c *CompletionCmd) Help() string {
-	return `To load completions in every session, add one of these lines to the file after it. In zsh, the line must follow compinit.
+	return `To load completions in every session, add the line for your shell to the file on its right. In zsh, the line must follow compinit.
 
     source <(podd completion bash)     ~/.bashrc
     source <(podd completion zsh)      ~/.zshrc
