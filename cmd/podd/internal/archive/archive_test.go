@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// newTarget creates a directory that contains the file "outside" and the subdirectory "in". It
-// returns the directory and the root "in", to which the test extracts.
+// newTarget creates the directory dir with the file "outside" and the subdirectory "in". Tests
+// extract archives to root, which is "in".
 func newTarget(t *testing.T) (dir string, root *os.Root) {
 	t.Helper()
 	dir = t.TempDir()
@@ -30,7 +30,8 @@ func newTarget(t *testing.T) (dir string, root *os.Root) {
 	return dir, root
 }
 
-// newArchive returns a tar archive. An entry without a type is a file with the content "evil".
+// newArchive returns a tar archive with entries. An entry without a type becomes a file with the
+// content "evil".
 func newArchive(t *testing.T, entries ...tar.Header) *bytes.Buffer {
 	t.Helper()
 	var b bytes.Buffer
@@ -51,13 +52,14 @@ func newArchive(t *testing.T, entries ...tar.Header) *bytes.Buffer {
 	return &b
 }
 
-// TestExtract_Untrusted checks that an archive cannot change files outside the target.
+// TestExtract_Untrusted checks that an archive cannot change files outside the target. Each case
+// extracts the entry "x" and all entries below it as "in/y".
 func TestExtract_Untrusted(t *testing.T) {
 	for name, c := range map[string]struct {
-		before  func(dir string) error
+		before  func(dir string) error // prepares the target; may be nil
 		entries []tar.Header
 		want    string // part of the error; "" for none
-		skipped string
+		skipped string // "ENTRY: REASON" of the skipped entry; "" for none
 	}{
 		"parent":                          {entries: []tar.Header{{Name: "../outside"}}, want: `contains ".."`},
 		"parent within the path":          {entries: []tar.Header{{Name: "x/a/../../../outside"}}, want: `contains ".."`},
@@ -66,7 +68,7 @@ func TestExtract_Untrusted(t *testing.T) {
 		"other name with the same prefix": {entries: []tar.Header{{Name: "xy"}}, want: "not below the requested x"},
 		"through a symlink":               {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeSymlink, Linkname: ".."}, {Name: "x/outside"}}, skipped: "x: symbolic link"},
 		"hard link outside":               {entries: []tar.Header{{Name: "x/l", Typeflag: tar.TypeLink, Linkname: "../outside"}}, want: `contains ".."`},
-		"hard link to nothing":            {entries: []tar.Header{{Name: "x/l", Typeflag: tar.TypeLink, Linkname: "x/none"}}, skipped: "x/l: hard link to a file that was not extracted"},
+		"hard link to no file":            {entries: []tar.Header{{Name: "x/l", Typeflag: tar.TypeLink, Linkname: "x/none"}}, skipped: "x/l: hard link to a file that was not extracted"},
 		"device":                          {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeBlock}}, skipped: "x: neither a regular file nor a directory"},
 		"fifo":                            {entries: []tar.Header{{Name: "x", Typeflag: tar.TypeFifo}}, skipped: "x: neither a regular file nor a directory"},
 		"existing symlink":                {before: func(dir string) error { return os.Symlink("../outside", filepath.Join(dir, "in/y")) }, entries: []tar.Header{{Name: "x"}}},
@@ -91,22 +93,23 @@ func TestExtract_Untrusted(t *testing.T) {
 			var skipped []string
 			err := Extract(newArchive(t, c.entries...), "x", root, "y", func(entry, why string) { skipped = append(skipped, entry+": "+why) })
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("got error %v, want %q", err, c.want)
+				t.Errorf("got error %v, want one that contains %q (\"\" for none)", err, c.want)
 			}
 			if got := strings.Join(skipped, ";"); got != c.skipped {
-				t.Errorf("got skipped %q, want %q", got, c.skipped)
+				t.Errorf("skipped entries: got %q, want %q", got, c.skipped)
 			}
 			if text, err := os.ReadFile(filepath.Join(dir, "outside")); string(text) != "safe" {
-				t.Errorf("file outside: got %q, %v", text, err)
+				t.Errorf("file outside the target: got content %q, error %v; want \"safe\" and no error", text, err)
 			}
 			if entries, _ := os.ReadDir(dir); len(entries) != 2 {
-				t.Errorf("directory outside: got %v", entries)
+				t.Errorf("directory of the target: got entries %v, want only in and outside", entries)
 			}
 		})
 	}
 }
 
-// TestWrite_Extract checks that Extract restores the files that Write has written.
+// TestWrite_Extract checks that Extract restores the files and directories of an archive that Write
+// has written. Extract skips the only symbolic link, src/link.
 func TestWrite_Extract(t *testing.T) {
 	from := t.TempDir()
 	for _, err := range []error{
@@ -123,23 +126,25 @@ func TestWrite_Extract(t *testing.T) {
 	}
 	for _, local := range []string{"src", "symlink"} {
 		var b bytes.Buffer
-		none := func(entry, why string) { t.Errorf("skipped %s: %s", entry, why) }
-		if err := Write(&b, filepath.Join(from, local), "it", none); err != nil {
+		onSkip := func(entry, why string) {
+			t.Errorf("Write of %s skipped %s (%s), want no skipped entries", local, entry, why)
+		}
+		if err := Write(&b, filepath.Join(from, local), "it", onSkip); err != nil {
 			t.Fatal(err)
 		}
 		dir, root := newTarget(t)
-		links := 0
-		if err := Extract(&b, "it", root, "copy", func(string, string) { links++ }); err != nil || links != 1 {
-			t.Fatalf("got %v, %d links; want 1 link", err, links)
+		skipped := 0
+		if err := Extract(&b, "it", root, "copy", func(string, string) { skipped++ }); err != nil || skipped != 1 {
+			t.Fatalf("Extract of %s: got error %v and %d skipped entries, want none and 1", local, err, skipped)
 		}
 		for name, mode := range map[string]os.FileMode{"a": 0o600, "deep/er/b": 0o755, "empty": 0o700 | os.ModeDir} {
 			info, err := os.Stat(filepath.Join(dir, "in/copy", name))
 			if err != nil || info.Mode() != mode {
-				t.Errorf("%s: got %v, %v; want mode %v", name, info, err, mode)
+				t.Errorf("extracted %s: got %v, error %v; want mode %v", name, info, err, mode)
 			}
 		}
 		if text, _ := os.ReadFile(filepath.Join(dir, "in/copy/deep/er/b")); len(text) != 1<<20 {
-			t.Errorf("got %d bytes, want %d", len(text), 1<<20)
+			t.Errorf("extracted deep/er/b: got %d bytes, want %d", len(text), 1<<20)
 		}
 	}
 }
@@ -150,6 +155,6 @@ func TestExtract_Truncated(t *testing.T) {
 	b := newArchive(t, tar.Header{Name: "x"})
 	b.Truncate(514)
 	if err := Extract(b, "x", root, "y", nil); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {
-		t.Errorf("got %v, want unexpected EOF", err)
+		t.Errorf("got error %v, want \"unexpected EOF\"", err)
 	}
 }

@@ -56,13 +56,14 @@ func goodFacts() Facts {
 	}
 }
 
-// errInUse is the error of listening on a port that is in use.
+// errInUse is the error of an attempt to listen on a port that is in use.
 var errInUse = fmt.Errorf("listening: %w", unix.EADDRINUSE)
 
-// TestRun changes one property of a good host at a time. Each element of want has the form "check:
-// outcome: part of the cause; part of the remedy".
+// TestRun checks the problems and skipped checks after one change to the facts of a good host. Each
+// element of want has the form "CHECK: OUTCOME: CAUSE; REMEDY" for a problem, or "CHECK: skipped:
+// DETAIL" for a skipped check. CAUSE, REMEDY and DETAIL are parts of the actual texts.
 func TestRun(t *testing.T) {
-	without := func(bit int) uint64 { return (1<<41 - 1) &^ (1 << bit) }
+	allCapabilitiesExcept := func(bit int) uint64 { return (1<<41 - 1) &^ (1 << bit) }
 	for name, c := range map[string]struct {
 		change func(f *Facts)
 		want   []string
@@ -89,20 +90,20 @@ func TestRun(t *testing.T) {
 				"pod network: skipped: root", "disks: skipped: root", "clock: skipped: root", "name resolution: skipped: root", "ports: skipped: root", "node agents: skipped: root",
 			},
 		},
-		"no CAP_SYS_ADMIN": {func(f *Facts) { f.Privileges.Capabilities = without(unix.CAP_SYS_ADMIN) }, []string{"privileges: failed: CAP_SYS_ADMIN is missing: podd cannot mount; CapabilityBoundingSet"}},
+		"no CAP_SYS_ADMIN": {func(f *Facts) { f.Privileges.Capabilities = allCapabilitiesExcept(unix.CAP_SYS_ADMIN) }, []string{"privileges: failed: CAP_SYS_ADMIN is missing: podd cannot mount; CapabilityBoundingSet"}},
 		"no CAP_SYS_RESOURCE": {func(f *Facts) {
-			f.Privileges.Capabilities, f.Limits.MaxOpenFiles = without(unix.CAP_SYS_RESOURCE), 1<<20
+			f.Privileges.Capabilities, f.Limits.MaxOpenFiles = allCapabilitiesExcept(unix.CAP_SYS_RESOURCE), 1<<20
 		}, []string{"privileges: warning: CAP_SYS_RESOURCE is missing: a runtime; privileged"}},
 
-		"cgroup v1":             {func(f *Facts) { f.Cgroups.UsesV2, f.Config.WarnsCgroupV1 = false, true }, []string{"cgroups: warning: cgroup v1; failCgroupV1: false"}},
-		"accepted cgroup v1":    {func(f *Facts) { f.Cgroups.UsesV2 = false }, nil},
-		"no cgroups":            {func(f *Facts) { f.Cgroups.Hierarchies = nil }, []string{"cgroups: failed: no cgroup hierarchy; mount"}},
-		"unreadable cgroups":    {func(f *Facts) { f.Cgroups.Err = errors.New("no mountinfo") }, []string{"cgroups: failed: no mountinfo; mount"}},
-		"read-only cgroups":     {func(f *Facts) { f.Cgroups.Hierarchies[0].IsReadOnly = true }, []string{"cgroups: failed: /sys/fs/cgroup is read-only; read-write"}},
-		"no memory controller":  {func(f *Facts) { f.Cgroups.Hierarchies[0].Controllers = []string{"cpu", "pids"} }, []string{"cgroups: failed: controller memory is missing; cgroup_enable=memory"}},
-		"no pids controller":    {func(f *Facts) { f.Cgroups.Hierarchies[0].Controllers = []string{"cpu", "memory"} }, []string{"cgroups: warning: controller pids is missing; CONFIG_CGROUP_PIDS"}},
-		"systemd driver unused": {func(f *Facts) { f.Config.CgroupDriver, f.Runtime.Node.CgroupDriver = "systemd", "cgroupfs" }, []string{"cgroups: warning: cgroupDriver: systemd has no effect; SystemdCgroup = true"}},
-		"driver without systemd": {
+		"cgroup v1":                          {func(f *Facts) { f.Cgroups.UsesV2, f.Config.WarnsCgroupV1 = false, true }, []string{"cgroups: warning: cgroup v1; failCgroupV1: false"}},
+		"cgroup v1 with failCgroupV1: false": {func(f *Facts) { f.Cgroups.UsesV2 = false }, nil},
+		"no cgroups":                         {func(f *Facts) { f.Cgroups.Hierarchies = nil }, []string{"cgroups: failed: no cgroup hierarchy; mount"}},
+		"unreadable cgroups":                 {func(f *Facts) { f.Cgroups.Err = errors.New("no mountinfo") }, []string{"cgroups: failed: no mountinfo; mount"}},
+		"read-only cgroups":                  {func(f *Facts) { f.Cgroups.Hierarchies[0].IsReadOnly = true }, []string{"cgroups: failed: /sys/fs/cgroup is read-only; read-write"}},
+		"no memory controller":               {func(f *Facts) { f.Cgroups.Hierarchies[0].Controllers = []string{"cpu", "pids"} }, []string{"cgroups: failed: controller memory is missing; cgroup_enable=memory"}},
+		"no pids controller":                 {func(f *Facts) { f.Cgroups.Hierarchies[0].Controllers = []string{"cpu", "memory"} }, []string{"cgroups: warning: controller pids is missing; CONFIG_CGROUP_PIDS"}},
+		"runtime ignores the systemd driver": {func(f *Facts) { f.Config.CgroupDriver, f.Runtime.Node.CgroupDriver = "systemd", "cgroupfs" }, []string{"cgroups: warning: cgroupDriver: systemd has no effect; SystemdCgroup = true"}},
+		"systemd driver on a host without systemd": {
 			func(f *Facts) { f.Cgroups.HasSystemd = false },
 			[]string{"cgroups: failed: the cgroup driver is systemd; SystemdCgroup = false"},
 		},
@@ -114,8 +115,8 @@ func TestRun(t *testing.T) {
 		"few open files":                 {func(f *Facts) { f.Limits.MaxOpenFiles, f.Limits.NrOpen = 1024, 1024 }, []string{"limits: warning: only 1024 files; LimitNOFILE"}},
 		"few open files configured":      {func(f *Facts) { f.Config.MaxOpenFiles = 1024 }, []string{"limits: warning: only 1024 files; LimitNOFILE"}},
 		"hard limit that podd can raise": {func(f *Facts) { f.Limits.MaxOpenFiles = 1024 }, nil},
-		"open files below maxOpenFiles": {
-			func(f *Facts) { f.Privileges.Capabilities = without(unix.CAP_SYS_RESOURCE) },
+		"hard limit that podd cannot raise": {
+			func(f *Facts) { f.Privileges.Capabilities = allCapabilitiesExcept(unix.CAP_SYS_RESOURCE) },
 			[]string{"privileges: warning: CAP_SYS_RESOURCE; privileged", "limits: warning: only 524288 files, fewer than maxOpenFiles (1000000); LimitNOFILE=1000000"},
 		},
 		"maxOpenFiles above fs.nr_open": {func(f *Facts) { f.Config.MaxOpenFiles = 2 << 20 }, []string{"limits: warning: only 1048576 files, fewer than maxOpenFiles (2097152); lower maxOpenFiles"}},
@@ -142,22 +143,22 @@ func TestRun(t *testing.T) {
 			func(f *Facts) { f.Runtime.Node.Ready, f.Runtime.Node.Message = false, "disk broken" },
 			[]string{"runtime: failed: RuntimeReady): disk broken; log"},
 		},
-		"unknown handler": {func(f *Facts) { f.Config.RuntimeClasses = map[string]string{"vm": "kata"} }, []string{`runtime: warning: RuntimeClass vm: containerd has no handler "kata"; its handlers are runc; --runtime-class`}},
-		"known handler":   {func(f *Facts) { f.Config.RuntimeClasses = map[string]string{"std": "runc"} }, nil},
-		"handlers that are unlisted": {func(f *Facts) {
+		"RuntimeClass with a missing handler":   {func(f *Facts) { f.Config.RuntimeClasses = map[string]string{"vm": "kata"} }, []string{`runtime: warning: RuntimeClass vm: containerd has no handler "kata"; its handlers are runc; --runtime-class`}},
+		"RuntimeClass with an existing handler": {func(f *Facts) { f.Config.RuntimeClasses = map[string]string{"std": "runc"} }, nil},
+		"runtime that lists no handlers": {func(f *Facts) {
 			f.Runtime.Node.Handlers, f.Config.RuntimeClasses = nil, map[string]string{"vm": "kata"}
 		}, nil},
 
-		"no sandbox image":   {func(f *Facts) { f.Runtime.HasSandboxImage = false }, []string{"sandbox image: warning: registry.k8s.io/pause:3.10 is not on the node; crictl pull registry.k8s.io/pause:3.10"}},
-		"no pinned image":    {func(f *Facts) { f.Runtime.HasSandboxImage, f.Runtime.SandboxImage = false, "" }, []string{"sandbox image: warning: no sandbox image (pinned image); registry"}},
-		"failed image query": {func(f *Facts) { f.Runtime.ImageErr = errors.New("broken") }, []string{"sandbox image: failed: broken; log"}},
-		"unnamed image":      {func(f *Facts) { f.Runtime.SandboxImage = "" }, nil},
+		"sandbox image not on the node":      {func(f *Facts) { f.Runtime.HasSandboxImage = false }, []string{"sandbox image: warning: registry.k8s.io/pause:3.10 is not on the node; crictl pull registry.k8s.io/pause:3.10"}},
+		"no sandbox image, name unknown":     {func(f *Facts) { f.Runtime.HasSandboxImage, f.Runtime.SandboxImage = false, "" }, []string{"sandbox image: warning: no sandbox image (pinned image); registry"}},
+		"failed image query":                 {func(f *Facts) { f.Runtime.ImageErr = errors.New("broken") }, []string{"sandbox image: failed: broken; log"}},
+		"sandbox image with an unknown name": {func(f *Facts) { f.Runtime.SandboxImage = "" }, nil},
 		"no network": {func(f *Facts) {
 			f.Runtime.Node.NetworkReady, f.Runtime.Node.NetworkMessage = false, "no CNI configuration"
 		}, []string{"pod network: failed: NetworkReady): no CNI configuration; install a CNI"}},
-		"no forwarding": {func(f *Facts) { f.Network.ForwardsIPv4, f.Runtime.Settings.CNIPlugins = false, []string{"calico"} },
+		"no IPv4 forwarding": {func(f *Facts) { f.Network.ForwardsIPv4, f.Runtime.Settings.CNIPlugins = false, []string{"calico"} },
 			[]string{"pod network: warning: does not forward IPv4; ip_forward=1"}},
-		"forwarding with the first pod": {func(f *Facts) {
+		"forwarding that the bridge plugin enables": {func(f *Facts) {
 			f.Network.ForwardsIPv4, f.Runtime.Settings.CNIPlugins = false, []string{"portmap", "bridge"}
 		}, nil},
 		"missing CNI plugins": {func(f *Facts) { f.Network.MissingPlugins = []string{"bridge", "portmap"} }, []string{"pod network: failed: in /etc/cni/net.d needs the plugins bridge, portmap, which are not in /opt/cni/bin; containernetworking-plugins"}},
@@ -176,13 +177,13 @@ func TestRun(t *testing.T) {
 		"full run directory":      {func(f *Facts) { f.Directories[1].Space.AvailableBytes = 0 }, []string{"disks: failed: run directory /run/podd: no space is left; remove files"}},
 		"few inodes":              {func(f *Facts) { f.Directories[2].Space.InodesFree = 3 }, []string{"disks: warning: 3 inodes are free, less than the threshold nodefs.inodesFree (50); remove files"}},
 		"no inodes":               {func(f *Facts) { f.Directories[3].Space.InodesFree = 0 }, []string{"disks: failed: image file system /img: no inodes are left; remove files"}},
-		"few images fit":          {func(f *Facts) { f.Directories[3].Space.AvailableBytes = 12 << 30 }, []string{"disks: warning: imagefs.available; remove files"}},
+		"little space for images": {func(f *Facts) { f.Directories[3].Space.AvailableBytes = 12 << 30 }, []string{"disks: warning: imagefs.available; remove files"}},
 		"unknown capacity":        {func(f *Facts) { f.Directories[0].Space = stats.Space{} }, nil},
 
 		"clock before the build": {func(f *Facts) { f.Clock.Now = time.Unix(0, 0) }, []string{"clock: warning: 1970-01-01T00:00:00Z, which is before podd was built (2029-01-01T00:00:00Z); chrony"}},
 		"unknown build time":     {func(f *Facts) { f.Clock.BuildTime = time.Time{} }, nil},
 		"unsynchronized clock":   {func(f *Facts) { f.Clock.IsSynchronized = false }, []string{"clock: warning: not synchronized; chrony"}},
-		"unknown clock":          {func(f *Facts) { f.Clock.Err = unix.EPERM }, []string{"clock: warning: operation not permitted; adjtimex"}},
+		"unreadable clock state": {func(f *Facts) { f.Clock.Err = unix.EPERM }, []string{"clock: warning: operation not permitted; adjtimex"}},
 
 		"unknown hostname":       {func(f *Facts) { f.NameResolution.LookupErr = errors.New("no such host") }, []string{"name resolution: warning: this node, n1, cannot be resolved: no such host; /etc/hosts"}},
 		"no resolv.conf":         {func(f *Facts) { f.Config.ResolvConf, f.NameResolution.DNS = "", render.DNS{} }, nil},
@@ -197,11 +198,11 @@ func TestRun(t *testing.T) {
 			[]string{"name resolution: warning: 127.0.0.53; --resolv-conf=/run/systemd/resolve/resolv.conf"},
 		},
 
-		"port in use":               {func(f *Facts) { f.Ports[0].Err, f.Ports[0].Owner = errInUse, Process{7, "nginx"} }, []string{"ports: failed: 127.0.0.1:10250 (--port) is in use by nginx (PID 7); --port"}},
-		"port of another namespace": {func(f *Facts) { f.Ports[1].Err = errInUse }, []string{"ports: failed: in use by an unknown process; --healthz-port"}},
-		"foreign address":           {func(f *Facts) { f.Ports[0].Err = unix.EADDRNOTAVAIL }, []string{"ports: failed: does not belong to this host; --address"}},
-		"privileged port":           {func(f *Facts) { f.Ports[0].Err = unix.EACCES }, []string{"ports: failed: permission denied; --port"}},
-		"no ports":                  {func(f *Facts) { f.Ports = nil }, nil},
+		"port in use":                       {func(f *Facts) { f.Ports[0].Err, f.Ports[0].Owner = errInUse, Process{7, "nginx"} }, []string{"ports: failed: 127.0.0.1:10250 (--port) is in use by nginx (PID 7); --port"}},
+		"port in use by an unknown process": {func(f *Facts) { f.Ports[1].Err = errInUse }, []string{"ports: failed: in use by an unknown process; --healthz-port"}},
+		"address of another host":           {func(f *Facts) { f.Ports[0].Err = unix.EADDRNOTAVAIL }, []string{"ports: failed: does not belong to this host; --address"}},
+		"privileged port":                   {func(f *Facts) { f.Ports[0].Err = unix.EACCES }, []string{"ports: failed: permission denied; --port"}},
+		"no ports":                          {func(f *Facts) { f.Ports = nil }, nil},
 		"port of the running podd": {
 			func(f *Facts) {
 				f.Processes.RootDirPID, f.Processes.SocketPID = 9, 9
@@ -215,30 +216,30 @@ func TestRun(t *testing.T) {
 			}, nil,
 		},
 
-		"podd with the same directories at the start": {
+		"podd that starts with the directories of a running podd": {
 			func(f *Facts) {
 				f.Processes = Processes{OwnPID: 1, IsStarting: true, RootDirPID: 9, SocketPID: 9, Agents: []Agent{{Process: Process{9, "kubelet"}, SharesRoot: true}}}
 			},
 			[]string{"node agents: failed: root directory /var/lib/podd is in use by the podd with PID 9; --root-dir", "node agents: failed: run directory /run/podd is in use by the podd with PID 9; --run-dir"},
 		},
-		"podd with the same root directory": {
+		"running podd with the same root directory": {
 			func(f *Facts) { f.Processes.RootDirPID = 9 },
 			[]string{"node agents: failed: root directory /var/lib/podd is in use by the podd with PID 9; --root-dir"},
 		},
-		"podd with another root directory": {
+		"running podd with the same run directory": {
 			func(f *Facts) { f.Processes.SocketPID = 9 },
 			[]string{"node agents: failed: run directory /run/podd is in use by the podd with PID 9; --run-dir"},
 		},
-		"kubelet":                         {func(f *Facts) { f.Processes.Agents = []Agent{{Process: Process{7, "kubelet"}}} }, []string{"node agents: warning: kubelet (PID 7) is running; systemctl disable --now kubelet"}},
-		"kubelet with the root directory": {func(f *Facts) { f.Processes.Agents = []Agent{{Process: Process{7, "kubelet"}, SharesRoot: true}} }, []string{"node agents: failed: kubelet (PID 7) also uses the root directory /var/lib/podd; systemctl disable"}},
-		"kubelet with the same manifests": {func(f *Facts) {
+		"running kubelet": {func(f *Facts) { f.Processes.Agents = []Agent{{Process: Process{7, "kubelet"}}} }, []string{"node agents: warning: kubelet (PID 7) is running; systemctl disable --now kubelet"}},
+		"running kubelet with the same root directory": {func(f *Facts) { f.Processes.Agents = []Agent{{Process: Process{7, "kubelet"}, SharesRoot: true}} }, []string{"node agents: failed: kubelet (PID 7) also uses the root directory /var/lib/podd; systemctl disable"}},
+		"running kubelet with the same manifests": {func(f *Facts) {
 			f.Processes.Agents = []Agent{{Process: Process{7, "kubelet"}, SharedManifests: []string{"/m"}}}
 		}, []string{"node agents: failed: kubelet (PID 7) also runs the pods in /m; systemctl disable"}},
-		"podd with the same manifests": {func(f *Facts) {
+		"running podd with the same manifests": {func(f *Facts) {
 			f.Processes.Agents = []Agent{{Process: Process{7, "podd"}, SharedManifests: []string{"/m"}}}
 		}, []string{"node agents: failed: podd (PID 7) also runs the pods in /m; other manifests"}},
-		"podd with other directories": {func(f *Facts) { f.Processes.Agents = []Agent{{Process: Process{7, "podd"}}} }, nil},
-		"podd check of the running kubelet": {func(f *Facts) {
+		"running podd with other directories": {func(f *Facts) { f.Processes.Agents = []Agent{{Process: Process{7, "podd"}}} }, nil},
+		"podd check while podd runs as kubelet": {func(f *Facts) {
 			f.Processes = Processes{RootDirPID: 9, SocketPID: 9, Agents: []Agent{{Process: Process{9, "kubelet"}, SharesRoot: true}}}
 		}, nil},
 		"no /proc": {func(f *Facts) { f.Processes.Err = errors.New("no /proc") }, []string{"node agents: warning: no /proc; mount"}},
@@ -247,20 +248,21 @@ func TestRun(t *testing.T) {
 		c.change(&f)
 		report := Run(f)
 		if len(report.Checks) != len(checks) {
-			t.Errorf("%s: got %d results, want %d", name, len(report.Checks), len(checks))
+			t.Errorf("%s: got the results of %d checks, want %d", name, len(report.Checks), len(checks))
 		}
 		checkProblems(t, name, report, c.want)
 	}
 }
 
-// checkProblems compares the problems and skipped checks of a report with the list want.
+// checkProblems compares the problems and skipped checks of a report with want. The comment of TestRun
+// describes the form of want.
 func checkProblems(t *testing.T, name string, report Report, want []string) {
 	t.Helper()
 	var got []string
 	outcome := OK
 	for _, r := range report.Checks {
 		if r.Detail == "" {
-			t.Errorf("%s: %s has no detail", name, r.Check)
+			t.Errorf("%s: the check %q has no detail", name, r.Check)
 		}
 		if r.Outcome == Skipped {
 			got = append(got, fmt.Sprintf("%s: skipped: %s", r.Check, r.Detail))
@@ -278,8 +280,8 @@ func checkProblems(t *testing.T, name string, report Report, want []string) {
 		return
 	}
 	for i := range want {
-		if rest := got[i]; !containsInOrder(rest, want[i]) {
-			t.Errorf("%s: got %q, want the parts of %q", name, got[i], want[i])
+		if !containsInOrder(got[i], want[i]) {
+			t.Errorf("%s: got %q, want the parts of %q in this order", name, got[i], want[i])
 		}
 	}
 }
@@ -297,7 +299,7 @@ func containsInOrder(text, want string) bool {
 	return true
 }
 
-// TestRun_Details checks the details of a good host.
+// TestRun_Details checks the details of all checks on a good host.
 func TestRun_Details(t *testing.T) {
 	want := map[string]string{
 		"configuration": "valid", "privileges": "root", "cgroups": "v2, controllers cpu cpuset memory pids, driver systemd", "kernel": "Linux 6.1.0",
@@ -315,21 +317,19 @@ func TestRun_Details(t *testing.T) {
 	f := goodFacts()
 	f.Processes.RootDirPID, f.Processes.SocketPID, f.Kernel.SwapEnabled = 9, 9, true
 	for _, r := range Run(f).Checks {
-		switch {
-		case r.Check == "node agents" && r.Detail != "podd is running (PID 9)":
-			t.Errorf("with a running podd: got %q", r.Detail)
-		case r.Check == "kernel" && r.Detail != "Linux 6.1.0, with swap":
-			t.Errorf("with swap: got %q", r.Detail)
+		want, ok := map[string]string{"node agents": "podd is running (PID 9)", "kernel": "Linux 6.1.0, with swap"}[r.Check]
+		if ok && r.Detail != want {
+			t.Errorf("running podd and swap: got the detail %q for %s, want %q", r.Detail, r.Check, want)
 		}
 	}
 }
 
-// TestReport_Count checks that Count counts checks, not problems.
+// TestReport_Count checks that Count counts a check with two problems once.
 func TestReport_Count(t *testing.T) {
 	f := goodFacts()
 	f.Ports[0].Err, f.Ports[1].Err, f.Clock.IsSynchronized = errInUse, errInUse, false
 	r := Run(f)
 	if failed, warnings := r.Count(Failed), r.Count(Warning); failed != 1 || warnings != 1 || r.Outcome != Failed {
-		t.Errorf("got %d failed, %d warnings, outcome %s, want 1, 1, failed", failed, warnings, r.Outcome)
+		t.Errorf("got %d failed checks, %d checks with warnings, outcome %s; want 1, 1, failed", failed, warnings, r.Outcome)
 	}
 }

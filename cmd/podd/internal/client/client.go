@@ -54,10 +54,10 @@ func (c Flags) Connect(ctx context.Context) (*Client, error) {
 }
 
 // firstReachable chooses one of two Clients. It returns first if the podd of first accepts
-// connections, or if this user has no permission to connect to it. Otherwise it returns second,
-// with one exception. If neither podd accepts connections, but only first has been used, so that the
-// parent of its run directory exists, firstReachable returns first. If the podd of the returned Client
-// does not accept connections, firstReachable also returns an error.
+// connections, or if this user has no permission to connect to it. Otherwise it returns second, with
+// one exception: it returns first if the socket of second does not exist, but the parent of first's
+// run directory does, because then only the podd of first has been used. If the podd of the returned
+// Client does not accept connections, firstReachable also returns an error.
 func firstReachable(ctx context.Context, first, second *Client) (*Client, error) {
 	firstErr := first.ping(ctx)
 	if firstErr == nil || errors.Is(firstErr, fs.ErrPermission) {

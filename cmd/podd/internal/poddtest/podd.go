@@ -21,8 +21,8 @@ import (
 	"podd/server/kube"
 )
 
-// A Podd is a fake podd that serves a View on a Unix socket. All fields except Latest must be set
-// before the first request.
+// A Podd is a fake podd that serves a View on a Unix socket. All fields except LatestView must be
+// set before the first request.
 type Podd struct {
 	*server.LatestView
 	Dir      string     // run directory, which contains the socket

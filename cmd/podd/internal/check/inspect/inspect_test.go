@@ -17,8 +17,8 @@ import (
 	"podd/runtime"
 )
 
-// TestParseListener parses lines as a little-endian kernel prints them. All hosts of podd are
-// little-endian.
+// TestParseListener checks the addresses of listening sockets. want is "" for lines of other sockets
+// and invalid lines. The addresses in the lines are little-endian, as on all hosts that podd supports.
 func TestParseListener(t *testing.T) {
 	const rest = " 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 46733 1"
 	for line, want := range map[string]string{
@@ -37,15 +37,15 @@ func TestParseListener(t *testing.T) {
 			continue
 		}
 		if !ok || l.address.String() != want || l.inode != "46733" {
-			t.Errorf("%q: got %v, %q, %v, want %q", line, l.address, l.inode, ok, want)
+			t.Errorf("%q: got address %v, inode %q, ok %v; want address %q, inode 46733", line, l.address, l.inode, ok, want)
 		}
 	}
 }
 
 func TestListener_Conflicts(t *testing.T) {
 	for _, c := range []struct {
-		has, wants string
-		want       bool
+		listens, address string
+		want             bool
 	}{
 		{"127.0.0.1:80", "127.0.0.1:80", true},
 		{"127.0.0.1:80", "127.0.0.1:81", false},
@@ -54,13 +54,14 @@ func TestListener_Conflicts(t *testing.T) {
 		{"[::]:80", "127.0.0.1:80", true},
 		{"127.0.0.1:80", "localhost:80", false},
 	} {
-		if got := (listener{address: netip.MustParseAddrPort(c.has)}).conflicts(c.wants); got != c.want {
-			t.Errorf("%s and %s: got %v, want %v", c.has, c.wants, got, c.want)
+		if got := (listener{address: netip.MustParseAddrPort(c.listens)}).conflicts(c.address); got != c.want {
+			t.Errorf("listener on %s conflicts with %s: got %v, want %v", c.listens, c.address, got, c.want)
 		}
 	}
 }
 
-// TestReadProcesses_PortOwner checks that the owner of a port in use is found by its socket.
+// TestReadProcesses_PortOwner checks that readProcesses finds the process that listens on a port of
+// podd, which is the test itself.
 func TestReadProcesses_PortOwner(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
 		ln, err := net.Listen("tcp", address)
@@ -74,14 +75,16 @@ func TestReadProcesses_PortOwner(t *testing.T) {
 		ports := tryPorts(t.Context(), &cfg.Server)
 		p := readProcesses(t.Context(), cfg, ports)
 		if len(ports) != 1 || ports[0].Err == nil || ports[0].Owner.PID != os.Getpid() || ports[0].Owner.Name == "" {
-			t.Errorf("%s: got %+v, want one port with the owner %d", address, ports, os.Getpid())
+			t.Errorf("listener on %s: got ports %+v, want one port in use by PID %d", address, ports, os.Getpid())
 		}
 		if p.RootDirPID != 0 || p.SocketPID != 0 || p.Err != nil {
-			t.Errorf("got %+v, want no other podd", p)
+			t.Errorf("listener on %s: got processes %+v, want no podd that uses the same directories", address, p)
 		}
 	}
 }
 
+// TestParseCommandLine checks the settings in the command lines of kubelets and podds. nil stands for a
+// podd that is not a node agent.
 func TestParseCommandLine(t *testing.T) {
 	for line, want := range map[string]*agentSettings{
 		"/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml --root-dir /k": {rootDir: "/k", configFile: "/var/lib/kubelet/config.yaml"},
@@ -98,7 +101,7 @@ func TestParseCommandLine(t *testing.T) {
 	} {
 		got, ok := parseCommandLine(strings.Fields(line))
 		if ok != (want != nil) {
-			t.Errorf("%s: got %+v, %v, want %+v", line, got, ok, want)
+			t.Errorf("%s: got settings %+v, ok %v; want settings %+v", line, got, ok, want)
 			continue
 		}
 		if diff := cmp.Diff(want, &got, cmp.AllowUnexported(agentSettings{})); ok && diff != "" {
@@ -107,8 +110,9 @@ func TestParseCommandLine(t *testing.T) {
 	}
 }
 
-// TestAgentSettings_Resolve checks the manifests of a configuration file and the defaults. It uses
-// the directory of this process in /proc.
+// TestAgentSettings_Resolve checks the manifest path that resolve reads from a configuration file, and
+// the default root directory. Relative paths must be resolved in the working directory of the process,
+// which is the test itself (/proc/self).
 func TestAgentSettings_Resolve(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -129,17 +133,19 @@ func TestAgentSettings_Resolve(t *testing.T) {
 		s := agentSettings{configFile: file}
 		s.resolve("kubelet", "/proc/self")
 		if !slices.Equal(s.manifests, want) || s.rootDir != config.KubeletRootDir {
-			t.Errorf("%s: got %+v, want manifests %v in the default root directory", file, s, want)
+			t.Errorf("configuration file %q: got %+v, want manifests %q and the default root directory", file, s, want)
 		}
 	}
 	s := agentSettings{rootDir: "r", manifests: []string{"m"}}
 	s.resolve("podd", "/proc/self")
 	if s.rootDir != filepath.Join(dir, "r") || s.manifests[0] != filepath.Join(dir, "m") {
-		t.Errorf("got %+v, want paths in %s", s, dir)
+		t.Errorf("relative paths: got %+v, want paths in %s", s, dir)
 	}
 }
 
-func TestStatDirectory(t *testing.T) {
+// TestReadDirectory checks that readDirectory finds the closest existing directory, and that it fails
+// if a file is in the way.
+func TestReadDirectory(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -148,7 +154,7 @@ func TestStatDirectory(t *testing.T) {
 	for path, want := range map[string]string{dir: dir, filepath.Join(dir, "a/b"): dir} {
 		d := readDirectory(t.Context(), check.Directory{Path: path})
 		if d.Err != nil || d.Existing != want || d.Space.CapacityBytes == 0 {
-			t.Errorf("%s: got %+v, want the directory %s", path, d, want)
+			t.Errorf("%s: got %+v, want the existing directory %s and its capacity", path, d, want)
 		}
 	}
 	for _, path := range []string{file, filepath.Join(file, "below")} {
@@ -158,6 +164,8 @@ func TestStatDirectory(t *testing.T) {
 	}
 }
 
+// TestReadNetwork_MissingPlugins checks the missing CNI plugins. There are none if the runtime runs in
+// a container, because its directories do not exist on the host.
 func TestReadNetwork_MissingPlugins(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "bridge"), nil, 0o755); err != nil {
@@ -179,10 +187,11 @@ func TestReadNetwork_MissingPlugins(t *testing.T) {
 	}
 }
 
-// TestHost_NoConfig checks the facts that do not depend on the configuration.
-func TestHost_NoConfig(t *testing.T) {
+// TestReadFacts_NoConfig checks that ReadFacts reads the facts that do not depend on the configuration,
+// even if there is no valid configuration.
+func TestReadFacts_NoConfig(t *testing.T) {
 	f := ReadFacts(t.Context(), Options{})
 	if f.Kernel.Release == "" || f.Limits.MaxOpenFiles == 0 || len(f.Kernel.MissingNamespaces) > 0 || f.Clock.Now.IsZero() || f.Runtime.Socket != "" {
-		t.Errorf("got %+v, want the facts of this host without a runtime", f)
+		t.Errorf("got %+v, want the kernel, limits and clock of this host, and no runtime", f)
 	}
 }

@@ -148,8 +148,9 @@ type agentSettings struct {
 	manifests           []string
 }
 
-// parseCommandLine returns the settings in the command line of a kubelet or podd. ok is false if
-// the command line contains a podd verb that runs no pods, such as ps.
+// parseCommandLine returns the settings in the command line of a kubelet or podd. ok is false if a
+// podd with this command line is not a node agent, because its verb is not "run" (but, for
+// example, "ps"), or because of --runonce.
 func parseCommandLine(words []string) (s agentSettings, ok bool) {
 	rest := words[1:]
 	if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {

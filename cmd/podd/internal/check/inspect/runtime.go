@@ -71,8 +71,8 @@ func tryConnect(ctx context.Context, socket string) error {
 	return conn.Close()
 }
 
-// hasSandboxImage reports whether the sandbox image is on the node. If its name is unknown, any
-// pinned image counts, because runtimes pin only sandbox images.
+// hasSandboxImage reports whether the sandbox image, called name, is on the node. If name is "", it
+// reports whether any pinned image is on the node, because runtimes pin only sandbox images.
 func hasSandboxImage(ctx context.Context, client *cri.Client, name string) (bool, error) {
 	if name != "" {
 		_, isPresent, err := client.ImageStatus(ctx, name)
