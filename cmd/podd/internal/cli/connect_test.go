@@ -12,30 +12,32 @@ import (
 	"podd/server"
 )
 
+// TestConnect_NotRunning checks the error of several verbs if the socket of podd does not exist, and if
+// no process listens on the socket.
 func TestConnect_NotRunning(t *testing.T) {
-	dir := poddtest.ShortDir(t)
-	dead := poddtest.ShortDir(t)
-	ln, err := net.Listen("unix", filepath.Join(dead, server.SocketName))
+	empty := poddtest.ShortDir(t)
+	killed := poddtest.ShortDir(t)
+	ln, err := net.Listen("unix", filepath.Join(killed, server.SocketName))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	ln.Close()
 	for runDir, want := range map[string]string{
-		dir:  "podd: podd is not running (no socket at " + dir + "/podd.sock); start it with: podd --run-dir " + dir + " --pod-manifest-path DIR\n",
-		dead: "podd: podd is not running (connection refused at " + dead + "/podd.sock); start it with: podd --run-dir " + dead + " --pod-manifest-path DIR\n",
+		empty:  "podd: podd is not running (no socket at " + empty + "/podd.sock); start it with: podd --run-dir " + empty + " --pod-manifest-path DIR\n",
+		killed: "podd: podd is not running (connection refused at " + killed + "/podd.sock); start it with: podd --run-dir " + killed + " --pod-manifest-path DIR\n",
 	} {
 		for _, words := range [][]string{{"ps"}, {"why", "web"}, {"logs", "web"}, {"restart", "web"}, {"down"}} {
 			got := poddVerb(t.Context(), append(words, "--run-dir", runDir)...)
 			if got.Code != 1 || got.Err != want || got.Out != "" {
-				t.Errorf("%v: got %+v, want %s", words, got, want)
+				t.Errorf("%q: got %+v, want exit code 1 and the error %q", words, got, want)
 			}
 		}
 	}
 }
 
-// TestConnect_FindsSocket checks the three ways to find the socket: the flag, the
-// environment variable and a checkout.
+// TestConnect_FindsSocket checks that a verb finds the socket by --run-dir, by PODD_RUN_DIR, or in the
+// directory .run/run of the checkout that is the working directory.
 func TestConnect_FindsSocket(t *testing.T) {
 	checkout := poddtest.ShortDir(t)
 	t.Chdir(checkout)
@@ -58,13 +60,13 @@ func TestConnect_FindsSocket(t *testing.T) {
 				words = append(words, "--run-dir", c.flag)
 			}
 			if got := poddVerb(t.Context(), words...); !strings.Contains(got.Out, `"node": "`+c.want+`"`) {
-				t.Errorf("got %+v, want node %s", got, c.want)
+				t.Errorf("got %+v, want the state of node %s", got, c.want)
 			}
 		})
 	}
 }
 
-// TestConnect_OtherServers checks the error if a program other than podd serves the socket.
+// TestConnect_OtherServers checks the error if a program other than podd responds on the socket.
 func TestConnect_OtherServers(t *testing.T) {
 	for response, want := range map[string]string{
 		"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nwhat": "returned 404 Not Found for GET /v1/state; the running podd may have a different version; restart it",
@@ -92,20 +94,22 @@ func TestConnect_OtherServers(t *testing.T) {
 		}()
 		got := poddVerb(t.Context(), "ps", "--run-dir", dir)
 		if got.Code != 1 || !strings.Contains(got.Err, want) || strings.Count(got.Err, "\n") != 1 {
-			t.Errorf("response %q: got %+v, want %s", response, got, want)
+			t.Errorf("response %q: got %+v, want exit code 1 and one line that contains %q", response, got, want)
 		}
 		ln.Close()
 		<-done
 	}
 }
 
+// TestVerbs_Interrupted checks that verbs that wait or follow end without an error message after a
+// signal, here a canceled context.
 func TestVerbs_Interrupted(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, words := range [][]string{{"ps", "-w"}, {"wait", "a"}, {"logs", "-f", "a"}} {
 		if got := poddVerb(ctx, append(words, "--run-dir", f.Dir)...); got.Code != exit.Interrupted || got.Err != "" {
-			t.Errorf("%v: got %+v, want exit code %d", words, got, exit.Interrupted)
+			t.Errorf("%q: got %+v, want exit code %d and no stderr", words, got, exit.Interrupted)
 		}
 	}
 }

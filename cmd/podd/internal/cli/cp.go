@@ -112,27 +112,28 @@ func (b *headWriter) Write(p []byte) (int, error) {
 	return b.to.Write(p)
 }
 
-// copyOut copies files out of the container.
-func (c *copyContainer) copyOut(ctx context.Context, from, to string, skipped *skipReport) error {
-	dir, base := path.Split(path.Clean(from))
-	if base == "" || base == "." || base == ".." || strings.HasSuffix(from, "/.") {
-		dir, base = from, "."
+// copyOut copies the file or directory at remotePath in the container to localPath. If localPath is a
+// directory, the copy is in this directory. skipped receives the entries that cannot be copied.
+func (c *copyContainer) copyOut(ctx context.Context, remotePath, localPath string, skipped *skipReport) error {
+	dir, base := path.Split(path.Clean(remotePath))
+	if base == "" || base == "." || base == ".." || strings.HasSuffix(remotePath, "/.") {
+		dir, base = remotePath, "."
 	}
-	target := filepath.Clean(to)
+	target := filepath.Clean(localPath)
 	if info, err := os.Stat(target); err == nil && info.IsDir() {
 		target = filepath.Join(target, base)
-	} else if strings.HasSuffix(to, "/") {
-		return fmt.Errorf("copying to %s: the directory does not exist", to)
+	} else if strings.HasSuffix(localPath, "/") {
+		return fmt.Errorf("copying to %s: the directory does not exist", localPath)
 	}
 	root, err := os.OpenRoot(filepath.Dir(target))
 	if err != nil {
-		return fmt.Errorf("copying to %s: %w", to, err)
+		return fmt.Errorf("copying to %s: %w", localPath, err)
 	}
 	defer root.Close()
 	name := filepath.Base(target)
 	if base == "." { // copy only the contents of the directory
 		if err := root.MkdirAll(name, 0o777); err != nil {
-			return fmt.Errorf("copying to %s: %w", to, err)
+			return fmt.Errorf("copying to %s: %w", localPath, err)
 		}
 	}
 	archived, out := io.Pipe()
@@ -151,39 +152,39 @@ func (c *copyContainer) copyOut(ctx context.Context, from, to string, skipped *s
 		return failed
 	}
 	if err != nil {
-		return fmt.Errorf("copying %s of %s to %s: %w", from, c.podArg, to, err)
+		return fmt.Errorf("copying %s of %s to %s: %w", remotePath, c.podArg, localPath, err)
 	}
 	return nil
 }
 
-// copyIn copies the local file or directory from to the path to in the container. If to is a
+// copyIn copies the file or directory at localPath to remotePath in the container. If remotePath is a
 // directory, the copy is in this directory. skipped receives the entries that cannot be copied.
-func (c *copyContainer) copyIn(ctx context.Context, from, to string, skipped *skipReport) error {
-	if _, err := os.Stat(from); err != nil {
+func (c *copyContainer) copyIn(ctx context.Context, localPath, remotePath string, skipped *skipReport) error {
+	if _, err := os.Stat(localPath); err != nil {
 		return fmt.Errorf("copying to %s: %w", c.podArg, err)
 	}
-	local, err := filepath.Abs(from)
+	source, err := filepath.Abs(localPath)
 	if err != nil {
 		return fmt.Errorf("copying to %s: %w", c.podArg, err)
 	}
-	target := path.Clean(to)
+	target := path.Clean(remotePath)
 	// Copy into target if it is a directory. If the container has no program named test, podd
 	// cannot check this and uses target as the name of the copy. tar then fails if target is a
 	// directory. If the container has no tar either, the next call of run returns an error.
 	if c.run(ctx, stream.Command{Stderr: io.Discard}, "test", "-d", target) == nil {
-		target = path.Join(target, filepath.Base(local))
+		target = path.Join(target, filepath.Base(source))
 	}
 	archived, in := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		err := archive.Write(in, local, path.Base(target), skipped.add)
+		err := archive.Write(in, source, path.Base(target), skipped.add)
 		in.CloseWithError(err)
 		written <- err
 	}()
 	err = c.run(ctx, stream.Command{Stdin: archived, Stdout: io.Discard, Stderr: c.stderr}, "tar", "xmf", "-", "-C", path.Dir(target))
 	archived.CloseWithError(io.ErrClosedPipe)
 	if failed := <-written; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
-		return fmt.Errorf("copying %s to %s: %w", from, c.podArg, failed)
+		return fmt.Errorf("copying %s to %s: %w", localPath, c.podArg, failed)
 	}
 	return err
 }

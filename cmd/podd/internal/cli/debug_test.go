@@ -16,7 +16,8 @@ import (
 	"podd/server"
 )
 
-// serveDebug serves a podd in which an added container passes through states.
+// serveDebug serves a podd with the pod "web". A container that a patch adds to this pod passes through
+// states, one after the other. patches returns the requests with patches.
 func serveDebug(t *testing.T, states ...v1.ContainerState) (f *poddtest.Podd, patches func() []string) {
 	t.Helper()
 	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app"))
@@ -72,7 +73,7 @@ var (
 	waiting   = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "pulling x: 404"}}
 )
 
-// TestDebug_Patch checks that the patch equals that of kubectl debug.
+// TestDebug_Patch checks that podd debug sends the same container in its patch as kubectl debug.
 func TestDebug_Patch(t *testing.T) {
 	for words, want := range map[string]string{
 		"web --image busybox -c d -it":                   `{"name":"d","image":"busybox","resources":{},"terminationMessagePolicy":"File","securityContext":{"capabilities":{"add":["SYS_PTRACE"]}},"stdin":true,"tty":true}`,
@@ -85,16 +86,16 @@ func TestDebug_Patch(t *testing.T) {
 		got := podd(t, f, append([]string{"debug"}, strings.Fields(words)...)...)
 		all := patches()
 		if got.Code != 0 || len(all) != 1 {
-			t.Fatalf("%s: got %+v, requests %q; want exit code 0 and one request", words, got, all)
+			t.Fatalf("podd debug %s: got %+v, requests %q; want exit code 0 and one request", words, got, all)
 		}
 		const head = "PATCH /api/v1/namespaces/default/pods/web-n1/ephemeralcontainers application/strategic-merge-patch+json "
 		body, ok := strings.CutPrefix(all[0], head)
 		var gotPatch, wantPatch any
 		if !ok || json.Unmarshal([]byte(body), &gotPatch) != nil || json.Unmarshal([]byte(`{"metadata":{"uid":"u"},"spec":{"ephemeralContainers":[`+want+`]}}`), &wantPatch) != nil {
-			t.Fatalf("%s: got request %s, want %s", words, all[0], head)
+			t.Fatalf("podd debug %s: got request %q, want %q and a patch in JSON", words, all[0], head)
 		}
 		if diff := cmp.Diff(wantPatch, gotPatch); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", words, diff)
+			t.Errorf("podd debug %s: patch (-want +got):\n%s", words, diff)
 		}
 	}
 }
@@ -149,13 +150,13 @@ func TestDebug_PodReplaced(t *testing.T) {
 	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error { replace(f); return nil }
 	want := poddtest.Result{Err: "podd: pod default/web-n1 was replaced; the exit code of container d is unknown\n", Code: 1}
 	if got := podd(t, f, "debug", "web", "--image", "x", "-c", "d", "--attach"); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+		t.Errorf("replaced while attached: got %+v, want %+v", got, want)
 	}
 	f, _ = serveDebug(t)
 	add := f.OnDebug
 	f.OnDebug = func(w http.ResponseWriter, r *http.Request) { add(w, r); replace(f) }
 	want.Err = "podd: pod default/web-n1 was replaced before container d started\n"
 	if got := podd(t, f, "debug", "web", "--image", "x", "-c", "d", "--timeout", "20s"); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+		t.Errorf("replaced before the container started: got %+v, want %+v", got, want)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"podd/server"
 )
 
-// newDescribedPod returns a pod with most kinds of fields, some of which contain terminal
-// control characters.
+// newDescribedPod returns a pod with most kinds of fields that podd describe prints. One annotation
+// contains control characters of terminals.
 func newDescribedPod() *v1.Pod {
 	p := poddtest.SetCrashed(poddtest.NewPod("db.yaml", 1, "db", "pg")).Pod
 	p.UID, p.Labels = "u", map[string]string{"app": "db", "tier": "back"}
@@ -73,8 +73,8 @@ func TestDescribe_Goldens(t *testing.T) {
 	compareGolden(t, "describe_node", d.String())
 }
 
-// TestDescribe_Allocated checks that the requests in the description of a node are the
-// requests that podd uses for admission.
+// TestDescribe_Allocated checks that the description of a node contains the same resource requests of
+// a pod that podd uses for admission. want is the CPU request of the pod.
 func TestDescribe_Allocated(t *testing.T) {
 	requests := func(cpu string) v1.Container {
 		return v1.Container{Resources: v1.ResourceRequirements{Requests: v1.ResourceList{"cpu": resource.MustParse(cpu)}}}
@@ -90,7 +90,7 @@ func TestDescribe_Allocated(t *testing.T) {
 		d := &description{}
 		d.writeAllocated(&v1.Node{}, []v1.Pod{{Spec: p}})
 		if got := d.text.String(); !strings.Contains(got, "  cpu\t"+want+" (") {
-			t.Errorf("got %s, want %s", got, want)
+			t.Errorf("got\n%s\nwant a CPU request of %s", got, want)
 		}
 	}
 }
@@ -103,10 +103,10 @@ func TestDescribe(t *testing.T) {
 	} {
 		got := podd(t, f, append([]string{"describe"}, strings.Fields(words)...)...)
 		if got.Code != 0 || !strings.Contains(got.Out, want) || got.Err != "" {
-			t.Errorf("%s: got %+v, want %q", words, got, want)
+			t.Errorf("podd describe %s: got %+v, want output that contains %q", words, got, want)
 		}
 	}
 	if got := podd(t, f, "describe", "pod", "wbe"); got.Code != 1 || !strings.Contains(got.Err, `did you mean "web"?`) {
-		t.Errorf("got %+v, want an error that suggests web", got)
+		t.Errorf("podd describe pod wbe: got %+v, want an error that suggests web", got)
 	}
 }

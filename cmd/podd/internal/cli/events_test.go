@@ -16,8 +16,8 @@ import (
 	"podd/server/events"
 )
 
-// newEventLog returns a log with events of a node and two pods. One message contains
-// control characters.
+// newEventLog returns a log with events of a node and two pods. One message contains control
+// characters of terminals.
 func newEventLog() *events.Log {
 	l := events.New(events.Options{Node: "n1", FirstRevision: 41})
 	web := types.NamespacedName{Namespace: "default", Name: "web-n1"}
@@ -30,7 +30,7 @@ func newEventLog() *events.Log {
 	return l
 }
 
-// listEvents runs c against a podd with newEventLog, and returns stdout and stderr.
+// listEvents prints the events of newEventLog as podd events with the flags in c does.
 func listEvents(t *testing.T, c *EventsCmd, color bool) (out, stderr string) {
 	t.Helper()
 	var b, e bytes.Buffer
@@ -71,7 +71,7 @@ func TestEvents_Goldens(t *testing.T) {
 	}
 }
 
-// TestEvents_JSON checks that the JSON output is a List of Events, even if it is empty.
+// TestEvents_JSON checks that the JSON output is a List, even if there are no events.
 func TestEvents_JSON(t *testing.T) {
 	for pod, want := range map[string]int{"": 3, "absent": 0} {
 		out, _ := listEvents(t, &EventsCmd{Output: "json", Pod: pod, ListScope: ListScope{AllNamespaces: pod == ""}}, false)
@@ -80,13 +80,14 @@ func TestEvents_JSON(t *testing.T) {
 			Items []v1.Event `json:"items"`
 		}
 		if err := json.Unmarshal([]byte(out), &list); err != nil || list.Kind != "List" || list.Items == nil || len(list.Items) != want {
-			t.Errorf("pod %q: got error %v, output %s, want %d events", pod, err, out, want)
+			t.Errorf("pod %q: got error %v, output %s; want a List of %d events", pod, err, out, want)
 		}
 	}
 }
 
-// TestEvents_Follow checks that later events are aligned with earlier ones.
-func TestEvents_Follow(t *testing.T) {
+// TestEvents_Watch checks that podd events --watch prints the header once, and then each event of the
+// selected namespace.
+func TestEvents_Watch(t *testing.T) {
 	all, _ := newEventLog().Events(0)
 	for _, format := range []string{"", "json"} {
 		table := eventPrinter{EventsCmd: &EventsCmd{Watch: true, Output: format, ListScope: ListScope{Namespace: "default"}}, now: func() time.Time { return poddtest.At }}
@@ -97,10 +98,10 @@ func TestEvents_Follow(t *testing.T) {
 			}
 		}
 		if n := strings.Count(b.String(), "LAST SEEN"); format == "" && (n != 1 || strings.Count(b.String(), "\n") != 3) {
-			t.Errorf("got\n%s\nwant one header and two rows", b.String())
+			t.Errorf("table: got\n%s\nwant one header and two rows", b.String())
 		}
 		if format == "json" && strings.Count(b.String(), `"kind": "Event"`) != 2 {
-			t.Errorf("got\n%s\nwant two objects", b.String())
+			t.Errorf("JSON: got\n%s\nwant two Events", b.String())
 		}
 	}
 }

@@ -20,7 +20,7 @@ const (
 // startFailures contains regular expressions for the errors that runc and crun return if they cannot
 // start a program. podd uses the first expression that matches. message is a format, in which %[1]s is
 // the container and %[2]q is the program. The expressions of this file are compiled only when they are
-// needed, because the daemon contains this package, too.
+// needed, because the daemon contains this package, too, and would store the compiled expressions.
 var startFailures = []struct {
 	pattern string
 	code    int

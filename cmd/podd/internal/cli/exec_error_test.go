@@ -9,7 +9,8 @@ import (
 	"podd/cmd/podd/internal/stream"
 )
 
-// TestExecError checks the errors of runtimes for programs that cannot be started.
+// TestExecError checks the errors and exit codes of podd exec for the errors that runtimes return if a
+// program cannot be started. Each wanted text is the exit code, a space and the error.
 func TestExecError(t *testing.T) {
 	const containerd = `Internal error occurred: error executing command in container: failed to exec in container: failed to start exec "` +
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" + `": OCI runtime exec failed: exec failed: `
@@ -33,17 +34,19 @@ func TestExecError(t *testing.T) {
 		got, ok := strings.CutPrefix(stderr.String(), "podd: ")
 		wantCode, wantText, _ := strings.Cut(want, " ")
 		if !ok || got != wantText+"\n" || wantCode != map[int]string{1: "1", 126: "126", 127: "127"}[code] {
-			t.Errorf("%q: got code %d, %q, want %q", text, code, got, want)
+			t.Errorf("%q: got exit code %d, error %q; want %q", text, code, got, want)
 		}
 	}
 	if err := execError(&stream.ExitError{Code: 3}, "c", "web", "x"); err.Error() != "command terminated with exit code 3" {
-		t.Errorf("exit code 3: got error %v, want it unchanged", err)
+		t.Errorf("exit code 3: got error %v, want \"command terminated with exit code 3\"", err)
 	}
 	if err := execError(nil, "c", "web", "x"); err != nil {
 		t.Errorf("no error: got %v, want nil", err)
 	}
 }
 
+// TestReportsMissingProgram checks which exit codes and outputs of an exec mean that CRI-O did not find
+// the program.
 func TestReportsMissingProgram(t *testing.T) {
 	const crio = `time="2026-11-23T04:42:10Z" level=error msg="exec failed: unable to start container process: exec: \"tar\": executable file not found in $PATH"`
 	for _, test := range []struct {
@@ -58,7 +61,7 @@ func TestReportsMissingProgram(t *testing.T) {
 		{255, "", false},
 	} {
 		if got := reportsMissingProgram(test.code, []byte(test.stderr)); got != test.want {
-			t.Errorf("code %d, %q: got %v, want %v", test.code, test.stderr, got, test.want)
+			t.Errorf("exit code %d, stderr %q: got %v, want %v", test.code, test.stderr, got, test.want)
 		}
 	}
 }

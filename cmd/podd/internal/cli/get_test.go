@@ -31,14 +31,14 @@ func TestGet_Goldens(t *testing.T) {
 		"get_several":      "pods,nodes,secrets",
 		"get_typed":        "pod/web node/n1",
 		"get_one_yaml":     "ns default -o yaml",
-		"get_secret_yaml":  "secrets -o yaml", // managed fields are omitted
+		"get_secret_yaml":  "secrets -o yaml", // podd get omits managedFields
 		"get_list_json":    "namespaces -o json",
 		"get_no_resource":  "deployments",
 		"get_no_pod":       "pod wbe",
 		"get_no_secret":    "secret none",
 		"get_bad_selector": "pods -l a=(",
 	} {
-		f := poddtest.ServeShop(t) // revisions depend on earlier requests
+		f := poddtest.ServeShop(t) // a new podd for each case, because earlier requests change the revisions
 		got := podd(t, f, append([]string{"get"}, strings.Fields(words)...)...)
 		compareGolden(t, name, fmt.Sprintf("%s-- stderr, code %d --\n%s", got.Out, got.Code, got.Err))
 	}
@@ -49,7 +49,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// TestGet_Watch checks that changed rows are aligned with earlier ones.
+// TestGet_Watch checks that podd get -w aligns the row of a changed pod with the earlier rows.
 func TestGet_Watch(t *testing.T) {
 	f := poddtest.ServeShop(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -72,13 +72,13 @@ func TestGet_Watch(t *testing.T) {
 		return len(b), nil
 	})}
 	if code := executeVerb(ctx, s, "get", "--run-dir", f.Dir, "pods", "-w"); code != exit.Interrupted {
-		t.Errorf("got exit code %d, want %d", code, exit.Interrupted)
+		t.Errorf("podd get pods -w: got exit code %d, want %d after the interrupt", code, exit.Interrupted)
 	}
 	compareGolden(t, "get_watch", out.String())
 }
 
-// TestListing_Paint checks that colors do not change the width of columns.
-func TestListing_Paint(t *testing.T) {
+// TestPs_Colors checks that colors do not change the width of the columns of podd ps.
+func TestPs_Colors(t *testing.T) {
 	l := viewPrinter{PsCmd: &PsCmd{}, now: func() time.Time { return poddtest.At }}
 	l.table.ColorCell = paintStatus
 	painted := l.rows(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app")), poddtest.SetCrashed(poddtest.NewPod("db.yaml", 1, "db", "pg"))))
@@ -86,20 +86,21 @@ func TestListing_Paint(t *testing.T) {
 	plain := l.rows(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app")), poddtest.SetCrashed(poddtest.NewPod("db.yaml", 1, "db", "pg"))))
 	colors := regexp.MustCompile(`\x1b\[\d+m`)
 	if got := colors.ReplaceAllString(painted, ""); got != plain || !strings.Contains(painted, "\x1b[31mCrashLoopBackOff\x1b[0m  ") || !strings.Contains(painted, "\x1b[32mRunning\x1b[0m") {
-		t.Errorf("got\n%q\nwant the colored form of\n%s", painted, plain)
+		t.Errorf("got\n%q\nwant the following text with a red CrashLoopBackOff and a green Running\n%q", painted, plain)
 	}
 }
 
-// TestObjects_PaintTypes checks that podd get colors the TYPE of warnings only.
-func TestObjects_PaintTypes(t *testing.T) {
+// TestGet_Colors checks that podd get colors the values of STATUS, and in the column TYPE only
+// "Warning".
+func TestGet_Colors(t *testing.T) {
 	o := &objectPrinter{GetCmd: &GetCmd{}, columns: []metav1.TableColumnDefinition{{Name: "Type"}, {Name: "Status"}}}
 	paint := o.cellPainter(client.Resource{})
 	for cell, want := range map[string]string{"TYPE": "TYPE", "Opaque": "Opaque", "Warning": "\x1b[33mWarning\x1b[0m"} {
 		if got := paint(0, cell); got != want {
-			t.Errorf("%s: got %q, want %q", cell, got, want)
+			t.Errorf("column TYPE, cell %s: got %q, want %q", cell, got, want)
 		}
 	}
 	if got := paint(1, "Running"); got != printer.ColorStatus("Running") {
-		t.Errorf("STATUS Running: got %q, want %q", got, printer.ColorStatus("Running"))
+		t.Errorf("column STATUS, cell Running: got %q, want %q", got, printer.ColorStatus("Running"))
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"podd/server"
 )
 
-// fakeImages implements server.Images in memory. Only images without users can be removed.
+// fakeImages implements server.Images in memory. It removes only images that no pod uses.
 type fakeImages struct{ list server.ImageList }
 
 func (f *fakeImages) List(context.Context) (server.ImageList, error) { return f.list, nil }
@@ -70,8 +70,8 @@ func TestImages(t *testing.T) {
 	compareGolden(t, "images", text.String())
 }
 
-// TestImages_Summary checks the summary if the disk usage is unknown, and if images are not
-// removed to free space.
+// TestImages_Summary checks the summary if the disk usage is unknown, and if podd does not remove
+// images to free space (HighThresholdPercent is 100).
 func TestImages_Summary(t *testing.T) {
 	for want, list := range map[string]server.ImageList{
 		"podd: 0 images, 0 not in use (0); the disk usage is unknown: input/output error": {DiskError: "input/output error"},

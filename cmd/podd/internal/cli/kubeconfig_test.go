@@ -14,7 +14,7 @@ import (
 	"podd/cmd/podd/internal/poddtest"
 )
 
-// keyText is the key of the fake credential in base64.
+// keyText is the private key of the credential that poddtest.Podd issues, in base64.
 var keyText = base64.StdEncoding.EncodeToString([]byte("KEY"))
 
 func TestKubeconfig(t *testing.T) {
@@ -30,14 +30,14 @@ func TestKubeconfig(t *testing.T) {
 		f := poddtest.Serve(t, poddtest.NewView())
 		got := poddVerb(t.Context(), append([]string{"kubeconfig", "--run-dir", f.Dir}, c.words...)...)
 		if got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, c.out) || !slices.Equal(f.Requests, []string{c.request}) {
-			t.Errorf("%q: got %+v, requests %q, want %q, request %q", c.words, got, f.Requests, c.out, c.request)
+			t.Errorf("%q: got %+v, requests %q; want output that contains %q, and the request %q", c.words, got, f.Requests, c.out, c.request)
 		}
 	}
 }
 
-// TestKubeconfig_Output checks that the kubeconfig is written to a new file, which replaces
-// an existing file. Other users cannot read the new file. If they have opened the old file,
-// they cannot read the credential.
+// TestKubeconfig_Output checks that podd kubeconfig writes a new file, which replaces an existing file
+// and which other users cannot read. A user who opened the old file before it was replaced must not be
+// able to read the credential through it.
 func TestKubeconfig_Output(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.NewView())
 	for name, mode := range map[string]os.FileMode{"missing": 0, "readable by others": 0o644, "private": 0o600} {
@@ -57,30 +57,29 @@ func TestKubeconfig_Output(t *testing.T) {
 		got := poddVerb(t.Context(), "kubeconfig", "--run-dir", f.Dir, "--output", path, "--duration", "1h")
 		want := path + ": root's credential, valid until "
 		if got.Code != 0 || !strings.HasPrefix(got.Out, want) || strings.Contains(got.Out, keyText) || got.Err != "" {
-			t.Errorf("%s: got %+v, want %q", name, got, want)
+			t.Errorf("%s file: got %+v, want output that begins with %q and does not contain the key", name, got, want)
 		}
 		info, err := os.Stat(path)
 		if err != nil || info.Mode() != 0o600 {
-			t.Errorf("%s: got mode %v, %v, want 0600", name, info.Mode(), err)
+			t.Errorf("%s file: got mode %v, error %v; want -rw-------", name, info.Mode(), err)
 		}
 		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), keyText) || strings.Contains(string(text), "old") {
-			t.Errorf("%s: got %q, %v; want the new credential only", name, text, err)
+			t.Errorf("%s file: got content %q, error %v; want only the new credential", name, text, err)
 		}
 		if old != nil {
-			if text := make([]byte, 16); true {
-				if n, _ := old.ReadAt(text, 0); string(text[:n]) != "old" {
-					t.Errorf("%s: got content %q of the old file, want old", name, text[:n])
-				}
+			text := make([]byte, 16)
+			if n, _ := old.ReadAt(text, 0); string(text[:n]) != "old" {
+				t.Errorf("%s file, opened before: got content %q, want \"old\"", name, text[:n])
 			}
 		}
 		if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
-			t.Errorf("%s: got files %v, %v, want one", name, all, err)
+			t.Errorf("%s file: got the files %v in its directory, error %v; want one file", name, all, err)
 		}
 	}
 }
 
-// TestKubeconfig_OutputRejected checks that no credential is issued if the file cannot be
-// replaced.
+// TestKubeconfig_OutputRejected checks that podd kubeconfig does not request a credential if it cannot
+// replace the file.
 func TestKubeconfig_OutputRejected(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.NewView())
 	dir := t.TempDir()
@@ -103,18 +102,18 @@ func TestKubeconfig_OutputRejected(t *testing.T) {
 	} {
 		got := poddVerb(t.Context(), "kubeconfig", "--run-dir", f.Dir, "--output", path)
 		if got.Code != 1 || got.Out != "" || !strings.HasPrefix(got.Err, "podd: --output: ") || !strings.Contains(got.Err, want) {
-			t.Errorf("%s: got %+v, want %q", path, got, want)
+			t.Errorf("--output %s: got %+v, want an error that contains %q", path, got, want)
 		}
 	}
 	if text, err := os.ReadFile(target); err != nil || string(text) != "old" || len(f.Requests) > 0 {
-		t.Errorf("got content %q of the target, error %v, requests %q, want old and no requests", text, err, f.Requests)
+		t.Errorf("target of the link: got content %q, error %v, requests %q; want \"old\" and no requests", text, err, f.Requests)
 	}
 	if info, err := os.Stat("/dev/null"); err != nil || info.Mode()&os.ModeDevice == 0 {
-		t.Fatalf("got %v, %v for /dev/null, want a device", info, err)
+		t.Fatalf("/dev/null: got %v, error %v; want a device", info, err)
 	}
 }
 
-// TestKubeconfig_Warning checks the warning for output to a file that others can read.
+// TestKubeconfig_Warning checks that podd kubeconfig warns if stdout is a file that others can read.
 func TestKubeconfig_Warning(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.NewView())
 	for mode, warns := range map[os.FileMode]bool{0o644: true, 0o640: true, 0o604: true, 0o600: false, 0o622: false} {
@@ -130,7 +129,7 @@ func TestKubeconfig_Warning(t *testing.T) {
 		var stderr bytes.Buffer
 		s := iostreams.Streams{In: strings.NewReader(""), Out: out, Err: &stderr}
 		if code := executeVerb(t.Context(), s, "kubeconfig", "--run-dir", f.Dir); code != 0 {
-			t.Fatalf("mode %v: got code %d, %s; want 0", mode, code, stderr.String())
+			t.Fatalf("stdout with mode %v: got exit code %d, stderr %q; want 0", mode, code, stderr.String())
 		}
 		want := fmt.Sprintf("podd: warning: other users can read %s (mode %04o), which now contains root's credential; "+
 			"run \"podd kubeconfig --revoke\", and then \"podd kubeconfig --output FILE\"\n", path, mode)
@@ -138,10 +137,10 @@ func TestKubeconfig_Warning(t *testing.T) {
 			want = ""
 		}
 		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), keyText) {
-			t.Errorf("mode %v: got the file content %q, %v; want the credential", mode, text, err)
+			t.Errorf("stdout with mode %v: got content %q, error %v; want the credential", mode, text, err)
 		}
 		if got := stderr.String(); got != want {
-			t.Errorf("mode %v: got stderr %q, want %q", mode, got, want)
+			t.Errorf("stdout with mode %v: got stderr %q, want %q", mode, got, want)
 		}
 	}
 	read, write, err := os.Pipe()
@@ -152,6 +151,6 @@ func TestKubeconfig_Warning(t *testing.T) {
 	defer write.Close()
 	var stderr bytes.Buffer
 	if code := executeVerb(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: write, Err: &stderr}, "kubeconfig", "--run-dir", f.Dir); code != 0 || stderr.String() != "" {
-		t.Errorf("to a pipe: got code %d, stderr %q; want code 0 and no warning", code, stderr.String())
+		t.Errorf("stdout is a pipe: got exit code %d, stderr %q; want 0 and no warning", code, stderr.String())
 	}
 }

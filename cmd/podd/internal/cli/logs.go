@@ -75,14 +75,14 @@ func (c *LogsCmd) newLogRequest(p *server.PodView, container string) server.LogR
 	return req
 }
 
-// chooseContainer returns the name of the container that a command uses. The parameter named is the
-// name that the user has set, or "". chooseContainer returns an error if the pod has no container
-// with this name. If named is "", chooseContainer returns the name of the default container. If the
-// pod then has several containers, it also prints a notice about the default container. otherFlags
-// is the part of this notice that names the flags with which the user can choose another container.
-func chooseContainer(p *server.PodView, named, otherFlags string, notices io.Writer) (string, error) {
-	if named != "" {
-		return named, containers.CheckExists(p, named)
+// chooseContainer returns the name of the container that a command uses. This is requested, the name
+// that the user has set, or the default container if requested is "". chooseContainer returns an error
+// if the pod has no container with the name requested. If it chooses one of several containers, it
+// prints a notice. otherFlags is the part of the notice that names the flags with which the user can
+// choose another container.
+func chooseContainer(p *server.PodView, requested, otherFlags string, notices io.Writer) (string, error) {
+	if requested != "" {
+		return requested, containers.CheckExists(p, requested)
 	}
 	var names []string
 	for _, c := range p.Pod.Spec.Containers {

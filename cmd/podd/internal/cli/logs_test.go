@@ -21,22 +21,24 @@ import (
 	"podd/server"
 )
 
-// serveLogs serves a podd with a log of one line for every container. It also returns a
-// function that returns the requests for logs.
-func serveLogs(t *testing.T, pods ...*server.PodView) (*poddtest.Podd, func() []server.LogRequest) {
-	f := poddtest.Serve(t, poddtest.NewView(pods...))
+// serveLogs serves a podd with pods. The log of each container has one line. requests returns the
+// requests for logs.
+func serveLogs(t *testing.T, pods ...*server.PodView) (f *poddtest.Podd, requests func() []server.LogRequest) {
+	f = poddtest.Serve(t, poddtest.NewView(pods...))
 	var mu sync.Mutex
-	var requests []server.LogRequest
+	var all []server.LogRequest
 	f.OnLogs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
 		mu.Lock()
-		requests = append(requests, r)
+		all = append(all, r)
 		mu.Unlock()
 		_, err := fmt.Fprintf(w, "from %s\n", r.Container)
 		return err
 	}
-	return f, func() []server.LogRequest { mu.Lock(); defer mu.Unlock(); return requests }
+	return f, func() []server.LogRequest { mu.Lock(); defer mu.Unlock(); return all }
 }
 
+// TestLogs_ChooseContainer checks which container podd logs chooses without -c, and the errors for
+// unknown containers and pods.
 func TestLogs_ChooseContainer(t *testing.T) {
 	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 1, "web", "app", "sidecar"))
 	web.Pod.Spec.InitContainers = []v1.Container{{Name: "setup"}}
@@ -60,7 +62,7 @@ func TestLogs_ChooseContainer(t *testing.T) {
 		{[]string{"absent"}, poddtest.Result{Err: "podd: no pod \"absent\"; \"podd ps\" lists all pods\n", Code: 1}},
 	} {
 		if got := podd(t, f, append([]string{"logs"}, c.words...)...); got != c.want {
-			t.Errorf("%v:\n got %+v\nwant %+v", c.words, got, c.want)
+			t.Errorf("podd logs %q:\n got %+v\nwant %+v", c.words, got, c.want)
 		}
 	}
 	got := podd(t, f, "logs", "-f", "web", "--all-containers")
@@ -71,6 +73,7 @@ func TestLogs_ChooseContainer(t *testing.T) {
 	}
 }
 
+// TestLogs_Flags checks the requests that podd logs sends for its flags and without flags.
 func TestLogs_Flags(t *testing.T) {
 	f, requests := serveLogs(t, poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app")))
 	before := time.Now()
@@ -88,27 +91,27 @@ func TestLogs_Flags(t *testing.T) {
 		t.Errorf("got requests %+v, want %+v", got, want)
 	}
 	if d := before.Sub(since); d > time.Hour || d < 59*time.Minute {
-		t.Errorf("got logs since %s before the call, want 1h", d)
+		t.Errorf("--since=1h: requested the log since %s before the call, want 1h (at least 59m)", d)
 	}
 }
 
 func TestLogs_Errors(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app", "other"))))
 	if got, want := podd(t, f, "logs", "one", "-c", "app"), "podd: nothing was logged; run \"podd why one\" for the reason\n"; got.Code != 1 || got.Err != want {
-		t.Errorf("got %+v, want %s", got, want)
+		t.Errorf("no log: got %+v, want exit code 1 and stderr %q", got, want)
 	}
 	f = poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app", "other"))))
 	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error {
 		return &server.Error{Status: http.StatusBadRequest, Message: "previous terminated container \"app\" in pod \"one-n1\" not found", Reason: server.ReasonNoLog}
 	}
 	if got, want := podd(t, f, "logs", "one", "-c", "app", "-p"), "podd: previous terminated container \"app\" in pod \"one-n1\" not found; run \"podd why one\" for the reason\n"; got.Code != 1 || got.Err != want {
-		t.Errorf("got %+v, want %s", got, want)
+		t.Errorf("no previous log: got %+v, want exit code 1 and stderr %q", got, want)
 	}
 	f.OnLogs = func(context.Context, server.LogRequest, io.Writer) error {
 		return &server.Error{Status: 400, Message: "parameter tail: \"x\" is not a number"}
 	}
 	if got, want := podd(t, f, "logs", "one", "-c", "app"), "podd: parameter tail: \"x\" is not a number\n"; got.Code != 1 || got.Err != want {
-		t.Errorf("got %+v, want %s", got, want)
+		t.Errorf("invalid request: got %+v, want exit code 1 and stderr %q", got, want)
 	}
 	f = poddtest.Serve(t, poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("one.yaml", 1, "one", "app", "other"))))
 	f.OnLogs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
@@ -119,14 +122,14 @@ func TestLogs_Errors(t *testing.T) {
 		return errors.New("reading the log: input/output error")
 	}
 	if got := podd(t, f, "logs", "one", "-c", "app"); got != (poddtest.Result{Out: "begun", Err: "podd: reading the log: input/output error\n", Code: 1}) {
-		t.Errorf("got %+v, want the beginning of the log and an error", got)
+		t.Errorf("failed read: got %+v, want the beginning of the log and the error", got)
 	}
 	if got := podd(t, f, "logs", "one", "--all-containers"); got != (poddtest.Result{Out: "one/app | begun\none/other | begun\n", Err: "podd: reading the log: input/output error\n", Code: 1}) {
-		t.Errorf("got %+v, want the beginning of both logs and an error", got)
+		t.Errorf("failed read of one of two logs: got %+v, want the beginning of both logs and the error", got)
 	}
 }
 
-// TestPrefixWriter checks that every line gets one prefix if the text is written in parts.
+// TestPrefixWriter checks that every line gets one prefix, even if the text is written in parts.
 func TestPrefixWriter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOf(rapid.StringMatching(`[a-z]{0,5}`)).Draw(t, "lines")
@@ -141,16 +144,18 @@ func TestPrefixWriter(t *testing.T) {
 		for len(text) > 0 {
 			n := rapid.IntRange(1, len(text)).Draw(t, "n")
 			if m, err := io.WriteString(w, text[:n]); m != n || err != nil {
-				t.Fatalf("got %d, %v for a write of %d bytes", m, err, n)
+				t.Fatalf("got count %d, error %v for a write of %d bytes", m, err, n)
 			}
 			text = text[n:]
 		}
 		if err := w.flush(); err != nil || out.String() != want {
-			t.Fatalf("got %q, %v, want %q", out.String(), err, want)
+			t.Fatalf("got %q, error %v; want %q", out.String(), err, want)
 		}
 	})
 }
 
+// TestPrefixWriter_LongLine checks that a line longer than maxPartialLine is written before it is
+// complete, and ended with a newline.
 func TestPrefixWriter_LongLine(t *testing.T) {
 	var out bytes.Buffer
 	w := &prefixWriter{out: &out, mu: &sync.Mutex{}}

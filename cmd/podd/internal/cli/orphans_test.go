@@ -12,7 +12,7 @@ import (
 	"podd/server"
 )
 
-// fakeOrphans implements server.Orphans in memory. Its directory "stuck" cannot be removed.
+// fakeOrphans implements server.Orphans in memory. It cannot remove the directory of the UID "stuck".
 type fakeOrphans struct{ all []server.Orphan }
 
 func (f *fakeOrphans) List(context.Context) ([]server.Orphan, error) { return f.all, nil }

@@ -7,13 +7,15 @@ import (
 	"podd/server"
 )
 
-func TestSelect_Find(t *testing.T) {
-	in := func(namespace, name string) *server.PodView {
+// TestPodSelector_Find checks that findPod finds a pod by each form of its name in the namespace of -n,
+// and the errors for other names.
+func TestPodSelector_Find(t *testing.T) {
+	podIn := func(namespace, name string) *server.PodView {
 		p := poddtest.NewPod("a.yaml", 1, name, "app")
 		p.Pod.Namespace = namespace
 		return p
 	}
-	v := poddtest.NewView(in("default", "web"), in("prod", "web"), in("prod", "db"), in("prod", "db-n1"), in("test", "api"))
+	v := poddtest.NewView(podIn("default", "web"), podIn("prod", "web"), podIn("prod", "db"), podIn("prod", "db-n1"), podIn("test", "api"))
 	for _, c := range []struct {
 		namespace, word, want string
 	}{
@@ -44,16 +46,16 @@ func TestSelect_Find(t *testing.T) {
 			got = p.Key().String()
 		}
 		if got != c.want {
-			t.Errorf("-n %q %q: got %s, want %s", c.namespace, c.word, got, c.want)
+			t.Errorf("-n %q, name %q: got %q, want %q", c.namespace, c.word, got, c.want)
 		}
 	}
 	if _, err := (PodSelector{}).findPod(poddtest.NewView(), "web"); err == nil || err.Error() != `no pod "web"; podd has no pods` {
-		t.Errorf("without pods: got error %v, want that podd has no pods", err)
+		t.Errorf("podd without pods: got error %v, want one with \"podd has no pods\"", err)
 	}
 	for _, p := range v.Pods {
 		word := podArgument(v, p.Key())
 		if found, err := (PodSelector{}).findPod(v, word); err != nil || found != p {
-			t.Errorf("argument %q: got %v, %v, want %s", word, found, err, p.Key())
+			t.Errorf("result %q of podArgument: findPod returned %v, error %v; want pod %s", word, found, err, p.Key())
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"podd/server"
 )
 
-// TestPs_EarlierVersion checks the STATUS of a pod whose earlier version is running
-// although the new one cannot start. It is the status of the earlier version, and
-// Terminating while the earlier version stops.
+// TestPs_EarlierVersion checks the columns READY, STATUS and FROM of an edited pod while containers of
+// its earlier version continue to run or are being stopped. podd ps must show the status of the
+// earlier version until no container of it is left.
 func TestPs_EarlierVersion(t *testing.T) {
 	desired := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-n1"},
@@ -22,18 +22,18 @@ func TestPs_EarlierVersion(t *testing.T) {
 		}},
 	}
 	for name, test := range map[string]struct {
-		earlier, ending       int
+		running, stopping     int // containers of the earlier version
 		ready, status, source string
 	}{
 		"earlier version running":  {1, 0, "1/2", "Running", "web.yaml (edit waits)"},
 		"earlier version stopping": {0, 1, "1/2", "Terminating", "web.yaml"},
 		"no earlier version":       {0, 0, "0/2", "ContainerCreating", "web.yaml"},
 	} {
-		p := &server.PodView{Pod: desired, Path: "/etc/podd/manifests/web.yaml", Current: true, OutdatedRunningContainers: test.earlier, OutdatedStoppingContainers: test.ending}
+		p := &server.PodView{Pod: desired, Path: "/etc/podd/manifests/web.yaml", Current: true, OutdatedRunningContainers: test.running, OutdatedStoppingContainers: test.stopping}
 		c := podCells(p, poddtest.At)
 		from := (&viewPrinter{PsCmd: &PsCmd{}}).fromCell(&server.View{}, p, poddtest.At)
 		if c.Ready != test.ready || c.Status != test.status || from != test.source {
-			t.Errorf("%s: got %s, %s, %s, want %s, %s, %s", name, c.Ready, c.Status, from, test.ready, test.status, test.source)
+			t.Errorf("%s: got READY %s, STATUS %s, FROM %q; want %s, %s, %q", name, c.Ready, c.Status, from, test.ready, test.status, test.source)
 		}
 	}
 }

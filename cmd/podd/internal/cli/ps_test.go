@@ -18,7 +18,7 @@ import (
 	"podd/server"
 )
 
-// newView returns a View with all kinds of pods, files and problems.
+// newView returns a View with pods in different states, and with files and problems of all kinds.
 func newView() *server.View {
 	clock := poddtest.SetRunning(poddtest.NewPod("clock.yaml", 1, "clock", "clock"))
 	db := poddtest.SetCrashed(poddtest.NewPod("db.yaml", 3, "db", "pg"))
@@ -51,7 +51,7 @@ func newView() *server.View {
 	return v
 }
 
-// runPs returns what podd ps writes to stdout and stderr for v.
+// runPs returns the output of podd ps for v. If podd ps fails, stdout is the error.
 func runPs(v *server.View, output string, s PodSelector) (out, stderr string) {
 	l := &viewPrinter{PsCmd: &PsCmd{Output: output, PodSelector: s}, workingDir: "/etc/podd", now: func() time.Time { return poddtest.At }}
 	var b, e bytes.Buffer
@@ -97,25 +97,25 @@ func TestPs_Goldens(t *testing.T) {
 	}
 }
 
-// TestPs_VersionInEffect checks the description of the version that stays in effect after an invalid
-// edit, also if this version does not run.
+// TestPs_VersionInEffect checks the descriptions of the earlier version of a file, which stays in effect
+// after an invalid edit. Its pods may run, wait to start or have ended.
 func TestPs_VersionInEffect(t *testing.T) {
 	pending := func(name string) *server.PodView { return poddtest.NewPod("a.yaml", 1, name, "app") }
 	running := func(name string) *server.PodView { return poddtest.SetRunning(pending(name)) }
 	succeeded := pending("job")
 	succeeded.Pod.Status.Phase, succeeded.Phase, succeeded.Rule = v1.PodSucceeded, "rest", "Finished"
 	for name, c := range map[string]struct {
-		pods    []*server.PodView
-		version string   // of the file
-		ps      []string // of each pod
+		pods []*server.PodView
+		why  string   // description of the file by podd why
+		ps   []string // description of each pod by podd ps
 	}{
 		"running":             {[]*server.PodView{running("a")}, "runs", []string{"runs"}},
 		"never started":       {[]*server.PodView{pending("a")}, "waits to start", []string{"waits to start"}},
 		"ended":               {[]*server.PodView{succeeded}, "stays in effect", []string{"stays in effect"}},
-		"one of two starts":   {[]*server.PodView{running("a"), pending("b")}, "stays in effect", []string{"runs", "waits to start"}},
-		"two wait":            {[]*server.PodView{pending("a"), pending("b")}, "waits to start", []string{"waits to start", "waits to start"}},
+		"one of two runs":     {[]*server.PodView{running("a"), pending("b")}, "stays in effect", []string{"runs", "waits to start"}},
+		"both wait":           {[]*server.PodView{pending("a"), pending("b")}, "waits to start", []string{"waits to start", "waits to start"}},
 		"file without pods":   {nil, "stays in effect", nil},
-		"ended and then runs": {[]*server.PodView{succeeded, running("z")}, "stays in effect", []string{"stays in effect", "runs"}},
+		"one ended, one runs": {[]*server.PodView{succeeded, running("z")}, "stays in effect", []string{"stays in effect", "runs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := poddtest.NewView(c.pods...)
@@ -127,16 +127,18 @@ func TestPs_VersionInEffect(t *testing.T) {
 				got = append(got, state)
 			}
 			if !slices.Equal(got, c.ps) {
-				t.Errorf("podd ps: got %q, want %q:\n%s", got, c.ps, out)
+				t.Errorf("podd ps: got the descriptions %q, want %q in\n%s", got, c.ps, out)
 			}
 			headline, _, _ := strings.Cut(whyText(v, subject{path: "/etc/podd/manifests/a.yaml"}), "\n")
-			if want := "manifests/a.yaml: edit refused 1s ago; version of 14:01:23 " + c.version; headline != want {
-				t.Errorf("podd why a.yaml: got %q, want %q", headline, want)
+			if want := "manifests/a.yaml: edit refused 1s ago; version of 14:01:23 " + c.why; headline != want {
+				t.Errorf("podd why a.yaml: got the first line %q, want %q", headline, want)
 			}
 		})
 	}
 }
 
+// TestPs_Data checks that -o json and -o yaml print a View with the pods and problems that -n selects,
+// and that empty lists are not null.
 func TestPs_Data(t *testing.T) {
 	for format, unmarshal := range map[string]func([]byte, any) error{
 		"json": json.Unmarshal,
@@ -148,7 +150,7 @@ func TestPs_Data(t *testing.T) {
 			t.Fatalf("%s: decoding the output: %v\n%s", format, err, out)
 		}
 		if len(v.Pods) != 4 || len(v.Problems) != 4 || v.Pods[0].Pod.Name != "clock-n1" || stderr != "" {
-			t.Errorf("%s: got %d pods, %d problems, first pod %s, stderr %q; want 4 pods, 4 problems, first pod clock-n1, and no stderr", format, len(v.Pods), len(v.Problems), v.Pods[0].Pod.Name, stderr)
+			t.Errorf("%s: got %d pods, %d problems, first pod %s, stderr %q; want 4, 4, clock-n1 and no stderr", format, len(v.Pods), len(v.Problems), v.Pods[0].Pod.Name, stderr)
 		}
 		if out, _ := runPs(&server.View{}, format, PodSelector{}); strings.Contains(out, "null") {
 			t.Errorf("%s of an empty View: got null instead of an empty list:\n%s", format, out)
@@ -156,7 +158,8 @@ func TestPs_Data(t *testing.T) {
 	}
 }
 
-// TestPs_Watch checks that a pod is printed again if anything except its age has changed.
+// TestPs_Watch checks that podd ps -w prints a pod again if anything except its age has changed. In the
+// golden file, a line with # describes the change before the output.
 func TestPs_Watch(t *testing.T) {
 	now := poddtest.At
 	var out, stderr bytes.Buffer
@@ -189,6 +192,8 @@ func TestPs_Watch(t *testing.T) {
 	compareGolden(t, "ps_watch", out.String()+"-- stderr --\n"+stderr.String())
 }
 
+// TestPs_WatchData checks that podd ps -w -o json and -o yaml print a document for each change of a pod
+// except its deletion, and that -o name prints each pod once.
 func TestPs_WatchData(t *testing.T) {
 	for _, format := range []string{"json", "yaml", "name"} {
 		var out bytes.Buffer
@@ -199,16 +204,20 @@ func TestPs_WatchData(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want := map[string]int{"json": strings.Count(out.String(), "\n"), "yaml": strings.Count(out.String(), "---\n"), "name": 2}[format]
-		if format == "name" && out.String() != "default/db\n" {
-			t.Errorf("name: got %q, want the pod once", out.String())
-		} else if want != 2 {
-			t.Errorf("%s: got %d documents, want one for each of 2 states:\n%s", format, want, out.String())
+		if format == "name" {
+			if want := "default/db\n"; out.String() != want {
+				t.Errorf("-o name: got %q, want %q", out.String(), want)
+			}
+			continue
+		}
+		endOfDocument := map[string]string{"json": "\n", "yaml": "---\n"}[format]
+		if n := strings.Count(out.String(), endOfDocument); n != 2 {
+			t.Errorf("-o %s: got %d documents, want 2:\n%s", format, n, out.String())
 		}
 	}
 }
 
-// TestPs_Verb runs podd ps against a podd.
+// TestPs_Verb checks the output and usage errors of podd ps with a running podd.
 func TestPs_Verb(t *testing.T) {
 	v := newView()
 	for _, p := range v.Pods {
@@ -217,12 +226,12 @@ func TestPs_Verb(t *testing.T) {
 	f := poddtest.Serve(t, v)
 	got := podd(t, f, "ps", "-n", "prod")
 	if want := "NAMESPACE  NAME  READY  STATUS   RESTARTS  AGE  FROM\nprod       web   2/2    Running  0         90m  https://fleet.example/web.yaml (not answering"; got.Code != 0 || !strings.HasPrefix(got.Out, want) {
-		t.Errorf("got exit code %d, stdout\n%s\nwant\n%s", got.Code, got.Out, want)
+		t.Errorf("-n prod: got exit code %d, stdout\n%s\nwant 0 and stdout that begins with\n%s", got.Code, got.Out, want)
 	}
 	if got := podd(t, f, "ps", "-n", "prod", "-A"); got.Code != exit.Usage {
-		t.Errorf("-n with -A: got exit code %d, %s, want %d", got.Code, got.Err, exit.Usage)
+		t.Errorf("-n with -A: got exit code %d, stderr %q; want %d", got.Code, got.Err, exit.Usage)
 	}
 	if got := podd(t, f, "ps", "-o", "table"); got.Code != exit.Usage {
-		t.Errorf("-o table: got exit code %d, %s, want %d", got.Code, got.Err, exit.Usage)
+		t.Errorf("-o table: got exit code %d, stderr %q; want %d", got.Code, got.Err, exit.Usage)
 	}
 }

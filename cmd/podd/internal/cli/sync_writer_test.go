@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A syncWriter stores the written text. Tests call await to wait for a text.
+// A syncWriter stores the text that a verb writes in another goroutine. Tests call await to wait for a
+// part of the text.
 type syncWriter struct {
 	mu      sync.Mutex // guards content
 	content strings.Builder
@@ -32,15 +33,15 @@ func (w *syncWriter) text() string {
 	return w.content.String()
 }
 
-// await waits until text has been written. Shortly before the deadline of the test, await
-// fails the test.
+// await waits until the written text contains text. It fails the test if the context of the test ends
+// first.
 func (w *syncWriter) await(t *testing.T, text string) {
 	t.Helper()
 	for !strings.Contains(w.text(), text) {
 		select {
 		case <-w.written:
 		case <-t.Context().Done():
-			t.Fatalf("got %q, want %q", w.text(), text)
+			t.Fatalf("got the text %q, want it to contain %q", w.text(), text)
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"podd/server"
 )
 
-// serveUsage serves a podd like poddtest.ServeShop, with the usage of each pod.
+// serveUsage is like poddtest.ServeShop, but the podd also serves the resource usage of the node and of
+// each pod.
 func serveUsage(t *testing.T) *poddtest.Podd {
 	t.Helper()
 	f := poddtest.ServeShop(t)
@@ -60,8 +61,9 @@ func TestTop_Goldens(t *testing.T) {
 	}
 }
 
-// TestTop_WaitsForSample checks that podd top waits for the second reading of a new
-// container, but only for a limited time.
+// TestTop_WaitsForSample checks that podd top waits, for a limited time, for the usage of a container
+// that has just started. Its usage is missing at first, because a sample of CPU usage requires two
+// readings.
 func TestTop_WaitsForSample(t *testing.T) {
 	f := serveUsage(t)
 	v := *f.View()
@@ -80,16 +82,16 @@ func TestTop_WaitsForSample(t *testing.T) {
 		return u, err
 	}
 	if got := podd(t, f, "top", "pod", "new", "--no-headers"); got != (poddtest.Result{Out: "new-n1   9m    1Mi\n"}) || requests != 3 {
-		t.Errorf("got %+v after %d requests, want 3", got, requests)
+		t.Errorf("pod new: got %+v after %d requests, want its usage after 3", got, requests)
 	}
 	if got := podd(t, f, "top", "pod", "idle"); got.Code != 1 || got.Err != "podd: showing the resource usage of default/idle: none of its containers is running; run \"podd why idle\" for the reason\n" {
-		t.Errorf("got %+v, want an error, because no container is running", got)
+		t.Errorf("pod idle: got %+v, want an error, because none of its containers is running", got)
 	}
 	f.OnUsage = usage
 	if got := podd(t, f, "top", "pod"); got.Code != 0 || strings.Contains(got.Out, "new-n1") {
-		t.Errorf("got %+v, want no row of new-n1", got)
+		t.Errorf("all pods, without usage of new-n1: got %+v, want exit code 0 and no row of new-n1", got)
 	}
 	if got := podd(t, f, "top", "pod", "new"); got.Code != 1 || !strings.Contains(got.Err, `"new-n1" not found`) {
-		t.Errorf("got %+v, want an error for new-n1", got)
+		t.Errorf("pod new, without its usage: got %+v, want an error for new-n1", got)
 	}
 }

@@ -36,25 +36,25 @@ type verbs struct {
 	Kubeconfig  KubeconfigCmd  `cmd:""`
 }
 
-// podd runs a verb while f is the running podd.
+// podd runs the verb words[0] with the other words as arguments, while f is the running podd.
 func podd(t *testing.T, f *poddtest.Podd, words ...string) poddtest.Result {
 	t.Helper()
 	return poddVerb(t.Context(), append([]string{words[0], "--run-dir", f.Dir}, words[1:]...)...)
 }
 
-// poddVerb runs a verb and returns what it prints.
+// poddVerb runs podd with the arguments words and returns its output and exit code.
 func poddVerb(ctx context.Context, words ...string) poddtest.Result {
 	var out, stderr bytes.Buffer
 	code := executeVerb(ctx, iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: &stderr}, words...)
 	return poddtest.Result{Out: out.String(), Err: stderr.String(), Code: code}
 }
 
-// executeVerb runs a verb and returns its exit code.
+// executeVerb runs podd with the streams s and the arguments words. It returns the exit code.
 func executeVerb(ctx context.Context, s iostreams.Streams, words ...string) int {
 	return poddtest.Execute(ctx, &verbs{}, s, words...)
 }
 
-// compareGolden compares got with a file in testdata/verbs of the repository.
+// compareGolden compares got with the file testdata/verbs/NAME.txt of the repository.
 func compareGolden(t *testing.T, name, got string) {
 	t.Helper()
 	golden.Compare(t, filepath.Join("../../../../testdata/verbs", name+".txt"), got)

@@ -16,9 +16,9 @@ import (
 	"podd/server"
 )
 
-// manifestDir creates a manifest directory with one file, and returns the digest that podd
-// shows for the file.
-func manifestDir(t *testing.T, name, text string) (dir, digest string) {
+// createManifestDir creates a manifest directory with one file. digest is the digest of the file in a
+// View.
+func createManifestDir(t *testing.T, name, text string) (dir, digest string) {
 	t.Helper()
 	dir = poddtest.ShortDir(t)
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -27,17 +27,17 @@ func manifestDir(t *testing.T, name, text string) (dir, digest string) {
 	return dir, fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
 }
 
-// TestGoal checks which Views meet a goal.
+// TestGoal checks which Views meet the goals of podd wait for a file, and for each of its pods a and b.
 func TestGoal(t *testing.T) {
-	dir, digest := manifestDir(t, "two.yaml", "the current content")
+	dir, digest := createManifestDir(t, "two.yaml", "the current content")
 	path := filepath.Join(dir, "two.yaml")
-	view := func(digest, behind string, pods ...*server.PodView) *server.View {
+	newFileView := func(digest, outdatedReason string, pods ...*server.PodView) *server.View {
 		for _, p := range pods {
 			p.Path = path
 		}
 		v := poddtest.NewView(pods...)
 		v.Sources = []string{dir}
-		v.Files = []server.FileView{{Path: path, Digest: digest, OutdatedReason: behind}}
+		v.Files = []server.FileView{{Path: path, Digest: digest, OutdatedReason: outdatedReason}}
 		return v
 	}
 	a, b := func() *server.PodView { return poddtest.SetRunning(poddtest.NewPod("", 1, "a", "app")) }, func() *server.PodView { return poddtest.SetRunning(poddtest.NewPod("", 9, "b", "app")) }
@@ -47,18 +47,18 @@ func TestGoal(t *testing.T) {
 	terminating.Pod.DeletionTimestamp = poddtest.MetaTimeBeforeAt(0)
 	starting := poddtest.NewPod("", 9, "b", "app")
 	views := map[string]*server.View{
-		"all current":         view(digest, "", a(), b()),
-		"old content":         view("sha256:0", "", a(), b()),
-		"one pod old":         view(digest, "", a(), old),
-		"one pod starting":    view(digest, "", a(), starting),
-		"one pod terminating": view(digest, "", a(), terminating),
-		"edit refused":        view("sha256:0", "edit refused", a(), b()),
-		"no pods":             view("", "refused"),
+		"all current":         newFileView(digest, "", a(), b()),
+		"old content":         newFileView("sha256:0", "", a(), b()),
+		"one pod old":         newFileView(digest, "", a(), old),
+		"one pod starting":    newFileView(digest, "", a(), starting),
+		"one pod terminating": newFileView(digest, "", a(), terminating),
+		"edit refused":        newFileView("sha256:0", "edit refused", a(), b()),
+		"no pods":             newFileView("", "refused"),
 		"file not yet read":   {Node: "n1", Sources: []string{dir}},
 	}
 	for _, c := range []struct {
 		word, condition string
-		met             []string // the other goals are not met
+		metBy           []string // names of the Views that meet the goal
 	}{
 		{path, "ready", []string{"all current", "old content", "one pod old", "edit refused"}},
 		{path, "condition=Ready", []string{"all current", "old content", "one pod old", "edit refused"}},
@@ -75,18 +75,18 @@ func TestGoal(t *testing.T) {
 			}
 			met, err := goals[0].isMet(v)
 			want := false
-			for _, m := range c.met {
+			for _, m := range c.metBy {
 				want = want || m == name
 			}
 			if met != want || err != nil {
-				t.Errorf("%s %s, %s: got %v, %v, want %v", c.word, c.condition, name, met, err, want)
+				t.Errorf("wait --for=%s %s, View %q: got met %v, error %v; want %v and no error", c.condition, c.word, name, met, err, want)
 			}
 		}
 	}
 }
 
-// TestGoal_URL checks that a goal for a URL is met by the newest content that podd has read. podd
-// wait does not read the URL itself.
+// TestGoal_URL checks that pods of a URL are applied if they have the newest content that podd has
+// read, unless the URL is unreachable. podd wait does not read the URL itself.
 func TestGoal_URL(t *testing.T) {
 	const url = "https://fleet.example/web.yaml"
 	p := poddtest.SetRunning(poddtest.NewPod("", 1, "web", "app"))
@@ -95,18 +95,18 @@ func TestGoal_URL(t *testing.T) {
 	v.Files = []server.FileView{{Path: url, Digest: "sha256:1"}}
 	g := goal{arg: url, mustBeApplied: true, digests: map[string]string{}}
 	if met, err := g.isMet(v); !met || err != nil {
-		t.Errorf("current content: got %v, %v, want true", met, err)
+		t.Errorf("current content: got met %v, error %v; want true and no error", met, err)
 	}
 	v.Files[0].OutdatedReason = "not answering"
 	if met, err := g.isMet(v); met || err != nil {
-		t.Errorf("unreachable URL: got %v, %v, want false", met, err)
+		t.Errorf("unreachable URL: got met %v, error %v; want false and no error", met, err)
 	}
 }
 
-// TestWait_Refused checks that podd wait ends at once if podd has refused the content of the file, and
-// continues while podd has refused an earlier content only.
+// TestWait_Refused checks that podd wait ends at once if podd has refused the current content of the
+// file. It must continue if podd has only refused an earlier content.
 func TestWait_Refused(t *testing.T) {
-	dir, digest := manifestDir(t, "web.yaml", "the current content")
+	dir, digest := createManifestDir(t, "web.yaml", "the current content")
 	web := poddtest.SetRunning(poddtest.NewPod("", 1, "web", "app"))
 	web.Path = filepath.Join(dir, "web.yaml")
 	v := poddtest.NewView(web)
@@ -118,23 +118,23 @@ func TestWait_Refused(t *testing.T) {
 		got := podd(t, f, append([]string{"wait", "--timeout=0"}, args...)...)
 		for _, want := range []string{web.Path + ": edit refused", "web.yaml:4: error: spec.imagee: unknown field", "podd: the current content of " + web.Path + " was refused; correct its errors"} {
 			if got.Code != 1 || !strings.Contains(got.Err, want) {
-				t.Errorf("wait %q: got exit code %d and\n%s\nwant %q", args, got.Code, got.Err, want)
+				t.Errorf("wait %q: got exit code %d, stderr\n%s\nwant 1 and stderr with %q", args, got.Code, got.Err, want)
 			}
 		}
 	}
 	if got := podd(t, f, "wait", "--timeout=0", "web"); got.Code != 0 {
-		t.Errorf("goal ready: got %+v, want exit code 0", got)
+		t.Errorf("wait web (--for=ready): got %+v, want exit code 0, because the earlier version is ready", got)
 	}
 	v.Files[0].RefusedDigest = "sha256:1"
 	if met, err := (&goal{arg: web.Path, isFile: true, mustBeApplied: true, digests: map[string]string{}}).isMet(v); met || err != nil {
-		t.Errorf("earlier content refused: got %t, %v, want false", met, err)
+		t.Errorf("earlier content refused: got met %t, error %v; want false and no error", met, err)
 	}
 }
 
-// TestWait_NoPods checks that podd wait ends at once if podd has read the file and the file has no pods,
-// or if podd does not read files with this name. It continues while podd has not read the file.
+// TestWait_NoPods checks that podd wait ends at once if podd runs no pod of the file, or if podd does
+// not read files with this name. It must continue while podd has not read the file yet.
 func TestWait_NoPods(t *testing.T) {
-	dir, digest := manifestDir(t, "config.yaml", "a ConfigMap")
+	dir, digest := createManifestDir(t, "config.yaml", "a ConfigMap")
 	for _, name := range []string{"notes.txt", ".hidden.yaml", "web.yaml~", "taken.yaml", "unread.yaml"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("a ConfigMap"), 0o600); err != nil {
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func TestWait_NoPods(t *testing.T) {
 	} {
 		for _, condition := range []string{"--for=applied", "--for=ready"} {
 			if got := podd(t, f, "wait", "--timeout=0", condition, path(name)); got.Code != 1 || !strings.HasSuffix(got.Err, want) {
-				t.Errorf("%s %s: got %+v, want %q", condition, name, got, want)
+				t.Errorf("wait %s %s: got %+v, want exit code 1 and stderr that ends in %q", condition, name, got, want)
 			}
 		}
 	}
@@ -169,18 +169,20 @@ func TestWait_NoPods(t *testing.T) {
 		"gone.yaml":   path("gone.yaml") + " does not exist\n",
 	} {
 		if got := podd(t, f, "why", path(name)); got.Code != 1 || got.Err != "podd: "+want {
-			t.Errorf("why %s: got %+v, want %q", name, got, want)
+			t.Errorf("why %s: got %+v, want exit code 1 and the error %q", name, got, want)
 		}
 	}
 	if got, want := podd(t, f, "wait", "--timeout=300ms", path("unread.yaml")), ": podd has not read "+path("unread.yaml")+" yet\n"; !strings.HasSuffix(got.Err, want) {
-		t.Errorf("unread file: got %+v, want %q", got, want)
+		t.Errorf("wait for a file that podd has not read: got %+v, want stderr that ends in %q", got, want)
 	}
 	v.Problems, v.ReadsAnyName = v.Problems[:1], true
 	if met, err := (&goal{arg: path("notes.txt"), isFile: true, digests: map[string]string{}}).isMet(v); met || err != nil {
-		t.Errorf("file with any name, if podd reads it: got %t, %v, want false", met, err)
+		t.Errorf("notes.txt, if podd reads files with any name: got met %t, error %v; want false and no error", met, err)
 	}
 }
 
+// TestWait checks that podd wait ends when both of its pods, which become ready one after the other, are
+// ready.
 func TestWait(t *testing.T) {
 	f := poddtest.Serve(t, poddtest.NewView(poddtest.NewPod("a.yaml", 1, "a", "app")))
 	done := make(chan poddtest.Result, 1)
@@ -193,11 +195,12 @@ func TestWait(t *testing.T) {
 	f.Publish(last)
 	got := <-done
 	if got.Code != 0 || !strings.HasPrefix(got.Err, "podd: default/a ready after ") || !strings.Contains(got.Err, "\npodd: default/b ready after ") {
-		t.Errorf("got %+v, want both pods ready", got)
+		t.Errorf("got %+v, want exit code 0 and a message for each of the two pods", got)
 	}
 }
 
-// TestWait_PoddStarts checks that podd wait continues if podd starts or restarts.
+// TestWait_PoddStarts checks that podd wait waits for podd to start, and continues after a restart of
+// podd.
 func TestWait_PoddStarts(t *testing.T) {
 	f := &poddtest.Podd{LatestView: server.NewLatestView(poddtest.NewView(poddtest.NewPod("a.yaml", 1, "a", "app"))), Dir: poddtest.ShortDir(t)}
 	stderr, done := newSyncWriter(), make(chan int, 1)
@@ -212,12 +215,14 @@ func TestWait_PoddStarts(t *testing.T) {
 	f.LatestView = server.NewLatestView(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))))
 	f.Start(t)
 	if code := <-done; code != 0 {
-		t.Errorf("got exit code %d: %s, want 0", code, stderr.text())
+		t.Errorf("got exit code %d, want 0; stderr:\n%s", code, stderr.text())
 	}
 }
 
+// TestWait_Timeout checks the errors of podd wait after its timeout and for files that it cannot wait
+// for.
 func TestWait_Timeout(t *testing.T) {
-	dir, _ := manifestDir(t, "db.yaml", "new")
+	dir, _ := createManifestDir(t, "db.yaml", "new")
 	db := poddtest.SetCrashed(poddtest.NewPod("db.yaml", 1, "db", "pg"))
 	db.Path = filepath.Join(dir, "db.yaml")
 	v := poddtest.NewView(db, poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app")))
@@ -239,18 +244,18 @@ func TestWait_Timeout(t *testing.T) {
 		}
 		w := waitState{goals: goals, begin: time.Now(), client: client.New(f.Dir)}
 		if met, err := w.check(v); met || err != nil {
-			t.Errorf("%v: got %v, %v, want false", c.cmd.Targets, met, err)
+			t.Errorf("targets %q: got met %v, error %v; want false and no error", c.cmd.Targets, met, err)
 		}
 		var stderr strings.Builder
 		text := fmt.Sprint(w.explainUnmet(t.Context(), iostreams.Streams{Err: &stderr}))
 		for _, want := range c.want {
 			if !strings.Contains(stderr.String()+text, want) {
-				t.Errorf("%v: got %s%s\nwant %q", c.cmd.Targets, stderr.String(), text, want)
+				t.Errorf("targets %q: got stderr and error\n%s%s\nwant %q in them", c.cmd.Targets, stderr.String(), text, want)
 			}
 		}
 	}
 	if got := podd(t, f, "wait", "--timeout=1ns", "db"); got.Code != 1 {
-		t.Errorf("got %+v, want exit code 1", got)
+		t.Errorf("wait --timeout=1ns db: got %+v, want exit code 1", got)
 	}
 	for _, word := range []string{"condition=Ready", "condition=ready"} {
 		if got := podd(t, f, "wait", "--for="+word, "pod/a"); got.Code != 0 {
@@ -258,16 +263,16 @@ func TestWait_Timeout(t *testing.T) {
 		}
 	}
 	if got := podd(t, f, "wait", filepath.Join(dir, "other.yaml")); got.Code != 1 || !strings.HasPrefix(got.Err, "podd: reading the manifest: open ") {
-		t.Errorf("got %+v, want an error for the missing manifest", got)
+		t.Errorf("missing manifest: got %+v, want exit code 1 and the error of reading it", got)
 	}
 	outside := filepath.Join(poddtest.ShortDir(t), "outside.yaml")
 	if err := os.WriteFile(outside, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := podd(t, f, "wait", "--timeout=0", outside), "podd: "+outside+" does not belong to a source of podd; the sources are "+dir+"\n"; got.Code != 1 || got.Err != want {
-		t.Errorf("got %+v, want %s", got, want)
+		t.Errorf("file outside the sources: got %+v, want exit code 1 and stderr %q", got, want)
 	}
 	if got := poddVerb(context.Background(), "wait", "--timeout=50ms", "--run-dir", poddtest.ShortDir(t), "a"); got.Code != 1 || !strings.Contains(got.Err, ": podd is not running") {
-		t.Errorf("podd not running: got %+v, want an error, because podd is not running", got)
+		t.Errorf("podd not running: got %+v, want exit code 1 and the error that podd is not running", got)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"podd/server/events"
 )
 
+// whyText returns the text of podd why for s. The last line of the log of each container "pg" is a fatal
+// error.
 func whyText(v *server.View, s subject) string {
 	w := explainer{view: v, workingDir: "/etc/podd", now: poddtest.At, lastLogLine: func(_ server.Key, container string) string {
 		if container == "pg" {
@@ -43,7 +45,8 @@ func TestWhy_Goldens(t *testing.T) {
 	}
 }
 
-// TestWhy_Events checks that the explanation of a pod ends with its recent warnings.
+// TestWhy_Events checks that the text of podd why for a pod ends with the recent warning events of the
+// pod.
 func TestWhy_Events(t *testing.T) {
 	web := poddtest.SetRunning(poddtest.NewPod("web.yaml", 4, "web", "app"))
 	web.Pod.Namespace, web.Pod.UID = "shop", "v"
@@ -62,7 +65,7 @@ func TestWhy_Events(t *testing.T) {
 	compareGolden(t, "why_events", w.explain(subject{key: web.Key()}))
 }
 
-// TestWhy_States checks the headline of a pod in every state.
+// TestWhy_States checks the text of podd why for pods in each state.
 func TestWhy_States(t *testing.T) {
 	done := func(phase v1.PodPhase, message string) *server.PodView {
 		p := poddtest.NewPod("a.yaml", 1, "a", "app")
@@ -107,7 +110,8 @@ func TestWhy_States(t *testing.T) {
 	compareGolden(t, "why_states", b.String())
 }
 
-// TestWhy_EscapesControls checks that control characters from containers are escaped.
+// TestWhy_EscapesControls checks that podd why escapes control characters in the log of a container, and
+// truncates a long line.
 func TestWhy_EscapesControls(t *testing.T) {
 	p := poddtest.SetCrashed(poddtest.NewPod("a.yaml", 1, "a", "app"))
 	w := explainer{view: poddtest.NewView(p), now: poddtest.At, lastLogLine: func(server.Key, string) string {
@@ -115,10 +119,12 @@ func TestWhy_EscapesControls(t *testing.T) {
 	}}
 	text := w.explain(subject{key: p.Key()})
 	if strings.ContainsAny(text, "\x1b\x07") || len(text) > 700 {
-		t.Errorf("got %q, want escaped controls and at most 700 bytes", text)
+		t.Errorf("got %q, want a text of at most 700 bytes with escaped control characters", text)
 	}
 }
 
+// TestWhy_Subjects checks which pod or file each argument of podd why selects, and the errors for other
+// arguments.
 func TestWhy_Subjects(t *testing.T) {
 	v := newView()
 	v.Problems = append(v.Problems, server.ProblemView{Severity: "error", Message: "refused", Pod: server.Key{Namespace: "default", Name: "new-n1"}})
@@ -145,7 +151,7 @@ func TestWhy_Subjects(t *testing.T) {
 		"https://fleet.example/web.yaml": {path: "https://fleet.example/web.yaml"},
 	} {
 		if got, err := (&WhyCmd{}).findSubject(v, word); err != nil || got != want {
-			t.Errorf("%s: got %+v, %v, want %+v", word, got, err, want)
+			t.Errorf("argument %s: got %+v, error %v; want %+v", word, got, err, want)
 		}
 	}
 	for word, want := range map[string]string{
@@ -157,7 +163,7 @@ func TestWhy_Subjects(t *testing.T) {
 		"https://fleet.example": "https://fleet.example does not belong to a source of podd; the sources are /etc/podd/manifests",
 	} {
 		if _, err := (&WhyCmd{}).findSubject(v, word); err == nil || err.Error() != want {
-			t.Errorf("%s: got error %v, want %s", word, err, want)
+			t.Errorf("argument %s: got error %v, want %q", word, err, want)
 		}
 	}
 }
@@ -165,30 +171,30 @@ func TestWhy_Subjects(t *testing.T) {
 func TestWhy_Verb(t *testing.T) {
 	v := newView()
 	f := poddtest.Serve(t, v)
-	var previous bool
+	var requestedLastLine bool // of the previous container pg
 	f.OnLogs = func(_ context.Context, r server.LogRequest, w io.Writer) error {
-		previous = r.Previous && r.Tail == 1 && r.Container == "pg"
+		requestedLastLine = r.Previous && r.Tail == 1 && r.Container == "pg"
 		_, err := io.WriteString(w, "out of memory\n")
 		return err
 	}
 	got := podd(t, f, "why", "db")
-	if !strings.Contains(got.Out, `last   exit 1 after 0.8s: "out of memory"`) || got.Code != 0 || !previous {
-		t.Errorf("got exit code %d, last line of the previous log requested: %v\n%s%s", got.Code, previous, got.Out, got.Err)
+	if !strings.Contains(got.Out, `last   exit 1 after 0.8s: "out of memory"`) || got.Code != 0 || !requestedLastLine {
+		t.Errorf("why db: got exit code %d, requested the last line of the previous container: %v; want 0, true and the last line in\n%s%s", got.Code, requestedLastLine, got.Out, got.Err)
 	}
 	if got := podd(t, f, "why"); !strings.HasPrefix(got.Out, "default/clock ") || !strings.Contains(got.Out, "\n\ndefault/db ") || !strings.Contains(got.Out, "new.yaml: refused") {
-		t.Errorf("without targets: got\n%s%s", got.Out, got.Err)
+		t.Errorf("without arguments: got\n%s%s\nwant all pods with problems, from default/clock to new.yaml", got.Out, got.Err)
 	}
 	if got := podd(t, f, "why", "absent"); got.Code != 1 || got.Err != "podd: no pod \"absent\"; \"podd ps\" lists all pods\n" {
-		t.Errorf("unknown pod: got exit code %d, %s; want 1 and an error for the unknown pod", got.Code, got.Err)
+		t.Errorf("unknown pod: got exit code %d, stderr %q; want 1 and the error that there is no such pod", got.Code, got.Err)
 	}
 	down := poddtest.NewView()
 	down.Problems = []server.ProblemView{{Severity: "error", Message: "containerd is not responding"}}
 	f.Publish(down)
 	if got := podd(t, f, "why"); got != (poddtest.Result{Out: "error: containerd is not responding\n"}) {
-		t.Errorf("problem of the node: got %+v, want this problem only", got)
+		t.Errorf("problem of the node: got %+v, want only this problem", got)
 	}
 	f.Publish(poddtest.NewView(poddtest.SetRunning(poddtest.NewPod("a.yaml", 1, "a", "app"))))
 	if got := podd(t, f, "why"); got != (poddtest.Result{Err: "podd: 1 pod, no problems\n"}) {
-		t.Errorf("without problems: got %+v, want 1 pod without problems", got)
+		t.Errorf("no problems: got %+v, want the message \"1 pod, no problems\"", got)
 	}
 }
