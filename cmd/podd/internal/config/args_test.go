@@ -9,6 +9,8 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
+// TestNormalizeArgs checks the arguments that NormalizeArgs leaves for kong (rest), the names of the
+// flags that kong does not have (unserved), and the errors.
 func TestNormalizeArgs(t *testing.T) {
 	noValue := map[string]bool{"strict": true, "max-pods": false, "pod-max-pids": false, "allowed-unsafe-sysctls": false}
 	tests := []struct {
@@ -64,21 +66,21 @@ func TestNormalizeArgs(t *testing.T) {
 			text = err.Error()
 		}
 		if text != tt.err {
-			t.Errorf("NormalizeArgs(%s): got error %q, want %q", tt.args, text, tt.err)
+			t.Errorf("NormalizeArgs(%q): got error %q, want %q", tt.args, text, tt.err)
 		}
 		if err != nil {
 			continue
 		}
 		if got := strings.Join(rest, " "); got != tt.rest {
-			t.Errorf("NormalizeArgs(%s): got rest %q, want %q", tt.args, got, tt.rest)
+			t.Errorf("NormalizeArgs(%q): got rest %q, want %q", tt.args, got, tt.rest)
 		}
 		if got := strings.Join(names, " "); got != tt.unserved {
-			t.Errorf("NormalizeArgs(%s): got unserved %q, want %q", tt.args, got, tt.unserved)
+			t.Errorf("NormalizeArgs(%q): got unserved flags %q, want %q", tt.args, got, tt.unserved)
 		}
 	}
 }
 
-// readKubeletFlags returns the names of all flags of the kubelet.
+// readKubeletFlags returns the names of all flags of the kubelet, from testdata/kubelet-flags.txt.
 func readKubeletFlags(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/kubelet-flags.txt")
@@ -88,7 +90,8 @@ func readKubeletFlags(t *testing.T) []string {
 	return strings.Fields(string(text))
 }
 
-// servedFlags returns the set of the names of the flags in Flags, and of those that every verb has.
+// servedFlags returns the set of the flags that podd run serves: the flags in Flags, and the flags of all
+// verbs (--help and --version).
 func servedFlags() map[string]bool {
 	served := map[string]bool{"help": true, "version": true}
 	for f := range new(Flags).settings() {
@@ -97,20 +100,20 @@ func servedFlags() map[string]bool {
 	return served
 }
 
-// TestKubeletFlags checks that every flag of the kubelet is either in Flags or in kubeletFlags, and that
-// no former flag is one of them.
+// TestKubeletFlags checks that every flag of the kubelet is either in Flags or in kubeletFlags. A former
+// flag must be neither in Flags nor a flag of the current kubelet.
 func TestKubeletFlags(t *testing.T) {
 	served := servedFlags()
 	ofKubelet := map[string]bool{}
 	for _, name := range readKubeletFlags(t) {
 		ofKubelet[name] = true
-		if _, unserved := findKubeletFlag(name); unserved == served[name] {
-			t.Errorf("--%s: in kubeletFlags: %v, in Flags: %v; want it in exactly one of them", name, unserved, served[name])
+		if _, isUnserved := findKubeletFlag(name); isUnserved == served[name] {
+			t.Errorf("--%s: in kubeletFlags: %v, in Flags: %v; want it in exactly one of them", name, isUnserved, served[name])
 		}
 	}
 	for _, f := range kubeletFlags {
 		if !ofKubelet[f.name] {
-			t.Errorf("--%s is in kubeletFlags, but not a flag of the kubelet", f.name)
+			t.Errorf("--%s is in kubeletFlags, but is not a flag of the kubelet", f.name)
 		}
 	}
 	for _, f := range readFormerFlags(t) {
@@ -120,30 +123,30 @@ func TestKubeletFlags(t *testing.T) {
 	}
 }
 
-// TestTables checks that every field in the tables exists and can be set to the value of its
-// flag.
+// TestTables checks that every field in the tables of this package exists. It also checks that the value
+// of a flag in kubeletFlags can be set in the field of the flag.
 func TestTables(t *testing.T) {
 	fields := map[string]reflect.Type{}
 	k := reflect.ValueOf(&kubelet.KubeletConfiguration{}).Elem()
 	visitFields(k, k, "", func(path string, v, _ reflect.Value) { fields[path] = v.Type() })
 	for path := range supportedFields {
 		if fields[path] == nil {
-			t.Errorf("servedFields: no field %q", path)
+			t.Errorf("supportedFields contains %q, which is not a field of KubeletConfiguration", path)
 		}
 	}
 	for path := range clusterFields {
 		if fields[path] == nil {
-			t.Errorf("clusterFields: no field %q", path)
+			t.Errorf("clusterFields contains %q, which is not a field of KubeletConfiguration", path)
 		}
 	}
 	for path := range equivalentValues {
 		if fields[path] == nil {
-			t.Errorf("matchingValues: no field %q", path)
+			t.Errorf("equivalentValues contains %q, which is not a field of KubeletConfiguration", path)
 		}
 	}
 	for f := range new(Flags).settings() {
 		if path, ok := f.Tag.Lookup("field"); ok && !supportedFields[path] && !clusterFields[path] {
-			t.Errorf("Flags.%s sets %q, which is not supported", f.Name, path)
+			t.Errorf("Flags.%s sets %q, which is neither in supportedFields nor in clusterFields", f.Name, path)
 		}
 	}
 	sample := map[valueFormat]string{textFormat: "x", booleanFormat: "true", numberFormat: "1", durationFormat: "1s", listFormat: "a,b", pairsFormat: "a=b", thresholdsFormat: "a<b", featureGatesFormat: "A=true", vmoduleFormat: "manager=4"}
@@ -157,16 +160,16 @@ func TestTables(t *testing.T) {
 		}
 		k, err := f.parse(text)
 		if err != nil {
-			t.Errorf("--%s=%s: %v", f.name, text, err)
+			t.Errorf("--%s=%s: parsing the value: %v", f.name, text, err)
 			continue
 		}
 		if _, problems := (&Flags{Unsupported: []UnsupportedFlag{k}}).checkedLayer(); len(problems) > 0 {
-			t.Errorf("--%s=%s as %s: %v", f.name, text, f.field, problems)
+			t.Errorf("--%s=%s: setting the value in %s: %v", f.name, text, f.field, problems)
 		}
 	}
 }
 
-// TestNormalizeArgs_Secret checks that errors do not contain values.
+// TestNormalizeArgs_Secret checks that errors do not contain the values of flags, which may be secret.
 func TestNormalizeArgs_Secret(t *testing.T) {
 	_, _, err := tryArgs("--containerized=hunter2", "--feature-gates=hunter2", "--event-qps=hunter2")
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
@@ -174,12 +177,13 @@ func TestNormalizeArgs_Secret(t *testing.T) {
 	}
 }
 
-// tryArgs calls NormalizeArgs for a parser without flags.
+// tryArgs calls NormalizeArgs as if kong had no flags.
 func tryArgs(args ...string) ([]string, []UnsupportedFlag, error) {
 	return NormalizeArgs(args, func(string) (bool, bool) { return false, false }, nil)
 }
 
-// FuzzNormalizeArgs checks that all flags that NormalizeArgs accepts can be decoded.
+// FuzzNormalizeArgs checks that the values of all flags that NormalizeArgs accepts can be decoded as a
+// KubeletConfiguration.
 func FuzzNormalizeArgs(f *testing.F) {
 	f.Add("--max_pods 3 --event-qps=1 -- x")
 	f.Add("--feature-gates A=true --feature-gates=B=false --eviction-hard a<b,c<d")
@@ -193,7 +197,7 @@ func FuzzNormalizeArgs(f *testing.F) {
 		l, _ := flags.checkedLayer()
 		m.apply(l)
 		if _, err := m.decode(); err != nil {
-			t.Errorf("NormalizeArgs(%q) = %q, %v: cannot be decoded: %v", line, rest, unserved, err)
+			t.Errorf("NormalizeArgs(%q) returned rest %q, unserved flags %v; decoding these flags: %v", line, rest, unserved, err)
 		}
 	})
 }

@@ -146,8 +146,9 @@ type Resources struct {
 	// ReserveMemoryRequests is set if the memory requests of pods are protected from reclaim
 	// (memoryReservationPolicy TieredReservation). It has no effect on cgroup v1.
 	ReserveMemoryRequests bool
-	// MemoryThrottlingFactor determines above which use of memory containers are throttled; 0
-	// means never. It has no effect on cgroup v1.
+	// MemoryThrottlingFactor determines the use of memory above which a container is throttled: its
+	// request plus this part of the difference between its limit and its request. 0 means that no
+	// container is throttled. It has no effect on cgroup v1.
 	MemoryThrottlingFactor float64
 	// OOMScoreAdj is the oom_score_adj of podd itself; -1000 to 1000.
 	OOMScoreAdj int
@@ -170,7 +171,7 @@ type Resources struct {
 	// and not with notifications of the kernel.
 	DisableMemoryNotifications bool
 	// SingleProcessOOMKill is set if an out-of-memory kill ends one process and not all processes of
-	// the container. It has no effect on cgroup v1, where this is always so.
+	// the container. It has no effect on cgroup v1, where a kill always ends one process.
 	SingleProcessOOMKill bool
 	// DisableCPUQuota is set if the CPU limits of containers and pods are not enforced.
 	DisableCPUQuota bool

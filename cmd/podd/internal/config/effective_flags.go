@@ -13,10 +13,11 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 )
 
-// effectiveFlags returns the effective value of every flag of podd run and of every flag of the kubelet
-// that sets a field. A configuration file can set the value, too. If nothing sets it, it is the default,
-// or "" if there is none. k is the effective configuration, with secrets masked. effectiveFlags masks the
-// secrets of the other flags.
+// effectiveFlags returns the effective value of every flag of podd run and of every flag of the
+// kubelet that sets a field. If the command line does not set the flag, its value comes from the
+// configuration files. If these do not set it either, the value is the default, or "" without a
+// default. k is the effective configuration, with secrets masked. effectiveFlags masks the secrets
+// of the other flags.
 func effectiveFlags(f *Flags, k *kubelet.KubeletConfiguration, c *Config) map[string]string {
 	fields := map[string]reflect.Value{}
 	v := reflect.ValueOf(k).Elem()

@@ -9,8 +9,8 @@ import (
 )
 
 // A ReservedCgroup is the cgroup of the processes for which the node reserves resources, with the
-// configuration of its limits. It has the fields of render.ReservedCgroup, which describes them. It is
-// a type of its own, because this package does not import package render.
+// configuration of its limits. Its fields are described at render.ReservedCgroup, which has the same
+// fields. This package has a type of its own, because it does not import package render.
 type ReservedCgroup struct {
 	Enforcement, Path                string
 	Resources                        v1.ResourceList
@@ -34,7 +34,7 @@ type reservedEnforcement struct {
 	get              func(*kubelet.KubeletConfiguration) (resources map[string]string, cgroup string)
 }
 
-// reservedEnforcements are in the order in which the kubelet applies them.
+// reservedEnforcements contains all of these values, in the order in which the kubelet applies them.
 var reservedEnforcements = []reservedEnforcement{
 	{"system-reserved", "systemReserved", "systemReservedCgroup", false, "system-reserved-compressible", systemReserved},
 	{"kube-reserved", "kubeReserved", "kubeReservedCgroup", false, "kube-reserved-compressible", kubeReserved},

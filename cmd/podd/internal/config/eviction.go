@@ -76,8 +76,8 @@ func newEvictionPolicy(k *kubelet.KubeletConfiguration) pressure.Policy {
 	}
 	add(effectiveEvictionHard(k), nil)
 	if limit := p.Hard(pressure.MemoryAvailable); enforcesReserved(k) && limit != (pressure.Limit{}) {
-		// As in the kubelet, the pods are short of memory if their cgroup is, even if the host is
-		// not.
+		// As in the kubelet, the pods are also short of memory if the cgroup of all pods is, even if
+		// the host is not.
 		t := p.Thresholds[0]
 		t.Signal = pressure.AllocatableMemoryAvailable
 		p.Thresholds = append(p.Thresholds, t)

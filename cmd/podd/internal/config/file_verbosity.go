@@ -42,7 +42,7 @@ func (v FileVerbosity) matchesAnyFile() bool {
 }
 
 // sourceFiles returns the paths of the source files of this program. It goes through all functions from
-// the end of the program's code to its begin. The Go runtime has no list of the functions, but it finds
+// the end of the program's code to its beginning. The Go runtime has no list of the functions, but it finds
 // the function of every address in the code.
 var sourceFiles = sync.OnceValue(func() map[string]bool {
 	pc := reflect.ValueOf(FileVerbosity.Matches).Pointer()

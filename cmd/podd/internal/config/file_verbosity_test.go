@@ -23,19 +23,19 @@ func TestFileVerbosity_Matches(t *testing.T) {
 		{"[", "next.go", false},
 	} {
 		if got := (FileVerbosity{Pattern: c.pattern}).Matches(c.file); got != c.want {
-			t.Errorf("%q matches %s: got %t, want %t", c.pattern, c.file, got, c.want)
+			t.Errorf("pattern %q matches %s: got %t, want %t", c.pattern, c.file, got, c.want)
 		}
 	}
 }
 
-// TestFileVerbosity_MatchesAnyFile checks that the files of this program include those at the begin and
-// the end of its code.
+// TestFileVerbosity_MatchesAnyFile checks that a pattern can match each source file of this program, also
+// the files whose functions are at the beginning and at the end of the code in the binary.
 func TestFileVerbosity_MatchesAnyFile(t *testing.T) {
 	for pattern, want := range map[string]bool{
 		"file_verbosity": true, "internal/config/load": true, "manifest/*": true, "runtime/proc": true, "load_tests": false, "manifest/load": false,
 	} {
 		if got := (FileVerbosity{Pattern: pattern}).matchesAnyFile(); got != want {
-			t.Errorf("%q: got %t, want %t", pattern, got, want)
+			t.Errorf("pattern %q matches a file of this program: got %t, want %t", pattern, got, want)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// parse parses a command line like podd run.
+// parse parses a command line as podd run does. It fails the test after an error.
 func parse(t *testing.T, args ...string) Flags {
 	t.Helper()
 	f, err := tryParse(args...)
@@ -16,7 +16,7 @@ func parse(t *testing.T, args ...string) Flags {
 	return f
 }
 
-// tryParse is like parse, but returns errors.
+// tryParse is like parse, but returns the error.
 func tryParse(args ...string) (Flags, error) {
 	var f Flags
 	k, err := kong.New(&f, kong.Exit(func(int) { panic("exit") }))

@@ -21,47 +21,49 @@ func TestHasSwap(t *testing.T) {
 	}
 }
 
-// TestIsPrivateDir checks that a directory to which other users can write is not private,
-// because podd would connect to a runtime of another user.
+// TestIsPrivateDir checks that only a directory of this user to which no other user can write is private.
+// In any other directory, podd could connect to the socket of another user.
 func TestIsPrivateDir(t *testing.T) {
 	dir := t.TempDir()
 	for name, make := range map[string]func(path string) error{
-		"own":     func(p string) error { return os.Mkdir(p, 0o755) },
-		"open":    func(p string) error { return os.Mkdir(p, 0o700) },
-		"link":    func(p string) error { return os.Symlink(dir, p) },
-		"file":    func(p string) error { return os.WriteFile(p, nil, 0o600) },
-		"missing": func(string) error { return nil },
-		"foreign": func(p string) error { return os.Mkdir(p, 0o755) },
+		"own":             func(p string) error { return os.Mkdir(p, 0o755) },
+		"writable":        func(p string) error { return os.Mkdir(p, 0o700) },
+		"link":            func(p string) error { return os.Symlink(dir, p) },
+		"file":            func(p string) error { return os.WriteFile(p, nil, 0o600) },
+		"missing":         func(string) error { return nil },
+		"of another user": func(p string) error { return os.Mkdir(p, 0o755) },
 	} {
 		path := filepath.Join(dir, name)
 		if err := make(path); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(filepath.Join(dir, "open"), 0o777); err != nil {
+	if err := os.Chmod(filepath.Join(dir, "writable"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		if err := os.Chown(filepath.Join(dir, "foreign"), 1234, 1234); err != nil {
+		if err := os.Chown(filepath.Join(dir, "of another user"), 1234, 1234); err != nil {
 			t.Fatal(err)
 		}
-	} else if err := os.Chmod(filepath.Join(dir, "foreign"), 0o770); err != nil {
+	} else if err := os.Chmod(filepath.Join(dir, "of another user"), 0o770); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"own", "open", "link", "file", "missing", "foreign"} {
+	for _, name := range []string{"own", "writable", "link", "file", "missing", "of another user"} {
 		if got, want := isPrivateDir(filepath.Join(dir, name)), name == "own"; got != want {
-			t.Errorf("isPrivateDir(%s) = %v, want %v", name, got, want)
+			t.Errorf("isPrivateDir of %q: got %v, want %v", name, got, want)
 		}
 	}
 }
 
-func TestCheckoutRuntime(t *testing.T) {
+// TestLoad_PrivateRuntime checks that podd uses the private runtime of "make run" if its socket exists and
+// no flag sets the endpoint.
+func TestLoad_PrivateRuntime(t *testing.T) {
 	dir := t.TempDir()
 	m := testHost
 	m.PrivateRuntimeDir = dir
 	cfg, _, err := Load(Flags{}, m)
 	if err != nil || cfg.RuntimeEndpoint != "" {
-		t.Errorf("without a socket: got endpoint %q, %v; want none", cfg.RuntimeEndpoint, err)
+		t.Errorf("without a socket: got endpoint %q, error %v; want none", cfg.RuntimeEndpoint, err)
 	}
 	socket := filepath.Join(dir, "containerd.sock")
 	l, err := net.Listen("unix", socket)
@@ -71,31 +73,33 @@ func TestCheckoutRuntime(t *testing.T) {
 	defer l.Close()
 	cfg, _, err = Load(Flags{}, m)
 	if err != nil || cfg.RuntimeEndpoint != "unix://"+socket {
-		t.Errorf("with a socket: got endpoint %q, %v; want %s", cfg.RuntimeEndpoint, err, socket)
+		t.Errorf("with a socket: got endpoint %q, error %v; want unix://%s", cfg.RuntimeEndpoint, err, socket)
 	}
 	cfg, _, err = Load(parse(t, "--container-runtime-endpoint=/other.sock"), m)
 	if err != nil || cfg.RuntimeEndpoint != "unix:///other.sock" {
-		t.Errorf("with a flag: got endpoint %q, %v; want unix:///other.sock", cfg.RuntimeEndpoint, err)
+		t.Errorf("with --container-runtime-endpoint: got endpoint %q, error %v; want unix:///other.sock", cfg.RuntimeEndpoint, err)
 	}
 }
 
 func TestReadHostFacts(t *testing.T) {
 	m, err := ReadHostFacts()
 	if err != nil || m.Hostname == "" || m.calledAsKubelet() {
-		t.Errorf("got %+v, %v; want a hostname and a program that is not kubelet", m, err)
+		t.Errorf("got %+v, error %v; want a hostname, and a program that is not called kubelet", m, err)
 	}
 }
 
+// TestCanLimitSwap checks whether podd finds the file with the swap limit. file is a file below the mount
+// point of the cgroups, and self is the content of /proc/self/cgroup.
 func TestCanLimitSwap(t *testing.T) {
 	for name, test := range map[string]struct {
 		file, self string
 		want       bool
 	}{
-		"v1":                {"memory/memory.memsw.limit_in_bytes", "5:memory:/\n", true},
-		"v1, not accounted": {"memory/memory.limit_in_bytes", "5:memory:/\n", false},
-		"v2":                {"system.slice/podd.service/memory.swap.max", "0::/system.slice/podd.service\n", true},
-		"v2, no controller": {"system.slice/podd.service/memory.max", "0::/system.slice/podd.service\n", false},
-		"v2, root cgroup":   {"memory.stat", "0::/\n", false},
+		"v1":                     {"memory/memory.memsw.limit_in_bytes", "5:memory:/\n", true},
+		"v1, no swap accounting": {"memory/memory.limit_in_bytes", "5:memory:/\n", false},
+		"v2":                     {"system.slice/podd.service/memory.swap.max", "0::/system.slice/podd.service\n", true},
+		"v2, no swap accounting": {"system.slice/podd.service/memory.max", "0::/system.slice/podd.service\n", false},
+		"v2, root cgroup":        {"memory.stat", "0::/\n", false},
 	} {
 		dir := t.TempDir()
 		file, self := filepath.Join(dir, test.file), filepath.Join(dir, "self")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A formerFlag is a line of testdata/former-kubelet-flags.txt. The third field of a line is the last
-// release with the flag, if it is known.
+// A formerFlag is a line of testdata/former-kubelet-flags.txt: the name of the flag, "bool" or "value",
+// and the last Kubernetes release with the flag, if that release is recorded.
 type formerFlag struct {
 	name   string
 	isBool bool
@@ -31,7 +31,8 @@ func readFormerFlags(t *testing.T) (all []formerFlag) {
 	return all
 }
 
-// sampleValue returns a value that podd accepts for a former flag that takes a value.
+// sampleValue returns a value that podd accepts for a former flag that takes a value. If possible, the
+// value contains "hunter2", which TestFormerFlags looks for in warnings.
 func sampleValue(name string) string {
 	switch name {
 	case containerRuntime:
@@ -44,8 +45,8 @@ func sampleValue(name string) string {
 	return "hunter2"
 }
 
-// TestFormerFlags checks that podd accepts every flag of the kubelets since Kubernetes 1.3, and
-// prints one warning without the value.
+// TestFormerFlags checks that podd accepts every flag that a kubelet since Kubernetes 1.3 had and the
+// current kubelet does not have. podd must print one warning for the flag, without its value.
 func TestFormerFlags(t *testing.T) {
 	for _, f := range readFormerFlags(t) {
 		args := []string{"--cgroup-root=/", "--" + f.name}
@@ -54,7 +55,7 @@ func TestFormerFlags(t *testing.T) {
 		}
 		args = append(args, "--max-pods=7")
 		for _, inCluster := range []bool{false, true} {
-			if inCluster || f.name == "experimental-bootstrap-kubeconfig" { // it needs --kubeconfig
+			if inCluster || f.name == "experimental-bootstrap-kubeconfig" { // its replacement needs --kubeconfig
 				args = append(args, "--kubeconfig=kubelet.conf")
 			}
 			flags, err := tryParse(args...)
@@ -64,7 +65,7 @@ func TestFormerFlags(t *testing.T) {
 			}
 			got, warnings, err := Load(flags, testHost)
 			if err != nil || got.MaxPods != 7 {
-				t.Errorf("%q: got max pods %d, error %v; want 7 and no error", args, got.MaxPods, err)
+				t.Errorf("%q: got max pods %d, error %v; want 7 (of --max-pods) and no error", args, got.MaxPods, err)
 			}
 			var about []string
 			for _, w := range warnings {
@@ -73,14 +74,14 @@ func TestFormerFlags(t *testing.T) {
 				}
 			}
 			if len(about) != 1 || strings.Contains(about[0], "hunter2") {
-				t.Errorf("%q: got warnings %q, want one warning without the value", args, about)
+				t.Errorf("%q: got warnings %q for --%s, want one warning without the value", args, about, f.name)
 			}
 		}
 	}
 }
 
-// TestFormerFlags_Tables checks that former-kubelet-flags.txt contains all flags in formerFlags and
-// renamedFlags, and that no flag occurs twice.
+// TestFormerFlags_Tables checks that AllFormerFlags returns the flags in former-kubelet-flags.txt, each
+// of them once.
 func TestFormerFlags_Tables(t *testing.T) {
 	var want, got []string
 	for _, f := range readFormerFlags(t) {
@@ -91,6 +92,6 @@ func TestFormerFlags_Tables(t *testing.T) {
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		t.Errorf("flags in the tables:\n got %q\nwant %q", got, want)
+		t.Errorf("flags of AllFormerFlags:\n got %q\nwant %q", got, want)
 	}
 }

@@ -76,7 +76,7 @@ func Load(flags Flags, host HostFacts) (Config, []Warning, error) {
 }
 
 // sortProblems sorts problems by file and position, as an editor shows them. The problems of flags come
-// first, in their present order.
+// first, and keep their order.
 func sortProblems(problems []manifest.Problem) {
 	order.Stable(problems, func(a, b manifest.Problem) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))

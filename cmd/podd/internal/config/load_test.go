@@ -23,7 +23,7 @@ import (
 	"podd/reconcile/pull/verify"
 )
 
-// testHost contains the facts of the host for most tests.
+// testHost contains the HostFacts for most tests.
 var testHost = HostFacts{Program: "podd", Hostname: "Node-1", UsesCgroupV2: true, CanLimitSwap: true}
 
 // defaultConfig returns the Config that Load returns on testHost without flags and files.
@@ -63,7 +63,7 @@ func defaultConfig() Config {
 	}
 }
 
-// ignoreRedacted ignores the field that TestLoad_Redacted checks.
+// ignoreRedacted ignores the field RedactedConfig, which TestLoad_Redacted checks.
 var ignoreRedacted = cmpopts.IgnoreFields(Config{}, "RedactedConfig")
 
 // writeFile creates a file in dir and returns its path.
@@ -79,7 +79,7 @@ func writeFile(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// formatWarnings returns the warnings as podd prints them, with paths relative to dir.
+// formatWarnings returns the warnings as podd prints them, but with paths relative to dir.
 func formatWarnings(ws []Warning, dir string) []string {
 	var out []string
 	for _, w := range ws {
@@ -91,14 +91,15 @@ func formatWarnings(ws []Warning, dir string) []string {
 func TestLoad_Defaults(t *testing.T) {
 	got, warnings, err := Load(Flags{}, testHost)
 	if err != nil || len(warnings) > 0 {
-		t.Fatalf("got warnings %v, error %v; want none", warnings, err)
+		t.Fatalf("Load without flags and files: got warnings %v, error %v; want none", warnings, err)
 	}
 	if diff := cmp.Diff(defaultConfig(), got, cmpopts.EquateEmpty(), ignoreRedacted); diff != "" {
 		t.Errorf("config without flags and files (-want +got):\n%s", diff)
 	}
 }
 
-// TestLoad_Kubeadm checks the Config for the files of a node that kubeadm has joined.
+// TestLoad_Kubeadm checks the Config and warnings for the flags and the configuration file that kubeadm
+// writes when a node joins a cluster. podd runs without --kubeconfig.
 func TestLoad_Kubeadm(t *testing.T) {
 	env, err := os.ReadFile("testdata/kubeadm-flags.env")
 	if err != nil {
@@ -131,8 +132,9 @@ func TestLoad_Kubeadm(t *testing.T) {
 	}
 }
 
-// TestLoad_SecretHeader checks that the value of a header is in the Config. The value must not be
-// in warnings or errors, and not in the printed, logged or marshaled Config.
+// TestLoad_SecretHeader checks that the Config contains the value of a header. The value must not be in
+// warnings or errors, and not in the printed, logged or marshaled header. Nor must an error contain
+// the password or query of an invalid URL.
 func TestLoad_SecretHeader(t *testing.T) {
 	for _, args := range [][]string{
 		{"--manifest-url-header=Authorization:hunter2"},
@@ -151,10 +153,10 @@ func TestLoad_SecretHeader(t *testing.T) {
 		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "header", cfg.URLHeader)
 		all := fmt.Sprintln(warnings, err, log.String(), string(asJSON)) + fmt.Sprintf("%v %+v %#v", cfg.URLHeader, cfg.URLHeader, cfg.URLHeader)
 		if strings.Contains(all, "hunter2") {
-			t.Errorf("%q: output contains the value: %s", args, all)
+			t.Errorf("%q: got the secret hunter2 in the warnings, the error or the formatted header: %s", args, all)
 		}
 		if err == nil && cfg.URLHeader["Authorization"][0] != "hunter2" {
-			t.Errorf("%q: got header %#v, want the value", args, map[string][]string(cfg.URLHeader))
+			t.Errorf("%q: got headers %#v, want the value hunter2 in Authorization", args, map[string][]string(cfg.URLHeader))
 		}
 	}
 }
@@ -178,24 +180,25 @@ func TestReadFile(t *testing.T) {
 		case want == "" && err != nil:
 			t.Errorf("%s: got error %v, want none", name, err)
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-			t.Errorf("%s: got error %v, want one with %q", name, err, want)
+			t.Errorf("%s: got error %v, want one that contains %q", name, err, want)
 		}
 	}
 }
 
-func TestNodeName(t *testing.T) {
+// TestNormalizeNodeName checks the node names for hostnames. want is "" if the hostname is invalid.
+func TestNormalizeNodeName(t *testing.T) {
 	for host, want := range map[string]string{
 		"Node-1": "node-1", " a.b \n": "a.b", "": "", "a_b": "", "-a": "", "a/../b": "",
 	} {
 		got, err := NormalizeNodeName(host)
 		if got != want || (err == nil) != (want != "") {
-			t.Errorf("NormalizeNodeName(%q) = %q, %v; want %q", host, got, err, want)
+			t.Errorf("NormalizeNodeName(%q): got %q, error %v; want %q (\"\" means an error)", host, got, err, want)
 		}
 	}
 }
 
-// FuzzParseLayer checks that any file is parsed without panic, and that the resulting layer
-// can be decoded.
+// FuzzParseLayer checks that parseLayer returns a layer or problems for any file. A returned layer must
+// be decodable, and the later checks must not panic.
 func FuzzParseLayer(f *testing.F) {
 	seed, err := os.ReadFile("testdata/kubelet-config.yaml")
 	if err != nil {
@@ -216,7 +219,7 @@ func FuzzParseLayer(f *testing.F) {
 		m.apply(l)
 		user, err := m.decode()
 		if err != nil {
-			t.Fatalf("decoding the checked layer: %v", err)
+			t.Fatalf("decoding a layer that parseLayer has accepted: %v", err)
 		}
 		warnIgnoredSettings(user, m, nil, false)
 		(&checker{kubelet: user, merged: m}).check()

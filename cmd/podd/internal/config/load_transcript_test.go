@@ -16,15 +16,15 @@ import (
 	"podd/runtime/runtimetest/golden"
 )
 
-// TestLoad_Transcripts calls Load for each transcript in testdata/load. In the comment of a
-// transcript, a line "args: …" contains flags, and a line "host: …" changes the HostFacts. The
-// files of the transcript are in the working directory, and the files in bin are executable.
-// The file "want" contains the warnings and errors, or the fields of the Config that differ
-// from the defaults.
+// TestLoad_Transcripts calls Load for each transcript in testdata/load, a txtar archive. In the comment
+// of a transcript, a line "args: …" contains flags, and a line "host: …" changes the HostFacts. The
+// files of the transcript are in the working directory, and the files in bin are executable. The
+// file "want" contains the warnings, and then the error of Load or the fields of the Config that
+// differ from the defaults.
 func TestLoad_Transcripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/load/*.txtar")
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("no transcripts: %v", err)
+		t.Fatalf("listing testdata/load/*.txtar: got %d files, error %v; want at least one file", len(paths), err)
 	}
 	for _, path := range paths {
 		abs, err := filepath.Abs(path)
@@ -35,7 +35,7 @@ func TestLoad_Transcripts(t *testing.T) {
 	}
 }
 
-// runTranscript checks or updates one transcript.
+// runTranscript checks one transcript. With -update, it writes the file "want" of the transcript.
 func runTranscript(t *testing.T, path string) {
 	a, err := txtar.ParseFile(path)
 	if err != nil {
@@ -66,12 +66,12 @@ func runTranscript(t *testing.T, path string) {
 		return
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+		t.Errorf("file \"want\" of the transcript (-want +got):\n%s", diff)
 	}
 }
 
-// loadTranscript calls Load as the comment of a transcript describes. It returns the content
-// of the file "want".
+// loadTranscript calls Load as the comment of a transcript describes. It returns the text that the file
+// "want" must contain.
 func loadTranscript(comment string) string {
 	var args []string
 	m := testHost
@@ -114,7 +114,7 @@ func loadTranscript(comment string) string {
 	return b.String()
 }
 
-// configFields returns the fields of Config and of its embedded structs, except Redacted.
+// configFields returns the fields of Config and of its embedded structs, except RedactedConfig.
 func configFields(config reflect.Type) (all []reflect.StructField) {
 	for _, field := range reflect.VisibleFields(config) {
 		if !field.Anonymous && field.Name != "RedactedConfig" {
@@ -124,8 +124,8 @@ func configFields(config reflect.Type) (all []reflect.StructField) {
 	return all
 }
 
-// format formats a value on one line. Credential provider plugins are formatted as JSON,
-// because they contain pointers.
+// format formats a value on one line. It formats credential provider plugins as JSON, because they
+// contain pointers.
 func format(v reflect.Value) string {
 	if plugins, ok := v.Interface().([]credential.CredentialProvider); ok {
 		data, _ := json.Marshal(plugins)

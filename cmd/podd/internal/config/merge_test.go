@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMerge runs the test cases of RFC 7386, appendix A, in which both values are objects.
+// TestMerge runs the test cases of RFC 7386, appendix A, in which the original and the patch are objects.
 func TestMerge(t *testing.T) {
 	tests := []struct{ original, patch, want string }{
 		{`{"a":"b"}`, `{"a":"c"}`, `{"a":"c"}`},
@@ -19,7 +19,7 @@ func TestMerge(t *testing.T) {
 		{`{"a":"c"}`, `{"a":["b"]}`, `{"a":["b"]}`},
 		{`{"a":{"b":"c"}}`, `{"a":{"b":"d","c":null}}`, `{"a":{"b":"d"}}`},
 		{`{"a":[{"b":"c"}]}`, `{"a":[1]}`, `{"a":[1]}`},
-		{`{"e":null}`, `{"a":1}`, `{"a":1}`}, // null in the first layer has no effect, either
+		{`{"e":null}`, `{"a":1}`, `{"a":1}`}, // unlike in the RFC, null in the first layer also removes the field
 		{`{}`, `{"a":{"bb":{"ccc":null}}}`, `{"a":{"bb":{}}}`},
 	}
 	for _, tt := range tests {
@@ -32,7 +32,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// jsonLayer returns a layer with a tree.
+// jsonLayer returns a layer with a path and the tree in a JSON object.
 func jsonLayer(t *testing.T, path, text string) *layer {
 	t.Helper()
 	l := &layer{path: path}
@@ -42,8 +42,8 @@ func jsonLayer(t *testing.T, path, text string) *layer {
 	return l
 }
 
-// TestMerge_Origins checks that the origin of each value is the last layer that has set the
-// value, and that no other origins are recorded.
+// TestMerge_Origins checks that layersByPath maps each value of the merged tree to the layer that set
+// the value last, and that it contains nothing else.
 func TestMerge_Origins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMergedTree()
@@ -55,20 +55,20 @@ func TestMerge_Origins(t *testing.T) {
 			count++
 			l := m.layersByPath[path]
 			if l == nil {
-				t.Fatalf("%s = %v: no layer", path, value)
+				t.Fatalf("%s = %v: layersByPath contains no layer", path, value)
 			}
 			inLayer := lookup(l.tree, path)
 			if _, isObject := value.(map[string]any); !isObject && !cmp.Equal(inLayer, value) {
-				t.Fatalf("%s = %v: got layer %s, which has %v", path, value, l.path, inLayer)
+				t.Fatalf("%s = %v: got layer %s, in which the value is %v", path, value, l.path, inLayer)
 			}
 		})
 		if count != len(m.layersByPath) {
-			t.Fatalf("got %d origins for %d values: %v for %v", len(m.layersByPath), count, m.layersByPath, m.tree)
+			t.Fatalf("got %d layers for %d values, want as many layers as values: %v for %v", len(m.layersByPath), count, m.layersByPath, m.tree)
 		}
 	})
 }
 
-// drawObject returns a random object.
+// drawObject returns a random object in which objects are nested at most depth levels deep.
 func drawObject(t *rapid.T, depth int) map[string]any {
 	o := map[string]any{}
 	for _, key := range []string{"a", "b", "c.d"} {
@@ -88,7 +88,7 @@ func drawObject(t *rapid.T, depth int) map[string]any {
 	return o
 }
 
-// lookup returns the value at a field path.
+// lookup returns the value at a field path, or nil if there is none.
 func lookup(tree map[string]any, path string) (found any) {
 	eachNode(tree, "", func(p string, v any) {
 		if p == path {
@@ -98,12 +98,12 @@ func lookup(tree map[string]any, path string) (found any) {
 	return found
 }
 
-// eachNode calls visit for all values in a tree.
-func eachNode(tree map[string]any, at string, visit func(string, any)) {
+// eachNode calls visit with the path and value of each field in a tree. parent is the path of the tree.
+func eachNode(tree map[string]any, parent string, visit func(string, any)) {
 	for key, value := range tree {
-		visit(joinField(at, key), value)
+		visit(joinField(parent, key), value)
 		if child, ok := value.(map[string]any); ok {
-			eachNode(child, joinField(at, key), visit)
+			eachNode(child, joinField(parent, key), visit)
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 // maskedValue is printed instead of a secret value.
 const maskedValue = "<masked>"
 
-// redact returns the effective configuration with all secrets masked. It contains all defaults, and its
-// kind and API version, as that of the kubelet does. userConfig is the merged configuration without
-// defaults.
+// redact returns the effective configuration with all secrets masked. Like the configuration that
+// the kubelet serves at /configz, it contains all defaults, the kind and the API version.
+// userConfig is the merged configuration without defaults.
 func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c *Config) RedactedConfig {
 	k := newDefaults()
 	k.Kind, k.APIVersion = kubeletConfigKind, kubeletConfigAPIVersion
@@ -47,7 +47,7 @@ func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c
 	return RedactedConfig{k, effectiveFlags(f, k, c)}
 }
 
-// setEffectiveValues sets the fields of k with a default that is not the kubelet's.
+// setEffectiveValues sets the fields of k for which podd has another default than the kubelet.
 func (c *Config) setEffectiveValues(k *kubelet.KubeletConfiguration) {
 	k.SerializeImagePulls = new(c.MaxParallelPulls == 1)
 	if c.MaxParallelPulls > 1 {

@@ -12,8 +12,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// TestLoad_Redacted checks that the redacted configuration contains the defaults and no
-// secrets.
+// TestLoad_Redacted checks that RedactedConfig contains the values of files and flags, defaults for the
+// other fields, and no secrets.
 func TestLoad_Redacted(t *testing.T) {
 	dir := t.TempDir()
 	file := writeFile(t, dir, "k.yaml", `apiVersion: kubelet.config.k8s.io/v1beta1
@@ -36,12 +36,12 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 		t.Errorf("effective configuration: got %+v, want the values of the file, the flags and the defaults", k)
 	}
 	if got := k.ImagePullCredentialsVerificationPolicy; got != kubelet.NeverVerifyPreloadedImages {
-		t.Errorf("imagePullCredentialsVerificationPolicy: got %q, want the default", got)
+		t.Errorf("imagePullCredentialsVerificationPolicy: got %q, want the default NeverVerifyPreloadedImages", got)
 	}
 	want := map[string]string{
 		"config": file, "manifest-url": maskedValue, "manifest-url-header": maskedValue, "port": "10251",
 		"tls-cipher-suites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "pull-offline": "strict",
-		"max-pods": "7", // of the file
+		"max-pods": "7", // the flag shows the value of its field in the file
 	}
 	for name, value := range want {
 		if got := cfg.RedactedConfig.Flags[name]; got != value {
@@ -50,12 +50,13 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 	}
 	all, err := json.Marshal(cfg.RedactedConfig)
 	if err != nil || strings.Contains(string(all), "s3cret") || strings.Count(string(all), "masked") < 3 {
-		t.Errorf("got %s, %v; want masked secrets", all, err)
+		t.Errorf("got RedactedConfig %s, error %v; want at least 3 masked values and no secret", all, err)
 	}
 }
 
-// TestLoad_Flagz checks the values of flags that were not set, of flags that set a field of any type, and
-// of a flag whose field is set in a file. It checks that no flag is missing.
+// TestLoad_Flagz checks that RedactedConfig.Flags, which podd serves at /flagz, contains all flags. A
+// flag must have its value from the command line, else the value of its field in the file, else the
+// default.
 func TestLoad_Flagz(t *testing.T) {
 	file := writeFile(t, t.TempDir(), "k.yaml", `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -97,12 +98,13 @@ logging: {vmodule: [{filePattern: rotator, verbosity: 4}]}
 		}
 	}
 	if len(missing) > 0 {
-		t.Errorf("missing flags: %q", missing)
+		t.Errorf("got Flags without %q, want all flags", missing)
 	}
 }
 
-// TestLoad_Configz checks that the redacted configuration contains at least the fields that the kubelet
-// serves at /configz, and can be decoded strictly.
+// TestLoad_Configz checks that RedactedConfig.Kubelet, which podd serves at /configz, contains at least
+// the fields that the kubelet serves there, and no unknown fields. It also checks which values differ
+// from those of the kubelet.
 func TestLoad_Configz(t *testing.T) {
 	for _, kubeconfig := range []string{"", "/kubeconfig"} {
 		cfg, _, err := Load(Flags{ClusterFlags: ClusterFlags{Kubeconfig: kubeconfig}}, testHost)
@@ -115,7 +117,7 @@ func TestLoad_Configz(t *testing.T) {
 		}
 		got := &kubelet.KubeletConfiguration{}
 		if unknown, err := kjson.UnmarshalStrict(text, got); err != nil || len(unknown) > 0 {
-			t.Fatalf("decoding %s: %v, %v", text, err, unknown)
+			t.Fatalf("decoding %s: got error %v, unknown fields %v; want none", text, err, unknown)
 		}
 		var differences []string
 		visitFields(reflect.ValueOf(readConfigz(t)).Elem(), reflect.ValueOf(got).Elem(), "", func(path string, want, got reflect.Value) {
@@ -124,12 +126,12 @@ func TestLoad_Configz(t *testing.T) {
 			}
 		})
 		want := []string{
-			"serializeImagePulls", "maxParallelImagePulls", // podd pulls images in parallel
+			"serializeImagePulls", "maxParallelImagePulls", // by default, podd pulls images in parallel
 			"evictionHard",               // the kubelet does not show its default
-			"containerLogMaxWorkers",     // podd rotates more logs in parallel
-			"kernelMemcgNotification",    // podd uses the notifications of the kernel
-			"failSwapOn", "failCgroupV1", // podd starts with swap and with cgroup v1
-			"containerRuntimeEndpoint", // podd tries several sockets
+			"containerLogMaxWorkers",     // by default, podd rotates more logs in parallel
+			"kernelMemcgNotification",    // podd enables the notifications of the kernel by default
+			"failSwapOn", "failCgroupV1", // by default, podd also starts with swap and with cgroup v1
+			"containerRuntimeEndpoint", // by default, podd tries several sockets
 		}
 		if kubeconfig == "" { // without a cluster, remote clients cannot authenticate
 			want = append(want, "address", "authentication.webhook.enabled", "authorization.mode", "registerNode")
@@ -137,7 +139,7 @@ func TestLoad_Configz(t *testing.T) {
 		slices.Sort(want)
 		slices.Sort(differences)
 		if diff := cmp.Diff(want, differences); diff != "" {
-			t.Errorf("kubeconfig %q: fields that differ from the kubelet's (-want +got):\n%s", kubeconfig, diff)
+			t.Errorf("kubeconfig %q: fields whose values differ from those of the kubelet (-want +got):\n%s", kubeconfig, diff)
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // TestSettings_Fields checks that podd supports each field of KubeletConfiguration, or else names the
-// field in an error or warning. A value that equals the default is not different.
+// field in an error or warning, also if the file sets the default value. Values with which the kubelet
+// behaves like podd (equivalentValues) cause neither.
 func TestSettings_Fields(t *testing.T) {
 	samples, supports := sampleFields(), map[string]Support{}
 	for _, f := range Fields() {
@@ -27,11 +28,11 @@ func TestSettings_Fields(t *testing.T) {
 			values = append(values, v.Interface())
 		}
 		if path == "featureGates" {
-			return // TestSettings_Gates checks it
+			return // TestSettings_Gates checks this field
 		}
 		for _, value := range values {
 			if value == nil && (supports[path] == Ignored || supports[path] == Rejected) {
-				t.Errorf("%s: no sample value", path)
+				t.Errorf("%s: got no value to test; add one to sampleFields", path)
 			}
 			for _, inCluster := range []bool{false, true} {
 				if supports[path] == Supported || inCluster && supports[path] == SupportedInCluster || value == nil {
@@ -46,7 +47,7 @@ func TestSettings_Fields(t *testing.T) {
 	})
 }
 
-// sampleFields contains a value other than the default for each field that podd does not support.
+// sampleFields returns values other than the default for fields that podd does not support.
 func sampleFields() map[string]any {
 	return map[string]any{
 		"streamingConnectionIdleTimeout": "1m", "volumeStatsAggPeriod": "2m", "cpuManagerReconcilePeriod": "3s", "topologyManagerScope": "pod",
@@ -57,7 +58,8 @@ func sampleFields() map[string]any {
 	}
 }
 
-// loadField calls Load with a file that sets one field, and returns all warnings and errors.
+// loadField calls Load with a file that sets the field at a path to value. It returns all warnings and
+// the error as text.
 func loadField(t *testing.T, path string, value any, inCluster bool) string {
 	t.Helper()
 	keys := strings.Split(path, ".")
@@ -78,16 +80,18 @@ func loadField(t *testing.T, path string, value any, inCluster bool) string {
 	return fmt.Sprintln(warnings, err)
 }
 
-// checkVerdict checks that the warnings and errors name a setting and a reason.
+// checkVerdict checks that problems, the text of warnings and errors, names a setting and the reason why
+// it has no effect. "podd does not support it yet" is not a reason.
 func checkVerdict(t *testing.T, setting, problems string) {
 	t.Helper()
 	if !strings.Contains(problems, setting) || strings.Contains(problems, "not support it yet") {
-		t.Errorf("%s: got problems %q, want one that names the setting and why it has no effect", setting, strings.TrimSpace(problems))
+		t.Errorf("%s: got warnings and errors %q, want one that names the setting and the reason why it has no effect", setting, strings.TrimSpace(problems))
 	}
 }
 
 // TestSettings_Flags checks that podd supports each flag of the kubelet, or else names the flag in an
-// error or warning. TestSettings_Fields checks the flags that set a field.
+// error or warning. It does not check flags that set a field, because TestSettings_Fields checks the
+// fields.
 func TestSettings_Flags(t *testing.T) {
 	served := servedFlags()
 	for _, name := range readKubeletFlags(t) {
@@ -97,7 +101,7 @@ func TestSettings_Flags(t *testing.T) {
 		f, ok := findKubeletFlag(name)
 		switch {
 		case !ok:
-			t.Errorf("--%s: podd does not know this flag", name)
+			t.Errorf("--%s is a flag of the kubelet, but is neither in Flags nor in kubeletFlags", name)
 		case f.field == "":
 			_, unserved, err := tryArgs("--"+name, "x")
 			if err != nil {
@@ -106,7 +110,7 @@ func TestSettings_Flags(t *testing.T) {
 			_, warnings, err := Load(Flags{Unsupported: unserved}, testHost)
 			checkVerdict(t, "--"+name, fmt.Sprintln(warnings, err))
 		case !hasField(f.field):
-			t.Errorf("--%s sets the unknown field %s", name, f.field)
+			t.Errorf("--%s sets the field %s, which KubeletConfiguration does not have", name, f.field)
 		}
 	}
 }
@@ -125,19 +129,19 @@ func TestSettings_Gates(t *testing.T) {
 			_, isSwitchable := switchableGates[name]
 			group := findGateGroup(name)
 			served := isSwitchable || isAlwaysEnabled[name] && value || name == gateAllAlpha && !value || group != nil && group.lacksFeature && !value
-			switch isSilent := !strings.Contains(problems, name); {
+			switch isNamed := strings.Contains(problems, name); {
 			case !served:
 				checkVerdict(t, name, problems)
-			case !isSilent:
-				t.Errorf("%s=%t: got %q, want no problem", name, value, problems)
+			case isNamed:
+				t.Errorf("%s=%t: got warnings and errors %q, want none that names the gate", name, value, problems)
 			}
 		}
 	}
 }
 
-// TestGateTables checks that each feature gate in the tables exists and is in one table only. Gates
-// without an effect in the kubelet are in testdata/gates-elsewhere.txt, so that the test fails for a new
-// gate until it is added to a table or to this file.
+// TestGateTables checks that each feature gate in the tables exists, and that it is in one table only.
+// testdata/gates-elsewhere.txt lists the gates that are in no table, because they have no effect in the
+// kubelet. The test fails for a gate of a new kubelet until the gate is added to a table or this file.
 func TestGateTables(t *testing.T) {
 	elsewhere, err := os.ReadFile("testdata/gates-elsewhere.txt")
 	if err != nil {
@@ -150,7 +154,7 @@ func TestGateTables(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(strings.Fields(string(elsewhere)), got); diff != "" {
-		t.Errorf("feature gates in no table (-want +got):\n%s", diff)
+		t.Errorf("feature gates that are in no table (-gates-elsewhere.txt +got):\n%s", diff)
 	}
 	tables := map[string]int{}
 	for name := range switchableGates {
@@ -166,28 +170,30 @@ func TestGateTables(t *testing.T) {
 	}
 	for name, n := range tables {
 		if n != 1 || !isFeatureGate[name] {
-			t.Errorf("%s is in %d tables, and exists in the kubelet: %t; want 1 table and true", name, n, isFeatureGate[name])
+			t.Errorf("feature gate %s: got %d tables, exists in the kubelet %t; want 1 table, true", name, n, isFeatureGate[name])
 		}
 	}
 }
 
-// TestRecordedDefaults compares the defaults with those of the kubelet in testdata/configz.json.
+// TestRecordedDefaults checks that newDefaults returns the same defaults as the kubelet, which are
+// recorded in testdata/configz.json.
 func TestRecordedDefaults(t *testing.T) {
 	recorded := readConfigz(t)
 	defaults := newDefaults()
 	defaults.Kind, defaults.APIVersion = kubeletConfigKind, kubeletConfigAPIVersion
 	want, got := reflect.ValueOf(recorded).Elem(), reflect.ValueOf(defaults).Elem()
 	visitFields(want, got, "", func(path string, want, got reflect.Value) {
-		if path == "containerRuntimeEndpoint" || path == "serializeImagePulls" { // podd tries several sockets, and pulls images in parallel
+		if path == "containerRuntimeEndpoint" || path == "serializeImagePulls" { // by default, podd tries several sockets and pulls images in parallel
 			return
 		}
 		if !reflect.DeepEqual(indirect(want), indirect(got)) && !(isZero(want) && isZero(got)) {
-			t.Errorf("%s: got default %v, want %v as in the kubelet", path, indirect(got), indirect(want))
+			t.Errorf("%s: got default %v, want the default %v of the kubelet", path, indirect(got), indirect(want))
 		}
 	})
 }
 
-// readConfigz returns the configuration without settings that the kubelet serves at /configz.
+// readConfigz returns the configuration that a kubelet without flags and files serves at /configz. It is
+// recorded in testdata/configz.json.
 func readConfigz(t *testing.T) *kubelet.KubeletConfiguration {
 	t.Helper()
 	text, err := os.ReadFile("testdata/configz.json")

@@ -22,8 +22,8 @@ func idsPerPod(k *kubelet.KubeletConfiguration) uint32 {
 // checkUserNamespaces checks userNamespaces.idsPerPod with the rules of the kubelet
 // (pkg/kubelet/userns and pkg/kubelet/apis/config/validation). As in the kubelet, the only upper limit
 // is that there must be IDs for maxPods pods. The first range belongs to the users of the host, and the
-// last ID belongs to no user. The kubelet ignores the latter, and its last pod cannot start. Unlike the
-// kubelet, podd also accepts numbers that do not divide 2^32.
+// last ID belongs to no user. The kubelet does not consider the last ID, so that its last pod cannot
+// start. Unlike the kubelet, podd also accepts numbers that do not divide 2^32.
 func (c *checker) checkUserNamespaces() {
 	const field = "userNamespaces.idsPerPod"
 	if c.kubelet.UserNamespaces == nil || c.kubelet.UserNamespaces.IDsPerPod == nil {
