@@ -9,7 +9,7 @@ import (
 	"podd/cmd/podd/internal/check"
 )
 
-// hostileReport contains the name of a process that would control a terminal.
+// hostileReport contains a process name with a newline and a control character of terminals.
 var hostileReport = check.Report{Outcome: check.Failed, Checks: []check.Result{
 	{Check: "runtime", Outcome: check.OK, Detail: "containerd"},
 	{Check: "clock", Outcome: check.Warning, Detail: "12:00", Problems: []check.Problem{{Outcome: check.Warning, Cause: "late", Remedy: "wait"}}},
@@ -18,7 +18,8 @@ var hostileReport = check.Report{Outcome: check.Failed, Checks: []check.Result{
 	}},
 }}
 
-// TestReportText checks that failures come before warnings and that names are escaped.
+// TestReportText checks that the text lists failures before warnings, and that it escapes the process
+// name in hostileReport.
 func TestReportText(t *testing.T) {
 	want := `CHECK    RESULT   DETAIL
 runtime  ok       containerd
@@ -33,11 +34,11 @@ warning: ports: slow
 3 checks: 1 failed, 1 warning
 `
 	if diff := cmp.Diff(want, reportText(hostileReport)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("report as text (-want +got):\n%s", diff)
 	}
 }
 
-// TestPrintReport checks the field names of the JSON format.
+// TestPrintReport checks the field names in the JSON output of printReport.
 func TestPrintReport(t *testing.T) {
 	var b strings.Builder
 	if err := printReport(&b, "json", check.Report{Outcome: check.Warning, Checks: hostileReport.Checks[1:2]}); err != nil {
@@ -62,6 +63,6 @@ func TestPrintReport(t *testing.T) {
 }
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("report as JSON (-want +got):\n%s", diff)
 	}
 }

@@ -171,8 +171,8 @@ func observeOnce(ctx context.Context, cfg *config.Config, set *manifest.Set) (ru
 	return observed, node, findImages(ctx, client, set), nil
 }
 
-// findImages returns the runtime's references of the images of the containers in set, by name. The
-// reference is "" if the image is not present or cannot be queried.
+// findImages maps the name of each image that a container in set uses to the ID of the image in the
+// runtime. The ID is "" if the image is not on the node or cannot be queried.
 func findImages(ctx context.Context, client *cri.Client, set *manifest.Set) map[string]string {
 	found := map[string]string{}
 	for _, p := range set.Pods {

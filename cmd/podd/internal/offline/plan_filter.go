@@ -41,8 +41,8 @@ func (f planFilter) unknownPods(planned []reconcile.PlannedPod) []string {
 	})
 }
 
-// hasName reports whether name is the name of a pod at its source, with or without the namespace, or
-// its name with the name of the node.
+// hasName reports whether name is a name of a pod: its name in the manifest, the same name after the
+// namespace and a slash, or its full name, which ends in the name of the node.
 func hasName(p reconcile.PlannedPod, name string) bool {
 	short := ""
 	if p.Pod != nil {

@@ -25,8 +25,8 @@ import (
 	"podd/server"
 )
 
-// runPlan runs podd plan with a runtime that does not exist. It appends the error to
-// stderr.
+// runPlan runs podd plan with the root directory root, the manifest path path, and the manifest URL url
+// unless url is "". There is no runtime. If podd plan fails, runPlan appends the error to stderr.
 func runPlan(ctx context.Context, t *testing.T, root, path, url string) (stdout, stderr string) {
 	t.Helper()
 	endpoint := "unix://" + filepath.Join(root, "no.sock")
@@ -41,7 +41,7 @@ func runPlan(ctx context.Context, t *testing.T, root, path, url string) (stdout,
 	return o.String(), e.String()
 }
 
-// writeJournal writes the journal of the pod default/old-n1, as if a source had defined the pod.
+// writeJournal writes the journal of the pod default/old-n1, as if podd had run this pod earlier.
 func writeJournal(t *testing.T, root string) {
 	t.Helper()
 	dir := filepath.Join(root, "pods", "11111111-1111-1111-1111-111111111111")
@@ -54,10 +54,11 @@ func writeJournal(t *testing.T, root string) {
 	}
 }
 
+// webManifest is the manifest of the pod web.
 const webManifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: c, image: i}]}\n"
 
-// TestPlan_CachedContent checks that podd plan uses the cached content of sources, as
-// podd run does.
+// TestPlan_CachedContent checks that podd plan uses the cached valid content of a manifest directory if
+// the current content is invalid, as podd run does.
 func TestPlan_CachedContent(t *testing.T) {
 	root, dir := t.TempDir(), t.TempDir()
 	file := filepath.Join(dir, "web.yaml")
@@ -73,18 +74,18 @@ func TestPlan_CachedContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, errs := runPlan(t.Context(), t, root, dir, ""); !strings.Contains(out, "\ndefault/web-n1\n") {
-		t.Errorf("got %s%s, want the pod", out, errs)
+		t.Errorf("got stdout and stderr\n%s%s\nwant the pod default/web-n1", out, errs)
 	}
 }
 
-// TestPlan_UnreadSource checks that podd plan names a source that does not respond, and
-// does not stop pods that may come from it.
+// TestPlan_UnreadSource checks that podd plan names a source that does not respond, and does not plan to
+// stop pods that this source may define.
 func TestPlan_UnreadSource(t *testing.T) {
 	root := t.TempDir()
 	writeJournal(t, root)
 	const rule = "SourcesNotRead"
 	if out, errs := runPlan(t.Context(), t, root, t.TempDir(), ""); !strings.Contains(out, "default/old-n1") || strings.Contains(out, rule) {
-		t.Errorf("all sources read: got %s%s, want that the pod stops", out, errs)
+		t.Errorf("all sources read: got stdout and stderr\n%s%s\nwant that default/old-n1 stops", out, errs)
 	}
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
@@ -92,16 +93,16 @@ func TestPlan_UnreadSource(t *testing.T) {
 	defer cancel()
 	out, errs := runPlan(ctx, t, root, t.TempDir(), web.URL+"/m")
 	if !strings.Contains(out, rule) || !strings.Contains(errs, "reading source "+web.URL+"/m timed out") {
-		t.Errorf("unresponsive URL: got %s%s, want %q and the URL", out, errs, rule)
+		t.Errorf("unresponsive URL: got stdout and stderr\n%s%s\nwant the rule %q, and a timeout of the URL", out, errs, rule)
 	}
 }
 
-// TestPlan_RunningPodd checks that podd plan uses the sources of the running podd. If
-// manifests are named, podd plan reads them in addition, and prints only the pods that are
-// defined in them or affected by them.
+// TestPlan_RunningPodd checks that podd plan uses the sources of the running podd. If its arguments are
+// manifests, podd plan also reads these manifests. It then prints only the pods that they define, and
+// the pods that podd has read from them earlier.
 func TestPlan_RunningPodd(t *testing.T) {
 	root, dir, more := t.TempDir(), t.TempDir(), t.TempDir()
-	write := func(path, text string) string {
+	writeManifest := func(path, text string) string {
 		t.Helper()
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -109,8 +110,8 @@ func TestPlan_RunningPodd(t *testing.T) {
 		return path
 	}
 	manifestOf := func(name string) string { return strings.Replace(webManifest, "name: web", "name: "+name, 1) }
-	one := write(filepath.Join(dir, "one.yaml"), manifestOf("one"))
-	write(filepath.Join(dir, "two.yaml"), manifestOf("two"))
+	one := writeManifest(filepath.Join(dir, "one.yaml"), manifestOf("one"))
+	writeManifest(filepath.Join(dir, "two.yaml"), manifestOf("two"))
 	writeJournal(t, root)
 	removed := &server.PodView{Path: one, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old-n1"}}}
 	f := poddtest.Serve(t, &server.View{Node: "n1", RootDir: root, Sources: []string{dir}, Pods: []*server.PodView{removed}})
@@ -121,8 +122,8 @@ func TestPlan_RunningPodd(t *testing.T) {
 	}{
 		"no targets":             {nil, "", "default/old-n1 default/one-n1 default/two-n1"},
 		"pod":                    {[]string{"two"}, "", "default/two-n1"},
-		"new manifest":           {[]string{write(filepath.Join(more, "web.yaml"), webManifest)}, "", "default/web-n1"},
-		"edited manifest":        {[]string{write(filepath.Join(more, "edit.yaml"), strings.Replace(manifestOf("two"), "image: i", "image: j", 1))}, "", "default/two-n1"},
+		"new manifest":           {[]string{writeManifest(filepath.Join(more, "web.yaml"), webManifest)}, "", "default/web-n1"},
+		"edited manifest":        {[]string{writeManifest(filepath.Join(more, "edit.yaml"), strings.Replace(manifestOf("two"), "image: i", "image: j", 1))}, "", "default/two-n1"},
 		"file of a source":       {[]string{one}, "", "default/old-n1 default/one-n1"},
 		"another root directory": {nil, t.TempDir(), ""},
 	} {
@@ -137,13 +138,13 @@ func TestPlan_RunningPodd(t *testing.T) {
 			}
 		}
 		if strings.Join(got, " ") != test.want || (err != nil) != (test.want == "") {
-			t.Errorf("%s: got pods %q, error %v, want %q: %s%s", name, got, err, test.want, out.String(), errs.String())
+			t.Errorf("%s: got pods %q, error %v; want pods %q (an error if there are none); stdout and stderr:\n%s%s", name, got, err, test.want, out.String(), errs.String())
 		}
 	}
 }
 
-// TestPlan_Replaces checks that podd plan prints that an edit replaces a pod, and the
-// reason if the running podd has the old version.
+// TestPlan_Replaces checks that podd plan prints whether an edit replaces a pod. It also prints the
+// reason if it knows the running version from the running podd.
 func TestPlan_Replaces(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	pod := func(limits v1.ResourceList) *v1.Pod {
@@ -159,11 +160,11 @@ func TestPlan_Replaces(t *testing.T) {
 		replaces bool
 		want     string
 	}{
-		{"no old version", limited, running, false, ""},
+		{"edit that replaces no pod", limited, running, false, ""},
 		{"different QoS class", limited, running, true, "  replaces the running version: the QoS class would change from BestEffort to Burstable, but cannot change while the pod runs\n"},
 		{"same QoS class", pod(nil), running, true, "  replaces the running version\n"},
 		{"podd not running", limited, nil, true, "  replaces the running version\n"},
-		{"unknown to the running podd", limited, &server.View{}, true, "  replaces the running version\n"},
+		{"pod not in the View of the running podd", limited, &server.View{}, true, "  replaces the running version\n"},
 	} {
 		var out strings.Builder
 		planned := []reconcile.PlannedPod{{Key: key, Pod: &manifest.Pod{Key: key, Object: test.edited}, ReplacesRunning: test.replaces}}
@@ -171,13 +172,13 @@ func TestPlan_Replaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		if first := "default/web-n1\n" + test.want; !strings.HasPrefix(out.String(), first) || strings.Contains(out.String(), "replaces") != test.replaces {
-			t.Errorf("%s: got %q, want it to begin with %q", test.name, out.String(), first)
+			t.Errorf("%s: got %q, want text that begins with %q and contains \"replaces\": %t", test.name, out.String(), first, test.replaces)
 		}
 	}
 }
 
-// TestPlan_UnknownPod checks that the name of a pod that does not exist is an error, and that every
-// form of an existing name is accepted.
+// TestPlan_UnknownPod checks that podd plan accepts every form of the name of an existing pod, and fails
+// for the name of a pod that does not exist.
 func TestPlan_UnknownPod(t *testing.T) {
 	planned := []reconcile.PlannedPod{{
 		Key: types.NamespacedName{Namespace: "default", Name: "web-n1"},
@@ -185,7 +186,7 @@ func TestPlan_UnknownPod(t *testing.T) {
 	}}
 	f := planFilter{pods: []string{"web", "web-n1", "default/web", "wbe"}}
 	if got := strings.Join(f.unknownPods(planned), " "); got != "wbe" {
-		t.Errorf("got the unknown pods %q, want wbe", got)
+		t.Errorf("got the unknown pods %q, want only wbe", got)
 	}
 	dir := t.TempDir()
 	root, manifests := filepath.Join(dir, "root"), filepath.Join(dir, "manifests")
@@ -202,11 +203,11 @@ func TestPlan_UnknownPod(t *testing.T) {
 	var out, log bytes.Buffer
 	err := c.Run(t.Context(), iostreams.Streams{In: strings.NewReader(""), Out: &out, Err: &log})
 	if err == nil || !strings.Contains(err.Error(), "planning pod nosuch: pod not found") {
-		t.Errorf("got error %v and output %q, want an error that names the pod", err, out.String())
+		t.Errorf("podd plan nosuch: got error %v and stdout %q, want the error that the pod was not found", err, out.String())
 	}
 }
 
-// TestPlan_Pressure checks that podd plan considers the pressure conditions of the running podd.
+// TestPlan_Pressure checks that podd plan admits no pod if the running podd reports pressure of the node.
 func TestPlan_Pressure(t *testing.T) {
 	root, dir := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "web.yaml"), []byte(webManifest), 0o644); err != nil {
@@ -220,6 +221,6 @@ func TestPlan_Pressure(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "the node has the condition [DiskPressure]"; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "pull image") {
-		t.Errorf("got %s%s, want %q and no pull", out.String(), errs.String(), want)
+		t.Errorf("got stdout and stderr\n%s%s\nwant %q and no pull of an image", out.String(), errs.String(), want)
 	}
 }

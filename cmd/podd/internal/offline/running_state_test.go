@@ -11,8 +11,9 @@ import (
 	"podd/server"
 )
 
-// TestFetchRunningView_Directories checks that the configuration contains the directories of the podd
-// that "make run" has started in the working directory, so that "podd check" recognizes its process.
+// TestFetchRunningView_Directories checks that fetchRunningView finds the podd that "make run" has
+// started in the working directory. It must copy the directories of this podd to the configuration, so
+// that "podd check" recognizes the process of this podd by them.
 func TestFetchRunningView_Directories(t *testing.T) {
 	checkout, root := poddtest.ShortDir(t), t.TempDir()
 	t.Chdir(checkout)
@@ -40,7 +41,7 @@ func TestFetchRunningView_Directories(t *testing.T) {
 		}
 		v := fetchRunningView(t.Context(), &flags, &cfg, io.Discard)
 		if (v != nil) != c.isFound || cfg.RunDir != c.runDir || c.isFound && cfg.RootDir != root {
-			t.Errorf("%s: got found %t, run directory %s and root directory %s; want %t, %s and %s", name, v != nil, cfg.RunDir, cfg.RootDir, c.isFound, c.runDir, root)
+			t.Errorf("%s: got podd found %t, run directory %s and root directory %s; want %t, %s and (if podd is found) %s", name, v != nil, cfg.RunDir, cfg.RootDir, c.isFound, c.runDir, root)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"podd/cmd/podd/internal/poddtest"
 )
 
-// podd runs podd volume while f is the running podd.
+// podd runs the verb words[0], which must be volume, while f is the running podd.
 func podd(t *testing.T, f *poddtest.Podd, words ...string) poddtest.Result {
 	t.Helper()
 	var grammar struct {

@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
+// TestParseEnv checks the variables of -e and of one --env-file. Names without a value get the value of
+// podd's environment, in which only HOME is set. No error must contain a value, here "secret".
 func TestParseEnv(t *testing.T) {
 	lookup := func(name string) (string, bool) {
 		if name == "HOME" {
@@ -21,9 +23,9 @@ func TestParseEnv(t *testing.T) {
 		name  string
 		file  string
 		words []string
-		want  string
-		unset string
-		err   string
+		want  string // variables
+		unset string // names without a value that podd's environment does not contain
+		err   string // end of the error; "" for none
 	}{
 		{name: "words", words: []string{"A=1", "B=", "C=x=y z"}, want: "A=1 B= C=x=y z"},
 		{name: "last value of a name", words: []string{"A=1", "B=2", "A=3"}, want: "B=2 A=3"},
@@ -48,7 +50,7 @@ func TestParseEnv(t *testing.T) {
 			env, unset, err := parseEnv(files, test.words, lookup)
 			if test.err != "" {
 				if err == nil || !strings.HasSuffix(err.Error(), test.err) || strings.Contains(err.Error(), "secret") {
-					t.Fatalf("got %v, %v; want error %q", env, err, test.err)
+					t.Fatalf("got variables %v, error %v; want an error that ends in %q and does not contain \"secret\"", env, err, test.err)
 				}
 				return
 			}
@@ -56,15 +58,16 @@ func TestParseEnv(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := strings.Join(unset, " "); got != test.unset {
-				t.Errorf("unset: got %q, want %q", got, test.unset)
+				t.Errorf("names that are not set: got %q, want %q", got, test.unset)
 			}
 			if diff := cmp.Diff(test.want, formatEnv(env)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("variables (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
+// TestParseEnv_FileErrors checks the errors for files that cannot be read.
 func TestParseEnv_FileErrors(t *testing.T) {
 	dir := t.TempDir()
 	for name, want := range map[string]string{
@@ -72,11 +75,12 @@ func TestParseEnv_FileErrors(t *testing.T) {
 		dir:                        "reading --env-file " + dir + ": is a directory",
 	} {
 		if _, _, err := parseEnv([]string{name}, nil, os.LookupEnv); err == nil || err.Error() != want {
-			t.Errorf("got %v, want %s", err, want)
+			t.Errorf("got error %v, want %q", err, want)
 		}
 	}
 }
 
+// formatEnv returns the variables as K=V, separated by spaces.
 func formatEnv(env []v1.EnvVar) string {
 	var words []string
 	for _, e := range env {
@@ -85,8 +89,9 @@ func formatEnv(env []v1.EnvVar) string {
 	return strings.Join(words, " ")
 }
 
-// TestPodWithEnv checks that every container gets the variables without expansion, and that
-// they replace variables of the manifest. The original pod must not be modified.
+// TestPodWithEnv checks that podWithEnv adds variables to every container, without expanding their
+// values. A variable must replace the variable of the manifest with the same name. The original pod
+// must not change.
 func TestPodWithEnv(t *testing.T) {
 	text := `apiVersion: v1
 kind: Pod
@@ -104,18 +109,18 @@ spec:
 		t.Errorf("the original pod was modified (-before +after):\n%s", diff)
 	}
 	if got.Key != p.Key || got.UID != p.UID {
-		t.Errorf("got key %s, UID %s, want %s, %s", got.Key, got.UID, p.Key, p.UID)
+		t.Errorf("got key %s, UID %s; want %s, %s as in the original pod", got.Key, got.UID, p.Key, p.UID)
 	}
 	if text := formatEnv(got.Object.Spec.InitContainers[0].Env); text != "NAME=n NEW=$$(A) $$x" {
-		t.Errorf("got variables %q of the init container, want the new variables before the variables of the manifest", text)
+		t.Errorf("init container: got variables %q, want the two new variables with escaped $", text)
 	}
 	if text := formatEnv(got.Object.Spec.Containers[0].Env); text != "NEW=$$(A) $$x A=1 NAME=n B=$(NEW)" {
-		t.Errorf("got variables %q of the container, want the new variables before the variables of the manifest", text)
+		t.Errorf("container: got variables %q, want NEW before the variables of the manifest, and the new value of NAME", text)
 	}
 	if got.Object.Spec.Containers[0].Env[2].ValueFrom != nil {
-		t.Error("a replaced variable still has valueFrom")
+		t.Error("replaced variable NAME: got a valueFrom, want only a value")
 	}
 	if same := podWithEnv(p, nil); same != p {
-		t.Error("without variables: got a copy, want the same pod")
+		t.Error("without new variables: got a copy of the pod, want the pod itself")
 	}
 }

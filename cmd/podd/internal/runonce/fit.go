@@ -39,19 +39,19 @@ func findMisfits(set *manifest.Set, order []types.NamespacedName, limits admissi
 	return problems
 }
 
-// A fitter decides which pods of a set fit on a node without other pods.
+// A fitter decides which pods of set fit on a node that runs no other pods.
 type fitter struct {
 	set    *manifest.Set
 	limits admission.Limits
 }
 
-// admit decides about the pods with the given keys, in addition to the pods of earlier. The parameter
-// earlier is the result of an earlier call, or nil. The result contains the decisions about all of them.
-func (f *fitter) admit(earlier map[types.NamespacedName]admission.Memory, keys ...types.NamespacedName) map[types.NamespacedName]admission.Memory {
+// admit decides whether the pods with the given keys fit in addition to the pods in previous, which is
+// the result of a previous call or nil. The result also contains the decisions in previous.
+func (f *fitter) admit(previous map[types.NamespacedName]admission.Memory, keys ...types.NamespacedName) map[types.NamespacedName]admission.Memory {
 	set := *f.set
 	set.Pods = map[types.NamespacedName]*manifest.Pod{}
 	var names []admission.NameFacts
-	for key, memory := range earlier {
+	for key, memory := range previous {
 		set.Pods[key] = f.set.Pods[key]
 		names = append(names, admission.NameFacts{Key: key, Memory: memory})
 	}

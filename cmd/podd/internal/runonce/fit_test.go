@@ -12,8 +12,8 @@ import (
 	"podd/reconcile/admission"
 )
 
-// TestFindPortConflicts checks that two pods that run to completion can have the same host port, because
-// one waits for the other, but not a service and another pod.
+// TestFindPortConflicts checks that two jobs (pods that run to completion) can use the same host port,
+// because one of them waits for the other. A service (long-running pod) and another pod cannot.
 func TestFindPortConflicts(t *testing.T) {
 	onPort := func(name string, policy v1.RestartPolicy) *manifest.Pod {
 		p := decodePods(t, podManifest(name, policy, "c"))[0]
@@ -24,25 +24,26 @@ func TestFindPortConflicts(t *testing.T) {
 		pods []*manifest.Pod
 		want string // the pod with the problem
 	}{
-		"two jobs":          {[]*manifest.Pod{onPort("a", never), onPort("b", onFailure)}, ""},
-		"service and job":   {[]*manifest.Pod{onPort("a", always), onPort("b", never)}, "b-run1"},
-		"job and service":   {[]*manifest.Pod{onPort("a", never), onPort("b", always)}, "b-run1"},
-		"two services":      {[]*manifest.Pod{onPort("a", always), onPort("b", always)}, "b-run1"},
-		"one of three jobs": {[]*manifest.Pod{onPort("a", never), onPort("b", never), onPort("c", always)}, "c-run1"},
+		"two jobs":               {[]*manifest.Pod{onPort("a", never), onPort("b", onFailure)}, ""},
+		"service and job":        {[]*manifest.Pod{onPort("a", always), onPort("b", never)}, "b-run1"},
+		"job and service":        {[]*manifest.Pod{onPort("a", never), onPort("b", always)}, "b-run1"},
+		"two services":           {[]*manifest.Pod{onPort("a", always), onPort("b", always)}, "b-run1"},
+		"two jobs and a service": {[]*manifest.Pod{onPort("a", never), onPort("b", never), onPort("c", always)}, "c-run1"},
 	} {
 		got := ""
 		for _, p := range findPortConflicts(c.pods) {
 			got += p.Pod.Name
 		}
 		if got != c.want {
-			t.Errorf("%s: got problems of %q, want %q", name, got, c.want)
+			t.Errorf("%s: got problems of the pods %q, want %q", name, got, c.want)
 		}
 	}
 }
 
-// TestFindMisfits checks which pods of a run are rejected before the run starts.
+// TestFindMisfits checks which pods findMisfits rejects before a run starts. The node has 2 CPUs, and room
+// for 3 pods. "Services" are long-running pods.
 func TestFindMisfits(t *testing.T) {
-	requesting := func(name string, policy v1.RestartPolicy, cpu string, change ...func(*v1.PodSpec)) *manifest.Pod {
+	podWithRequest := func(name string, policy v1.RestartPolicy, cpu string, change ...func(*v1.PodSpec)) *manifest.Pod {
 		p := decodePods(t, podManifest(name, policy, "c"))[0]
 		p.Object.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)}
 		for _, c := range change {
@@ -50,7 +51,7 @@ func TestFindMisfits(t *testing.T) {
 		}
 		return p
 	}
-	elsewhere := func(s *v1.PodSpec) { s.NodeSelector = map[string]string{"disk": "ssd"} }
+	forOtherNode := func(s *v1.PodSpec) { s.NodeSelector = map[string]string{"disk": "ssd"} }
 	withDevice := func(s *v1.PodSpec) {
 		s.Containers[0].Resources.Requests["example.com/gpu"] = resource.MustParse("1")
 	}
@@ -59,17 +60,17 @@ func TestFindMisfits(t *testing.T) {
 		pods []*manifest.Pod
 		want []string // a part of each problem
 	}{
-		{"the pods fit one after the other", []*manifest.Pod{requesting("a", never, "2"), requesting("b", never, "2"), requesting("c", onFailure, "2")}, nil},
-		{"a pod exceeds the node", []*manifest.Pod{requesting("a", never, "1"), requesting("big", never, "3")}, []string{
+		{"the pods fit one after the other", []*manifest.Pod{podWithRequest("a", never, "2"), podWithRequest("b", never, "2"), podWithRequest("c", onFailure, "2")}, nil},
+		{"a pod exceeds the node", []*manifest.Pod{podWithRequest("a", never, "1"), podWithRequest("big", never, "3")}, []string{
 			"ci/test.yaml:4:1: error: pod big cannot run on this node: the pod requests 3 of cpu; the node has 2 for pods, of which other pods request 0",
 		}},
-		{"a pod does not fit in addition to the services", []*manifest.Pod{requesting("s3", always, "500m"), requesting("a", never, "2"), requesting("b", never, "1500m")}, []string{
+		{"a pod does not fit in addition to the services", []*manifest.Pod{podWithRequest("s3", always, "500m"), podWithRequest("a", never, "2"), podWithRequest("b", never, "1500m")}, []string{
 			"pod a cannot run on this node: the pod requests 2 of cpu; the node has 2 for pods, of which other pods request 500m",
 		}},
-		{"the services do not fit together", []*manifest.Pod{requesting("s1", always, "1500m"), requesting("s2", always, "1"), requesting("a", never, "500m")}, []string{"pod s2 cannot run"}},
-		{"too many services", []*manifest.Pod{requesting("s1", always, "1m"), requesting("s2", always, "1m"), requesting("s3", always, "1m"), requesting("a", never, "1m")}, []string{"pod a cannot run on this node: the node is full: 3 of 3 pods"}},
-		{"another node", []*manifest.Pod{requesting("a", never, "1", elsewhere)}, []string{"pod a cannot run"}},
-		{"the number of devices is not known yet", []*manifest.Pod{requesting("a", never, "1", withDevice)}, nil},
+		{"the services do not fit together", []*manifest.Pod{podWithRequest("s1", always, "1500m"), podWithRequest("s2", always, "1"), podWithRequest("a", never, "500m")}, []string{"pod s2 cannot run"}},
+		{"too many services", []*manifest.Pod{podWithRequest("s1", always, "1m"), podWithRequest("s2", always, "1m"), podWithRequest("s3", always, "1m"), podWithRequest("a", never, "1m")}, []string{"pod a cannot run on this node: the node is full: 3 of 3 pods"}},
+		{"another node", []*manifest.Pod{podWithRequest("a", never, "1", forOtherNode)}, []string{"pod a cannot run"}},
+		{"the number of devices is not known yet", []*manifest.Pod{podWithRequest("a", never, "1", withDevice)}, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -82,11 +83,11 @@ func TestFindMisfits(t *testing.T) {
 			limits := admission.Limits{MaxPods: 3, Allocatable: admission.Amounts{v1.ResourceCPU: 2000}}
 			got := findMisfits(set, order, limits)
 			if len(got) != len(test.want) {
-				t.Fatalf("got %v, want %d problems", got, len(test.want))
+				t.Fatalf("got problems %v, want %d", got, len(test.want))
 			}
 			for i, want := range test.want {
 				if !strings.Contains(got[i].String(), want) {
-					t.Errorf("got %q, want %q in it", got[i], want)
+					t.Errorf("got problem %q, want it to contain %q", got[i], want)
 				}
 			}
 		})

@@ -22,7 +22,7 @@ func formatDuration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// formatTimes formats a number of repetitions.
+// formatTimes formats a number of repetitions: "once", or "3 times".
 func formatTimes(n int) string {
 	if n == 1 {
 		return "once"

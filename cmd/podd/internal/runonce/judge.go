@@ -41,7 +41,7 @@ type outcome string
 
 const (
 	outcomeCompleted   outcome = "ended"       // all pods that run to completion have finished
-	outcomeReady       outcome = "ready"       // all pods are ready, and none is of the kind that runs to completion
+	outcomeReady       outcome = "ready"       // all pods are ready, and no pod of the run runs to completion
 	outcomeFailing     outcome = "hopeless"    // a pod cannot succeed
 	outcomeTimedOut    outcome = "timeout"     // the timeout has passed
 	outcomeInterrupted outcome = "interrupted" // the user has stopped the run
@@ -147,8 +147,8 @@ func (in *judgeInput) newQueue(completionPodsStarted bool) queue {
 // runExitCode returns the exit code of the run. firstFailure is the failure that ends the run, or
 // nil if all pods have finished. The result is 0 if no container failed, the exit code of the
 // failed container, or exitCodeSeveralFailed if several containers failed. A pod that exceeded its
-// deadline counts as a container with exit code exit.Timeout. If a pod failed and no container is
-// the cause, the result is exit.Internal.
+// deadline is treated like one container with the exit code exit.Timeout. If a pod failed and no
+// container is the cause, the result is exit.Internal.
 func (in *judgeInput) runExitCode(firstFailure *podFailure) int {
 	failed, c := 0, 0
 	for i := range in.Pods {

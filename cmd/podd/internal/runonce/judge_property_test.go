@@ -8,9 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestJudge_Properties checks runs in which pods become ready and end in a random order. A
-// run ends, with the right exit code, if and only if all pods that end by themselves have
-// ended. These pods start only after all long-running pods were ready at the same time.
+// TestJudge_Properties checks judge for runs in which pods become ready and end in a random order. Pods
+// that run to completion start only after all long-running pods were ready at the same time. A run ends,
+// with the right exit code, if and only if all pods that run to completion have ended. A run with only
+// long-running pods ends when all of them are ready.
 func TestJudge_Properties(t *testing.T) {
 	policies := []v1.RestartPolicy{always, onFailure, never}
 	templates := map[v1.RestartPolicy]runPod{}
@@ -18,34 +19,34 @@ func TestJudge_Properties(t *testing.T) {
 		templates[p] = newPod(t, "p", p, "c")
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		in := judgeInput{StartTime: at, Now: after(1)}
+		in := judgeInput{StartTime: start, Now: after(1)}
 		codes := map[int]int32{} // exit codes of the pods that have ended, by index
-		ending := 0
+		completionPods := 0      // number of pods that run to completion
 		for i := range rapid.IntRange(1, 5).Draw(t, "pods") {
 			p := templates[rapid.SampledFrom(policies).Draw(t, "policy")]
 			copied := *p.Desired
 			copied.Key.Name = fmt.Sprintf("p%d", i)
 			p.Desired, p.Name = &copied, copied.Key.Name
 			if !p.isLongRunning() {
-				ending++
+				completionPods++
 			}
 			in.Pods = append(in.Pods, p)
 		}
 		for range 200 {
 			j := judge(in)
 			if in.CompletionPodsStarted && !j.CompletionPodsStarted {
-				t.Fatal("got fewer pods to run than before; started pods must keep running")
+				t.Fatal("got CompletionPodsStarted false after true; pods that have started must keep running")
 			}
 			if j.CompletionPodsStarted && !in.CompletionPodsStarted && !allReady(in.Pods) {
-				t.Fatal("started pods that end by themselves before all long-running pods were ready")
+				t.Fatal("got CompletionPodsStarted true before all long-running pods were ready at the same time")
 			}
 			in.CompletionPodsStarted = j.CompletionPodsStarted
-			if done := ending == len(codes) && (ending > 0 || allReady(in.Pods)); done != (j.Verdict != nil) {
-				t.Fatalf("got verdict %v when %d of %d pods have ended", j.Verdict, len(codes), ending)
+			if done := completionPods == len(codes) && (completionPods > 0 || allReady(in.Pods)); done != (j.Verdict != nil) {
+				t.Fatalf("got verdict %v, want one: %t; %d of %d pods that run to completion have ended", j.Verdict, done, len(codes), completionPods)
 			}
 			if j.Verdict != nil {
 				if want := runCode(codes); j.Verdict.Code != want {
-					t.Fatalf("got code %d, want %d for exit codes %v", j.Verdict.Code, want, codes)
+					t.Fatalf("got exit code %d of the run, want %d for the exit codes %v of its pods", j.Verdict.Code, want, codes)
 				}
 				return
 			}
@@ -65,6 +66,7 @@ func TestJudge_Properties(t *testing.T) {
 	})
 }
 
+// allReady reports whether all long-running pods are ready.
 func allReady(pods []runPod) bool {
 	for i := range pods {
 		if pods[i].isLongRunning() && !pods[i].isReady() {
@@ -74,20 +76,20 @@ func allReady(pods []runPod) bool {
 	return true
 }
 
-// startedPod returns the index of the n-th started pod.
-func startedPod(pods []runPod, released bool, n int) int {
+// startedPod returns the index in pods of the n-th started pod; n begins with 0.
+func startedPod(pods []runPod, completionPodsStarted bool, n int) int {
 	for i := range pods {
-		if !pods[i].isLongRunning() && !released {
+		if !pods[i].isLongRunning() && !completionPodsStarted {
 			continue
 		}
 		if n--; n < 0 {
 			return i
 		}
 	}
-	panic("fewer than n pods are started")
+	panic("at most n pods have started")
 }
 
-// runCode returns the exit code of a run. codes contains the exit codes of its pods.
+// runCode returns the exit code that a run must have whose completed pods have the exit codes in codes.
 func runCode(codes map[int]int32) int {
 	failed, code := 0, 0
 	for _, c := range codes {

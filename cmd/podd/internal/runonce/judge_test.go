@@ -19,7 +19,8 @@ const (
 	never     = v1.RestartPolicyNever
 )
 
-// TestJudge checks how many pods are started, when a run ends, and its exit code.
+// TestJudge checks how many pods judge starts, whether the run ends, and its exit code. The time in each
+// case is 10 s after the start of the run.
 func TestJudge(t *testing.T) {
 	db, job, retried := newPod(t, "db", always, "pg"), newPod(t, "job", never, "main", "helper"), newPod(t, "retried", onFailure, "c")
 	ready := withReportAt(db, 1, setReady)
@@ -33,9 +34,9 @@ func TestJudge(t *testing.T) {
 		name    string
 		pods    []runPod
 		in      judgeInput
-		start   int // number of pods
-		outcome outcome
-		code    int
+		start   int     // number of pods in DesiredPods
+		outcome outcome // "" if the run continues
+		code    int     // exit code of the run
 	}{
 		{name: "long-running pods start first", pods: []runPod{job, db}, start: 1},
 		{name: "long-running pod not ready yet", pods: []runPod{job, withReportAt(db, 1)}, start: 1},
@@ -57,15 +58,15 @@ func TestJudge(t *testing.T) {
 		{name: "exit of a sidecar does not determine the code", pods: []runPod{
 			withReportAt(newPod(t, "s", never, "sidecar:log", "c"), 2, setExit("log", 137, 1, 1), setExit("c", 5, 1, 1), setFinished),
 		}, start: 1, outcome: outcomeCompleted, code: 5},
-		{name: "disappeared before it ended", pods: []runPod{withReportAt(job, 2, setFinished, func(r *state.Report) { r.Finished.Failed = true })}, start: 1, outcome: outcomeCompleted, code: exit.Internal},
+		{name: "sandbox disappeared before the pod ended", pods: []runPod{withReportAt(job, 2, setFinished, func(r *state.Report) { r.Finished.Failed = true })}, start: 1, outcome: outcomeCompleted, code: exit.Internal},
 		{name: "evicted", pods: []runPod{withReportAt(job, 2, setEvicted)}, start: 1, outcome: outcomeCompleted, code: exit.Internal},
 		{name: "evicted and killed", pods: []runPod{withReportAt(job, 2, setExit("main", 137, 1, 1), setEvicted)}, start: 1, outcome: outcomeCompleted, code: exit.Internal},
 		{name: "exit code 256", pods: []runPod{withReportAt(job, 2, setExit("main", 256, 1, 1), setFinished)}, start: 1, outcome: outcomeCompleted, code: 1},
 		{name: "timed out", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Timeout: 9 * time.Second}, start: 1, outcome: outcomeTimedOut, code: exit.Timeout},
 		{name: "before the timeout", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Timeout: 11 * time.Second}, start: 1},
-		{name: "ended at the timeout", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setFinished)}, in: judgeInput{Timeout: time.Second, Interrupted: true}, start: 1, outcome: outcomeCompleted, code: 3},
+		{name: "ended before an interrupt and after the timeout", pods: []runPod{withReportAt(job, 2, setExit("main", 3, 1, 1), setFinished)}, in: judgeInput{Timeout: time.Second, Interrupted: true}, start: 1, outcome: outcomeCompleted, code: 3},
 		{name: "interrupted", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{Interrupted: true, Timeout: time.Second}, start: 1, outcome: outcomeInterrupted, code: exit.Interrupted},
-		{name: "broken", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{FatalErr: errors.New("writing stdout: broken pipe")}, start: 1, outcome: outcomeBroken, code: exit.Internal},
+		{name: "writing the output fails", pods: []runPod{withReportAt(job, 1)}, in: judgeInput{FatalErr: errors.New("writing stdout: broken pipe")}, start: 1, outcome: outcomeBroken, code: exit.Internal},
 		{name: "pull fails once", pods: []runPod{withReportAt(job, 1, pull(0, 1))}, start: 1},
 		{name: "pull fails three times", pods: []runPod{withReportAt(job, 1, pull(0, 3))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "unknown image", pods: []runPod{withReportAt(job, 1, pull(404, 1))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
@@ -74,8 +75,8 @@ func TestJudge(t *testing.T) {
 		{name: "invalid image name", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 1, IsFinal: true, Reason: "InvalidImageName"}))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "start fails four times", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 4, Reason: "CreateContainerError"}))}, start: 1},
 		{name: "start fails five times", pods: []runPod{withReportAt(job, 1, addStep("main", plan.Failure{Count: 5, Reason: "CreateContainerError"}))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
-		{name: "sandbox fails five times", pods: []runPod{withReportAt(job, 1, func(r *state.Report) { r.Decision.Failure.Count = 5 })}, start: 1, outcome: outcomeFailing, code: exit.Internal},
-		{name: "rejected", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNotAdmitted, "host port 80 is taken", 1), setFinal)}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "creating the sandbox fails five times", pods: []runPod{withReportAt(job, 1, func(r *state.Report) { r.Decision.Failure.Count = 5 })}, start: 1, outcome: outcomeFailing, code: exit.Internal},
+		{name: "rejected by admission", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNotAdmitted, "host port 80 is taken", 1), setFinal)}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "waits for a network", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", 1))}, start: 1},
 		{name: "waits too long", pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", -20))}, start: 1, outcome: outcomeFailing, code: exit.Internal},
 		{name: "waits for a running pod", pods: []runPod{withReportAt(job, 1), withReportAt(retried, 1, setBlocked, setWaiting(plan.RuleNotAdmitted, "no cpu", -99))}, start: 2},
@@ -107,10 +108,10 @@ func TestJudge(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			in := test.in
-			in.Pods, in.StartTime, in.Now = test.pods, at, after(10)
+			in.Pods, in.StartTime, in.Now = test.pods, start, after(10)
 			j := judge(in)
 			if len(j.DesiredPods) != test.start {
-				t.Errorf("got pods %v to start, want %d", j.DesiredPods, test.start)
+				t.Errorf("got DesiredPods %v, want %d pods", j.DesiredPods, test.start)
 			}
 			var outcome outcome
 			code := 0
@@ -118,14 +119,14 @@ func TestJudge(t *testing.T) {
 				outcome, code = j.Verdict.Outcome, j.Verdict.Code
 			}
 			if outcome != test.outcome || code != test.code {
-				t.Errorf("got outcome %q, code %d, want %q, %d", outcome, code, test.outcome, test.code)
+				t.Errorf("got outcome %q, exit code %d; want %q, %d", outcome, code, test.outcome, test.code)
 			}
 		})
 	}
 }
 
-// TestJudge_Wake checks when judge must be called again.
-func TestJudge_Wake(t *testing.T) {
+// TestJudge_NextCheck checks the time at which judge must be called again even if nothing changes.
+func TestJudge_NextCheck(t *testing.T) {
 	job := newPod(t, "job", never, "main")
 	tests := []struct {
 		name string
@@ -138,23 +139,23 @@ func TestJudge_Wake(t *testing.T) {
 		{"limit of a wait", judgeInput{Pods: []runPod{withReportAt(job, 1, setWaiting(plan.RuleNetworkNotReady, "no CNI", 5))}, Timeout: time.Minute}, after(35)},
 	}
 	for _, test := range tests {
-		test.in.StartTime, test.in.Now = at, after(10)
+		test.in.StartTime, test.in.Now = start, after(10)
 		if got := judge(test.in).NextCheck; !got.Equal(test.want) {
-			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+			t.Errorf("%s: got NextCheck %v, want %v", test.name, got, test.want)
 		}
 	}
 }
 
-// TestWithReport checks that ReadyAt is the first time at which the pod was ready. Reports
-// without a desired version must be ignored.
+// TestWithReport checks that ReadyAt is the time of the first report in which the pod is ready. A report
+// without a desired version must not replace the previous report.
 func TestWithReport(t *testing.T) {
 	p := withReportAt(withReportAt(newPod(t, "db", always, "pg"), 1, setReady), 2, setReady)
 	if !p.ReadyAt.Equal(after(1)) {
-		t.Errorf("got ReadyAt %v, want %v", p.ReadyAt, after(1))
+		t.Errorf("after two reports: got ReadyAt %v, want %v", p.ReadyAt, after(1))
 	}
 	removed := newReport(p)
 	removed.Version = nil
 	if diff := cmp.Diff(p.Report, p.withReport(removed, after(3)).Report, cmp.Comparer(func(a, b *state.Report) bool { return a == b })); diff != "" {
-		t.Error("a report without a desired version replaced the previous report")
+		t.Errorf("after a report without a desired version (-want +got):\n%s", diff)
 	}
 }

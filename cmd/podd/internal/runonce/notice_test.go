@@ -8,8 +8,8 @@ import (
 	"podd/reconcile/plan"
 )
 
-// TestNotices checks that each failure is reported once, except for the failure that ends
-// the run.
+// TestNotices checks the notices if the state of a pod changes from before to now. Each failure must
+// cause one notice, except the failure that ends the run.
 func TestNotices(t *testing.T) {
 	job, retried, db := newPod(t, "job", never, "c"), newPod(t, "retried", onFailure, "c"), newPod(t, "db", always, "pg")
 	pull := func(n int) runPod {
@@ -36,7 +36,7 @@ func TestNotices(t *testing.T) {
 	}
 	for _, test := range tests {
 		if diff := cmp.Diff(test.want, test.now.notices(&test.before, after(10))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+			t.Errorf("%s: notices (-want +got):\n%s", test.name, diff)
 		}
 	}
 }

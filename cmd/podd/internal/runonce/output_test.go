@@ -18,16 +18,16 @@ import (
 	"podd/runtime"
 )
 
-// A testOutput is an output that is running, with the logs that it reads.
+// A testOutput is a running outputCopier, the logs that it copies, and its output.
 type testOutput struct {
 	*outputCopier
 	t        *testing.T
-	dir      string
-	out, err *bytes.Buffer
+	dir      string        // parent of the log directories of the pods
+	out, err *bytes.Buffer // copied stdout and stderr
 	done     chan struct{} // closed when run has returned
 }
 
-// startOutput runs an output until the test ends.
+// startOutput starts an outputCopier for pods and stops it at the end of the test.
 func startOutput(t *testing.T, pods ...runPod) *testOutput {
 	t.Helper()
 	w := &testOutput{t: t, dir: t.TempDir(), out: &bytes.Buffer{}, err: &bytes.Buffer{}, done: make(chan struct{})}
@@ -43,9 +43,9 @@ func startOutput(t *testing.T, pods ...runPod) *testOutput {
 	return w
 }
 
-// log adds entries to the log of an attempt of a container. "o text" is a line of stdout,
-// and "e text" a line of stderr. "O text" and "E text" are parts of a line that the next
-// entry continues.
+// log appends entries to the log file of a container. attempt is the number of its restarts. "o text"
+// is a line of stdout, and "e text" a line of stderr. "O text" and "E text" are parts of a line that
+// the next entry of the same stream continues.
 func (w *testOutput) log(p runPod, container string, attempt int, entries ...string) {
 	w.t.Helper()
 	dir := filepath.Join(w.dir, p.Desired.Key.Name, container)
@@ -70,7 +70,7 @@ func (w *testOutput) log(p runPod, container string, attempt int, entries ...str
 	}
 }
 
-// checkOutput waits until all logs are copied, and checks what was written.
+// checkOutput waits until all logs are copied, and checks the copied stdout and stderr.
 func (w *testOutput) checkOutput(stdout, stderr string) {
 	w.t.Helper()
 	select {
@@ -79,7 +79,7 @@ func (w *testOutput) checkOutput(stdout, stderr string) {
 		w.t.Fatal("the logs were not copied within 30s")
 	}
 	if w.out.String() != stdout || w.err.String() != stderr {
-		w.t.Errorf("got stdout %q, want %q; got stderr %q, want %q", w.out, stdout, w.err, stderr)
+		w.t.Errorf("got stdout %q, stderr %q; want %q, %q", w.out, w.err, stdout, stderr)
 	}
 }
 
@@ -87,7 +87,8 @@ func newContainer(name string, attempt uint32, state runtime.ContainerState) run
 	return runtime.Container{Name: name, Attempt: attempt, State: state}
 }
 
-// TestOutput_OneContainer checks that the output of one container is copied unchanged.
+// TestOutput_OneContainer checks that the output of a run with one container is copied unchanged. lastLines
+// must return the lines of both streams.
 func TestOutput_OneContainer(t *testing.T) {
 	p := newPod(t, "job", never, "c")
 	w := startOutput(t, p)
@@ -96,12 +97,12 @@ func TestOutput_OneContainer(t *testing.T) {
 	w.update(newReport(p, setObserved(true, newContainer("c", 0, runtime.Exited)), setFinished))
 	w.checkOutput("one\ntwo\nno end", "err\n")
 	if got := w.lastLines(&p, "c"); strings.Join(got, ",") != "one,tw,err,o,no end" {
-		t.Errorf("got last lines %q, want the lines of stdout and stderr", got)
+		t.Errorf("lastLines: got %q, want the lines of stdout and stderr in the order of the log", got)
 	}
 }
 
-// TestOutput_UnknownExitCode checks that the log of a container whose exit code is unknown
-// is read to its end when the pod has finished.
+// TestOutput_UnknownExitCode checks that the log of a container is copied to its end when its pod has
+// finished, even if the runtime does not know the exit code of the container.
 func TestOutput_UnknownExitCode(t *testing.T) {
 	p := newPod(t, "job", never, "c")
 	w := startOutput(t, p)
@@ -112,8 +113,9 @@ func TestOutput_UnknownExitCode(t *testing.T) {
 	w.checkOutput("one\ntwo\n", "")
 }
 
-// TestOutput_SeveralContainers checks that lines are complete and have prefixes. The logs
-// of init containers, of all attempts, and of containers without a report must be copied.
+// TestOutput_SeveralContainers checks that the output of several containers consists of complete lines,
+// each with a prefix. The logs of init containers, of all attempts, and of containers that no report
+// contained must be copied.
 func TestOutput_SeveralContainers(t *testing.T) {
 	p, quick := newPod(t, "job", onFailure, "init:i", "c"), newPod(t, "quick", never, "c")
 	w := startOutput(t, p, quick)
@@ -137,12 +139,12 @@ func TestOutput_SeveralContainers(t *testing.T) {
 		delete(want, line)
 	}
 	if len(want) > 0 {
-		t.Errorf("got %q without the lines %v", w.out, want)
+		t.Errorf("got stdout %q, want it to contain the lines %v too", w.out, want)
 	}
 }
 
-// TestOutput_Sidecar checks that the logs of a pod are read as long as one of its
-// containers can write.
+// TestOutput_Sidecar checks that the logs of a pod are copied as long as one of its containers, here a
+// sidecar, can write.
 func TestOutput_Sidecar(t *testing.T) {
 	p := newPod(t, "job", never, "sidecar:s", "c")
 	containers := []runtime.Container{newContainer("s", 0, runtime.Running), newContainer("c", 0, runtime.Exited)}
@@ -155,7 +157,7 @@ func TestOutput_Sidecar(t *testing.T) {
 	w.update(stopping)
 	select {
 	case <-w.done:
-		t.Fatal("the output ended while a sidecar was running")
+		t.Fatal("the output ended before the report that the sidecar has exited")
 	default:
 	}
 	w.log(p, "s", 0, "o more")
@@ -164,11 +166,11 @@ func TestOutput_Sidecar(t *testing.T) {
 	w.update(stopped)
 	<-w.done
 	if !strings.Contains(w.out.String(), "job/s | more\n") {
-		t.Errorf("got stdout %q, want the last line of the sidecar", w.out)
+		t.Errorf("got stdout %q, want it to contain the last line of the sidecar, \"job/s | more\"", w.out)
 	}
 }
 
-// removalCounter counts the calls of Remove.
+// A removalCounter counts the calls of Remove in n.
 type removalCounter struct {
 	effect.LogsAndCgroups
 	n int
@@ -179,7 +181,7 @@ func (r *removalCounter) Remove(context.Context, types.NamespacedName, types.UID
 	return nil
 }
 
-// TestLogRetainer_Remove checks that logs are removed after they were copied.
+// TestLogRetainer_Remove checks that Remove waits until the logs are copied, and then removes them.
 func TestLogRetainer_Remove(t *testing.T) {
 	p := newPod(t, "job", never, "c")
 	w := startOutput(t, p)
@@ -187,49 +189,49 @@ func TestLogRetainer_Remove(t *testing.T) {
 	r := &removalCounter{}
 	k := logRetainer{r, w.outputCopier}
 	if err := k.Remove(t.Context(), p.Desired.Key, p.Desired.UID); err != nil || r.n != 1 {
-		t.Errorf("got error %v, %d removals, want nil, 1", err, r.n)
+		t.Errorf("got error %v, %d removals; want no error, 1 removal", err, r.n)
 	}
 	w.checkOutput("complete\n", "")
 }
 
-// TestLogRetainer_Abandoned checks that logs that are not copied are only removed if the
-// output was abandoned.
+// TestLogRetainer_Abandoned checks that Remove removes logs that have not been copied only if the copying
+// was abandoned.
 func TestLogRetainer_Abandoned(t *testing.T) {
 	p := newPod(t, "job", never, "c")
-	o := newOutputCopier([]runPod{p}, nil, nil, func(*manifest.Pod) string { return "" }) // the output does not run, so nothing is copied
+	o := newOutputCopier([]runPod{p}, nil, nil, func(*manifest.Pod) string { return "" }) // nothing calls run, so nothing is copied
 	r := &removalCounter{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	k := logRetainer{r, o}
 	if err := k.Remove(ctx, p.Desired.Key, "u"); err == nil || r.n != 0 {
-		t.Errorf("canceled context: got error %v, %d removals, want an error, 0", err, r.n)
+		t.Errorf("canceled context: got error %v, %d removals; want an error, 0 removals", err, r.n)
 	}
 	o.abandon()
 	if err := k.Remove(t.Context(), p.Desired.Key, "u"); err != nil || r.n != 1 {
-		t.Errorf("abandoned output: got error %v, %d removals, want nil, 1", err, r.n)
+		t.Errorf("after abandon: got error %v, %d removals; want no error, 1 removal", err, r.n)
 	}
 }
 
-// TestHasReached checks that a log has been reached only when its newest file is being copied.
+// TestHasReached checks that hasReached returns true only while the newest file of a log is being copied.
 func TestHasReached(t *testing.T) {
 	p := newPod(t, "job", never, "main")
 	w := startOutput(t, p)
 	newest := podrunner.ContainerLog{Pod: p.Desired.Key, Container: "main"}
 	w.log(p, "main", 0, "o one")
 	if w.hasReached(newest) {
-		t.Error("got true before copying has begun, want false")
+		t.Error("before copying has begun: got true, want false")
 	}
 	w.pods[p.Desired.Key].copies["main"].begin()
 	for deadline := time.Now().Add(30 * time.Second); !w.hasReached(newest); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the log was not reached within 30s")
+			t.Fatal("got hasReached false during 30s of copying, want true")
 		}
 	}
 	later := newest
 	later.Attempt = 1
 	for _, l := range []podrunner.ContainerLog{later, {Pod: p.Desired.Key, Container: "none"}, {Container: "main"}} {
 		if w.hasReached(l) {
-			t.Errorf("%+v: got true, want false", l)
+			t.Errorf("hasReached(%+v): got true, want false", l)
 		}
 	}
 }

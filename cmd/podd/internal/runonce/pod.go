@@ -70,5 +70,5 @@ func (p *runPod) releasesReservations() bool {
 	return !p.hasFinished() || p.Report.Decision.Phase != plan.PhaseCleanedUp
 }
 
-// hasFinished reports whether the pod has run to completion or has failed finally.
+// hasFinished reports whether the pod has succeeded or failed and will not run again.
 func (p *runPod) hasFinished() bool { return p.Report != nil && p.Report.Finished != nil }

@@ -16,16 +16,16 @@ import (
 	"podd/runtime"
 )
 
-// at is the start of the runs in tests.
-var at = time.Date(2026, 3, 1, 14, 2, 0, 0, time.UTC)
+// start is the start time of the runs in tests.
+var start = time.Date(2026, 3, 1, 14, 2, 0, 0, time.UTC)
 
-// after returns the time that is the given number of seconds after the time at.
+// after returns the time that is the given number of seconds after start.
 func after(seconds float64) time.Time {
-	return at.Add(time.Duration(seconds * float64(time.Second)))
+	return start.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// podManifest returns the manifest of a pod with containers. A name "init:x" is an init
-// container, and "sidecar:x" a sidecar.
+// podManifest returns the manifest of a pod with containers. A name "init:x" means the init container
+// x, and "sidecar:x" the sidecar x.
 func podManifest(name string, policy v1.RestartPolicy, containers ...string) string {
 	var inits, regular strings.Builder
 	for _, c := range containers {
@@ -46,7 +46,7 @@ func podManifest(name string, policy v1.RestartPolicy, containers ...string) str
 	return text + "  containers:\n" + regular.String()
 }
 
-// decodePods decodes manifests as a run does.
+// decodePods decodes the manifests in texts as a run does.
 func decodePods(t testing.TB, texts ...string) []*manifest.Pod {
 	t.Helper()
 	f := decode.File([]byte(strings.Join(texts, "---\n")), decode.Options{Path: "ci/test.yaml", NodeName: "n1", NameSuffix: "run1"})
@@ -62,7 +62,7 @@ func newPod(t testing.TB, name string, policy v1.RestartPolicy, containers ...st
 	return runPod{Desired: decodePods(t, podManifest(name, policy, containers...))[0], Name: name}
 }
 
-// setRestartRule makes the first container of p restart only after exits that match.
+// setRestartRule lets the first container of p restart only after exits whose code op and codes match.
 func setRestartRule(p runPod, op v1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) {
 	c := &p.Desired.Object.Spec.Containers[0]
 	c.RestartPolicy = new(v1.ContainerRestartPolicyNever)
@@ -71,12 +71,12 @@ func setRestartRule(p runPod, op v1.ContainerRestartRuleOnExitCodesOperator, cod
 	}}
 }
 
-// newReport returns the report of a running worker of p, with changes.
+// newReport returns a report of a worker that runs p, after applying changes to it.
 func newReport(p runPod, change ...func(*state.Report)) *state.Report {
 	spec := *p.Desired.Object
 	r := &state.Report{
 		Key: p.Desired.Key, Version: p.Desired, Pod: &spec, ExistsOnNode: true,
-		Decision: plan.Decision{Phase: plan.PhaseRun, Rule: plan.RuleRun}, DecisionSince: at, LastExits: map[string]plan.Exit{},
+		Decision: plan.Decision{Phase: plan.PhaseRun, Rule: plan.RuleRun}, DecisionSince: start, LastExits: map[string]plan.Exit{},
 	}
 	for _, c := range change {
 		c(r)
@@ -84,11 +84,12 @@ func newReport(p runPod, change ...func(*state.Report)) *state.Report {
 	return r
 }
 
-// withReportAt returns p with newReport, received some seconds after at.
+// withReportAt returns p with a new report (see newReport), received at after(seconds).
 func withReportAt(p runPod, seconds float64, change ...func(*state.Report)) runPod {
 	return p.withReport(newReport(p, change...), after(seconds))
 }
 
+// setReady makes the pod ready.
 func setReady(r *state.Report) {
 	r.Pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
 }
@@ -101,7 +102,8 @@ func setRunning(container string) func(*state.Report) {
 	}
 }
 
-// setExit sets the last exit of a container: in its n-th run, after some seconds.
+// setExit sets the last exit of a container, which has started n times. Its last start was at start, and
+// its exit at after(seconds).
 func setExit(container string, code int32, n uint32, seconds float64) func(*state.Report) {
 	return func(r *state.Report) {
 		reason := "Error"
@@ -109,7 +111,7 @@ func setExit(container string, code int32, n uint32, seconds float64) func(*stat
 			reason = "Completed"
 		}
 		r.LastExits[container] = plan.Exit{
-			ID: container, Code: code, Reason: reason, StartedAt: at, FinishedAt: after(seconds), Attempt: n - 1,
+			ID: container, Code: code, Reason: reason, StartedAt: start, FinishedAt: after(seconds), Attempt: n - 1,
 		}
 	}
 }
@@ -131,7 +133,7 @@ func setMessage(container, message string) func(*state.Report) {
 	}
 }
 
-// setFinished finishes the pod with the result of its last exits.
+// setFinished finishes the pod. The pod has failed if one of the last exits has a code other than 0.
 func setFinished(r *state.Report) {
 	f := &plan.PodEnd{UID: r.Version.UID, Hash: r.Version.Hash}
 	for _, e := range r.LastExits {
@@ -145,6 +147,7 @@ func setEvicted(r *state.Report) {
 	r.Finished.Failed, r.Finished.Reason, r.Finished.Message = true, plan.ReasonEvicted, "Pod exceeds its limit"
 }
 
+// addStep adds the failure f of a container to the decision.
 func addStep(container string, f plan.Failure) func(*state.Report) {
 	return func(r *state.Report) {
 		r.Decision.Steps = append(r.Decision.Steps, plan.Step{
@@ -153,6 +156,7 @@ func addStep(container string, f plan.Failure) func(*state.Report) {
 	}
 }
 
+// setWaiting makes the pod wait because of rule since after(since). why is the reason for users.
 func setWaiting(rule plan.RuleID, why string, since float64) func(*state.Report) {
 	return func(r *state.Report) {
 		r.Decision.Phase, r.Decision.Rule, r.Decision.Why, r.Decision.NeedsUser = plan.PhaseWait, rule, why, true
@@ -160,20 +164,21 @@ func setWaiting(rule plan.RuleID, why string, since float64) func(*state.Report)
 	}
 }
 
+// setFinal makes the failure of the pod final, so that podd does not try again.
 func setFinal(r *state.Report) { r.Decision.Failure.IsFinal = true }
 
-// setBlocked makes the pod wait for reservations of other pods.
+// setBlocked makes reservations of other pods the reason of the wait.
 func setBlocked(r *state.Report) { r.Decision.BlockedByPods = true }
 
-// setCleanedUp removes all parts of a finished pod from the node.
+// setCleanedUp sets the phase of a finished pod whose cleanup is complete.
 func setCleanedUp(r *state.Report) { r.Decision.Phase = plan.PhaseCleanedUp }
 
-// setSince sets the time of the last decision.
+// setSince sets the time since which the decision has not changed.
 func setSince(seconds float64) func(*state.Report) {
 	return func(r *state.Report) { r.DecisionSince = after(seconds) }
 }
 
-// setObserved sets the sandbox of the pod and its containers.
+// setObserved sets the observed sandbox of the pod, which may be ready, and its containers.
 func setObserved(ready bool, containers ...runtime.Container) func(*state.Report) {
 	return func(r *state.Report) {
 		r.Observed = []runtime.Incarnation{{

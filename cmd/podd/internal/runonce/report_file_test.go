@@ -18,8 +18,8 @@ import (
 	"podd/cmd/podd/internal/exit"
 )
 
-// newTestResult returns the result of a run with a failed, a succeeded, a long-running and
-// an unstarted pod.
+// newTestResult returns the result of a run with a succeeded, a long-running, a failed and an unstarted
+// pod.
 func newTestResult(t *testing.T) runResult {
 	build, db, test := newPod(t, "build", never, "main"), newPod(t, "db", always, "pg"), newPod(t, "test", never, "unit")
 	return newTestResultOf(verdict{Outcome: outcomeCompleted, Code: 137}, 12.4, map[string][]string{"unit": {"one <", "two"}, "main": {"built", "all"}},
@@ -54,12 +54,12 @@ func TestWriteJUnit(t *testing.T) {
 </testsuites>
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("JUnit report (-want +got):\n%s", diff)
 	}
 }
 
-// TestWriteJUnit_ValidXML checks that the report is valid XML for any output of
-// containers.
+// TestWriteJUnit_ValidXML checks that the JUnit report is valid XML, whatever bytes the output of
+// containers contains.
 func TestWriteJUnit_ValidXML(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"\x00\x1b[31m", "]]>", "\xff\xfe", "\ud7ff\ufffe"}))
@@ -89,40 +89,41 @@ func TestWriteJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Outcome != outcomeCompleted || got.Code != 137 || got.PodCount != 4 || got.FailedCount != 1 || len(got.Results) != 4 {
-		t.Errorf("got %+v, want 4 completed pods, of which one failed, and code 137", got)
+		t.Errorf("got %+v, want the outcome completed, exit code 137, and 4 pods, of which one failed", got)
 	}
 	row := got.Results[2]
 	if row.State != "failed" || row.Container != "unit" || *row.ExitCode != 137 || row.Reason != "OOMKilled" || strings.Join(row.LastLines, ",") != "one <,two" || row.Message != "no\nroom" {
-		t.Errorf("got %+v, want the failed container unit with its last lines", row)
+		t.Errorf("result of the pod test: got %+v, want its failed container unit with exit code 137, last lines and message", row)
 	}
 }
 
-// TestRows_Timeout checks that the duration of a pod that did not end or become ready is
-// the time until the timeout.
+// TestRows_Timeout checks that a pod that neither ended nor became ready before the timeout has failed. Its
+// duration is the duration of the run.
 func TestRows_Timeout(t *testing.T) {
 	r := newTestResultOf(verdict{Outcome: outcomeTimedOut, Code: exit.Timeout}, 12.4, nil,
 		withReportAt(newPod(t, "build", never, "main"), 3, setRunning("main")), withReportAt(newPod(t, "late", never, "c"), 3), withReportAt(newPod(t, "db", always, "pg"), 3))
 	for _, row := range r.Rows {
 		if row.State != rowFailed || row.Duration != 12400*time.Millisecond {
-			t.Errorf("got %+v, want a failure after 12.4s", row)
+			t.Errorf("got %+v, want a failed pod with the duration 12.4s", row)
 		}
 	}
 }
 
-// TestRows_SeveralContainers checks the last lines of a pod that succeeded.
+// TestRows_SeveralContainers checks the last lines of a succeeded pod with two containers. The report
+// contains them, but the summary does not.
 func TestRows_SeveralContainers(t *testing.T) {
 	r := newTestResultOf(verdict{Outcome: outcomeCompleted}, 9, map[string][]string{"a": {"one"}, "b": {"two", "three"}},
 		withReportAt(newPod(t, "build", never, "a", "b"), 9, setExit("a", 0, 1, 2), setExit("b", 0, 1, 2), setFinished))
 	if got := strings.Join(r.Rows[0].LastLines, ","); got != "a | one,b | two,b | three" {
-		t.Errorf("got last lines %s, want the lines of both containers with prefixes", got)
+		t.Errorf("got last lines %q, want the lines of both containers with prefixes", got)
 	}
 	if strings.Contains(r.summary(), "three") {
-		t.Errorf("got output of a succeeded pod in the summary:\n%s", r.summary())
+		t.Errorf("got a summary with the output of a succeeded pod, want one without:\n%s", r.summary())
 	}
 }
 
-// TestNewReportFile checks the error for a file that cannot be written, and that a file
-// that can be written is not modified.
+// TestNewReportFile checks that newReportFile returns an error for a file that cannot be written. It must
+// not create or change a file, because the report is written at the end of the run.
 func TestNewReportFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{filepath.Join(dir, "none", "a.xml"), filepath.Join(dir, "a.xml", "b.xml"), filepath.Join(dir, "dir.json")} {
@@ -133,7 +134,7 @@ func TestNewReportFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := newReportFile(path); err == nil || !strings.Contains(err.Error(), "no pod was started") {
-			t.Errorf("%s: got error %v, want one before the start of the run", path, err)
+			t.Errorf("%s: got error %v, want one that contains \"no pod was started\"", path, err)
 		}
 	}
 	for name, want := range map[string]string{"a.xml": "earlier", "new.xml": ""} {
@@ -146,15 +147,15 @@ func TestNewReportFile(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "new.xml")); err == nil {
-		t.Error("newReportFile created an empty file")
+		t.Error("newReportFile created new.xml, want it to create no file")
 	}
 }
 
-// TestNotStartedResult checks that the report of a run that could not start contains the
-// reason.
+// TestNotStartedResult checks that the report of a run that could not start contains the reason. It also
+// checks that newReportFile rejects a file name with an unknown format.
 func TestNotStartedResult(t *testing.T) {
 	if _, err := newReportFile("result.txt"); err == nil {
-		t.Error("result.txt: got no error for an unknown format")
+		t.Error("result.txt: got no error, want one for the unknown format")
 	}
 	for _, name := range []string{"a.xml", "a.json"} {
 		path := filepath.Join(t.TempDir(), name)

@@ -57,8 +57,8 @@ func (s *rowBuilder) rows(pods []runPod) []resultRow {
 	var out []resultRow
 	for i := range pods {
 		for _, r := range s.podRows(&pods[i]) {
-			// Remove the suffix of the run from the texts of podd and the runtime, because they
-			// contain the full name of the pod. Quote stays as the container wrote it.
+			// Remove the suffix of the run from Text, because podd and the runtime write the full
+			// name of the pod in their texts. Quote stays as the container wrote it.
 			r.Text = withoutSuffix(r.Text, pods[i].Desired.NameSuffix)
 			out = append(out, r)
 		}

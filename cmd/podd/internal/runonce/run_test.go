@@ -20,18 +20,19 @@ import (
 	"podd/reconcile/state"
 )
 
-// A fakeRunner is an in-memory runner. It publishes one report for each desired pod. One
-// goroutine calls all methods except Down and ForceStop.
+// A fakeRunner implements runner without running pods. When a pod becomes desired, the fakeRunner
+// publishes the report of the pod in changes. One goroutine calls all methods except Down and
+// ForceStop.
 type fakeRunner struct {
 	run     *runDriver
-	changes map[string]func(*state.Report) // change of the report of each pod, by pod name; nil: no report is published
-	failed  chan struct{}
-	err     error
+	changes map[string]func(*state.Report) // applied to newReport, by pod name; no report is published for other pods
+	failed  chan struct{}                  // result of Failed
+	err     error                          // result of Err
 
-	mu         sync.Mutex // guards all following fields
-	desired    []string   // names of the pods in the order in which they were desired
-	forceStops int
-	isDown     bool
+	mu         sync.Mutex    // guards all following fields
+	desired    []string      // names of the pods in the order in which they became desired
+	forceStops int           // number of calls of ForceStop
+	isDown     bool          // Down was called
 	stuck      chan struct{} // Down waits until stuck is closed; if stuck is nil, Down does not wait
 }
 
@@ -80,8 +81,8 @@ func (s *fakeRunner) ForceStop(context.Context) error {
 func (s *fakeRunner) Failed() <-chan struct{} { return s.failed }
 func (s *fakeRunner) Err() error              { return s.err }
 
-// drive runs pods with the runner s to completion. It checks that there is one result and that the
-// pods are stopped.
+// drive calls runDriver.drive for a run of pods with the runner s. It checks that OnResult is called once
+// and that the pods are stopped. stderr contains the messages of the run.
 func drive(t *testing.T, o runOptions, s *fakeRunner, pods ...*manifest.Pod) (result *runResult, stderr string, err error) {
 	t.Helper()
 	var messages bytes.Buffer
@@ -104,15 +105,15 @@ func drive(t *testing.T, o runOptions, s *fakeRunner, pods ...*manifest.Pod) (re
 	}
 	result, err = s.run.drive(t.Context(), s)
 	if results != 1 {
-		t.Errorf("got %d results, want 1", results)
+		t.Errorf("got %d calls of OnResult, want 1", results)
 	}
 	if !s.isDown {
-		t.Error("the pods were not stopped")
+		t.Error("got no call of Down, want one that stops the pods")
 	}
 	return result, messages.String(), err
 }
 
-// all returns a function that applies all changes.
+// all returns a change of a report that consists of several changes.
 func all(changes ...func(*state.Report)) func(*state.Report) {
 	return func(r *state.Report) {
 		for _, c := range changes {
@@ -121,8 +122,8 @@ func all(changes ...func(*state.Report)) func(*state.Report) {
 	}
 }
 
-// TestDrive_Order checks that the pods that end by themselves start when the long-running
-// pods are ready. When the last of them has ended, all pods must be stopped.
+// TestDrive_Order checks that the pods that run to completion start when the long-running pods are ready.
+// When all pods that run to completion have ended, drive must stop the long-running pods.
 func TestDrive_Order(t *testing.T) {
 	s := &fakeRunner{changes: map[string]func(*state.Report){
 		"db":  setReady,
@@ -137,23 +138,24 @@ func TestDrive_Order(t *testing.T) {
 		t.Errorf("order of starts (-want +got):\n%s", diff)
 	}
 	if result.Verdict.Code != 3 || result.FailedCount != 1 || s.forceStops != 0 {
-		t.Errorf("got code %d, %d failed pods, %d forced stops, want 3, 1, 0", result.Verdict.Code, result.FailedCount, s.forceStops)
+		t.Errorf("got exit code %d, %d failed pods, %d calls of ForceStop; want 3, 1, 0", result.Verdict.Code, result.FailedCount, s.forceStops)
 	}
 	if want := "podd: exit code 3; stopping db\n"; stderr != want {
 		t.Errorf("got stderr %q, want %q", stderr, want)
 	}
 }
 
+// TestDrive_Timeout checks the exit code after the timeout. drive must kill pods that do not stop.
 func TestDrive_Timeout(t *testing.T) {
 	s := &fakeRunner{changes: map[string]func(*state.Report){"a": setRunning("c")}, stuck: make(chan struct{})}
 	result, _, err := drive(t, runOptions{Timeout: time.Millisecond}, s, decodePods(t, podManifest("a", never, "c"))...)
 	if err != nil || result.Verdict.Code != exit.Timeout || s.forceStops != 1 {
-		t.Errorf("got code %d, error %v, %d forced stops, want %d, nil, 1", result.Verdict.Code, err, s.forceStops, exit.Timeout)
+		t.Errorf("got exit code %d, error %v, %d calls of ForceStop; want %d, no error, 1", result.Verdict.Code, err, s.forceStops, exit.Timeout)
 	}
 }
 
-// TestDrive_Interrupted checks that the first signal stops the pods with their grace periods, and
-// the second signal without grace periods.
+// TestDrive_Interrupted checks that the first signal stops the pods with their grace periods, and that the
+// second signal kills them.
 func TestDrive_Interrupted(t *testing.T) {
 	tests := []struct {
 		signals, forceStops int
@@ -173,18 +175,17 @@ func TestDrive_Interrupted(t *testing.T) {
 		}
 		result, _, err := drive(t, runOptions{Signals: signals}, s, decodePods(t, podManifest("a", never, "c"))...)
 		if err != nil || result.Verdict.Code != exit.Interrupted || s.forceStops != test.forceStops {
-			t.Errorf("%d signals: got code %d, error %v, %d forced stops, want %d, nil, %d", test.signals, result.Verdict.Code, err, s.forceStops, exit.Interrupted, test.forceStops)
+			t.Errorf("%d signals: got exit code %d, error %v, %d calls of ForceStop; want %d, no error, %d", test.signals, result.Verdict.Code, err, s.forceStops, exit.Interrupted, test.forceStops)
 		}
 	}
 }
 
-// A stuckRunner is a fakeRunner with pods that do not stop, not even when they are killed.
+// A stuckRunner is a fakeRunner with pods that do not stop, even if they are killed.
 type stuckRunner struct{ *fakeRunner }
 
 func (stuckRunner) ForceStop(context.Context) error { return nil }
 
-// TestDrive_ThirdSignal checks that the third signal ends the run before its pods are
-// removed.
+// TestDrive_ThirdSignal checks that the third signal ends the run although its pods have not stopped.
 func TestDrive_ThirdSignal(t *testing.T) {
 	signals := make(chan os.Signal, 3)
 	for range 3 {
@@ -200,25 +201,25 @@ func TestDrive_ThirdSignal(t *testing.T) {
 	})
 	result, err := s.run.drive(t.Context(), stuckRunner{s})
 	if !errors.Is(err, errPodsRemain) || result.Verdict.Code != exit.Interrupted || results != 1 {
-		t.Errorf("got code %d, error %v, %d results, want %d, %v, 1", result.Verdict.Code, err, results, exit.Interrupted, errPodsRemain)
+		t.Errorf("got exit code %d, error %v, %d calls of OnResult; want %d, %v, 1", result.Verdict.Code, err, results, exit.Interrupted, errPodsRemain)
 	}
 }
 
-// TestDrive_Broken checks that a run ends if the runner fails or the output cannot be
-// written.
+// TestDrive_Broken checks the exit code and the reason of a run that ends because the runner fails, or
+// because the output cannot be written.
 func TestDrive_Broken(t *testing.T) {
 	s := &fakeRunner{failed: make(chan struct{}), err: errors.New("no socket of the runtime"), stuck: make(chan struct{})}
 	close(s.failed)
 	result, _, err := drive(t, runOptions{}, s, decodePods(t, podManifest("a", never, "c"))...)
 	if result.Verdict.Code != exit.Internal || !errors.Is(err, s.err) || result.Verdict.Why != s.err.Error() {
-		t.Errorf("runner failed: got code %d, error %v, reason %s; want the error of the runner and the internal exit code", result.Verdict.Code, err, result.Verdict.Why)
+		t.Errorf("runner failed: got exit code %d, error %v, reason %q; want %d, and the error of the runner twice", result.Verdict.Code, err, result.Verdict.Why, exit.Internal)
 	}
 	stdout := newLineStream("stdout", failingWriter{})
 	_ = stdout.write("c", "", nil, true)
 	_ = stdout.Flush()
 	result, _, err = drive(t, runOptions{Stdout: stdout}, &fakeRunner{}, decodePods(t, podManifest("a", never, "c"))...)
 	if result.Verdict.Code != exit.Internal || err != nil || result.Verdict.Why != "writing stdout: broken pipe" {
-		t.Errorf("writing stdout failed: got code %d, error %v, reason %s; want the internal exit code and the error of stdout as reason", result.Verdict.Code, err, result.Verdict.Why)
+		t.Errorf("writing stdout failed: got exit code %d, error %v, reason %q; want %d, no error, and the error of stdout as reason", result.Verdict.Code, err, result.Verdict.Why, exit.Internal)
 	}
 }
 
@@ -227,8 +228,9 @@ type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// TestNames checks that a name includes the namespace if several pods have the name.
-func TestNames(t *testing.T) {
+// TestDisplayNames checks that the display name of a pod includes its namespace if pods of several
+// namespaces have the same name.
+func TestDisplayNames(t *testing.T) {
 	other := strings.Replace(podManifest("a", never, "c"), "{name: a}", "{name: a, namespace: x}", 1)
 	set := &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{}}
 	var order []types.NamespacedName
@@ -238,6 +240,6 @@ func TestNames(t *testing.T) {
 	}
 	byKey := displayNames(set, order)
 	if got := byKey[order[0]] + " " + byKey[order[1]] + " " + byKey[order[2]]; got != "default/a x/a b" {
-		t.Errorf("got names %s, want default/a x/a b", got)
+		t.Errorf("got names %q, want \"default/a x/a b\"", got)
 	}
 }

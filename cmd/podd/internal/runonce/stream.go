@@ -22,7 +22,7 @@ type lineStream struct {
 	err        error // the first error; later writes are dropped
 }
 
-// newLineStream returns a lineStream that writes to w. Errors contain name.
+// newLineStream returns a lineStream that writes to w. Errors contain name, such as "stdout".
 func newLineStream(name string, w io.Writer) *lineStream {
 	return &lineStream{name: name, w: bufio.NewWriterSize(w, 256<<10), failed: make(chan struct{})}
 }

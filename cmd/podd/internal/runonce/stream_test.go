@@ -12,13 +12,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLineStream checks that the parts of a line are written together, unless another
-// author writes in between.
+// TestLineStream checks that the parts of a line form one line with one prefix, unless another author
+// writes between the parts.
 func TestLineStream(t *testing.T) {
 	type part struct {
 		author string
 		text   string
-		ends   bool
+		ends   bool // the part ends the line
 	}
 	tests := []struct {
 		name  string
@@ -40,14 +40,14 @@ func TestLineStream(t *testing.T) {
 			}
 		}
 		if err := s.Flush(); err != nil || b.String() != test.want {
-			t.Errorf("%s: got %q, %v, want %q", test.name, b.String(), err, test.want)
+			t.Errorf("%s: got %q, error %v; want %q", test.name, b.String(), err, test.want)
 		}
 	}
 }
 
-// TestLineStream_LineWriter checks that a message begins a new line, and that the suffix
-// is removed from it.
-func TestLineStream_LineWriter(t *testing.T) {
+// TestLineStream_MessageWriter checks that a message begins a new line, and that messageWriter removes the
+// suffix of the run from the names of pods in the message.
+func TestLineStream_MessageWriter(t *testing.T) {
 	var b bytes.Buffer
 	s := newLineStream("stderr", &b)
 	if err := s.write("c", "", []byte("unterminated"), false); err != nil {
@@ -59,7 +59,7 @@ func TestLineStream_LineWriter(t *testing.T) {
 	}
 }
 
-// TestLineStream_OneAuthor checks that the output of one author is not modified.
+// TestLineStream_OneAuthor checks that the text of a single author without a prefix is written unchanged.
 func TestLineStream_OneAuthor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b bytes.Buffer
@@ -79,7 +79,8 @@ func TestLineStream_OneAuthor(t *testing.T) {
 	})
 }
 
-// TestLineStream_WriteError checks that all authors get the first error.
+// TestLineStream_WriteError checks that the writes of all authors fail after the first failed write, and
+// that Err returns the error of this write.
 func TestLineStream_WriteError(t *testing.T) {
 	r, w := io.Pipe()
 	r.CloseWithError(errors.New("broken pipe"))
@@ -94,11 +95,12 @@ func TestLineStream_WriteError(t *testing.T) {
 	writers.Wait()
 	<-s.failed
 	if err := s.Err(); err == nil || err.Error() != "writing stdout: broken pipe" {
-		t.Errorf("got error %v, want writing stdout: broken pipe", err)
+		t.Errorf("got error %v, want \"writing stdout: broken pipe\"", err)
 	}
 }
 
-// TestTail checks that a tail contains the last lines, truncated to maxTailLineBytes.
+// TestTail checks that a tail contains the last tailLines lines, each truncated to maxTailLineBytes bytes.
+// It must omit empty lines, and replace control characters.
 func TestTail(t *testing.T) {
 	var short, long tail
 	for i := range 3 {
@@ -108,7 +110,7 @@ func TestTail(t *testing.T) {
 	short.add(lineSource{stream: "stderr"}, []byte("y\x1b"), true)
 	short.add(lineSource{}, nil, true)
 	if got := strings.Join(short.last(), ","); got != "a,b,c,xy?" {
-		t.Errorf("got %s, want a,b,c,xy?", got)
+		t.Errorf("short tail: got %q, want \"a,b,c,xy?\"", got)
 	}
 	for i := range 100 {
 		long.add(lineSource{}, fmt.Append(nil, i), false)
@@ -116,6 +118,6 @@ func TestTail(t *testing.T) {
 	}
 	got := long.last()
 	if len(got) != tailLines || !strings.HasPrefix(got[0], "80z") || len(got[0]) != maxTailLineBytes {
-		t.Errorf("got %d lines, first %.5q of %d bytes, want %d lines, first 80z of %d bytes", len(got), got[0], len(got[0]), tailLines, maxTailLineBytes)
+		t.Errorf("long tail: got %d lines, first line %.5q… of %d bytes; want %d lines, first line \"80z\"… of %d bytes", len(got), got[0], len(got[0]), tailLines, maxTailLineBytes)
 	}
 }

@@ -21,17 +21,17 @@ type runResult struct {
 	HasSeveralContainers bool
 }
 
-// newResult returns the result with the verdict v. The parameter pods is the number of pods, and
-// rows contains the rows of these pods. hasSeveralContainers is the value of HasSeveralContainers.
-// The parameters began and now are the times at which the run started and ended.
-func newResult(v verdict, rows []resultRow, pods int, hasSeveralContainers bool, began, now time.Time) runResult {
+// newResult returns the result with the verdict v. podCount is the number of pods, and rows contains
+// the rows of these pods. hasSeveralContainers is the value of HasSeveralContainers. startTime and
+// endTime are the times at which the run started and ended.
+func newResult(v verdict, rows []resultRow, podCount int, hasSeveralContainers bool, startTime, endTime time.Time) runResult {
 	failed := map[string]bool{}
 	for _, r := range rows {
 		if r.State == rowFailed {
 			failed[r.Namespace+"/"+r.Pod] = true
 		}
 	}
-	return runResult{Verdict: v, PodCount: pods, FailedCount: len(failed), Rows: rows, StartTime: began, Duration: now.Sub(began), HasSeveralContainers: hasSeveralContainers}
+	return runResult{Verdict: v, PodCount: podCount, FailedCount: len(failed), Rows: rows, StartTime: startTime, Duration: endTime.Sub(startTime), HasSeveralContainers: hasSeveralContainers}
 }
 
 // maxShownLines is the number of last lines of output in a summary.

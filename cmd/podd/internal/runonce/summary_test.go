@@ -11,15 +11,15 @@ import (
 	"podd/reconcile/state"
 )
 
-// newTestResultOf returns the result of a run of pods that took some seconds. last
-// contains the last lines by container name.
-func newTestResultOf(v verdict, seconds float64, last map[string][]string, pods ...runPod) runResult {
-	s := rowBuilder{verdict: v, began: at, now: after(seconds), lastLines: func(_ *runPod, c string) []string { return last[c] }}
+// newTestResultOf returns the result of a run of pods that began at start and ended at after(seconds).
+// lastLines contains the last lines of output by container name.
+func newTestResultOf(v verdict, seconds float64, lastLines map[string][]string, pods ...runPod) runResult {
+	s := rowBuilder{verdict: v, began: start, now: after(seconds), lastLines: func(_ *runPod, c string) []string { return lastLines[c] }}
 	several := len(pods) > 1 || slices.ContainsFunc(pods, func(p runPod) bool { return len(p.containers()) > 1 })
-	return newResult(v, s.rows(pods), len(pods), several, at, after(seconds))
+	return newResult(v, s.rows(pods), len(pods), several, start, after(seconds))
 }
 
-// TestSummary checks the messages at the end of a run.
+// TestSummary checks the text that podd prints at the end of a run.
 func TestSummary(t *testing.T) {
 	build, db := newPod(t, "build", never, "main"), newPod(t, "db", always, "pg")
 	job, retried := newPod(t, "job", never, "init:setup", "c"), newPod(t, "retried", onFailure, "c")
@@ -32,7 +32,7 @@ func TestSummary(t *testing.T) {
 		name    string
 		verdict verdict
 		pods    []runPod
-		last    map[string][]string
+		last    map[string][]string // last lines of output by container name
 		want    string
 	}{
 		{"three pods", verdict{Outcome: outcomeCompleted, Code: 137}, []runPod{
@@ -80,7 +80,7 @@ func TestSummary(t *testing.T) {
           | 5
           | 6
 `},
-		{"unknown command", verdict{Outcome: outcomeCompleted, Code: 128}, []runPod{
+		{"program that does not exist", verdict{Outcome: outcomeCompleted, Code: 128}, []runPod{
 			withReportAt(build, 9, setExit("main", 128, 1, 0), setExitReason("main", "StartError",
 				"failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: \"x\": executable file not found in $PATH: unknown"), setFinished),
 		}, nil, `podd: 1 pod, 1 failed, 12.4s
@@ -124,7 +124,7 @@ func TestSummary(t *testing.T) {
 		{"only long-running pods", verdict{Outcome: outcomeReady}, []runPod{db}, nil, `podd: 1 pod, 0 failed, 12.4s; warning: no pod ends by itself (restartPolicy Always), so the run ended when all pods were ready
   ok    db ready in 1.2s, stopped
 `},
-		{"disappeared", verdict{Outcome: outcomeCompleted, Code: exit.Internal}, []runPod{
+		{"sandbox that disappeared", verdict{Outcome: outcomeCompleted, Code: exit.Internal}, []runPod{
 			withReportAt(build, 2, setFinished, func(r *state.Report) {
 				r.Finished.Failed, r.Finished.Message = true, "the sandbox disappeared before container main exited"
 			}),
@@ -143,7 +143,7 @@ func TestSummary(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := newTestResultOf(test.verdict, 12.4, test.last, test.pods...)
 			if diff := cmp.Diff(test.want, r.summary()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("summary (-want +got):\n%s", diff)
 			}
 		})
 	}
