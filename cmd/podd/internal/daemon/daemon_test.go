@@ -34,8 +34,8 @@ func (s slowSource) Run(ctx context.Context, emit func(manifest.Batch)) error {
 	return nil
 }
 
-// testConfig returns the configuration for f with a root directory and a runtime that does
-// not exist.
+// testConfig returns the configuration for the flags f. Its root directory is root, and no runtime
+// listens on its socket.
 func testConfig(t *testing.T, root string, f config.Flags) *config.Config {
 	t.Helper()
 	endpoint := "unix://" + filepath.Join(root, "no.sock")
@@ -47,8 +47,8 @@ func testConfig(t *testing.T, root string, f config.Flags) *config.Config {
 	return &cfg
 }
 
-// testParts returns the parts for testConfig. They do not run yet, and are closed when the test
-// ends.
+// testParts returns the parts of a podd with the configuration of testConfig. The parts do not run.
+// They are closed when the test ends.
 func testParts(t *testing.T, root string, f config.Flags) *parts {
 	t.Helper()
 	cfg := testConfig(t, root, f)
@@ -68,8 +68,8 @@ func testParts(t *testing.T, root string, f config.Flags) *parts {
 
 var testBase = processState{version: "v0.1.0", log: slog.New(slog.DiscardHandler), level: &logging.Level{}}
 
-// TestRun_WaitsForSources checks that run returns only after its sources have stopped,
-// because the root directory is unlocked next.
+// TestRun_WaitsForSources checks that run returns only after its sources have stopped. The caller of
+// run unlocks the root directory next, and a source must not write to an unlocked root directory.
 func TestRun_WaitsForSources(t *testing.T) {
 	root := t.TempDir()
 	off, api := int32(0), false
@@ -89,28 +89,28 @@ func TestRun_WaitsForSources(t *testing.T) {
 	}
 }
 
-// TestCheckAPIDir checks that the directory of the API cannot be a manifest directory, even
-// if the paths differ.
+// TestCheckAPIDir checks that podd does not start if the directory of the API is also a manifest
+// directory, even if one of the paths is a symlink. The mode of the directory must not change.
 func TestCheckAPIDir(t *testing.T) {
 	root := t.TempDir()
-	read, link := filepath.Join(root, "read"), filepath.Join(root, "link")
-	if err := os.Mkdir(read, 0o755); err != nil {
+	dir, link := filepath.Join(root, "dir"), filepath.Join(root, "link")
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(read, link); err != nil {
+	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
 	off, api := int32(0), false
-	cfg := testConfig(t, root, config.Flags{EndpointFlags: config.EndpointFlags{HealthzPort: &off}, APIFlags: config.APIFlags{EnableServer: &api}, SourceFlags: config.SourceFlags{PodManifestPath: []string{read}, APIManifestDir: link}})
+	cfg := testConfig(t, root, config.Flags{EndpointFlags: config.EndpointFlags{HealthzPort: &off}, APIFlags: config.APIFlags{EnableServer: &api}, SourceFlags: config.SourceFlags{PodManifestPath: []string{dir}, APIManifestDir: link}})
 	b, err := lockRoot(*cfg, testBase)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.instance.Close()
 	if _, err := newParts(b); err == nil || !strings.Contains(err.Error(), "is the same directory as") {
-		t.Errorf("got error %v, want that it is the same directory as another one", err)
+		t.Errorf("got error %v, want one that contains \"is the same directory as\"", err)
 	}
-	if info, err := os.Stat(read); err != nil || info.Mode().Perm() != 0o755 {
-		t.Errorf("got %v, %v for the manifest directory, want mode 0755", info, err)
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("manifest directory: got %v, error %v, want mode 0755", info, err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"podd/manifest"
 )
 
-// TestLogProblems checks that a problem is logged each time it appears, and that the correction and
-// the removal of a file with errors are logged once.
+// TestLogProblems checks that a problem is logged once when it appears, and again when it moves to
+// another line. When a file with errors is corrected or removed, this must also be logged once.
 func TestLogProblems(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(logging.NewLineHandler(&out, slog.LevelInfo))
@@ -28,13 +28,13 @@ func TestLogProblems(t *testing.T) {
 	var previous fileReport
 	for _, current := range []fileReport{
 		{[]manifest.Problem{typo}, both},
-		{[]manifest.Problem{typo}, both},
+		{[]manifest.Problem{typo}, both}, // unchanged, so nothing is logged
 		{[]manifest.Problem{broken, typo}, both},
-		{[]manifest.Problem{moved}, both},
+		{[]manifest.Problem{moved}, both}, // the end of a warning is not logged
 		{nil, both},
 		{[]manifest.Problem{broken}, both},
 		{nil, []manifest.FileState{a, missing}},
-		{nil, []manifest.FileState{a}},
+		{nil, []manifest.FileState{a}}, // the removal has already been logged
 		{[]manifest.Problem{moved, unreadable}, both},
 		{nil, []manifest.FileState{a}},
 	} {

@@ -22,7 +22,7 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// startNodeSockets serves the sockets of plugins below root until the test ends.
+// startNodeSockets serves the registration of plugins below root until the test ends.
 func startNodeSockets(t *testing.T, root string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -46,7 +46,8 @@ func startNodeSockets(t *testing.T, root string) {
 	t.Cleanup(func() { cancel(); served.Wait() })
 }
 
-// startDiscoveredPlugin starts a plugin with a socket in plugins_registry.
+// startDiscoveredPlugin starts a plugin that waits until podd discovers its socket in
+// plugins_registry.
 func startDiscoveredPlugin(t *testing.T, root, kind, name string) *plugintest.Plugin {
 	t.Helper()
 	p := &plugintest.Plugin{Dir: filepath.Join(root, plugins.DirName), Resource: name, WaitsForDiscovery: true, Type: kind}
@@ -61,7 +62,8 @@ func startDiscoveredPlugin(t *testing.T, root, kind, name string) *plugintest.Pl
 	return p
 }
 
-// untilNotified waits until podd has reported the result of the registration to a plugin.
+// untilNotified waits until podd has reported the result of the registration to a plugin, and returns
+// the result.
 func untilNotified(t *testing.T, p *plugintest.Plugin) *registration.RegistrationStatus {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); p.Status() == nil; time.Sleep(10 * time.Millisecond) {
@@ -73,21 +75,23 @@ func untilNotified(t *testing.T, p *plugintest.Plugin) *registration.Registratio
 }
 
 // TestServeNodeSockets_PluginsDuringRun checks that podd registers CSI drivers while a "podd run
-// --runonce" serves the device plugins of the root directory. podd must register device plugins only
-// when the run has ended, and must not report a failure to them before.
+// --runonce" serves the device plugins of the root directory. During the run, podd must neither register
+// device plugins nor report a failure to them. The test holds the lock that the run would hold.
 func TestServeNodeSockets_PluginsDuringRun(t *testing.T) {
 	root, err := os.MkdirTemp("", "podd") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(root) })
-	release, err := plugin.LockDir(t.Context(), rootdir.DevicePluginsPath(root), func() { t.Error("waited for a lock that no process has") })
+	release, err := plugin.LockDir(t.Context(), rootdir.DevicePluginsPath(root), func() { t.Error("LockDir waited for the lock, but no process holds it") })
 	if err != nil {
 		t.Fatal(err)
 	}
 	gpu := startDiscoveredPlugin(t, root, registration.DevicePlugin, "example.com/gpu")
 	startNodeSockets(t, root)
-	untilNotified(t, startDiscoveredPlugin(t, root, registration.CSIPlugin, "csi.example.com")) // an error, because the plugin is not a CSI driver
+	// podd reports a failure to this plugin, because it is not a CSI driver. The report shows that podd
+	// serves CSI drivers.
+	untilNotified(t, startDiscoveredPlugin(t, root, registration.CSIPlugin, "csi.example.com"))
 	if got := gpu.Status(); got != nil {
 		t.Errorf("during the run: got status %v of the device plugin, want none", got)
 	}

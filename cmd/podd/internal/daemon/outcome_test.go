@@ -12,6 +12,8 @@ import (
 	"podd/server/metrics"
 )
 
+// TestImageVolumes checks the numbers of image volumes and of their mounts in a container, for each
+// outcome of the start of the container.
 func TestImageVolumes(t *testing.T) {
 	image := v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "data:1"}}
 	p := &manifest.Pod{Object: &v1.Pod{Spec: v1.PodSpec{
@@ -31,8 +33,8 @@ func TestImageVolumes(t *testing.T) {
 		"mount failed":     {p, "main", errors.New("creating the container: ImageVolumeMountFailed: no space left"), metrics.ImageVolumes{Volumes: 1, Mounts: 2, MountFailed: true}},
 		"other failure":    {p, "main", errors.New("no such command"), metrics.ImageVolumes{Volumes: 1, Mounts: 2}},
 		"no image volumes": {p, "other", nil, metrics.ImageVolumes{Started: true}},
-		"unknown pod":      {nil, "main", nil, metrics.ImageVolumes{}},
-		"unknown name":     {p, "gone", nil, metrics.ImageVolumes{}},
+		"no pod":           {nil, "main", nil, metrics.ImageVolumes{}},
+		"no container":     {p, "gone", nil, metrics.ImageVolumes{}},
 	}
 	for name, test := range tests {
 		if diff := cmp.Diff(test.want, imageVolumes(effect.Outcome{Pod: test.pod, Err: test.err}, test.container)); diff != "" {

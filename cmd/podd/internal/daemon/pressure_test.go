@@ -19,12 +19,13 @@ import (
 	"podd/reconcile/state"
 )
 
-// pressuredNode is a node without pods, and the router of a pressureTask.
+// pressuredNode is a node without pods. It implements the interfaces that an eviction manager needs, and
+// the router of a pressureTask.
 type pressuredNode struct {
-	mu       sync.Mutex // guards all following fields
-	memory   int64      // the available memory of 1000 bytes
-	recorded []event.Event
-	admitted pressure.Conditions // the conditions of the last call of SetPressure
+	mu         sync.Mutex // guards all following fields
+	memory     int64      // how many of the node's 1000 bytes of memory are available
+	recorded   []event.Event
+	conditions pressure.Conditions // the argument of the last call of SetPressure
 }
 
 func (n *pressuredNode) setMemory(available int64) {
@@ -51,7 +52,7 @@ func (n *pressuredNode) takeEvents() []event.Event {
 func (n *pressuredNode) hasMemoryPressure() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.admitted.Memory
+	return n.conditions.Memory
 }
 
 func (n *pressuredNode) Observe() pressure.Observations {
@@ -65,7 +66,7 @@ func (n *pressuredNode) Observe() pressure.Observations {
 func (n *pressuredNode) SetPressure(_ context.Context, c pressure.Conditions, _ bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.admitted = c
+	n.conditions = c
 	return nil
 }
 
@@ -79,8 +80,9 @@ func (n *pressuredNode) PodUsage(context.Context, v1.ResourceName) (map[types.UI
 	return nil, nil
 }
 
-// TestPressureTask_Publish checks the events of the conditions while a node becomes short of memory
-// and recovers. The condition remains true for the transition period.
+// TestPressureTask_Publish checks the events and the condition MemoryPressure of a node that becomes
+// short of memory and then has enough memory again. After the shortage, the condition must remain true
+// for the transition period of 5 minutes.
 func TestPressureTask_Publish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &pressuredNode{memory: 1000}
@@ -95,7 +97,7 @@ func TestPressureTask_Publish(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- m.Run(ctx) }()
-		expect := func(name string, after time.Duration, isShort bool, want ...string) {
+		expect := func(name string, after time.Duration, hasPressure bool, want ...string) {
 			t.Helper()
 			time.Sleep(after)
 			synctest.Wait()
@@ -103,11 +105,14 @@ func TestPressureTask_Publish(t *testing.T) {
 			for _, e := range n.takeEvents() {
 				got = append(got, e.Reason)
 				if message := "Node n1 status is now: " + e.Reason; e.Message != message || e.Type != v1.EventTypeNormal {
-					t.Errorf("%s: got event %+v, want a normal event with message %q", name, e, message)
+					t.Errorf("%s: got event %+v, want type Normal and message %q", name, e, message)
 				}
 			}
-			if short := n.hasMemoryPressure(); short != isShort || !slices.Equal(got, want) {
-				t.Errorf("%s: got events %v and memory pressure %v, want %v and %v", name, got, short, want, isShort)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: got events %v, want %v", name, got, want)
+			}
+			if got := n.hasMemoryPressure(); got != hasPressure {
+				t.Errorf("%s: got memory pressure %t, want %t", name, got, hasPressure)
 			}
 		}
 		expect("start", time.Second, false, "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID")
@@ -127,7 +132,7 @@ func TestPressureTask_Publish(t *testing.T) {
 
 func TestPressureProblem(t *testing.T) {
 	if p := pressureProblem(pressure.Conditions{}, nil); p != nil {
-		t.Errorf("no condition: got %v, want none", p)
+		t.Errorf("no condition: got problem %v, want none", p)
 	}
 	met := []pressure.Met{
 		{Threshold: pressure.Threshold{Signal: pressure.MemoryAvailable}, Quantity: 100 << 20, Available: 50 << 20},
@@ -139,7 +144,7 @@ func TestPressureProblem(t *testing.T) {
 		"the node has the condition [PIDPressure]" + remedy: pressureProblem(pressure.Conditions{PIDs: true}, nil).Message,
 	} {
 		if p != want {
-			t.Errorf("got  %s\nwant %s", p, want)
+			t.Errorf("got problem\n%s\nwant\n%s", p, want)
 		}
 	}
 }

@@ -18,20 +18,21 @@ import (
 	"podd/runtime"
 )
 
-// TestQOSSyncer checks which cgroups are written after each change.
+// TestQOSSyncer checks for which cgroups the syncer sets limits after each change of the pods or the
+// runtime, and with which CPU shares.
 func TestQOSSyncer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var made []render.Cgroup
-		fail := error(nil)
+		var limited []render.Cgroup // the arguments of SetLimits in the current step
+		var limitErr error          // the result of SetLimits
 		var log strings.Builder
-		var total render.QOSRequests
-		var drivers []string
+		var total render.QOSRequests // the argument of the last call of OnRequests
+		var drivers []string         // the arguments of all calls of OnWritten
 		node := render.Node{AllPodsLimit: render.Resources{MilliCPU: 2000, Memory: 1 << 30}}
 		k := newQOSSyncer(qosOptions{
 			Node: node,
 			SetLimits: func(c render.Cgroup) error {
-				made = append(made, c)
-				return fail
+				limited = append(limited, c)
+				return limitErr
 			},
 			OnWritten:  func(driver string) { drivers = append(drivers, driver) },
 			OnRequests: func(sum render.QOSRequests) { total = sum },
@@ -51,51 +52,54 @@ func TestQOSSyncer(t *testing.T) {
 		ready := runtime.Node{Ready: true, CgroupDriver: "cgroupfs"}
 		step := func(name string, c reconcile.Change, want ...string) {
 			t.Helper()
-			made = nil
+			limited = nil
 			k.recordChange(c)
 			synctest.Wait()
 			var got []string
-			for _, c := range made {
+			for _, c := range limited {
 				got = append(got, c.Path)
 			}
 			if strings.Join(got, " ") != strings.Join(want, " ") {
-				t.Errorf("%s: got cgroups %v, want %v", name, got, want)
+				t.Errorf("%s: got calls of SetLimits for the cgroups %v, want %v", name, got, want)
 			}
 		}
 		const all, burstable, besteffort = "/kubepods", "/kubepods/burstable", "/kubepods/besteffort"
 		step("runtime not ready", reconcile.Change{Reports: []*state.Report{report("a", "250m", v1.PodRunning)}})
 		step("runtime ready", reconcile.Change{Node: ready}, all, burstable, besteffort)
 		if len(drivers) != 1 || drivers[0] != "cgroupfs" {
-			t.Errorf("runtime ready: got drivers %v, want cgroupfs once", drivers)
+			t.Errorf("runtime ready: got calls of OnWritten with %q, want one with \"cgroupfs\"", drivers)
 		}
-		if made[0].Memory != 1<<30 || made[0].CPUShares != 2048 || made[1].CPUShares != 256 || made[2].CPUShares != 2 {
-			t.Errorf("runtime ready: got cgroups %+v, want the memory limit and the shares 2048, 256 and 2", made)
+		if limited[0].Memory != 1<<30 {
+			t.Errorf("runtime ready: got memory limit %d of %s, want %d", limited[0].Memory, all, 1<<30)
+		}
+		if limited[0].CPUShares != 2048 || limited[1].CPUShares != 256 || limited[2].CPUShares != 2 {
+			t.Errorf("runtime ready: got cgroups %+v, want the CPU shares 2048, 256 and 2", limited)
 		}
 		step("pod added", reconcile.Change{Node: ready, Reports: []*state.Report{report("b", "500m", v1.PodPending)}}, burstable)
-		if made[0].CPUShares != 768 {
-			t.Errorf("two pods: got %d CPU shares, want 768", made[0].CPUShares)
+		if limited[0].CPUShares != 768 {
+			t.Errorf("two pods: got %d CPU shares of %s, want 768", limited[0].CPUShares, burstable)
 		}
 		if total.BurstableMilliCPU != 750 {
-			t.Errorf("two pods: got requests %+v, want 750m of cpu", total)
+			t.Errorf("two pods: got sum of requests %+v, want BurstableMilliCPU 750", total)
 		}
 		waiting := report("c", "1", v1.PodPending)
 		waiting.ExistsOnNode = false
 		step("pod not admitted", reconcile.Change{Node: ready, Reports: []*state.Report{waiting}})
-		step("no change", reconcile.Change{Node: ready, Reports: []*state.Report{report("b", "500m", v1.PodRunning)}})
-		fail = errors.New("no cgroups")
-		step("pod finished, with an error", reconcile.Change{Node: ready, Reports: []*state.Report{report("b", "500m", v1.PodSucceeded)}}, burstable)
-		fail = nil
-		step("pod deleted", reconcile.Change{Node: ready, Removed: []types.NamespacedName{{Name: "a"}}}, burstable)
-		if made[0].CPUShares != 2 {
-			t.Errorf("no pods: got %d CPU shares, want 2", made[0].CPUShares)
+		step("pod running with the same requests", reconcile.Change{Node: ready, Reports: []*state.Report{report("b", "500m", v1.PodRunning)}})
+		limitErr = errors.New("no cgroups")
+		step("pod finished, SetLimits fails", reconcile.Change{Node: ready, Reports: []*state.Report{report("b", "500m", v1.PodSucceeded)}}, burstable)
+		limitErr = nil
+		step("last pod deleted", reconcile.Change{Node: ready, Removed: []types.NamespacedName{{Name: "a"}}}, burstable)
+		if limited[0].CPUShares != 2 {
+			t.Errorf("no pods: got %d CPU shares of %s, want 2", limited[0].CPUShares, burstable)
 		}
 		if total != (render.QOSRequests{}) {
-			t.Errorf("no pods: got requests %+v, want none", total)
+			t.Errorf("no pods: got sum of requests %+v, want zero", total)
 		}
-		step("other cgroup driver", reconcile.Change{Node: runtime.Node{Ready: true, CgroupDriver: "systemd"}},
+		step("cgroup driver changed", reconcile.Change{Node: runtime.Node{Ready: true, CgroupDriver: "systemd"}},
 			"/kubepods.slice", "/kubepods.slice/kubepods-burstable.slice", "/kubepods.slice/kubepods-besteffort.slice")
 		if n := strings.Count(log.String(), "no cgroups"); n != 1 {
-			t.Errorf("got the error %d times, want once: %s", n, log.String())
+			t.Errorf("got %d log lines with \"no cgroups\", want 1:\n%s", n, log.String())
 		}
 		cancel()
 		synctest.Wait()

@@ -14,8 +14,9 @@ import (
 	"podd/reconcile/render"
 )
 
-// TestReservedEnforcer checks that the cgroups are limited once, when the driver is known, and that the
-// first failure stops the enforcer.
+// TestReservedEnforcer checks that the enforcer limits each reserved cgroup once, as soon as the cgroup
+// driver is known. If a cgroup cannot be limited, the enforcer must return an error and must not limit
+// the remaining cgroups.
 func TestReservedEnforcer(t *testing.T) {
 	cpu := v1.ResourceList{v1.ResourceCPU: resource.MustParse("500m")}
 	cgroups := []render.ReservedCgroup{
@@ -23,11 +24,11 @@ func TestReservedEnforcer(t *testing.T) {
 		{Enforcement: "kube-reserved-compressible", Path: "/kube", Resources: cpu, CompressibleOnly: true},
 	}
 	for name, tt := range map[string]struct {
-		drivers []string
-		failing string // path of the cgroup that cannot be limited
-		limited string
-		events  string
-		err     string
+		drivers []string // the arguments of the calls of begin
+		failing string   // path of the cgroup for which SetLimits fails
+		limited string   // paths of the cgroups that are passed to SetLimits
+		events  string   // reasons and messages of the recorded events, one event per line
+		err     string   // the error of run; "" if there is none
 	}{
 		"driver unknown": {},
 		"cgroupfs": {
@@ -80,8 +81,11 @@ func TestReservedEnforcer(t *testing.T) {
 			if tt.err == "" && err != nil || tt.err != "" && (err == nil || err.Error() != tt.err) {
 				t.Errorf("%s: got error %v, want %q", name, err, tt.err)
 			}
-			if got := strings.Join(limited, " "); got != tt.limited || events.String() != tt.events {
-				t.Errorf("%s: got cgroups %q and events\n%swant %q and\n%s", name, got, events.String(), tt.limited, tt.events)
+			if got := strings.Join(limited, " "); got != tt.limited {
+				t.Errorf("%s: got calls of SetLimits for the cgroups %q, want %q", name, got, tt.limited)
+			}
+			if events.String() != tt.events {
+				t.Errorf("%s: got events\n%swant\n%s", name, events.String(), tt.events)
 			}
 		})
 	}

@@ -22,11 +22,11 @@ func TestRun_FirstLogLine(t *testing.T) {
 	cfg := config.Config{}
 	cfg.LockFile = filepath.Join(t.TempDir(), "missing", "lock")
 	if err := Run(t.Context(), Options{Config: &cfg, Version: "v1.2.3", Stderr: &log}); err == nil {
-		t.Fatal("podd has created a lock file in a directory that does not exist")
+		t.Fatal("Run with a lock file in a missing directory: got no error, want one")
 	}
 	first, _, _ := strings.Cut(log.String(), "\n")
 	if want := "podd is starting version=v1.2.3 kubernetes=" + manifest.KubernetesVersion; !strings.HasSuffix(first, want) {
-		t.Errorf("got %q, want a line that ends in %q", first, want)
+		t.Errorf("got first line %q, want one that ends in %q", first, want)
 	}
 }
 
@@ -34,6 +34,6 @@ func TestRun_FirstLogLine(t *testing.T) {
 func TestCountRunning(t *testing.T) {
 	v := &server.View{Pods: []*server.PodView{{SandboxID: "a", Exists: true}, {Exists: true}, {}, {SandboxID: "b"}}}
 	if n := countRunning(v); n != 2 {
-		t.Errorf("got %d, want 2", n)
+		t.Errorf("got %d running pods, want 2", n)
 	}
 }

@@ -12,33 +12,36 @@ import (
 	"podd/cmd/podd/internal/check"
 )
 
-// newStartup returns a startup with one failed check, and the number of times that the checks were
-// made.
-func newStartup(runDir string) (s *startup, made *int) {
-	made = new(int)
+// newStartup returns a startup whose report has one warning and one failed check. It also returns the
+// number of reports that the startup has requested.
+func newStartup(runDir string) (s *startup, reports *int) {
+	reports = new(int)
 	return &startup{runDir: runDir, check: func(context.Context) check.Report {
-		*made++
+		*reports++
 		return check.Report{Outcome: check.Failed, Checks: []check.Result{
 			{Check: "clock", Outcome: check.Warning, Problems: []check.Problem{{Outcome: check.Warning, Cause: "late", Remedy: "wait"}}},
 			{Check: "ports", Outcome: check.Failed, Problems: []check.Problem{{Outcome: check.Failed, Cause: "in use by \x1b[31m", Remedy: "stop it"}}},
 		}}
-	}}, made
+	}}, reports
 }
 
 var errStart = errors.New("listening failed")
 
+// explained is the message for errStart with the failed check of newStartup. It does not contain the
+// warning. The escape character in the cause is escaped.
 const explained = "listening failed\nfailed checks of this host (\"podd check\" repeats the checks):\n  ports: in use by \\x1b[31m; stop it"
 
-// TestStartup checks that each new process makes the checks only for a new error.
+// TestStartup checks that a process checks the host only if it fails to start with another error than
+// the previous process. Each step is a new process.
 func TestStartup(t *testing.T) {
 	runDir := filepath.Join(t.TempDir(), "run")
 	path := filepath.Join(runDir, startErrorFileName)
 	for _, step := range []struct {
-		name  string
-		after func(s *startup) // called before the start fails; may be nil
-		err   error
-		want  string
-		made  int
+		name    string
+		prepare func(s *startup) // called before the process fails; may be nil
+		err     error            // the error of the process
+		want    string           // the message that explain returns
+		reports int              // how often the process checks the host
 	}{
 		{"first failure", nil, errStart, explained, 1},
 		{"same failure", nil, errStart, "listening failed", 0},
@@ -47,21 +50,24 @@ func TestStartup(t *testing.T) {
 		{"first failure again", nil, errStart, explained, 1},
 		{"same failure much later", func(*startup) { setAge(t, path, repeatedStartWindow) }, errStart, explained, 1},
 		{"same failure after the clock went back", func(*startup) { setAge(t, path, -time.Hour) }, errStart, explained, 1},
-		{"failure after a successful start", func(s *startup) { s.succeed(slog.New(slog.DiscardHandler)) }, errStart, "listening failed", 0},
-		{"failure of the start after a successful start", nil, errStart, explained, 1},
+		{"failure of a process that had started", func(s *startup) { s.succeed(slog.New(slog.DiscardHandler)) }, errStart, "listening failed", 0},
+		{"first failure after a successful start", nil, errStart, explained, 1},
 	} {
-		s, made := newStartup(runDir) // a new process
-		if step.after != nil {
-			step.after(s)
+		s, reports := newStartup(runDir)
+		if step.prepare != nil {
+			step.prepare(s)
 		}
 		err := s.explain(t.Context(), step.err)
-		if err.Error() != step.want || !errors.Is(err, step.err) || *made != step.made {
-			t.Errorf("%s: got %q after %d checks, want %q after %d", step.name, err, *made, step.want, step.made)
+		if err.Error() != step.want || !errors.Is(err, step.err) {
+			t.Errorf("%s: got error %q, want %q", step.name, err, step.want)
+		}
+		if *reports != step.reports {
+			t.Errorf("%s: host checked %d times, want %d", step.name, *reports, step.reports)
 		}
 	}
 }
 
-// setAge sets the modification time of a file.
+// setAge sets the modification time of a file to now minus age.
 func setAge(t *testing.T, path string, age time.Duration) {
 	t.Helper()
 	at := time.Now().Add(-age)
@@ -70,29 +76,33 @@ func setAge(t *testing.T, path string, age time.Duration) {
 	}
 }
 
-// TestStartup_NoChecks checks that podd makes no checks if it was stopped or did not fail.
+// TestStartup_NoChecks checks that podd does not check the host if podd was stopped or did not fail.
 func TestStartup_NoChecks(t *testing.T) {
-	s, made := newStartup(t.TempDir())
+	s, reports := newStartup(t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.explain(ctx, errStart); err != errStart {
-		t.Errorf("stopped: got %v, want %v", err, errStart)
+		t.Errorf("stopped: got error %v, want %v", err, errStart)
 	}
-	if err := s.explain(t.Context(), nil); err != nil || *made != 0 {
-		t.Errorf("without an error: got %v and %d checks, want none", err, *made)
+	if err := s.explain(t.Context(), nil); err != nil {
+		t.Errorf("without an error: got error %v, want none", err)
+	}
+	if *reports != 0 {
+		t.Errorf("host checked %d times, want 0", *reports)
 	}
 }
 
-// TestStartup_InvalidRunDir checks that podd makes the checks if it cannot store the error.
+// TestStartup_InvalidRunDir checks that podd checks the host after each failure if it cannot store the
+// error in the run directory.
 func TestStartup_InvalidRunDir(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		s, made := newStartup(file)
-		if err := s.explain(t.Context(), errStart); err.Error() != explained || *made != 1 {
-			t.Errorf("got %q after %d checks, want %q after 1", err, *made, explained)
+		s, reports := newStartup(file)
+		if err := s.explain(t.Context(), errStart); err.Error() != explained || *reports != 1 {
+			t.Errorf("got error %q and %d checks of the host, want %q and 1", err, *reports, explained)
 		}
 	}
 }

@@ -14,7 +14,7 @@ func TestStatusLine(t *testing.T) {
 		"2 pods, 1 ready, 1 problem":  {Pods: []*server.PodView{ready, waiting}},
 	} {
 		if got := statusLine(v); got != want {
-			t.Errorf("got %q, want %q", got, want)
+			t.Errorf("got status line %q, want %q", got, want)
 		}
 	}
 }
