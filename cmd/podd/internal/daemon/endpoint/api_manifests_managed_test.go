@@ -20,13 +20,14 @@ import (
 
 const secretPath = "/api/v1/namespaces/default/secrets"
 
-// configText returns the manifest of a ConfigMap with data.
+// configText returns the YAML manifest of the ConfigMap conf. data contains the entries of its field
+// data, separated by commas.
 func configText(data string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {" + data + "}"
 }
 
-// managersText formats the managers of an object with their operations, followed by the
-// managers of one field after a colon.
+// managersText formats the managers of an object, each with its operation and subresource. A * after a
+// manager means that it manages field.
 func managersText(all []metav1.ManagedFieldsEntry, field string) string {
 	var out []string
 	for _, m := range all {
@@ -43,16 +44,17 @@ func managersText(all []metav1.ManagedFieldsEntry, field string) string {
 	return strings.Join(out, ", ")
 }
 
-// TestManagedFields changes a ConfigMap step by step and checks its managers.
+// TestManagedFields checks the managers of a ConfigMap, and of its field data.a, after each of several
+// changes.
 func TestManagedFields(t *testing.T) {
-	const one = configPath + "/conf"
+	const objectPath = configPath + "/conf"
 	type step struct {
 		name                 string
 		method, query, media string
 		body                 string
 		code                 int
 		words                []string
-		owners               string // a * marks managers of data.a; "" is not checked
+		owners               string // expected managersText for data.a; not checked for an error or the create step
 	}
 	apply := func(manager, data string) step {
 		return step{name: manager + " applies " + data, method: "PATCH", query: "?fieldManager=" + manager, media: asApply, body: configText(data), code: 200}
@@ -100,7 +102,7 @@ func TestManagedFields(t *testing.T) {
 		},
 		"managed fields set by a client": {
 			create,
-			{"other manager", "PATCH", "", "application/json-patch+json", `[{"op":"replace","path":"/metadata/managedFields/0/manager","value":"two"}]`, 200, nil, "two Apply *"},
+			{"manager renamed", "PATCH", "", "application/json-patch+json", `[{"op":"replace","path":"/metadata/managedFields/0/manager","value":"two"}]`, 200, nil, "two Apply *"},
 			withOwners(apply("two", "a: w"), "two Apply *", `"data":{"a":"w"}`),
 			{"invalid operation", "PATCH", "", asMerge, `{"metadata":{"managedFields":[{"manager":"x","operation":"Steal","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{}}]}}`, 200, nil, "two Apply *"},
 			{"long manager name", "PATCH", "", asMerge, `{"metadata":{"managedFields":[{"manager":"` + strings.Repeat("x", 129) + `","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}}]}}`, 422, []string{"metadata.managedFields[0].manager"}, ""},
@@ -129,7 +131,7 @@ func TestManagedFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWritable(t)
 			for _, s := range steps {
-				path := one
+				path := objectPath
 				if s.method == "POST" {
 					path = configPath
 				}
@@ -140,15 +142,15 @@ func TestManagedFields(t *testing.T) {
 				if got := managersText(a.meta.ManagedFields, "a"); s.code < 300 && got != s.owners && s.name != create.name {
 					t.Fatalf("%s: got managers %q, want %q: %s", s.name, got, s.owners, a.body)
 				}
-				if now := w.do("GET", one, "", ""); s.code < 300 && !strings.Contains(s.query, "dryRun") && now.body != a.body {
-					t.Fatalf("%s: got %s, want the response %s", s.name, now.body, a.body)
+				if now := w.do("GET", objectPath, "", ""); s.code < 300 && !strings.Contains(s.query, "dryRun") && now.body != a.body {
+					t.Fatalf("%s: GET after the change: got %s, want the response to the change: %s", s.name, now.body, a.body)
 				}
 			}
 		})
 	}
 }
 
-// TestManagedFields_Pod checks the managers of a pod and of its subresources.
+// TestManagedFields_Pod checks the managers of a pod after applies, updates and a resize.
 func TestManagedFields_Pod(t *testing.T) {
 	w := newWritable(t)
 	pods := w.client.CoreV1().Pods("default")
@@ -157,31 +159,31 @@ func TestManagedFields_Pod(t *testing.T) {
 			corev1.Container().WithName("a").WithImage(image).WithResources(corev1.ResourceRequirements().WithRequests(v1.ResourceList{"cpu": resource.MustParse("100m")})).WithPorts(corev1.ContainerPort().WithContainerPort(80)).WithPorts(corev1.ContainerPort().WithContainerPort(80).WithProtocol("UDP")),
 			corev1.Container().WithName("b").WithImage("b:1")))
 	}
-	as := func(manager string) metav1.ApplyOptions { return metav1.ApplyOptions{FieldManager: manager} }
-	p, err := pods.Apply(t.Context(), web("a:1").WithLabels(map[string]string{"x": "y"}), as("one"))
+	applyOptions := func(manager string) metav1.ApplyOptions { return metav1.ApplyOptions{FieldManager: manager} }
+	p, err := pods.Apply(t.Context(), web("a:1").WithLabels(map[string]string{"x": "y"}), applyOptions("one"))
 	if err != nil || managersText(p.ManagedFields, "image") != "one Apply *" || len(p.Spec.Containers[0].Ports) != 2 {
-		t.Fatalf("got %+v, %v; want image managed by one, and 2 ports", p, err)
+		t.Fatalf("first apply: got %+v, error %v; want the image managed by \"one\", and 2 ports", p, err)
 	}
 	uid := p.UID
-	if p, err = pods.Apply(t.Context(), web("a:2"), as("one")); err != nil || p.UID != uid || p.Spec.Containers[0].Image != "a:2" || len(p.Labels) > 0 {
-		t.Fatalf("got %+v, %v; want the same pod with image a:2 and no labels", p, err)
+	if p, err = pods.Apply(t.Context(), web("a:2"), applyOptions("one")); err != nil || p.UID != uid || p.Spec.Containers[0].Image != "a:2" || len(p.Labels) > 0 {
+		t.Fatalf("second apply: got %+v, error %v; want the same pod with image a:2 and no labels", p, err)
 	}
-	if _, err := pods.Apply(t.Context(), web("a:3"), as("two")); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `.spec.containers[name="a"].image`) {
-		t.Errorf("got %v, want a conflict about the image", err)
+	if _, err := pods.Apply(t.Context(), web("a:3"), applyOptions("two")); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `.spec.containers[name="a"].image`) {
+		t.Errorf("apply by \"two\": got error %v, want a conflict about the image", err)
 	}
-	if _, err := pods.Apply(t.Context(), corev1.Pod("web", "default").WithSpec(corev1.PodSpec().WithHostNetwork(true)), as("two")); !apierrors.IsInvalid(err) {
-		t.Errorf("got %v, want Invalid", err)
+	if _, err := pods.Apply(t.Context(), corev1.Pod("web", "default").WithSpec(corev1.PodSpec().WithHostNetwork(true)), applyOptions("two")); !apierrors.IsInvalid(err) {
+		t.Errorf("apply of hostNetwork: got error %v, want Invalid", err)
 	}
-	if _, err := pods.Apply(t.Context(), corev1.Pod("web", "default").WithSpec(corev1.PodSpec().WithContainers(corev1.Container().WithName("c").WithImage("c"))), as("two")); !apierrors.IsInvalid(err) {
-		t.Errorf("got %v, want Invalid", err)
+	if _, err := pods.Apply(t.Context(), corev1.Pod("web", "default").WithSpec(corev1.PodSpec().WithContainers(corev1.Container().WithName("c").WithImage("c"))), applyOptions("two")); !apierrors.IsInvalid(err) {
+		t.Errorf("apply of an additional container: got error %v, want Invalid", err)
 	}
-	// kubectl set image; the applier then has a conflict
+	// "kubectl set image" makes such an update. The next apply by "one" then has a conflict.
 	p.Spec.Containers[0].Image = "a:4"
 	if p, err = pods.Update(t.Context(), p, metav1.UpdateOptions{FieldManager: "hand"}); err != nil || managersText(p.ManagedFields, "image") != "hand Update *, one Apply *" {
-		t.Fatalf("got %+v, %v; want image managed by hand and no longer by one", p, err)
+		t.Fatalf("update of the image: got %+v, error %v; want the image managed by \"hand\", but not by \"one\"", p, err)
 	}
-	if _, err := pods.Apply(t.Context(), web("a:2"), as("one")); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "hand"`) {
-		t.Errorf("got %v, want a conflict with hand", err)
+	if _, err := pods.Apply(t.Context(), web("a:2"), applyOptions("one")); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "hand"`) {
+		t.Errorf("apply after the update: got error %v, want a conflict with \"hand\"", err)
 	}
 	q, err := pods.Update(t.Context(), p, metav1.UpdateOptions{FieldManager: "third"})
 	if err != nil || q.ResourceVersion != p.ResourceVersion {
@@ -195,18 +197,18 @@ func TestManagedFields_Pod(t *testing.T) {
 	}
 	q, err = pods.Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil || len(q.Labels) > 0 || !strings.Contains(managersText(q.ManagedFields, "resources"), "scaler Update resize *") || strings.Contains(managersText(q.ManagedFields, "labels"), "*") {
-		t.Errorf("got %s of %+v, %v; want the resources, but not the labels, managed by scaler", managersText(q.ManagedFields, "resources"), q.ManagedFields, err)
+		t.Errorf("after the resize: got managers %q of the resources, managed fields %+v, error %v; want the resources, but not the labels, managed by \"scaler\"", managersText(q.ManagedFields, "resources"), q.ManagedFields, err)
 	}
 }
 
-// setManagedTime sets the time of an object's managers to a fixed past time, and returns
-// it.
+// setManagedTime sets the time of all managed fields in the file of the object with this name to a time
+// in the past. It returns this time in JSON.
 func (w *writableAPI) setManagedTime(name string) string {
 	w.t.Helper()
 	const past = `"2020-01-02T03:04:05Z"`
 	files, err := filepath.Glob(filepath.Join(w.dir, "*_"+name+".json"))
 	if err != nil || len(files) != 1 {
-		w.t.Fatalf("got files %v, error %v, want one", files, err)
+		w.t.Fatalf("files of %s: got %v, error %v, want one file", name, files, err)
 	}
 	text, err := os.ReadFile(files[0])
 	if err != nil {
@@ -219,7 +221,9 @@ func (w *writableAPI) setManagedTime(name string) string {
 	return past
 }
 
-// TestManagedFields_Stored checks the managed fields that are stored with objects.
+// TestManagedFields_Stored checks that managed fields are stored with objects of all kinds, and that an
+// apply without a change keeps their times. It also checks managed fields that are too many, too large
+// or damaged.
 func TestManagedFields_Stored(t *testing.T) {
 	w := newWritable(t)
 	for _, c := range []struct{ path, name, body string }{
@@ -230,37 +234,38 @@ func TestManagedFields_Stored(t *testing.T) {
 		{csiDriversPath, "disk.example.com", csiDriverText},
 		{podsPath, "p", podText("p", "", "")},
 	} {
-		one := c.path + "/" + c.name
-		if err := w.do("PATCH", one+"?fieldManager=one", asApply, c.body).check(201, `"manager":"one"`); err != nil {
+		objectPath := c.path + "/" + c.name
+		if err := w.do("PATCH", objectPath+"?fieldManager=one", asApply, c.body).check(201, `"manager":"one"`); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
 		past := w.setManagedTime(c.name)
-		again := w.do("PATCH", one+"?fieldManager=one", asApply, c.body)
+		again := w.do("PATCH", objectPath+"?fieldManager=one", asApply, c.body)
 		if err := again.check(200, past); err != nil {
 			t.Errorf("%s: apply without a change: %v", c.name, err)
 		}
-		if is := w.do("GET", one, "", ""); is.body != again.body {
-			t.Errorf("%s: got %s, want the response %s", c.name, is.body, again.body)
+		if stored := w.do("GET", objectPath, "", ""); stored.body != again.body {
+			t.Errorf("%s: GET after the second apply: got %s, want the response to the apply: %s", c.name, stored.body, again.body)
 		}
 		labelled := strings.Replace(c.body, `"metadata":{`, `"metadata":{"labels":{"x":"y"},`, 1)
-		if err := w.do("PATCH", one+"?fieldManager=one", asApply, labelled).check(200, `"x":"y"`); err != nil {
+		if err := w.do("PATCH", objectPath+"?fieldManager=one", asApply, labelled).check(200, `"x":"y"`); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if a := w.do("PATCH", one+"?fieldManager=one", asApply, c.body); a.check(200) != nil || len(a.meta.Labels) > 0 {
-			t.Errorf("%s: got %s, want no label", c.name, a.body)
+		if a := w.do("PATCH", objectPath+"?fieldManager=one", asApply, c.body); a.check(200) != nil || len(a.meta.Labels) > 0 {
+			t.Errorf("%s: apply without the label: got %s, want no label", c.name, a.body)
 		}
 	}
-	// Too many updating managers are merged into one, and managed fields that would be too
-	// large are dropped.
+	// If there are more than 10 managers with the operation Update, the oldest are merged into one, with the
+	// name "ancient-changes".
 	for n := range 14 {
 		if err := w.do("PATCH", secretPath+"/s?fieldManager=m"+fmt.Sprint(n), asMerge, fmt.Sprintf(`{"metadata":{"labels":{"l%d":"x"}}}`, n)).check(200); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if a := w.do("GET", secretPath+"/s", "", ""); len(a.meta.ManagedFields) != 11 || !strings.Contains(a.body, "ancient-changes") {
-		t.Errorf("got %d managers: %s, want 11 with ancient-changes", len(a.meta.ManagedFields), a.body)
+		t.Errorf("after 14 updates: got %d managers: %s, want 11, including ancient-changes", len(a.meta.ManagedFields), a.body)
 	}
+	// A POST drops managed fields that would be too large. An apply, which needs them, fails.
 	many := func(n int) string {
 		data := make([]string, n)
 		for i := range data {
@@ -269,7 +274,7 @@ func TestManagedFields_Stored(t *testing.T) {
 		return strings.Join(data, ", ")
 	}
 	if a := w.do("POST", configPath, "application/yaml", configText(many(26_000))); a.check(201) != nil || len(a.meta.ManagedFields) > 0 {
-		t.Errorf("got %d managers: %.300s, want status 201 without managers", len(a.meta.ManagedFields), a.body)
+		t.Errorf("POST with large managed fields: got status %d, %d managers: %.300s, want 201 without managers", a.code, len(a.meta.ManagedFields), a.body)
 	}
 	if err := w.do("DELETE", configPath+"/conf", "", "").check(200); err != nil {
 		t.Error(err)
@@ -278,9 +283,9 @@ func TestManagedFields_Stored(t *testing.T) {
 		t.Errorf("apply with large managed fields: %.300s", err)
 	}
 	if err := w.do("PATCH", configPath+"/huge?fieldManager=x", asApply, configText(many(110_000))).check(413); err != nil {
-		t.Errorf("apply of a large object: %.300s", err)
+		t.Errorf("apply of an object that is too large: %.300s", err)
 	}
-	// An object whose managed fields were damaged in the file can still be written.
+	// Clients can still change an object with damaged managed fields in its file.
 	file := filepath.Join(w.dir, "pod_default_p.json")
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -290,9 +295,9 @@ func TestManagedFields_Stored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.do("PATCH", podsPath+"/p?fieldManager=one", asApply, strings.Replace(podText("p", "", ""), "a:1", "a:9", 1)).check(409, "before-first-apply"); err != nil {
-		t.Error(err)
+		t.Errorf("apply with damaged managed fields: %v", err)
 	}
 	if err := w.do("PATCH", podsPath+"/p?fieldManager=one&force=true", asApply, strings.Replace(podText("p", "", ""), "a:1", "a:9", 1)).check(200, "a:9"); err != nil {
-		t.Error(err)
+		t.Errorf("forced apply with damaged managed fields: %v", err)
 	}
 }

@@ -37,33 +37,34 @@ import (
 	"podd/server/kube"
 )
 
-// writableAPI is a Kubernetes API with two manifest directories. Clients can change one of
-// them. No pods run.
+// writableAPI is a server of podd's Kubernetes API with two manifest directories. Clients can change
+// only the directory of the API. No pods run.
 type writableAPI struct {
-	t       *testing.T
-	dir     string // the directory of the API
-	other   string
-	url     string
-	client  *kubernetes.Clientset
-	deleted sync.Map    // grace periods of deleted pods by name
-	full    atomic.Bool // if set, files cannot be removed
-	// debugged is set to add an ephemeral container to the view of every pod.
-	debugged atomic.Bool
+	t        *testing.T
+	dir      string // the directory of the API
+	otherDir string // the other manifest directory
+	url      string
+	client   *kubernetes.Clientset
+	deleted  sync.Map // grace periods of the deleted pods, by pod name
+	// If isDiskFull is set, files cannot be removed.
+	isDiskFull atomic.Bool
+	// If hasEphemeral is set, the view of each pod has an ephemeral container.
+	hasEphemeral atomic.Bool
 }
 
-// An ephemeralViewer adds an ephemeral container to pods, because manifests cannot contain
-// any.
+// An ephemeralViewer adds an ephemeral container to the pods of a Viewer if w.hasEphemeral is set. A
+// manifest cannot contain an ephemeral container.
 type ephemeralViewer struct {
 	server.Viewer
 	w      *writableAPI
 	mu     sync.Mutex   // guards the following fields
-	input  *server.View // last View of Viewer
-	output *server.View // last result
+	input  *server.View // the View from which output was made
+	output *server.View // the last result with ephemeral containers
 }
 
 func (d *ephemeralViewer) View() *server.View {
 	v := d.Viewer.View()
-	if !d.w.debugged.Load() {
+	if !d.w.hasEphemeral.Load() {
 		return v
 	}
 	d.mu.Lock()
@@ -83,7 +84,7 @@ func (d *ephemeralViewer) View() *server.View {
 	return d.output
 }
 
-// fakeRouterManifests records deletions and passes none to a router.
+// fakeRouterManifests records deletions instead of passing them to a router.
 type fakeRouterManifests struct {
 	apiManifests
 	w *writableAPI
@@ -100,25 +101,25 @@ func (e fakeRouterManifests) CancelDelete(_ context.Context, pod server.Key, _ t
 }
 
 func (e fakeRouterManifests) Remove(kind string, key server.Key) error {
-	if e.w.full.Load() {
+	if e.w.isDiskFull.Load() {
 		return syscall.ENOSPC
 	}
 	return e.apiManifests.Remove(kind, key)
 }
 
-// newWritable serves a writableAPI until the test ends.
+// newWritable starts a writableAPI. It stops when the test ends.
 func newWritable(t *testing.T) *writableAPI {
-	w := &writableAPI{t: t, dir: filepath.Join(t.TempDir(), "api"), other: t.TempDir()}
+	w := &writableAPI{t: t, dir: filepath.Join(t.TempDir(), "api"), otherDir: t.TempDir()}
 	dir, err := apidir.Open(w.dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	options := source.Options{NodeName: "n1"}
-	written := options
-	written.IsWrittenByAPI = true
+	apiOptions := options
+	apiOptions.IsWrittenByAPI = true
 	shown := view.NewPublisher(view.Options{Base: server.View{Node: "n1"}, APISource: w.dir})
 	ctx, cancel := context.WithCancel(context.Background())
-	sets := source.Watch(ctx, source.NewDir(w.dir, written), source.NewDir(w.other, options))
+	sets := source.Watch(ctx, source.NewDir(w.dir, apiOptions), source.NewDir(w.otherDir, options))
 	var published sync.WaitGroup
 	published.Go(func() {
 		var before *manifest.Set
@@ -150,7 +151,7 @@ type response struct {
 	code     int
 	warnings []string
 	body     string
-	meta     metav1.ObjectMeta
+	meta     metav1.ObjectMeta // metadata of the object in body
 }
 
 // do sends a request and returns the response.
@@ -197,35 +198,37 @@ func trustBundleText(t *testing.T) string {
 	return fmt.Sprintf(`{"apiVersion":"certificates.k8s.io/v1","kind":"ClusterTrustBundle","metadata":{"name":"example.com:mesh:a"},"spec":{"signerName":"example.com/mesh","trustBundle":%q}}`, manifesttest.CACertificate(t, "a"))
 }
 
-// podText returns the manifest of a pod with additional fields in metadata and spec.
+// podText returns the JSON manifest of a pod with the containers a and b. meta and spec contain
+// additional fields of metadata and spec, each with a comma before it.
 func podText(name, meta, spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q%s},"spec":{"containers":[{"name":"a","image":"a:1"},{"name":"b","image":"b:1","env":[{"name":"X","value":"y"}]}]%s}}`, name, meta, spec)
 }
 
-// check returns an error unless the response has the status code and contains words.
+// check returns an error unless the response has the status code, and the body contains each of words.
 func (r response) check(code int, words ...string) error {
 	if r.code != code {
-		return fmt.Errorf("got %d %s, want %d", r.code, r.body, code)
+		return fmt.Errorf("got status %d, body %s; want status %d", r.code, r.body, code)
 	}
 	for _, word := range words {
 		if !strings.Contains(r.body, word) {
-			return fmt.Errorf("got %s, want %q", r.body, word)
+			return fmt.Errorf("got body %s, want one that contains %q", r.body, word)
 		}
 	}
 	return nil
 }
 
+// TestWrite_Create checks which pods clients can create, and which fields the server sets or removes.
 func TestWrite_Create(t *testing.T) {
 	w := newWritable(t)
-	other := filepath.Join(w.other, "web.yaml")
-	if err := os.WriteFile(other, []byte(podText("fixed", "", "")), 0o600); err != nil {
+	otherFile := filepath.Join(w.otherDir, "web.yaml")
+	if err := os.WriteFile(otherFile, []byte(podText("fixed", "", "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for attempt := range 10_000 {
 		if w.do("GET", podsPath+"/fixed-n1", "", "").code == 200 {
 			break
 		} else if attempt == 9_999 {
-			t.Fatal("the other source was not read")
+			t.Fatal("the pod in the other manifest directory did not appear")
 		}
 	}
 	for _, c := range []struct {
@@ -235,7 +238,7 @@ func TestWrite_Create(t *testing.T) {
 	}{
 		{"pod", "", asJSON, podText("web", "", ""), 201, []string{`"name":"web"`, `"nodeName":"n1"`, `"phase":"Pending"`}},
 		{"existing pod", "", asJSON, podText("web", "", ""), 409, []string{"AlreadyExists"}},
-		{"pod of a file", "", asJSON, podText("fixed-n1", "", ""), 409, []string{other}},
+		{"pod in the other manifest directory", "", asJSON, podText("fixed-n1", "", ""), 409, []string{otherFile}},
 		{"YAML", "", "application/yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: yaml}\nspec: {containers: [{name: a, image: a}]}", 201, nil},
 		{"missing kind", "", asJSON, `{"metadata":{"name":"x"}}`, 400, []string{"must be Pod v1"}},
 		{"other kind", "", asJSON, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`, 400, []string{"must be Pod v1"}},
@@ -251,8 +254,8 @@ func TestWrite_Create(t *testing.T) {
 		{"dry run", "?dryRun=All", asJSON, podText("dry", "", ""), 201, []string{`"name":"dry"`}},
 		{"invalid dryRun", "?dryRun=Some", asJSON, podText("dry", "", ""), 400, nil},
 		{"many escaped characters", "", asJSON, podText("less", `,"annotations":{"a":"`+strings.Repeat("<", 200<<10)+`"}`, ""), 201, nil},
-		{"too large as a file", "?dryRun=All", asJSON, podText("x", "", `,"nodeSelector":{"a":"`+strings.Repeat("\u2028", 800<<10)+`"}`), 422, []string{"too large to be stored as a manifest file"}},
-		{"too large", "", asJSON, podText("x", "", `,"x":"`+strings.Repeat("x", 3<<20)+`"`), 413, nil},
+		{"file would be too large", "?dryRun=All", asJSON, podText("x", "", `,"nodeSelector":{"a":"`+strings.Repeat("\u2028", 800<<10)+`"}`), 422, []string{"too large to be stored as a manifest file"}},
+		{"request is too large", "", asJSON, podText("x", "", `,"x":"`+strings.Repeat("x", 3<<20)+`"`), 413, nil},
 	} {
 		if err := w.do("POST", podsPath+c.path, c.mediaType, c.body).check(c.code, c.words...); err != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -260,13 +263,13 @@ func TestWrite_Create(t *testing.T) {
 	}
 	a := w.do("POST", podsPath, asJSON, podText("odd", `,"uid":"mine","creationTimestamp":"2001-01-01T00:00:00Z","deletionTimestamp":"2001-01-01T00:00:00Z"`, `,"foo":1},"status":{"phase":"Failed"`))
 	if err := a.check(201, `"phase":"Pending"`); err != nil || len(a.meta.UID) != 36 || a.meta.CreationTimestamp.Year() == 2001 || a.meta.DeletionTimestamp != nil {
-		t.Errorf("got error %v, metadata %+v, want the fields that a server sets", err, a.meta)
+		t.Errorf("pod with fields that only the server sets: got error %v, metadata %+v, want phase Pending, a UID of 36 characters, the current creationTimestamp and no deletionTimestamp", err, a.meta)
 	}
 	if len(a.warnings) != 1 || !strings.Contains(a.warnings[0], "spec.foo") {
 		t.Errorf("got warnings %q, want one for spec.foo", a.warnings)
 	}
 	if got := w.do("GET", podsPath+"/odd", "", ""); got.meta.UID != a.meta.UID || got.meta.ResourceVersion != a.meta.ResourceVersion || !got.meta.CreationTimestamp.Equal(&a.meta.CreationTimestamp) {
-		t.Errorf("got metadata %+v, want that of the response %+v", got.meta, a.meta)
+		t.Errorf("GET after POST: got metadata %+v, want that of the response to the POST: %+v", got.meta, a.meta)
 	}
 	text, err := os.ReadFile(filepath.Join(w.dir, "pod_default_odd.json"))
 	if err != nil || strings.Contains(string(text), "Failed") || strings.Contains(string(text), "resourceVersion") {
@@ -274,7 +277,7 @@ func TestWrite_Create(t *testing.T) {
 	}
 }
 
-// TestWrite_ClientGo checks requests of client-go, which sends protobuf.
+// TestWrite_ClientGo checks writes with client-go, which sends protobuf instead of JSON.
 func TestWrite_ClientGo(t *testing.T) {
 	w := newWritable(t)
 	pods := w.client.CoreV1().Pods("default")
@@ -283,34 +286,34 @@ func TestWrite_ClientGo(t *testing.T) {
 		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "a", Image: "a:1"}}},
 	}, metav1.CreateOptions{})
 	if err != nil || !strings.HasPrefix(p.Name, "job-") || len(p.Name) != len("job-")+5 || p.GenerateName != "job-" {
-		t.Fatalf("got %+v, %v; want a pod with a generated name", p, err)
+		t.Fatalf("create: got pod %+v, error %v; want a name of \"job-\" and 5 characters", p, err)
 	}
 	p.Labels = map[string]string{"a": "b"}
 	updated, err := pods.Update(t.Context(), p, metav1.UpdateOptions{})
 	if err != nil || updated.Labels["a"] != "b" || updated.UID != p.UID {
-		t.Fatalf("got %+v, %v; want the same pod with the label a=b", updated, err)
+		t.Fatalf("update of labels: got pod %+v, error %v; want the same pod with the label a=b", updated, err)
 	}
 	p.Labels["a"] = "c"
 	if _, err := pods.Update(t.Context(), p, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
-		t.Errorf("an update of an old version: got %v", err)
+		t.Errorf("update with an old resource version: got error %v, want Conflict", err)
 	}
 	updated.Spec.Containers[0].Args = []string{"x"}
 	if _, err := pods.Update(t.Context(), updated, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
-		t.Errorf("an update of args: got %v", err)
+		t.Errorf("update of args: got error %v, want Invalid", err)
 	}
 	wrong := types.UID("other")
 	if err := pods.Delete(t.Context(), p.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrong}}); !apierrors.IsConflict(err) {
-		t.Errorf("delete with another UID: got %v", err)
+		t.Errorf("delete with another UID: got error %v, want Conflict", err)
 	}
 	grace := int64(7)
 	if err := pods.Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: metav1.NewUIDPreconditions(string(p.UID))}); err != nil {
 		t.Error(err)
 	}
 	if got, _ := w.deleted.Load(p.Name); got != 7*time.Second {
-		t.Errorf("got grace period %v, want 7s", got)
+		t.Errorf("delete: got grace period %v, want 7s", got)
 	}
 	if _, err := pods.Get(t.Context(), p.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("get after delete: got %v", err)
+		t.Errorf("get after delete: got error %v, want NotFound", err)
 	}
 	for _, name := range []string{"one", "two", "three"} {
 		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"n": name}}, Spec: p.Spec}
@@ -323,15 +326,17 @@ func TestWrite_ClientGo(t *testing.T) {
 		t.Error(err)
 	}
 	if all, err := pods.List(t.Context(), metav1.ListOptions{}); err != nil || len(all.Items) != 1 || all.Items[0].Name != "two" {
-		t.Errorf("after DeleteCollection: got pods %+v, error %v, want two", all, err)
+		t.Errorf("after DeleteCollection: got pods %+v, error %v, want only the pod \"two\"", all, err)
 	}
 }
 
+// TestWrite_Update checks which changes of a pod clients can make with PATCH. A rejected change must not
+// modify the pod.
 func TestWrite_Update(t *testing.T) {
 	for _, c := range []struct {
-		name, before, mediaType, patch string
-		code                           int
-		words                          []string
+		name, spec, mediaType, patch string // spec contains additional fields of the pod before the patch
+		code                         int
+		words                        []string
 	}{
 		{"labels", "", asMerge, `{"metadata":{"labels":{"a":"b"}}}`, 200, []string{`"labels":{"a":"b"}`}},
 		{"invalid label", "", asMerge, `{"metadata":{"labels":{"a b":"b"}}}`, 422, []string{"metadata.labels"}},
@@ -345,15 +350,15 @@ func TestWrite_Update(t *testing.T) {
 		{"toleration added", `,"tolerations":[{"key":"a","operator":"Exists"}]`, asMerge, `{"spec":{"tolerations":[{"key":"a","operator":"Exists"},{"operator":"Exists"}]}}`, 200, nil},
 		{"toleration replaced", `,"tolerations":[{"key":"a","operator":"Exists"}]`, asMerge, `{"spec":{"tolerations":[{"key":"b","operator":"Exists"}]}}`, 422, []string{"spec.tolerations"}},
 		{"longer toleration", `,"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":5}]`, asMerge, `{"spec":{"tolerations":[{"key":"a","operator":"Exists","effect":"NoExecute","tolerationSeconds":50}]}}`, 200, []string{`"tolerationSeconds":50`}},
-		{"variable", "", "application/json-patch+json", `[{"op":"replace","path":"/spec/containers/1/env/0/value","value":"secret"}]`, 422, []string{"spec.containers[1].env[0].value", "pod updates may not change fields other than"}},
+		{"environment variable", "", "application/json-patch+json", `[{"op":"replace","path":"/spec/containers/1/env/0/value","value":"secret"}]`, 422, []string{"spec.containers[1].env[0].value", "pod updates may not change fields other than"}},
 		{"container added", "", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":"c","image":"c"}]}}`, 422, []string{"may not add or remove containers"}},
 		{"restart policy", "", asMerge, `{"spec":{"restartPolicy":"Never"}}`, 422, []string{"spec.restartPolicy"}},
 		{"grace period", "", asMerge, `{"spec":{"terminationGracePeriodSeconds":1}}`, 422, []string{"spec.terminationGracePeriodSeconds"}},
-		{"name", "", asMerge, `{"metadata":{"name":"db"}}`, 400, []string{"does not match the name"}},
-		{"UID", "", asMerge, `{"metadata":{"uid":"x"}}`, 409, []string{"UID in precondition"}},
+		{"other name", "", asMerge, `{"metadata":{"name":"db"}}`, 400, []string{"does not match the name"}},
+		{"other UID", "", asMerge, `{"metadata":{"uid":"x"}}`, 409, []string{"UID in precondition"}},
 		{"old resource version", "", asMerge, `{"metadata":{"resourceVersion":"1"}}`, 409, []string{"has been modified"}},
 		{"status", "", asMerge, `{"status":{"phase":"Failed"}}`, 200, []string{`"phase":"Pending"`}},
-		{"namespace", "", asMerge, `{"metadata":{"namespace":"shop"}}`, 400, nil},
+		{"other namespace", "", asMerge, `{"metadata":{"namespace":"shop"}}`, 400, nil},
 		{"unknown field", "", asMerge, `{"spec":{"foo":1}}`, 200, nil},
 		{"no change", "", asMerge, `{}`, 200, nil},
 		{"apply", "", asApply, "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {x: z}}\nspec: {containers: [{name: a, image: a:1}]}", 200, []string{`"x":"z"`, `"image":"a:1"`, `"image":"b:1"`}},
@@ -361,7 +366,7 @@ func TestWrite_Update(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWritable(t)
-			first := w.do("POST", podsPath+"?fieldManager=test", asJSON, podText("web", "", c.before))
+			first := w.do("POST", podsPath+"?fieldManager=test", asJSON, podText("web", "", c.spec))
 			if err := first.check(201); err != nil {
 				t.Fatal(err)
 			}
@@ -370,21 +375,24 @@ func TestWrite_Update(t *testing.T) {
 				t.Error(err)
 			}
 			if strings.Contains(got.body, "secret") {
-				t.Errorf("got the value of a variable in the response: %s", got.body)
+				t.Errorf("got response %s, want it without the value of the environment variable", got.body)
 			}
 			now := w.do("GET", podsPath+"/web", "", "")
-			if now.meta.UID != first.meta.UID || c.code == 200 && now.body != got.body {
-				t.Errorf("got %s, want the response %s", now.body, got.body)
+			if now.meta.UID != first.meta.UID {
+				t.Errorf("GET after PATCH: got UID %s, want %s", now.meta.UID, first.meta.UID)
+			}
+			if c.code == 200 && now.body != got.body {
+				t.Errorf("GET after PATCH: got %s, want the response to the PATCH: %s", now.body, got.body)
 			}
 			if c.code != 200 && now.body != first.body {
-				t.Errorf("rejected change: got %s, want the unmodified object %s", now.body, first.body)
+				t.Errorf("GET after a rejected PATCH: got %s, want the unmodified pod %s", now.body, first.body)
 			}
 		})
 	}
 }
 
-// TestWrite_DryRun checks that the response to a dry run contains the current status and
-// the change.
+// TestWrite_DryRun checks that the response to a dry run contains the current status and the change,
+// and that the object is not modified.
 func TestWrite_DryRun(t *testing.T) {
 	w := newWritable(t)
 	if err := w.do("POST", podsPath, asJSON, podText("web", "", "")).check(201); err != nil {
@@ -405,6 +413,8 @@ func TestWrite_DryRun(t *testing.T) {
 	}
 }
 
+// TestWrite_AppArmorAnnotation checks that clients cannot add, change or remove the annotation with the
+// AppArmor profile of a container.
 func TestWrite_AppArmorAnnotation(t *testing.T) {
 	const key = "container.apparmor.security.beta.kubernetes.io/a"
 	for _, c := range []struct {
@@ -429,48 +439,51 @@ func TestWrite_AppArmorAnnotation(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if c.code == 422 && !strings.Contains(got.body, "AppArmor annotations") {
-			t.Errorf("%s: got %s", c.name, got.body)
+			t.Errorf("%s: got body %s, want one that contains \"AppArmor annotations\"", c.name, got.body)
 		}
 	}
 }
 
+// TestWrite_Resize checks that clients can change the CPU and memory of a pod only with the subresource
+// resize, and no other field with this subresource. If a resize could make a rejected change, the error
+// must name the subresource.
 func TestWrite_Resize(t *testing.T) {
 	w := newWritable(t)
-	sized := strings.Replace(podText("web", "", ""), `"image":"a:1"`, `"image":"a:1","resources":{"requests":{"cpu":"100m"}}`, 1)
-	if err := w.do("POST", podsPath, asJSON, sized).check(201); err != nil {
+	requests100m := strings.Replace(podText("web", "", ""), `"image":"a:1"`, `"image":"a:1","resources":{"requests":{"cpu":"100m"}}`, 1)
+	if err := w.do("POST", podsPath, asJSON, requests100m).check(201); err != nil {
 		t.Fatal(err)
 	}
 	const strategic = "application/strategic-merge-patch+json"
 	if err := w.do("PATCH", podsPath+"/web", strategic, `{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`).check(422, "resources.requests.cpu", "--subresource resize"); err != nil {
-		t.Error(err)
+		t.Errorf("PATCH of requests: %v", err)
 	}
 	if more := w.do("PATCH", podsPath+"/web", strategic, `{"spec":{"hostNetwork":true,"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`); more.check(422) != nil || strings.Contains(more.body, "--subresource") {
-		t.Errorf("change that a resize cannot make: got %d %s, want no hint to resize", more.code, more.body)
+		t.Errorf("PATCH of requests and hostNetwork: got status %d, body %s; want 422 without a hint, because a resize cannot change hostNetwork", more.code, more.body)
 	}
 	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"200m"}}}]}}`).check(200, `"cpu":"200m"`); err != nil {
-		t.Error(err)
+		t.Errorf("resize: %v", err)
 	}
 	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"a","image":"a:2"}]}}`).check(422, "only cpu and memory"); err != nil {
-		t.Error(err)
+		t.Errorf("resize of an image: %v", err)
 	}
 	if err := w.do("PATCH", podsPath+"/web/resize", strategic, `{"spec":{"containers":[{"name":"b","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"1"}}}]}}`).check(422); err != nil {
-		t.Error(err)
+		t.Errorf("resize of a container without resources: %v", err)
 	}
 }
 
-// TestWrite_EphemeralContainer checks that a pod with an ephemeral container can be
-// changed, and that the container is not written to the file.
+// TestWrite_EphemeralContainer checks that clients can change a pod with an ephemeral container, and
+// that this container is not written to the manifest file.
 func TestWrite_EphemeralContainer(t *testing.T) {
 	w := newWritable(t)
 	if err := w.do("POST", podsPath, asJSON, podText("web", "", "")).check(201); err != nil {
 		t.Fatal(err)
 	}
-	w.debugged.Store(true)
+	w.hasEphemeral.Store(true)
 	for _, c := range []struct {
 		name, method, query, mediaType, body string
 	}{
 		{"label", "PATCH", "", asMerge, `{"metadata":{"labels":{"a":"1"}}}`},
-		{"strategic", "PATCH", "", "application/strategic-merge-patch+json", `{"metadata":{"labels":{"a":"2"}},"spec":{"containers":[{"name":"a","image":"a:2"}]}}`},
+		{"strategic merge patch", "PATCH", "", "application/strategic-merge-patch+json", `{"metadata":{"labels":{"a":"2"}},"spec":{"containers":[{"name":"a","image":"a:2"}]}}`},
 		{"apply", "PATCH", "?fieldManager=one&force=1", asApply, podText("web", `,"labels":{"a":"3"}`, "")},
 		{"replace", "PUT", "", asJSON, ""},
 	} {
@@ -480,11 +493,11 @@ func TestWrite_EphemeralContainer(t *testing.T) {
 		}
 		a := w.do(c.method, podsPath+"/web"+c.query, c.mediaType, body)
 		if err := a.check(200, `"ephemeralContainers":[{"name":"debug"`); err != nil || a.meta.Labels["a"] == "" {
-			t.Errorf("%s: got %s, error %v, want the label and the ephemeral container", c.name, a.body, err)
+			t.Errorf("%s: got body %s, error %v; want a label \"a\" and the ephemeral container", c.name, a.body, err)
 		}
 	}
 	if a := w.do("GET", podsPath+"/web", "", ""); a.meta.Labels["a"] != "4" {
-		t.Errorf("got %s, want the label a=4", a.body)
+		t.Errorf("GET after all changes: got %s, want the label a=4", a.body)
 	}
 	text, err := os.ReadFile(filepath.Join(w.dir, "pod_default_web.json"))
 	if err != nil || strings.Contains(strings.ToLower(string(text)), "ephemeral") {
@@ -492,6 +505,8 @@ func TestWrite_EphemeralContainer(t *testing.T) {
 	}
 }
 
+// TestWrite_Objects checks writes of objects other than pods, and that an immutable ConfigMap cannot be
+// changed.
 func TestWrite_Objects(t *testing.T) {
 	w := newWritable(t)
 	const conf = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{"a":"b"}}`
@@ -505,9 +520,9 @@ func TestWrite_Objects(t *testing.T) {
 	}{
 		{"data", `{"data":{"a":"c"}}`, 200},
 		{"invalid key", `{"data":{"a/b":"c"}}`, 422},
-		{"immutable set", `{"immutable":true}`, 200},
+		{"immutable set to true", `{"immutable":true}`, 200},
 		{"data of an immutable object", `{"data":{"a":"d"}}`, 422},
-		{"immutable unset", `{"immutable":false}`, 422},
+		{"immutable set to false", `{"immutable":false}`, 422},
 		{"labels of an immutable object", `{"metadata":{"labels":{"x":"y"}}}`, 200},
 	} {
 		if err := w.do("PATCH", configPath+"/conf", asMerge, c.patch).check(c.code); err != nil {
@@ -515,13 +530,13 @@ func TestWrite_Objects(t *testing.T) {
 		}
 	}
 	if now := w.do("GET", configPath+"/conf", "", ""); now.meta.UID != first.meta.UID || !now.meta.CreationTimestamp.Equal(&first.meta.CreationTimestamp) {
-		t.Errorf("got metadata %+v, want the UID and creation time of %+v", now.meta, first.meta)
+		t.Errorf("ConfigMap after the changes: got metadata %+v, want the UID and creationTimestamp of %+v", now.meta, first.meta)
 	}
 	if err := w.do("DELETE", configPath+"/conf", "", "").check(200, `"status":"Success"`, string(first.meta.UID)); err != nil {
-		t.Error(err)
+		t.Errorf("DELETE of the ConfigMap: %v", err)
 	}
 	if err := w.do("GET", configPath+"/conf", "", "").check(404); err != nil {
-		t.Error(err)
+		t.Errorf("GET of the deleted ConfigMap: %v", err)
 	}
 	for path, body := range map[string]string{
 		"/api/v1/namespaces/default/secrets":                `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"a":"b"}}`,
@@ -532,26 +547,26 @@ func TestWrite_Objects(t *testing.T) {
 	} {
 		created := w.do("POST", path, asJSON, body)
 		if err := created.check(201); err != nil {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: POST: %v", path, err)
 			continue
 		}
-		one := path + "/" + created.meta.Name
-		if err := w.do("PATCH", one, asMerge, `{"metadata":{"labels":{"x":"y"}}}`).check(200, `"x":"y"`); err != nil {
-			t.Errorf("%s: %v", path, err)
+		objectPath := path + "/" + created.meta.Name
+		if err := w.do("PATCH", objectPath, asMerge, `{"metadata":{"labels":{"x":"y"}}}`).check(200, `"x":"y"`); err != nil {
+			t.Errorf("%s: PATCH: %v", path, err)
 		}
-		shown := w.do("GET", one, "", "")
-		if err := w.do("PUT", one, asJSON, shown.body).check(200); err != nil {
+		current := w.do("GET", objectPath, "", "")
+		if err := w.do("PUT", objectPath, asJSON, current.body).check(200); err != nil {
 			t.Errorf("%s: PUT of the current object: %v", path, err)
 		}
-		if err := w.do("DELETE", one, "", "").check(200); err != nil {
-			t.Errorf("%s: %v", path, err)
+		if err := w.do("DELETE", objectPath, "", "").check(200); err != nil {
+			t.Errorf("%s: DELETE: %v", path, err)
 		}
 	}
 }
 
-// TestWrite_Concurrent checks concurrent writes. At most one of several updates with the same
-// resource version may succeed. All updates without a resource version must succeed, and one of
-// several creates.
+// TestWrite_Concurrent checks concurrent writes. At most one of several updates with the same resource
+// version may succeed. All updates without a resource version must succeed. Exactly one of several
+// requests to create the same pod must succeed.
 func TestWrite_Concurrent(t *testing.T) {
 	w := newWritable(t)
 	first := w.do("POST", configPath, asJSON, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{}}`)
@@ -574,7 +589,7 @@ func TestWrite_Concurrent(t *testing.T) {
 	}
 	all.Wait()
 	if updates.Load() > 1 || updates.Load()+conflicts.Load() != 8 {
-		t.Errorf("got %d updates and %d conflicts, want at most one update of 8", updates.Load(), conflicts.Load())
+		t.Errorf("updates with the same resource version: %d succeeded, %d had a conflict; want at most 1 success, and a conflict of all others of 8", updates.Load(), conflicts.Load())
 	}
 	if creates.Load() != 1 {
 		t.Errorf("got %d successful creates of one pod, want 1", creates.Load())
@@ -585,48 +600,50 @@ func TestWrite_Concurrent(t *testing.T) {
 	}
 	for n := range 8 {
 		if c.Data[fmt.Sprintf("k%d", n)] != "v" {
-			t.Errorf("got data %v without k%d", c.Data, n)
+			t.Errorf("updates without a resource version: got data %v, want the key k%d in it", c.Data, n)
 		}
 	}
 }
 
+// TestWrite_Errors checks requests that are rejected, the success of a repeated apply, and the verbs in
+// the list of resources.
 func TestWrite_Errors(t *testing.T) {
 	w := newWritable(t)
 	if err := w.do("POST", "/api/v1/nodes", asJSON, `{}`).check(405); err != nil {
-		t.Error(err)
+		t.Errorf("POST of a node: %v", err)
 	}
 	if err := w.do("DELETE", podsPath+"/none", "", "").check(404); err != nil {
-		t.Error(err)
+		t.Errorf("DELETE of a missing pod: %v", err)
 	}
 	if err := w.do("PATCH", podsPath+"/none", asMerge, `{}`).check(404); err != nil {
-		t.Error(err)
+		t.Errorf("PATCH of a missing pod: %v", err)
 	}
 	if err := w.do("PATCH", podsPath+"/none", asApply, podText("none", "", "")).check(422, "fieldManager"); err != nil {
-		t.Error(err)
+		t.Errorf("apply without a field manager: %v", err)
 	}
 	if a := w.do("PATCH", podsPath+"/web?fieldManager=x", asApply, podText("web", "", "")); a.check(201) != nil || len(a.warnings) > 0 {
-		t.Errorf("got %s, %q; want status 201 without warnings", a.body, a.warnings)
+		t.Errorf("first apply: got status %d, body %s, warnings %q; want 201 without warnings", a.code, a.body, a.warnings)
 	}
 	if a := w.do("PATCH", podsPath+"/web?fieldManager=x", asApply, podText("web", "", "")); a.check(200) != nil || len(a.warnings) > 0 {
-		t.Errorf("got %s, %q; want status 200 without warnings", a.body, a.warnings)
+		t.Errorf("second apply: got status %d, body %s, warnings %q; want 200 without warnings", a.code, a.body, a.warnings)
 	}
 	for _, body := range []string{`{"kind":"Pod","apiVersion":"v1"}`, `{`, `{"propagationPolicy":"x"}`} {
 		if err := w.do("DELETE", podsPath+"/web", asJSON, body).check(400); err != nil {
-			t.Error(err)
+			t.Errorf("DELETE with the body %s: %v", body, err)
 		}
 	}
 	if err := w.do("DELETE", podsPath+"/web?gracePeriodSeconds=0&dryRun=All", "", "").check(200, `"name":"web"`); err != nil {
-		t.Error(err)
+		t.Errorf("dry run of DELETE: %v", err)
 	}
 	if err := w.do("GET", podsPath+"/web", "", "").check(200); err != nil {
-		t.Error(err)
+		t.Errorf("GET after the dry run: %v", err)
 	}
-	w.full.Store(true)
+	w.isDiskFull.Store(true)
 	if err := w.do("DELETE", podsPath+"/web?gracePeriodSeconds=0", "", "").check(507); err != nil {
-		t.Error(err)
+		t.Errorf("DELETE with a full disk: %v", err)
 	}
 	if grace, isDeleted := w.deleted.Load("web"); isDeleted {
-		t.Errorf("got a deletion with grace period %v, want none, because the file was not removed", grace)
+		t.Errorf("DELETE with a full disk: pod deleted with grace period %v, want no deletion, because the file was not removed", grace)
 	}
 	var list metav1.APIResourceList
 	if err := json.Unmarshal([]byte(w.do("GET", "/api/v1", "", "").body), &list); err != nil {
@@ -635,7 +652,7 @@ func TestWrite_Errors(t *testing.T) {
 	for _, r := range list.APIResources {
 		want := map[string]string{"pods": "[get list watch create update patch delete deletecollection]", "nodes": "[get list watch]", "pods/resize": "[get patch update]"}[r.Name]
 		if want != "" && want != r.Verbs.String() {
-			t.Errorf("%s: got %v, want %v", r.Name, r.Verbs, want)
+			t.Errorf("%s: got verbs %v, want %v", r.Name, r.Verbs, want)
 		}
 	}
 }
@@ -643,7 +660,7 @@ func TestWrite_Errors(t *testing.T) {
 // TestWrite_CSIDriver checks that changes of a CSIDriver are validated.
 func TestWrite_CSIDriver(t *testing.T) {
 	w := newWritable(t)
-	one := csiDriversPath + "/disk.example.com"
+	driverPath := csiDriversPath + "/disk.example.com"
 	if err := w.do("POST", csiDriversPath, asJSON, csiDriverText).check(201, `"kind":"CSIDriver","apiVersion":"storage.k8s.io/v1"`, `"fsGroupPolicy":"ReadWriteOnceWithFSType"`); err != nil {
 		t.Fatal(err)
 	}
@@ -658,7 +675,7 @@ func TestWrite_CSIDriver(t *testing.T) {
 		{`{"spec":{"volumeLifecycleModes":["Ephemeral"]}}`, 422, "spec.volumeLifecycleModes: Forbidden: field is immutable"},
 		{`{"spec":{"tokenRequests":[{"audience":"vault"}]}}`, 422, "spec.tokenRequests"},
 	} {
-		if err := w.do("PATCH", one, asMerge, c.patch).check(c.code, c.want); err != nil {
+		if err := w.do("PATCH", driverPath, asMerge, c.patch).check(c.code, c.want); err != nil {
 			t.Errorf("%s: %v", c.patch, err)
 		}
 	}
@@ -668,26 +685,26 @@ func TestWrite_CSIDriver(t *testing.T) {
 // select bundles by signer.
 func TestWrite_TrustBundle(t *testing.T) {
 	w, text := newWritable(t), trustBundleText(t)
-	one := trustBundlesPath + "/example.com:mesh:a"
+	bundlePath := trustBundlesPath + "/example.com:mesh:a"
 	if err := w.do("POST", trustBundlesPath, asJSON, text).check(201, `"kind":"ClusterTrustBundle","apiVersion":"certificates.k8s.io/v1"`); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.do("POST", trustBundlesPath, asJSON, text).check(409, "already exists"); err != nil {
-		t.Error(err)
+		t.Errorf("POST of an existing bundle: %v", err)
 	}
 	for _, c := range []struct{ patch, want string }{
 		{`{"spec":{"signerName":"example.com/other"}}`, "must begin with"},
 		{`{"spec":{"signerName":null}}`, "must not contain a colon"},
 		{`{"spec":{"trustBundle":"none"}}`, "contains no PEM block"},
 	} {
-		if err := w.do("PATCH", one, asMerge, c.patch).check(422, c.want); err != nil {
+		if err := w.do("PATCH", bundlePath, asMerge, c.patch).check(422, c.want); err != nil {
 			t.Errorf("%s: %v", c.patch, err)
 		}
 	}
 	for signer, isSelected := range map[string]bool{"example.com/mesh": true, "example.com/other": false} {
 		list := w.do("GET", trustBundlesPath+"?fieldSelector=spec.signerName%3D"+url.QueryEscape(signer), "", "")
 		if got := strings.Contains(list.body, `"name":"example.com:mesh:a"`); list.code != 200 || got != isSelected {
-			t.Errorf("%s: got %d %s, want the bundle: %t", signer, list.code, list.body, isSelected)
+			t.Errorf("bundles with signer %s: got status %d, body %s; want status 200, and the bundle in the body: %t", signer, list.code, list.body, isSelected)
 		}
 	}
 	for _, name := range []string{"a_b", "..", "a::b", ":"} {

@@ -15,14 +15,16 @@ import (
 	"podd/server/pki"
 )
 
+// guardPolicy permits the group "monitoring" to read /metrics, but not /pods.
 const guardPolicy = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, rules: [{apiGroups: [""], resources: [nodes/metrics], verbs: [get]}]}
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: r}, subjects: [{kind: Group, name: monitoring}]}
 `
 
-// TestClientAccess_Configuration checks which clients the configured files and switches
-// admit. podd's own authority is always accepted. A client CA is accepted only while it is
-// in its file. Without a token file, a request with a token is anonymous.
+// TestClientAccess_Configuration checks which clients have access with which files and switches. podd
+// must always accept certificates of its own authority, and must accept certificates of another
+// authority only while this authority is in the client CA file. Without a token file, a request with a
+// token is anonymous.
 func TestClientAccess_Configuration(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, text []byte) string {
@@ -36,14 +38,14 @@ func TestClientAccess_Configuration(t *testing.T) {
 		}
 		return path
 	}
-	own, given, other := authority(t), authority(t), authority(t)
+	own, configured, other := newAuthority(t), newAuthority(t), newAuthority(t) // configured is in the client CA file
 	files := config.KubeletAPI{
-		ClientCAFile: write("ca", given.PEM()), PolicyFile: write("policy", []byte(guardPolicy)),
+		ClientCAFile: write("ca", configured.PEM()), PolicyFile: write("policy", []byte(guardPolicy)),
 		TokenFile: write("tokens", []byte("abc,prom,1,monitoring\n")),
 	}
 	for name, c := range map[string]struct {
 		api                                     config.KubeletAPI
-		root, prom, token, untrusted, anonymous [2]int // wanted status codes of each client for /metrics and /pods
+		root, prom, token, untrusted, anonymous [2]int // expected status codes of each client for /metrics and /pods
 	}{
 		"default":                 {config.KubeletAPI{}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}, [2]int{401, 401}},
 		"files":                   {files, [2]int{200, 200}, [2]int{200, 403}, [2]int{200, 403}, [2]int{401, 401}, [2]int{401, 401}},
@@ -51,42 +53,43 @@ func TestClientAccess_Configuration(t *testing.T) {
 		"always allow":            {config.KubeletAPI{AlwaysAllow: true, TokenFile: files.TokenFile}, [2]int{200, 200}, [2]int{401, 401}, [2]int{200, 200}, [2]int{401, 401}, [2]int{401, 401}},
 		"anonymous, always allow": {config.KubeletAPI{AllowAnonymous: true, AlwaysAllow: true}, [2]int{200, 200}, [2]int{401, 401}, [2]int{200, 200}, [2]int{401, 401}, [2]int{200, 200}},
 	} {
-		g := guardFor(t, c.api, own)
+		g := newGuard(t, c.api, own)
 		for client, want := range map[*testClient][2]int{
-			{name: "root", cert: certificate(t, own, "system:masters")}:        c.root,
-			{name: "prom", cert: certificate(t, given, "monitoring")}:          c.prom,
-			{name: "token", token: "abc"}:                                      c.token,
-			{name: "untrusted", cert: certificate(t, other, "system:masters")}: c.untrusted,
+			{name: "root", cert: newClientCertificate(t, own, "system:masters")}:        c.root,
+			{name: "prom", cert: newClientCertificate(t, configured, "monitoring")}:     c.prom,
+			{name: "token", token: "abc"}:                                               c.token,
+			{name: "untrusted", cert: newClientCertificate(t, other, "system:masters")}: c.untrusted,
 			{name: "anonymous"}: c.anonymous,
 		} {
 			if got := [2]int{client.status(g, "/metrics"), client.status(g, "/pods")}; got != want {
-				t.Errorf("%s, client %s: got status %d, want %d", name, client.name, got, want)
+				t.Errorf("%s, client %s: got status %d of /metrics and /pods, want %d", name, client.name, got, want)
 			}
 		}
 	}
 
-	g := guardFor(t, files, own)
-	before, after := testClient{cert: certificate(t, given, "monitoring")}, testClient{cert: certificate(t, other, "monitoring")}
-	if a, b := before.status(g, "/metrics"), after.status(g, "/metrics"); a != 200 || b != 401 {
-		t.Errorf("before the client CA changed: got status %d and %d, want 200 and 401", a, b)
+	g := newGuard(t, files, own)
+	oldClient, newClient := testClient{cert: newClientCertificate(t, configured, "monitoring")}, testClient{cert: newClientCertificate(t, other, "monitoring")}
+	if a, b := oldClient.status(g, "/metrics"), newClient.status(g, "/metrics"); a != 200 || b != 401 {
+		t.Errorf("before the client CA changed: got status %d for a certificate of the old CA and %d for one of the new CA, want 200 and 401", a, b)
 	}
 	write("ca", other.PEM())
-	if a, b := before.status(g, "/metrics"), after.status(g, "/metrics"); a != 401 || b != 200 {
-		t.Errorf("after the client CA changed: got status %d and %d, want 401 and 200", a, b)
+	if a, b := oldClient.status(g, "/metrics"), newClient.status(g, "/metrics"); a != 401 || b != 200 {
+		t.Errorf("after the client CA changed: got status %d for a certificate of the old CA and %d for one of the new CA, want 401 and 200", a, b)
 	}
 }
 
-// TestClientAccess_Revocation checks that revoked credentials of podd are rejected
-// immediately, and that other credentials stay valid.
+// TestClientAccess_Revocation checks that a certificate of podd's own authority is rejected as soon as
+// podd has replaced the authority, which revokes all of its certificates. Certificates of the client CA
+// must stay valid.
 func TestClientAccess_Revocation(t *testing.T) {
-	own, given := authority(t), authority(t)
+	own, configured := newAuthority(t), newAuthority(t)
 	ca := filepath.Join(t.TempDir(), "ca")
-	if err := os.WriteFile(ca, given.PEM(), 0o600); err != nil {
+	if err := os.WriteFile(ca, configured.PEM(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, api := range map[string]config.KubeletAPI{"without --client-ca-file": {}, "with --client-ca-file": {ClientCAFile: ca}} {
-		g := guardFor(t, api, own)
-		before, other := testClient{cert: certificate(t, own, "system:masters")}, testClient{cert: certificate(t, given, "system:masters")}
+		g := newGuard(t, api, own)
+		before, other := testClient{cert: newClientCertificate(t, own, "system:masters")}, testClient{cert: newClientCertificate(t, configured, "system:masters")}
 		if got := before.status(g, "/pods"); got != 200 {
 			t.Fatalf("%s: before the revocation: got status %d, want 200", name, got)
 		}
@@ -94,15 +97,22 @@ func TestClientAccess_Revocation(t *testing.T) {
 		if _, err := own.Replace(); err != nil {
 			t.Fatal(err)
 		}
-		after := testClient{cert: certificate(t, own, "system:masters")}
-		if old, now, others := before.status(g, "/pods"), after.status(g, "/pods"), other.status(g, "/pods"); old != 401 || now != 200 || others != wantOther {
-			t.Errorf("%s: after the revocation: got status %d, %d and %d, want 401, 200 and %d", name, old, now, others, wantOther)
+		after := testClient{cert: newClientCertificate(t, own, "system:masters")}
+		if got := before.status(g, "/pods"); got != 401 {
+			t.Errorf("%s: revoked certificate: got status %d, want 401", name, got)
+		}
+		if got := after.status(g, "/pods"); got != 200 {
+			t.Errorf("%s: certificate after the revocation: got status %d, want 200", name, got)
+		}
+		if got := other.status(g, "/pods"); got != wantOther {
+			t.Errorf("%s: certificate of the client CA: got status %d, want %d as before the revocation", name, got, wantOther)
 		}
 	}
 }
 
-// guardFor returns a guard of node n1 without a cluster, with a handler that does nothing.
-func guardFor(t *testing.T, c config.KubeletAPI, own *pki.Authority) http.Handler {
+// newGuard returns a guard of node n1, which is not in a cluster. Permitted requests get status 200,
+// because the guarded handler does nothing.
+func newGuard(t *testing.T, c config.KubeletAPI, own *pki.Authority) http.Handler {
 	t.Helper()
 	a, err := newClientAccess(c, nil, own, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -119,20 +129,20 @@ type testClient struct {
 }
 
 // status returns the status code of a GET request.
-func (v *testClient) status(h http.Handler, path string) int {
+func (c *testClient) status(h http.Handler, path string) int {
 	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
-	if v.cert != nil {
-		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{v.cert}}
+	if c.cert != nil {
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{c.cert}}
 	}
-	if v.token != "" {
-		r.Header.Set("Authorization", "Bearer "+v.token)
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	h.ServeHTTP(w, r)
 	return w.Code
 }
 
-// authority returns a new certificate authority.
-func authority(t *testing.T) *pki.Authority {
+// newAuthority returns a new certificate authority.
+func newAuthority(t *testing.T) *pki.Authority {
 	t.Helper()
 	a, err := pki.Open(t.TempDir())
 	if err != nil {
@@ -141,8 +151,8 @@ func authority(t *testing.T) *pki.Authority {
 	return a
 }
 
-// certificate returns a client certificate of a group that ca has issued.
-func certificate(t *testing.T, ca *pki.Authority, group string) *x509.Certificate {
+// newClientCertificate returns a certificate of a user in the group, issued by ca.
+func newClientCertificate(t *testing.T, ca *pki.Authority, group string) *x509.Certificate {
 	t.Helper()
 	cert, key, err := ca.SignClient("user", []string{group}, time.Hour)
 	if err != nil {

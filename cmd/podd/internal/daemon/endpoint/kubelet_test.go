@@ -20,22 +20,22 @@ import (
 	"podd/server/pki"
 )
 
-// TestKubeletTLS checks the configured versions, ciphers and certificate. A changed
-// certificate is reloaded.
+// TestKubeletTLS checks that the kubelet API uses the configured TLS version, ciphers, curves and
+// certificate, and that it reloads a changed certificate.
 func TestKubeletTLS(t *testing.T) {
-	const wide, narrow = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
+	const aes256, aes128 = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
 	for name, c := range map[string]struct {
 		min, cipher, curves string // configured
 		client              *tls.Config
-		want                string // the negotiated version; "" for an error
+		want                string // the negotiated version; "" if the handshake must fail
 	}{
 		"default":              {client: &tls.Config{}, want: "TLS 1.3"},
 		"TLS 1.2":              {client: &tls.Config{MaxVersion: tls.VersionTLS12}, want: "TLS 1.2"},
 		"TLS 1.1":              {client: &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}},
 		"TLS 1.2, minimum 1.3": {min: "VersionTLS13", client: &tls.Config{MaxVersion: tls.VersionTLS12}},
 		"TLS 1.3, minimum 1.3": {min: "VersionTLS13", client: &tls.Config{}, want: "TLS 1.3"},
-		"configured cipher":    {cipher: wide, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, want: "TLS 1.2"},
-		"other cipher":         {cipher: narrow, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}},
+		"configured cipher":    {cipher: aes256, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, want: "TLS 1.2"},
+		"other cipher":         {cipher: aes128, client: &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}},
 		"configured curve":     {curves: "[23, 29]", client: &tls.Config{CurvePreferences: []tls.CurveID{tls.CurveP256}}, want: "TLS 1.3"},
 		"other curve":          {curves: "[29]", client: &tls.Config{CurvePreferences: []tls.CurveID{tls.CurveP256}}},
 	} {
@@ -55,21 +55,21 @@ func TestKubeletTLS(t *testing.T) {
 				flags.Config = file
 			}
 			flags.TLSMinVersion = new(cmp.Or(c.min, "VersionTLS12"))
-			conf := kubeletTLSFor(t, flags)
-			version, shown := handshake(conf, c.client)
-			if version != c.want || (shown == "first") != (c.want != "") {
-				t.Fatalf("got version %q, certificate %q, want version %q", version, shown, c.want)
+			conf := newKubeletTLS(t, flags)
+			version, certName := handshake(conf, c.client)
+			if version != c.want || (certName == "first") != (c.want != "") {
+				t.Fatalf("got version %q, certificate for %q; want version %q, certificate for \"first\" (both \"\" if the handshake must fail)", version, certName, c.want)
 			}
 			files.write("second")
-			if _, shown = handshake(conf, c.client); (shown == "second") != (c.want != "") {
-				t.Errorf("after the certificate changed: got certificate %q", shown)
+			if _, certName = handshake(conf, c.client); (certName == "second") != (c.want != "") {
+				t.Errorf("after the certificate changed: got certificate for %q, want \"second\" (\"\" if the handshake must fail)", certName)
 			}
 		})
 	}
 }
 
-// kubeletTLSFor returns the TLS settings of the kubelet API for flags.
-func kubeletTLSFor(t *testing.T, flags config.Flags) *tls.Config {
+// newKubeletTLS returns the TLS settings of the kubelet API for flags.
+func newKubeletTLS(t *testing.T, flags config.Flags) *tls.Config {
 	t.Helper()
 	root := t.TempDir()
 	flags.RootDir, flags.RunDir, flags.PodManifestPath = root, filepath.Join(root, "run"), []string{root}
@@ -77,7 +77,7 @@ func kubeletTLSFor(t *testing.T, flags config.Flags) *tls.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &Options{Node: "n1", PKI: authority(t), Server: cfg.Server, Log: slog.New(slog.DiscardHandler)}
+	o := &Options{Node: "n1", PKI: newAuthority(t), Server: cfg.Server, Log: slog.New(slog.DiscardHandler)}
 	certificate, err := o.newCertificateFunc()
 	if err != nil {
 		t.Fatal(err)
@@ -85,8 +85,9 @@ func kubeletTLSFor(t *testing.T, flags config.Flags) *tls.Config {
 	return kubeletTLS(cfg.API, certificate)
 }
 
-// handshake returns the negotiated version and the name in the server's certificate.
-func handshake(server, client *tls.Config) (version, shown string) {
+// handshake returns the negotiated version and the name in the server's certificate. Both are "" if the
+// handshake fails.
+func handshake(server, client *tls.Config) (version, certName string) {
 	clientConn, serverConn := net.Pipe()
 	defer clientConn.Close()
 	defer serverConn.Close()
@@ -101,7 +102,7 @@ func handshake(server, client *tls.Config) (version, shown string) {
 	return tls.VersionName(state.Version), state.PeerCertificates[0].Subject.CommonName
 }
 
-// certFiles are a certificate and its key.
+// certFiles are the files of a certificate (crt) and its key (key) in dir.
 type certFiles struct {
 	t   *testing.T
 	dir string
@@ -130,7 +131,8 @@ func (f *certFiles) write(name string) {
 	}
 }
 
-// TestSystemLogs checks that links, FIFOs and devices among the logs are not visible.
+// TestSystemLogs checks that clients can read regular files, also through a link in the directory of the
+// logs, but neither FIFOs nor files outside this directory.
 func TestSystemLogs(t *testing.T) {
 	dir := t.TempDir()
 	logs := systemLogs{filepath.Join(dir, "log")}
@@ -149,17 +151,17 @@ func TestSystemLogs(t *testing.T) {
 	for name, want := range map[string]string{"syslog": "line", "latest": "line", "out": "", "fifo": "", "nothing": "", "pods/../../shadow": ""} {
 		got, err := fs.ReadFile(logs, name)
 		if string(got) != want || (err == nil) != (want != "") {
-			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
+			t.Errorf("%s: got content %q, error %v, want %q", name, got, err, want)
 		}
 	}
 	if entries, err := fs.ReadDir(logs, "pods"); err != nil || len(entries) != 0 {
-		t.Errorf("pods: got %v, %v, want no entries", entries, err)
+		t.Errorf("empty directory pods: got entries %v, error %v, want none", entries, err)
 	}
 }
 
-// TestSystemLogs_Swapped checks that only regular files and directories are opened, even
-// while a container replaces a file with a FIFO. If a FIFO were opened, the writer that
-// waits for a reader would continue.
+// TestSystemLogs_Swapped checks that podd does not open a FIFO, even if a container replaces a regular
+// file with the FIFO at any moment. The test detects that podd has opened the FIFO, because a writer that
+// waits for a reader of the FIFO then continues.
 func TestSystemLogs_Swapped(t *testing.T) {
 	logs := systemLogs{t.TempDir()}
 	name, fifo := filepath.Join(logs.dir, "name"), filepath.Join(logs.dir, "fifo")
@@ -194,7 +196,7 @@ func TestSystemLogs_Swapped(t *testing.T) {
 		case err == nil && string(text) == "line":
 			reads++
 		case err == nil || !errors.Is(err, fs.ErrNotExist):
-			t.Errorf("got %q, %v; want the content of the regular file, or not found", text, err)
+			t.Errorf("got content %q, error %v; want the content of the regular file, or fs.ErrNotExist", text, err)
 		}
 		if opened.Load() || t.Failed() {
 			break
@@ -208,9 +210,9 @@ func TestSystemLogs_Swapped(t *testing.T) {
 	}
 	done.Wait()
 	if opened.Load() {
-		t.Error("the FIFO was opened")
+		t.Error("podd opened the FIFO, want only the regular file to be opened")
 	}
 	if reads == 0 {
-		t.Error("the regular file was never read")
+		t.Error("got no content of the regular file in 100000 reads, want it at least once")
 	}
 }

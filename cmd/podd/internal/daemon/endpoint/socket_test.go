@@ -29,8 +29,8 @@ func TestRejectForeignHosts(t *testing.T) {
 		{"rebinding, fetch metadata", "wpad:8080", http.Header{"Sec-Fetch-Site": {"same-origin"}}, 421},
 		{"rebinding, navigation", "wpad:8080", http.Header{"Sec-Fetch-Mode": {"navigate"}}, 421},
 		{"rebinding to the name of podd's verbs", "podd:8080", http.Header{"Origin": {"http://podd:8080"}}, 421},
-		{"rebinding, GET without either header", "wpad:8080", http.Header{"User-Agent": {chrome}, "Accept-Language": {"en"}}, 421},
-		{"rebinding, GET with its own User-Agent", "wpad:8080", http.Header{"User-Agent": {"x"}, "Accept-Language": {""}}, 421},
+		{"rebinding, GET of a browser without Origin and Sec-Fetch headers", "wpad:8080", http.Header{"User-Agent": {chrome}, "Accept-Language": {"en"}}, 421},
+		{"rebinding, GET with a User-Agent that the page has set", "wpad:8080", http.Header{"User-Agent": {"x"}, "Accept-Language": {""}}, 421},
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/api/v1/secrets", nil)
 		r.Host = c.host
