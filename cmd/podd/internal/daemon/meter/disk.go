@@ -35,7 +35,7 @@ type diskMeter struct {
 // not respond in time, the result omits this usage.
 const runtimeTimeout = 10 * time.Second
 
-// measure implements stats.Options.Disk. It omits values that it cannot measure, because a pod
+// measure implements stats.Options.MeasureDisk. It omits values that it cannot measure, because a pod
 // may disappear at any time, and partial results are better than none.
 func (m *diskMeter) measure(ctx context.Context, pods []stats.Pod) (*stats.Disk, error) {
 	root, err := node.StatFilesystem(m.rootDir)

@@ -17,8 +17,8 @@ import (
 	"podd/server"
 )
 
-// TestSampledPods checks that only pods with a sandbox and running containers are
-// returned.
+// TestSampledPods checks that sampledPods returns only pods with a sandbox, and only their running
+// containers.
 func TestSampledPods(t *testing.T) {
 	began := metav1.NewTime(time.Unix(1000, 0))
 	runs := v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: began}}
@@ -45,11 +45,12 @@ func TestSampledPods(t *testing.T) {
 		},
 	}}
 	if diff := cmp.Diff(want, sampledPods(v, "/x")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("sampled pods (-want +got):\n%s", diff)
 	}
 }
 
-// TestUsage checks the usage of the node, and of a container whose cgroup cannot be read.
+// TestUsage checks the usage of the node and of two containers without a cgroup. Only the runtime
+// reports the usage of the first container, so the second one is omitted.
 func TestUsage(t *testing.T) {
 	m := &Meter{sampler: stats.New(stats.Options{
 		Pods: func() []stats.Pod {
@@ -70,6 +71,6 @@ func TestUsage(t *testing.T) {
 		{Namespace: "default", Name: "web-n1"}: {Containers: map[string]server.ResourceUsage{"app": {CoreNanoSeconds: 7, WorkingSetBytes: 8}}},
 	}
 	if diff := cmp.Diff(want, u.Pods, cmpopts.IgnoreFields(server.ResourceUsage{}, "NanoCores")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("usage of the pods (-want +got):\n%s", diff)
 	}
 }

@@ -22,8 +22,8 @@ import (
 )
 
 // TestPodUsage_UnresponsiveRuntime checks that the memory and the processes of pods are measured
-// without the runtime, and that no measurement is reused. The container has no cgroup, like
-// a container that was killed while the runtime does not respond.
+// without the runtime, and that each call measures again. The container has no cgroup, like a
+// container that was killed while the runtime does not respond.
 func TestPodUsage_UnresponsiveRuntime(t *testing.T) {
 	for _, resource := range []v1.ResourceName{v1.ResourceMemory, pressure.ResourcePIDs} {
 		pods := []stats.Pod{{UID: "u1", Cgroups: []string{"/"}, Containers: []stats.Container{{ID: "c1", Name: "app"}}}}
@@ -42,18 +42,21 @@ func TestPodUsage_UnresponsiveRuntime(t *testing.T) {
 		}
 		pods = append(pods, stats.Pod{UID: "u2", Cgroups: []string{"/"}})
 		if usage, err = m.PodUsage(ctx, resource); err != nil || usage["u2"] == nil {
-			t.Errorf("%s: got %+v, error %v, want the new pod", resource, usage, err)
+			t.Errorf("second call for %s: got %+v, error %v, want also the usage of the new pod \"u2\"", resource, usage, err)
 		}
 	}
 }
 
-// newCgroup returns a cgroup with this working set and number of processes.
+// newCgroup returns a cgroup with a working set in bytes and a number of processes.
 func newCgroup(workingSet, processes uint64) *stats.Cgroup {
 	return &stats.Cgroup{Info: &model.ContainerInfo{Stats: []*model.ContainerStats{{
 		Memory: &model.MemoryStats{Usage: workingSet + 1000, WorkingSet: workingSet}, Processes: &model.ProcessStats{ProcessCount: processes},
 	}}}}
 }
 
+// TestProcessUsage checks that the memory of a pod is that of its cgroup or, if it has none, the sum of
+// its containers. The number of processes is always the sum of the containers. A pod with neither a
+// cgroup nor containers is omitted.
 func TestProcessUsage(t *testing.T) {
 	withoutProcesses := newCgroup(30, 0)
 	withoutProcesses.Stats().Processes = nil
@@ -72,7 +75,7 @@ func TestProcessUsage(t *testing.T) {
 		"sandbox":        {MemoryBytes: 10},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("usage (-want +got):\n%s", diff)
 	}
 }
 
@@ -81,8 +84,8 @@ func newFilesystem(bytes, inodes uint64) stats.Filesystem {
 	return stats.Filesystem{UsedBytes: &bytes, InodesUsed: &inodes}
 }
 
-// newRunningPod returns a pod with a container "app". Its CRI ID is the UID of the pod with the
-// suffix "-app".
+// newRunningPod returns a pod with the running container "app". The ID of this container is the UID of
+// the pod with the suffix "-app".
 func newRunningPod(name string, uid types.UID) *server.PodView {
 	p := poddtest.NewPod(name+".yaml", 1, name, "app")
 	p.Pod.UID, p.SandboxID = uid, string(uid)
@@ -92,6 +95,9 @@ func newRunningPod(name string, uid types.UID) *server.PodView {
 	return p
 }
 
+// TestDiskUsage checks that the disk usage of a pod includes the ephemeral volumes, the files that podd
+// manages, and the logs and layers of running containers. The file systems with 9000 bytes must not be
+// included: a claim, and the log and the layer of containers that are not running.
 func TestDiskUsage(t *testing.T) {
 	logs, managed, huge := newFilesystem(20, 2), newFilesystem(3, 1), newFilesystem(math.MaxUint64, math.MaxUint64)
 	d := &stats.Disk{
@@ -127,7 +133,7 @@ func TestDiskUsage(t *testing.T) {
 		"new":     {Containers: unused},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("usage (-want +got):\n%s", diff)
 	}
 }
 
@@ -154,15 +160,15 @@ func TestPodUsage_SlowDisk(t *testing.T) {
 			usage, err := m.PodUsage(ctx, v1.ResourceEphemeralStorage)
 			cancel()
 			if err != nil || usage["u1"] == nil || usage["u1"].Layers.Bytes != 100 || usage["u1"].Containers[0].DiskBytes != 100 {
-				t.Errorf("call %d: got %+v, error %v, want 100 bytes", i, usage, err)
+				t.Errorf("call %d: got %+v, error %v, want 100 bytes of layers", i, usage, err)
 			}
 			time.Sleep(5 * time.Minute)
 		}
 	})
 }
 
-// TestPodUsage_StartedAfterMeasurement checks that a pod that was started after the last measurement
-// of the disk uses nothing, and that a pod that the measurement did not reach is omitted.
+// TestPodUsage_StartedAfterMeasurement checks that the result includes a pod that was started after the
+// last measurement of the disk, and omits a pod that this measurement did not reach.
 func TestPodUsage_StartedAfterMeasurement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		measured, unreached, started := newRunningPod("measured", "u1"), newRunningPod("unreached", "u2"), newRunningPod("started", "u3")

@@ -8,8 +8,8 @@ import (
 	"podd/reconcile/render"
 )
 
-// TestNewObject checks the name, resources and port of the Node.
-func TestNewObject(t *testing.T) {
+// TestNewNode checks the name, resources, port and declared features of the Node.
+func TestNewNode(t *testing.T) {
 	amounts := render.Resources{MilliCPU: 2000, Memory: 1 << 30}
 	n := NewNode(NodeOptions{
 		Node: render.Node{Name: "n1", Capacity: amounts, Allocatable: amounts}, Limits: admission.Limits{MaxPods: 7},

@@ -18,15 +18,15 @@ import (
 	"podd/runtime"
 )
 
-// TestWatcher checks that changed images are published, and that equal images are not published
-// again.
+// TestWatcher checks that the images are published only if they have changed. After an error, the next
+// check must list the images again, without waiting for imagesInterval.
 func TestWatcher(t *testing.T) {
 	images := []runtime.Image{{Tags: []string{"a:1"}, SizeBytes: 1}}
-	var failed error
-	var published []int
+	var listErr error   // the error of listImages
+	var published []int // the number of images in each call of publish in the current step
 	w := &watcher{
 		maxImages:  50,
-		listImages: func(context.Context) ([]runtime.Image, error) { return images, failed },
+		listImages: func(context.Context) ([]runtime.Image, error) { return images, listErr },
 		record:     func([]event.Event) {},
 		publish:    func(all []v1.ContainerImage) { published = append(published, len(all)) },
 	}
@@ -36,22 +36,22 @@ func TestWatcher(t *testing.T) {
 		published, at = nil, at.Add(after)
 		w.check(t.Context(), at)
 		if !slices.Equal(published, want) {
-			t.Errorf("%s: got %v published images, want %v", name, published, want)
+			t.Errorf("%s: got calls of publish with %v images, want %v", name, published, want)
 		}
 	}
 	step("first check", 0, 1)
 	images = append(images, runtime.Image{Tags: []string{"b:1"}, SizeBytes: 2})
-	step("before the next list", checkInterval)
+	step("before imagesInterval has passed", checkInterval)
 	step("another image", imagesInterval, 2)
 	step("no change", imagesInterval)
-	failed = errors.New("input/output error")
+	listErr = errors.New("input/output error")
 	step("error", imagesInterval)
-	failed, images = nil, nil
+	listErr, images = nil, nil
 	step("after the error", checkInterval, 0)
 }
 
-// TestNodeImages checks that images are sorted by size and limited, and have at most five
-// names, digests first.
+// TestNodeImages checks that the largest images are returned first, that their number is limited, and
+// that each image has at most five names, digests before tags.
 func TestNodeImages(t *testing.T) {
 	var all []runtime.Image
 	for i := range 60 {
@@ -69,12 +69,12 @@ func TestNodeImages(t *testing.T) {
 		{Names: []string{"i:58"}, SizeBytes: 29}, {Names: []string{"i:59"}, SizeBytes: 29}, {Names: []string{"i:56"}, SizeBytes: 28},
 	}
 	if diff := cmp.Diff(want, got[:4]); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+		t.Errorf("largest images (-want +got):\n%s", diff)
 	}
 }
 
-// TestSystemOOM checks that events are recorded only for global OOM kills after the log
-// was opened.
+// TestSystemOOM checks that only global OOM kills that the kernel has logged after podd opened the log
+// have an event.
 func TestSystemOOM(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kmsg")
 	global := "4,99,5,-;oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/kubepods/podu,task=a,pid=b,pid=77,uid=0\n"
@@ -89,11 +89,12 @@ func TestSystemOOM(t *testing.T) {
 	}
 	defer f.Close()
 	if got := k.oomEvents(time.Now()); len(got) > 0 {
-		t.Errorf("earlier record: got events %v", got)
+		t.Errorf("record before the log was opened: got events %v, want none", got)
 	}
 	for text, want := range map[string]string{
 		global: "System OOM encountered, victim process: a,pid=b, pid: 77",
 		"4,1,5,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/x,task_memcg=/x,task=a,pid=77,uid=0\n": "",
+		// A process, and not the kernel, has written a record with a priority of two digits.
 		"12" + global[1:]: "",
 		"12,1,5,-;podd: oom-kill:,global_oom,task_memcg=/,task=lie\n": "",
 	} {
@@ -105,10 +106,10 @@ func TestSystemOOM(t *testing.T) {
 			got += e.Message
 		}
 		if got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
+			t.Errorf("record %q: got event %q, want %q", text, got, want)
 		}
 	}
 	if none := openKernelLog(path + "/none"); none != nil || len(none.oomEvents(time.Now())) > 0 {
-		t.Error("missing log: got a log or events")
+		t.Errorf("missing log: got %v, want nil without events", none)
 	}
 }

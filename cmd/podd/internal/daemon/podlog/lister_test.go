@@ -10,8 +10,8 @@ import (
 	"podd/server"
 )
 
-// TestNewLister checks that the logs of containers of all kinds are listed if they have
-// run.
+// TestNewLister checks that the logs of all init, regular and ephemeral containers that have run are
+// listed.
 func TestNewLister(t *testing.T) {
 	ran := func(name string) []v1.ContainerStatus {
 		return []v1.ContainerStatus{{Name: name, ContainerID: "containerd://" + name}, {Name: "never"}}
@@ -25,7 +25,7 @@ func TestNewLister(t *testing.T) {
 		got = append(got, l.Dir)
 	}
 	if want := []string{"default_web-n1_u/init", "default_web-n1_u/main", "default_web-n1_u/debugger"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+		t.Errorf("got logs in the directories %q, want %q", got, want)
 	}
 }
 
@@ -40,6 +40,6 @@ func TestNewLister_Attempt(t *testing.T) {
 	p.Attempts = map[string]uint32{"a": 3}
 	all := NewLister(server.NewLatestView(poddtest.NewView(p)))()
 	if len(all) != 2 || all[0].Attempt != 3 || all[1].Attempt != 2 {
-		t.Errorf("got %+v, want attempts 3 and 2", all)
+		t.Errorf("got logs %+v, want attempts 3 and 2", all)
 	}
 }

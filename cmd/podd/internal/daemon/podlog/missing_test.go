@@ -10,8 +10,10 @@ import (
 	"podd/server"
 )
 
-func TestNoLog(t *testing.T) {
-	waits := func(reason string) v1.ContainerState {
+// TestNewNoLogError checks the status and message of the error for containers in all states, for a
+// previous run and for a missing pod.
+func TestNewNoLogError(t *testing.T) {
+	newWaiting := func(reason string) v1.ContainerState {
 		return v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason}}
 	}
 	p := &server.PodView{Pod: &v1.Pod{Status: v1.PodStatus{
@@ -20,8 +22,8 @@ func TestNoLog(t *testing.T) {
 			{Name: "side", ContainerID: "containerd://2", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}},
 		},
 		ContainerStatuses: []v1.ContainerStatus{
-			{Name: "new", State: waits("ContainerCreating")}, {Name: "pulled", State: waits("ErrImagePull")},
-			{Name: "again", State: waits("ImagePullBackOff")}, {Name: "silent", State: waits("")},
+			{Name: "new", State: newWaiting("ContainerCreating")}, {Name: "pulled", State: newWaiting("ErrImagePull")},
+			{Name: "again", State: newWaiting("ImagePullBackOff")}, {Name: "silent", State: newWaiting("")},
 		},
 	}}}
 	for _, c := range []struct {
@@ -43,11 +45,11 @@ func TestNoLog(t *testing.T) {
 	} {
 		err := newNoLogError(c.pod, server.LogRequest{Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, Container: c.container, Previous: c.previous})
 		if err.Error() != c.want || server.HTTPStatus(err) != c.status {
-			t.Errorf("%s: got status %d, %v, want %d, %s", c.container, server.HTTPStatus(err), err, c.status, c.want)
+			t.Errorf("%s: got status %d, error %q, want %d, %q", c.container, server.HTTPStatus(err), err, c.status, c.want)
 		}
-		// With this reason, podd logs adds a hint to use podd why.
+		// If the error has this reason, "podd logs" adds a hint to run "podd why".
 		if e := (*server.Error)(nil); c.pod != nil && (!errors.As(err, &e) || e.Reason != server.ReasonNoLog) {
-			t.Errorf("%s: got %#v, want the reason %s", c.container, err, server.ReasonNoLog)
+			t.Errorf("%s: got error %#v, want one with the reason %s", c.container, err, server.ReasonNoLog)
 		}
 	}
 }

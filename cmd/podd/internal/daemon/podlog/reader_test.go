@@ -29,7 +29,7 @@ func TestFollow_EndsWithContainer(t *testing.T) {
 	next.Revision++
 	state.Publish(next)
 	if ended, _ := o.HasExited(); !ended {
-		t.Error("got false for a container that was replaced by its next run")
+		t.Error("HasExited of a container that was restarted: got false, want true")
 	}
 }
 
@@ -37,7 +37,7 @@ func TestFollow_EndsWithContainer(t *testing.T) {
 type writeCounter struct {
 	bytes.Buffer
 	n    int // number of writes
-	want int // number of bytes
+	want int // expected number of bytes
 	done func()
 }
 
@@ -74,10 +74,10 @@ func TestFollow_BuffersLines(t *testing.T) {
 	want := strings.Repeat("a line\n", lines)
 	w := &writeCounter{want: len(want), done: cancel}
 	if err := l.Logs(ctx, req, w); ctx.Err() == nil {
-		t.Fatal(err)
+		t.Fatalf("Logs returned before it had written the log: %v", err)
 	}
 	if got := w.String(); got != want+"the end" {
-		t.Errorf("got %d bytes, want %d", len(got), len(want)+len("the end"))
+		t.Errorf("got a text of %d bytes, want the %d bytes of all lines", len(got), len(want)+len("the end"))
 	}
 	if w.n > 10 {
 		t.Errorf("got %d writes for %d lines, want at most 10", w.n, lines)

@@ -32,7 +32,7 @@ func (f *fakeRouter) CancelShutdown(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	f.calls = append(f.calls, "resume")
+	f.calls = append(f.calls, "cancel")
 	return nil
 }
 
@@ -41,37 +41,37 @@ func (f *fakeRouter) CancelShutdown(ctx context.Context) error {
 func TestManager(t *testing.T) {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	groups := []config.ShutdownGroup{{Grace: 20 * time.Second}, {Priority: 7, Grace: 10 * time.Second}}
+	// restart returns the Manager of a new podd process, and the router of this Manager.
 	restart := func() (*Manager, *fakeRouter) {
 		f := &fakeRouter{}
 		return New(Load(dir, "this boot", log), Options{Router: f, Groups: groups, Log: log}), f
 	}
-	m, router := restart()
+	m, first := restart()
 	if m.state.Groups() != nil || m.initiator() != "" {
-		t.Error("got a shutdown on the first start")
+		t.Errorf("first start: got groups %v, initiator %q, want no shutdown", m.state.Groups(), m.initiator())
 	}
-	for _, by := range []string{initiatorUser, initiatorLogind} { // the second call waits for the same shutdown
-		if err := m.begin(t.Context(), by, m.groups); err != nil {
+	for _, initiator := range []string{initiatorUser, initiatorLogind} { // the second call waits for the shutdown of the first call
+		if err := m.begin(t.Context(), initiator, m.groups); err != nil {
 			t.Fatal(err)
 		}
 	}
 	m, second := restart()
 	if diff := cmp.Diff([]plan.ShutdownGroup{{Grace: 20 * time.Second}, {Priority: 7, Grace: 10 * time.Second}}, m.state.Groups()); diff != "" || m.initiator() != initiatorUser {
-		t.Errorf("got initiator %q, groups (-want +got):\n%s", m.initiator(), diff)
+		t.Errorf("after a restart: got initiator %q, want %q; groups (-want +got):\n%s", m.initiator(), initiatorUser, diff)
 	}
-	if err := m.Cancel(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Cancel(t.Context()); err != nil {
-		t.Fatal(err)
+	for range 2 { // the second call has no effect
+		if err := m.Cancel(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if m, _ = restart(); m.state.Groups() != nil {
-		t.Error("got a shutdown that was cancelled")
+		t.Errorf("restart after Cancel: got groups %v, want no shutdown", m.state.Groups())
 	}
-	if diff := cmp.Diff([]string{"shutdown 20s", "await", "shutdown 20s", "await"}, router.calls); diff != "" {
-		t.Error(diff)
+	if diff := cmp.Diff([]string{"shutdown 20s", "await", "shutdown 20s", "await"}, first.calls); diff != "" {
+		t.Errorf("calls of the router before the restart (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"resume"}, second.calls); diff != "" {
-		t.Error(diff)
+	if diff := cmp.Diff([]string{"cancel"}, second.calls); diff != "" {
+		t.Errorf("calls of the router after the restart (-want +got):\n%s", diff)
 	}
 	for name, text := range map[string]string{
 		"another boot": `{"boot":"another","by":"logind","groups":[{"Priority":0,"Grace":1}]}`,
@@ -87,37 +87,37 @@ func TestManager(t *testing.T) {
 	}
 }
 
-// TestManager_Restore checks that a later podd loads the shutdown although its file was
-// removed. Restore must store nothing if no shutdown is in progress.
+// TestManager_Restore checks that Restore writes the file of a shutdown again after the file was
+// removed, so that the next podd process can load it. Without a shutdown, Restore must write no file.
 func TestManager_Restore(t *testing.T) {
 	dir, log := filepath.Join(t.TempDir(), "run"), slog.New(slog.DiscardHandler)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	stored := func() bool { return Load(dir, "boot", log).Groups() != nil }
-	l := New(Load(dir, "boot", log), Options{Router: &fakeRouter{}, Log: log})
-	if l.Restore(); stored() {
+	isStored := func() bool { return Load(dir, "boot", log).Groups() != nil }
+	m := New(Load(dir, "boot", log), Options{Router: &fakeRouter{}, Log: log})
+	if m.Restore(); isStored() {
 		t.Error("without a shutdown: got a stored shutdown, want none")
 	}
-	if err := l.Begin(t.Context(), time.Second); err != nil {
+	if err := m.Begin(t.Context(), time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if l.Restore(); !stored() {
-		t.Error("after the file was removed: got no stored shutdown")
+	if m.Restore(); !isStored() {
+		t.Error("after the file was removed: got no stored shutdown, want one")
 	}
-	if err := l.Cancel(t.Context()); err != nil {
+	if err := m.Cancel(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if l.Restore(); stored() {
+	if m.Restore(); isStored() {
 		t.Error("after Cancel: got a stored shutdown, want none")
 	}
 }
 
-// TestManager_ClientDisconnects checks that a shutdown or its cancellation completes
-// after the client has disconnected.
+// TestManager_ClientDisconnects checks that begin starts a shutdown, and Cancel cancels it, even if the
+// client has disconnected, so that the context is canceled.
 func TestManager_ClientDisconnects(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -125,18 +125,18 @@ func TestManager_ClientDisconnects(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	m := New(Load(t.TempDir(), "", log), Options{Router: f, Log: log})
 	if err := m.begin(ctx, initiatorUser, []plan.ShutdownGroup{{Grace: time.Second}}); err != nil || m.initiator() != initiatorUser {
-		t.Errorf("begin: got error %v, initiator %q", err, m.initiator())
+		t.Errorf("begin: got error %v, initiator %q, want no error and %q", err, m.initiator(), initiatorUser)
 	}
 	if err := m.Cancel(ctx); err != nil || m.initiator() != "" {
-		t.Errorf("Cancel: got error %v, initiator %q", err, m.initiator())
+		t.Errorf("Cancel: got error %v, initiator %q, want neither", err, m.initiator())
 	}
-	if diff := cmp.Diff([]string{"shutdown 1s", "await", "resume"}, f.calls); diff != "" {
-		t.Error(diff)
+	if diff := cmp.Diff([]string{"shutdown 1s", "await", "cancel"}, f.calls); diff != "" {
+		t.Errorf("calls of the router (-want +got):\n%s", diff)
 	}
 }
 
-// TestScaleGroups checks that a total time is divided in proportion to the grace periods.
-// Without configured groups, critical pods get a third.
+// TestScaleGroups checks that a total time is divided among the groups in proportion to their grace
+// periods. With defaultGroups, critical pods get a third.
 func TestScaleGroups(t *testing.T) {
 	graces := func(all []plan.ShutdownGroup) (out []time.Duration) {
 		for _, g := range all {
@@ -146,15 +146,15 @@ func TestScaleGroups(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		groups []plan.ShutdownGroup
-		whole  time.Duration
+		total  time.Duration
 		want   []time.Duration
 	}{
 		{defaultGroups, 30 * time.Second, []time.Duration{20 * time.Second, 10 * time.Second}},
 		{[]plan.ShutdownGroup{{Grace: time.Minute}, {Grace: 0}, {Grace: time.Minute}}, 10 * time.Second, []time.Duration{5 * time.Second, 0, 5 * time.Second}},
 		{[]plan.ShutdownGroup{{Grace: 0}}, time.Second, []time.Duration{0}},
 	} {
-		if diff := cmp.Diff(tt.want, graces(scaleGroups(tt.groups, tt.whole))); diff != "" {
-			t.Error(diff)
+		if diff := cmp.Diff(tt.want, graces(scaleGroups(tt.groups, tt.total))); diff != "" {
+			t.Errorf("%v divided among %+v (-want +got):\n%s", tt.total, tt.groups, diff)
 		}
 	}
 }

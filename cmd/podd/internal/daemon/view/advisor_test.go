@@ -13,9 +13,9 @@ import (
 	"podd/server"
 )
 
-// TestAdvisor checks that a warning has the position of the field in the pod, and that a
-// warning about the DNS of the node appears once. A missing cluster DNS must only be
-// advice.
+// TestAdvisor checks the warnings about a pod and a node with too many name servers. The warning about
+// the pod must have the position of the field in the manifest. A missing --cluster-dns must be reported
+// only as an event.
 func TestAdvisor(t *testing.T) {
 	f := decode.File([]byte(`apiVersion: v1
 kind: Pod
@@ -42,18 +42,18 @@ spec:
 			got = append(got, p.String())
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
-			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("got problems\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		if advice := findings.EventOnlyProblems; len(advice) != 1 || advice[0].String() != advised {
-			t.Errorf("got advice %v, want %q", advice, advised)
+			t.Errorf("got event-only problems %v, want one: %q", advice, advised)
 		}
 	}
 	check(
 		"/a/web.yaml:7:5: warning: spec.dnsConfig.nameservers: together with those of the node and the cluster, there are 5 name servers, but resolvers use only 3; omitted: 192.0.2.4, 198.51.100.1",
 		"/etc/resolv.conf: warning: nameservers: there are 4 name servers, but resolvers use only 3; omitted: 192.0.2.4",
 	)
-	servers = servers[:2] // the file was edited in between
+	servers = servers[:2] // with the name server of the pod there are 3, which is not too many
 	check()
 	servers, failed = nil, errors.New("reading the node's DNS: permission denied")
-	check() // no warning, because node.DNSWatcher reports the error
+	check() // no warning about the error, because node.DNSWatcher reports it
 }

@@ -96,8 +96,8 @@ func (s *NodeState) SetImages(all []v1.ContainerImage) {
 	s.updateFacts(func(f *nodeFacts) { f.Images = all })
 }
 
-// SetPressure sets nodeFacts.Pressure, and the problem of the node that is under pressure; nil if it
-// is not.
+// SetPressure sets nodeFacts.Pressure to c and NodeProblems.Pressure to p. p is nil if the node is not
+// under pressure.
 func (s *NodeState) SetPressure(c pressure.Conditions, p *manifest.Problem) {
 	s.updateFacts(func(f *nodeFacts) { f.Pressure, s.problems.Pressure = &c, p })
 }

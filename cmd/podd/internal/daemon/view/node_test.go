@@ -17,8 +17,8 @@ import (
 	"podd/runtime"
 )
 
-// TestNode checks that the Node is ready if its runtime is ready. The pointer must not
-// change if the state does not change.
+// TestNode checks the Node after changes of the runtime, the addresses, the pressure, the images and
+// the devices. If nothing has changed, update must return the same pointer.
 func TestNode(t *testing.T) {
 	v := NewNodeBuilder(&v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
@@ -29,6 +29,7 @@ func TestNode(t *testing.T) {
 		},
 	}, []string{"10.0.0.1"})
 	var facts *nodeFacts
+	// check updates the Node and checks its condition Ready.
 	check := func(r runtime.Node, status v1.ConditionStatus, message string) *v1.Node {
 		t.Helper()
 		n := v.update(reconcile.Change{Node: r}, facts)
@@ -42,11 +43,11 @@ func TestNode(t *testing.T) {
 	ready := runtime.Node{Name: "containerd", Version: "v2.4.2", Ready: true, NetworkReady: true}
 	n := check(ready, v1.ConditionTrue, "podd runs pods")
 	if check(ready, v1.ConditionTrue, "podd runs pods") != n {
-		t.Error("unchanged runtime: got another object")
+		t.Error("unchanged runtime: got another object, want the same pointer")
 	}
 	s := n.Status
 	if s.Capacity.Pods().Value() != 7 || s.Allocatable.Cpu().Value() != 2 || s.NodeInfo.ContainerRuntimeVersion != "containerd://2.4.2" || s.DaemonEndpoints.KubeletEndpoint.Port != 10250 || s.Addresses[0].Address != "10.0.0.1" {
-		t.Errorf("got %+v, want 7 pods, 2 CPUs, containerd 2.4.2, port 10250 and address 10.0.0.1", s)
+		t.Errorf("got status %+v, want 7 pods, 2 CPUs, containerd 2.4.2, port 10250 and address 10.0.0.1", s)
 	}
 	moved := v.update(reconcile.Change{Node: ready, Addresses: node.Addresses{IPs: []netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("fd00::2")}}}, facts)
 	if diff := cmp.Diff([]v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.0.0.2"}, {Type: v1.NodeInternalIP, Address: "fd00::2"}, {Type: v1.NodeHostName, Address: "n1"}}, moved.Status.Addresses); diff != "" {
@@ -70,36 +71,36 @@ func TestNode(t *testing.T) {
 		t.Errorf("got %d images, want 1; conditions (-want +got):\n%s", len(n2.Status.Images), diff)
 	}
 	if want, got := n.Status.Conditions[0].LastTransitionTime, n2.Status.Conditions[3].LastTransitionTime; got != want {
-		t.Errorf("got transition time %v of Ready, want %v", got, want)
+		t.Errorf("got transition time %v of the unchanged condition Ready, want %v", got, want)
 	}
 	withFeatures := ready
 	withFeatures.Handlers, withFeatures.SupplementalGroupsPolicy = map[string]runtime.Handler{"vm": {}, "": {UserNamespaces: true}}, true
 	var handlers []string
 	n3 := check(withFeatures, v1.ConditionTrue, "podd runs pods")
 	for _, h := range n3.Status.RuntimeHandlers {
-		handlers = append(handlers, fmt.Sprint(h.Name, *h.Features.UserNamespaces, *h.Features.RecursiveReadOnlyMounts))
+		handlers = append(handlers, fmt.Sprintf("%q userNamespaces=%t recursiveReadOnlyMounts=%t", h.Name, *h.Features.UserNamespaces, *h.Features.RecursiveReadOnlyMounts))
 	}
-	if diff := cmp.Diff([]string{"true false", "vmfalse false"}, handlers); diff != "" || !*n3.Status.Features.SupplementalGroupsPolicy || n2.Status.Features != nil {
+	if diff := cmp.Diff([]string{`"" userNamespaces=true recursiveReadOnlyMounts=false`, `"vm" userNamespaces=false recursiveReadOnlyMounts=false`}, handlers); diff != "" || !*n3.Status.Features.SupplementalGroupsPolicy || n2.Status.Features != nil {
 		t.Errorf("got features %+v; handlers (-want +got):\n%s", n3.Status.Features, diff)
 	}
 	if check(withFeatures, v1.ConditionTrue, "podd runs pods") != n3 {
-		t.Error("unchanged handlers: got another object")
+		t.Error("unchanged handlers: got another object, want the same pointer")
 	}
 	const gpu = "example.com/gpu"
 	c := reconcile.Change{Node: ready, Devices: map[v1.ResourceName]allocation.Count{gpu: {Total: 2, IsServed: true}}}
 	c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage = 3<<30, 2<<30
 	s = v.update(c, facts).Status
 	if n := s.Capacity[gpu]; n.Value() != 2 || s.Capacity.StorageEphemeral().Value() != 3<<30 || s.Allocatable.StorageEphemeral().Value() != 2<<30 {
-		t.Errorf("got %+v, want 2 GPUs and 2 of 3 GiB of disk", s)
+		t.Errorf("got status %+v, want 2 GPUs and 2 GiB of 3 GiB ephemeral storage allocatable", s)
 	}
 	c.Devices = map[v1.ResourceName]allocation.Count{gpu: {Total: 1}}
 	s = v.update(c, facts).Status
 	if capacity, allocatable := s.Capacity[gpu], s.Allocatable[gpu]; capacity.Value() != 1 || allocatable.Value() != 0 {
-		t.Errorf("got %+v, want 1 GPU, of which none is allocatable", s)
+		t.Errorf("device plugin not connected: got status %+v, want 1 GPU, but none allocatable", s)
 	}
 	c.Devices = map[v1.ResourceName]allocation.Count{gpu: {Total: 3, AllocatedUnhealthy: 1, FreeUnhealthy: 2, IsServed: true}}
 	s = v.update(c, facts).Status
 	if capacity, allocatable := s.Capacity[gpu], s.Allocatable[gpu]; capacity.Value() != 5 || allocatable.Value() != 2 {
-		t.Errorf("got %+v, want 5 GPUs, of which the 2 healthy ones are allocatable", s)
+		t.Errorf("unhealthy devices: got status %+v, want 5 GPUs, and only the 2 healthy ones allocatable", s)
 	}
 }

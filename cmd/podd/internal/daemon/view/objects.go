@@ -118,7 +118,7 @@ type objectBuilder struct {
 	findBinding     func(*refs.Claims, *v1.PersistentVolumeClaim) (refs.Claim, string)
 	previous, views map[manifest.ObjectRef]cachedView
 	apiSource       string               // see objectViews
-	modTimes        map[string]time.Time // FileState.Version of each file, by path
+	modTimes        map[string]time.Time // FileState.ContentTime of each file, by path
 }
 
 // bindings returns the bindings of the claims and volumes of one source.

@@ -19,8 +19,9 @@ import (
 	"podd/manifest/refs"
 )
 
-// TestObjectViews checks that objects get the fields that an API server sets. Objects of
-// files take precedence over objects of URLs.
+// TestObjectViews checks that objects get the fields that an API server sets. If two sources have the
+// same object, an object of the API takes precedence over others, and an object of a file over that of a
+// URL.
 func TestObjectViews(t *testing.T) {
 	const text = `
 apiVersion: v1
@@ -63,7 +64,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 		t.Fatalf("got %+v, want one ConfigMap at line 2 of /etc/m/x.yaml", o.ConfigMaps)
 	}
 	if c := o.ConfigMaps[0].Object; c.GetUID() == "" || !c.GetCreationTimestamp().Time.Equal(written) || c.GetObjectKind().GroupVersionKind().Kind != "ConfigMap" {
-		t.Errorf("got %+v, want a ConfigMap with UID, kind and creation timestamp", c)
+		t.Errorf("got %+v, want a ConfigMap with a UID, the kind and creation timestamp %v", c, written)
 	}
 	if len(o.TrustBundles) != 1 || o.TrustBundles[0].Object.GetObjectKind().GroupVersionKind().String() != "certificates.k8s.io/v1, Kind=ClusterTrustBundle" {
 		t.Errorf("got %+v, want one ClusterTrustBundle", o.TrustBundles)
@@ -76,17 +77,17 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, volu
 		phase        v1.PersistentVolumeClaimPhase
 	}{{"data", "disk", v1.ClaimBound}, {"lost", "none", v1.ClaimPending}} {
 		if c := o.Claims[n].Object.(*v1.PersistentVolumeClaim); c.Name != want.name || c.Spec.VolumeName != want.volume || c.Status.Phase != want.phase {
-			t.Errorf("got %s of %s, %s; want %+v", c.Name, c.Spec.VolumeName, c.Status.Phase, want)
+			t.Errorf("got claim %q of volume %q in phase %s, want %+v", c.Name, c.Spec.VolumeName, c.Status.Phase, want)
 		}
 	}
 	if pv := o.Volumes[0].Object.(*v1.PersistentVolume); pv.Status.Phase != v1.VolumeBound || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Name != "data" {
-		t.Errorf("got %+v, want it bound to the claim data", pv)
+		t.Errorf("got volume %+v, want it bound to the claim \"data\"", pv)
 	}
 	api := newObjectViews("")
 	api.apiSource = "/var/api"
 	both := merge.Batches([]manifest.Batch{batch("/etc/m", manifest.KindFile), batch("/var/api", manifest.KindFile)})
 	if o := api.build(both); len(o.ConfigMaps) != 1 || o.ConfigMaps[0].Path != "/var/api/x.yaml" {
-		t.Errorf("object in two sources: got %+v, want that of the API", o.ConfigMaps[0])
+		t.Errorf("object in two sources: got %d ConfigMaps %+v, want only that of the API", len(o.ConfigMaps), o.ConfigMaps)
 	}
 	for _, own := range set.ObjectsBySource { // the decoded objects must not have been modified
 		if c := own.ConfigMaps[types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "settings"}]; c.UID != "" {
@@ -123,10 +124,10 @@ func TestObjectViews_Unchanged(t *testing.T) {
 	o.ConfigMaps = map[types.NamespacedName]*v1.ConfigMap{{Namespace: "default", Name: "a"}: {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}}
 	after := views.build(&manifest.Set{ObjectsBySource: map[string]manifest.Objects{"x": o}})
 	if !slices.Equal(before.Claims, after.Claims) || !slices.Equal(before.Volumes, after.Volumes) {
-		t.Error("unchanged claims and volumes: got other pointers")
+		t.Error("unchanged claims and volumes: got other pointers, want the same")
 	}
 	if before.ConfigMaps[0] == after.ConfigMaps[0] {
-		t.Error("changed ConfigMap: got the same pointer")
+		t.Error("changed ConfigMap: got the same pointer, want another")
 	}
 }
 

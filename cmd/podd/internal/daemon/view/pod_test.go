@@ -16,8 +16,8 @@ import (
 	kubetable "podd/server/kube/table"
 )
 
-// TestPodView_EarlierVersion checks that the running containers of an earlier version are
-// counted in OutdatedRunning or, while that version stops, in OutdatedStopping.
+// TestPodView_EarlierVersion checks that the running containers of an earlier version are counted in
+// OutdatedRunningContainers or, while podd stops them, in OutdatedStoppingContainers.
 func TestPodView_EarlierVersion(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 	desired := &manifest.Pod{Key: key, UID: "new", Hash: "v1:b", Object: &v1.Pod{
@@ -27,43 +27,43 @@ func TestPodView_EarlierVersion(t *testing.T) {
 			{Name: "app", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
 		}},
 	}}
-	inc := func(uid types.UID, hash string, foreign bool) runtime.Incarnation {
+	newIncarnation := func(uid types.UID, hash string, foreign bool) runtime.Incarnation {
 		return runtime.Incarnation{
 			Sandbox:    runtime.Sandbox{ID: "s", UID: uid, Ready: true, Foreign: foreign, Annotations: map[string]string{runtime.AnnotationPodHash: hash}},
 			Containers: []runtime.Container{{Name: "app", State: runtime.Running}, {Name: "init", State: runtime.Exited}},
 		}
 	}
 	for name, test := range map[string]struct {
-		phase           plan.Phase
-		observed        runtime.Incarnation
-		earlier, ending int
+		phase             plan.Phase
+		observed          runtime.Incarnation
+		running, stopping int // expected numbers of outdated containers
 	}{
-		"earlier version running":  {plan.PhaseWait, inc("old", "v1:a", false), 1, 0},
-		"earlier version stopping": {plan.PhaseStop, inc("old", "v1:a", false), 0, 1},
-		"current version stopping": {plan.PhaseStop, inc("new", "v1:b", false), 0, 0},
-		"foreign sandbox":          {plan.PhaseWait, inc("old", "v1:a", true), 0, 0},
-		"current version running":  {plan.PhaseWait, inc("new", "v1:b", false), 0, 0},
+		"earlier version running":  {plan.PhaseWait, newIncarnation("old", "v1:a", false), 1, 0},
+		"earlier version stopping": {plan.PhaseStop, newIncarnation("old", "v1:a", false), 0, 1},
+		"current version stopping": {plan.PhaseStop, newIncarnation("new", "v1:b", false), 0, 0},
+		"foreign sandbox":          {plan.PhaseWait, newIncarnation("old", "v1:a", true), 0, 0},
+		"current version running":  {plan.PhaseWait, newIncarnation("new", "v1:b", false), 0, 0},
 	} {
 		r := &state.Report{Key: key, Version: desired, Pod: desired.Object, Observed: []runtime.Incarnation{test.observed}, Decision: plan.Decision{Phase: test.phase}}
-		if p := podView(r, desired); p.Pod != desired.Object || p.OutdatedRunningContainers != test.earlier || p.OutdatedStoppingContainers != test.ending {
-			t.Errorf("%s: got %d earlier and %d ending, want %d and %d", name, p.OutdatedRunningContainers, p.OutdatedStoppingContainers, test.earlier, test.ending)
+		if p := podView(r, desired); p.Pod != desired.Object || p.OutdatedRunningContainers != test.running || p.OutdatedStoppingContainers != test.stopping {
+			t.Errorf("%s: got %d running and %d stopping outdated containers, want %d and %d", name, p.OutdatedRunningContainers, p.OutdatedStoppingContainers, test.running, test.stopping)
 		}
 	}
 }
 
-// TestPodView_Unknown checks that a pod without a manifest is Terminating only if all
-// sources have been read.
+// TestPodView_Unknown checks the status of a pod without a manifest. It is Unknown while podd waits for
+// sources that have not been read (PhaseHold), and Terminating while podd stops the pod.
 func TestPodView_Unknown(t *testing.T) {
 	for phase, want := range map[plan.Phase]string{plan.PhaseHold: "Unknown", plan.PhaseStop: "Terminating"} {
 		p := podView(&state.Report{Key: types.NamespacedName{Namespace: "default", Name: "web"}, Decision: plan.Decision{Phase: phase}}, nil)
 		if got := kubetable.NewPodCells(p.Pod, poddtest.At).Status; got != want {
-			t.Errorf("%s: got %s, want %s", phase, got, want)
+			t.Errorf("phase %s: got status %s, want %s", phase, got, want)
 		}
 	}
 }
 
-// TestPodView_Attempts checks that a view contains the attempt numbers that differ from the
-// restart counts. They differ if the runtime has rejected an attempt.
+// TestPodView_Attempts checks that a view contains only the attempt numbers that differ from the restart
+// count of the container. They differ if the runtime has rejected an attempt.
 func TestPodView_Attempts(t *testing.T) {
 	observed := []runtime.Incarnation{{Containers: []runtime.Container{
 		{ID: "a", Attempt: 3, Annotations: map[string]string{runtime.AnnotationRestartCount: "2"}},
@@ -71,6 +71,6 @@ func TestPodView_Attempts(t *testing.T) {
 	}}}
 	p := podView(&state.Report{Observed: observed}, nil)
 	if want := (map[string]uint32{"a": 3}); !maps.Equal(p.Attempts, want) {
-		t.Errorf("got %v, want %v", p.Attempts, want)
+		t.Errorf("got attempt numbers %v, want %v", p.Attempts, want)
 	}
 }

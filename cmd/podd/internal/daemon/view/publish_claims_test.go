@@ -10,8 +10,8 @@ import (
 	"podd/server"
 )
 
-// TestPublish_Claims checks the views of the claims in a set. A source must be unread until
-// the set contains it completely.
+// TestPublish_Claims checks the views of the claims in a set. A source must remain in UnreadSources
+// until a set contains all of its files.
 func TestPublish_Claims(t *testing.T) {
 	text := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}\n"
 	f := decode.File([]byte(text), decode.Options{Source: "/a", Path: "/a/x.yaml", NodeName: "n"})

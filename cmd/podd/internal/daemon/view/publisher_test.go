@@ -17,8 +17,8 @@ import (
 	"podd/server"
 )
 
-// TestNodeProblems checks that problems of the runtime are shown in addition to those of
-// the manifests until they are resolved.
+// TestNodeProblems checks that a problem of the runtime is shown until it is resolved, in addition to
+// the problems of the manifests.
 func TestNodeProblems(t *testing.T) {
 	v := NewPublisher(Options{Base: server.View{Node: "n1", Version: "v1"}})
 	set := &manifest.Set{Problems: []manifest.Problem{{Severity: manifest.Warning, Path: "a.yaml", Message: "typo"}}}
@@ -31,7 +31,7 @@ func TestNodeProblems(t *testing.T) {
 		change reconcile.Change
 		want   string
 	}{
-		{"no state", reconcile.Change{}, ""},
+		{"no data", reconcile.Change{}, ""},
 		{"runtime ready", reconcile.Change{Node: up}, ""},
 		{"manifests", reconcile.Change{Node: up, Set: set, SetChanged: true}, "typo"},
 		{"runtime not responding", reconcile.Change{Node: down, Set: set}, "no response, typo"},
@@ -45,13 +45,13 @@ func TestNodeProblems(t *testing.T) {
 			got = append(got, p.Message)
 		}
 		if strings.Join(got, ", ") != step.want {
-			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
+			t.Errorf("%s: got problems %q, want %q", step.name, got, step.want)
 		}
 	}
 }
 
-// TestStorageProblems checks that the problems of pods whose disk usage cannot be measured
-// are shown.
+// TestStorageProblems checks that the View shows the problems of pods with a disk usage that cannot be
+// measured, until the usage can be measured.
 func TestStorageProblems(t *testing.T) {
 	state := NewNodeState(NodeProblems{})
 	v := NewPublisher(Options{Base: server.View{Node: "n1", Version: "v1"}, State: state})
@@ -60,17 +60,17 @@ func TestStorageProblems(t *testing.T) {
 		state.SetUnmeasuredPods(all)
 		v.Publish(reconcile.Change{})
 		if got := v.Latest.View().Problems; len(got) != len(all) || len(all) > 0 && got[0].Pod != server.Key(web) {
-			t.Errorf("got %v, want %v", got, all)
+			t.Errorf("got problems %v, want %v", got, all)
 		}
 	}
 }
 
-// TestShowDesired checks that a new version of a pod is shown before its worker reports.
+// TestShowDesired checks that a new version of a pod is shown before the worker of the pod reports.
 func TestShowDesired(t *testing.T) {
-	var changed []types.UID
+	var replaced []types.UID
 	v := NewPublisher(Options{Base: server.View{Node: "n1"}, OnPodChanged: func(before, _ *server.PodView, _ time.Time) {
 		if before != nil {
-			changed = append(changed, before.Pod.UID)
+			replaced = append(replaced, before.Pod.UID)
 		}
 	}})
 	key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
@@ -78,13 +78,13 @@ func TestShowDesired(t *testing.T) {
 		pod := &manifest.Pod{Key: key, UID: uid, Object: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}}}
 		v.Publish(reconcile.Change{SetChanged: true, Set: &manifest.Set{Pods: map[types.NamespacedName]*manifest.Pod{key: pod}}})
 	}
-	if !slices.Equal(changed, []types.UID{"first"}) {
-		t.Errorf("got previous versions %q, want first", changed)
+	if want := []types.UID{"first"}; !slices.Equal(replaced, want) {
+		t.Errorf("got replaced pods with UIDs %q, want %q", replaced, want)
 	}
 }
 
-// TestPublish_Sorted checks that pods are sorted by namespace and name after any change. An
-// earlier View must not change.
+// TestPublish_Sorted checks that pods are sorted by namespace and name after any change. Publish must
+// not modify the View that was published before.
 func TestPublish_Sorted(t *testing.T) {
 	key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "default", Name: name} }
 	report := func(name string) *state.Report { return &state.Report{Key: key(name)} }
@@ -102,15 +102,16 @@ func TestPublish_Sorted(t *testing.T) {
 		was := shownNames(before)
 		v.Publish(step.change)
 		if got := shownNames(v.Latest.View()); got != step.want {
-			t.Errorf("got %q, want %q", got, step.want)
+			t.Errorf("got pods %q, want %q", got, step.want)
 		}
 		if got := shownNames(before); got != was {
-			t.Errorf("previous View: got %q, want %q", got, was)
+			t.Errorf("previous View: got pods %q, want %q", got, was)
 		}
 		before = v.Latest.View()
 	}
 }
 
+// shownNames returns the names of the pods in a View, separated by spaces. v may be nil.
 func shownNames(v *server.View) string {
 	if v == nil {
 		return ""
