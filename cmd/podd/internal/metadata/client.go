@@ -66,7 +66,7 @@ func (c *client) request(ctx context.Context, method, path string, header map[st
 	case http.StatusNotFound:
 		return nil, fmt.Errorf("%s: %w", path, errNotFound)
 	default:
-		return nil, fmt.Errorf("GET %s: got status %d", path, resp.StatusCode)
+		return nil, fmt.Errorf("%s %s: got status %d", method, path, resp.StatusCode)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	if err == nil && len(body) > maxResponse {

@@ -67,8 +67,8 @@ func Fetch(ctx context.Context, cloud, base string) (Instance, error) {
 // providerIDPattern matches the provider IDs of all Clouds.
 var providerIDPattern = regexp.MustCompile(`^(aws|gce|openstack)://[A-Za-z0-9._:-]*/[A-Za-z0-9._-]*/?[A-Za-z0-9._-]+$`)
 
-// Validate returns an error if the name, the provider ID, the zone or a label is missing or
-// invalid.
+// Validate returns an error if the name or the provider ID is missing or invalid, the zone is missing,
+// or a value is not valid as the value of a label.
 func (i Instance) Validate() error {
 	if reasons := validation.IsDNS1123Subdomain(i.Name); reasons != nil {
 		return fmt.Errorf("invalid instance name %.80q: %s", i.Name, reasons[0])

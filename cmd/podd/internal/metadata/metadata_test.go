@@ -12,9 +12,9 @@ import (
 
 // A service is a fake metadata service.
 type service struct {
-	responses map[string]string // by path; the key of another method than GET is "PUT /path"
-	header    [2]string         // name and value of a header that requests must contain; may be ""
-	exempt    string            // key in responses for which the header is not required
+	responses map[string]string // by path or, unless the method is GET, by method and path, such as "PUT /path"
+	header    [2]string         // name and value of a header that requests must contain; zero if none
+	exempt    string            // key in responses of the request that needs no header
 }
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -33,14 +33,14 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func openstackService() *service {
+func newOpenStackService() *service {
 	return &service{responses: map[string]string{
 		"/openstack/latest/meta_data.json": `{"uuid":"83679162-1378-4288-a2d4-70e13ec132aa","name":"Worker-1","hostname":"worker-1.novalocal","availability_zone":"nova","meta":{"x":"y"}}`,
 		"/latest/meta-data/instance-type":  "m1.small\n",
 	}}
 }
 
-func ec2Service() *service {
+func newEC2Service() *service {
 	return &service{header: [2]string{"X-aws-ec2-metadata-token", "t0ken"}, exempt: "PUT /latest/api/token", responses: map[string]string{
 		"PUT /latest/api/token":                      "t0ken",
 		"/latest/dynamic/instance-identity/document": `{"instanceId":"i-0abc","instanceType":"t3.micro","availabilityZone":"eu-west-1b","region":"eu-west-1"}`,
@@ -48,7 +48,7 @@ func ec2Service() *service {
 	}}
 }
 
-func gceService() *service {
+func newGCEService() *service {
 	return &service{header: [2]string{"Metadata-Flavor", "Google"}, responses: map[string]string{
 		"/computeMetadata/v1/project/project-id":    "my-project",
 		"/computeMetadata/v1/instance/name":         "gke-1",
@@ -65,26 +65,27 @@ func fetch(t *testing.T, cloud string, h http.Handler) (Instance, error) {
 	return Fetch(t.Context(), cloud, s.URL)
 }
 
+// TestFetch checks the metadata of an instance in each supported cloud, and the labels of an instance.
 func TestFetch(t *testing.T) {
-	untyped := openstackService()
+	untyped := newOpenStackService()
 	delete(untyped.responses, "/latest/meta-data/instance-type")
 	for name, tt := range map[string]struct {
-		cloud string
-		from  *service
-		want  Instance
+		cloud   string
+		service *service
+		want    Instance
 	}{
-		"openstack":                {"openstack", openstackService(), Instance{"worker-1", "openstack:///83679162-1378-4288-a2d4-70e13ec132aa", "nova", "", "m1.small"}},
+		"openstack":                {"openstack", newOpenStackService(), Instance{"worker-1", "openstack:///83679162-1378-4288-a2d4-70e13ec132aa", "nova", "", "m1.small"}},
 		"openstack without a type": {"openstack", untyped, Instance{"worker-1", "openstack:///83679162-1378-4288-a2d4-70e13ec132aa", "nova", "", ""}},
-		"ec2":                      {"ec2", ec2Service(), Instance{"ip-10-0-0-1.eu-west-1.compute.internal", "aws:///eu-west-1b/i-0abc", "eu-west-1b", "eu-west-1", "t3.micro"}},
-		"gce":                      {"gce", gceService(), Instance{"gke-1", "gce://my-project/us-central1-a/gke-1", "us-central1-a", "us-central1", "e2-small"}},
+		"ec2":                      {"ec2", newEC2Service(), Instance{"ip-10-0-0-1.eu-west-1.compute.internal", "aws:///eu-west-1b/i-0abc", "eu-west-1b", "eu-west-1", "t3.micro"}},
+		"gce":                      {"gce", newGCEService(), Instance{"gke-1", "gce://my-project/us-central1-a/gke-1", "us-central1-a", "us-central1", "e2-small"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := fetch(t, tt.cloud, tt.from)
+			got, err := fetch(t, tt.cloud, tt.service)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
+				t.Errorf("instance (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -94,33 +95,35 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestFetch_Invalid checks that a response with missing or invalid metadata is an error.
+// TestFetch_Invalid checks the error for missing or invalid metadata, and for responses that contain no
+// metadata.
 func TestFetch_Invalid(t *testing.T) {
 	with := func(s *service, path, text string) *service { s.responses[path] = text; return s }
 	const meta, gceName, gceZone = "/openstack/latest/meta_data.json", "/computeMetadata/v1/instance/name", "/computeMetadata/v1/instance/zone"
 	for name, tt := range map[string]struct {
-		cloud string
-		from  http.Handler
-		want  string
+		cloud   string
+		service http.Handler
+		want    string
 	}{
-		"name with a slash":    {"openstack", with(openstackService(), meta, `{"uuid":"1","name":"../etc","availability_zone":"nova"}`), "invalid instance name"},
-		"no name":              {"openstack", with(openstackService(), meta, `{"uuid":"1","availability_zone":"nova"}`), "invalid instance name"},
-		"no ID":                {"openstack", with(openstackService(), meta, `{"name":"a","availability_zone":"nova"}`), "invalid provider ID"},
-		"ID with a newline":    {"openstack", with(openstackService(), meta, `{"uuid":"a\nb","name":"a","availability_zone":"nova"}`), "invalid provider ID"},
-		"no zone":              {"openstack", with(openstackService(), meta, `{"uuid":"1","name":"a"}`), "the zone is missing"},
-		"zone with a space":    {"openstack", with(openstackService(), meta, `{"uuid":"1","name":"a","availability_zone":"a b"}`), "label topology.kubernetes.io/zone"},
-		"type with a newline":  {"openstack", with(openstackService(), "/latest/meta-data/instance-type", "a\nb"), "of label node.kubernetes.io/instance-type"},
-		"not JSON":             {"openstack", with(openstackService(), meta, "<html>"), "invalid character"},
-		"too large":            {"openstack", with(openstackService(), meta, strings.Repeat(" ", maxResponse)+"{}"), "larger than 256 KiB"},
-		"HTML page of a proxy": {"gce", with(gceService(), gceName, "<html>no</html>"), "invalid instance name"},
-		"empty zone":           {"gce", with(gceService(), gceZone, "projects/1/zones/"), "the zone is missing"},
+		"name with a slash":    {"openstack", with(newOpenStackService(), meta, `{"uuid":"1","name":"../etc","availability_zone":"nova"}`), "invalid instance name"},
+		"no name":              {"openstack", with(newOpenStackService(), meta, `{"uuid":"1","availability_zone":"nova"}`), "invalid instance name"},
+		"no ID":                {"openstack", with(newOpenStackService(), meta, `{"name":"a","availability_zone":"nova"}`), "invalid provider ID"},
+		"ID with a newline":    {"openstack", with(newOpenStackService(), meta, `{"uuid":"a\nb","name":"a","availability_zone":"nova"}`), "invalid provider ID"},
+		"no zone":              {"openstack", with(newOpenStackService(), meta, `{"uuid":"1","name":"a"}`), "the zone is missing"},
+		"zone with a space":    {"openstack", with(newOpenStackService(), meta, `{"uuid":"1","name":"a","availability_zone":"a b"}`), "label topology.kubernetes.io/zone"},
+		"type with a newline":  {"openstack", with(newOpenStackService(), "/latest/meta-data/instance-type", "a\nb"), "of label node.kubernetes.io/instance-type"},
+		"not JSON":             {"openstack", with(newOpenStackService(), meta, "<html>"), "invalid character"},
+		"too large":            {"openstack", with(newOpenStackService(), meta, strings.Repeat(" ", maxResponse)+"{}"), "larger than 256 KiB"},
+		"HTML page of a proxy": {"gce", with(newGCEService(), gceName, "<html>no</html>"), "invalid instance name"},
+		"empty zone":           {"gce", with(newGCEService(), gceZone, "projects/1/zones/"), "the zone is missing"},
 		"redirect":             {"gce", http.RedirectHandler("http://example.invalid/", http.StatusFound), "status 302"},
+		"redirect of PUT":      {"ec2", http.RedirectHandler("http://example.invalid/", http.StatusFound), "PUT /latest/api/token: got status 302"},
 		"not found":            {"ec2", http.NotFoundHandler(), "404 Not Found"},
 		"unsupported cloud":    {"azure", http.NotFoundHandler(), "unsupported cloud"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := fetch(t, tt.cloud, tt.from); err == nil || !strings.Contains(err.Error(), tt.want) || got != (Instance{}) {
-				t.Errorf("got %+v, %v; want an error with %q", got, err, tt.want)
+			if got, err := fetch(t, tt.cloud, tt.service); err == nil || !strings.Contains(err.Error(), tt.want) || got != (Instance{}) {
+				t.Errorf("got instance %+v, error %v; want no instance and an error that contains %q", got, err, tt.want)
 			}
 		})
 	}
