@@ -35,14 +35,15 @@ func TestAllocatable(t *testing.T) {
 	}
 	node := render.Resources{MilliCPU: 4000, Memory: 8 * gib, EphemeralStorage: 101430960 << 10, Pids: 30000}
 	for name, test := range map[string]struct {
-		capacity    render.Resources
-		reserved    v1.ResourceList
-		policy      pressure.Policy
-		huge        int64
-		want, limit render.Resources
-		err         string
+		capacity  render.Resources
+		reserved  v1.ResourceList
+		policy    pressure.Policy
+		hugePages int64            // bytes
+		want      render.Resources // allocatable resources of the node
+		limit     render.Resources // limit of all pods
+		err       string           // part of the error; "" if there is none
 	}{
-		// The kubelet reports this number for a disk of this size.
+		// The kubelet reports 93478772582 bytes of allocatable ephemeral storage for a disk of this size.
 		"defaults": {
 			node, nil, kubeletDefaults, 0,
 			render.Resources{MilliCPU: 4000, Memory: 8*gib - 100<<20, EphemeralStorage: 93478772582, Pids: 30000}, node, "",
@@ -53,7 +54,7 @@ func TestAllocatable(t *testing.T) {
 			render.Resources{MilliCPU: 3500, Memory: 4 * gib, EphemeralStorage: 101430960<<10 - 2*gib, Pids: 29900},
 			render.Resources{MilliCPU: 3500, Memory: 7 * gib, EphemeralStorage: 101430960<<10 - gib, Pids: 29900}, "",
 		},
-		"other thresholds": {
+		"thresholds of other signals": {
 			node, nil, hardThresholds(pressure.PIDAvailable, pressure.Limit{Amount: 9}, pressure.ImagefsAvailable, pressure.Limit{Share: .5}, pressure.NodefsInodesFree, pressure.Limit{Share: .5}), 0,
 			node, node, "",
 		},
@@ -70,15 +71,15 @@ func TestAllocatable(t *testing.T) {
 			err: "evictionHard (nodefs.available 1073741824 MiB) take all of the disk's ",
 		},
 	} {
-		got, err := computeAllocatable(test.capacity, test.reserved, test.policy, test.huge)
+		got, err := computeAllocatable(test.capacity, test.reserved, test.policy, test.hugePages)
 		if test.err != "" {
 			if err == nil || !strings.Contains(err.Error(), test.err) {
-				t.Errorf("%s: got error %v, want %q", name, err, test.err)
+				t.Errorf("%s: got error %v, want one that contains %q", name, err, test.err)
 			}
 			continue
 		}
 		if err != nil || got != test.want {
-			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, test.want)
+			t.Errorf("%s: got allocatable resources %+v, error %v; want %+v", name, got, err, test.want)
 		}
 		cfg := &config.Resources{Reserved: test.reserved, Eviction: test.policy, EnforceReserved: true}
 		if got := podsLimit(cfg, test.capacity); got != test.limit {
@@ -86,6 +87,6 @@ func TestAllocatable(t *testing.T) {
 		}
 	}
 	if got := podsLimit(&config.Resources{}, node); got != (render.Resources{}) {
-		t.Errorf("not enforced: got %+v, want no limit", got)
+		t.Errorf("without EnforceReserved: got limit of all pods %+v, want none", got)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"podd/cmd/podd/internal/config"
 )
 
-// newSysctls returns a directory with the parameters of the kubelet. Two of them have other values.
+// newSysctls returns a directory like /proc/sys with the kernel parameters that the kubelet requires.
+// kernel.panic and vm.overcommit_memory have the value 7, and all others the required value.
 func newSysctls(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,6 +31,7 @@ func newSysctls(t *testing.T) string {
 	return dir
 }
 
+// TestApplyKernelParameters_Check checks that the error names each parameter with another value.
 func TestApplyKernelParameters_Check(t *testing.T) {
 	err := applyKernelParameters(newSysctls(t), config.CheckKernelParameters, slog.New(slog.DiscardHandler))
 	want := "kernel parameter vm.overcommit_memory is 7, but protectKernelDefaults requires 1; run: sysctl -w vm.overcommit_memory=1\n" +
@@ -39,6 +41,8 @@ func TestApplyKernelParameters_Check(t *testing.T) {
 	}
 }
 
+// TestApplyKernelParameters_Set checks that parameters with other values are set, and that each change is
+// logged with the previous value.
 func TestApplyKernelParameters_Set(t *testing.T) {
 	dir := newSysctls(t)
 	var log strings.Builder
@@ -46,15 +50,16 @@ func TestApplyKernelParameters_Set(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := strings.Count(log.String(), "previous=7"); n != 2 {
-		t.Errorf("got %d changes, want 2:\n%s", n, &log)
+		t.Errorf("got %d logged changes, want 2:\n%s", n, &log)
 	}
 	if err := applyKernelParameters(dir, config.CheckKernelParameters, slog.New(slog.DiscardHandler)); err != nil {
-		t.Errorf("after the change: %v", err)
+		t.Errorf("check after the changes: got error %v, want none", err)
 	}
 }
 
+// TestApplyKernelParameters_Keep checks that no parameter is read. The directory does not exist.
 func TestApplyKernelParameters_Keep(t *testing.T) {
 	if err := applyKernelParameters("/does/not/exist", config.KeepKernelParameters, nil); err != nil {
-		t.Error(err)
+		t.Errorf("got error %v, want none", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timeout is the time after which a test fails that waits for something.
+// timeout limits the time for which a test waits. After this time the test fails.
 const timeout = 10 * time.Second
 
 // errStopped is the error of run functions that were stopped by their context.
@@ -26,7 +26,7 @@ type holder struct {
 	stop    context.CancelFunc
 }
 
-// hold calls Hold with a run function that waits for its context.
+// hold calls Hold in a goroutine, with a run function that waits until its context is done.
 func hold(t *testing.T, path string, exitOnContention bool) *holder {
 	ctx, stop := context.WithCancel(t.Context())
 	h := &holder{make(chan struct{}), make(chan error, 1), stop}
@@ -49,7 +49,7 @@ func (h *holder) waitForLock(t *testing.T) {
 	case err := <-h.result:
 		t.Fatalf("Hold returned before it had the lock: %v", err)
 	case <-time.After(timeout):
-		t.Fatal("Hold did not obtain the lock")
+		t.Fatalf("Hold did not obtain the lock within %v", timeout)
 	}
 }
 
@@ -60,21 +60,22 @@ func (h *holder) wait(t *testing.T) error {
 	case err := <-h.result:
 		return err
 	case <-time.After(timeout):
-		t.Fatal("Hold did not return")
+		t.Fatalf("Hold did not return within %v", timeout)
 		return nil
 	}
 }
 
-// checkRunning checks that h holds the lock.
+// checkRunning checks that Hold does not return within three poll intervals, so that h keeps the lock.
 func (h *holder) checkRunning(t *testing.T) {
 	t.Helper()
 	select {
 	case err := <-h.result:
-		t.Fatalf("Hold returned %v, want it to hold the lock", err)
+		t.Fatalf("Hold returned error %v, want it to keep the lock", err)
 	case <-time.After(3 * pollInterval):
 	}
 }
 
+// TestHold_NoFile checks that Hold calls run without a lock if no path is configured.
 func TestHold_NoFile(t *testing.T) {
 	want := errors.New("x")
 	if err := Hold(t.Context(), Options{}, func(context.Context) error { return want }); err != want {
@@ -82,6 +83,8 @@ func TestHold_NoFile(t *testing.T) {
 	}
 }
 
+// TestHold_Waits checks that only one process holds the lock, and that the next process obtains it when
+// the first one stops.
 func TestHold_Waits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	first := hold(t, path, false)
@@ -90,7 +93,7 @@ func TestHold_Waits(t *testing.T) {
 	first.checkRunning(t)
 	select {
 	case <-second.hasLock:
-		t.Fatal("two calls of Hold have the lock")
+		t.Fatal("second call of Hold: got the lock, want it to wait for the first one")
 	default:
 	}
 	first.stop()
@@ -101,13 +104,14 @@ func TestHold_Waits(t *testing.T) {
 	third := hold(t, path, false)
 	third.stop()
 	if err := third.wait(t); err != context.Canceled {
-		t.Errorf("got error %v while waiting, want %v", err, context.Canceled)
+		t.Errorf("canceled while waiting for the lock: got error %v, want %v", err, context.Canceled)
 	}
 	second.stop()
 	second.wait(t)
 }
 
-// TestHold_Contention checks that the first process gives way to the second one.
+// TestHold_Contention checks that the process that holds the lock exits when another process waits for
+// the lock, and that the other process then keeps the lock.
 func TestHold_Contention(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	first := hold(t, path, true)
@@ -141,6 +145,7 @@ func TestHold_Removed(t *testing.T) {
 	}
 }
 
+// TestHold_Invalid checks the error for paths that podd does not use as a lock file.
 func TestHold_Invalid(t *testing.T) {
 	dir := t.TempDir()
 	fifo, foreign := filepath.Join(dir, "fifo"), filepath.Join(dir, "foreign")

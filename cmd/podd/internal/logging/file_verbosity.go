@@ -9,7 +9,7 @@ import (
 )
 
 // A fileHandler drops the records below the level of their source file. The field level applies to
-// the files that are not in files.
+// source files that no pattern in the field files matches.
 type fileHandler struct {
 	slog.Handler // must have no level of its own
 	level        *Level

@@ -20,21 +20,21 @@ import (
 // A fakeLogind is a fake system bus with the methods and properties of logind and systemd that a
 // watcher uses.
 type fakeLogind struct {
-	dropIn string
+	dropIn string // path of the drop-in file that reload reads
 
-	mu        sync.Mutex // guards all following fields
-	delay     time.Duration
-	preparing bool
-	state     string
-	lock      *os.File // the other end of the pipe that is the inhibitor lock
-	calls     []string // methods called and properties read
-	conns     []*net.UnixConn
+	mu        sync.Mutex      // guards all following fields
+	delay     time.Duration   // property InhibitDelayMaxUSec of logind
+	preparing bool            // property PreparingForShutdown of logind
+	state     string          // property SystemState of systemd
+	lock      *os.File        // read end of the pipe that is the inhibitor lock; the client has the write end
+	calls     []string        // methods called and properties read
+	conns     []*net.UnixConn // all connections, including closed ones
 	serial    uint32
 	listener  *net.UnixListener
 	serving   sync.WaitGroup
 }
 
-// newFake returns a fake logind with a maximum delay. Its host is running.
+// newFake returns a fakeLogind with InhibitDelayMaxSec=delay, on a host that is running.
 func newFake(delay time.Duration) *fakeLogind { return &fakeLogind{delay: delay, state: "running"} }
 
 // serve starts the bus and returns its address.
@@ -83,7 +83,7 @@ func (l *fakeLogind) disconnect() {
 	}
 }
 
-// connections returns the number of open connections.
+// connections returns how many connections clients have opened, including closed connections.
 func (l *fakeLogind) connections() int { l.mu.Lock(); defer l.mu.Unlock(); return len(l.conns) }
 
 // serveConn authenticates one client and handles its calls.
@@ -185,7 +185,7 @@ func (l *fakeLogind) send(c *net.UnixConn, kind dbus.Type, headers map[dbus.Head
 	return err
 }
 
-// isInhibited reports whether the client holds a lock.
+// isInhibited reports whether a client holds an inhibitor lock, so that the pipe has a write end.
 func (l *fakeLogind) isInhibited() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

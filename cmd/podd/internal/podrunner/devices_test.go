@@ -14,7 +14,7 @@ import (
 	"podd/manifest"
 )
 
-// TestRequestsDevices checks which resources are devices of device plugins.
+// TestRequestsDevices checks for which requested resources a run needs a device plugin.
 func TestRequestsDevices(t *testing.T) {
 	for name, want := range map[v1.ResourceName]bool{"example.com/gpu": true, v1.ResourceCPU: false, "hugepages-2Mi": false} {
 		p := &manifest.Pod{Object: &v1.Pod{}}
@@ -27,8 +27,8 @@ func TestRequestsDevices(t *testing.T) {
 }
 
 // TestLockDevicePlugins checks that a run does not use the directory of device plugins while another
-// program serves the registration in it, and that it uses a directory with the socket of a program
-// that has exited.
+// program, such as a kubelet, serves the registration on the socket in this directory. It must use the
+// directory if the program has exited, even if the socket still exists.
 func TestLockDevicePlugins(t *testing.T) {
 	root := t.TempDir()
 	socket := filepath.Join(root, "device-plugins", "kubelet.sock")
@@ -40,15 +40,15 @@ func TestLockDevicePlugins(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kubelet.Close()
-	noWait := func() { t.Error("waited for a lock that no process has") }
+	noWait := func() { t.Error("LockDevicePlugins waited for the lock, but no process holds it") }
 	if _, err := LockDevicePlugins(t.Context(), root, noWait); err == nil || !strings.Contains(err.Error(), "another node agent, such as a kubelet, which serves "+socket) {
-		t.Errorf("with a kubelet: got %v, want an error about the kubelet", err)
+		t.Errorf("with a kubelet: got error %v, want one that names the kubelet and %s", err, socket)
 	}
 	kubelet.SetUnlinkOnClose(false)
 	kubelet.Close()
 	release, err := LockDevicePlugins(t.Context(), root, noWait)
 	if err != nil {
-		t.Fatalf("without a kubelet: got %v, want nil", err)
+		t.Fatalf("after the kubelet has exited: got error %v, want none", err)
 	}
 	release()
 }

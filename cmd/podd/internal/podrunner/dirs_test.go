@@ -9,19 +9,19 @@ import (
 	"testing"
 )
 
-// TestDirs_ListDead checks that ListDead returns a run whose process has exited, even if another
-// process has the same process ID.
+// TestDirs_ListDead checks that ListDead returns the runs of processes that have exited, even if another
+// process now has the same process ID, or the process is a zombie.
 func TestDirs_ListDead(t *testing.T) {
 	p := Dirs{Root: t.TempDir()}
 	if dead, err := p.ListDead(); err != nil || dead != nil {
-		t.Errorf("no runs: got %v, %v; want nil", dead, err)
+		t.Errorf("no runs: got %v, error %v; want nil", dead, err)
 	}
 	alive, err := p.CreateRun(NewSuffix())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.CreateRun(filepath.Base(alive)[len(filepath.Base(alive))-10:]); err == nil {
-		t.Error("second Create with the same suffix: got no error, want one")
+		t.Error("second CreateRun with the same suffix: got no error, want one")
 	}
 	start, err := processStartTime(os.Getpid())
 	if err != nil {
@@ -41,7 +41,7 @@ func TestDirs_ListDead(t *testing.T) {
 	}
 	for {
 		if _, err := processStartTime(zombie.Process.Pid); err != nil {
-			break // the process is a zombie, because Wait has not been called
+			break // the process has exited and is a zombie, because Wait has not been called
 		}
 	}
 	defer zombie.Wait()
@@ -68,6 +68,6 @@ func TestDirs_ListDead(t *testing.T) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %v, %v, want %v", got, err, want)
+		t.Errorf("got dead runs %v, error %v, want %v", got, err, want)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"podd/runtime"
 )
 
-// TestListLogs checks that the newest attempt of each container is listed, except containers of other
-// agents and logs that must not be rotated.
+// TestListLogs checks that the log of the newest attempt of each container is listed. Containers in the
+// sandboxes of other agents, and containers that the function rejects, must be omitted.
 func TestListLogs(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "web"}
 	reports := []*state.Report{{Key: key, Observed: []runtime.Incarnation{
@@ -28,6 +28,6 @@ func TestListLogs(t *testing.T) {
 	slices.SortFunc(got, func(a, b rotate.Log) int { return cmp.Compare(a.Dir, b.Dir) })
 	want := []rotate.Log{{Dir: "default_web_u/a", Attempt: 1, ID: "1"}, {Dir: "default_web_u/b"}}
 	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("logs (-want +got):\n%s", diff)
 	}
 }

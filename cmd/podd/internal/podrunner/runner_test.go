@@ -11,8 +11,9 @@ import (
 	"podd/runtime/safepath"
 )
 
-// TestRunner_RemoveDir checks that the directory of a run is not removed while another file system is
-// mounted in it, and that no file of that file system is removed.
+// TestRunner_RemoveDir checks that RemoveDir returns an error while another file system is mounted in the
+// directory of a run, and removes no file of that file system. After the unmount it must remove the
+// directory, and a second call must do nothing.
 func TestRunner_RemoveDir(t *testing.T) {
 	outside := t.TempDir()
 	kept := filepath.Join(outside, "kept")
@@ -29,7 +30,7 @@ func TestRunner_RemoveDir(t *testing.T) {
 		t.Errorf("with a mount: got error %v, want %v", err, safepath.ErrMount)
 	}
 	if _, err := os.Stat(kept); err != nil {
-		t.Errorf("file in the mount: %v", err)
+		t.Errorf("file in the mounted file system: got error %v, want the file to exist", err)
 	}
 	if err := unix.Unmount(at, 0); err != nil {
 		t.Fatal(err)
@@ -40,6 +41,6 @@ func TestRunner_RemoveDir(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(r.dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the directory after its removal: got %v, want none", err)
+		t.Errorf("directory of the run after RemoveDir: got error %v, want %v", err, os.ErrNotExist)
 	}
 }

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// TestDuration checks that a short duration is not formatted as "0.0s".
-func TestDuration(t *testing.T) {
+// TestFormatDuration checks the units and the rounding of durations. A short duration must not be
+// formatted as "0.0s".
+func TestFormatDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 30 * time.Millisecond: "30ms", 96 * time.Millisecond: "96ms", 99900 * time.Microsecond: "0.1s",
 		100 * time.Millisecond: "0.1s", 1260 * time.Millisecond: "1.3s", 9960 * time.Millisecond: "10s", 31 * time.Second: "31s", 6 * time.Minute: "6m",

@@ -57,24 +57,26 @@ func TestNew_NoTerminal(t *testing.T) {
 	var b strings.Builder
 	for _, l := range []*Line{New(&b), New(os.NewFile(^uintptr(0), "none"))} {
 		if l != nil {
-			t.Fatalf("got %v, want nil", l)
+			t.Fatalf("no terminal: got Line %v, want nil", l)
 		}
 		l.SetText(func(time.Time) string { return "x" })
 		if l.Writer(&b) != &b {
-			t.Error("got another writer, want the same")
+			t.Error("Writer of a nil Line: got another writer, want the one passed in")
 		}
 		l.Close()
 	}
 }
 
-func TestText(t *testing.T) {
+// TestFormatPulls checks that an image that several pods pull is listed once, with its longest pull, and
+// that the oldest pull is first.
+func TestFormatPulls(t *testing.T) {
 	now := time.Unix(1000, 0)
-	at := func(image string, ago time.Duration) Pull { return Pull{Image: image, Since: now.Add(-ago)} }
+	newPull := func(image string, ago time.Duration) Pull { return Pull{Image: image, Since: now.Add(-ago)} }
 	for want, pulls := range map[string][]Pull{
 		"":                            nil,
-		"pulling a:1 for 3s":          {at("a:1", 3*time.Second)},
-		"pulling b for 90s, a for 2s": {at("a", 2*time.Second), at("b", 90*time.Second), at("a", time.Second)},
-		"pulling a for 0s":            {at("a", -time.Hour)},
+		"pulling a:1 for 3s":          {newPull("a:1", 3*time.Second)},
+		"pulling b for 90s, a for 2s": {newPull("a", 2*time.Second), newPull("b", 90*time.Second), newPull("a", time.Second)},
+		"pulling a for 0s":            {newPull("a", -time.Hour)},
 	} {
 		if got := FormatPulls(pulls, now); got != want {
 			t.Errorf("got %q, want %q", got, want)

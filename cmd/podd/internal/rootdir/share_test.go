@@ -35,8 +35,9 @@ func inNamespace(t *testing.T, f func()) {
 	}
 }
 
-// TestShareMounts checks that a root directory becomes a shared mount, that a restart of podd
-// mounts nothing again, and that the new mount covers no other mount.
+// TestShareMounts checks that the mount that contains the root directory becomes shared, and that a
+// second call, as after a restart of podd, mounts nothing. A new mount must not hide mounts below the root
+// directory, so ShareMounts must fail instead. The cases describe the root directory before the call.
 func TestShareMounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(root string) error
@@ -44,16 +45,16 @@ func TestShareMounts(t *testing.T) {
 		mounts  int    // number of mounts at root after the call
 		shared  bool   // whether the mount that contains root is shared after the call
 	}{
-		"a private mount": {mounts: 1, shared: true},
-		"a mount point": {
+		"in a private mount": {mounts: 1, shared: true},
+		"mount point": {
 			prepare: func(root string) error { return unix.Mount("tmpfs", root, "tmpfs", 0, "") },
 			mounts:  1, shared: true,
 		},
-		"a shared mount": {
+		"in a shared mount": {
 			prepare: func(string) error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "") },
 			mounts:  0, shared: true,
 		},
-		"mounts below": {
+		"in a private mount, with a mount below it": {
 			prepare: func(root string) error {
 				dir := filepath.Join(root, "pods")
 				if err := os.Mkdir(dir, 0o750); err != nil {
@@ -63,7 +64,7 @@ func TestShareMounts(t *testing.T) {
 			},
 			want: "podd down", mounts: 0, shared: false,
 		},
-		"a mount point with mounts below": {
+		"mount point, with a mount below it": {
 			prepare: func(root string) error {
 				if err := unix.Mount("tmpfs", root, "tmpfs", 0, ""); err != nil {
 					return err
@@ -88,10 +89,10 @@ func TestShareMounts(t *testing.T) {
 					return
 				}
 			}
-			for range 2 { // podd restarts
+			for range 2 { // the second call is that of a restarted podd
 				err := ShareMounts(root)
 				if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), root)) {
-					t.Errorf("%s: got error %v, want %q", name, err, c.want)
+					t.Errorf("%s: got error %v, want one that contains %q and the root directory (\"\": no error)", name, err, c.want)
 				}
 			}
 			table, err := mountinfo.GetMounts(nil)

@@ -20,10 +20,10 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// serveStreams starts a server of streams and returns a connection to it. The server calls handle
-// when the number of open streams is want. With port forwarding, it calls handle for each pair of
-// streams.
-func serveStreams(t *testing.T, want int, handle func(map[string]httpstream.Stream)) (net.Conn, *url.URL) {
+// serveStreams starts a server of streams and returns a connection to it. The server calls handle when a
+// client has opened n streams. With port forwarding, n must be 2, and the server calls handle for each
+// pair of streams.
+func serveStreams(t *testing.T, n int, handle func(map[string]httpstream.Stream)) (net.Conn, *url.URL) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/refuse") {
@@ -45,7 +45,7 @@ func serveStreams(t *testing.T, want int, handle func(map[string]httpstream.Stre
 		defer conn.Close()
 		for {
 			all := map[string]httpstream.Stream{}
-			for len(all) < want {
+			for len(all) < n {
 				select {
 				case s := <-streams:
 					all[s.Headers().Get(v1.StreamType)] = s
@@ -79,6 +79,8 @@ const (
 	failure   = `{"status":"Failure","message":"no such file"}`
 )
 
+// TestCommand checks that a command receives its input, and that Run returns the output and the error
+// for each status that the server sends at the end.
 func TestCommand(t *testing.T) {
 	for _, c := range []struct{ status, want string }{
 		{success, ""}, {exitCode3, "command terminated with exit code 3"}, {exitCode0, "invalid code"}, {failure, "no such file"},
@@ -97,7 +99,7 @@ func TestCommand(t *testing.T) {
 		var out, stderr bytes.Buffer
 		err = (&Command{Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &stderr}).Run(t.Context(), streams)
 		if got := errorText(err); got != c.want || out.String() != "got hello" || stderr.String() != "warning" {
-			t.Errorf("%s: got error %q, stdout %q, stderr %q, want error %q", c.status, got, out.String(), stderr.String(), c.want)
+			t.Errorf("status %q: got error %q, stdout %q, stderr %q; want error %q, stdout \"got hello\", stderr \"warning\"", c.status, got, out.String(), stderr.String(), c.want)
 		}
 	}
 }
@@ -114,7 +116,7 @@ func TestCommand_ImmediateFailure(t *testing.T) {
 	}
 	err = (&Command{Stdout: io.Discard, Stderr: io.Discard}).Run(t.Context(), streams)
 	if got := errorText(err); got != "no such file" {
-		t.Errorf("got error %q, want no such file", got)
+		t.Errorf("got error %q, want \"no such file\"", got)
 	}
 }
 
@@ -171,7 +173,7 @@ func TestCommand_Sizes(t *testing.T) {
 	sizes <- Size{100, 30}
 	var out bytes.Buffer
 	if err := (&Command{Stdout: &out, TTY: true, Sizes: sizes}).Run(t.Context(), streams); err != nil || !strings.Contains(out.String(), `{"Width":100,"Height":30}`) {
-		t.Errorf("got error %v, sizes %q", err, out.String())
+		t.Errorf("got error %v, received sizes %q; want no error and both sizes", err, out.String())
 	}
 }
 
@@ -211,12 +213,13 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
+// TestDialCommand_Refused checks the error if the server responds to the upgrade with an error.
 func TestDialCommand_Refused(t *testing.T) {
 	conn, target := serveStreams(t, 1, nil)
 	target.Path = "/refuse"
 	_, err := DialCommand(t.Context(), conn, target)
 	if refused := (*ResponseError)(nil); !errors.As(err, &refused) || *refused != (ResponseError{404, "container main is not running"}) {
-		t.Errorf("got error %v, want status 404", err)
+		t.Errorf("got error %v, want status 404 with the message \"container main is not running\"", err)
 	}
 }
 
@@ -251,15 +254,15 @@ func TestForward(t *testing.T) {
 		}()
 		got, err := io.ReadAll(local)
 		if forwardErr := <-done; err != nil || forwardErr != nil || string(got) != text {
-			t.Errorf("client %d: got %d bytes, errors %v, %v, want %d bytes", i, len(got), err, forwardErr, len(text))
+			t.Errorf("client %d: got %d bytes, read error %v, Forward error %v; want the %d bytes that the client sent", i, len(got), err, forwardErr, len(text))
 		}
 	}
 	local, remote := tcpPair(t)
 	if err := streams.Forward(81, remote); errorText(err) != "connection refused: 81" {
-		t.Errorf("port 81: got error %v", err)
+		t.Errorf("port 81: got error %v, want \"connection refused: 81\"", err)
 	}
 	if _, err := local.Read(make([]byte, 1)); err == nil {
-		t.Error("port 81: the connection of the client was not closed")
+		t.Error("port 81: connection of the client is still open, want it closed")
 	}
 }
 

@@ -20,8 +20,9 @@ import (
 	"podd/cmd/podd/internal/tracing/tracingtest"
 )
 
-// start returns a Provider that sends spans to a collector, and its log.
-func start(t *testing.T, ratio float64) (*Provider, *tracingtest.Collector, *bytes.Buffer) {
+// startProvider returns a Provider that sends spans to a collector, the collector, and the log of the
+// Provider.
+func startProvider(t *testing.T, ratio float64) (*Provider, *tracingtest.Collector, *bytes.Buffer) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -35,8 +36,9 @@ func start(t *testing.T, ratio float64) (*Provider, *tracingtest.Collector, *byt
 	return p, tracingtest.Serve(t, ln), log
 }
 
+// TestProvider checks the spans that a collector receives for a span and its child.
 func TestProvider(t *testing.T) {
-	p, c, log := start(t, 1)
+	p, c, log := startProvider(t, 1)
 	began := time.Now().Add(-time.Minute)
 	ctx, parent := p.Tracer().Start(t.Context(), "parent", trace.WithTimestamp(began), trace.WithAttributes(attribute.String("a", "b\xff")))
 	_, child := p.Tracer().Start(ctx, "child", trace.WithSpanKind(trace.SpanKindClient))
@@ -47,7 +49,7 @@ func TestProvider(t *testing.T) {
 	child.End()
 	child.SetName("too late")
 	if child.IsRecording() || !parent.IsRecording() {
-		t.Errorf("recording: got %t after End and %t before, want false and true", child.IsRecording(), parent.IsRecording())
+		t.Errorf("IsRecording: got %t after End and %t before, want false and true", child.IsRecording(), parent.IsRecording())
 	}
 	parent.SetName("renamed")
 	parent.End(trace.WithTimestamp(began.Add(time.Second)))
@@ -62,13 +64,13 @@ func TestProvider(t *testing.T) {
 		t.Errorf("got IDs %+v and %+v, want a child and its parent", inner, outer)
 	}
 	if outer.Name != "renamed" || inner.Name != "child" || inner.Kind != otlp.Span_SPAN_KIND_CLIENT || outer.Kind != otlp.Span_SPAN_KIND_INTERNAL {
-		t.Errorf("got %s %s and %s %s", outer.Name, outer.Kind, inner.Name, inner.Kind)
+		t.Errorf("got spans %q with kind %s and %q with kind %s; want \"renamed\" with kind internal and \"child\" with kind client", outer.Name, outer.Kind, inner.Name, inner.Kind)
 	}
 	if outer.StartTimeUnixNano != uint64(began.UnixNano()) || outer.EndTimeUnixNano != uint64(began.Add(time.Second).UnixNano()) {
-		t.Errorf("times: got %d to %d", outer.StartTimeUnixNano, outer.EndTimeUnixNano)
+		t.Errorf("times of the parent: got %d to %d, want %d to one second later (ns)", outer.StartTimeUnixNano, outer.EndTimeUnixNano, began.UnixNano())
 	}
 	if inner.Status.Code != otlp.Status_STATUS_CODE_ERROR || inner.Status.Message != "failed" || outer.Status.Code != otlp.Status_STATUS_CODE_UNSET {
-		t.Errorf("status: got %v and %v", inner.Status, outer.Status)
+		t.Errorf("got status %v of the child and %v of the parent; want an error with the message \"failed\", and unset", inner.Status, outer.Status)
 	}
 	if diff := cmp.Diff(map[string]string{"service.name": "podd", "service.version": "v9", "host.name": "n1"}, outer.Resource); diff != "" {
 		t.Errorf("resource (-want +got):\n%s", diff)
@@ -77,14 +79,14 @@ func TestProvider(t *testing.T) {
 		t.Errorf("attributes of the parent (-want +got):\n%s", diff)
 	}
 	if n := len(inner.Attrs["long"]); n != maxTextBytes || inner.Attrs["list"] != `["x","y"]` {
-		t.Errorf("attributes of the child: got %d bytes and list %s", n, inner.Attrs["list"])
+		t.Errorf("attributes of the child: got a text of %d bytes and list %s, want %d bytes and [\"x\",\"y\"]", n, inner.Attrs["list"], maxTextBytes)
 	}
 	if log.Len() > 0 {
-		t.Errorf("log: got %s, want nothing", log)
+		t.Errorf("got log %s, want none", log)
 	}
 }
 
-// TestProvider_Nil checks that a nil Provider can be used.
+// TestProvider_Nil checks that the methods of a nil Provider do nothing.
 func TestProvider_Nil(t *testing.T) {
 	var p *Provider
 	if p.Tracer() != nil {
@@ -93,8 +95,8 @@ func TestProvider_Nil(t *testing.T) {
 	p.Close()
 }
 
-// TestSampling checks that the parent decides whether a span is recorded, and without a parent the
-// ratio.
+// TestSampling checks that a span with a parent is recorded if the parent is recorded. The ratio must
+// determine how many of the spans without a parent are recorded.
 func TestSampling(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -108,7 +110,7 @@ func TestSampling(t *testing.T) {
 		{"root, none", 0, 0, true, 0, 0},
 		{"root, half", 0.5, 0, true, 350, 650},
 		{"child of a recorded span", 0, trace.FlagsSampled, false, 1000, 1000},
-		{"child of another span", 1, 0, false, 0, 0},
+		{"child of a span that is not recorded", 1, 0, false, 0, 0},
 	} {
 		p := &Provider{ratio: c.ratio, queue: make(chan *otlp.Span, maxQueuedSpans)}
 		ctx := t.Context()
@@ -118,19 +120,19 @@ func TestSampling(t *testing.T) {
 		for range 1000 {
 			spanCtx, s := p.Tracer().Start(ctx, "s")
 			if self := s.SpanContext(); !self.IsValid() || self.IsSampled() != s.IsRecording() || !trace.SpanContextFromContext(spanCtx).Equal(self) {
-				t.Fatalf("%s: got an inconsistent span %+v", c.name, self)
+				t.Fatalf("%s: got span context %+v, want a valid one that is also in the returned context, and is sampled if the span is recorded", c.name, self)
 			}
 			s.End()
 		}
 		if n := len(p.queue); n < c.min || n > c.max {
-			t.Errorf("%s: got %d of 1000 spans, want %d to %d", c.name, n, c.min, c.max)
+			t.Errorf("%s: got %d recorded spans of 1000, want %d to %d", c.name, n, c.min, c.max)
 		}
 	}
 }
 
 // TestProvider_Rejected checks the log if a collector rejects spans.
 func TestProvider_Rejected(t *testing.T) {
-	p, c, log := start(t, 1)
+	p, c, log := startProvider(t, 1)
 	c.SetResponse(&collector.ExportTraceServiceResponse{PartialSuccess: &collector.ExportTracePartialSuccess{RejectedSpans: 1, ErrorMessage: "quota"}})
 	for range 3 {
 		_, s := p.Tracer().Start(t.Context(), "s")
@@ -138,12 +140,12 @@ func TestProvider_Rejected(t *testing.T) {
 	}
 	p.Close()
 	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "the collector rejected 1 of 3 spans: quota") {
-		t.Errorf("log: got %s, want one line with the reason", got)
+		t.Errorf("got log %s, want one line with the number of rejected spans and the reason \"quota\"", got)
 	}
 }
 
-// TestProvider_Unreachable checks that spans are dropped, with one line in the log, and that Close
-// does not wait longer than flushTimeout.
+// TestProvider_Unreachable checks that a Provider drops its spans if no collector listens. The log must
+// contain one line, and Close must not wait longer than flushTimeout.
 func TestProvider_Unreachable(t *testing.T) {
 	log := new(bytes.Buffer)
 	p, err := New(Options{Endpoint: "127.0.0.1:1", SampleRatio: 1, Log: slog.New(slog.NewTextHandler(log, nil))})
@@ -157,16 +159,17 @@ func TestProvider_Unreachable(t *testing.T) {
 	began := time.Now()
 	p.Close()
 	if took := time.Since(began); took > flushTimeout+5*time.Second {
-		t.Errorf("Close took %v, want at most about %v", took, flushTimeout)
+		t.Errorf("Close took %v, want at most %v", took, flushTimeout+5*time.Second)
 	}
 	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "sending spans failed") {
-		t.Errorf("log: got %s, want one line", got)
+		t.Errorf("got log %s, want one line that contains \"sending spans failed\"", got)
 	}
 }
 
-// TestExporter_Recovers checks that the log contains the beginning and the end of a failure.
+// TestExporter_Recovers checks that only the first of several failures is logged, and only the first
+// success after them.
 func TestExporter_Recovers(t *testing.T) {
-	p, _, log := start(t, 1)
+	p, _, log := startProvider(t, 1)
 	defer p.Close()
 	e := &exporter{conn: p.conn, endpoint: "here", log: slog.New(slog.NewTextHandler(log, nil))}
 	canceled, cancel := context.WithCancelCause(t.Context())
@@ -178,6 +181,6 @@ func TestExporter_Recovers(t *testing.T) {
 	e.send(t.Context(), nil, 0)
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[1], "succeeded again") {
-		t.Errorf("got %q, want one failure and one recovery", lines)
+		t.Errorf("got log lines %q, want a warning and a line that contains \"succeeded again\"", lines)
 	}
 }

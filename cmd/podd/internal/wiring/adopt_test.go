@@ -9,8 +9,8 @@ import (
 	"podd/cmd/podd/internal/rootdir"
 )
 
-// TestIncludesUnlabelled checks that sandboxes without podd's label are included with --adopt, and
-// if a journal shows that podd has adopted a pod of a kubelet.
+// TestIncludesUnlabelled checks that podd includes sandboxes without its label if --adopt is set, or if
+// a journal records that podd has adopted the pod from a kubelet ("taken").
 func TestIncludesUnlabelled(t *testing.T) {
 	for journal, want := range map[string]bool{
 		"": false, "{": false,
@@ -26,11 +26,11 @@ func TestIncludesUnlabelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := IncludesUnlabelled(cfg); got != want || err != nil {
-			t.Errorf("journal %s: got %t, %v; want %t", journal, got, err, want)
+			t.Errorf("journal %s: got %t, error %v; want %t", journal, got, err, want)
 		}
 		cfg.Adopt = true
 		if got, err := IncludesUnlabelled(cfg); !got || err != nil {
-			t.Errorf("journal %s, with --adopt: got %t, %v; want true", journal, got, err)
+			t.Errorf("journal %s, with --adopt: got %t, error %v; want true", journal, got, err)
 		}
 	}
 }
