@@ -3,6 +3,7 @@ package nodestatus
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"podd/reconcile/event"
 	"podd/runtime"
 	"podd/runtime/cri"
+	"podd/runtime/kernellog"
 )
 
 // checkInterval is the interval between checks of the node. imagesInterval is the interval between
@@ -35,8 +37,8 @@ type WatchOptions struct {
 
 // Watch observes the images and the OOM kills of the node until ctx is done.
 func Watch(ctx context.Context, o WatchOptions) error {
-	kernel := openKernelLog("/dev/kmsg")
-	defer kernel.close()
+	kernel := kernellog.Open(kernellog.Path)
+	defer kernel.Close()
 	w := &watcher{kernelLog: kernel, listImages: o.Runtime.ListImages, maxImages: o.MaxImages, publish: o.Publish, record: o.Record}
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
@@ -56,7 +58,7 @@ func Watch(ctx context.Context, o WatchOptions) error {
 type watcher struct {
 	listImages func(context.Context) ([]runtime.Image, error)
 	maxImages  int
-	kernelLog  *kernelLog // nil if the kernel's log cannot be read
+	kernelLog  *kernellog.Log // nil if the kernel's log cannot be read
 	publish    func([]v1.ContainerImage)
 	record     func([]event.Event)
 
@@ -67,7 +69,7 @@ type watcher struct {
 // check lists the images if that is due, publishes them if they have changed, and records OOM
 // kills.
 func (w *watcher) check(ctx context.Context, now time.Time) {
-	w.record(w.kernelLog.oomEvents(now))
+	w.record(systemOOMEvents(w.kernelLog.NewOOMKills(), now))
 	if now.Sub(w.imagesListedAt) < imagesInterval {
 		return
 	}
@@ -80,6 +82,21 @@ func (w *watcher) check(ctx context.Context, now time.Time) {
 		w.published = next
 		w.publish(next)
 	}
+}
+
+// maxOOMEvents limits the events that systemOOMEvents returns.
+const maxOOMEvents = 10
+
+// systemOOMEvents returns an event for each process that was killed because the node was out of
+// memory. Processes that were killed because of the limit of a cgroup are omitted.
+func systemOOMEvents(kills []kernellog.OOMKill, at time.Time) (all []event.Event) {
+	for _, k := range kills {
+		if k.LimitedCgroup == "" && len(all) < maxOOMEvents {
+			message := fmt.Sprintf("System OOM encountered, victim process: %s, pid: %d", k.ProcessName, k.PID)
+			all = append(all, event.NewNodeEvent(v1.EventTypeWarning, "SystemOOM", message, at))
+		}
+	}
+	return all
 }
 
 // maxImageNames is the maximum number of names of an image, as in the kubelet.

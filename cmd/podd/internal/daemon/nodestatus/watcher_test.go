@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +13,7 @@ import (
 
 	"podd/reconcile/event"
 	"podd/runtime"
+	"podd/runtime/kernellog"
 )
 
 // TestWatcher checks that the images are published only if they have changed. After an error, the next
@@ -73,43 +71,16 @@ func TestNodeImages(t *testing.T) {
 	}
 }
 
-// TestSystemOOM checks that only global OOM kills that the kernel has logged after podd opened the log
-// have an event.
-func TestSystemOOM(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "kmsg")
-	global := "4,99,5,-;oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/kubepods/podu,task=a,pid=b,pid=77,uid=0\n"
-	if err := os.WriteFile(path, []byte(global), 0o600); err != nil {
-		t.Fatal(err)
+// TestSystemOOMEvents checks that events are recorded only for global OOM kills, and that their
+// number is limited.
+func TestSystemOOMEvents(t *testing.T) {
+	got := systemOOMEvents([]kernellog.OOMKill{
+		{LimitedCgroup: "/x", VictimCgroup: "/x", ProcessName: "limited", PID: 1}, {VictimCgroup: "/x", ProcessName: "a", PID: 77},
+	}, time.Now())
+	if len(got) != 1 || got[0].Reason != "SystemOOM" || got[0].Message != "System OOM encountered, victim process: a, pid: 77" {
+		t.Errorf("got %+v, want one event SystemOOM of process a", got)
 	}
-	k := openKernelLog(path)
-	defer k.close()
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if got := k.oomEvents(time.Now()); len(got) > 0 {
-		t.Errorf("record before the log was opened: got events %v, want none", got)
-	}
-	for text, want := range map[string]string{
-		global: "System OOM encountered, victim process: a,pid=b, pid: 77",
-		"4,1,5,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/x,task_memcg=/x,task=a,pid=77,uid=0\n": "",
-		// A process, and not the kernel, has written a record with a priority of two digits.
-		"12" + global[1:]: "",
-		"12,1,5,-;podd: oom-kill:,global_oom,task_memcg=/,task=lie\n": "",
-	} {
-		if _, err := io.WriteString(f, text); err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		for _, e := range k.oomEvents(time.Now()) {
-			got += e.Message
-		}
-		if got != want {
-			t.Errorf("record %q: got event %q, want %q", text, got, want)
-		}
-	}
-	if none := openKernelLog(path + "/none"); none != nil || len(none.oomEvents(time.Now())) > 0 {
-		t.Errorf("missing log: got %v, want nil without events", none)
+	if got := systemOOMEvents(make([]kernellog.OOMKill, 100), time.Now()); len(got) != maxOOMEvents {
+		t.Errorf("100 OOM kills: got %d events, want %d", len(got), maxOOMEvents)
 	}
 }
