@@ -36,6 +36,18 @@ func (s *Sample) Containers() map[string]*model.ContainerInfo {
 	return all
 }
 
+// CPURates returns the CPU usage of the cgroups of a sample in nanoseconds per second, by the name of the
+// cgroup. It omits the cgroups whose usage is unknown.
+func (s *Sample) CPURates() map[string]uint64 {
+	rates := map[string]uint64{}
+	s.eachCgroup(func(c *Cgroup) {
+		if c.NanoCores != nil {
+			rates[c.Info.Name] = *c.NanoCores
+		}
+	})
+	return rates
+}
+
 // labels returns the labels of a container of the pod. If container is "", it returns only
 // the labels of the pod.
 func (p *PodSample) labels(container string) map[string]string {

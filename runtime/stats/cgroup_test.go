@@ -132,7 +132,7 @@ func TestOwnCgroup(t *testing.T) {
 		"":                                         "",
 		"nonsense\n4:memory:/with:colon\n":         "/with:colon",
 	} {
-		if got := ownCgroup(text); got != want {
+		if got := parseCgroupPath(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}

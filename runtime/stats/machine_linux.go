@@ -1,6 +1,9 @@
 package stats
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/cadvisor/lib/container"
@@ -11,6 +14,8 @@ import (
 	"github.com/google/cadvisor/lib/machine"
 	"github.com/google/cadvisor/lib/model"
 	"github.com/google/cadvisor/lib/utils/sysfs"
+
+	"podd/manifest/order"
 )
 
 // maxMachineAge is how long the hardware information is reused. cAdvisor reads it at the same
@@ -59,11 +64,7 @@ func (h *hierarchy) readNode(m *model.MachineInfo) (*model.ContainerInfo, error)
 	if !h.metrics.Has(container.DiskUsageMetrics) {
 		return info, nil
 	}
-	disks, err := fs.NewFsInfo(fs.Context{})
-	if err != nil {
-		return nil, err
-	}
-	all, err := disks.GetGlobalFsInfo()
+	_, all, err := readFilesystems()
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +73,54 @@ func (h *hierarchy) readNode(m *model.MachineInfo) (*model.ContainerInfo, error)
 		info.Stats[0].Filesystem = append(info.Stats[0].Filesystem, filesystem(&all[i]))
 	}
 	return info, nil
+}
+
+// readFilesystems reads the usage of all file systems on disks. The first result has their labels and
+// mount points.
+func readFilesystems() (fs.FsInfo, []fs.Fs, error) {
+	disks, err := fs.NewFsInfo(fs.Context{})
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := disks.GetGlobalFsInfo()
+	return disks, all, err
+}
+
+// Filesystems returns the usage of the file systems on disks, sorted by device. The file system at /
+// has the label "root". If uuid is not "", only the file system with this UUID is returned. The result
+// is not nil.
+func (s *Sampler) Filesystems(uuid string) ([]model.FsInfo, error) {
+	disks, all, err := readFilesystems()
+	if err != nil {
+		return nil, fmt.Errorf("reading the usage of file systems: %w", err)
+	}
+	only := ""
+	if uuid != "" {
+		device, err := disks.GetDeviceInfoByFsUUID(uuid)
+		if err != nil {
+			return []model.FsInfo{}, nil // there is no such file system
+		}
+		only = device.Device
+	}
+	found := []model.FsInfo{}
+	for i := range all {
+		if f := &all[i]; only == "" || f.Device == only {
+			found = append(found, filesystemInfo(disks, f, time.Now()))
+		}
+	}
+	order.Stable(found, func(a, b model.FsInfo) int { return strings.Compare(a.Device, b.Device) })
+	return found, nil
+}
+
+func filesystemInfo(disks fs.FsInfo, f *fs.Fs, at time.Time) model.FsInfo {
+	// Neither of the two functions fails for a device that disks has returned.
+	mountpoint, _ := disks.GetMountpointForDevice(f.Device)
+	labels, _ := disks.GetLabelsForDevice(f.Device)
+	slices.Sort(labels)
+	return model.FsInfo{
+		Timestamp: at, Device: toValidUTF8(f.Device), Mountpoint: toValidUTF8(mountpoint), Labels: labels,
+		Capacity: f.Capacity, Available: f.Available, Usage: f.Capacity - f.Free, Inodes: f.Inodes, InodesFree: f.InodesFree,
+	}
 }
 
 func filesystem(f *fs.Fs) model.FsStats {

@@ -2,22 +2,27 @@ package stats
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 )
 
 // OwnCgroup returns the path of this process's cgroup, or "" if it is unknown.
-func OwnCgroup() string {
-	text, err := os.ReadFile("/proc/self/cgroup")
+func OwnCgroup() string { return readCgroupPath("self") }
+
+// readCgroupPath returns the path of the cgroup of a process, or "" if it is unknown. pid is a PID or
+// "self".
+func readCgroupPath(pid string) string {
+	text, err := os.ReadFile(filepath.Join("/proc", pid, "cgroup"))
 	if err != nil {
 		return ""
 	}
-	return ownCgroup(string(text))
+	return parseCgroupPath(string(text))
 }
 
-// ownCgroup parses /proc/<pid>/cgroup, which has lines like "4:memory:/a/b". It returns the
+// parseCgroupPath parses /proc/<pid>/cgroup, which has lines like "4:memory:/a/b". It returns the
 // path of the memory controller. If there is no such line, it returns the path of cgroup
 // version 2, "0::/a/b".
-func ownCgroup(text string) string {
+func parseCgroupPath(text string) string {
 	alone := ""
 	for line := range strings.Lines(text) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)

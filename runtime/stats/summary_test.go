@@ -125,6 +125,11 @@ func TestContainers(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(row{})); diff != "" {
 		t.Errorf("IDs, labels and images by cgroup (-want +got):\n%s", diff)
 	}
+	for name, rate := range s.CPURates() {
+		if all[name] == nil || rate == 0 {
+			t.Errorf("CPU rate of %s: got %d, want only rates of cgroups that use the CPU", name, rate)
+		}
+	}
 	if s.Pods[0].Cgroup.Info.Spec.Labels != nil {
 		t.Errorf("labels in the sample after Containers: got %v, want none", s.Pods[0].Cgroup.Info.Spec.Labels)
 	}
