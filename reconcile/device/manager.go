@@ -199,7 +199,8 @@ func (m *Manager) UnhealthyDevices() allocation.UnhealthyDevices {
 func (m *Manager) Grants(key types.NamespacedName, uid types.UID, container string) []Grant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	versions := slices.SortedFunc(maps.Keys(m.pods), func(a, b allocation.PodVersion) int { return strings.Compare(a.Hash, b.Hash) })
+	versions := slices.Collect(maps.Keys(m.pods))
+	order.Slice(versions, func(a, b allocation.PodVersion) int { return strings.Compare(a.Hash, b.Hash) })
 	var all []Grant
 	for _, h := range versions {
 		if h.Key == key && h.UID == uid {
