@@ -21,8 +21,8 @@
 // returned.
 //
 // Health, ReadOnlyHandler and the cAdvisor port do not authenticate clients. They never read a
-// request's body. Their responses contain no logs, no events and no private fields of a pod
-// (package redact).
+// request's body. Their responses contain no logs, no events of Kubernetes and no private fields of a
+// pod (package redact). The cAdvisor port also serves the names of processes, but not their arguments.
 //
 // Every endpoint limits the resources that a client can use: the number of connections, the size of
 // a header and of a body, the time to send them, and the time for which a client may interrupt

@@ -3,20 +3,42 @@
 //	/api/v1.3/machine                the hardware of the node
 //	/api/v1.3/containers/CGROUP      a cgroup, with the names of its children
 //	/api/v1.3/subcontainers/CGROUP   a cgroup and all cgroups below it
+//	/api/v1.3/docker/NAME            no container, because podd does not run containers with Docker
+//	/api/v1.3/events/CGROUP          the events of a cgroup; with ?subcontainers=true, also of those below
 //	/api/v2.1/machine                as in version 1.3
+//	/api/v2.1/attributes             the hardware, with the versions of the kernel and of the operating system
+//	/api/v2.1/version                the version of cAdvisor's library in podd
 //	/api/v2.1/machinestats           the usage of the node
+//	/api/v2.1/storage                the usage of the file systems on disks; ?label=root or ?uuid=UUID selects one
 //	/api/v2.1/spec/CGROUP            the limits of a cgroup; with ?recursive=true, also of those below
 //	/api/v2.1/stats/CGROUP           the same, with the usage
+//	/api/v2.1/summary/CGROUP         the same, with the latest usage of CPU and memory only
+//	/api/v2.1/ps/CGROUP              the processes of a cgroup, without arguments; all processes for /
+//	/api/v2.1/events/CGROUP          as in version 1.3
+//	/api/v2.1/appmetrics             not served, because podd collects no metrics of applications
 //
 // The cgroups are those of the node, of pods and of their containers. podd keeps no history, so each
 // cgroup has one sample of its usage, which is at most a second old. Parameters that select samples
-// have no effect.
+// have no effect. In a summary, the percentiles of a minute, an hour and a day are not present, as in
+// cAdvisor before the first minute has passed.
+//
+// Without a parameter that selects kinds of events, there are none, as in cAdvisor. podd reads events
+// when they are requested:
+//
+//	oom_events        the cgroups that have reached their limit, from the log of the kernel
+//	oom_kill_events   the processes that the kernel has killed for this, from the same log
+//	creation_events   the creation of the cgroups that exist now
+//	deletion_events   not served, because podd does not record when cgroups are deleted
+//	all_events        the first three kinds
+//
+// start_time, end_time and max_events select events, the newest 10 by default. Events are not streamed.
 package cadvisor
 
 import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -26,9 +48,27 @@ import (
 	"podd/server"
 )
 
+// Meter measures the parts of the node that only this API shows. As for server.Meter, the methods may be
+// called concurrently, and a result is measured when a method is called.
+type Meter interface {
+	server.Meter
+	// CPURates returns the CPU usage of cgroups in nanoseconds per second, by the name of the cgroup. It
+	// omits the cgroups whose usage is unknown.
+	CPURates(ctx context.Context) (map[string]uint64, error)
+	// Filesystems returns the file systems on disks. If uuid is not "", it returns only the file system
+	// with this UUID, or none. The result is not nil.
+	Filesystems(uuid string) ([]model.FsInfo, error)
+	// Processes returns the processes in a cgroup of server.Meter.Containers, without those in its children;
+	// for "/", it returns all processes of the node. The error of a cgroup that does not exist is
+	// fs.ErrNotExist.
+	Processes(ctx context.Context, cgroup string) ([]model.ProcessInfo, error)
+	// OOMEvents returns the events of the kinds oom and oomKill, in any order.
+	OOMEvents() ([]model.Event, error)
+}
+
 // Handler returns a handler for GET and POST requests for /api/ and the paths below it. cAdvisor's own
 // client uses POST. The handler never reads the body of a request.
-func Handler(m server.Meter) http.Handler {
+func Handler(m Meter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
 			w.Header().Set("Connection", "close") // because the body is not read
@@ -39,7 +79,7 @@ func Handler(m server.Meter) http.Handler {
 		case version == "":
 			io.WriteString(w, "Supported API versions: v1.3,v2.1\n")
 		case query == nil:
-			http.Error(w, "podd serves only /api/v1.3/{containers,machine,subcontainers} and /api/v2.1/{machine,machinestats,spec,stats} of cAdvisor's API", http.StatusNotFound)
+			http.Error(w, "podd serves only /api/v1.3/{containers,docker,events,machine,subcontainers} and /api/v2.1/{attributes,events,machine,machinestats,ps,spec,stats,storage,summary,version} of cAdvisor's API", http.StatusNotFound)
 		default:
 			query.reply(w, r, m, "/"+strings.Trim(cgroup, "/"))
 		}
@@ -48,17 +88,18 @@ func Handler(m server.Meter) http.Handler {
 
 // MachineHandler returns a handler that responds with the hardware of the node, as the kubelet did at
 // /spec/.
-func MachineHandler(m server.Meter) http.Handler {
+func MachineHandler(m Meter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { query(queryMachine).reply(w, r, m, "/") })
 }
 
 // A query returns the response for a request, which is encoded as JSON.
-type query func(context.Context, server.Meter, request) (any, error)
+type query func(context.Context, Meter, request) (any, error)
 
 // A request selects a cgroup and, if isRecursive is set, all cgroups below it.
 type request struct {
 	cgroup      string
 	isRecursive bool
+	parameters  url.Values
 }
 
 // findQuery returns the query for a kind of request in a version of the API, or nil if podd does not
@@ -71,6 +112,22 @@ func findQuery(version, kind string) query {
 		return queryContainer
 	case "v1.3/subcontainers":
 		return querySubcontainers
+	case "v1.3/docker":
+		return queryDocker
+	case "v1.3/events", "v2.1/events":
+		return queryEvents
+	case "v2.1/version":
+		return queryVersion
+	case "v2.1/attributes":
+		return queryAttributes
+	case "v2.1/storage":
+		return queryStorage
+	case "v2.1/summary":
+		return querySummary
+	case "v2.1/ps":
+		return queryProcesses
+	case "v2.1/appmetrics":
+		return rejectAppMetrics
 	case "v2.1/machinestats":
 		return queryMachineStats
 	case "v2.1/spec":
@@ -82,13 +139,13 @@ func findQuery(version, kind string) query {
 }
 
 // reply responds with the result of the query.
-func (q query) reply(w http.ResponseWriter, r *http.Request, m server.Meter, cgroup string) {
+func (q query) reply(w http.ResponseWriter, r *http.Request, m Meter, cgroup string) {
 	parameters := r.URL.Query()
 	if t := parameters.Get("type"); t != "" && t != "name" {
 		http.Error(w, "podd finds containers only by the name of their cgroup (type=name)", http.StatusBadRequest)
 		return
 	}
-	result, err := q(r.Context(), m, request{cgroup, parameters.Get("recursive") == "true"})
+	result, err := q(r.Context(), m, request{cgroup, parameters.Get("recursive") == "true", parameters})
 	if e, ok := err.(*server.Error); ok {
 		http.Error(w, e.Message, e.Status)
 		return
@@ -100,9 +157,9 @@ func (q query) reply(w http.ResponseWriter, r *http.Request, m server.Meter, cgr
 	server.Reply(w, http.StatusOK, result)
 }
 
-func queryMachine(ctx context.Context, m server.Meter, _ request) (any, error) { return m.Machine(ctx) }
+func queryMachine(ctx context.Context, m Meter, _ request) (any, error) { return m.Machine(ctx) }
 
-func queryContainer(ctx context.Context, m server.Meter, r request) (any, error) {
+func queryContainer(ctx context.Context, m Meter, r request) (any, error) {
 	r.isRecursive = false // version 1.3 has another kind of request for this
 	cgroups, err := queryVersion1(ctx, m, r)
 	if err != nil {
@@ -111,14 +168,22 @@ func queryContainer(ctx context.Context, m server.Meter, r request) (any, error)
 	return cgroups[0], nil
 }
 
-func querySubcontainers(ctx context.Context, m server.Meter, r request) (any, error) {
+func querySubcontainers(ctx context.Context, m Meter, r request) (any, error) {
 	r.isRecursive = true
 	return queryVersion1(ctx, m, r)
 }
 
+// queryDocker responds as cAdvisor does on a host without Docker.
+func queryDocker(_ context.Context, _ Meter, r request) (any, error) {
+	if r.cgroup != "/" {
+		return nil, server.NewNotFoundError("unknown Docker container " + strings.TrimPrefix(r.cgroup, "/"))
+	}
+	return map[string]*model.ContainerInfo{}, nil
+}
+
 // queryVersion1 returns the cgroups of the request in version 1.3 of the API. Without an error, there
 // is at least one.
-func queryVersion1(ctx context.Context, m server.Meter, r request) ([]*model.ContainerInfo, error) {
+func queryVersion1(ctx context.Context, m Meter, r request) ([]*model.ContainerInfo, error) {
 	all, err := m.Containers(ctx)
 	if err != nil {
 		return nil, err

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/google/cadvisor/lib/model"
-
-	"podd/server"
 )
 
 // containerV2 is a cgroup in version 2 of the API.
@@ -59,7 +57,7 @@ type machineFilesystem struct {
 	InodesFree *uint64 `json:"inodes_free,omitempty"`
 }
 
-func queryMachineStats(ctx context.Context, m server.Meter, _ request) (any, error) {
+func queryMachineStats(ctx context.Context, m Meter, _ request) (any, error) {
 	samples := []machineStats{}
 	err := eachCgroup(ctx, m, request{cgroup: "/"}, func(node *model.ContainerInfo) {
 		for _, s := range node.Stats {
@@ -81,14 +79,14 @@ func newMachineFilesystem(f *model.FsStats) machineFilesystem {
 	return v
 }
 
-func querySpec(ctx context.Context, m server.Meter, r request) (any, error) {
+func querySpec(ctx context.Context, m Meter, r request) (any, error) {
 	specs := map[string]specV2{}
 	err := eachCgroup(ctx, m, r, func(c *model.ContainerInfo) { specs[c.Name] = newSpecV2(c) })
 	return specs, err
 }
 
 // queryStats omits the root cgroup, as cAdvisor does: its usage is in the machinestats.
-func queryStats(ctx context.Context, m server.Meter, r request) (any, error) {
+func queryStats(ctx context.Context, m Meter, r request) (any, error) {
 	containers := map[string]containerV2{}
 	err := eachCgroup(ctx, m, r, func(c *model.ContainerInfo) {
 		if c.Name == "/" {
@@ -104,7 +102,7 @@ func queryStats(ctx context.Context, m server.Meter, r request) (any, error) {
 }
 
 // eachCgroup calls f for each cgroup of the request.
-func eachCgroup(ctx context.Context, m server.Meter, r request, f func(*model.ContainerInfo)) error {
+func eachCgroup(ctx context.Context, m Meter, r request, f func(*model.ContainerInfo)) error {
 	all, err := m.Containers(ctx)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	v1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ func TestMetrics(t *testing.T) {
 	d := newDaemon(t, shared, "--cadvisor-port", strconv.Itoa(cadvisor))
 	d.api = freePort(t)
 	d.start()
+	began := time.Now().Add(-time.Second) // the file system stores times that are up to a tick old
 	probed := shell("main", serve("probed"))
 	probed.ReadinessProbe = &v1.Probe{PeriodSeconds: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"true"}}}}
 	d.apply(d.pod("probed", probed))
@@ -55,6 +57,9 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s: got %s, want %q in it", target, text, want)
 		}
 	}
+	d.wantCadvisorAPI(alone, "probed", "main", began)
+	d.remove("greedy")
+	d.untilGone("greedy")
 	if text := getPage(t, c, "/spec/"); !strings.Contains(text, `"num_cores":`) {
 		t.Errorf("/spec/: got %s, want %q in it", text, `"num_cores":`)
 	}

@@ -53,6 +53,9 @@ func TestReadOnlyPortShowsNothingPrivate(t *testing.T) {
 	for name, port := range map[string]int{"read-only": readOnly, "cAdvisor": cadvisor} {
 		client := d.client("http://127.0.0.1:"+strconv.Itoa(port), nil)
 		paths := []string{"/metrics", "/"}
+		if port == cadvisor {
+			paths = append(paths, "/api/v2.1/attributes", "/api/v2.1/spec/?recursive=true", "/api/v2.1/ps/", "/api/v2.1/events/?all_events=true&subcontainers=true&max_events=0")
+		}
 		if port == readOnly {
 			paths = append(paths, "/pods", "/stats/summary", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes", "/healthz")
 		}
