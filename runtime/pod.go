@@ -298,6 +298,10 @@ const (
 	// AnnotationDevices contains the IDs of a container's device plugin devices by resource
 	// name, as JSON.
 	AnnotationDevices = "podd/devices"
+	// AnnotationPodDevices contains the IDs of the device plugin devices of a pod by container and
+	// resource name, as JSON. It is set on the sandbox, because the devices are allocated before the
+	// sandbox is created.
+	AnnotationPodDevices = "podd/pod-devices"
 	// AnnotationEphemeralContainer contains the v1.EphemeralContainer from which an ephemeral
 	// container was created, as JSON. No manifest contains it.
 	AnnotationEphemeralContainer = "podd/ephemeral"

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"podd/manifest"
 	"podd/manifest/order"
 	"podd/reconcile/device/allocation"
 
@@ -188,6 +189,26 @@ func (m *Manager) UnhealthyDevices() allocation.UnhealthyDevices {
 			if !s.devices[id].Healthy {
 				all[resource] = append(all[resource], id)
 			}
+		}
+	}
+	return all
+}
+
+// Allocated returns the devices that are allocated to the containers of a version of a pod; nil if
+// there are none.
+func (m *Manager) Allocated(pod *manifest.Pod) allocation.IDs {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all allocation.IDs
+	for container, grants := range m.pods[versionOf(pod)] {
+		for resource, g := range grants {
+			if all == nil {
+				all = allocation.IDs{}
+			}
+			if all[container] == nil {
+				all[container] = map[string][]string{}
+			}
+			all[container][resource] = g.IDs
 		}
 	}
 	return all

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/reconcile/result"
@@ -261,7 +262,7 @@ func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.Star
 	if in.SubPaths, err = e.Disk.BindSubPaths(ctx, s.Desired, a.Container, volumes, subs); err != nil {
 		return nil, in, err
 	}
-	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: *s.Node, Attempt: sandbox.Attempt, UserIDs: in.UserIDs})
+	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: *s.Node, Attempt: sandbox.Attempt, UserIDs: in.UserIDs, DeviceIDs: allocation.SandboxIDs(&sandbox.Sandbox)})
 	return config, in, err
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/device"
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/render"
 	"podd/reconcile/result"
 )
@@ -19,6 +20,15 @@ func (e *Runner) allocateDevices(ctx context.Context, p *manifest.Pod) (done fun
 	}
 	_, done, err = e.Devices.Acquire(ctx, p, "")
 	return done, err
+}
+
+// allocatedDevices returns the devices that are allocated to the containers of a pod; nil if there are
+// none.
+func (e *Runner) allocatedDevices(p *manifest.Pod) allocation.IDs {
+	if e.Devices == nil {
+		return nil
+	}
+	return e.Devices.Allocated(p)
 }
 
 // prepareContainerDevices prepares and returns the devices of a container that is about to be

@@ -10,6 +10,7 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/device"
+	"podd/reconcile/device/allocation"
 	"podd/reconcile/render"
 	"podd/reconcile/result"
 	"podd/runtime"
@@ -132,6 +133,9 @@ type Devices interface {
 	// allocates the devices and returns none. In that case the caller must call done when the
 	// sandbox has been created or creating it has failed.
 	Acquire(ctx context.Context, pod *manifest.Pod, container string) (grants []device.Grant, done func(), err error)
+	// Allocated returns the devices that are allocated to the containers of a pod; nil if there are
+	// none.
+	Allocated(pod *manifest.Pod) allocation.IDs
 	// PreStart prepares devices for the start of a container.
 	PreStart(ctx context.Context, container string, grants []device.Grant) error
 }

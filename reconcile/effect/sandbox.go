@@ -86,7 +86,7 @@ func (e *Runner) createSandbox(ctx context.Context, s Input, attempt uint32) (*r
 	if err != nil {
 		return nil, fmt.Errorf("creating the sandbox: %w", err)
 	}
-	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: node, Attempt: attempt, UserIDs: s.UserIDs})
+	config, err := render.Sandbox(render.SandboxInput{Pod: s.Desired, Node: node, Attempt: attempt, UserIDs: s.UserIDs, DeviceIDs: e.allocatedDevices(s.Desired)})
 	if err != nil {
 		return nil, err
 	}

@@ -53,8 +53,8 @@ func containerAnnotations(in *ContainerInput) map[string]string {
 	return a
 }
 
-// jsonText returns v as JSON. v must have an API type, because values of API types can always be
-// marshaled.
+// jsonText returns v as JSON. v must have an API type or consist of strings, because such values can
+// always be marshaled.
 func jsonText(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

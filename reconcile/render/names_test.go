@@ -109,7 +109,7 @@ func TestReservedKeys(t *testing.T) {
 		runtime.LabelPodUID: "forged", runtime.LabelInstance: "forged", runtime.LabelPodName: "forged", "app": "web",
 	}
 	p.Object.Annotations = map[string]string{
-		runtime.AnnotationPodHash: "forged", runtime.AnnotationGracePeriod: "forged", runtime.AnnotationSize: "forged", "note": "kept",
+		runtime.AnnotationPodHash: "forged", runtime.AnnotationGracePeriod: "forged", runtime.AnnotationPodDevices: "forged", runtime.AnnotationSize: "forged", "note": "kept",
 		manifest.AnnotationConfigSource: "forged",
 	}
 	p.Origin.Kind = manifest.KindFile

@@ -21,6 +21,8 @@ type SandboxInput struct {
 	// UserIDs are the host IDs of the pod's user namespace. They are not used for a pod without a
 	// user namespace.
 	UserIDs runtime.IDRange
+	// DeviceIDs contains the IDs of the pod's plugin devices, by container and resource.
+	DeviceIDs map[string]map[string][]string
 }
 
 // Sandbox returns the config of a pod's sandbox. CreateContainer requests for the sandbox must
@@ -46,7 +48,7 @@ func Sandbox(in SandboxInput) (*cri.PodSandboxConfig, error) {
 		DnsConfig:    podDNS(p, n),
 		PortMappings: portMappings(&p.Object.Spec),
 		Labels:       sandboxLabels(p, n),
-		Annotations:  sandboxAnnotations(p, in.UserIDs),
+		Annotations:  sandboxAnnotations(&in),
 		Linux: &cri.LinuxPodSandboxConfig{
 			CgroupParent:    cgroupParent(p, n),
 			SecurityContext: sandboxSecurity(p.Object, in.UserIDs),
@@ -92,7 +94,8 @@ func addHostIDs(annotations map[string]string, p *manifest.Pod, ids runtime.IDRa
 	}
 }
 
-func sandboxAnnotations(p *manifest.Pod, ids runtime.IDRange) map[string]string {
+func sandboxAnnotations(in *SandboxInput) map[string]string {
+	p := in.Pod
 	annotations := maps.Clone(p.Object.Annotations)
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -105,8 +108,12 @@ func sandboxAnnotations(p *manifest.Pod, ids runtime.IDRange) map[string]string 
 	if p.Origin.Kind != "" {
 		annotations[manifest.AnnotationConfigSource] = p.Origin.Kind
 	}
-	addHostIDs(annotations, p, ids)
+	addHostIDs(annotations, p, in.UserIDs)
 	annotations[runtime.AnnotationSize] = p.PodSize()
+	delete(annotations, runtime.AnnotationPodDevices)
+	if len(in.DeviceIDs) > 0 {
+		annotations[runtime.AnnotationPodDevices] = jsonText(in.DeviceIDs)
+	}
 	delete(annotations, runtime.AnnotationGracePeriod)
 	if grace := p.Object.Spec.TerminationGracePeriodSeconds; grace != nil {
 		annotations[runtime.AnnotationGracePeriod] = strconv.FormatInt(*grace, 10)

@@ -72,6 +72,9 @@ func (c *observedContainer) status() v1.ContainerStatus {
 	} else {
 		c.setFromHistory(&s)
 	}
+	if all := c.deviceHealth(); all != nil {
+		s.AllocatedResourcesStatus = all
+	}
 	if s.State.Terminated != nil && c.willRestart(s.State.Terminated.ExitCode) && c.facts.Waiting.Reason != "" {
 		s.LastTerminationState = s.State
 		s.State = c.waitingState()
@@ -89,7 +92,6 @@ func (c *observedContainer) setFromRuntime(s *v1.ContainerStatus) {
 		s.Image = image
 	}
 	c.setResources(s)
-	s.AllocatedResourcesStatus = c.deviceHealth()
 	s.User = containerUser(c.last.User)
 	s.State = c.state(c.last)
 	s.LastTerminationState = c.lastState()

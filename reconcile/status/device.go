@@ -16,7 +16,7 @@ func (c *observedContainer) deviceHealth() []v1.ResourceStatus {
 	if c.role != regularRole {
 		return nil
 	}
-	ids := allocation.ContainerIDs(c.last)
+	ids := c.deviceIDs()
 	var all []v1.ResourceStatus
 	for _, resource := range slices.Sorted(maps.Keys(ids)) {
 		r := v1.ResourceStatus{Name: v1.ResourceName(resource)}
@@ -30,4 +30,19 @@ func (c *observedContainer) deviceHealth() []v1.ResourceStatus {
 		all = append(all, r)
 	}
 	return all
+}
+
+// deviceIDs returns the devices of a container by resource. A container that was not created yet in
+// the newest sandbox has the devices that were allocated before the sandbox was created.
+func (c *observedContainer) deviceIDs() map[string][]string {
+	isCurrent := c.last != nil && (c.sandbox == nil || c.last.SandboxID == c.sandbox.ID)
+	if !isCurrent && c.sandbox != nil {
+		if ids := allocation.SandboxIDs(&c.sandbox.Sandbox)[c.spec.Name]; ids != nil {
+			return ids
+		}
+	}
+	if c.last == nil {
+		return nil
+	}
+	return allocation.ContainerIDs(c.last)
 }

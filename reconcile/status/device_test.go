@@ -35,3 +35,37 @@ func TestDeviceHealth(t *testing.T) {
 		}
 	}
 }
+
+// TestDeviceHealth_NotCreated checks that a container has the devices that were allocated to its pod
+// before it is created, and that an earlier sandbox may have had other devices.
+func TestDeviceHealth_NotCreated(t *testing.T) {
+	sandbox := &runtime.Incarnation{Sandbox: runtime.Sandbox{ID: "s2", Annotations: map[string]string{runtime.AnnotationPodDevices: `{"main":{"example.com/gpu":["new"]}}`}}}
+	created := func(sandbox string) *runtime.Container {
+		return &runtime.Container{SandboxID: sandbox, Annotations: map[string]string{runtime.AnnotationDevices: `{"example.com/gpu":["own"]}`}}
+	}
+	for name, test := range map[string]struct {
+		container string
+		sandbox   *runtime.Incarnation
+		last      *runtime.Container
+		want      v1.ResourceID
+	}{
+		"not created":                     {"main", sandbox, nil, "new"},
+		"created":                         {"main", sandbox, created("s2"), "own"},
+		"created in an earlier sandbox":   {"main", sandbox, created("s1"), "new"},
+		"sandbox without this container":  {"other", sandbox, created("s1"), "own"},
+		"no device":                       {"other", sandbox, nil, ""},
+		"no sandbox":                      {"main", nil, nil, ""},
+		"container of a removed sandbox":  {"main", nil, created("s1"), "own"},
+		"sandbox of an older podd":        {"main", &runtime.Incarnation{}, nil, ""},
+		"invalid annotation of a sandbox": {"main", &runtime.Incarnation{Sandbox: runtime.Sandbox{Annotations: map[string]string{runtime.AnnotationPodDevices: "{"}}}, nil, ""},
+	} {
+		c := observedContainer{observedPod: &observedPod{f: &Facts{}, sandbox: test.sandbox}, spec: &v1.Container{Name: test.container}, role: regularRole, last: test.last}
+		var got v1.ResourceID
+		if all := c.deviceHealth(); len(all) > 0 {
+			got = all[0].Resources[0].ResourceID
+		}
+		if got != test.want {
+			t.Errorf("%s: got device %q, want %q", name, got, test.want)
+		}
+	}
+}

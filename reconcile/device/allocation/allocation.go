@@ -62,6 +62,16 @@ func ContainerIDs(c *runtime.Container) map[string][]string {
 	return ids
 }
 
+// SandboxIDs returns the device IDs that are recorded in the annotation runtime.AnnotationPodDevices
+// of a sandbox; nil if there is no valid annotation.
+func SandboxIDs(s *runtime.Sandbox) IDs {
+	var ids IDs
+	if text := s.Annotations[runtime.AnnotationPodDevices]; text == "" || json.Unmarshal([]byte(text), &ids) != nil {
+		return nil
+	}
+	return ids
+}
+
 // UnhealthyDevices contains the IDs of the devices that their plugins report as unhealthy, sorted, by
 // resource. It is immutable.
 type UnhealthyDevices map[string][]string
