@@ -62,7 +62,7 @@ func TestAdmission_ClusterPod(t *testing.T) {
 	}
 	limits := Limits{
 		MaxPods: 3, Allocatable: Amounts{v1.ResourceCPU: 1000, v1.ResourceMemory: 1 << 30, v1.ResourceEphemeralStorage: 1 << 30},
-		Devices:  map[v1.ResourceName]allocation.Count{"example.com/gpu": {Total: 1, IsServed: true}, "example.com/late": {}},
+		Devices:  map[v1.ResourceName]allocation.Count{"example.com/gpu": {Total: 1, Healthy: 1, IsServed: true}, "example.com/late": {IsAwaited: true}, "example.com/lost": {Listed: 1}, "example.com/broken": {Listed: 1, IsServed: true}},
 		Features: Features{Labels: map[string]string{"tier": "edge"}, Runtime: runtime.Node{Reachable: true, Name: "containerd", Version: "v1.6.20"}},
 	}
 	tainted := limits
@@ -99,6 +99,8 @@ func TestAdmission_ClusterPod(t *testing.T) {
 			plan.Verdict{Answer: plan.Reject, Reason: "OutOfpods", Message: "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3", BlockedByPods: true}},
 		{"devices", requesting("example.com/gpu", "2"), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is unexpected", NeverFits: true}},
 		{"plugin not registered yet", requesting("example.com/late", "1"), limits, nil, plan.Verdict{Answer: plan.Wait, Reason: "UnexpectedAdmissionError"}},
+		{"plugin not expected any more", requesting("example.com/lost", "1"), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices example.com/lost, which is unexpected"}},
+		{"no healthy device", requesting("example.com/broken", "1"), limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices example.com/broken, which is unexpected"}},
 		{"resource that only the cluster counts", requesting("example.com/dongle", "1"), limits, nil, plan.Verdict{}},
 		{"unsupported field", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "x"}} }, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "UnexpectedAdmissionError", Message: "spec.resourceClaims: is not supported for pods of a cluster"}},
 		{"undeclared feature", func(p *v1.Pod) { p.Spec.HostNetwork, p.Spec.HostUsers = true, new(false) }, limits, nil, plan.Verdict{Answer: plan.Reject, Reason: "PodFeatureUnsupported", Message: "Pod requires node features that are not available: UserNamespacesHostNetworkSupport"}},

@@ -33,7 +33,9 @@ func (l Limits) amountsWithDevices() Amounts {
 // admitDevices returns Wait while no plugin serves the devices that the desired version requests.
 // Plugins start late after a boot, and a plugin may itself run in a pod. A version that was
 // admitted before keeps its devices. If an earlier version of the pod runs, the verdict is Reject,
-// so that the earlier version is not stopped.
+// so that the earlier version is not stopped. A pod of a cluster is rejected, as by a kubelet, if
+// there is no healthy device and no plugin is awaited. The cluster can replace it by a pod on another
+// node.
 func (l Limits) admitDevices(c candidate) plan.Verdict {
 	if l.DevicesUnknown {
 		return plan.Verdict{}
@@ -45,13 +47,15 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 			continue
 		}
 		answer := plan.Wait
-		if _, known := l.Devices[name]; !known && c.traits().FailsIfRejected {
-			continue // no device plugin provides the resource, so another component counts it for the pods of the cluster
-		}
+		devices, known := l.Devices[name]
 		switch {
-		case l.Devices[name].IsServed || slices.ContainsFunc(c.ReservedVersions, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash }):
+		case !known && c.traits().FailsIfRejected:
+			continue // no device plugin provides the resource, so another component counts it for the pods of the cluster
+		case c.traits().FailsIfRejected && !devices.IsAwaited && devices.Healthy == 0:
+			return plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: fmt.Sprintf("Allocate failed due to no healthy devices present; cannot allocate unhealthy devices %s, which is unexpected", name)}
+		case devices.IsServed || slices.ContainsFunc(c.ReservedVersions, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash }):
 			continue
-		case len(c.ReservedVersions) > 0:
+		case len(c.ReservedVersions) > 0 && !c.traits().FailsIfRejected:
 			answer = plan.Reject
 		}
 		return plan.Verdict{Answer: answer, Reason: noDevicesReason, Message: fmt.Sprintf("the pod requests %s of %s, which no device plugin provides now; the pod starts when such a plugin registers", formatAmount(name, amountOf(name, n)), name)}

@@ -15,7 +15,16 @@
 // runtime.AnnotationDevices of the containers. If the file is lost or unreadable, podd calls
 // Allocate again for the devices in the annotation. A file is unreadable if it is damaged, or if a
 // newer podd wrote it. The file has a version and a checksum, so that podd detects both cases. podd
-// renames an unreadable file when it saves allocations for the first time.
+// renames an unreadable file when it writes the file for the first time.
+//
+// A resource that no plugin serves any more is reported as by a kubelet: its devices count as capacity
+// for 5 minutes, but are not allocatable. Then the capacity is 0. The file also contains the names of
+// the resources, so that the capacity is 0 after a restart of podd, until a plugin registers. The
+// Manager forgets the resource when the capacity has been 0 for 5 minutes. Running containers keep
+// their devices.
+//
+// Several plugins of one resource may be registered, because a plugin may be updated without downtime.
+// The newest plugin that has listed devices is used.
 //
 // The state of a Manager is guarded by a mutex instead of being owned by a goroutine, because the
 // router's calls of SetHolders must take effect at once. The Manager neither calls plugins nor

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,8 +39,9 @@ const fileVersion = 1
 
 // fileContents contains the fields of the file, except the checksum.
 type fileContents struct {
-	Version int      `json:"version"`
-	Records []record `json:"records"`
+	Version   int      `json:"version"`
+	Resources []string `json:"resources,omitempty"` // the resources of plugins, sorted; an older podd ignores them
+	Records   []record `json:"records"`
 }
 
 const (
@@ -48,21 +51,25 @@ const (
 	UnreadableSuffix = ".unreadable"
 )
 
-// Open returns a Manager with the allocations in a file. The file need not exist. If the file cannot
-// be read, Open returns an error and a Manager without allocations, which gets allocations from
-// SetHolders. When the Manager saves its allocations for the first time, it renames the unreadable
+// Open returns a Manager with the allocations in a file, and with the resources that plugins served
+// when the file was written. The file need not exist. If the file cannot be read, Open returns an
+// error and a Manager without resources and allocations, which gets allocations from SetHolders. When the Manager saves its allocations for the first time, it renames the unreadable
 // file with UnreadableSuffix, and replaces a file that was renamed earlier.
 func Open(file string) (*Manager, error) {
 	m := &Manager{
-		file: file, changed: make(chan struct{}, 1), resources: map[string]*pluginResource{},
+		file: file, changed: make(chan struct{}, 1), resourcesChanged: make(chan struct{}, 1), resources: map[string]*pluginResource{},
 		pods: map[allocation.PodVersion]grantMap{}, usesInProgress: map[allocation.PodVersion]int{}, allocating: map[allocation.PodVersion]chan struct{}{},
 	}
-	records, err := read(file)
+	contents, err := read(file)
 	if err != nil {
 		m.unreadable = true
 		return m, fmt.Errorf("reading the device allocations: %w", err)
 	}
-	for _, r := range records {
+	m.savedNames = contents.Resources
+	for _, name := range contents.Resources {
+		m.recordLocked(name)
+	}
+	for _, r := range contents.Records {
 		g := Grant{Resource: r.Resource, IDs: r.IDs, NUMA: r.NUMA, RequiresPreStart: r.RequiresPreStart}
 		response := &v1beta1.ContainerAllocateResponse{}
 		if proto.Unmarshal(r.Response, response) == nil {
@@ -73,45 +80,55 @@ func Open(file string) (*Manager, error) {
 			m.pods[h] = grantMap{}
 		}
 		m.pods[h].put(r.Container, g)
+		m.recordLocked(r.Resource)
 	}
 	return m, nil
 }
 
-func read(file string) ([]record, error) {
-	data, err := atomicfile.Read(file, maxFileBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// recordLocked adds a resource that a plugin served before the Manager was opened, unless it is
+// already known.
+func (m *Manager) recordLocked(name string) {
+	if m.resources[name] == nil {
+		m.resources[name] = &pluginResource{changedAt: time.Now(), isRecorded: true}
+		m.signalResources()
 	}
-	if err != nil {
-		return nil, err
-	}
-	records, err := decodeRecords(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return records, nil
 }
 
-// decodeRecords returns the records of a file in any format. The first format has neither a
+// read returns the contents of a file; zero if the file does not exist.
+func read(file string) (fileContents, error) {
+	data, err := atomicfile.Read(file, maxFileBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fileContents{}, nil
+	}
+	if err != nil {
+		return fileContents{}, err
+	}
+	c, err := decodeContents(data)
+	if err != nil {
+		return fileContents{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return c, nil
+}
+
+// decodeContents returns the contents of a file in any format. The first format has neither a
 // version nor a checksum.
-func decodeRecords(data []byte) ([]record, error) {
-	var c fileContents
+func decodeContents(data []byte) (c fileContents, err error) {
 	if bytes.HasPrefix(data, []byte("[")) {
 		if err := json.Unmarshal(data, &c.Records); err != nil {
-			return nil, fmt.Errorf("invalid JSON: %w", err)
+			return fileContents{}, fmt.Errorf("invalid JSON: %w", err)
 		}
-		return c.Records, nil
+		return c, nil
 	}
 	if err := checksum.CheckVersion(data, fileVersion); err != nil {
-		return nil, err
+		return fileContents{}, err
 	}
 	if err := checksum.Verify(data); err != nil {
-		return nil, err
+		return fileContents{}, err
 	}
 	if err := json.Unmarshal(data, &c); err != nil {
-		return nil, fmt.Errorf("invalid JSON: %w", err)
+		return fileContents{}, fmt.Errorf("invalid JSON: %w", err)
 	}
-	return c.Records, nil
+	return c, nil
 }
 
 // save writes the file if the allocations have changed since the last call. The allocations survive
@@ -119,11 +136,35 @@ func decodeRecords(data []byte) ([]record, error) {
 func (m *Manager) save() error {
 	m.saveMu.Lock()
 	defer m.saveMu.Unlock()
-	records, revision, err := m.records()
-	if err != nil || revision == m.savedRevision {
+	m.mu.Lock()
+	isSaved := m.revision == m.savedRevision
+	m.mu.Unlock()
+	if isSaved {
+		return nil
+	}
+	return m.write()
+}
+
+// saveNames writes the file if the names of the resources have changed since it was last written.
+func (m *Manager) saveNames() error {
+	m.saveMu.Lock()
+	defer m.saveMu.Unlock()
+	m.mu.Lock()
+	isSaved := slices.Equal(m.namesLocked(), m.savedNames)
+	m.mu.Unlock()
+	if isSaved {
+		return nil
+	}
+	return m.write()
+}
+
+// write writes the file. The caller has locked m.saveMu.
+func (m *Manager) write() error {
+	c, revision, err := m.contents()
+	if err != nil {
 		return err
 	}
-	data, err := checksum.Marshal(fileContents{fileVersion, records})
+	data, err := checksum.Marshal(c)
 	if err == nil {
 		err = m.renameUnreadable()
 	}
@@ -133,7 +174,7 @@ func (m *Manager) save() error {
 	if err != nil {
 		return fmt.Errorf("saving the device allocations: %w", err)
 	}
-	m.savedRevision = revision
+	m.savedRevision, m.savedNames = revision, c.Resources
 	return nil
 }
 
@@ -149,17 +190,25 @@ func (m *Manager) renameUnreadable() error {
 	return nil
 }
 
-// records returns the records to save, and the revision of the allocations. It returns nil if the
-// file already has this revision. It omits grants without a response, because their devices are
-// still being allocated. If podd exits now, the devices of these grants are either unused or
-// recorded in the annotation of a container.
-func (m *Manager) records() ([]record, uint64, error) {
+// namesLocked returns the names of the recorded resources, sorted.
+func (m *Manager) namesLocked() []string {
+	var names []string
+	for name, s := range m.resources {
+		if s.isRecorded {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// contents returns the contents to save, and the revision of the allocations. It omits grants
+// without a response, because their devices are still being allocated. If podd exits now, the devices
+// of these grants are either unused or recorded in the annotation of a container.
+func (m *Manager) contents() (fileContents, uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	records := []record{}
-	if m.revision == m.savedRevision {
-		return nil, m.revision, nil
-	}
+	c := fileContents{Version: fileVersion, Resources: m.namesLocked(), Records: []record{}}
 	for h, pod := range m.pods {
 		for container, grants := range pod {
 			for _, g := range grants {
@@ -168,11 +217,11 @@ func (m *Manager) records() ([]record, uint64, error) {
 				}
 				response, err := proto.MarshalOptions{Deterministic: true}.Marshal(g.Response)
 				if err != nil {
-					return nil, 0, fmt.Errorf("saving the devices of %s: %w", h.Key, err)
+					return fileContents{}, 0, fmt.Errorf("saving the devices of %s: %w", h.Key, err)
 				}
-				records = append(records, record{h.Key, h.UID, h.Hash, container, g.Resource, g.IDs, g.NUMA, g.RequiresPreStart, response})
+				c.Records = append(c.Records, record{h.Key, h.UID, h.Hash, container, g.Resource, g.IDs, g.NUMA, g.RequiresPreStart, response})
 			}
 		}
 	}
-	return records, m.revision, nil
+	return c, m.revision, nil
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,6 +53,7 @@ func saved(t *testing.T) []byte {
 func saveSample(t *testing.T, l *Manager) {
 	t.Helper()
 	l.pods = sample()
+	l.recordLocked(gpu)
 	l.revision++
 	if err := l.save(); err != nil {
 		t.Fatal(err)
@@ -101,8 +103,11 @@ func TestFormats(t *testing.T) {
 		if diff := cmp.Diff(sample(), l.pods, protocmp.Transform()); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
+		if got := l.namesLocked(); !slices.Equal(got, []string{gpu}) {
+			t.Errorf("%s: got resources %q, want %q", name, got, gpu)
+		}
 	}
-	if got, want := saved(t), all["02-version.json"]; string(got) != string(want) {
+	if got, want := saved(t), all["03-resources.json"]; string(got) != string(want) {
 		t.Errorf("file that podd writes: got %s, want the newest file of testdata/files, %s", got, want)
 	}
 }
@@ -113,14 +118,14 @@ func TestFormats(t *testing.T) {
 func TestDecode_Damaged(t *testing.T) {
 	for name, data := range formats(t) {
 		for n := range data {
-			if _, err := decodeRecords(data[:n]); err == nil {
+			if _, err := decodeContents(data[:n]); err == nil {
 				t.Errorf("%s: first %d bytes: got no error, want one", name, n)
 			}
 		}
 	}
-	flip(formats(t)["01-array.json"], func(flipped []byte) { _, _ = decodeRecords(flipped) })
+	flip(formats(t)["01-array.json"], func(flipped []byte) { _, _ = decodeContents(flipped) })
 	flip(saved(t), func(flipped []byte) {
-		if _, err := decodeRecords(flipped); err == nil {
+		if _, err := decodeContents(flipped); err == nil {
 			t.Errorf("%s: got no error, want one", flipped)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"podd/manifest"
 	"podd/manifest/order"
@@ -32,11 +33,13 @@ type Plugin interface {
 
 // A Manager allocates the devices of this node to pods. Its methods may be called concurrently.
 type Manager struct {
-	file    string
-	changed chan struct{} // capacity 1
+	file             string
+	changed          chan struct{} // capacity 1
+	resourcesChanged chan struct{} // capacity 1; wakes Run
 
-	saveMu        sync.Mutex // taken before mu; guards the file and the following two fields
+	saveMu        sync.Mutex // taken before mu; guards the file and the following three fields
 	savedRevision uint64     // revision of the allocations in the file
+	savedNames    []string   // names of resources in the file, sorted
 	unreadable    bool       // whether the file is unreadable and not renamed yet
 
 	mu             sync.Mutex // guards all following fields
@@ -47,34 +50,38 @@ type Manager struct {
 	allocating     map[allocation.PodVersion]chan struct{} // closed when the allocation has finished
 }
 
-// A pluginResource is a resource with its plugin and devices.
-type pluginResource struct {
-	plugin    Plugin
-	hasListed bool // whether the plugin has listed its devices
-	devices   map[string]Device
-}
-
 // Changed returns a channel that receives a value when the result of Counts may have changed.
 func (m *Manager) Changed() <-chan struct{} { return m.changed }
 
-func (m *Manager) signalChange() {
+func (m *Manager) signalChange() { signal(m.changed) }
+
+// signalResources makes Run look at the resources.
+func (m *Manager) signalResources() { signal(m.resourcesChanged) }
+
+func signal(c chan<- struct{}) {
 	select {
-	case m.changed <- struct{}{}:
+	case c <- struct{}{}:
 	default: // the pending value also signals this change
 	}
 }
 
-// Register sets the plugin of a resource, and replaces an earlier plugin. The resource has no
-// devices until SetDevices is called.
+// Register adds a plugin of a resource. The plugin is used after it has listed its devices with
+// SetDevices. Until then, an earlier plugin remains in use.
 func (m *Manager) Register(resource string, plugin Plugin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.resources[resource] = &pluginResource{plugin: plugin}
+	s := m.resources[resource]
+	if s == nil {
+		s = &pluginResource{}
+		m.resources[resource] = s
+	}
+	s.register(plugin, time.Now())
 	m.signalChange()
+	m.signalResources()
 }
 
-// SetDevices sets the devices of a resource. It does nothing if plugin is no longer the
-// plugin of the resource.
+// SetDevices sets the devices that a plugin lists. It does nothing if the plugin is not registered for
+// the resource.
 func (m *Manager) SetDevices(resource string, plugin Plugin, devices []Device) {
 	all := make(map[string]Device, len(devices))
 	for _, d := range devices {
@@ -83,47 +90,54 @@ func (m *Manager) SetDevices(resource string, plugin Plugin, devices []Device) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.resources[resource]
-	if s == nil || s.plugin != plugin {
+	if s == nil {
 		return
 	}
-	isEqual := s.hasListed && maps.EqualFunc(s.devices, all, func(a, b Device) bool { return a.Healthy == b.Healthy })
-	s.devices, s.hasListed = all, true
-	if !isEqual {
+	isFirst := !s.wasListed
+	if s.setDevices(plugin, all) {
 		m.signalChange()
+	}
+	if isFirst && s.wasListed {
+		m.signalResources()
 	}
 }
 
-// Unregister removes the plugin of a resource. It does nothing if plugin is no longer the
-// plugin of the resource. Pods keep the devices of the resource.
+// Unregister removes a plugin. If another plugin of the resource is registered, it is used from now
+// on. Otherwise the devices are no longer allocated, and count as capacity for stopGracePeriod. Pods
+// keep the devices of the resource. Unregister does nothing if the plugin is not registered.
 func (m *Manager) Unregister(resource string, plugin Plugin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.resources[resource]; s != nil && s.plugin == plugin {
-		delete(m.resources, resource)
+	if s := m.resources[resource]; s != nil && s.unregister(plugin, time.Now()) {
 		m.signalChange()
+		m.signalResources()
 	}
 }
 
-// Counts returns the number of devices by resource. The router admits pods by these numbers.
+// Counts returns the number of devices by resource. The router admits pods by these numbers. They
+// include resources that a plugin has served before podd was started.
 func (m *Manager) Counts() map[v1.ResourceName]allocation.Count {
+	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	counts := map[v1.ResourceName]allocation.Count{}
 	allocated := m.allocatedLocked()
 	for resource, held := range allocated {
-		counts[v1.ResourceName(resource)] = allocation.Count{Total: int64(held.Len()), AllocatedUnhealthy: int64(held.Len())}
+		counts[v1.ResourceName(resource)] = allocation.Count{Total: int64(held.Len())}
 	}
 	for resource, s := range m.resources {
 		c := counts[v1.ResourceName(resource)]
-		c.IsServed = s.hasListed
-		for id, d := range s.devices {
-			switch held := allocated[resource].Has(id); {
-			case d.Healthy && held:
-				c.AllocatedUnhealthy--
-			case d.Healthy:
+		c.IsServed, c.IsAwaited = s.isServed(), s.isAwaited(now)
+		if s.countsDevices(now) {
+			c.Listed = int64(len(s.devices))
+		}
+		for id := range s.devices {
+			if !s.isHealthy(id) {
+				continue
+			}
+			c.Healthy++
+			if !allocated[resource].Has(id) {
 				c.Total++
-			case !held:
-				c.FreeUnhealthy++
 			}
 		}
 		counts[v1.ResourceName(resource)] = c
@@ -150,7 +164,7 @@ func (m *Manager) allocatedLocked() map[string]sets.Set[string] {
 // freeLocked returns the IDs of the healthy devices of a resource that are not allocated.
 func (m *Manager) freeLocked(resource string) []string {
 	s := m.resources[resource]
-	if s == nil {
+	if !s.isServed() {
 		return nil
 	}
 	held := m.allocatedLocked()[resource]
@@ -171,7 +185,7 @@ func (m *Manager) HealthyDevices() map[string][]Device {
 	all := map[string][]Device{}
 	for resource, s := range m.resources {
 		for _, id := range slices.Sorted(maps.Keys(s.devices)) {
-			if d := s.devices[id]; d.Healthy {
+			if d := s.devices[id]; s.isHealthy(id) {
 				all[resource] = append(all[resource], d)
 			}
 		}
@@ -179,7 +193,8 @@ func (m *Manager) HealthyDevices() map[string][]Device {
 	return all
 }
 
-// UnhealthyDevices returns the devices that their plugins report as unhealthy.
+// UnhealthyDevices returns the devices that their plugins reported as unhealthy in their newest
+// lists. As in a kubelet, the devices of a plugin that has disconnected keep their health.
 func (m *Manager) UnhealthyDevices() allocation.UnhealthyDevices {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -221,7 +221,7 @@ func TestOpen_InvalidFile(t *testing.T) {
 	inc := runtime.Incarnation{Containers: []runtime.Container{{Name: "main", Annotations: map[string]string{runtime.AnnotationDevices: `{"` + gpu + `":["b"]}`}}, {Name: "other"}}}
 	lost.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(p): allocation.RecordedIDs(&inc)}, false)
 	serve(lost, gpu, plugin, "a b")
-	if got := counts(lost); got != (allocation.Count{Total: 2, IsServed: true}) {
+	if got := counts(lost); got != (allocation.Count{Total: 2, Listed: 2, Healthy: 2, IsServed: true}) {
 		t.Errorf("counts: got %+v, want 2 served devices", got)
 	}
 	if ids, err := use(t, lost, podRequesting(t, "q", "main=1"), "main"); ids != "a" {
@@ -276,7 +276,7 @@ func TestSetHolders(t *testing.T) {
 		{"incomplete list", func() { l.SetHolders(nil, false) }, true},
 		{"being started", func() { l.SetHolders(nil, true) }, true},
 		{"started", func() { done(); l.SetHolders(map[allocation.PodVersion]allocation.IDs{versionOf(p): nil}, true) }, true},
-		{"plugin unregistered", func() { l.Unregister(gpu, l.resources[gpu].plugin) }, true},
+		{"plugin unregistered", func() { l.Unregister(gpu, l.resources[gpu].plugins[0].Plugin) }, true},
 		{"not in a complete list", func() { l.SetHolders(nil, true) }, false},
 	}
 	for _, s := range steps {
@@ -284,8 +284,8 @@ func TestSetHolders(t *testing.T) {
 			t.Errorf("%s: got allocations %q, want p/main=a allocated: %t", s.name, allocations(l), s.holds)
 		}
 	}
-	if got := counts(l); got != (allocation.Count{}) {
-		t.Errorf("counts: got %+v, want none", got)
+	if got, want := counts(l), (allocation.Count{Listed: 1, IsAwaited: true}); got != want {
+		t.Errorf("counts: got %+v, want %+v", got, want)
 	}
 }
 
@@ -329,7 +329,7 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	list(l, gpu, plugin, "-a b -c")
-	if got, want := counts(l), (allocation.Count{Total: 2, AllocatedUnhealthy: 1, FreeUnhealthy: 1, IsServed: true}); got != want {
+	if got, want := counts(l), (allocation.Count{Total: 2, Listed: 3, Healthy: 1, IsServed: true}); got != want {
 		t.Errorf("counts: got %+v, want %+v", got, want)
 	}
 	if ids, err := use(t, l, p, "main"); ids != "a" {
@@ -475,7 +475,7 @@ func TestChanged(t *testing.T) {
 		t.Error("unchanged list: got a signal, want none")
 	}
 	if list(l, gpu, &fake{prepares: true}, "a"); changed() || len(l.HealthyDevices()[gpu]) != 2 {
-		t.Error("list of a replaced plugin: got a signal or a change, want neither")
+		t.Error("list of an unregistered plugin: got a signal or a change, want neither")
 	}
 	if list(l, gpu, plugin, "a -b"); !changed() {
 		t.Error("unhealthy device: got no signal, want one")

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -21,6 +22,11 @@ type deviceRequest struct {
 	container string
 	resource  string
 	n         int
+}
+
+// wrap returns an error with the request and its cause err.
+func (a deviceRequest) wrap(err error) error {
+	return fmt.Errorf("allocating %d of %s for container %s: %w", a.n, a.resource, a.container, err)
 }
 
 // maxDevices limits the number of devices in a request. It is more than any plugin can list.

@@ -13,7 +13,9 @@ import (
 // Acquire allocates the devices that the containers of a pod request, unless they are already
 // allocated. It returns the grants of the container that is about to be created. Before the sandbox
 // is created, container is "", and Acquire returns no grants. At that time no container of the pod
-// runs, so Acquire replaces devices that are unhealthy or no longer listed.
+// runs, so Acquire replaces devices that are unhealthy or no longer listed. It returns an error until
+// a plugin has listed devices of each resource since the Manager was opened. After a boot, the host
+// may have other devices than those that are recorded.
 //
 // Acquire releases the devices of an earlier version of the pod, because that version has been
 // stopped. SetHolders does not release the pod's devices before done is called. The error contains
@@ -40,11 +42,14 @@ func (m *Manager) acquire(ctx context.Context, pod *manifest.Pod, h allocation.P
 	}
 	defer unlock()
 	if container == "" {
+		if err := m.checkListed(requests); err != nil {
+			return nil, err
+		}
 		m.replaceUnhealthy(h, requests)
 	}
 	for _, a := range requests {
 		if err := m.allocate(ctx, pod, h, a); err != nil {
-			return nil, fmt.Errorf("allocating %d of %s for container %s: %w", a.n, a.resource, a.container, err)
+			return nil, a.wrap(err)
 		}
 	}
 	if err := m.save(); err != nil {
@@ -53,6 +58,19 @@ func (m *Manager) acquire(ctx context.Context, pod *manifest.Pod, h allocation.P
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pods[h].list(container), nil
+}
+
+// checkListed returns an error if no plugin has listed devices of a requested resource since the
+// Manager was opened.
+func (m *Manager) checkListed(requests []deviceRequest) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range requests {
+		if s := m.resources[a.resource]; s == nil || !s.wasListed {
+			return a.wrap(errNoPlugin)
+		}
+	}
+	return nil
 }
 
 // replaceUnhealthy releases all of a pod's devices of a resource if one of the devices is not
@@ -64,11 +82,11 @@ func (m *Manager) replaceUnhealthy(h allocation.PodVersion, requests []deviceReq
 	pod := m.pods[h]
 	for _, req := range requests {
 		s := m.resources[req.resource]
-		unhealthy := func(id string) bool { return !s.devices[id].Healthy }
+		unhealthy := func(id string) bool { return !s.isHealthy(id) }
 		has := func(a deviceRequest) bool {
 			return a.resource == req.resource && slices.ContainsFunc(pod.ids(a.container, a.resource), unhealthy)
 		}
-		if s == nil || !s.hasListed || !slices.ContainsFunc(requests, has) {
+		if !s.isServed() || !slices.ContainsFunc(requests, has) {
 			continue
 		}
 		for _, a := range requests {
@@ -151,8 +169,8 @@ var errNoPlugin = errors.New("no device plugin is registered for the resource; p
 func (m *Manager) plugin(resource string) (Plugin, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.resources[resource]; s != nil {
-		return s.plugin, nil
+	if p := m.resources[resource].inUse(); p != nil {
+		return p.Plugin, nil
 	}
 	return nil, errNoPlugin
 }
@@ -235,10 +253,9 @@ func (m *Manager) availableDevices(pod *manifest.Pod, h allocation.PodVersion, a
 
 func (m *Manager) availableDevicesLocked(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) availableDevices {
 	s := m.resources[a.resource]
-	healthy := func(id string) bool { return s != nil && s.devices[id].Healthy }
 	earlier := reusableDevices(&pod.Object.Spec, a.container, func(container string) []string { return m.pods[h].ids(container, a.resource) })
 	return availableDevices{
-		reusable: slices.DeleteFunc(earlier, func(id string) bool { return !healthy(id) }),
+		reusable: slices.DeleteFunc(earlier, func(id string) bool { return !s.isHealthy(id) }),
 		free:     m.freeLocked(a.resource),
 	}
 }

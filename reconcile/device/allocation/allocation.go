@@ -13,14 +13,18 @@ import (
 
 // A Count is the number of devices of one extended resource.
 type Count struct {
-	// Total is the number of healthy devices, plus the number of unhealthy devices that are
-	// allocated.
+	// Total is the number of healthy devices, plus the number of allocated devices that are not
+	// healthy or not listed.
 	Total int64
-	// AllocatedUnhealthy is the number of devices in Total that are not healthy. FreeUnhealthy is
-	// the number of other unhealthy devices.
-	AllocatedUnhealthy, FreeUnhealthy int64
+	// Listed is the number of devices that the device plugin lists, or listed before it disconnected
+	// less than 5 minutes ago. Healthy is the number of these devices that are healthy. It is zero if
+	// no plugin serves the resource.
+	Listed, Healthy int64
 	// IsServed reports whether a device plugin currently serves the resource.
 	IsServed bool
+	// IsAwaited reports whether no device plugin serves the resource, but podd was started or a plugin
+	// registered or disconnected so recently that a plugin may serve it soon.
+	IsAwaited bool
 }
 
 // A PodVersion identifies the version of a pod to which devices are allocated.

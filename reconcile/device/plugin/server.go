@@ -37,12 +37,14 @@ import (
 // SocketName is the file name of the registration service's socket.
 const SocketName = "kubelet.sock"
 
-// Limits of plugins. Most hosts have one or two plugins, and their devices rarely change.
+// Limits of plugins. Most hosts have one or two plugins, and their devices rarely change. A resource
+// has several plugins while its plugin is updated without downtime.
 const (
-	maxResources      = 64
-	maxConns          = 64
-	maxListsPerSecond = 10
-	maxIDLength       = 253
+	maxPlugins            = 64
+	maxPluginsPerResource = 4
+	maxConns              = 64
+	maxListsPerSecond     = 10
+	maxIDLength           = 253
 )
 
 // A Server serves the registration of plugins. All exported fields except OnRegistered are required.
@@ -55,8 +57,8 @@ type Server struct {
 
 	v1beta1.UnsafeRegistrationServer
 
-	mu      sync.Mutex                   // guards all following fields
-	clients map[string]*registeredClient // by resource
+	mu      sync.Mutex                     // guards all following fields
+	clients map[string][]*registeredClient // by resource, in the order of their registration
 	stopped bool
 	running sync.WaitGroup
 }
@@ -65,6 +67,7 @@ type Server struct {
 // connection fails or cancel is called.
 type registeredClient struct {
 	*client
+	socket      string
 	cancel      context.CancelFunc
 	done        chan struct{} // closed when the client is no longer in use
 	isDisplaced bool          // whether another plugin has replaced the client; valid after done is closed
@@ -113,8 +116,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 func (s *Server) stopAll() {
 	s.mu.Lock()
 	s.stopped = true
-	for _, c := range s.clients {
-		c.cancel()
+	for _, all := range s.clients {
+		for _, c := range all {
+			c.cancel()
+		}
 	}
 	s.mu.Unlock()
 	s.running.Wait()
@@ -143,8 +148,8 @@ func (s *Server) register(ctx context.Context, r *v1beta1.RegisterRequest) error
 	return err
 }
 
-// connect connects to the plugin at a socket and makes it the plugin of a resource. It replaces an
-// earlier plugin.
+// connect connects to the plugin at a socket and makes it a plugin of a resource. It replaces an
+// earlier plugin at the same socket.
 func (s *Server) connect(ctx context.Context, resource, socket string) (*registeredClient, error) {
 	if !manifest.IsExtendedResource(v1.ResourceName(resource)) {
 		return nil, fmt.Errorf("the resource name %q of the plugin is not the name of an extended resource, <domain>/<name>", resource)
@@ -154,23 +159,14 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	reg := &registeredClient{client: c, cancel: cancel, done: make(chan struct{})}
+	reg := &registeredClient{client: c, socket: socket, cancel: cancel, done: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.clients[resource]
-	if err := s.checkRegistrationLocked(before); err != nil {
+	if err := s.addLocked(reg); err != nil {
 		cancel()
 		c.conn.Close()
 		return nil, err
 	}
-	if before != nil {
-		before.isDisplaced = true
-		before.cancel()
-	}
-	if s.clients == nil {
-		s.clients = map[string]*registeredClient{}
-	}
-	s.clients[resource] = reg
 	s.Manager.Register(resource, c)
 	s.Log.Info("device plugin registered", "resource", resource, "socket", socket)
 	if s.OnRegistered != nil {
@@ -184,17 +180,49 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 	return reg, nil
 }
 
-// checkRegistrationLocked returns an error if the plugin of a resource cannot be registered: if the
-// server was stopped, or if the resource is new and exceeds maxResources. before is the plugin that
-// is registered for the resource, or nil. s.mu must be locked.
-func (s *Server) checkRegistrationLocked(before *registeredClient) error {
-	switch {
-	case s.stopped:
+// addLocked adds a client, and disconnects the client that it displaces: the client of the same
+// resource and socket, or the oldest client if the resource has maxPluginsPerResource. It returns an
+// error if the server was stopped, or if there are maxPlugins. s.mu must be locked.
+func (s *Server) addLocked(c *registeredClient) error {
+	if s.stopped {
 		return errors.New("podd is shutting down")
-	case before == nil && len(s.clients) >= maxResources:
-		return fmt.Errorf("plugins of %d resources are already registered, which is the limit", maxResources)
 	}
+	all := s.clients[c.resource]
+	displaced := slices.IndexFunc(all, func(other *registeredClient) bool { return other.socket == c.socket })
+	if displaced < 0 && len(all) >= maxPluginsPerResource {
+		displaced = 0
+	}
+	if displaced < 0 && s.countLocked() >= maxPlugins {
+		return fmt.Errorf("%d device plugins are already registered, which is the limit", maxPlugins)
+	}
+	if displaced >= 0 {
+		all[displaced].isDisplaced = true
+		all[displaced].cancel()
+		all = slices.Delete(all, displaced, displaced+1)
+	}
+	if s.clients == nil {
+		s.clients = map[string][]*registeredClient{}
+	}
+	s.clients[c.resource] = append(all, c)
 	return nil
+}
+
+// countLocked returns the number of registered plugins. s.mu must be locked.
+func (s *Server) countLocked() (n int) {
+	for _, all := range s.clients {
+		n += len(all)
+	}
+	return n
+}
+
+// removeLocked removes a client unless it was displaced before. s.mu must be locked.
+func (s *Server) removeLocked(c *registeredClient) {
+	all := slices.DeleteFunc(s.clients[c.resource], func(other *registeredClient) bool { return other == c })
+	if len(all) == 0 {
+		delete(s.clients, c.resource)
+		return
+	}
+	s.clients[c.resource] = all
 }
 
 // run receives the lists of devices of a plugin and passes them to the Manager. When the connection
@@ -205,9 +233,7 @@ func (s *Server) run(ctx context.Context, c *registeredClient) {
 	s.Manager.Unregister(c.resource, c.client)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.clients[c.resource] == c {
-		delete(s.clients, c.resource)
-	}
+	s.removeLocked(c)
 	if ctx.Err() == nil {
 		s.Log.Warn("connection to a device plugin lost; pods keep their devices", "resource", c.resource, "err", plugins.PlainError(err))
 	}

@@ -130,7 +130,7 @@ func TestPlugin(t *testing.T) {
 	}
 	p.SetDevices("a", "b", "-c", "", strings.Repeat("x", maxIDLength+1))
 	start(t, p)
-	a.untilCounts(t, allocation.Count{Total: 2, FreeUnhealthy: 1, IsServed: true})
+	a.untilCounts(t, allocation.Count{Total: 2, Listed: 3, Healthy: 2, IsServed: true})
 
 	requesting := pod(t, 1)
 	grants, done, err := a.Manager.Acquire(t.Context(), requesting, "main")
@@ -145,21 +145,21 @@ func TestPlugin(t *testing.T) {
 		t.Errorf("got calls %q, want %q", got, want)
 	}
 	p.SetDevices("a", "-b", "", "")
-	a.untilCounts(t, allocation.Count{Total: 2, AllocatedUnhealthy: 1, IsServed: true})
+	a.untilCounts(t, allocation.Count{Total: 2, Listed: 2, Healthy: 1, IsServed: true})
 	p.SetDevices("-a", "-b", "", "")
-	a.untilCounts(t, allocation.Count{Total: 1, AllocatedUnhealthy: 1, FreeUnhealthy: 1, IsServed: true})
+	a.untilCounts(t, allocation.Count{Total: 1, Listed: 2, IsServed: true})
 	p.Stop()
-	a.untilCounts(t, allocation.Count{Total: 1, AllocatedUnhealthy: 1})
+	a.untilCounts(t, allocation.Count{Total: 1, Listed: 2, IsAwaited: true})
 	if n := strings.Count(a.log.String(), "their IDs are empty or too long"); n != 1 {
 		t.Errorf("log records about devices without a valid ID: got %d, want 1", n)
 	}
 
 	a.stop()
 	a = startServer(t, dir)
-	a.untilCounts(t, allocation.Count{Total: 1, AllocatedUnhealthy: 1})
+	a.untilCounts(t, allocation.Count{Total: 1, IsAwaited: true})
 	p.SetDevices("a", "b")
 	start(t, p)
-	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
+	a.untilCounts(t, allocation.Count{Total: 2, Listed: 2, Healthy: 2, IsServed: true})
 	if grants, done, err = a.Manager.Acquire(t.Context(), requesting, "main"); err != nil || grants[0].IDs[0] != "b" {
 		t.Fatalf("Acquire: got %v (error %v), want device b", grants, err)
 	}
@@ -177,7 +177,7 @@ func TestAllocate_Canceled(t *testing.T) {
 	p.SetDevices("a", "b")
 	start(t, p)
 	defer close(hung) // runs before the plugin is stopped
-	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
+	a.untilCounts(t, allocation.Count{Total: 2, Listed: 2, Healthy: 2, IsServed: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	all := make(chan error)
 	for _, name := range []string{"p", "q"} {
@@ -195,7 +195,7 @@ func TestAllocate_Canceled(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
+	a.untilCounts(t, allocation.Count{Total: 2, Listed: 2, Healthy: 2, IsServed: true})
 }
 
 // TestCall_TimeoutExcludesWait checks that the timeout of a call does not include the wait
@@ -240,24 +240,50 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestRegister_Replaces checks that a plugin replaces an earlier plugin of the same resource.
-func TestRegister_Replaces(t *testing.T) {
+// TestRegister_Again checks that a plugin replaces an earlier plugin at the same socket.
+func TestRegister_Again(t *testing.T) {
 	a := startServer(t, shortTempDir(t))
 	first := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
 	first.SetDevices("a")
 	start(t, first)
-	a.untilCounts(t, allocation.Count{Total: 1, IsServed: true})
-	if err := os.Rename(filepath.Join(a.Dir, first.Endpoint()), filepath.Join(a.Dir, "first.sock")); err != nil {
+	a.untilCounts(t, allocation.Count{Total: 1, Listed: 1, Healthy: 1, IsServed: true})
+	if err := os.Rename(filepath.Join(a.Dir, first.Endpoint()), filepath.Join(a.Dir, "moved")); err != nil {
 		t.Fatal(err)
 	}
 	second := &plugintest.Plugin{Dir: a.Dir, Resource: gpu}
 	second.SetDevices("a", "b", "c")
 	start(t, second)
-	a.untilCounts(t, allocation.Count{Total: 3, IsServed: true})
-	first.SetDevices("a", "b")
-	first.Stop()
-	second.SetDevices("a", "b", "c", "d")
-	a.untilCounts(t, allocation.Count{Total: 4, IsServed: true})
+	a.untilCounts(t, allocation.Count{Total: 3, Listed: 3, Healthy: 3, IsServed: true})
+	second.Stop()
+	a.untilCounts(t, allocation.Count{Listed: 3, IsAwaited: true})
+}
+
+// TestRegister_Several checks that the plugin of a resource that registered last is used, and that
+// the others are used when it exits. If there are too many, the oldest is displaced.
+func TestRegister_Several(t *testing.T) {
+	a := startServer(t, shortTempDir(t))
+	var all []*plugintest.Plugin
+	devices := []string{"a", "b", "c", "d", "e"}
+	for i := range maxPluginsPerResource + 1 {
+		p := &plugintest.Plugin{Dir: a.Dir, Resource: gpu, Socket: fmt.Sprintf("%d.sock", i)}
+		p.SetDevices(devices[:i+1]...)
+		start(t, p)
+		n := int64(i + 1)
+		a.untilCounts(t, allocation.Count{Total: n, Listed: n, Healthy: n, IsServed: true})
+		all = append(all, p)
+	}
+	a.until(t, "the oldest plugin is displaced", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.countLocked() == maxPluginsPerResource
+	})
+	for i := maxPluginsPerResource; i > 1; i-- {
+		all[i].Stop()
+		n := int64(i)
+		a.untilCounts(t, allocation.Count{Total: n, Listed: n, Healthy: n, IsServed: true})
+	}
+	all[1].Stop()
+	a.untilCounts(t, allocation.Count{Listed: 2, IsAwaited: true})
 }
 
 // TestRegister_Invalid checks that invalid registrations fail with an error.
@@ -303,40 +329,34 @@ func TestWatched(t *testing.T) {
 		p := &plugintest.Plugin{Dir: a.registry, Resource: gpu, WaitsForDiscovery: true}
 		p.SetDevices("a", "b")
 		start(t, p)
-		a.untilCounts(t, allocation.Count{Total: 2, IsServed: true})
+		a.untilCounts(t, allocation.Count{Total: 2, Listed: 2, Healthy: 2, IsServed: true})
 		a.until(t, "the plugin is notified", func() bool { return p.Status().GetPluginRegistered() })
 		p.Stop()
-		a.untilCounts(t, allocation.Count{})
+		a.untilCounts(t, allocation.Count{Listed: 2, IsAwaited: true})
 	}
 	invalid := &plugintest.Plugin{Dir: a.registry, Resource: "gpu", WaitsForDiscovery: true}
 	start(t, invalid)
 	a.until(t, "the plugin is notified of the error", func() bool { return strings.Contains(invalid.Status().GetError(), "<domain>/<name>") })
 }
 
-// TestWatched_Displaced checks that the later of two plugins of a resource is used. The earlier
-// plugin is registered again only when its socket is recreated.
+// TestWatched_Displaced checks that a discovered plugin is displaced if too many later plugins serve
+// its resource. The plugin is registered again only when its socket is recreated.
 func TestWatched_Displaced(t *testing.T) {
 	a := startServer(t, shortTempDir(t))
 	a.until(t, "the directory exists", func() bool { _, err := os.Stat(a.registry); return err == nil })
-	first := &plugintest.Plugin{Dir: a.registry, Resource: gpu, WaitsForDiscovery: true}
-	first.SetDevices("a")
-	start(t, first)
-	other := filepath.Join(a.registry, "first.sock")
-	if err := os.Rename(filepath.Join(a.registry, first.Endpoint()), other); err != nil {
-		t.Fatal(err)
+	devices := []string{"a", "b", "c", "d", "e"}
+	for i := range maxPluginsPerResource + 1 {
+		p := &plugintest.Plugin{Dir: a.registry, Resource: gpu, Socket: fmt.Sprintf("%d.sock", i), WaitsForDiscovery: true}
+		p.SetDevices(devices[:i+1]...)
+		start(t, p)
+		n := int64(i + 1)
+		a.untilCounts(t, allocation.Count{Total: n, Listed: n, Healthy: n, IsServed: true})
 	}
-	a.until(t, "the renamed socket is registered", func() bool {
-		return strings.Count(a.log.String(), "plugin registered\" resource="+gpu+" socket="+other) == 1
-	})
-	second := &plugintest.Plugin{Dir: a.registry, Resource: gpu, WaitsForDiscovery: true}
-	second.SetDevices("a", "b", "c")
-	start(t, second)
 	a.until(t, "the first plugin is displaced", func() bool { return strings.Count(a.log.String(), "has registered and replaced this one") == 1 })
-	a.untilCounts(t, allocation.Count{Total: 3, IsServed: true})
-	if err := os.Chtimes(other, time.Now(), time.Now()); err != nil {
+	if err := os.Chtimes(filepath.Join(a.registry, "0.sock"), time.Now(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	a.untilCounts(t, allocation.Count{Total: 1, IsServed: true})
+	a.untilCounts(t, allocation.Count{Total: 1, Listed: 1, Healthy: 1, IsServed: true})
 	a.until(t, "the second plugin is displaced", func() bool { return strings.Count(a.log.String(), "has registered and replaced this one") == 2 })
 }
 

@@ -33,7 +33,7 @@ func openDeviceManager(root string, log *slog.Logger) (*device.Manager, []manife
 	}
 	log.Error("reading the stored device allocations failed; using the device allocations in the annotations of containers instead", "err", err)
 	return devices, []manifest.Problem{{Severity: manifest.Warning, Message: fmt.Sprintf(
-		"%v; containers keep their devices, because podd reads the allocations from the annotations of the containers instead; when podd next allocates a device, it renames this file to %s and writes a new one; this warning disappears when podd restarts",
+		"%v; containers keep their devices, because podd reads the allocations from the annotations of the containers instead; when podd next allocates a device or a device plugin registers, podd renames this file to %s and writes a new one; this warning disappears when podd restarts",
 		err, filepath.Base(file)+device.UnreadableSuffix)}}
 }
 

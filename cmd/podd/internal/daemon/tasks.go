@@ -93,6 +93,7 @@ func (p *parts) tasks(sets <-chan *manifest.Set) []task {
 		func(ctx context.Context) error {
 			return wiring.IgnoreCanceled(p.nodeObserver.Run(ctx, wiring.NewSender(ctx, nodes)))
 		},
+		func(ctx context.Context) error { p.devices.Run(ctx, p.log); return nil },
 		p.republish,
 	}
 }

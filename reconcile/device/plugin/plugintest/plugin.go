@@ -23,6 +23,7 @@ import (
 type Plugin struct {
 	Dir      string // directory of the sockets
 	Resource string
+	Socket   string // file name of the plugin's socket; "" means a name that contains Resource
 	Options  v1beta1.DevicePluginOptions
 	// WaitsForDiscovery makes the plugin wait to be discovered in plugins_registry instead of
 	// registering itself.
@@ -49,7 +50,9 @@ type Plugin struct {
 }
 
 // Endpoint returns the file name of the plugin's socket.
-func (p *Plugin) Endpoint() string { return strings.ReplaceAll(p.Resource, "/", "_") + ".sock" }
+func (p *Plugin) Endpoint() string {
+	return cmp.Or(p.Socket, strings.ReplaceAll(p.Resource, "/", "_")+".sock")
+}
 
 // Start serves the plugin on its socket and registers it unless WaitsForDiscovery is set.
 func (p *Plugin) Start() error {

@@ -85,19 +85,16 @@ func (m *NodeBuilder) update(c reconcile.Change, facts *nodeFacts) *v1.Node {
 	return n
 }
 
-// setResources sets the resources that may change while podd runs. Unhealthy devices, and the
-// devices of a device plugin that is not connected, are not allocatable.
+// setResources sets the resources that may change while podd runs. As in a kubelet, allocated devices
+// that no device plugin lists are not part of the capacity.
 func setResources(s *v1.NodeStatus, c reconcile.Change) {
 	if c.Capacity.EphemeralStorage > 0 {
 		s.Capacity[v1.ResourceEphemeralStorage] = *resource.NewQuantity(c.Capacity.EphemeralStorage, resource.BinarySI)
 		s.Allocatable[v1.ResourceEphemeralStorage] = *resource.NewQuantity(c.Allocatable.EphemeralStorage, resource.BinarySI)
 	}
 	for name, d := range c.Devices {
-		s.Capacity[name] = *resource.NewQuantity(d.Total+d.FreeUnhealthy, resource.DecimalSI)
-		s.Allocatable[name] = resource.Quantity{Format: resource.DecimalSI}
-		if d.IsServed {
-			s.Allocatable[name] = *resource.NewQuantity(d.Total-d.AllocatedUnhealthy, resource.DecimalSI)
-		}
+		s.Capacity[name] = *resource.NewQuantity(d.Listed, resource.DecimalSI)
+		s.Allocatable[name] = *resource.NewQuantity(d.Healthy, resource.DecimalSI)
 	}
 }
 

@@ -87,18 +87,23 @@ func TestNode(t *testing.T) {
 		t.Error("unchanged handlers: got another object, want the same pointer")
 	}
 	const gpu = "example.com/gpu"
-	c := reconcile.Change{Node: ready, Devices: map[v1.ResourceName]allocation.Count{gpu: {Total: 2, IsServed: true}}}
+	c := reconcile.Change{Node: ready, Devices: map[v1.ResourceName]allocation.Count{gpu: {Total: 2, Listed: 2, Healthy: 2, IsServed: true}}}
 	c.Capacity.EphemeralStorage, c.Allocatable.EphemeralStorage = 3<<30, 2<<30
 	s = v.update(c, facts).Status
 	if n := s.Capacity[gpu]; n.Value() != 2 || s.Capacity.StorageEphemeral().Value() != 3<<30 || s.Allocatable.StorageEphemeral().Value() != 2<<30 {
 		t.Errorf("got status %+v, want 2 GPUs and 2 GiB of 3 GiB ephemeral storage allocatable", s)
 	}
+	c.Devices = map[v1.ResourceName]allocation.Count{gpu: {Total: 1, Listed: 2}}
+	s = v.update(c, facts).Status
+	if capacity, allocatable := s.Capacity[gpu], s.Allocatable[gpu]; capacity.Value() != 2 || allocatable.Value() != 0 {
+		t.Errorf("got status %+v, want 2 GPUs, of which none is allocatable", s)
+	}
 	c.Devices = map[v1.ResourceName]allocation.Count{gpu: {Total: 1}}
 	s = v.update(c, facts).Status
-	if capacity, allocatable := s.Capacity[gpu], s.Allocatable[gpu]; capacity.Value() != 1 || allocatable.Value() != 0 {
-		t.Errorf("device plugin not connected: got status %+v, want 1 GPU, but none allocatable", s)
+	if capacity, listed := s.Capacity[gpu]; capacity.Value() != 0 || !listed {
+		t.Errorf("device plugin not connected: got status %+v, want 0 GPUs, because no plugin lists the allocated one", s)
 	}
-	c.Devices = map[v1.ResourceName]allocation.Count{gpu: {Total: 3, AllocatedUnhealthy: 1, FreeUnhealthy: 2, IsServed: true}}
+	c.Devices = map[v1.ResourceName]allocation.Count{gpu: {Total: 3, Listed: 5, Healthy: 2, IsServed: true}}
 	s = v.update(c, facts).Status
 	if capacity, allocatable := s.Capacity[gpu], s.Allocatable[gpu]; capacity.Value() != 5 || allocatable.Value() != 2 {
 		t.Errorf("unhealthy devices: got status %+v, want 5 GPUs, and only the 2 healthy ones allocatable", s)

@@ -1,0 +1,81 @@
+//go:build e2e
+
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"podd/reconcile/device/plugin/plugintest"
+)
+
+const fancy = "example.com/fancy"
+
+// requesting returns a container that requests one unit of an extended resource.
+func requesting(name v1.ResourceName) v1.Container {
+	c := sleepingContainer("main")
+	c.Resources.Limits = v1.ResourceList{name: resource.MustParse("1")}
+	return c
+}
+
+// untilDevices waits until the Node has the given capacity and allocatable quantity of the resource
+// fancy.
+func (a *agent) untilDevices(capacity, allocatable int64) {
+	a.t.Helper()
+	a.eventually(fmt.Sprintf("the Node has %d devices, of which %d are allocatable", capacity, allocatable), func() error {
+		n, err := plane.node(a.node)
+		if err != nil {
+			return err
+		}
+		all, exists := n.Status.Capacity[fancy]
+		if healthy := n.Status.Allocatable[fancy]; !exists || all.Value() != capacity || healthy.Value() != allocatable {
+			return fmt.Errorf("got capacity %v and allocatable %v", n.Status.Capacity, n.Status.Allocatable)
+		}
+		return nil
+	})
+}
+
+// TestDevicePlugin_Restart checks the devices in the Node after podd was restarted and the device
+// plugin has not registered again. The running pod keeps its device, a new pod fails as with a
+// kubelet.
+func TestDevicePlugin_Restart(t *testing.T) {
+	a := newAgent(t, "n23").start()
+	a.untilReady()
+	p := &plugintest.Plugin{Dir: filepath.Join(a.dir, "root", "device-plugins"), Resource: fancy}
+	p.SetDevices("a", "b")
+	a.eventually("device plugins can register", func() error { _, err := os.Stat(filepath.Join(p.Dir, "kubelet.sock")); return err })
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+	a.untilDevices(2, 2)
+	createBoundPod(t, a.node, "n23-user", nil, requesting(fancy))
+	isRunning := func(p *v1.Pod) bool { return p.Status.Phase == v1.PodRunning && isPodReady(p) }
+	before := containerIDs(a.untilStatus("n23-user", "runs", isRunning))["main"]
+
+	p.Stop()
+	a.untilDevices(2, 0)
+	a.kill()
+	a.start()
+	a.untilDevices(0, 0)
+	createBoundPod(t, a.node, "n23-late", nil, requesting(fancy))
+	a.untilStatus("n23-late", "fails", func(p *v1.Pod) bool {
+		return p.Status.Phase == v1.PodFailed && p.Status.Reason == "UnexpectedAdmissionError" && strings.Contains(p.Status.Message, "no healthy devices present")
+	})
+	if got := a.untilStatus("n23-user", "runs", isRunning); containerIDs(got)["main"] != before {
+		t.Errorf("container of the running pod: got %s, want %s as before", containerIDs(got)["main"], before)
+	}
+
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	a.untilDevices(2, 2)
+	createBoundPod(t, a.node, "n23-again", nil, requesting(fancy))
+	a.untilStatus("n23-again", "runs", isRunning)
+}

@@ -1,0 +1,60 @@
+package device
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// saveRetryInterval is the interval between attempts to write the file after an error.
+const saveRetryInterval = 10 * time.Second
+
+// Run saves the names of the resources that plugins serve, so that podd reports them with capacity 0
+// after a restart until a plugin registers. It forgets resources that have had no plugin for 10
+// minutes, and signals Changed when time alone changes the result of Counts. It returns when ctx is
+// done. Without Run, allocations are saved, but names only together with them.
+func (m *Manager) Run(ctx context.Context, log *slog.Logger) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for isLogged := false; ; {
+		timer.Stop()
+		wait, err := m.forgetResources(time.Now()), m.saveNames()
+		if err != nil {
+			if !isLogged {
+				log.Error("saving the names of the resources of device plugins failed; podd retries", "err", err)
+			}
+			if wait == 0 || wait > saveRetryInterval {
+				wait = saveRetryInterval
+			}
+		}
+		isLogged = err != nil
+		if wait > 0 {
+			timer.Reset(wait)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.resourcesChanged:
+		case <-timer.C:
+			m.signalChange()
+		}
+	}
+}
+
+// forgetResources removes the resources that have had no plugin for forgetPeriod. It returns the
+// duration until it must be called again, because time alone will change another resource; zero if
+// no resource will change.
+func (m *Manager) forgetResources(now time.Time) (wait time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, s := range m.resources {
+		if s.isForgotten(now) {
+			delete(m.resources, name)
+			continue
+		}
+		if next := s.nextChange(now); next > 0 && (wait == 0 || next < wait) {
+			wait = next
+		}
+	}
+	return wait
+}
