@@ -178,3 +178,24 @@ func TestUse_AfterRestart(t *testing.T) {
 		t.Errorf("sandbox after the plugin has exited: got error %v, want none", err)
 	}
 }
+
+// TestUse_ResourceWithoutPlugin checks that a pod of a cluster may request a resource that another
+// component has added to the Node. It waits for a resource that a plugin has served.
+func TestUse_ResourceWithoutPlugin(t *testing.T) {
+	l, p, plugin := open(t), podRequesting(t, "p", "main=1"), &fake{}
+	p.Traits.FailsIfRejected = true
+	for _, container := range []string{"", "main"} {
+		if ids, err := use(t, l, p, container); err != nil || ids != "" {
+			t.Errorf("container %q: got devices %q (error %v), want none", container, ids, err)
+		}
+	}
+	serve(l, gpu, plugin, "a")
+	l.Unregister(gpu, plugin)
+	if _, err := use(t, l, p, ""); !errors.Is(err, errNoPlugin) {
+		t.Errorf("plugin exited: got error %v, want %v", err, errNoPlugin)
+	}
+	serve(l, gpu, plugin, "a")
+	if ids, err := use(t, l, p, "main"); ids != "a" {
+		t.Errorf("plugin registered: got devices %q (error %v), want a", ids, err)
+	}
+}

@@ -17,15 +17,18 @@ import (
 // a plugin has listed devices of each resource since the Manager was opened. After a boot, the host
 // may have other devices than those that are recorded.
 //
+// Acquire ignores resources of a cluster's pod that no plugin serves or has served. Another component
+// has added them to the Node.
+//
 // Acquire releases the devices of an earlier version of the pod, because that version has been
 // stopped. SetHolders does not release the pod's devices before done is called. The error contains
 // the names of the container and the resource.
 func (m *Manager) Acquire(ctx context.Context, pod *manifest.Pod, container string) (grants []Grant, done func(), err error) {
-	requests := deviceRequests(&pod.Object.Spec)
+	h := versionOf(pod)
+	requests := m.pluginRequests(pod, h)
 	if len(requests) == 0 {
 		return nil, func() {}, nil
 	}
-	h := versionOf(pod)
 	done = m.beginUse(h)
 	grants, err = m.acquire(ctx, pod, h, requests, container)
 	if err != nil {
@@ -58,6 +61,19 @@ func (m *Manager) acquire(ctx context.Context, pod *manifest.Pod, h allocation.P
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pods[h].list(container), nil
+}
+
+// pluginRequests returns the requests of a pod for resources of plugins.
+func (m *Manager) pluginRequests(pod *manifest.Pod, h allocation.PodVersion) []deviceRequest {
+	requests := deviceRequests(&pod.Object.Spec)
+	if !pod.Traits.FailsIfRejected || len(requests) == 0 {
+		return requests
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.DeleteFunc(requests, func(a deviceRequest) bool {
+		return m.resources[a.resource] == nil && len(m.pods[h].ids(a.container, a.resource)) == 0
+	})
 }
 
 // checkListed returns an error if no plugin has listed devices of a requested resource since the

@@ -3,7 +3,9 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +17,10 @@ import (
 	"podd/reconcile/device/plugin/plugintest"
 )
 
-const fancy = "example.com/fancy"
+const (
+	fancy  = "example.com/fancy"
+	dongle = "example.com/dongle"
+)
 
 // requesting returns a container that requests one unit of an extended resource.
 func requesting(name v1.ResourceName) v1.Container {
@@ -43,7 +48,7 @@ func (a *agent) untilDevices(capacity, allocatable int64) {
 
 // TestDevicePlugin_Restart checks the devices in the Node after podd was restarted and the device
 // plugin has not registered again. The running pod keeps its device, a new pod fails as with a
-// kubelet.
+// kubelet. Resources that no device plugin serves do not change.
 func TestDevicePlugin_Restart(t *testing.T) {
 	a := newAgent(t, "n23").start()
 	a.untilReady()
@@ -55,8 +60,14 @@ func TestDevicePlugin_Restart(t *testing.T) {
 	}
 	t.Cleanup(p.Stop)
 	a.untilDevices(2, 2)
+	patch := map[string]any{"status": map[string]any{"capacity": map[string]any{dongle: "1"}}}
+	if err := plane.do(http.MethodPatch, "/api/v1/nodes/"+a.node+"/status", patch, nil); err != nil {
+		t.Fatal(err)
+	}
 	createBoundPod(t, a.node, "n23-user", nil, requesting(fancy))
+	createBoundPod(t, a.node, "n23-dongle", nil, requesting(dongle))
 	isRunning := func(p *v1.Pod) bool { return p.Status.Phase == v1.PodRunning && isPodReady(p) }
+	a.untilStatus("n23-dongle", "runs", isRunning)
 	before := containerIDs(a.untilStatus("n23-user", "runs", isRunning))["main"]
 
 	p.Stop()
@@ -70,6 +81,11 @@ func TestDevicePlugin_Restart(t *testing.T) {
 	})
 	if got := a.untilStatus("n23-user", "runs", isRunning); containerIDs(got)["main"] != before {
 		t.Errorf("container of the running pod: got %s, want %s as before", containerIDs(got)["main"], before)
+	}
+	a.untilStatus("n23-dongle", "runs", isRunning)
+	n, err := plane.node(a.node)
+	if q := n.Status.Allocatable[dongle]; err != nil || q.Value() != 1 {
+		t.Error(errors.Join(err, fmt.Errorf("allocatable: got %v, want 1 of %s", n.Status.Allocatable, dongle)))
 	}
 
 	if err := p.Start(); err != nil {
