@@ -117,6 +117,7 @@ type Metrics struct {
 	clientCounts
 	memoryProtection
 	podsRequests
+	podResourcesRequests
 	o                                        Options
 	mainRegistry, probeRegistry, sliRegistry *prometheus.Registry
 }
@@ -128,7 +129,7 @@ func New(o Options) *Metrics {
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
 		admissionCounts: newAdmissionCounts(), resizeCounts: newResizeCounts(),
 		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
-		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(),
+		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(),
 		o: o, mainRegistry: prometheus.NewRegistry(), probeRegistry: prometheus.NewRegistry(), sliRegistry: prometheus.NewRegistry(),
 	}
 	m.mainRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -141,6 +142,7 @@ func New(o Options) *Metrics {
 	m.mainRegistry.MustRegister(m.driverDuration)
 	m.mainRegistry.MustRegister(m.memoryProtection.collectors()...)
 	m.mainRegistry.MustRegister(m.podsRequests.collectors()...)
+	m.mainRegistry.MustRegister(m.podResourcesRequests.collectors()...)
 	m.sliRegistry.MustRegister(m.checkCounts.collectors()...)
 	m.probeRegistry.MustRegister(m.probeCounts.collectors()...)
 	m.probeRegistry.MustRegister(startTimeCollector{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})

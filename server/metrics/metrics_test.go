@@ -118,7 +118,11 @@ func exercised() *Metrics {
 	m.RecordCgroup("create", time.Millisecond)
 	m.SetMemoryProtection(1<<30, 2<<30)
 	m.RecordPluginRegistration("example.com/fpga")
-	m.RecordPodResourcesRequest("v1")
+	m.RecordPodResourcesRequest("v1", "List", false)
+	m.RecordPodResourcesRequest("v1", "List", true)
+	m.RecordPodResourcesRequest("v1", "Get", true)
+	m.RecordPodResourcesRequest("v1", "GetAllocatableResources", true)
+	m.RecordPodResourcesRequest("v1alpha1", "List", false)
 	m.RecordPodsRequest("ListPods", "OK")
 	m.RecordPodsRequest("GetPod", "NotFound")
 	m.RecordPodsRequest("WatchPods", "Canceled")
@@ -172,7 +176,9 @@ func TestHandler(t *testing.T) {
 }
 
 // kubeletNames are names of metrics that the kubelet has too and that violate rules of promlint.
-var kubeletNames = []string{"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version", "volume_manager_total_volumes", "kubelet_certificate_manager_client_expiration_renew_errors", "kubelet_server_expiration_renew_errors"}
+var kubeletNames = []string{"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version", "volume_manager_total_volumes", "kubelet_certificate_manager_client_expiration_renew_errors", "kubelet_server_expiration_renew_errors",
+	"kubelet_pod_resources_endpoint_requests_list", "kubelet_pod_resources_endpoint_requests_get", "kubelet_pod_resources_endpoint_requests_get_allocatable",
+	"kubelet_pod_resources_endpoint_errors_list", "kubelet_pod_resources_endpoint_errors_get", "kubelet_pod_resources_endpoint_errors_get_allocatable"}
 
 func TestLint(t *testing.T) {
 	h := exercised().Handler(inputs())

@@ -12,22 +12,21 @@ import (
 
 // workCounts contains the metrics about pod workers.
 type workCounts struct {
-	actionDuration                            *prometheus.HistogramVec
-	cgroupDuration                            *prometheus.HistogramVec
-	orphanedPods                              prometheus.Counter
-	restartedPods, rejections                 *prometheus.CounterVec
-	pluginRegistrations, podResourcesRequests *prometheus.CounterVec
+	actionDuration            *prometheus.HistogramVec
+	cgroupDuration            *prometheus.HistogramVec
+	orphanedPods              prometheus.Counter
+	restartedPods, rejections *prometheus.CounterVec
+	pluginRegistrations       *prometheus.CounterVec
 }
 
 func newWorkCounts() workCounts {
 	c := workCounts{
-		actionDuration:       newHistogramVec("kubelet_pod_worker_duration_seconds", "Duration in seconds of the actions of pod workers.", prometheus.DefBuckets, "operation_type"),
-		cgroupDuration:       newHistogramVec("kubelet_cgroup_manager_duration_seconds", "Duration in seconds of creating, updating and removing the cgroups of pods.", prometheus.DefBuckets, "operation_type"),
-		orphanedPods:         newCounter("kubelet_orphaned_runtime_pods_total", "Pods in the runtime that come from no source."),
-		restartedPods:        newCounterVec("kubelet_restarted_pods_total", "Pods that were deleted and created again with the same UID while they were terminating.", "static"),
-		rejections:           newCounterVec("kubelet_admission_rejections_total", "Pods that the node did not admit, by reason.", "reason"),
-		pluginRegistrations:  newCounterVec("kubelet_device_plugin_registration_total", "Registrations of device plugins.", "resource_name"),
-		podResourcesRequests: newCounterVec("kubelet_pod_resources_endpoint_requests_total", "Requests to the pod resources API.", "server_api_version"),
+		actionDuration:      newHistogramVec("kubelet_pod_worker_duration_seconds", "Duration in seconds of the actions of pod workers.", prometheus.DefBuckets, "operation_type"),
+		cgroupDuration:      newHistogramVec("kubelet_cgroup_manager_duration_seconds", "Duration in seconds of creating, updating and removing the cgroups of pods.", prometheus.DefBuckets, "operation_type"),
+		orphanedPods:        newCounter("kubelet_orphaned_runtime_pods_total", "Pods in the runtime that come from no source."),
+		restartedPods:       newCounterVec("kubelet_restarted_pods_total", "Pods that were deleted and created again with the same UID while they were terminating.", "static"),
+		rejections:          newCounterVec("kubelet_admission_rejections_total", "Pods that the node did not admit, by reason.", "reason"),
+		pluginRegistrations: newCounterVec("kubelet_device_plugin_registration_total", "Registrations of device plugins.", "resource_name"),
 	}
 	for _, static := range []string{"", "true"} {
 		c.restartedPods.WithLabelValues(static) // with this 0, the PromQL function increase() counts the first restart
@@ -36,7 +35,7 @@ func newWorkCounts() workCounts {
 }
 
 func (c workCounts) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.actionDuration, c.cgroupDuration, c.orphanedPods, c.restartedPods, c.rejections, c.pluginRegistrations, c.podResourcesRequests}
+	return []prometheus.Collector{c.actionDuration, c.cgroupDuration, c.orphanedPods, c.restartedPods, c.rejections, c.pluginRegistrations}
 }
 
 // Operations for RecordAction, with the kubelet's names.
@@ -62,11 +61,6 @@ func (c workCounts) RecordCgroup(operation string, took time.Duration) {
 // RecordPluginRegistration records that a device plugin was registered for a resource.
 func (c workCounts) RecordPluginRegistration(resource string) {
 	c.pluginRegistrations.WithLabelValues(resource).Inc()
-}
-
-// RecordPodResourcesRequest records a request to a version of the pod resources API, such as "v1".
-func (c workCounts) RecordPodResourcesRequest(version string) {
-	c.podResourcesRequests.WithLabelValues(version).Inc()
 }
 
 // rejectionLabel returns the kubelet's label for the reason of a rejection. Resources of

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"path"
 	"strings"
 
 	"podd/server/localrpc"
@@ -53,15 +54,16 @@ type Source interface {
 // Server serves the data of a Source.
 type Server struct {
 	Source Source // required
-	// OnRequest is called for every request with the version of the API, "v1" or
-	// "v1alpha1". It may be nil.
-	OnRequest func(version string)
+	// OnRequest is called after every request that the limit on requests allows. version is the version
+	// of the API, "v1" or "v1alpha1", and method the requested method, such as "List". OnRequest may be
+	// nil.
+	OnRequest func(version, method string, failed bool)
 	v1.UnsafePodResourcesListerServer
 }
 
 // Serve serves on ln until ctx is done.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	server := localrpc.NewServer(grpc.UnaryInterceptor(s.countRequests(localrpc.LimitRate(localrpc.NewLimiter()))))
+	server := localrpc.NewServer(grpc.ChainUnaryInterceptor(localrpc.LimitRate(localrpc.NewLimiter()), s.recordRequest))
 	v1.RegisterPodResourcesListerServer(server, s)
 	v1alpha1.RegisterPodResourcesListerServer(server, &alphaServer{source: s.Source})
 	if err := localrpc.Serve(ctx, server, ln); err != nil {
@@ -70,15 +72,14 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// countRequests returns an interceptor that calls OnRequest and then calls the interceptor next.
-func (s *Server) countRequests(next grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		if s.OnRequest != nil {
-			version, _, _ := strings.Cut(strings.TrimPrefix(info.FullMethod, "/"), ".")
-			s.OnRequest(version)
-		}
-		return next(ctx, req, info, handler)
+// recordRequest is an interceptor that calls OnRequest after the request.
+func (s *Server) recordRequest(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	res, err := handler(ctx, req)
+	if s.OnRequest != nil {
+		version, _, _ := strings.Cut(strings.TrimPrefix(info.FullMethod, "/"), ".")
+		s.OnRequest(version, path.Base(info.FullMethod), err != nil)
 	}
+	return res, err
 }
 
 // List implements v1.PodResourcesListerServer.

@@ -2,6 +2,7 @@ package podresources
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -30,8 +31,8 @@ func (f fixed) Allocatable() []Device {
 	return []Device{{"example.com/gpu", "a", nil}, {"example.com/gpu", "b", []int64{0, 1}}}
 }
 
-// client returns a connection to a server that runs until the test ends.
-func client(t *testing.T) *grpc.ClientConn {
+// client returns a connection to a server that runs until the test ends. onRequest may be nil.
+func client(t *testing.T, onRequest func(version, method string, failed bool)) *grpc.ClientConn {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "podd")
 	if err != nil {
@@ -46,7 +47,7 @@ func client(t *testing.T) *grpc.ClientConn {
 	served := make(chan error)
 	s := &Server{Source: fixed{[]Pod{{types.NamespacedName{Namespace: "default", Name: "web"}, []Container{
 		{Name: "side", Sidecar: true}, {Name: "main", Devices: []Device{{"example.com/gpu", "b", []int64{1}}}}, {Name: "plain"},
-	}}}}}
+	}}}}, OnRequest: onRequest}
 	go func() { served <- s.Serve(ctx, ln) }()
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -68,7 +69,7 @@ func near(resource, id string, node int64) *v1.ContainerDevices {
 }
 
 func TestServer(t *testing.T) {
-	conn := client(t)
+	conn := client(t, nil)
 	c := v1.NewPodResourcesListerClient(conn)
 	web := &v1.PodResources{Name: "web", Namespace: "default", Containers: []*v1.ContainerResources{
 		{Name: "side"}, {Name: "main", Devices: []*v1.ContainerDevices{near("example.com/gpu", "b", 1)}}, {Name: "plain"},
@@ -96,12 +97,28 @@ func TestServer(t *testing.T) {
 // TestServer_V1alpha1 checks that the response of the API version v1alpha1 contains no sidecars and
 // no NUMA nodes.
 func TestServer_V1alpha1(t *testing.T) {
-	got, err := v1alpha1.NewPodResourcesListerClient(client(t)).List(t.Context(), &v1alpha1.ListPodResourcesRequest{})
+	got, err := v1alpha1.NewPodResourcesListerClient(client(t, nil)).List(t.Context(), &v1alpha1.ListPodResourcesRequest{})
 	want := &v1alpha1.ListPodResourcesResponse{PodResources: []*v1alpha1.PodResources{{Name: "web", Namespace: "default", Containers: []*v1alpha1.ContainerResources{
 		{Name: "main", Devices: []*v1alpha1.ContainerDevices{{ResourceName: "example.com/gpu", DeviceIds: []string{"b"}}}}, {Name: "plain"},
 	}}}}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
+// TestServer_OnRequest checks that each request is reported with its version, method and result.
+func TestServer_OnRequest(t *testing.T) {
+	requests := make(chan string, 4)
+	conn := client(t, func(version, method string, failed bool) { requests <- fmt.Sprint(version, " ", method, " ", failed) })
+	c := v1.NewPodResourcesListerClient(conn)
+	c.List(t.Context(), &v1.ListPodResourcesRequest{})
+	c.Get(t.Context(), &v1.GetPodResourcesRequest{})
+	c.GetAllocatableResources(t.Context(), &v1.AllocatableResourcesRequest{})
+	v1alpha1.NewPodResourcesListerClient(conn).List(t.Context(), &v1alpha1.ListPodResourcesRequest{})
+	for _, want := range []string{"v1 List false", "v1 Get true", "v1 GetAllocatableResources false", "v1alpha1 List false"} {
+		if got := <-requests; got != want {
+			t.Errorf("got request %q, want %q", got, want)
+		}
 	}
 }
 
