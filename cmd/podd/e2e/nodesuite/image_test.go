@@ -32,7 +32,6 @@ var placeholders = []string{
 	"registry.k8s.io/e2e-test-images/node-perf/npb-ep:1.6.0",
 	"registry.k8s.io/e2e-test-images/node-perf/npb-is:1.7.0",
 	"registry.k8s.io/e2e-test-images/node-perf/pytorch-wide-deep:1.0.0",
-	"registry.k8s.io/e2e-test-images/perl:5.26",
 	"registry.k8s.io/e2e-test-images/volume/nfs:1.6.0",
 	"registry.k8s.io/etcd:3.7.0-0",
 	"registry.k8s.io/node-problem-detector/node-problem-detector:v1.35.2",
@@ -40,8 +39,11 @@ var placeholders = []string{
 	"docker.io/nfvpe/sriov-device-plugin:v3.1",
 }
 
-// devicePluginImage is an image whose only program of its own is suite.DevicePlugin.
-const devicePluginImage = "registry.k8s.io/e2e-test-images/sample-device-plugin:1.8.0"
+// The images whose only program of their own is suite.DevicePlugin or the command perl.
+const (
+	devicePluginImage = "registry.k8s.io/e2e-test-images/sample-device-plugin:1.8.0"
+	perlImage         = "registry.k8s.io/e2e-test-images/perl:5.26"
+)
 
 // placeholderDigest is an image that the suite also pulls, by its digest. No other image has this
 // digest. Therefore a registry cannot serve a placeholder.
@@ -74,7 +76,7 @@ func pushImages(images *registry.Registry, suite tools.NodeSuite) error {
 			busybox = image
 		}
 	}
-	for _, image := range append(placeholders, devicePluginImage) {
+	for _, image := range append(placeholders, devicePluginImage, perlImage) {
 		if err := push(images, suite, busybox, image); err != nil {
 			return err
 		}
@@ -104,7 +106,8 @@ func push(images *registry.Registry, suite tools.NodeSuite, content, image strin
 }
 
 // addedFiles returns the files that the image ref gets in addition to its content, by path: nmeter;
-// for agnhost, the image that its registry serves; and for devicePluginImage, its program.
+// for agnhost, the image that its registry serves; and for devicePluginImage and perlImage, their
+// programs.
 func addedFiles(suite tools.NodeSuite, ref name.Reference) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if strings.HasSuffix(ref.Context().RepositoryStr(), "/agnhost") {
@@ -123,6 +126,11 @@ func addedFiles(suite tools.NodeSuite, ref name.Reference) (map[string][]byte, e
 	var err error
 	if ref.Name() == devicePluginImage {
 		if files["sampledeviceplugin"], err = os.ReadFile(suite.DevicePlugin); err != nil {
+			return nil, err
+		}
+	}
+	if ref.Name() == perlImage {
+		if files["bin/perl"], err = os.ReadFile(filepath.Join(programs, "perl")); err != nil {
 			return nil, err
 		}
 	}

@@ -44,7 +44,7 @@ func runOnPrivateHost() (exitCode int, err error) {
 }
 
 // prepare builds all programs, because the private host has no access to a network. It writes
-// podd, as kubelet, nmeter and the programs of package systemd to the directory bin below dir.
+// podd, as kubelet, nmeter, perl and the programs of package systemd to the directory bin below dir.
 func prepare(ctx context.Context, dir string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if _, err := tools.Ensure(ctx, tools.Options{Log: log}); err != nil {
@@ -60,8 +60,8 @@ func prepare(ctx context.Context, dir string) error {
 	if err := errors.Join(writeKubelet(ctx, filepath.Join(bin, "kubelet")), copyFile("/proc/self/exe", filepath.Join(bin, "test"))); err != nil {
 		return err
 	}
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, "nmeter"), "./nmeter").CombinedOutput(); err != nil {
-		return fmt.Errorf("building nmeter: %w: %s", err, out)
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", bin, "./nmeter", "./perl").CombinedOutput(); err != nil {
+		return fmt.Errorf("building nmeter and perl: %w: %s", err, out)
 	}
 	for _, name := range systemd.Programs {
 		if err := os.Symlink("test", filepath.Join(bin, name)); err != nil {
