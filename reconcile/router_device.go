@@ -20,6 +20,9 @@ type DeviceManager interface {
 	SetHolders(holders map[allocation.PodVersion]allocation.IDs, complete bool)
 	// Counts returns the available devices by resource.
 	Counts() map[v1.ResourceName]allocation.Count
+	// AwaitsPlugins reports whether plugins of resources that Counts does not contain may register
+	// soon.
+	AwaitsPlugins() bool
 	// UnhealthyDevices returns the devices that their plugins report as unhealthy.
 	UnhealthyDevices() allocation.UnhealthyDevices
 }

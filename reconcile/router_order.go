@@ -84,7 +84,7 @@ func (r *Router) admissionInput() admission.Input {
 		Limits: r.o.Limits, PlanNode: r.newPlanNode(), RuntimeName: r.node.Name, RenderNode: r.renderNode, DriverChanges: r.driverChanges,
 	}
 	if r.o.Devices != nil {
-		n.Limits.Devices = r.setDeviceHolders()
+		n.Limits.Devices, n.Limits.AwaitsPlugins = r.setDeviceHolders(), r.o.Devices.AwaitsPlugins()
 		n.UnhealthyDevices = r.unhealthyDevices
 	}
 	n.Limits.Features.Runtime = r.node

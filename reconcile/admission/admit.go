@@ -67,6 +67,9 @@ type Limits struct {
 	Allocatable Amounts
 	// Devices contains the number of plugin devices by resource.
 	Devices map[v1.ResourceName]allocation.Count
+	// AwaitsPlugins reports whether podd was started so recently that plugins of resources that Devices
+	// does not contain may register soon.
+	AwaitsPlugins bool
 	// DevicesUnknown reports whether the devices were not counted. If DevicesUnknown is true,
 	// no pod waits for devices.
 	DevicesUnknown bool

@@ -49,9 +49,9 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 		answer := plan.Wait
 		devices, known := l.Devices[name]
 		switch {
-		case !known && c.traits().FailsIfRejected:
+		case !known && c.traits().FailsIfRejected && !l.AwaitsPlugins:
 			continue // no device plugin provides the resource, so another component counts it for the pods of the cluster
-		case c.traits().FailsIfRejected && !devices.IsAwaited && devices.Healthy == 0:
+		case known && c.traits().FailsIfRejected && !devices.IsAwaited && devices.Healthy == 0:
 			return plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: fmt.Sprintf("Allocate failed due to no healthy devices present; cannot allocate unhealthy devices %s, which is unexpected", name)}
 		case devices.IsServed || slices.ContainsFunc(c.ReservedVersions, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash }):
 			continue

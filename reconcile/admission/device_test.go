@@ -71,3 +71,15 @@ func TestDevices_Unknown(t *testing.T) {
 		}
 	}
 }
+
+// TestDevices_AwaitsPlugins checks that a pod of a cluster waits for a resource that may get a plugin
+// soon, and that it does not wait any longer.
+func TestDevices_AwaitsPlugins(t *testing.T) {
+	pod := candidate{Key: named("a"), Desired: clusterPod("a", 0, requesting(gpu, "1"))}
+	for _, awaits := range []bool{true, false} {
+		got := admitAll([]candidate{pod}, Limits{AwaitsPlugins: awaits})[named("a")]
+		if (got.Answer == plan.Wait) != awaits || got.Answer == plan.Reject {
+			t.Errorf("AwaitsPlugins %t: got %+v", awaits, got)
+		}
+	}
+}

@@ -57,10 +57,13 @@ const (
 // file with UnreadableSuffix, and replaces a file that was renamed earlier.
 func Open(file string) (*Manager, error) {
 	m := &Manager{
-		file: file, changed: make(chan struct{}, 1), resourcesChanged: make(chan struct{}, 1), resources: map[string]*pluginResource{},
+		file: file, openedAt: time.Now(), changed: make(chan struct{}, 1), resourcesChanged: make(chan struct{}, 1), resources: map[string]*pluginResource{},
 		pods: map[allocation.PodVersion]grantMap{}, usesInProgress: map[allocation.PodVersion]int{}, allocating: map[allocation.PodVersion]chan struct{}{},
 	}
 	contents, err := read(file)
+	if m.isNew = errors.Is(err, fs.ErrNotExist); m.isNew {
+		return m, nil
+	}
 	if err != nil {
 		m.unreadable = true
 		return m, fmt.Errorf("reading the device allocations: %w", err)
@@ -94,12 +97,9 @@ func (m *Manager) recordLocked(name string) {
 	}
 }
 
-// read returns the contents of a file; zero if the file does not exist.
+// read returns the contents of a file.
 func read(file string) (fileContents, error) {
 	data, err := atomicfile.Read(file, maxFileBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fileContents{}, nil
-	}
 	if err != nil {
 		return fileContents{}, err
 	}

@@ -36,6 +36,8 @@ type Manager struct {
 	file             string
 	changed          chan struct{} // capacity 1
 	resourcesChanged chan struct{} // capacity 1; wakes Run
+	openedAt         time.Time
+	isNew            bool // whether the file did not exist when the Manager was opened
 
 	saveMu        sync.Mutex // taken before mu; guards the file and the following three fields
 	savedRevision uint64     // revision of the allocations in the file
@@ -144,6 +146,10 @@ func (m *Manager) Counts() map[v1.ResourceName]allocation.Count {
 	}
 	return counts
 }
+
+// AwaitsPlugins reports whether the Manager was opened so recently that plugins of resources may
+// register that Counts does not contain.
+func (m *Manager) AwaitsPlugins() bool { return time.Since(m.openedAt) < awaitPeriod }
 
 // allocatedLocked returns all allocated devices by resource.
 func (m *Manager) allocatedLocked() map[string]sets.Set[string] {

@@ -2,15 +2,20 @@ package device
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"podd/reconcile/device/allocation"
 	"podd/runtime/runtimetest/syncbuffer"
@@ -198,4 +203,64 @@ func TestUse_ResourceWithoutPlugin(t *testing.T) {
 	if ids, err := use(t, l, p, "main"); ids != "a" {
 		t.Errorf("plugin registered: got devices %q (error %v), want a", ids, err)
 	}
+}
+
+// TestImportKubelet checks that the resources of a kubelet are known, unless podd has its own file or
+// the kubelet's file is invalid.
+func TestImportKubelet(t *testing.T) {
+	many := map[string][]string{}
+	for i := range maxKubeletResources + 1 {
+		many[fmt.Sprint("example.com/", i)] = nil
+	}
+	tooMany, err := json.Marshal(map[string]any{"Data": map[string]any{"RegisteredDevices": many}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		content string
+		hasFile bool
+		want    map[v1.ResourceName]allocation.Count
+		fails   bool
+	}{
+		"kubelet":            {`{"Data":{"PodDeviceEntries":[{"PodUID":"u"}],"RegisteredDevices":{"` + gpu + `":["a"],"cpu":["b"]}},"Checksum":1}`, false, map[v1.ResourceName]allocation.Count{gpu: {IsAwaited: true}}, false},
+		"no resources":       {`{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":1}`, false, nil, false},
+		"podd ran before":    {`{"Data":{"RegisteredDevices":{"example.com/other":["a"]}}}`, true, map[v1.ResourceName]allocation.Count{gpu: {Total: 2, IsAwaited: true}}, false},
+		"damaged":            {`{"Data":`, false, nil, true},
+		"other types":        {`{"Data":{"RegisteredDevices":["a"]}}`, false, nil, true},
+		"no file":            {"", false, nil, true},
+		"too many resources": {string(tooMany), false, nil, true},
+	} {
+		l, file := open(t), filepath.Join(t.TempDir(), KubeletFile)
+		if tt.hasFile {
+			saveSample(t, l)
+			l = reopen(t, l.file)
+		}
+		if tt.content != "" {
+			writeFile(t, file, []byte(tt.content))
+		}
+		if err := l.ImportKubelet(file); (err != nil) != tt.fails {
+			t.Errorf("%s: got error %v, want one: %t", name, err, tt.fails)
+		}
+		if got := l.Counts(); !maps.Equal(got, tt.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
+
+// TestAwaitsPlugins checks that plugins of unknown resources are awaited for 30 seconds, and that Run
+// signals the end of this time.
+func TestAwaitsPlugins(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "devices.json")
+	synctest.Test(t, func(t *testing.T) {
+		l := reopen(t, file)
+		stop := startRun(t, l, slog.New(slog.DiscardHandler))
+		defer stop()
+		if !l.AwaitsPlugins() {
+			t.Error("at the start: got false, want true")
+		}
+		<-l.Changed()
+		if took := time.Since(l.openedAt); took != 30*time.Second || l.AwaitsPlugins() {
+			t.Errorf("got a signal after %s and %t, want one after 30s and false", took, l.AwaitsPlugins())
+		}
+	})
 }

@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -29,6 +31,10 @@ func openDeviceManager(root string, log *slog.Logger) (*device.Manager, []manife
 	file := rootdir.DevicesPath(root)
 	devices, err := device.Open(file)
 	if err == nil {
+		kubeletFile := filepath.Join(rootdir.DevicePluginsPath(root), device.KubeletFile)
+		if err := devices.ImportKubelet(kubeletFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			log.Warn("the node may show old numbers of devices until the device plugins register", "err", err)
+		}
 		return devices, nil
 	}
 	log.Error("reading the stored device allocations failed; using the device allocations in the annotations of containers instead", "err", err)
