@@ -817,3 +817,35 @@ containers: [{name: app, image: "web:1", command: `+command+`, resources: {reque
 		m.wantState("new 0 ready", "new/app 0 running")
 	})
 }
+
+// TestImageVolumeMissing checks that a container waits with the reason of a failed pull if the image of
+// an image volume that it mounts cannot be pulled, and that other containers run.
+func TestImageVolumeMissing(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		m.start()
+		m.setPods(
+			pod(t, "unused", `{containers: [{name: app, image: "web:1"}], volumes: [{name: model, image: {reference: "missing:1"}}]}`),
+			pod(t, "web", `
+containers:
+- {name: app, image: "web:1", volumeMounts: [{name: model, mountPath: /model}]}
+- {name: side, image: "web:1"}
+volumes: [{name: model, image: {reference: "missing:1"}}]`),
+		)
+		m.advance(time.Minute)
+		m.wantState("unused 0 ready", "unused/app 0 running", "web 0 ready", "web/side 0 running")
+		waiting := m.report("web").Pod.Status.ContainerStatuses[0].State.Waiting
+		if waiting == nil || waiting.Reason != "ImagePullBackOff" || !strings.Contains(waiting.Message, `volume "model"`) {
+			t.Errorf("state of the container that mounts the missing image: got %+v, want ImagePullBackOff with the name of the volume", waiting)
+		}
+		events := m.takeEvents()
+		for _, want := range []string{"Pulling spec.containers{app}: Pulling image \"missing:1\"", "Failed to pull image \"missing:1\"", "Back-off pulling image \"missing:1\""} {
+			if !strings.Contains(events, want) {
+				t.Errorf("events: got\n%s\nwant %q", events, want)
+			}
+		}
+
+		m.AddImage(runtimetest.Image{Name: "missing:1"})
+		m.advance(5 * time.Minute)
+		m.wantState("unused 0 ready", "unused/app 0 running", "web 0 ready", "web/app 0 running", "web/side 0 running")
+	})
+}

@@ -73,7 +73,9 @@ type runningAction struct {
 	cancel context.CancelFunc
 	permit effect.Permit // only for plan.StartContainer
 	uid    types.UID     // UID of the version that the action is for; "" if there is none
-	// pullStart is when the pull of the action's image began; zero if there is no pull.
+	// pullImage is the name of the image that the action pulls, and pullStart is when its pull began;
+	// zero if there is no pull.
+	pullImage string
 	pullStart time.Time
 	span      *actionSpan // see syncTracer; nil if the action is not traced
 }

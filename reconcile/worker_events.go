@@ -7,11 +7,12 @@ import (
 	"podd/reconcile/plan"
 )
 
-// sendPullStart informs the worker that the pull of the image of action a begins. It blocks until
-// the worker has received the message or ctx is done. Effects call it.
+// sendPullStart informs the worker that action a begins to pull a.Image, the image of the container or
+// of an image volume. It blocks until the worker has received the message or ctx is done. Effects call
+// it.
 func (w *worker) sendPullStart(ctx context.Context, a plan.EnsureImage, e event.Event) {
 	select {
-	case w.pullStarts <- pullStart{a.Subject(), e}:
+	case w.pullStarts <- pullStart{a.Subject(), a.Image, e}:
 	case <-ctx.Done():
 	}
 }

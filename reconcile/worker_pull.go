@@ -12,8 +12,8 @@ import (
 
 // A pullStart is the message that an effect sends to its worker when the pull of an image begins.
 type pullStart struct {
-	subject string
-	event   event.Event
+	subject, image string
+	event          event.Event
 }
 
 // applyPullStart records the start of a pull. The action of the pull is still in progress, because
@@ -21,7 +21,7 @@ type pullStart struct {
 func (w *worker) applyPullStart(f pullStart) {
 	w.events = append(w.events, f.event)
 	running := w.actions[f.subject]
-	running.pullStart = time.Now()
+	running.pullImage, running.pullStart = f.image, time.Now()
 	w.actions[f.subject] = running
 }
 
@@ -30,7 +30,7 @@ func (w *worker) pulls() []state.PullInProgress {
 	var all []state.PullInProgress
 	for _, running := range w.actions {
 		if a, ok := running.action.(plan.EnsureImage); ok && !running.pullStart.IsZero() {
-			all = append(all, state.PullInProgress{Container: a.Container, Image: a.Image, Since: running.pullStart})
+			all = append(all, state.PullInProgress{Container: a.Container, Image: running.pullImage, Since: running.pullStart})
 		}
 	}
 	order.Slice(all, func(a, b state.PullInProgress) int { return cmp.Compare(a.Container, b.Container) })

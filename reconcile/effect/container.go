@@ -249,8 +249,13 @@ func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.Star
 		Image: a.ImageRef, ImageUser: user, PodIPs: ips, Volumes: volumes, HostsFile: hosts, TerminationLog: message,
 		UserIDs: sandbox.HostIDs(), BackoffStep: a.Crashes, PodRestarts: a.PodRestarts, Kind: string(kind), Index: index, TargetID: a.TargetID,
 	}
-	if in.Images, err = e.pullVolumeImages(ctx, s, s.Desired, true); err != nil {
+	images, err := e.pullVolumeImages(ctx, s, s.Desired, c, true, ignorePull)
+	if err != nil {
 		return nil, in, err
+	}
+	in.Images = map[string]string{}
+	for _, v := range images {
+		in.Images[v.volume] = v.Ref
 	}
 	if in.EnvFiles, err = e.Disk.ReadEnvFiles(s.Desired, volumes, render.EnvFiles(c)); err != nil {
 		return nil, in, fmt.Errorf("setting the environment of container %q: %w", a.Container, err)

@@ -30,7 +30,8 @@ type Input struct {
 	Node            *render.Node
 	UserIDs         runtime.IDRange // host IDs of a new sandbox; see render.SandboxInput
 	Permit          Permit          // permit of a plan.StartContainer
-	// OnPull reports to the worker that the pull of the action's image begins.
+	// OnPull reports to the worker that the pull of an image begins. The field Image of the action is
+	// the name of this image, which may be the image of an image volume.
 	OnPull func(context.Context, plan.EnsureImage, event.Event)
 }
 

@@ -130,19 +130,36 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 	return r
 }
 
-// ensureImage pulls an image if necessary, with the pull secrets of version p.
+// ensureImage pulls the image of a container and the images of the image volumes that the container
+// mounts, if necessary, with the pull secrets of version p. As in the kubelet, a container whose image
+// volume cannot be pulled waits with the reasons of a failed image pull.
 func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a plan.EnsureImage) (result.EnsuredImage, error) {
-	var r result.EnsuredImage
-	secrets, missing := s.pullSecrets(p)
-	var err error
-	r.Image, err = e.Images.Ensure(ctx, newImageRequest(p, a.Image, a.Policy, secrets), func() {
-		r.ContactedRegistry = true
+	contacted := false
+	pulling := func(image string) {
+		contacted = true
+		a := a
+		a.Image = image
 		s.OnPull(ctx, a, event.ForPull(event.NewSubject(p, time.Now()), a))
-	})
-	if err != nil && missing != "" {
-		err = fmt.Errorf("%w%s", err, missing)
 	}
-	return r, err
+	secrets, missing := s.pullSecrets(p)
+	image, err := e.Images.Ensure(ctx, newImageRequest(p, a.Image, a.Policy, secrets), func() { pulling(a.Image) })
+	if err != nil {
+		if missing != "" {
+			err = fmt.Errorf("%w%s", err, missing)
+		}
+		return result.EnsuredImage{ContactedRegistry: contacted}, err
+	}
+	r := result.EnsuredImage{Image: image, ContactedRegistry: contacted}
+	contacted = false
+	c, _, _ := plan.FindContainer(p.Object, a.Container)
+	volumes, err := e.pullVolumeImages(ctx, s, p, c, false, pulling)
+	if err != nil {
+		return result.EnsuredImage{ContactedRegistry: contacted}, err
+	}
+	for _, v := range volumes {
+		r.VolumeImages = append(r.VolumeImages, event.VolumeImage{Reference: v.reference, Pull: v.Pull})
+	}
+	return r, nil
 }
 
 // newImageRequest returns the request for an image of version p.
@@ -154,13 +171,10 @@ func newImageRequest(p *manifest.Pod, image, policy string, secrets []*v1.Secret
 	return r
 }
 
-// prepareVolumes creates the volumes of the desired version, and pulls the images of image
-// volumes. It returns the lowest free attempt number of each container that has logs.
+// prepareVolumes creates the volumes of the desired version. It returns the lowest free attempt number
+// of each container that has logs.
 func (e *Runner) prepareVolumes(ctx context.Context, s Input) (attempts map[string]uint32, err error) {
 	if err := render.CheckMounts(s.Desired, *s.Node); err != nil {
-		return nil, err
-	}
-	if _, err := e.pullVolumeImages(ctx, s, s.Desired, false); err != nil {
 		return nil, err
 	}
 	if _, err := e.Disk.Prepare(ctx, s.Desired, s.volumes(s.Desired)); err != nil {

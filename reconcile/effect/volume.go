@@ -3,11 +3,13 @@ package effect
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
 	"podd/manifest"
 	"podd/reconcile/render"
+	"podd/reconcile/result"
 )
 
 // checkVolumes returns an error if the volumes of version p cannot be prepared. It pulls the images
@@ -16,8 +18,12 @@ func (e *Runner) checkVolumes(ctx context.Context, s Input, p *manifest.Pod) err
 	if err := render.CheckMounts(p, *s.Node); err != nil {
 		return err
 	}
-	if _, err := e.pullVolumeImages(ctx, s, p, false); err != nil {
-		return err
+	for _, list := range [][]v1.Container{p.Object.Spec.InitContainers, p.Object.Spec.Containers} {
+		for i := range list {
+			if _, err := e.pullVolumeImages(ctx, s, p, &list[i], false, ignorePull); err != nil {
+				return err
+			}
+		}
 	}
 	if err := e.Disk.Check(ctx, p, s.volumes(p), s.earlierUIDs(p)); err != nil {
 		return err
@@ -25,15 +31,22 @@ func (e *Runner) checkVolumes(ctx context.Context, s Input, p *manifest.Pod) err
 	return checkProfiles(p, s.Node)
 }
 
-// pullVolumeImages pulls the images of the image volumes of version p, and returns the runtime's
-// references to the images by the name of the volume. If alreadyPulled is set, podd has pulled the
-// images for this pod before. In this case it pulls only missing images, even with the pull policy
+// A volumeImage is the image of an image volume.
+type volumeImage struct {
+	volume, reference string
+	result.Image
+}
+
+// pullVolumeImages pulls the images of the image volumes that container c of version p mounts. As in
+// the kubelet, a volume that no container mounts is not required. pullVolumeImages calls pulling with
+// the reference of an image when its pull begins. If alreadyPulled is set, podd has pulled the images
+// for this container before. In this case it pulls only missing images, even with the pull policy
 // Always.
-func (e *Runner) pullVolumeImages(ctx context.Context, s Input, p *manifest.Pod, alreadyPulled bool) (map[string]string, error) {
-	var refs map[string]string
+func (e *Runner) pullVolumeImages(ctx context.Context, s Input, p *manifest.Pod, c *v1.Container, alreadyPulled bool, pulling func(reference string)) ([]volumeImage, error) {
+	var all []volumeImage
 	for i := range p.Object.Spec.Volumes {
 		v := &p.Object.Spec.Volumes[i]
-		if v.Image == nil {
+		if v.Image == nil || !slices.ContainsFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == v.Name }) {
 			continue
 		}
 		policy := string(v.Image.PullPolicy)
@@ -41,14 +54,13 @@ func (e *Runner) pullVolumeImages(ctx context.Context, s Input, p *manifest.Pod,
 			policy = string(v1.PullIfNotPresent)
 		}
 		secrets, missing := s.pullSecrets(p)
-		image, err := e.Images.Ensure(ctx, newImageRequest(p, v.Image.Reference, policy, secrets), func() {})
+		image, err := e.Images.Ensure(ctx, newImageRequest(p, v.Image.Reference, policy, secrets), func() { pulling(v.Image.Reference) })
 		if err != nil {
 			return nil, fmt.Errorf("volume %q: %w%s", v.Name, err, missing)
 		}
-		if refs == nil {
-			refs = map[string]string{}
-		}
-		refs[v.Name] = image.Ref
+		all = append(all, volumeImage{v.Name, v.Image.Reference, image})
 	}
-	return refs, nil
+	return all, nil
 }
+
+func ignorePull(string) {}

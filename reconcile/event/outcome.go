@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -21,6 +22,11 @@ type Outcome struct {
 	ContactedRegistry bool
 	// Pull describes a successful pull; nil if the image was already present.
 	Pull *Pull
+	// VolumeImages describes the images of image volumes that were pulled or present.
+	VolumeImages []VolumeImage
+	// FailedImage is the name of the image that could not be pulled, which may be the image of an
+	// image volume; "" if it is unknown or the pull succeeded.
+	FailedImage string
 	// BacksOff reports whether the next pull must wait for a back-off.
 	BacksOff bool
 }
@@ -30,6 +36,12 @@ type Pull struct {
 	Took         time.Duration // duration of the pull itself
 	TookWithWait time.Duration // Took plus the time during which the pull waited for other pulls
 	Size         uint64        // size of the image in bytes; 0 if unknown
+}
+
+// A VolumeImage is the image of an image volume.
+type VolumeImage struct {
+	Reference string // in the manifest
+	Pull      *Pull  // nil if the image was already present
 }
 
 // ForPull returns the event for the start of a pull.
@@ -69,29 +81,33 @@ func ForOutcome(o Outcome) []Event {
 }
 
 func (o Outcome) imageEvents(a plan.EnsureImage) []Event {
-	if o.Err == nil {
-		return []Event{o.NewNormalEvent("Pulled", a.Container, pulledMessage(a.Image, o.Pull))}
-	}
 	var all []Event
+	if o.Err == nil {
+		for _, image := range append([]VolumeImage{{a.Image, o.Pull}}, o.VolumeImages...) {
+			all = append(all, o.NewNormalEvent("Pulled", a.Container, pulledMessage(image.Reference, image.Pull)))
+		}
+		return all
+	}
+	name := cmp.Or(o.FailedImage, a.Image)
 	failed := func(reason, message, waiting string) {
 		all = append(all, o.NewWarningEvent(reason, a.Container, message), o.NewWarningEvent("Failed", a.Container, "Error: "+waiting))
 	}
 	switch o.Reason {
 	case "ErrImageNeverPull":
-		failed(o.Reason, fmt.Sprintf("Container image %q is not present with pull policy of Never", a.Image), o.Reason)
+		failed(o.Reason, fmt.Sprintf("Container image %q is not present with pull policy of Never", name), o.Reason)
 		return all
 	case "InvalidImageName":
-		failed("InspectFailed", fmt.Sprintf("Failed to apply default image tag %q: %v", a.Image, o.Err), o.Reason)
+		failed("InspectFailed", fmt.Sprintf("Failed to apply default image tag %q: %v", name, o.Err), o.Reason)
 		return all
 	case "ImageInspectError":
-		failed("InspectFailed", fmt.Sprintf("Failed to inspect image %q: %v", a.Image, o.Err), o.Reason)
+		failed("InspectFailed", fmt.Sprintf("Failed to inspect image %q: %v", name, o.Err), o.Reason)
 		return all
 	}
 	if o.ContactedRegistry || !o.BacksOff {
-		failed("Failed", fmt.Sprintf("Failed to pull image %q: %v", a.Image, o.Err), o.Reason)
+		failed("Failed", fmt.Sprintf("Failed to pull image %q: %v", name, o.Err), o.Reason)
 	}
 	if o.BacksOff {
-		all = append(all, o.NewNormalEvent("BackOff", a.Container, fmt.Sprintf("Back-off pulling image %q", a.Image)),
+		all = append(all, o.NewNormalEvent("BackOff", a.Container, fmt.Sprintf("Back-off pulling image %q", name)),
 			o.NewWarningEvent("Failed", a.Container, "Error: ImagePullBackOff"))
 	}
 	return all

@@ -57,6 +57,8 @@ type Image struct {
 type EnsuredImage struct {
 	Image
 	ContactedRegistry bool // whether a registry was contacted
+	// VolumeImages describes the images of the image volumes that the container mounts.
+	VolumeImages []event.VolumeImage
 }
 
 // WrittenVolumes is the Value of plan.PrepareVolumes and plan.UpdateVolumes.

@@ -43,12 +43,12 @@ func (t *transition) resultEvents(f result.Result) []event.Event {
 		return nil
 	}
 	image, _ := f.Value.(result.EnsuredImage)
-	o := event.Outcome{Subject: t.subject(f), Action: f.Action, Err: f.Err, ContactedRegistry: image.ContactedRegistry, Pull: image.Pull}
+	o := event.Outcome{Subject: t.subject(f), Action: f.Action, Err: f.Err, ContactedRegistry: image.ContactedRegistry, Pull: image.Pull, VolumeImages: image.VolumeImages}
 	if o.UID == "" {
 		return nil
 	}
 	if pull, ok := errors.AsType[*runtime.PullError](f.Err); ok {
-		o.Reason = pull.Reason
+		o.Reason, o.FailedImage = pull.Reason, pull.Image
 	}
 	if start, ok := errors.AsType[*result.StartError](f.Err); ok {
 		o.Reason = start.Reason
