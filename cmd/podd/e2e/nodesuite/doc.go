@@ -19,7 +19,8 @@
 //
 // Specs without the label Serial run in four processes. Specs with this label run one after the
 // other, and many of them restart the kubelet. If podd rejects the configuration of such a spec, the
-// kubelet stays down and the following specs fail too. Therefore skip.txt must contain these specs.
+// spec fails after two minutes, and its cleanup restores the previous configuration. skip.txt should
+// contain these specs.
 //
 // The specs of evictions because of memory measure the available memory of the real host. They fail
 // if other programs allocate memory at the same time. The specs of disks use a disk of their own.

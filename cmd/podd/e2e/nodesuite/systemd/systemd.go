@@ -106,7 +106,7 @@ func systemctl(args []string) error {
 	case "reset-failed":
 		return nil
 	case "kill":
-		return u.signal(syscall.SIGTERM)
+		return u.kill()
 	case "stop":
 		return errors.Join(u.stop(), os.Remove(unitFile(u.Name)))
 	case "start", "restart":
@@ -129,10 +129,7 @@ func listUnits(pattern string, onlyRunning bool) error {
 		if err != nil {
 			return err
 		}
-		state := "exited"
-		if u.Process.IsAlive() {
-			state = "running"
-		}
+		state := u.state()
 		if state == "running" || !onlyRunning {
 			fmt.Printf("  %s loaded active %s %s\n", u.Name, state, u.Command[0])
 		}

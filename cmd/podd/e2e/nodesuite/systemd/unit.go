@@ -27,6 +27,17 @@ type unit struct {
 	Command []string
 	Log     string // file for the output
 	Process reservation.Owner
+	Killed  bool // whether systemctl kill was called since the last start
+}
+
+// state returns the state that list-units prints. As with the setting Restart=always of systemd, a
+// process that exited although systemctl did not kill it counts as running. Otherwise the suite
+// refuses to write another configuration after podd has rejected one, and all later specs fail.
+func (u *unit) state() string {
+	if u.Killed && !u.Process.IsAlive() {
+		return "exited"
+	}
+	return "running"
 }
 
 // unitFile returns the path of a unit's file. The suffix .service in name is optional.
@@ -46,6 +57,12 @@ func readUnit(name string) (*unit, error) {
 	return u, json.Unmarshal(text, u)
 }
 
+// kill sends SIGTERM to the unit's process if it is running, and writes the unit's file.
+func (u *unit) kill() error {
+	u.Killed = true
+	return errors.Join(u.signal(syscall.SIGTERM), u.write())
+}
+
 // start starts the unit's process and writes the unit's file. The process continues after this
 // program has exited.
 func (u *unit) start() error {
@@ -63,6 +80,12 @@ func (u *unit) start() error {
 	if u.Process, err = reservation.FindProcess(cmd.Process.Pid); err != nil {
 		return fmt.Errorf("starting unit %s: %w", u.Name, err)
 	}
+	u.Killed = false
+	return u.write()
+}
+
+// write writes the unit's file.
+func (u *unit) write() error {
 	text, err := json.Marshal(u)
 	if err != nil {
 		return err
