@@ -152,7 +152,7 @@ func mountFiles(dir string) error {
 			return err
 		}
 	}
-	return errors.Join(os.Chmod("/tmp", 0o1777), os.WriteFile("/etc/hosts", []byte("127.0.0.1 localhost\n"+address+" node\n"), 0o644))
+	return errors.Join(os.Chmod("/tmp", 0o777|os.ModeSticky), os.WriteFile("/etc/hosts", []byte("127.0.0.1 localhost\n"+address+" node\n"), 0o644))
 }
 
 // diskSize is the size of the disk. Blocks use space on the real host only after they have been

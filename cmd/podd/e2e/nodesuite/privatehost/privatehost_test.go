@@ -40,6 +40,13 @@ func TestFiles(t *testing.T) {
 			t.Errorf("directory %s on the private host: got %v, %v, want no files", dir, entries, err)
 		}
 	}
+	tmp, err := os.Stat("/tmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 0o777 | os.ModeDir | os.ModeSticky; tmp.Mode() != want {
+		t.Errorf("mode of /tmp on the private host: got %v, want %v", tmp.Mode(), want)
+	}
 }
 
 func TestCgroups(t *testing.T) {
