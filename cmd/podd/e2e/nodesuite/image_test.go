@@ -45,6 +45,12 @@ const (
 	perlImage         = "registry.k8s.io/e2e-test-images/perl:5.26"
 )
 
+// volumeImage is an image that the specs mount as a volume.
+const volumeImage = "registry.k8s.io/e2e-test-images/kitten:1.8"
+
+// volumeFiles contains what the specs read in volumeImage, by path.
+var volumeFiles = map[string]string{"data.json": `{"image": "kitten.jpg"}`, "etc/os-release": `NAME="Alpine Linux"`}
+
 // placeholderDigest is an image that the suite also pulls, by its digest. No other image has this
 // digest. Therefore a registry cannot serve a placeholder.
 const placeholderDigest = "registry.k8s.io/e2e-test-images/busybox@sha256:a9155b13325b2abef48e71de77bb8ac015412a566829f621d06bfae5c699b1b9"
@@ -76,7 +82,7 @@ func pushImages(images *registry.Registry, suite tools.NodeSuite) error {
 			busybox = image
 		}
 	}
-	for _, image := range append(placeholders, devicePluginImage, perlImage) {
+	for _, image := range append(placeholders, devicePluginImage, perlImage, volumeImage) {
 		if err := push(images, suite, busybox, image); err != nil {
 			return err
 		}
@@ -106,8 +112,8 @@ func push(images *registry.Registry, suite tools.NodeSuite, content, image strin
 }
 
 // addedFiles returns the files that the image ref gets in addition to its content, by path: nmeter;
-// for agnhost, the image that its registry serves; and for devicePluginImage and perlImage, their
-// programs.
+// for agnhost, the image that its registry serves; for devicePluginImage and perlImage, their
+// programs; and for volumeImage, volumeFiles.
 func addedFiles(suite tools.NodeSuite, ref name.Reference) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if strings.HasSuffix(ref.Context().RepositoryStr(), "/agnhost") {
@@ -121,6 +127,11 @@ func addedFiles(suite tools.NodeSuite, ref name.Reference) (map[string][]byte, e
 		}
 		if files, err = registryFiles(pause, "pause", "testing"); err != nil {
 			return nil, err
+		}
+	}
+	if ref.Name() == volumeImage {
+		for path, content := range volumeFiles {
+			files[path] = []byte(content)
 		}
 	}
 	var err error

@@ -7,6 +7,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -33,6 +34,15 @@ var baseConfig []byte
 // privateRegistry is the registry that the suite runs in a pod. It requires a password.
 const privateRegistry = "localhost:5000"
 
+// runtimeConfig is the configuration of the runtime handler that the specs of RuntimeClasses use. %q
+// is the path of runc.
+const runtimeConfig = `version = 3
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.test-handler]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.test-handler.options]
+BinaryName = %q
+`
+
 // TestNodeSuite runs the specs that match $PODD_NODE_SUITE.
 func TestNodeSuite(t *testing.T) {
 	suite, err := tools.EnsureNodeSuite(t.Context(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
@@ -43,7 +53,11 @@ func TestNodeSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runtime := stack.ForTest(t, stack.Options{Dir: filepath.Join(privatehost.Disk, "c")})
+	set, err := tools.Ensure(t.Context(), tools.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime := stack.ForTest(t, stack.Options{Dir: filepath.Join(privatehost.Disk, "c"), Config: fmt.Sprintf(runtimeConfig, set.Runc)})
 	for _, dir := range []string{"", "stack", "stack/root", "stack/run"} { // for user namespaces, whose root enters these directories
 		if err := os.Chmod(filepath.Join(runtime.Dir, dir), 0o711); err != nil {
 			t.Fatal(err)
