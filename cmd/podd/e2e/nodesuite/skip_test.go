@@ -6,7 +6,9 @@ import (
 	_ "embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"testing"
 )
 
 //go:embed skip.txt
@@ -19,8 +21,9 @@ type skip struct {
 }
 
 // parseSkips parses skip.txt. Each entry is a line with the reason, which starts with "#", and a
-// line with the regular expression.
-func parseSkips(text string) ([]skip, error) {
+// line with the regular expression. An entry does not apply if its reason is that the specs require a
+// flag, and flags contains this flag.
+func parseSkips(text string, flags []string) ([]skip, error) {
 	var all []skip
 	reason := ""
 	for line := range strings.Lines(text) {
@@ -33,6 +36,7 @@ func parseSkips(text string) ([]skip, error) {
 			reason = ""
 		case reason == "":
 			return nil, fmt.Errorf("skip.txt: %q has no reason; write one in the line above", line)
+		case slices.ContainsFunc(flags, func(flag string) bool { return strings.HasPrefix(reason, "requires the flag "+flag+";") }):
 		default:
 			specs, err := regexp.Compile(line)
 			if err != nil {
@@ -61,4 +65,14 @@ func reasonFor(name string, skips []skip) string {
 		}
 	}
 	return "no entry"
+}
+
+func TestParseSkips_Flag(t *testing.T) {
+	const text = "# requires the flag --a; fails with others\nA\n\n# is slow\nB\n"
+	for flags, want := range map[string]string{"": "(A)|(B)", "--a": "(B)", "--b": "(A)|(B)"} {
+		skips, err := parseSkips(text, strings.Fields(flags))
+		if got := expression(skips); err != nil || got != want {
+			t.Errorf("with the flags %q: got %q, %v, want %q", flags, got, err, want)
+		}
+	}
 }

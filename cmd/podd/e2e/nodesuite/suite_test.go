@@ -31,6 +31,9 @@ import (
 //go:embed base.yaml
 var baseConfig []byte
 
+// suiteFlags contains the additional flags of the suite.
+var suiteFlags = strings.Fields(os.Getenv("PODD_NODE_SUITE_FLAGS"))
+
 // privateRegistry is the registry that the suite runs in a pod. It requires a password.
 const privateRegistry = "localhost:5000"
 
@@ -49,7 +52,7 @@ func TestNodeSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	skips, err := parseSkips(skipText)
+	skips, err := parseSkips(skipText, suiteFlags)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +60,8 @@ func TestNodeSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runtime := stack.ForTest(t, stack.Options{Dir: filepath.Join(privatehost.Disk, "c"), Config: fmt.Sprintf(runtimeConfig, set.Runc)})
+	config := fmt.Sprintf(runtimeConfig, set.Runc)
+	runtime := stack.ForTest(t, stack.Options{Dir: filepath.Join(privatehost.Disk, "c"), Config: config})
 	for _, dir := range []string{"", "stack", "stack/root", "stack/run"} { // for user namespaces, whose root enters these directories
 		if err := os.Chmod(filepath.Join(runtime.Dir, dir), 0o711); err != nil {
 			t.Fatal(err)
@@ -69,6 +73,11 @@ func TestNodeSuite(t *testing.T) {
 	}
 	defer images.Close()
 	if err := errors.Join(runtime.MirrorRegistries(images.Host(), privateRegistry), pushImages(images, suite), addPlaceholderDigest(t.Context(), runtime)); err != nil {
+		t.Fatal(err)
+	}
+	// The specs of RuntimeClasses search the handler in this file, which the runtime does not read.
+	const usualConfig = "/etc/containerd/config.toml"
+	if err := errors.Join(os.MkdirAll(filepath.Dir(usualConfig), 0o755), os.WriteFile(usualConfig, []byte(config), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(privatehost.Disk, "suite")
@@ -103,7 +112,7 @@ func run(ctx context.Context, suite tools.NodeSuite, runtime *stack.Stack, dir, 
 		"--container-runtime-endpoint", runtime.Endpoint(), "--container-runtime-pid-file", "",
 		"--kubelet-config-file", filepath.Join(dir, "base.yaml"), "--kubelet-flags", "--cluster-domain=cluster.local", "--dns-domain", "cluster.local",
 		"--prepull-images=false", "--report-dir", filepath.Join(dir, "reports")}
-	cmd := exec.CommandContext(ctx, suite.Ginkgo, append(args, strings.Fields(os.Getenv("PODD_NODE_SUITE_FLAGS"))...)...)
+	cmd := exec.CommandContext(ctx, suite.Ginkgo, append(args, suiteFlags...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
 	cmd.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
 	return cmd.Run()
