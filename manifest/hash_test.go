@@ -35,7 +35,6 @@ func TestHashes(t *testing.T) {
 		"zero":         {"cpu: 1", "cpu: 0", "size"},
 		"a request":    {"memory: 32Mi", "memory: 32Mi, cpu: 1m", "size"},
 		"huge pages":   {"64Mi", "64Mi, hugepages-2Mi: 2Mi", ""},
-		"pod-level":    {"spec:\n", "spec:\n  resources: {limits: {cpu: 2}}\n", ""},
 		"port":         {"containerPort: 1", "containerPort: 1, hostPort: 5", "sandbox start"},
 		"privileged":   {"args: [a]", "securityContext: {privileged: true}", "sandbox start"},
 		"runAsUser":    {"args: [a]", "securityContext: {runAsUser: 5}", "start"},
@@ -81,5 +80,21 @@ func TestHashes(t *testing.T) {
 				t.Errorf("got Hash %q and UID %q, want v1: and 32 digits, and 32 digits", after.Hash, after.UID)
 			}
 		})
+	}
+}
+
+// TestHashes_PodLevel checks that a pod-level limit changes only the sizes of containers without a limit.
+func TestHashes_PodLevel(t *testing.T) {
+	before := manifesttest.DecodeOne(t, webPod, decode.Options{NodeName: "n"})
+	after := manifesttest.DecodeOne(t, strings.Replace(webPod, "spec:\n", "spec:\n  resources: {limits: {cpu: 2}}\n", 1), decode.Options{NodeName: "n"})
+	if after.SandboxHash != before.SandboxHash {
+		t.Error("the edit changed the hash of the sandbox")
+	}
+	for name, inherits := range map[string]string{"main": "", "init": " inherited-cpu=2", "side": " inherited-cpu=2"} {
+		want := before.ContainerHashes[name]
+		want.Resources += inherits
+		if got := after.ContainerHashes[name]; got != want {
+			t.Errorf("hashes of container %s: got %v, want %v", name, got, want)
+		}
 	}
 }

@@ -79,8 +79,9 @@ type Deletion struct {
 // must do to replace one version with the other.
 type ContainerHash struct {
 	StartHash string // if it differs, the container must be restarted
-	// Resources contains the requests and limits of cpu and memory (FormatSize). If they differ,
-	// podd changes the cpu and memory of the container in place.
+	// Resources is the size of the container: its requests and limits of cpu and memory
+	// (FormatSize), and the pod-level limits that it inherits. If it differs, podd changes the cpu
+	// and memory of the container in place.
 	Resources string
 }
 

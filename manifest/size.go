@@ -23,6 +23,27 @@ func FormatSize(r v1.ResourceRequirements) string {
 	return strings.Join(parts, " ")
 }
 
+// inheritedPrefix precedes the name of a resource in the size of a container that inherits a pod-level
+// limit.
+const inheritedPrefix = "inherited-"
+
+// formatContainerSize returns the size of a container: the result of FormatSize, and the limits of cpu
+// and memory that the container inherits from the pod-level resources, such as
+// " inherited-memory=100Mi". A container inherits a limit if it sets none.
+func formatContainerSize(spec *v1.PodSpec, r v1.ResourceRequirements) string {
+	size := FormatSize(r)
+	if spec.Resources == nil {
+		return size
+	}
+	for _, name := range resizableResources {
+		own, podLevel := r.Limits[name], spec.Resources.Limits[name]
+		if own.IsZero() && !podLevel.IsZero() {
+			size += fmt.Sprintf(" %s%s=%s", inheritedPrefix, name, podLevel.String())
+		}
+	}
+	return size
+}
+
 func formatAmount(list v1.ResourceList, name v1.ResourceName) string {
 	q, ok := list[name]
 	if !ok {
@@ -35,8 +56,9 @@ func formatAmount(list v1.ResourceList, name v1.ResourceName) string {
 // amounts.
 func ParseSize(size string) v1.ResourceRequirements {
 	r := v1.ResourceRequirements{Requests: v1.ResourceList{}, Limits: v1.ResourceList{}}
-	for name, both := range parseSize(size) {
-		request, limit, _ := strings.Cut(both, "/")
+	amounts := parseSize(size)
+	for _, name := range resizableResources {
+		request, limit, _ := strings.Cut(amounts[name], "/")
 		if q, err := resource.ParseQuantity(request); err == nil && q.Sign() > 0 {
 			r.Requests[name] = q
 		}
@@ -81,13 +103,17 @@ func (p *Pod) HasSizesOf(q *Pod) bool {
 	return p == q || p.PodSize() == q.PodSize() && maps.EqualFunc(p.ContainerHashes, q.ContainerHashes, equal)
 }
 
-// ResizedResources returns the resources in which two sizes (FormatSize) differ.
+// ResizedResources returns the resources in which two sizes of a container differ. An older podd did
+// not record inherited limits; they count as equal.
 func ResizedResources(oldSize, newSize string) []v1.ResourceName {
 	before, after := parseSize(oldSize), parseSize(newSize)
-	return slices.DeleteFunc(slices.Clone(resizableResources), func(name v1.ResourceName) bool { return before[name] == after[name] })
+	return slices.DeleteFunc(slices.Clone(resizableResources), func(name v1.ResourceName) bool {
+		inherited, isKnown := before[inheritedPrefix+name]
+		return before[name] == after[name] && (!isKnown || inherited == after[inheritedPrefix+name])
+	})
 }
 
-// parseSize returns the part "request/limit" of each resource in a size (FormatSize).
+// parseSize returns the part after "=" of each resource in a size, and of each inherited limit.
 func parseSize(size string) map[v1.ResourceName]string {
 	amounts := map[v1.ResourceName]string{}
 	for _, part := range strings.Fields(size) {
@@ -97,25 +123,52 @@ func parseSize(size string) map[v1.ResourceName]string {
 	return amounts
 }
 
-// WithSizes returns a copy of p with the given sizes (FormatSize) by container name, or p
-// itself if no size differs. It ignores a size that is not valid for its container.
+// WithSizes returns a copy of p with the given sizes of containers by name, or p itself if no size
+// differs. It ignores a size that is not valid for its container. The pod-level limits of the copy are
+// those that the containers inherit.
 func (p *Pod) WithSizes(sizes map[string]string) *Pod {
 	out := p
 	for _, list := range [][]v1.Container{p.Object.Spec.InitContainers, p.Object.Spec.Containers} {
 		for i := range list {
 			name := list[i].Name
 			r, ok := resize(list[i].Resources, sizes[name])
-			if !ok || FormatSize(r) == p.ContainerHashes[name].Resources {
+			if !ok {
+				continue
+			}
+			spec := withInheritedLimits(&p.Object.Spec, sizes[name])
+			size := formatContainerSize(spec, r)
+			if size == p.ContainerHashes[name].Resources {
 				continue
 			}
 			if out == p {
 				out = p.clone()
 			}
 			findContainer(&out.Object.Spec, name).Resources = r
-			out.ContainerHashes[name] = ContainerHash{StartHash: p.ContainerHashes[name].StartHash, Resources: FormatSize(r)}
+			if spec != &p.Object.Spec {
+				out.Object.Spec.Resources = spec.Resources
+			}
+			out.ContainerHashes[name] = ContainerHash{StartHash: p.ContainerHashes[name].StartHash, Resources: size}
 		}
 	}
 	return out
+}
+
+// withInheritedLimits returns a spec with the pod-level resources of spec, except for the limits in
+// size that a container inherits. It returns spec itself if size contains no inherited limit.
+func withInheritedLimits(spec *v1.PodSpec, size string) *v1.PodSpec {
+	amounts := parseSize(size)
+	changed := spec
+	for _, name := range resizableResources {
+		q, err := resource.ParseQuantity(amounts[inheritedPrefix+name])
+		if err != nil || spec.Resources == nil || spec.Resources.Limits == nil {
+			continue
+		}
+		if changed == spec {
+			changed = &v1.PodSpec{Resources: spec.Resources.DeepCopy()}
+		}
+		changed.Resources.Limits[name] = q
+	}
+	return changed
 }
 
 // findContainer returns the init or regular container with this name. The container must
@@ -163,19 +216,19 @@ func setAmount(list v1.ResourceList, name v1.ResourceName, text string) bool {
 	return true
 }
 
-// containerSizes returns the size (FormatSize) of every init and regular container, by name.
+// containerSizes returns the size (formatContainerSize) of every init and regular container, by name.
 func containerSizes(spec *v1.PodSpec) map[string]string {
 	sizes := map[string]string{}
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
-			sizes[list[i].Name] = FormatSize(list[i].Resources)
+			sizes[list[i].Name] = formatContainerSize(spec, list[i].Resources)
 		}
 	}
 	return sizes
 }
 
 // RestartsToResize reports whether the resizePolicy of a container requires a restart for a
-// change between two sizes (FormatSize).
+// change between two of its sizes.
 func RestartsToResize(c *v1.Container, oldSize, newSize string) bool {
 	for _, name := range ResizedResources(oldSize, newSize) {
 		for _, p := range c.ResizePolicy {

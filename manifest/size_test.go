@@ -71,6 +71,41 @@ func TestPod_WithSizes(t *testing.T) {
 	}
 }
 
+// TestPod_WithSizes_Inherited checks the size of a container that inherits a pod-level limit.
+func TestPod_WithSizes_Inherited(t *testing.T) {
+	p := manifesttest.DecodeOne(t, `
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  resources: {limits: {cpu: 1, memory: 64Mi}}
+  containers:
+  - {name: main, image: "web:1", resources: {limits: {cpu: 1}, requests: {cpu: 100m}}}
+`, decode.Options{NodeName: "n"})
+	const size = "cpu=100m/1 memory=/ inherited-memory=64Mi"
+	if got := p.ContainerHashes["main"].Resources; got != size {
+		t.Fatalf("size: got %q, want %q", got, size)
+	}
+	const smaller, unknown = "cpu=100m/1 memory=/ inherited-memory=32Mi", "cpu=100m/1 memory=/"
+	for _, same := range []string{size, unknown} {
+		if p.WithSizes(map[string]string{"main": same}) != p {
+			t.Errorf("with the size %q: got a changed pod, want the same pod", same)
+		}
+	}
+	q := p.WithSizes(map[string]string{"main": smaller})
+	if got := q.ContainerHashes["main"].Resources; got != smaller {
+		t.Errorf("size after WithSizes: got %q, want %q", got, smaller)
+	}
+	if got, before := q.Object.Spec.Resources.Limits.Memory().String(), p.Object.Spec.Resources.Limits.Memory().String(); got != "32Mi" || before != "64Mi" {
+		t.Errorf("pod-level memory limit after WithSizes: got %s, and %s in the original pod, want 32Mi and 64Mi", got, before)
+	}
+	for before, want := range map[string][]v1.ResourceName{smaller: {"memory"}, unknown: {}, size: {}} {
+		if got := manifest.ResizedResources(before, size); !slices.Equal(got, want) {
+			t.Errorf("resized resources from %q: got %v, want %v", before, got, want)
+		}
+	}
+}
+
 // TestParseSize checks the requests and limits in sizes, and that other text is ignored.
 func TestParseSize(t *testing.T) {
 	r := manifest.ParseSize("cpu=100m/1 memory=32Mi/ gpu=x/1")

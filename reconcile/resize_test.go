@@ -87,6 +87,39 @@ func TestResizeIsLogged(t *testing.T) {
 	})
 }
 
+// TestResize_Inherited checks that a container without a memory limit of its own is resized with its
+// pod, and restarted if its resize policy requires it.
+func TestResize_Inherited(t *testing.T) {
+	run(t, func(t *testing.T, m *machine) {
+		inheriting := func(name, memory string, policy v1.ResourceResizeRestartPolicy) *manifest.Pod {
+			return clusterPod(name, func(p *v1.Pod) {
+				amounts := v1.ResourceList{v1.ResourceMemory: resource.MustParse(memory)}
+				p.Spec.Resources = &v1.ResourceRequirements{Requests: amounts, Limits: amounts}
+				p.Spec.Containers[0].Image = "web:1"
+				p.Spec.Containers[0].ResizePolicy = []v1.ContainerResizePolicy{{ResourceName: v1.ResourceMemory, RestartPolicy: policy}}
+			})
+		}
+		m.options = useCluster
+		m.start()
+		for i, memory := range []string{"64Mi", "128Mi", "32Mi"} {
+			m.setClusterPods(true, inheriting("web", memory, v1.NotRequired), inheriting("restarted", memory, v1.RestartContainer))
+			m.advance(time.Minute)
+			q := resource.MustParse(memory)
+			for name, restarts := range map[string]int32{"web": 0, "restarted": int32(i)} {
+				if got := m.memoryOf(name); got != q.Value() {
+					t.Errorf("memory limit of pod %s with the pod-level limit %s: got %d bytes, want %d\n%s", name, memory, got, q.Value(), m.state())
+				}
+				if got := m.report(name).Pod.Status.ContainerStatuses[0].RestartCount; got != restarts {
+					t.Errorf("restarts of pod %s with the pod-level limit %s: got %d, want %d", name, memory, got, restarts)
+				}
+				if m.report(name).IsResizePending {
+					t.Errorf("resize of pod %s to %s: got pending, want complete", name, memory)
+				}
+			}
+		}
+	})
+}
+
 // TestResize checks that a changed size restarts no container, whether or not podd runs during the
 // change, and that another version restarts the pod.
 func TestResize(t *testing.T) {

@@ -276,9 +276,8 @@ const (
 	AnnotationStartHash = "podd/start"
 	// AnnotationPodHash contains manifest.Pod.Hash of the pod version that runs in the sandbox.
 	AnnotationPodHash = "podd/hash"
-	// AnnotationSize contains the resources at creation, in the format of manifest.FormatSize:
-	// manifest.ContainerHash.Resources of a container, or the result of manifest.Pod.PodSize for a
-	// sandbox.
+	// AnnotationSize contains the resources at creation: manifest.ContainerHash.Resources of a
+	// container, or the result of manifest.Pod.PodSize for a sandbox.
 	AnnotationSize = "podd/size"
 	// AnnotationBackoffStep contains the back-off step with which a container was started.
 	AnnotationBackoffStep = "podd/backoff-step"
