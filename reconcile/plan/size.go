@@ -60,8 +60,8 @@ func WithActualSizes(in *Input) *manifest.Pod {
 
 // PodResources returns the allocated requests and the actual resources of the whole pod (fields
 // allocatedResources and resources of v1.PodStatus). The actual cpu and memory are those of the
-// pod's cgroup. If the cgroup does not exist or is being resized, they are the allocated cpu and
-// memory.
+// pod's cgroup; during a resize, they are its cpu and memory before the resize. If the cgroup does not
+// exist, they are the allocated cpu and memory.
 func PodResources(in *Input) (allocated v1.ResourceList, actual *v1.ResourceRequirements) {
 	pod := WithAllocatedSizes(in).Object
 	wanted := v1.ResourceRequirements{Requests: manifest.PodRequests(pod), Limits: manifest.PodLimits(pod)}
@@ -168,20 +168,20 @@ func UncertainSizes(in *Input, a Action) map[string]Size {
 	if inc == nil {
 		return nil
 	}
-	sizes := map[string]Size{}
+	sizes, pod := map[string]Size{}, Size{recordedSize(in.History.Sizes, inc.ID, inc.Annotations).Value, true}
 	switch a := a.(type) {
 	case ResizePod:
-		sizes[a.SandboxID] = Size{Uncertain: true}
+		sizes[a.SandboxID] = pod
 	case ResizeContainer:
 		for i := range inc.Containers {
 			if c := &inc.Containers[i]; c.ID == a.ID {
 				sizes[a.ID] = Size{recordedSize(in.History.Sizes, c.ID, c.Annotations).Value, true}
 			}
 		}
-		sizes[inc.ID] = Size{Uncertain: true}
+		sizes[inc.ID] = pod
 	case StartContainer: // during a pending resize, the size of the cgroup is uncertain, because the start enlarges the pod's cgroup
 		if IsResizePending(in) {
-			sizes[inc.ID] = Size{Uncertain: true}
+			sizes[inc.ID] = pod
 		}
 	}
 	return sizes

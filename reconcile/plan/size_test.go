@@ -88,7 +88,8 @@ func TestPodResources(t *testing.T) {
 		"admitted":    {func(*Input) {}, large, small},
 		"rejected":    {func(in *Input) { in.Verdict = Verdict{Answer: Reject} }, small, small},
 		"resized":     {func(in *Input) { in.History.Sizes = map[string]Size{"s-u": {Value: large}} }, large, large},
-		"uncertain":   {func(in *Input) { in.History.Sizes = UncertainSizes(in, ResizePod{SandboxID: "s-u"}) }, large, large},
+		"uncertain":   {func(in *Input) { in.History.Sizes = UncertainSizes(in, ResizePod{SandboxID: "s-u"}) }, large, small},
+		"container":   {func(in *Input) { in.History.Sizes = UncertainSizes(in, ResizeContainer{Container: "app", ID: "c"}) }, large, small},
 		"not created": {func(in *Input) { in.Observed = nil }, large, large},
 	} {
 		in := runs()
