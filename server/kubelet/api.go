@@ -37,9 +37,9 @@ type API struct {
 	// Config is the configuration in effect, of type kubelet.config.k8s.io/v1beta1, without
 	// secrets. /configz returns it.
 	Config any
-	// Flags are the values of podd's command-line flags by name, without secrets. /flagz returns
-	// them.
-	Flags map[string]string
+	// Flags returns the values of podd's command-line flags by name, without secrets. Each request of
+	// /flagz calls it. It must be safe for concurrent use.
+	Flags func() map[string]string
 	// KubernetesRelease is the release of the kubelet that podd is compatible with, such
 	// as "1.37", for /statusz.
 	KubernetesRelease string

@@ -85,13 +85,14 @@ func (a *API) flagz(w http.ResponseWriter, r *http.Request) {
 		kind: "Flagz",
 		text: func() string {
 			var b strings.Builder
-			for _, name := range slices.Sorted(maps.Keys(a.Flags)) {
-				fmt.Fprintf(&b, "%s=%s\n", name, a.Flags[name])
+			flags := a.Flags()
+			for _, name := range slices.Sorted(maps.Keys(flags)) {
+				fmt.Fprintf(&b, "%s=%s\n", name, flags[name])
 			}
 			return b.String()
 		},
 		object: func(kind metav1.TypeMeta) any {
-			return flagzResponse{TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Name: component}, Flags: a.Flags}
+			return flagzResponse{TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Name: component}, Flags: a.Flags()}
 		},
 	})
 }

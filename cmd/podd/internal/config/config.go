@@ -340,8 +340,9 @@ type RedactedConfig struct {
 	// Kubelet is the KubeletConfiguration, including defaults. It is encoded only when a client
 	// requests it, because package encoding/json then caches 80 kB about its types.
 	Kubelet *kubelet.KubeletConfiguration
-	// Flags maps the names of all flags to their values in effect.
-	Flags map[string]string
+	// Flags returns a new map from the names of all flags to their values in effect. It collects the
+	// values by reflection, and few clients request them. It is safe for concurrent use.
+	Flags func() map[string]string `json:"-"`
 }
 
 // OfflinePullPolicy is the behavior of imagePullPolicy Always if no registry responds.

@@ -11,7 +11,8 @@ const maskedValue = "<masked>"
 
 // redact returns the effective configuration with all secrets masked. Like the configuration that
 // the kubelet serves at /configz, it contains all defaults, the kind and the API version.
-// userConfig is the merged configuration without defaults.
+// userConfig is the merged configuration without defaults. The caller must not change f and c later,
+// because the function Flags of the result reads them.
 func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c *Config) RedactedConfig {
 	k := newDefaults()
 	k.Kind, k.APIVersion = kubeletConfigKind, kubeletConfigAPIVersion
@@ -44,7 +45,7 @@ func redact(f *Flags, userConfig *kubelet.KubeletConfiguration, m *mergedTree, c
 	} else {
 		k.RegisterNode, k.RegisterWithTaints = new(c.Cluster.RegisterNode), c.Cluster.Taints
 	}
-	return RedactedConfig{k, effectiveFlags(f, k, c)}
+	return RedactedConfig{k, func() map[string]string { return effectiveFlags(f, k, c) }}
 }
 
 // setEffectiveValues sets the fields of k for which podd has another default than the kubelet.

@@ -43,12 +43,13 @@ staticPodURLHeader: {Authorization: [Bearer s3cret]}
 		"tls-cipher-suites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "pull-offline": "strict",
 		"max-pods": "7", // the flag shows the value of its field in the file
 	}
+	flagz := cfg.RedactedConfig.Flags()
 	for name, value := range want {
-		if got := cfg.RedactedConfig.Flags[name]; got != value {
-			t.Errorf("flag %s: got %q, want %q", name, got, value)
+		if flagz[name] != value {
+			t.Errorf("flag %s: got %q, want %q", name, flagz[name], value)
 		}
 	}
-	all, err := json.Marshal(cfg.RedactedConfig)
+	all, err := json.Marshal([]any{k, flagz})
 	if err != nil || strings.Contains(string(all), "s3cret") || strings.Count(string(all), "masked") < 3 {
 		t.Errorf("got RedactedConfig %s, error %v; want at least 3 masked values and no secret", all, err)
 	}
@@ -74,7 +75,7 @@ logging: {vmodule: [{filePattern: rotator, verbosity: 4}]}
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := cfg.RedactedConfig.Flags
+	got := cfg.RedactedConfig.Flags()
 	for name, want := range map[string]string{
 		"pod-manifest-path": "/etc/manifests", "pods-per-core": "3", "eviction-hard": "memory.available<1Gi,nodefs.available<5%",
 		"system-reserved": "cpu=100m,memory=1Gi", "vmodule": "rotator=4", "feature-gates": "NodeSwap=true", "node-labels": "a=b,c=d",
