@@ -3,9 +3,10 @@ package manifest
 import "fmt"
 
 // FindHostPortConflicts returns an error Problem for each pod that uses a host port of a pod before
-// it in the list. Ports of init containers that are not sidecars are ignored. canQueue reports whether
-// two pods can run one after the other, so that they do not conflict; nil means never.
-func FindHostPortConflicts(pods []*Pod, canQueue func(a, b *Pod) bool) []Problem {
+// it in the list, if at least one of the two runs forever. Other pods with the same host port do not
+// conflict, because admission runs them one after the other. Ports of init containers that are not
+// sidecars are ignored.
+func FindHostPortConflicts(pods []*Pod) []Problem {
 	type reservation struct {
 		pod  *Pod
 		port PortReservation
@@ -13,10 +14,10 @@ func FindHostPortConflicts(pods []*Pod, canQueue func(a, b *Pod) bool) []Problem
 	var problems []Problem
 	reserved := map[int32][]reservation{}
 	for _, p := range pods {
-		ports := ListPortReservations(p)
+		ports, runsForever := ListPortReservations(p), RunsForever(&p.Object.Spec)
 		for _, port := range ports {
 			for _, other := range reserved[port.Number] {
-				if port.ConflictsWith(other.port) && (canQueue == nil || !canQueue(p, other.pod)) {
+				if port.ConflictsWith(other.port) && (runsForever || RunsForever(&other.pod.Object.Spec)) {
 					problems = append(problems, newPortConflict(p, port, other.pod, other.port))
 					break
 				}

@@ -20,6 +20,7 @@ func TestHostPortConflicts(t *testing.T) {
 	ports := func(ports string) string {
 		return "containers: [{name: main, image: i, ports: [" + ports + "]}]"
 	}
+	never := "restartPolicy: Never\n  "
 	tests := map[string]struct {
 		text string
 		want []string
@@ -34,7 +35,12 @@ func TestHostPortConflicts(t *testing.T) {
 			[]string{"f:12:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6)"}},
 		"host network": {pod("a", "hostNetwork: true\n  "+ports("{containerPort: 80}")) + pod("b", "hostNetwork: true\n  "+ports("{containerPort: 80}")),
 			[]string{"f:14:47: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:7)"}},
-		"init container": {pod("a", "initContainers: [{name: i, image: i, ports: [{containerPort: 80, hostPort: 80}]}]\n  "+ports("")) + pod("b", ports("{containerPort: 80, hostPort: 80}")), nil},
+		"init container":              {pod("a", "initContainers: [{name: i, image: i, ports: [{containerPort: 80, hostPort: 80}]}]\n  "+ports("")) + pod("b", ports("{containerPort: 80, hostPort: 80}")), nil},
+		"pods that run to completion": {pod("a", never+ports("{containerPort: 80, hostPort: 80}")) + pod("b", "restartPolicy: OnFailure\n  "+ports("{containerPort: 80, hostPort: 80}")), nil},
+		"a pod that runs forever before a pod that runs to completion": {pod("a", ports("{containerPort: 80, hostPort: 80}")) + pod("b", never+ports("{containerPort: 80, hostPort: 80}")),
+			[]string{"f:13:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6)"}},
+		"a pod that runs to completion before a pod that runs forever": {pod("a", never+ports("{containerPort: 80, hostPort: 80}")) + pod("b", ports("{containerPort: 80, hostPort: 80}")),
+			[]string{"f:13:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:7)"}},
 		"sidecar": {pod("a", "initContainers: [{name: i, image: i, restartPolicy: Always, ports: [{containerPort: 80, hostPort: 80}]}]\n  "+ports("")) + pod("b", ports("{containerPort: 80, hostPort: 80}")),
 			[]string{"f:13:67: error: spec.containers[0].ports[0].hostPort: 80 is already used by default/a (f:6)"}},
 	}
@@ -44,10 +50,10 @@ func TestHostPortConflicts(t *testing.T) {
 			if f.HasRefusedDocument() || len(f.Pods) != 2 {
 				t.Fatalf("got %d pods with problems %v, want valid pods", len(f.Pods), f.Problems)
 			}
-			if diff := cmp.Diff(tt.want, lines(manifest.FindHostPortConflicts(f.Pods, nil))); diff != "" {
+			if diff := cmp.Diff(tt.want, lines(manifest.FindHostPortConflicts(f.Pods))); diff != "" {
 				t.Errorf("conflicts (-want +got):\n%s", diff)
 			}
-			for _, p := range manifest.FindHostPortConflicts(f.Pods, nil) {
+			for _, p := range manifest.FindHostPortConflicts(f.Pods) {
 				if !strings.HasSuffix(p.Pod.Name, "-n") {
 					t.Errorf("pod of the problem: got %s, want the name with the suffix -n", p.Pod)
 				}

@@ -55,7 +55,7 @@ func FuzzDecode(f *testing.F) {
 			checkPod(t, p, o)
 		}
 		checkAsJSON(t, data, file, o)
-		manifest.FindHostPortConflicts(file.Pods, nil)
+		manifest.FindHostPortConflicts(file.Pods)
 		merge.Batches([]manifest.Batch{merge.Files("s", manifest.KindFile, file, file)})
 	})
 }

@@ -116,7 +116,7 @@ func TestBatches_KeepsInput(t *testing.T) {
 		p.ManifestKey()
 	}
 	for i := range batches {
-		manifest.FindHostPortConflicts(batches[i].Pods, nil)
+		manifest.FindHostPortConflicts(batches[i].Pods)
 	}
 	if diff := cmp.Diff(untouched, batches); diff != "" {
 		t.Errorf("Batches or FindHostPortConflicts changed the input (-before +after):\n%s", diff)

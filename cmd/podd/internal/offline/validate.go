@@ -38,7 +38,7 @@ func (c *ValidateCmd) Run(ctx context.Context, s iostreams.Streams) error {
 		return err
 	}
 	r := filecheck.Check(filecheck.Read(ctx, c.Paths, s.In), decode.Options{NodeName: node, Strict: c.Strict})
-	r.AddProblems(manifest.FindHostPortConflicts(r.Pods, nil))
+	r.AddProblems(manifest.FindHostPortConflicts(r.Pods))
 	r.AddProblems(refs.CheckMissing(r.Pods, r.Set.ObjectsBySource, manifest.Warning)) // only warnings, because the referenced objects may be added later
 	out := &resultPrinter{r, c.Version}
 	if err := out.print(c.Output, s); err != nil {

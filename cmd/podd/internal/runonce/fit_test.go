@@ -12,34 +12,6 @@ import (
 	"podd/reconcile/admission"
 )
 
-// TestFindPortConflicts checks that two jobs (pods that run to completion) can use the same host port,
-// because one of them waits for the other. A service (long-running pod) and another pod cannot.
-func TestFindPortConflicts(t *testing.T) {
-	onPort := func(name string, policy v1.RestartPolicy) *manifest.Pod {
-		p := decodePods(t, podManifest(name, policy, "c"))[0]
-		p.Object.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: 80, HostPort: 8080, Protocol: v1.ProtocolTCP}}
-		return p
-	}
-	for name, c := range map[string]struct {
-		pods []*manifest.Pod
-		want string // the pod with the problem
-	}{
-		"two jobs":               {[]*manifest.Pod{onPort("a", never), onPort("b", onFailure)}, ""},
-		"service and job":        {[]*manifest.Pod{onPort("a", always), onPort("b", never)}, "b-run1"},
-		"job and service":        {[]*manifest.Pod{onPort("a", never), onPort("b", always)}, "b-run1"},
-		"two services":           {[]*manifest.Pod{onPort("a", always), onPort("b", always)}, "b-run1"},
-		"two jobs and a service": {[]*manifest.Pod{onPort("a", never), onPort("b", never), onPort("c", always)}, "c-run1"},
-	} {
-		got := ""
-		for _, p := range findPortConflicts(c.pods) {
-			got += p.Pod.Name
-		}
-		if got != c.want {
-			t.Errorf("%s: got problems of the pods %q, want %q", name, got, c.want)
-		}
-	}
-}
-
 // TestFindMisfits checks which pods findMisfits rejects before a run starts. The node has 2 CPUs, and room
 // for 3 pods. "Services" are long-running pods.
 func TestFindMisfits(t *testing.T) {

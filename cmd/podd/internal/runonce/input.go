@@ -82,7 +82,7 @@ func (r *execution) readPods(ctx context.Context) (*inputSet, []manifest.Problem
 			return nil, nil, err
 		}
 		c := filecheck.Check(texts, decode.Options{NodeName: r.cfg.NodeName, NodeLabels: host.NodeLabels(&r.cfg.Node), NameSuffix: r.suffix, Strict: r.cfg.Strict})
-		c.AddProblems(findPortConflicts(c.Pods))
+		c.AddProblems(manifest.FindHostPortConflicts(c.Pods))
 		in := &inputSet{set: c.Set}
 		for _, p := range c.Pods {
 			in.order = append(in.order, p.Key)
@@ -90,13 +90,6 @@ func (r *execution) readPods(ctx context.Context) (*inputSet, []manifest.Problem
 		return in, c.Problems, nil
 	}
 	return r.readSources(ctx)
-}
-
-// findPortConflicts returns an error Problem for each pod that uses a host port of a pod before it in
-// the list, if one of the two is a service. Other pods with the same host port run one after the other.
-func findPortConflicts(pods []*manifest.Pod) []manifest.Problem {
-	completes := func(p *manifest.Pod) bool { return !manifest.RunsForever(&p.Object.Spec) }
-	return manifest.FindHostPortConflicts(pods, func(a, b *manifest.Pod) bool { return completes(a) && completes(b) })
 }
 
 // readFiles reads the named manifests. It returns when ctx is done, although a goroutine
@@ -143,7 +136,7 @@ func (r *execution) readSources(ctx context.Context) (*inputSet, []manifest.Prob
 	for _, p := range pods {
 		in.order = append(in.order, p.Key)
 	}
-	problems := slices.Concat(set.Problems, findPortConflicts(pods))
+	problems := slices.Concat(set.Problems, manifest.FindHostPortConflicts(pods))
 	for name, complete := range set.CompleteSources {
 		if !complete {
 			return in, problems, fmt.Errorf("reading %s: timed out after %s; nothing was started", name, sourceTimeout)
