@@ -377,6 +377,9 @@ func TestClusterPreempts(t *testing.T) {
 		if s := m.report("one").Pod.Status; s.Phase != v1.PodFailed || s.Reason != "Preempting" || s.Message != "Preempted in order to admit critical pod" || !hasDisruption(s.Conditions) {
 			t.Errorf("status of the preempted pod: got %+v, want Failed with reason Preempting and a DisruptionTarget condition", s)
 		}
+		if got := m.report("one").Finished.Resource; got != v1.ResourcePods {
+			t.Errorf("resource of the preempted pod: got %q, want pods", got)
+		}
 	})
 }
 

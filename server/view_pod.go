@@ -50,6 +50,9 @@ type PodView struct {
 	// EvictionSignal is the eviction signal because of which the pod was evicted, such as
 	// "memory.available"; "" if the pod was not evicted because of node pressure.
 	EvictionSignal string `json:"evictionSignal,omitempty"`
+	// PreemptionSignal is the resource that the pod released when it was preempted, such as "cpu"; ""
+	// if the pod was not preempted since podd started.
+	PreemptionSignal string `json:"preemptionSignal,omitempty"`
 	// Decisions are the decisions about the containers, in the manifest's order.
 	Decisions []DecisionView `json:"steps,omitempty"`
 	// NextCheck is the time at which podd checks the pod again even if no event occurs; zero if

@@ -177,7 +177,7 @@ func formatInsufficient(name v1.ResourceName, requested, used, capacity int64) s
 // sortInKubeletOrder sorts names in the order in which a kubelet checks resources, and returns
 // names.
 func sortInKubeletOrder(names []v1.ResourceName) []v1.ResourceName {
-	first := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU} // in reverse order, because the index -1 of other resources must sort last
+	first := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU, v1.ResourcePods} // in reverse order, because the index -1 of other resources must sort last
 	slices.SortFunc(names, func(a, b v1.ResourceName) int {
 		return cmp.Or(cmp.Compare(slices.Index(first, b), slices.Index(first, a)), strings.Compare(string(a), string(b)))
 	})

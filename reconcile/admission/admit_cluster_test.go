@@ -176,25 +176,26 @@ func TestPreempt(t *testing.T) {
 		name   string
 		asks   func(*v1.Pod)
 		others []candidate
-		want   string // the preempted pod; if there is none, the reason
+		want   string // the preempted pod and the resource; if there is none, the reason
 	}{
 		{"enough room", asks, []candidate{runs("a", sized("300m", false))}, ""},
 		{"not critical", both(sized("600m", false), prior(5)), []candidate{runs("a", sized("500m", false))}, "OutOfcpu"},
-		{"one pod suffices", asks, []candidate{runs("a", sized("500m", false)), runs("b", sized("300m", false))}, "a"},
-		{"smaller pod suffices", less, []candidate{runs("a", sized("500m", false)), runs("b", sized("400m", false))}, "b"},
-		{"burstable before guaranteed", less, []candidate{runs("a", sized("450m", true)), runs("b", sized("500m", false))}, "b"},
-		{"guaranteed if nothing else suffices", asks, []candidate{runs("a", sized("900m", true)), runs("b", sized("100m", false))}, "a"},
+		{"one pod suffices", asks, []candidate{runs("a", sized("500m", false)), runs("b", sized("300m", false))}, "a cpu"},
+		{"smaller pod suffices", less, []candidate{runs("a", sized("500m", false)), runs("b", sized("400m", false))}, "b cpu"},
+		{"burstable before guaranteed", less, []candidate{runs("a", sized("450m", true)), runs("b", sized("500m", false))}, "b cpu"},
+		{"guaranteed if nothing else suffices", asks, []candidate{runs("a", sized("900m", true)), runs("b", sized("100m", false))}, "a cpu"},
 		{"a pod is being stopped already", asks, []candidate{ending(runs("a", sized("500m", false))), runs("b", sized("300m", false))}, "OutOfcpu"},
 		{"only critical pods", asks, []candidate{runs("a", both(sized("500m", false), prior(2_000_000_000)))}, "UnexpectedAdmissionError"},
-		{"less critical pod", both(sized("600m", false), prior(2_000_001_000)), []candidate{runs("a", both(sized("500m", false), prior(2_000_000_000)))}, "a"},
+		{"less critical pod", both(sized("600m", false), prior(2_000_001_000)), []candidate{runs("a", both(sized("500m", false), prior(2_000_000_000)))}, "a cpu"},
 		{"exceeds the node", both(sized("2", false), prior(2_000_000_000)), []candidate{runs("a", sized("500m", false))}, "UnexpectedAdmissionError"},
 		{"node selector does not match", both(asks, func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"x": "y"} }), []candidate{runs("a", sized("500m", false))}, "NodeAffinity"},
-		{"too many pods", prior(2_000_000_000), []candidate{runs("a", sized("1m", true)), runs("b", nil), runs("c", sized("1m", false)), runs("d", sized("1m", false))}, "b"},
+		{"too many pods", prior(2_000_000_000), []candidate{runs("a", sized("1m", true)), runs("b", nil), runs("c", sized("1m", false)), runs("d", sized("1m", false))}, "b pods"},
+		{"too many pods and too little CPU", asks, []candidate{runs("a", sized("500m", false)), runs("b", nil), runs("c", nil), runs("d", nil)}, "a pods"},
 	} {
 		v := admitAll(append(test.others, candidate{Key: named("new"), Desired: clusterPod("new", 10, test.asks)}), limits)[named("new")]
-		got := v.Victim.Name
-		if got == "" {
-			got = v.Reason
+		got := v.Reason
+		if v.Victim.Name != "" {
+			got = v.Victim.Name + " " + string(v.VictimResource)
 		}
 		if got != test.want || (v.Victim.Name != "") != (v.Answer == plan.Wait && v.Reason == "Preempting") {
 			t.Errorf("%s: got preempted pod or reason %q of verdict %+v, want %q", test.name, got, v, test.want)

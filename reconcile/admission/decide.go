@@ -182,7 +182,7 @@ func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map
 		m.preempted = p
 		memories[v.Victim] = m
 		requests = append(requests, WorkerRequest{v.Victim, state.Requests{Eviction: &plan.Eviction{
-			UID: p.UID, Hash: p.Hash, Reason: plan.ReasonPreempted, Message: "Preempted in order to admit critical pod",
+			UID: p.UID, Hash: p.Hash, Reason: plan.ReasonPreempted, Message: "Preempted in order to admit critical pod", Resource: v.VictimResource,
 		}}})
 	}
 	order.Slice(requests, func(a, b WorkerRequest) int { return manifest.CompareKeys(a.Key, b.Key) })

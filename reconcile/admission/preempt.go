@@ -44,15 +44,20 @@ func (a *admitter) preempt(c candidate) plan.Verdict {
 	next, ok := a.nextVictim(c.Desired, shortage)
 	if !ok {
 		var resources strings.Builder
-		for _, name := range sortInKubeletOrder(slices.Collect(maps.Keys(shortage))) {
+		for _, name := range shortage.names() {
 			fmt.Fprintf(&resources, "(res: %s, q: %d), ", name, shortage[name])
 		}
 		return rejectIfMessage("UnexpectedAdmissionError",
 			"Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: ["+resources.String()+"]")
 	}
 	v := waitForPreempted("this pod preempts " + next.Key.String())
-	v.Victim = next.Key
+	v.Victim, v.VictimResource = next.Key, shortage.names()[0]
 	return v
+}
+
+// names returns the names of the resources in the order in which a kubelet checks them.
+func (a Amounts) names() []v1.ResourceName {
+	return sortInKubeletOrder(slices.Collect(maps.Keys(a)))
 }
 
 // waitForPreempted returns the verdict for a pod that waits until preempted pods have stopped.

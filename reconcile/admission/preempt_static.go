@@ -47,7 +47,7 @@ func (a *admitter) preemptForStatic(c candidate, rejection plan.Verdict) plan.Ve
 		if !ok {
 			return rejection
 		}
-		v.Victim, v.Message = next.Key, "this pod preempts "+next.Key.String()
+		v.Victim, v.VictimResource, v.Message = next.Key, shortage.names()[0], "this pod preempts "+next.Key.String()
 	}
 	if len(c.ReservedVersions) > 0 {
 		v.Answer = plan.Reject

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"podd/manifest"
@@ -115,6 +116,8 @@ type Eviction struct {
 	// the journal, because the event is recorded with the decision to stop the pod.
 	EventAnnotations map[string]string
 	Grace            time.Duration // maximum grace period of an evicted or terminated pod
+	// Resource is the resource that a preempted pod releases; "" for other reasons.
+	Resource v1.ResourceName
 	// Shortage is the resource of which the node was short; zero if the pod is evicted for another
 	// reason.
 	Shortage Shortage
@@ -166,8 +169,10 @@ type Verdict struct {
 	// IsResize reports whether the version was admitted before. In that case, the answer is about
 	// its new size.
 	IsResize bool
-	// Victim is the pod to stop so that this pod can run; zero if there is none.
-	Victim types.NamespacedName
+	// Victim is the pod to stop so that this pod can run; zero if there is none. VictimResource is
+	// the first resource that is insufficient without the stop.
+	Victim         types.NamespacedName
+	VictimResource v1.ResourceName
 }
 
 // needsUser reports whether a user must act so that the pod is admitted.
@@ -247,6 +252,9 @@ type PodEnd struct {
 	// and when it is admitted again. This is the case for a pod of a manifest on this node.
 	Grace   time.Duration `json:",omitempty"`
 	Resumes bool          `json:",omitempty"`
+	// Resource is the field of the Eviction that has ended the pod. It is not in the journal, because
+	// only the metric that counts the end needs it.
+	Resource v1.ResourceName `json:"-"`
 	// Shortage is the field of the Eviction that has ended the pod.
 	Shortage Shortage `json:",omitzero"`
 	// Evictions is the number of consecutive evictions that caused the back-off, including this one;

@@ -14,7 +14,6 @@
 //
 //	node_startup_duration_seconds, pod_status_sync_duration_seconds   the API server
 //	                                 counts and times these itself
-//	preemptions                      the pod's status and an event report it
 //	lifecycle_handler_http_fallbacks_total, orphan_pod_cleaned_volumes   not implemented
 //	graceful_shutdown_…_time_seconds   the host is shutting down; events report it
 //	pleg_discard_events              a lost event only delays podd until the next relist

@@ -131,6 +131,10 @@ func exercised() *Metrics {
 	ended.Pod = named("web-n1", v1.PodFailed)
 	ended.Pod.Status.Reason = evicted
 	m.UpdatePod(after, &ended, time.Unix(4004, 0))
+	preemptedPod := *after
+	preemptedPod.Pod, preemptedPod.PreemptionSignal = named("web-n1", v1.PodFailed), "memory"
+	preemptedPod.Pod.Status.Reason = preempted
+	m.UpdatePod(after, &preemptedPod, time.Unix(4004, 0))
 	restarted := *after
 	restarted.Pod = after.Pod.DeepCopy()
 	restarted.Pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &v1.ContainerStateTerminated{ContainerID: "containerd://0", ExitCode: 1, Reason: "Error"}
@@ -176,9 +180,11 @@ func TestHandler(t *testing.T) {
 }
 
 // kubeletNames are names of metrics that the kubelet has too and that violate rules of promlint.
-var kubeletNames = []string{"kubelet_evictions", "kubelet_running_pods", "kubelet_node_name", "kubelet_cgroup_version", "volume_manager_total_volumes", "kubelet_certificate_manager_client_expiration_renew_errors", "kubelet_server_expiration_renew_errors",
-	"kubelet_pod_resources_endpoint_requests_list", "kubelet_pod_resources_endpoint_requests_get", "kubelet_pod_resources_endpoint_requests_get_allocatable",
-	"kubelet_pod_resources_endpoint_errors_list", "kubelet_pod_resources_endpoint_errors_get", "kubelet_pod_resources_endpoint_errors_get_allocatable"}
+var kubeletNames = strings.Fields(`kubelet_evictions kubelet_preemptions kubelet_running_pods kubelet_node_name kubelet_cgroup_version
+volume_manager_total_volumes kubelet_certificate_manager_client_expiration_renew_errors kubelet_server_expiration_renew_errors
+kubelet_pod_resources_endpoint_requests_list kubelet_pod_resources_endpoint_requests_get
+kubelet_pod_resources_endpoint_requests_get_allocatable kubelet_pod_resources_endpoint_errors_list
+kubelet_pod_resources_endpoint_errors_get kubelet_pod_resources_endpoint_errors_get_allocatable`)
 
 func TestLint(t *testing.T) {
 	h := exercised().Handler(inputs())

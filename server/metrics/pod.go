@@ -26,7 +26,7 @@ type podCounts struct {
 	ensuredImages, verifiedImages      *prometheus.CounterVec
 	collectedImages                    *prometheus.CounterVec
 	imageVolumes                       imageVolumeCounts
-	evictions                          *prometheus.CounterVec
+	evictions, preemptions             *prometheus.CounterVec
 	ruleChanges                        *prometheus.CounterVec
 }
 
@@ -47,6 +47,7 @@ func newPodCounts() podCounts {
 		verifiedImages:       newCounterVec("kubelet_imagemanager_image_mustpull_checks_total", "Checks whether a pod may use an image that is present, by the result.", "result"),
 		imageVolumes:         newImageVolumeCounts(),
 		evictions:            newCounterVec("kubelet_evictions", "Evicted pods, by the signal that caused the eviction.", "eviction_signal"),
+		preemptions:          newCounterVec("kubelet_preemptions", "Preempted pods, by the first resource that was insufficient for the critical pod.", "preemption_signal"),
 		ruleChanges:          newCounterVec("podd_rule_matches_total", "Number of changes of the plan rule that applies to a pod, by the ID of the new rule.", "rule"),
 	}
 }
@@ -54,7 +55,7 @@ func newPodCounts() podCounts {
 func (c podCounts) collectors() []prometheus.Collector {
 	return append(c.imageVolumes.collectors(),
 		c.startedPods, c.podErrors, c.userNamespacePods, c.userNamespaceErrors, c.sandboxDuration, c.sandboxErrors, c.startedContainers, c.containerErrors, c.terminatedContainers,
-		c.pullDuration, c.ensuredImages, c.verifiedImages, c.collectedImages, c.evictions, c.ruleChanges,
+		c.pullDuration, c.ensuredImages, c.verifiedImages, c.collectedImages, c.evictions, c.preemptions, c.ruleChanges,
 	)
 }
 
@@ -139,7 +140,7 @@ func sizeBucket(size uint64) string {
 	return "GT100GB"
 }
 
-// update counts terminated containers, evictions and changes of a pod's rule; see
+// update counts terminated containers, evictions, preemptions and changes of a pod's rule; see
 // Metrics.UpdatePod.
 func (c podCounts) update(before, after *server.PodView) {
 	if after.Rule != "" && (before == nil || before.Rule != after.Rule) {
@@ -150,6 +151,9 @@ func (c podCounts) update(before, after *server.PodView) {
 	}
 	if before.Pod.Status.Reason != evicted && after.Pod.Status.Reason == evicted {
 		c.evictions.WithLabelValues(cmp.Or(after.EvictionSignal, "localStorage")).Inc()
+	}
+	if before.Pod.Status.Reason != preempted && after.Pod.Status.Reason == preempted {
+		c.preemptions.WithLabelValues(after.PreemptionSignal).Inc()
 	}
 	from, to := &before.Pod.Status, &after.Pod.Status
 	c.countTerminations("init_container", from.InitContainerStatuses, to.InitContainerStatuses)
@@ -183,4 +187,8 @@ func lastTermination(s *v1.ContainerStatus) *v1.ContainerStateTerminated {
 	return s.LastTerminationState.Terminated
 }
 
-const evicted = "Evicted"
+// Reasons of pods that the node has stopped. The names are those of the kubelet.
+const (
+	evicted   = "Evicted"
+	preempted = "Preempting"
+)

@@ -194,23 +194,33 @@ func TestPriorityLabel(t *testing.T) {
 	}
 }
 
-// TestPodCounts_Evictions checks that an eviction is counted once, with its signal.
+// TestPodCounts_Evictions checks that an eviction and a preemption are counted once, with the signal.
 func TestPodCounts_Evictions(t *testing.T) {
-	for signal, want := range map[string]string{"memory.available": "memory.available", "": "localStorage"} {
+	for _, test := range []struct {
+		reason    string
+		after     server.PodView
+		wantName  string
+		wantLabel string
+	}{
+		{evicted, server.PodView{EvictionSignal: "memory.available"}, "kubelet_evictions", "memory.available"},
+		{evicted, server.PodView{}, "kubelet_evictions", "localStorage"},
+		{preempted, server.PodView{PreemptionSignal: "cpu"}, "kubelet_preemptions", "cpu"},
+		{preempted, server.PodView{}, "kubelet_preemptions", ""},
+	} {
 		c := newPodCounts()
-		before, after := &server.PodView{Pod: &v1.Pod{}}, &server.PodView{Pod: &v1.Pod{}, EvictionSignal: signal}
-		after.Pod.Status.Reason = evicted
-		c.update(before, after)
-		c.update(after, after)
+		before, after := &server.PodView{Pod: &v1.Pod{}}, test.after
+		after.Pod = &v1.Pod{Status: v1.PodStatus{Reason: test.reason}}
+		c.update(before, &after)
+		c.update(&after, &after)
 		registry := prometheus.NewRegistry()
-		registry.MustRegister(c.evictions)
+		registry.MustRegister(c.evictions, c.preemptions)
 		families, err := registry.Gather()
 		if err != nil || len(families) != 1 || len(families[0].Metric) != 1 {
-			t.Fatalf("signal %q: got %v, error %v; want one metric", signal, families, err)
+			t.Fatalf("%s: got %v, error %v; want one metric", test.reason, families, err)
 		}
 		m := families[0].Metric[0]
-		if label, n := m.Label[0].GetValue(), m.GetCounter().GetValue(); label != want || n != 1 {
-			t.Errorf("signal %q: got %v evictions with the label %s, want 1 with %s", signal, n, label, want)
+		if name, label, n := families[0].GetName(), m.Label[0].GetValue(), m.GetCounter().GetValue(); name != test.wantName || label != test.wantLabel || n != 1 {
+			t.Errorf("got %v of %s with the label %q, want 1 of %s with %q", n, name, label, test.wantName, test.wantLabel)
 		}
 	}
 }

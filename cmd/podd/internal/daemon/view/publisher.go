@@ -275,7 +275,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 		p.LastExits = lastExits(r)
 	}
 	if r.Finished != nil {
-		p.EvictionSignal = r.Finished.Shortage.Signal
+		p.EvictionSignal, p.PreemptionSignal = r.Finished.Shortage.Signal, string(r.Finished.Resource)
 	}
 	return p
 }
