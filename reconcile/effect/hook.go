@@ -10,24 +10,25 @@ import (
 
 	"podd/reconcile/plan"
 	"podd/reconcile/probe"
+	"podd/reconcile/result"
 	"podd/reconcile/status"
 	"podd/runtime"
 )
 
 // postStart runs the postStart hook of a container that was just started. The hook has no timeout.
 // It is interrupted when ctx is canceled.
-func (e *Runner) postStart(ctx context.Context, s Input, a plan.RunPostStart) error {
+func (e *Runner) postStart(ctx context.Context, s Input, a plan.RunPostStart) (result.CalledHook, error) {
 	c, _, _ := plan.FindContainer(s.Desired.Object, a.Container)
 	if c == nil || !plan.HasPostStart(c) {
-		return fmt.Errorf("container %s no longer has a postStart hook", a.Container)
+		return result.CalledHook{}, fmt.Errorf("container %s no longer has a postStart hook", a.Container)
 	}
 	h, to := c.Lifecycle.PostStart, probe.Target{IP: s.address(s.Desired, a.ID), Ports: c.Ports}
-	err := e.runHook(ctx, a.ID, h, to)
+	called, err := e.runHook(ctx, a.ID, h, to)
 	if err == nil || ctx.Err() != nil || h.HTTPGet == nil || !probe.UsesPodAddress(&v1.ProbeHandler{HTTPGet: h.HTTPGet}) ||
 		!s.Desired.Object.Spec.HostNetwork || !e.isLostAddress(to.IP) {
-		return err
+		return called, err
 	}
-	return &notCalledError{fmt.Errorf("calling the postStart hook of container %s: %w; this host has lost the node's address %s", a.Container, err, to.IP)}
+	return called, &notCalledError{fmt.Errorf("calling the postStart hook of container %s: %w; this host has lost the node's address %s", a.Container, err, to.IP)}
 }
 
 // A notCalledError is the error of a hook whose request did not reach the container. The error
@@ -40,14 +41,14 @@ func (e *notCalledError) Unwrap() []error { return []error{e.error, runtime.ErrU
 // preStop runs the preStop hook of a container. It reads the hook from the annotations of the
 // container, because the manifest may no longer exist. The timeout is the remaining part of the
 // grace period. preStop does nothing if the container no longer exists or has no hook.
-func (e *Runner) preStop(ctx context.Context, s Input, a plan.RunPreStop) error {
+func (e *Runner) preStop(ctx context.Context, s Input, a plan.RunPreStop) (result.CalledHook, error) {
 	inc, c := runtime.FindContainer(s.Observed, a.ID)
 	if c == nil {
-		return nil // the container no longer exists
+		return result.CalledHook{}, nil // the container no longer exists
 	}
 	h := plan.RecordedPreStop(c)
 	if h == nil {
-		return nil
+		return result.CalledHook{}, nil
 	}
 	to := probe.Target{Timeout: a.Grace}
 	ips := inc.IPs
@@ -67,13 +68,14 @@ func (e *Runner) preStop(ctx context.Context, s Input, a plan.RunPreStop) error 
 
 // runHook runs a hook once. It does not expand variables like $(NAME) in the command of a hook.
 // Like the kubelet, podd expands them only in the command of a probe.
-func (e *Runner) runHook(ctx context.Context, id string, h *v1.LifecycleHandler, to probe.Target) error {
+func (e *Runner) runHook(ctx context.Context, id string, h *v1.LifecycleHandler, to probe.Target) (result.CalledHook, error) {
 	if h.Exec == nil {
-		return probe.CallHTTPHook(ctx, h, to)
+		plainHost, err := probe.CallHTTPHook(ctx, h, to)
+		return result.CalledHook{PlainHost: plainHost}, err
 	}
 	r, err := e.exec(ctx, id, h.Exec.Command, to.Timeout)
 	if err == nil && !r.Passed {
 		err = errors.New(r.Message)
 	}
-	return err
+	return result.CalledHook{}, err
 }

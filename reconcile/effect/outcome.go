@@ -21,6 +21,8 @@ type Outcome struct {
 	Err         error // nil if the effect succeeded
 	// Pull describes the pull of a plan.EnsureImage; nil if the image was not pulled.
 	Pull *event.Pull
+	// HookPlainHost is result.CalledHook.PlainHost of a hook.
+	HookPlainHost string
 	// Reason is the waiting reason of a failed plan.StartContainer.
 	Reason string
 }
@@ -31,6 +33,8 @@ func newOutcome(key types.NamespacedName, r *result.Result) Outcome {
 	switch v := r.Value.(type) {
 	case result.ProbeAttempt:
 		o.ProbePassed = v.Passed
+	case result.CalledHook:
+		o.HookPlainHost = v.PlainHost
 	case result.EnsuredImage:
 		o.Pull = v.Pull
 	case result.StartedContainer:

@@ -98,9 +98,9 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 		probed, r.Err = e.probe(ctx, s, r.Version, a)
 		r.Value = result.ProbeAttempt(probed)
 	case plan.RunPostStart:
-		r.Err = e.postStart(ctx, s, a)
+		r.Value, r.Err = e.postStart(ctx, s, a)
 	case plan.RunPreStop:
-		r.Err = e.preStop(ctx, s, a)
+		r.Value, r.Err = e.preStop(ctx, s, a)
 	case plan.ReadMessage:
 		r.Value = result.TerminationMessage{Text: e.readTerminationMessage(ctx, s, a)}
 	case plan.RemoveContainer:

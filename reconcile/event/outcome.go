@@ -27,6 +27,9 @@ type Outcome struct {
 	// FailedImage is the name of the image that could not be pulled, which may be the image of an
 	// image volume; "" if it is unknown or the pull succeeded.
 	FailedImage string
+	// HookPlainHost is the host and port of a server that responded to an HTTPS hook in plain HTTP, and
+	// that was then called over HTTP; "" otherwise.
+	HookPlainHost string
 	// BacksOff reports whether the next pull must wait for a back-off.
 	BacksOff bool
 }
@@ -57,6 +60,9 @@ func ForOutcome(o Outcome) []Event {
 		return o.imageEvents(a)
 	case plan.StartContainer:
 		return o.startEvents(a)
+	}
+	if o.HookPlainHost != "" {
+		return []Event{o.NewWarningEvent("LifecycleHTTPFallback", "", fmt.Sprintf("request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", o.HookPlainHost))}
 	}
 	if o.Err == nil {
 		return nil

@@ -17,22 +17,23 @@ var hookUserAgent = "kube-lifecycle/" + manifest.KubernetesRelease()
 
 // CallHTTPHook runs an httpGet hook once. Every HTTP response is a success, regardless of its
 // status. CallHTTPHook returns an error if there is no response before ctx is done or t.Timeout
-// expires.
-func CallHTTPHook(ctx context.Context, handler *v1.LifecycleHandler, t Target) error {
+// expires. If the hook uses HTTPS but only a request over HTTP succeeded, plainHost is the host and
+// port of the server. Otherwise it is "".
+func CallHTTPHook(ctx context.Context, handler *v1.LifecycleHandler, t Target) (plainHost string, err error) {
 	if handler.HTTPGet == nil {
-		return errors.New("the hook has no supported handler")
+		return "", errors.New("the hook has no supported handler")
 	}
-	err := t.callHTTP(ctx, handler.HTTPGet)
+	plainHost, err = t.callHTTP(ctx, handler.HTTPGet)
 	if ctxErr := ctx.Err(); ctxErr != nil {
-		return ctxErr
+		return "", ctxErr
 	}
-	return err
+	return plainHost, err
 }
 
-func (t Target) callHTTP(ctx context.Context, a *v1.HTTPGetAction) error {
+func (t Target) callHTTP(ctx context.Context, a *v1.HTTPGetAction) (plainHost string, err error) {
 	req, err := t.newRequest(ctx, a, hookUserAgent)
 	if err != nil {
-		return err
+		return "", err
 	}
 	client := t.newClient()
 	defer client.CloseIdleConnections()
@@ -44,12 +45,13 @@ func (t Target) callHTTP(ctx context.Context, a *v1.HTTPGetAction) error {
 		plain := req.Clone(ctx)
 		plain.URL.Scheme = "http"
 		plain.Header.Del("Authorization")
+		plainHost = plain.URL.Host
 		res, err = client.Do(plain)
 	}
 	if err != nil {
-		return errors.New(wording.FirstLine(requestErrorText(err)))
+		return "", errors.New(wording.FirstLine(requestErrorText(err)))
 	}
-	return res.Body.Close()
+	return plainHost, res.Body.Close()
 }
 
 // isPlainHTTPError reports whether err is the error of an HTTPS request to a server that

@@ -32,15 +32,15 @@ func TestCall(t *testing.T) {
 	defer s.Close()
 	to := newTarget(t, s.Listener.Addr())
 	to.Timeout = 0
-	if err := CallHTTPHook(t.Context(), hook("/stop?now", v1.URISchemeHTTP), to); err != nil {
-		t.Error(err)
+	if plain, err := CallHTTPHook(t.Context(), hook("/stop?now", v1.URISchemeHTTP), to); err != nil || plain != "" {
+		t.Errorf("got plain host %q, error %v; want none", plain, err)
 	}
 	if got.RequestURI != "/stop?now" || got.UserAgent() != "kube-lifecycle/"+manifest.KubernetesRelease() || got.Header.Get("Authorization") != "secret" || got.Header.Get("X-A") != "1" {
 		t.Errorf("request: got %s with %v, want /stop?now with the kubelet's user agent, Authorization and X-A", got.RequestURI, got.Header)
 	}
 	// A server without TLS gets a plain HTTP request without credentials.
-	if err := CallHTTPHook(t.Context(), hook("/stop", v1.URISchemeHTTPS), to); err != nil {
-		t.Error(err)
+	if plain, err := CallHTTPHook(t.Context(), hook("/stop", v1.URISchemeHTTPS), to); err != nil || plain != s.Listener.Addr().String() {
+		t.Errorf("got plain host %q, error %v; want %s and no error", plain, err, s.Listener.Addr())
 	}
 	if got.RequestURI != "/stop" || got.Header.Get("Authorization") != "" || got.Header.Get("X-A") != "1" {
 		t.Errorf("request: got %s with %v, want /stop with X-A and without Authorization", got.RequestURI, got.Header)
@@ -59,21 +59,21 @@ func TestCall_Errors(t *testing.T) {
 	defer close(done)
 	to := newTarget(t, s.Listener.Addr())
 	to.Timeout = time.Second // long enough to connect
-	err := CallHTTPHook(t.Context(), hook("/?token=secret", v1.URISchemeHTTP), to)
+	_, err := CallHTTPHook(t.Context(), hook("/?token=secret", v1.URISchemeHTTP), to)
 	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "deadline exceeded") {
 		t.Errorf("slow server: got error %v, want an exceeded deadline without the query", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	to.Timeout = 0
-	if err := CallHTTPHook(ctx, hook("/", v1.URISchemeHTTP), to); !errors.Is(err, context.Canceled) {
+	if _, err := CallHTTPHook(ctx, hook("/", v1.URISchemeHTTP), to); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled call: got error %v, want %v", err, context.Canceled)
 	}
 	to.Ports = nil
-	if err := CallHTTPHook(t.Context(), hook("/", v1.URISchemeHTTP), to); err == nil || !strings.Contains(err.Error(), `no port "web"`) {
+	if _, err := CallHTTPHook(t.Context(), hook("/", v1.URISchemeHTTP), to); err == nil || !strings.Contains(err.Error(), `no port "web"`) {
 		t.Errorf("unknown port: %v", err)
 	}
-	if err := CallHTTPHook(t.Context(), &v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{}}, to); err == nil {
+	if _, err := CallHTTPHook(t.Context(), &v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{}}, to); err == nil {
 		t.Error("unsupported handler: got no error, want one")
 	}
 }

@@ -102,6 +102,13 @@ type ProbeAttempt struct {
 	Message string
 }
 
+// CalledHook is the Value of plan.RunPostStart and plan.RunPreStop.
+type CalledHook struct {
+	// PlainHost is the host and port of a server that was called over HTTP, because it responded to
+	// the HTTPS request of the hook in plain HTTP; "" otherwise.
+	PlainHost string
+}
+
 // TerminationMessage is the Value of plan.ReadMessage.
 type TerminationMessage struct{ Text string }
 
@@ -112,4 +119,5 @@ func (StartedContainer) isValue()   {}
 func (StoppedContainer) isValue()   {}
 func (StoppedSandbox) isValue()     {}
 func (ProbeAttempt) isValue()       {}
+func (CalledHook) isValue()         {}
 func (TerminationMessage) isValue() {}

@@ -43,7 +43,8 @@ func (t *transition) resultEvents(f result.Result) []event.Event {
 		return nil
 	}
 	image, _ := f.Value.(result.EnsuredImage)
-	o := event.Outcome{Subject: t.subject(f), Action: f.Action, Err: f.Err, ContactedRegistry: image.ContactedRegistry, Pull: image.Pull, VolumeImages: image.VolumeImages}
+	hook, _ := f.Value.(result.CalledHook)
+	o := event.Outcome{Subject: t.subject(f), Action: f.Action, Err: f.Err, ContactedRegistry: image.ContactedRegistry, Pull: image.Pull, VolumeImages: image.VolumeImages, HookPlainHost: hook.PlainHost}
 	if o.UID == "" {
 		return nil
 	}

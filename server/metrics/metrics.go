@@ -14,7 +14,7 @@
 //
 //	node_startup_duration_seconds, pod_status_sync_duration_seconds   the API server
 //	                                 counts and times these itself
-//	lifecycle_handler_http_fallbacks_total, orphan_pod_cleaned_volumes   not implemented
+//	orphan_pod_cleaned_volumes       not implemented
 //	graceful_shutdown_…_time_seconds   the host is shutting down; events report it
 //	pleg_discard_events              a lost event only delays podd until the next relist
 //	cri_losing_support               podd supports old runtimes as well
@@ -117,6 +117,7 @@ type Metrics struct {
 	memoryProtection
 	podsRequests
 	podResourcesRequests
+	hookCounts
 	o                                        Options
 	mainRegistry, probeRegistry, sliRegistry *prometheus.Registry
 }
@@ -128,7 +129,7 @@ func New(o Options) *Metrics {
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
 		admissionCounts: newAdmissionCounts(), resizeCounts: newResizeCounts(),
 		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
-		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(),
+		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(), hookCounts: newHookCounts(),
 		o: o, mainRegistry: prometheus.NewRegistry(), probeRegistry: prometheus.NewRegistry(), sliRegistry: prometheus.NewRegistry(),
 	}
 	m.mainRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -138,7 +139,7 @@ func New(o Options) *Metrics {
 	m.mainRegistry.MustRegister(m.workCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.admitted, m.deferredDuration)
 	m.mainRegistry.MustRegister(m.requestCounts.collectors()...)
-	m.mainRegistry.MustRegister(m.driverDuration)
+	m.mainRegistry.MustRegister(m.driverDuration, m.plainHooks)
 	m.mainRegistry.MustRegister(m.memoryProtection.collectors()...)
 	m.mainRegistry.MustRegister(m.podsRequests.collectors()...)
 	m.mainRegistry.MustRegister(m.podResourcesRequests.collectors()...)

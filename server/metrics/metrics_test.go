@@ -127,6 +127,7 @@ func exercised() *Metrics {
 	m.RecordPodsRequest("GetPod", "NotFound")
 	m.RecordPodsRequest("WatchPods", "Canceled")
 	m.RecordDriverCall("host.csi.example.com", "/csi.v1.Node/NodeStageVolume", "OK", time.Second)
+	m.RecordPlainHook()
 	ended := *after
 	ended.Pod = named("web-n1", v1.PodFailed)
 	ended.Pod.Status.Reason = evicted

@@ -69,6 +69,10 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 		case plan.StartContainer:
 			m.RecordContainerStart(containerType(o.Pod, a.Container), o.Reason)
 			m.RecordImageVolumes(imageVolumes(o, a.Container))
+		case plan.RunPostStart, plan.RunPreStop:
+			if o.HookPlainHost != "" {
+				m.RecordPlainHook()
+			}
 		case plan.RunProbe:
 			p := metrics.Probe{Pod: o.Key, Container: a.Container, Kind: string(a.Kind), Passed: o.ProbePassed, Took: o.Took, Err: o.Err}
 			if o.Pod != nil {
