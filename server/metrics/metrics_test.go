@@ -123,6 +123,7 @@ func exercised() *Metrics {
 	m.RecordPodResourcesRequest("v1", "Get", true)
 	m.RecordPodResourcesRequest("v1", "GetAllocatableResources", true)
 	m.RecordPodResourcesRequest("v1alpha1", "List", false)
+	m.RecordDeviceAllocation("example.com/fpga", 20*time.Millisecond)
 	m.RecordPodsRequest("ListPods", "OK")
 	m.RecordPodsRequest("GetPod", "NotFound")
 	m.RecordPodsRequest("WatchPods", "Canceled")

@@ -17,6 +17,7 @@ type workCounts struct {
 	orphanedPods              prometheus.Counter
 	restartedPods, rejections *prometheus.CounterVec
 	pluginRegistrations       *prometheus.CounterVec
+	allocationDuration        *prometheus.HistogramVec
 }
 
 func newWorkCounts() workCounts {
@@ -27,6 +28,7 @@ func newWorkCounts() workCounts {
 		restartedPods:       newCounterVec("kubelet_restarted_pods_total", "Pods that were deleted and created again with the same UID while they were terminating.", "static"),
 		rejections:          newCounterVec("kubelet_admission_rejections_total", "Pods that the node did not admit, by reason.", "reason"),
 		pluginRegistrations: newCounterVec("kubelet_device_plugin_registration_total", "Registrations of device plugins.", "resource_name"),
+		allocationDuration:  newHistogramVec("kubelet_device_plugin_alloc_duration_seconds", "Duration in seconds of calls of Allocate of device plugins, by resource.", prometheus.DefBuckets, "resource_name"),
 	}
 	for _, static := range []string{"", "true"} {
 		c.restartedPods.WithLabelValues(static) // with this 0, the PromQL function increase() counts the first restart
@@ -35,7 +37,7 @@ func newWorkCounts() workCounts {
 }
 
 func (c workCounts) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.actionDuration, c.cgroupDuration, c.orphanedPods, c.restartedPods, c.rejections, c.pluginRegistrations}
+	return []prometheus.Collector{c.actionDuration, c.cgroupDuration, c.orphanedPods, c.restartedPods, c.rejections, c.pluginRegistrations, c.allocationDuration}
 }
 
 // Operations for RecordAction, with the kubelet's names.
@@ -61,6 +63,12 @@ func (c workCounts) RecordCgroup(operation string, took time.Duration) {
 // RecordPluginRegistration records that a device plugin was registered for a resource.
 func (c workCounts) RecordPluginRegistration(resource string) {
 	c.pluginRegistrations.WithLabelValues(resource).Inc()
+}
+
+// RecordDeviceAllocation records a call of Allocate of the device plugin for a resource. The call may
+// have failed.
+func (c workCounts) RecordDeviceAllocation(resource string, took time.Duration) {
+	c.allocationDuration.WithLabelValues(resource).Observe(took.Seconds())
 }
 
 // rejectionLabel returns the kubelet's label for the reason of a rejection. Resources of

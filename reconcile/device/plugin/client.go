@@ -29,6 +29,8 @@ type client struct {
 	api      v1beta1.DevicePluginClient
 	options  *v1beta1.DevicePluginOptions
 	callSlot chan struct{} // capacity 1, because there is one call at a time
+	// onAllocate is Server.OnAllocate.
+	onAllocate func(resource string, took time.Duration)
 }
 
 var _ device.Plugin = (*client)(nil)
@@ -69,7 +71,11 @@ func (c *client) PreferredDevices(ctx context.Context, available, mustInclude []
 // Allocate implements device.Plugin.
 func (c *client) Allocate(ctx context.Context, ids []string) (res *v1beta1.ContainerAllocateResponse, err error) {
 	err = c.call(ctx, deviceChangeTimeout, "Allocate", func(ctx context.Context) error {
+		began := time.Now()
 		r, err := c.api.Allocate(ctx, &v1beta1.AllocateRequest{ContainerRequests: []*v1beta1.ContainerAllocateRequest{{DevicesIds: ids}}})
+		if c.onAllocate != nil {
+			c.onAllocate(c.resource, time.Since(began))
+		}
 		if all := r.GetContainerResponses(); len(all) == 1 {
 			res = all[0]
 		}

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -47,13 +48,16 @@ const (
 	maxIDLength           = 253
 )
 
-// A Server serves the registration of plugins. All exported fields except OnRegistered are required.
+// A Server serves the registration of plugins. All exported fields except functions are required.
 type Server struct {
 	Dir     string // directory of the sockets
 	Manager *device.Manager
 	Log     *slog.Logger
 	// OnRegistered is called with the resource of every plugin that was registered. It may be nil.
 	OnRegistered func(resource string)
+	// OnAllocate is called after each call of Allocate, which may have failed, with the duration of
+	// the call. It may be nil. It may be called concurrently.
+	OnAllocate func(resource string, took time.Duration)
 
 	v1beta1.UnsafeRegistrationServer
 
@@ -158,6 +162,7 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 	if err != nil {
 		return nil, err
 	}
+	c.onAllocate = s.OnAllocate
 	ctx, cancel := context.WithCancel(context.Background())
 	reg := &registeredClient{client: c, socket: socket, cancel: cancel, done: make(chan struct{})}
 	s.mu.Lock()

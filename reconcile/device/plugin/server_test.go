@@ -129,6 +129,10 @@ func TestPlugin(t *testing.T) {
 		return &v1beta1.ContainerAllocateResponse{Envs: map[string]string{"IDS": strings.Join(ids, " ")}}, nil
 	}
 	p.SetDevices("a", "b", "-c", "", strings.Repeat("x", maxIDLength+1))
+	var allocations []string
+	a.OnAllocate = func(resource string, took time.Duration) {
+		allocations = append(allocations, fmt.Sprint(resource, " ", took > 0))
+	}
 	start(t, p)
 	a.untilCounts(t, allocation.Count{Total: 2, Listed: 3, Healthy: 2, IsServed: true})
 
@@ -143,6 +147,9 @@ func TestPlugin(t *testing.T) {
 	}
 	if got, want := p.Calls(), []string{"Prefer a b", "Allocate b", "PreStart b"}; !slices.Equal(got, want) {
 		t.Errorf("got calls %q, want %q", got, want)
+	}
+	if want := []string{gpu + " true"}; !slices.Equal(allocations, want) {
+		t.Errorf("got calls of OnAllocate %q, want %q", allocations, want)
 	}
 	p.SetDevices("a", "-b", "", "")
 	a.untilCounts(t, allocation.Count{Total: 2, Listed: 2, Healthy: 1, IsServed: true})

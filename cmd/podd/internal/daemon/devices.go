@@ -47,7 +47,7 @@ func openDeviceManager(root string, log *slog.Logger) (*device.Manager, []manife
 func (p *parts) newPluginServer() *wiring.PluginServer {
 	return wiring.NewPluginServer(wiring.PluginOptions{
 		Root: p.cfg.RootDir, Manager: p.devices, OtherPlugins: map[string]plugins.Handler{registration.CSIPlugin: p.csi},
-		OnRegistered: p.metrics.RecordPluginRegistration, Log: p.log,
+		OnRegistered: p.metrics.RecordPluginRegistration, OnAllocate: p.metrics.RecordDeviceAllocation, Log: p.log,
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"time"
 
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
@@ -28,7 +29,9 @@ type PluginOptions struct {
 	IgnoredPlugins []string
 	// OnRegistered is plugin.Server.OnRegistered.
 	OnRegistered func(resource string)
-	Log          *slog.Logger
+	// OnAllocate is plugin.Server.OnAllocate.
+	OnAllocate func(resource string, took time.Duration)
+	Log        *slog.Logger
 }
 
 // A PluginServer registers the plugins of a root directory. Device plugins need both Watch and
@@ -43,7 +46,7 @@ type PluginServer struct {
 // NewPluginServer returns a PluginServer. It registers no plugins before its methods are called.
 func NewPluginServer(o PluginOptions) *PluginServer {
 	s := &PluginServer{
-		devices:        &plugin.Server{Dir: rootdir.DevicePluginsPath(o.Root), Manager: o.Manager, Log: o.Log, OnRegistered: o.OnRegistered},
+		devices:        &plugin.Server{Dir: rootdir.DevicePluginsPath(o.Root), Manager: o.Manager, Log: o.Log, OnRegistered: o.OnRegistered, OnAllocate: o.OnAllocate},
 		devicesServing: make(chan struct{}), log: o.Log,
 	}
 	handlers := map[string]plugins.Handler{registration.DevicePlugin: waitingHandler{s.devices.Handler(), s.devicesServing}}
