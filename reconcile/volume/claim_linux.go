@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
@@ -206,8 +208,14 @@ func (p *podDir) setFSGroup(ctx context.Context, path string, links *safepath.Di
 		return err
 	}
 	mismatch := s.FSGroupChangePolicy != nil && *s.FSGroupChangePolicy == v1.FSGroupChangeOnRootMismatch
+	began := time.Now()
+	err = vol.ChangeGroup(ctx, int(*s.FSGroup), mismatch, nested...)
+	if i := slices.IndexFunc(p.pod.Object.Spec.Volumes, func(v v1.Volume) bool { return v.Name == name }); i >= 0 {
+		plugin, _ := p.plugin(&p.pod.Object.Spec.Volumes[i])
+		p.root.reportOperation(plugin, operationSetGroup, began, err)
+	}
 	// Like the kubelet, podd ignores a read-only file system.
-	if err := vol.ChangeGroup(ctx, int(*s.FSGroup), mismatch, nested...); err != nil && !errors.Is(err, unix.EROFS) {
+	if err != nil && !errors.Is(err, unix.EROFS) {
 		return fmt.Errorf("setting the group of the files to %d: %w", *s.FSGroup, err)
 	}
 	err = unix.Symlinkat(name, links.Fd(), name+groupSetSuffix)

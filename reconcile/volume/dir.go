@@ -68,6 +68,8 @@ type Dir struct {
 	// share this pointer. If it is nil, several accesses to the same volume may hang at the same
 	// time.
 	CallLimiter *CallLimiter
+	// OnOperation is called after each operation on a volume. It must not block. It may be nil.
+	OnOperation func(Operation)
 }
 
 const (

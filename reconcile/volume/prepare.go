@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -100,7 +101,20 @@ func (d Dir) Prepare(ctx context.Context, pod *manifest.Pod, content render.Volu
 	defer dir.Close()
 	p := d.newPodDir(pod, content)
 	p.dir = dir
-	return forEachVolume(ctx, pod, func(t volumeType, v *v1.Volume) (string, error) { return t.prepare(ctx, p, v) })
+	return forEachVolume(ctx, pod, func(t volumeType, v *v1.Volume) (string, error) { return p.prepareVolume(ctx, t, v) })
+}
+
+// prepareVolume calls t.prepare for a volume and reports the operation.
+func (p *podDir) prepareVolume(ctx context.Context, t volumeType, v *v1.Volume) (string, error) {
+	began := time.Now()
+	path, err := t.prepare(ctx, p, v)
+	name := operationMount
+	plugin, block := p.plugin(v)
+	if block {
+		name = operationMap
+	}
+	p.root.reportOperation(plugin, name, began, err)
+	return path, err
 }
 
 // Check returns the errors that Prepare would return for the volumes of a pod, as far as podd

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,9 +90,13 @@ func (d Dir) unmountAndRemove(ctx context.Context, uid types.UID, remove func(po
 		return err
 	}
 	defer pods.Close()
+	began, unmounts := time.Now(), d.unmounts(uid)
 	err = d.unmountAll(ctx, uid)
 	if err == nil {
 		err = remove(pods)
+	}
+	for _, o := range unmounts {
+		d.reportOperation(o.Plugin, o.Name, began, err)
 	}
 	var mountErr *remainingMountsError
 	switch {

@@ -19,7 +19,6 @@
 //	pleg_discard_events              a lost event only delays podd until the next relist
 //	cri_losing_support               podd supports old runtimes as well
 //	eviction_stats_age_seconds       pods are evicted by measurements of the same moment
-//	storage_operation_duration_seconds   the volumes of a pod are set up together
 //	imagemanager_…_usage_percent     podd has no cache of the records of image pulls
 //	pod_watch_events_dropped_total   podd drops no events of the gRPC API of pods
 //	websocket_streaming_requests_total   the runtime serves streams over WebSocket
@@ -118,6 +117,7 @@ type Metrics struct {
 	podsRequests
 	podResourcesRequests
 	hookCounts
+	volumeCounts
 	o                                        Options
 	mainRegistry, probeRegistry, sliRegistry *prometheus.Registry
 }
@@ -129,7 +129,7 @@ func New(o Options) *Metrics {
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
 		admissionCounts: newAdmissionCounts(), resizeCounts: newResizeCounts(),
 		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
-		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(), hookCounts: newHookCounts(),
+		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(), hookCounts: newHookCounts(), volumeCounts: newVolumeCounts(),
 		o: o, mainRegistry: prometheus.NewRegistry(), probeRegistry: prometheus.NewRegistry(), sliRegistry: prometheus.NewRegistry(),
 	}
 	m.mainRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -139,7 +139,7 @@ func New(o Options) *Metrics {
 	m.mainRegistry.MustRegister(m.workCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.admitted, m.deferredDuration)
 	m.mainRegistry.MustRegister(m.requestCounts.collectors()...)
-	m.mainRegistry.MustRegister(m.driverDuration, m.plainHooks)
+	m.mainRegistry.MustRegister(m.driverDuration, m.volumeOperations, m.plainHooks)
 	m.mainRegistry.MustRegister(m.memoryProtection.collectors()...)
 	m.mainRegistry.MustRegister(m.podsRequests.collectors()...)
 	m.mainRegistry.MustRegister(m.podResourcesRequests.collectors()...)

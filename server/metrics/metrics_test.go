@@ -129,6 +129,8 @@ func exercised() *Metrics {
 	m.RecordPodsRequest("WatchPods", "Canceled")
 	m.RecordDriverCall("host.csi.example.com", "/csi.v1.Node/NodeStageVolume", "OK", time.Second)
 	m.RecordPlainHook()
+	m.RecordVolumeOperation("kubernetes.io/nfs", "volume_mount", time.Second, nil)
+	m.RecordVolumeOperation("kubernetes.io/nfs", "volume_mount", time.Second, errors.New("no server"))
 	ended := *after
 	ended.Pod = named("web-n1", v1.PodFailed)
 	ended.Pod.Status.Reason = evicted

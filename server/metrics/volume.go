@@ -1,10 +1,34 @@
 package metrics
 
 import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 
+	"podd/manifest/volumeplugin"
 	"podd/server"
 )
+
+// volumeCounts contains the metrics about operations on volumes.
+type volumeCounts struct{ volumeOperations *prometheus.HistogramVec }
+
+func newVolumeCounts() volumeCounts {
+	return volumeCounts{newHistogramVec("storage_operation_duration_seconds",
+		"Duration in seconds of operations on volumes, by plugin, operation and result. The volumes of a pod are unmounted together, and each has the total duration.",
+		driverBuckets, "volume_plugin", "operation_name", "status", "migrated")}
+}
+
+// RecordVolumeOperation records an operation on a volume. plugin is the kubelet's name of the volume
+// plugin, and operation is the kubelet's name of the operation, such as "volume_mount". The label
+// migrated is always false, as in RecordDriverCall.
+func (c volumeCounts) RecordVolumeOperation(plugin, operation string, took time.Duration, err error) {
+	status := "success"
+	if err != nil {
+		status = "fail-unknown"
+	}
+	c.volumeOperations.WithLabelValues(plugin, operation, status, "false").Observe(took.Seconds())
+}
 
 // collectVolumes emits the number of desired and of existing volumes. It assumes that all volumes
 // of a pod exist while the pod has a sandbox.
@@ -12,7 +36,7 @@ func collectVolumes(v *server.View, emit emitter) {
 	desired, present := map[string]int{}, map[string]int{}
 	for _, p := range v.Pods {
 		for i := range p.Pod.Spec.Volumes {
-			kind := pluginName(&p.Pod.Spec.Volumes[i])
+			kind := volumeplugin.Name(&p.Pod.Spec.Volumes[i], nil)
 			if p.Pod.DeletionTimestamp == nil && p.Pod.Status.Phase != v1.PodSucceeded && p.Pod.Status.Phase != v1.PodFailed {
 				desired[kind]++
 			}
@@ -26,33 +50,4 @@ func collectVolumes(v *server.View, emit emitter) {
 			emit(volumeCountDesc, float64(n), kind, state)
 		}
 	}
-}
-
-// pluginName returns the kubelet's name for the plugin of a volume.
-func pluginName(v *v1.Volume) string {
-	switch s := &v.VolumeSource; {
-	case s.EmptyDir != nil:
-		return "kubernetes.io/empty-dir"
-	case s.HostPath != nil:
-		return "kubernetes.io/host-path"
-	case s.ConfigMap != nil:
-		return "kubernetes.io/configmap"
-	case s.Secret != nil:
-		return "kubernetes.io/secret"
-	case s.Projected != nil:
-		return "kubernetes.io/projected"
-	case s.DownwardAPI != nil:
-		return "kubernetes.io/downward-api"
-	case s.NFS != nil:
-		return "kubernetes.io/nfs"
-	case s.ISCSI != nil:
-		return "kubernetes.io/iscsi"
-	case s.FC != nil:
-		return "kubernetes.io/fc"
-	case s.CSI != nil:
-		return "kubernetes.io/csi:" + s.CSI.Driver
-	case s.Image != nil:
-		return "kubernetes.io/image"
-	}
-	return "kubernetes.io/local-volume" // a PersistentVolumeClaim that is bound to a directory of the host
 }

@@ -14,7 +14,7 @@ import (
 // HasVolumes reports whether a CSI volume is, or may be, published in a pod directory. pod is the
 // path of the directory. HasVolumes returns true for a volume with an unreadable data file.
 func HasVolumes(pod string) (bool, error) {
-	mounts := filepath.Join(pod, "volumes", podPluginDir)
+	mounts := filepath.Join(pod, "volumes", PodPluginDir)
 	volumes, err := safepath.Names(mounts)
 	if err != nil {
 		return false, err
@@ -24,7 +24,7 @@ func HasVolumes(pod string) (bool, error) {
 			return true, nil
 		}
 	}
-	devices, err := safepath.Names(filepath.Join(pod, DevicesDir, podPluginDir))
+	devices, err := safepath.Names(filepath.Join(pod, DevicesDir, PodPluginDir))
 	return len(devices) > 0, err
 }
 
@@ -42,14 +42,32 @@ func (d *Drivers) PublishedPath(pod types.UID, volume string) string {
 	return ""
 }
 
+// A PodVolume is a CSI volume that is, or may be, published for a pod.
+type PodVolume struct {
+	Name   string // name of the volume in the pod
+	Driver string
+	Block  bool // whether the volume is a block device
+}
+
+// PodVolumes returns the CSI volumes of a pod, except those with an unreadable data file.
+func (d *Drivers) PodVolumes(pod types.UID) []PodVolume {
+	var all []PodVolume
+	for _, p := range d.podVolumePaths(pod) {
+		if f, err := readFacts(p.dataDir); err == nil {
+			all = append(all, PodVolume{Name: f[p.nameKey], Driver: f[keyDriver], Block: p.link != ""})
+		}
+	}
+	return all
+}
+
 // podVolumePaths returns the paths of all CSI volumes that are, or may be, published for a pod.
 func (d *Drivers) podVolumePaths(pod types.UID) []volumePaths {
 	var all []volumePaths
-	volumes, _ := safepath.Names(filepath.Join(d.podsDir(), string(pod), "volumes", podPluginDir))
+	volumes, _ := safepath.Names(filepath.Join(d.podsDir(), string(pod), "volumes", PodPluginDir))
 	for _, name := range volumes {
 		all = append(all, d.mountPaths(VolumeID{}, name, pod))
 	}
-	devices, _ := safepath.Names(filepath.Join(d.podsDir(), string(pod), DevicesDir, podPluginDir))
+	devices, _ := safepath.Names(filepath.Join(d.podsDir(), string(pod), DevicesDir, PodPluginDir))
 	for _, name := range devices {
 		all = append(all, d.devicePaths(name, pod))
 	}

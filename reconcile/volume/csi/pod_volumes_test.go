@@ -70,8 +70,8 @@ func TestUnknownFiles(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(drivers, driver, "dir", dataFile), 0o750))
 	must(t, os.MkdirAll(filepath.Join(drivers, driver, "link"), 0o750))
 	must(t, os.Symlink("/etc/passwd", filepath.Join(drivers, driver, "link", dataFile)))
-	must(t, os.MkdirAll(filepath.Join(m.root, "pods/x/volumes", podPluginDir, "dir", dataFile), 0o750))
-	for _, file := range []string{filepath.Join(drivers, "file"), filepath.Join(drivers, driver, "file"), filepath.Join(m.root, "pods/x/volumes", podPluginDir, "file")} {
+	must(t, os.MkdirAll(filepath.Join(m.root, "pods/x/volumes", PodPluginDir, "dir", dataFile), 0o750))
+	for _, file := range []string{filepath.Join(drivers, "file"), filepath.Join(drivers, driver, "file"), filepath.Join(m.root, "pods/x/volumes", PodPluginDir, "file")} {
 		must(t, os.WriteFile(file, nil, 0o600))
 	}
 	m.startPodd(t, Options{})

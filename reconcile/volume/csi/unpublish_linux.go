@@ -24,11 +24,11 @@ func (d *Drivers) Unpublish(ctx context.Context, pod types.UID) error {
 	if !manifest.IsSafeUID(pod) {
 		return fmt.Errorf("pod uid %q cannot be a directory name", pod)
 	}
-	volumes, err := safepath.Names(filepath.Join(d.podsDir(), string(pod), "volumes", podPluginDir))
+	volumes, err := safepath.Names(filepath.Join(d.podsDir(), string(pod), "volumes", PodPluginDir))
 	if err != nil {
 		return err
 	}
-	devices, err := safepath.Names(filepath.Join(d.podsDir(), string(pod), DevicesDir, podPluginDir))
+	devices, err := safepath.Names(filepath.Join(d.podsDir(), string(pod), DevicesDir, PodPluginDir))
 	if err != nil {
 		return err
 	}

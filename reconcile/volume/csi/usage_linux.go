@@ -29,7 +29,7 @@ func (d *Drivers) readUsage() (usage, error) {
 		return usage{}, err
 	}
 	for _, pod := range pods {
-		dir := filepath.Join(d.podsDir(), pod, "volumes", podPluginDir)
+		dir := filepath.Join(d.podsDir(), pod, "volumes", PodPluginDir)
 		mounts, err := safepath.Names(dir)
 		if err != nil {
 			return usage{}, err
@@ -37,7 +37,7 @@ func (d *Drivers) readUsage() (usage, error) {
 		for _, name := range mounts {
 			u.add(filepath.Join(dir, name))
 		}
-		links, err := safepath.Names(filepath.Join(d.podsDir(), pod, DevicesDir, podPluginDir))
+		links, err := safepath.Names(filepath.Join(d.podsDir(), pod, DevicesDir, PodPluginDir))
 		if err != nil {
 			return usage{}, err
 		}

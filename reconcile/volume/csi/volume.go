@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// podPluginDir is the kubelet's name of the directory of a pod's CSI volumes. The directory
+	// PodPluginDir is the kubelet's name of the directory of a pod's CSI volumes. The directory
 	// "volumes" of the pod and DevicesDir contain a directory with this name.
-	podPluginDir = "kubernetes.io~csi"
+	PodPluginDir = "kubernetes.io~csi"
 	// DevicesDir is the name of the directory of block devices in a pod's directory.
 	DevicesDir = "volumeDevices"
 	// targetName is the name of the mount point in the directory of a volume.
@@ -142,7 +142,7 @@ func (d *Drivers) pathsFor(v Volume) volumePaths {
 // mountPaths returns the paths of a volume with a file system. specName is the kubelet's name of
 // the volume.
 func (d *Drivers) mountPaths(id VolumeID, specName string, pod types.UID) volumePaths {
-	dir := filepath.Join(d.podsDir(), string(pod), "volumes", podPluginDir, specName)
+	dir := filepath.Join(d.podsDir(), string(pod), "volumes", PodPluginDir, specName)
 	stage := filepath.Join(d.pluginsDir(), id.Driver, fmt.Sprintf("%x", sha256.Sum256([]byte(id.Handle))))
 	return volumePaths{stagingPath: filepath.Join(stage, globalDir), stageDataDir: stage, target: filepath.Join(dir, targetName), dataDir: dir, stateKey: keyState, nameKey: keyPodVolume}
 }
@@ -154,6 +154,6 @@ func (d *Drivers) devicePaths(volume string, pod types.UID) volumePaths {
 		stagingPath: filepath.Join(d.devicesDir(), "staging", volume), stageDataDir: data,
 		target: filepath.Join(d.devicesDir(), "publish", volume, string(pod)), dataDir: data,
 		stateKey: keyState + "." + string(pod), nameKey: keyPodVolume + "." + string(pod),
-		link: filepath.Join(d.podsDir(), string(pod), DevicesDir, podPluginDir, volume),
+		link: filepath.Join(d.podsDir(), string(pod), DevicesDir, PodPluginDir, volume),
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"podd/reconcile/pull/record"
 	"podd/reconcile/pull/verify"
 	"podd/reconcile/render"
+	"podd/reconcile/volume"
 	"podd/reconcile/volume/claim"
 	"podd/runtime/cri"
 	"podd/server"
@@ -75,7 +76,8 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		Effects: wiring.NewEffects(wiring.EffectOptions{
 			Config: cfg, Root: cfg.RootDir, Runtime: client, Node: on, CSI: in.csi, Devices: devices,
 			LogsAndCgroups: wiring.NewLogsAndCgroups(cfg, func(took time.Duration) { t.metrics.RecordCgroup("destroy", took) }),
-			CreateCgroup:   cgroupMaker(t.metrics), OnOutcome: pullNotifier(pulled, outcomeCounter(t.metrics)),
+			CreateCgroup:   cgroupMaker(t.metrics), OnVolumeOperation: func(o volume.Operation) { t.metrics.RecordVolumeOperation(o.Plugin, o.Name, o.Took, o.Err) },
+			OnOutcome:     pullNotifier(pulled, outcomeCounter(t.metrics)),
 			OnEnsureImage: func(c pull.Check) { t.metrics.RecordEnsureImage(c.Policy, c.Present, c.PullRequired) },
 			OnVerifyImage: func(r verify.Result) { t.metrics.RecordVerifyImage(string(r)) },
 			PullRecords:   records, ServiceAccounts: serviceAccounts(in.cluster), Log: b.log,

@@ -1,0 +1,88 @@
+package volume
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"podd/manifest/volumeplugin"
+	"podd/reconcile/volume/claim"
+	"podd/reconcile/volume/csi"
+	"podd/reconcile/volume/disk"
+	"podd/runtime/safepath"
+)
+
+// An Operation is an operation on one volume that has ended, with the kubelet's names.
+type Operation struct {
+	Plugin string // name of the volume plugin, such as "kubernetes.io/empty-dir"
+	Name   string // name of the operation, such as "volume_mount"
+	Took   time.Duration
+	Err    error // nil if the operation succeeded
+}
+
+// Names of operations. The operations on a block device have other names than those on a mount.
+const (
+	operationMount    = "volume_mount"
+	operationUnmount  = "volume_unmount"
+	operationMap      = "map_volume"
+	operationUnmap    = "unmap_volume"
+	operationSetGroup = "volume_apply_access_control"
+)
+
+// reportOperation calls OnOperation. began is the time at which the operation began.
+func (d Dir) reportOperation(plugin, name string, began time.Time, err error) {
+	if d.OnOperation != nil {
+		d.OnOperation(Operation{Plugin: plugin, Name: name, Took: time.Since(began), Err: err})
+	}
+}
+
+// plugin returns the name of the plugin of a volume, and whether the volume is a block device.
+func (p *podDir) plugin(v *v1.Volume) (name string, block bool) {
+	if p.content == nil {
+		return volumeplugin.Name(v, nil), false
+	}
+	if c := p.content.CSI(v); c != nil {
+		return volumeplugin.CSI(c.Driver), c.Block
+	}
+	if c := p.content.Claim(v); c != nil {
+		return volumeplugin.Name(v, c.Volume), isBlock(c.Spec.VolumeMode)
+	}
+	return volumeplugin.Name(v, nil), false
+}
+
+// unmounts returns the operations that removing the volumes of a pod includes, according to the
+// directories of the volumes. The result omits volumes without a directory, such as a hostPath.
+func (d Dir) unmounts(uid types.UID) []Operation {
+	volumes := filepath.Join(d.Root, string(uid), volumesDir)
+	plugins, _ := safepath.Names(volumes)
+	all := map[string]Operation{} // by volume
+	for _, plugin := range plugins {
+		names, _ := safepath.Names(filepath.Join(volumes, plugin))
+		for _, name := range names {
+			switch plugin {
+			case csi.PodPluginDir, disk.LinksDir: // the name is not that of the volume, or the volume also has a directory of its plugin
+			case claim.PluginDir, ephemeralPlugin:
+				if _, known := all[name]; !known && !strings.Contains(name, ".") { // other links of a volume contain a dot
+					all[name] = Operation{Plugin: "kubernetes.io/local-volume", Name: operationUnmount}
+				}
+			default:
+				all[name] = Operation{Plugin: strings.Replace(plugin, "~", "/", 1), Name: operationUnmount}
+			}
+		}
+	}
+	if d.CSI != nil {
+		for _, v := range d.CSI.PodVolumes(uid) {
+			o := Operation{Plugin: volumeplugin.CSI(v.Driver), Name: operationUnmount}
+			if v.Block {
+				o.Name = operationUnmap
+			}
+			all[v.Name] = o
+		}
+	}
+	return slices.Collect(maps.Values(all))
+}
