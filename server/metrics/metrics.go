@@ -12,8 +12,7 @@
 // The following metrics of the kubelet, which dashboards use, are missing, because podd lacks the
 // feature or the information:
 //
-//	node_startup_duration_seconds, pod_status_sync_duration_seconds   the API server
-//	                                 counts and times these itself
+//	pod_status_sync_duration_seconds   the API server counts and times these itself
 //	orphan_pod_cleaned_volumes       not implemented
 //	graceful_shutdown_…_time_seconds   the host is shutting down; events report it
 //	pleg_discard_events              a lost event only delays podd until the next relist
@@ -59,6 +58,8 @@ type Options struct {
 	// KubernetesVersion is the version of the kubelet that podd is compatible with, such
 	// as "v1.37.2".
 	KubernetesVersion string
+	// BootTime is when the host started; zero if it is unknown. StartTime is when podd started.
+	BootTime, StartTime time.Time
 	// NotAdmittedRule is the ID of the plan rule that applies to pods that the node does not admit.
 	NotAdmittedRule string
 	// AdmittedPhases are the phases (PodView.Phase) of pods that the node has admitted.
@@ -118,6 +119,7 @@ type Metrics struct {
 	podResourcesRequests
 	hookCounts
 	volumeCounts
+	nodeStartCounts
 	o                                        Options
 	mainRegistry, probeRegistry, sliRegistry *prometheus.Registry
 }
@@ -129,7 +131,7 @@ func New(o Options) *Metrics {
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
 		admissionCounts: newAdmissionCounts(), resizeCounts: newResizeCounts(),
 		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
-		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(), hookCounts: newHookCounts(), volumeCounts: newVolumeCounts(),
+		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(), hookCounts: newHookCounts(), volumeCounts: newVolumeCounts(), nodeStartCounts: newNodeStartCounts(o.BootTime, o.StartTime),
 		o: o, mainRegistry: prometheus.NewRegistry(), probeRegistry: prometheus.NewRegistry(), sliRegistry: prometheus.NewRegistry(),
 	}
 	m.mainRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -143,6 +145,7 @@ func New(o Options) *Metrics {
 	m.mainRegistry.MustRegister(m.memoryProtection.collectors()...)
 	m.mainRegistry.MustRegister(m.podsRequests.collectors()...)
 	m.mainRegistry.MustRegister(m.podResourcesRequests.collectors()...)
+	m.mainRegistry.MustRegister(m.nodeStartCounts.collectors()...)
 	m.sliRegistry.MustRegister(m.checkCounts.collectors()...)
 	m.probeRegistry.MustRegister(m.probeCounts.collectors()...)
 	m.probeRegistry.MustRegister(startTimeCollector{collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})})

@@ -82,6 +82,7 @@ func inputs() Inputs {
 func exercised() *Metrics {
 	m := New(Options{
 		CgroupVersion: 2, KubernetesVersion: "v1.37.2", NotAdmittedRule: "NotAdmitted", AdmittedPhases: []string{"run"},
+		BootTime: time.Unix(900, 0), StartTime: time.Unix(920, 0),
 	})
 	m.RecordCertificateRequest(true, time.Unix(1000, 0), time.Unix(8000, 0), nil)
 	m.RecordCertificateRequest(true, time.Time{}, time.Unix(8000, 0), nil)
@@ -128,6 +129,9 @@ func exercised() *Metrics {
 	m.RecordPodsRequest("GetPod", "NotFound")
 	m.RecordPodsRequest("WatchPods", "Canceled")
 	m.RecordDriverCall("host.csi.example.com", "/csi.v1.Node/NodeStageVolume", "OK", time.Second)
+	m.RecordRegistrationAttempt(time.Unix(925, 0))
+	m.RecordRegistration(time.Unix(926, 0))
+	m.RecordNodeReady(time.Unix(936, 0))
 	m.RecordPlainHook()
 	m.RecordVolumeOperation("kubernetes.io/nfs", "volume_mount", time.Second, nil)
 	m.RecordVolumeOperation("kubernetes.io/nfs", "volume_mount", time.Second, errors.New("no server"))

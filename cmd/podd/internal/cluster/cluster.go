@@ -87,7 +87,20 @@ type Options struct {
 	// OnSchedulable is called when the Node becomes unschedulable or schedulable. Calls are sequential.
 	// It may be nil.
 	OnSchedulable func(schedulable bool)
-	Log           *slog.Logger
+	// NodeStart records the registration of the node. It may be nil.
+	NodeStart NodeStartRecorder
+	Log       *slog.Logger
+}
+
+// A NodeStartRecorder records when the steps of the registration of the node end.
+// *metrics.Metrics implements it.
+type NodeStartRecorder interface {
+	// RecordRegistrationAttempt is called before each attempt to create the Node.
+	RecordRegistrationAttempt(at time.Time)
+	// RecordRegistration is called after podd has created the Node.
+	RecordRegistration(at time.Time)
+	// RecordNodeReady is called after each status in which the Node is ready.
+	RecordNodeReady(at time.Time)
 }
 
 // checkInterval is the interval between checks of the kubeconfig for changes.

@@ -187,6 +187,9 @@ func (s *nodeSyncer) create(ctx context.Context, local *v1.Node, volumes []v1.Un
 	case !s.o.RegisterNode:
 		return nodeMissingError{s.o.NodeName}
 	}
+	if s.o.NodeStart != nil {
+		s.o.NodeStart.RecordRegistrationAttempt(now)
+	}
 	var n v1.Node
 	node := s.o.newNode(local, now)
 	node.Status.VolumesInUse = volumes
@@ -196,6 +199,9 @@ func (s *nodeSyncer) create(ctx context.Context, local *v1.Node, volumes []v1.Un
 	}
 	if err != nil {
 		return err
+	}
+	if s.o.NodeStart != nil {
+		s.o.NodeStart.RecordRegistration(time.Now())
 	}
 	s.recordSync(&n, now, true)
 	return nil
@@ -211,8 +217,16 @@ func (s *nodeSyncer) recordSync(n *v1.Node, now time.Time, changed bool) {
 	if !s.isSynced {
 		s.o.Log.Info("node joined the cluster", "node", s.o.NodeName, "apiServer", s.c.host)
 	}
+	if s.o.NodeStart != nil && isNodeReady(n) {
+		s.o.NodeStart.RecordNodeReady(time.Now())
+	}
 	s.isSynced, s.sentAt = true, now
 	s.setCurrent(n)
+}
+
+// isNodeReady reports whether the condition Ready of a Node is true.
+func isNodeReady(n *v1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue })
 }
 
 // nodeNamed returns the Node with a name in the last list or watch of the API server, or nil if there

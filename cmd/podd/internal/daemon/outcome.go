@@ -11,13 +11,14 @@ import (
 	"podd/manifest"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/effect"
+	"podd/reconcile/node"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/server/metrics"
 )
 
-// newMetrics returns podd's own metrics.
-func newMetrics(on render.Node) *metrics.Metrics {
+// newMetrics returns podd's own metrics. started is when podd started.
+func newMetrics(on render.Node, started time.Time) *metrics.Metrics {
 	version := 1
 	if on.UsesCgroupV2 {
 		version = 2
@@ -25,7 +26,7 @@ func newMetrics(on render.Node) *metrics.Metrics {
 	return metrics.New(metrics.Options{
 		CgroupVersion: version, KubernetesVersion: manifest.KubernetesVersion, NotAdmittedRule: string(plan.RuleNotAdmitted),
 		AdmittedPhases: []string{string(plan.PhasePrepare), string(plan.PhaseInit), string(plan.PhaseRun)},
-		IsStatic:       isStatic,
+		IsStatic:       isStatic, BootTime: node.BootTime(), StartTime: started,
 	})
 }
 
