@@ -12,7 +12,6 @@
 // The following metrics of the kubelet, which dashboards use, are missing, because podd lacks the
 // feature or the information:
 //
-//	pod_status_sync_duration_seconds   the API server counts and times these itself
 //	orphan_pod_cleaned_volumes       not implemented
 //	graceful_shutdown_…_time_seconds   the host is shutting down; events report it
 //	pleg_discard_events              a lost event only delays podd until the next relist
@@ -141,7 +140,7 @@ func New(o Options) *Metrics {
 	m.mainRegistry.MustRegister(m.workCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.admitted, m.deferredDuration)
 	m.mainRegistry.MustRegister(m.requestCounts.collectors()...)
-	m.mainRegistry.MustRegister(m.driverDuration, m.volumeOperations, m.plainHooks)
+	m.mainRegistry.MustRegister(m.driverDuration, m.volumeOperations, m.plainHooks, m.statusSync)
 	m.mainRegistry.MustRegister(m.memoryProtection.collectors()...)
 	m.mainRegistry.MustRegister(m.podsRequests.collectors()...)
 	m.mainRegistry.MustRegister(m.podResourcesRequests.collectors()...)

@@ -132,6 +132,7 @@ func exercised() *Metrics {
 	m.RecordRegistrationAttempt(time.Unix(925, 0))
 	m.RecordRegistration(time.Unix(926, 0))
 	m.RecordNodeReady(time.Unix(936, 0))
+	m.RecordStatusSync(120 * time.Millisecond)
 	m.RecordPlainHook()
 	m.RecordVolumeOperation("kubernetes.io/nfs", "volume_mount", time.Second, nil)
 	m.RecordVolumeOperation("kubernetes.io/nfs", "volume_mount", time.Second, errors.New("no server"))

@@ -87,6 +87,10 @@ type Options struct {
 	// OnSchedulable is called when the Node becomes unschedulable or schedulable. Calls are sequential.
 	// It may be nil.
 	OnSchedulable func(schedulable bool)
+	// OnStatusSynced is called after the status of a pod was written to the API server. took is the
+	// time since the first change of the pod that the status contains. Calls are sequential. It may be
+	// nil.
+	OnStatusSynced func(took time.Duration)
 	// NodeStart records the registration of the node. It may be nil.
 	NodeStart NodeStartRecorder
 	Log       *slog.Logger

@@ -96,7 +96,7 @@ func (w *podWriter) sync(ctx context.Context, view *server.View, pods snapshot[*
 		w.lastListCount = pods.listCount
 		w.reset()
 	}
-	w.updateRecords(view, pods)
+	w.updateRecords(view, pods, now)
 	for key, r := range w.records {
 		next := r.retry.nextAttempt
 		if w.pausedUntil.After(next) {
@@ -142,13 +142,12 @@ func (w *podWriter) retryIgnoredPatches(watched int, now time.Time) {
 
 // updateRecords updates the records with the pods in the View and in the API server. It removes all
 // records without a pod and without a request in flight.
-func (w *podWriter) updateRecords(view *server.View, pods snapshot[*v1.Pod]) {
+func (w *podWriter) updateRecords(view *server.View, pods snapshot[*v1.Pod], now time.Time) {
 	for _, r := range w.records {
 		r.local, r.cachedPod, r.isPresent = nil, nil, false
 	}
 	for _, p := range view.Pods {
-		r := w.ensureRecord(types.NamespacedName(p.Key()))
-		r.local = p
+		w.ensureRecord(types.NamespacedName(p.Key())).setLocal(p, now)
 	}
 	for key, p := range pods.items {
 		r := w.ensureRecord(key)
@@ -191,6 +190,9 @@ func (w *podWriter) decideAndSend(ctx context.Context, key types.NamespacedName,
 	r.problem = s.problem
 	if s.verb == verbNone || s.verb == verbPatch && string(s.body) == r.ignoredPatch {
 		r.retry = retryState{} // the failed request, if any, need not be retried
+		if f.remote != nil {
+			r.changedAt = time.Time{} // the API server has this status
+		}
 		return
 	}
 	if s.verb == verbCreate {
@@ -199,6 +201,9 @@ func (w *podWriter) decideAndSend(ctx context.Context, key types.NamespacedName,
 			return
 		}
 		w.createsInFlight++
+	}
+	if s.verb == verbPatch {
+		s.changedAt, r.changedAt = r.changedAt, time.Time{}
 	}
 	w.o.Log.Debug("sending a request for a pod to the API server", "verb", s.verb, "pod", key, "rule", rule)
 	r.inFlight = s.verb

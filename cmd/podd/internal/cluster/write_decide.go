@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,8 @@ type podRequest struct {
 	verb verb
 	pod  *v1.Pod // the mirror pod to create, or the pod to patch or delete
 	body []byte  // the patch, for verbPatch
+	// changedAt is podRecord.changedAt when a patch was sent.
+	changedAt time.Time
 	// problem is the reason why the pod cannot be written, for users, or "".
 	problem string
 }

@@ -12,16 +12,20 @@ import (
 
 // A podRecord is the state of the writer for one pod name.
 type podRecord struct {
-	local        *server.PodView // the pod in the View; may be nil
-	cachedPod    *v1.Pod         // the pod in the last snapshot; may be nil
-	isPresent    bool            // local or cachedPod is not nil
-	lastDecided  *v1.Pod         // the last local pod for which isDecided was true
-	facts        podFacts        // the facts of the last decision; zero means that a decision is due
-	inFlight     verb            // the request in flight, or verbNone
-	outcome      *outcome        // the outcome of the last request; may be nil
-	ignoredPatch string          // the last patch that the API server accepted but did not apply; "" for none
-	problem      string          // the problem of the last decision; "" for none
-	retry        retryState
+	local       *server.PodView // the pod in the View; may be nil
+	cachedPod   *v1.Pod         // the pod in the last snapshot; may be nil
+	isPresent   bool            // local or cachedPod is not nil
+	lastDecided *v1.Pod         // the last local pod for which isDecided was true
+	// changedAt is the time of the first change of local that is not in the API server yet; zero if
+	// there is none. observedLocal is the local pod of the last change.
+	changedAt     time.Time
+	observedLocal *v1.Pod
+	facts         podFacts // the facts of the last decision; zero means that a decision is due
+	inFlight      verb     // the request in flight, or verbNone
+	outcome       *outcome // the outcome of the last request; may be nil
+	ignoredPatch  string   // the last patch that the API server accepted but did not apply; "" for none
+	problem       string   // the problem of the last decision; "" for none
+	retry         retryState
 }
 
 // An outcome is the result of a successful request. The last snapshot may not contain it yet.
@@ -43,6 +47,17 @@ type retryState struct {
 	failingSince time.Time     // time of the first failure
 	wait         time.Duration // time between the last attempt and the next attempt
 	nextAttempt  time.Time     // time of the next attempt
+}
+
+// setLocal sets the pod in the View and records whether the pod has changed.
+func (r *podRecord) setLocal(p *server.PodView, now time.Time) {
+	r.local = p
+	if p.Pod != r.observedLocal {
+		r.observedLocal = p.Pod
+		if r.changedAt.IsZero() {
+			r.changedAt = now
+		}
+	}
 }
 
 // outcomeExpiry returns the time at which the outcome expires, or the zero time without an

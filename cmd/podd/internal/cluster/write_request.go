@@ -70,8 +70,14 @@ func (w *podWriter) handleReply(a reply, now time.Time) {
 	r := w.records[a.key]
 	r.inFlight, r.facts = verbNone, podFacts{}
 	if a.err != nil {
+		if !a.step.changedAt.IsZero() {
+			r.changedAt = a.step.changedAt
+		}
 		w.handleFailure(r, a, now)
 		return
+	}
+	if w.o.OnStatusSynced != nil && a.pod != nil && !a.step.changedAt.IsZero() {
+		w.o.OnStatusSynced(now.Sub(a.step.changedAt))
 	}
 	w.pausedUntil, w.backoff, r.retry = time.Time{}, backoff{}, retryState{}
 	isCreated := a.step.verb == verbCreate || r.outcome != nil && r.outcome.isCreated && r.outcome.uid == a.step.pod.UID

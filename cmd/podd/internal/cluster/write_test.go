@@ -233,6 +233,46 @@ func TestWriter_Outage(t *testing.T) {
 	}
 }
 
+// TestWriter_StatusSynced checks that the duration of a status update begins with the first change that
+// was not written, and that pods without a change are not measured.
+func TestWriter_StatusSynced(t *testing.T) {
+	var took []time.Duration
+	prepare := func(_ *testNode, o *Options) { o.OnStatusSynced = func(d time.Duration) { took = append(took, d) } }
+	runNode(t, prepare, func(l *testNode) {
+		static := staticPod(t, webManifest)
+		publish := func(at time.Duration) { l.publish(podView(static, runningStatus(noon.Add(at)))) }
+		check := func(step string, atLeast, atMost time.Duration) {
+			t.Helper()
+			if len(took) != 1 || took[0] < atLeast || took[0] > atMost {
+				t.Errorf("%s: got durations %v, want one from %s to %s", step, took, atLeast, atMost)
+			}
+			took = nil
+		}
+		publish(0)
+		check("new pod", 0, 0)
+		publish(0)
+		if len(took) > 0 {
+			t.Errorf("same status: got durations %v, want none", took)
+		}
+		l.change(func() {
+			l.fault = func(*http.Request) (*http.Response, error) {
+				return errorResponse(apierrors.NewInternalError(syscall.EIO)), nil
+			}
+		})
+		publish(time.Minute)
+		l.advance(20 * time.Second)
+		publish(2 * time.Minute)
+		if len(took) > 0 {
+			t.Errorf("failed updates: got durations %v, want none", took)
+		}
+		l.change(func() { l.fault = nil })
+		l.advance(10 * time.Second)
+		check("after failures", 21*time.Second, 33*time.Second)
+		publish(3 * time.Minute)
+		check("next change", 0, 0)
+	})
+}
+
 // TestWriter_MirrorRejectedPrivate checks that a private value of a pod that the API server
 // quotes is redacted, because every user can see the problem.
 func TestWriter_MirrorRejectedPrivate(t *testing.T) {

@@ -46,7 +46,7 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 			s := event.Subject{Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, At: time.Now()}
 			t.record([]event.Event{s.NewWarningEvent(reason, "", message)})
 		},
-		OnRequest: t.metrics.RecordClientRequest, NodeStart: t.metrics,
+		OnRequest: t.metrics.RecordClientRequest, OnStatusSynced: t.metrics.RecordStatusSync, NodeStart: t.metrics,
 		OnSchedulable: func(schedulable bool) {
 			reason := "NodeNotSchedulable"
 			if schedulable {
