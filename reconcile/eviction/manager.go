@@ -33,7 +33,7 @@ type Manager struct {
 	hasLogged bool // whether the log contains that no pod can be evicted
 }
 
-// ManagerOptions are the options of a Manager. All are required.
+// ManagerOptions are the options of a Manager. All except OnEvict are required.
 type ManagerOptions struct {
 	Policy   pressure.Policy
 	Observer Observer
@@ -48,7 +48,10 @@ type ManagerOptions struct {
 	// Containers removes dead containers and Images removes unused images, to make space on a file
 	// system.
 	Containers, Images Reclaimer
-	Log                *slog.Logger
+	// OnEvict is called for each threshold because of which a pod is evicted. age is the time since the
+	// amounts of the resources were observed. It may be nil.
+	OnEvict func(signal pressure.Signal, age time.Duration)
+	Log     *slog.Logger
 }
 
 // Published contains the pressure conditions of the node.
@@ -112,14 +115,21 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
+// An observation contains what a Manager has observed, and when it began to observe.
+type observation struct {
+	pressure.Observations
+	at time.Time
+}
+
 // check observes the node once, acts on the most urgent threshold that is due, and returns the time
 // until the next check.
 func (m *Manager) check(ctx context.Context) time.Duration {
+	began := time.Now()
 	d, observed := m.observe(ctx)
 	reports := m.o.Reports()
 	m.updateEvicted(reports, time.Now())
 	if len(d.Due) > 0 {
-		return m.act(ctx, d, observed, reports)
+		return m.act(ctx, d, observation{observed, began}, reports)
 	}
 	m.hasLogged = false
 	if d.WakeAt.IsZero() {

@@ -31,7 +31,7 @@ const (
 // the next check. It does nothing while an evicted pod is being stopped, because stopping that pod
 // may be sufficient. If there is no pod to evict, it acts on a threshold only once in observeInterval,
 // because the kernel may send notifications more often.
-func (m *Manager) act(ctx context.Context, d pressure.Decision, observed pressure.Observations, reports []*state.Report) time.Duration {
+func (m *Manager) act(ctx context.Context, d pressure.Decision, observed observation, reports []*state.Report) time.Duration {
 	met := d.Due[0]
 	if m.isEvicting(reports, met.IsHard(), time.Now()) {
 		return evictedInterval
@@ -42,7 +42,7 @@ func (m *Manager) act(ctx context.Context, d pressure.Decision, observed pressur
 		}
 	}
 	m.o.Record([]event.Event{event.ForEvictionThreshold(met.Signal.Resource(), time.Now())})
-	wait, isEffective := m.reclaimOrEvict(ctx, d.Due, observed.Layout, reports)
+	wait, isEffective := m.reclaimOrEvict(ctx, d.Due, observed, reports)
 	if !isEffective {
 		m.retryAt[met.Threshold] = time.Now().Add(observeInterval)
 	}
@@ -52,8 +52,8 @@ func (m *Manager) act(ctx context.Context, d pressure.Decision, observed pressur
 // reclaimOrEvict reclaims the resource of the first threshold or, if this is not sufficient, evicts
 // a pod. It returns the time until the next check. isEffective is false if no pod can be evicted, or
 // if a threshold of memory has become due in the meantime.
-func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.Met, l pressure.Layout, reports []*state.Report) (wait time.Duration, isEffective bool) {
-	met := due[0]
+func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.Met, observed observation, reports []*state.Report) (wait time.Duration, isEffective bool) {
+	met, l := due[0], observed.Layout
 	var isReclaimed bool
 	if !m.runUnlessMemoryDue(ctx, met.Signal, func(ctx context.Context) { isReclaimed = m.reclaim(ctx, met.Signal, l) }) {
 		return 0, false
@@ -67,9 +67,20 @@ func (m *Manager) reclaimOrEvict(ctx context.Context, due []pressure.Met, l pres
 		return 0, false
 	}
 	if ctx.Err() == nil && m.evictOne(ctx, met, l, reports, usage) {
+		m.reportAges(due, observed.at)
 		return evictedInterval, true
 	}
 	return observeInterval, false
+}
+
+// reportAges calls OnEvict for the thresholds in due. observedAt is when the resources were observed.
+func (m *Manager) reportAges(due []pressure.Met, observedAt time.Time) {
+	if m.o.OnEvict == nil {
+		return
+	}
+	for i := range due {
+		m.o.OnEvict(due[i].Signal, time.Since(observedAt))
+	}
 }
 
 // reclaim removes dead containers and unused images if they are on the file system of signal. It

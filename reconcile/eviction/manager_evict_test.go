@@ -439,3 +439,24 @@ func TestManager_Restarted(t *testing.T) {
 	m.finish("evicted", plan.PodEnd{Reason: plan.ReasonEvicted, At: time.Now().Add(-time.Hour)}, plan.PhaseWindDown)
 	m.checkAgain(t, "does not stop", evictedInterval, "web")
 }
+
+// TestManager_OnEvict checks that the age of the observation includes the time for measuring pods,
+// and that no age is reported if no pod is evicted.
+func TestManager_OnEvict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManagerTest(hardPolicy)
+		var got []string
+		m.o.OnEvict = func(signal pressure.Signal, age time.Duration) { got = append(got, string(signal)+" "+age.String()) }
+		m.node.disk = 50
+		m.checkAgain(t, "no pods", observeInterval)
+		if len(got) > 0 {
+			t.Errorf("without pods: got %q, want none", got)
+		}
+		m.run("web", 0, 300)
+		m.usageHangs = true
+		m.checkAgain(t, "short of disk space", evictedInterval, "web")
+		if want := []string{"nodefs.available " + usageTimeout.String()}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}

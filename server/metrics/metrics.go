@@ -13,10 +13,8 @@
 // feature or the information:
 //
 //	orphan_pod_cleaned_volumes       not implemented
-//	graceful_shutdown_…_time_seconds   the host is shutting down; events report it
 //	pleg_discard_events              a lost event only delays podd until the next relist
 //	cri_losing_support               podd supports old runtimes as well
-//	eviction_stats_age_seconds       pods are evicted by measurements of the same moment
 //	imagemanager_…_usage_percent     podd has no cache of the records of image pulls
 //	pod_watch_events_dropped_total   podd drops no events of the gRPC API of pods
 //	websocket_streaming_requests_total   the runtime serves streams over WebSocket
@@ -118,6 +116,7 @@ type Metrics struct {
 	podResourcesRequests
 	hookCounts
 	volumeCounts
+	shutdownTimes
 	nodeStartCounts
 	o                                        Options
 	mainRegistry, probeRegistry, sliRegistry *prometheus.Registry
@@ -130,7 +129,7 @@ func New(o Options) *Metrics {
 		startCounts: newStartCounts(), workCounts: newWorkCounts(),
 		admissionCounts: newAdmissionCounts(), resizeCounts: newResizeCounts(),
 		probeCounts: newProbeCounts(), driverCounts: newDriverCounts(), requestCounts: newRequestCounts(),
-		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(), hookCounts: newHookCounts(), volumeCounts: newVolumeCounts(), nodeStartCounts: newNodeStartCounts(o.BootTime, o.StartTime),
+		checkCounts: newCheckCounts(), certificateCounts: newCertificateCounts(), clientCounts: newClientCounts(), memoryProtection: newMemoryProtection(), podsRequests: newPodsRequests(), podResourcesRequests: newPodResourcesRequests(), hookCounts: newHookCounts(), volumeCounts: newVolumeCounts(), shutdownTimes: newShutdownTimes(), nodeStartCounts: newNodeStartCounts(o.BootTime, o.StartTime),
 		o: o, mainRegistry: prometheus.NewRegistry(), probeRegistry: prometheus.NewRegistry(), sliRegistry: prometheus.NewRegistry(),
 	}
 	m.mainRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -144,6 +143,7 @@ func New(o Options) *Metrics {
 	m.mainRegistry.MustRegister(m.memoryProtection.collectors()...)
 	m.mainRegistry.MustRegister(m.podsRequests.collectors()...)
 	m.mainRegistry.MustRegister(m.podResourcesRequests.collectors()...)
+	m.mainRegistry.MustRegister(m.shutdownTimes.collectors()...)
 	m.mainRegistry.MustRegister(m.nodeStartCounts.collectors()...)
 	m.sliRegistry.MustRegister(m.checkCounts.collectors()...)
 	m.probeRegistry.MustRegister(m.probeCounts.collectors()...)

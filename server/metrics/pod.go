@@ -27,6 +27,7 @@ type podCounts struct {
 	collectedImages                    *prometheus.CounterVec
 	imageVolumes                       imageVolumeCounts
 	evictions, preemptions             *prometheus.CounterVec
+	evictionStatsAge                   *prometheus.HistogramVec
 	ruleChanges                        *prometheus.CounterVec
 }
 
@@ -47,6 +48,7 @@ func newPodCounts() podCounts {
 		verifiedImages:       newCounterVec("kubelet_imagemanager_image_mustpull_checks_total", "Checks whether a pod may use an image that is present, by the result.", "result"),
 		imageVolumes:         newImageVolumeCounts(),
 		evictions:            newCounterVec("kubelet_evictions", "Evicted pods, by the signal that caused the eviction.", "eviction_signal"),
+		evictionStatsAge:     newHistogramVec("kubelet_eviction_stats_age_seconds", "Time in seconds from the observation of a resource until a pod is evicted because of it, by the signal.", prometheus.DefBuckets, "eviction_signal"),
 		preemptions:          newCounterVec("kubelet_preemptions", "Preempted pods, by the first resource that was insufficient for the critical pod.", "preemption_signal"),
 		ruleChanges:          newCounterVec("podd_rule_matches_total", "Number of changes of the plan rule that applies to a pod, by the ID of the new rule.", "rule"),
 	}
@@ -55,7 +57,7 @@ func newPodCounts() podCounts {
 func (c podCounts) collectors() []prometheus.Collector {
 	return append(c.imageVolumes.collectors(),
 		c.startedPods, c.podErrors, c.userNamespacePods, c.userNamespaceErrors, c.sandboxDuration, c.sandboxErrors, c.startedContainers, c.containerErrors, c.terminatedContainers,
-		c.pullDuration, c.ensuredImages, c.verifiedImages, c.collectedImages, c.evictions, c.preemptions, c.ruleChanges,
+		c.pullDuration, c.ensuredImages, c.verifiedImages, c.collectedImages, c.evictions, c.evictionStatsAge, c.preemptions, c.ruleChanges,
 	)
 }
 
@@ -110,6 +112,12 @@ func (c podCounts) RecordEnsureImage(policy string, present, required *bool) {
 // "space" or "age".
 func (c podCounts) RecordCollectedImage(reason string) {
 	c.collectedImages.WithLabelValues(reason).Inc()
+}
+
+// RecordEvictionStatsAge records that a pod is evicted because of a signal, such as
+// "memory.available". age is the time since the amount of the signal was observed.
+func (c podCounts) RecordEvictionStatsAge(signal string, age time.Duration) {
+	c.evictionStatsAge.WithLabelValues(signal).Observe(age.Seconds())
 }
 
 // RecordVerifyImage records a check whether a pod may use an image that is present.

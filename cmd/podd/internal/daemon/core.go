@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -96,7 +97,7 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 		view: published, qos: qos, reserved: reserved, reportCache: reports, router: router, pulled: pulled, pullRecords: records,
 		images:     newImageManager(b, t, client, imagePods),
 		containers: wiring.NewContainerCollector(&cfg.Runtime, client, reports, t.record, b.log),
-		shutdown:   shutdown.New(stored, shutdown.Options{Router: router, Groups: cfg.Shutdown, Log: b.log}),
+		shutdown:   shutdown.New(stored, shutdown.Options{Router: router, Groups: cfg.Shutdown, TimesPath: filepath.Join(cfg.RootDir, shutdown.TimesFile), OnTimes: t.metrics.SetShutdownTimes, Log: b.log}),
 	}, nil
 }
 

@@ -26,7 +26,13 @@ type Options struct {
 	// Groups are the configured groups. If Groups is empty, a shutdown by systemd is not delayed,
 	// pods get their own grace periods, and critical pods stop last.
 	Groups []config.ShutdownGroup
-	Log    *slog.Logger
+	// TimesPath is the path of the TimesFile.
+	TimesPath string
+	// OnTimes is called with the times at which the last shutdown began and ended: when a shutdown
+	// begins, when it ends, and for a stored shutdown when the Manager is created. end is zero if the
+	// shutdown has not ended, or if the host was powered off before its end.
+	OnTimes func(start, end time.Time)
+	Log     *slog.Logger
 }
 
 // A Manager begins and cancels shutdowns. It is safe for concurrent use.
@@ -34,7 +40,12 @@ type Manager struct {
 	router    Router
 	groups    []plan.ShutdownGroup // the configured groups, or defaultGroups
 	mustDelay bool                 // podd delays a shutdown by systemd
+	timesPath string
+	onTimes   func(start, end time.Time)
 	log       *slog.Logger
+
+	timesMu sync.Mutex // guards times and the TimesFile; it is not mu, because writing the file may hang
+	times   times
 
 	mu               sync.Mutex // guards all following fields
 	state            *State
@@ -50,9 +61,17 @@ const (
 // New returns a Manager. It continues the shutdown in progress in state, if there is one.
 // The caller must not use state afterwards.
 func New(state *State, o Options) *Manager {
-	return &Manager{
-		router: o.Router, groups: configuredGroups(o.Groups), mustDelay: len(o.Groups) > 0, log: o.Log, state: state,
+	m := &Manager{
+		router: o.Router, groups: configuredGroups(o.Groups), mustDelay: len(o.Groups) > 0, timesPath: o.TimesPath, onTimes: o.OnTimes, log: o.Log, state: state,
 	}
+	t, err := readTimes(o.TimesPath)
+	if err != nil {
+		o.Log.Warn("reading the times of the last node shutdown failed; its metrics are omitted", "err", err)
+	}
+	if m.times = t; !t.StartTime.IsZero() {
+		m.onTimes(t.StartTime, t.EndTime)
+	}
+	return m
 }
 
 // Run delays each shutdown by systemd until the pods have stopped, and returns when ctx is done. If
@@ -90,7 +109,8 @@ func (m *Manager) Begin(ctx context.Context, grace time.Duration) error {
 // that shutdown instead.
 func (m *Manager) begin(ctx context.Context, initiator string, groups []plan.ShutdownGroup) error {
 	m.mu.Lock()
-	if m.state.current == nil {
+	isNew := m.state.current == nil
+	if isNew {
 		m.log.Info("node is shutting down; stopping pods", "by", initiator)
 		if err := m.state.start(initiator, groups); err != nil {
 			m.log.Warn("storing the shutdown failed; if podd restarts before the next boot, it starts pods", "err", err)
@@ -101,7 +121,14 @@ func (m *Manager) begin(ctx context.Context, initiator string, groups []plan.Shu
 	if err != nil {
 		return err
 	}
-	return m.router.AwaitShutdown(ctx)
+	if isNew {
+		m.beginTimes() // after the router has begun to stop pods, because a full or slow disk must not delay this
+	}
+	err = m.router.AwaitShutdown(ctx)
+	if err == nil {
+		m.endTimes()
+	}
+	return err
 }
 
 // Restore writes the file of the shutdown in progress again if the file was removed, for example
@@ -123,6 +150,14 @@ func (l *Manager) Restore() {
 
 // Cancel cancels the shutdown in progress. The router starts the pods again.
 func (m *Manager) Cancel(ctx context.Context) error {
+	if err := m.cancel(ctx); err != nil {
+		return err
+	}
+	m.endTimes()
+	return nil
+}
+
+func (m *Manager) cancel(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.state.current == nil {

@@ -44,7 +44,7 @@ func TestManager(t *testing.T) {
 	// restart returns the Manager of a new podd process, and the router of this Manager.
 	restart := func() (*Manager, *fakeRouter) {
 		f := &fakeRouter{}
-		return New(Load(dir, "this boot", log), Options{Router: f, Groups: groups, Log: log}), f
+		return New(Load(dir, "this boot", log), Options{Router: f, Groups: groups, TimesPath: filepath.Join(dir, TimesFile), OnTimes: func(_, _ time.Time) {}, Log: log}), f
 	}
 	m, first := restart()
 	if m.state.Groups() != nil || m.initiator() != "" {
@@ -95,7 +95,7 @@ func TestManager_Restore(t *testing.T) {
 		t.Fatal(err)
 	}
 	isStored := func() bool { return Load(dir, "boot", log).Groups() != nil }
-	m := New(Load(dir, "boot", log), Options{Router: &fakeRouter{}, Log: log})
+	m := New(Load(dir, "boot", log), Options{Router: &fakeRouter{}, TimesPath: filepath.Join(t.TempDir(), TimesFile), OnTimes: func(_, _ time.Time) {}, Log: log})
 	if m.Restore(); isStored() {
 		t.Error("without a shutdown: got a stored shutdown, want none")
 	}
@@ -123,7 +123,7 @@ func TestManager_ClientDisconnects(t *testing.T) {
 	cancel()
 	f := &fakeRouter{}
 	log := slog.New(slog.DiscardHandler)
-	m := New(Load(t.TempDir(), "", log), Options{Router: f, Log: log})
+	m := New(Load(t.TempDir(), "", log), Options{Router: f, TimesPath: filepath.Join(t.TempDir(), TimesFile), OnTimes: func(_, _ time.Time) {}, Log: log})
 	if err := m.begin(ctx, initiatorUser, []plan.ShutdownGroup{{Grace: time.Second}}); err != nil || m.initiator() != initiatorUser {
 		t.Errorf("begin: got error %v, initiator %q, want no error and %q", err, m.initiator(), initiatorUser)
 	}
