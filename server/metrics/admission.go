@@ -14,7 +14,8 @@ import (
 
 // admissionCounts contains the metrics about admitted pods.
 type admissionCounts struct {
-	admitted *prometheus.CounterVec
+	admitted         *prometheus.CounterVec
+	containersPerPod prometheus.Histogram
 	*admittedPods
 }
 
@@ -28,7 +29,8 @@ func newAdmissionCounts() admissionCounts {
 	return admissionCounts{
 		admitted: newCounterVec("kubelet_pod_level_resources_admission_total", "Admitted pods, by whether the pod or its containers have resources, and by QoS class.",
 			"config_mode", "qos_class"),
-		admittedPods: &admittedPods{counted: map[types.UID]bool{}},
+		containersPerPod: newHistogram("kubelet_containers_per_pod_count", "Number of regular containers of admitted pods.", prometheus.ExponentialBuckets(1, 2, 5)),
+		admittedPods:     &admittedPods{counted: map[types.UID]bool{}},
 	}
 }
 
@@ -44,6 +46,7 @@ func (c admissionCounts) update(before, after *server.PodView, isAdmitted bool) 
 		return
 	}
 	c.counted[p.UID] = true
+	c.containersPerPod.Observe(float64(len(p.Spec.Containers)))
 	c.admitted.WithLabelValues(resourceLevels(p), strings.ToLower(string(p.Status.QOSClass))).Inc()
 }
 

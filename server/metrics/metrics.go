@@ -9,27 +9,38 @@
 // Metrics about the published state are computed for each request. Everything else is counted by
 // the methods of Metrics when it happens. The methods may be called concurrently and never block.
 //
-// The following metrics of the kubelet, which dashboards use, are missing, because podd lacks the
-// feature or the information:
+// The following metrics of the kubelet have no meaning in podd and are missing:
 //
-//	orphan_pod_cleaned_volumes       not implemented
-//	pleg_discard_events              a lost event only delays podd until the next relist
-//	cri_losing_support               podd supports old runtimes as well
+//	cri_losing_support               names the version of the kubelet that will not support
+//	                                 an old runtime; podd supports old runtimes
+//	orphan_pod_cleaned_volumes, orphan_pod_cleaned_volumes_errors   describe the last
+//	                                 periodic sweep; in podd, a worker removes each orphaned
+//	                                 pod at once, and podd_problems counts failures
+//	pleg_discard_events              podd has no queue of events that can be full: an
+//	                                 event only marks a pod, and a mark is never lost
+//	sleep_action_terminated_early_total   no operation sleeps, so none is terminated; a
+//	                                 worker waits for the end of the sleep and of the grace
+//	                                 period at the same time
+//	pod_infeasible_resizes_total     counts resizes that a manager or a feature gate of the
+//	                                 kubelet rejects; podd has neither
+//	pod_deferred_accepted_resizes_total   counts what triggered the retry of a resize; podd
+//	                                 does not retry, but admits again after each change
 //	imagemanager_…_usage_percent     podd has no cache of the records of image pulls
 //	pod_watch_events_dropped_total   podd drops no events of the gRPC API of pods
 //	websocket_streaming_requests_total   the runtime serves streams over WebSocket
-//	csi_node_storage_health_status, dra_node_…_skips_total   not implemented
-//	resource_manager_…               podd has no CPU manager and no memory manager
-//	container_requested_resizes_total, pod_resize_duration_milliseconds,
-//	pod_infeasible_resizes_total,
-//	pod_deferred_accepted_resizes_total   the pod's conditions report its resize
-//	first_network_pod_start_sli_duration_seconds, …   internals of the kubelet
+//	csi_node_storage_health_status   podd does not query the health of CSI volumes
+//	dra_…                            podd supports no DRA drivers
+//	resource_manager_…, cpu_manager_…, memory_manager_…, topology_manager_…,
+//	container_aligned_…              podd has no CPU, memory or topology manager
+//	evented_pleg_…                   podd has no separate mode for events of the runtime
+//	started_host_process_…           Windows only
 //
 // Metrics about certificates that a cluster issues, and about requests to its API server, are served
 // only if there is a cluster.
 //
 // In the kubelet, kubelet_pod_worker_duration_seconds measures a whole sync of a pod. In podd, it
 // measures each action of a worker, because podd's workers do not block while an action runs.
+// Likewise, kubelet_pod_resize_duration_milliseconds measures the resize of each container.
 package metrics
 
 import (
@@ -137,7 +148,8 @@ func New(o Options) *Metrics {
 	m.mainRegistry.MustRegister(m.podCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.startCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.workCounts.collectors()...)
-	m.mainRegistry.MustRegister(m.admitted, m.deferredDuration)
+	m.mainRegistry.MustRegister(m.admitted, m.containersPerPod)
+	m.mainRegistry.MustRegister(m.resizeCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.requestCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.driverDuration, m.volumeOperations, m.plainHooks, m.statusSync)
 	m.mainRegistry.MustRegister(m.memoryProtection.collectors()...)

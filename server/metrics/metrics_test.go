@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -136,6 +137,12 @@ func exercised() *Metrics {
 	m.RecordEvictionStatsAge("memory.available", 40*time.Millisecond)
 	m.SetShutdownTimes(time.Unix(500, 0), time.Time{})
 	m.SetShutdownTimes(time.Unix(500, 0), time.Unix(530, 5e8))
+	m.RecordResize(80*time.Millisecond, nil)
+	m.RecordResize(5*time.Second, errors.New("too small"))
+	resized := *after
+	resized.Pod = after.Pod.DeepCopy()
+	resized.Pod.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}
+	m.UpdatePod(after, &resized, time.Unix(4002, 0))
 	m.RecordPlainHook()
 	m.RecordVolumeOperation("kubernetes.io/nfs", "volume_mount", time.Second, nil)
 	m.RecordVolumeOperation("kubernetes.io/nfs", "volume_mount", time.Second, errors.New("no server"))
@@ -192,7 +199,7 @@ func TestHandler(t *testing.T) {
 }
 
 // kubeletNames are names of metrics that the kubelet has too and that violate rules of promlint.
-var kubeletNames = strings.Fields(`kubelet_evictions kubelet_preemptions kubelet_running_pods kubelet_node_name kubelet_cgroup_version
+var kubeletNames = strings.Fields(`kubelet_evictions kubelet_pod_resize_duration_milliseconds kubelet_preemptions kubelet_running_pods kubelet_node_name kubelet_cgroup_version
 volume_manager_total_volumes kubelet_certificate_manager_client_expiration_renew_errors kubelet_server_expiration_renew_errors
 kubelet_pod_resources_endpoint_requests_list kubelet_pod_resources_endpoint_requests_get
 kubelet_pod_resources_endpoint_requests_get_allocatable kubelet_pod_resources_endpoint_errors_list

@@ -16,6 +16,7 @@ import (
 // yet are tracked.
 type startCounts struct {
 	startDuration, sliDuration, totalDuration, workerStartDuration prometheus.Histogram
+	firstNetworkPod                                                prometheus.Gauge
 	*podStarts
 }
 
@@ -25,18 +26,24 @@ func newStartCounts() startCounts {
 		totalDuration:       newHistogram("kubelet_pod_start_total_duration_seconds", "Time in seconds from the first observation of a pod until all of its containers were observed as started.", pullBuckets),
 		sliDuration:         newHistogram("kubelet_pod_start_sli_duration_seconds", "Same as kubelet_pod_start_total_duration_seconds, but without the time for image pulls and init containers.", pullBuckets),
 		workerStartDuration: newHistogram("kubelet_pod_worker_start_duration_seconds", "Time in seconds from the first observation of a pod until its worker started the first action.", prometheus.DefBuckets),
-		podStarts:           &podStarts{byUID: map[types.UID]*podStart{}},
+		firstNetworkPod: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "kubelet_first_network_pod_start_sli_duration_seconds",
+			Help: "Value that kubelet_pod_start_sli_duration_seconds has for the first pod that does not use the network of the host; 0 if there is none.",
+		}),
+		podStarts: &podStarts{byUID: map[types.UID]*podStart{}},
 	}
 }
 
 func (c startCounts) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.startDuration, c.sliDuration, c.totalDuration, c.workerStartDuration}
+	return []prometheus.Collector{c.startDuration, c.sliDuration, c.totalDuration, c.workerStartDuration, c.firstNetworkPod}
 }
 
 // podStarts contains the pods that are starting.
 type podStarts struct {
 	mu    sync.Mutex // guards all following fields
 	byUID map[types.UID]*podStart
+	// hasNetworkPod reports whether firstNetworkPod was set.
+	hasNetworkPod bool
 }
 
 // podStart contains what was recorded about a pod that is starting.
@@ -104,7 +111,12 @@ func (c startCounts) update(before, after *server.PodView, now time.Time) {
 		}
 		total := max(now.Sub(s.observedAt), 0)
 		c.totalDuration.Observe(total.Seconds())
-		c.sliDuration.Observe(max(total-totalTime(append(s.pulls, initSpans(p)...)), 0).Seconds())
+		sli := max(total-totalTime(append(s.pulls, initSpans(p)...)), 0)
+		c.sliDuration.Observe(sli.Seconds())
+		if !p.Spec.HostNetwork && !c.hasNetworkPod {
+			c.hasNetworkPod = true
+			c.firstNetworkPod.Set(sli.Seconds())
+		}
 	}
 }
 

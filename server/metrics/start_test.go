@@ -1,12 +1,14 @@
 package metrics
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podd/server"
 )
@@ -36,6 +38,7 @@ func TestStarts_SLI(t *testing.T) {
 	for _, want := range []string{
 		"kubelet_pod_start_duration_seconds_sum 10", "kubelet_pod_start_total_duration_seconds_sum 10",
 		"kubelet_pod_start_sli_duration_seconds_sum 4", "kubelet_pod_start_sli_duration_seconds_count 1",
+		"kubelet_first_network_pod_start_sli_duration_seconds 4",
 		"kubelet_pod_worker_start_duration_seconds_sum 1", "kubelet_pod_worker_start_duration_seconds_count 1",
 	} {
 		if !strings.Contains(text, want+"\n") {
@@ -97,5 +100,26 @@ func TestStarts_ClockSetBack(t *testing.T) {
 		if !strings.Contains(text, "kubelet_pod_start_"+want+"\n") {
 			t.Errorf("missing kubelet_pod_start_%s", want)
 		}
+	}
+}
+
+// TestStarts_FirstNetworkPod checks that the metric of the first pod with a network of its own ignores
+// pods that use the network of the host, and later pods.
+func TestStarts_FirstNetworkPod(t *testing.T) {
+	m := New(Options{KubernetesVersion: "v1.34.4"})
+	for i, hostNetwork := range []bool{true, false, false} {
+		before := &server.PodView{Pod: named("web-n1", v1.PodPending)}
+		after := &server.PodView{Pod: named("web-n1", v1.PodRunning, v1.ContainerStatus{Name: "main", ContainerID: "containerd://1"})}
+		for _, p := range []*v1.Pod{before.Pod, after.Pod} {
+			p.UID, p.Spec.HostNetwork = types.UID(strconv.Itoa(i)), hostNetwork
+		}
+		at := time.Unix(5000, 0)
+		m.UpdatePod(nil, before, at)
+		m.RecordFirstAction(before.Pod.UID, at)
+		m.UpdatePod(before, after, at.Add(time.Duration(i+1)*time.Second))
+	}
+	text := scrape(m.Handler(Inputs{State: server.NewLatestView(view())}), "/metrics")
+	if want := "kubelet_first_network_pod_start_sli_duration_seconds 2\n"; !strings.Contains(text, want) {
+		t.Errorf("missing %s", want)
 	}
 }

@@ -31,8 +31,9 @@ var expectedDifferences = []expectedDifference{
 	newExpectedDifference("/metrics", `^-kubelet_imagemanager_inmemory_`, "podd has no cache of the records of image pulls"),
 	newExpectedDifference("/metrics", `^-kubelet_memory_qos_`, "podd does not reserve the memory of pods with memory.min and memory.low"),
 	newExpectedDifference("/metrics", `^-kubelet_pod_(watch_events_dropped|requests_)`, "podd does not serve the kubelet's gRPC API of pods"),
-	newExpectedDifference("/metrics", `.(go|process|promhttp|csi|get_token)_`, "metrics of libraries of which podd and the kubelet use different versions"),
-	newExpectedDifference("/metrics", `(force_cleaned|reconstruct|storage_operation|volume_operation|node_startup|graceful_shutdown|lifecycle_handler|orphan_pod|pleg_discard|pod_status_sync|first_network|sleep_action|user_namespaced|containers_per_pod|container_aligned|host_process|credential_provider)`, "see package server/metrics"),
+	newExpectedDifference("/metrics", `.(go|process|promhttp|csi_operations|get_token)_`, "metrics of libraries of which podd and the kubelet use different versions"),
+	newExpectedDifference("/metrics", `^-(force_cleaned|reconstruct|volume_operation_total_seconds|kubelet_(orphan_pod|pleg_discard|sleep_action|container_aligned|host_process|credential_provider))`, "see package server/metrics"),
+	newExpectedDifference("/metrics", `^.storage_operation`, "series depend on the volumes, and only a kubelet verifies that volumes are attached"),
 	newExpectedDifference("/metrics", `^.kubelet_(http|runtime_operations|started_.*_errors|terminated_containers|pod_pending_resizes|pod_deferred_resize|run_podsandbox_errors|image_pull|imagemanager_image_mustpull|admission|restarted|pod_resources|device_plugin|cgroup_manager|volume_stats|evictions)`, "series that depend on what has happened so far"),
 }
 

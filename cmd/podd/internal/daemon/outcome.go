@@ -70,6 +70,8 @@ func outcomeCounter(m *metrics.Metrics) func(effect.Outcome) {
 		case plan.StartContainer:
 			m.RecordContainerStart(containerType(o.Pod, a.Container), o.Reason)
 			m.RecordImageVolumes(imageVolumes(o, a.Container))
+		case plan.ResizeContainer, plan.ResizePod:
+			m.RecordResize(o.Took, o.Err)
 		case plan.RunPostStart, plan.RunPreStop:
 			if o.HookPlainHost != "" {
 				m.RecordPlainHook()
