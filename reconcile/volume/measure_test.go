@@ -43,7 +43,7 @@ func TestMeasure(t *testing.T) {
 	must(t, err)
 	want := []VolumeUsage{{Name: "disk", CountsAsEphemeral: true}, {Name: "mem"}, {Name: "data", Claim: "db"}}
 	for i, m := range got {
-		if i >= len(want) || m.Name != want[i].Name || m.CountsAsEphemeral != want[i].CountsAsEphemeral || m.Claim != want[i].Claim {
+		if i >= len(want) || m.Name != want[i].Name || m.CountsAsEphemeral != want[i].CountsAsEphemeral || m.Claim != want[i].Claim || m.Source != "du" || m.Took <= 0 {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 		if m.Used.Excess != "" || m.Used.Bytes < 2<<20 || m.Used.Bytes > 2<<20+64<<10 || m.Used.Inodes != 3 || m.Capacity < m.Available || m.Capacity == 0 {

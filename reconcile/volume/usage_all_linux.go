@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
@@ -26,6 +27,10 @@ type VolumeUsage struct {
 	// These fields describe the file system: its size and available space in bytes, its number of
 	// inodes, and its number of free inodes.
 	Capacity, Available, Inodes, InodesFree uint64
+	// Source is the kubelet's name of the source of the usage, for metrics: "du", or the name of the CSI
+	// driver. Took is how long the measurement took.
+	Source string
+	Took   time.Duration
 }
 
 // maxMeasuredFiles is the maximum number of files that Measure counts in a volume. Counting this
@@ -49,6 +54,7 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 		if rel == "" {
 			continue
 		}
+		began := time.Now()
 		m, err := measureDir(ctx, root, rel)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -57,7 +63,7 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 			failed = append(failed, fmt.Errorf("measuring volume %q of pod %s/%s: %w", v.Name, pod.Namespace, pod.Name, err))
 			continue
 		}
-		m.Name, m.Claim = v.Name, claim
+		m.Name, m.Claim, m.Source, m.Took = v.Name, claim, "du", time.Since(began)
 		m.CountsAsEphemeral = v.ConfigMap != nil || v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
 		usages = append(usages, m)
 	}
@@ -78,7 +84,7 @@ func (d Dir) addCSIUsage(ctx context.Context, usages []VolumeUsage, pod *v1.Pod)
 			continue
 		}
 		m := VolumeUsage{
-			Name: v.Name, Capacity: s.Bytes.Total, Available: s.Bytes.Available, Inodes: s.Inodes.Total, InodesFree: s.Inodes.Available,
+			Name: v.Name, Source: s.Driver, Took: s.Took, Capacity: s.Bytes.Total, Available: s.Bytes.Available, Inodes: s.Inodes.Total, InodesFree: s.Inodes.Available,
 			Used: safepath.Usage{Bytes: int64(s.Bytes.Used), Inodes: int64(s.Inodes.Used)},
 		}
 		switch {

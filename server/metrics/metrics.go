@@ -151,7 +151,7 @@ func New(o Options) *Metrics {
 	m.mainRegistry.MustRegister(m.admitted, m.containersPerPod)
 	m.mainRegistry.MustRegister(m.resizeCounts.collectors()...)
 	m.mainRegistry.MustRegister(m.requestCounts.collectors()...)
-	m.mainRegistry.MustRegister(m.driverDuration, m.volumeOperations, m.plainHooks, m.statusSync)
+	m.mainRegistry.MustRegister(m.driverDuration, m.volumeOperations, m.volumeMeasurements, m.plainHooks, m.statusSync)
 	m.mainRegistry.MustRegister(m.memoryProtection.collectors()...)
 	m.mainRegistry.MustRegister(m.podsRequests.collectors()...)
 	m.mainRegistry.MustRegister(m.podResourcesRequests.collectors()...)

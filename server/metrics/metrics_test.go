@@ -143,6 +143,7 @@ func exercised() *Metrics {
 	resized.Pod = after.Pod.DeepCopy()
 	resized.Pod.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}
 	m.UpdatePod(after, &resized, time.Unix(4002, 0))
+	m.RecordVolumeMeasurement("du", 2*time.Millisecond)
 	m.RecordPlainHook()
 	m.RecordVolumeOperation("kubernetes.io/nfs", "volume_mount", time.Second, nil)
 	m.RecordVolumeOperation("kubernetes.io/nfs", "volume_mount", time.Second, errors.New("no server"))

@@ -11,12 +11,22 @@ import (
 )
 
 // volumeCounts contains the metrics about operations on volumes.
-type volumeCounts struct{ volumeOperations *prometheus.HistogramVec }
+type volumeCounts struct{ volumeOperations, volumeMeasurements *prometheus.HistogramVec }
 
 func newVolumeCounts() volumeCounts {
-	return volumeCounts{newHistogramVec("storage_operation_duration_seconds",
-		"Duration in seconds of operations on volumes, by plugin, operation and result. The volumes of a pod are unmounted together, and each has the total duration.",
-		driverBuckets, "volume_plugin", "operation_name", "status", "migrated")}
+	return volumeCounts{
+		volumeOperations: newHistogramVec("storage_operation_duration_seconds",
+			"Duration in seconds of operations on volumes, by plugin, operation and result. The volumes of a pod are unmounted together, and each has the total duration.",
+			driverBuckets, "volume_plugin", "operation_name", "status", "migrated"),
+		volumeMeasurements: newHistogramVec("kubelet_volume_metric_collection_duration_seconds",
+			"Duration in seconds of measuring the disk usage of a volume, by source: du, or the name of the CSI driver.", prometheus.DefBuckets, "metric_source"),
+	}
+}
+
+// RecordVolumeMeasurement records that the disk usage of a volume was measured. source is "du" or the
+// name of the CSI driver of the volume.
+func (c volumeCounts) RecordVolumeMeasurement(source string, took time.Duration) {
+	c.volumeMeasurements.WithLabelValues(source).Observe(took.Seconds())
 }
 
 // RecordVolumeOperation records an operation on a volume. plugin is the kubelet's name of the volume

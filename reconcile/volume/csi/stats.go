@@ -15,6 +15,8 @@ import (
 // Stats are the statistics of a volume from its driver.
 type Stats struct {
 	Bytes, Inodes Amount
+	Driver        string
+	Took          time.Duration // duration of the calls of the driver
 }
 
 // An Amount contains numbers of bytes or inodes. Fields that the driver does not report are 0.
@@ -73,10 +75,14 @@ func (d *Drivers) volumeStats(ctx context.Context, p volumePaths) (name string, 
 	defer s.close()
 	limited, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
+	began := time.Now()
 	stats, err = s.stats(limited, f[keyHandle], p.target)
 	switch {
 	case err == nil:
 		d.setWithoutStats(p.target, false)
+		if stats != nil {
+			stats.Driver, stats.Took = f[keyDriver], time.Since(began)
+		}
 		return f[p.nameKey], stats
 	case ctx.Err() != nil:
 	case limited.Err() != nil:

@@ -27,7 +27,7 @@ var expectedDifferences = []expectedDifference{
 	newExpectedDifference("/metrics", `^\+podd_`, "metrics of podd"),
 	newExpectedDifference("/metrics", `^.kubernetes_build_info`, "in podd, the metric has another version and no commit of Kubernetes"),
 	newExpectedDifference("/metrics", `^\+kubelet_(certificate_manager_server_ttl_seconds|pod_start_sli_|pod_start_total_)`, "a kubelet has these metrics only with an API server"),
-	newExpectedDifference("/metrics", `^-(apiserver|aggregator|authentication|authorization|cardinality|disabled|dra|field_validation|hidden|kubernetes_feature|plugin_manager|registered|rest_client|workqueue|kubelet_(volume_metric|evented|memory_manager|cpu_manager|topology))_`, "metrics of libraries and managers that podd does not have"),
+	newExpectedDifference("/metrics", `^-(apiserver|aggregator|authentication|authorization|cardinality|disabled|dra|field_validation|hidden|kubernetes_feature|plugin_manager|registered|rest_client|workqueue|kubelet_(evented|memory_manager|cpu_manager|topology))_`, "metrics of libraries and managers that podd does not have"),
 	newExpectedDifference("/metrics", `^-kubelet_imagemanager_inmemory_`, "podd has no cache of the records of image pulls"),
 	newExpectedDifference("/metrics", `^-kubelet_memory_qos_`, "podd does not reserve the memory of pods with memory.min and memory.low"),
 	newExpectedDifference("/metrics", `^-kubelet_pod_(watch_events_dropped|requests_)`, "podd does not serve the kubelet's gRPC API of pods"),

@@ -110,7 +110,8 @@ func newParts(b processState) (_ *parts, err error) {
 	usage := meter.New(meter.Options{
 		Node: rendered, StartTime: b.startTime, RootDir: cfg.RootDir, Runtime: client, State: c.view.Latest, CSI: in.csi,
 		RuntimeCgroup: cfg.RuntimeCgroup, SystemCgroup: cfg.SystemCgroup,
-		OnSample: t.trimmer.RecordActivity, // so that podd can later free the memory for the response to a scrape
+		OnVolumeMeasured: t.metrics.RecordVolumeMeasurement,
+		OnSample:         t.trimmer.RecordActivity, // so that podd can later free the memory for the response to a scrape
 	})
 	o := endpoint.Options{
 		Node: cfg.NodeName, RootDir: cfg.RootDir, RunDir: cfg.RunDir, StartTime: b.startTime,

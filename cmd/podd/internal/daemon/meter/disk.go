@@ -29,6 +29,8 @@ type diskMeter struct {
 	runtime *cri.Client
 	state   server.Viewer
 	csi     *csi.Drivers // nil without CSI
+	// onVolumeMeasured is Options.OnVolumeMeasured.
+	onVolumeMeasured func(source string, took time.Duration)
 }
 
 // runtimeTimeout limits the time for reading the usage of images and layers. If the runtime does
@@ -120,6 +122,7 @@ func (m *diskMeter) podDisk(ctx context.Context, p *stats.Pod, spec *v1.Pod, lay
 	pods := volume.Dir{Root: rootdir.PodsPath(m.rootDir), ClaimsDir: rootdir.ClaimsPath(m.rootDir), CSI: m.csi}
 	volumes, _ := pods.Measure(ctx, spec)
 	for _, v := range volumes {
+		m.onVolumeMeasured(v.Source, v.Took)
 		f := part(v.Used)
 		f.Space = &stats.Space{CapacityBytes: v.Capacity, AvailableBytes: v.Available, Inodes: v.Inodes, InodesFree: v.InodesFree}
 		d.Volumes = append(d.Volumes, stats.Volume{Name: v.Name, Claim: v.Claim, Ephemeral: v.CountsAsEphemeral, Filesystem: f})

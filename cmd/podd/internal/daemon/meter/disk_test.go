@@ -5,6 +5,7 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,7 +32,7 @@ func TestMeasure_Timeout(t *testing.T) {
 	defer client.Close()
 	one, two := poddtest.NewPod("a.yaml", 1, "one", "app"), poddtest.NewPod("b.yaml", 1, "two", "app")
 	one.Pod.UID, two.Pod.UID = "u1", "u2"
-	m := &diskMeter{rootDir: dir, runtime: client, state: server.NewLatestView(poddtest.NewView(one, two))}
+	m := &diskMeter{rootDir: dir, runtime: client, state: server.NewLatestView(poddtest.NewView(one, two)), onVolumeMeasured: func(string, time.Duration) {}}
 	var pods []stats.Pod
 	for _, p := range []*v1.Pod{one.Pod, two.Pod} {
 		pods = append(pods, stats.Pod{Key: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, UID: p.UID})

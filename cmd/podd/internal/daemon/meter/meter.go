@@ -36,6 +36,9 @@ type Options struct {
 	RuntimeCgroup, SystemCgroup string
 	// OnSample is called before the cgroups of the pods are read.
 	OnSample func()
+	// OnVolumeMeasured is called after the usage of a volume was measured. source is
+	// volume.VolumeUsage.Source.
+	OnVolumeMeasured func(source string, took time.Duration)
 }
 
 // A Meter measures the node and the pods in the View. It implements server.Meter.
@@ -56,7 +59,7 @@ func New(o Options) *Meter {
 	if o.Node.WithoutPodCgroups { // cgroups with these names belong to another agent
 		all, classes = nil, nil
 	}
-	disks := &diskMeter{rootDir: o.RootDir, node: o.Node, runtime: o.Runtime, state: o.State, csi: o.CSI}
+	disks := &diskMeter{rootDir: o.RootDir, node: o.Node, runtime: o.Runtime, state: o.State, csi: o.CSI, onVolumeMeasured: o.OnVolumeMeasured}
 	return &Meter{
 		node: stats.NodeInfo{Name: o.Node.Name, PoddStarted: o.StartTime}, state: o.State,
 		sampler: stats.New(stats.Options{
