@@ -22,6 +22,12 @@
 //	                                     repeats that the pod starts
 //	VolumeResizeSuccessful               the cluster resizes volumes and records this
 //	FileSystemResizeSuccessful           the claim's status reports the resize
+//	FileSystemResizeFailed               in the kubelet only for a read-only volume, which it
+//	                                     does not expand; podd passes the request to the
+//	                                     driver, whose error is VolumeResizeFailed
+//	FailedMountOnFilesystemMismatch      an event of the PersistentVolume; podd only records
+//	                                     events of pods and the node: FailedMount contains
+//	                                     both file systems
 //	FailedCreatePodContainer             the cgroup of a pod is created with its sandbox:
 //	                                     FailedCreatePodSandBox
 //	KubeletSetupFailed                   podd exits, and its log contains the error

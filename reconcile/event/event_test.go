@@ -43,6 +43,19 @@ type volumeError struct{}
 func (volumeError) Error() string                  { return "preparing it" }
 func (volumeError) MountFailure() (string, string) { return "disk", "no such path" }
 
+// TestNewGroupProgressEvent checks the first event and a later event of a slow change.
+func TestNewGroupProgressEvent(t *testing.T) {
+	s := NewSubject(web(), at)
+	for first, want := range map[bool]string{
+		true:  "Warning VolumePermissionChangeInProgress : Setting volume ownership for u/volumes/v is taking longer than expected, consider using OnRootMismatch (fsGroupChangePolicy)",
+		false: "Warning VolumePermissionChangeInProgress : Setting volume ownership for u/volumes/v, processed 5 files.",
+	} {
+		if got := format([]Event{s.NewGroupProgressEvent("u/volumes/v", first, 5)}); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // TestForOutcome checks that the outcome of each action causes the kubelet's events.
 func TestForOutcome(t *testing.T) {
 	failed := errors.New("it broke")

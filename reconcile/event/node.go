@@ -48,6 +48,13 @@ func ForReboot(name, id string, at time.Time) Event {
 	return NewNodeEvent(v1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", name, id), at)
 }
 
+// ForSwappedVolumes returns the event for a node with swap whose kernel cannot exclude the files of a
+// tmpfs from swap.
+func ForSwappedVolumes(at time.Time) Event {
+	return NewNodeEvent(v1.EventTypeWarning, "PossibleMemoryBackedVolumesOnDisk",
+		"The tmpfs noswap option is not supported. Memory-backed volumes (e.g. secrets, emptyDirs, etc.) might be swapped to disk and should no longer be considered secure.", at)
+}
+
 func isReady(n runtime.Node) bool { return n.Ready && n.NetworkReady }
 
 // ForProblems returns an event for each error in the current set that is not in the previous set.

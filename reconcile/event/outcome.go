@@ -192,6 +192,17 @@ func (s Subject) NewVolumeFailedEvent(step, volume, why string) Event {
 	return s.NewWarningEvent(reason, "", fmt.Sprintf("%s failed for volume %q : %s", step, volume, why))
 }
 
+// NewGroupProgressEvent returns the event for a volume whose files get another group, which takes long.
+// path is the path of the volume, and visited is the number of visited files. isFirst is set for the
+// first event of the change.
+func (s Subject) NewGroupProgressEvent(path string, isFirst bool, visited int64) Event {
+	message := fmt.Sprintf("Setting volume ownership for %s, processed %d files.", path, visited)
+	if isFirst {
+		message = fmt.Sprintf("Setting volume ownership for %s is taking longer than expected, consider using OnRootMismatch (fsGroupChangePolicy)", path)
+	}
+	return s.NewWarningEvent("VolumePermissionChangeInProgress", "", message)
+}
+
 // ForProbe returns the event for a probe attempt that failed, could not be carried out,
 // or passed with a warning.
 func ForProbe(s Subject, a plan.RunProbe, o plan.ProbeResult, warning bool) []Event {

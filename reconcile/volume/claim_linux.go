@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -209,7 +210,9 @@ func (p *podDir) setFSGroup(ctx context.Context, path string, links *safepath.Di
 	}
 	mismatch := s.FSGroupChangePolicy != nil && *s.FSGroupChangePolicy == v1.FSGroupChangeOnRootMismatch
 	began := time.Now()
-	err = vol.ChangeGroup(ctx, int(*s.FSGroup), mismatch, nested...)
+	err = p.watchGroupChange(path, func(visited *atomic.Int64) error {
+		return vol.ChangeGroup(ctx, int(*s.FSGroup), mismatch, visited, nested...)
+	})
 	if i := slices.IndexFunc(p.pod.Object.Spec.Volumes, func(v v1.Volume) bool { return v.Name == name }); i >= 0 {
 		plugin, _ := p.plugin(&p.pod.Object.Spec.Volumes[i])
 		p.root.reportOperation(plugin, operationSetGroup, began, err)

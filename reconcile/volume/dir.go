@@ -70,6 +70,9 @@ type Dir struct {
 	CallLimiter *CallLimiter
 	// OnOperation is called after each operation on a volume. It must not block. It may be nil.
 	OnOperation func(Operation)
+	// OnGroupProgress is called while the change of the group of a volume takes long. It must not
+	// block. It may be nil.
+	OnGroupProgress func(GroupProgress)
 }
 
 const (

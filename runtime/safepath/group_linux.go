@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,9 +16,9 @@ import (
 // If onlyIfDifferent is true, ChangeGroup does nothing if d already has the group. ChangeGroup
 // changes d last, so that the next call repeats the work of an interrupted call. excludedNames
 // contains names of directories below d. ChangeGroup skips these directories and everything below
-// them.
-func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, excludedNames ...string) error {
-	o := &groupChanger{gid: uint32(gid), excluded: map[[2]uint64]bool{}}
+// them. It adds the number of visited files and directories to visited.
+func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, visited *atomic.Int64, excludedNames ...string) error {
+	o := &groupChanger{gid: uint32(gid), visited: visited, excluded: map[[2]uint64]bool{}}
 	for _, name := range excludedNames {
 		if err := o.addException(d, name); err != nil {
 			return err
@@ -45,6 +46,7 @@ func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, ex
 // A groupChanger is a visitor that changes the group of files.
 type groupChanger struct {
 	gid          uint32
+	visited      *atomic.Int64
 	isIncomplete bool               // whether a part of the tree was not visited
 	excluded     map[[2]uint64]bool // directories to skip, by device and inode
 }
@@ -93,6 +95,7 @@ func (o *groupChanger) entry(fd int, name string, _ int) (dir bool, err error) {
 		return false, err
 	}
 	defer unix.Close(held)
+	o.visited.Add(1)
 	var st unix.Stat_t
 	if err := unix.Fstat(held, &st); err != nil {
 		return false, err

@@ -17,6 +17,7 @@ import (
 	"podd/reconcile"
 	"podd/reconcile/cgroup"
 	"podd/reconcile/device"
+	"podd/reconcile/event"
 	"podd/reconcile/eviction"
 	"podd/reconcile/gc/containers"
 	"podd/reconcile/gc/images"
@@ -78,6 +79,9 @@ func newCore(b processState, t telemetry, in inputs, client *cri.Client, on rend
 			Config: cfg, Root: cfg.RootDir, Runtime: client, Node: on, CSI: in.csi, Devices: devices,
 			LogsAndCgroups: wiring.NewLogsAndCgroups(cfg, func(took time.Duration) { t.metrics.RecordCgroup("destroy", took) }),
 			CreateCgroup:   cgroupMaker(t.metrics), OnVolumeOperation: func(o volume.Operation) { t.metrics.RecordVolumeOperation(o.Plugin, o.Name, o.Took, o.Err) },
+			OnGroupProgress: func(g volume.GroupProgress) {
+				t.record([]event.Event{event.NewSubject(g.Pod, time.Now()).NewGroupProgressEvent(g.Path, g.IsFirst, g.Visited)})
+			},
 			OnOutcome:     pullNotifier(pulled, outcomeCounter(t.metrics)),
 			OnEnsureImage: func(c pull.Check) { t.metrics.RecordEnsureImage(c.Policy, c.Present, c.PullRequired) },
 			OnVerifyImage: func(r verify.Result) { t.metrics.RecordVerifyImage(string(r)) },

@@ -103,6 +103,7 @@ func newParts(b processState) (_ *parts, err error) {
 		return nil, err
 	}
 	t.record(node.RebootEvents(cfg.RootDir, cfg.NodeName, b.startTime, log))
+	t.record(node.SwapEvents(b.startTime))
 	c, err := newCore(b, t, in, client, rendered)
 	if err != nil {
 		return nil, err

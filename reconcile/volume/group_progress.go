@@ -1,0 +1,61 @@
+package volume
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"podd/manifest"
+)
+
+// A GroupProgress describes a change of the group of the files in a volume that takes long.
+type GroupProgress struct {
+	Pod *manifest.Pod
+	// Path is the path of the volume. It begins with the UID of the pod if the volume is in the
+	// directory of the pod.
+	Path string
+	// IsFirst is set in the first report about the volume.
+	IsFirst bool
+	// Visited is the number of files and directories that were visited.
+	Visited int64
+}
+
+// The first report is due after firstProgress, and each further report after progressInterval. A
+// kubelet uses the same values.
+const (
+	firstProgress    = 30 * time.Second
+	progressInterval = time.Minute
+)
+
+// watchGroupChange calls change, and reports the progress if change takes long. path is the path of
+// the volume. The function change must add the number of visited files to its argument.
+func (p *podDir) watchGroupChange(path string, change func(visited *atomic.Int64) error) error {
+	var visited atomic.Int64
+	if p.root.OnGroupProgress == nil {
+		return change(&visited)
+	}
+	if rel, err := filepath.Rel(p.root.Root, path); err == nil && filepath.IsLocal(rel) {
+		path = rel
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		g := GroupProgress{Pod: p.pod, Path: strings.ToValidUTF8(path, "\uFFFD"), IsFirst: true}
+		for wait := firstProgress; ; wait = progressInterval {
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return
+			}
+			g.Visited = visited.Load()
+			p.root.OnGroupProgress(g)
+			g.IsFirst = false
+		}
+	})
+	defer watching.Wait()
+	defer stop()
+	return change(&visited)
+}
