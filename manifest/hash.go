@@ -230,7 +230,7 @@ func Digest(parts ...any) string {
 }
 
 // hashSandbox hashes the fields that affect a pod's sandbox. Labels and annotations are not
-// included, because changes of them are applied without a restart.
+// included, because changes to them are applied without a restart.
 func hashSandbox(pod map[string]any) string {
 	spec, _ := pod["spec"].(map[string]any)
 	meta, _ := pod["metadata"].(map[string]any)

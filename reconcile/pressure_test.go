@@ -164,7 +164,7 @@ func TestPressure_Restart(t *testing.T) {
 		m.advance(11 * time.Minute)
 		m.evict("web")
 		m.advance(12 * time.Second)
-		m.wantPhase("after it ran for a while", "web", v1.PodRunning, "")
+		m.wantPhase("after an eviction and a long run", "web", v1.PodRunning, "")
 	})
 }
 

@@ -65,7 +65,8 @@ func (m *machine) condition(name string, kind v1.PodConditionType) string {
 	return ""
 }
 
-// TestResizeIsLogged checks that a resize is logged once, when all of the pod has its size.
+// TestResizeIsLogged checks that a resize is logged once, when the pod and all its containers have the
+// new size.
 func TestResizeIsLogged(t *testing.T) {
 	run(t, func(t *testing.T, m *machine) {
 		var talk bytes.Buffer

@@ -101,7 +101,7 @@ func sendTo(h http.Handler, method, target, host string) *httptest.ResponseRecor
 	return w
 }
 
-// serve runs s until the test ends and returns its address.
+// serve starts s, which runs until the test ends, and returns its address.
 func serve(t *testing.T, s *Server) string {
 	t.Helper()
 	ln, err := Listen(t.Context(), "test", "127.0.0.1:0")

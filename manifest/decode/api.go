@@ -38,15 +38,15 @@ func FromAPI(pod *v1.Pod, o Options) *manifest.Pod {
 	p.Hash, p.SandboxHash, p.ContainerHashes = h.Pod, h.Sandbox, h.Containers
 	p.RefusalReason = refusalReason(p.Object, o)
 	if pod.DeletionTimestamp != nil {
-		p.Deletion = &manifest.Deletion{GracePeriod: remainingGrace(pod)}
+		p.Deletion = &manifest.Deletion{GracePeriod: deletionGracePeriod(pod)}
 	}
 	return p
 }
 
-// remainingGrace returns the grace period of a pod that is being deleted. It is the grace
+// deletionGracePeriod returns the grace period of a pod that is being deleted. It is the grace
 // period of the deletion request or, if the request contains none, of the pod spec. It is at
 // least one second.
-func remainingGrace(pod *v1.Pod) time.Duration {
+func deletionGracePeriod(pod *v1.Pod) time.Duration {
 	seconds := int64(v1.DefaultTerminationGracePeriodSeconds)
 	switch {
 	case pod.DeletionGracePeriodSeconds != nil:

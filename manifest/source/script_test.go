@@ -96,7 +96,7 @@ func (s *script) pods(names []string) error {
 	return s.await("pods", func(b manifest.Batch) bool { return podsOf(b) == strings.Join(names, " ") })
 }
 
-// problem TEXT NAME... waits for a Problem while these pods are desired.
+// problem TEXT NAME... waits until a Problem contains TEXT and exactly these pods are desired.
 func (s *script) problem(args []string) error {
 	return s.await("problem", func(b manifest.Batch) bool {
 		return strings.Contains(problemsOf(b), args[0]) && podsOf(b) == strings.Join(args[1:], " ")

@@ -81,6 +81,6 @@ func TestSandboxIDs_Foreign(t *testing.T) {
 	}
 	p.Incarnations[0].Foreign = true
 	if got := append(recordedIDs(p), foreignIDs(p)...); !slices.Equal(got, []runtime.IDRange{mapped}) {
-		t.Errorf("foreign sandbox: got %v, want %v", got, mapped)
+		t.Errorf("foreign sandbox: got reserved IDs %v, want %v", got, mapped)
 	}
 }

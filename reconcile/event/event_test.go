@@ -31,7 +31,7 @@ func format(all []Event) string {
 	var lines []string
 	for _, e := range all {
 		if e.Pod.Name != "web-node" && e.Pod.Name != "" || e.Time != at {
-			return fmt.Sprintf("an event of %v at %v", e.Pod, e.Time)
+			return fmt.Sprintf("unexpected event: got pod %v and time %v, want pod web-node or none, and time %v", e.Pod, e.Time, at)
 		}
 		lines = append(lines, fmt.Sprintf("%s %s %s: %s", e.Type, e.Reason, e.FieldPath, e.Message))
 	}

@@ -77,8 +77,8 @@ func (w *diskWatcher) check(ctx context.Context) {
 	w.capacity, w.lastError = now, ""
 }
 
-// isSimilarSize reports whether a and b differ by at most one percent. Smaller changes are
-// ignored, because the size of a file system that shares its space with other file systems
+// isSimilarSize reports whether a and b differ by at most one percent. Such differences
+// are ignored, because the size of a file system that shares its space with other file systems
 // changes constantly.
 func isSimilarSize(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/100 }
 

@@ -17,11 +17,11 @@ import (
 // A PressureObserver observes the eviction signals of the node. Observe must be called by one
 // goroutine.
 type PressureObserver struct {
-	o         ObserverOptions
-	located   chan storage  // capacity 1: the newest result of Run
-	completed chan struct{} // closed by Run after the first result
-	storage   storage
-	lastError map[string]string // the error that was logged last, by the subject of the observation
+	o          ObserverOptions
+	newStorage chan storage  // capacity 1: the newest storage that Run has found
+	completed  chan struct{} // closed by Run after the first result
+	storage    storage
+	lastError  map[string]string // the error that was logged last, by the subject of the observation
 
 	hasNoImageDiskSize bool // the last observation found that the image file system has no size
 }
@@ -48,7 +48,7 @@ type storage struct{ images, layers string }
 
 // NewPressureObserver returns a PressureObserver that has observed nothing yet.
 func NewPressureObserver(o ObserverOptions) *PressureObserver {
-	return &PressureObserver{o: o, located: make(chan storage, 1), completed: make(chan struct{}), lastError: map[string]string{}}
+	return &PressureObserver{o: o, newStorage: make(chan storage, 1), completed: make(chan struct{}), lastError: map[string]string{}}
 }
 
 const (
@@ -78,10 +78,10 @@ func (p *PressureObserver) Run(ctx context.Context) error {
 		if s, ok := p.locate(ctx); ok {
 			wait = locateInterval
 			select {
-			case <-p.located: // replaced by a newer result
+			case <-p.newStorage: // replaced by a newer result
 			default:
 			}
-			p.located <- s
+			p.newStorage <- s
 			if isFirst {
 				close(p.completed)
 				isFirst = false
@@ -117,7 +117,7 @@ func (p *PressureObserver) locate(ctx context.Context) (s storage, ok bool) {
 // once.
 func (p *PressureObserver) Observe() pressure.Observations {
 	select {
-	case p.storage = <-p.located:
+	case p.storage = <-p.newStorage:
 	default:
 	}
 	out := pressure.Observations{Signals: map[pressure.Signal]pressure.Observation{}}

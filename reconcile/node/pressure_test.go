@@ -68,7 +68,7 @@ func TestPressureObserver(t *testing.T) {
 	if !ok {
 		t.Fatal("got no mount points")
 	}
-	p.located <- s
+	p.newStorage <- s
 	o = p.Observe()
 	if _, ok := o.Signals[pressure.ContainerfsInodesFree]; !ok || o.Layout.Imagefs == o.Layout.Nodefs || o.Layout.Containerfs != o.Layout.Nodefs {
 		t.Errorf("separate images: got layout %+v, containerfs observed %v", o.Layout, ok)

@@ -42,8 +42,9 @@ func inUserNamespace(t *testing.T, instances string) bool {
 	return false
 }
 
-// useInstances creates inotify instances up to the limit. Each call of release closes one instance.
-func useInstances(t *testing.T) (release func()) {
+// exhaustInotifyInstances creates inotify instances up to the limit. Each call of
+// closeOne closes one instance.
+func exhaustInotifyInstances(t *testing.T) (closeOne func()) {
 	t.Helper()
 	var held []int
 	for {
@@ -143,7 +144,7 @@ func TestRun_WithoutInotify(t *testing.T) {
 	if !inUserNamespace(t, "3") {
 		return
 	}
-	release := useInstances(t)
+	closeOne := exhaustInotifyInstances(t)
 	dir := filepath.Join(t.TempDir(), DirName)
 	log := &logBuffer{wrote: make(chan struct{}, 1)}
 	kind := anyKind{make(chan string)}
@@ -156,7 +157,7 @@ func TestRun_WithoutInotify(t *testing.T) {
 	if got := <-kind.registered; got != "polled" {
 		t.Errorf("registered plugin: got %q, want polled", got)
 	}
-	release()
+	closeOne()
 	log.until("watched again")
 	startPlugin(t, dir, "watched")
 	if got := <-kind.registered; got != "watched" {

@@ -449,7 +449,7 @@ func TestRepair(t *testing.T) {
 			b.t.Helper()
 			err := b.Repair(b.t.Context(), "web:1", i.ID, policy, damaged)
 			if !errors.Is(err, damaged) || !strings.Contains(err.Error(), want) {
-				b.t.Errorf("got error %v, want the cause and %q", err, want)
+				b.t.Errorf("got error %v, want one that wraps the cause and contains %q", err, want)
 			}
 		}
 		wantRemovals := func(want int) {

@@ -129,8 +129,8 @@ func (o *Observer) priorPods(whole bool, keys map[types.NamespacedName]struct{})
 	return some
 }
 
-// hasUnlabelledSandbox reports whether a pod in keys has a sandbox without the labels of
-// its pod name, because another agent created the sandbox. A list by labels does not
+// hasUnlabelledSandbox reports whether a pod in keys has a sandbox whose labels do not
+// contain the name of the pod, because another agent created the sandbox. A list by labels does not
 // contain such a sandbox.
 func (o *Observer) hasUnlabelledSandbox(keys map[types.NamespacedName]struct{}) bool {
 	for key := range keys {

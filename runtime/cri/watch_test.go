@@ -48,7 +48,7 @@ func inSceneOver(t *testing.T, o runtimetest.Options, client func(*testing.T, *r
 	})
 }
 
-// observe runs an observer until the test ends.
+// observe starts an observer, which runs until the test ends.
 func (s *scene) observe(c *cri.Client) {
 	s.observer = c.NewObserver(cri.ObserverOptions{Instance: instance, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	ctx, cancel := context.WithCancel(context.Background())

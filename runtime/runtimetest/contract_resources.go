@@ -47,7 +47,7 @@ func testResources(t *testing.T, f *fixture) {
 		t.Errorf("after the updates: got state %s since %s, want %s since %s", after.State, after.StartedAt, before.State, before.StartedAt)
 	}
 	if used, err := f.Client.ContainerMemory(f.ctx(), id); err != nil || used < 0 || used > 24<<20 {
-		t.Errorf("got a memory usage of %d bytes, %v, want between 0 and 24 MiB", used, err)
+		t.Errorf("got a memory usage of %d bytes and error %v, want between 0 and 24 MiB and no error", used, err)
 	}
 	for _, uids := range [][]types.UID{{"uid-sized"}, {"uid-other"}, {"uid-other", "uid-sized"}} {
 		layers, err := f.Client.WritableLayers(f.ctx(), []string{f.instance()}, uids)

@@ -37,8 +37,8 @@ func (d *Dir) Create(name string, mode uint32) (*os.File, error) {
 	return f, nil
 }
 
-// openRegular checks the type of a file through an O_PATH descriptor. It opens the file through the
-// same descriptor, so that the opened file is always the checked file.
+// openRegular opens a regular file. It returns an error for other types. It checks the type and opens
+// the file through one O_PATH descriptor, so that the opened file is always the checked file.
 func (d *Dir) openRegular(name string, flags int) (*os.File, error) {
 	pathFD, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, 0)
 	if err != nil {

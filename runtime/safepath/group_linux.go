@@ -37,7 +37,7 @@ func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, vi
 	if o.isIncomplete {
 		return d.pathError("change the group of", "", errors.New("the directory contains directories that are nested too deeply, or too many directories"))
 	}
-	if err := o.changeGroup(d.Fd(), &st); err != nil {
+	if err := o.setGroupAndMode(d.Fd(), &st); err != nil {
 		return d.pathError("change the group of", "", err)
 	}
 	return nil
@@ -109,12 +109,12 @@ func (o *groupChanger) entry(fd int, name string, _ int) (dir bool, err error) {
 		}
 		dir = true
 	}
-	return dir, o.changeGroup(held, &st)
+	return dir, o.setGroupAndMode(held, &st)
 }
 
-// changeGroup changes the group and mode of the file with a descriptor, which may be
+// setGroupAndMode changes the group and mode of the file with a descriptor, which may be
 // O_PATH. st is the file's present state.
-func (o *groupChanger) changeGroup(fd int, st *unix.Stat_t) error {
+func (o *groupChanger) setGroupAndMode(fd int, st *unix.Stat_t) error {
 	if o.hasGroup(st) {
 		return nil
 	}

@@ -34,7 +34,7 @@ func writeFiles(t *testing.T, all map[string]string) string {
 	return root
 }
 
-func TestReadVersion1(t *testing.T) {
+func TestRead_CgroupV1(t *testing.T) {
 	if cgroups.IsCgroup2UnifiedMode() {
 		return // skip the test, because cAdvisor's library determines the cgroup version from the host
 	}

@@ -20,17 +20,17 @@ func (a *API) proxy(w http.ResponseWriter, r *http.Request, res *resource.Defini
 		return
 	}
 	prefix := strings.TrimSuffix(r.URL.Path, i.ProxiedPath)
-	http.StripPrefix(prefix, a.NodeProxy).ServeHTTP(&prefixedRedirects{w, prefix}, r)
+	http.StripPrefix(prefix, a.NodeProxy).ServeHTTP(&redirectPrefixer{w, prefix}, r)
 }
 
-// A prefixedRedirects is a ResponseWriter that adds a prefix to the paths of redirects.
-type prefixedRedirects struct {
+// A redirectPrefixer is a ResponseWriter that adds a prefix to the paths of redirects.
+type redirectPrefixer struct {
 	http.ResponseWriter
 	prefix string
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (b *prefixedRedirects) WriteHeader(status int) {
+func (b *redirectPrefixer) WriteHeader(status int) {
 	if to := b.Header().Get("Location"); strings.HasPrefix(to, "/") {
 		b.Header().Set("Location", b.prefix+to)
 	}
@@ -38,12 +38,12 @@ func (b *prefixedRedirects) WriteHeader(status int) {
 }
 
 // Unwrap returns the underlying ResponseWriter for http.ResponseController.
-func (b *prefixedRedirects) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+func (b *redirectPrefixer) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
 // Flush implements http.Flusher.
-func (b *prefixedRedirects) Flush() { http.NewResponseController(b.ResponseWriter).Flush() }
+func (b *redirectPrefixer) Flush() { http.NewResponseController(b.ResponseWriter).Flush() }
 
 // Hijack implements http.Hijacker, for streams.
-func (b *prefixedRedirects) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (b *redirectPrefixer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(b.ResponseWriter).Hijack()
 }

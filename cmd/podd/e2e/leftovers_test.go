@@ -129,8 +129,8 @@ func tryRemoveClasses(parent string) error {
 	return errors.Join(errs...)
 }
 
-// end removes the manifests, waits until nothing of the daemon's pods is left, and kills podd.
-// If the test has failed, end removes the pods from the runtime instead.
+// end removes the manifests, waits until podd has removed the daemon's pods, and kills podd. If
+// the test has failed, end does not wait, and removes the pods from the runtime itself.
 func (d *daemon) end() {
 	defer func() {
 		for _, c := range d.closers {

@@ -19,7 +19,7 @@ import (
 
 // Options configure Boot.
 type Options struct {
-	Disk    tools.Disk // the machine writes to its image; see CopyDisk
+	Disk    tools.Disk // the machine writes to the image of its disk, so use a copy; see CopyDisk
 	Payload string     // an image with the file system label "payload"
 	XFS     string     // the image of XFSDevice; the machine writes to it
 	Ext4    string     // the image of Ext4Device; the machine writes to it

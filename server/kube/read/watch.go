@@ -247,8 +247,8 @@ func (w *watcher) flush() error {
 	return w.err
 }
 
-// finish resets the deadline, so that the client can use the connection for its next
-// request. If sending has failed, finish closes the connection.
+// finish flushes the events and removes the write deadline, so that the client can use the connection
+// for its next request. If sending has failed, finish closes the connection.
 func (w *watcher) finish() {
 	if w.flush() != nil {
 		panic(http.ErrAbortHandler)

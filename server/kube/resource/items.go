@@ -24,8 +24,8 @@ func podItems(v *server.View) []Item {
 	return all
 }
 
-// podStartTime returns the start time of a pod. It replaces the creation timestamp, which a pod
-// from a file does not have.
+// podStartTime returns the start time of a pod. It is used as the creation timestamp, which a
+// pod from a file does not have.
 func podStartTime(o server.Object) metav1.Time {
 	if start := o.(*v1.Pod).Status.StartTime; start != nil {
 		return *start

@@ -299,7 +299,8 @@ func containsInOrder(text, want string) bool {
 	return true
 }
 
-// TestRun_Details checks the details of all checks on a good host.
+// TestRun_Details checks the details of all checks on a good host, and the details that are different
+// if podd runs or if swap is enabled.
 func TestRun_Details(t *testing.T) {
 	want := map[string]string{
 		"configuration": "valid", "privileges": "root", "cgroups": "v2, controllers cpu cpuset memory pids, driver systemd", "kernel": "Linux 6.1.0",

@@ -72,7 +72,7 @@ func (c *checker) checkSources() {
 }
 
 // checkURL returns the reason for which a manifest URL is invalid, or "" if the URL is valid.
-// The reason contains at most the scheme, because the URL may contain a password.
+// The reason contains no part of the URL except the scheme, because the URL may contain a password.
 func checkURL(text string) (reason string) {
 	u, err := url.Parse(strings.NewReplacer("{node}", "node", "{machineID}", "id").Replace(text))
 	switch {

@@ -28,14 +28,15 @@ import (
 type pressureTask struct {
 	nodeName string
 	options  eviction.ManagerOptions // without Memory
-	// disableNotifications is set if the kernel does not notify podd of a lack of memory.
-	disableNotifications bool
-	cgroupRoot           string // parent of the cgroup of all pods; "" is the top of the hierarchy
-	observer             *node.PressureObserver
-	state                *view.NodeState
-	router               pressureSetter
-	record               func([]event.Event)
-	log                  *slog.Logger
+	// memoryNotificationsDisabled is set if podd must not use the notifications of the kernel about a
+	// lack of memory.
+	memoryNotificationsDisabled bool
+	cgroupRoot                  string // parent of the cgroup of all pods; "" is the top of the hierarchy
+	observer                    *node.PressureObserver
+	state                       *view.NodeState
+	router                      pressureSetter
+	record                      func([]event.Event)
+	log                         *slog.Logger
 
 	published *pressure.Conditions // nil before the first call of publish
 }
@@ -48,7 +49,7 @@ type pressureSetter interface {
 
 // newPressureTask returns the task that detects node pressure and evicts pods.
 func newPressureTask(b processState, t telemetry, client *cri.Client, c core, usage *meter.Meter) *pressureTask {
-	p := &pressureTask{nodeName: b.cfg.NodeName, disableNotifications: b.cfg.DisableMemoryNotifications, cgroupRoot: b.cfg.CgroupRoot, state: t.state, router: c.router, record: t.record, log: b.log}
+	p := &pressureTask{nodeName: b.cfg.NodeName, memoryNotificationsDisabled: b.cfg.DisableMemoryNotifications, cgroupRoot: b.cfg.CgroupRoot, state: t.state, router: c.router, record: t.record, log: b.log}
 	measure := (&cgroup.AllPods{Root: b.cfg.CgroupRoot}).Measure
 	if b.cfg.DisablePodCgroups {
 		measure = func() (workingSet, limit int64, err error) { return 0, 0, nil }
@@ -67,7 +68,7 @@ func newPressureTask(b processState, t telemetry, client *cri.Client, c core, us
 // Run detects node pressure and evicts pods until ctx is done.
 func (p *pressureTask) Run(ctx context.Context) error {
 	var paths memorywatch.Paths // without paths, the watcher sends no event
-	if !p.disableNotifications {
+	if !p.memoryNotificationsDisabled {
 		paths = notificationPaths(p.cgroupRoot, p.log)
 	}
 	memory := memorywatch.Open(paths, p.log)

@@ -14,7 +14,7 @@ type Options struct {
 	Address string
 	// DropInPath is the path of the drop-in file for the configuration of logind.
 	DropInPath string
-	// StopTimeout is the maximum time in which all pods stop.
+	// StopTimeout is the maximum time that stopping all pods takes.
 	StopTimeout time.Duration
 	// Begin stops the pods within a maximum time. It returns when all pods have stopped or ctx is
 	// done. If ctx is done, the pods continue to stop, and Begin may be called again.

@@ -51,7 +51,7 @@ func TestJudge_Properties(t *testing.T) {
 				return
 			}
 			i := rapid.IntRange(0, len(j.DesiredPods)-1).Draw(t, "which")
-			index := startedPod(in.Pods, in.CompletionPodsStarted, i)
+			index := startedPodIndex(in.Pods, in.CompletionPodsStarted, i)
 			p := &in.Pods[index]
 			switch {
 			case p.isLongRunning() && rapid.Bool().Draw(t, "ready"):
@@ -76,8 +76,8 @@ func allReady(pods []runPod) bool {
 	return true
 }
 
-// startedPod returns the index in pods of the n-th started pod; n begins with 0.
-func startedPod(pods []runPod, completionPodsStarted bool, n int) int {
+// startedPodIndex returns the index in pods of the n-th started pod; n begins with 0.
+func startedPodIndex(pods []runPod, completionPodsStarted bool, n int) int {
 	for i := range pods {
 		if !pods[i].isLongRunning() && !completionPodsStarted {
 			continue

@@ -20,7 +20,7 @@ const startTimeField = 22 - 3
 // CurrentProcess returns the calling process.
 func CurrentProcess() (Owner, error) { return FindProcess(os.Getpid()) }
 
-// FindProcess returns the process with a process ID.
+// FindProcess returns the process with the given process ID.
 func FindProcess(pid int) (Owner, error) {
 	fields, err := statFields(pid)
 	if err != nil {

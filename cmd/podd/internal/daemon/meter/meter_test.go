@@ -65,7 +65,7 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if u.Node.NanoCores == nil || u.Node.CoreNanoSeconds == 0 || u.Node.WorkingSetBytes == 0 || u.At.IsZero() {
-		t.Errorf("got usage %+v of the node, want CPU, memory and time", u.Node)
+		t.Errorf("got usage %+v of the node at %v, want CPU, memory and a time", u.Node, u.At)
 	}
 	want := map[server.Key]server.PodUsage{
 		{Namespace: "default", Name: "web-n1"}: {Containers: map[string]server.ResourceUsage{"app": {CoreNanoSeconds: 7, WorkingSetBytes: 8}}},

@@ -257,7 +257,7 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	case plan.PhaseStop:
 		p.OutdatedStoppingContainers = countOutdated(r)
 	}
-	p.SandboxID, p.Attempts = readySandboxID(r.Observed), attemptNumbers(r.Observed)
+	p.SandboxID, p.Attempts = readySandboxID(r.Observed), differingAttemptNumbers(r.Observed)
 	p.Ready = isReady(p.Pod)
 	for _, s := range d.Steps {
 		p.Decisions = append(p.Decisions, server.DecisionView{
@@ -280,9 +280,9 @@ func podView(r *state.Report, desired *manifest.Pod) *server.PodView {
 	return p
 }
 
-// attemptNumbers returns the attempt numbers of containers by container ID. It omits containers
+// differingAttemptNumbers returns the attempt numbers of containers by container ID. It omits containers
 // whose attempt number equals their restart count.
-func attemptNumbers(observed []runtime.Incarnation) map[string]uint32 {
+func differingAttemptNumbers(observed []runtime.Incarnation) map[string]uint32 {
 	var differing map[string]uint32
 	for i := range observed {
 		for j := range observed[i].Containers {
