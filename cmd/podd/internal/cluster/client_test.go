@@ -20,8 +20,9 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `
 
-// connectTo writes text to a kubeconfig in dir and returns a client for it.
-func connectTo(t interface{ Fatal(...any) }, dir, text string) (*client, error) {
+// newClientFromText writes text to the file kubeconfig in dir, and returns the client that
+// newClientFromKubeconfig creates from this file.
+func newClientFromText(t interface{ Fatal(...any) }, dir, text string) (*client, error) {
 	file := filepath.Join(dir, "kubeconfig")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -29,7 +30,7 @@ func connectTo(t interface{ Fatal(...any) }, dir, text string) (*client, error) 
 	return newClientFromKubeconfig(&Options{Kubeconfig: file, ContentType: "application/json"})
 }
 
-func TestConnect(t *testing.T) {
+func TestNewClientFromKubeconfig(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("hunter2"), 0o600); err != nil {
 		t.Fatal(err)
@@ -40,23 +41,23 @@ func TestConnect(t *testing.T) {
 		"tokenFile: token",
 		"exec: {apiVersion: client.authentication.k8s.io/v1, command: get-token, interactiveMode: Never}",
 	} {
-		c, err := connectTo(t, dir, strings.Replace(text, "token: hunter2", credential, 1))
+		c, err := newClientFromText(t, dir, strings.Replace(text, "token: hunter2", credential, 1))
 		if err != nil || c.host != "https://api:6443" {
-			t.Errorf("%s: got %+v, %v; want a client of https://api:6443 without an error", credential, c, err)
+			t.Errorf("credential %q: got client %+v, error %v; want a client for https://api:6443", credential, c, err)
 		}
 	}
 	for _, invalid := range []string{"", "{}", text[:60], kubeconfig} {
-		_, err := connectTo(t, dir, invalid)
+		_, err := newClientFromText(t, dir, invalid)
 		if got := newProblem(err); got.kind != invalidKubeconfig || !strings.Contains(got.message, filepath.Join(dir, "kubeconfig")) {
-			t.Errorf("%q: got problem %v, want that of an invalid kubeconfig with its path", invalid, got)
+			t.Errorf("kubeconfig %q: got problem %+v; want the kind invalidKubeconfig and the path of the kubeconfig in the message", invalid, got)
 		}
 	}
 }
 
-// TestConnect_Secrets checks that the errors of invalid kubeconfigs contain no secrets.
-func TestConnect_Secrets(t *testing.T) {
+// TestNewClientFromKubeconfig_Secrets checks that the errors of invalid kubeconfigs contain no secrets.
+func TestNewClientFromKubeconfig_Secrets(t *testing.T) {
 	dir := t.TempDir()
-	for _, c := range [][3]string{
+	for _, c := range []struct{ old, new, want string }{
 		{"https://user:hunter2@api:6443", "https://user:hunter2@api::6443", `cluster "c": server is not a valid URL`},
 		{"https://user:hunter2@api:6443", "https://user:hunter2", `cluster "c": server is not a valid URL`},
 		{"certificate-authority: ca.crt", "proxy-url: 'user:hunter2@proxy:3128'", `cluster "c": proxy-url is not a valid URL`},
@@ -64,9 +65,9 @@ func TestConnect_Secrets(t *testing.T) {
 		{"user:\n    token: hunter2", "{user: {token: hunter2}}:", "not a valid kubeconfig in YAML or JSON"},
 		{"    token: hunter2", "   token: hunter2\n  - hunter2: [", "check line"},
 	} {
-		_, err := connectTo(t, dir, strings.Replace(kubeconfig, c[0], c[1], 1))
-		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), c[2]) {
-			t.Errorf("%s: got error %v, want %q without secrets", c[1], err, c[2])
+		_, err := newClientFromText(t, dir, strings.Replace(kubeconfig, c.old, c.new, 1))
+		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("kubeconfig with %q instead of %q: got error %v; want one that contains %q but not \"hunter2\"", c.new, c.old, err, c.want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,12 +75,12 @@ func TestConnect_Secrets(t *testing.T) {
 		from := rapid.IntRange(0, len(text)-1).Draw(t, "from")
 		to := min(len(text), from+rapid.IntRange(0, 20).Draw(t, "length"))
 		with := rapid.SampledFrom([]string{"", "\n", ":", "{", "\"", "- ", "\t", "0x1"}).Draw(t, "with")
-		c, err := connectTo(t, dir, string(text[:from])+with+string(text[to:]))
+		c, err := newClientFromText(t, dir, string(text[:from])+with+string(text[to:]))
 		if err != nil && strings.Contains(err.Error()+newProblem(err).message, "hunter2") {
-			t.Fatalf("got error %v with a secret", err)
+			t.Fatalf("got error %v, want one without \"hunter2\"", err)
 		}
 		if c != nil && strings.Contains(c.host, "hunter2") {
-			t.Fatalf("got host %s with a secret", c.host)
+			t.Fatalf("got a client for %s, want a host without \"hunter2\"", c.host)
 		}
 	})
 }

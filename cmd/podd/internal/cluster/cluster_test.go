@@ -24,7 +24,7 @@ import (
 	"podd/server"
 )
 
-// A testNode runs a Cluster against a fake API server, in the bubble of a synctest.
+// A testNode runs a Cluster against a fakeAPI, in a synctest bubble.
 type testNode struct {
 	*fakeAPI
 	cluster  *Cluster
@@ -32,12 +32,12 @@ type testNode struct {
 	state    *server.LatestView
 	mu       sync.Mutex // guards problems and rejected
 	problems []string
-	rejected []Rejection // the last rejections
+	rejected []Rejection // the argument of the last call of OnRejected
 	onClose  func()      // called when connections are closed; may be nil
 }
 
-// runNode runs a test of a node that has been running for 2 s. prepare changes the node and its
-// options before the start; it may be nil.
+// runNode starts a testNode, lets 2 s pass and calls test. prepare may change the node and its
+// options before the start; prepare may be nil.
 func runNode(t *testing.T, prepare func(*testNode, *Options), test func(*testNode)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &testNode{fakeAPI: &fakeAPI{version: 1, service: "s1"}, t: t, state: server.NewLatestView(&server.View{Revision: 1, NodeObject: localNode()})}
@@ -82,7 +82,7 @@ func (l *testNode) advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// change calls f with mu of the fakeAPI held.
+// change calls f while it holds mu of the fakeAPI, and then waits until all goroutines are blocked.
 func (l *testNode) change(f func()) {
 	l.fakeAPI.mu.Lock()
 	f()
@@ -90,7 +90,7 @@ func (l *testNode) change(f func()) {
 	synctest.Wait()
 }
 
-// takeProblems returns the messages that OnProblem got since the last call.
+// takeProblems returns the arguments of OnProblem since the last call of takeProblems.
 func (l *testNode) takeProblems() (problems []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func (l *testNode) takeProblems() (problems []string) {
 }
 
 // countRequests returns the number of requests of each kind, such as "GET nodes", since the last
-// call.
+// call of countRequests. It forgets all requests, including those of other kinds.
 func (l *testNode) countRequests(kinds ...string) (n []int) {
 	l.change(func() {
 		for _, kind := range kinds {
@@ -110,8 +110,8 @@ func (l *testNode) countRequests(kinds ...string) (n []int) {
 	return n
 }
 
-// ready returns the status of the Ready condition in the API server, or "".
-func (l *testNode) ready() v1.ConditionStatus {
+// readyStatus returns the status of the Ready condition in the API server, or "" if there is no Node.
+func (l *testNode) readyStatus() v1.ConditionStatus {
 	l.fakeAPI.mu.Lock()
 	defer l.fakeAPI.mu.Unlock()
 	if l.node == nil {
@@ -120,51 +120,53 @@ func (l *testNode) ready() v1.ConditionStatus {
 	return nodeCondition(l.t, l.node, v1.NodeReady).Status
 }
 
-// TestRun checks that a node joins the cluster and sends changes of its status at once.
+// TestRun checks that podd creates the Node and the Lease, and that it sends a changed status at once.
 func TestRun(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		if l.ready() != v1.ConditionTrue || l.lease == nil || l.lease.OwnerReferences[0].UID != l.node.UID || *l.lease.Spec.HolderIdentity != "n1" {
-			t.Errorf("after 2s: got node %v, lease %v; want a ready Node and a Lease that it owns", l.node, l.lease)
+		if l.readyStatus() != v1.ConditionTrue || l.lease == nil || l.lease.OwnerReferences[0].UID != l.node.UID || *l.lease.Spec.HolderIdentity != "n1" {
+			t.Errorf("after 2s: got node %v, lease %v; want a ready Node, and a Lease of the holder n1 with the Node as owner", l.node, l.lease)
 		}
 		if problems := l.takeProblems(); len(problems) > 0 {
 			t.Errorf("got problems %q, want none", problems)
 		}
-		// A new View with the same Node causes no request, a changed Node does at once.
+		// A View with the same Node must cause no request. A View with a changed Node must cause a
+		// request at once.
 		l.countRequests()
 		v := *l.state.View()
 		v.Revision++
 		l.state.Publish(&v)
 		l.advance(time.Second)
 		if n := l.countRequests("PATCH nodes"); n[0] != 0 {
-			t.Errorf("same Node: got %d patches, want none", n[0])
+			t.Errorf("new View with the same Node: got %d patches of the Node, want none", n[0])
 		}
 		next, down := v, localNode()
 		down.Status.Conditions[1].Status = v1.ConditionFalse
 		next.Revision, next.NodeObject = v.Revision+1, down
 		l.state.Publish(&next)
 		synctest.Wait()
-		if l.ready() != v1.ConditionFalse {
-			t.Errorf("after the local Node became not ready: got Ready %s in the cluster, want False at once", l.ready())
+		if l.readyStatus() != v1.ConditionFalse {
+			t.Errorf("after the local Node became not ready: got Ready %s in the cluster, want False at once", l.readyStatus())
 		}
 	})
 }
 
-// TestRun_Addresses checks that the Node of a host without network gets an address when the host
-// gets one, and that podd sends address changes at once.
+// TestRun_Addresses checks that podd registers a host without an IP address if the host only has a
+// loopback address, and that podd sends every later address at once.
 func TestRun_Addresses(t *testing.T) {
-	at := func(ip string) *v1.Node {
+	nodeWithIP := func(ip string) *v1.Node {
 		n := localNode()
 		n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}, {Type: v1.NodeHostName, Address: "n1"}}
 		return n
 	}
 	prepare := func(l *testNode, _ *Options) {
-		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: at("127.0.0.1")})
+		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: nodeWithIP("127.0.0.1")})
 	}
 	runNode(t, prepare, func(l *testNode) {
+		// The ip "" means that the host still has only its loopback address.
 		for _, step := range []struct{ ip, want string }{{"", "n1"}, {"10.0.0.5", "10.0.0.5 n1"}, {"10.0.0.6", "10.0.0.6 n1"}} {
 			if v := l.state.View(); step.ip != "" {
 				next := *v
-				next.Revision, next.NodeObject = v.Revision+1, at(step.ip)
+				next.Revision, next.NodeObject = v.Revision+1, nodeWithIP(step.ip)
 				l.state.Publish(&next)
 				l.advance(time.Second)
 			}
@@ -175,7 +177,7 @@ func TestRun_Addresses(t *testing.T) {
 				}
 			})
 			if strings.Join(got, " ") != step.want {
-				t.Errorf("with the address %q: got addresses %q, want %s", step.ip, got, step.want)
+				t.Errorf("after the host got the address %q: got addresses %q in the API server, want %q", step.ip, strings.Join(got, " "), step.want)
 			}
 		}
 	})
@@ -189,14 +191,14 @@ func TestRun_Idle(t *testing.T) {
 		l.advance(time.Hour)
 		n := l.countRequests("PUT leases", "PATCH nodes", "WATCH nodes", "GET nodes", "GET leases", "POST nodes")
 		if n[0] < 330 || n[0] > 360 || n[1] < 11 || n[1] > 13 || n[2] > 12 || n[3]+n[4]+n[5] > 0 {
-			t.Errorf("got %v requests in an hour, want 330 to 360, 11 to 13, at most 12, and no others", n)
+			t.Errorf("requests in an hour: got %d PUT leases, %d PATCH nodes, %d WATCH nodes, %d others; want 330 to 360, 11 to 13, at most 12, no others", n[0], n[1], n[2], n[3]+n[4]+n[5])
 		}
 	})
 }
 
-// TestRun_NoDeclaredFeatures checks an API server older than 1.35, which does not store the
-// declared features. podd must not send them again and again, but must send them after an upgrade
-// of the API server.
+// TestRun_NoDeclaredFeatures checks an API server older than 1.35, which drops the declared features
+// from the status of a Node. podd must not repeat the patch because they are missing, but must send
+// them after an upgrade of the API server.
 func TestRun_NoDeclaredFeatures(t *testing.T) {
 	prepare := func(l *testNode, _ *Options) {
 		n := localNode()
@@ -209,18 +211,18 @@ func TestRun_NoDeclaredFeatures(t *testing.T) {
 		l.countRequests()
 		l.advance(time.Hour)
 		if n := l.countRequests("PATCH nodes"); n[0] < 11 || n[0] > 20 {
-			t.Errorf("got %v patches of the Node in an hour, want 11 to 20", n)
+			t.Errorf("got %d patches of the Node in an hour, want 11 to 20", n[0])
 		}
 		l.change(func() { l.dropNodeFields = nil; l.interruptWatches() })
 		l.advance(time.Hour)
 		if got := l.node.Status.DeclaredFeatures; !slices.Equal(got, []string{"A"}) {
-			t.Errorf("after the upgrade: got the declared features %v, want A", got)
+			t.Errorf("after the upgrade: got declared features %q, want [\"A\"]", got)
 		}
 	})
 }
 
-// TestRun_Outage checks that an outage is reported once and causes few requests, and that the
-// node recovers soon after the outage.
+// TestRun_Outage checks that podd reports an outage once and sends few requests during the outage.
+// The Node must be ready again within 5 s after the outage.
 func TestRun_Outage(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -245,12 +247,12 @@ func TestRun_Outage(t *testing.T) {
 				l.advance(10 * time.Minute)
 				problems := l.takeProblems()
 				if len(problems) != 1 || !strings.Contains(problems[0], c.want) {
-					t.Errorf("got problems %q, want one with %q", problems, c.want)
+					t.Errorf("got problems %q, want one problem that contains %q", problems, c.want)
 				}
 				if n := l.countRequests("GET nodes", "PUT leases", "PATCH nodes"); n[0]+n[1]+n[2] > 10*60 {
-					t.Errorf("got %v requests in ten minutes, want at most 600", n)
+					t.Errorf("requests in ten minutes: got %d GET nodes, %d PUT leases, %d PATCH nodes; want at most 600 together", n[0], n[1], n[2])
 				}
-				// Meanwhile the node controller has set the condition to Unknown.
+				// During the outage the node controller has set the Ready condition to Unknown.
 				l.change(func() {
 					lost := l.node.DeepCopy()
 					lost.Status.Conditions[1].Status = v1.ConditionUnknown
@@ -259,20 +261,20 @@ func TestRun_Outage(t *testing.T) {
 				})
 				// A hanging request first has to time out.
 				l.advance(5*time.Second + map[bool]time.Duration{true: requestTimeout}[c.name == "slow"])
-				if l.ready() != v1.ConditionTrue {
-					t.Errorf("5s after the outage: got Ready %s, want True", l.ready())
+				if l.readyStatus() != v1.ConditionTrue {
+					t.Errorf("5s after the outage: got Ready %s, want True", l.readyStatus())
 				}
 				l.advance(10 * time.Second)
 				if problems := l.takeProblems(); len(problems) != 1 || problems[0] != "" {
-					t.Errorf("after the outage: got problems %q, want one empty message", problems)
+					t.Errorf("after the outage: got problems %q, want [\"\"], because no problem is left", problems)
 				}
 			})
 		})
 	}
 }
 
-// TestRun_KubeconfigChanges checks that the last valid kubeconfig stays in use until a changed
-// kubeconfig is valid.
+// TestRun_KubeconfigChanges checks that podd uses the last valid kubeconfig while the content of the
+// file is invalid, and ends the connection when the file contains another valid kubeconfig.
 func TestRun_KubeconfigChanges(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	valid := strings.Replace(kubeconfig, ", certificate-authority: ca.crt", "", 1)
@@ -289,10 +291,10 @@ func TestRun_KubeconfigChanges(t *testing.T) {
 			l.countRequests()
 			l.advance(time.Minute)
 			if n := l.countRequests("PUT leases"); n[0] < 5 {
-				t.Errorf("%q: got %d renewals of the lease, want at least 5", invalid, n[0])
+				t.Errorf("kubeconfig %q: got %d Lease renewals in 1m, want at least 5 with the last valid kubeconfig", invalid, n[0])
 			}
 			if problems := l.takeProblems(); len(problems) > 1 || len(problems) == 1 && !strings.Contains(problems[0], file) {
-				t.Errorf("%q: got problems %q, want at most one, with the path", invalid, problems)
+				t.Errorf("kubeconfig %q: got problems %q, want at most one, which must contain %q", invalid, problems, file)
 			}
 		}
 		write(valid + "# changed\n")
@@ -300,18 +302,20 @@ func TestRun_KubeconfigChanges(t *testing.T) {
 		l.countRequests()
 		l.advance(time.Minute)
 		if n := l.countRequests("PUT leases"); n[0] > 0 {
-			t.Errorf("1m after a valid change: got %d Lease renewals over the previous connection, want none", n[0])
+			t.Errorf("after a change to another valid kubeconfig: got %d Lease renewals over the previous connection in 1m, want none", n[0])
 		}
 	})
 }
 
-// TestLeaseRenewer_Timeouts checks that connections are closed only after consecutive timeouts.
+// TestLeaseRenewer_Timeouts checks that podd closes its connections after each timeout of a Lease
+// request except the first of consecutive timeouts.
 func TestLeaseRenewer_Timeouts(t *testing.T) {
-	var late, closed atomic.Int32
+	var closed atomic.Int32
+	var timeouts atomic.Int32 // number of Lease requests that still have to time out
 	prepare := func(l *testNode, _ *Options) {
 		l.onClose = func() { closed.Add(1) }
 		l.fault = func(q *http.Request) (*http.Response, error) {
-			if strings.Contains(q.URL.Path, "/leases") && late.Add(-1) >= 0 {
+			if strings.Contains(q.URL.Path, "/leases") && timeouts.Add(-1) >= 0 {
 				<-q.Context().Done()
 				return nil, q.Context().Err()
 			}
@@ -320,18 +324,18 @@ func TestLeaseRenewer_Timeouts(t *testing.T) {
 	}
 	runNode(t, prepare, func(l *testNode) {
 		for n, want := range []int32{0, 0, 1, 2} {
-			late.Store(int32(n))
+			timeouts.Store(int32(n))
 			closed.Store(0)
 			l.advance(time.Minute)
 			if got := closed.Load(); got != want {
-				t.Errorf("%d consecutive timeouts: connections closed %d times, want %d", n, got, want)
+				t.Errorf("%d consecutive timeouts: got connections closed %d times, want %d times", n, got, want)
 			}
 		}
 	})
 }
 
-// TestProblemReporter checks that a solved problem is replaced by the problem of another part, even
-// if both problems have the same kind.
+// TestProblemReporter checks that podd reports the problem of another part when a problem is solved,
+// even if both problems have the same kind. The length of a message must be limited.
 func TestProblemReporter(t *testing.T) {
 	var problems []string
 	s := newProblemReporter(&Options{Log: slog.New(slog.DiscardHandler), OnProblem: func(_ context.Context, why string) { problems = append(problems, why) }})
@@ -342,49 +346,49 @@ func TestProblemReporter(t *testing.T) {
 		s.update(t.Context(), r, noon)
 	}
 	if len(problems) != 4 || !strings.Contains(problems[0], "leases") || !strings.Contains(problems[1], "nodes") || !strings.Contains(problems[2], "pods") || problems[3] != "" {
-		t.Errorf("got problems %q, want the problems of leases, nodes, pods, and none", problems)
+		t.Errorf("got problems %q; want four messages: three that contain \"leases\", \"nodes\" and \"pods\", and an empty one", problems)
 	}
 	long := apierrors.NewInternalError(errors.New(strings.Repeat("no\x1b[2J ", 1000)))
 	if message := newProblem(long).message; len(message) > 2*maxMessageBytes || strings.Contains(message, "\x1b") {
-		t.Errorf("got a message of %d bytes, want at most %d without control characters: %q", len(message), 2*maxMessageBytes, message)
+		t.Errorf("got a message of %d bytes, want at most %d bytes and no control characters: %q", len(message), 2*maxMessageBytes, message)
 	}
 }
 
-// TestRun_NodeDeleted checks that podd does not create a deleted Node again, but uses the Node if
-// another client creates it.
+// TestRun_NodeDeleted checks that podd does not create the Node again after its deletion, but uses a
+// Node that another client creates.
 func TestRun_NodeDeleted(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.change(func() { l.putNode(l.node, "DELETED"); l.lease = nil })
 		l.advance(time.Minute)
 		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "node n1 was deleted") || l.node != nil || l.lease != nil {
-			t.Errorf("deleted: got problems %q, node %v, lease %v; want one problem, no Node and no Lease", problems, l.node, l.lease)
+			t.Errorf("after the deletion: got problems %q, node %v, lease %v; want one problem that contains \"node n1 was deleted\", no Node and no Lease", problems, l.node, l.lease)
 		}
 		l.change(func() { l.putNode(&v1.Node{}, "ADDED") })
 		l.advance(2 * time.Second)
-		if problems := l.takeProblems(); l.ready() != v1.ConditionTrue || len(problems) != 1 || problems[0] != "" || l.lease == nil || l.lease.OwnerReferences[0].UID != l.node.UID {
-			t.Errorf("created again: got problems %q, node %v, lease %v; want the problems [\"\"], because no problem is left, a ready Node and a Lease with the Node as owner", problems, l.node, l.lease)
+		if problems := l.takeProblems(); l.readyStatus() != v1.ConditionTrue || len(problems) != 1 || problems[0] != "" || l.lease == nil || l.lease.OwnerReferences[0].UID != l.node.UID {
+			t.Errorf("after another client created the Node: got problems %q, node %v, lease %v; want [\"\"] (no problem is left), a ready Node, and a Lease with the Node as owner", problems, l.node, l.lease)
 		}
 	})
 }
 
-// TestRun_NoRegister checks that podd with Register false does not create the Node, but uses the
-// Node if another client creates it.
+// TestRun_NoRegister checks that podd does not create the Node if RegisterNode is false, but uses a
+// Node that another client creates.
 func TestRun_NoRegister(t *testing.T) {
 	prepare := func(_ *testNode, o *Options) { o.RegisterNode = false }
 	runNode(t, prepare, func(l *testNode) {
 		if problems := l.takeProblems(); len(problems) != 1 || !strings.Contains(problems[0], "--register-node=false") || l.node != nil {
-			t.Errorf("before the creation: got problems %q, node %v; want one problem with --register-node=false and no Node", problems, l.node)
+			t.Errorf("before another client created the Node: got problems %q, node %v; want one problem that contains \"--register-node=false\", and no Node", problems, l.node)
 		}
 		l.change(func() { l.putNode(&v1.Node{}, "ADDED") })
 		l.advance(2 * time.Second)
-		if l.ready() != v1.ConditionTrue || l.lease == nil {
-			t.Errorf("after the creation: got node %v, lease %v; want a ready Node and a Lease", l.node, l.lease)
+		if l.readyStatus() != v1.ConditionTrue || l.lease == nil {
+			t.Errorf("after another client created the Node: got node %v, lease %v; want a ready Node and a Lease", l.node, l.lease)
 		}
 	})
 }
 
-// TestLeaseRenewer_Conflict checks that a Lease that another client has changed or deleted is
-// renewed at the next attempt.
+// TestLeaseRenewer_Conflict checks that the next renewal succeeds after another client has changed or
+// deleted the Lease.
 func TestLeaseRenewer_Conflict(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.change(func() { l.lease = l.lease.DeepCopy(); l.lease.ResourceVersion = "other" })
@@ -396,14 +400,13 @@ func TestLeaseRenewer_Conflict(t *testing.T) {
 			l.lease = nil
 		})
 		l.advance(11 * time.Second)
-		if l.lease == nil || len(l.takeProblems()) > 0 {
-			t.Errorf("11s after the deletion of the Lease: got %v, want a new Lease and no problem", l.lease)
+		if problems := l.takeProblems(); l.lease == nil || len(problems) > 0 {
+			t.Errorf("11s after the deletion of the Lease: got Lease %v, problems %q; want a new Lease and no problem", l.lease, problems)
 		}
 	})
 }
 
-// TestReflector_ShortWatches checks that a proxy that ends every watch at once does not cause many
-// requests.
+// TestReflector_ShortWatches checks that podd sends few requests if a proxy ends every watch at once.
 func TestReflector_ShortWatches(t *testing.T) {
 	prepare := func(l *testNode, o *Options) {
 		o.RegisterNode = false

@@ -23,12 +23,12 @@ import (
 type fakeDrivers struct {
 	mu         sync.Mutex // guards all following fields
 	registered []csi.Driver
-	uses       []csi.VolumeID
+	inUse      []csi.VolumeID
 	expansions []csi.Expansion
 	changed    chan struct{}
 }
 
-// changedLocked returns a channel that the method set closes. The caller must hold mu.
+// changedLocked returns a channel that the next call of set closes. The caller must hold mu.
 func (f *fakeDrivers) changedLocked() <-chan struct{} {
 	if f.changed == nil {
 		f.changed = make(chan struct{})
@@ -45,7 +45,7 @@ func (f *fakeDrivers) Registered() ([]csi.Driver, <-chan struct{}) {
 func (f *fakeDrivers) VolumesInUse() ([]csi.VolumeID, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.uses, f.changedLocked()
+	return f.inUse, f.changedLocked()
 }
 
 func (f *fakeDrivers) Expansions() ([]csi.Expansion, <-chan struct{}) {
@@ -54,7 +54,8 @@ func (f *fakeDrivers) Expansions() ([]csi.Expansion, <-chan struct{}) {
 	return f.expansions, f.changedLocked()
 }
 
-// set calls change with mu held, and then closes the channel that the other methods have returned.
+// set calls change while it holds mu, and then closes the channels that Registered, VolumesInUse and
+// Expansions have returned.
 func (f *fakeDrivers) set(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,14 +68,14 @@ func (f *fakeDrivers) set(change func()) {
 
 var disk = csi.Driver{Name: "disk.example", NodeID: "i-1", Topology: map[string]string{"disk.example/zone": "a"}, MaxVolumes: 5}
 
-// withDrivers runs a test of a node with drivers.
+// withDrivers runs test with a node that has drivers.
 func withDrivers(t *testing.T, drivers *fakeDrivers, test func(*testNode)) {
 	runNode(t, func(_ *testNode, o *Options) { o.CSI, o.EnableControllerAttachDetach = drivers, true }, test)
 }
 
 // storedCSINode returns the CSINode in the API server, or nil.
 func (l *testNode) storedCSINode() (n *storage.CSINode) {
-	l.change(func() { n, _ = l.fakeAPI.objects.have["csinodes//n1"].(*storage.CSINode) })
+	l.change(func() { n, _ = l.fakeAPI.objects.stored["csinodes//n1"].(*storage.CSINode) })
 	return n
 }
 
@@ -84,8 +85,8 @@ func (l *testNode) storedNode() (n *v1.Node) {
 	return n
 }
 
-// TestRegistrar checks that drivers are added and removed, and that entries of other agents are
-// kept.
+// TestRegistrar checks that podd adds and removes its drivers in the CSINode and the Node, and keeps
+// entries that it has not written.
 func TestRegistrar(t *testing.T) {
 	drivers := &fakeDrivers{}
 	withDrivers(t, drivers, func(l *testNode) {
@@ -96,7 +97,7 @@ func TestRegistrar(t *testing.T) {
 		l.countRequests()
 		l.advance(time.Hour)
 		if c := l.countRequests("GET csinodes", "PUT csinodes", "POST csinodes"); c[0]+c[1]+c[2] > 0 {
-			t.Errorf("without changes: got %v requests, want none", c)
+			t.Errorf("hour without changes: got %d GETs, %d PUTs, %d POSTs of the CSINode; want none", c[0], c[1], c[2])
 		}
 		l.change(func() { // an entry of an earlier podd or another agent
 			other := n.DeepCopy()
@@ -111,28 +112,28 @@ func TestRegistrar(t *testing.T) {
 			{Name: "disk.example", NodeID: "i-1", TopologyKeys: []string{"disk.example/zone"}, Allocatable: &storage.VolumeNodeResources{Count: new(int32(5))}},
 		}
 		if diff := cmp.Diff(want, l.storedCSINode().Spec.Drivers); diff != "" {
-			t.Errorf("new driver (-want +got):\n%s", diff)
+			t.Errorf("drivers in the CSINode after the registration (-want +got):\n%s", diff)
 		}
 		migrated := "kubernetes.io/aws-ebs,kubernetes.io/azure-disk,kubernetes.io/azure-file,kubernetes.io/cinder,kubernetes.io/gce-pd,kubernetes.io/portworx-volume,kubernetes.io/vsphere-volume"
 		if diff := cmp.Diff(map[string]string{v1.MigratedPluginsAnnotationKey: migrated, "a": "b"}, l.storedCSINode().Annotations); diff != "" {
-			t.Errorf("annotations (-want +got):\n%s", diff)
+			t.Errorf("annotations of the CSINode after the registration (-want +got):\n%s", diff)
 		}
 		if n := l.storedNode(); n.Annotations[annotationNodeIDs] != `{"disk.example":"i-1"}` || n.Labels["disk.example/zone"] != "a" {
-			t.Errorf("new driver: got annotations %v, labels %v; want the node ID i-1 and the zone a", n.Annotations, n.Labels)
+			t.Errorf("Node after the registration: got annotations %v, labels %v; want the node ID i-1 in an annotation, and the label disk.example/zone=a", n.Annotations, n.Labels)
 		}
 		drivers.set(func() { drivers.registered = nil })
 		l.advance(time.Second)
 		if diff := cmp.Diff(want[:1], l.storedCSINode().Spec.Drivers); diff != "" {
-			t.Errorf("unregistered driver (-want +got):\n%s", diff)
+			t.Errorf("drivers in the CSINode after the end of the registration (-want +got):\n%s", diff)
 		}
 		if n := l.storedNode(); n.Annotations[annotationNodeIDs] != "" || n.Labels["disk.example/zone"] != "a" {
-			t.Errorf("unregistered driver: got annotations %v, labels %v; want no node ID and the zone a", n.Annotations, n.Labels)
+			t.Errorf("Node after the end of the registration: got annotations %v, labels %v; want no node ID, but still the label disk.example/zone=a", n.Annotations, n.Labels)
 		}
 	})
 }
 
-// TestRegistrar_Failures checks that an invalid driver does not affect other drivers, and that
-// changes during an outage are published after the outage.
+// TestRegistrar_Failures checks that podd reports a driver with a conflicting topology and publishes
+// the remaining drivers. A change during an outage must be published after the outage.
 func TestRegistrar_Failures(t *testing.T) {
 	drivers := &fakeDrivers{}
 	withDrivers(t, drivers, func(l *testNode) {
@@ -143,12 +144,12 @@ func TestRegistrar_Failures(t *testing.T) {
 			t.Errorf("got drivers %+v, want only %s", n.Spec.Drivers, disk.Name)
 		}
 		if problems := strings.Join(l.takeProblems(), "\n"); !strings.Contains(problems, `topology value collision: CSI driver bad.example reported "kubernetes.io/hostname":"n2"`) {
-			t.Errorf("got problems %q, want a topology value collision of bad.example", problems)
+			t.Errorf("got problems %q, want one that reports a topology value collision of bad.example", problems)
 		}
 		l.countRequests()
 		l.advance(time.Hour)
 		if c := l.countRequests("GET csinodes", "PUT csinodes"); c[0]+c[1] > 0 {
-			t.Errorf("invalid driver: got %v requests, want none", c)
+			t.Errorf("hour with an invalid driver: got %d GETs, %d PUTs of the CSINode; want none", c[0], c[1])
 		}
 		l.change(func() {
 			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("unreachable") }
@@ -158,12 +159,13 @@ func TestRegistrar_Failures(t *testing.T) {
 		l.change(func() { l.fault = nil })
 		l.advance(maxCachedWait)
 		if n := l.storedCSINode(); len(n.Spec.Drivers) > 0 {
-			t.Errorf("after an outage: got drivers %+v, want none", n.Spec.Drivers)
+			t.Errorf("driver unregistered during an outage: got drivers %+v after the outage, want none", n.Spec.Drivers)
 		}
 	})
 }
 
-// diskPod returns a pod with a claim that is bound to volume h of the driver disk.
+// diskPod stores a claim that is bound to volume h of the driver disk, and returns a pod that uses
+// the claim. The caller must hold mu of the fakeAPI.
 func diskPod(l *testNode) *v1.Pod {
 	claim, volume := &v1.PersistentVolumeClaim{ObjectMeta: metaOf("data")}, &v1.PersistentVolume{}
 	claim.UID, claim.Status.Phase, claim.Spec.VolumeName = "c1", v1.ClaimBound, "pv1"
@@ -173,16 +175,16 @@ func diskPod(l *testNode) *v1.Pod {
 	volume.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
 	l.putObject("persistentvolumes", volume, "ADDED")
 	l.putObject("persistentvolumeclaims", claim, "ADDED")
-	p := newReader("a", claimVolume("data"))
+	p := newPodWithVolumes("a", claimVolume("data"))
 	p.Spec.NodeName = "n1"
 	return p
 }
 
 const diskVolume = v1.UniqueVolumeName("kubernetes.io/csi/disk.example^h")
 
-// attach sets the attached volumes in the Node's status, as the controller does. The caller must
-// hold mu of the fakeAPI.
-func (l *testNode) attach(names ...v1.UniqueVolumeName) {
+// setVolumesAttached sets volumesAttached in the Node's status, as the attach/detach controller does.
+// The caller must hold mu of the fakeAPI.
+func (l *testNode) setVolumesAttached(names ...v1.UniqueVolumeName) {
 	n := l.node.DeepCopy()
 	n.Status.VolumesAttached = nil
 	for _, name := range names {
@@ -191,15 +193,17 @@ func (l *testNode) attach(names ...v1.UniqueVolumeName) {
 	l.putNode(n, "MODIFIED")
 }
 
-// missing returns the reason why the volume is not attached.
-func (l *testNode) missing() manifest.MissingObject {
+// missingAttachment returns the published reason why the volume of diskPod is not attached, or the
+// zero value.
+func (l *testNode) missingAttachment() manifest.MissingObject {
 	name := refs.AttachmentName(disk.Name, "h", "n1")
 	return l.objects().Cluster.Missing[manifest.ObjectRef{Kind: "VolumeAttachment", NamespacedName: types.NamespacedName{Name: name}}]
 }
 
-// addDiskPodUnreported adds a pod whose volume is attached already. Updates of the Node's status
-// fail, so that the status does not name the volume as in use.
-func (l *testNode) addDiskPodUnreported(va *storage.VolumeAttachment) {
+// addAttachedDiskPod adds the pod of diskPod with a volume that is already attached. It makes updates
+// of the Node's status fail until the test clears l.fault, so that the status does not name the
+// volume in volumesInUse.
+func (l *testNode) addAttachedDiskPod(va *storage.VolumeAttachment) {
 	l.change(func() {
 		l.fault = func(q *http.Request) (*http.Response, error) {
 			if q.Method == "PATCH" && strings.HasSuffix(q.URL.Path, "/nodes/n1/status") {
@@ -207,46 +211,47 @@ func (l *testNode) addDiskPodUnreported(va *storage.VolumeAttachment) {
 			}
 			return nil, nil
 		}
-		l.attach(diskVolume)
+		l.setVolumesAttached(diskVolume)
 		l.putObject("volumeattachments", va, "ADDED")
 		l.putPod(diskPod(l), "ADDED")
 	})
 	l.advance(time.Second)
 }
 
-// TestAttachment checks that a volume counts as attached if the Node's status names it as in use
-// and as attached, and its VolumeAttachment confirms the attachment. The volume is in use as long
-// as a pod uses it or it is on this node.
+// TestAttachment checks that podd treats a volume as attached if three conditions are met: the
+// Node's status names the volume in volumesInUse and in volumesAttached, and the VolumeAttachment
+// confirms the attachment. volumesInUse must name the volume as long as a pod uses the volume or the
+// volume is on this node.
 func TestAttachment(t *testing.T) {
 	drivers := &fakeDrivers{registered: []csi.Driver{disk}}
 	withDrivers(t, drivers, func(l *testNode) {
 		va := &storage.VolumeAttachment{}
 		va.Name = refs.AttachmentName(disk.Name, "h", "n1")
 		attached := func() bool { _, is := l.objects().Cluster.AttachedVolumes[va.Name]; return is }
-		l.addDiskPodUnreported(va)
-		if missing := l.missing(); attached() || !missing.WillExist || !strings.Contains(missing.Message, "not been added to the list of VolumesInUse") {
-			t.Errorf("not reported as in use: got %+v, want a reason that is not a problem yet", missing)
+		l.addAttachedDiskPod(va)
+		if missing := l.missingAttachment(); attached() || !missing.WillExist || !strings.Contains(missing.Message, "not been added to the list of VolumesInUse") {
+			t.Errorf("attached, but not in volumesInUse: got attached %t, reason %+v; want not attached, and a reason with WillExist", attached(), missing)
 		}
-		l.change(func() { l.fault = nil; l.attach() })
+		l.change(func() { l.fault = nil; l.setVolumesAttached() })
 		l.advance(10 * time.Second)
 		if n := l.storedNode(); len(n.Status.VolumesInUse) != 1 || n.Status.VolumesInUse[0] != diskVolume {
-			t.Fatalf("VolumesInUse: got %v, want %s", n.Status.VolumesInUse, diskVolume)
+			t.Fatalf("after an update of the Node's status: got volumesInUse %v, want [%s]", n.Status.VolumesInUse, diskVolume)
 		}
-		if missing := l.missing(); attached() || !missing.WillExist || !strings.Contains(missing.Message, "is not attached yet") {
-			t.Errorf("not attached: got %+v, want a reason that is not a problem yet", missing)
+		if missing := l.missingAttachment(); attached() || !missing.WillExist || !strings.Contains(missing.Message, "is not attached yet") {
+			t.Errorf("in volumesInUse, but not attached: got attached %t, reason %+v; want not attached, and a reason with WillExist", attached(), missing)
 		}
 		l.change(func() {
 			va.Status.AttachError = &storage.VolumeError{Message: "no such disk"}
 			l.putObject("volumeattachments", va, "MODIFIED")
 		})
 		l.advance(time.Minute)
-		if missing := l.missing(); missing != (manifest.MissingObject{Message: "AttachVolume.Attach failed: no such disk"}) {
-			t.Errorf("attach failed: got %+v, want the error of the attacher", missing)
+		if missing := l.missingAttachment(); missing != (manifest.MissingObject{Message: "AttachVolume.Attach failed: no such disk"}) {
+			t.Errorf("attach failed: got reason %+v, want only the attacher's error \"no such disk\"", missing)
 		}
-		l.change(func() { l.attach(diskVolume) })
+		l.change(func() { l.setVolumesAttached(diskVolume) })
 		l.advance(time.Second)
 		if attached() {
-			t.Error("got an attached volume before the VolumeAttachment confirms the attachment")
+			t.Error("in volumesAttached, but not confirmed by the VolumeAttachment: got attached, want not attached")
 		}
 		l.change(func() {
 			va.Status = storage.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"device": "x"}}
@@ -254,51 +259,51 @@ func TestAttachment(t *testing.T) {
 		})
 		l.advance(maxUncachedWait)
 		if got := l.objects().Cluster.AttachedVolumes[va.Name]; got["device"] != "x" {
-			t.Fatalf("attached: got metadata %v, reason %+v; want the metadata device=x", got, l.missing())
+			t.Fatalf("confirmed by the VolumeAttachment: got metadata %v, reason %+v; want the metadata device=x", got, l.missingAttachment())
 		}
 		l.countRequests()
 		l.advance(10 * time.Minute)
 		if c := l.countRequests("GET volumeattachments", "GET persistentvolumeclaims", "GET persistentvolumes", "PATCH nodes"); c[0] != 0 || c[1] > 10 || c[2] != 0 || c[3] > 4 {
-			t.Errorf("without changes: got %v requests, want none", c)
+			t.Errorf("ten minutes without changes: got %d GETs of VolumeAttachments, %d of claims, %d of volumes, %d patches of the Node; want 0, at most 10, 0, at most 4", c[0], c[1], c[2], c[3])
 		}
-		drivers.set(func() { drivers.uses = []csi.VolumeID{{Driver: disk.Name, Handle: "h"}} })
-		l.change(func() { l.putPod(newReader("a", claimVolume("data")), "DELETED") })
+		drivers.set(func() { drivers.inUse = []csi.VolumeID{{Driver: disk.Name, Handle: "h"}} })
+		l.change(func() { l.putPod(newPodWithVolumes("a", claimVolume("data")), "DELETED") })
 		l.advance(time.Second)
 		if n := l.storedNode(); len(n.Status.VolumesInUse) != 1 {
-			t.Errorf("volume on this node: got VolumesInUse %v, want one volume", n.Status.VolumesInUse)
+			t.Errorf("pod deleted, volume still on this node: got volumesInUse %v, want one volume", n.Status.VolumesInUse)
 		}
-		drivers.set(func() { drivers.uses = nil })
+		drivers.set(func() { drivers.inUse = nil })
 		l.advance(time.Second)
 		if n := l.storedNode(); len(n.Status.VolumesInUse) != 0 {
-			t.Errorf("volume removed: got VolumesInUse %v, want none", n.Status.VolumesInUse)
+			t.Errorf("volume removed from this node: got volumesInUse %v, want none", n.Status.VolumesInUse)
 		}
 	})
 }
 
-// TestAttachment_WatchBehind checks that a volume that is being detached does not count as
-// attached if the cached Node is out of date.
-func TestAttachment_WatchBehind(t *testing.T) {
+// TestAttachment_OutdatedNode checks that podd does not treat a volume as attached if only the cached
+// Node names it in volumesAttached, because the watch has not reported the detachment yet.
+func TestAttachment_OutdatedNode(t *testing.T) {
 	drivers := &fakeDrivers{registered: []csi.Driver{disk}}
 	withDrivers(t, drivers, func(l *testNode) {
 		va := &storage.VolumeAttachment{Status: storage.VolumeAttachmentStatus{Attached: true}}
 		va.Name = refs.AttachmentName(disk.Name, "h", "n1")
 		attached := func() bool { _, is := l.objects().Cluster.AttachedVolumes[va.Name]; return is }
-		l.addDiskPodUnreported(va)
-		l.change(func() { l.fault, l.watches = nil, nil; l.attach() })
+		l.addAttachedDiskPod(va)
+		l.change(func() { l.fault, l.watches = nil, nil; l.setVolumesAttached() })
 		l.advance(maxUncachedWait)
 		if n := l.storedNode(); attached() || len(n.Status.VolumesInUse) != 1 {
-			t.Errorf("being detached: got attached %v, VolumesInUse %v; want not attached and one volume", attached(), n.Status.VolumesInUse)
+			t.Errorf("detached, but still attached in the cached Node: got attached %v, volumesInUse %v; want not attached and one volume", attached(), n.Status.VolumesInUse)
 		}
-		l.change(func() { l.attach(diskVolume) })
+		l.change(func() { l.setVolumesAttached(diskVolume) })
 		l.advance(maxUncachedWait)
 		if !attached() {
-			t.Errorf("attached again: got %+v, want attached", l.missing())
+			t.Errorf("attached again: got reason %+v, want the volume attached", l.missingAttachment())
 		}
 	})
 }
 
-// TestAttachment_Outage checks that a volume stays attached in an outage, until the controller
-// detaches it.
+// TestAttachment_Outage checks that podd treats a volume as attached during an outage, until the
+// controller detaches the volume.
 func TestAttachment_Outage(t *testing.T) {
 	drivers := &fakeDrivers{registered: []csi.Driver{disk}}
 	withDrivers(t, drivers, func(l *testNode) {
@@ -307,12 +312,12 @@ func TestAttachment_Outage(t *testing.T) {
 		attached := func() bool { _, is := l.objects().Cluster.AttachedVolumes[va.Name]; return is }
 		l.change(func() {
 			l.putObject("volumeattachments", va, "ADDED")
-			l.attach(diskVolume)
+			l.setVolumesAttached(diskVolume)
 			l.putPod(diskPod(l), "ADDED")
 		})
 		l.advance(maxUncachedWait)
 		if !attached() {
-			t.Fatalf("attached: got %+v, want attached", l.missing())
+			t.Fatalf("before the outage: got reason %+v, want the volume attached", l.missingAttachment())
 		}
 		l.change(func() {
 			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("unreachable") }
@@ -320,67 +325,67 @@ func TestAttachment_Outage(t *testing.T) {
 		})
 		l.advance(10 * time.Minute)
 		if !attached() {
-			t.Errorf("10m into an outage: got %+v, want the volume still attached", l.missing())
+			t.Errorf("10m into the outage: got reason %+v, want the volume still attached", l.missingAttachment())
 		}
 		l.change(func() { l.fault = nil })
-		l.advance(2 * maxUncachedWait) // the fake rejects a watch if the Node was patched since the list
-		l.change(func() { l.attach() })
+		l.advance(2 * maxUncachedWait) // two waits, because the fakeAPI rejects the first watch if podd patches the Node after the list
+		l.change(func() { l.setVolumesAttached() })
 		l.advance(time.Second)
-		if attached() || !l.missing().WillExist {
-			t.Errorf("detached: got %+v, want a reason that is not a problem yet", l.missing())
+		if attached() || !l.missingAttachment().WillExist {
+			t.Errorf("1s after the detachment: got attached %t, reason %+v; want not attached, and a reason with WillExist", attached(), l.missingAttachment())
 		}
 		l.advance(3 * time.Minute)
-		if l.missing().WillExist {
-			t.Errorf("3m after the detachment: got %+v, want a problem (WillExist false)", l.missing())
+		if l.missingAttachment().WillExist {
+			t.Errorf("3m after the detachment: got reason %+v, want one without WillExist, which podd reports as a problem", l.missingAttachment())
 		}
 	})
 }
 
-// TestAttachment_NotRequired checks that volumes of a driver without attach need no
-// VolumeAttachment and are not reported as in use.
+// TestAttachment_NotRequired checks a driver that sets attachRequired to false. Its volumes must need
+// no VolumeAttachment, and the Node's status must not name them in volumesInUse.
 func TestAttachment_NotRequired(t *testing.T) {
-	drivers := &fakeDrivers{registered: []csi.Driver{disk}, uses: []csi.VolumeID{{Driver: disk.Name, Handle: "h"}}}
+	drivers := &fakeDrivers{registered: []csi.Driver{disk}, inUse: []csi.VolumeID{{Driver: disk.Name, Handle: "h"}}}
 	withDrivers(t, drivers, func(l *testNode) {
 		d := &storage.CSIDriver{Spec: storage.CSIDriverSpec{AttachRequired: new(false), VolumeLifecycleModes: []storage.VolumeLifecycleMode{storage.VolumeLifecyclePersistent}}}
 		d.Name = disk.Name
 		l.change(func() { l.putObject("csidrivers", d, "ADDED"); l.putPod(diskPod(l), "ADDED") })
 		l.advance(time.Minute)
 		if spec := l.objects().Cluster.CSIDrivers[disk.Name]; spec == nil || *spec.AttachRequired {
-			t.Errorf("got driver spec %+v, want attachRequired: false", spec)
+			t.Errorf("got spec %+v of the published CSIDriver, want attachRequired false", spec)
 		}
 		if n := l.storedNode(); len(n.Status.VolumesInUse) > 0 || len(l.objects().Cluster.Missing) > 0 {
-			t.Errorf("got VolumesInUse %v, missing objects %v; want none", n.Status.VolumesInUse, l.objects().Cluster.Missing)
+			t.Errorf("got volumesInUse %v, missing objects %v; want none of both", n.Status.VolumesInUse, l.objects().Cluster.Missing)
 		}
 		if c := l.countRequests("GET volumeattachments"); c[0] > 0 {
-			t.Errorf("got %v requests, want none", c)
+			t.Errorf("got %d GETs of VolumeAttachments, want none", c[0])
 		}
 	})
 }
 
-// TestReportExpansions checks that the status of a claim is updated once after the expansion of its
-// volume on this node.
+// TestReportExpansions checks that podd updates the status of a claim once, after the expansion of
+// the volume on this node, and does not read other claims because of the expansion.
 func TestReportExpansions(t *testing.T) {
 	drivers := &fakeDrivers{}
 	withDrivers(t, drivers, func(l *testNode) {
 		key := types.NamespacedName{Namespace: "default", Name: "data"}
 		l.change(func() {
 			l.putPod(diskPod(l), "ADDED")
-			other := l.fakeAPI.objects.have["persistentvolumeclaims/default/data"].(*v1.PersistentVolumeClaim).DeepCopy()
+			other := l.fakeAPI.objects.stored["persistentvolumeclaims/default/data"].(*v1.PersistentVolumeClaim).DeepCopy()
 			other.Name, other.UID, other.Spec.VolumeName = "other", "c2", "pv2"
-			volume := l.fakeAPI.objects.have["persistentvolumes//pv1"].(*v1.PersistentVolume).DeepCopy()
+			volume := l.fakeAPI.objects.stored["persistentvolumes//pv1"].(*v1.PersistentVolume).DeepCopy()
 			volume.Name, volume.Spec.ClaimRef, volume.Spec.CSI.VolumeHandle = "pv2", &v1.ObjectReference{Namespace: "default", Name: "other", UID: "c2"}, "h2"
 			l.putObject("persistentvolumes", volume, "ADDED")
 			l.putObject("persistentvolumeclaims", other, "ADDED")
-			p := newReader("b", claimVolume("other"))
+			p := newPodWithVolumes("b", claimVolume("other"))
 			p.Spec.NodeName = "n1"
 			l.putPod(p, "ADDED")
 		})
 		l.advance(maxUncachedWait)
 		l.change(func() {
-			pv := l.fakeAPI.objects.have["persistentvolumes//pv1"].(*v1.PersistentVolume).DeepCopy()
+			pv := l.fakeAPI.objects.stored["persistentvolumes//pv1"].(*v1.PersistentVolume).DeepCopy()
 			pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse("2Gi")
 			l.putObject("persistentvolumes", pv, "MODIFIED")
-			c := l.fakeAPI.objects.have["persistentvolumeclaims/default/data"].(*v1.PersistentVolumeClaim).DeepCopy()
+			c := l.fakeAPI.objects.stored["persistentvolumeclaims/default/data"].(*v1.PersistentVolumeClaim).DeepCopy()
 			c.Status.AllocatedResources = v1.ResourceList{v1.ResourceStorage: resource.MustParse("2Gi")}
 			c.Status.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: v1.PersistentVolumeClaimNodeResizePending}
 			c.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: v1.PersistentVolumeClaimFileSystemResizePending}, {Type: "Other"}}
@@ -388,7 +393,7 @@ func TestReportExpansions(t *testing.T) {
 		})
 		l.advance(claimInterval)
 		if o := l.objects(); o.Claims[key].Status.AllocatedResources == nil {
-			t.Fatalf("resize not observed: got %+v, want allocated resources", o.Claims[key].Status)
+			t.Fatalf("before the expansion: got claim status %+v, want one with allocatedResources", o.Claims[key].Status)
 		}
 		l.advance(time.Second)
 		l.countRequests()
@@ -396,38 +401,41 @@ func TestReportExpansions(t *testing.T) {
 			drivers.expansions = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30}}
 		})
 		l.advance(time.Second)
-		if c := l.countRequests("GET persistentvolumeclaims"); c[0] != 2 { // the first GET finds the change; the second GET precedes the GET of the volume
-			t.Errorf("one claim has grown: got %d GETs, want 2", c[0])
+		if c := l.countRequests("GET persistentvolumeclaims"); c[0] != 2 { // the first GET notices the patched claim; the second GET starts a lookup of claim and volume
+			t.Errorf("after the expansion of one volume: got %d GETs of claims, want 2", c[0])
 		}
 		s := l.objects().Claims[key].Status
 		if q := s.Capacity[v1.ResourceStorage]; q.String() != "2Gi" || len(s.AllocatedResourceStatuses) > 0 || len(s.Conditions) != 1 || s.Conditions[0].Type != "Other" {
-			t.Errorf("got claim status %+v, want capacity 2Gi, no resource status, and only the condition Other", s)
+			t.Errorf("after the expansion: got claim status %+v, want capacity 2Gi, no allocatedResourceStatuses, and only the condition Other", s)
 		}
 		l.countRequests()
 		l.advance(time.Hour)
 		if c := l.countRequests("PATCH persistentvolumeclaims"); c[0] > 0 {
-			t.Errorf("got %d more patches, want none", c[0])
+			t.Errorf("in the hour after the update: got %d more patches of claims, want none", c[0])
 		}
 	})
 }
 
-// TestReportExpansions_Failed checks that failed expansions are reported as the kubelet reports
-// them.
+// TestReportExpansions_Failed checks that podd reports failed expansions as the kubelet does. The
+// first failure adds a condition. The expansion is infeasible if the driver says so, or if it fails
+// repeatedly while the claim requests another size.
 func TestReportExpansions_Failed(t *testing.T) {
 	drivers := &fakeDrivers{}
 	withDrivers(t, drivers, func(l *testNode) {
 		key := types.NamespacedName{Namespace: "default", Name: "data"}
-		grow := func(requested string, step v1.ClaimResourceStatus) {
+		// resize changes the requested size and the allocatedResourceStatuses of the claim.
+		resize := func(requested string, resourceStatus v1.ClaimResourceStatus) {
 			l.change(func() {
-				c := l.fakeAPI.objects.have["persistentvolumeclaims/default/data"].(*v1.PersistentVolumeClaim).DeepCopy()
+				c := l.fakeAPI.objects.stored["persistentvolumeclaims/default/data"].(*v1.PersistentVolumeClaim).DeepCopy()
 				c.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse(requested)}
 				c.Status.AllocatedResources = v1.ResourceList{v1.ResourceStorage: resource.MustParse("2Gi")}
-				c.Status.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: step}
+				c.Status.AllocatedResourceStatuses = map[v1.ResourceName]v1.ClaimResourceStatus{v1.ResourceStorage: resourceStatus}
 				c.Status.Conditions = []v1.PersistentVolumeClaimCondition{{Type: "Other"}}
 				l.putObject("persistentvolumeclaims", c, "MODIFIED")
 			})
 			l.advance(claimInterval)
 		}
+		// fail reports a failure of the driver and returns the new status of the claim.
 		fail := func(f csi.ExpansionFailure) v1.PersistentVolumeClaimStatus {
 			drivers.set(func() {
 				drivers.expansions = []csi.Expansion{{VolumeID: csi.VolumeID{Driver: disk.Name, Handle: "h"}, Volume: "pv1", Capacity: 2 << 30, Failure: &f}}
@@ -435,32 +443,32 @@ func TestReportExpansions_Failed(t *testing.T) {
 			l.advance(time.Second)
 			return l.objects().Claims[key].Status
 		}
-		check := func(what string, s v1.PersistentVolumeClaimStatus, step v1.ClaimResourceStatus, message string) {
+		check := func(when string, s v1.PersistentVolumeClaimStatus, resourceStatus v1.ClaimResourceStatus, message string) {
 			t.Helper()
-			if got := s.AllocatedResourceStatuses[v1.ResourceStorage]; got != step {
-				t.Errorf("%s: got step %q, want %q", what, got, step)
+			if got := s.AllocatedResourceStatuses[v1.ResourceStorage]; got != resourceStatus {
+				t.Errorf("%s: got resource status %q, want %q", when, got, resourceStatus)
 			}
 			if q := s.Capacity[v1.ResourceStorage]; q.String() != "1Gi" {
-				t.Errorf("%s: got capacity %s, want 1Gi", what, q.String())
+				t.Errorf("%s: got capacity %s, want 1Gi", when, q.String())
 			}
 			if len(s.Conditions) != 2 || s.Conditions[0].Type != v1.PersistentVolumeClaimNodeResizeError ||
 				s.Conditions[0].Status != v1.ConditionTrue || s.Conditions[0].Message != message || s.Conditions[0].LastTransitionTime.IsZero() {
-				t.Errorf("%s: got conditions %+v, want message %q", what, s.Conditions, message)
+				t.Errorf("%s: got conditions %+v, want NodeResizeError with message %q and a transition time, and Other", when, s.Conditions, message)
 			}
 		}
 		l.change(func() { l.putPod(diskPod(l), "ADDED") })
 		l.advance(maxUncachedWait)
-		grow("2Gi", v1.PersistentVolumeClaimNodeResizePending)
+		resize("2Gi", v1.PersistentVolumeClaimNodeResizePending)
 		check("first failure", fail(csi.ExpansionFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizePending, "busy")
 		l.countRequests()
 		check("second failure", fail(csi.ExpansionFailure{Message: "full", IsRepeated: true}), v1.PersistentVolumeClaimNodeResizePending, "busy")
 		if c := l.countRequests("PATCH persistentvolumeclaims"); c[0] > 0 {
-			t.Errorf("second failure: got %d patches, want none", c[0])
+			t.Errorf("second failure: got %d patches of the claim, want none", c[0])
 		}
 		check("infeasible", fail(csi.ExpansionFailure{Message: "too large", IsRepeated: true, IsInfeasible: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
 		drivers.set(func() { drivers.expansions = nil })
-		grow("1Gi", v1.PersistentVolumeClaimNodeResizeInProgress)
-		check("another size is requested", fail(csi.ExpansionFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizeInProgress, "busy")
-		check("second failure, another size is requested", fail(csi.ExpansionFailure{Message: "busy", IsRepeated: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
+		resize("1Gi", v1.PersistentVolumeClaimNodeResizeInProgress)
+		check("first failure after a request for another size", fail(csi.ExpansionFailure{Message: "busy"}), v1.PersistentVolumeClaimNodeResizeInProgress, "busy")
+		check("second failure after a request for another size", fail(csi.ExpansionFailure{Message: "busy", IsRepeated: true}), v1.PersistentVolumeClaimNodeResizeInfeasible, "busy")
 	})
 }

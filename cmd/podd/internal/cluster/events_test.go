@@ -15,7 +15,7 @@ import (
 	"podd/server/events"
 )
 
-// withEvents makes a node send the events of a log.
+// withEvents returns a function for runNode that makes the node send the events in log.
 func withEvents(log *events.Log) func(*testNode, *Options) {
 	return func(_ *testNode, o *Options) { o.Events, o.EventQPS, o.EventBurst = log, 50, 100 }
 }
@@ -27,20 +27,21 @@ func (l *testNode) storedEvents() map[string]*v1.Event {
 	return l.events
 }
 
-// note returns an event of a container.
-func note(reason, message string) events.Occurrence {
+// newContainerEvent returns a warning event about the container "main" of the pod "web-n1".
+func newContainerEvent(reason, message string) events.Occurrence {
 	return events.Occurrence{
 		Type: v1.EventTypeWarning, Reason: reason, Message: message, Time: time.Now(),
 		Pod: types.NamespacedName{Namespace: "default", Name: "web-n1"}, UID: "hash", FieldPath: "spec.containers{main}",
 	}
 }
 
-// TestEventSender checks that a repeated event is stored once, with its count.
+// TestEventSender checks that podd stores a repeated event once, with its count, and stores it again
+// if the API server has deleted it.
 func TestEventSender(t *testing.T) {
 	log := events.New(events.Options{Node: "n1"})
 	runNode(t, withEvents(log), func(l *testNode) {
 		for range 3 {
-			log.Add(note("BackOff", "again"))
+			log.Add(newContainerEvent("BackOff", "again"))
 			l.advance(time.Second)
 		}
 		log.Add(events.Occurrence{Type: v1.EventTypeNormal, Reason: "Starting", Message: "Starting kubelet.", Time: time.Now()})
@@ -54,15 +55,15 @@ func TestEventSender(t *testing.T) {
 			case e.Reason == "BackOff" && e.Count == 3 && e.InvolvedObject.UID == "hash" && e.InvolvedObject.FieldPath == "spec.containers{main}":
 			case e.Reason == "Starting" && e.Namespace == "default" && e.InvolvedObject.Kind == "Node" && e.Source.Component == "kubelet" && e.Source.Host == "n1" && e.ReportingController == "kubelet":
 			default:
-				t.Errorf("got event %+v, want the repeated event or the single event", e)
+				t.Errorf("got event %+v, want BackOff of the container with count 3, or Starting of the Node n1 with source kubelet", e)
 			}
 		}
 		// The API server deletes events after an hour.
 		l.change(func() { l.fakeAPI.events = nil })
-		log.Add(note("BackOff", "again"))
+		log.Add(newContainerEvent("BackOff", "again"))
 		l.advance(time.Second)
 		if len(l.storedEvents()) != 1 {
-			t.Errorf("after the deletion: got %v, want 1 event", l.storedEvents())
+			t.Errorf("repeated after its deletion: got events %v, want 1 event", l.storedEvents())
 		}
 	})
 }
@@ -71,37 +72,37 @@ func TestEventSender(t *testing.T) {
 func TestEventSender_Annotations(t *testing.T) {
 	log := events.New(events.Options{Node: "n1"})
 	runNode(t, withEvents(log), func(l *testNode) {
-		n := note("Evicted", "The node was low on resource: memory.")
+		n := newContainerEvent("Evicted", "The node was low on resource: memory.")
 		n.Annotations = map[string]string{"starved_resource": "memory"}
 		log.Add(n)
 		l.advance(time.Second)
 		for name, e := range l.storedEvents() {
 			if !maps.Equal(e.Annotations, n.Annotations) {
-				t.Errorf("event %s: got the annotations %q, want %q", name, e.Annotations, n.Annotations)
+				t.Errorf("event %s: got annotations %q, want %q", name, e.Annotations, n.Annotations)
 			}
 		}
 		if len(l.storedEvents()) != 1 {
-			t.Errorf("got events %v, want 1", l.storedEvents())
+			t.Errorf("got events %v, want 1 event", l.storedEvents())
 		}
 	})
 }
 
-// TestEventSender_SpamFilter checks that events of one object are rate-limited.
+// TestEventSender_SpamFilter checks that podd limits the rate of events about one object.
 func TestEventSender_SpamFilter(t *testing.T) {
 	log := events.New(events.Options{Node: "n1"})
 	runNode(t, withEvents(log), func(l *testNode) {
 		for range 3600 {
-			log.Add(note("BackOff", "again"))
+			log.Add(newContainerEvent("BackOff", "again"))
 			l.advance(time.Second)
 		}
 		if n := l.countRequests("POST events", "PATCH events"); n[0] != 1 || n[1] < 34 || n[1] > 37 {
-			t.Errorf("got %v requests, want 1 POST and 34 to 37 PATCHes", n)
+			t.Errorf("one event per second for an hour: got %d POSTs, %d PATCHes; want 1 and 34 to 37", n[0], n[1])
 		}
 	})
 }
 
-// TestEventSender_Outage checks that events of an outage are sent after the outage, except events
-// older than maxEventAge.
+// TestEventSender_Outage checks that podd sends the events of an outage after the outage, except events
+// that are older than maxEventAge.
 func TestEventSender_Outage(t *testing.T) {
 	log := events.New(events.Options{Node: "n1"})
 	prepare := func(l *testNode, o *Options) {
@@ -110,19 +111,19 @@ func TestEventSender_Outage(t *testing.T) {
 	}
 	runNode(t, prepare, func(l *testNode) {
 		for i := range 10 {
-			log.Add(note(fmt.Sprint("Reason", i), "m"))
+			log.Add(newContainerEvent(fmt.Sprint("Reason", i), "m"))
 			l.advance(2 * time.Minute)
 		}
 		l.change(func() { l.fault = nil })
 		l.advance(10 * time.Second)
 		if n := len(l.storedEvents()); n < 3 || n > 5 {
-			t.Errorf("got %d events, want 3 to 5: %v", n, l.storedEvents())
+			t.Errorf("10 events in an outage of 20m: got %d events after the outage, want 3 to 5: %v", n, l.storedEvents())
 		}
 	})
 }
 
-// TestEventSender_SlowWebhook checks that an event is sent despite a slow webhook, and that a
-// webhook that never returns does not delay other events for long.
+// TestEventSender_SlowWebhook checks that podd sends an event despite a slow admission webhook. A
+// webhook that never returns must not delay further events for longer than writeTimeout.
 func TestEventSender_SlowWebhook(t *testing.T) {
 	log := events.New(events.Options{Node: "n1"})
 	runNode(t, withEvents(log), func(l *testNode) {
@@ -140,24 +141,25 @@ func TestEventSender_SlowWebhook(t *testing.T) {
 				return nil, nil
 			}
 		})
-		log.Add(note("Slow", "m"))
+		log.Add(newContainerEvent("Slow", "m"))
 		l.advance(30 * time.Second)
 		if len(l.storedEvents()) != 1 {
-			t.Fatalf("slow webhook: got %v, want 1 event", l.storedEvents())
+			t.Fatalf("slow webhook: got events %v, want 1 event", l.storedEvents())
 		}
 		l.change(func() { webhook = time.Hour })
-		log.Add(note("Hangs", "m"))
-		other := note("Other", "m")
+		log.Add(newContainerEvent("Hangs", "m"))
+		other := newContainerEvent("Other", "m")
 		other.Pod.Namespace = "other"
 		log.Add(other)
 		l.advance(writeTimeout + time.Second)
 		if len(l.storedEvents()) != 2 {
-			t.Errorf("hanging webhook: got %v, want 2 events", l.storedEvents())
+			t.Errorf("hanging webhook: got events %v, want the events Slow and Other", l.storedEvents())
 		}
 	})
 }
 
-// TestSpamFilter_Limit checks that the number of buckets is limited.
+// TestSpamFilter_Limit checks that a spamFilter has at most maxSpamBuckets buckets, and always allows
+// the first event of an object.
 func TestSpamFilter_Limit(t *testing.T) {
 	f, now := spamFilter{}, noon
 	for i := range 3 * maxSpamBuckets {

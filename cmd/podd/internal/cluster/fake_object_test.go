@@ -30,14 +30,15 @@ var objectKinds = map[string]string{
 
 // fakeObjects contains the objects that pods refer to. fakeAPI.mu guards fakeObjects.
 type fakeObjects struct {
-	have     map[string]object // by keys such as "configmaps/default/conf"
-	requests []authentication.TokenRequest
-	noTokens bool
-	ahead    time.Duration // the clock of this node is ahead of the clock of the API server by this duration
+	stored        map[string]object // by keys such as "configmaps/default/conf"
+	tokenRequests []authentication.TokenRequest
+	rejectsTokens bool          // token requests get a 404 response
+	ahead         time.Duration // the clock of this node is ahead of the clock of the API server by this duration
 }
 
-// parsePath returns the parts of the path of a request.
-func parsePath(q *http.Request) (resource, name, sub, namespace string) {
+// parsePath returns the resource, the name, the subresource and the namespace in the path of a
+// request. A missing part is "".
+func parsePath(q *http.Request) (resource, name, subresource, namespace string) {
 	path := strings.Split(strings.TrimPrefix(q.URL.Path, "/"), "/")
 	path = path[slices.IndexFunc(path, func(step string) bool { return strings.HasPrefix(step, "v1") })+1:]
 	if path[0] == "namespaces" && len(path) > 2 {
@@ -47,10 +48,10 @@ func parsePath(q *http.Request) (resource, name, sub, namespace string) {
 	return path[0], path[1], path[2], namespace
 }
 
-// object returns the response for a resource in objectKinds, or nil for other resources. The
+// handleObject returns the response for a resource in objectKinds, or nil for other resources. The
 // caller must hold mu.
-func (f *fakeAPI) object(q *http.Request, verb string, body []byte) *http.Response {
-	resource, name, sub, namespace := parsePath(q)
+func (f *fakeAPI) handleObject(q *http.Request, verb string, body []byte) *http.Response {
+	resource, name, subresource, namespace := parsePath(q)
 	if objectKinds[resource] == "" {
 		return nil
 	}
@@ -62,14 +63,14 @@ func (f *fakeAPI) object(q *http.Request, verb string, body []byte) *http.Respon
 	}
 	at := strings.Join([]string{resource, namespace, selected}, "/")
 	switch {
-	case sub == "token" && f.objects.noTokens:
+	case subresource == "token" && f.objects.rejectsTokens:
 		return errorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: "serviceaccounts"}, name))
-	case sub == "token":
+	case subresource == "token":
 		r := mustDecode[authentication.TokenRequest](body)
-		f.objects.requests = append(f.objects.requests, *r)
+		f.objects.tokenRequests = append(f.objects.tokenRequests, *r)
 		r.TypeMeta = metav1.TypeMeta{Kind: "TokenRequest", APIVersion: "authentication.k8s.io/v1"}
 		r.Status = authentication.TokenRequestStatus{
-			Token:               fmt.Sprintf("%s-%d", name, len(f.objects.requests)),
+			Token:               fmt.Sprintf("%s-%d", name, len(f.objects.tokenRequests)),
 			ExpirationTimestamp: metav1.NewTime(time.Now().Add(-f.objects.ahead).Add(time.Duration(*r.Spec.ExpirationSeconds) * time.Second)),
 		}
 		return response(201, r)
@@ -78,17 +79,17 @@ func (f *fakeAPI) object(q *http.Request, verb string, body []byte) *http.Respon
 	case verb == "POST" || verb == "PUT" || verb == "PATCH":
 		return f.writeObject(resource, namespace, name, verb, body)
 	case name != "":
-		if o := f.objects.have[resource+"/"+namespace+"/"+name]; o != nil {
+		if o := f.objects.stored[resource+"/"+namespace+"/"+name]; o != nil {
 			return response(200, o)
 		}
 		return errorResponse(apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name))
 	}
 	version, kind := versionOf(resource), objectKinds[resource]
 	items := []object{}
-	for _, key := range slices.Sorted(maps.Keys(f.objects.have)) {
-		b, isBundle := f.objects.have[key].(*certificates.ClusterTrustBundle)
+	for _, key := range slices.Sorted(maps.Keys(f.objects.stored)) {
+		b, isBundle := f.objects.stored[key].(*certificates.ClusterTrustBundle)
 		if strings.HasPrefix(key, resource+"/") && (selected == "" || key == at) && (!isBundle || !bySigner || b.Spec.SignerName == signer) {
-			items = append(items, f.objects.have[key])
+			items = append(items, f.objects.stored[key])
 		}
 	}
 	if strings.Contains(q.URL.Path, "/v1beta1/") {
@@ -110,13 +111,13 @@ func versionOf(resource string) string {
 	return "v1"
 }
 
-// writeObject creates a PodCertificateRequest, stores a CSINode, or applies a patch of the status of a
-// claim.
+// writeObject creates a PodCertificateRequest, creates or replaces a CSINode, or patches the status
+// of a claim. The caller must hold mu.
 func (f *fakeAPI) writeObject(resource, namespace, name, verb string, body []byte) *http.Response {
 	group := schema.GroupResource{Resource: resource}
 	if resource == "csinodes" {
 		next := mustDecode[storage.CSINode](body)
-		old := f.objects.have["csinodes//"+next.Name]
+		old := f.objects.stored["csinodes//"+next.Name]
 		switch {
 		case verb == "POST" && old != nil:
 			return errorResponse(apierrors.NewAlreadyExists(group, next.Name))
@@ -126,43 +127,44 @@ func (f *fakeAPI) writeObject(resource, namespace, name, verb string, body []byt
 			return errorResponse(apierrors.NewConflict(group, next.Name, fmt.Errorf("changed")))
 		}
 		f.putObject(resource, next, "MODIFIED")
-		return response(200, f.objects.have["csinodes//"+next.Name])
+		return response(200, f.objects.stored["csinodes//"+next.Name])
 	}
 	if resource == "podcertificaterequests" {
 		made := mustDecode[certificates.PodCertificateRequest](body)
 		made.Name = made.GenerateName + fmt.Sprint(f.version)
 		f.putObject(resource, made, "ADDED")
-		return response(201, f.objects.have[resource+"/"+namespace+"/"+made.Name])
+		return response(201, f.objects.stored[resource+"/"+namespace+"/"+made.Name])
 	}
 	at := resource + "/" + namespace + "/" + name
-	before, _ := json.Marshal(f.objects.have[at])
+	before, _ := json.Marshal(f.objects.stored[at])
 	after, err := strategicpatch.StrategicMergePatch(before, body, v1.PersistentVolumeClaim{})
 	if err != nil {
 		return errorResponse(apierrors.NewBadRequest(err.Error()))
 	}
 	next := mustDecode[v1.PersistentVolumeClaim](after)
-	if next.ResourceVersion != f.objects.have[at].GetResourceVersion() {
+	if next.ResourceVersion != f.objects.stored[at].GetResourceVersion() {
 		return errorResponse(apierrors.NewConflict(group, name, fmt.Errorf("changed")))
 	}
 	f.putObject(resource, next, "MODIFIED")
-	return response(200, f.objects.have[at])
+	return response(200, f.objects.stored[at])
 }
 
-// putObject stores or deletes an object and notifies watches. The caller must hold mu.
+// putObject stores an object, or deletes it if event is "DELETED". It then sends the event to the
+// watches. The caller must hold mu.
 func (f *fakeAPI) putObject(resource string, o object, event string) {
 	f.version++
 	o = o.DeepCopyObject().(object)
 	o.SetResourceVersion(fmt.Sprint(f.version))
 	o.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(versionOf(resource), objectKinds[resource]))
-	if f.objects.have == nil {
-		f.objects.have = map[string]object{}
+	if f.objects.stored == nil {
+		f.objects.stored = map[string]object{}
 	}
 	if f.changed == nil {
 		f.changed = map[string]int{}
 	}
 	at := strings.Join([]string{resource, o.GetNamespace(), o.GetName()}, "/")
-	if f.objects.have[at] = o; event == "DELETED" {
-		delete(f.objects.have, at)
+	if f.objects.stored[at] = o; event == "DELETED" {
+		delete(f.objects.stored, at)
 	}
 	raw, _ := json.Marshal(o)
 	text, _ := json.Marshal(metav1.WatchEvent{Type: event, Object: runtime.RawExtension{Raw: raw}})

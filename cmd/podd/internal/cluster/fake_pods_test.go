@@ -19,7 +19,8 @@ import (
 
 var podsResource = schema.GroupResource{Resource: "pods"}
 
-// podKey returns the pod in the path of a request: /api/v1/namespaces/NAMESPACE/pods/NAME…
+// podKey returns the key of the pod in the path of a request:
+// /api/v1/namespaces/NAMESPACE/pods/NAME…
 func podKey(q *http.Request) (key types.NamespacedName) {
 	words := strings.Split(strings.Trim(q.URL.Path, "/"), "/")
 	if len(words) > 5 {
@@ -55,7 +56,7 @@ func (f *fakeAPI) handlePod(q *http.Request, verb string, body []byte) *http.Res
 	return response(200, old)
 }
 
-// postPod creates a mirror pod.
+// postPod creates a pod. podd only creates mirror pods.
 func (f *fakeAPI) postPod(p *v1.Pod) *http.Response {
 	if f.pods[objectKey(p)] != nil {
 		return errorResponse(apierrors.NewAlreadyExists(podsResource, p.Name))

@@ -26,7 +26,7 @@ import (
 // cmd/podd/e2e/cluster.
 type fakeAPI struct {
 	mu         sync.Mutex // guards all following fields
-	version    int
+	version    int        // resource version of the last change
 	node       *v1.Node
 	lease      *coordination.Lease
 	pods       map[types.NamespacedName]*v1.Pod
@@ -35,7 +35,7 @@ type fakeAPI struct {
 	dropFields func(*v1.Pod)        // removes status fields that the API server does not support; may be nil
 	// dropNodeFields is like dropFields for the Node.
 	dropNodeFields func(*v1.Node)
-	changed        map[string]int // version of the last change of each resource
+	changed        map[string]int // resource version of the last change, by watch target such as "pods" or "configmaps/default/conf"
 	watches        []*watcher
 	requests       []string // "GET nodes", "WATCH nodes", …
 	objects        fakeObjects
@@ -49,9 +49,9 @@ var (
 	leasesResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 )
 
-// A watcher is a watch of a resource or of an object.
+// A watcher is a watch of all objects of a resource, or of one object.
 type watcher struct {
-	resource string
+	resource string // a key of fakeAPI.changed
 	*io.PipeWriter
 	queue [][]byte // events that are not written yet
 }
@@ -89,7 +89,7 @@ func (f *fakeAPI) RoundTrip(q *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(q.URL.Path, "/services/kubernetes") {
 		return f.kubernetesService(), nil
 	}
-	if r := f.object(q, verb, body); r != nil {
+	if r := f.handleObject(q, verb, body); r != nil {
 		return r, nil
 	}
 	switch {
@@ -136,7 +136,8 @@ func (f *fakeAPI) handleNode(verb string, body []byte) *http.Response {
 	return response(200, f.node)
 }
 
-// putNode stores or deletes the Node and notifies watches. The caller must hold mu.
+// putNode stores the Node, or deletes it if event is "DELETED". It then sends the event to the
+// watches. The caller must hold mu.
 func (f *fakeAPI) putNode(n *v1.Node, event string) {
 	if f.dropNodeFields != nil {
 		f.dropNodeFields(n)
@@ -154,7 +155,7 @@ func (f *fakeAPI) putNode(n *v1.Node, event string) {
 	}
 }
 
-// notify queues an event of a Node or pod for all watches. The caller must hold mu.
+// notify queues an event for all watches of Nodes or pods. The caller must hold mu.
 func (f *fakeAPI) notify(event string, o runtime.Object) {
 	resource := "nodes"
 	if _, ok := o.(*v1.Pod); ok {
@@ -206,7 +207,8 @@ func (f *fakeAPI) podList() *http.Response {
 	return response(200, l)
 }
 
-// putPod stores or deletes a pod and notifies watches. The caller must hold mu.
+// putPod stores a pod, or deletes it if event is "DELETED". It then sends the event to the watches.
+// The caller must hold mu.
 func (f *fakeAPI) putPod(p *v1.Pod, event string) {
 	f.version++
 	p = p.DeepCopy()
@@ -240,7 +242,7 @@ func (f *fakeAPI) handleLease(verb string, body []byte) *http.Response {
 	return response(200, f.lease)
 }
 
-// watch starts a watch of a resource or of an object.
+// watch starts a watch of all objects of a resource, or of one object.
 func (f *fakeAPI) watch(q *http.Request, resource string) *http.Response {
 	var version int
 	if _, _ = fmt.Sscan(q.URL.Query().Get("resourceVersion"), &version); version < f.changed[resource] {
@@ -255,7 +257,7 @@ func (f *fakeAPI) watch(q *http.Request, resource string) *http.Response {
 	return &http.Response{StatusCode: 200, Header: jsonType, Body: r}
 }
 
-// interruptWatches ends all watches before their time.
+// interruptWatches ends all watches before the requested time. The caller must hold mu.
 func (f *fakeAPI) interruptWatches() {
 	for _, w := range f.watches {
 		w.CloseWithError(io.ErrUnexpectedEOF)

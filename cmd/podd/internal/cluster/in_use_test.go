@@ -11,14 +11,14 @@ import (
 	"podd/reconcile/volume/csi"
 )
 
-// TestVolumesInUse checks three properties for random sequences of changes and lost requests. The
-// status names every volume that is desired or on this node. It names no other volumes if all
-// desired volumes are known. isReported returns true only for volumes in the status of the API
-// server.
+// TestVolumesInUse checks three properties for random sequences of changes and lost requests. The new
+// status names every volume that is desired or on this node. It names no other volume if the list of
+// desired volumes is complete. isReported returns true only for volumes that the status in the API
+// server names.
 func TestVolumesInUse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		handles := []string{"a", "b", "c"}
-		some := func(what string) (all []string) {
+		drawHandles := func(what string) (all []string) {
 			for _, h := range handles {
 				if rapid.Bool().Draw(t, what+" "+h) {
 					all = append(all, h)
@@ -28,37 +28,38 @@ func TestVolumesInUse(t *testing.T) {
 		}
 		nameOf := func(h string) v1.UniqueVolumeName { return refs.UniqueVolumeName("d", h) }
 		var u volumesInUse
-		var status []v1.UniqueVolumeName // in the API server
-		var desired, here []string
-		complete := false
+		var status []v1.UniqueVolumeName // volumesInUse in the API server
+		var desired, onNode []string
+		isComplete := false // whether desired contains all desired volumes
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0:
 				w := desiredVolumes{names: map[v1.UniqueVolumeName]bool{}, driversWithoutAttachment: map[string]bool{}, isComplete: rapid.Bool().Draw(t, "complete")}
-				desired, complete = some("desired"), w.isComplete
+				desired, isComplete = drawHandles("desired"), w.isComplete
 				for _, h := range desired {
 					w.names[nameOf(h)] = true
 				}
 				u.setDesired(w)
-			case 1: // only reported volumes may be used on this node
-				here = slices.DeleteFunc(some("here"), func(h string) bool {
+			case 1: // podd uses a volume on this node only after its report
+				onNode = slices.DeleteFunc(drawHandles("on node"), func(h string) bool {
 					reported, _ := u.isReported(nameOf(h))
-					return !reported && !slices.Contains(here, h)
+					return !reported && !slices.Contains(onNode, h)
 				})
 			default:
 				var uses []csi.VolumeID
-				for _, h := range here {
+				for _, h := range onNode {
 					uses = append(uses, csi.VolumeID{Driver: "d", Handle: h})
 				}
 				names, _ := u.names(status, uses)
-				for _, h := range slices.Concat(desired, here) {
+				// Before the first call of setDesired, driversWithoutAttachment is nil.
+				for _, h := range slices.Concat(desired, onNode) {
 					if u.desired.driversWithoutAttachment != nil && !slices.Contains(names, nameOf(h)) {
-						t.Fatalf("new status: got volumes %v, want also %s, which is desired or on this node", names, h)
+						t.Fatalf("new status: got volumes %v; want a list that contains %s, because it is desired or on this node", names, h)
 					}
 				}
 				for _, h := range handles {
-					if complete && !slices.Contains(desired, h) && !slices.Contains(here, h) && slices.Contains(names, nameOf(h)) {
-						t.Fatalf("new status: got volumes %v, want them without %s, which is neither desired nor on this node", names, h)
+					if isComplete && !slices.Contains(desired, h) && !slices.Contains(onNode, h) && slices.Contains(names, nameOf(h)) {
+						t.Fatalf("new status: got volumes %v; want a list without %s, because it is neither desired nor on this node", names, h)
 					}
 				}
 				switch rapid.IntRange(0, 2).Draw(t, "result") {

@@ -11,7 +11,7 @@ import (
 	"podd/manifest/decode"
 )
 
-// staticPod returns the pod of a manifest as the View contains it.
+// staticPod returns the pod in the manifest text, in the form in which the View contains it.
 func staticPod(t *testing.T, text string) *v1.Pod {
 	t.Helper()
 	f := decode.File([]byte(text), decode.Options{Kind: manifest.KindFile, Path: "/m/web.yaml", NodeName: "n1", Now: noon})
@@ -41,24 +41,33 @@ func TestNewMirror(t *testing.T) {
 	if m.Name != "web-n1" || m.UID != "" || m.Spec.NodeName != "n1" || m.Labels["app"] != "web" || hash == "" ||
 		m.Annotations[manifest.AnnotationConfigHash] != hash || m.Annotations[manifest.AnnotationConfigMirror] != hash ||
 		m.Annotations[manifest.AnnotationConfigSource] != "file" || m.Annotations[manifest.AnnotationConfigSeen] == "" {
-		t.Errorf("got mirror pod %+v, want the name, labels and hash of the static pod, and the source file", m)
+		t.Errorf("got mirror pod %+v, want one for Node n1 with the name, labels and hash of the static pod, the source \"file\" and no UID", m)
 	}
 	if o := metav1.GetControllerOf(m); o == nil || o.APIVersion != "v1" || o.Kind != "Node" || o.Name != "n1" || o.UID != "u1" || o.BlockOwnerDeletion != nil {
-		t.Errorf("got owner %+v, want the Node n1", o)
+		t.Errorf("got owner %+v, want the Node n1 with UID u1, without blockOwnerDeletion", o)
 	}
 	if isMirror(static) || !isStatic(static) {
-		t.Error("creating the mirror pod modified the static pod")
+		t.Errorf("newMirror modified the static pod: isMirror %t, isStatic %t; want false and true", isMirror(static), isStatic(static))
 	}
-	if !isMirrorOf(m, static, nodeWithUID("u1")) || !isMirrorOf(m, static, nil) || isMirrorOf(m, static, nodeWithUID("u2")) {
-		t.Error("isMirrorOf: want true for the owner u1 or an unknown Node, and false for the Node u2")
+	for name, test := range map[string]struct {
+		node *v1.Node
+		want bool
+	}{
+		"owner":        {nodeWithUID("u1"), true},
+		"no Node":      {nil, true},
+		"another Node": {nodeWithUID("u2"), false},
+	} {
+		if got := isMirrorOf(m, static, test.node); got != test.want {
+			t.Errorf("isMirrorOf, %s: got %t, want %t", name, got, test.want)
+		}
 	}
 	if isMirrorOf(m, staticPod(t, webManifest+"  hostNetwork: true\n"), nodeWithUID("u1")) {
-		t.Error("isMirrorOf for a changed static pod: got true, want false")
+		t.Error("isMirrorOf, changed static pod: got true, want false")
 	}
 }
 
-// TestNewMirror_LocalRefs checks that references, which the API server rejects in a mirror pod,
-// are removed and named.
+// TestNewMirror_LocalRefs checks that newMirror removes references to other objects, because the API
+// server rejects them in a mirror pod, and lists the references in an annotation.
 func TestNewMirror_LocalRefs(t *testing.T) {
 	static := staticPod(t, `
 apiVersion: v1
@@ -96,7 +105,7 @@ spec:
 	m := newMirror(static, nodeWithUID("u1"))
 	want := "ClusterTrustBundle/example.com/mesh,ClusterTrustBundle/roots,ConfigMap/conf,ConfigMap/files,PersistentVolumeClaim/data,PersistentVolumeClaim/web-n1-own,Secret/cred,Secret/deep,Secret/env,Secret/pull,ServiceAccount/robot"
 	if got := m.Annotations[annotationLocalRefs]; got != want {
-		t.Errorf("annotation:\ngot  %s\nwant %s", got, want)
+		t.Errorf("annotation with the removed references:\ngot  %s\nwant %s", got, want)
 	}
 	c := m.Spec.Containers[0]
 	if len(c.Env) != 2 || len(c.VolumeMounts) != 2 || len(m.Spec.Volumes) != 2 || len(m.Spec.Volumes[0].Projected.Sources) != 1 {
@@ -106,9 +115,9 @@ spec:
 		t.Errorf("got spec %+v, want no references and no priority", m.Spec)
 	}
 	if len(static.Spec.Containers[0].Env) != 4 || len(static.Spec.Volumes) != 7 || static.Annotations[annotationLocalRefs] != "" {
-		t.Error("creating the mirror pod modified the static pod")
+		t.Errorf("newMirror modified the static pod: got %+v, want 4 variables, 7 volumes and no annotation with removed references", static)
 	}
 	if m.Annotations[manifest.AnnotationConfigHash] != static.Annotations[manifest.AnnotationConfigHash] {
-		t.Errorf("got config hash %q, want that of the static pod, %q", m.Annotations[manifest.AnnotationConfigHash], static.Annotations[manifest.AnnotationConfigHash])
+		t.Errorf("got config hash %q, want the hash of the static pod, %q", m.Annotations[manifest.AnnotationConfigHash], static.Annotations[manifest.AnnotationConfigHash])
 	}
 }

@@ -40,27 +40,27 @@ func localNode() *v1.Node {
 	}
 }
 
-// TestNewNode_Unschedulable checks that an unschedulable Node has the taint that the API server
-// expects, once.
+// TestNewNode_Unschedulable checks that an unschedulable Node has the unschedulable taint, which the
+// API server expects. The Node must have the taint once, even if the options contain the taint, too.
 func TestNewNode_Unschedulable(t *testing.T) {
 	want := []v1.Taint{{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}}
 	for _, taints := range [][]v1.Taint{nil, want} {
 		n := (&Options{NodeName: "n1", Unschedulable: true, Taints: taints}).newNode(localNode(), noon)
 		if diff := cmp.Diff(want, n.Spec.Taints); diff != "" || !n.Spec.Unschedulable {
-			t.Errorf("with taints %v: got spec %+v, want an unschedulable Node with one taint\n%s", taints, n.Spec, diff)
+			t.Errorf("options with taints %v: got spec %+v, want an unschedulable Node with one taint (-want +got):\n%s", taints, n.Spec, diff)
 		}
 	}
 }
 
-// nodeCondition returns the condition of a kind.
-func nodeCondition(t *testing.T, n *v1.Node, kind v1.NodeConditionType) v1.NodeCondition {
+// nodeCondition returns the condition of a type. It ends the test if there is none.
+func nodeCondition(t *testing.T, n *v1.Node, conditionType v1.NodeConditionType) v1.NodeCondition {
 	t.Helper()
 	for _, c := range n.Status.Conditions {
-		if c.Type == kind {
+		if c.Type == conditionType {
 			return c
 		}
 	}
-	t.Fatalf("no condition %s in %v", kind, n.Status.Conditions)
+	t.Fatalf("got no condition %s, want one in %v", conditionType, n.Status.Conditions)
 	return v1.NodeCondition{}
 }
 
@@ -69,21 +69,21 @@ func TestNewNode(t *testing.T) {
 	o := &Options{NodeName: "n1", Taints: []v1.Taint{taint}, ProviderID: "x://y", HasExternalCloud: true, EnableControllerAttachDetach: true}
 	n := o.newNode(localNode(), noon)
 	if n.UID != "" || n.Name != "n1" || n.Labels["tier"] != "edge" || n.Labels[v1.LabelOSStable] == "" || n.Annotations[annotationAttachDetach] != "true" {
-		t.Errorf("metadata: got %+v, want the Node n1 without a UID, with the labels and the annotation of the options", n.ObjectMeta)
+		t.Errorf("metadata: got %+v, want the Node n1 without a UID, with the local labels and the annotation for attach and detach", n.ObjectMeta)
 	}
 	want := []v1.Taint{taint, {Key: taintUninitialized, Value: "true", Effect: v1.TaintEffectNoSchedule}}
 	if diff := cmp.Diff(want, n.Spec.Taints); diff != "" || n.Spec.ProviderID != "x://y" {
-		t.Errorf("spec: got %+v\n%s", n.Spec, diff)
+		t.Errorf("spec: got %+v, want the provider ID x://y and other taints (-want +got):\n%s", n.Spec, diff)
 	}
 	if a := n.Status.Addresses; len(a) != 1 || a[0].Type != v1.NodeHostName {
 		t.Errorf("addresses with a cloud controller: got %v, want only the hostname", a)
 	}
-	var kinds []string
+	var conditions []string
 	for _, c := range n.Status.Conditions {
-		kinds = append(kinds, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason))
+		conditions = append(conditions, fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason))
 	}
-	wantKinds := []string{"MemoryPressure=False KubeletHasSufficientMemory", "Ready=True KubeletReady"}
-	if diff := cmp.Diff(wantKinds, kinds); diff != "" {
+	wantConditions := []string{"MemoryPressure=False KubeletHasSufficientMemory", "Ready=True KubeletReady"}
+	if diff := cmp.Diff(wantConditions, conditions); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	if len(n.Status.Images) != 1 {
@@ -95,23 +95,23 @@ func TestAddresses(t *testing.T) {
 	local := localNode().Status.Addresses
 	fromCloud := []v1.NodeAddress{{Type: v1.NodeExternalIP, Address: "192.0.2.9"}}
 	for _, c := range []struct {
-		name    string
-		o       Options
-		present []v1.NodeAddress
-		want    []v1.NodeAddress
+		name   string
+		o      Options
+		stored []v1.NodeAddress
+		want   []v1.NodeAddress
 	}{
-		{"no cloud", Options{}, fromCloud, local},
+		{"no cloud controller", Options{}, fromCloud, local},
 		{"set by a cloud controller", Options{HasExternalCloud: true, ProvidedIP: "10.0.0.1"}, fromCloud, fromCloud},
-		{"set by the user before that", Options{HasExternalCloud: true, ProvidedIP: "10.0.0.1"}, nil, local},
-		{"not set", Options{HasExternalCloud: true}, nil, local[2:]},
+		{"set by the user, cloud controller has not set addresses yet", Options{HasExternalCloud: true, ProvidedIP: "10.0.0.1"}, nil, local},
+		{"not set by the user, cloud controller has not set addresses yet", Options{HasExternalCloud: true}, nil, local[2:]},
 	} {
-		if diff := cmp.Diff(c.want, c.o.nodeAddresses(c.present, local)); diff != "" {
+		if diff := cmp.Diff(c.want, c.o.nodeAddresses(c.stored, local)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
 	loopback := []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "127.0.0.1"}, local[2]}
 	if diff := cmp.Diff(local[2:], (&Options{}).nodeAddresses(nil, loopback)); diff != "" {
-		t.Errorf("before DHCP (-want +got):\n%s", diff)
+		t.Errorf("only loopback, as before DHCP (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(loopback, (&Options{ProvidedIP: "127.0.0.1"}).nodeAddresses(nil, loopback)); diff != "" {
 		t.Errorf("loopback set by the user (-want +got):\n%s", diff)
@@ -119,47 +119,49 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestAdoptedNode(t *testing.T) {
-	present := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", Labels: map[string]string{v1.LabelHostname: "old", "mine": "x", "tier": "core"}}}
-	present.Spec.Taints = []v1.Taint{{Key: "kept"}}
-	present.Annotations = map[string]string{annotationAttachDetach: "true", annotationProvidedIP: "192.0.2.1"}
+	stored := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", Labels: map[string]string{v1.LabelHostname: "old", "mine": "x", "tier": "core"}}}
+	stored.Spec.Taints = []v1.Taint{{Key: "kept"}}
+	stored.Annotations = map[string]string{annotationAttachDetach: "true", annotationProvidedIP: "192.0.2.1"}
 	o := &Options{NodeName: "n1", Taints: []v1.Taint{{Key: "new"}}}
-	n := o.updatedNode(o.adoptedNode(present, localNode()), localNode(), noon)
+	n := o.updatedNode(o.adoptedNode(stored, localNode()), localNode(), noon)
 	if n.UID != "u" || n.Labels[v1.LabelHostname] != "n1" || n.Labels["mine"] != "x" || n.Labels["tier"] != "core" {
-		t.Errorf("labels: got %v, want the default labels updated and the others kept", n.Labels)
+		t.Errorf("got metadata %+v, want UID u, the local hostname label, and the labels mine and tier unchanged", n.ObjectMeta)
 	}
 	if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "kept" || len(n.Annotations) != 0 {
-		t.Errorf("got taints %v, annotations %v; want the taint kept and no annotations", n.Spec.Taints, n.Annotations)
+		t.Errorf("got taints %v, annotations %v; want only the taint \"kept\" and no annotations", n.Spec.Taints, n.Annotations)
 	}
 }
 
 // TestUpdatedNode_Kept checks that updatedNode keeps status fields that other clients write, and
-// fields that the local Node does not contain yet.
+// fields that the local Node does not contain yet because podd is starting. It must remove huge pages
+// and declared features that this node does not have.
 func TestUpdatedNode_Kept(t *testing.T) {
-	present := (&Options{NodeName: "n1"}).newNode(localNode(), noon)
+	stored := (&Options{NodeName: "n1"}).newNode(localNode(), noon)
 	gpu, huge := v1.ResourceName("example.com/gpu"), v1.ResourceName("hugepages-1Mi")
-	present.Status.Capacity[gpu], present.Status.Capacity[huge] = resource.MustParse("4"), resource.MustParse("4Mi")
-	present.Status.Allocatable[huge] = resource.MustParse("4Mi")
-	present.Status.VolumesAttached = []v1.AttachedVolume{{Name: "v"}}
-	present.Status.Conditions = append(present.Status.Conditions, v1.NodeCondition{Type: "KernelDeadlock", Status: v1.ConditionFalse})
+	stored.Status.Capacity[gpu], stored.Status.Capacity[huge] = resource.MustParse("4"), resource.MustParse("4Mi")
+	stored.Status.Allocatable[huge] = resource.MustParse("4Mi")
+	stored.Status.VolumesAttached = []v1.AttachedVolume{{Name: "v"}}
+	stored.Status.Conditions = append(stored.Status.Conditions, v1.NodeCondition{Type: "KernelDeadlock", Status: v1.ConditionFalse})
 	starting := localNode()
 	starting.Status.DeclaredFeatures = []string{"B"}
-	present.Status.DeclaredFeatures = []string{"A", "B"} // an older podd has written these features
+	stored.Status.DeclaredFeatures = []string{"A", "B"} // an older podd has written these features
 	starting.Status.Images, starting.Status.Conditions = nil, starting.Status.Conditions[1:]
-	n := (&Options{NodeName: "n1"}).updatedNode(present, starting, noon.Add(time.Hour))
+	n := (&Options{NodeName: "n1"}).updatedNode(stored, starting, noon.Add(time.Hour))
 	if q := n.Status.Allocatable[gpu]; q.Value() != 4 {
-		t.Errorf("resource of others: got %v, want 4", q.String())
+		t.Errorf("resource of another client: got allocatable %v, want 4", q.String())
 	}
 	if _, ok := n.Status.Capacity[huge]; ok || len(n.Status.VolumesAttached) != 1 || len(n.Status.Images) != 1 {
 		t.Errorf("got status %+v, want no huge pages, one attached volume and one image", n.Status)
 	}
 	if got := n.Status.DeclaredFeatures; !slices.Equal(got, []string{"B"}) {
-		t.Errorf("declared features: got %v, want those of the local Node", got)
+		t.Errorf("declared features: got %v, want those of the local Node, [B]", got)
 	}
 	nodeCondition(t, n, "KernelDeadlock")
 	nodeCondition(t, n, v1.NodeMemoryPressure)
 }
 
-// TestUpdatedNode_Transitions checks that transition times change only with the status.
+// TestUpdatedNode_Transitions checks that the transition time of a condition changes only if its
+// status changes.
 func TestUpdatedNode_Transitions(t *testing.T) {
 	o := &Options{NodeName: "n1"}
 	n := o.newNode(localNode(), noon)
@@ -172,14 +174,17 @@ func TestUpdatedNode_Transitions(t *testing.T) {
 		t.Errorf("same status: got %v, want the old transition time and the new heartbeat time", c)
 	}
 	same.Status.Conditions[1].Status = v1.ConditionUnknown // as the node controller sets it
-	again := o.updatedNode(same, localNode(), later)
-	if c := nodeCondition(t, again, v1.NodeReady); c.Status != v1.ConditionTrue || !c.LastTransitionTime.Equal(new(metav1.NewTime(later))) || !isNodeChanged(same, again) {
+	changed := o.updatedNode(same, localNode(), later)
+	if c := nodeCondition(t, changed, v1.NodeReady); c.Status != v1.ConditionTrue || !c.LastTransitionTime.Equal(new(metav1.NewTime(later))) {
 		t.Errorf("changed status: got %v, want status True and the new transition time", c)
+	}
+	if !isNodeChanged(same, changed) {
+		t.Error("isNodeChanged for a Node with a changed condition: got false, want true")
 	}
 }
 
-// TestNodeStatusPatch checks that a patch changes one Node to another, except the spec, and that
-// the patch between equal Nodes is empty.
+// TestNodeStatusPatch checks for random Nodes a and b that the patch changes a to b, except the spec,
+// and that the patch from a to a is empty.
 func TestNodeStatusPatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawNode(t, "a"), drawNode(t, "b")
@@ -199,7 +204,7 @@ func TestNodeStatusPatch(t *testing.T) {
 		b.Spec = a.Spec
 		b.Status.Conditions, got.Status.Conditions = normalizeConditions(b.Status.Conditions), normalizeConditions(got.Status.Conditions)
 		if !equality.Semantic.DeepEqual(b, &got) {
-			t.Fatalf("patch %s (-want +got):\n%s", text, cmp.Diff(b, &got))
+			t.Fatalf("Node after the patch %s (-want +got):\n%s", text, cmp.Diff(b, &got))
 		}
 		if text, _ := nodeStatusPatch(a, a); string(text) != "{}" {
 			t.Fatalf("equal Nodes: got patch %s, want {}", text)

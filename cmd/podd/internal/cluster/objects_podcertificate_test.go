@@ -26,7 +26,7 @@ import (
 	"podd/manifest/refs"
 )
 
-// podCertificateVolume returns a volume with a pod certificate.
+// podCertificateVolume returns a volume with a pod certificate whose key has the type keyType.
 func podCertificateVolume(keyType string) v1.VolumeSource {
 	return v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{PodCertificate: &v1.PodCertificateProjection{
 		SignerName: "example.com/mesh", KeyType: keyType, MaxExpirationSeconds: new(int32(7200)), CredentialBundlePath: "bundle.pem", UserAnnotations: map[string]string{"example.com/a": "b"},
@@ -43,7 +43,7 @@ func (l *testNode) certificateRequests() []*certificates.PodCertificateRequest {
 // requestsLocked is like certificateRequests. The caller must hold mu.
 func (f *fakeAPI) requestsLocked() []*certificates.PodCertificateRequest {
 	var all []*certificates.PodCertificateRequest
-	for _, o := range f.objects.have {
+	for _, o := range f.objects.stored {
 		if r, ok := o.(*certificates.PodCertificateRequest); ok {
 			all = append(all, r)
 		}
@@ -54,13 +54,13 @@ func (f *fakeAPI) requestsLocked() []*certificates.PodCertificateRequest {
 	return all
 }
 
-// issue issues the certificate of a request. The certificate is valid for two hours and should be
-// refreshed after one hour.
+// issue returns a copy of a request with an issued certificate. The certificate is valid for two
+// hours, and its beginRefreshAt is in one hour.
 func issue(t *testing.T, r *certificates.PodCertificateRequest) *certificates.PodCertificateRequest {
 	t.Helper()
 	request, err := x509.ParseCertificateRequest(r.Spec.StubPKCS10Request)
 	if err != nil || request.CheckSignature() != nil {
-		t.Fatalf("got request %v, %v, want a valid signature", request, err)
+		t.Fatalf("got PKCS #10 request %v, error %v; want one with a valid signature", request, err)
 	}
 	_, ca, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -79,7 +79,7 @@ func issue(t *testing.T, r *certificates.PodCertificateRequest) *certificates.Po
 	return r
 }
 
-// decide returns the request with a condition.
+// decide returns a copy of a request with a true condition.
 func decide(r *certificates.PodCertificateRequest, condition string) *certificates.PodCertificateRequest {
 	r = r.DeepCopy()
 	r.Status.Conditions = []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue, Reason: "Because", Message: "of the key\n"}}
@@ -93,7 +93,7 @@ type certificateTest struct {
 	events *[]string
 }
 
-// runCertificate runs a test of a pod that was bound a second ago.
+// runCertificate starts a node with a pod that has a pod certificate, lets 1 s pass and calls test.
 func runCertificate(t *testing.T, keyType string, test func(*certificateTest)) {
 	var events []string
 	prepare := func(l *testNode, o *Options) {
@@ -102,7 +102,7 @@ func runCertificate(t *testing.T, keyType string, test func(*certificateTest)) {
 		}
 	}
 	runNode(t, prepare, func(l *testNode) {
-		c := &certificateTest{l, newReader("a", podCertificateVolume(keyType)), &events}
+		c := &certificateTest{l, newPodWithVolumes("a", podCertificateVolume(keyType)), &events}
 		l.change(func() {
 			l.putObject("serviceaccounts", &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "robot", UID: "robot-uid"}}, "ADDED")
 			l.putPod(c.pod, "ADDED")
@@ -119,24 +119,25 @@ func (c *certificateTest) certificate() *manifest.PodCertificate {
 	return c.objects().Cluster.PodCertificates[c.ref().NamespacedName]
 }
 
-// put stores a request.
+// put stores a changed request.
 func (c *certificateTest) put(r *certificates.PodCertificateRequest) {
 	c.change(func() { c.putObject("podcertificaterequests", r, "MODIFIED") })
 }
 
-// check checks the published reason why the certificate is missing, and the metric.
+// check checks the published reason why the certificate is missing, and that the metric counts one
+// certificate in the given state.
 func (c *certificateTest) check(step, state string, want manifest.MissingObject) {
 	c.t.Helper()
 	if got := c.objects().Cluster.Missing[c.ref()]; got != want {
-		c.t.Errorf("%s: got %+v, want %+v", step, got, want)
+		c.t.Errorf("%s: got missing object %+v, want %+v", step, got, want)
 	}
 	if got, want := c.cluster.CountPodCertificates(), map[PodCertificateState]int{{"example.com/mesh", state}: 1}; !maps.Equal(got, want) {
-		c.t.Errorf("%s: states: got %v, want %v", step, got, want)
+		c.t.Errorf("%s: got states %v, want %v", step, got, want)
 	}
 }
 
-// TestPodCertificate checks the content of a request, the published certificate, and its refresh with
-// another key.
+// TestPodCertificate checks the content of a request, the published certificate, and the refresh of
+// the certificate with a new key.
 func TestPodCertificate(t *testing.T) {
 	runCertificate(t, "ECDSAP256", func(c *certificateTest) {
 		all := c.certificateRequests()
@@ -147,7 +148,7 @@ func TestPodCertificate(t *testing.T) {
 		if spec.SignerName != "example.com/mesh" || spec.PodName != "a" || spec.PodUID != "uid-a" || spec.ServiceAccountName != "robot" || spec.ServiceAccountUID != "robot-uid" ||
 			spec.NodeName != "n1" || spec.NodeUID != c.node.UID || *spec.MaxExpirationSeconds != 7200 || spec.UnverifiedUserAnnotations["example.com/a"] != "b" ||
 			len(owner) != 1 || owner[0].UID != "uid-a" || owner[0].Kind != "Pod" {
-			t.Errorf("got request %+v, owner %+v", spec, owner)
+			t.Errorf("got request %+v with owners %+v; want one of pod a, Node n1 and service account robot for the signer example.com/mesh, with the pod as owner", spec, owner)
 		}
 		waiting := manifest.MissingObject{Message: fmt.Sprintf(`signer "example.com/mesh" has not issued the certificate of PodCertificateRequest default/%s yet`, all[0].Name), WillExist: true}
 		c.check("requested", "not_yet_issued", waiting)
@@ -158,7 +159,7 @@ func TestPodCertificate(t *testing.T) {
 		c.check("issued", "fresh", manifest.MissingObject{})
 		first := c.certificate()
 		if first == nil || !bytes.HasPrefix(first.Key, []byte("-----BEGIN PRIVATE KEY")) || !bytes.HasPrefix(first.Chain, []byte("-----BEGIN CERTIFICATE")) {
-			t.Fatal("issued: want a key and a certificate")
+			t.Fatalf("issued: got certificate %+v, want one with a key and a chain in PEM", first)
 		}
 		c.advance(59 * time.Minute)
 		if n := len(c.certificateRequests()); n != 1 {
@@ -166,10 +167,10 @@ func TestPodCertificate(t *testing.T) {
 		}
 		c.advance(8 * time.Minute)
 		if all = c.certificateRequests(); len(all) != 2 || bytes.Equal(all[0].Spec.StubPKCS10Request, all[1].Spec.StubPKCS10Request) {
-			t.Fatalf("after 67 minutes: got %d requests, want another request for another key", len(all))
+			t.Fatalf("after 67 minutes: got %d requests, want 2 requests with different keys", len(all))
 		}
 		if c.certificate() != first {
-			t.Error("during the refresh: got another certificate, want the first")
+			t.Error("before the refresh is complete: got another certificate, want the first")
 		}
 		c.put(issue(t, all[1]))
 		if second := c.certificate(); second == nil || second == first || bytes.Equal(second.Key, first.Key) {
@@ -181,17 +182,18 @@ func TestPodCertificate(t *testing.T) {
 		}
 		c.change(func() { c.putPod(c.pod, "DELETED") })
 		if got := c.cluster.CountPodCertificates(); len(got) > 0 || c.certificate() != nil {
-			t.Errorf("after the deletion of the pod: got states %v, want no certificate", got)
+			t.Errorf("after the deletion of the pod: got states %v, certificate %v; want none of both", got, c.certificate())
 		}
 	})
 }
 
-// TestPodCertificate_Refused checks that a denied or failed request is reported, and is not repeated.
+// TestPodCertificate_Refused checks that podd reports a denied or failed request, for the first
+// certificate and for a refresh, and does not repeat the request.
 func TestPodCertificate_Refused(t *testing.T) {
 	for condition, verb := range map[string]string{"Denied": "was denied", "Failed": "failed"} {
-		for _, refresh := range []bool{false, true} {
+		for _, isRefresh := range []bool{false, true} {
 			runCertificate(t, "ED25519", func(c *certificateTest) {
-				if refresh {
+				if isRefresh {
 					c.put(issue(t, c.certificateRequests()[0]))
 					c.advance(70 * time.Minute)
 				}
@@ -204,23 +206,24 @@ func TestPodCertificate_Refused(t *testing.T) {
 				c.advance(time.Hour)
 				c.check(condition+" an hour ago", strings.ToLower(condition), want)
 				if n := len(c.certificateRequests()); n != len(all) {
-					t.Errorf("%s: got %d requests after an hour, want %d", condition, n, len(all))
+					t.Errorf("%s, refresh %t: got %d requests after an hour, want %d", condition, isRefresh, n, len(all))
 				}
 				if want := []string{"a " + condition + ": " + text}; !slices.Equal(*c.events, want) {
-					t.Errorf("%s: got events %q, want %q", condition, *c.events, want)
+					t.Errorf("%s, refresh %t: got events %q, want %q", condition, isRefresh, *c.events, want)
 				}
 			})
 		}
 	}
 }
 
-// TestPodCertificate_Overdue checks the events and states of a certificate that is not refreshed.
+// TestPodCertificate_Overdue checks the events and states of a certificate that expires because the
+// API server rejects the requests for its refresh.
 func TestPodCertificate_Overdue(t *testing.T) {
 	runCertificate(t, "ED25519", func(c *certificateTest) {
 		c.put(issue(t, c.certificateRequests()[0]))
 		first := c.certificate()
 		c.advance(80 * time.Minute)
-		c.check("80 minutes", "overdue_for_refresh", manifest.MissingObject{})
+		c.check("80 minutes after the issue", "overdue_for_refresh", manifest.MissingObject{})
 		c.change(func() { // the request is deleted, and later requests are rejected
 			c.putObject("podcertificaterequests", c.requestsLocked()[1], "DELETED")
 			c.fault = func(q *http.Request) (*http.Response, error) {
@@ -231,12 +234,12 @@ func TestPodCertificate_Overdue(t *testing.T) {
 			}
 		})
 		c.advance(45 * time.Minute)
-		c.check("125 minutes", "expired", manifest.MissingObject{})
+		c.check("125 minutes after the issue", "expired", manifest.MissingObject{})
 		if want := []string{"a CertificateOverdueForRefresh: PodCertificate refresh overdue", "a CertificateExpired: PodCertificate expired"}; !slices.Equal(*c.events, want) {
 			t.Errorf("got events %q, want %q", *c.events, want)
 		}
 		if c.certificate() != first {
-			t.Error("got another certificate, want the expired one")
+			t.Error("125 minutes after the issue: got another certificate, want the expired one")
 		}
 		c.change(func() { c.fault = nil })
 		c.advance(time.Minute)
@@ -246,8 +249,8 @@ func TestPodCertificate_Overdue(t *testing.T) {
 	})
 }
 
-// TestPodCertificate_Errors checks that errors of requests are reported, and that the next request
-// follows soon.
+// TestPodCertificate_Errors checks that podd reports the error of a request, and that podd creates
+// another request if the first one was deleted or has an invalid status.
 func TestPodCertificate_Errors(t *testing.T) {
 	runCertificate(t, "ED25519", func(c *certificateTest) {
 		c.change(func() {
@@ -262,11 +265,11 @@ func TestPodCertificate_Errors(t *testing.T) {
 		c.advance(time.Second)
 		got := c.objects().Cluster.Missing[c.ref()].Message
 		if want := "; the API server must serve PodCertificateRequests in certificates.k8s.io/v1, which"; !strings.Contains(got, want) {
-			t.Errorf("not served: got %q, want %q in it", got, want)
+			t.Errorf("API server without PodCertificateRequests: got message %q, want one that contains %q", got, want)
 		}
 	})
 	runCertificate(t, "RSA1", func(c *certificateTest) {
-		c.check("key type", "not_yet_issued", manifest.MissingObject{Message: `requesting a certificate of signer "example.com/mesh": key type "RSA1" is not supported; set keyType to RSA3072, RSA4096, ECDSAP256, ECDSAP384, ECDSAP521 or ED25519`})
+		c.check("unsupported key type", "not_yet_issued", manifest.MissingObject{Message: `requesting a certificate of signer "example.com/mesh": key type "RSA1" is not supported; set keyType to RSA3072, RSA4096, ECDSAP256, ECDSAP384, ECDSAP521 or ED25519`})
 	})
 	runCertificate(t, "ED25519", func(c *certificateTest) {
 		first := c.certificateRequests()[0]
@@ -274,13 +277,13 @@ func TestPodCertificate_Errors(t *testing.T) {
 		c.check("deleted", "not_yet_issued", manifest.MissingObject{Message: fmt.Sprintf(`requesting a certificate of signer "example.com/mesh": PodCertificateRequest default/%s was deleted`, first.Name)})
 		c.advance(time.Second)
 		if all := c.certificateRequests(); len(all) != 1 || all[0].Name == first.Name {
-			t.Errorf("deleted: got %d requests, want another one", len(all))
+			t.Errorf("1s after the deletion: got %d requests, want 1 with a new name", len(all))
 		}
 		invalid := decide(c.certificateRequests()[0], "Issued")
 		c.put(invalid)
 		c.advance(time.Hour)
 		if n := len(c.certificateRequests()); n != 2 {
-			t.Errorf("after an invalid status: got %d requests, want 2", n)
+			t.Errorf("an hour after an Issued condition without a certificate: got %d requests, want 2", n)
 		}
 	})
 }

@@ -16,8 +16,9 @@ import (
 	"podd/manifest/refs"
 )
 
-// newReader returns a pod with volumes.
-func newReader(name string, volumes ...v1.VolumeSource) *v1.Pod {
+// newPodWithVolumes returns a pod of the service account robot with volumes. The UID is "uid-" and the
+// name of the pod.
+func newPodWithVolumes(name string, volumes ...v1.VolumeSource) *v1.Pod {
 	p := newBoundPod(name, "1")
 	p.UID, p.Spec.ServiceAccountName = types.UID("uid-"+name), "robot"
 	for i, source := range volumes {
@@ -48,8 +49,9 @@ func (l *testNode) objects() *manifest.Objects {
 	return &o
 }
 
-// value returns the value in a published ConfigMap, or the reason why the ConfigMap is missing.
-func (l *testNode) value(name string) string {
+// configMapValue returns the value of a published ConfigMap that newConfigMap created, or the reason
+// why the ConfigMap is missing, or "" if no pod refers to the ConfigMap.
+func (l *testNode) configMapValue(name string) string {
 	o, ref := l.objects(), manifest.ObjectRef{Kind: "ConfigMap", NamespacedName: types.NamespacedName{Namespace: "default", Name: name}}
 	if c := o.ConfigMaps[ref.NamespacedName]; c != nil {
 		return c.Data["a"]
@@ -57,16 +59,16 @@ func (l *testNode) value(name string) string {
 	return o.Cluster.Missing[ref].Message
 }
 
-// checkConfigMap checks the result of value.
+// checkConfigMap checks the result of configMapValue.
 func (l *testNode) checkConfigMap(name, want string) {
 	l.t.Helper()
-	if got := l.value(name); got != want {
+	if got := l.configMapValue(name); got != want {
 		l.t.Errorf("ConfigMap %s: got %q, want %q", name, got, want)
 	}
 }
 
-// addReader adds n ConfigMaps, and a pod that refers to them.
-func (l *testNode) addReader(n int) {
+// addPodWithConfigMaps adds n ConfigMaps, and a pod with a volume of each.
+func (l *testNode) addPodWithConfigMaps(n int) {
 	l.change(func() {
 		var volumes []v1.VolumeSource
 		for i := range n {
@@ -74,35 +76,36 @@ func (l *testNode) addReader(n int) {
 			volumes = append(volumes, configMapVolume(name))
 			l.putObject("configmaps", newConfigMap(name, "1"), "ADDED")
 		}
-		l.putPod(newReader("a", volumes...), "ADDED")
+		l.putPod(newPodWithVolumes("a", volumes...), "ADDED")
 	})
 }
 
-// TestLookup_Idle checks that objects that do not change cause few requests.
+// TestLookup_Idle checks that podd sends only a watch of each object per objectWatchTimeout while the
+// objects do not change.
 func TestLookup_Idle(t *testing.T) {
 	const many = 20
 	runNode(t, nil, func(l *testNode) {
-		l.addReader(many)
+		l.addPodWithConfigMaps(many)
 		l.advance(time.Minute)
 		l.countRequests()
 		l.advance(objectWatchTimeout - 2*time.Minute)
 		if n := l.countRequests("GET configmaps", "WATCH configmaps"); n[0]+n[1] > 0 {
-			t.Errorf("got %d lists, %d watches, want none", n[0], n[1])
+			t.Errorf("before the first watches end: got %d lists, %d watches; want none", n[0], n[1])
 		}
 		l.advance(objectWatchTimeout + 2*time.Minute)
 		if n := l.countRequests("GET configmaps", "WATCH configmaps"); n[0] > 0 || n[1] < many || n[1] > 2*many {
-			t.Errorf("after an hour: got %d lists, %d watches; want no lists, and %d to %d watches", n[0], n[1], many, 2*many)
+			t.Errorf("in the next 32m: got %d lists, %d watches; want no lists, and %d to %d watches", n[0], n[1], many, 2*many)
 		}
 	})
 }
 
-// TestLookup_Outage checks that cached objects cause few requests in an outage. Because all requests
-// of the client share a rate limit, many such requests would delay the requests for pods after the
-// outage.
+// TestLookup_Outage checks that podd sends few requests for cached objects during an outage. Because
+// all requests of the client share a rate limit, too many of these requests would delay the requests
+// for pods after the outage.
 func TestLookup_Outage(t *testing.T) {
 	const many = 20
 	runNode(t, nil, func(l *testNode) {
-		l.addReader(many)
+		l.addPodWithConfigMaps(many)
 		l.change(func() {
 			l.fault = func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("unreachable") }
 			l.interruptWatches()
@@ -110,18 +113,18 @@ func TestLookup_Outage(t *testing.T) {
 		l.countRequests()
 		l.advance(10 * time.Minute)
 		if n := l.countRequests("GET configmaps"); n[0] > many*45 {
-			t.Errorf("in 10m: got %d GET requests for %d ConfigMaps, want at most %d", n[0], many, many*45)
+			t.Errorf("in an outage of 10m: got %d GETs of %d ConfigMaps, want at most %d", n[0], many, many*45)
 		}
 		l.change(func() { l.fault = nil; l.putPod(newBoundPod("b", "1"), "ADDED") })
 		l.advance(maxUncachedWait)
 		if now, _ := l.cluster.pods.get(); len(now.items) != 2 {
-			t.Errorf("%s after the outage: got pods %v, want 2", maxUncachedWait, now.items)
+			t.Errorf("%s after the outage: got pods %v, want the 2 pods a and b", maxUncachedWait, now.items)
 		}
 	})
 }
 
-// TestLookup checks that an object has one lookup while pods refer to it, and that the object is
-// kept in an outage.
+// TestLookup checks that podd looks up an object once, however many pods refer to the object, and
+// keeps the object during an outage. podd must not look up objects to which no running pod refers.
 func TestLookup(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.checkConfigMap("conf", "")
@@ -131,14 +134,14 @@ func TestLookup(t *testing.T) {
 			l.putObject("configmaps", newConfigMap("other", "1"), "ADDED")
 		})
 		l.change(func() {
-			l.putPod(newReader("a", configMapVolume("conf"), configMapVolume("none")), "ADDED")
-			l.putPod(newReader("b", configMapVolume("conf")), "ADDED")
+			l.putPod(newPodWithVolumes("a", configMapVolume("conf"), configMapVolume("none")), "ADDED")
+			l.putPod(newPodWithVolumes("b", configMapVolume("conf")), "ADDED")
 		})
 		l.checkConfigMap("conf", "1")
 		l.checkConfigMap("none", `configmap "none" not found`)
 		l.checkConfigMap("other", "")
 		if n := l.countRequests("GET configmaps", "WATCH configmaps"); n[0] != 2 || n[1] != 2 {
-			t.Errorf("got %v requests, want one list and one watch of each object", n)
+			t.Errorf("got %d lists and %d watches, want one list and one watch of each of conf and none", n[0], n[1])
 		}
 		l.change(func() {
 			l.putObject("configmaps", newConfigMap("conf", "2"), "MODIFIED")
@@ -157,23 +160,24 @@ func TestLookup(t *testing.T) {
 		l.change(func() { l.fault = nil; l.putObject("configmaps", newConfigMap("conf", "3"), "MODIFIED") })
 		l.advance(maxCachedWait)
 		l.checkConfigMap("conf", "3")
-		l.change(func() { l.putPod(newReader("a"), "DELETED") })
+		l.change(func() { l.putPod(newPodWithVolumes("a"), "DELETED") })
 		l.checkConfigMap("conf", "3")
 		l.checkConfigMap("none", "")
-		ended := newReader("b", configMapVolume("conf"))
+		ended := newPodWithVolumes("b", configMapVolume("conf"))
 		ended.Status.Phase = v1.PodSucceeded
 		l.change(func() { l.putPod(ended, "MODIFIED") })
 		l.checkConfigMap("conf", "")
 		l.countRequests()
 		l.advance(time.Hour)
 		if n := l.countRequests("GET configmaps", "WATCH configmaps"); n[0]+n[1] != 0 {
-			t.Errorf("unused objects: got %v requests, want none", n)
+			t.Errorf("no running pod refers to an object: got %d lists and %d watches, want none", n[0], n[1])
 		}
 	})
 }
 
-// TestLookup_Forbidden checks that a 403 response shortly after the binding of a pod is not
-// reported, and is retried soon.
+// TestLookup_Forbidden checks that podd does not report a 403 response in the first second after a pod
+// appeared, but soon sends the request again, because the authorizer may not have processed the
+// binding of the pod yet.
 func TestLookup_Forbidden(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		forbid := func(q *http.Request) (*http.Response, error) {
@@ -181,7 +185,7 @@ func TestLookup_Forbidden(t *testing.T) {
 		}
 		l.change(func() {
 			l.putObject("configmaps", newConfigMap("conf", "1"), "ADDED")
-			l.putPod(newReader("a", configMapVolume("conf")), "ADDED")
+			l.putPod(newPodWithVolumes("a", configMapVolume("conf")), "ADDED")
 			l.fault = forbid
 		})
 		l.advance(100 * time.Millisecond)
@@ -191,7 +195,7 @@ func TestLookup_Forbidden(t *testing.T) {
 		l.checkConfigMap("conf", "1")
 		l.change(func() {
 			l.putObject("configmaps", newConfigMap("c2", "1"), "ADDED")
-			l.putPod(newReader("b", configMapVolume("c2")), "ADDED")
+			l.putPod(newPodWithVolumes("b", configMapVolume("c2")), "ADDED")
 			l.fault = forbid
 		})
 		l.advance(5 * time.Second)
@@ -203,88 +207,95 @@ func TestLookup_Forbidden(t *testing.T) {
 	})
 }
 
-// TestLookup_Immutable checks that an immutable object is listed once.
+// TestLookup_Immutable checks that podd lists an immutable object once and does not watch it for long.
 func TestLookup_Immutable(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		c, is := newConfigMap("conf", "1"), true
-		c.Immutable = &is
+		c := newConfigMap("conf", "1")
+		c.Immutable = new(true)
 		l.countRequests()
 		l.change(func() {
 			l.putObject("configmaps", c, "ADDED")
-			l.putPod(newReader("a", configMapVolume("conf")), "ADDED")
+			l.putPod(newPodWithVolumes("a", configMapVolume("conf")), "ADDED")
 		})
 		l.advance(time.Hour)
 		l.checkConfigMap("conf", "1")
 		if n := l.countRequests("GET configmaps", "WATCH configmaps"); n[0] != 1 || n[1] > 1 {
-			t.Errorf("got %v requests, want one list and at most one watch", n)
+			t.Errorf("in an hour: got %d lists and %d watches, want one list and at most one watch", n[0], n[1])
 		}
 	})
 }
 
-// TestToken checks that each combination of pod, audience and lifetime has one token, that a
-// token is renewed before it expires, and that a token is kept if its renewal fails.
+// TestToken checks that podd requests one token for each combination of pod, audience and lifetime.
+// podd must renew a token before it expires, and keep the token if the renewal fails.
 func TestToken(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		token := func(name string) string {
 			return string(l.objects().Cluster.Tokens[types.NamespacedName{Namespace: "default", Name: name}].Text)
 		}
 		l.change(func() {
-			l.putPod(newReader("a", tokenVolume("", 3600), tokenVolume("", 3600), tokenVolume("vault", 600)), "ADDED")
+			l.putPod(newPodWithVolumes("a", tokenVolume("", 3600), tokenVolume("", 3600), tokenVolume("vault", 600)), "ADDED")
 		})
-		if n := len(l.fakeAPI.objects.requests); n != 2 || token("uid-a/3600/") == "" || token("uid-a/600/vault") == "" {
-			t.Fatalf("got %d requests, tokens %v; want 2", n, l.objects().Cluster.Tokens)
+		if n := len(l.fakeAPI.objects.tokenRequests); n != 2 || token("uid-a/3600/") == "" || token("uid-a/600/vault") == "" {
+			t.Fatalf("got %d token requests, tokens %v; want the 2 tokens uid-a/3600/ and uid-a/600/vault", n, l.objects().Cluster.Tokens)
 		}
-		for _, q := range l.fakeAPI.objects.requests {
+		for _, q := range l.fakeAPI.objects.tokenRequests {
 			ref := q.Spec.BoundObjectRef
 			if ref == nil || ref.UID != "uid-a" || ref.Name != "a" || ref.Kind != "Pod" || (*q.Spec.ExpirationSeconds == 600) != (len(q.Spec.Audiences) == 1) {
-				t.Errorf("got request %+v, want a token of pod a with 600 s for the audience, or the default lifetime", q.Spec)
+				t.Errorf("got token request %+v, want one that is bound to pod a, with 600 s for the audience vault or another lifetime for no audience", q.Spec)
 			}
 		}
 		first := token("uid-a/3600/")
-		l.change(func() { l.fakeAPI.objects.noTokens = true })
+		l.change(func() { l.fakeAPI.objects.rejectsTokens = true })
 		l.advance(50 * time.Minute)
 		if token("uid-a/3600/") != first {
-			t.Error("50m after the issue of a token for 1h: got another token, want the first")
+			t.Error("50m after the issue of a token for 1h, with rejected renewals: got another token, want the first")
 		}
-		l.change(func() { l.fakeAPI.objects.noTokens = false })
+		l.change(func() { l.fakeAPI.objects.rejectsTokens = false })
 		l.advance(maxUncachedWait)
 		if token("uid-a/3600/") == first {
 			t.Error("after the API server issues tokens again: got the first token, want a new one")
 		}
-		l.change(func() { l.putPod(newReader("a"), "DELETED"); l.fakeAPI.objects.requests = nil })
+		l.change(func() { l.putPod(newPodWithVolumes("a"), "DELETED"); l.fakeAPI.objects.tokenRequests = nil })
 		l.advance(2 * time.Hour)
-		if n := len(l.fakeAPI.objects.requests); n > 0 || len(l.objects().Cluster.Tokens) > 0 {
-			t.Errorf("deleted pod: got %d requests, %d tokens; want none", n, len(l.objects().Cluster.Tokens))
+		if n := len(l.fakeAPI.objects.tokenRequests); n > 0 || len(l.objects().Cluster.Tokens) > 0 {
+			t.Errorf("in 2h after the deletion of the pod: got %d token requests, %d tokens; want none of both", n, len(l.objects().Cluster.Tokens))
 		}
 	})
 }
 
-// TestToken_Clock checks that the renewal does not depend on the clock of this host.
+// TestToken_Clock checks that podd renews a token in time even if the clock of this host is wrong.
 func TestToken_Clock(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		runNode(t, nil, func(l *testNode) {
-			l.change(func() { l.fakeAPI.objects.ahead = ahead; l.putPod(newReader("a", tokenVolume("", 3600)), "ADDED") })
+			l.change(func() {
+				l.fakeAPI.objects.ahead = ahead
+				l.putPod(newPodWithVolumes("a", tokenVolume("", 3600)), "ADDED")
+			})
 			l.advance(90 * time.Minute)
-			if n := len(l.fakeAPI.objects.requests); n != 2 {
-				t.Errorf("clock ahead by %s: got %d requests in 90 minutes, want 2", ahead, n)
+			if n := len(l.fakeAPI.objects.tokenRequests); n != 2 {
+				t.Errorf("clock ahead by %s: got %d requests for a token of 1h in 90 minutes, want 2", ahead, n)
 			}
 		})
 	}
 }
 
-// TestToken_Rejected checks that the error of the API server is reported.
+// TestToken_Rejected checks that podd reports why a token is missing if the API server rejects the
+// request, and that a later request succeeds.
 func TestToken_Rejected(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
-		l.change(func() { l.fakeAPI.objects.noTokens = true; l.putPod(newReader("a", tokenVolume("", 3600)), "ADDED") })
-		l.advance(3 * bindingLag) // the first request after bindingLag may come 1.3 s later
+		l.change(func() {
+			l.fakeAPI.objects.rejectsTokens = true
+			l.putPod(newPodWithVolumes("a", tokenVolume("", 3600)), "ADDED")
+		})
+		l.advance(3 * bindingLag) // podd only reports errors after bindingLag, and may send the next request 1.3 s later
 		ref := manifest.ObjectRef{Kind: "TokenRequest", NamespacedName: types.NamespacedName{Namespace: "default", Name: "uid-a/3600/"}}
 		if got, want := l.objects().Cluster.Missing[ref].Message, `failed to fetch token: serviceaccounts "robot" not found`; got != want {
-			t.Errorf("got %q, want %q", got, want)
+			t.Errorf("rejected request: got %q, want %q", got, want)
 		}
-		l.change(func() { l.fakeAPI.objects.noTokens = false })
+		l.change(func() { l.fakeAPI.objects.rejectsTokens = false })
 		l.advance(maxUncachedWait)
 		if len(l.objects().Cluster.Tokens) != 1 || len(l.objects().Cluster.Missing) > 0 {
-			t.Errorf("got %+v, want one token and no missing object", l.objects().Cluster)
+			t.Errorf("accepted request: got objects %+v, want one token and no missing object", l.objects().Cluster)
 		}
 	})
 }
@@ -294,28 +305,29 @@ func TestRenewAfter(t *testing.T) {
 		10 * time.Minute: 8 * time.Minute, time.Hour: 48 * time.Minute, 365 * 24 * time.Hour: 24 * time.Hour, -time.Hour: 20 * time.Second,
 	} {
 		if got := renewAfter(lifetime); got != want {
-			t.Errorf("%s: got %s, want %s", lifetime, got, want)
+			t.Errorf("renewAfter(%s): got %s, want %s", lifetime, got, want)
 		}
 	}
 }
 
-// TestLookup_Claim checks that a claim is polled until it is bound.
+// TestLookup_Claim checks that podd polls a claim until the claim is bound, and then publishes its
+// volume. podd must not poll the bound claim, because its volume is not a CSI volume.
 func TestLookup_Claim(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		claim := &v1.PersistentVolumeClaim{ObjectMeta: metaOf("data")}
 		claim.UID, claim.Status.Phase = "c1", v1.ClaimPending
 		volume := &v1.PersistentVolume{}
 		volume.Name, volume.Spec.ClaimRef = "pv1", &v1.ObjectReference{UID: "c1"}
-		l.change(func() { l.putPod(newReader("a", claimVolume("data")), "ADDED") })
+		l.change(func() { l.putPod(newPodWithVolumes("a", claimVolume("data")), "ADDED") })
 		key := types.NamespacedName{Namespace: "default", Name: "data"}
 		ref := manifest.ObjectRef{Kind: "PersistentVolumeClaim", NamespacedName: key}
 		if got := l.objects().Cluster.Missing[ref]; got.Message != `persistentvolumeclaim "data" not found` {
-			t.Errorf("got %+v, want the claim to be missing", got)
+			t.Errorf("before the creation of the claim: got missing object %+v, want \"not found\"", got)
 		}
 		l.change(func() { l.putObject("persistentvolumeclaims", claim, "ADDED") })
 		l.advance(maxUncachedWait)
 		if got := l.objects().Claims[key]; got == nil || got.Status.Phase != v1.ClaimPending {
-			t.Errorf("got %+v, want a pending claim", got)
+			t.Errorf("after the creation of the claim: got %+v, want a pending claim", got)
 		}
 		claim.Spec.VolumeName, claim.Status.Phase = "pv1", v1.ClaimBound
 		l.change(func() {
@@ -324,18 +336,18 @@ func TestLookup_Claim(t *testing.T) {
 		})
 		l.advance(maxUncachedWait)
 		if o := l.objects(); o.Claims[key] == nil || refs.UnboundReason(o.Claims[key], o.Volumes[types.NamespacedName{Name: "pv1"}]) != "" {
-			t.Errorf("got %+v, want a bound claim and its volume", o)
+			t.Errorf("after the binding: got objects %+v, want a bound claim and its volume", o)
 		}
 		l.countRequests()
 		l.advance(time.Hour)
 		if n := l.countRequests("GET persistentvolumeclaims"); n[0] != 0 {
-			t.Errorf("bound claim: got %d requests, want none", n[0])
+			t.Errorf("in the hour after the binding: got %d GETs of claims, want none", n[0])
 		}
 	})
 }
 
-// TestLookup_InTreeVolume checks that the volume of a claim has the source csi if the in-tree source can
-// be translated, and otherwise the in-tree source.
+// TestLookup_InTreeVolume checks that podd translates the in-tree source of a volume to a CSI source,
+// and keeps the in-tree source if the translation fails.
 func TestLookup_InTreeVolume(t *testing.T) {
 	for kind, want := range map[v1.AzureDataDiskKind]string{v1.AzureManagedDisk: "disk.csi.azure.com", v1.AzureSharedBlobDisk: ""} {
 		runNode(t, nil, func(l *testNode) {
@@ -346,22 +358,23 @@ func TestLookup_InTreeVolume(t *testing.T) {
 			l.change(func() {
 				l.putObject("persistentvolumes", volume, "ADDED")
 				l.putObject("persistentvolumeclaims", claim, "ADDED")
-				l.putPod(newReader("a", claimVolume("data")), "ADDED")
+				l.putPod(newPodWithVolumes("a", claimVolume("data")), "ADDED")
 			})
 			l.advance(maxUncachedWait)
 			got := l.objects().Volumes[types.NamespacedName{Name: "pv1"}]
 			switch {
 			case got == nil, want == "" && got.Spec.AzureDisk == nil:
-				t.Errorf("%s: got %+v, want the volume with its source", kind, got)
+				t.Errorf("%s: got volume %+v, want one with the source azureDisk", kind, got)
 			case want != "" && (got.Spec.CSI == nil || got.Spec.CSI.Driver != want || got.Spec.AzureDisk != nil):
-				t.Errorf("%s: got source %+v, want one of the driver %s", kind, got.Spec.PersistentVolumeSource, want)
+				t.Errorf("%s: got source %+v, want only a CSI source of the driver %s", kind, got.Spec.PersistentVolumeSource, want)
 			}
 		})
 	}
 }
 
-// TestLookup_Others checks RuntimeClasses and Services.
-func TestLookup_Others(t *testing.T) {
+// TestLookup_RuntimeClassesAndServices checks that podd publishes the handler of a RuntimeClass and
+// the Services with a cluster IP, and reuses the Services of unchanged namespaces.
+func TestLookup_RuntimeClassesAndServices(t *testing.T) {
 	service := func(namespace, name, ip string) *v1.Service {
 		s := &v1.Service{Spec: v1.ServiceSpec{ClusterIP: ip, Ports: []v1.ServicePort{{Port: 80}}}}
 		s.Namespace, s.Name = namespace, name
@@ -374,22 +387,22 @@ func TestLookup_Others(t *testing.T) {
 	runNode(t, prepare, func(l *testNode) {
 		class := &nodes.RuntimeClass{Handler: "runsc"}
 		class.Name = "gvisor"
-		p := newReader("a")
+		p := newPodWithVolumes("a")
 		p.Spec.RuntimeClassName = &class.Name
 		l.change(func() { l.putObject("runtimeclasses", class, "ADDED"); l.putPod(p, "ADDED") })
 		c := l.objects().Cluster
 		if c.RuntimeHandlers["gvisor"] != "runsc" || len(c.Services["default"].ByName) != 1 {
-			t.Errorf("got %+v, want the handler runsc and one Service in default", c)
+			t.Errorf("got objects %+v, want the handler runsc, and only the Service kubernetes in default", c)
 		}
 		own := c.Services["default"]
 		l.change(func() { l.putObject("services", service("shop", "web", "10.0.0.2"), "ADDED") })
 		c = l.objects().Cluster
 		if c.Services["default"] != own || c.Services["shop"].ByName["web"].IP != "10.0.0.2" {
-			t.Errorf("got %+v, want the unchanged Services of default and the Service shop/web", c.Services)
+			t.Errorf("Service shop/web added: got %+v, want the same Services of default, and the Service shop/web", c.Services)
 		}
 		l.change(func() { l.putObject("services", service("shop", "web", "10.0.0.2"), "DELETED") })
 		if c = l.objects().Cluster; c.Services["shop"] != nil {
-			t.Errorf("got %+v, want no Services of shop", c.Services)
+			t.Errorf("Service shop/web deleted: got %+v, want no Services of shop", c.Services)
 		}
 	})
 }

@@ -27,8 +27,8 @@ func newTrustBundle(name, signer, text string) *certificates.ClusterTrustBundle 
 	return &certificates.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: certificates.ClusterTrustBundleSpec{SignerName: signer, TrustBundle: text}}
 }
 
-// trustBundles returns the texts of the published bundles to which source refers, or the reason why
-// there are none.
+// trustBundles describes the published bundles to which source refers: "true" and the texts of the
+// bundles, or "false" and the reason why a bundle is missing.
 func (l *testNode) trustBundles(source v1.ClusterTrustBundleProjection) string {
 	o, ref := l.objects(), refs.TrustBundleRef(&source)
 	found := o.Cluster.SignerTrustBundles[ref.Name]
@@ -42,11 +42,12 @@ func (l *testNode) trustBundles(source v1.ClusterTrustBundleProjection) string {
 	return fmt.Sprintf("%t %s", found != nil, text)
 }
 
-// TestLookup_TrustBundles checks that bundles are watched by name and by signer, in the version of
-// the API that the API server serves.
+// TestLookup_TrustBundles checks that podd watches ClusterTrustBundles by name and by signer, in the
+// API version that the API server serves.
 func TestLookup_TrustBundles(t *testing.T) {
 	name, signer := "roots", "example.com/mesh"
 	byName, bySigner := v1.ClusterTrustBundleProjection{Name: &name}, v1.ClusterTrustBundleProjection{SignerName: &signer, LabelSelector: &metav1.LabelSelector{}}
+	// notServed returns a fault that responds as an API server without the given API versions.
 	notServed := func(versions ...string) func(*http.Request) (*http.Response, error) {
 		return func(q *http.Request) (*http.Response, error) {
 			for _, version := range versions {
@@ -67,7 +68,7 @@ func TestLookup_TrustBundles(t *testing.T) {
 			}
 			l.change(func() {
 				l.fault = fault
-				l.putPod(newReader("a", trustBundleVolume(byName), trustBundleVolume(bySigner)), "ADDED")
+				l.putPod(newPodWithVolumes("a", trustBundleVolume(byName), trustBundleVolume(bySigner)), "ADDED")
 			})
 			l.advance(100 * time.Millisecond)
 			check(byName, `false clustertrustbundle.certificates.k8s.io "roots" not found`)
@@ -80,24 +81,24 @@ func TestLookup_TrustBundles(t *testing.T) {
 			l.change(func() { l.putObject("clustertrustbundles", newTrustBundle("roots", "", "3"), "MODIFIED") })
 			check(byName, "true 3")
 			if got := l.trustBundles(bySigner); !strings.Contains(got, "2") {
-				t.Errorf("%s: signer: got %q, want the added bundle", version, got)
+				t.Errorf("%s: bundles of the signer: got %q, want the added bundle with the text \"2\"", version, got)
 			}
 			l.change(func() { l.putObject("clustertrustbundles", newTrustBundle("roots", "", "3"), "DELETED") })
 			check(byName, `false clustertrustbundle.certificates.k8s.io "roots" not found`)
-			l.change(func() { l.putPod(newReader("a"), "DELETED") })
+			l.change(func() { l.putPod(newPodWithVolumes("a"), "DELETED") })
 			check(bySigner, "false ")
 		})
 	}
 	runNode(t, nil, func(l *testNode) {
 		l.change(func() {
 			l.fault = notServed("v1", "v1beta1")
-			l.putPod(newReader("a", trustBundleVolume(byName)), "ADDED")
+			l.putPod(newPodWithVolumes("a", trustBundleVolume(byName)), "ADDED")
 		})
 		l.advance(time.Second)
 		missing := l.objects().Cluster.Missing[manifest.ObjectRef{Kind: "ClusterTrustBundle", NamespacedName: types.NamespacedName{Name: name}}]
 		want := `requesting clustertrustbundle.certificates.k8s.io "roots" from the API server: ClusterTrustBundles are served neither in certificates.k8s.io/v1 nor in v1beta1: `
 		if missing.DoesNotExist || !strings.HasPrefix(missing.Message, want) {
-			t.Errorf("no version: got %+v, want %q", missing, want)
+			t.Errorf("no served version: got missing object %+v, want one with DoesNotExist false and a message that starts with %q", missing, want)
 		}
 		l.change(func() {
 			l.fault = nil
@@ -105,7 +106,7 @@ func TestLookup_TrustBundles(t *testing.T) {
 		})
 		l.advance(maxUncachedWait)
 		if got := l.trustBundles(byName); got != "true 1" {
-			t.Errorf("after an upgrade of the API server: got %q, want the bundle", got)
+			t.Errorf("after an upgrade of the API server: got %q, want \"true 1\"", got)
 		}
 	})
 }

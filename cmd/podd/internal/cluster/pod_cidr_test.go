@@ -10,7 +10,7 @@ import (
 func TestCluster_PodCIDR(t *testing.T) {
 	c := New(Options{NodeName: "n1"})
 	if got := c.PodCIDR(); got != "" {
-		t.Errorf("without a Node: got %q, want none", got)
+		t.Errorf("PodCIDR without a Node: got %q, want \"\"", got)
 	}
 	n := nodeWithUID("u1")
 	for _, test := range []struct {
@@ -24,7 +24,7 @@ func TestCluster_PodCIDR(t *testing.T) {
 		n.Spec.PodCIDRs = test.cidrs
 		c.nodes.set(snapshot[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: n, {Name: "n2"}: {Spec: v1.NodeSpec{PodCIDRs: []string{"10.9.0.0/24"}}}}})
 		if got := c.PodCIDR(); got != test.want {
-			t.Errorf("got %q, want %q", got, test.want)
+			t.Errorf("PodCIDR with the CIDRs %q: got %q, want %q", test.cidrs, got, test.want)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// applyPatch returns a pod after a strategic merge patch.
+// applyPatch returns the pod that results from p and the strategic merge patch body.
 func applyPatch(t interface{ Fatal(...any) }, p *v1.Pod, body []byte) *v1.Pod {
 	before, _ := json.Marshal(p)
 	after, err := strategicpatch.StrategicMergePatch(before, body, v1.Pod{})
@@ -43,7 +43,7 @@ func drawState(t *rapid.T) (s v1.ContainerState) {
 	return s
 }
 
-// drawContainers returns random states of some of the containers.
+// drawContainers returns random statuses of a random subset of containers.
 func drawContainers(t *rapid.T, names ...string) (all []v1.ContainerStatus) {
 	for _, name := range names {
 		if rapid.Bool().Draw(t, name) {
@@ -56,7 +56,7 @@ func drawContainers(t *rapid.T, names ...string) (all []v1.ContainerStatus) {
 	return all
 }
 
-// drawConditions returns random conditions of some of the types.
+// drawConditions returns random conditions of a random subset of types.
 func drawConditions(t *rapid.T, types ...v1.PodConditionType) (all []v1.PodCondition) {
 	for _, kind := range types {
 		if rapid.Bool().Draw(t, string(kind)) {
@@ -104,47 +104,49 @@ func drawPod(t *rapid.T) *v1.Pod {
 	return mustDecode[v1.Pod](text) // as decoded from JSON
 }
 
-// TestStatusPatch checks for random pods that a second patch is empty, that fields of other
-// clients are kept, and that no final state is reverted.
+// TestStatusPatch checks patches of random pods. No second patch may be needed after a patch. A patch
+// must keep fields of other clients, and must not change a final phase. It must not set a final phase
+// while a container is running.
 func TestStatusPatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		present := drawPod(t)
+		stored := drawPod(t)
 		local := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Generation: rapid.Int64Range(0, 3).Draw(t, "local")}}
 		local.Status = drawStatus(t, v1.PodReady, v1.PodInitialized, v1.ContainersReady, v1.PodScheduled, v1.PodResizeInProgress, gate, v1.DisruptionTarget)
 		if rapid.Bool().Draw(t, "ends") {
 			local = finalPod(local, metav1.NewTime(noon))
 		}
-		body, err := podStatusPatch(present, mergePodStatus(present, local, true))
+		body, err := podStatusPatch(stored, mergePodStatus(stored, local, true))
 		if err != nil {
 			t.Fatal(err)
 		}
-		next := present
+		next := stored
 		if body != nil {
-			next = applyPatch(t, present, body)
+			next = applyPatch(t, stored, body)
 		}
 		if again, err := podStatusPatch(next, mergePodStatus(next, local, true)); err != nil || again != nil {
-			t.Fatalf("after patch %s: got second patch %s, %v", body, again, err)
+			t.Fatalf("after patch %s: got second patch %s, error %v; want no second patch", body, again, err)
 		}
-		old, got := &present.Status, &next.Status
-		if find(old.Conditions, gate) != find(got.Conditions, gate) || got.QOSClass != old.QOSClass {
-			t.Errorf("fields of others changed: %v to %v", old, got)
+		old, got := &stored.Status, &next.Status
+		if findCondition(old.Conditions, gate) != findCondition(got.Conditions, gate) || got.QOSClass != old.QOSClass {
+			t.Errorf("fields of other clients: got %v, want the readiness gate and the QOS class of %v", got, old)
 		}
 		if manifest.IsTerminal(old.Phase) && got.Phase != old.Phase || !manifest.IsTerminal(old.Phase) && manifest.IsTerminal(got.Phase) && isAnyRunning(got) {
-			t.Errorf("phase changed: %s to %s with %v", old.Phase, got.Phase, got.ContainerStatuses)
+			t.Errorf("phase before the patch %s: got phase %s with containers %v; want an unchanged final phase, and no new final phase with a running container", old.Phase, got.Phase, got.ContainerStatuses)
 		}
 		for _, c := range got.Conditions {
-			if before := find(old.Conditions, c.Type); before.Status == c.Status && !before.LastTransitionTime.Equal(&c.LastTransitionTime) {
-				t.Errorf("transition time of %s changed: %v to %v", c.Type, before, c)
+			if before := findCondition(old.Conditions, c.Type); before.Status == c.Status && !before.LastTransitionTime.Equal(&c.LastTransitionTime) {
+				t.Errorf("condition %s with the same status: got %v, want the transition time of %v", c.Type, c, before)
 			}
 		}
-		if !isMirror(present) && len(local.Status.ContainerStatuses) != len(got.ContainerStatuses) {
-			t.Errorf("containers: got %v, want %v", got.ContainerStatuses, local.Status.ContainerStatuses)
+		if !isMirror(stored) && len(local.Status.ContainerStatuses) != len(got.ContainerStatuses) {
+			t.Errorf("got containers %v, want as many as in %v", got.ContainerStatuses, local.Status.ContainerStatuses)
 		}
 	})
 }
 
-// find returns the condition of a type, or a zero condition.
-func find(all []v1.PodCondition, t v1.PodConditionType) v1.PodCondition {
+// findCondition returns the condition of a type with a transition time in full seconds, or a zero
+// condition.
+func findCondition(all []v1.PodCondition, t v1.PodConditionType) v1.PodCondition {
 	if i := slices.IndexFunc(all, func(c v1.PodCondition) bool { return c.Type == t }); i >= 0 {
 		c := all[i]
 		c.LastTransitionTime = c.LastTransitionTime.Rfc3339Copy()
@@ -153,8 +155,8 @@ func find(all []v1.PodCondition, t v1.PodConditionType) v1.PodCondition {
 	return v1.PodCondition{}
 }
 
-// TestMergeStatus_Loopback checks that a node with only loopback addresses, for example before
-// DHCP, does not overwrite the addresses of its pods.
+// TestMergeStatus_Loopback checks that mergePodStatus keeps the addresses of a pod in the API server if
+// the local addresses are loopback addresses, for example before DHCP.
 func TestMergeStatus_Loopback(t *testing.T) {
 	addresses := func(host, pod string) (s v1.PodStatus) {
 		if host != "" {
@@ -174,7 +176,7 @@ func TestMergeStatus_Loopback(t *testing.T) {
 		{"host network, IPv6", addresses("fd00::1", "fd00::1"), addresses("::1", "::1"), addresses("fd00::1", "fd00::1"), false},
 		{"pod network", addresses("10.0.0.1", "10.88.0.2"), addresses("127.0.0.1", "10.88.0.3"), addresses("10.0.0.1", "10.88.0.3"), false},
 		{"new pod", addresses("", ""), addresses("127.0.0.1", "127.0.0.1"), addresses("", ""), false},
-		{"loopback before", addresses("127.0.0.1", "127.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), false},
+		{"loopback in the API server", addresses("127.0.0.1", "127.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), addresses("10.0.0.1", "10.0.0.1"), false},
 		{"set by the user", addresses("10.0.0.1", "10.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), addresses("127.0.0.1", "127.0.0.1"), true},
 	} {
 		got := mergePodStatus(&v1.Pod{Status: c.old}, &v1.Pod{Status: c.local}, c.isAddressConfigured)
@@ -198,17 +200,17 @@ func TestIsRegression(t *testing.T) {
 		old, local v1.PodStatus
 		want       bool
 	}{
-		{"restarts", v1.RestartPolicyAlways, v1.PodStatus{ContainerStatuses: ended(0)}, v1.PodStatus{ContainerStatuses: running}, false},
-		{"failed, restarts", v1.RestartPolicyOnFailure, v1.PodStatus{ContainerStatuses: ended(1)}, v1.PodStatus{ContainerStatuses: running}, false},
-		{"succeeded", v1.RestartPolicyOnFailure, v1.PodStatus{ContainerStatuses: ended(0)}, v1.PodStatus{ContainerStatuses: running}, true},
-		{"never restarts", v1.RestartPolicyNever, v1.PodStatus{ContainerStatuses: ended(1)}, v1.PodStatus{ContainerStatuses: running}, true},
-		{"failed pod runs", v1.RestartPolicyAlways, v1.PodStatus{Phase: v1.PodFailed}, v1.PodStatus{Phase: v1.PodRunning}, true},
-		{"failed pod", v1.RestartPolicyAlways, v1.PodStatus{Phase: v1.PodFailed}, v1.PodStatus{Phase: v1.PodFailed}, false},
+		{"container restarts, policy Always", v1.RestartPolicyAlways, v1.PodStatus{ContainerStatuses: ended(0)}, v1.PodStatus{ContainerStatuses: running}, false},
+		{"failed container restarts, policy OnFailure", v1.RestartPolicyOnFailure, v1.PodStatus{ContainerStatuses: ended(1)}, v1.PodStatus{ContainerStatuses: running}, false},
+		{"succeeded container restarts, policy OnFailure", v1.RestartPolicyOnFailure, v1.PodStatus{ContainerStatuses: ended(0)}, v1.PodStatus{ContainerStatuses: running}, true},
+		{"container restarts, policy Never", v1.RestartPolicyNever, v1.PodStatus{ContainerStatuses: ended(1)}, v1.PodStatus{ContainerStatuses: running}, true},
+		{"failed pod runs again", v1.RestartPolicyAlways, v1.PodStatus{Phase: v1.PodFailed}, v1.PodStatus{Phase: v1.PodRunning}, true},
+		{"failed pod stays failed", v1.RestartPolicyAlways, v1.PodStatus{Phase: v1.PodFailed}, v1.PodStatus{Phase: v1.PodFailed}, false},
 		{"ephemeral container runs again", v1.RestartPolicyAlways, v1.PodStatus{EphemeralContainerStatuses: ended(0)}, v1.PodStatus{EphemeralContainerStatuses: running}, true},
 	} {
-		present := &v1.Pod{Status: c.old}
-		present.Spec.RestartPolicy, present.Spec.Containers = c.policy, []v1.Container{{Name: "a"}}
-		if got := isRegression(present, &c.local); got != c.want {
+		stored := &v1.Pod{Status: c.old}
+		stored.Spec.RestartPolicy, stored.Spec.Containers = c.policy, []v1.Container{{Name: "a"}}
+		if got := isRegression(stored, &c.local); got != c.want {
 			t.Errorf("%s: got %t, want %t", c.name, got, c.want)
 		}
 	}
@@ -224,7 +226,7 @@ func TestFinalPod(t *testing.T) {
 		name  string
 		last  v1.PodStatus
 		phase v1.PodPhase
-		code  int32 // exit code of the regular container; -1: not terminated
+		code  int32 // exit code of the container; -1: it has not terminated
 	}{
 		{"running", v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: state(v1.ContainerState{Running: &v1.ContainerStateRunning{}})}, v1.PodFailed, 137},
 		{"stopped with exit code 0", v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: state(ended(0))}, v1.PodSucceeded, 0},
@@ -239,8 +241,11 @@ func TestFinalPod(t *testing.T) {
 		if len(s.ContainerStatuses) > 0 && s.ContainerStatuses[0].State.Terminated != nil {
 			code = s.ContainerStatuses[0].State.Terminated.ExitCode
 		}
-		if s.Phase != c.phase || s.Reason != c.last.Reason || code != c.code || s.Conditions[0].Status != v1.ConditionFalse || c.last.Conditions[0].Status != v1.ConditionTrue {
-			t.Errorf("%s: got %+v, want phase %s and exit code %d", c.name, s, c.phase, c.code)
+		if s.Phase != c.phase || s.Reason != c.last.Reason || code != c.code || s.Conditions[0].Status != v1.ConditionFalse {
+			t.Errorf("%s: got %+v, want phase %s, reason %q, exit code %d and Ready False", c.name, s, c.phase, c.last.Reason, c.code)
+		}
+		if c.last.Conditions[0].Status != v1.ConditionTrue {
+			t.Errorf("%s: finalPod changed its argument: got %+v, want Ready True", c.name, c.last)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// newBoundPod returns a pod bound to the node, with managed fields.
+// newBoundPod returns a pod that is bound to the node n1 and has managed fields.
 func newBoundPod(name, image string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "test"}}},
@@ -21,13 +21,13 @@ func newBoundPod(name, image string) *v1.Pod {
 	}
 }
 
-// TestReflector checks that the snapshot is updated by watches, and by a list after an
-// interruption, and that old snapshots do not change.
+// TestReflector checks that a reflector publishes a new snapshot after each watch event, and after the
+// list that follows an interrupted watch. Earlier snapshots must not change.
 func TestReflector(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		first, changed := l.cluster.pods.get()
 		if first.listCount != 1 || len(first.items) > 0 {
-			t.Fatalf("first list: got %v, want no pods", first)
+			t.Fatalf("after the first list: got snapshot %v, want one without pods", first)
 		}
 		l.change(func() { l.putPod(newBoundPod("a", "1"), "ADDED") })
 		l.change(func() { l.putPod(newBoundPod("b", "1"), "ADDED") })
@@ -36,27 +36,27 @@ func TestReflector(t *testing.T) {
 		two, _ := l.cluster.pods.get()
 		a := two.items[objectKey(newBoundPod("a", ""))]
 		if len(first.items) > 0 || len(two.items) != 2 || a.Spec.Containers[0].Image != "2" || a.ManagedFields != nil {
-			t.Fatalf("watch: got %v, want 2 pods; first list: got %v, want no pods", two, first)
+			t.Fatalf("after three watch events: got snapshot %v, first snapshot %v; want pods a (image 2) and b without managed fields, and no pods in the first snapshot", two, first)
 		}
 		l.change(func() { l.interruptWatches(); l.putPod(newBoundPod("a", "2"), "DELETED") })
 		l.advance(time.Minute)
 		one, _ := l.cluster.pods.get()
 		if len(two.items) != 2 || len(one.items) != 1 || one.listCount != 2 {
-			t.Errorf("second list: got %v, want 1 pod; before: got %v, want 2 pods", one, two)
+			t.Errorf("after an interrupted watch: got snapshot %v, previous snapshot %v; want 1 pod from a second list, and still 2 pods in the previous snapshot", one, two)
 		}
 		l.change(func() { l.putPod(newBoundPod("b", "1"), "DELETED") })
 		if none, _ := l.cluster.pods.get(); len(none.items) > 0 {
-			t.Errorf("deleted: got %v, want no pods", none)
+			t.Errorf("after a watch event of the deletion: got snapshot %v, want no pods", none)
 		}
 	})
 }
 
-// TestReflector_Interrupted checks that a list follows a watch that ended before its time, because
-// the API server may have lost its data.
+// TestReflector_Interrupted checks that podd lists the pods again if a watch ends before the requested
+// time, because the API server may have lost its data.
 func TestReflector_Interrupted(t *testing.T) {
 	for name, err := range map[string]error{"unexpected EOF": io.ErrUnexpectedEOF, "connection reset": syscall.ECONNRESET, "EOF": io.EOF} {
 		runNode(t, func(l *testNode, _ *Options) { l.fakeAPI.putPod(newBoundPod("a", "1"), "ADDED") }, func(l *testNode) {
-			l.change(func() {
+			l.change(func() { // the API server loses its data
 				for _, w := range l.watches {
 					w.CloseWithError(err)
 				}
@@ -64,7 +64,7 @@ func TestReflector_Interrupted(t *testing.T) {
 			})
 			l.advance(time.Second)
 			if now, _ := l.cluster.pods.get(); len(now.items) > 0 || now.listCount != 2 {
-				t.Errorf("%s: got %+v, want no pods from a second list", name, now)
+				t.Errorf("%s: got snapshot %+v, want one without pods from a second list", name, now)
 			}
 			if problems := l.takeProblems(); len(problems) > 0 {
 				t.Errorf("%s: got problems %q, want none", name, problems)
@@ -72,16 +72,16 @@ func TestReflector_Interrupted(t *testing.T) {
 			l.countRequests()
 			l.advance(2*watchTimeout + time.Minute)
 			if n := l.countRequests("GET pods", "WATCH pods"); n[0] > 0 || n[1] == 0 {
-				t.Errorf("%s, later: got %d lists, %d watches; want only watches", name, n[0], n[1])
+				t.Errorf("%s, after the second list: got %d lists, %d watches; want only watches", name, n[0], n[1])
 			}
 		})
 	}
 }
 
-// TestReflector_IncompleteList checks that an incomplete list, for example from a proxy, deletes
-// no pods.
+// TestReflector_IncompleteList checks that podd keeps the pods of the first list if the next list is
+// incomplete, for example because of a proxy.
 func TestReflector_IncompleteList(t *testing.T) {
-	for name, text := range map[string]string{
+	for name, list := range map[string]string{
 		"no version":     `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}`,
 		"empty object":   `{}`,
 		"part of a list": `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"more"},"items":[]}`,
@@ -93,19 +93,19 @@ func TestReflector_IncompleteList(t *testing.T) {
 					if !strings.HasSuffix(q.URL.Path, "/pods") {
 						return nil, nil
 					}
-					return &http.Response{StatusCode: 200, Header: jsonType, Body: io.NopCloser(strings.NewReader(text))}, nil
+					return &http.Response{StatusCode: 200, Header: jsonType, Body: io.NopCloser(strings.NewReader(list))}, nil
 				}
 			})
 			l.advance(time.Minute)
 			if now, _ := l.cluster.pods.get(); len(now.items) != 1 || now.listCount != 1 {
-				t.Errorf("%s: got %+v, want the pod of the first list", name, now)
+				t.Errorf("%s: got snapshot %+v, want the pod of the first list", name, now)
 			}
 		})
 	}
 }
 
-// TestReflector_OverdueWatch checks that a watch that does not end, for example because of a proxy,
-// is cancelled.
+// TestReflector_OverdueWatch checks that podd cancels a watch that does not end after the requested
+// time, for example because of a proxy. The next watch must then report changes.
 func TestReflector_OverdueWatch(t *testing.T) {
 	hang := func(l *testNode, _ *Options) {
 		l.fault = func(q *http.Request) (*http.Response, error) {
@@ -122,7 +122,7 @@ func TestReflector_OverdueWatch(t *testing.T) {
 		l.change(func() { l.fault = nil; l.putPod(newBoundPod("a", "1"), "ADDED") })
 		l.advance(2*watchTimeout + requestTimeout)
 		if now, _ := l.cluster.pods.get(); len(now.items) != 1 {
-			t.Errorf("got %v, want 1 pod", now)
+			t.Errorf("after the overdue watches: got snapshot %v, want 1 pod", now)
 		}
 		if problems := l.takeProblems(); len(problems) > 0 {
 			t.Errorf("got problems %q, want none", problems)

@@ -38,8 +38,8 @@ import (
 	"podd/server"
 )
 
-// A signer is an API server with certificate signing requests only. It signs approved requests with
-// a lifetime of an hour.
+// A signer is an API server that only supports CertificateSigningRequests. It signs approved requests
+// with a lifetime of an hour.
 type signer struct {
 	t       *testing.T
 	ca      *x509.Certificate
@@ -47,13 +47,13 @@ type signer struct {
 	mu      sync.Mutex // guards all following fields
 	stored  map[string]*certificates.CertificateSigningRequest
 	created []string // names in the order of creation
-	// decide is called with each new request; may be nil.
+	// decide is called with each new request, with mu held. It may be nil.
 	decide  func(*certificates.CertificateSigningRequest)
 	watches []*io.PipeWriter
 	behind  time.Duration // the clock of the signer is behind the clock of this host by this duration
 }
 
-// newSigner returns a signer without requests.
+// newSigner returns a signer with a new CA and without requests.
 func newSigner(t *testing.T) *signer {
 	s := &signer{t: t, stored: map[string]*certificates.CertificateSigningRequest{}}
 	s.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -71,7 +71,7 @@ func (s *signer) sign(r *certificates.CertificateSigningRequest, key any, name s
 	block, _ := pem.Decode(r.Spec.Request)
 	q, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil || q.CheckSignature() != nil {
-		s.t.Errorf("invalid request: %v", err)
+		s.t.Errorf("got an invalid PKCS #10 request (error %v), want one with a valid signature", err)
 		return
 	}
 	if key == nil {
@@ -96,7 +96,8 @@ func (s *signer) deny(r *certificates.CertificateSigningRequest) {
 	r.Status.Conditions = append(r.Status.Conditions, certificates.CertificateSigningRequestCondition{Type: certificates.CertificateDenied, Status: v1.ConditionTrue, Message: "no"})
 }
 
-// change calls f with the newest request and ends all watches.
+// change calls f with the newest request, and then ends all watches, so that podd reads the request
+// again.
 func (s *signer) change(f func(*certificates.CertificateSigningRequest)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,21 +108,21 @@ func (s *signer) change(f func(*certificates.CertificateSigningRequest)) {
 	s.watches = nil
 }
 
-// setDecide sets decide.
+// setDecide sets the function that is called with each new request.
 func (s *signer) setDecide(f func(*certificates.CertificateSigningRequest)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.decide = f
 }
 
-// names returns the names of the created requests.
-func (s *signer) names() []string {
+// requestNames returns the names of all created requests, in the order of their creation.
+func (s *signer) requestNames() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.created)
 }
 
-// request returns a copy of a request.
+// request returns a copy of the request with a name.
 func (s *signer) request(name string) *certificates.CertificateSigningRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +163,8 @@ func (s *signer) RoundTrip(q *http.Request) (*http.Response, error) {
 	return response(200, s.stored[name]), nil
 }
 
-// runSigner runs a test with a signer s, its client c and a problem reporter. problem returns the
-// last message of OnProblem.
+// runSigner calls test in a synctest bubble, with a signer s, a client c of the signer and a problem
+// reporter. problem returns the last argument of OnProblem.
 func runSigner(t *testing.T, test func(t *testing.T, o *Options, c *client, s *signer, problems *problemReporter, problem func() string)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -192,10 +193,11 @@ func runSigner(t *testing.T, test func(t *testing.T, o *Options, c *client, s *s
 	})
 }
 
-// TestRenewer checks that a certificate is requested once, also across a restart, stored in the
-// layout of the kubelet, and renewed in time.
+// TestRenewer checks that podd requests a certificate once, even if podd restarts before the approval.
+// podd must store the certificate in the layout of the kubelet, and renew the certificate in time.
 func TestRenewer(t *testing.T) {
 	runSigner(t, func(t *testing.T, o *Options, c *client, s *signer, problems *problemReporter, problem func() string) {
+		// run starts a certRenewer and waits until it reports a pending request.
 		run := func(i *identity) (stop func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
@@ -204,67 +206,67 @@ func TestRenewer(t *testing.T) {
 			time.Sleep(pendingNoticeDelay + time.Second)
 			return func() { cancel(); all.Wait() }
 		}
-		var attempts []time.Time // NotBefore of the replaced certificates
+		var replaced []time.Time // NotBefore of the replaced certificates
 		o.OnRenewal = func(serving bool, issued time.Time, err error) {
 			if serving || err != nil {
 				t.Errorf("OnRenewal: got serving %t, error %v; want false and no error", serving, err)
 			}
-			attempts = append(attempts, issued)
+			replaced = append(replaced, issued)
 		}
 		i := &identity{}
 		stop := run(i)
-		if s.names() == nil {
-			t.Fatal("no request was created")
+		if s.requestNames() == nil {
+			t.Fatal("got no certificate signing request, want one")
 		}
-		name := s.names()[0]
+		name := s.requestNames()[0]
 		if got, want := problem(), "certificate signing request "+name+" is waiting for approval; run \"kubectl certificate approve "+name+"\""; got != want {
 			t.Errorf("got problem %q, want %q", got, want)
 		}
 		stop()
 		stop = run(i)
-		if len(s.names()) != 1 {
-			t.Errorf("after a restart: got requests %v, want one", s.names())
+		if len(s.requestNames()) != 1 {
+			t.Errorf("after a restart of the renewer: got requests %v, want one", s.requestNames())
 		}
 		r := s.request(name)
 		if r.Spec.SignerName != "kubernetes.io/kube-apiserver-client-kubelet" || !slices.Equal(r.Spec.Usages, []certificates.KeyUsage{"digital signature", "client auth"}) {
-			t.Errorf("got request %+v, want the signer and the usages of a client certificate", r.Spec)
+			t.Errorf("got request %+v, want the signer kubernetes.io/kube-apiserver-client-kubelet and the usages of a client certificate", r.Spec)
 		}
 		s.change(s.approve)
 		time.Sleep(10 * time.Second)
 		first := i.validCertificate()
 		if first == nil || first.Leaf.Subject.CommonName != "system:node:n1" || !slices.Equal(first.Leaf.Subject.Organization, []string{"system:nodes"}) || problem() != "" {
-			t.Fatalf("got %v, problem %q; want a certificate of system:node:n1 and no problem", first, problem())
+			t.Fatalf("after the approval: got certificate %v, problem %q; want a certificate of system:node:n1 and no problem", first, problem())
 		}
 		link, err := os.Readlink(o.certFiles(clientPurpose).currentPath())
 		info, serr := os.Stat(o.certFiles(clientPurpose).currentPath())
 		if err != nil || serr != nil || !strings.HasPrefix(link, "kubelet-client-2") || info.Mode().Perm() != 0o600 {
-			t.Errorf("current: got link %q, %v, %v; want a link to a dated file with mode 0600", link, info, err)
+			t.Errorf("current certificate file: got link %q (error %v) to file %v (error %v); want a link to a dated file with mode 0600", link, err, info, serr)
 		}
 		if _, err := os.Stat(o.certFiles(clientPurpose).pendingKeyPath()); err == nil {
-			t.Error("the file of the pending key exists after the certificate was issued")
+			t.Error("after the certificate was issued: got a file with the pending key, want none")
 		}
 		s.setDecide(s.approve)
 		time.Sleep(41 * time.Minute) // the certificate is valid for 1h and is renewed after 70 to 90 % of it
-		if len(s.names()) != 1 {
-			t.Errorf("after 41m: got requests %v, want one", s.names())
+		if len(s.requestNames()) != 1 {
+			t.Errorf("41m after the certificate was issued: got requests %v, want one", s.requestNames())
 		}
 		time.Sleep(14 * time.Minute)
 		second := i.validCertificate()
-		if len(s.names()) != 2 || second == nil || second.Leaf.Equal(first.Leaf) || c.renewalCount.Load() != 2 {
-			t.Errorf("after 55m: got %d requests, %d renewals; want 2 and 2", len(s.names()), c.renewalCount.Load())
+		if len(s.requestNames()) != 2 || second == nil || second.Leaf.Equal(first.Leaf) || c.renewalCount.Load() != 2 {
+			t.Errorf("55m after the certificate was issued: got %d requests, %d renewals, certificate %v; want 2 requests, 2 renewals and another certificate", len(s.requestNames()), c.renewalCount.Load(), second)
 		}
 		stop()
-		if len(attempts) != 2 || !attempts[0].IsZero() || !attempts[1].Equal(first.Leaf.NotBefore) {
-			t.Errorf("OnRenewal: got %v, want zero and the start of the first certificate", attempts)
+		if len(replaced) != 2 || !replaced[0].IsZero() || !replaced[1].Equal(first.Leaf.NotBefore) {
+			t.Errorf("OnRenewal: got issue times %v of the replaced certificates, want zero and %v", replaced, first.Leaf.NotBefore)
 		}
 		if stored, err := o.certFiles(clientPurpose).load(); err != nil || !stored.Leaf.Equal(second.Leaf) {
-			t.Errorf("stored: got %v, %v; want the second certificate", stored, err)
+			t.Errorf("stored certificate: got %v, error %v; want the second certificate", stored, err)
 		}
 	})
 }
 
-// TestRenewer_RequestDeleted checks that a pending request that the cluster has deleted is created
-// again, without another problem.
+// TestRenewer_RequestDeleted checks that podd creates a pending request again if the cluster has deleted
+// the request. The reported problem must not change.
 func TestRenewer_RequestDeleted(t *testing.T) {
 	runSigner(t, func(t *testing.T, o *Options, c *client, s *signer, problems *problemReporter, problem func() string) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -276,15 +278,16 @@ func TestRenewer_RequestDeleted(t *testing.T) {
 		before := problem()
 		s.change(func(r *certificates.CertificateSigningRequest) { delete(s.stored, r.Name) })
 		time.Sleep(time.Minute)
-		if n := s.names(); len(n) != 2 || n[0] != n[1] || problem() != before {
-			t.Errorf("got requests %v, problems %q and %q; want two equal requests and problems", n, before, problem())
+		if n := s.requestNames(); len(n) != 2 || n[0] != n[1] || problem() != before {
+			t.Errorf("got requests %v, problem %q before and %q after the deletion; want two requests with the same name, and the same problem", n, before, problem())
 		}
 		cancel()
 		all.Wait()
 	})
 }
 
-// TestRenewer_Denied checks that after a denial requests have new keys and growing intervals.
+// TestRenewer_Denied checks that podd creates requests with new keys after a denial, with growing
+// intervals between the requests.
 func TestRenewer_Denied(t *testing.T) {
 	runSigner(t, func(t *testing.T, o *Options, c *client, s *signer, problems *problemReporter, problem func() string) {
 		s.setDecide(s.deny)
@@ -294,22 +297,22 @@ func TestRenewer_Denied(t *testing.T) {
 		go (&certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 		time.Sleep(5 * time.Second)
 		if got := problem(); !strings.Contains(got, "was denied: no; podd creates another certificate signing request later") {
-			t.Errorf("got problem %q, want the denial", got)
+			t.Errorf("after the first denial: got problem %q, want one that contains the message \"no\" of the denial", got)
 		}
 		time.Sleep(2 * time.Minute)
-		if n := len(slices.Compact(slices.Sorted(slices.Values(s.names())))); n != 4 {
-			t.Errorf("got %d requests in two minutes, want 4", n)
+		if n := len(slices.Compact(slices.Sorted(slices.Values(s.requestNames())))); n != 4 {
+			t.Errorf("got %d different requests in two minutes, want 4", n)
 		}
 		s.setDecide(s.approve)
 		time.Sleep(5 * time.Minute)
 		if i.validCertificate() == nil || problem() != "" {
-			t.Errorf("got problem %q, want none", problem())
+			t.Errorf("after the approval: got certificate %v, problem %q; want a certificate and no problem", i.validCertificate(), problem())
 		}
 	})
 }
 
-// TestRenewer_InvalidCertificate checks that after a certificate with another key or name, requests
-// have growing intervals until a certificate is valid.
+// TestRenewer_InvalidCertificate checks that podd does not use a certificate with another key or name
+// and creates another request. The intervals between the requests grow until a certificate is valid.
 func TestRenewer_InvalidCertificate(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -332,16 +335,16 @@ func TestRenewer_InvalidCertificate(t *testing.T) {
 				go (&certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 				time.Sleep(5 * time.Second)
 				if got := problem(); !strings.Contains(got, tt.want) {
-					t.Errorf("got problem %q, want %q in it", got, tt.want)
+					t.Errorf("got problem %q, want one that contains %q", got, tt.want)
 				}
 				time.Sleep(2 * time.Minute)
-				if n := len(slices.Compact(slices.Sorted(slices.Values(s.names())))); n != 4 {
-					t.Errorf("got %d requests in two minutes, want 4", n)
+				if n := len(slices.Compact(slices.Sorted(slices.Values(s.requestNames())))); n != 4 {
+					t.Errorf("got %d different requests in two minutes, want 4", n)
 				}
 				s.setDecide(s.approve)
 				time.Sleep(5 * time.Minute)
-				if is := i.validCertificate(); is == nil || is.Leaf.Subject.CommonName != "system:node:n1" {
-					t.Errorf("after the approval: got certificate %+v, want one for system:node:n1", is)
+				if got := i.validCertificate(); got == nil || got.Leaf.Subject.CommonName != "system:node:n1" {
+					t.Errorf("after the approval: got certificate %+v, want one for system:node:n1", got)
 				}
 				if got := problem(); got != "" {
 					t.Errorf("after the approval: got problem %q, want none", got)
@@ -351,8 +354,8 @@ func TestRenewer_InvalidCertificate(t *testing.T) {
 	}
 }
 
-// TestRenewer_Clock checks that requests have growing intervals if the clock of this host is ahead,
-// so that certificates have expired when they are issued.
+// TestRenewer_Clock checks a clock of this host that is ahead of the clock of the signer, so that each
+// certificate has already expired when podd gets it. The intervals between requests must grow.
 func TestRenewer_Clock(t *testing.T) {
 	runSigner(t, func(t *testing.T, o *Options, c *client, s *signer, problems *problemReporter, problem func() string) {
 		s.behind = 2 * time.Hour
@@ -362,25 +365,25 @@ func TestRenewer_Clock(t *testing.T) {
 		i := &identity{}
 		go (&certRenewer{o: o, c: c, problems: problems, purpose: clientPurpose, identity: i, template: o.clientTemplate, onRenewed: func() {}}).run(ctx)
 		time.Sleep(time.Hour)
-		if n := len(s.names()); n < 5 || n > 12 {
+		if n := len(s.requestNames()); n < 5 || n > 12 {
 			t.Errorf("got %d requests in an hour, want 5 to 12", n)
 		}
 		if got := problem(); !strings.Contains(got, "according to the clock of this host") {
-			t.Errorf("got problem %q, want a problem of the clock", got)
+			t.Errorf("got problem %q, want one that contains \"according to the clock of this host\"", got)
 		}
 		s.change(func(*certificates.CertificateSigningRequest) { s.behind = 0 })
 		time.Sleep(maxRejectionWait + time.Minute)
 		if i.validCertificate() == nil || problem() != "" {
-			t.Errorf("got problem %q, want none", problem())
+			t.Errorf("after the clocks are equal: got certificate %v, problem %q; want a certificate and no problem", i.validCertificate(), problem())
 		}
 	})
 }
 
-// TestRenewer_Serving checks that the serving certificate contains the addresses of the Node, and
-// that a stored certificate is used from the start.
+// TestRenewer_Serving checks that the serving certificate contains the addresses of the Node, and that
+// podd uses a stored certificate immediately after its start.
 func TestRenewer_Serving(t *testing.T) {
 	runSigner(t, func(t *testing.T, o *Options, api *client, s *signer, problems *problemReporter, problem func() string) {
-		node := func(addresses ...v1.NodeAddress) *server.View {
+		viewWith := func(addresses ...v1.NodeAddress) *server.View {
 			n := localNode()
 			n.Status.Addresses = addresses
 			return &server.View{Revision: 1, NodeObject: n}
@@ -401,8 +404,8 @@ func TestRenewer_Serving(t *testing.T) {
 		stop := run()
 		s.setDecide(s.approve)
 		time.Sleep(10 * time.Second)
-		if serving() != nil || len(s.names()) != 0 {
-			t.Errorf("without a Node: got requests %v, want none", s.names())
+		if serving() != nil || len(s.requestNames()) != 0 {
+			t.Errorf("before the View contains a Node: got certificate %v, requests %v; want none of both", serving(), s.requestNames())
 		}
 		publish := func(v *server.View) *tls.Certificate {
 			t.Helper()
@@ -410,44 +413,46 @@ func TestRenewer_Serving(t *testing.T) {
 			state.Publish(v)
 			time.Sleep(30 * time.Second)
 			if serving() == nil {
-				t.Fatalf("no certificate, problem %q", problem())
+				t.Fatalf("got no serving certificate and problem %q, want a certificate", problem())
 			}
 			return serving()
 		}
-		one := publish(node(name, ip))
-		if r := s.request(s.names()[0]).Spec; r.SignerName != "kubernetes.io/kubelet-serving" || !slices.Equal(r.Usages, []certificates.KeyUsage{"digital signature", "server auth"}) {
-			t.Errorf("got request %+v, want the signer and the usages of a serving certificate", r)
+		one := publish(viewWith(name, ip))
+		if r := s.request(s.requestNames()[0]).Spec; r.SignerName != "kubernetes.io/kubelet-serving" || !slices.Equal(r.Usages, []certificates.KeyUsage{"digital signature", "server auth"}) {
+			t.Errorf("got request %+v, want the signer kubernetes.io/kubelet-serving and the usages of a serving certificate", r)
 		}
 		if !slices.Equal(one.Leaf.DNSNames, []string{"n1"}) || len(one.Leaf.IPAddresses) != 1 || !one.Leaf.IPAddresses[0].Equal(net.ParseIP("10.0.0.9")) {
-			t.Errorf("first certificate: got names %v, addresses %v; want n1 and 10.0.0.9", one.Leaf.DNSNames, one.Leaf.IPAddresses)
+			t.Errorf("first certificate: got DNS names %v, addresses %v; want n1 and 10.0.0.9", one.Leaf.DNSNames, one.Leaf.IPAddresses)
 		}
-		if two := publish(node(name)); two != one {
-			t.Error("after an address of the node was removed: got a new certificate, want the first")
+		if two := publish(viewWith(name)); two != one {
+			t.Error("after the Node has lost its IP address: got a new certificate, want the first")
 		}
 		ip.Address = "fd00::1"
-		if three := publish(node(name, ip)); three == one || len(three.Leaf.IPAddresses) != 1 {
-			t.Errorf("changed address: got addresses %v, want a new certificate with one address", three.Leaf.IPAddresses)
+		if three := publish(viewWith(name, ip)); three == one || len(three.Leaf.IPAddresses) != 1 {
+			t.Errorf("after the Node got fd00::1 instead of 10.0.0.9: got certificate with addresses %v, want a new certificate with one address", three.Leaf.IPAddresses)
 		}
 		if stored := New(*o).ServingCertificate(); stored == nil || !stored.Leaf.Equal(serving().Leaf) {
-			t.Errorf("after a restart: got %v, want the stored certificate", stored)
+			t.Errorf("after a restart: got certificate %v, want the stored certificate", stored)
 		}
-		// A cloud controller sets other addresses.
+		// A cloud controller sets the addresses of the Node in the API server.
 		stop()
 		c.o.HasExternalCloud = true
 		defer run()()
-		nodes.set(snapshot[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: {Status: node(name, v1.NodeAddress{Type: v1.NodeExternalDNS, Address: "n1.example"}).NodeObject.Status}}})
+		nodes.set(snapshot[*v1.Node]{items: map[types.NamespacedName]*v1.Node{{Name: "n1"}: {Status: viewWith(name, v1.NodeAddress{Type: v1.NodeExternalDNS, Address: "n1.example"}).NodeObject.Status}}})
 		time.Sleep(30 * time.Second)
 		if !slices.Equal(serving().Leaf.DNSNames, []string{"n1", "n1.example"}) {
-			t.Errorf("addresses of a cloud controller: got names %v, want n1 and n1.example", serving().Leaf.DNSNames)
+			t.Errorf("addresses of a cloud controller: got DNS names %v, want n1 and n1.example", serving().Leaf.DNSNames)
 		}
 	})
 }
 
-// TestNeedsBootstrap checks when a new certificate is needed, and that the kubeconfig and the
-// certificate are written.
+// TestNeedsBootstrap checks when podd must request a client certificate with the bootstrap kubeconfig.
+// It also checks the kubeconfig that podd writes, and that podd does not store a certificate with a
+// wrong key.
 func TestNeedsBootstrap(t *testing.T) {
 	dir := t.TempDir()
 	o := &Options{Kubeconfig: filepath.Join(dir, "k"), CertDir: filepath.Join(dir, "pki"), NodeName: "n1", Log: slog.New(slog.DiscardHandler)}
+	// pair returns a certificate that was issued an hour ago and expires after lifetime, and its key.
 	pair := func(lifetime time.Duration) (cert, key []byte) {
 		private, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: o.certSubject(), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime)}
@@ -459,7 +464,7 @@ func TestNeedsBootstrap(t *testing.T) {
 		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), text
 	}
 	if o.needsBootstrap() {
-		t.Error("without --bootstrap-kubeconfig: got true")
+		t.Error("needsBootstrap without --bootstrap-kubeconfig: got true, want false")
 	}
 	o.BootstrapKubeconfig = filepath.Join(dir, "b")
 	for _, c := range []struct {
@@ -474,7 +479,7 @@ func TestNeedsBootstrap(t *testing.T) {
 			os.WriteFile(o.Kubeconfig, []byte(c.text), 0o600)
 		}
 		if got := o.needsBootstrap(); got != c.want {
-			t.Errorf("%.40q: got %t, want %t", c.text, got, c.want)
+			t.Errorf("needsBootstrap with the kubeconfig %.40q: got %t, want %t", c.text, got, c.want)
 		}
 	}
 	file, err := clientcmd.Load([]byte(strings.Replace(kubeconfig, ", certificate-authority: ca.crt", "", 1)))
@@ -485,28 +490,28 @@ func TestNeedsBootstrap(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text, _ := os.ReadFile(o.Kubeconfig); bytes.Contains(text, []byte("token")) || !bytes.Contains(text, []byte("client-key: "+o.certFiles(clientPurpose).currentPath())) {
-		t.Errorf("kubeconfig: got %s, want the stored certificate and no token", text)
+		t.Errorf("written kubeconfig: got %s, want the path of the stored certificate and no token", text)
 	}
 	for _, lifetime := range []time.Duration{time.Hour, -time.Minute} {
 		if _, err := o.certFiles(clientPurpose).store(pair(lifetime)); err != nil {
 			t.Fatal(err)
 		}
 		if got := o.needsBootstrap(); got != (lifetime < 0) {
-			t.Errorf("with a lifetime of %s: got %t, want %t", lifetime, got, lifetime < 0)
+			t.Errorf("needsBootstrap with a stored certificate that expires after %s: got %t, want %t", lifetime, got, lifetime < 0)
 		}
 	}
-	// The certificate of the kubeconfig has expired. A directory, like a broken disk, cannot be
-	// read.
+	// The kubeconfig now contains the path of an expired certificate, which the next cases replace. A
+	// directory at the path stands for a file that exists but cannot be read.
 	current := o.certFiles(clientPurpose).currentPath()
-	for name, make := range map[string]func() error{
+	for name, replace := range map[string]func() error{
 		"missing": func() error { return nil }, "broken": func() error { return os.WriteFile(current, []byte("x"), 0o600) },
 		"unreadable": func() error { return os.Mkdir(current, 0o700) },
 	} {
-		if err := errors.Join(os.RemoveAll(current), make()); err != nil {
+		if err := errors.Join(os.RemoveAll(current), replace()); err != nil {
 			t.Fatal(err)
 		}
 		if got := o.needsBootstrap(); got != (name != "unreadable") {
-			t.Errorf("stored certificate %s: got %t, want %t", name, got, name != "unreadable")
+			t.Errorf("needsBootstrap with a certificate file that is %s: got %t, want %t", name, got, name != "unreadable")
 		}
 	}
 	before, _ := os.ReadFile(o.Kubeconfig)
@@ -514,7 +519,7 @@ func TestNeedsBootstrap(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o.needsBootstrap() {
-		t.Error("unreadable kubeconfig: got true")
+		t.Error("needsBootstrap with an unreadable kubeconfig: got true, want false")
 	}
 	if err := errors.Join(os.Remove(o.Kubeconfig), os.WriteFile(o.Kubeconfig, before, 0o600), os.RemoveAll(current)); err != nil {
 		t.Fatal(err)
@@ -522,36 +527,36 @@ func TestNeedsBootstrap(t *testing.T) {
 	if _, err := o.certFiles(clientPurpose).store(pair(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	// A certificate without its key does not replace the stored certificate.
+	// A certificate with a wrong key must not replace the stored certificate.
 	cert, _ := pair(time.Hour)
 	_, key := pair(time.Hour)
 	storedBefore, _ := os.ReadFile(o.certFiles(clientPurpose).currentPath())
 	if _, err := o.certFiles(clientPurpose).store(cert, key); err == nil {
-		t.Error("storing a certificate with the key of another: got no error, want one")
+		t.Error("storing a certificate with the key of another certificate: got no error, want one")
 	}
 	if after, _ := os.ReadFile(o.certFiles(clientPurpose).currentPath()); !bytes.Equal(storedBefore, after) {
 		t.Error("after the error: got another stored certificate, want the previous one")
 	}
 }
 
-func TestRenewAt(t *testing.T) {
+func TestRenewalTime(t *testing.T) {
 	times := map[time.Time]bool{}
 	for n := range 100 {
 		leaf := &x509.Certificate{NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1000, 0), Signature: fmt.Append(nil, n*7919)}
 		at := renewalTime(leaf)
 		if at.Before(time.Unix(700, 0)) || at.After(time.Unix(900, 0)) || !at.Equal(renewalTime(leaf)) {
-			t.Errorf("got %s, want a constant time between 70 and 90 %% of the lifetime", at)
+			t.Errorf("renewalTime of a certificate with a lifetime of 1000 s: got %s and %s, want twice the same time, between 700 s and 900 s after the epoch", at, renewalTime(leaf))
 		}
 		times[at] = true
 	}
 	if len(times) < 50 {
-		t.Errorf("got %d different times for 100 certificates, want at least 50", len(times))
+		t.Errorf("renewalTime: got %d different times for 100 certificates, want at least 50", len(times))
 	}
 }
 
-// TestIdentity checks that podd uses the certificate in the kubeconfig or the stored certificate,
-// whichever was issued later, and that it always uses a token in the kubeconfig.
-func TestIdentity(t *testing.T) {
+// TestChooseIdentity checks that podd uses the certificate in the kubeconfig or the stored certificate,
+// whichever was issued later. chooseIdentity must return nil if the kubeconfig contains a token.
+func TestChooseIdentity(t *testing.T) {
 	dir := t.TempDir()
 	o := &Options{CertDir: filepath.Join(dir, "pki"), NodeName: "n1", RotateCertificates: true, Log: slog.New(slog.DiscardHandler)}
 	ca := newSigner(t)
@@ -568,19 +573,21 @@ func TestIdentity(t *testing.T) {
 	config := func(name string, from time.Time) *rest.Config { return configFor(name, from, 24*time.Hour) }
 	const name = "system:node:n1"
 	now := time.Now().Truncate(time.Second)
+	// chooseIdentity stores a newer certificate of the kubeconfig. The cases depend on the stored
+	// certificate of the previous case.
 	for _, c := range []struct {
 		name     string
 		config   *rest.Config
 		from     time.Time // NotBefore of the certificate to use
-		external bool
+		external bool      // whether podd must use the certificate of the kubeconfig
 	}{
-		{"nothing is stored", config(name, now), now, true},
-		{"the kubeconfig is newer", config(name, now.Add(time.Minute)), now.Add(time.Minute), true},
-		{"the kubeconfig is older", config(name, now), now.Add(time.Minute), false},
+		{"no stored certificate", config(name, now), now, true},
+		{"kubeconfig newer than the stored certificate", config(name, now.Add(time.Minute)), now.Add(time.Minute), true},
+		{"kubeconfig older than the stored certificate", config(name, now), now.Add(time.Minute), false},
 	} {
 		i, err := o.chooseIdentity(c.config)
 		if err != nil || !i.current.Load().Leaf.NotBefore.Equal(c.from) || i.isExternal.Load() != c.external {
-			t.Errorf("%s: got %v, external %t, %v; want %v, external %t", c.name, i.current.Load().Leaf.NotBefore, i.isExternal.Load(), err, c.from, c.external)
+			t.Errorf("%s: got certificate of %v, external %t, error %v; want certificate of %v, external %t", c.name, i.current.Load().Leaf.NotBefore, i.isExternal.Load(), err, c.from, c.external)
 		}
 	}
 	expired := configFor(name, now.Add(-2*time.Hour), time.Hour)
@@ -588,23 +595,23 @@ func TestIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	if i, err := o.chooseIdentity(config(name, now.Add(-3*time.Hour))); err != nil || i.validCertificate() == nil || !i.isExternal.Load() {
-		t.Errorf("the stored certificate is newer and has expired: got %v, want that of the kubeconfig", err)
+		t.Errorf("newer but expired stored certificate: got identity %v, error %v; want the certificate of the kubeconfig", i, err)
 	}
 	o.NodeName = "n2" // the stored certificate has the name n1
 	if i, err := o.chooseIdentity(config("system:node:n2", now.Add(-time.Minute))); err != nil || !i.isExternal.Load() {
-		t.Errorf("the stored certificate has another name: got %v, want that of the kubeconfig", err)
+		t.Errorf("stored certificate of another node: got identity %v, error %v; want the certificate of the kubeconfig", i, err)
 	}
 	if err := os.WriteFile(o.certFiles(clientPurpose).currentPath(), []byte("invalid"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if i, err := o.chooseIdentity(config("system:node:n2", now)); err != nil || !i.isExternal.Load() {
-		t.Errorf("the stored certificate is invalid: got %v, want that of the kubeconfig", err)
+		t.Errorf("invalid stored certificate: got identity %v, error %v; want the certificate of the kubeconfig", i, err)
 	}
 	if i, err := o.chooseIdentity(&rest.Config{BearerToken: "t"}); i != nil || err != nil {
-		t.Errorf("with a token: got %v, %v; want nil", i, err)
+		t.Errorf("kubeconfig with a token: got identity %v, error %v; want none of both", i, err)
 	}
 	o.RotateCertificates = false
 	if i, err := o.chooseIdentity(config(name, now)); i != nil || err != nil {
-		t.Errorf("without RotateCertificates: got %v, %v; want nil", i, err)
+		t.Errorf("without RotateCertificates: got identity %v, error %v; want none of both", i, err)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestCountingTransport checks that the clients of a new connection count responses and errors.
+// TestCountingTransport checks that all clients of a connection call OnRequest for each response and
+// for each error.
 func TestCountingTransport(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	u, err := url.Parse(s.URL)
@@ -29,14 +30,14 @@ func TestCountingTransport(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.core.Get().Resource("pods").Do(t.Context()).Error(); err == nil {
-		t.Error("a request for pods that do not exist: got no error")
+		t.Error("GET of missing pods: got no error, want one")
 	}
 	c.closeConnections()
 	s.Close()
 	if err := c.heartbeats.Patch("application/json").Resource("nodes").Name("n1").Do(t.Context()).Error(); err == nil {
-		t.Error("a request without a server: got no error")
+		t.Error("PATCH after the server was closed: got no error, want one")
 	}
 	if want := []string{"404 GET " + u.Host, "<error> PATCH " + u.Host}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+		t.Errorf("OnRequest: got calls %q, want %q", got, want)
 	}
 }

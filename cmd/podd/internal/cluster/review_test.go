@@ -23,7 +23,7 @@ import (
 	"podd/server/auth"
 )
 
-// A reviewer is an API server with reviews only.
+// A reviewer is an API server that only supports TokenReviews and SubjectAccessReviews.
 type reviewer struct {
 	requests    atomic.Int32 // number of requests
 	unreachable atomic.Bool
@@ -31,7 +31,7 @@ type reviewer struct {
 }
 
 // RoundTrip implements http.RoundTripper. The token "good" belongs to the user ann, who may get
-// nodes/pods.
+// nodes/pods. A review for the namespace "both" is both allowed and denied.
 func (f *reviewer) RoundTrip(q *http.Request) (*http.Response, error) {
 	f.requests.Add(1)
 	time.Sleep(f.delay)
@@ -64,7 +64,8 @@ func (f *reviewer) RoundTrip(q *http.Request) (*http.Response, error) {
 	return errorResponse(apierrors.NewBadRequest(q.URL.Path)), nil
 }
 
-// newTestReviews returns Reviews that are connected to f.
+// newTestReviews returns Reviews that are connected to f. It also checks the error of a review before
+// the connection.
 func newTestReviews(t *testing.T, f *reviewer, log *slog.Logger) *Reviews {
 	t.Helper()
 	c := &client{host: "https://api", closeConnections: func() {}}
@@ -74,7 +75,7 @@ func newTestReviews(t *testing.T, f *reviewer, log *slog.Logger) *Reviews {
 	}
 	r := newReviews(ReviewOptions{TokenTTL: 2 * time.Minute, AllowedTTL: 5 * time.Minute, DeniedTTL: 30 * time.Second}, log)
 	if _, err := r.Allows(t.Context(), auth.User{Name: "ann"}, pods); !errors.Is(err, errNotConnected) {
-		t.Errorf("before the connection: got %v, want %v", err, errNotConnected)
+		t.Errorf("before the connection: got error %v, want %v", err, errNotConnected)
 	}
 	r.setClient(c)
 	return r
@@ -85,54 +86,61 @@ var (
 	pods = auth.Attributes{Verb: "get", Resource: "nodes", Name: "n1", Subresources: []string{"pods", "proxy"}}
 )
 
-// TestReviews_Cache checks that results are cached for the configured durations, also in an outage,
-// and dropped for a new connection.
+// TestReviews_Cache checks that Reviews caches results for the configured durations, even during an
+// outage, and drops cached results when it gets a new connection.
 func TestReviews_Cache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, log := &reviewer{}, &bytes.Buffer{}
 		r := newTestReviews(t, f, slog.New(slog.NewTextHandler(log, nil)))
 		exec := auth.Attributes{Verb: "create", Resource: "nodes", Name: "n1", Subresources: []string{"proxy"}}
-		check := func(step string, user, allowed, execAllowed, execFails bool, requests int32) {
+		type results struct {
+			isAuthenticated bool // the token "good" is valid
+			isPodsAllowed   bool // ann may get nodes/pods
+			execFails       bool // the review of create nodes/proxy fails; otherwise it denies the request
+			requests        int32
+		}
+		check := func(step string, want results) {
 			t.Helper()
 			f.requests.Store(0)
 			u, ok := r.Authenticate(t.Context(), "good")
-			if ok != user || ok && (u.Name != "ann" || u.UID != "7" || u.Extra["a"][0] != "b") {
-				t.Errorf("%s: token good: got %v, %t, want %t", step, u, ok, user)
+			if ok != want.isAuthenticated || ok && (u.Name != "ann" || u.UID != "7" || u.Extra["a"][0] != "b") {
+				t.Errorf("%s: token good: got user %v, authenticated %t; want authenticated %t", step, u, ok, want.isAuthenticated)
 			}
 			if u, ok := r.Authenticate(t.Context(), "bad"); ok {
-				t.Errorf("%s: token bad: got %v, want none", step, u)
+				t.Errorf("%s: token bad: got user %v, want none", step, u)
 			}
-			a, err := r.Allows(t.Context(), ann, pods)
-			b, err2 := r.Allows(t.Context(), ann, exec)
-			if a != allowed || b != execAllowed || (err2 != nil) != execFails || err != nil && a {
-				t.Errorf("%s: got pods %t, %v; exec %t, %v", step, a, err, b, err2)
+			if allowed, err := r.Allows(t.Context(), ann, pods); allowed != want.isPodsAllowed || err != nil && allowed {
+				t.Errorf("%s: get nodes/pods: got allowed %t, error %v; want allowed %t", step, allowed, err, want.isPodsAllowed)
 			}
-			if n := f.requests.Load(); n != requests {
-				t.Errorf("%s: got %d requests, want %d", step, n, requests)
+			if allowed, err := r.Allows(t.Context(), ann, exec); allowed || (err != nil) != want.execFails {
+				t.Errorf("%s: create nodes/proxy: got allowed %t, error %v; want not allowed, an error %t", step, allowed, err, want.execFails)
+			}
+			if n := f.requests.Load(); n != want.requests {
+				t.Errorf("%s: got %d requests, want %d", step, n, want.requests)
 			}
 		}
-		check("first", true, true, false, false, 4)
-		check("second", true, true, false, false, 0)
-		time.Sleep(31 * time.Second) // negative results expire
-		check("after 31 s", true, true, false, false, 2)
+		check("first", results{isAuthenticated: true, isPodsAllowed: true, requests: 4})
+		check("second", results{isAuthenticated: true, isPodsAllowed: true})
+		time.Sleep(31 * time.Second) // unknown tokens and denied requests expire
+		check("after 31 s", results{isAuthenticated: true, isPodsAllowed: true, requests: 2})
 		f.unreachable.Store(true)
-		check("unreachable", true, true, false, false, 0) // the results of less than 10 s ago are still cached
+		check("unreachable", results{isAuthenticated: true, isPodsAllowed: true}) // all results are still cached
 		time.Sleep(2 * time.Minute)
-		check("unreachable for 2 min", false, true, false, true, 3)
+		check("unreachable for 2 min", results{isPodsAllowed: true, execFails: true, requests: 3})
 		time.Sleep(3 * time.Minute)
-		check("unreachable for 5 min", false, false, false, true, 4)
+		check("unreachable for 5 min", results{execFails: true, requests: 4})
 		f.unreachable.Store(false)
-		check("reachable", true, true, false, false, 4)
+		check("reachable", results{isAuthenticated: true, isPodsAllowed: true, requests: 4})
 		r.setClient(r.conn.Load().client)
-		check("new connection", true, true, false, false, 4)
+		check("new connection", results{isAuthenticated: true, isPodsAllowed: true, requests: 4})
 		if n := strings.Count(log.String(), "\n"); n != 3 || strings.Contains(log.String(), "good") || strings.Contains(log.String(), "bad") {
-			t.Errorf("got %d log lines, want 3 without tokens:\n%s", n, log)
+			t.Errorf("got %d log lines, want 3 lines without the tokens good and bad:\n%s", n, log)
 		}
 	})
 }
 
-// TestReviews_Concurrent checks that concurrent equal reviews share a request, even if the context
-// of the first caller ends.
+// TestReviews_Concurrent checks that concurrent equal reviews share one request, even if the contexts
+// of all callers end before the response.
 func TestReviews_Concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &reviewer{delay: time.Second}
@@ -143,19 +151,19 @@ func TestReviews_Concurrent(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*time.Millisecond)
 				defer cancel()
 				if _, ok := r.Authenticate(ctx, "good"); !ok {
-					t.Error("token good: got no user")
+					t.Errorf("caller %d, token good: got no user, want ann", i)
 				}
 			})
 		}
 		all.Wait()
 		if n := f.requests.Load(); n != 1 {
-			t.Errorf("got %d requests, want 1", n)
+			t.Errorf("50 concurrent reviews: got %d requests, want 1", n)
 		}
 	})
 }
 
-// TestReviews_NewConnection checks that a result of the previous connection is not cached for the
-// new connection.
+// TestReviews_NewConnection checks that Reviews does not cache a result for a new connection if the
+// result arrives over the previous connection.
 func TestReviews_NewConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &reviewer{delay: time.Second}
@@ -167,13 +175,13 @@ func TestReviews_NewConnection(t *testing.T) {
 		calls.Wait()
 		f.unreachable.Store(true)
 		if u, ok := r.Authenticate(t.Context(), "good"); ok {
-			t.Errorf("token good: got %v, want none", u)
+			t.Errorf("token good over the new connection, which fails: got user %v, want none", u)
 		}
 	})
 }
 
-// TestReviews_Flood checks that the number of cached unknown tokens is limited, and that unknown
-// tokens do not evict valid tokens.
+// TestReviews_Flood checks that the number of cached unknown tokens is limited, and that unknown tokens
+// do not evict valid tokens from the cache.
 func TestReviews_Flood(t *testing.T) {
 	f := &reviewer{}
 	r := newTestReviews(t, f, slog.New(slog.DiscardHandler))
@@ -183,14 +191,20 @@ func TestReviews_Flood(t *testing.T) {
 	}
 	f.requests.Store(0)
 	if _, ok := r.Authenticate(t.Context(), "good"); !ok || f.requests.Load() != 0 {
-		t.Errorf("token good: got %t after %d requests, want true after none", ok, f.requests.Load())
+		t.Errorf("token good after a flood: got authenticated %t with %d requests, want true with none", ok, f.requests.Load())
 	}
 	if n := r.conn.Load().tokens.negative.Len(); n != maxCachedResults {
 		t.Errorf("got %d cached unknown tokens, want %d", n, maxCachedResults)
 	}
+}
+
+// TestReviews_Contradiction checks that a review that is both allowed and denied does not allow the
+// request.
+func TestReviews_Contradiction(t *testing.T) {
+	r := newTestReviews(t, &reviewer{}, slog.New(slog.DiscardHandler))
 	both := pods
 	both.Namespace = "both"
 	if allowed, err := r.Allows(t.Context(), ann, both); allowed || !errors.Is(err, errContradiction) {
-		t.Errorf("allowed and denied: got %t, %v; want false, %v", allowed, err, errContradiction)
+		t.Errorf("got allowed %t, error %v; want false, %v", allowed, err, errContradiction)
 	}
 }

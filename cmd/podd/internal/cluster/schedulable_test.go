@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestFollowSchedulable checks that each change is reported once, even if the Node is unknown for a
-// time because podd connects to the API server again.
+// TestFollowSchedulable checks that podd calls OnSchedulable once for each change, even if the cached
+// Node is removed for a time because podd opens a new connection to the API server.
 func TestFollowSchedulable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []bool
@@ -32,7 +32,7 @@ func TestFollowSchedulable(t *testing.T) {
 		set(false)
 		cancel()
 		if want := []bool{false, true}; !slices.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
+			t.Errorf("OnSchedulable: got calls %v, want %v", got, want)
 		}
 	})
 }

@@ -17,7 +17,7 @@ import (
 // TestServiceAccounts checks the requests for the service account and the token of a pod.
 func TestServiceAccounts(t *testing.T) {
 	f := &fakeAPI{}
-	f.objects.have = map[string]object{"serviceaccounts/team/robot": &v1.ServiceAccount{
+	f.objects.stored = map[string]object{"serviceaccounts/team/robot": &v1.ServiceAccount{
 		TypeMeta: metav1.TypeMeta{Kind: "ServiceAccount", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "robot", UID: "sa-uid"},
 	}}
 	api := &client{host: "https://api", closeConnections: func() {}}
@@ -35,17 +35,17 @@ func TestServiceAccounts(t *testing.T) {
 	}
 	c.serviceAccounts.client.Store(api)
 	if got, err := accounts.ServiceAccount(t.Context(), "team", "robot"); err != nil || got.UID != "sa-uid" {
-		t.Errorf("got %+v, %v; want the service account", got, err)
+		t.Errorf("existing service account: got %+v, error %v; want UID sa-uid", got, err)
 	}
 	if _, err := accounts.ServiceAccount(t.Context(), "team", "missing"); err == nil || !strings.Contains(err.Error(), "not found") {
-		t.Errorf("a missing service account: got error %v, want not found", err)
+		t.Errorf("missing service account: got error %v, want one that contains \"not found\"", err)
 	}
 	token, lifetime, err := accounts.PodToken(t.Context(), pod, "sa-uid", "registry")
 	if token != "robot-1" || lifetime != time.Hour || err != nil {
-		t.Errorf("got token %q, lifetime %s, %v; want robot-1 and one hour", token, lifetime, err)
+		t.Errorf("got token %q, lifetime %s, error %v; want robot-1 and one hour", token, lifetime, err)
 	}
-	r := f.objects.requests[0]
+	r := f.objects.tokenRequests[0]
 	if b := r.Spec.BoundObjectRef; r.UID != "sa-uid" || b == nil || b.Name != "web" || b.UID != "pod-uid" || len(r.Spec.Audiences) != 1 || r.Spec.Audiences[0] != "registry" {
-		t.Errorf("got the request %+v, want one for the audience that is bound to the pod and the service account", r)
+		t.Errorf("got token request %+v, want one for the audience \"registry\" that is bound to the pod web and contains the UID of the service account", r)
 	}
 }

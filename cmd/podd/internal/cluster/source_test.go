@@ -19,7 +19,8 @@ import (
 	"podd/server"
 )
 
-// podSnapshot returns a snapshot of pods.
+// podSnapshot returns a snapshot of pods after a number of lists. from identifies the cluster of the
+// last list.
 func podSnapshot(lists int, from origin, pods ...*v1.Pod) snapshot[*v1.Pod] {
 	items := map[types.NamespacedName]*v1.Pod{}
 	for _, p := range pods {
@@ -28,15 +29,15 @@ func podSnapshot(lists int, from origin, pods ...*v1.Pod) snapshot[*v1.Pod] {
 	return snapshot[*v1.Pod]{items, lists, from}
 }
 
-// newPodWithUID returns a pod with a UID that contains its name.
+// newPodWithUID returns a pod with the UID "uid-" and its name.
 func newPodWithUID(name string) *v1.Pod {
 	p := newBoundPod(name, "web:1")
 	p.UID = types.UID("uid-" + name)
 	return p
 }
 
-// names returns the names of pods. For a deleted pod, ":" and its grace period follow.
-func names(all []*manifest.Pod) string {
+// podNames returns the names of pods. A deleted pod is shown as its name, ":" and its grace period.
+func podNames(all []*manifest.Pod) string {
 	var names []string
 	for _, p := range all {
 		if name := p.Key.Name; p.Deletion != nil {
@@ -52,7 +53,7 @@ func names(all []*manifest.Pod) string {
 // from the cluster that has bound the pod. A watch must always delete the pod.
 func TestBoundPods_Deleted(t *testing.T) {
 	a, b, c := newPodWithUID("a"), newPodWithUID("b"), newPodWithUID("c")
-	one, two := origin{"ca", "s1", "n1"}, origin{"ca", "s2", "n2"}
+	one, two := origin{"ca", "s1", "n1"}, origin{"ca", "s2", "n2"} // CA, UID of the Service, UID of the Node
 	deleted := func(p *v1.Pod, seconds int64) *v1.Pod {
 		p = p.DeepCopy()
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Unix(5, 0)}, &seconds
@@ -61,7 +62,7 @@ func TestBoundPods_Deleted(t *testing.T) {
 	for _, test := range []struct {
 		name           string
 		snapshots      []snapshot[*v1.Pod]
-		want           string
+		want           string // the desired pods, as podNames returns them
 		isOtherCluster bool
 	}{
 		{"deleted by a watch", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(1, one, a)}, "a", false},
@@ -75,7 +76,7 @@ func TestBoundPods_Deleted(t *testing.T) {
 		{"other cluster lists a pod and deletes it", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, two, b), podSnapshot(2, two)}, "a b:30s", true},
 		{"other cluster creates a pod with the same name", []snapshot[*v1.Pod]{podSnapshot(1, one, a), podSnapshot(2, two, c), podSnapshot(2, two), podSnapshot(3, two, c)}, "a c", true},
 		{"third cluster", []snapshot[*v1.Pod]{podSnapshot(1, one, a), podSnapshot(2, two, c), podSnapshot(3, origin{"ca", "s3", "n3"}, b)}, "a b c", true},
-		{"back to the first cluster, deleted pods are gone", []snapshot[*v1.Pod]{podSnapshot(1, one, a), podSnapshot(2, two, c), podSnapshot(2, two), podSnapshot(3, one, a)}, "a", false},
+		{"back to the first cluster, without the deleted pod of the other cluster", []snapshot[*v1.Pod]{podSnapshot(1, one, a), podSnapshot(2, two, c), podSnapshot(2, two), podSnapshot(3, one, a)}, "a", false},
 		{"other cluster", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "s2", "n2"}, c)}, "c a b", true},
 		{"back to the first cluster", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"ca", "", ""}), podSnapshot(3, one, a)}, "a", false},
 		{"moved by the user to a cluster with another CA", []snapshot[*v1.Pod]{podSnapshot(1, one, a, b), podSnapshot(2, origin{"other", "s2", "n2"}, c)}, "c", false},
@@ -85,29 +86,29 @@ func TestBoundPods_Deleted(t *testing.T) {
 		for _, s := range test.snapshots {
 			pods.update(s, time.Now())
 		}
-		got, want := strings.Fields(names(pods.desiredPods())), strings.Fields(test.want)
+		got, want := strings.Fields(podNames(pods.desiredPods())), strings.Fields(test.want)
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) || pods.isOtherCluster != test.isOtherCluster {
-			t.Errorf("%s: got %v, other cluster %v; want %v, %v", test.name, got, pods.isOtherCluster, want, test.isOtherCluster)
+			t.Errorf("%s: got pods %v, isOtherCluster %t; want %v, %t", test.name, got, pods.isOtherCluster, want, test.isOtherCluster)
 		}
 	}
 }
 
-// TestBoundPods_Reused checks that the desired pod is reused after changes of the status that podd
-// writes, and that mirror pods are ignored.
+// TestBoundPods_Reused checks that boundPods keeps the desired pod if only status fields change that
+// podd writes, and replaces it after any other change. boundPods must ignore mirror pods.
 func TestBoundPods_Reused(t *testing.T) {
 	pods := boundPods{node: "n1", source: server.ClusterSource}
 	mirror := newPodWithUID("mirror")
 	mirror.Annotations = map[string]string{manifest.AnnotationConfigMirror: "x"}
 	pods.update(podSnapshot(1, origin{}, newPodWithUID("a"), mirror), time.Unix(100, 0))
 	first := pods.desiredPods()
-	if names(first) != "a" {
-		t.Fatalf("got %s, want a", names(first))
+	if podNames(first) != "a" {
+		t.Fatalf("with a mirror pod: got pods %q, want \"a\"", podNames(first))
 	}
 	for name, test := range map[string]struct {
 		change func(*v1.Pod)
-		same   bool
+		isKept bool
 	}{
 		"status": {func(p *v1.Pod) {
 			p.ResourceVersion, p.Status.Phase = "9", v1.PodRunning
@@ -126,17 +127,18 @@ func TestBoundPods_Reused(t *testing.T) {
 		test.change(changed)
 		pods.update(podSnapshot(1, origin{}, changed), time.Unix(200, 0))
 		now := pods.desiredPods()
-		if (now[0] == first[0]) != test.same {
-			t.Errorf("%s: got reused %v, want %v", name, now[0] == first[0], test.same)
+		if (now[0] == first[0]) != test.isKept {
+			t.Errorf("%s: got desired pod kept %t, want %t", name, now[0] == first[0], test.isKept)
 		}
-		sameSeen := now[0].Object.Annotations[manifest.AnnotationConfigSeen] == first[0].Object.Annotations[manifest.AnnotationConfigSeen]
-		if sameSeen != (name != "other UID") {
-			t.Errorf("%s: got annotations %v", name, now[0].Object.Annotations)
+		isSeenTimeKept := now[0].Object.Annotations[manifest.AnnotationConfigSeen] == first[0].Object.Annotations[manifest.AnnotationConfigSeen]
+		if want := name != "other UID"; isSeenTimeKept != want {
+			t.Errorf("%s: got annotation %s kept %t, want %t", name, manifest.AnnotationConfigSeen, isSeenTimeKept, want)
 		}
 	}
 }
 
-// runSource runs a test with a pod and a function that returns the last batch of the source.
+// runSource starts a node with pod a and a Source that stores its origin in the file path. It calls
+// test with a function that returns the last batch of the Source.
 func runSource(t *testing.T, path string, test func(*testNode, func() *manifest.Batch)) {
 	runNode(t, func(l *testNode, o *Options) { o.OriginFile = path; l.fakeAPI.putPod(newPodWithUID("a"), "ADDED") }, func(l *testNode) {
 		var last *manifest.Batch
@@ -147,7 +149,7 @@ func runSource(t *testing.T, path string, test func(*testNode, func() *manifest.
 			err := l.cluster.Source().Run(ctx, func(b manifest.Batch) {
 				last = &b
 				if stored, err := readOrigin(path); stored == (origin{}) || err != nil {
-					t.Errorf("batch emitted before the origin was stored: %v", err)
+					t.Errorf("batch before the origin was stored: got stored origin %v, error %v; want an origin", stored, err)
 				}
 			})
 			if err != nil {
@@ -161,20 +163,22 @@ func runSource(t *testing.T, path string, test func(*testNode, func() *manifest.
 	})
 }
 
+// TestSource checks the batches after changes of the pod and of the Node, and after the API server has
+// lost its data.
 func TestSource(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cluster.json")
 	runSource(t, path, func(l *testNode, last func() *manifest.Batch) {
 		first := last()
-		if first == nil || !first.IsComplete || names(first.Pods) != "a" || first.Node.Labels[v1.LabelHostname] != "n1" {
+		if first == nil || !first.IsComplete || podNames(first.Pods) != "a" || first.Node.Labels[v1.LabelHostname] != "n1" {
 			t.Fatalf("first batch: got %+v, want a complete batch with pod a and the labels of n1", first)
 		}
 		l.change(func() { p := newPodWithUID("a"); p.Status.Phase = v1.PodRunning; l.putPod(p, "MODIFIED") })
 		if last() != first {
-			t.Error("after an update of only the pod status: got a new batch, want none")
+			t.Error("after a change of only the pod status: got a new batch, want none")
 		}
 		l.change(func() { n := l.node.DeepCopy(); n.Labels["x"] = "y"; l.putNode(n, "MODIFIED") })
 		if b := last(); b.Node.Labels["x"] != "y" || b.Pods[0] != first.Pods[0] {
-			t.Errorf("new node label: got %+v, want the new label and the unchanged pod", b)
+			t.Errorf("after a change of a Node label: got batch %+v, want the new label and the unchanged pod", b)
 		}
 		l.change(func() {
 			p := newPodWithUID("a")
@@ -183,17 +187,17 @@ func TestSource(t *testing.T) {
 		})
 		b := last()
 		if deletions, _ := l.cluster.deletions.get(); b.Pods[0].Deletion == nil || len(deletions) != 1 || deletions["uid-a"] != b.Version {
-			t.Errorf("deleted: got %+v, deletions %v; want the deletion of pod a in this batch", b, deletions)
+			t.Errorf("pod a being deleted: got batch %+v, deletions %v; want the deletion of pod a with the version of this batch", b, deletions)
 		}
 		l.change(func() { l.putPod(newPodWithUID("b"), "ADDED"); l.putPod(newPodWithUID("a"), "DELETED") })
-		if b := last(); names(b.Pods) != "b" {
-			t.Errorf("replaced: got %s, want b", names(b.Pods))
+		if b := last(); podNames(b.Pods) != "b" {
+			t.Errorf("after pod b replaced pod a: got pods %q, want \"b\"", podNames(b.Pods))
 		}
 	})
 	// After a restart, the API server loses its data, and then gets its data back.
 	runSource(t, path, func(l *testNode, last func() *manifest.Batch) {
 		if b := last(); !b.IsComplete {
-			t.Errorf("the same cluster: got %+v, want a complete batch", b)
+			t.Errorf("restart with the same cluster: got batch %+v, want a complete batch", b)
 		}
 		l.change(func() {
 			l.interruptWatches()
@@ -203,8 +207,8 @@ func TestSource(t *testing.T) {
 		})
 		l.advance(time.Minute)
 		b := last()
-		if b.IsComplete || names(b.Pods) != "a" || len(b.Problems) != 1 || !strings.Contains(b.Problems[0].Message, path) {
-			t.Errorf("data lost: got %+v, want an incomplete batch with pod a and a problem", b)
+		if b.IsComplete || podNames(b.Pods) != "a" || len(b.Problems) != 1 || !strings.Contains(b.Problems[0].Message, path) {
+			t.Errorf("data lost: got batch %+v, want an incomplete batch with pod a, and one problem that contains %q", b, path)
 		}
 		l.change(func() {
 			l.interruptWatches()
@@ -213,22 +217,22 @@ func TestSource(t *testing.T) {
 		})
 		l.advance(time.Minute)
 		if b := last(); !b.IsComplete || len(b.Pods)+len(b.Problems) > 0 {
-			t.Errorf("data back without the pod: got %+v, want a complete batch without pods and problems", b)
+			t.Errorf("data restored without pod a: got batch %+v, want a complete batch without pods and problems", b)
 		}
 	})
 }
 
-// TestSource_OutdatedNode checks a new pod that does not match the labels of the watched Node. The
-// pod must be emitted with the labels that the Node has in the API server, because the watch of the
-// Node may be later than the watch of the pods.
+// TestSource_OutdatedNode checks a new pod that does not match the labels of the cached Node. Because
+// the watch of the Node may lag behind the watch of the pods, podd must read the Node before it emits
+// the pod. The batch must contain the labels that the Node has in the API server.
 func TestSource_OutdatedNode(t *testing.T) {
 	runSource(t, filepath.Join(t.TempDir(), "cluster.json"), func(l *testNode, last func() *manifest.Batch) {
-		core := func(name string) *v1.Pod {
+		newCorePod := func(name string) *v1.Pod {
 			p := newPodWithUID(name)
 			p.Spec.NodeSelector = map[string]string{"tier": "core"}
 			return p
 		}
-		reads := func() (n int) {
+		nodeReads := func() (n int) {
 			l.fakeAPI.mu.Lock()
 			defer l.fakeAPI.mu.Unlock()
 			for _, r := range l.requests {
@@ -239,35 +243,35 @@ func TestSource_OutdatedNode(t *testing.T) {
 			return n
 		}
 		last()
-		before := reads()
-		l.change(func() { l.putPod(core("b"), "ADDED") })
-		if b := last(); b.Node.Labels["tier"] != "edge" || reads() != before+1 {
-			t.Errorf("a pod for another node: got labels %v and %d reads of the Node, want tier=edge and 1 read", b.Node.Labels, reads()-before)
+		before := nodeReads()
+		l.change(func() { l.putPod(newCorePod("b"), "ADDED") })
+		if b := last(); b.Node.Labels["tier"] != "edge" || nodeReads() != before+1 {
+			t.Errorf("pod that selects tier=core on a Node with tier=edge: got labels %v and %d reads of the Node, want tier=edge and 1 read", b.Node.Labels, nodeReads()-before)
 		}
-		l.change(func() { // the Node changes, but its event does not arrive
+		l.change(func() { // the Node changes, but its watch does not report the change
 			n := l.node.DeepCopy()
 			l.version++
 			n.Labels["tier"], n.ResourceVersion = "core", strconv.Itoa(l.version)
 			l.node = n
-			l.putPod(core("c"), "ADDED")
+			l.putPod(newCorePod("c"), "ADDED")
 		})
-		if b := last(); b.Node.Labels["tier"] != "core" || names(b.Pods) != "a b c" {
-			t.Errorf("a pod for a label that has no event yet: got labels %v and pods %s, want tier=core and a b c", b.Node.Labels, names(b.Pods))
+		if b := last(); b.Node.Labels["tier"] != "core" || podNames(b.Pods) != "a b c" {
+			t.Errorf("Node changed to tier=core, but not reported by its watch: got labels %v and pods %q, want tier=core and \"a b c\"", b.Node.Labels, podNames(b.Pods))
 		}
-		before = reads()
-		l.change(func() { l.putPod(core("d"), "ADDED"); l.putPod(newPodWithUID("a"), "DELETED") })
-		if b := last(); b.Node.Labels["tier"] != "core" || names(b.Pods) != "b c d" || reads() != before {
-			t.Errorf("after the Node was read: got labels %v, pods %s and %d reads, want tier=core, b c d and no read", b.Node.Labels, names(b.Pods), reads()-before)
+		before = nodeReads()
+		l.change(func() { l.putPod(newCorePod("d"), "ADDED"); l.putPod(newPodWithUID("a"), "DELETED") })
+		if b := last(); b.Node.Labels["tier"] != "core" || podNames(b.Pods) != "b c d" || nodeReads() != before {
+			t.Errorf("next pod that selects tier=core: got labels %v, pods %q and %d reads of the Node, want tier=core, \"b c d\" and no read", b.Node.Labels, podNames(b.Pods), nodeReads()-before)
 		}
 		l.change(func() { n := l.node.DeepCopy(); n.Labels["tier"] = "lab"; l.putNode(n, "MODIFIED") })
 		if b := last(); b.Node.Labels["tier"] != "lab" {
-			t.Errorf("a newer event: got labels %v, want tier=lab", b.Node.Labels)
+			t.Errorf("Node changed to tier=lab, and reported by its watch: got labels %v, want tier=lab", b.Node.Labels)
 		}
 	})
 }
 
-// TestSource_InvalidOrigin checks that a stored origin with invalid content does not delay pods
-// and is replaced.
+// TestSource_InvalidOrigin checks that podd emits the pods and replaces the origin file if the content
+// of the file is invalid.
 func TestSource_InvalidOrigin(t *testing.T) {
 	for name, text := range map[string]string{"truncated": `{"authority":`, "empty": "", "another type": "[1]"} {
 		path := filepath.Join(t.TempDir(), "cluster.json")
@@ -275,8 +279,8 @@ func TestSource_InvalidOrigin(t *testing.T) {
 			t.Fatal(err)
 		}
 		runSource(t, path, func(l *testNode, last func() *manifest.Batch) {
-			if b := last(); b == nil || !b.IsComplete || names(b.Pods) != "a" {
-				t.Errorf("%s: got %+v, want a complete batch with pod a", name, b)
+			if b := last(); b == nil || !b.IsComplete || podNames(b.Pods) != "a" {
+				t.Errorf("%s: got batch %+v, want a complete batch with pod a", name, b)
 			}
 		})
 		if stored, err := readOrigin(path); stored.ServiceUID == "" || err != nil {
@@ -285,8 +289,8 @@ func TestSource_InvalidOrigin(t *testing.T) {
 	}
 }
 
-// TestSource_Unreachable checks that nothing is emitted without a list, and that an origin can be
-// stored and read.
+// TestSource_Unreachable checks that the Source emits no batch before the pods were listed, and that
+// readOrigin returns the origin that write has stored.
 func TestSource_Unreachable(t *testing.T) {
 	c := New(Options{NodeName: "n1", OriginFile: filepath.Join(t.TempDir(), "cluster.json")})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -294,9 +298,11 @@ func TestSource_Unreachable(t *testing.T) {
 	if err := c.Source().Run(ctx, func(b manifest.Batch) { t.Errorf("got batch %+v, want none", b) }); err != nil {
 		t.Error(err)
 	}
-	if o := (origin{"a", "b", "c"}); o.write(c.o.OriginFile) != nil {
-		t.Error("storing an origin failed")
-	} else if got, err := readOrigin(c.o.OriginFile); got != o || err != nil {
-		t.Errorf("got origin %v, %v; want %v", got, err, o)
+	o := origin{"a", "b", "c"}
+	if err := o.write(c.o.OriginFile); err != nil {
+		t.Fatalf("storing an origin: got error %v, want none", err)
+	}
+	if got, err := readOrigin(c.o.OriginFile); got != o || err != nil {
+		t.Errorf("reading the stored origin: got %v, error %v; want %v", got, err, o)
 	}
 }

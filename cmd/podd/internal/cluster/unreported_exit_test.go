@@ -30,11 +30,11 @@ import (
 	"podd/server"
 )
 
-// logDirs implements effect.LogsAndCgroups. It only creates log directories in logs.
-type logDirs struct{ logs string }
+// logDirs implements effect.LogsAndCgroups. It only creates log directories, in the directory root.
+type logDirs struct{ root string }
 
 func (l logDirs) MakeLogDirs(p *manifest.Pod, container string) error {
-	return os.MkdirAll(filepath.Join(logs.Dir(l.logs, p.Key, p.UID), container), 0o755)
+	return os.MkdirAll(filepath.Join(logs.Dir(l.root, p.Key, p.UID), container), 0o755)
 }
 
 func (logDirs) NextAttempts(*manifest.Pod) (map[string]uint32, error)           { return nil, nil }
@@ -44,8 +44,8 @@ func (logDirs) LastLines(context.Context, types.NamespacedName, types.UID, strin
 	return "", nil
 }
 
-// An agent runs the pods of a testNode on an in-memory runtime and publishes their state, as podd
-// does.
+// An agent runs a pod of a testNode on an in-memory runtime, as podd does, and publishes the state of
+// the pod in the View of the testNode.
 type agent struct {
 	*runtimetest.Runtime
 	l    *testNode
@@ -53,7 +53,7 @@ type agent struct {
 	stop func() // stops the agent
 }
 
-// start starts the agent with one pod of the API server.
+// start starts the agent with the pod that the API server stores under key.
 func (n *agent) start(key types.NamespacedName) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
@@ -83,15 +83,15 @@ func (n *agent) start(key types.NamespacedName) {
 	parts.Go(func() { _ = watcher.Run(ctx, func(s runtime.Node) { send(ctx, nodes, s) }) })
 }
 
-// send sends a value unless ctx is done.
-func send[T any](ctx context.Context, to chan<- T, v T) {
+// send sends v to out. It returns without sending v if ctx is done.
+func send[T any](ctx context.Context, out chan<- T, v T) {
 	select {
-	case to <- v:
+	case out <- v:
 	case <-ctx.Done():
 	}
 }
 
-// publish publishes the reports of the router in the View.
+// publish publishes a View with the reports of the router.
 func (n *agent) publish(c reconcile.Change) {
 	if len(c.Reports) == 0 {
 		return
@@ -107,22 +107,22 @@ func (n *agent) publish(c reconcile.Change) {
 	n.l.state.Publish(&v)
 }
 
-// TestUnreportedExit checks that the final phase of a pod is not reported to the cluster before
-// the runtime reports the exit code of its container.
+// TestUnreportedExit checks that podd writes no final phase of a pod to the API server before the
+// runtime has reported the exit code of the pod's container.
 func TestUnreportedExit(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault   runtimetest.Fault
-		known   time.Duration // when the runtime reports the exit code; 0: never
-		restart bool          // podd does not run when the container exits
-		policy  v1.RestartPolicy
+		fault         runtimetest.Fault // fault of ContainerStatus after the exit
+		reportedAfter time.Duration     // time from the exit until the runtime reports the exit code; 0: never
+		restarts      bool              // podd stops before the exit and starts after it
+		policy        v1.RestartPolicy
 	}{
-		"late":                      {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, false, v1.RestartPolicyNever},
-		"late, podd restarts":       {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, true, v1.RestartPolicyNever},
-		"late, on failure":          {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, true, v1.RestartPolicyOnFailure},
-		"never":                     {runtimetest.Fault{Hangs: true}, 0, false, v1.RestartPolicyNever},
-		"never, podd restarts":      {runtimetest.Fault{Hangs: true}, 0, true, v1.RestartPolicyNever},
-		"fails, podd restarts":      {runtimetest.Fault{Err: status.Error(codes.Unknown, "boom")}, 0, true, v1.RestartPolicyNever},
-		"never, podd restarts, job": {runtimetest.Fault{Hangs: true}, 0, true, v1.RestartPolicyOnFailure},
+		"late":                             {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, false, v1.RestartPolicyNever},
+		"late, podd restarts":              {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, true, v1.RestartPolicyNever},
+		"late, podd restarts, on failure":  {runtimetest.Fault{Delay: 30 * time.Second}, 30 * time.Second, true, v1.RestartPolicyOnFailure},
+		"never":                            {runtimetest.Fault{Hangs: true}, 0, false, v1.RestartPolicyNever},
+		"never, podd restarts":             {runtimetest.Fault{Hangs: true}, 0, true, v1.RestartPolicyNever},
+		"fails, podd restarts":             {runtimetest.Fault{Err: status.Error(codes.Unknown, "boom")}, 0, true, v1.RestartPolicyNever},
+		"never, podd restarts, on failure": {runtimetest.Fault{Hangs: true}, 0, true, v1.RestartPolicyOnFailure},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runNode(t, nil, func(l *testNode) {
@@ -146,32 +146,32 @@ func TestUnreportedExit(t *testing.T) {
 				}
 				c.fault.Method = "ContainerStatus"
 				n.Inject(c.fault)
-				if c.restart {
+				if c.restarts {
 					n.stop()
 				}
 				n.ExitContainer("default/job/app", 0)
-				if c.restart {
+				if c.restarts {
 					n.start(objectKey(p))
 				}
-				wait := c.known - time.Second
-				if c.known == 0 {
+				wait := c.reportedAfter - time.Second
+				if c.reportedAfter == 0 {
 					wait = time.Hour
 				}
 				l.advance(wait)
 				l.change(func() {
 					for _, phase := range phases {
 						if phase == v1.PodFailed || phase == v1.PodSucceeded {
-							t.Fatalf("got phases %q, want no final one", phases)
+							t.Fatalf("before the runtime has reported the exit code: got phases %q in the API server, want no final phase", phases)
 						}
 					}
 				})
-				if c.known == 0 {
+				if c.reportedAfter == 0 {
 					return
 				}
 				l.advance(time.Minute)
 				got := l.pod("default", "job").Status
 				if end := got.ContainerStatuses[0].State.Terminated; got.Phase != v1.PodSucceeded || end == nil || end.ExitCode != 0 {
-					t.Errorf("after the report: got %s, %+v; want Succeeded with exit code 0", got.Phase, got.ContainerStatuses)
+					t.Errorf("after the runtime has reported the exit code: got phase %s, containers %+v; want Succeeded with exit code 0", got.Phase, got.ContainerStatuses)
 				}
 			})
 		})

@@ -16,22 +16,22 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// TestWatchStream checks that events are read in both formats, and that the error distinguishes
-// the requested end from an interruption.
+// TestWatchStream checks that a watchStream reads events in JSON and in protobuf. At the end of the
+// stream, the error must distinguish the requested end of the watch from an interruption.
 func TestWatchStream(t *testing.T) {
 	codecs := serializer.NewCodecFactory(newScheme()).WithoutConversion()
 	streams := runtime.NewClientNegotiator(codecs, v1.SchemeGroupVersion)
 	for _, contentType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 		info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), contentType)
 		if !ok {
-			t.Fatalf("no serializer for %s", contentType)
+			t.Fatalf("got no serializer for %s, want one", contentType)
 		}
 		var stream bytes.Buffer
 		frames := info.StreamSerializer.Framer.NewFrameWriter(&stream)
 		var firstEnd int // offset of the end of the first event
 		for i, name := range []string{"a", "b"} {
-			object := encoded(t, info.Serializer, newConfigMap(name, "1"))
-			event := encoded(t, info.StreamSerializer.Serializer, &metav1.WatchEvent{Type: string(watch.Added), Object: runtime.RawExtension{Raw: object}})
+			object := encode(t, info.Serializer, newConfigMap(name, "1"))
+			event := encode(t, info.StreamSerializer.Serializer, &metav1.WatchEvent{Type: string(watch.Added), Object: runtime.RawExtension{Raw: object}})
 			if _, err := frames.Write(event); err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +44,7 @@ func TestWatchStream(t *testing.T) {
 			from io.Reader
 			want []string
 			left time.Duration // time until the requested end of the watch
-			end  error
+			end  error         // error after the last event
 		}{
 			{"complete", bytes.NewReader(stream.Bytes()), []string{"a", "b"}, 0, io.EOF},
 			{"single bytes", iotest.OneByteReader(bytes.NewReader(stream.Bytes())), []string{"a", "b"}, 0, io.EOF},
@@ -59,11 +59,11 @@ func TestWatchStream(t *testing.T) {
 			for _, want := range test.want {
 				kind, o, err := c.next()
 				if m, ok := o.(*v1.ConfigMap); err != nil || kind != watch.Added || !ok || m.Name != want || m.Data["a"] != "1" {
-					t.Fatalf("%s, %s: got %s %v, %v; want %s", contentType, test.name, kind, o, err, want)
+					t.Fatalf("%s, %s: got event %s of %v, error %v; want event ADDED of the ConfigMap %q", contentType, test.name, kind, o, err, want)
 				}
 			}
 			if _, _, err := c.next(); err != test.end {
-				t.Errorf("%s, %s: got error %v at the end, want %v", contentType, test.name, err, test.end)
+				t.Errorf("%s, %s: got error %v after the last event, want %v", contentType, test.name, err, test.end)
 			}
 		}
 		broken := &watchStream{body: io.NopCloser(bytes.NewReader(bytes.Replace(stream.Bytes(), []byte("ADDED"), []byte("AD\x00ED"), 1))), negotiator: streams}
@@ -73,8 +73,8 @@ func TestWatchStream(t *testing.T) {
 	}
 }
 
-// encoded returns the encoded form of an object.
-func encoded(t *testing.T, s runtime.Serializer, o runtime.Object) []byte {
+// encode returns the form of an object in the format of s.
+func encode(t *testing.T, s runtime.Serializer, o runtime.Object) []byte {
 	t.Helper()
 	var text bytes.Buffer
 	if c, ok := o.(*v1.ConfigMap); ok {

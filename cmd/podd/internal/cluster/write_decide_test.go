@@ -11,11 +11,13 @@ import (
 	"podd/server"
 )
 
-// TestDecide has at least one case for each rule.
+// TestDecide checks the rule and the request that decideRequest returns, with at least one case for
+// each rule.
 func TestDecide(t *testing.T) {
 	static := staticPod(t, webManifest)
 	static.Status = v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}}
 	edited := staticPod(t, webManifest+"  hostNetwork: true\n")
+	// shown returns the PodView of a pod that runs on the node, after some changes.
 	shown := func(p *v1.Pod, change ...func(*server.PodView)) *server.PodView {
 		v := &server.PodView{Pod: p.DeepCopy(), Rule: "rest", Exists: true}
 		for _, f := range change {
@@ -33,6 +35,7 @@ func TestDecide(t *testing.T) {
 
 	node, mirror := nodeWithUID("u1"), newMirror(static, nodeWithUID("u1"))
 	mirror.UID, mirror.Status = "m", static.Status
+	// with returns a copy of a pod after some changes.
 	with := func(p *v1.Pod, change ...func(*v1.Pod)) *v1.Pod {
 		p = p.DeepCopy()
 		for _, f := range change {
@@ -49,25 +52,25 @@ func TestDecide(t *testing.T) {
 	api.UID, api.Status = "a", v1.PodStatus{Phase: v1.PodRunning}
 
 	for _, c := range []struct {
-		name string
-		f    podFacts
-		rule string
-		want verb
+		name  string
+		facts podFacts
+		rule  string
+		want  verb
 	}{
 		{"view not complete", podFacts{local: shown(static), node: node}, "view incomplete", verbNone},
 		{"no decision yet", podFacts{isViewComplete: true, local: shown(static, undecided), node: node}, "view incomplete", verbNone},
 		{"no manifest, with a mirror pod", podFacts{isViewComplete: true, areSourcesRead: true, local: shown(static, withoutUID), remote: mirror, node: node}, "view incomplete", verbNone},
 
-		{"new", podFacts{isViewComplete: true, local: shown(static), node: node}, "no mirror pod", verbCreate},
-		{"new, no Node", podFacts{isViewComplete: true, local: shown(static)}, "no node", verbNone},
-		{"new, Node being deleted", podFacts{isViewComplete: true, local: shown(static), node: func() *v1.Node { n := nodeWithUID("u1"); n.DeletionTimestamp = new(metav1.Now()); return n }()}, "no node", verbNone},
-		{"ended", podFacts{isViewComplete: true, local: shown(static, phase(v1.PodSucceeded)), node: node}, "terminated without a mirror pod", verbNone},
-		{"being deleted", podFacts{isViewComplete: true, local: shown(static, deleting), node: node}, "terminated without a mirror pod", verbNone},
-		{"of podd's own API", podFacts{isViewComplete: true, local: shown(api), node: node}, "not in the cluster", verbNone},
+		{"new static pod", podFacts{isViewComplete: true, local: shown(static), node: node}, "no mirror pod", verbCreate},
+		{"new static pod, no Node", podFacts{isViewComplete: true, local: shown(static)}, "no node", verbNone},
+		{"new static pod, Node being deleted", podFacts{isViewComplete: true, local: shown(static), node: func() *v1.Node { n := nodeWithUID("u1"); n.DeletionTimestamp = new(metav1.Now()); return n }()}, "no node", verbNone},
+		{"ended static pod without a mirror pod", podFacts{isViewComplete: true, local: shown(static, phase(v1.PodSucceeded)), node: node}, "terminated without a mirror pod", verbNone},
+		{"static pod being deleted, without a mirror pod", podFacts{isViewComplete: true, local: shown(static, deleting), node: node}, "terminated without a mirror pod", verbNone},
+		{"pod of podd's own API", podFacts{isViewComplete: true, local: shown(api), node: node}, "not in the cluster", verbNone},
 
-		{"with a mirror pod", podFacts{isViewComplete: true, local: shown(static), remote: mirror, node: node}, "mirror pod", verbNone},
-		{"with a mirror pod, other status", podFacts{isViewComplete: true, local: shown(static), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
-		{"being deleted, other status", podFacts{isViewComplete: true, local: shown(static, deleting), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
+		{"static pod with a mirror pod", podFacts{isViewComplete: true, local: shown(static), remote: mirror, node: node}, "mirror pod", verbNone},
+		{"static pod with a mirror pod, other status", podFacts{isViewComplete: true, local: shown(static), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
+		{"static pod being deleted, mirror pod with another status", podFacts{isViewComplete: true, local: shown(static, deleting), remote: with(mirror, differs), node: node}, "mirror pod", verbPatch},
 		{"mirror pod of another version", podFacts{isViewComplete: true, local: shown(edited), remote: mirror, node: node}, "outdated mirror pod", verbDelete},
 		{"mirror pod of a version that is being stopped", podFacts{isViewComplete: true, local: shown(edited, stoppingOld), remote: mirror, node: node}, "mirror pod of a version that is being stopped", verbNone},
 		{"deleted mirror pod of a version that is being stopped", podFacts{isViewComplete: true, local: shown(edited, stoppingOld), remote: with(mirror, deleted), node: node}, "outdated mirror pod", verbDelete},
@@ -80,14 +83,14 @@ func TestDecide(t *testing.T) {
 		{"mirror pod without a static pod", podFacts{isViewComplete: true, areSourcesRead: true, remote: mirror, node: node}, "orphaned mirror pod", verbDelete},
 		{"mirror pod of a removed static pod", podFacts{isViewComplete: true, remote: mirror, lastLocal: static, node: node}, "orphaned mirror pod", verbDelete},
 		{"mirror pod, sources not read", podFacts{isViewComplete: true, remote: mirror, node: node}, "mirror pod of an unread source", verbNone},
-		{"name taken", podFacts{isViewComplete: true, local: shown(static), remote: with(api), node: node}, "name taken", verbNone},
+		{"another pod with the name of the mirror pod", podFacts{isViewComplete: true, local: shown(static), remote: with(api), node: node}, "name taken", verbNone},
 
-		{"running", podFacts{isViewComplete: true, local: shown(api), remote: api}, "on this node", verbNone},
-		{"static pod without a mirror pod", podFacts{isViewComplete: true, local: shown(static), remote: with(static, differs)}, "name taken", verbNone},
-		{"failed", podFacts{isViewComplete: true, local: shown(api, phase(v1.PodFailed)), remote: api}, "on this node", verbPatch},
-		{"ended in the API server", podFacts{isViewComplete: true, local: shown(api), remote: with(api, ended)}, "status regression", verbNone},
-		{"not on this node yet", podFacts{isViewComplete: true, areSourcesRead: true, remote: api}, "not on this node yet", verbNone},
-		{"another UID", podFacts{isViewComplete: true, local: shown(api), remote: with(api, func(p *v1.Pod) { p.UID = "b" })}, "not on this node yet", verbNone},
+		{"bound pod running", podFacts{isViewComplete: true, local: shown(api), remote: api}, "on this node", verbNone},
+		{"copy of the static pod that is not a mirror pod", podFacts{isViewComplete: true, local: shown(static), remote: with(static, differs)}, "name taken", verbNone},
+		{"bound pod failed", podFacts{isViewComplete: true, local: shown(api, phase(v1.PodFailed)), remote: api}, "on this node", verbPatch},
+		{"bound pod running, but ended in the API server", podFacts{isViewComplete: true, local: shown(api), remote: with(api, ended)}, "status regression", verbNone},
+		{"bound pod not on this node yet", podFacts{isViewComplete: true, areSourcesRead: true, remote: api}, "not on this node yet", verbNone},
+		{"bound pod, another UID on this node", podFacts{isViewComplete: true, local: shown(api), remote: with(api, func(p *v1.Pod) { p.UID = "b" })}, "not on this node yet", verbNone},
 		{"deleted, running", podFacts{isViewComplete: true, local: shown(api), remote: with(api, deleted)}, "on this node", verbNone},
 		{"deleted, stopping", podFacts{isViewComplete: true, local: shown(api, deleting), remote: with(api, deleted)}, "on this node", verbNone},
 		{"deleted, not on this node yet", podFacts{isViewComplete: true, remote: with(api, deleted)}, "not on this node yet", verbNone},
@@ -99,15 +102,15 @@ func TestDecide(t *testing.T) {
 		{"deleted, stopped and reported, static pod with its name", podFacts{isViewComplete: true, local: shown(static), remote: with(api, deleted, ended), isRemoved: true}, "removed and reported", verbDelete},
 		{"deleted, another pod on this node", podFacts{isViewComplete: true, local: shown(api), remote: with(api, deleted, ended, func(p *v1.Pod) { p.UID = "b" }), isRemoved: true}, "removed and reported", verbDelete},
 	} {
-		c.f.now = metav1.NewTime(noon)
-		s, rule, err := decideRequest(&c.f)
+		c.facts.now = metav1.NewTime(noon)
+		s, rule, err := decideRequest(&c.facts)
 		if err != nil || rule != c.rule || s.verb != c.want {
-			t.Errorf("%s: got %s: %q %s, %v; want %s: %q", c.name, rule, s.verb, s.body, err, c.rule, c.want)
+			t.Errorf("%s: got rule %q, verb %q, body %s, error %v; want rule %q, verb %q", c.name, rule, s.verb, s.body, err, c.rule, c.want)
 		}
 	}
 }
 
-// drawFacts returns random facts about a pod.
+// drawFacts returns random facts about a pod. A local static pod is a copy of static.
 func drawFacts(t *rapid.T, static *v1.Pod) *podFacts {
 	f := &podFacts{isViewComplete: true, areSourcesRead: rapid.Bool().Draw(t, "complete"), now: metav1.NewTime(noon)}
 	if rapid.Bool().Draw(t, "node") {
@@ -136,8 +139,8 @@ func drawFacts(t *rapid.T, static *v1.Pod) *podFacts {
 	return f
 }
 
-// TestDecide_Fixpoint checks for random facts that no request is needed after at most four
-// requests.
+// TestDecide_Fixpoint checks for random facts that decideRequest returns no further request after at
+// most four requests.
 func TestDecide_Fixpoint(t *testing.T) {
 	static := staticPod(t, webManifest)
 	rapid.Check(t, func(t *rapid.T) {
@@ -152,7 +155,7 @@ func TestDecide_Fixpoint(t *testing.T) {
 				return
 			}
 			if applied = append(applied, rule); len(applied) > 4 {
-				t.Fatalf("got rules %q, want at most 4", applied)
+				t.Fatalf("got requests of the rules %q, want at most 4 requests", applied)
 			}
 			switch s.verb {
 			case verbCreate:

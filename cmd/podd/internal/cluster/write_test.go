@@ -18,7 +18,7 @@ import (
 	"podd/server"
 )
 
-// publish publishes a View with pods.
+// publish publishes a View with pods and lets 1 s pass.
 func (l *testNode) publish(pods ...*server.PodView) {
 	v := *l.state.View()
 	v.Revision++
@@ -27,14 +27,14 @@ func (l *testNode) publish(pods ...*server.PodView) {
 	l.advance(time.Second)
 }
 
-// pod returns a pod in the API server, or nil.
+// pod returns a pod in the API server, or nil if there is none.
 func (l *testNode) pod(namespace, name string) *v1.Pod {
 	l.fakeAPI.mu.Lock()
 	defer l.fakeAPI.mu.Unlock()
 	return l.pods[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
-// rejections returns the last rejections.
+// rejections returns the argument of the last call of OnRejected.
 func (l *testNode) rejections() []Rejection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,16 +48,18 @@ func podView(p *v1.Pod, s v1.PodStatus) *server.PodView {
 	return &server.PodView{Pod: p, Rule: "rule", Exists: true, Path: "/m/web.yaml", Line: 2}
 }
 
-// runningStatus returns the status of a pod whose container has been running since the time at.
-func runningStatus(at time.Time) v1.PodStatus {
-	ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)}
-	return v1.PodStatus{Phase: v1.PodRunning, StartTime: new(metav1.NewTime(at)), Conditions: []v1.PodCondition{ready}, ContainerStatuses: []v1.ContainerStatus{
-		{Name: "main", Ready: true, State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(at.Add(123 * time.Millisecond))}}},
+// runningStatus returns the status of a ready pod. Its container "main" has been running since the
+// time start.
+func runningStatus(start time.Time) v1.PodStatus {
+	ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(start)}
+	return v1.PodStatus{Phase: v1.PodRunning, StartTime: new(metav1.NewTime(start)), Conditions: []v1.PodCondition{ready}, ContainerStatuses: []v1.ContainerStatus{
+		{Name: "main", Ready: true, State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(start.Add(123 * time.Millisecond))}}},
 	}}
 }
 
-// TestWriter_Mirror checks that a static pod has a mirror pod with its status, even if other
-// clients delete or change the mirror pod. podd must send no requests while nothing changes.
+// TestWriter_Mirror checks that podd creates a mirror pod with the status of a static pod, and
+// restores the mirror pod if another client deletes or changes it. podd must send no requests while
+// nothing changes.
 func TestWriter_Mirror(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		static := staticPod(t, webManifest)
@@ -67,7 +69,7 @@ func TestWriter_Mirror(t *testing.T) {
 			t.Fatalf("got mirror pod %+v, want a ready mirror pod that the Node owns", first)
 		}
 		if n := l.cluster.MirrorCount(); n != 1 {
-			t.Errorf("MirrorCount() = %d, want 1", n)
+			t.Errorf("MirrorCount: got %d, want 1", n)
 		}
 		key := types.NamespacedName{Namespace: "default", Name: "web-n1"}
 		if uid := l.cluster.MirrorUID(key); uid == "" || uid != first.UID {
@@ -76,36 +78,36 @@ func TestWriter_Mirror(t *testing.T) {
 		l.countRequests()
 		l.advance(time.Hour)
 		if n := l.countRequests("PATCH pods", "POST pods", "DELETE pods", "GET pods"); n[0]+n[1]+n[2]+n[3] > 0 {
-			t.Errorf("without changes: got %v requests in an hour, want none", n)
+			t.Errorf("hour without changes: got %d PATCHes, %d POSTs, %d DELETEs, %d GETs of pods; want none", n[0], n[1], n[2], n[3])
 		}
 		for name, interfere := range map[string]func(*v1.Pod){
-			"deleted":                  func(p *v1.Pod) { l.putPod(p, "DELETED") },
-			"being deleted":            func(p *v1.Pod) { p.DeletionTimestamp = new(metav1.Now()); l.putPod(p, "MODIFIED") },
-			"of another node":          func(p *v1.Pod) { p.OwnerReferences[0].UID = "x"; l.putPod(p, "MODIFIED") },
-			"status changed by others": func(p *v1.Pod) { p.Status = v1.PodStatus{Phase: v1.PodUnknown}; l.putPod(p, "MODIFIED") },
+			"deleted":                          func(p *v1.Pod) { l.putPod(p, "DELETED") },
+			"being deleted":                    func(p *v1.Pod) { p.DeletionTimestamp = new(metav1.Now()); l.putPod(p, "MODIFIED") },
+			"of another node":                  func(p *v1.Pod) { p.OwnerReferences[0].UID = "x"; l.putPod(p, "MODIFIED") },
+			"status changed by another client": func(p *v1.Pod) { p.Status = v1.PodStatus{Phase: v1.PodUnknown}; l.putPod(p, "MODIFIED") },
 		} {
 			before := l.pod("default", "web-n1")
 			l.change(func() { interfere(before.DeepCopy()) })
 			l.advance(time.Second)
 			now := l.pod("default", "web-n1")
 			if now == nil || now.ResourceVersion == before.ResourceVersion || now.DeletionTimestamp != nil || now.OwnerReferences[0].UID != l.node.UID || now.Status.Phase != v1.PodRunning {
-				t.Errorf("%s: got %+v, want a new running mirror pod that the Node owns", name, now)
+				t.Errorf("%s: got mirror pod %+v, want a changed or new running mirror pod that the Node owns", name, now)
 			}
 		}
 		edited := staticPod(t, webManifest+"  hostNetwork: true\n")
 		l.publish(podView(edited, runningStatus(noon)))
 		if m := l.pod("default", "web-n1"); m == nil || m.Annotations[manifest.AnnotationConfigMirror] != string(edited.UID) || !m.Spec.HostNetwork {
-			t.Errorf("edited: got %+v, want the mirror pod of the new version", m)
+			t.Errorf("static pod edited: got mirror pod %+v, want that of the new version", m)
 		}
 		l.publish()
 		if m := l.pod("default", "web-n1"); m != nil {
-			t.Errorf("removed: got %+v, want no mirror pod", m)
+			t.Errorf("static pod removed: got mirror pod %+v, want none", m)
 		}
 		if n := l.cluster.MirrorCount(); n != 0 {
-			t.Errorf("MirrorCount() = %d, want 0", n)
+			t.Errorf("MirrorCount after the removal: got %d, want 0", n)
 		}
 		if uid := l.cluster.MirrorUID(key); uid != "" {
-			t.Errorf("MirrorUID(web-n1): got %q, want none", uid)
+			t.Errorf("MirrorUID(web-n1) after the removal: got %q, want \"\"", uid)
 		}
 		if rejections := l.rejections(); len(rejections) > 0 {
 			t.Errorf("got rejections %v, want none", rejections)
@@ -113,8 +115,8 @@ func TestWriter_Mirror(t *testing.T) {
 	})
 }
 
-// TestWriter_Loopback checks that the loopback address of a node is written only if the user has
-// configured it.
+// TestWriter_Loopback checks that podd writes a loopback address to the status of a pod only if the
+// user has configured this address with --node-ip.
 func TestWriter_Loopback(t *testing.T) {
 	for provided, want := range map[string]string{"": "10.0.0.1 10.0.0.1", "127.0.0.1": "127.0.0.1 127.0.0.1"} {
 		runNode(t, func(_ *testNode, o *Options) { o.ProvidedIP = provided }, func(l *testNode) {
@@ -125,14 +127,14 @@ func TestWriter_Loopback(t *testing.T) {
 				l.publish(podView(static, s))
 			}
 			if s := l.pod("default", "web-n1").Status; s.HostIP+" "+s.PodIP != want {
-				t.Errorf("--node-ip %q: got hostIP and podIP %s %s, want %s", provided, s.HostIP, s.PodIP, want)
+				t.Errorf("--node-ip %q: got hostIP and podIP \"%s %s\", want %q", provided, s.HostIP, s.PodIP, want)
 			}
 		})
 	}
 }
 
-// TestWriter_OrphanedMirror checks that the mirror pod of a static pod that was removed while podd
-// did not run is deleted when all sources were read.
+// TestWriter_OrphanedMirror checks a static pod that was removed while podd did not run. podd must
+// delete its mirror pod, but not before podd has read all sources.
 func TestWriter_OrphanedMirror(t *testing.T) {
 	prepare := func(l *testNode, _ *Options) {
 		m := newMirror(staticPod(t, webManifest), nodeWithUID("u1"))
@@ -141,26 +143,27 @@ func TestWriter_OrphanedMirror(t *testing.T) {
 		l.state = server.NewLatestView(&server.View{Revision: 1, NodeObject: localNode(), Starting: true, UnreadSources: []string{"/m"}})
 	}
 	runNode(t, prepare, func(l *testNode) {
-		next := func(change func(*server.View)) {
+		publishChange := func(change func(*server.View)) {
 			v := *l.state.View()
 			v.Revision++
 			change(&v)
 			l.state.Publish(&v)
 			l.advance(10 * time.Second)
 		}
-		next(func(v *server.View) { v.Starting = false })
+		publishChange(func(v *server.View) { v.Starting = false })
 		if l.pod("default", "web-n1") == nil {
-			t.Error("deleted before the manifests were read")
+			t.Error("before the source /m was read: got no mirror pod, want one")
 		}
-		next(func(v *server.View) { v.UnreadSources = nil })
+		publishChange(func(v *server.View) { v.UnreadSources = nil })
 		if m := l.pod("default", "web-n1"); m != nil {
-			t.Errorf("sources read: got mirror pod %+v, want none", m)
+			t.Errorf("after all sources were read: got mirror pod %+v, want none", m)
 		}
 	})
 }
 
-// TestWriter_FinalDelete checks that a deleted pod gets its final status and is removed from the
-// API server when podd has removed it from the node.
+// TestWriter_FinalDelete checks a bound pod that another client has deleted. podd must write the final
+// status and remove the pod from the API server, but not before podd has applied the deletion and
+// removed the pod from the node.
 func TestWriter_FinalDelete(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		p := newBoundPod("app", "1")
@@ -169,19 +172,20 @@ func TestWriter_FinalDelete(t *testing.T) {
 		l.publish(podView(p, runningStatus(noon)))
 		p = l.pod("default", "app").DeepCopy()
 		if p.Status.Phase != v1.PodRunning {
-			t.Fatalf("got status %+v, want phase Running", p.Status)
+			t.Fatalf("before the deletion: got status %+v, want phase Running", p.Status)
 		}
 		p.DeletionTimestamp = new(metav1.Now())
 		var last *v1.Pod
 		l.change(func() { l.putPod(p, "MODIFIED"); l.dropFields = func(p *v1.Pod) { last = p } })
 		l.advance(time.Minute)
 		if last != nil || l.pod("default", "app") == nil {
-			t.Fatal("final status or deletion while the pod is on the node")
+			t.Fatalf("pod still on the node: got written pod %+v, pod %+v in the API server; want no written status and no deletion", last, l.pod("default", "app"))
 		}
+		// Batch 7 of the source contains the deletion.
 		l.cluster.deletions.set(map[types.UID]uint64{p.UID: 7})
 		l.publish()
 		if last != nil {
-			t.Fatal("final status before podd has applied the deletion")
+			t.Fatalf("pod removed from the node, but batch 7 not applied: got written pod %+v, want no written status", last)
 		}
 		v := *l.state.View()
 		v.Revision++
@@ -190,13 +194,13 @@ func TestWriter_FinalDelete(t *testing.T) {
 		l.advance(time.Second)
 		l.change(func() { l.dropFields = nil })
 		if now := l.pod("default", "app"); now != nil || last == nil || last.Status.Phase != v1.PodFailed || last.Status.ContainerStatuses[0].State.Terminated == nil {
-			t.Errorf("got pod %+v, last status %+v; want no pod after phase Failed", now, last)
+			t.Errorf("batch 7 applied: got pod %+v, last written pod %+v; want no pod, and a last status Failed with a terminated container", now, last)
 		}
 	})
 }
 
-// TestWriter_Outage checks that changes during an outage are written within 5 s after the outage,
-// and that the outage causes few requests.
+// TestWriter_Outage checks that podd writes the changes of an outage within 5 s after the outage, and
+// sends few requests during the outage.
 func TestWriter_Outage(t *testing.T) {
 	for name, fault := range map[string]func(*http.Request) (*http.Response, error){
 		"unreachable": func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED },
@@ -219,13 +223,13 @@ func TestWriter_Outage(t *testing.T) {
 				l.publish(views...)
 				l.advance(10 * time.Minute)
 				if n := l.countRequests("PATCH pods"); n[0] == 0 || n[0] > 600*20/3 {
-					t.Errorf("got %v requests in ten minutes, want 1 to 4000", n)
+					t.Errorf("in an outage of ten minutes: got %d patches of 20 pods, want 1 to 4000", n[0])
 				}
 				l.change(func() { l.fault = nil })
 				l.advance(5 * time.Second)
 				for _, v := range views {
 					if m := l.pod("default", v.Pod.Name); m == nil || m.Status.ContainerStatuses[0].State.Running.StartedAt.Unix() != noon.Add(time.Minute).Unix() {
-						t.Errorf("%s: got %+v, want the new status", v.Pod.Name, m)
+						t.Errorf("%s, 5s after the outage: got pod %+v, want the new start time", v.Pod.Name, m)
 					}
 				}
 			})
@@ -233,8 +237,8 @@ func TestWriter_Outage(t *testing.T) {
 	}
 }
 
-// TestWriter_StatusSynced checks that the duration of a status update begins with the first change that
-// was not written, and that pods without a change are not measured.
+// TestWriter_StatusSynced checks the duration that podd passes to OnStatusSynced. It begins with the
+// first change of the pod that was not written yet. podd must not measure a pod without a change.
 func TestWriter_StatusSynced(t *testing.T) {
 	var took []time.Duration
 	prepare := func(_ *testNode, o *Options) { o.OnStatusSynced = func(d time.Duration) { took = append(took, d) } }
@@ -273,8 +277,8 @@ func TestWriter_StatusSynced(t *testing.T) {
 	})
 }
 
-// TestWriter_MirrorRejectedPrivate checks that a private value of a pod that the API server
-// quotes is redacted, because every user can see the problem.
+// TestWriter_MirrorRejectedPrivate checks a rejection in which the API server quotes a private value
+// of the pod. podd must redact the value, because every user can see the reported problem.
 func TestWriter_MirrorRejectedPrivate(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.change(func() {
@@ -290,14 +294,14 @@ func TestWriter_MirrorRejectedPrivate(t *testing.T) {
 		l.publish(podView(web, runningStatus(noon)))
 		l.advance(time.Minute)
 		if rejections := l.rejections(); len(rejections) != 1 || !strings.Contains(rejections[0].Reason, `Invalid value: "<redacted>"`) {
-			t.Errorf("got rejections %v, want one with the redacted value", rejections)
+			t.Errorf("got rejections %v, want one that contains \"<redacted>\" instead of the value", rejections)
 		}
 	})
 }
 
-// TestWriter_StatusRejectedPrivate checks that parts of the status that the API server quotes, such
-// as the end of a log, are redacted in the problem. They must be redacted even if the pod has
-// another status when the problem is reported.
+// TestWriter_StatusRejectedPrivate checks rejections in which the API server quotes parts of the
+// status, such as the end of a log. podd must redact these parts in the reported problem, even if the
+// pod has another status by then.
 func TestWriter_StatusRejectedPrivate(t *testing.T) {
 	const last, short = "login with hunter2\nconnected as grandmother\n", "tiger"
 	for _, quoted := range []string{
@@ -332,15 +336,15 @@ func TestWriter_StatusRejectedPrivate(t *testing.T) {
 			}
 			for _, private := range []string{"login", "hunter2", "connected", "grandm", short} {
 				if strings.Contains(rejections[0].Reason, private) {
-					t.Errorf("%q is not redacted: %s", private, rejections[0].Reason)
+					t.Errorf("%.99s: got reason %q, want it without %q", quoted, rejections[0].Reason, private)
 				}
 			}
 		})
 	}
 }
 
-// TestWriter_MirrorRejected checks that the rejection of a mirror pod is reported, and retried
-// rarely.
+// TestWriter_MirrorRejected checks that podd reports that the API server rejects a mirror pod, and
+// rarely tries again.
 func TestWriter_MirrorRejected(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.change(func() {
@@ -354,25 +358,25 @@ func TestWriter_MirrorRejected(t *testing.T) {
 		l.countRequests()
 		l.publish(podView(staticPod(t, webManifest), runningStatus(noon)))
 		if rejections := l.rejections(); len(rejections) > 0 {
-			t.Errorf("at once: got rejections %v, want none", rejections)
+			t.Errorf("before rejectionDelay has passed: got rejections %v, want none", rejections)
 		}
 		l.advance(10 * time.Minute)
 		if rejections := l.rejections(); len(rejections) != 1 || rejections[0].Path != "/m/web.yaml" || !strings.Contains(rejections[0].Reason, "creating the mirror pod failed") || !strings.Contains(rejections[0].Reason, "lab") {
-			t.Errorf("got rejections %v, want one rejection of the mirror pod in /m/web.yaml", rejections)
+			t.Errorf("got rejections %v, want one rejection of the mirror pod in /m/web.yaml, with the missing namespace lab", rejections)
 		}
 		if n := l.countRequests("POST pods"); n[0] > 40 {
-			t.Errorf("got %v requests in ten minutes, want at most 40", n)
+			t.Errorf("got %d POSTs of pods in ten minutes, want at most 40", n[0])
 		}
 		l.change(func() { l.fault = nil })
 		l.advance(time.Minute)
 		if rejections := l.rejections(); l.pod("default", "web-n1") == nil || len(rejections) > 0 {
-			t.Errorf("accepted: got rejections %v, want none and a mirror pod", rejections)
+			t.Errorf("after the API server accepts the mirror pod: got rejections %v, mirror pod %v; want no rejections and a mirror pod", rejections, l.pod("default", "web-n1"))
 		}
 	})
 }
 
-// TestWriter_SlowWebhook checks that a mirror pod is created despite a slow webhook, and that a
-// hanging webhook does not delay other pods.
+// TestWriter_SlowWebhook checks that podd creates a mirror pod despite a slow admission webhook. A
+// webhook that hangs for some mirror pods must not delay the updates of a pod that already exists.
 func TestWriter_SlowWebhook(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		webhook := 11 * time.Second
@@ -392,7 +396,7 @@ func TestWriter_SlowWebhook(t *testing.T) {
 		l.publish(static)
 		l.advance(15 * time.Second)
 		if l.pod("default", "web-n1") == nil {
-			t.Fatal("slow webhook: no mirror pod")
+			t.Fatal("15s after a creation with a webhook that takes 11s: got no mirror pod, want one")
 		}
 		l.change(func() { webhook = time.Hour })
 		var slow []*server.PodView
@@ -405,20 +409,20 @@ func TestWriter_SlowWebhook(t *testing.T) {
 			static = podView(static.Pod, runningStatus(noon.Add(time.Duration(n+1)*time.Minute)))
 			l.publish(append(slow, static)...)
 			if got := l.pod("default", "web-n1").Status.ContainerStatuses[0].State.Running.StartedAt; got.Unix() != noon.Add(time.Duration(n+1)*time.Minute).Unix() {
-				t.Fatalf("update %d of the pod web: got status %+v, want its new start time within 1s", n, l.pod("default", "web-n1").Status)
+				t.Fatalf("update %d of pod web: got status %+v after 1s, want the new start time", n, l.pod("default", "web-n1").Status)
 			}
 		}
 		if n := l.countRequests("POST pods"); n[0] == 0 || n[0] > maxWrites*300/10 {
-			t.Errorf("got %v requests in five minutes, want 1 to 240", n)
+			t.Errorf("got %d POSTs of pods in five minutes, want 1 to %d", n[0], maxWrites*300/10)
 		}
 		if rejections := l.rejections(); len(rejections) != maxWrites || rejections[0].Pod.Name != "slow0-n1" || !strings.Contains(rejections[0].Reason, "no response within "+writeTimeout.String()) {
-			t.Errorf("got rejections %v, want a timeout of each slow mirror pod", rejections)
+			t.Errorf("got rejections %v, want %d timeouts, one for each slow mirror pod", rejections, maxWrites)
 		}
 	})
 }
 
-// TestWriter_NewPodSameName checks that rejections of a pod do not delay requests for a new pod with
-// the same name.
+// TestWriter_NewPodSameName checks that podd does not delay the requests for a new pod because the API
+// server has rejected requests for a deleted pod with the same name.
 func TestWriter_NewPodSameName(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.change(func() {
@@ -440,13 +444,14 @@ func TestWriter_NewPodSameName(t *testing.T) {
 		l.change(func() { l.putPod(next, "ADDED") })
 		l.publish(podView(next, runningStatus(noon)))
 		if now := l.pod("default", "app"); now.UID != "b" || now.Status.Phase != v1.PodRunning {
-			t.Errorf("got UID %s, status %+v; want b, Running", now.UID, now.Status)
+			t.Errorf("1s after the start of the new pod: got UID %s, status %+v; want UID b and phase Running", now.UID, now.Status)
 		}
 	})
 }
 
-// TestWriter_UnsupportedField checks that a patch that the API server accepts without effect is not
-// repeated, except for a new API server.
+// TestWriter_UnsupportedField checks an API server that accepts a patch but drops a field. podd must
+// not repeat the patch because the field is missing, but must send the field after an upgrade of the
+// API server.
 func TestWriter_UnsupportedField(t *testing.T) {
 	prepare := func(l *testNode, _ *Options) {
 		l.dropFields = func(p *v1.Pod) {
@@ -462,31 +467,32 @@ func TestWriter_UnsupportedField(t *testing.T) {
 		l.publish(podView(static, s))
 		l.advance(time.Minute)
 		if n := l.countRequests("PATCH pods"); n[0] > 2 {
-			t.Errorf("got %d patches, want at most 2", n[0])
+			t.Errorf("in one minute: got %d patches, want at most 2", n[0])
 		}
 		for range 30 {
 			l.change(l.interruptWatches)
 			l.advance(10 * time.Second)
 		}
 		if n := l.countRequests("PATCH pods"); n[0] > 2 {
-			t.Errorf("5 minutes of short watches: got %d patches, want at most 2", n[0])
+			t.Errorf("5 minutes with an interrupted watch every 10s: got %d patches, want at most 2", n[0])
 		}
-		// The next API server supports the field, and the watch continues without a list.
+		// After its upgrade the API server supports the field. podd then continues the watch without a
+		// list.
 		l.change(func() { l.dropFields = nil; l.interruptWatches() })
 		l.advance(2 * watchTimeout)
 		if m := l.pod("default", "web-n1"); m.Status.ContainerStatuses[0].StopSignal == nil {
-			t.Errorf("API server that supports stopSignal: got %+v, want stopSignal in the status", m.Status.ContainerStatuses[0])
+			t.Errorf("after the upgrade: got container status %+v, want one with stopSignal", m.Status.ContainerStatuses[0])
 		}
 		s.Phase = v1.PodPending
 		l.publish(podView(static, s))
 		if m := l.pod("default", "web-n1"); m.Status.Phase != v1.PodPending {
-			t.Errorf("got status %+v, want phase Pending", m.Status)
+			t.Errorf("after the phase has changed: got status %+v, want phase Pending", m.Status)
 		}
 	})
 }
 
-// TestWriter_MirrorWithFinalizer checks that an outdated mirror pod with a finalizer causes no
-// problem, and is replaced when the finalizer has been removed.
+// TestWriter_MirrorWithFinalizer checks that podd deletes an outdated mirror pod with a finalizer once,
+// reports no rejection, and creates the new mirror pod after the finalizer was removed.
 func TestWriter_MirrorWithFinalizer(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		static := staticPod(t, webManifest)
@@ -500,21 +506,22 @@ func TestWriter_MirrorWithFinalizer(t *testing.T) {
 		for range 20 {
 			l.publish(podView(edited, runningStatus(noon)))
 			if rejections := l.rejections(); len(rejections) > 0 {
-				t.Fatalf("got rejections %v, want none", rejections)
+				t.Fatalf("waiting for the finalizer: got rejections %v, want none", rejections)
 			}
 		}
 		if n := l.countRequests("DELETE pods", "POST pods"); n[0] != 1 || n[1] != 0 {
-			t.Errorf("got %v requests, want 1 DELETE", n)
+			t.Errorf("waiting for the finalizer: got %d DELETEs, %d POSTs of pods; want 1 and 0", n[0], n[1])
 		}
 		l.change(func() { l.putPod(held, "DELETED") })
 		l.advance(time.Second)
 		if now := l.pod("default", "web-n1"); now == nil || now.UID == held.UID {
-			t.Errorf("finalizer removed: got %v, want a new mirror pod", now)
+			t.Errorf("after the finalizer was removed: got mirror pod %v, want a new one", now)
 		}
 	})
 }
 
-// TestWriter_PodsLost checks that mirror pods are created again if the API server has lost its pods.
+// TestWriter_PodsLost checks that podd creates the mirror pods again if the API server has lost its
+// pods.
 func TestWriter_PodsLost(t *testing.T) {
 	runNode(t, nil, func(l *testNode) {
 		l.publish(podView(staticPod(t, webManifest), runningStatus(noon)))
@@ -528,7 +535,7 @@ func TestWriter_PodsLost(t *testing.T) {
 		})
 		l.advance(6 * time.Second)
 		if now := l.pod("default", "web-n1"); now == nil || now.UID == before.UID || now.Status.Phase != v1.PodRunning {
-			t.Errorf("got %+v, want a new mirror pod", now)
+			t.Errorf("6s after the loss: got mirror pod %+v, want a new one with phase Running", now)
 		}
 	})
 }

@@ -20,8 +20,8 @@ import (
 	"podd/manifest/manifesttest"
 )
 
-// TestNewKey checks the algorithm of each key type, the proof of possession, and that no format shows
-// the key.
+// TestNewKey checks the algorithm of each key type and the signature of the request, which proves the
+// possession of the private key. JSON and the verbs of fmt must not show the private key.
 func TestNewKey(t *testing.T) {
 	for keyType, want := range map[string]string{
 		"RSA3072": "*rsa.PublicKey 3072", "RSA4096": "*rsa.PublicKey 4096", "ECDSAP256": "*ecdsa.PublicKey P-256",
@@ -33,32 +33,32 @@ func TestNewKey(t *testing.T) {
 		}
 		request, err := x509.ParseCertificateRequest(key.Request)
 		if err != nil || request.CheckSignature() != nil || len(request.Subject.Names)+len(request.Extensions) > 0 {
-			t.Fatalf("%s: got request %+v, %v, want an empty request with a valid signature", keyType, request, err)
+			t.Fatalf("%s: got request %+v, error %v; want a request without names and extensions, with a valid signature", keyType, request, err)
 		}
 		block, rest := pem.Decode(key.PEM())
 		if block == nil || block.Type != "PRIVATE KEY" || len(rest) > 0 {
-			t.Fatalf("%s: PEM block found: %v, bytes after it: %d, want one block of type PRIVATE KEY", keyType, block != nil, len(rest))
+			t.Fatalf("%s: got PEM block %t and %d more bytes; want only one block of type PRIVATE KEY", keyType, block != nil, len(rest))
 		}
 		private, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !private.(crypto.Signer).Public().(interface{ Equal(crypto.PublicKey) bool }).Equal(request.PublicKey) {
-			t.Errorf("%s: the public key of the request is not that of the private key", keyType)
+			t.Errorf("%s: got another public key in the request, want that of the private key", keyType)
 		}
 		if got := describe(request.PublicKey); got != want {
-			t.Errorf("%s: got %s, want %s", keyType, got, want)
+			t.Errorf("%s: got public key %q, want %q", keyType, got, want)
 		}
 		text, _ := json.Marshal(key)
 		for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
 			text = append(text, fmt.Sprintf(format+format, key, *key)...)
 		}
 		if secret := strings.Split(string(key.PEM()), "\n")[1]; strings.Contains(string(text), secret) || strings.Contains(string(text), fmt.Sprintf("%x", key.PEM()[:20])) {
-			t.Errorf("%s: JSON or a fmt verb prints the private key", keyType)
+			t.Errorf("%s: got the private key in JSON or in the output of a fmt verb, want it hidden", keyType)
 		}
 	}
 	if _, err := podcert.NewKey("RSA1024"); err == nil || !strings.Contains(err.Error(), `"RSA1024"`) {
-		t.Errorf("unknown type: got %v, want an error with the type", err)
+		t.Errorf("NewKey(\"RSA1024\"): got error %v, want one that contains the type", err)
 	}
 }
 
@@ -76,7 +76,7 @@ func describe(key crypto.PublicKey) string {
 
 var begin = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// status returns a status with a condition.
+// status returns a status with a true condition, or with no condition if condition is "".
 func status(condition, chain string) certificates.PodCertificateRequestStatus {
 	at := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: begin.Add(d)} }
 	s := certificates.PodCertificateRequestStatus{CertificateChain: chain, NotBefore: at(0), BeginRefreshAt: at(time.Hour), NotAfter: at(2 * time.Hour)}
@@ -110,12 +110,12 @@ func TestEvaluate(t *testing.T) {
 		case c != nil:
 			got = string(c.Chain)
 			if want := begin.Add(time.Hour + time.Minute); !c.RefreshAt.Equal(want) {
-				t.Errorf("%s: refresh: got %s, want %s", name, c.RefreshAt, want)
+				t.Errorf("%s: got RefreshAt %s, want %s", name, c.RefreshAt, want)
 			}
 		}
 		_, isFinal := errors.AsType[*podcert.RefusedError](err)
-		if got != test.want || isFinal != (name == "denied" || name == "failed") {
-			t.Errorf("%s: got final %t, %q, want %q", name, isFinal, got, test.want)
+		if wantFinal := name == "denied" || name == "failed"; got != test.want || isFinal != wantFinal {
+			t.Errorf("%s: got %q, RefusedError %t; want %q, %t", name, got, isFinal, test.want, wantFinal)
 		}
 	}
 }
@@ -123,8 +123,8 @@ func TestEvaluate(t *testing.T) {
 func TestCertificate_RefreshIn(t *testing.T) {
 	for _, test := range []struct {
 		name          string
-		received, now time.Duration // times after begin
-		lifetime      time.Duration
+		received, now time.Duration // since begin
+		lifetime      time.Duration // from begin to RefreshAt
 		want          time.Duration
 	}{
 		{"at the start", 0, 0, time.Hour, time.Hour},
@@ -157,7 +157,7 @@ func TestState_Name(t *testing.T) {
 		{podcert.State{Refused: &podcert.RefusedError{Condition: "Failed"}}, 0, "failed"},
 	} {
 		if got := test.state.Name(begin.Add(test.after)); got != test.want {
-			t.Errorf("after %s: got %s, want %s", test.after, got, test.want)
+			t.Errorf("state %+v after %s: got %s, want %s", test.state, test.after, got, test.want)
 		}
 	}
 }
