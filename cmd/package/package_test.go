@@ -18,9 +18,10 @@ import (
 // root is the root of the repository.
 const root = "../.."
 
-// TestPackages builds the packages of an architecture twice and compares them. The architecture is
-// that of most hosts that run the tests, because compiling podd for another one takes minutes. The
-// make target cross compiles podd for the others.
+// TestPackages checks that two builds of the same packages are equal, and that the packages contain
+// the expected files with the time of the commit. It builds only the packages for amd64, the
+// architecture of most hosts that run the tests, because compiling podd for a second architecture
+// takes minutes. "make cross" compiles podd for the remaining architectures.
 func TestPackages(t *testing.T) {
 	created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	v, err := parseVersion("v1.2.3-rc.1", created)
@@ -30,8 +31,8 @@ func TestPackages(t *testing.T) {
 	b := builder{root: root, version: v, created: created, archs: []string{"amd64"}, formats: []string{"deb", "rpm", "apk", "tar.gz"}}
 	dirs := []string{filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")}
 	for _, dir := range dirs {
-		// The stages are in different directories, too, because their paths must not affect the
-		// packages.
+		// buildAll collects the files of a package in TMPDIR. Each build gets another TMPDIR, because
+		// the path of this directory must not affect the package.
 		t.Setenv("TMPDIR", t.TempDir())
 		if err := b.buildAll(t.Context(), dir); err != nil {
 			t.Fatal(err)
@@ -52,11 +53,11 @@ func TestPackages(t *testing.T) {
 		"podd_1.2.3~rc1_linux_amd64.cdx.json",
 	} {
 		if !strings.Contains(string(sums), "  "+name+"\n") {
-			t.Errorf("SHA256SUMS: got\n%swant a line for %s", sums, name)
+			t.Errorf("SHA256SUMS: got\n%swant a line for %q", sums, name)
 		}
 	}
-	// The files of these formats have the time of the commit, so that the times of a checkout do
-	// not affect a build.
+	// The files in .apk and .tar.gz packages must have the time of the commit, because the times of
+	// the files in a checkout differ.
 	for name, wants := range map[string][]string{
 		"podd_1.2.3_rc1_x86_64.apk": {
 			"etc/init.d/podd", "etc/podd/config.yaml", "etc/podd/manifests/", "usr/bin/podd", "usr/share/man/man1/podd-run.1.gz",
@@ -69,7 +70,7 @@ func TestPackages(t *testing.T) {
 		times := readTimes(t, filepath.Join(dirs[0], name))
 		for _, want := range wants {
 			if _, ok := times[want]; !ok {
-				t.Errorf("%s: does not contain %s", name, want)
+				t.Errorf("%s: got no file %q, want one", name, want)
 			}
 		}
 		for file, got := range times {
@@ -80,7 +81,7 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// readTimes returns the times of the files in a .tar.gz or .apk file, by name. A .apk file is a
+// readTimes returns the modification times of the files in a .tar.gz or .apk file, by name. A .apk file is a
 // sequence of .tar.gz files.
 func readTimes(t *testing.T, file string) map[string]time.Time {
 	t.Helper()
@@ -116,7 +117,8 @@ func readTimes(t *testing.T, file string) map[string]time.Time {
 	}
 }
 
-// TestCompareDirs checks that a missing, additional or different file is an error.
+// TestCompareDirs checks that compareDirs returns an error if a file of the second directory is
+// missing, additional or different.
 func TestCompareDirs(t *testing.T) {
 	write := func(files map[string]string) string {
 		dir := t.TempDir()
@@ -129,7 +131,7 @@ func TestCompareDirs(t *testing.T) {
 	}
 	first := write(map[string]string{"a": "1", "b": "2"})
 	if n, err := compareDirs(first, write(map[string]string{"a": "1", "b": "2"})); n != 2 || err != nil {
-		t.Errorf("equal directories: got %d, %v, want 2 files and no error", n, err)
+		t.Errorf("equal directories: got %d files, error %v; want 2 files and no error", n, err)
 	}
 	for _, second := range []map[string]string{{"a": "1"}, {"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "3"}} {
 		if _, err := compareDirs(first, write(second)); !errors.Is(err, errDifferent) {
@@ -138,7 +140,8 @@ func TestCompareDirs(t *testing.T) {
 	}
 }
 
-// TestRemoveEarlier checks that only packages are removed.
+// TestRemoveEarlier checks that removeEarlier removes the packages of an earlier build, but removes
+// nothing if the directory also contains another file.
 func TestRemoveEarlier(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string) {
@@ -150,10 +153,10 @@ func TestRemoveEarlier(t *testing.T) {
 	write(checksumsFile)
 	write("thesis.txt")
 	if err := removeEarlier(dir); err == nil {
-		t.Error("a directory with another file: got no error, want one")
+		t.Error("directory with packages and thesis.txt: got no error, want one")
 	}
 	if files, err := readFiles(dir); err != nil || len(files) != 3 {
-		t.Errorf("after the error: got %d files, %v, want 3", len(files), err)
+		t.Errorf("after the error: got %d files, error %v; want all 3 files", len(files), err)
 	}
 	if err := os.Remove(filepath.Join(dir, "thesis.txt")); err != nil {
 		t.Fatal(err)
@@ -162,19 +165,19 @@ func TestRemoveEarlier(t *testing.T) {
 		t.Error(err)
 	}
 	if files, err := readFiles(dir); err != nil || len(files) != 0 {
-		t.Errorf("got %d files, %v, want none", len(files), err)
+		t.Errorf("directory with only packages: got %d files, error %v; want no files", len(files), err)
 	}
 	if err := removeEarlier(filepath.Join(dir, "none")); err != nil {
-		t.Error(err)
+		t.Errorf("missing directory: got error %v, want none", err)
 	}
 }
 
-// TestScripts checks that each script has no syntax error and starts with the interpreter of its
-// format.
+// TestScripts checks that each script has no syntax error. The scripts for deb and apk must start
+// with #!/bin/sh; the scripts for rpm must not, because rpm chooses their interpreter.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("files/*-*")
 	if err != nil || len(scripts) < 9 {
-		t.Fatalf("got scripts %v, %v, want at least 9", scripts, err)
+		t.Fatalf("got scripts %v, error %v; want at least 9 scripts", scripts, err)
 	}
 	for _, script := range scripts {
 		text, err := os.ReadFile(script)
@@ -186,7 +189,7 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%s: starts with #!/bin/sh: got %v, want %v", script, hasInterpreter, !isRPM)
 		}
 		if out, err := exec.Command("sh", "-n", script).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v: %s", script, err, out)
+			t.Errorf("sh -n %s: got %v, want no error; output:\n%s", script, err, out)
 		}
 	}
 }

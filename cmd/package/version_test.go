@@ -22,12 +22,12 @@ func TestParseVersion(t *testing.T) {
 	} {
 		got, err := parseVersion(tt.described, created)
 		if want := (version{tt.described, tt.linux, tt.apk}); err != nil || got != want {
-			t.Errorf("%s: got %+v, %v, want %+v", tt.described, got, err, want)
+			t.Errorf("parseVersion(%q): got %+v, error %v; want %+v", tt.described, got, err, want)
 		}
 	}
 	for _, described := range []string{"", "v1.2", "v1.2.3-nightly", "v1.2.3 ", "../x"} {
 		if got, err := parseVersion(described, created); err == nil {
-			t.Errorf("%q: got %+v, want an error", described, got)
+			t.Errorf("parseVersion(%q): got %+v, want an error", described, got)
 		}
 	}
 }
