@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestNewExitError checks that the error contains the end of the log, and how to continue.
+// TestNewExitError checks that the error contains the last five lines of the log and the commands
+// with which the user can continue.
 func TestNewExitError(t *testing.T) {
 	const next = "\nits pods keep running. \"make run\" starts podd again and adopts the pods, \"make stop\" removes everything"
 	for want, err := range map[string]error{

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A fakeRuntime exits one minute after each start, and fails to start the second time.
+// A fakeRuntime exits one minute after each start. Its second restart fails.
 type fakeRuntime struct{ starts int }
 
 func (f *fakeRuntime) Program() string { return "containerd" }
@@ -35,8 +35,8 @@ func (f *fakeRuntime) Restart(context.Context) error {
 	return nil
 }
 
-// TestSuperviseRuntime checks that the runtime starts again each time it has exited, also after a start
-// that failed, but not if the supervision ends.
+// TestSuperviseRuntime checks that superviseRuntime restarts the runtime after each exit, tries again
+// after a failed restart, and returns when ctx is done.
 func TestSuperviseRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute-time.Second)
