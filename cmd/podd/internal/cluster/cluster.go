@@ -91,20 +91,27 @@ type Options struct {
 	// time since the first change of the pod that the status contains. Calls are sequential. It may be
 	// nil.
 	OnStatusSynced func(took time.Duration)
-	// NodeStart records the registration of the node. It may be nil.
-	NodeStart NodeStartRecorder
-	Log       *slog.Logger
+	// OnRegistrationStep is called when a step of the registration of the node ends: before each attempt
+	// to create the Node, after podd has created the Node, and after each status in which the Node is
+	// ready. Calls are sequential. It may be nil.
+	OnRegistrationStep func(step RegistrationStep, at time.Time)
+	Log                *slog.Logger
 }
 
-// A NodeStartRecorder records when the steps of the registration of the node end.
-// *metrics.Metrics implements it.
-type NodeStartRecorder interface {
-	// RecordRegistrationAttempt is called before each attempt to create the Node.
-	RecordRegistrationAttempt(at time.Time)
-	// RecordRegistration is called after podd has created the Node.
-	RecordRegistration(at time.Time)
-	// RecordNodeReady is called after each status in which the Node is ready.
-	RecordNodeReady(at time.Time)
+// A RegistrationStep is a step of the registration of the node.
+type RegistrationStep int
+
+// The steps of the registration in their order.
+const (
+	RegistrationAttempted RegistrationStep = iota
+	NodeRegistered
+	NodeReady
+)
+
+func (o *Options) endRegistrationStep(step RegistrationStep, at time.Time) {
+	if o.OnRegistrationStep != nil {
+		o.OnRegistrationStep(step, at)
+	}
 }
 
 // checkInterval is the interval between checks of the kubeconfig for changes.

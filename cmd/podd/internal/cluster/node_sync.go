@@ -187,9 +187,7 @@ func (s *nodeSyncer) create(ctx context.Context, local *v1.Node, volumes []v1.Un
 	case !s.o.RegisterNode:
 		return nodeMissingError{s.o.NodeName}
 	}
-	if s.o.NodeStart != nil {
-		s.o.NodeStart.RecordRegistrationAttempt(now)
-	}
+	s.o.endRegistrationStep(RegistrationAttempted, now)
 	var n v1.Node
 	node := s.o.newNode(local, now)
 	node.Status.VolumesInUse = volumes
@@ -200,9 +198,7 @@ func (s *nodeSyncer) create(ctx context.Context, local *v1.Node, volumes []v1.Un
 	if err != nil {
 		return err
 	}
-	if s.o.NodeStart != nil {
-		s.o.NodeStart.RecordRegistration(time.Now())
-	}
+	s.o.endRegistrationStep(NodeRegistered, time.Now())
 	s.recordSync(&n, now, true)
 	return nil
 }
@@ -217,8 +213,8 @@ func (s *nodeSyncer) recordSync(n *v1.Node, now time.Time, changed bool) {
 	if !s.isSynced {
 		s.o.Log.Info("node joined the cluster", "node", s.o.NodeName, "apiServer", s.c.host)
 	}
-	if s.o.NodeStart != nil && isNodeReady(n) {
-		s.o.NodeStart.RecordNodeReady(time.Now())
+	if isNodeReady(n) {
+		s.o.endRegistrationStep(NodeReady, time.Now())
 	}
 	s.isSynced, s.sentAt = true, now
 	s.setCurrent(n)

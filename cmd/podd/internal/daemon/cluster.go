@@ -46,7 +46,17 @@ func newCluster(b processState, t telemetry, drivers *csi.Drivers, hasPort bool)
 			s := event.Subject{Key: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID, At: time.Now()}
 			t.record([]event.Event{s.NewWarningEvent(reason, "", message)})
 		},
-		OnRequest: t.metrics.RecordClientRequest, OnStatusSynced: t.metrics.RecordStatusSync, NodeStart: t.metrics,
+		OnRequest: t.metrics.RecordClientRequest, OnStatusSynced: t.metrics.RecordStatusSync,
+		OnRegistrationStep: func(step cluster.RegistrationStep, at time.Time) {
+			switch step {
+			case cluster.RegistrationAttempted:
+				t.metrics.RecordRegistrationAttempt(at)
+			case cluster.NodeRegistered:
+				t.metrics.RecordRegistration(at)
+			case cluster.NodeReady:
+				t.metrics.RecordNodeReady(at)
+			}
+		},
 		OnSchedulable: func(schedulable bool) {
 			reason := "NodeNotSchedulable"
 			if schedulable {
