@@ -1,9 +1,7 @@
 package volume
 
 import (
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -55,12 +53,13 @@ func (p *podDir) plugin(v *v1.Volume) (name string, block bool) {
 	return volumeplugin.Name(v, nil), false
 }
 
-// unmounts returns the operations that removing the volumes of a pod includes, according to the
-// directories of the volumes. The result omits volumes without a directory, such as a hostPath.
-func (d Dir) unmounts(uid types.UID) []Operation {
+// unmounts returns the operations that removing the volumes of a pod includes, by the name of the
+// volume, according to the directories of the volumes. The result omits volumes without a directory,
+// such as a hostPath.
+func (d Dir) unmounts(uid types.UID) map[string]Operation {
 	volumes := filepath.Join(d.Root, string(uid), volumesDir)
 	plugins, _ := safepath.Names(volumes)
-	all := map[string]Operation{} // by volume
+	all := map[string]Operation{}
 	for _, plugin := range plugins {
 		names, _ := safepath.Names(filepath.Join(volumes, plugin))
 		for _, name := range names {
@@ -84,5 +83,5 @@ func (d Dir) unmounts(uid types.UID) []Operation {
 			all[v.Name] = o
 		}
 	}
-	return slices.Collect(maps.Values(all))
+	return all
 }
