@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -88,7 +90,8 @@ func (c *WaitCmd) follow(ctx context.Context, w *waitState, s iostreams.Streams)
 }
 
 // goals returns one goal for each argument. It reads the files of the goals, because podd wait does
-// not wait for changes that are made to a file later.
+// not wait for changes that are made to a file later. If no file has the base name in an argument,
+// the argument selects a manifest of podd, which goals does not know.
 func (c *WaitCmd) goals() ([]goal, error) {
 	var all []goal
 	for _, arg := range c.Targets {
@@ -97,10 +100,12 @@ func (c *WaitCmd) goals() ([]goal, error) {
 			g.isFile = true
 			g.mustBeApplied = c.For == "" || g.mustBeApplied
 			digest, err := fileDigest(arg)
-			if err != nil {
+			switch {
+			case err == nil:
+				g.digests[arg] = digest
+			case filepath.Base(arg) != arg || !errors.Is(err, fs.ErrNotExist):
 				return nil, err
 			}
-			g.digests[arg] = digest
 		}
 		all = append(all, g)
 	}

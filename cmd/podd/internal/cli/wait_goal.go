@@ -13,30 +13,15 @@ import (
 type goal struct {
 	PodSelector
 	arg           string
-	isFile        bool // arg is a local file
+	isFile        bool // arg is a local file, or the base name of a manifest
 	mustBeApplied bool // the pod must be ready and run the version in the file
 	// digests contains the digest of each file at the time at which podd wait first read the file.
-	// The keys are paths or arguments.
+	// The keys are arg, if podd wait read it before its first View, and paths in the View.
 	digests map[string]string
 }
 
 // find returns the pod or the file of the goal. It returns an error if v contains neither yet.
-func (g *goal) find(v *server.View) (subject, error) {
-	if !g.isFile {
-		key, err := g.PodSelector.findKey(v, podAndProblemKeys(v), g.arg)
-		if err == nil {
-			return subject{key: key}, nil
-		}
-		if path := findPath(v, g.arg); path != "" {
-			return subject{path: path}, nil
-		}
-		return subject{}, err
-	}
-	if path := findPath(v, g.arg); path != "" {
-		return subject{path: path}, nil
-	}
-	return subject{}, unknownFileError(v, g.arg)
-}
+func (g *goal) find(v *server.View) (subject, error) { return g.findSubject(v, g.arg) }
 
 // A refusedError is the error of a goal that cannot be met because podd refused the content of its
 // file.
@@ -127,7 +112,7 @@ func (g *goal) checkHasPods(v *server.View, s subject) error {
 
 // digest returns the digest that the file with this path had when podd wait first read it.
 func (g *goal) digest(path string) (string, error) {
-	if g.isFile {
+	if g.isFile && paths.SameFile(path, g.arg) {
 		path = g.arg
 	}
 	if digest, isRead := g.digests[path]; isRead {

@@ -85,6 +85,38 @@ func TestGoal(t *testing.T) {
 	}
 }
 
+// TestGoal_BaseName checks that podd wait finds a manifest by its base name from every working
+// directory, as podd why does. A file with this name in the working directory does not replace the
+// manifest.
+func TestGoal_BaseName(t *testing.T) {
+	dir, digest := createManifestDir(t, "web.yaml", "the current content")
+	web := poddtest.SetRunning(poddtest.NewPod("", 1, "web", "app"))
+	web.Path = filepath.Join(dir, "web.yaml")
+	v := poddtest.NewView(web)
+	v.Sources = []string{dir}
+	v.Files = []server.FileView{{Path: web.Path, Digest: digest}}
+	for _, hasOther := range []bool{false, true} {
+		workingDir := poddtest.ShortDir(t)
+		if hasOther {
+			workingDir, _ = createManifestDir(t, "web.yaml", "another content")
+		}
+		t.Chdir(workingDir)
+		for _, condition := range []string{"", "ready", "applied"} {
+			goals, err := (&WaitCmd{Targets: []string{"web.yaml"}, For: condition}).goals()
+			if err != nil {
+				t.Errorf("wait --for=%q web.yaml, other file %t: got error %v, want none", condition, hasOther, err)
+				continue
+			}
+			if met, err := goals[0].isMet(v); !met || err != nil {
+				t.Errorf("wait --for=%q web.yaml, other file %t: got met %t, error %v; want true and no error", condition, hasOther, met, err)
+			}
+		}
+	}
+	if got, want := podd(t, poddtest.Serve(t, v), "wait", "--timeout=0", "wbe.yaml"), "podd: wbe.yaml does not belong to a source of podd; the sources are "+dir+"\n"; got.Code != 1 || got.Err != want {
+		t.Errorf("wait wbe.yaml: got %+v, want exit code 1 and stderr %q", got, want)
+	}
+}
+
 // TestGoal_URL checks that pods of a URL are applied if they have the newest content that podd has
 // read, unless the URL is unreachable. podd wait does not read the URL itself.
 func TestGoal_URL(t *testing.T) {

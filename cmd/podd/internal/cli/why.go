@@ -98,8 +98,8 @@ func (c *WhyCmd) findSubjects(v *server.View) ([]subject, error) {
 
 // findSubject returns the pod or file that arg selects. If arg selects both a pod and a file,
 // findSubject returns the pod.
-func (c *WhyCmd) findSubject(v *server.View, arg string) (subject, error) {
-	key, err := c.PodSelector.findKey(v, podAndProblemKeys(v), arg)
+func (s PodSelector) findSubject(v *server.View, arg string) (subject, error) {
+	key, err := s.findKey(v, podAndProblemKeys(v), arg)
 	if err == nil {
 		return subject{key: key}, nil
 	}
