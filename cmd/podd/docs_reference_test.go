@@ -297,8 +297,8 @@ are at ` + "`/flagz`" + `, also if a file sets them. Neither contains secrets.
 var configurationGates = `
 ## Feature gates
 
-podd knows the feature gates of the kubelet of Kubernetes ` + manifest.KubernetesRelease() + ` and warns about unknown feature
-gates. These feature gates can be true and false:
+podd knows the feature gates of the kubelet of Kubernetes ` + manifest.KubernetesRelease() + ` and rejects unknown names. It
+warns about feature gates that earlier releases had. These feature gates can be true and false:
 
 | feature gate | default | effect |
 | --- | --- | --- |

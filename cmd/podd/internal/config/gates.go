@@ -20,6 +20,13 @@ import (
 //go:embed feature_gates.txt
 var featureGates string
 
+// formerGates contains a line for each feature gate that is not in featureGates and that a kubelet from
+// Kubernetes 1.4, the first with feature gates, to 1.36 had. The names come from the last patch releases
+// (pkg/features of k8s.io/kubernetes, k8s.io/apiserver and their predecessors).
+//
+//go:embed former_feature_gates.txt
+var formerGates string
+
 // gateNames contains the names in featureGates. lockedGates contains the values of the locked gates.
 var gateNames, lockedGates = parseFeatureGates(featureGates)
 
@@ -86,23 +93,28 @@ const (
 // isFeatureGate is the set of the names in gateNames.
 var isFeatureGate = newSet(gateNames...)
 
-// newUnknownGateWarning returns a warning that suggests the feature gate with the most similar
-// name. o is the position of the unknown gate.
-func newUnknownGateWarning(name string, o origin) manifest.Problem {
-	text := "unknown feature gate, which is ignored"
+// newUnknownGateProblem returns the Problem of a name that is not in featureGates. It is a warning
+// if an earlier kubelet had this feature gate, so that podd starts with the configuration of such a
+// kubelet. Otherwise it is an error, as in the kubelet, that suggests the feature gate with the most
+// similar name. o is the position of the name.
+func newUnknownGateProblem(name string, o origin) manifest.Problem {
+	if slices.Contains(strings.Fields(formerGates), name) {
+		return o.keyProblem(manifest.Warning, "featureGates", name, "ignored, because Kubernetes has removed this feature gate")
+	}
+	text := "unknown feature gate"
 	if near := wording.FindClosest(name, gateNames); near != "" {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}
-	return o.keyProblem(manifest.Warning, "featureGates", name, text)
+	return o.keyProblem(manifest.Error, "featureGates", name, text)
 }
 
-// checkGates rejects feature gates with values that podd does not support, and warns about unknown
-// feature gates.
+// checkGates rejects unknown feature gates, and feature gates with values that podd does not support.
+// It warns about feature gates that Kubernetes has removed.
 func (c *checker) checkGates() {
 	for _, name := range slices.Sorted(maps.Keys(c.kubelet.FeatureGates)) {
 		o := c.merged.origin(joinKey("featureGates", name))
 		if !isFeatureGate[name] {
-			c.problems = append(c.problems, newUnknownGateWarning(name, o))
+			c.problems = append(c.problems, newUnknownGateProblem(name, o))
 			continue
 		}
 		if name == gateRotateServing && !c.kubelet.FeatureGates[name] && !c.kubelet.ServerTLSBootstrap {
