@@ -23,7 +23,9 @@ func idsPerPod(k *kubelet.KubeletConfiguration) uint32 {
 // (pkg/kubelet/userns and pkg/kubelet/apis/config/validation). As in the kubelet, the only upper limit
 // is that there must be IDs for maxPods pods. The first range belongs to the users of the host, and the
 // last ID belongs to no user. The kubelet does not consider the last ID, so that its last pod cannot
-// start. Unlike the kubelet, podd also accepts numbers that do not divide 2^32.
+// start. The kubelet starts with a number that does not divide 2^32 only if the user kubelet has suitable
+// subordinate IDs (getsubids). podd does not read subordinate IDs. It always accepts such a number, so
+// that the configuration of such a kubelet works.
 func (c *checker) checkUserNamespaces() {
 	const field = "userNamespaces.idsPerPod"
 	if c.kubelet.UserNamespaces == nil || c.kubelet.UserNamespaces.IDsPerPod == nil {
