@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -25,7 +26,7 @@ func mounts(in *ContainerInput, deviceMounts []*cri.Mount) ([]*cri.Mount, error)
 		if err != nil {
 			return nil, mountError(in.Container, m, err)
 		}
-		mount.SelinuxRelabel = in.Node.SELinuxEnabled && !labelled[m.Name] && isPoddOwned(in, findVolume(in, m.Name))
+		mount.SelinuxRelabel = in.Node.SELinuxEnabled && !labelled[m.Name] && mustRelabel(in, findVolume(in, m.Name))
 		labelled[m.Name] = true
 		ownHosts = ownHosts || m.MountPath == etcHosts
 		deviceMounts = append(deviceMounts, mount)
@@ -153,14 +154,33 @@ func findVolume(in *ContainerInput, name string) *v1.Volume {
 	return &v1.Volume{}
 }
 
-// isPoddOwned reports whether podd created the files of a volume, so that they may be
-// relabeled.
-func isPoddOwned(in *ContainerInput, v *v1.Volume) bool {
+// mustRelabel reports whether the runtime must relabel the files of a volume on a node with SELinux.
+// These are the files that podd created, and the files on iSCSI and Fibre Channel disks that are not
+// read-only, as in the kubelet.
+func mustRelabel(in *ContainerInput, v *v1.Volume) bool {
 	if name := ClaimName(in.Pod, v); name != "" {
 		c := in.Refs.Claim(name)
-		return c != nil && c.Volume == nil
+		if c == nil || c.Volume == nil {
+			return c != nil
+		}
+		s := &c.Volume.Spec
+		return (s.ISCSI != nil || s.FC != nil) && !isReadOnly(in, v) && !hasFixedLabels(s.MountOptions)
+	}
+	if v.ISCSI != nil || v.FC != nil {
+		return !isReadOnly(in, v)
 	}
 	return v.EmptyDir != nil || v.Ephemeral != nil || isProjected(&v.VolumeSource)
+}
+
+// hasFixedLabels reports whether files on a filesystem with these mount options cannot be relabeled. The
+// kernel returns EROFS or ENOTSUP for them, and the runtime then may not create the container.
+func hasFixedLabels(options []string) bool {
+	for option := range strings.SplitSeq(strings.Join(options, ","), ",") {
+		if option == "ro" || strings.HasPrefix(option, "context=") {
+			return true
+		}
+	}
+	return false
 }
 
 // isReadOnly reports whether the volume is read-only regardless of its mounts.

@@ -109,8 +109,8 @@ type Node struct {
 	SeccompDefault bool
 	// SeccompDir is the directory of Localhost seccomp profiles.
 	SeccompDir string
-	// SELinuxEnabled reports whether SELinux is enabled, so that volumes that podd creates
-	// are relabeled.
+	// SELinuxEnabled reports whether SELinux is enabled, so that the runtime must relabel volumes; see
+	// mustRelabel.
 	SELinuxEnabled bool
 }
 
