@@ -74,7 +74,7 @@ var driverFields = []row{
 	{"spec.volumeLifecycleModes", supported, ""},
 	{"spec.fsGroupPolicy", supported, ""},
 	{"spec.requiresRepublish", supported, ""},
-	{"spec.seLinuxMount", supported, ""}, // the field only speeds up mounts: podd never passes the mount option, and the runtime labels the files instead
+	{"spec.seLinuxMount", supported, ""}, // podd never passes the mount option, and the files keep their labels
 	{"spec.storageCapacity", acceptedWithWarning, schedulerOnly},
 	{"spec.preventPodSchedulingIfMissing", acceptedWithWarning, schedulerOnly},
 	{"spec.nodeAllocatableUpdatePeriodSeconds", acceptedWithWarning, schedulerOnly},
