@@ -66,7 +66,11 @@ func (d *daemon) restartTo(pod string, count int) {
 func TestDeadContainers_PerContainer(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "--maximum-dead-containers-per-container=3")
-	d.apply(d.pod("web", shell("main", "echo started; exec sleep 1000")))
+	main := shell("main", "trap 'exit 0' TERM; echo started; touch /ready; sleep 1000 & wait")
+	// Without the probe, restartTo could stop a container before its shell runs, and its log would be
+	// empty.
+	main.ReadinessProbe = probeEverySecond(execHandler("test -e /ready"))
+	d.apply(d.pod("web", main))
 	d.untilPod("runs", "web", inPhase(v1.PodRunning))
 	d.restartTo("web", 5)
 	d.untilExitedAttempts("web", 2, 3, 4)
