@@ -14,9 +14,9 @@ type FileState struct {
 	ContentTime time.Time
 	// OutdatedReason is the reason why the content in use is older than the current content of the
 	// file or URL: "edit refused", "write begun", "reading failed", "gone" or "fetch failed".
-	// Problems with the same Path have the details. OutdatedReason is "" if the current content is
-	// in use. OutdatedReason is also "" if the current content is invalid and no valid content was
-	// ever read. In this case the valid documents of the current content are in use.
+	// Problems with the same Path have the details. OutdatedReason is "" if the current content is in
+	// use. An invalid content is in use if podd has never read a valid one: podd then uses its valid
+	// documents.
 	OutdatedReason string
 	// OutdatedSince is the time since which the current content differs from the content in use;
 	// zero if OutdatedReason is "".

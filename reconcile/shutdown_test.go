@@ -63,7 +63,7 @@ func TestShutdown(t *testing.T) {
 		}
 		m.start()
 		done = m.shutDown()
-		m.advance(14 * time.Second) // the grace period of the pod slow, 20 seconds, began before the restart and has passed
+		m.advance(14 * time.Second) // the grace period of 20 seconds of pod "slow" began before the restart, and has passed
 		m.wantState("quick 0 dead", "quick/app 0 exited 137", "slow 0 dead", "slow/app 0 exited 137", "system 0 ready", "system/app 0 running")
 		m.advance(9 * time.Second)
 		if err := <-done; err != nil {

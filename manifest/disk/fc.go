@@ -16,8 +16,8 @@ type FC struct {
 	// Targets contains the names of the target ports (WWNs): 16 lower-case hexadecimal digits each.
 	Targets []string
 	LUN     int32
-	// WWIDs contains the identifiers of the disk, spelled as in /dev/disk/by-id, where the names of
-	// links contain them. It is empty if Targets is not empty.
+	// WWIDs contains the identifiers of the disk. The names of its links in /dev/disk/by-id contain
+	// them. It is empty if Targets is not empty.
 	WWIDs []string
 }
 

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Join moves this process to the cgroup name in every hierarchy. It creates the cgroup if it does not
+// Join moves this process to the cgroup with the given name in every hierarchy. It creates the cgroup if it does not
 // exist. As in the kubelet, name is a path below the mount point of each hierarchy, even if the driver
 // for pods is systemd.
 func Join(name string) error {

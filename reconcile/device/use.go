@@ -154,8 +154,8 @@ func (m *Manager) beginUse(h allocation.PodVersion) (done func()) {
 	}
 }
 
-// lockPod waits until no other allocation for the pod is in progress, because the choices of
-// devices for its containers depend on each other.
+// lockPod reserves the pod for one allocation and waits for other allocations for the pod, because the
+// choices of devices for its containers depend on each other.
 func (m *Manager) lockPod(ctx context.Context, h allocation.PodVersion) (unlock func(), err error) {
 	for {
 		m.mu.Lock()

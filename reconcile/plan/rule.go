@@ -8,7 +8,7 @@ type RuleID string
 const (
 	RuleSourcesNotRead       RuleID = "SourcesNotRead"
 	RuleRuntimeUnreachable   RuleID = "RuntimeUnreachable"
-	RuleAdoptForeign         RuleID = "AdoptForeign"
+	RuleAdoptForeign         RuleID = "AdoptForeign" // stops a pod of another agent, whose name podd takes over
 	RuleNameInUse            RuleID = "NameInUse"
 	RuleKeepEarlierVersion   RuleID = "KeepEarlierVersion"
 	RuleStop                 RuleID = "Stop"

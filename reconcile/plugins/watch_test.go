@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestScan_TooManySockets checks that a registered plugin is not unregistered if there are
-// more sockets than the limit.
+// TestScan_TooManySockets checks that a registered plugin stays registered if there are more
+// sockets than the limit.
 func TestScan_TooManySockets(t *testing.T) {
 	dir := t.TempDir()
 	listen := func(name string) {

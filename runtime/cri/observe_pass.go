@@ -130,7 +130,7 @@ func (o *Observer) priorPods(whole bool, keys map[types.NamespacedName]struct{})
 }
 
 // hasUnlabelledSandbox reports whether a pod in keys has a sandbox whose labels do not
-// contain the name of the pod, because another agent created the sandbox. A list by labels does not
+// contain the namespace and the name of the pod, because another agent created the sandbox. A list by labels does not
 // contain such a sandbox.
 func (o *Observer) hasUnlabelledSandbox(keys map[types.NamespacedName]struct{}) bool {
 	for key := range keys {

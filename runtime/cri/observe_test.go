@@ -64,7 +64,7 @@ func TestObserver_NoInstance(t *testing.T) {
 }
 
 // TestObserver_Unchanged checks that objects that did not change are not queried again, and
-// that their pods keep their pointers.
+// that the observer returns the same pointers for their pods.
 func TestObserver_Unchanged(t *testing.T) {
 	inScene(t, runtimetest.Options{}, func(s *scene) {
 		s.pods(20)

@@ -178,8 +178,8 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestPage_ContentSecurityPolicy checks that the page fetches nothing from other hosts, and
-// that its policy prevents injected content from doing so.
+// TestPage_ContentSecurityPolicy checks that the policy of the page permits no requests to
+// other hosts, neither by the page itself nor by injected content.
 func TestPage_ContentSecurityPolicy(t *testing.T) {
 	resp, _ := get(t, serve(t, &Page{}).URL+"/")
 	for directive := range strings.SplitSeq(resp.Header.Get("Content-Security-Policy"), ";") {

@@ -123,7 +123,7 @@ func (c *copyContainer) copyOut(ctx context.Context, remotePath, localPath strin
 	if info, err := os.Stat(target); err == nil && info.IsDir() {
 		target = filepath.Join(target, base)
 	} else if strings.HasSuffix(localPath, "/") {
-		return fmt.Errorf("copying to %s: the directory does not exist", localPath)
+		return fmt.Errorf("copying to %s: it is not an existing directory", localPath)
 	}
 	root, err := os.OpenRoot(filepath.Dir(target))
 	if err != nil {

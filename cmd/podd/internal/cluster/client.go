@@ -163,8 +163,8 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
-// nodeQuery returns a function that creates a list request for one Node. A node may watch only
-// its own Node.
+// nodeQuery returns a function that creates a list request for one Node. The selector is necessary,
+// because a node may list and watch only its own Node.
 func (c *client) nodeQuery(name string) func() *rest.Request {
 	return func() *rest.Request {
 		return c.core.Get().Resource("nodes").Param("fieldSelector", "metadata.name="+name)

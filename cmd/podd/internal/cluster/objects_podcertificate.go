@@ -189,7 +189,7 @@ func (l *podCertificateLookup) receive(ctx context.Context, name string, key *po
 // await watches the request with this name until it has a certificate.
 func (l *podCertificateLookup) await(ctx context.Context, name string) (*podcert.Certificate, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	requests := &requestStore{}
+	requests := &certificateRequestStore{}
 	f := reflector[*certificates.PodCertificateRequest]{client: l.client, query: l.requestQuery(name), emptyList: &certificates.PodCertificateRequestList{}, store: requests, reporter: requests, initialWait: firstLookupWait}
 	var g sync.WaitGroup
 	g.Go(func() { f.run(ctx) })
@@ -226,22 +226,23 @@ func (l *podCertificateLookup) requestQuery(name string) func() *rest.Request {
 	}
 }
 
-// A requestStore is the snapshotStore and the reporter of the reflector for one request.
-type requestStore struct {
+// A certificateRequestStore is the snapshotStore and the reporter of the reflector that watches
+// one PodCertificateRequest.
+type certificateRequestStore struct {
 	watchable[snapshot[*certificates.PodCertificateRequest]]
 	err watchable[error]
 }
 
 // report implements reporter. It keeps only responses of the API server, because other
 // parts report an outage.
-func (s *requestStore) report(_ context.Context, _ connectionPart, err error) {
+func (s *certificateRequestStore) report(_ context.Context, _ connectionPart, err error) {
 	if err == nil || isAPIError(err) {
 		s.err.set(err)
 	}
 }
 
 // watchError returns the last error of the list or watch, or nil.
-func (s *requestStore) watchError() error {
+func (s *certificateRequestStore) watchError() error {
 	err, _ := s.err.get()
 	if err == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// A problemKind is the kind of a problem. Problems of one kind have the same cause for users.
+// A problemKind is the cause of a problem from the point of view of a user.
 type problemKind int
 
 const (

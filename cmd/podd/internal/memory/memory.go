@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A burst of pod starts leaves garbage, and podd then allocates too little to trigger a garbage
+// When many pods have started at once, garbage remains, and podd then allocates too little to trigger a garbage
 // collection. When podd has become idle, it therefore starts a garbage collection and returns the
 // freed memory to the operating system. The Go runtime would start a garbage collection only after
 // two minutes, and would keep a part of the memory.

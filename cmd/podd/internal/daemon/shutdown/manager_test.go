@@ -50,7 +50,7 @@ func TestManager(t *testing.T) {
 	if m.state.Groups() != nil || m.initiator() != "" {
 		t.Errorf("first start: got groups %v, initiator %q, want no shutdown", m.state.Groups(), m.initiator())
 	}
-	for _, initiator := range []string{initiatorUser, initiatorLogind} { // the second call waits for the shutdown of the first call
+	for _, initiator := range []string{initiatorUser, initiatorLogind} { // the second call only waits for the shutdown that the first call has started
 		if err := m.begin(t.Context(), initiator, m.groups); err != nil {
 			t.Fatal(err)
 		}
