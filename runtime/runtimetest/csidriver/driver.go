@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -116,15 +117,26 @@ func (d *Driver) Start() error {
 	d.process.Stdout, d.process.Stderr = os.Stderr, os.Stderr
 	d.process.ExtraFiles = []*os.File{notify}
 	d.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	err = d.process.Start()
+	process, ended, started := d.process, make(chan struct{}), make(chan error)
+	go func() {
+		// Keep the thread until the process has exited, because the kernel sends Pdeathsig when the
+		// thread exits, as the thread of a test that never unlocks it does.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := process.Start()
+		started <- err
+		if err == nil {
+			_ = process.Wait()
+			close(ended)
+		}
+	}()
+	err = <-started
 	_ = notify.Close()
 	if err != nil {
 		d.process = nil
 		return err
 	}
-	ended, process := make(chan struct{}), d.process
 	d.ended = ended
-	go func() { _ = process.Wait(); close(ended) }()
 	if err := ready.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
 		return errors.Join(err, d.Stop())
 	}
