@@ -10,13 +10,13 @@ import (
 	"podd/manifest/order"
 )
 
-// mergeNodeConditions returns a copy of present. In the copy, each condition in own is added or
-// replaces the condition of the same type. The parameter present contains the conditions of the
+// mergeNodeConditions returns a copy of stored. In the copy, each condition in own is added or
+// replaces the condition of the same type. The parameter stored contains the conditions of the
 // Node in the API server, and own contains the conditions that podd reports. The transition time of
-// a condition changes only if its status changes. The statuses in present may all be Unknown,
+// a condition changes only if its status changes. The statuses in stored may all be Unknown,
 // because the node controller sets the conditions of an unreachable node to Unknown.
-func mergeNodeConditions(present, own []v1.NodeCondition, now metav1.Time) []v1.NodeCondition {
-	all := slices.Clone(present)
+func mergeNodeConditions(stored, own []v1.NodeCondition, now metav1.Time) []v1.NodeCondition {
+	all := slices.Clone(stored)
 	for _, c := range own {
 		c.LastHeartbeatTime, c.LastTransitionTime = now, now
 		i := slices.IndexFunc(all, func(s v1.NodeCondition) bool { return s.Type == c.Type })

@@ -21,16 +21,16 @@ import (
 // as a JSON object.
 const annotationNodeIDs = "csi.volume.kubernetes.io/nodeid"
 
-// updatedCSINode returns the new CSINode of n. present is the current CSINode, or nil. If added is
+// updatedCSINode returns the new CSINode of n. stored is the current CSINode, or nil. If added is
 // not nil, updatedCSINode adds this driver. If removed is not "", it removes the driver with this
 // name. It keeps the entries of other drivers.
 //
 // updatedCSINode also sets the annotation with the in-tree plugins whose volumes the node passes to
 // CSI drivers, as the kubelet does. The scheduler needs it to count these volumes.
-func updatedCSINode(present *storage.CSINode, n *v1.Node, added *csi.Driver, removed string) *storage.CSINode {
+func updatedCSINode(stored *storage.CSINode, n *v1.Node, added *csi.Driver, removed string) *storage.CSINode {
 	next := &storage.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storage.CSINodeSpec{Drivers: []storage.CSINodeDriver{}}}
-	if present != nil {
-		next = present.DeepCopy()
+	if stored != nil {
+		next = stored.DeepCopy()
 	}
 	next.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}}
 	if next.Annotations == nil {
@@ -64,8 +64,8 @@ func checkDriver(n *v1.Node, d *csi.Driver) string {
 		if len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
 			return fmt.Sprintf("CSI driver %s reported the topology %q:%q, which is not a valid label", d.Name, key, value)
 		}
-		if present, exists := n.Labels[key]; exists && present != value {
-			return fmt.Sprintf("detected topology value collision: CSI driver %s reported %q:%q but existing label is %q:%q", d.Name, key, value, key, present)
+		if stored, exists := n.Labels[key]; exists && stored != value {
+			return fmt.Sprintf("detected topology value collision: CSI driver %s reported %q:%q but existing label is %q:%q", d.Name, key, value, key, stored)
 		}
 	}
 	return ""
@@ -89,12 +89,12 @@ func driverPatch(n *v1.Node, added *csi.Driver, removed string) []byte {
 			}
 		}
 	}
-	present, exists := n.Annotations[annotationNodeIDs]
+	stored, exists := n.Annotations[annotationNodeIDs]
 	annotations := map[string]any{annotationNodeIDs: nil} // null removes the key
 	if len(ids) > 0 {
 		annotations[annotationNodeIDs] = mustEncode(ids)
 	}
-	if isSame := exists == (len(ids) > 0) && (!exists || present == annotations[annotationNodeIDs]); isSame && len(labels) == 0 {
+	if isSame := exists == (len(ids) > 0) && (!exists || stored == annotations[annotationNodeIDs]); isSame && len(labels) == 0 {
 		return nil
 	}
 	return []byte(mustEncode(map[string]any{"metadata": map[string]any{"annotations": annotations, "labels": labels}}))

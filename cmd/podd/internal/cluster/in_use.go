@@ -54,13 +54,13 @@ func (u *volumesInUse) setDesired(w desiredVolumes) {
 }
 
 // names returns the volumes that the Node's status must name, and a channel that is closed when the
-// desired volumes change. The parameter present contains the volumes in the current status. onNode
+// desired volumes change. The parameter stored contains the volumes in the current status. onNode
 // contains the volumes that are on this node.
 //
 // names omits a volume on this node if the volume's driver needs no attachment, and omits all
 // volumes on this node until the CSIDrivers were listed. Until desired.isComplete is set, the
 // result includes all volumes in the current status.
-func (u *volumesInUse) names(present []v1.UniqueVolumeName, onNode []csi.VolumeID) (names []v1.UniqueVolumeName, desiredChanged <-chan struct{}) {
+func (u *volumesInUse) names(stored []v1.UniqueVolumeName, onNode []csi.VolumeID) (names []v1.UniqueVolumeName, desiredChanged <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	all := maps.Clone(u.desired.names)
@@ -75,7 +75,7 @@ func (u *volumesInUse) names(present []v1.UniqueVolumeName, onNode []csi.VolumeI
 		}
 	}
 	if !u.desired.isComplete {
-		for _, name := range present {
+		for _, name := range stored {
 			all[name] = true
 		}
 	}

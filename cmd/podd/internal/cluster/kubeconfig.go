@@ -75,7 +75,7 @@ func checkURLs(c *api.Cluster) error {
 }
 
 // mustReconnect reports whether podd must connect again. usedVersion is the version of the
-// kubeconfig that the present connection uses. mustReconnect returns true if the kubeconfig has
+// kubeconfig that the current connection uses. mustReconnect returns true if the kubeconfig has
 // changed and is valid, or if bootstrap must request a new credential. It returns an error if the
 // kubeconfig has changed and is invalid.
 func (o *Options) mustReconnect(usedVersion fileStamp) (bool, error) {

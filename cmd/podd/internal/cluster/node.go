@@ -55,10 +55,10 @@ func addTaint(n *v1.Node, t v1.Taint) {
 	}
 }
 
-// adoptedNode returns a copy of present with podd's labels and annotations. present is a Node in
+// adoptedNode returns a copy of stored with podd's labels and annotations. stored is a Node in
 // the API server, which an earlier podd process, a kubelet or an administrator may have created.
-func (o *Options) adoptedNode(present, local *v1.Node) *v1.Node {
-	n := present.DeepCopy()
+func (o *Options) adoptedNode(stored, local *v1.Node) *v1.Node {
+	n := stored.DeepCopy()
 	for _, label := range defaultLabels {
 		if value := local.Labels[label]; value != "" {
 			metav1.SetMetaDataLabel(&n.ObjectMeta, label, value)
@@ -72,10 +72,10 @@ func (o *Options) adoptedNode(present, local *v1.Node) *v1.Node {
 	return n
 }
 
-// updatedNode returns a copy of present with the status of local. It keeps the fields that other
+// updatedNode returns a copy of stored with the status of local. It keeps the fields that other
 // clients write and the fields that local does not contain yet.
-func (o *Options) updatedNode(present, local *v1.Node, now time.Time) *v1.Node {
-	n := present.DeepCopy()
+func (o *Options) updatedNode(stored, local *v1.Node, now time.Time) *v1.Node {
+	n := stored.DeepCopy()
 	metav1.SetMetaDataLabel(&n.ObjectMeta, v1.LabelOSStable, goruntime.GOOS)
 	metav1.SetMetaDataLabel(&n.ObjectMeta, v1.LabelArchStable, goruntime.GOARCH)
 	if o.HasExternalCloud && o.ProvidedIP != "" {
@@ -95,21 +95,21 @@ func (o *Options) updatedNode(present, local *v1.Node, now time.Time) *v1.Node {
 	return n
 }
 
-// nodeAddresses returns the addresses that the Node should have. present contains the addresses of
+// nodeAddresses returns the addresses that the Node should have. stored contains the addresses of
 // the Node in the API server, and local contains the addresses of this host. Without an external
 // cloud provider, nodeAddresses returns local. With an external cloud provider, it returns the
-// addresses in present. If present is empty, it returns local if the user has configured addresses,
+// addresses in stored. If stored is empty, it returns local if the user has configured addresses,
 // and otherwise only the hostname. nodeAddresses omits loopback addresses from local unless the
 // user has configured them. A host without network has only loopback addresses.
-func (o *Options) nodeAddresses(present, local []v1.NodeAddress) []v1.NodeAddress {
+func (o *Options) nodeAddresses(stored, local []v1.NodeAddress) []v1.NodeAddress {
 	if o.ProvidedIP == "" {
 		local = slices.DeleteFunc(slices.Clone(local), func(a v1.NodeAddress) bool { return isLoopback(a.Address) })
 	}
 	switch {
 	case !o.HasExternalCloud:
 		return local
-	case len(present) > 0:
-		return present
+	case len(stored) > 0:
+		return stored
 	case o.ProvidedIP != "":
 		return local
 	}
@@ -128,12 +128,12 @@ func isLoopback(text string) bool {
 }
 
 // mergeResources returns the capacity and the allocatable resources for the Node. They consist of
-// the resources in own and those that other clients have added to present. The entire capacity of
+// the resources in own and those that other clients have added to stored. The entire capacity of
 // the added resources is allocatable. Huge pages are only taken from own, because the kernel may no
-// longer support a size in present.
-func mergeResources(present, own *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
+// longer support a size in stored.
+func mergeResources(stored, own *v1.NodeStatus) (capacity, allocatable v1.ResourceList) {
 	capacity, allocatable = v1.ResourceList{}, v1.ResourceList{}
-	for name, q := range present.Capacity {
+	for name, q := range stored.Capacity {
 		if !strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix) {
 			capacity[name], allocatable[name] = q, q
 		}

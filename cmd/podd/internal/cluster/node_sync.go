@@ -47,7 +47,7 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 	for {
 		view := s.state.View()
 		snap, nodesChanged := nodes.get()
-		volumes, desiredChanged, hereChanged := s.volumes()
+		volumes, desiredChanged, onNodeChanged := s.volumes()
 		if snap.listCount > s.lastListCount {
 			retry = nil // the API server is reachable, so the wait is over
 		}
@@ -70,7 +70,7 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 		case <-nodesChanged:
 		case <-s.state.Changed(view.Revision):
 		case <-desiredChanged:
-		case <-hereChanged:
+		case <-onNodeChanged:
 		case <-tick.C:
 			due = true
 		case <-retry:
@@ -82,19 +82,19 @@ func (s *nodeSyncer) run(ctx context.Context, nodes *watchable[snapshot[*v1.Node
 }
 
 // volumes returns the volumes that the Node's status must name, and two channels. desiredChanged
-// is closed when the volumes of bound pods change, and hereChanged when the volumes on this node
+// is closed when the volumes of bound pods change, and onNodeChanged when the volumes on this node
 // change.
-func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, hereChanged <-chan struct{}) {
+func (s *nodeSyncer) volumes() (names []v1.UniqueVolumeName, desiredChanged, onNodeChanged <-chan struct{}) {
 	var uses []csi.VolumeID
 	if s.o.CSI != nil {
-		uses, hereChanged = s.o.CSI.VolumesInUse()
+		uses, onNodeChanged = s.o.CSI.VolumesInUse()
 	}
 	var present []v1.UniqueVolumeName
 	if s.currentNode != nil {
 		present = s.currentNode.Status.VolumesInUse
 	}
 	names, desiredChanged = s.volumesInUse.names(present, uses)
-	return names, desiredChanged, hereChanged
+	return names, desiredChanged, onNodeChanged
 }
 
 // isPermanent reports whether a retry after err cannot succeed.

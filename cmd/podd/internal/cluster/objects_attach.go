@@ -23,10 +23,11 @@ const (
 
 // followAttachment sends a result when a volume is attached to this node, and when the reason why
 // the volume is not attached has changed. node is the name of this node. followAttachment returns
-// when ctx is done. podd writes volumesInUse of
-// the Node's status, and the attach-detach controller writes volumesAttached. A volume counts as
-// attached when both lists name the volume and its VolumeAttachment confirms the attachment. From
-// then on the volume counts as attached until volumesAttached no longer names it.
+// when ctx is done.
+//
+// podd writes volumesInUse of the Node's status, and the attach-detach controller writes
+// volumesAttached. A volume is regarded as attached when both lists name it and its VolumeAttachment
+// confirms the attachment. It remains so until volumesAttached no longer names it.
 func (l *lookup) followAttachment(ctx context.Context, volume v1.UniqueVolumeName, node string, shared *sharedState) {
 	began, failure := time.Now(), error(nil)
 	b := backoff{initialWait: firstLookupWait}

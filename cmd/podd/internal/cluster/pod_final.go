@@ -11,7 +11,7 @@ import (
 
 // finalPod returns a copy of last with the final status of a pod that podd has removed from this
 // node. last is the last version of the pod in the View. A container whose exit was not reported
-// counts as failed. The restart policy is ignored.
+// is regarded as failed. The restart policy is ignored.
 func finalPod(last *v1.Pod, now metav1.Time) *v1.Pod {
 	p := *last
 	p.Status = *last.Status.DeepCopy()
