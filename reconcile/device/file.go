@@ -53,8 +53,9 @@ const (
 
 // Open returns a Manager with the allocations in a file, and with the resources that plugins served
 // when the file was written. The file need not exist. If the file cannot be read, Open returns an
-// error and a Manager without resources and allocations, which gets allocations from SetHolders. When the Manager saves its allocations for the first time, it renames the unreadable
-// file with UnreadableSuffix, and replaces a file that was renamed earlier.
+// error and a Manager without resources and allocations, which gets allocations from SetHolders. When
+// the Manager writes the file for the first time, it renames the unreadable file with UnreadableSuffix,
+// and replaces a file that was renamed earlier.
 func Open(file string) (*Manager, error) {
 	m := &Manager{
 		file: file, openedAt: time.Now(), changed: make(chan struct{}, 1), resourcesChanged: make(chan struct{}, 1), resources: map[string]*pluginResource{},
@@ -134,32 +135,25 @@ func decodeContents(data []byte) (c fileContents, err error) {
 // save writes the file if the allocations have changed since the last call. The allocations survive
 // a power failure after save has returned.
 func (m *Manager) save() error {
-	m.saveMu.Lock()
-	defer m.saveMu.Unlock()
-	m.mu.Lock()
-	isSaved := m.revision == m.savedRevision
-	m.mu.Unlock()
-	if isSaved {
-		return nil
-	}
-	return m.write()
+	return m.writeUnless(func() bool { return m.revision == m.savedRevision })
 }
 
 // saveNames writes the file if the names of the resources have changed since it was last written.
 func (m *Manager) saveNames() error {
+	return m.writeUnless(func() bool { return slices.Equal(m.namesLocked(), m.savedNames) })
+}
+
+// writeUnless writes the file unless isSaved returns true. It calls isSaved with m.saveMu and m.mu
+// locked.
+func (m *Manager) writeUnless(isSaved func() bool) error {
 	m.saveMu.Lock()
 	defer m.saveMu.Unlock()
 	m.mu.Lock()
-	isSaved := slices.Equal(m.namesLocked(), m.savedNames)
+	saved := isSaved()
 	m.mu.Unlock()
-	if isSaved {
+	if saved {
 		return nil
 	}
-	return m.write()
-}
-
-// write writes the file. The caller has locked m.saveMu.
-func (m *Manager) write() error {
 	c, revision, err := m.contents()
 	if err != nil {
 		return err

@@ -11,9 +11,8 @@ const saveRetryInterval = 10 * time.Second
 
 // Run saves the names of the resources that plugins serve, so that podd reports them with capacity 0
 // after a restart until a plugin registers. It forgets resources that have had no plugin for 10
-// minutes, and signals Changed when time alone changes the result of Counts or
-// AwaitsPlugins. It returns when ctx is
-// done. Without Run, allocations are saved, but names only together with them.
+// minutes, and signals Changed when time alone changes the result of Counts or AwaitsPlugins. It
+// returns when ctx is done. Without Run, allocations are saved, but names only together with them.
 func (m *Manager) Run(ctx context.Context, log *slog.Logger) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

@@ -129,9 +129,9 @@ func (o *Observer) priorPods(whole bool, keys map[types.NamespacedName]struct{})
 	return some
 }
 
-// hasUnlabelledSandbox reports whether a pod in keys has a sandbox whose labels do not
-// contain the namespace and the name of the pod, because another agent created the sandbox. A list by labels does not
-// contain such a sandbox.
+// hasUnlabelledSandbox reports whether a pod in keys has a sandbox whose labels do not contain the
+// namespace and the name of the pod, because another agent created the sandbox. A list by labels does
+// not contain such a sandbox.
 func (o *Observer) hasUnlabelledSandbox(keys map[types.NamespacedName]struct{}) bool {
 	for key := range keys {
 		pod := o.pods[key]

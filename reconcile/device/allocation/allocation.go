@@ -59,18 +59,19 @@ func RecordedIDs(inc *runtime.Incarnation) IDs {
 // ContainerIDs returns the device IDs that are recorded in the annotation runtime.AnnotationDevices of
 // a container, by resource; nil if there is no valid annotation.
 func ContainerIDs(c *runtime.Container) map[string][]string {
-	var ids map[string][]string
-	if text := c.Annotations[runtime.AnnotationDevices]; text == "" || json.Unmarshal([]byte(text), &ids) != nil {
-		return nil
-	}
-	return ids
+	return decodeIDs[map[string][]string](c.Annotations[runtime.AnnotationDevices])
 }
 
 // SandboxIDs returns the device IDs that are recorded in the annotation runtime.AnnotationPodDevices
 // of a sandbox; nil if there is no valid annotation.
 func SandboxIDs(s *runtime.Sandbox) IDs {
-	var ids IDs
-	if text := s.Annotations[runtime.AnnotationPodDevices]; text == "" || json.Unmarshal([]byte(text), &ids) != nil {
+	return decodeIDs[IDs](s.Annotations[runtime.AnnotationPodDevices])
+}
+
+// decodeIDs decodes the value of an annotation. It returns nil if the value is "" or invalid.
+func decodeIDs[T ~map[string]V, V any](text string) T {
+	var ids T
+	if text == "" || json.Unmarshal([]byte(text), &ids) != nil {
 		return nil
 	}
 	return ids
