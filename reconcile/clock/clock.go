@@ -24,6 +24,15 @@ func Read() state.ClockReading {
 	return r
 }
 
+// BootTime returns the time at which the host started, or zero if it cannot be determined.
+func BootTime() time.Time {
+	r := Read()
+	if r.SinceBoot == 0 {
+		return time.Time{}
+	}
+	return r.Now.Add(-r.SinceBoot)
+}
+
 // bootID returns the kernel's random ID of the present boot; "" if it cannot be read.
 var bootID = sync.OnceValue(func() string {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"podd/reconcile/event"
 	"podd/runtime/atomicfile"
 )
@@ -18,15 +16,6 @@ import (
 func BootID() string {
 	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(id))
-}
-
-// BootTime returns the time at which the host started, or zero if it cannot be determined.
-func BootTime() time.Time {
-	var up unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
-		return time.Time{}
-	}
-	return time.Now().Add(-time.Duration(up.Nano()))
 }
 
 // RebootEvents returns an event if the node has been rebooted since podd last used the root

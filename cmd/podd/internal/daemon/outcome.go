@@ -10,8 +10,8 @@ import (
 
 	"podd/manifest"
 	"podd/reconcile/cgroup"
+	"podd/reconcile/clock"
 	"podd/reconcile/effect"
-	"podd/reconcile/node"
 	"podd/reconcile/plan"
 	"podd/reconcile/render"
 	"podd/server/metrics"
@@ -26,7 +26,7 @@ func newMetrics(on render.Node, started time.Time) *metrics.Metrics {
 	return metrics.New(metrics.Options{
 		CgroupVersion: version, KubernetesVersion: manifest.KubernetesVersion, NotAdmittedRule: string(plan.RuleNotAdmitted),
 		AdmittedPhases: []string{string(plan.PhasePrepare), string(plan.PhaseInit), string(plan.PhaseRun)},
-		IsStatic:       isStatic, BootTime: node.BootTime(), StartTime: started,
+		IsStatic:       isStatic, BootTime: clock.BootTime(), StartTime: started,
 	})
 }
 
