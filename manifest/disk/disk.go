@@ -56,6 +56,12 @@ func ValidateMountOptions(options []string, at *field.Path) field.ErrorList {
 	return errs
 }
 
+// SplitMountOptions returns the single mount options in options, whose elements may contain several
+// options, separated by commas.
+func SplitMountOptions(options []string) []string {
+	return strings.Split(strings.Join(options, ","), ",")
+}
+
 // validateLUN validates a logical unit number.
 func validateLUN(lun int32, at *field.Path) field.ErrorList {
 	if lun < 0 || lun > maxLUN {

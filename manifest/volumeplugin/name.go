@@ -3,6 +3,9 @@ package volumeplugin
 
 import v1 "k8s.io/api/core/v1"
 
+// Local is the name of the plugin of volumes in a directory of the host.
+const Local = "kubernetes.io/local-volume"
+
 // CSI returns the name of the plugin of the volumes of a CSI driver.
 func CSI(driver string) string { return "kubernetes.io/csi:" + driver }
 
@@ -35,7 +38,7 @@ func Name(v *v1.Volume, pv *v1.PersistentVolume) string {
 		return "kubernetes.io/image"
 	}
 	if pv == nil {
-		return "kubernetes.io/local-volume"
+		return Local
 	}
 	switch s := &pv.Spec.PersistentVolumeSource; {
 	case s.HostPath != nil:
@@ -49,5 +52,5 @@ func Name(v *v1.Volume, pv *v1.PersistentVolume) string {
 	case s.CSI != nil:
 		return CSI(s.CSI.Driver)
 	}
-	return "kubernetes.io/local-volume"
+	return Local
 }

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"podd/manifest"
+	"podd/manifest/disk"
 	"podd/runtime"
 )
 
@@ -175,12 +177,9 @@ func mustRelabel(in *ContainerInput, v *v1.Volume) bool {
 // hasFixedLabels reports whether files on a filesystem with these mount options cannot be relabeled. The
 // kernel returns EROFS or ENOTSUP for them, and the runtime then may not create the container.
 func hasFixedLabels(options []string) bool {
-	for option := range strings.SplitSeq(strings.Join(options, ","), ",") {
-		if option == "ro" || strings.HasPrefix(option, "context=") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(disk.SplitMountOptions(options), func(option string) bool {
+		return option == "ro" || strings.HasPrefix(option, "context=")
+	})
 }
 
 // isReadOnly reports whether the volume is read-only regardless of its mounts.

@@ -67,7 +67,7 @@ func (d Dir) unmounts(uid types.UID) map[string]Operation {
 			case csi.PodPluginDir, disk.LinksDir: // the name is not that of the volume, or the volume also has a directory of its plugin
 			case claim.PluginDir, ephemeralPlugin:
 				if _, known := all[name]; !known && !strings.Contains(name, ".") { // other links of a volume contain a dot
-					all[name] = Operation{Plugin: "kubernetes.io/local-volume", Name: operationUnmount}
+					all[name] = Operation{Plugin: volumeplugin.Local, Name: operationUnmount}
 				}
 			default:
 				all[name] = Operation{Plugin: strings.Replace(plugin, "~", "/", 1), Name: operationUnmount}

@@ -94,7 +94,7 @@ func (h Host) mount(ctx context.Context, device, path string, v Volume) error {
 
 // isReadOnly reports whether the filesystem must be mounted read-only.
 func (v Volume) isReadOnly() bool {
-	return v.ReadOnly || slices.Contains(strings.Split(strings.Join(v.MountOptions, ","), ","), "ro")
+	return v.ReadOnly || slices.Contains(disk.SplitMountOptions(v.MountOptions), "ro")
 }
 
 // partitions is the result of detectContent for a device with a partition table.
