@@ -160,15 +160,15 @@ func (g *Gate) freeSlot(e *gatedStart, err error) {
 // limit of the tuner. It does nothing if the limit has changed since e was admitted, if there are
 // added slots, or if no start waits.
 func (g *Gate) tuneLocked(e *gatedStart, now time.Time) {
-	if e.limit != g.tuner.limit || g.addedSlots > 0 || !g.anyWaitingLocked() {
-		return
+	waiting := g.waitingLocked()
+	if e.limit == g.tuner.limit && g.addedSlots == 0 && waiting > 0 {
+		g.tuner.add(e.rank, now.Sub(e.admittedAt), waiting)
 	}
-	g.tuner.add(e.rank, now.Sub(e.admittedAt))
 }
 
-// anyWaitingLocked reports whether a start waits for a slot.
-func (g *Gate) anyWaitingLocked() bool {
-	return len(g.waiting[containerRank])+len(g.waiting[sandboxRank]) > 0
+// waitingLocked returns the number of starts that wait for a slot.
+func (g *Gate) waitingLocked() int {
+	return len(g.waiting[containerRank]) + len(g.waiting[sandboxRank])
 }
 
 // admitLocked admits as many waiting starts as there are free slots.
@@ -208,7 +208,7 @@ func (g *Gate) nextLocked() *gatedStart {
 // setTimerLocked sets the timer that adds the next slot, unless no start waits or the maximum
 // number of slots is reached.
 func (g *Gate) setTimerLocked() {
-	if g.addedSlots >= (maxSlotFactor-1)*g.tuner.limit || !g.anyWaitingLocked() {
+	if g.addedSlots >= (maxSlotFactor-1)*g.tuner.limit || g.waitingLocked() == 0 {
 		return
 	}
 	d := max(time.Until(g.lastProgress.Add(stuckTimeout)), 0)

@@ -16,12 +16,17 @@ const (
 	minSamples = 8
 	// maxPause is the maximum number of measurements between two trials.
 	maxPause = 31
+	// A trial begins only while minWaitingFactor times as many starts wait as the trial needs. Half of
+	// them are used for the trial, and the other half can start faster if it succeeds. A trial
+	// in a smaller burst costs more than it gains.
+	minWaitingFactor = 2
 )
 
 // A limitTuner finds the limit of a Gate with the highest throughput, because the best limit
 // depends on the runtime, the disk and other load. It measures the cost of a pod at the present
 // limit, and then tries the next lower or higher limit. It keeps the new limit if a pod costs at
-// least 5 % less. While no trial succeeds, the trials become rarer.
+// least 5 % less. While no trial succeeds, the trials become rarer. In a small burst of starts it
+// tries no other limit.
 //
 // The cost is the time for which a pod occupies the runtime: the median durations of a sandbox and
 // of a container, divided by the number of starts in progress. If starts only wait longer for each
@@ -47,9 +52,10 @@ func newLimitTuner(lowest, start, highest int) *limitTuner {
 }
 
 // add adds the duration of a start. All starts that are added must have begun at the present limit,
-// and as many starts as the limit permits must have been in progress. add may change the limit.
-func (t *limitTuner) add(r rank, d time.Duration) {
-	need := max(minSamples, t.limit)
+// and as many starts as the limit permits must have been in progress. waiting is the number of
+// starts of all ranks that wait for a slot. add may change the limit.
+func (t *limitTuner) add(r rank, d time.Duration, waiting int) {
+	need := t.samplesOfRank()
 	t.samples[r] = append(t.samples[r], d)
 	t.samples[r] = t.samples[r][max(0, len(t.samples[r])-need):] // keep the newest
 	count := need
@@ -62,9 +68,12 @@ func (t *limitTuner) add(r rank, d time.Duration) {
 	cost := t.cost()
 	if count == need || t.limit != t.best && float64(cost) > maxLoss*float64(t.bestCost) {
 		t.samples = [rankCount][]time.Duration{}
-		t.applyCost(cost)
+		t.applyCost(cost, waiting)
 	}
 }
+
+// samplesOfRank returns the number of starts of each rank from which a cost is computed.
+func (t *limitTuner) samplesOfRank() int { return max(minSamples, t.limit) }
 
 // cost returns the cost of a pod at the present limit; see limitTuner.
 func (t *limitTuner) cost() (sum time.Duration) {
@@ -75,9 +84,9 @@ func (t *limitTuner) cost() (sum time.Duration) {
 	return sum / time.Duration(t.limit)
 }
 
-// applyCost ends a trial, or begins one unless the tuner pauses. cost is the cost of a pod at the
-// present limit.
-func (t *limitTuner) applyCost(cost time.Duration) {
+// applyCost ends a trial, or begins one unless the tuner pauses or too few starts wait. cost is the
+// cost of a pod at the present limit.
+func (t *limitTuner) applyCost(cost time.Duration, waiting int) {
 	switch {
 	case t.limit == t.best:
 		t.bestCost = cost
@@ -96,7 +105,9 @@ func (t *limitTuner) applyCost(cost time.Duration) {
 		t.limit = t.best
 		return
 	}
-	t.limit = t.nextTrial()
+	if waiting >= minWaitingFactor*int(rankCount)*t.samplesOfRank() {
+		t.limit = t.nextTrial()
+	}
 }
 
 // nextTrial returns the limit of the next trial. If t.lowest equals t.highest, it returns t.best.

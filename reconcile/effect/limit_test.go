@@ -33,6 +33,9 @@ func (m runtimeModel) throughput(limit int) float64 {
 	return float64(limit) / (m.latency(sandboxRank, limit) + m.latency(containerRank, limit)).Seconds()
 }
 
+// largeBurst is a number of waiting starts with which a limitTuner tries every limit.
+const largeBurst = 1000
+
 // TestLimitTuner checks that the tuner finds a limit with nearly the highest throughput, although
 // the durations vary by a fifth.
 func TestLimitTuner(t *testing.T) {
@@ -55,7 +58,7 @@ func TestLimitTuner(t *testing.T) {
 			for r := range rankCount {
 				d := test.latency(r, tuner.limit)
 				seconds += d.Seconds() / float64(tuner.limit)
-				tuner.add(r, time.Duration(float64(d)*(0.9+0.2*random.Float64())))
+				tuner.add(r, time.Duration(float64(d)*(0.9+0.2*random.Float64())), largeBurst)
 			}
 			pods++
 		}
@@ -80,7 +83,7 @@ func TestLimitTuner_Changes(t *testing.T) {
 	run := func(m runtimeModel) {
 		for range 2000 {
 			for r := range rankCount {
-				tuner.add(r, m.latency(r, tuner.limit))
+				tuner.add(r, m.latency(r, tuner.limit), largeBurst)
 			}
 		}
 	}
@@ -94,6 +97,22 @@ func TestLimitTuner_Changes(t *testing.T) {
 	}
 }
 
+// TestLimitTuner_SmallBurst checks that the tuner keeps its limit in bursts that are too small for a
+// trial, even if the burst follows many others.
+func TestLimitTuner_SmallBurst(t *testing.T) {
+	tuner := newLimitTuner(1, 8, 32)
+	for range 100 {
+		for waiting := 20; waiting > 0; waiting-- {
+			for r := range rankCount {
+				tuner.add(r, time.Second, waiting)
+			}
+			if tuner.limit != 8 {
+				t.Fatalf("got a trial of the limit %d while %d starts wait, want the limit 8 to stay", tuner.limit, waiting)
+			}
+		}
+	}
+}
+
 // TestLimitTuner_Property checks that the limit stays in its range, and that the tuner needs bounded
 // memory, for all durations.
 func TestLimitTuner_Property(t *testing.T) {
@@ -104,7 +123,7 @@ func TestLimitTuner_Property(t *testing.T) {
 		tuner := newLimitTuner(lowest, start, highest)
 		for i := range rapid.IntRange(0, 400).Draw(t, "starts") {
 			r := rank(rapid.IntRange(0, int(rankCount)-1).Draw(t, fmt.Sprint("rank ", i)))
-			tuner.add(r, time.Duration(rapid.Int64Range(0, math.MaxInt64/4).Draw(t, "duration")))
+			tuner.add(r, time.Duration(rapid.Int64Range(0, math.MaxInt64/4).Draw(t, "duration")), rapid.IntRange(1, 100).Draw(t, "waiting"))
 			if tuner.limit < lowest || tuner.limit > highest || tuner.best < lowest || tuner.best > highest {
 				t.Fatalf("got the limit %d, best %d, want %d to %d", tuner.limit, tuner.best, lowest, highest)
 			}
