@@ -13,11 +13,10 @@ import (
 	"podd/runtime/safepath"
 )
 
-// apiVolume implements volumeType for a type of volumes with files that podd writes and
-// updates.
+// apiVolume implements volumeType for a type of volume whose files podd writes and updates.
 type apiVolume struct {
-	plugin   string // the kubelet's name of the directory
-	inMemory bool   // whether the files may contain secrets, so that they must not be on disk
+	plugin   string // name of the directory, as in the kubelet
+	inMemory bool   // whether the files must not be on disk, because they may contain secrets
 	isType   func(*v1.Volume) bool
 }
 
@@ -35,8 +34,8 @@ func (apiVolume) check(p *podDir, v *v1.Volume) (string, error) {
 	return "", err
 }
 
-// prepare writes the files of the volume. If an object is missing and the volume was written
-// before, prepare does not change the volume.
+// prepare writes the files of the volume. If an object is missing, but podd has already written the
+// files, prepare does not change them, because the pod can continue to use them.
 func (w apiVolume) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, error) {
 	path := filepath.Join(p.path, volumesDir, w.plugin, v.Name)
 	files, err := p.renderFiles(v)
@@ -75,7 +74,7 @@ func (w apiVolume) prepare(_ context.Context, p *podDir, v *v1.Volume) (string, 
 	return path, (&fileTree{vol, gid}).write(files)
 }
 
-// isWritten reports whether the files of the volume with this name were written before.
+// isWritten reports whether podd has already written the files of the volume with this name.
 func isWritten(dir *safepath.Dir, name string) bool {
 	vol, err := dir.Sub(name)
 	if err != nil {
@@ -92,7 +91,7 @@ func (p *podDir) renderFiles(v *v1.Volume) (map[string]render.File, error) {
 	return p.content.Files(v)
 }
 
-// flock waits for an exclusive lock of dir. The lock is released when dir is closed.
+// flock waits for an exclusive lock on dir. The lock is released when dir is closed.
 func flock(dir *safepath.Dir) error {
 	for {
 		switch err := unix.Flock(dir.Fd(), unix.LOCK_EX); err {

@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// errPending is the error if an attempt was not made, because an earlier attempt that timed out or
-// was canceled has not returned yet.
+// errPending is the error if do did not run the call, because an earlier call for the same subject
+// has not returned. The earlier call has timed out or was canceled.
 var errPending = errors.New("an earlier attempt has not finished")
 
 // A CallLimiter limits system calls that may never return because a server does not respond. These
-// calls cannot be interrupted. So there is only one call at a time for each subject, such as a
-// mount, and retries do not accumulate blocked threads. A nil *CallLimiter only applies timeouts.
+// calls cannot be interrupted. So the limiter allows only one call at a time for each subject, such
+// as a mount, and retries do not accumulate blocked threads. A nil *CallLimiter only applies
+// timeouts.
 type CallLimiter struct {
-	mu      sync.Mutex // guards running
-	running map[string]*attempt
+	mu       sync.Mutex // guards attempts
+	attempts map[string]*attempt
 }
 
 // An attempt is a call in progress.
@@ -26,9 +27,9 @@ type attempt struct {
 }
 
 // do runs call and returns its error. It returns errTimeout after limit, and the cause of ctx when
-// ctx is done. For each subject, only one function runs at a time: do first waits until the
-// function of an earlier attempt has returned. If the earlier attempt has timed out or was
-// canceled, and its function is still running, do returns errPending.
+// ctx is done. For each subject, only one call runs at a time: do first waits until an earlier call
+// has returned. If do has already returned for the earlier call, because of a timeout or its ctx,
+// do returns errPending.
 //
 // After a timeout, call continues in its goroutine until the server responds, because it cannot be
 // interrupted. So call must own the resources that it uses, and must change nothing after its ctx
@@ -39,11 +40,11 @@ func (a *CallLimiter) do(ctx context.Context, limit time.Duration, subject strin
 	if a == nil {
 		a = &CallLimiter{}
 	}
-	self := &attempt{returned: make(chan struct{}), abandoned: make(chan struct{})}
-	for earlier := a.tryBegin(subject, self); earlier != nil; earlier = a.tryBegin(subject, self) {
+	newAttempt := &attempt{returned: make(chan struct{}), abandoned: make(chan struct{})}
+	for earlierAttempt := a.tryBegin(subject, newAttempt); earlierAttempt != nil; earlierAttempt = a.tryBegin(subject, newAttempt) {
 		select {
-		case <-earlier.returned:
-		case <-earlier.abandoned:
+		case <-earlierAttempt.returned:
+		case <-earlierAttempt.abandoned:
 			return errPending
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -53,35 +54,35 @@ func (a *CallLimiter) do(ctx context.Context, limit time.Duration, subject strin
 	go func() {
 		err := call(ctx)
 		a.end(subject)
-		close(self.returned)
+		close(newAttempt.returned)
 		result <- err
 	}()
 	select {
 	case err := <-result:
 		return err
 	case <-ctx.Done():
-		close(self.abandoned)
+		close(newAttempt.abandoned)
 		return context.Cause(ctx)
 	}
 }
 
-// tryBegin registers self as the attempt for subject and returns nil. If there is an earlier
-// attempt, tryBegin returns the earlier attempt and does not register self.
-func (a *CallLimiter) tryBegin(subject string, self *attempt) (earlier *attempt) {
+// tryBegin registers newAttempt as the attempt for subject and returns nil. If an earlier attempt
+// is registered, tryBegin returns it and does not register newAttempt.
+func (a *CallLimiter) tryBegin(subject string, newAttempt *attempt) (earlierAttempt *attempt) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if earlier := a.running[subject]; earlier != nil {
-		return earlier
+	if earlierAttempt := a.attempts[subject]; earlierAttempt != nil {
+		return earlierAttempt
 	}
-	if a.running == nil {
-		a.running = map[string]*attempt{}
+	if a.attempts == nil {
+		a.attempts = map[string]*attempt{}
 	}
-	a.running[subject] = self
+	a.attempts[subject] = newAttempt
 	return nil
 }
 
 func (a *CallLimiter) end(subject string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.running, subject)
+	delete(a.attempts, subject)
 }

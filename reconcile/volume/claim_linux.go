@@ -51,16 +51,17 @@ func (claimVolume) check(p *podDir, v *v1.Volume) (string, error) {
 	return localPath(c.Volume, false)
 }
 
-// checkAvailable returns an error if the pod must not use a claim: the claim has another binding,
-// or other pods use its PersistentVolume. volume is the name of the volume in the pod. If the pod
-// uses the claim already, only the binding is checked.
+// checkAvailable returns an error if the pod must not use a claim. This is the case if another
+// binding is recorded for the claim, or if other pods use its PersistentVolume through another
+// claim. If the pod already uses the claim, only the binding is checked. volume is the name of the
+// volume in the pod.
 func (p *podDir) checkAvailable(c *refs.Claim, volume string) error {
 	claims := claim.Store{Root: p.root.ClaimsDir}
 	if err := claims.Verify(c); err != nil {
 		return err
 	}
-	used, err := os.Readlink(filepath.Join(p.path, claim.LinksDir, volume))
-	if err == nil && used == filepath.Join(c.Namespace, c.Name) {
+	usedClaim, err := os.Readlink(filepath.Join(p.path, claim.LinksDir, volume))
+	if err == nil && usedClaim == filepath.Join(c.Namespace, c.Name) {
 		return nil
 	}
 	return claims.CheckExclusive(c, p.root.Root, p.removedUIDs)
@@ -105,8 +106,8 @@ func (claimVolume) prepare(ctx context.Context, p *podDir, v *v1.Volume) (string
 	return path, p.setFSGroup(ctx, path, links, v.Name)
 }
 
-// resolveClaim returns the claim of a volume. It returns an error if the claim does not exist or
-// has no usable volume.
+// resolveClaim returns the claim of a volume. It returns an error if the claim does not exist, or
+// if it has volumeMode Block but is bound to no PersistentVolume.
 func (p *podDir) resolveClaim(v *v1.Volume) (*refs.Claim, error) {
 	if p.root.ClaimsDir == "" || p.content == nil {
 		return nil, errors.New("PersistentVolumeClaims are not supported for this pod")
@@ -171,15 +172,15 @@ func isLocal(c *refs.Claim) bool { return c.Volume != nil && c.Volume.Spec.Local
 // recordLocalPath records that a volume of a pod uses the local PersistentVolume at path. links is
 // the open claim.LinksDir of the pod, and name is the name of the volume.
 func recordLocalPath(links *safepath.Dir, name, path string) error {
-	real, err := filepath.EvalSymlinks(path)
+	realPath, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return withoutPath(err)
 	}
-	return claim.RecordPath(links, name, real)
+	return claim.RecordPath(links, name, realPath)
 }
 
-// groupSetSuffix is the suffix of a link whose existence records that setFSGroup has completed for
-// a volume.
+// groupSetSuffix is the suffix of a link in claim.LinksDir. If the link of a volume exists,
+// setFSGroup has completed for the volume.
 const groupSetSuffix = ".settled"
 
 // setFSGroup sets the group of the files in the volume at path to the pod's fsGroup, once for each
@@ -200,18 +201,18 @@ func (p *podDir) setFSGroup(ctx context.Context, path string, links *safepath.Di
 		return err
 	}
 	defer vol.Close()
-	real, err := filepath.EvalSymlinks(path)
+	realPath, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return withoutPath(err)
 	}
-	nested, err := claim.NestedVolumes(real, p.root.Root, p.pod.UID)
+	nestedVolumes, err := claim.NestedVolumes(realPath, p.root.Root, p.pod.UID)
 	if err != nil {
 		return err
 	}
 	mismatch := s.FSGroupChangePolicy != nil && *s.FSGroupChangePolicy == v1.FSGroupChangeOnRootMismatch
 	began := time.Now()
 	err = p.watchGroupChange(path, func(visited *atomic.Int64) error {
-		return vol.ChangeGroup(ctx, int(*s.FSGroup), mismatch, visited, nested...)
+		return vol.ChangeGroup(ctx, int(*s.FSGroup), mismatch, visited, nestedVolumes...)
 	})
 	if i := slices.IndexFunc(p.pod.Object.Spec.Volumes, func(v v1.Volume) bool { return v.Name == name }); i >= 0 {
 		plugin, _ := p.plugin(&p.pod.Object.Spec.Volumes[i])

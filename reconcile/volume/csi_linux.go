@@ -17,8 +17,8 @@ import (
 	"podd/runtime/safepath"
 )
 
-// csiVolume implements volumeType for volumes of type csi, which are inline CSI volumes, and for the
-// in-tree volumes that CSI drivers provide.
+// csiVolume implements volumeType for inline CSI volumes (type csi), and for the inline volumes of
+// in-tree types that CSI drivers provide.
 type csiVolume struct{}
 
 func (csiVolume) matches(v *v1.Volume) bool { return v.CSI != nil || intree.IsInline(v) }
@@ -37,8 +37,9 @@ func (d Dir) checkCSI() error {
 	return nil
 }
 
-// publishCSI makes the driver publish a volume and returns the path of the volume. If an object with
-// parameters for the driver is missing, a volume that was published before is kept.
+// publishCSI makes the driver publish a volume and returns the path of the volume. If an object
+// with parameters for the driver is missing, but the volume is already published, publishCSI keeps
+// the volume.
 func (p *podDir) publishCSI(ctx context.Context, v *v1.Volume) (string, error) {
 	if err := p.root.checkCSI(); err != nil {
 		return "", err

@@ -45,7 +45,7 @@ func (d Dir) HasData(ctx context.Context, uid types.UID) (bool, error) {
 // It also returns true if dir/name is a mount point or is not a directory. It returns false if
 // dir/name does not exist.
 func hasFiles(ctx context.Context, dir *safepath.Dir, name string) (bool, error) {
-	sub, err := dir.SubSameMount(name)
+	subdir, err := dir.SubSameMount(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
@@ -54,8 +54,8 @@ func hasFiles(ctx context.Context, dir *safepath.Dir, name string) (bool, error)
 	case err != nil:
 		return false, err
 	}
-	defer sub.Close()
-	return sub.HasFiles(ctx)
+	defer subdir.Close()
+	return subdir.HasFiles(ctx)
 }
 
 // Size returns the disk space that a pod's directory uses, without the mounts in the directory. It

@@ -12,10 +12,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// devicePath returns the path of a PersistentVolume that is a block device, without symbolic links.
-// It follows links, because the names in /dev/disk are links. It opens the device with O_PATH, so
-// that the driver of the device is not called. Unlike the kubelet, podd does not attach a loop
-// device to the block device. A loop device would prevent the block device from being detached.
+// devicePath returns the path of the block device of a PersistentVolume. The result contains no
+// symbolic links, because devicePath follows them: the names in /dev/disk are links. It opens the
+// device with O_PATH, so that the driver of the device is not called.
+//
+// Unlike the kubelet, podd does not attach a loop device to the block device, because a loop device
+// would prevent the block device from being detached.
 func devicePath(pv *v1.PersistentVolume) (string, error) {
 	path := filepath.Clean(pv.Spec.Local.Path)
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -34,9 +36,9 @@ func devicePath(pv *v1.PersistentVolume) (string, error) {
 	if !hostPathTypes[v1.HostPathBlockDev].matches(info.Mode()) {
 		return path, fmt.Errorf("is %s, but the PersistentVolume %q has volumeMode Block; use the path of a block device, or volumeMode Filesystem", describeMode(info.Mode()), pv.Name)
 	}
-	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
-	if err == nil && strings.HasSuffix(real, " (deleted)") {
+	realPath, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err == nil && strings.HasSuffix(realPath, " (deleted)") {
 		err = fs.ErrNotExist
 	}
-	return real, withoutPath(err)
+	return realPath, withoutPath(err)
 }

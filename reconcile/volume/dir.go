@@ -64,9 +64,8 @@ type Dir struct {
 	// CSI manages the CSI volumes of pods in Root; nil means that CSI volumes are not
 	// supported.
 	CSI *csi.Drivers
-	// CallLimiter contains the accesses to network volumes that are in progress. Copies of a Dir
-	// share this pointer. If it is nil, several accesses to the same volume may hang at the same
-	// time.
+	// CallLimiter limits the accesses to network volumes. Copies of a Dir share this pointer. If it
+	// is nil, several accesses to the same volume may hang at the same time.
 	CallLimiter *CallLimiter
 	// OnOperation is called after each operation on a volume. It must not block. It may be nil.
 	OnOperation func(Operation)

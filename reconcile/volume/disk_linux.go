@@ -77,7 +77,8 @@ func newDiskSource(pv *v1.PersistentVolume, readOnly bool) diskSource {
 	return s
 }
 
-// plugin returns the kubelet's name of the directory of such volumes in a pod's directory.
+// plugin returns the name of the directory that contains such volumes in a pod's directory, as in
+// the kubelet.
 func (s diskSource) plugin() string {
 	if s.iscsi != nil {
 		return iscsiPlugin
@@ -85,7 +86,8 @@ func (s diskSource) plugin() string {
 	return fcPlugin
 }
 
-// parse returns the volume with validated parameters. An API server does not validate all of them.
+// parse validates the parameters, because an API server does not validate all of them, and returns
+// the volume.
 func (s diskSource) parse() (disk.Volume, error) {
 	v := disk.Volume{Block: s.block, ReadOnly: s.readOnly, MountOptions: s.mountOptions}
 	var errs field.ErrorList
@@ -99,8 +101,8 @@ func (s diskSource) parse() (disk.Volume, error) {
 	return v, append(errs, parameters.ValidateMountOptions(s.mountOptions, field.NewPath("mountOptions"))...).ToAggregate()
 }
 
-// checkDisk returns the error that prepareDisk would return, as far as podd can determine the error
-// without access to the disk.
+// checkDisk checks the parameters of a disk and the programs of the host. It returns the error that
+// prepareDisk would return, but does not access the disk.
 func checkDisk(s diskSource) (path string, err error) {
 	v, err := s.parse()
 	if err != nil {
@@ -112,7 +114,7 @@ func checkDisk(s diskSource) (path string, err error) {
 	})
 }
 
-// disks returns the manager of the attached disks of the pods in Root.
+// disks returns the manager of the disks that are attached for the pods in Root.
 func (d Dir) disks() disk.Manager {
 	return disk.Manager{
 		Root: filepath.Join(filepath.Dir(d.Root), "disks"), Pods: d.Root,
@@ -172,7 +174,7 @@ func (p *podDir) prepareDisk(ctx context.Context, v *v1.Volume, s diskSource) (s
 	return path, p.setFSGroup(ctx, path, claims, v.Name)
 }
 
-// chapCredentials returns the CHAP credentials of a volume; nil if it needs none.
+// chapCredentials returns the CHAP credentials of a volume, or nil if the volume needs none.
 func (p *podDir) chapCredentials(v *v1.Volume, s diskSource) (map[string][]byte, error) {
 	if s.iscsi == nil || len(parameters.CHAPKeys(s.iscsi)) == 0 {
 		return nil, nil
@@ -192,7 +194,7 @@ func (p *podDir) bindDisk(source, plugin, name string, readOnly bool) error {
 		return err
 	}
 	defer dir.Close()
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // mode of the mount point, which the mount hides
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // the mount hides the mount point and its mode
 		return err
 	}
 	target := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
@@ -216,17 +218,17 @@ func setReadOnly(path string) error {
 	if err := unix.Statfs(path, &st); err != nil {
 		return err
 	}
-	kept := uintptr(st.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC) // ST_ and MS_ have the same values
-	return unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|kept, "")
+	flags := uintptr(st.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC) // ST_ and MS_ have the same values
+	return unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|flags, "")
 }
 
 // isMounted reports whether a filesystem is mounted at a volume of the pod, according to the mount
 // table.
 func (p *podDir) isMounted(plugin, name string) (bool, error) {
 	rel := filepath.Join(string(p.pod.UID), volumesDir, plugin, name)
-	all, err := p.root.mountsBelow(rel)
+	mountTable, err := p.root.mountsBelow(rel)
 	if err != nil {
 		return false, fmt.Errorf("reading the mount table: %w", err)
 	}
-	return slices.ContainsFunc(all, func(m mounts.Mount) bool { return m.Rel == rel }), nil
+	return slices.ContainsFunc(mountTable, func(m mounts.Mount) bool { return m.Rel == rel }), nil
 }

@@ -80,7 +80,7 @@ func makeDirVolume(dir *safepath.Dir, name string, mode uint32, gid int) error {
 
 // mountTmpfs mounts a tmpfs at name in dir, unless a tmpfs is mounted there.
 func mountTmpfs(dir *safepath.Dir, name, options string) error {
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // mode of the mount point, which the mount hides
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // the mount hides the mount point and its mode
 		return err
 	}
 	vol, err := dir.SubSameMount(name)
@@ -104,8 +104,8 @@ func mountTmpfs(dir *safepath.Dir, name, options string) error {
 }
 
 // tmpfsOptions returns the mount options for a tmpfs. They include the sticky bit, as in the
-// kubelet, so that users of the pod cannot remove each other's files. If gid is -1, no group is
-// set. If size is 0, the default limit of the kernel applies.
+// kubelet, so that users of the pod cannot remove each other's files. A gid of -1 means that no
+// group is set. A size of 0 means the default limit of the kernel.
 func tmpfsOptions(mode uint32, gid int, size int64) string {
 	options := fmt.Sprintf("mode=%o", mode|unix.S_ISVTX)
 	if gid >= 0 {

@@ -29,7 +29,7 @@ import (
 //	a.conf -> ..data/a.conf
 //	sub -> ..data/sub
 //
-// A rename of ..data replaces the directory. The layout is that of the kubelet, because
+// A rename of ..data replaces all files at once. The layout is that of the kubelet, because
 // programs watch ..data.
 type fileTree struct {
 	dir *safepath.Dir
@@ -42,28 +42,28 @@ const (
 )
 
 // write makes the given files the content of the tree. If the tree already contains exactly these
-// files, write only removes files that a crash left behind.
+// files, write only removes the remains of a crash.
 func (t *fileTree) write(files map[string]render.File) error {
 	for name := range files {
 		if err := checkFile(name); err != nil {
 			return err
 		}
 	}
-	current := t.currentDir()
-	if current == "" || !t.hasContent(current, files) {
-		next, err := t.createDir(files)
+	oldDir := t.currentDir()
+	if oldDir == "" || !t.hasContent(oldDir, files) {
+		newDir, err := t.createDir(files)
 		if err != nil {
 			return fmt.Errorf("writing the files of the volume: %w", err)
 		}
-		if err := t.switchDataLink(next); err != nil {
+		if err := t.switchDataLink(newDir); err != nil {
 			return fmt.Errorf("replacing the files of the volume: %w", err)
 		}
-		current = next
+		oldDir = newDir
 	}
 	if err := t.link(files); err != nil {
 		return fmt.Errorf("creating the links to the files of the volume: %w", err)
 	}
-	if err := t.removeOld(current, files); err != nil {
+	if err := t.removeOld(oldDir, files); err != nil {
 		return fmt.Errorf("removing old files of the volume: %w", err)
 	}
 	return nil
@@ -86,7 +86,7 @@ func (t *fileTree) currentDir() string {
 	if err != nil || !strings.HasPrefix(name, "..") || name == ".." || strings.Contains(name, "/") {
 		return ""
 	}
-	if sub, err := t.dir.SubSameMount(name); err != nil || sub.Close() != nil {
+	if subdir, err := t.dir.SubSameMount(name); err != nil || subdir.Close() != nil {
 		return ""
 	}
 	return name
@@ -122,13 +122,13 @@ func countEntries(dir *safepath.Dir, dirs map[string]bool) (int, error) {
 	names, err := dir.Names()
 	n := len(names)
 	for d := range dirs {
-		sub, suberr := dir.SubSameMount(d)
-		if suberr != nil {
-			return 0, suberr
+		subdir, subErr := dir.SubSameMount(d)
+		if subErr != nil {
+			return 0, subErr
 		}
-		names, suberr := sub.Names()
-		sub.Close()
-		n, err = n+len(names), errors.Join(err, suberr)
+		names, subErr := subdir.Names()
+		subdir.Close()
+		n, err = n+len(names), errors.Join(err, subErr)
 	}
 	return n, err
 }
@@ -146,12 +146,12 @@ func (t *fileTree) hasFile(dir *safepath.Dir, name string, file render.File) boo
 		t.gid >= 0 && int(st.Gid) != t.gid || file.Owner != nil && int64(st.Uid) != *file.Owner {
 		return false
 	}
-	data, err := io.ReadAll(io.LimitReader(f, st.Size+1))
-	return err == nil && bytes.Equal(data, file.Data)
+	content, err := io.ReadAll(io.LimitReader(f, st.Size+1))
+	return err == nil && bytes.Equal(content, file.Data)
 }
 
-// fileMode returns the mode of a file with the desired mode m. If the tree has a group, the group
-// can read the file.
+// fileMode returns the mode to set for a file whose desired mode is m. If the tree has a group,
+// fileMode adds read permission for the group.
 func (t *fileTree) fileMode(m uint32) uint32 {
 	if t.gid >= 0 {
 		m |= 0o440
@@ -179,12 +179,12 @@ func (t *fileTree) createDir(files map[string]render.File) (string, error) {
 	return name, nil
 }
 
-func (t *fileTree) mkdir(at *safepath.Dir, name string) error {
+func (t *fileTree) mkdir(parent *safepath.Dir, name string) error {
 	mode := uint32(0o755)
 	if t.gid >= 0 {
 		mode |= unix.S_ISGID
 	}
-	_, err := at.Mkdir(name, mode, t.gid)
+	_, err := parent.Mkdir(name, mode, t.gid)
 	return err
 }
 
@@ -232,19 +232,19 @@ func (t *fileTree) switchDataLink(name string) error {
 
 // topNames returns the set of the first path elements of the files.
 func topNames(files map[string]render.File) map[string]bool {
-	out := map[string]bool{}
+	names := map[string]bool{}
 	for file := range files {
-		first, _, _ := strings.Cut(file, "/")
-		out[first] = true
+		name, _, _ := strings.Cut(file, "/")
+		names[name] = true
 	}
-	return out
+	return names
 }
 
-// link creates the symbolic links to ..data for the files, unless they exist.
+// link creates the links to ..data for the files, unless the links exist.
 func (t *fileTree) link(files map[string]render.File) error {
 	for name := range topNames(files) {
 		target := path.Join(dataLink, name)
-		if present, err := t.dir.Readlink(name); err == nil && present == target {
+		if oldTarget, err := t.dir.Readlink(name); err == nil && oldTarget == target {
 			continue
 		}
 		if err := t.dir.RemoveAll(context.Background(), name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -258,7 +258,7 @@ func (t *fileTree) link(files map[string]render.File) error {
 }
 
 // removeOld removes all entries of the tree except ..data, the links for the files, and the
-// directory with the name current.
+// directory current.
 func (t *fileTree) removeOld(current string, files map[string]render.File) error {
 	names, err := t.dir.Names()
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"podd/manifest"
 )
 
-// A GroupProgress describes a change of the group of the files in a volume that takes long.
+// A GroupProgress is a report about a change of the group of a volume's files. podd creates such
+// reports if the change takes long.
 type GroupProgress struct {
 	Pod *manifest.Pod
 	// Path is the path of the volume. It begins with the UID of the pod if the volume is in the
@@ -23,15 +24,15 @@ type GroupProgress struct {
 	Visited int64
 }
 
-// The first report is due after firstProgress, and each further report after progressInterval. A
+// The first report is made after firstProgress, and each further report after progressInterval. A
 // kubelet uses the same values.
 const (
 	firstProgress    = 30 * time.Second
 	progressInterval = time.Minute
 )
 
-// watchGroupChange calls change, and reports the progress if change takes long. path is the path of
-// the volume. The function change must add the number of visited files to its argument.
+// watchGroupChange calls change. If change takes long, watchGroupChange calls OnGroupProgress. path
+// is the path of the volume. change must add the number of visited files to its argument.
 func (p *podDir) watchGroupChange(path string, change func(visited *atomic.Int64) error) error {
 	var visited atomic.Int64
 	if p.root.OnGroupProgress == nil {
@@ -41,8 +42,8 @@ func (p *podDir) watchGroupChange(path string, change func(visited *atomic.Int64
 		path = rel
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	var watching sync.WaitGroup
-	watching.Go(func() {
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
 		g := GroupProgress{Pod: p.pod, Path: strings.ToValidUTF8(path, "\uFFFD"), IsFirst: true}
 		for wait := firstProgress; ; wait = progressInterval {
 			select {
@@ -55,7 +56,7 @@ func (p *podDir) watchGroupChange(path string, change func(visited *atomic.Int64
 			g.IsFirst = false
 		}
 	})
-	defer watching.Wait()
+	defer watcher.Wait()
 	defer stop()
 	return change(&visited)
 }

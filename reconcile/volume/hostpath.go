@@ -16,15 +16,15 @@ import (
 )
 
 // hostPath implements volumeType for volumes of type hostPath: a path of the host that the pod's
-// author chose. podd follows links in the path, because the runtime follows them, too. But podd
-// creates nothing through a link in the last element, because a container that has the parent
-// mounted may have created the link.
+// author chose. podd follows links in the path, because the runtime follows them, too. But if the
+// last element is a link, podd creates nothing at its target. A container that has the parent
+// directory mounted may have created the link.
 //
-// For every hostPath type, a container that can write to a parent directory can create a link there
-// and so determine which file the runtime mounts. This is also the case with the kubelet. podd
+// For every hostPath type, a container that can write to a parent directory can create a link
+// there, and so choose the file that the runtime mounts. A kubelet has the same weakness. podd
 // cannot reject links in parents, because hosts have them, for example /var/run. A type that
-// creates a missing path adds only an empty file or directory with a name that the author chose,
-// and changes nothing that exists.
+// creates a missing path changes no existing file. It only adds an empty file or directory with a
+// name that the author chose.
 type hostPath struct{}
 
 func (hostPath) matches(v *v1.Volume) bool { return v.HostPath != nil }
@@ -33,7 +33,7 @@ func (hostPath) prepare(_ context.Context, _ *podDir, v *v1.Volume) (string, err
 	return prepareHostPath(v.HostPath, true)
 }
 
-// check does not report an error for a missing path that prepare would create.
+// check reports no error for a missing path if prepare would create the path.
 func (hostPath) check(_ *podDir, v *v1.Volume) (string, error) {
 	return prepareHostPath(v.HostPath, false)
 }
@@ -75,13 +75,13 @@ var hostPathTypes = map[v1.HostPathType]hostPathType{
 	v1.HostPathBlockDev:          {matches: hasType(fs.ModeDevice), noun: "a block device", remedy: "attach the disk or load its driver"},
 }
 
-func hasType(want fs.FileMode) func(fs.FileMode) bool {
-	return func(m fs.FileMode) bool { return m.Type() == want }
+func hasType(fileType fs.FileMode) func(fs.FileMode) bool {
+	return func(m fs.FileMode) bool { return m.Type() == fileType }
 }
 
-// check returns an error if the file at path is not of this type. If create is true and the type
-// allows it, check creates a missing file. If create is false, check does not report a missing file
-// that it could create.
+// check returns an error if the file at path is not of this type. If the file is missing and the
+// type allows podd to create it, check creates it if create is true, and otherwise reports no
+// error.
 func (t hostPathType) check(path string, create bool) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && t.create != nil {
@@ -132,8 +132,9 @@ func createFile(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// ignoreExisting returns nil if err means that path exists, because another pod may have created it
-// in the meantime. It returns an error if path is a symbolic link to a file that does not exist.
+// ignoreExisting returns nil if err means that path exists, because another pod may have created
+// the path in the meantime. It returns an error if path is a symbolic link to a file that does not
+// exist.
 func ignoreExisting(path string, err error) error {
 	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, safepath.ErrLink) {
 		return err

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// hostsName is the kubelet's name of the hosts file in a pod's directory.
+	// hostsName is the name of the hosts file in a pod's directory, as in the kubelet.
 	hostsName = "etc-hosts"
 	hostsMode = 0o644
 	// newFileSuffix is the suffix of a new file that is not completely written yet.
@@ -54,9 +54,9 @@ func (d Dir) WriteHosts(uid types.UID, text string) (string, error) {
 // overwrite sets the content of f to text. It writes nothing if f already has this content.
 func overwrite(f *os.File, text string) error {
 	size := int64(len(text))
-	var present strings.Builder
-	_, err := io.Copy(&present, io.NewSectionReader(f, 0, size+1))
-	if err == nil && present.String() == text {
+	var oldText strings.Builder
+	_, err := io.Copy(&oldText, io.NewSectionReader(f, 0, size+1))
+	if err == nil && oldText.String() == text {
 		return nil
 	}
 	if _, err := f.WriteAt([]byte(text), 0); err != nil {

@@ -33,7 +33,7 @@ func (h hugetlbfsMount) options() string {
 // mountHugePages mounts a hugetlbfs at name in dir, unless a hugetlbfs with this page size is
 // mounted there.
 func mountHugePages(dir *safepath.Dir, name string, h hugetlbfsMount) error {
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // mode of the mount point, which the mount hides
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // the mount hides the mount point and its mode
 		return err
 	}
 	vol, err := dir.SubSameMount(name)
@@ -57,13 +57,13 @@ func mountHugePages(dir *safepath.Dir, name string, h hugetlbfsMount) error {
 	if h.mode&unix.S_ISGID == 0 {
 		return nil
 	}
-	mounted, err := dir.Sub(name)
+	root, err := dir.Sub(name)
 	if err != nil {
 		return err
 	}
-	defer mounted.Close()
+	defer root.Close()
 	// The mount option does not support the setgid bit, so Fchmod sets the mode.
-	return unix.Fchmod(mounted.Fd(), h.mode)
+	return unix.Fchmod(root.Fd(), h.mode)
 }
 
 func checkHugePages(dir *safepath.Dir, name string, size int64) error {

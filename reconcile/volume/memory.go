@@ -15,14 +15,14 @@ import (
 // these limits is set. In that case the kernel uses its default, half of the host's memory.
 func memorySize(pod *v1.Pod, limit *resource.Quantity, node int64) int64 {
 	size := node
-	bound := func(n int64) {
+	applyLimit := func(n int64) {
 		if n > 0 && (size == 0 || n < size) {
 			size = n
 		}
 	}
-	bound(podMemory(&pod.Spec))
+	applyLimit(podMemory(&pod.Spec))
 	if limit != nil {
-		bound(limit.Value())
+		applyLimit(limit.Value())
 	}
 	return size
 }
@@ -31,13 +31,13 @@ func memorySize(pod *v1.Pod, limit *resource.Quantity, node int64) int64 {
 // pod. If the pod has no memory limit, but each container has one, the result is based on the
 // memory that the containers may use at the same time. podMemory returns 0 if there is no limit.
 func podMemory(spec *v1.PodSpec) int64 {
-	total, limited := containersMemory(spec)
+	total, hasLimit := containersMemory(spec)
 	if spec.Resources != nil {
 		if q, ok := spec.Resources.Limits[v1.ResourceMemory]; ok {
-			total, limited = q.Value(), true
+			total, hasLimit = q.Value(), true
 		}
 	}
-	if !limited || total == 0 {
+	if !hasLimit || total == 0 {
 		return 0
 	}
 	if q, ok := spec.Overhead[v1.ResourceMemory]; ok {
@@ -46,8 +46,8 @@ func podMemory(spec *v1.PodSpec) int64 {
 	return total
 }
 
-func containersMemory(spec *v1.PodSpec) (total int64, limited bool) {
-	unlimited := func(c v1.Container) bool { return c.Resources.Limits.Memory().Sign() <= 0 }
-	most := manifest.ContainerLimits(spec)
-	return most.Memory().Value(), !slices.ContainsFunc(spec.Containers, unlimited) && !slices.ContainsFunc(spec.InitContainers, unlimited)
+func containersMemory(spec *v1.PodSpec) (total int64, hasLimit bool) {
+	hasNoLimit := func(c v1.Container) bool { return c.Resources.Limits.Memory().Sign() <= 0 }
+	limits := manifest.ContainerLimits(spec)
+	return limits.Memory().Value(), !slices.ContainsFunc(spec.Containers, hasNoLimit) && !slices.ContainsFunc(spec.InitContainers, hasNoLimit)
 }

@@ -100,9 +100,9 @@ func (d Dir) ReadMessage(uid types.UID, container string, attempt uint32) (strin
 	return string(text[:n]), err
 }
 
-// openSubdir opens a directory below parent, which stays open. names contains the elements of the
-// relative path. If create is true, openSubdir creates missing directories. The caller must close
-// the result.
+// openSubdir opens a directory below parent and keeps parent open. names contains the elements of
+// the directory's path relative to parent. If create is true, openSubdir creates missing
+// directories. The caller must close the result.
 func openSubdir(parent *safepath.Dir, create bool, names ...string) (*safepath.Dir, error) {
 	dir := parent
 	for _, name := range names {
@@ -111,14 +111,14 @@ func openSubdir(parent *safepath.Dir, create bool, names ...string) (*safepath.D
 				return nil, err
 			}
 		}
-		next, err := dir.Sub(name)
+		subdir, err := dir.Sub(name)
 		if dir != parent {
 			err = errors.Join(err, dir.Close())
 		}
 		if err != nil {
 			return nil, err
 		}
-		dir = next
+		dir = subdir
 	}
 	return dir, nil
 }

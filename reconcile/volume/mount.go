@@ -8,7 +8,7 @@ import (
 	"podd/reconcile/volume/subpath"
 )
 
-// mountsBelow returns the mounts at or below a path. under is the path, relative to Root. See
+// mountsBelow returns the mounts at or below the path under, which is relative to Root. See
 // mounts.Below.
 func (d Dir) mountsBelow(under string) ([]mounts.Mount, error) { return mounts.Below(d.Root, under) }
 
@@ -27,5 +27,5 @@ func isPoddMount(m mounts.Mount) bool {
 	return len(parts) == 5 && parts[1] == subpath.DirName
 }
 
-// memoryPlugins are the names of the directories of memory-backed volumes.
+// memoryPlugins are the plugins of memory-backed volumes, by the names of their directories.
 var memoryPlugins = []string{emptyDirPlugin, secretType.plugin, downwardAPIType.plugin, projectedType.plugin}

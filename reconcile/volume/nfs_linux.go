@@ -21,9 +21,9 @@ import (
 const nfsPlugin = "kubernetes.io~nfs"
 
 // NFSOptions configures how NFS volumes are mounted. Every system call on an NFS volume may hang if
-// the server does not respond, including stat and open. So podd reads from the mount table whether
-// a volume is mounted. It mounts and unmounts volumes with programs, because it can kill a program,
-// but cannot interrupt a system call.
+// the server does not respond, even stat and open. So podd reads from the mount table whether a
+// volume is mounted. To mount and unmount volumes, podd runs programs, because it can kill a
+// program, but cannot interrupt a system call.
 type NFSOptions struct {
 	// MountPath is the path of mount.nfs; "" means that podd searches programDirs.
 	MountPath string
@@ -124,7 +124,7 @@ func (e export) mount(ctx context.Context, p *podDir, name string) (string, erro
 		return path, err
 	}
 	defer dir.Close()
-	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // mode of the mount point, which the mount hides
+	if _, err := dir.Mkdir(name, dirMode, -1); err != nil { // the mount hides the mount point and its mode
 		return path, err
 	}
 	limit := p.root.NFS.timeout()
@@ -145,8 +145,8 @@ func (e export) mount(ctx context.Context, p *podDir, name string) (string, erro
 	return path, nil
 }
 
-// mountOptions returns the mount options for mount.nfs. Unless the user sets the option retry,
-// mount.nfs tries only once, because podd retries with its own back-off.
+// mountOptions returns the mount options for mount.nfs. If the user does not set the option retry,
+// mountOptions adds retry=0, because podd retries with its own back-off.
 func (e export) mountOptions() []string {
 	isRetry := func(option string) bool {
 		return strings.HasPrefix(option, "retry=") || strings.Contains(option, ",retry=")
@@ -180,7 +180,7 @@ func (p *podDir) isNFSMounted(name string) (bool, error) {
 // mountError converts err, the error of running mount.nfs, to an error with the program's output.
 // mounter is the path of mount.nfs.
 func mountError(mounter, output string, err error) error {
-	if _, exited := errors.AsType[*exec.ExitError](err); !exited {
+	if _, isExitError := errors.AsType[*exec.ExitError](err); !isExitError {
 		return fmt.Errorf("running %s: %w", mounter, err)
 	}
 	output = cmp.Or(oneLine(output), err.Error())

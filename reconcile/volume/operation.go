@@ -15,7 +15,7 @@ import (
 	"podd/runtime/safepath"
 )
 
-// An Operation is an operation on one volume that has ended, with the kubelet's names.
+// An Operation describes a completed operation on a volume, with the kubelet's names.
 type Operation struct {
 	Plugin string // name of the volume plugin, such as "kubernetes.io/empty-dir"
 	Name   string // name of the operation, such as "volume_mount"
@@ -23,7 +23,8 @@ type Operation struct {
 	Err    error // nil if the operation succeeded
 }
 
-// Names of operations. The operations on a block device have other names than those on a mount.
+// Names of operations. The operations on a block device have different names than the operations on
+// a mount.
 const (
 	operationMount    = "volume_mount"
 	operationUnmount  = "volume_unmount"
@@ -53,24 +54,24 @@ func (p *podDir) plugin(v *v1.Volume) (name string, block bool) {
 	return volumeplugin.Name(v, nil), false
 }
 
-// unmounts returns the operations that removing the volumes of a pod includes, by the name of the
-// volume, according to the directories of the volumes. The result omits volumes without a directory,
-// such as a hostPath.
+// unmounts returns the operations that are necessary to remove the volumes of a pod, by the name of
+// the volume. It reads the volumes from the pod's directory. So the result omits volumes without a
+// directory, such as a hostPath.
 func (d Dir) unmounts(uid types.UID) map[string]Operation {
 	volumes := filepath.Join(d.Root, string(uid), volumesDir)
 	plugins, _ := safepath.Names(volumes)
-	all := map[string]Operation{}
+	operations := map[string]Operation{}
 	for _, plugin := range plugins {
 		names, _ := safepath.Names(filepath.Join(volumes, plugin))
 		for _, name := range names {
 			switch plugin {
 			case csi.PodPluginDir, disk.LinksDir: // the name is not that of the volume, or the volume also has a directory of its plugin
 			case claim.PluginDir, ephemeralPlugin:
-				if _, known := all[name]; !known && !strings.Contains(name, ".") { // other links of a volume contain a dot
-					all[name] = Operation{Plugin: volumeplugin.Local, Name: operationUnmount}
+				if _, exists := operations[name]; !exists && !strings.Contains(name, ".") { // other links of a volume contain a dot
+					operations[name] = Operation{Plugin: volumeplugin.Local, Name: operationUnmount}
 				}
 			default:
-				all[name] = Operation{Plugin: strings.Replace(plugin, "~", "/", 1), Name: operationUnmount}
+				operations[name] = Operation{Plugin: strings.Replace(plugin, "~", "/", 1), Name: operationUnmount}
 			}
 		}
 	}
@@ -80,8 +81,8 @@ func (d Dir) unmounts(uid types.UID) map[string]Operation {
 			if v.Block {
 				o.Name = operationUnmap
 			}
-			all[v.Name] = o
+			operations[v.Name] = o
 		}
 	}
-	return all
+	return operations
 }

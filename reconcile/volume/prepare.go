@@ -21,11 +21,11 @@ import (
 type volumeType interface {
 	// matches reports whether a volume is of this type.
 	matches(v *v1.Volume) bool
-	// prepare creates the volume unless it exists, and returns its path on the host. If prepare
+	// prepare creates the volume if it does not exist, and returns its path on the host. If prepare
 	// fails, path is the host path or NFS export for the error message, or "".
 	prepare(ctx context.Context, p *podDir, v *v1.Volume) (path string, err error)
-	// check returns the error that prepare would return, as far as podd can determine the error
-	// without changes on disk. path is the path for the error message. In this call, p.dir is nil.
+	// check returns the error that prepare would return, if podd can find the error without a
+	// change on disk. path is the path for the error message. In this call, p.dir is nil.
 	check(p *podDir, v *v1.Volume) (path string, err error)
 }
 
@@ -54,14 +54,14 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	at := ""
+	location := ""
 	if e.Path != "" {
-		at = e.Path + ": "
+		location = e.Path + ": "
 	}
-	return fmt.Sprintf("preparing volume %q of pod %s: %s%v", e.Volume, e.Pod, at, e.Err)
+	return fmt.Sprintf("preparing volume %q of pod %s: %s%v", e.Volume, e.Pod, location, e.Err)
 }
 
-// MountFailure returns the kubelet's name of the volume and the message for the event.
+// MountFailure returns the name of the volume and the message for the event, as in the kubelet.
 func (e *Error) MountFailure() (volume, message string) {
 	if s, is := errors.AsType[*csi.StepError](e.Err); is {
 		return s.Volume, e.Err.Error()
@@ -72,7 +72,7 @@ func (e *Error) MountFailure() (volume, message string) {
 	return e.Volume, e.Err.Error()
 }
 
-// MountStep returns the kubelet's name of the operation that failed. It usually is
+// MountStep returns the name of the operation that failed, as in the kubelet. It usually is
 // "MountVolume.SetUp".
 func (e *Error) MountStep() string {
 	if s, is := errors.AsType[*csi.StepError](e.Err); is {
@@ -117,9 +117,9 @@ func (p *podDir) prepareVolume(ctx context.Context, t volumeType, v *v1.Volume) 
 	return path, err
 }
 
-// Check returns the errors that Prepare would return for the volumes of a pod, as far as podd
-// can determine them without changes on disk. The pods in removed, which are earlier versions
-// of the pod, count as removed.
+// Check returns the errors that Prepare would return for the volumes of a pod, if podd can find them
+// without a change on disk. The pods in removed, which are earlier versions of the pod, count as
+// removed.
 func (d Dir) Check(ctx context.Context, pod *manifest.Pod, content render.Volumes, removed []types.UID) error {
 	p := d.newPodDir(pod, content)
 	p.removedUIDs = removed
@@ -135,7 +135,7 @@ func (d Dir) newPodDir(pod *manifest.Pod, content render.Volumes) *podDir {
 // for any volume, forEachVolume returns the joined errors and no paths.
 func forEachVolume(ctx context.Context, pod *manifest.Pod, do func(volumeType, *v1.Volume) (string, error)) (map[string]string, error) {
 	paths := make(map[string]string, len(pod.Object.Spec.Volumes))
-	var failed []error
+	var errs []error
 	for i := range pod.Object.Spec.Volumes {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -143,13 +143,13 @@ func forEachVolume(ctx context.Context, pod *manifest.Pod, do func(volumeType, *
 		v := &pod.Object.Spec.Volumes[i]
 		path, err := callForVolume(pod, v, do)
 		if err != nil {
-			failed = append(failed, err)
+			errs = append(errs, err)
 			continue
 		}
 		paths[v.Name] = path
 	}
-	if len(failed) > 0 {
-		return nil, errors.Join(failed...)
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	return paths, nil
 }

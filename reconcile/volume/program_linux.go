@@ -32,15 +32,15 @@ const killTimeout = 2 * time.Second
 func runProgram(ctx context.Context, limit time.Duration, dir *safepath.Dir, name string, args ...string) (output string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
-	out, err := newMemFile()
+	outputFile, err := newMemFile()
 	if err != nil {
 		return "", err
 	}
-	defer out.Close()
+	defer outputFile.Close()
 	cmd := exec.Command(name, args...)
 	cmd.Env = []string{"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-	// out is a file, not a pipe, so that no goroutine copies the output.
-	cmd.Stdout, cmd.Stderr = out, out
+	// outputFile is a file, not a pipe, so that no goroutine copies the output.
+	cmd.Stdout, cmd.Stderr = outputFile, outputFile
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	if dir != nil {
 		fd, err := unix.FcntlInt(uintptr(dir.Fd()), unix.F_DUPFD_CLOEXEC, 0)
@@ -67,7 +67,7 @@ func runProgram(ctx context.Context, limit time.Duration, dir *safepath.Dir, nam
 		return "", context.Cause(ctx)
 	}
 	text := make([]byte, messageLimit)
-	n, readErr := out.ReadAt(text, 0)
+	n, readErr := outputFile.ReadAt(text, 0)
 	if readErr != nil && !errors.Is(readErr, io.EOF) {
 		err = errors.Join(err, fmt.Errorf("reading the output of %s: %w", name, readErr))
 	}

@@ -33,15 +33,15 @@ type remainingMountsError struct {
 }
 
 func (e *remainingMountsError) Error() string {
-	why := "was not mounted by podd; unmount it"
+	cause := "was not mounted by podd; unmount it"
 	if e.Busy {
-		why = "is in use; podd retries (fuser -vm lists the processes)"
+		cause = "is in use; podd retries (fuser -vm lists the processes)"
 	}
-	more := ""
+	suffix := ""
 	if n := len(e.Mounts) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more)", n)
+		suffix = fmt.Sprintf(" (and %d more)", n)
 	}
-	return fmt.Sprintf("removing the directory of pod %s: %s at %s %s%s", e.UID, e.description, e.Mounts[0], why, more)
+	return fmt.Sprintf("removing the directory of pod %s: %s at %s %s%s", e.UID, e.description, e.Mounts[0], cause, suffix)
 }
 
 // Remove unmounts podd's mounts for a pod and removes the pod's directory. It returns nil if the
@@ -79,8 +79,8 @@ func (d Dir) Release(ctx context.Context, uid types.UID) error {
 	})
 }
 
-// unmountAndRemove unmounts all mounts of a pod and then calls remove with the open Root. It returns
-// nil if Root does not exist.
+// unmountAndRemove unmounts all mounts of a pod and then calls remove. pods is the open Root.
+// unmountAndRemove returns nil if Root does not exist.
 func (d Dir) unmountAndRemove(ctx context.Context, uid types.UID, remove func(pods *safepath.Dir) error) error {
 	if err := checkUID(uid); err != nil {
 		return err
@@ -103,9 +103,9 @@ func (d Dir) unmountAndRemove(ctx context.Context, uid types.UID, remove func(po
 	case err == nil, errors.As(err, &mountErr):
 		return err
 	case errors.Is(err, safepath.ErrMount): // a file system was mounted after podd had read the mount table
-		var at *fs.PathError
-		errors.As(err, &at)
-		return &remainingMountsError{UID: uid, Mounts: []string{at.Path}, description: "a mount"}
+		var pathErr *fs.PathError
+		errors.As(err, &pathErr)
+		return &remainingMountsError{UID: uid, Mounts: []string{pathErr.Path}, description: "a mount"}
 	}
 	return fmt.Errorf("removing the directory of pod %s: %w", uid, err)
 }
@@ -121,29 +121,30 @@ func (d Dir) unmountAll(ctx context.Context, uid types.UID) error {
 	if err := d.unpublish(ctx, uid); err != nil {
 		return err
 	}
-	remaining, err := d.mountsBelow(string(uid))
+	remainingMounts, err := d.mountsBelow(string(uid))
 	if err != nil {
 		return err
 	}
-	if len(remaining) > 0 {
-		return newRemainingMountsError(uid, remaining)
+	if len(remainingMounts) > 0 {
+		return newRemainingMountsError(uid, remainingMounts)
 	}
 	return d.disks().Release(ctx, uid)
 }
 
-// unmountOwn unmounts podd's mounts below a pod's directory. It unmounts local volumes only if they
-// are not in use. A lazy unmount would detach a tmpfs that is in use, and the tmpfs would continue
-// to use memory unnoticed.
+// unmountOwn unmounts podd's mounts below a pod's directory. It unmounts a local volume only if the
+// volume is not in use. A lazy unmount would detach a tmpfs that is in use, and the tmpfs would
+// continue to use memory unnoticed.
 func (d Dir) unmountOwn(ctx context.Context, uid types.UID) error {
 	mounts, err := d.mountsBelow(string(uid))
 	if err != nil || len(mounts) == 0 {
 		return err
 	}
-	// covered is the path at which a mount was kept. The mounts that it covers are kept, too.
-	covered := ""
+	// coveredPath is the path of the last mount that was not unmounted. The mount covers the next
+	// mounts with the same path, so that unmountOwn does not unmount them, either.
+	coveredPath := ""
 	for _, m := range mounts {
-		if !isPoddMount(m) || m.Rel == covered {
-			covered = m.Rel
+		if !isPoddMount(m) || m.Rel == coveredPath {
+			coveredPath = m.Rel
 			continue
 		}
 		unmount := d.unmountLocal
@@ -151,7 +152,7 @@ func (d Dir) unmountOwn(ctx context.Context, uid types.UID) error {
 			unmount = d.unmountRemote
 		}
 		if err := unmount(ctx, m); err != nil {
-			covered = m.Rel
+			coveredPath = m.Rel
 			if !isRetryable(err) {
 				return fmt.Errorf("unmounting %s: %w", m.Path, err)
 			}
@@ -160,8 +161,8 @@ func (d Dir) unmountOwn(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// isRetryable reports whether err means that a mount is in use or covered by another mount, or that
-// the mount no longer exists.
+// isRetryable reports whether err means that the mount is in use, is covered by another mount, or
+// no longer exists.
 func isRetryable(err error) bool {
 	return err == unix.EBUSY || err == unix.EINVAL || errors.Is(err, safepath.ErrMount) || errors.Is(err, fs.ErrNotExist)
 }

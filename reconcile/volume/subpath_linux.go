@@ -96,11 +96,11 @@ func (d Dir) makeSubPathDir(uid types.UID, rel string) (*safepath.Dir, error) {
 // unmountRemoteAt unmounts the remote mounts at rel, a path relative to Root. It does not access
 // them, because their servers may no longer respond.
 func (d Dir) unmountRemoteAt(ctx context.Context, rel string) error {
-	found, err := d.mountsBelow(rel)
+	mountTable, err := d.mountsBelow(rel)
 	if err != nil {
 		return err
 	}
-	for _, m := range found {
+	for _, m := range mountTable {
 		if m.Rel != rel || !m.IsRemote() {
 			continue
 		}

@@ -26,24 +26,24 @@ func (n NFSOptions) umountProgram() (string, error) {
 // subPaths and the mounts below them. All these mounts are made private first, so that the
 // originals of the bind mounts stay mounted.
 func (d Dir) unmountRemote(ctx context.Context, m mounts.Mount) error {
-	umount, missing := d.NFS.umountProgram()
-	if missing != nil {
+	umount, err := d.NFS.umountProgram()
+	if err != nil {
 		return d.detachRemote(ctx, m)
 	}
-	if remaining, err := d.runUmount(ctx, umount, "-cin", m); !remaining || ctx.Err() != nil {
+	if stillExists, err := d.runUmount(ctx, umount, "-cin", m); !stillExists || ctx.Err() != nil {
 		return err
 	}
 	if err := d.makePrivate(ctx, m); err != nil {
 		return err
 	}
-	_, err := d.runUmount(ctx, umount, "-cinl", m)
+	_, err = d.runUmount(ctx, umount, "-cinl", m)
 	return err
 }
 
-// runUmount runs the program umount. remaining reports whether the mount still exists according to
-// the mount table. If it still exists, err is the reason. A program that hangs may already have
-// removed the mount, because umount writes the remaining data afterwards.
-func (d Dir) runUmount(ctx context.Context, program, flags string, m mounts.Mount) (remaining bool, err error) {
+// runUmount runs the program umount. stillExists reports whether the mount table still contains the
+// mount, and err is the reason. If umount hangs, it may already have removed the mount, because
+// umount writes unwritten data after that.
+func (d Dir) runUmount(ctx context.Context, program, flags string, m mounts.Mount) (stillExists bool, err error) {
 	parent, err := d.openParent(m)
 	if err != nil {
 		return true, err
@@ -68,7 +68,7 @@ func (d Dir) runUmount(ctx context.Context, program, flags string, m mounts.Moun
 }
 
 // makePrivate makes a mount and all mounts below it private, so that unmounting them does not
-// unmount their originals. If the server does not respond, the call times out. In that case
+// unmount their originals. If the server does not respond, the call times out. After a timeout,
 // makePrivate returns nil if there are no mounts below the mount, because only these mounts need to
 // be private.
 func (d Dir) makePrivate(ctx context.Context, m mounts.Mount) error {
@@ -95,8 +95,8 @@ func (d Dir) detachRemote(ctx context.Context, m mounts.Mount) error {
 
 func setPrivate(path string) error { return unix.Mount("", path, "", unix.MS_REC|unix.MS_PRIVATE, "") }
 
-// withMount runs call with a path of the mount that contains no links. It returns EBUSY after a
-// timeout.
+// withMount calls call with a path that refers to the mount m and contains no links. It returns
+// EBUSY after a timeout.
 func (d Dir) withMount(ctx context.Context, m mounts.Mount, call func(path string) error) error {
 	err := d.CallLimiter.do(ctx, d.NFS.timeout()/4, "changing "+m.Path, func(ctx context.Context) error {
 		parent, err := d.openParent(m)

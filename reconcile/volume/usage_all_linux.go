@@ -24,11 +24,11 @@ type VolumeUsage struct {
 	// CountsAsEphemeral reports whether the volume counts towards the pod's ephemeral storage.
 	CountsAsEphemeral bool
 	Used              safepath.Usage
-	// These fields describe the file system: its size and available space in bytes, its number of
-	// inodes, and its number of free inodes.
+	// These fields describe the file system: its size and available space in bytes, its total
+	// number of inodes, and the number of free inodes.
 	Capacity, Available, Inodes, InodesFree uint64
-	// Source is the kubelet's name of the source of the usage, for metrics: "du", or the name of the CSI
-	// driver. Took is how long the measurement took.
+	// Source is the source of the usage for metrics, as in the kubelet: "du", or the name of the
+	// CSI driver. Took is the duration of the measurement.
 	Source string
 	Took   time.Duration
 }
@@ -47,7 +47,7 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 		return nil, err
 	}
 	var usages []VolumeUsage
-	var failed []error
+	var errs []error
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		root, rel, claim := d.volumeDir(pod, v)
@@ -60,7 +60,7 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 			continue
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("measuring volume %q of pod %s/%s: %w", v.Name, pod.Namespace, pod.Name, err))
+			errs = append(errs, fmt.Errorf("measuring volume %q of pod %s/%s: %w", v.Name, pod.Namespace, pod.Name, err))
 			continue
 		}
 		m.Name, m.Claim, m.Source, m.Took = v.Name, claim, "du", time.Since(began)
@@ -68,7 +68,7 @@ func (d Dir) Measure(ctx context.Context, pod *v1.Pod) ([]VolumeUsage, error) {
 		usages = append(usages, m)
 	}
 	usages, err := d.addCSIUsage(ctx, usages, pod)
-	return usages, errors.Join(append(failed, err)...)
+	return usages, errors.Join(append(errs, err)...)
 }
 
 // addCSIUsage appends the usage of the pod's CSI volumes to usages and returns the list.
@@ -113,8 +113,8 @@ func (d Dir) volumeDir(pod *v1.Pod, v *v1.Volume) (root, rel, claimName string) 
 		rel = filepath.Join(pod.Namespace, claimName)
 		// Without a link in claim.LinksDir, the claim belongs to a cluster, and podd does not
 		// measure its volume.
-		used, err := os.Readlink(filepath.Join(d.Root, string(pod.UID), claim.LinksDir, v.Name))
-		if err != nil || used != rel {
+		claimPath, err := os.Readlink(filepath.Join(d.Root, string(pod.UID), claim.LinksDir, v.Name))
+		if err != nil || claimPath != rel {
 			return "", "", ""
 		}
 		return d.ClaimsDir, rel, claimName

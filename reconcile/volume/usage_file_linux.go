@@ -11,9 +11,9 @@ import (
 	"podd/runtime/safepath"
 )
 
-// A FileUsage contains the disk usage of the files in a pod's directory that are mounted in the
-// pod's containers. The containers can write to these files. The kubelet counts Hosts towards
-// ephemeral storage since CVE-2020-8557, and does not count Messages.
+// A FileUsage contains the disk usage of files in a pod's directory that are mounted in the pod's
+// containers. The containers can write to these files. Since CVE-2020-8557, the kubelet counts
+// Hosts towards ephemeral storage. It does not count Messages.
 type FileUsage struct {
 	// Hosts is the usage of /etc/hosts.
 	Hosts safepath.Usage
@@ -25,31 +25,31 @@ type FileUsage struct {
 // zero. If FileUsage returns an error, the result contains the usage of the files that could be
 // measured. The pod may be running.
 func (d Dir) FileUsage(uid types.UID) (FileUsage, error) {
-	used := FileUsage{Messages: map[string]safepath.Usage{}}
+	usage := FileUsage{Messages: map[string]safepath.Usage{}}
 	if err := checkUID(uid); err != nil {
-		return used, err
+		return usage, err
 	}
 	pods, err := d.openRoot()
 	if pods == nil {
-		return used, err
+		return usage, err
 	}
 	defer pods.Close()
 	pod, err := pods.Sub(string(uid))
 	if err != nil {
-		return used, ignoreNotExist(err)
+		return usage, ignoreNotExist(err)
 	}
 	defer pod.Close()
-	used.Hosts, err = pod.FileUsage(hostsName)
-	failed := forEachMessage(pod, func(container string, dir *safepath.Dir, name string) error {
+	usage.Hosts, err = pod.FileUsage(hostsName)
+	messagesErr := forEachMessage(pod, func(container string, dir *safepath.Dir, name string) error {
 		u, err := dir.FileUsage(name)
-		sum := used.Messages[container]
-		used.Messages[container] = safepath.Usage{Bytes: sum.Bytes + u.Bytes, Inodes: sum.Inodes + u.Inodes}
+		sum := usage.Messages[container]
+		usage.Messages[container] = safepath.Usage{Bytes: sum.Bytes + u.Bytes, Inodes: sum.Inodes + u.Inodes}
 		return ignoreNotExist(err)
 	})
-	if err := errors.Join(ignoreNotExist(err), failed); err != nil {
-		return used, fmt.Errorf("measuring the hosts file and termination messages of pod %s: %w", uid, err)
+	if err := errors.Join(ignoreNotExist(err), messagesErr); err != nil {
+		return usage, fmt.Errorf("measuring the hosts file and termination messages of pod %s: %w", uid, err)
 	}
-	return used, nil
+	return usage, nil
 }
 
 // freeFileSpace frees most of the disk space that FileUsage measures. The pod must have no
@@ -84,27 +84,27 @@ func freeBeforeTail(dir *safepath.Dir, name string) error {
 // forEachMessage calls do for every file of a termination message in a pod's directory. It continues
 // after an error, and returns all errors joined.
 func forEachMessage(pod *safepath.Dir, do func(container string, dir *safepath.Dir, name string) error) error {
-	all, err := pod.Sub(containersDir)
+	messages, err := pod.Sub(containersDir)
 	if err != nil {
 		return ignoreNotExist(err)
 	}
-	defer all.Close()
-	containers, err := all.Names()
-	failed := []error{err}
+	defer messages.Close()
+	containers, err := messages.Names()
+	errs := []error{err}
 	for _, container := range containers {
-		dir, err := all.Sub(container)
+		dir, err := messages.Sub(container)
 		if err != nil {
-			failed = append(failed, ignoreNotExist(err))
+			errs = append(errs, ignoreNotExist(err))
 			continue
 		}
 		names, err := dir.Names()
-		failed = append(failed, err)
+		errs = append(errs, err)
 		for _, name := range names {
-			failed = append(failed, do(container, dir, name))
+			errs = append(errs, do(container, dir, name))
 		}
 		dir.Close()
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
 func ignoreNotExist(err error) error {

@@ -1,5 +1,5 @@
-// Package claim stores the data and the bindings of the PersistentVolumeClaims of pods that
-// do not belong to a cluster, and records which pods use which claim.
+// Package claim manages the PersistentVolumeClaims of pods that do not belong to a cluster. It
+// stores the data and the bindings of the claims, and records which pods use which claim.
 package claim
 
 const (

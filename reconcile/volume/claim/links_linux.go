@@ -11,13 +11,13 @@ import (
 	"podd/runtime/safepath"
 )
 
-// pathSuffix is the suffix of a link to the local volume that a pod uses. The target of the link is
-// a path without symbolic links.
+// pathSuffix is the suffix of a link to the local volume of a claim that a pod uses. The target of
+// the link is a path without symbolic links.
 const pathSuffix = ".path"
 
 // RecordPath records that a volume of a pod uses the local PersistentVolume at path. links is the
 // open LinksDir of the pod, and name is the name of the volume. path must not contain symbolic
-// links. RecordPath does not replace a path that was recorded before.
+// links. If a path is already recorded for the volume, RecordPath does not replace it.
 func RecordPath(links *safepath.Dir, name, path string) error {
 	err := unix.Symlinkat(path, links.Fd(), name+pathSuffix)
 	if err == unix.EEXIST { // keep the recorded path, because the volume of a claim does not change
@@ -34,15 +34,15 @@ func NestedVolumes(path, pods string, uid types.UID) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var nested []string
-	for _, other := range uids {
-		dir := filepath.Join(pods, other, LinksDir)
+	var paths []string
+	for _, podUID := range uids {
+		dir := filepath.Join(pods, podUID, LinksDir)
 		links, err := safepath.Names(dir)
 		if err != nil {
 			return nil, err
 		}
 		for _, link := range links {
-			if types.UID(other) == uid || !strings.HasSuffix(link, pathSuffix) {
+			if types.UID(podUID) == uid || !strings.HasSuffix(link, pathSuffix) {
 				continue
 			}
 			volume, err := os.Readlink(filepath.Join(dir, link))
@@ -50,9 +50,9 @@ func NestedVolumes(path, pods string, uid types.UID) ([]string, error) {
 				continue // ignore the link, because the pod is being removed
 			}
 			if rel, err := filepath.Rel(path, volume); err == nil && rel != "." && filepath.IsLocal(rel) {
-				nested = append(nested, rel)
+				paths = append(paths, rel)
 			}
 		}
 	}
-	return nested, nil
+	return paths, nil
 }

@@ -41,7 +41,7 @@ func (c Store) List(pods ...string) ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the users of claims: %w", err)
 	}
-	var all []Entry
+	var entries []Entry
 	for _, namespace := range namespaces {
 		claims, err := safepath.Names(filepath.Join(c.Root, boundDir, namespace))
 		if err != nil {
@@ -57,25 +57,25 @@ func (c Store) List(pods ...string) ([]Entry, error) {
 				e.Path, e.Volume = "", volume
 			}
 			e.Users = users[e.NamespacedName]
-			all = append(all, e)
+			entries = append(entries, e)
 		}
 	}
-	order.Slice(all, func(a, b Entry) int {
+	order.Slice(entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return all, nil
+	return entries, nil
 }
 
 // ClaimsWithData returns the set of claims with data in a directory of the Store.
 func (c Store) ClaimsWithData() (map[types.NamespacedName]bool, error) {
-	all, err := c.List()
-	kept := map[types.NamespacedName]bool{}
-	for _, e := range all {
+	entries, err := c.List()
+	withData := map[types.NamespacedName]bool{}
+	for _, e := range entries {
 		if e.Volume == "" {
-			kept[e.NamespacedName] = true
+			withData[e.NamespacedName] = true
 		}
 	}
-	return kept, err
+	return withData, err
 }
 
 // ErrInUse is wrapped by the error of Remove if pods use the claim.
@@ -96,15 +96,15 @@ func (c Store) Remove(ctx context.Context, name types.NamespacedName, pods ...st
 		return fmt.Errorf("removing claim %s: %w", name, err)
 	}
 	defer dir.Close()
-	all, err := c.List(pods...)
+	entries, err := c.List(pods...)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(all, func(e Entry) bool { return e.NamespacedName == name })
+	i := slices.IndexFunc(entries, func(e Entry) bool { return e.NamespacedName == name })
 	switch {
 	case i < 0:
 		return fmt.Errorf("removing claim %s: %w", name, ErrNotFound)
-	case len(all[i].Users) > 0:
+	case len(entries[i].Users) > 0:
 		return fmt.Errorf("removing claim %s: %w", name, ErrInUse)
 	}
 	if err := c.remove(ctx, dir, name); err != nil {
@@ -113,8 +113,8 @@ func (c Store) Remove(ctx context.Context, name types.NamespacedName, pods ...st
 	return nil
 }
 
-// remove removes a claim. It unlocks dir, the locked Root, after moving the data away, because
-// removing the data may take long.
+// remove removes a claim. dir is the locked Root. remove unlocks dir after it has moved the data to
+// trashDir, because the removal of the data may take long.
 func (c Store) remove(ctx context.Context, dir *safepath.Dir, name types.NamespacedName) error {
 	below, err := mounts.Below(c.Root, filepath.Join(name.Namespace, name.Name))
 	if err != nil {
@@ -124,22 +124,22 @@ func (c Store) remove(ctx context.Context, dir *safepath.Dir, name types.Namespa
 		return fmt.Errorf("%s is mounted in the directory of the claim; unmount %s first", below[0].Description, below[0].Path)
 	}
 	trashName := fmt.Sprint(time.Now().UnixNano())
-	removed, err := moveToTrash(dir, name, trashName)
+	trash, err := moveToTrash(dir, name, trashName)
 	dir.Close()
 	if err != nil {
 		return err
 	}
-	defer removed.Close()
-	if err := removed.RemoveAll(ctx, trashName); err != nil {
+	defer trash.Close()
+	if err := trash.RemoveAll(ctx, trashName); err != nil {
 		return err
 	}
-	if err := removed.RemoveContents(ctx); err != nil {
+	if err := trash.RemoveContents(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ErrLeftovers, err)
 	}
 	return nil
 }
 
-// moveToTrash moves the data of a claim to trashName in trashDir, so that the removal is atomic, and
+// moveToTrash moves the data of a claim to trashDir/trashName, so that the removal is atomic, and
 // removes the binding. It returns the open trashDir.
 func moveToTrash(dir *safepath.Dir, name types.NamespacedName, trashName string) (*safepath.Dir, error) {
 	if _, err := dir.Mkdir(trashDir, dirMode, -1); err != nil {

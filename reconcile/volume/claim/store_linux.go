@@ -86,8 +86,8 @@ type Consumer struct {
 	Volume string
 	// Pods is the directory of all pod directories.
 	Pods string
-	// Mode and GID are the mode and the group ID of the claim's directory, if Acquire creates it. A
-	// GID of -1 means no group.
+	// Mode and GID are the mode and the group ID of the claim's directory if Acquire creates the
+	// directory. A GID of -1 means no group.
 	Mode uint32
 	GID  int
 }
@@ -107,7 +107,7 @@ func (c Store) Acquire(ctx context.Context, claim *refs.Claim, u Consumer) error
 	}
 	name := filepath.Join(claim.Namespace, claim.Name)
 	// Create the link first, so that the claim is not removed while the pod may use it.
-	if used, err := u.Links.Readlink(u.Volume); err != nil || used != name {
+	if usedClaim, err := u.Links.Readlink(u.Volume); err != nil || usedClaim != name {
 		// Check only new users, so that a pod that uses the volume already can continue to use it.
 		if err := c.CheckExclusive(claim, u.Pods, nil); err != nil {
 			return err
@@ -157,19 +157,19 @@ func (c Store) Verify(claim *refs.Claim) error {
 }
 
 // CheckExclusive returns an error if pods use the PersistentVolume of the given claim through
-// another claim. A PersistentVolume belongs to one claim only. pods is the directory of all pod
-// directories. The pods in ignored do not count as users.
-func (c Store) CheckExclusive(claim *refs.Claim, pods string, ignored []types.UID) error {
+// another claim, because a PersistentVolume belongs to one claim only. pods is the directory of all
+// pod directories. The pods in ignoredUIDs do not count as users.
+func (c Store) CheckExclusive(claim *refs.Claim, pods string, ignoredUIDs []types.UID) error {
 	if claim.Volume == nil {
 		return nil
 	}
-	all, err := c.List(pods)
+	entries, err := c.List(pods)
 	if err != nil {
 		return err
 	}
 	desired := newBinding(claim)
-	for _, e := range all {
-		isIgnored := func(user types.UID) bool { return slices.Contains(ignored, user) }
+	for _, e := range entries {
+		isIgnored := func(user types.UID) bool { return slices.Contains(ignoredUIDs, user) }
 		if e.Volume != desired.volume || len(slices.DeleteFunc(e.Users, isIgnored)) == 0 || e.Namespace == claim.Namespace && e.Name == claim.Name {
 			continue
 		}
@@ -197,8 +197,8 @@ func newBinding(claim *refs.Claim) binding {
 	return b
 }
 
-// volumePath returns the path, or another unique name, of a PersistentVolume's data. Changes of other fields of the volume
-// source are allowed, because they do not affect the data.
+// volumePath returns a unique name of the data of a PersistentVolume, usually a path. Changes of
+// other fields of the volume source are allowed, because they do not affect the data.
 func volumePath(pv *v1.PersistentVolume) string {
 	switch s := &pv.Spec.PersistentVolumeSource; {
 	case s.HostPath != nil:
@@ -229,21 +229,21 @@ func (b binding) String() string {
 }
 
 func parseBinding(text string) binding {
-	owner, rest, _ := strings.Cut(text, " ")
-	volume, path, _ := strings.Cut(rest, " ")
+	owner, bindingText, _ := strings.Cut(text, " ")
+	volume, path, _ := strings.Cut(bindingText, " ")
 	return binding{owner, volume, path}
 }
 
 // writeBinding creates the link with the binding of a claim, unless the link exists. The caller
 // must have checked an existing link with Verify.
 func writeBinding(dir *safepath.Dir, claim *refs.Claim) error {
-	at := filepath.Join(boundDir, claim.Namespace)
-	for _, d := range []string{boundDir, at} {
+	boundNamespace := filepath.Join(boundDir, claim.Namespace)
+	for _, d := range []string{boundDir, boundNamespace} {
 		if _, err := dir.Mkdir(d, dirMode, -1); err != nil {
 			return err
 		}
 	}
-	records, err := dir.Sub(at)
+	records, err := dir.Sub(boundNamespace)
 	if err != nil {
 		return err
 	}

@@ -16,14 +16,14 @@ func (op *operation) recordUse() error {
 	}
 	if f[op.p.stateKey] == "" {
 		id := op.v.id()
-		before := stateAnnounced
+		initialState := stateAnnounced
 		if f[keySpec] != "" && f[keyState] == "" {
-			before = stateBegun // a kubelet wrote the data file, and may have published the volume
+			initialState = stateBegun // a kubelet wrote the data file, and may have published the volume
 		}
 		f[keySpec], f[keyNode], f[keyAttachment] = op.v.specName(), op.d.o.NodeName, refs.AttachmentName(id.Driver, id.Handle, op.d.o.NodeName)
-		f[op.p.nameKey], f[op.p.stateKey] = op.v.Name, before
+		f[op.p.nameKey], f[op.p.stateKey] = op.v.Name, initialState
 		if op.v.Block {
-			f[keyPersistentVolume], f[keyState] = op.v.Volume, cmp.Or(f[keyState], before)
+			f[keyPersistentVolume], f[keyState] = op.v.Volume, cmp.Or(f[keyState], initialState)
 		} else {
 			f[keyLifecycle] = op.v.lifecycle()
 		}
@@ -43,7 +43,7 @@ func linkTo(target, link string) error {
 	if err := os.MkdirAll(filepath.Dir(link), 0o750); err != nil {
 		return err
 	}
-	if have, err := os.Readlink(link); err == nil && have == target {
+	if oldTarget, err := os.Readlink(link); err == nil && oldTarget == target {
 		return nil
 	}
 	if err := remove(link); err != nil {

@@ -63,12 +63,12 @@ func (d *Drivers) openSession(name string) (*session, error) {
 	return d.connect(r.Driver)
 }
 
-func (d *Drivers) connect(to Driver) (*session, error) {
-	s := &session{driver: to, o: &d.o}
-	conn, err := plugins.Dial(to.Endpoint, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+func (d *Drivers) connect(driver Driver) (*session, error) {
+	s := &session{driver: driver, o: &d.o}
+	conn, err := plugins.Dial(driver.Endpoint, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithMaxHeaderListSize(64<<10), grpc.WithUnaryInterceptor(s.intercept))
 	if err != nil {
-		return nil, fmt.Errorf("connecting to driver %s at %s: %w", to.Name, to.Endpoint, err)
+		return nil, fmt.Errorf("connecting to driver %s at %s: %w", driver.Name, driver.Endpoint, err)
 	}
 	s.conn, s.nodeClient = conn, csi.NewNodeClient(conn)
 	return s, nil
@@ -129,15 +129,15 @@ func (s *session) callError(ctx context.Context, err error) error {
 type capabilities map[csi.NodeServiceCapability_RPC_Type]bool
 
 func (s *session) capabilities(ctx context.Context) (capabilities, error) {
-	can := capabilities{}
+	caps := capabilities{}
 	err := s.call(ctx, func(ctx context.Context) error {
 		r, err := s.nodeClient.NodeGetCapabilities(ctx, &csi.NodeGetCapabilitiesRequest{})
 		for _, c := range r.GetCapabilities() {
-			can[c.GetRpc().GetType()] = true
+			caps[c.GetRpc().GetType()] = true
 		}
 		return err
 	})
-	return can, err
+	return caps, err
 }
 
 func (a capabilities) supportsStaging() bool {

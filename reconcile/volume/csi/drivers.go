@@ -43,14 +43,15 @@ type Driver struct {
 	MaxVolumes int64
 }
 
-// A VolumeID identifies a volume by the name of its driver and the driver's handle of the volume.
+// A VolumeID identifies a volume by the name of its driver and the handle, which is the driver's
+// name for the volume.
 type VolumeID struct{ Driver, Handle string }
 
 // Drivers manages the drivers of this node and their volumes. Its methods may be called
 // concurrently, except that Publish and Unpublish must not overlap for the same pod.
 type Drivers struct {
 	o      Options
-	bootID string // ID of the host's present boot
+	bootID string // ID of the current boot of the host
 
 	wake chan struct{} // capacity 1: contains a value if Run must check for tasks
 
@@ -104,8 +105,8 @@ func (d *Drivers) loadState() error {
 			d.o.Log.Error("restoring the lost data file of a staged volume failed", "err", err)
 		}
 	}
-	all, err := d.readStaged()
-	for _, s := range all {
+	stagedVolumes, err := d.readStaged()
+	for _, s := range stagedVolumes {
 		if s.isAnnounced() {
 			continue
 		}
@@ -122,11 +123,11 @@ func (d *Drivers) loadState() error {
 func (d *Drivers) Registered() ([]Driver, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := make([]Driver, 0, len(d.drivers))
+	drivers := make([]Driver, 0, len(d.drivers))
 	for _, name := range slices.Sorted(maps.Keys(d.drivers)) {
-		all = append(all, d.drivers[name].Driver)
+		drivers = append(drivers, d.drivers[name].Driver)
 	}
-	return all, d.driversChanged
+	return drivers, d.driversChanged
 }
 
 // VolumesInUse returns the volumes that the cluster must not detach from this node, and a channel.
@@ -134,9 +135,9 @@ func (d *Drivers) Registered() ([]Driver, <-chan struct{}) {
 func (d *Drivers) VolumesInUse() ([]VolumeID, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := slices.Collect(maps.Keys(d.inUse))
-	order.Slice(all, compareVolumeIDs)
-	return all, d.inUseChanged
+	ids := slices.Collect(maps.Keys(d.inUse))
+	order.Slice(ids, compareVolumeIDs)
+	return ids, d.inUseChanged
 }
 
 // compareVolumeIDs orders volumes by driver and handle.
@@ -179,14 +180,14 @@ func (d *Drivers) wakeRun() {
 
 // A volumeLock is the lock of a volume.
 type volumeLock struct {
-	free  chan struct{} // capacity 1: has a value if the lock is free
+	free  chan struct{} // capacity 1: contains a value if the lock is free
 	users int           // number of goroutines that wait for the lock or hold it; guarded by Drivers.mu
 }
 
-// lockVolume waits for the lock of a volume until ctx is done. device is the data directory of a
-// block device, or "". lockVolume also waits for the lock of this directory. The directory is named
-// after the PersistentVolume, so that volumes with different handles may use the same directory,
-// one after the other. The caller must call unlock.
+// lockVolume waits for the lock of a volume until ctx is done. If the volume is a block device,
+// device is its data directory, otherwise "". lockVolume also waits for the lock of this directory.
+// The directory is named after the PersistentVolume, so that volumes with different handles may use
+// the same directory, one after the other. The caller must call unlock.
 func (d *Drivers) lockVolume(ctx context.Context, id VolumeID, device string) (unlock func(), err error) {
 	unlock, err = d.lock(ctx, id, id.Driver)
 	if err != nil || device == "" {
@@ -201,8 +202,8 @@ func (d *Drivers) lockVolume(ctx context.Context, id VolumeID, device string) (u
 	return func() { unlockDevice(); unlockVolume() }, nil
 }
 
-// lock waits for the lock with this key until ctx is done. driver is the name of the driver, for
-// the error. The caller must call unlock.
+// lock waits until ctx is done for the lock with this key. driver is the name of the driver for the
+// error. The caller must call unlock.
 func (d *Drivers) lock(ctx context.Context, key VolumeID, driver string) (unlock func(), err error) {
 	d.mu.Lock()
 	t := d.locks[key]

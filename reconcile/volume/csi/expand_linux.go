@@ -36,9 +36,9 @@ type ExpansionFailure struct {
 func (d *Drivers) Expansions() ([]Expansion, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := slices.AppendSeq(slices.Collect(maps.Values(d.expanded)), maps.Values(d.failedExpansions))
-	order.Stable(all, func(a, b Expansion) int { return compareVolumeIDs(a.VolumeID, b.VolumeID) })
-	return all, d.expansionsChanged
+	expansions := slices.AppendSeq(slices.Collect(maps.Values(d.expanded)), maps.Values(d.failedExpansions))
+	order.Stable(expansions, func(a, b Expansion) int { return compareVolumeIDs(a.VolumeID, b.VolumeID) })
+	return expansions, d.expansionsChanged
 }
 
 // expand makes the driver expand the volume on this node if its capacity has increased.
@@ -73,22 +73,23 @@ func (op *operation) expand(ctx context.Context) error {
 	return nil
 }
 
-// infeasibleCodes contains the gRPC codes after which the kubelet does not retry to expand a volume.
+// infeasibleCodes contains the gRPC codes of a failed expansion after which the kubelet does not
+// retry.
 var infeasibleCodes = []codes.Code{codes.InvalidArgument, codes.OutOfRange, codes.NotFound}
 
 // recordExpansionFailure records that expanding v failed with err. It does nothing if err is not a
 // *callError, or if the driver may still process the call.
 func (d *Drivers) recordExpansionFailure(v Volume, err error) {
-	e, is := errors.AsType[*callError](err)
-	if !is || e.IsUncertain {
+	e, ok := errors.AsType[*callError](err)
+	if !ok || e.IsUncertain {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	id := v.id()
-	before, failed := d.failedExpansions[id]
+	lastFailure, hasFailed := d.failedExpansions[id]
 	d.failedExpansions[id] = Expansion{id, v.Volume, v.Capacity, &ExpansionFailure{
-		Message: err.Error(), IsInfeasible: slices.Contains(infeasibleCodes, e.Code), IsRepeated: failed && before.Capacity == v.Capacity,
+		Message: err.Error(), IsInfeasible: slices.Contains(infeasibleCodes, e.Code), IsRepeated: hasFailed && lastFailure.Capacity == v.Capacity,
 	}}
 	signalChange(&d.expansionsChanged)
 }
@@ -103,6 +104,6 @@ func (d *Drivers) needsExpansion(v Volume) bool {
 
 // cannotExpandInUse reports whether err means that the driver cannot expand a volume that is in use.
 func cannotExpandInUse(err error) bool {
-	e, is := errors.AsType[*callError](err)
-	return is && e.Code == codes.FailedPrecondition
+	e, ok := errors.AsType[*callError](err)
+	return ok && e.Code == codes.FailedPrecondition
 }

@@ -27,19 +27,19 @@ const (
 	keyLifecycle  = "volumeLifecycleMode"
 	keyAttachment = "attachmentID"
 
-	keyState            = "podd.state"    // whether the volume is staged or published; see the states below
+	keyState            = "podd.state"    // state of the volume; see the states below
 	keyPodVolume        = "podd.name"     // name of the pod's volume
 	keyPersistentVolume = "podd.volume"   // name of the staged PersistentVolume
-	keyShared           = "podd.shared"   // "true" if several PersistentVolumes refer to the volume
+	keyShared           = "podd.shared"   // "true" if several PersistentVolumes have the volume's handle
 	keyGroup            = "podd.group"    // "podd" if podd must set the group of the files, "driver" if the driver sets the group
 	keyCapacity         = "podd.capacity" // capacity in bytes to which the volume was expanded on this node
 )
 
 const lifecyclePersistent, lifecycleEphemeral = "Persistent", "Ephemeral"
 
-// These are the states of a volume. After a successful call the state is the boot ID of the host,
-// because the result of the call does not outlive a reboot. mountedSuffix is added if there is a
-// mount. A volume that a kubelet mounted has no state.
+// These are the states of a volume. After a successful call, the state is the boot ID of the host,
+// because the result of the call does not outlive a reboot. If the call has created a mount,
+// mountedSuffix is appended. A volume that a kubelet mounted has no state.
 const (
 	stateAnnounced = "announced" // the driver has not been called
 	stateBegun     = "begun"     // the driver was called, but no call has succeeded yet
@@ -81,14 +81,14 @@ func readFacts(dir string) (facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all facts
-	if err := json.Unmarshal(text, &all); err != nil {
+	var values facts
+	if err := json.Unmarshal(text, &values); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, errUnreadable)
 	}
-	if err := checkDriver(all[keyDriver]); err != nil || all[keyHandle] == "" {
+	if err := checkDriver(values[keyDriver]); err != nil || values[keyHandle] == "" {
 		return nil, fmt.Errorf("%s: %w", path, errUnreadable)
 	}
-	return all, nil
+	return values, nil
 }
 
 // errUnreadable is the error for a data file without valid facts. A crash, or another program, may

@@ -8,15 +8,16 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// isStateCurrent reports whether the result of a successful call, recorded as state, still exists. The
-// result does not exist after a reboot of the host, or if the mount at path was removed.
+// isStateCurrent reports whether the result of a successful call still exists. state was recorded
+// after the call. The result no longer exists after a reboot of the host, or if the mount at path
+// was removed.
 func (d *Drivers) isStateCurrent(state, path string) bool {
 	switch state {
 	case d.bootID:
 		return true
 	case d.bootID + mountedSuffix:
-		is, err := isMounted(path)
-		return is && err == nil
+		isMount, err := isMounted(path)
+		return isMount && err == nil
 	}
 	return false
 }
@@ -24,8 +25,8 @@ func (d *Drivers) isStateCurrent(state, path string) bool {
 // currentState returns the state to record after a successful call for path. The state
 // contains the boot ID of the host and whether path is a mount point.
 func (d *Drivers) currentState(path string) (string, error) {
-	is, err := isMounted(path)
-	if is {
+	isMount, err := isMounted(path)
+	if isMount {
 		return d.bootID + mountedSuffix, err
 	}
 	return d.bootID, err

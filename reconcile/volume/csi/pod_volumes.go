@@ -51,25 +51,25 @@ type PodVolume struct {
 
 // PodVolumes returns the CSI volumes of a pod, except those with an unreadable data file.
 func (d *Drivers) PodVolumes(pod types.UID) []PodVolume {
-	var all []PodVolume
+	var volumes []PodVolume
 	for _, p := range d.podVolumePaths(pod) {
 		if f, err := readFacts(p.dataDir); err == nil {
-			all = append(all, PodVolume{Name: f[p.nameKey], Driver: f[keyDriver], Block: p.link != ""})
+			volumes = append(volumes, PodVolume{Name: f[p.nameKey], Driver: f[keyDriver], Block: p.link != ""})
 		}
 	}
-	return all
+	return volumes
 }
 
 // podVolumePaths returns the paths of all CSI volumes that are, or may be, published for a pod.
 func (d *Drivers) podVolumePaths(pod types.UID) []volumePaths {
-	var all []volumePaths
+	var paths []volumePaths
 	volumes, _ := safepath.Names(filepath.Join(d.podsDir(), string(pod), "volumes", PodPluginDir))
 	for _, name := range volumes {
-		all = append(all, d.mountPaths(VolumeID{}, name, pod))
+		paths = append(paths, d.mountPaths(VolumeID{}, name, pod))
 	}
 	devices, _ := safepath.Names(filepath.Join(d.podsDir(), string(pod), DevicesDir, PodPluginDir))
 	for _, name := range devices {
-		all = append(all, d.devicePaths(name, pod))
+		paths = append(paths, d.devicePaths(name, pod))
 	}
-	return all
+	return paths
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A PublishResult is a published volume of a pod.
+// A PublishResult describes a published volume of a pod.
 type PublishResult struct {
 	Path string // path of the mount or of the block device
 	// MustSetGroup reports whether the caller must set the group of the files to the pod's fsGroup.
@@ -32,43 +32,43 @@ type operation struct {
 // Unpublish later, even if Publish returns an error.
 func (d *Drivers) Publish(ctx context.Context, v Volume) (PublishResult, error) {
 	steps := volumeSteps(v)
-	failed := func(step int, err error) (PublishResult, error) { return PublishResult{}, steps.wrap(step, err) }
+	fail := func(step int, err error) (PublishResult, error) { return PublishResult{}, steps.wrap(step, err) }
 	if err := v.check(); err != nil {
-		return failed(publishing, err)
+		return fail(publishing, err)
 	}
 	p := d.pathsFor(v)
-	end, err := d.lockVolume(ctx, v.id(), p.deviceDataDir())
+	unlock, err := d.lockVolume(ctx, v.id(), p.deviceDataDir())
 	if err != nil {
-		return failed(staging, err)
+		return fail(staging, err)
 	}
-	defer end()
+	defer unlock()
 	if f, err := readFacts(p.dataDir); err == nil && f[keyHandle] == v.id().Handle && d.isStateCurrent(f[p.stateKey], p.target) {
 		d.setPublished(p, v, nil)
 		return PublishResult{p.target, f[keyGroup] == "podd"}, nil
 	}
-	first := staging
+	firstStep := staging
 	if !v.isPersistent() {
-		first = publishing
+		firstStep = publishing
 	}
 	op, err := d.newOperation(ctx, v, p)
 	if err != nil {
-		return failed(first, err)
+		return fail(firstStep, err)
 	}
 	defer op.close()
 	if err := op.recordUse(); err != nil {
-		return failed(first, err)
+		return fail(firstStep, err)
 	}
 	if v.isPersistent() {
 		if err := op.stage(ctx); err != nil {
-			return failed(staging, err)
+			return fail(staging, err)
 		}
 	}
 	if err := op.publish(ctx); err != nil {
-		return failed(publishing, err)
+		return fail(publishing, err)
 	}
 	d.setPublished(p, v, &publishCall{v, time.Now()})
 	if err := op.expand(ctx); err != nil && !cannotExpandInUse(err) {
-		return failed(expanding, err)
+		return fail(expanding, err)
 	}
 	return PublishResult{p.target, v.mustSetGroup(op.caps)}, nil
 }
@@ -81,12 +81,12 @@ func (d *Drivers) newOperation(ctx context.Context, v Volume, p volumePaths) (*o
 		return nil, err
 	}
 	s.redactFor = v.CSIVolume
-	can, err := s.capabilities(ctx)
+	caps, err := s.capabilities(ctx)
 	if err != nil {
 		s.close()
 		return nil, err
 	}
-	return &operation{session: s, d: d, v: v, p: p, caps: can}, nil
+	return &operation{session: s, d: d, v: v, p: p, caps: caps}, nil
 }
 
 // loadFacts returns the facts in a directory, or new facts for op.v if there is no data file. It
@@ -105,16 +105,16 @@ func (op *operation) loadFacts(dir string) (facts, error) {
 	return f, nil
 }
 
-// publish makes the driver publish the volume for the pod. It is also used to publish a volume
-// again.
+// publish makes the driver publish the volume for the pod. The volume may be published already,
+// because podd also publishes volumes again.
 func (op *operation) publish(ctx context.Context) error {
 	f, err := op.loadFacts(op.p.dataDir)
 	if err != nil {
 		return err
 	}
-	before := f[op.p.stateKey]
-	again := op.d.isStateCurrent(before, op.p.target)
-	if !again {
+	oldState := f[op.p.stateKey]
+	isPublished := op.d.isStateCurrent(oldState, op.p.target)
+	if !isPublished {
 		f[op.p.stateKey] = stateBegun
 		if err := f.save(op.p.dataDir); err != nil {
 			return err
@@ -136,11 +136,11 @@ func (op *operation) publish(ctx context.Context) error {
 		if op.v.mustSetGroup(op.caps) {
 			f[keyGroup] = "podd"
 		}
-		if again && f[op.p.stateKey] == before {
+		if isPublished && f[op.p.stateKey] == oldState {
 			return nil
 		}
 		return f.save(op.p.dataDir)
-	case isFinalError(err) && before == stateAnnounced: // undo the call only after these errors, because after other errors the volume may be published
+	case isFinalError(err) && oldState == stateAnnounced: // after other errors the volume may be published, so the call is not undone
 		if isMounted, mountErr := isMounted(op.p.target); isMounted || mountErr != nil {
 			return errors.Join(err, mountErr)
 		}

@@ -48,11 +48,11 @@ func (d *Drivers) Register(ctx context.Context, p plugins.Plugin) (plugins.Regis
 	if err := checkDriver(p.Name); err != nil {
 		return nil, err
 	}
-	newest, err := newestVersion(p.Versions)
+	highestVersion, err := newestVersion(p.Versions)
 	if err != nil {
 		return nil, err
 	}
-	r := &registration{Driver: Driver{Name: p.Name, Endpoint: p.Endpoint}, version: newest, drivers: d, done: make(chan struct{})}
+	r := &registration{Driver: Driver{Name: p.Name, Endpoint: p.Endpoint}, version: highestVersion, drivers: d, done: make(chan struct{})}
 	if err := d.checkVersion(r); err != nil {
 		return nil, err
 	}
@@ -75,24 +75,24 @@ func checkDriver(name string) error {
 	return nil
 }
 
-// newestVersion returns the highest version in a driver's list of versions that podd also supports.
-// podd supports CSI 1.x.
+// newestVersion returns the highest of the given versions that podd supports. podd supports CSI
+// 1.x.
 func newestVersion(versions []string) (*version.Version, error) {
-	var newest *version.Version
+	var highest *version.Version
 	for _, text := range versions {
 		v, err := version.ParseGeneric(text)
-		if err == nil && v.Major() == 1 && (newest == nil || newest.LessThan(v)) {
-			newest = v
+		if err == nil && v.Major() == 1 && (highest == nil || highest.LessThan(v)) {
+			highest = v
 		}
 	}
-	if newest == nil {
+	if highest == nil {
 		return nil, fmt.Errorf("the driver supports the CSI versions %q; podd supports 1.x", versions)
 	}
-	return newest, nil
+	return highest, nil
 }
 
-// checkVersion returns an error if another driver of the same name is registered with the same or a
-// newer version.
+// checkVersion returns an error if a driver with the name of r is already registered with the
+// version of r or a newer one.
 func (d *Drivers) checkVersion(r *registration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,8 +100,8 @@ func (d *Drivers) checkVersion(r *registration) error {
 }
 
 func (d *Drivers) checkVersionLocked(r *registration) error {
-	if have := d.drivers[r.Name]; have != nil && !have.version.LessThan(r.version) {
-		return fmt.Errorf("another driver %s is registered, at %s, with version %s; remove one of the two drivers", r.Name, have.Endpoint, have.version)
+	if registered := d.drivers[r.Name]; registered != nil && !registered.version.LessThan(r.version) {
+		return fmt.Errorf("another driver %s is registered, at %s, with version %s; remove one of the two drivers", r.Name, registered.Endpoint, registered.version)
 	}
 	return nil
 }
@@ -114,8 +114,8 @@ func (d *Drivers) addRegistration(r *registration) error {
 	if err := d.checkVersionLocked(r); err != nil {
 		return err
 	}
-	if before := d.drivers[r.Name]; before != nil {
-		before.endOnce.Do(func() { close(before.done) })
+	if olderDriver := d.drivers[r.Name]; olderDriver != nil {
+		olderDriver.endOnce.Do(func() { close(olderDriver.done) })
 	}
 	d.drivers[r.Name] = r
 	signalChange(&d.driversChanged)
@@ -128,16 +128,16 @@ func (d *Drivers) addRegistration(r *registration) error {
 func (d *Drivers) getInfo(ctx context.Context, driver *Driver) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
-	for wait := firstInfoDelay; ; wait = min(2*wait, maxInfoDelay) {
+	for delay := firstInfoDelay; ; delay = min(2*delay, maxInfoDelay) {
 		err := d.getInfoOnce(ctx, driver)
-		e, is := errors.AsType[*callError](err)
-		if err == nil || !is || !e.IsUncertain || ctx.Err() != nil {
+		e, ok := errors.AsType[*callError](err)
+		if err == nil || !ok || !e.IsUncertain || ctx.Err() != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(wait):
+		case <-time.After(delay):
 		}
 	}
 }

@@ -12,8 +12,8 @@ type publishCall struct {
 	calledAt time.Time
 }
 
-// A publishedVolume is a published volume with its present parameters. lastCall is the last
-// NodePublishVolume call. It is nil if the volume was published before podd started.
+// A publishedVolume is a published volume with the parameters that its pod now requires. lastCall
+// is the last NodePublishVolume call. It is nil if the volume was published before podd started.
 type publishedVolume struct {
 	Volume
 	volumePaths
@@ -34,8 +34,8 @@ func (k *runner) reportFailure(w publishedVolume, err error) {
 	}
 }
 
-// setPublished records the desired state of a published volume. call is nil if the driver
-// was not called.
+// setPublished records that v is published at the target of p, with the parameters that its pod now
+// requires. call is nil if the driver was not called.
 func (d *Drivers) setPublished(p volumePaths, v Volume, call *publishCall) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -43,7 +43,7 @@ func (d *Drivers) setPublished(p volumePaths, v Volume, call *publishCall) {
 		call = d.published[p.target].lastCall
 	}
 	d.published[p.target] = publishedVolume{v, p, call}
-	if !v.MustExpand { // the recorded failure of an expansion is obsolete
+	if !v.MustExpand { // no expansion is necessary, so a recorded failure is obsolete
 		delete(d.failedExpansions, v.id())
 	}
 	if v.MustExpand || v.requiresRepublish() {
@@ -54,16 +54,16 @@ func (d *Drivers) setPublished(p volumePaths, v Volume, call *publishCall) {
 // updateVolume updates the volume in use at target: it publishes the volume again and expands the
 // volume, if necessary.
 func (d *Drivers) updateVolume(ctx context.Context, target string) error {
-	w, is := d.publishedVolume(target)
-	if !is {
+	w, ok := d.publishedVolume(target)
+	if !ok {
 		return nil
 	}
-	end, err := d.lockVolume(ctx, w.id(), w.volumePaths.deviceDataDir())
+	unlock, err := d.lockVolume(ctx, w.id(), w.volumePaths.deviceDataDir())
 	if err != nil {
 		return err
 	}
-	defer end()
-	if w, is = d.publishedVolume(target); !is { // unpublished during the wait for the lock
+	defer unlock()
+	if w, ok = d.publishedVolume(target); !ok { // unpublished during the wait for the lock
 		return nil
 	}
 	steps := volumeSteps(w.Volume)
@@ -77,9 +77,9 @@ func (d *Drivers) updateVolume(ctx context.Context, target string) error {
 			return steps.wrap(publishing, err)
 		}
 		d.mu.Lock()
-		if now, is := d.published[target]; is {
-			now.lastCall = &publishCall{w.Volume, time.Now()}
-			d.published[target] = now
+		if current, ok := d.published[target]; ok {
+			current.lastCall = &publishCall{w.Volume, time.Now()}
+			d.published[target] = current
 		}
 		d.mu.Unlock()
 	}

@@ -10,34 +10,34 @@ import (
 	storage "k8s.io/api/storage/v1"
 )
 
-// capability returns the capability of the volume for requests, as in the kubelet. The capability
-// of a block device contains no mount flags.
-func (v Volume) capability(can capabilities) *csi.VolumeCapability {
-	c := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: v.accessMode(can)}}
+// capability returns the capability of the volume for requests, as in the kubelet. For a block
+// device, the capability contains no mount flags.
+func (v Volume) capability(caps capabilities) *csi.VolumeCapability {
+	c := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: v.accessMode(caps)}}
 	if v.Block {
 		c.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
 		return c
 	}
 	mount := &csi.VolumeCapability_MountVolume{FsType: v.FSType, MountFlags: v.MountOptions}
-	if g := v.fsGroup(); g != nil && can.supportsGroup() {
+	if g := v.fsGroup(); g != nil && caps.supportsGroup() {
 		mount.VolumeMountGroup = strconv.FormatInt(*g, 10)
 	}
 	c.AccessType = &csi.VolumeCapability_Mount{Mount: mount}
 	return c
 }
 
-func (v Volume) accessMode(can capabilities) csi.VolumeCapability_AccessMode_Mode {
+func (v Volume) accessMode(caps capabilities) csi.VolumeCapability_AccessMode_Mode {
 	switch v.AccessMode {
 	case v1.ReadOnlyMany:
 		return csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY
 	case v1.ReadWriteMany:
 		return csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
 	case v1.ReadWriteOncePod:
-		if can.supportsMultiWriter() {
+		if caps.supportsMultiWriter() {
 			return csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER
 		}
 	default:
-		if can.supportsMultiWriter() {
+		if caps.supportsMultiWriter() {
 			return csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER
 		}
 	}
@@ -53,8 +53,8 @@ func (v Volume) fsGroup() *int64 {
 
 // mustSetGroup reports whether podd, instead of the driver, must set the group of the volume's
 // files to the pod's fsGroup.
-func (v Volume) mustSetGroup(can capabilities) bool {
-	if v.fsGroup() == nil || v.Block || v.ReadOnly || can.supportsGroup() {
+func (v Volume) mustSetGroup(caps capabilities) bool {
+	if v.fsGroup() == nil || v.Block || v.ReadOnly || caps.supportsGroup() {
 		return false
 	}
 	policy := storage.ReadWriteOnceWithFSTypeFSGroupPolicy
@@ -67,37 +67,37 @@ func (v Volume) mustSetGroup(can capabilities) bool {
 	case storage.FileFSGroupPolicy:
 		return true
 	}
-	once := !v.isPersistent() || v.AccessMode == v1.ReadWriteOnce || v.AccessMode == v1.ReadWriteOncePod
-	return v.FSType != "" && once
+	isSingleNode := !v.isPersistent() || v.AccessMode == v1.ReadWriteOnce || v.AccessMode == v1.ReadWriteOncePod
+	return v.FSType != "" && isSingleNode
 }
 
-func (v Volume) stageRequest(p volumePaths, can capabilities) *csi.NodeStageVolumeRequest {
+func (v Volume) stageRequest(p volumePaths, caps capabilities) *csi.NodeStageVolumeRequest {
 	return &csi.NodeStageVolumeRequest{
 		VolumeId: v.Handle, PublishContext: v.Published, StagingTargetPath: p.stagingPath,
-		VolumeCapability: v.capability(can), Secrets: secretData(v.StageSecret), VolumeContext: v.Attributes,
+		VolumeCapability: v.capability(caps), Secrets: secretData(v.StageSecret), VolumeContext: v.Attributes,
 	}
 }
 
-func (v Volume) publishRequest(p volumePaths, can capabilities) *csi.NodePublishVolumeRequest {
+func (v Volume) publishRequest(p volumePaths, caps capabilities) *csi.NodePublishVolumeRequest {
 	r := &csi.NodePublishVolumeRequest{
 		VolumeId: v.id().Handle, PublishContext: v.Published, TargetPath: p.target, Readonly: v.ReadOnly,
-		VolumeCapability: v.capability(can), Secrets: secretData(v.PublishSecret), VolumeContext: v.volumeContext(),
+		VolumeCapability: v.capability(caps), Secrets: secretData(v.PublishSecret), VolumeContext: v.volumeContext(),
 	}
-	if v.Block || v.isPersistent() && can.supportsStaging() {
+	if v.Block || v.isPersistent() && caps.supportsStaging() {
 		r.StagingTargetPath = p.stagingPath
 	}
 	return r
 }
 
-func (v Volume) expandRequest(p volumePaths, can capabilities) *csi.NodeExpandVolumeRequest {
+func (v Volume) expandRequest(p volumePaths, caps capabilities) *csi.NodeExpandVolumeRequest {
 	r := &csi.NodeExpandVolumeRequest{
 		VolumeId: v.Handle, VolumePath: p.target, CapacityRange: &csi.CapacityRange{RequiredBytes: v.Capacity},
-		VolumeCapability: v.capability(can), Secrets: secretData(v.ExpandSecret),
+		VolumeCapability: v.capability(caps), Secrets: secretData(v.ExpandSecret),
 	}
 	if mount := r.VolumeCapability.GetMount(); mount != nil {
 		mount.VolumeMountGroup = ""
 	}
-	if can.supportsStaging() {
+	if caps.supportsStaging() {
 		r.StagingTargetPath = p.stagingPath
 	}
 	return r
@@ -106,30 +106,30 @@ func (v Volume) expandRequest(p volumePaths, can capabilities) *csi.NodeExpandVo
 // volumeContext returns the volume context of a publish request. It contains the attributes of the
 // volume, the pod info if the driver requires it, and the pod's service account tokens.
 func (v Volume) volumeContext() map[string]string {
-	all := maps.Clone(v.Attributes)
-	if all == nil {
-		all = map[string]string{}
+	attributes := maps.Clone(v.Attributes)
+	if attributes == nil {
+		attributes = map[string]string{}
 	}
 	if v.DriverSpec != nil && v.DriverSpec.PodInfoOnMount != nil && *v.DriverSpec.PodInfoOnMount {
-		all["csi.storage.k8s.io/pod.name"] = v.Pod.Object.Name
-		all["csi.storage.k8s.io/pod.namespace"] = v.Pod.Object.Namespace
-		all["csi.storage.k8s.io/pod.uid"] = string(v.Pod.UID)
-		all["csi.storage.k8s.io/serviceAccount.name"] = v.Pod.Object.Spec.ServiceAccountName
-		all["csi.storage.k8s.io/ephemeral"] = strconv.FormatBool(!v.isPersistent())
+		attributes["csi.storage.k8s.io/pod.name"] = v.Pod.Object.Name
+		attributes["csi.storage.k8s.io/pod.namespace"] = v.Pod.Object.Namespace
+		attributes["csi.storage.k8s.io/pod.uid"] = string(v.Pod.UID)
+		attributes["csi.storage.k8s.io/serviceAccount.name"] = v.Pod.Object.Spec.ServiceAccountName
+		attributes["csi.storage.k8s.io/ephemeral"] = strconv.FormatBool(!v.isPersistent())
 	}
 	if v.Tokens != "" && !v.Block {
-		all["csi.storage.k8s.io/serviceAccount.tokens"] = v.Tokens
+		attributes["csi.storage.k8s.io/serviceAccount.tokens"] = v.Tokens
 	}
-	return all
+	return attributes
 }
 
 // secretData converts the data of a Secret to the type that requests use.
 func secretData(data map[string][]byte) map[string]string {
-	all := make(map[string]string, len(data))
+	values := make(map[string]string, len(data))
 	for key, value := range data {
-		all[key] = string(value)
+		values[key] = string(value)
 	}
-	return all
+	return values
 }
 
 // hasSameRequest reports whether the publish requests for v and o are equal.

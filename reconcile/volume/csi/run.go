@@ -68,7 +68,7 @@ type runner struct {
 	retries map[string]*retryState
 	done    chan taskResult
 	running map[string]int  // number of running tasks by kind
-	logged  map[string]bool // directories of the volumes that Run has logged as uncertain
+	logged  map[string]bool // by directory: whether Run has logged that a pod may use the volume
 }
 
 func newRunner(d *Drivers) *runner {
@@ -99,27 +99,27 @@ func (k *runner) handleResult(r taskResult) {
 
 // sync starts the tasks that are due. It returns the time after which sync must be called again.
 func (k *runner) sync(ctx context.Context) time.Duration {
-	tasks, due := k.dueTasks()
-	wait := k.startTasks(ctx, tasks)
-	if !due.IsZero() {
-		wait = min(wait, max(time.Until(due), 0))
+	tasks, nextDue := k.dueTasks()
+	delay := k.startTasks(ctx, tasks)
+	if !nextDue.IsZero() {
+		delay = min(delay, max(time.Until(nextDue), 0))
 	}
-	return wait
+	return delay
 }
 
 // startTasks starts the tasks that may run now. It returns the time until the first delayed task may
 // run, but at most one hour.
 func (k *runner) startTasks(ctx context.Context, tasks []task) time.Duration {
 	order.Stable(tasks, k.compareByWait)
-	wait, published := time.Hour, map[string]bool{}
+	delay, isTask := time.Hour, map[string]bool{}
 	for _, c := range tasks {
-		published[c.key] = true
+		isTask[c.key] = true
 		t := k.retries[c.key]
 		switch {
 		case t != nil && t.isRunning:
 			continue
 		case t != nil && time.Now().Before(t.nextAttempt):
-			wait = min(wait, max(time.Until(t.nextAttempt), time.Millisecond))
+			delay = min(delay, max(time.Until(t.nextAttempt), time.Millisecond))
 			continue
 		case k.running[c.kind] == maxTasks: // Run calls sync when a running task has finished
 			continue
@@ -132,45 +132,45 @@ func (k *runner) startTasks(ctx context.Context, tasks []task) time.Duration {
 		go func() { k.done <- taskResult{c, c.do(ctx)} }()
 	}
 	for key, t := range k.retries {
-		if !published[key] && !t.isRunning {
+		if !isTask[key] && !t.isRunning {
 			delete(k.retries, key)
 		}
 	}
-	return wait
+	return delay
 }
 
-// compareByWait orders tasks by the earliest time at which they may run. Tasks without an earlier
-// attempt come before all others. So a task that fails repeatedly, for example because its driver
-// hangs, does not delay the tasks of other volumes.
+// compareByWait orders tasks by the earliest time at which they may run. Tasks that were not
+// attempted yet come first. So a task that fails repeatedly, for example because its driver hangs,
+// does not delay the tasks of other volumes.
 func (k *runner) compareByWait(a, b task) int {
-	next := func(c task) (at time.Time) {
+	earliest := func(c task) (at time.Time) {
 		if t := k.retries[c.key]; t != nil {
 			at = t.nextAttempt
 		}
 		return at
 	}
-	return next(a).Compare(next(b))
+	return earliest(a).Compare(earliest(b))
 }
 
-// dueTasks returns the tasks that are due now. due is the time at which the next task is due, or
-// zero if no other task is planned.
-func (k *runner) dueTasks() (all []task, due time.Time) {
+// dueTasks returns the tasks that are due now, and the time at which the next task becomes due.
+// nextDue is zero if no other task is planned.
+func (k *runner) dueTasks() (tasks []task, nextDue time.Time) {
 	orphans, uncertain, err := k.unusedVolumes()
 	if err != nil {
 		k.o.Log.Error("finding the CSI volumes that pods use failed; podd unstages no volume", "err", err)
 	}
 	if err != nil || len(uncertain) > 0 {
-		due = time.Now().Add(maxRetryDelay)
+		nextDue = time.Now().Add(maxRetryDelay)
 	}
-	logged := map[string]bool{}
+	uncertainDirs := map[string]bool{}
 	for _, s := range uncertain {
-		if logged[s.dir] = true; !k.logged[s.dir] {
+		if uncertainDirs[s.dir] = true; !k.logged[s.dir] {
 			k.o.Log.Error("volume stays staged because a pod may use it", "driver", s.Driver, "volume", s.Handle, "err", s.err)
 		}
 	}
-	k.logged = logged
+	k.logged = uncertainDirs
 	for _, s := range orphans {
-		all = append(all, task{
+		tasks = append(tasks, task{
 			key: "unstage " + s.dir, kind: "unstage " + s.Driver,
 			do: func(ctx context.Context) error { return k.unstage(ctx, s) },
 			onFailure: func(err error) {
@@ -185,29 +185,29 @@ func (k *runner) dueTasks() (all []task, due time.Time) {
 		switch {
 		case at.IsZero():
 		case at.After(time.Now()):
-			if due.IsZero() || at.Before(due) {
-				due = at
+			if nextDue.IsZero() || at.Before(nextDue) {
+				nextDue = at
 			}
 		default:
-			all = append(all, task{
+			tasks = append(tasks, task{
 				key: "keep " + w.target, kind: "keep " + w.Driver,
 				do:        func(ctx context.Context) error { return k.updateVolume(ctx, w.target) },
 				onFailure: func(err error) { k.reportFailure(w, err) },
 			})
 		}
 	}
-	return all, due
+	return tasks, nextDue
 }
 
-// nextUpdate returns the time at which volume w must be published or expanded again, or zero if
-// never. The caller must hold k.mu.
+// nextUpdate returns the time at which volume w must be published or expanded again, or the zero
+// time if no update is necessary. The caller must hold k.mu.
 func (k *runner) nextUpdate(w publishedVolume) time.Time {
-	past := time.Unix(1, 0)
+	immediately := time.Unix(1, 0)
 	switch {
 	case w.isPersistent() && w.MustExpand && k.expanded[w.id()].Capacity < w.Capacity:
-		return past
+		return immediately
 	case w.needsPublish(k.o.RepublishInterval):
-		return past
+		return immediately
 	case w.requiresRepublish():
 		return w.lastCall.calledAt.Add(k.o.RepublishInterval)
 	}

@@ -24,7 +24,7 @@ const minSecretLength = 4
 // Drivers may repeat a secret in other forms. Therefore the result contains each secret as a whole,
 // each line of the secret, its quoted form, and each token.
 func volumeSecrets(v *refs.CSIVolume) secrets {
-	var all secrets
+	var values secrets
 	if v == nil {
 		return nil
 	}
@@ -32,7 +32,7 @@ func volumeSecrets(v *refs.CSIVolume) secrets {
 		quoted := strconv.Quote(text)
 		for _, t := range []string{text, strings.TrimSpace(text), quoted[1 : len(quoted)-1]} {
 			if len(t) >= minSecretLength {
-				all = append(all, t)
+				values = append(values, t)
 			}
 		}
 	}
@@ -50,14 +50,14 @@ func volumeSecrets(v *refs.CSIVolume) secrets {
 	for _, t := range tokens {
 		add(t.Token)
 	}
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	return slices.Compact(all)
+	slices.SortFunc(values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return slices.Compact(values)
 }
 
 // redact replaces the secrets in a message of a driver, because some drivers repeat
 // requests.
-func (all secrets) redact(text string) string {
-	for _, s := range all {
+func (values secrets) redact(text string) string {
+	for _, s := range values {
 		text = strings.ReplaceAll(text, s, "…")
 	}
 	return text

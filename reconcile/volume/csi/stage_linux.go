@@ -9,27 +9,27 @@ import (
 // stage makes the driver stage the volume on this node, unless the volume is already staged.
 func (op *operation) stage(ctx context.Context) error {
 	_, err := readFacts(op.p.stageDataDir)
-	first := errors.Is(err, fs.ErrNotExist)
+	isFirst := errors.Is(err, fs.ErrNotExist)
 	f, err := op.loadFacts(op.p.stageDataDir)
 	if err != nil {
 		return err
 	}
-	shared := !first && f[keyPersistentVolume] != op.v.Volume && f[keyShared] == ""
-	if shared {
+	becomesShared := !isFirst && f[keyPersistentVolume] != op.v.Volume && f[keyShared] == ""
+	if becomesShared {
 		f[keyShared] = "true"
 	}
 	switch isValid := op.d.isStateCurrent(f[keyState], op.p.stagingPath); {
-	case isValid && shared:
+	case isValid && becomesShared:
 		return f.save(op.p.stageDataDir)
 	case isValid:
 		return nil
 	}
-	first = first || f[keyState] == stateAnnounced
+	isFirst = isFirst || f[keyState] == stateAnnounced
 	f[keyPersistentVolume], f[keyState] = op.v.Volume, stateBegun
 	if !op.caps.supportsStaging() {
 		f[keyState] = op.d.bootID
 	}
-	was := op.d.setInUse(op.v.id(), true)
+	wasInUse := op.d.setInUse(op.v.id(), true)
 	if !op.v.Block || op.caps.supportsStaging() {
 		err = makeDir(op.p.stagingPath)
 	}
@@ -37,7 +37,7 @@ func (op *operation) stage(ctx context.Context) error {
 		err = f.save(op.p.stageDataDir)
 	}
 	if err != nil {
-		op.d.setInUse(op.v.id(), was)
+		op.d.setInUse(op.v.id(), wasInUse)
 		return err
 	}
 	if !op.caps.supportsStaging() {
@@ -53,7 +53,7 @@ func (op *operation) stage(ctx context.Context) error {
 		}
 		return f.save(op.p.stageDataDir)
 	}
-	if first && isFinalError(err) { // undo the call only after these errors, because after other errors the volume may be staged and in use by other pods
+	if isFirst && isFinalError(err) { // after other errors the volume may be staged and in use by other pods, so the call is not undone
 		err = errors.Join(err, op.undoStage(f))
 	}
 	return err
@@ -61,7 +61,7 @@ func (op *operation) stage(ctx context.Context) error {
 
 // undoStage removes the staging path and the facts of a volume that the driver failed to stage.
 func (op *operation) undoStage(f facts) error {
-	if is, err := isMounted(op.p.stagingPath); is || err != nil {
+	if isMount, err := isMounted(op.p.stagingPath); isMount || err != nil {
 		return err
 	}
 	if err := remove(op.p.stagingPath); err != nil {
@@ -81,8 +81,8 @@ func (op *operation) undoStage(f facts) error {
 	return err
 }
 
-// isFinalError reports whether err is the error of a call that the driver no longer processes.
+// isFinalError reports whether err is the error of a call that the driver has finished processing.
 func isFinalError(err error) bool {
-	e, is := errors.AsType[*callError](err)
-	return is && !e.IsUncertain
+	e, ok := errors.AsType[*callError](err)
+	return ok && !e.IsUncertain
 }

@@ -26,7 +26,7 @@ func (s stagedVolume) isAnnounced() bool { return s.facts[keyState] == stateAnno
 // readStaged returns the staged volumes according to the data files on disk, and block devices that
 // are announced but not staged. It logs and ignores unreadable files.
 func (d *Drivers) readStaged() ([]stagedVolume, error) {
-	var all []stagedVolume
+	var volumes []stagedVolume
 	add := func(dir, staging, device string) error {
 		f, err := readFacts(dir)
 		switch {
@@ -40,7 +40,7 @@ func (d *Drivers) readStaged() ([]stagedVolume, error) {
 		case err != nil:
 			return err
 		}
-		all = append(all, stagedVolume{VolumeID{f[keyDriver], f[keyHandle]}, f, dir, staging, device})
+		volumes = append(volumes, stagedVolume{VolumeID{f[keyDriver], f[keyHandle]}, f, dir, staging, device})
 		return nil
 	}
 	drivers, err := safepath.Names(d.pluginsDir())
@@ -72,7 +72,7 @@ func (d *Drivers) readStaged() ([]stagedVolume, error) {
 			return nil, err
 		}
 	}
-	return all, nil
+	return volumes, nil
 }
 
 // markUnreadable records that the facts in a directory are unreadable, and reports whether
@@ -90,8 +90,8 @@ func (d *Drivers) markUnreadable(dir string) bool {
 // isStagedElsewhere reports whether a volume is also staged in a directory other than dir. This is
 // possible if several PersistentVolumes refer to the volume.
 func (d *Drivers) isStagedElsewhere(id VolumeID, dir string) (bool, error) {
-	all, err := d.readStaged()
-	return slices.ContainsFunc(all, func(s stagedVolume) bool { return s.VolumeID == id && s.dir != dir && !s.isAnnounced() }), err
+	volumes, err := d.readStaged()
+	return slices.ContainsFunc(volumes, func(s stagedVolume) bool { return s.VolumeID == id && s.dir != dir && !s.isAnnounced() }), err
 }
 
 // restoreStaged restores the data file of a volume that may be staged, if the file was lost or does

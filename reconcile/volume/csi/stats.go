@@ -52,13 +52,13 @@ func (d *Drivers) Stats(ctx context.Context, pod types.UID) (map[string]Stats, e
 		})
 	}
 	_ = calls.Wait() // all functions return nil
-	all := map[string]Stats{}
+	byName := map[string]Stats{}
 	for _, r := range results {
 		if r.Stats != nil {
-			all[r.name] = *r.Stats
+			byName[r.name] = *r.Stats
 		}
 	}
-	return all, nil
+	return byName, nil
 }
 
 // volumeStats returns the statistics of the volume with the paths p, and the name of the volume in
@@ -73,10 +73,10 @@ func (d *Drivers) volumeStats(ctx context.Context, p volumePaths) (name string, 
 		return "", nil
 	}
 	defer s.close()
-	limited, cancel := context.WithTimeout(ctx, statsTimeout)
+	callCtx, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
 	began := time.Now()
-	stats, err = s.stats(limited, f[keyHandle], p.target)
+	stats, err = s.stats(callCtx, f[keyHandle], p.target)
 	switch {
 	case err == nil:
 		d.setWithoutStats(p.target, false)
@@ -85,7 +85,7 @@ func (d *Drivers) volumeStats(ctx context.Context, p volumePaths) (name string, 
 		}
 		return f[p.nameKey], stats
 	case ctx.Err() != nil:
-	case limited.Err() != nil:
+	case callCtx.Err() != nil:
 		d.pauseStats(f[keyDriver])
 	case d.setWithoutStats(p.target, true):
 		d.o.Log.Warn("getting the statistics of a volume failed", "driver", f[keyDriver], "volume", f[keyHandle], "path", p.target, "err", err)
@@ -96,11 +96,11 @@ func (d *Drivers) volumeStats(ctx context.Context, p volumePaths) (name string, 
 // stats calls NodeGetVolumeStats. It returns nil and no error if the driver does not support
 // statistics.
 func (s *session) stats(ctx context.Context, handle, path string) (*Stats, error) {
-	can, err := s.capabilities(ctx)
-	if err != nil || !can.supportsStats() {
+	caps, err := s.capabilities(ctx)
+	if err != nil || !caps.supportsStats() {
 		return nil, err
 	}
-	var out Stats
+	var stats Stats
 	err = s.call(ctx, func(ctx context.Context) error {
 		r, err := s.nodeClient.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: handle, VolumePath: path})
 		if err != nil {
@@ -109,14 +109,14 @@ func (s *session) stats(ctx context.Context, handle, path string) (*Stats, error
 		for _, u := range r.GetUsage() {
 			switch a := toAmount(u); u.GetUnit() {
 			case csi.VolumeUsage_BYTES:
-				out.Bytes = a
+				stats.Bytes = a
 			case csi.VolumeUsage_INODES:
-				out.Inodes = a
+				stats.Inodes = a
 			}
 		}
 		return nil
 	})
-	return &out, err
+	return &stats, err
 }
 
 // toAmount converts u. Negative values become 0.
@@ -142,15 +142,15 @@ func (d *Drivers) pauseStats(driver string) {
 }
 
 // setWithoutStats records whether the statistics of a published volume are unavailable. changed
-// reports whether this differs from the previous record.
+// reports whether the record has changed.
 func (d *Drivers) setWithoutStats(target string, isUnmeasured bool) (changed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	was := d.withoutStats[target]
+	wasUnmeasured := d.withoutStats[target]
 	if isUnmeasured {
 		d.withoutStats[target] = true
 	} else {
 		delete(d.withoutStats, target)
 	}
-	return was != isUnmeasured
+	return wasUnmeasured != isUnmeasured
 }

@@ -3,8 +3,8 @@ package csi
 // A StepError is the error of an operation on a volume, with the kubelet's names of the volume
 // and the operation, for events.
 type StepError struct {
-	Volume string // the kubelet's name of the volume
-	Step   string // the kubelet's name of the operation, such as "MountVolume.MountDevice"
+	Volume string // name of the volume, as in the kubelet
+	Step   string // name of the operation, as in the kubelet, such as "MountVolume.MountDevice"
 	Err    error
 }
 
@@ -13,7 +13,7 @@ func (e *StepError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// steps contains the kubelet's names of a volume and of the operations on the volume.
+// steps contains the names of a volume and of the operations on the volume, as in the kubelet.
 type steps struct {
 	volume string
 	names  [3]string // for staging, publishing and expanding

@@ -32,14 +32,14 @@ func (d *Drivers) Unpublish(ctx context.Context, pod types.UID) error {
 	if err != nil {
 		return err
 	}
-	var failed []error
+	var errs []error
 	for _, name := range volumes {
-		failed = append(failed, d.unpublish(ctx, name, pod, d.mountPaths(VolumeID{}, name, pod)))
+		errs = append(errs, d.unpublish(ctx, name, pod, d.mountPaths(VolumeID{}, name, pod)))
 	}
 	for _, name := range devices {
-		failed = append(failed, d.unpublish(ctx, name, pod, d.devicePaths(name, pod)))
+		errs = append(errs, d.unpublish(ctx, name, pod, d.devicePaths(name, pod)))
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
 func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p volumePaths) error {
@@ -49,11 +49,11 @@ func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p v
 	d.mu.Unlock()
 	f, err := readFacts(p.dataDir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnreadable) {
-		is, err := isMounted(p.target)
+		isMount, err := isMounted(p.target)
 		switch {
 		case err != nil:
 			return err
-		case is:
+		case isMount:
 			return fmt.Errorf("unpublishing volume %q of pod %s: the CSI driver of the mount at %s is unknown; unmount it", name, pod, p.target)
 		case p.link != "":
 			return remove(p.link)
@@ -65,9 +65,9 @@ func (d *Drivers) unpublish(ctx context.Context, name string, pod types.UID, p v
 		return fmt.Errorf("unpublishing volume %q of pod %s: %w", name, pod, err)
 	}
 	id := VolumeID{f[keyDriver], f[keyHandle]}
-	end, err := d.lockVolume(ctx, id, p.deviceDataDir())
+	unlock, err := d.lockVolume(ctx, id, p.deviceDataDir())
 	if err == nil {
-		defer end()
+		defer unlock()
 		err = d.unpublishOne(ctx, id, p)
 	}
 	if err != nil {
@@ -89,10 +89,10 @@ func (d *Drivers) unpublishOne(ctx context.Context, id VolumeID, p volumePaths) 
 			return err
 		}
 	}
-	switch is, err := isMounted(p.target); {
+	switch isMount, err := isMounted(p.target); {
 	case err != nil:
 		return err
-	case is:
+	case isMount:
 		return fmt.Errorf("driver %s reported that it unpublished the volume, but it is still mounted at %s; check the driver, or unmount it", id.Driver, p.target)
 	}
 	if err := remove(p.target); err != nil {
@@ -101,7 +101,7 @@ func (d *Drivers) unpublishOne(ctx context.Context, id VolumeID, p volumePaths) 
 	if p.link != "" {
 		return d.removePodFacts(f, p)
 	}
-	if wasStaged(f) { // restore the data file of the staged volume if it was lost, because removeFacts removes the other data file of the volume
+	if wasStaged(f) { // removeFacts removes a data file of the volume, so restore the other one, that of the staged volume, if it was lost
 		if err := d.restoreStaged(id, filepath.Base(p.dataDir)); err != nil {
 			return err
 		}
@@ -125,8 +125,8 @@ func (d *Drivers) callUnpublish(ctx context.Context, id VolumeID, target string)
 // ignoreNotFound returns nil if err has the code NotFound and nothing is mounted at path, which
 // means that the volume was deleted. Otherwise, ignoreNotFound returns err.
 func ignoreNotFound(err error, path string) error {
-	if e, is := errors.AsType[*callError](err); is && e.Code == codes.NotFound {
-		if there, err := isMounted(path); !there {
+	if e, ok := errors.AsType[*callError](err); ok && e.Code == codes.NotFound {
+		if isMount, err := isMounted(path); !isMount {
 			return err
 		}
 	}
@@ -141,15 +141,15 @@ func (d *Drivers) removePodFacts(f facts, p volumePaths) error {
 	if err := f.save(p.dataDir); err != nil {
 		return err
 	}
-	mapped := filepath.Join(filepath.Dir(p.dataDir), "dev", filepath.Base(p.target))
-	if is, err := isMounted(mapped); err != nil {
+	kubeletMount := filepath.Join(filepath.Dir(p.dataDir), "dev", filepath.Base(p.target))
+	if isMount, err := isMounted(kubeletMount); err != nil {
 		return err
-	} else if is {
-		if err := unix.Unmount(mapped, unix.UMOUNT_NOFOLLOW); err != nil {
-			return &os.PathError{Op: "unmount", Path: mapped, Err: err}
+	} else if isMount {
+		if err := unix.Unmount(kubeletMount, unix.UMOUNT_NOFOLLOW); err != nil {
+			return &os.PathError{Op: "unmount", Path: kubeletMount, Err: err}
 		}
 	}
-	if err := remove(mapped); err != nil {
+	if err := remove(kubeletMount); err != nil {
 		return err
 	}
 	return remove(p.link)

@@ -19,24 +19,24 @@ type uncertainVolume struct {
 
 // unusedVolumes returns the staged volumes that no pod uses. uncertain contains the staged volumes
 // for which podd cannot determine whether a pod uses them.
-func (d *Drivers) unusedVolumes() (unused []stagedVolume, uncertain []uncertainVolume, err error) {
-	staged, err := d.readStaged()
-	if err != nil || len(staged) == 0 {
+func (d *Drivers) unusedVolumes() (unusedVolumes []stagedVolume, uncertain []uncertainVolume, err error) {
+	stagedVolumes, err := d.readStaged()
+	if err != nil || len(stagedVolumes) == 0 {
 		return nil, nil, err
 	}
 	u, err := d.readUsage()
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, s := range staged {
-		switch is, err := u.uses(s); {
+	for _, s := range stagedVolumes {
+		switch isUsed, err := u.uses(s); {
 		case err != nil:
 			uncertain = append(uncertain, uncertainVolume{s, err})
-		case !is:
-			unused = append(unused, s)
+		case !isUsed:
+			unusedVolumes = append(unusedVolumes, s)
 		}
 	}
-	return unused, uncertain, nil
+	return unusedVolumes, uncertain, nil
 }
 
 // unstage unstages a volume if no pod uses it. unstage checks this again, because a pod may have
@@ -46,16 +46,16 @@ func (d *Drivers) unstage(ctx context.Context, s stagedVolume) error {
 	if s.device != "" {
 		device = s.dir
 	}
-	end, err := d.lockVolume(ctx, s.VolumeID, device)
+	unlock, err := d.lockVolume(ctx, s.VolumeID, device)
 	if err != nil {
 		return err
 	}
-	defer end()
-	now, _, err := d.unusedVolumes()
+	defer unlock()
+	unusedVolumes, _, err := d.unusedVolumes()
 	if err != nil {
 		return err
 	}
-	for _, o := range now {
+	for _, o := range unusedVolumes {
 		if o.dir == s.dir && o.VolumeID == s.VolumeID {
 			return d.unstageOne(ctx, o)
 		}
@@ -74,10 +74,10 @@ func (d *Drivers) unstageOne(ctx context.Context, s stagedVolume) error {
 	if err != nil {
 		return err
 	}
-	switch is, err := isMounted(s.stagingPath); {
+	switch isMount, err := isMounted(s.stagingPath); {
 	case err != nil:
 		return err
-	case is:
+	case isMount:
 		return fmt.Errorf("driver %s reported that it unstaged the volume, but it is still mounted at %s; check the driver, or unmount it", s.Driver, s.stagingPath)
 	}
 	if err := remove(s.stagingPath); err != nil {
@@ -97,17 +97,17 @@ func (d *Drivers) unstageOne(ctx context.Context, s stagedVolume) error {
 
 // callUnstage calls NodeUnstageVolume if the driver supports staging.
 func (d *Drivers) callUnstage(ctx context.Context, s stagedVolume) error {
-	to, err := d.openSession(s.Driver)
+	session, err := d.openSession(s.Driver)
 	if err != nil {
 		return err
 	}
-	defer to.close()
-	can, err := to.capabilities(ctx)
-	if err != nil || !can.supportsStaging() {
+	defer session.close()
+	caps, err := session.capabilities(ctx)
+	if err != nil || !caps.supportsStaging() {
 		return err
 	}
-	err = to.call(ctx, func(ctx context.Context) error {
-		_, err := to.nodeClient.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: s.Handle, StagingTargetPath: s.stagingPath})
+	err = session.call(ctx, func(ctx context.Context) error {
+		_, err := session.nodeClient.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: s.Handle, StagingTargetPath: s.stagingPath})
 		return err
 	})
 	return ignoreNotFound(err, s.stagingPath)
@@ -118,17 +118,17 @@ func (d *Drivers) removeDevice(ctx context.Context, s stagedVolume) error {
 	if err := remove(filepath.Join(d.devicesDir(), "publish", s.device)); err != nil {
 		return err
 	}
-	all, err := safepath.Open(d.devicesDir())
+	devices, err := safepath.Open(d.devicesDir())
 	if err != nil {
 		return err
 	}
-	defer all.Close()
-	volume, err := all.SubSameMount(s.device)
+	defer devices.Close()
+	volume, err := devices.SubSameMount(s.device)
 	if err != nil {
 		return err
 	}
 	defer volume.Close()
-	if err := volume.RemoveContents(ctx, "data"); err != nil { // all files except data are from a kubelet
+	if err := volume.RemoveContents(ctx, "data"); err != nil { // a kubelet created all files except data
 		return err
 	}
 	if err := removeFacts(s.dir); err != nil {

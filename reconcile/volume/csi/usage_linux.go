@@ -52,14 +52,14 @@ func (d *Drivers) readUsage() (usage, error) {
 func (u usage) add(dir string) {
 	f, err := readFacts(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnreadable) {
-		if is, err := isMounted(filepath.Join(dir, targetName)); !is && err == nil {
+		if isMount, err := isMounted(filepath.Join(dir, targetName)); !isMount && err == nil {
 			return
 		}
 	}
 	name := filepath.Base(dir)
 	if err != nil {
-		at := filepath.Join(dir, targetName)
-		u.unknown[name] = errors.Join(u.unknown[name], fmt.Errorf("the volume may be mounted at %s, which has no valid data file; unmount it: %w", at, err))
+		target := filepath.Join(dir, targetName)
+		u.unknown[name] = errors.Join(u.unknown[name], fmt.Errorf("the volume may be mounted at %s, which has no valid data file; unmount it: %w", target, err))
 		return
 	}
 	id := VolumeID{f[keyDriver], f[keyHandle]}
@@ -84,12 +84,12 @@ func (u usage) uses(s stagedVolume) (bool, error) {
 	if u.volumes[s.VolumeID] {
 		return true, nil
 	}
-	if name, one := s.facts[keyPersistentVolume], s.facts[keyShared] == ""; name != "" && one {
+	if name, isOnly := s.facts[keyPersistentVolume], s.facts[keyShared] == ""; name != "" && isOnly {
 		return false, u.unknown[name]
 	}
-	var all []error
+	var errs []error
 	for _, err := range u.unknown { // the unknown volume may be s, because s may have been staged under any name
-		all = append(all, err)
+		errs = append(errs, err)
 	}
-	return false, errors.Join(all...)
+	return false, errors.Join(errs...)
 }

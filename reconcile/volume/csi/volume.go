@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// PodPluginDir is the kubelet's name of the directory of a pod's CSI volumes. The directory
-	// "volumes" of the pod and DevicesDir contain a directory with this name.
+	// PodPluginDir is the name of the directory of a pod's CSI volumes, as in the kubelet. The
+	// directory "volumes" of the pod and DevicesDir contain a directory with this name.
 	PodPluginDir = "kubernetes.io~csi"
 	// DevicesDir is the name of the directory of block devices in a pod's directory.
 	DevicesDir = "volumeDevices"
@@ -34,8 +34,8 @@ type Volume struct {
 	Name string // name of the volume in the pod
 }
 
-// specName returns the kubelet's name of the volume. This is the name of the PersistentVolume, or
-// the name of the volume in the pod if the volume is inline.
+// specName returns the name that the kubelet uses for the volume. This is the name of the
+// PersistentVolume, or, for an inline volume, the name of the volume in the pod.
 func (v Volume) specName() string {
 	if v.Volume != "" {
 		return v.Volume
@@ -149,10 +149,10 @@ func (d *Drivers) mountPaths(id VolumeID, specName string, pod types.UID) volume
 
 // devicePaths returns the paths of a block device. volume is the name of the PersistentVolume.
 func (d *Drivers) devicePaths(volume string, pod types.UID) volumePaths {
-	data := filepath.Join(d.devicesDir(), volume, "data")
+	dataDir := filepath.Join(d.devicesDir(), volume, "data")
 	return volumePaths{
-		stagingPath: filepath.Join(d.devicesDir(), "staging", volume), stageDataDir: data,
-		target: filepath.Join(d.devicesDir(), "publish", volume, string(pod)), dataDir: data,
+		stagingPath: filepath.Join(d.devicesDir(), "staging", volume), stageDataDir: dataDir,
+		target: filepath.Join(d.devicesDir(), "publish", volume, string(pod)), dataDir: dataDir,
 		stateKey: keyState + "." + string(pod), nameKey: keyPodVolume + "." + string(pod),
 		link: filepath.Join(d.podsDir(), string(pod), DevicesDir, PodPluginDir, volume),
 	}

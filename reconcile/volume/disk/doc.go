@@ -18,11 +18,11 @@
 //	                                    a link with <target>/<disk>: the pod uses the disk
 //
 // Sessions, devices and multipath maps are read from /sys, and mounts from the mount table. A link
-// exists before podd logs in, and is removed after podd has logged out. Therefore, if podd is killed in
-// between, the pod's removal continues where it was interrupted.
+// exists before podd logs in, and is removed after podd has logged out. Therefore, if podd is
+// killed in between, the removal of the pod continues where it was interrupted.
 //
-// podd does not log out of a session that existed before its own login, and does not delete a LUN of
-// such a session that existed before its own scan.
+// podd does not log out of a session that existed before its own login. If the target of such a
+// session already had a LUN before podd scanned for it, podd does not delete the LUN, either.
 //
 // All operations on one target are serialized by a lock on its directory. Programs and accesses to
 // devices may hang if a target does not respond, so all of them have timeouts.

@@ -44,42 +44,42 @@ func (h Host) anyMultipath(devices []string) bool {
 	})
 }
 
-// fcDevices returns the names of the SCSI devices of a disk, according to the links of udev. A link may
-// point to a dm-multipath device; then the devices are its paths.
+// fcDevices returns the names of the SCSI devices of a disk, according to the links of udev. If a
+// link points to a dm-multipath device, the result contains the paths of that device.
 func (h Host) fcDevices(d disk.FC) ([]string, error) {
-	var all []string
+	var devices []string
 	for _, links := range []struct {
 		dir     string
 		matches func(string) bool
 	}{{"by-path", d.MatchesPath}, {"by-id", d.MatchesID}} {
 		dir := filepath.Join(h.Dev, "disk", links.dir)
-		found, err := names(dir)
+		linkNames, err := names(dir)
 		if err != nil {
 			return nil, err
 		}
-		for _, link := range found {
+		for _, link := range linkNames {
 			if !links.matches(link) {
 				continue
 			}
-			real, err := filepath.EvalSymlinks(filepath.Join(dir, link))
+			device, err := filepath.EvalSymlinks(filepath.Join(dir, link))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // the device has been removed
 			}
 			if err != nil {
 				return nil, err
 			}
-			if filepath.Dir(real) != filepath.Clean(h.Dev) {
-				return nil, fmt.Errorf("the link %s points to %s, which is no device in %s", filepath.Join(dir, link), real, h.Dev)
+			if filepath.Dir(device) != filepath.Clean(h.Dev) {
+				return nil, fmt.Errorf("the link %s points to %s, which is no device in %s", filepath.Join(dir, link), device, h.Dev)
 			}
-			paths, err := h.pathsOf(filepath.Base(real))
+			paths, err := h.pathsOf(filepath.Base(device))
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, paths...)
+			devices = append(devices, paths...)
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all), nil
+	slices.Sort(devices)
+	return slices.Compact(devices), nil
 }
 
 // pathsOf returns the names of the path devices of a dm-multipath device. For any other device, it
@@ -91,8 +91,9 @@ func (h Host) pathsOf(device string) ([]string, error) {
 	return names(filepath.Join(h.Sys, "block", device, "slaves"))
 }
 
-// scanAdapters scans the Fibre Channel adapters. If the kernel reports none, it scans all SCSI adapters
-// except those of iSCSI sessions: there, a scan would add the LUNs of other volumes.
+// scanAdapters scans the Fibre Channel adapters. If the kernel reports none, it scans all SCSI
+// adapters except those of iSCSI sessions, because a scan of a session would add the LUNs of other
+// volumes.
 func (h Host) scanAdapters(ctx context.Context) error {
 	hosts, err := names(filepath.Join(h.Sys, "class/fc_host"))
 	if err != nil {
@@ -108,15 +109,15 @@ func (h Host) scanAdapters(ctx context.Context) error {
 		}
 		hosts = slices.DeleteFunc(hosts, func(host string) bool { return slices.Contains(sessions, host) })
 	}
-	var failed []error
+	var errs []error
 	for _, host := range hosts {
 		err := h.write(ctx, filepath.Join(h.Sys, "class/scsi_host", host, "scan"), "- - -")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			failed = append(failed, fmt.Errorf("scanning the adapter %s: %w", host, err))
+			errs = append(errs, fmt.Errorf("scanning the adapter %s: %w", host, err))
 		}
 	}
-	if len(failed) == len(hosts) { // one unresponsive adapter must not prevent the use of another
-		return errors.Join(failed...)
+	if len(errs) == len(hosts) { // an unresponsive adapter must not prevent the use of the others
+		return errors.Join(errs...)
 	}
 	return nil
 }

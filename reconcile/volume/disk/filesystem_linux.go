@@ -52,8 +52,8 @@ func findMount(path string) (*mountinfo.Info, error) {
 // mount mounts the filesystem on a device. It formats the device if it contains no data and v is not
 // read-only. Otherwise it checks the filesystem first, unless v is read-only.
 func (h Host) mount(ctx context.Context, device, path string, v Volume) error {
-	kind := cmp.Or(v.FSType, disk.DefaultFilesystem)
-	if errs := disk.ValidateFilesystem(kind, nil); len(errs) > 0 { // the API server does not validate this field
+	fsType := cmp.Or(v.FSType, disk.DefaultFilesystem)
+	if errs := disk.ValidateFilesystem(fsType, nil); len(errs) > 0 { // the API server does not validate this field
 		return errs.ToAggregate()
 	}
 	if errs := disk.ValidateMountOptions(v.MountOptions, nil); len(errs) > 0 {
@@ -63,21 +63,21 @@ func (h Host) mount(ctx context.Context, device, path string, v Volume) error {
 	if v.isReadOnly() {
 		options = append(options, "ro")
 	}
-	present, err := h.detectContent(ctx, device)
+	content, err := h.detectContent(ctx, device)
 	switch {
 	case err != nil:
 		return err
-	case present == "" && v.isReadOnly():
+	case content == "" && v.isReadOnly():
 		return fmt.Errorf("%s contains no filesystem, and the volume is read-only; use the volume without readOnly first", device)
-	case present == "":
-		err = h.format(ctx, device, kind)
+	case content == "":
+		err = h.format(ctx, device, fsType)
 	case !v.isReadOnly():
 		err = h.check(ctx, device)
 	}
 	if err != nil {
 		return err
 	}
-	args := []string{"-i", "-t", kind} // -i: no helper program
+	args := []string{"-i", "-t", fsType} // -i: no helper program
 	if len(options) > 0 {
 		args = append(args, "-o", strings.Join(options, ","))
 	}
@@ -86,8 +86,8 @@ func (h Host) mount(ctx context.Context, device, path string, v Volume) error {
 		return nil
 	}
 	err = programError(output, err)
-	if present != "" && present != kind {
-		err = fmt.Errorf("%w (the disk contains %s, but fsType is %s)", err, present, kind)
+	if content != "" && content != fsType {
+		err = fmt.Errorf("%w (the disk contains %s, but fsType is %s)", err, content, fsType)
 	}
 	return fmt.Errorf("mounting %s: %w", device, err)
 }
@@ -100,8 +100,8 @@ func (v Volume) isReadOnly() bool {
 // partitions is the result of detectContent for a device with a partition table.
 const partitions = "a partition table"
 
-// detectContent returns the type of the filesystem on a device, or partitions. It returns "" if the
-// device contains no known data.
+// detectContent returns the type of the filesystem on a device, or partitions. It returns "" if
+// blkid finds no data that it recognizes.
 func (h Host) detectContent(ctx context.Context, device string) (string, error) {
 	output, err := h.Run(ctx, mountTimeout, blkid, "-p", "-s", "TYPE", "-s", "PTTYPE", "-o", "export", device)
 	switch {
@@ -114,26 +114,26 @@ func (h Host) detectContent(ctx context.Context, device string) (string, error) 
 }
 
 // parseContent parses the output of blkid.
-func parseContent(output string) (kind string) {
+func parseContent(output string) (content string) {
 	for line := range strings.Lines(output) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		switch key {
 		case "PTTYPE":
 			return partitions
 		case "TYPE":
-			kind = value
+			content = value
 		}
 	}
-	return cmp.Or(kind, "unknown data")
+	return cmp.Or(content, "unknown data")
 }
 
-func (h Host) format(ctx context.Context, device, kind string) error {
-	args := map[string][]string{"ext3": {"-F", "-m0"}, "ext4": {"-F", "-m0"}, "xfs": {"-f"}}[kind]
+func (h Host) format(ctx context.Context, device, fsType string) error {
+	args := map[string][]string{"ext3": {"-F", "-m0"}, "ext4": {"-F", "-m0"}, "xfs": {"-f"}}[fsType]
 	packages := map[string]string{"xfs": "xfsprogs", "btrfs": "btrfs-progs"}
-	mkfs := Program{"mkfs." + kind, "install the package " + cmp.Or(packages[kind], "e2fsprogs")}
+	mkfs := Program{"mkfs." + fsType, "install the package " + cmp.Or(packages[fsType], "e2fsprogs")}
 	output, err := h.Run(ctx, formatTimeout, mkfs, append(slices.Clone(args), device)...)
 	if err != nil {
-		return fmt.Errorf("formatting %s as %s: %w", device, kind, programError(output, err))
+		return fmt.Errorf("formatting %s as %s: %w", device, fsType, programError(output, err))
 	}
 	return nil
 }
@@ -141,8 +141,8 @@ func (h Host) format(ctx context.Context, device, kind string) error {
 // uncorrectedErrors is the exit code of fsck for errors that it did not correct.
 const uncorrectedErrors = 4
 
-// check runs fsck, which repairs the filesystem. Like the kubelet, podd ignores all failures except
-// errors that fsck could not correct.
+// check runs fsck, which repairs the filesystem. Like the kubelet, podd ignores the failures of
+// fsck, except errors in the filesystem that fsck could not correct.
 func (h Host) check(ctx context.Context, device string) error {
 	output, err := h.Run(ctx, formatTimeout, fsck, "-a", device)
 	switch {

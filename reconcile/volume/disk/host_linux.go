@@ -22,10 +22,10 @@ type Host struct {
 	// Call runs a function that may hang in the kernel, with a timeout. For each subject, only one
 	// function runs at a time. After its ctx is done, the function must change nothing.
 	Call func(ctx context.Context, limit time.Duration, subject string, call func(context.Context) error) error
-	// Flush is the function Flush, except in tests.
+	// Flush is the function Flush of this package, except in tests.
 	Flush func(path string) error
-	// Sys and Dev are the paths of sysfs and of the directory of devices. ISCSI lists the directories
-	// in which iscsiadm stores its database.
+	// Sys is the path of sysfs, and Dev is the path of the directory of devices. ISCSI lists the
+	// directories in which iscsiadm may store its database.
 	Sys, Dev string
 	ISCSI    []string
 }
@@ -33,7 +33,7 @@ type Host struct {
 // A Program is a program of the host.
 type Program struct {
 	Name string
-	// Remedy tells users how to install the program.
+	// Remedy describes for users how to install the program.
 	Remedy string
 }
 
@@ -64,10 +64,10 @@ func exitCode(err error) int {
 }
 
 const (
-	// deviceTimeout is the time in which a device must appear after a scan, as in the kubelet.
+	// deviceTimeout is the maximum time until a device appears after a scan, as in the kubelet.
 	deviceTimeout = 30 * time.Second
-	// multipathTimeout is the time in which multipathd must create the device of several paths, as in
-	// the kubelet.
+	// multipathTimeout is the maximum time until multipathd creates the device of several paths, as
+	// in the kubelet.
 	multipathTimeout = 10 * time.Second
 	// accessTimeout is the timeout of an access to a device, such as a scan. The kernel retries a
 	// command to a device for about this time.
@@ -95,11 +95,11 @@ func names(dir string) ([]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var all []string
+	var names []string
 	for _, e := range entries {
-		all = append(all, e.Name())
+		names = append(names, e.Name())
 	}
-	return all, err
+	return names, err
 }
 
 // readLine returns the content of a file in sysfs, or "" if the file cannot be read.
@@ -123,8 +123,8 @@ func (h Host) write(ctx context.Context, path, text string) error {
 	})
 }
 
-// multipathDevice returns the name of the dm-multipath device of a device, such as "dm-0", or "" if
-// there is none.
+// multipathDevice returns the name of the dm-multipath device that contains a device, such as
+// "dm-0", or "" if there is none.
 func (h Host) multipathDevice(device string) (string, error) {
 	holders, err := names(filepath.Join(h.Sys, "block", device, "holders"))
 	for _, holder := range holders {
@@ -140,18 +140,18 @@ func (h Host) isMultipath(device string) bool {
 	return strings.HasPrefix(readLine(filepath.Join(h.Sys, "block", device, "dm/uuid")), "mpath-")
 }
 
-// selectDevice returns the path of the device to use: the dm-multipath device of the devices if there
-// is one, otherwise the first device. If the disk may have several paths, selectDevice waits for the
-// dm-multipath device.
+// selectDevice returns the path of the device to use. This is the dm-multipath device that contains
+// the devices, if there is one, otherwise the first device. If hasPaths is true, the disk may have
+// several paths, and selectDevice waits for the dm-multipath device.
 func (h Host) selectDevice(ctx context.Context, devices []string, hasPaths bool) (string, error) {
-	chosen, limit := devices[0], time.Duration(0)
+	name, limit := devices[0], time.Duration(0)
 	if _, err := os.Stat(filepath.Join(h.Sys, "module/dm_multipath")); err == nil && hasPaths { // without the module there is no multipathd
 		limit = multipathTimeout
 	}
 	_, err := poll(ctx, limit, func() (bool, error) {
 		for _, device := range devices {
 			if dm, err := h.multipathDevice(device); dm != "" || err != nil {
-				chosen = dm
+				name = dm
 				return dm != "", err
 			}
 		}
@@ -160,13 +160,13 @@ func (h Host) selectDevice(ctx context.Context, devices []string, hasPaths bool)
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(h.Dev, chosen)
-	found, err := poll(ctx, deviceTimeout, func() (bool, error) {
+	path := filepath.Join(h.Dev, name)
+	exists, err := poll(ctx, deviceTimeout, func() (bool, error) {
 		_, err := os.Lstat(path)
 		return err == nil, nil
 	})
-	if err == nil && !found {
-		err = fmt.Errorf("the kernel has the device %s, but %s does not exist; mount devtmpfs at %s, or run udev", chosen, path, h.Dev)
+	if err == nil && !exists {
+		err = fmt.Errorf("the kernel has the device %s, but %s does not exist; mount devtmpfs at %s, or run udev", name, path, h.Dev)
 	}
 	return path, err
 }

@@ -17,17 +17,17 @@ type iscsiRecord struct {
 	Target string `json:"target"`
 	// Interface is the name of the interface of iscsiadm for the sessions.
 	Interface string `json:"interface"`
-	// IsCreated reports whether podd has created the interface.
-	IsCreated bool `json:"isCreated,omitempty"`
+	// IsInterfaceCreated reports whether podd has created the interface.
+	IsInterfaceCreated bool `json:"isCreated,omitempty"`
 	// Logins contains the portals at which podd has logged in, or may have logged in.
 	Logins []login `json:"logins,omitempty"`
-	// Scanned contains the boot ID of the last scan that may have added a disk, by the name of the
-	// disk.
-	Scanned map[string]string `json:"scanned,omitempty"`
+	// ScanBoots contains, by the name of the disk, the boot ID of the host at the last scan that
+	// may have added the disk.
+	ScanBoots map[string]string `json:"scanned,omitempty"`
 }
 
-// A login is a login of podd at a portal. Boot is the boot ID of the host: the session does not outlive
-// a reboot, but the database of iscsiadm does.
+// A login is a login of podd at a portal. Boot is the boot ID of the host at the login. The session
+// does not outlive a reboot, but the record in the database of iscsiadm does.
 type login struct {
 	Portal disk.Portal `json:"portal"`
 	Boot   string      `json:"boot"`
@@ -64,27 +64,27 @@ func (t *target) attachISCSI(ctx context.Context, v Volume) ([]string, error) {
 		return nil, err
 	}
 	var devices []string
-	var failed []error
+	var errs []error
 	for _, portal := range v.ISCSI.Portals {
 		device, err := a.attachPath(ctx, portal)
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case err != nil:
-			failed = append(failed, fmt.Errorf("iSCSI target %s at %s: %w", v.ISCSI.Target, portal, err))
+			errs = append(errs, fmt.Errorf("iSCSI target %s at %s: %w", v.ISCSI.Target, portal, err))
 		case !slices.Contains(devices, device):
 			devices = append(devices, device)
 		}
 	}
 	if len(devices) == 0 {
-		return nil, errors.Join(failed...)
+		return nil, errors.Join(errs...)
 	}
 	return devices, nil
 }
 
 func (a *attachment) save() error { return a.target.save(record{ISCSI: a.record}) }
 
-// attachPath returns the device of the disk over one portal.
+// attachPath returns the device of the disk at one portal.
 func (a *attachment) attachPath(ctx context.Context, p disk.Portal) (string, error) {
 	s, err := a.findSession(p)
 	if err != nil {
@@ -102,10 +102,10 @@ func (a *attachment) attachPath(ctx context.Context, p disk.Portal) (string, err
 	if device != "" || err != nil {
 		return device, err
 	}
-	if a.record.Scanned == nil {
-		a.record.Scanned = map[string]string{}
+	if a.record.ScanBoots == nil {
+		a.record.ScanBoots = map[string]string{}
 	}
-	a.record.Scanned[a.disk] = a.boot
+	a.record.ScanBoots[a.disk] = a.boot
 	if err := a.save(); err != nil {
 		return "", err
 	}
@@ -113,11 +113,11 @@ func (a *attachment) attachPath(ctx context.Context, p disk.Portal) (string, err
 	if err := a.m.Host.write(ctx, filepath.Join(a.m.Host.Sys, "class/scsi_host", s.host, "scan"), fmt.Sprintf("0 0 %d", a.volume.ISCSI.LUN)); err != nil {
 		return "", fmt.Errorf("scanning LUN %d: %w", a.volume.ISCSI.LUN, err)
 	}
-	found, err := poll(ctx, deviceTimeout, func() (bool, error) {
+	exists, err := poll(ctx, deviceTimeout, func() (bool, error) {
 		device, err = s.device(a.volume.ISCSI.LUN)
 		return device != "", err
 	})
-	if err == nil && !found {
+	if err == nil && !exists {
 		err = fmt.Errorf("the target has no disk with LUN %d for this initiator, or did not respond within %s; check the LUN and the access control of the target", a.volume.ISCSI.LUN, deviceTimeout)
 	}
 	return device, err
@@ -125,8 +125,8 @@ func (a *attachment) attachPath(ctx context.Context, p disk.Portal) (string, err
 
 // findSession returns the session at a portal, or nil if there is none.
 func (a *attachment) findSession(p disk.Portal) (*session, error) {
-	all, err := a.m.Host.sessions(a.record.Target, a.record.Interface)
-	for _, s := range all {
+	sessions, err := a.m.Host.sessions(a.record.Target, a.record.Interface)
+	for _, s := range sessions {
 		if s.connectsTo(p) {
 			return &s, nil
 		}
@@ -134,14 +134,14 @@ func (a *attachment) findSession(p disk.Portal) (*session, error) {
 	return nil, err
 }
 
-// sessionTimeout is the time in which a session must be established after iscsiadm has succeeded, or
-// again after an interruption.
+// sessionTimeout is the maximum time until a session is established after iscsiadm has succeeded,
+// or is established again after an interruption.
 const sessionTimeout = 10 * time.Second
 
 // waitForSession waits until the session at a portal is established.
 func (a *attachment) waitForSession(ctx context.Context, p disk.Portal) (*session, error) {
 	var s *session
-	found, err := poll(ctx, sessionTimeout, func() (bool, error) {
+	isReady, err := poll(ctx, sessionTimeout, func() (bool, error) {
 		var err error
 		s, err = a.findSession(p)
 		return s != nil && s.state == loggedIn, err
@@ -151,7 +151,7 @@ func (a *attachment) waitForSession(ctx context.Context, p disk.Portal) (*sessio
 		return nil, err
 	case s == nil:
 		return nil, errors.New("iscsiadm reported success, but the kernel has no session")
-	case !found:
+	case !isReady:
 		return nil, fmt.Errorf("the session is interrupted (%s); check that the target runs and that this node can reach it", s.state)
 	}
 	return s, nil
@@ -175,7 +175,7 @@ func (a *attachment) login(ctx context.Context, p disk.Portal) error {
 			err = nil
 		}
 	}
-	if err != nil && ctx.Err() == nil { // the record may contain credentials
+	if err != nil && ctx.Err() == nil { // do not leave the record, because it may contain credentials
 		_ = a.node(ctx, p, adminTimeout, "-o", "delete") // logout deletes the record again
 	}
 	return err
@@ -198,14 +198,14 @@ func (t *target) logout(ctx context.Context, r *iscsiRecord) error {
 			return fmt.Errorf("deleting the record of the iSCSI target %s at %s: %w", r.Target, l.Portal, err)
 		}
 	}
-	if !r.IsCreated {
+	if !r.IsInterfaceCreated {
 		return nil
 	}
 	err = a.iscsiadm(ctx, adminTimeout, "-m", "iface", "-I", r.Interface, "-o", "delete")
 	if err == nil {
 		return nil
 	}
-	if _, showErr := a.interfaceSettings(ctx, r.Interface); exitCode(showErr) > 0 { // an interrupted logout has deleted it
+	if _, showErr := a.interfaceSettings(ctx, r.Interface); exitCode(showErr) > 0 { // an interrupted call of logout has deleted the interface
 		return nil
 	}
 	return fmt.Errorf("deleting the interface %s of iscsiadm: %w", r.Interface, err)

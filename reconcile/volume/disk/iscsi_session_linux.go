@@ -24,12 +24,12 @@ const loggedIn = "LOGGED_IN"
 // sessions returns the sessions with a target over an interface.
 func (h Host) sessions(target, iface string) ([]session, error) {
 	class := filepath.Join(h.Sys, "class/iscsi_session")
-	all, err := names(class)
+	devices, err := names(class)
 	if err != nil {
 		return nil, err
 	}
-	var found []session
-	for _, name := range all {
+	var sessions []session
+	for _, name := range devices {
 		dir := filepath.Join(class, name)
 		if readLine(filepath.Join(dir, "targetname")) != target || readLine(filepath.Join(dir, "ifacename")) != iface {
 			continue
@@ -42,20 +42,20 @@ func (h Host) sessions(target, iface string) ([]session, error) {
 		if s.portals, err = connectedPortals(device); err != nil {
 			return nil, err
 		}
-		found = append(found, s)
+		sessions = append(sessions, s)
 	}
-	return found, nil
+	return sessions, nil
 }
 
-// connectedPortals returns the portals of the connections of a session: those that were configured and
-// those to which the target has redirected the initiator.
+// connectedPortals returns the portals to which a session is connected: the configured portals, and
+// the portals to which the target has redirected the initiator.
 func connectedPortals(device string) ([]disk.Portal, error) {
-	all, err := names(device)
+	connections, err := names(device)
 	if err != nil {
 		return nil, err
 	}
 	var portals []disk.Portal
-	for _, name := range all {
+	for _, name := range connections {
 		if !strings.HasPrefix(name, "connection") {
 			continue
 		}
@@ -76,30 +76,30 @@ func (s session) connectsTo(p disk.Portal) bool {
 	return slices.ContainsFunc(s.portals, func(c disk.Portal) bool { return samePortal(c, p) })
 }
 
-// samePortal reports whether two portals have the same port and address. An IPv6 address may be written
-// in several ways.
+// samePortal reports whether two portals have the same port and address. It compares the parsed
+// addresses, because an IPv6 address may be written in several ways.
 func samePortal(a, b disk.Portal) bool {
 	if a.Port != b.Port {
 		return false
 	}
-	first, err1 := netip.ParseAddr(a.Host)
-	second, err2 := netip.ParseAddr(b.Host)
-	return err1 == nil && err2 == nil && first == second || a.Host == b.Host
+	addrA, err1 := netip.ParseAddr(a.Host)
+	addrB, err2 := netip.ParseAddr(b.Host)
+	return err1 == nil && err2 == nil && addrA == addrB || a.Host == b.Host
 }
 
 // device returns the name of the block device of a LUN, such as "sda", or "" if the session has no such
 // device. Channel and target are always 0 for iSCSI.
 func (s session) device(lun int32) (string, error) {
 	number := strings.TrimPrefix(s.host, "host")
-	all, err := names(filepath.Join(s.dir, fmt.Sprintf("target%s:0:0/%s:0:0:%d/block", number, number, lun)))
-	if len(all) == 0 {
+	devices, err := names(filepath.Join(s.dir, fmt.Sprintf("target%s:0:0/%s:0:0:%d/block", number, number, lun)))
+	if len(devices) == 0 {
 		return "", err
 	}
-	return all[0], err
+	return devices[0], err
 }
 
-// ownedDevices returns the devices of an attached disk that podd must delete: those of podd's own
-// sessions, and those that podd's scan has added. The parameter name is the name of the disk.
+// ownedDevices returns the devices of an attached disk that podd must delete. These are the devices
+// of podd's own sessions, and the devices that podd's scan has added. name is the name of the disk.
 func (h Host) ownedDevices(r *iscsiRecord, name string) ([]string, error) {
 	boot, err := bootID()
 	if err != nil {
@@ -113,10 +113,10 @@ func (h Host) ownedDevices(r *iscsiRecord, name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var owned []string
+	var devices []string
 	for _, s := range sessions {
 		isOwn := slices.ContainsFunc(r.Logins, func(l login) bool { return l.Boot == boot && s.connectsTo(l.Portal) })
-		if !isOwn && r.Scanned[name] != boot {
+		if !isOwn && r.ScanBoots[name] != boot {
 			continue
 		}
 		device, err := s.device(int32(lun))
@@ -124,8 +124,8 @@ func (h Host) ownedDevices(r *iscsiRecord, name string) ([]string, error) {
 			return nil, err
 		}
 		if device != "" {
-			owned = append(owned, device)
+			devices = append(devices, device)
 		}
 	}
-	return owned, nil
+	return devices, nil
 }

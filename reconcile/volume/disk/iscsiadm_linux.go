@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// discoveryTimeout and loginTimeout are longer than one attempt of iscsiadm, which is 15 seconds.
+	// discoveryTimeout and loginTimeout are longer than one attempt of iscsiadm, which takes up to
+	// 15 seconds.
 	discoveryTimeout = time.Minute
 	loginTimeout     = 2 * time.Minute
 	adminTimeout     = 30 * time.Second // for operations on the database
@@ -68,10 +69,10 @@ func (a *attachment) node(ctx context.Context, p disk.Portal, limit time.Duratio
 // target has the portal; "" if the target does not list the portal. It stores nothing in the database
 // of iscsiadm, unlike the kubelet, because the portal may also list targets that podd does not use.
 func (a *attachment) discover(ctx context.Context, p disk.Portal) (group string, err error) {
-	at := []string{"-t", "sendtargets", "-p", p.String(), "-I", a.record.Interface}
+	args := []string{"-t", "sendtargets", "-p", p.String(), "-I", a.record.Interface}
 	var output string
 	if a.volume.ISCSI.DiscoveryCHAP {
-		db := append([]string{"-m", "discoverydb"}, at...)
+		db := append([]string{"-m", "discoverydb"}, args...)
 		if err := a.iscsiadm(ctx, adminTimeout, append(slices.Clone(db), "-o", "new")...); err != nil {
 			return "", fmt.Errorf("preparing the discovery: %w", err)
 		}
@@ -85,7 +86,7 @@ func (a *attachment) discover(ctx context.Context, p disk.Portal) (group string,
 		}
 		output, err = a.query(ctx, discoveryTimeout, append(slices.Clone(db), "-o", "nonpersistent", "--discover")...)
 	} else {
-		output, err = a.query(ctx, discoveryTimeout, append(append([]string{"-m", "discovery"}, at...), "-o", "nonpersistent")...)
+		output, err = a.query(ctx, discoveryTimeout, append(append([]string{"-m", "discovery"}, args...), "-o", "nonpersistent")...)
 	}
 	if err != nil {
 		return "", fmt.Errorf("discovery: %w", err)
@@ -97,11 +98,12 @@ func (a *attachment) discover(ctx context.Context, p disk.Portal) (group string,
 	return group, nil
 }
 
-// maxParsed is the length of output in bytes from which the output may be incomplete.
+// maxParsed is the length of output in bytes above which the end of the output may be missing.
 const maxParsed = 4 << 10
 
-// parseDiscovery parses the output of a discovery: lines of "address:port,group target". group is "" if
-// the target is not offered at p. If the output may be incomplete, isOffered is true.
+// parseDiscovery parses the output of a discovery, which are lines of "address:port,group target".
+// group is "" if the target is not offered at p. isOffered is also true if the end of the output
+// may be missing.
 func parseDiscovery(output, target string, p disk.Portal) (group string, isOffered bool) {
 	isOffered = len(output) >= maxParsed
 	for line := range strings.Lines(output) {
@@ -121,14 +123,14 @@ func parseDiscovery(output, target string, p disk.Portal) (group string, isOffer
 	return group, isOffered
 }
 
-// createNode creates the record of the target at a portal in the database of iscsiadm, for sessions
-// that podd starts and scans itself.
+// createNode creates the record of the target at a portal in the database of iscsiadm. With this
+// record, only podd logs in to the target and scans its LUNs.
 func (a *attachment) createNode(ctx context.Context, p disk.Portal, group string) error {
-	at := p.String()
+	portal := p.String()
 	if group != "" {
-		at += "," + group
+		portal += "," + group
 	}
-	if err := a.iscsiadm(ctx, adminTimeout, "-m", "node", "-T", a.record.Target, "-p", at, "-I", a.record.Interface, "-o", "new"); err != nil {
+	if err := a.iscsiadm(ctx, adminTimeout, "-m", "node", "-T", a.record.Target, "-p", portal, "-I", a.record.Interface, "-o", "new"); err != nil {
 		return fmt.Errorf("creating a record of the target: %w", err)
 	}
 	if err := a.node(ctx, p, adminTimeout, "-o", "update", "-n", "node.startup", "-v", "manual"); err != nil {
@@ -144,39 +146,39 @@ func (a *attachment) createNode(ctx context.Context, p disk.Portal, group string
 	return a.setSessionCredentials(p)
 }
 
-// createInterface creates an interface of iscsiadm with the initiator of the volume, if it needs one. The
-// interface is a copy of the volume's interface.
+// createInterface creates an interface of iscsiadm with the initiator of the volume, if the volume
+// specifies an initiator. The new interface is a copy of the volume's interface.
 func (a *attachment) createInterface(ctx context.Context) error {
 	s := a.volume.ISCSI
 	if s.Initiator == "" {
 		return nil
 	}
-	desired, err := a.interfaceSettings(ctx, s.Interface)
+	desiredSettings, err := a.interfaceSettings(ctx, s.Interface)
 	if err != nil {
 		return err
 	}
-	desired["iface.initiatorname"] = s.Initiator
-	present, err := a.interfaceSettings(ctx, a.record.Interface)
+	desiredSettings["iface.initiatorname"] = s.Initiator
+	oldSettings, err := a.interfaceSettings(ctx, a.record.Interface)
 	if err != nil && exitCode(err) < 0 {
 		return err
 	}
 	if err != nil {
-		a.record.IsCreated = true
+		a.record.IsInterfaceCreated = true
 		if err := a.save(); err != nil {
 			return err
 		}
 		if err := a.iscsiadm(ctx, adminTimeout, "-m", "iface", "-I", a.record.Interface, "-o", "new"); err != nil {
 			return fmt.Errorf("creating the interface %s of iscsiadm: %w", a.record.Interface, err)
 		}
-		if present, err = a.interfaceSettings(ctx, a.record.Interface); err != nil {
+		if oldSettings, err = a.interfaceSettings(ctx, a.record.Interface); err != nil {
 			return err
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(desired)) {
-		if present[key] == desired[key] {
+	for _, key := range slices.Sorted(maps.Keys(desiredSettings)) {
+		if oldSettings[key] == desiredSettings[key] {
 			continue
 		}
-		if err := a.iscsiadm(ctx, adminTimeout, "-m", "iface", "-I", a.record.Interface, "-o", "update", "-n", key, "-v", desired[key]); err != nil {
+		if err := a.iscsiadm(ctx, adminTimeout, "-m", "iface", "-I", a.record.Interface, "-o", "update", "-n", key, "-v", desiredSettings[key]); err != nil {
 			return fmt.Errorf("setting %s of the interface %s of iscsiadm: %w", key, a.record.Interface, err)
 		}
 	}
@@ -194,14 +196,14 @@ func (a *attachment) interfaceSettings(ctx context.Context, name string) (map[st
 
 // parseSettings parses lines of "name = value". It omits empty values, and the name of the interface.
 func parseSettings(output string) map[string]string {
-	all := map[string]string{}
+	settings := map[string]string{}
 	for line := range strings.Lines(output) {
-		key, value, found := strings.Cut(strings.TrimSpace(line), " = ")
-		if found && strings.HasPrefix(key, "iface.") && key != "iface.iscsi_ifacename" && value != "<empty>" {
-			all[key] = value
+		key, value, isSetting := strings.Cut(strings.TrimSpace(line), " = ")
+		if isSetting && strings.HasPrefix(key, "iface.") && key != "iface.iscsi_ifacename" && value != "<empty>" {
+			settings[key] = value
 		}
 	}
-	return all
+	return settings
 }
 
 // setSessionCredentials writes the CHAP credentials for sessions to the record of the target.

@@ -62,7 +62,8 @@ func parseName(text string) (n name, ok bool) {
 	return name{parts[1], parts[2]}, true
 }
 
-// name returns the name of the disk. Volumes with different portals of one target have the same name.
+// name returns the name of the disk. Volumes of the same target have the same name if only their
+// portals differ.
 func (v Volume) name() name {
 	switch {
 	case v.ISCSI != nil:
@@ -74,7 +75,7 @@ func (v Volume) name() name {
 }
 
 // targetID returns the name of the directory of a target. The parts identify the target. They are
-// hashed, because together they may be too long for the name of a directory.
+// hashed, because together they may be longer than the name of a directory can be.
 func targetID(kind string, parts ...any) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return fmt.Sprintf("%s-%x", kind, sum[:16])
@@ -86,9 +87,9 @@ func targetID(kind string, parts ...any) string {
 // usable. The caller must call Release later, even if Attach returns an error.
 func (m Manager) Attach(ctx context.Context, v Volume, links *safepath.Dir, volume string) (path string, err error) {
 	n := v.name()
-	if used, err := links.Readlink(volume); err != nil || used != n.String() {
+	if usedDisk, err := links.Readlink(volume); err != nil || usedDisk != n.String() {
 		if err == nil {
-			return "", fmt.Errorf("the volume already uses the disk %s; remove the pod to use another disk", used)
+			return "", fmt.Errorf("the volume already uses the disk %s; remove the pod to use another disk", usedDisk)
 		}
 		if err := unix.Symlinkat(n.String(), links.Fd(), volume); err != nil {
 			return "", fmt.Errorf("recording the use of the disk: %w", err)
@@ -139,35 +140,35 @@ func (t *target) attach(ctx context.Context, v Volume) ([]string, error) {
 	return t.attachFC(ctx, v)
 }
 
-// Release ends the use of all disks by a pod. It detaches the disks that no other pod uses. If Release
-// returns an error, the caller must call it again, to retry the disks that failed. The mounts in the
-// directory of the pod must have been removed before.
+// Release ends the use of all disks by a pod. It detaches the disks that no other pod uses. If
+// Release returns an error, the caller must call Release again, to retry the disks that failed. The
+// caller must first remove the mounts in the directory of the pod.
 func (m Manager) Release(ctx context.Context, pod types.UID) error {
 	dir := filepath.Join(m.Pods, string(pod), "volumes", LinksDir)
 	volumes, err := safepath.Names(dir)
 	if err != nil {
 		return err
 	}
-	var failed []error
+	var errs []error
 	for _, volume := range volumes {
 		link := filepath.Join(dir, volume)
 		text, err := os.Readlink(link)
 		if err != nil {
-			failed = append(failed, err)
+			errs = append(errs, err)
 			continue
 		}
 		n, ok := parseName(text)
 		if !ok {
-			failed = append(failed, fmt.Errorf("the link %s does not name a disk; detach the disk of volume %q, and remove the link", link, volume))
+			errs = append(errs, fmt.Errorf("the link %s does not name a disk; detach the disk of volume %q, and remove the link", link, volume))
 			continue
 		}
 		if err := m.release(ctx, n, pod); err != nil {
-			failed = append(failed, fmt.Errorf("detaching the disk of volume %q: %w", volume, err))
+			errs = append(errs, fmt.Errorf("detaching the disk of volume %q: %w", volume, err))
 			continue
 		}
-		failed = append(failed, os.Remove(link))
+		errs = append(errs, os.Remove(link))
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
 // release detaches a disk unless pods other than pod use it.
@@ -195,7 +196,7 @@ func (m Manager) users(n name) ([]types.UID, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []types.UID
+	var uids []types.UID
 	for _, pod := range pods {
 		dir := filepath.Join(m.Pods, pod, "volumes", LinksDir)
 		volumes, err := safepath.Names(dir)
@@ -204,11 +205,11 @@ func (m Manager) users(n name) ([]types.UID, error) {
 		}
 		for _, volume := range volumes {
 			if text, err := os.Readlink(filepath.Join(dir, volume)); err == nil && text == n.String() {
-				all = append(all, types.UID(pod))
+				uids = append(uids, types.UID(pod))
 			}
 		}
 	}
-	return all, nil
+	return uids, nil
 }
 
 // detach unmounts a disk and removes its devices. After the last disk of a target, it also logs out of

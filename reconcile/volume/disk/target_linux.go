@@ -24,7 +24,7 @@ const (
 	maxRecord = 1 << 20
 )
 
-// A target is the locked directory of a target.
+// A target is the open and locked directory of an iSCSI or Fibre Channel target in Manager.Root.
 type target struct {
 	m    Manager
 	dir  string
@@ -80,8 +80,8 @@ func (m Manager) tryLock(dir string) (*target, error) {
 		return nil, nil
 	}
 	if err == nil {
-		var is bool
-		if is, err = t.isCurrent(); err == nil && is {
+		var isCurrent bool
+		if isCurrent, err = t.isCurrent(); err == nil && isCurrent {
 			return t, nil
 		}
 	}
@@ -91,15 +91,15 @@ func (m Manager) tryLock(dir string) (*target, error) {
 
 // isCurrent reports whether the directory that t has locked still exists.
 func (t *target) isCurrent() (bool, error) {
-	locked, err := t.file.Stat()
+	lockedDir, err := t.file.Stat()
 	if err != nil {
 		return false, err
 	}
-	now, err := os.Lstat(t.dir)
+	currentDir, err := os.Lstat(t.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	return err == nil && os.SameFile(locked, now), err
+	return err == nil && os.SameFile(lockedDir, currentDir), err
 }
 
 func (t *target) unlock() {

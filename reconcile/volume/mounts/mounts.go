@@ -42,13 +42,13 @@ func Below(root, under string) ([]Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []Mount
+	var below []Mount
 	for i, m := range table {
 		rel, err := filepath.Rel(root, m.Mountpoint)
 		if err != nil || rel == "." {
 			continue
 		}
-		found = append(found, Mount{
+		below = append(below, Mount{
 			Path:             m.Mountpoint,
 			Rel:              rel,
 			Description:      strings.TrimSpace(m.FSType + " " + strings.TrimPrefix(m.Source, m.FSType)),
@@ -58,11 +58,11 @@ func Below(root, under string) ([]Mount, error) {
 			order:            i,
 		})
 	}
-	order.Slice(found, func(a, b Mount) int {
+	order.Slice(below, func(a, b Mount) int {
 		depth := func(m Mount) int { return strings.Count(m.Rel, "/") }
 		return cmp.Or(cmp.Compare(depth(b), depth(a)), cmp.Compare(a.Rel, b.Rel), cmp.Compare(b.order, a.order))
 	})
-	return found, nil
+	return below, nil
 }
 
 // IsNFS reports whether the file system is mounted by the NFS client of Linux.

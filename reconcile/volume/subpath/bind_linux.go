@@ -54,16 +54,16 @@ func Bind(ctx context.Context, dir *safepath.Dir, name string, source *os.File) 
 	return nil
 }
 
-// isMounted reports whether the file described by info is mounted at name in dir. It returns false
-// if name cannot be opened. The caller, Bind, then gets the error when it creates name.
+// isMounted reports whether the file that info describes is mounted at name in dir. It returns
+// false if name cannot be opened, because Bind then gets the error when it creates name.
 func isMounted(dir *safepath.Dir, name string, info fs.FileInfo) bool {
 	f, err := dir.Follow(name)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	mounted, err := f.Stat()
-	return err == nil && os.SameFile(info, mounted)
+	mountedInfo, err := f.Stat()
+	return err == nil && os.SameFile(info, mountedInfo)
 }
 
 // removeMountPoint unmounts everything at name and removes the mount point.

@@ -21,7 +21,7 @@ func Open(volume, path string, create bool) (*os.File, error) {
 	if errors.Is(err, unix.ENOTDIR) {
 		return nil, errors.New("the volume is a file, not a directory; mount it without a subPath")
 	}
-	// The host path may be missing, because the path of a hostPath without a type is not checked
+	// The host path may be missing, because the path of a hostPath without a type was not checked
 	// before.
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the volume's host path %s does not exist; create it, or use type DirectoryOrCreate", volume)
@@ -51,12 +51,12 @@ func follow[T any](vol *safepath.Dir, name string, open func(string) (T, error))
 	if !errors.Is(err, safepath.ErrOutside) {
 		return found, err
 	}
-	top, topErr := filepath.EvalSymlinks(vol.Path())
+	volPath, topErr := filepath.EvalSymlinks(vol.Path())
 	target, targetErr := filepath.EvalSymlinks(filepath.Join(vol.Path(), name))
 	if errors.Is(targetErr, fs.ErrNotExist) {
 		return found, fs.ErrNotExist // the caller checks whether an existing parent is in the volume
 	}
-	if rel, relErr := filepath.Rel(top, target); topErr == nil && targetErr == nil && relErr == nil && filepath.IsLocal(rel) {
+	if rel, relErr := filepath.Rel(volPath, target); topErr == nil && targetErr == nil && relErr == nil && filepath.IsLocal(rel) {
 		return open(rel)
 	}
 	return found, err
@@ -73,11 +73,11 @@ func mkdirAll(vol *safepath.Dir, path string) error {
 	if st.Mode&unix.S_ISGID != 0 {
 		gid = int(st.Gid)
 	}
-	parent, missing, err := openDeepest(vol, strings.Split(path, "/"))
+	parent, missingNames, err := openDeepest(vol, strings.Split(path, "/"))
 	if err != nil {
 		return err
 	}
-	for _, name := range missing {
+	for _, name := range missingNames {
 		_, err := parent.Mkdir(name, st.Mode&(0o777|unix.S_ISGID|unix.S_ISVTX), gid)
 		var dir *safepath.Dir
 		if err == nil {
@@ -93,8 +93,8 @@ func mkdirAll(vol *safepath.Dir, path string) error {
 }
 
 // openDeepest opens the deepest existing directory of a path in a volume. names contains the
-// elements of the path. missing contains the elements that do not exist.
-func openDeepest(vol *safepath.Dir, names []string) (deepest *safepath.Dir, missing []string, err error) {
+// elements of the path. missingNames contains the elements that do not exist.
+func openDeepest(vol *safepath.Dir, names []string) (dir *safepath.Dir, missingNames []string, err error) {
 	for n := len(names) - 1; ; n-- {
 		dir, err := follow(vol, filepath.Join(append([]string{"."}, names[:n]...)...), vol.FollowDir)
 		if err == nil {
