@@ -8,7 +8,8 @@
 // # Parts
 //
 // The Router owns the map of workers, the data about each pod name that admission needs in its next
-// call (admission.Memory), and the published state. It never waits for a worker, except when it retires the worker of a pod that was removed.
+// call (admission.Memory), and the published state. It never waits for a worker, except for the
+// worker of a pod that was removed (Router.retire).
 //
 // Package admission decides which pods may run. A pure function returns the order for every
 // worker, and the router posts the orders that changed.
@@ -48,10 +49,11 @@
 //
 // # Pods of a kubelet
 //
-// A pod of a file or URL that podd took over from a kubelet keeps the UID that the kubelet gave it
-// (manifest.Recognize, recordedUID), and its containers keep the kubelet's hash. So a kubelet that
-// is started again continues to run these containers. The UID is recorded in the sandbox and in the
-// journal. A version without a sandbox and a journal gets the UID of its manifest.
+// podd may take over a pod of a file or URL from a kubelet. The pod keeps the UID that the kubelet
+// gave it (manifest.Recognize, recordedUID), and its containers keep the kubelet's hash. So a
+// kubelet that is started again continues to run these containers. The UID is recorded in the
+// sandbox and in the journal. A version without a sandbox and a journal gets the UID of its
+// manifest.
 //
 // If a kubelet started a pod of a cluster and the pod may terminate by itself, its worker takes
 // over the running sandbox (state/takeover.go) and records the takeover in the journal.
@@ -61,7 +63,7 @@
 // A worker gets the ConfigMaps and Secrets of its pod as a refs.Resolved. It gets a new
 // refs.Resolved only if the part that the pod reads has changed. Package plan checks whether
 // objects are missing and whether the files in volumes are up to date. Effects read the values of
-// the objects, and read the present content of the files from disk.
+// the objects. They read the content of the files from disk.
 //
 // # Ephemeral containers
 //
@@ -84,11 +86,13 @@
 // # Node pressure
 //
 // A Manager of package eviction observes the memory, file systems and processes of the node. While
-// the node is short of a resource, it evicts pods with Router.Evict, and admission admits only pods
-// that may run under pressure (Router.SetPressure). The end of an evicted pod of a file or URL
-// contains that the pod runs again (plan.PodEnd.Resumes). Until then, the pod is Failed and reserves
-// nothing. When its containers have stopped, admission treats it like a pod that has not run yet. The
-// worker starts it again when it is admitted and its back-off has passed.
+// the node is short of a resource, the Manager evicts pods with Router.Evict, and admission admits
+// only pods that may run under pressure (Router.SetPressure).
+//
+// If an evicted pod is from a file or URL, its end records that it runs again later
+// (plan.PodEnd.Resumes). Until then, the pod is Failed and reserves nothing. When its containers
+// have stopped, admission treats it like a pod that has not run yet. The worker starts the pod
+// again when the pod is admitted and its back-off has passed.
 //
 // # Addresses of the node
 //
@@ -100,15 +104,16 @@
 // # The barrier
 //
 // The result of an effect is itself an observation, so that no worker waits until the runtime is
-// listed again. An observation whose request was sent before the newest effect ended is out of
-// date and could start a container twice. Such an observation is dropped, and another one is
-// requested. The barrier ignores actions that change nothing observable, such as a probe, a pull or
-// the creation of a directory (plan.IsObservable).
+// listed again. An observation is out of date if its request was sent before the newest effect
+// ended. Such an observation could make a worker start a container twice, so the worker drops it
+// and requests another one. The barrier ignores actions that change nothing observable, such as a
+// probe, a pull or the creation of a directory (plan.IsObservable).
 //
-// After a start, the container's status is queried for two seconds. If there is no response, or if
-// the start fails, the container may run without having been observed. Until a newer observation,
-// no other container of the pod is started. The sandbox is not stopped before its grace period has
-// passed, because stopping it would skip the container's preStop hook.
+// After a start, the effect queries the status of the container for two seconds. If the runtime
+// does not respond, or if the start fails, the container may run without having been observed.
+// Until a newer observation, no other container of the pod is started. The sandbox is not stopped
+// before its grace period has passed, because stopping the sandbox would skip the container's
+// preStop hook.
 //
 // # Journals
 //
@@ -124,10 +129,10 @@
 // deadline and no grace period (state.RecordClock). The time during which the host is suspended is
 // included, as in a kubelet (worker_clock.go).
 //
-// The pod of a pod directory without a valid journal is unknown. If the directory still belongs to
-// no pod after all sources were read and the runtime was observed, podd removes it, unless it
-// contains a journal or data. In that case it is an orphan, which podd keeps and reports until a
-// user removes it (router_orphan.go).
+// A pod directory without a valid journal does not identify its pod. When all sources were read and
+// the runtime was observed, podd removes the directory if it belongs to no pod. podd does not
+// remove a directory that contains a journal or data. Such a directory is an orphan, which podd
+// keeps and reports until a user removes it (router_orphan.go).
 //
 // An unreadable journal may record that its pod has terminated. If the runtime has no container of
 // the pod, and some of its containers must not run twice, the pod waits until a user repairs or
@@ -137,8 +142,8 @@
 //
 // The labels of a sandbox never change. If the root directory of an Instance is lost, its ID
 // remains in the labels of its sandboxes. Another instance that adopts this ID treats these
-// sandboxes as its own. podd checks the locks of root directories, so that no other podd runs
-// the adopted instance at the same time.
+// sandboxes as its own. podd checks the locks of root directories, so that no other podd runs an
+// adopted instance at the same time.
 //
 // Other agents on the same runtime, such as another podd, may create the same pod at the same time.
 // So after an effect has created a sandbox, it lists all sandboxes with the pod's name before a

@@ -21,7 +21,7 @@ type workerEntry struct {
 	observation *runtime.Pod     // the newest observation posted to the worker
 	pastRecords []state.Record   // journals of the name, as read when podd started
 	report      *state.Report    // the newest report; nil before the first report
-	reportSeq   uint64           // seq of the newest message that the worker had received before the report
+	reportSeq   uint64           // seq of the newest message that the worker had received when it sent the report
 }
 
 // hasObservation reports whether p is the newest observation posted to the worker. It compares
@@ -36,7 +36,7 @@ func (e *workerEntry) hasReported() bool {
 }
 
 // nameFacts returns the facts about a name that admission needs. observed is the newest observation
-// of the name; it may be nil.
+// of the name, or nil.
 func (e *workerEntry) nameFacts(key types.NamespacedName, observed *runtime.Pod) admission.NameFacts {
 	return admission.NameFacts{Key: key, Memory: e.memory, Report: e.report, HasReported: e.hasReported(), Observed: observed, PastRecords: e.pastRecords}
 }

@@ -23,7 +23,7 @@ type ephemeralRequest struct {
 
 // SetEphemeralContainers sets the ephemeral containers of the pod with this name and UID.
 // containers must include the ephemeral containers that the pod already has. SetEphemeralContainers
-// returns when the worker has written the containers to the journal. If dry is set, it only
+// returns when the worker has written the containers to the journal. If dry is true, it only
 // validates the containers. Its errors are Kubernetes API errors, except when ctx is done or podd
 // is stopping.
 func (r *Router) SetEphemeralContainers(ctx context.Context, key types.NamespacedName, uid types.UID, containers []v1.EphemeralContainer, dry bool) error {
@@ -34,8 +34,8 @@ func (r *Router) SetEphemeralContainers(ctx context.Context, key types.Namespace
 		if e == nil || e.memory.Order.Desired == nil {
 			return apierrors.NewNotFound(v1.Resource("pods"), key.Name)
 		}
-		if why := r.o.Limits.Features.CheckEphemeral(e.memory.Order.Desired.WithEphemeral(containers).Object); why != "" {
-			return state.NewInvalidEphemeralError(key, why)
+		if reason := r.o.Limits.Features.CheckEphemeral(e.memory.Order.Desired.WithEphemeral(containers).Object); reason != "" {
+			return state.NewInvalidEphemeralError(key, reason)
 		}
 		workerDone = e.workerDone
 		r.post(e, workerMessage{ephemeralRequests: []ephemeralRequest{{uid, containers, dry, reply}}})
@@ -55,18 +55,18 @@ func (r *Router) SetEphemeralContainers(ctx context.Context, key types.Namespace
 }
 
 // addEphemeral adds ephemeral containers to the version in force and writes them to the journal. If
-// a.dryRun is set, addEphemeral only validates the containers. If writing the journal fails,
+// a.dryRun is true, addEphemeral only validates the containers. If it cannot write the journal,
 // addEphemeral adds no container and returns the error.
 func (w *worker) addEphemeral(a ephemeralRequest) error {
 	w.applyTransition(w.state.RecoverEphemeral(time.Now()))
-	before := w.state
-	next, out, err := w.state.AddEphemeral(a.uid, a.containers, a.dryRun, time.Now())
-	w.applyTransition(next, out)
-	if err != nil || !out.NeedsReport {
+	oldState := w.state
+	newState, outputs, err := w.state.AddEphemeral(a.uid, a.containers, a.dryRun, time.Now())
+	w.applyTransition(newState, outputs)
+	if err != nil || !outputs.NeedsReport {
 		return err
 	}
 	if err := w.state.WriteError(a.uid); err != nil {
-		w.applyTransition(w.state.WithdrawEphemeral(before, time.Now()))
+		w.applyTransition(w.state.WithdrawEphemeral(oldState, time.Now()))
 		return apierrors.NewInternalError(errors.Join(err, w.state.WriteError(a.uid)))
 	}
 	return nil

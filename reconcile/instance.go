@@ -20,10 +20,10 @@ import (
 // directory. The ID is the value of runtime.LabelInstance on everything that podd creates.
 type Instance struct {
 	ID string
-	// AdoptedIDs contains the IDs of the other instances whose sandboxes podd has taken over.
+	// AdoptedIDs contains the IDs of the adopted instances, whose sandboxes podd manages, too.
 	AdoptedIDs []string
-	// ContestedIDs contains the IDs of adopted instances that another podd ran when this podd
-	// locked its root directory. podd does not manage the sandboxes of these instances.
+	// ContestedIDs contains the IDs of adopted instances that another podd was running when this
+	// podd locked its root directory. podd does not manage the sandboxes of these instances.
 	ContestedIDs []string
 
 	root string
@@ -105,11 +105,11 @@ func (i *Instance) checkNotRunning() error {
 	return nil
 }
 
-// CheckRoot returns an error if another directory is now at the path of the locked root directory,
-// for example because a file system was mounted over it. In that case, files that podd opens by
-// their path belong to another instance or do not exist.
+// CheckRoot returns an error if the path of the root directory no longer leads to the locked
+// directory, for example because a file system was mounted over it. In that case, files that podd
+// opens by their path belong to another instance or do not exist.
 func (i *Instance) CheckRoot() error {
-	locked, err := i.lock.Stat()
+	lockedDir, err := i.lock.Stat()
 	if err != nil {
 		return fmt.Errorf("checking root directory %s: %w", i.root, err)
 	}
@@ -119,7 +119,7 @@ func (i *Instance) CheckRoot() error {
 		cause = "the lock file in the directory was removed, the directory was moved or unmounted, or another file system was mounted there"
 	case err != nil: // for example an I/O error, which does not prove that the directory was replaced
 		return nil
-	case os.SameFile(locked, now):
+	case os.SameFile(lockedDir, now):
 		return nil
 	default:
 		cause = "another directory was mounted or moved there, or the lock file was replaced"
@@ -131,8 +131,8 @@ func (i *Instance) CheckRoot() error {
 func (i *Instance) Close() error { return i.lock.Close() }
 
 // ReadInstanceIDs returns the instance ID in a root directory and the IDs of the instances that it
-// has adopted. It does not lock the directory. id is "" if no podd has used the directory.
-func ReadInstanceIDs(root string) (id string, adopted []string, err error) {
+// has adopted. It does not lock the directory. id is "" if no podd has used the directory yet.
+func ReadInstanceIDs(root string) (id string, adoptedIDs []string, err error) {
 	dir, err := os.OpenRoot(root)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil, nil
@@ -148,8 +148,8 @@ func ReadInstanceIDs(root string) (id string, adopted []string, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	adopted, err = readAdopted(dir)
-	return id, adopted, err
+	adoptedIDs, err = readAdopted(dir)
+	return id, adoptedIDs, err
 }
 
 // readID returns the instance ID in the root directory dir. The error is fs.ErrNotExist if there is
@@ -165,7 +165,7 @@ func readID(dir *os.Root) (string, error) {
 		return "", err
 	}
 	id := strings.TrimSpace(string(text))
-	if raw, err := hex.DecodeString(id); err != nil || len(raw) != idBytes {
+	if decoded, err := hex.DecodeString(id); err != nil || len(decoded) != idBytes {
 		return "", errors.New("not an instance ID; remove the file only if no pod of this instance runs")
 	}
 	return id, nil
@@ -174,8 +174,8 @@ func readID(dir *os.Root) (string, error) {
 // writeID creates an instance ID and stores it durably in the root directory dir. The ID must be on
 // disk before podd creates a sandbox with it.
 func writeID(dir *os.Root) (string, error) {
-	raw := make([]byte, idBytes)
-	rand.Read(raw)
-	id := hex.EncodeToString(raw)
+	random := make([]byte, idBytes)
+	rand.Read(random)
+	id := hex.EncodeToString(random)
 	return id, atomicfile.WriteIn(dir, idFileName, idFileName+".new", []byte(id+"\n"))
 }

@@ -24,17 +24,17 @@ const maxIDFileBytes = 64 << 10
 
 // isInstanceID reports whether id has the form of an instance ID.
 func isInstanceID(id string) bool {
-	raw, err := hex.DecodeString(id)
-	return err == nil && len(raw) == idBytes && id == hex.EncodeToString(raw)
+	decoded, err := hex.DecodeString(id)
+	return err == nil && len(decoded) == idBytes && id == hex.EncodeToString(decoded)
 }
 
 // Adopt takes over the sandboxes of other instances, for this podd and every later podd with this
-// root directory. Adopt returns an error if another podd uses one of these instances. IDs in
-// i.ContestedIDs are skipped without an error and remain in i.ContestedIDs.
+// root directory. Adopt returns an error if another podd uses one of these instances. It skips the
+// IDs in i.ContestedIDs, which then remain in i.ContestedIDs.
 func (i *Instance) Adopt(ids ...string) error {
-	all := slices.Clone(i.AdoptedIDs)
+	adoptedIDs := slices.Clone(i.AdoptedIDs)
 	for _, id := range ids {
-		if id == i.ID || slices.Contains(all, id) || slices.Contains(i.ContestedIDs, id) {
+		if id == i.ID || slices.Contains(adoptedIDs, id) || slices.Contains(i.ContestedIDs, id) {
 			continue
 		}
 		if !isInstanceID(id) {
@@ -47,12 +47,12 @@ func (i *Instance) Adopt(ids ...string) error {
 		if pid != 0 {
 			return fmt.Errorf("adopting instance %s: the podd with PID %d runs it; stop that podd first", id, pid)
 		}
-		all = append(all, id)
+		adoptedIDs = append(adoptedIDs, id)
 	}
-	if len(all) == len(i.AdoptedIDs) {
+	if len(adoptedIDs) == len(i.AdoptedIDs) {
 		return nil
 	}
-	data, err := json.Marshal(slices.Concat(all, i.ContestedIDs))
+	data, err := json.Marshal(slices.Concat(adoptedIDs, i.ContestedIDs))
 	if err != nil {
 		return fmt.Errorf("storing the adopted instances: %w", err)
 	}
@@ -64,12 +64,12 @@ func (i *Instance) Adopt(ids ...string) error {
 	if err := atomicfile.WriteIn(dir, adoptedFile, adoptedFile+".new", append(data, '\n')); err != nil {
 		return fmt.Errorf("storing the adopted instances: %w", err)
 	}
-	i.AdoptedIDs = all
+	i.AdoptedIDs = adoptedIDs
 	i.writeLockFile()
 	return nil
 }
 
-// readAdopted returns the valid IDs in adoptedFile; nil if there is no file.
+// readAdopted returns the valid IDs in adoptedFile, or nil if there is no file.
 func readAdopted(dir *os.Root) (ids []string, err error) {
 	f, err := dir.OpenFile(adoptedFile, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,8 +16,8 @@ import (
 // can read the IDs. A failed write is ignored, because podd must start even if the disk is full.
 func (i *Instance) writeLockFile() {
 	text := []byte(strings.Join(i.IDs(), "\n") + "\n")
-	present := make([]byte, len(text)+1)
-	if n, _ := i.lock.ReadAt(present, 0); string(present[:n]) == string(text) {
+	oldText := make([]byte, len(text)+1)
+	if n, _ := i.lock.ReadAt(oldText, 0); string(oldText[:n]) == string(text) {
 		return
 	}
 	if _, err := i.lock.WriteAt(text, 0); err == nil {
@@ -87,8 +87,8 @@ func runsInstance(proc, id string) bool {
 		if err != nil {
 			continue
 		}
-		at := strings.TrimSuffix(string(target[:n]), " (deleted)")
-		if !strings.HasSuffix(at, "/"+lockFileName) || !holdsLock(proc, fd) {
+		path := strings.TrimSuffix(string(target[:n]), " (deleted)")
+		if !strings.HasSuffix(path, "/"+lockFileName) || !holdsLock(proc, fd) {
 			continue
 		}
 		var ids []string
@@ -99,7 +99,7 @@ func runsInstance(proc, id string) bool {
 			ids = readIDs(link)
 		}
 		if len(ids) == 0 {
-			ids = readIDs(filepath.Join(proc, "root", filepath.Dir(at), idFileName))
+			ids = readIDs(filepath.Join(proc, "root", filepath.Dir(path), idFileName))
 		}
 		if slices.Contains(ids, id) {
 			return true
@@ -123,7 +123,8 @@ func holdsLock(proc, fd string) bool {
 	return false
 }
 
-// readIDs returns the IDs in a lock file or in a file named idFileName; nil if it cannot be read.
+// readIDs returns the IDs in a lock file or in a file named idFileName. It returns nil if the file
+// cannot be read.
 func readIDs(path string) []string {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

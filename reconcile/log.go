@@ -14,22 +14,22 @@ import (
 	"podd/reconcile/result"
 )
 
-// logState contains what was last logged about a pod, so that no event is logged twice.
+// logState contains what the worker last logged about its pod, so that it logs nothing twice.
 type logState struct {
 	decision      string            // rule and reason of the last decision
-	problems      map[string]string // rule and reason of each problem, by container
-	ready         bool
+	problems      map[string]string // rule and reason of the problem of each container
+	isReady       bool
 	hasActed      bool      // whether a decision contained an action since podd was started
 	hasBeenReady  bool      // whether the pod was ever ready since podd was started
 	notReadySince time.Time // when the pod became unready
-	resizing      []string  // parts of the pod that were resized since the last log record about a resize
+	resizedParts  []string  // parts of the pod that were resized since the last log record about a resize
 }
 
 // logDecision logs decision d if its rule or reason has changed, and the problem of each container
 // whose rule or reason has changed.
 func (w *worker) logDecision(d plan.Decision) {
-	if text := string(d.Rule) + "\x00" + d.Why; text != w.logged.decision {
-		w.logged.decision = text
+	if text := string(d.Rule) + "\x00" + d.Why; text != w.lastLog.decision {
+		w.lastLog.decision = text
 		w.log.Log(context.Background(), decisionLevel(d), phaseMessages[d.Phase], "rule", d.Rule, "why", d.Why)
 	}
 	problems := map[string]string{}
@@ -38,7 +38,7 @@ func (w *worker) logDecision(d plan.Decision) {
 			continue
 		}
 		text := string(s.Rule) + "\x00" + s.Why
-		if problems[s.Container] = text; text != w.logged.problems[s.Container] {
+		if problems[s.Container] = text; text != w.lastLog.problems[s.Container] {
 			message := "container is waiting"
 			if s.Probe != "" {
 				message = "container is unhealthy"
@@ -46,7 +46,7 @@ func (w *worker) logDecision(d plan.Decision) {
 			w.log.Warn(message, "container", s.Container, "rule", s.Rule, "why", s.Why)
 		}
 	}
-	w.logged.problems = problems
+	w.lastLog.problems = problems
 }
 
 var phaseMessages = map[plan.Phase]string{
@@ -67,7 +67,7 @@ func decisionLevel(d plan.Decision) slog.Level {
 	return slog.LevelDebug
 }
 
-// logPodChange logs that the pod became ready, was adopted, or was removed.
+// logPodChange logs that the pod became ready, was adopted or was removed.
 func (w *worker) logPodChange(d plan.Decision, pod *v1.Pod) {
 	if d.FullyRemoved {
 		w.log.Info("pod removed")
@@ -75,40 +75,40 @@ func (w *worker) logPodChange(d plan.Decision, pod *v1.Pod) {
 	}
 	ready := pod != nil && condition.IsTrue(pod.Status.Conditions, v1.PodReady)
 	switch {
-	case ready && !w.logged.ready && !w.logged.hasActed:
+	case ready && !w.lastLog.isReady && !w.lastLog.hasActed:
 		w.log.Info("pod adopted", "age", roundedSince(w.state.PlanInput.Now, w.state.PlanInput.History.StartTime))
-	case ready && !w.logged.ready && w.logged.hasBeenReady:
-		w.log.Info("pod is ready again", "down", roundedSince(w.state.PlanInput.Now, w.logged.notReadySince))
-	case ready && !w.logged.ready:
+	case ready && !w.lastLog.isReady && w.lastLog.hasBeenReady:
+		w.log.Info("pod is ready again", "down", roundedSince(w.state.PlanInput.Now, w.lastLog.notReadySince))
+	case ready && !w.lastLog.isReady:
 		w.log.Info("pod is ready", "took", roundedSince(w.state.PlanInput.Now, w.state.PlanInput.History.StartTime))
-	case !ready && w.logged.ready:
-		w.logged.notReadySince = w.state.PlanInput.Now
+	case !ready && w.lastLog.isReady:
+		w.lastLog.notReadySince = w.state.PlanInput.Now
 	}
-	w.logged.ready, w.logged.hasBeenReady = ready, w.logged.hasBeenReady || ready
-	w.logged.hasActed = w.logged.hasActed || len(d.Actions) > 0
+	w.lastLog.isReady, w.lastLog.hasBeenReady = ready, w.lastLog.hasBeenReady || ready
+	w.lastLog.hasActed = w.lastLog.hasActed || len(d.Actions) > 0
 }
 
 // logResize logs that a pod was resized. It does nothing until all containers and the cgroup of the
 // pod have the desired size.
 func (w *worker) logResize() {
-	if len(w.logged.resizing) == 0 || w.state.PlanInput.Desired == nil || plan.IsResizePending(&w.state.PlanInput) {
+	if len(w.lastLog.resizedParts) == 0 || w.state.PlanInput.Desired == nil || plan.IsResizePending(&w.state.PlanInput) {
 		return
 	}
-	w.log.Info("pod resized", "parts", strings.Join(w.logged.resizing, ", "))
-	w.logged.resizing = nil
+	w.log.Info("pod resized", "parts", strings.Join(w.lastLog.resizedParts, ", "))
+	w.lastLog.resizedParts = nil
 }
 
 // recordResize records the part of the pod that action a has resized, for logResize.
 func (s *logState) recordResize(a plan.Action) {
-	part := ""
+	change := ""
 	switch a := a.(type) {
 	case plan.ResizeContainer:
-		part = "container " + a.Container
+		change = "container " + a.Container
 	case plan.ResizePod:
-		part = "pod"
+		change = "pod"
 	}
-	if part != "" && !slices.Contains(s.resizing, part) {
-		s.resizing = append(s.resizing, part)
+	if change != "" && !slices.Contains(s.resizedParts, change) {
+		s.resizedParts = append(s.resizedParts, change)
 	}
 }
 
@@ -118,10 +118,10 @@ func roundedSince(now, start time.Time) time.Duration {
 	return max(now.Sub(start), 0).Round(10 * time.Millisecond)
 }
 
-// logResult logs a failed action as a warning, and a successful action at debug level. isFor
+// logResult logs a failed action as a warning, and a successful action at debug level. isForDesired
 // reports whether the action was for the version in force. Probes and reads of termination messages
 // are not logged.
-func (w *worker) logResult(f result.Result, isFor bool, took time.Duration) {
+func (w *worker) logResult(f result.Result, isForDesired bool, duration time.Duration) {
 	action := f.Action.String()
 	switch f.Action.(type) {
 	case plan.RunProbe, plan.ReadMessage:
@@ -131,13 +131,13 @@ func (w *worker) logResult(f result.Result, isFor bool, took time.Duration) {
 	case f.Canceled:
 		w.log.Debug("action canceled", "action", action)
 	case f.Err != nil:
-		w.log.Warn("action failed", "action", action, "err", f.Err, "took", took.Round(time.Millisecond))
+		w.log.Warn("action failed", "action", action, "err", f.Err, "took", duration.Round(time.Millisecond))
 	case f.Warning != "":
 		w.log.Warn("action succeeded with a warning", "action", action, "warning", f.Warning)
 	default:
-		w.log.Debug("action succeeded", "action", action, "took", took.Round(time.Millisecond))
+		w.log.Debug("action succeeded", "action", action, "took", duration.Round(time.Millisecond))
 	}
-	if isFor && f.Err == nil {
-		w.logged.recordResize(f.Action)
+	if isForDesired && f.Err == nil {
+		w.lastLog.recordResize(f.Action)
 	}
 }

@@ -28,15 +28,14 @@ type PreviewInput struct {
 	Journals         journal.Store
 	Limits           admission.Limits
 	AdoptKubeletPods bool
-	// MaxBackoff, DeadContainers and SourceKinds have the meaning of the fields of Options with
-	// these names.
+	// MaxBackoff, DeadContainers and SourceKinds have the same meaning as in Options.
 	MaxBackoff     time.Duration
 	DeadContainers plan.DeadContainerPolicy
 	SourceKinds    map[string]string
 	// StoredClaims contains the PersistentVolumeClaims with data in a directory of podd.
 	StoredClaims map[types.NamespacedName]bool
-	// Images contains the images that are present on the node, by their names in the manifests. The
-	// value is the runtime's reference.
+	// Images contains the images that are present on the node, by the names that the manifests use.
+	// The value is the runtime's reference of the image.
 	Images map[string]string
 	// InstanceID is the ID of the instance of the root directory; "" if there is none.
 	InstanceID string
@@ -55,20 +54,20 @@ type PlannedPod struct {
 // Preview returns the first decision that the worker of each pod name would make, sorted by name.
 // It changes nothing.
 func Preview(in PreviewInput) ([]PlannedPod, error) {
-	past, orphans, err := in.Journals.ReadAll()
+	pastRecords, orphans, err := in.Journals.ReadAll()
 	if err != nil {
 		return nil, err
 	}
-	known := manifest.Recognize(in.Set, nil, func(p *manifest.Pod) types.UID {
-		return recordedUID(p, past[p.Key], in.Observed.Pods[p.Key], in.AdoptKubeletPods)
+	recognized := manifest.Recognize(in.Set, nil, func(p *manifest.Pod) types.UID {
+		return recordedUID(p, pastRecords[p.Key], in.Observed.Pods[p.Key], in.AdoptKubeletPods)
 	})
-	resolved := refs.ResolveSet(known.Set, in.InstanceID, in.StoredClaims, nil)
+	resolved := refs.ResolveSet(recognized.Set, in.InstanceID, in.StoredClaims, nil)
 	in.Set = resolved.Set
 	keys := map[types.NamespacedName]bool{}
 	for key := range in.Set.Pods {
 		keys[key] = true
 	}
-	for key := range past {
+	for key := range pastRecords {
 		keys[key] = true
 	}
 	for key, p := range in.Observed.Pods {
@@ -79,25 +78,25 @@ func Preview(in PreviewInput) ([]PlannedPod, error) {
 	for _, o := range orphans {
 		if ownerOf(o.UID, in.Set.Pods, in.Observed.Pods) == ownerNone && !in.Journals.CheckData(context.Background(), o).MustKeep() {
 			key := orphanKey(o.UID)
-			past[key], keys[key] = []state.Record{{Key: key, UID: o.UID, HasVolumes: true}}, true
+			pastRecords[key], keys[key] = []state.Record{{Key: key, UID: o.UID, HasVolumes: true}}, true
 		}
 	}
 	names := make([]admission.NameFacts, 0, len(keys))
 	for key := range keys {
-		names = append(names, admission.NameFacts{Key: key, Observed: in.Observed.Pods[key], PastRecords: past[key]})
+		names = append(names, admission.NameFacts{Key: key, Observed: in.Observed.Pods[key], PastRecords: pastRecords[key]})
 	}
 	now := time.Now()
 	memories, _ := admission.Decide(in.admissionInput(resolved), names, now)
-	var out []PlannedPod
+	var pods []PlannedPod
 	for key := range keys {
-		decision := in.decide(key, past[key], describeUnreadable(in.Journals, orphans), memories[key].Order, now)
+		decision := in.decide(key, pastRecords[key], describeUnreadable(in.Journals, orphans), memories[key].Order, now)
 		p := in.Set.Pods[key]
-		out = append(out, PlannedPod{Key: key, Pod: p, Decision: decision.WithoutProbes(), ReplacesRunning: replacesRunning(p, in.Observed.Pods[key])})
+		pods = append(pods, PlannedPod{Key: key, Pod: p, Decision: decision.WithoutProbes(), ReplacesRunning: replacesRunning(p, in.Observed.Pods[key])})
 	}
-	order.Slice(out, func(a, b PlannedPod) int {
+	order.Slice(pods, func(a, b PlannedPod) int {
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
-	return out, nil
+	return pods, nil
 }
 
 // admissionInput returns the input of admission, as if podd had just been started and had observed
@@ -113,36 +112,36 @@ func (in PreviewInput) admissionInput(resolved *refs.ResolvedSet) admission.Inpu
 }
 
 // decide returns the first decision that the worker of the pod called key would make with order o.
-func (in PreviewInput) decide(key types.NamespacedName, past []state.Record, unreadable map[types.UID]string, o state.Order, now time.Time) plan.Decision {
+func (in PreviewInput) decide(key types.NamespacedName, pastRecords []state.Record, unreadable map[types.UID]string, o state.Order, now time.Time) plan.Decision {
 	requests := state.Requests{Observation: &state.Observation{Pod: in.Observed.Pods[key], AsOf: now}}
-	s := state.New(state.InitialFacts{Key: key, PastRecords: past, UnreadableJournals: unreadable})
+	s := state.New(state.InitialFacts{Key: key, PastRecords: pastRecords, UnreadableJournals: unreadable})
 	s, _ = s.ApplyOrder(o, requests, o.Desired != nil && in.Journals.Has(o.Desired.UID), now)
 	for {
 		s, _ = s.PrepareDecision(nil, nil, now)
 		d := plan.Next(s.Input())
-		next, isChanged := in.usePresentImages(s, d, now)
+		newState, isChanged := in.usePresentImages(s, d, now)
 		if !isChanged {
 			return d
 		}
-		s = next
+		s = newState
 	}
 }
 
-// usePresentImages returns s with the results of those EnsureImage actions of d that need no pull,
-// because the image is present and the pull policy is not Always. isChanged is false if d has no such
-// action.
+// usePresentImages returns s with the results of the EnsureImage actions of d that need no pull. An
+// action needs no pull if the image is present and the pull policy is not Always. isChanged is
+// false if d has no such action.
 func (in PreviewInput) usePresentImages(s *state.State, d plan.Decision, now time.Time) (_ *state.State, isChanged bool) {
 	for _, action := range d.Actions {
 		a, isImage := action.(plan.EnsureImage)
-		ref := in.Images[a.Image]
-		if !isImage || ref == "" || a.Policy == string(v1.PullAlways) {
+		imageRef := in.Images[a.Image]
+		if !isImage || imageRef == "" || a.Policy == string(v1.PullAlways) {
 			continue
 		}
 		version := s.PlanInput.Desired
 		if a.ForSuccessor {
 			version = s.PlanInput.Successor
 		}
-		s, _ = s.ApplyResult(result.Result{Action: a, Began: now, Ended: now, Version: version, Value: result.EnsuredImage{Image: result.Image{Ref: ref}}}, now)
+		s, _ = s.ApplyResult(result.Result{Action: a, Began: now, Ended: now, Version: version, Value: result.EnsuredImage{Image: result.Image{Ref: imageRef}}}, now)
 		isChanged = true
 	}
 	return s, isChanged
@@ -157,9 +156,9 @@ func replacesRunning(p *manifest.Pod, observed *runtime.Pod) bool {
 }
 
 // newPlanNode returns the facts about the node that decisions depend on.
-func newPlanNode(n runtime.Node, adopt bool, maxBackoff time.Duration, dead plan.DeadContainerPolicy) plan.Node {
+func newPlanNode(n runtime.Node, adopt bool, maxBackoff time.Duration, deadContainers plan.DeadContainerPolicy) plan.Node {
 	return plan.Node{
 		RuntimeReachable: n.Reachable, RuntimeReady: n.Ready, NetworkReady: n.NetworkReady,
-		RuntimeMessage: n.Message, NetworkMessage: n.NetworkMessage, AdoptKubeletPods: adopt, MaxBackoff: maxBackoff, DeadContainers: dead,
+		RuntimeMessage: n.Message, NetworkMessage: n.NetworkMessage, AdoptKubeletPods: adopt, MaxBackoff: maxBackoff, DeadContainers: deadContainers,
 	}
 }

@@ -19,33 +19,33 @@ import (
 //
 // So a pod that podd took over from a kubelet keeps its UID when podd is restarted, and is not
 // started twice. observed may be nil.
-func recordedUID(p *manifest.Pod, past []state.Record, observed *runtime.Pod, adopt bool) types.UID {
-	var fromKubelet, stopped types.UID
+func recordedUID(p *manifest.Pod, pastRecords []state.Record, observed *runtime.Pod, adopt bool) types.UID {
+	var kubeletUID, podUID types.UID
 	if observed == nil {
 		observed = &runtime.Pod{}
 	}
 	for i := range observed.Incarnations { // newest first
 		switch inc := &observed.Incarnations[i]; {
 		case inc.Foreign:
-			if fromKubelet == "" && adopt && plan.IsLive(inc) && isKubeletPod(p, inc) {
-				fromKubelet = inc.UID
+			if kubeletUID == "" && adopt && plan.IsLive(inc) && isKubeletPod(p, inc) {
+				kubeletUID = inc.UID
 			}
 		case inc.ID == "" || inc.Annotations[runtime.AnnotationPodHash] != p.Hash:
 		case plan.IsLive(inc):
 			return inc.UID
-		case stopped == "":
-			stopped = inc.UID
+		case podUID == "":
+			podUID = inc.UID
 		}
 	}
-	if fromKubelet != "" {
-		return fromKubelet
+	if kubeletUID != "" {
+		return kubeletUID
 	}
-	for _, j := range past {
-		if stopped == "" && j.Hash == p.Hash {
-			stopped = j.UID
+	for _, j := range pastRecords {
+		if podUID == "" && j.Hash == p.Hash {
+			podUID = j.UID
 		}
 	}
-	return stopped
+	return podUID
 }
 
 // isKubeletPod reports whether inc is an incarnation of a kubelet whose pod came from the same kind
@@ -56,12 +56,12 @@ func isKubeletPod(p *manifest.Pod, inc *runtime.Incarnation) bool {
 		inc.Annotations[manifest.AnnotationConfigHash] == string(inc.UID)
 }
 
-// recognize returns the pods in s with the UIDs that they already have on this node. before is the
-// previous result; it may be nil. After r.allWorkersReported is set, a version that the previous
-// result contains keeps its UID, even if it has neither a sandbox nor a journal.
-func (r *Router) recognize(s *manifest.Set, before *manifest.RecognizedSet) *manifest.RecognizedSet {
-	return manifest.Recognize(s, before, func(p *manifest.Pod) types.UID {
-		if r.allWorkersReported && before != nil && before.Set.Pods[p.Key] != nil && state.EqualVersion(before.Set.Pods[p.Key], p) {
+// recognize returns the pods in s with the UIDs that they already have on this node. oldSet is the
+// previous result, or nil. After r.allWorkersReported is set, a version in oldSet keeps its UID,
+// even if it has neither a sandbox nor a journal.
+func (r *Router) recognize(s *manifest.Set, oldSet *manifest.RecognizedSet) *manifest.RecognizedSet {
+	return manifest.Recognize(s, oldSet, func(p *manifest.Pod) types.UID {
+		if r.allWorkersReported && oldSet != nil && oldSet.Set.Pods[p.Key] != nil && state.EqualVersion(oldSet.Set.Pods[p.Key], p) {
 			return p.UID
 		}
 		return recordedUID(p, r.pastRecords[p.Key], r.observed[p.Key], r.o.AdoptKubeletPods)

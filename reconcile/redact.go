@@ -7,15 +7,15 @@ import (
 	"podd/reconcile/event"
 )
 
-// takeEvents returns the events that were not reported yet, without private values, and removes
-// them from w.events.
+// takeEvents removes the events that were not reported yet from w.events. It returns them without
+// private values.
 func (w *worker) takeEvents() []event.Event {
-	all := w.events
-	for i := range all {
-		all[i].Message = w.state.Redact(all[i].Message)
+	events := w.events
+	for i := range events {
+		events[i].Message = w.state.Redact(events[i].Message)
 	}
 	w.events = nil
-	return all
+	return events
 }
 
 // redactHandler removes private values from log records. Only the goroutine of the worker may use
@@ -27,7 +27,7 @@ type redactHandler struct {
 
 // Handle implements slog.Handler.
 func (h redactHandler) Handle(ctx context.Context, r slog.Record) error {
-	out := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	redacted := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		switch v := a.Value.Any().(type) {
 		case string:
@@ -35,10 +35,10 @@ func (h redactHandler) Handle(ctx context.Context, r slog.Record) error {
 		case error:
 			a.Value = slog.StringValue(h.redact(v.Error()))
 		}
-		out.AddAttrs(a)
+		redacted.AddAttrs(a)
 		return true
 	})
-	return h.Handler.Handle(ctx, out)
+	return h.Handler.Handle(ctx, redacted)
 }
 
 // WithAttrs implements slog.Handler.

@@ -59,8 +59,8 @@ type Options struct {
 	// IsInstanceRunning reports whether another process runs the instance with this ID. If
 	// IsInstanceRunning is nil, pods of other instances are not checked.
 	IsInstanceRunning func(id string) bool
-	// EarlierNodeNames are the earlier names of the node. A pod with a name that ends with one of them
-	// must stop before the pod from the same manifest starts with the present name of the node.
+	// EarlierNodeNames are earlier names of the node. A running pod whose name ends with one of them
+	// must stop before the pod from the same manifest starts under the current name of the node.
 	EarlierNodeNames []string
 	// MaxBackoff limits the crash back-off; zero means 5 minutes.
 	MaxBackoff time.Duration
@@ -77,9 +77,8 @@ type Options struct {
 	ShutdownGroups []plan.ShutdownGroup
 }
 
-// A Change contains the state that the Router publishes. Reports, Removed and Events
-// contain only what is new since the previous Change. All other fields contain the present
-// state.
+// A Change contains the state that the Router publishes. Reports, Removed and Events contain only
+// what is new since the previous Change. All other fields contain the complete current state.
 type Change struct {
 	Reports []*state.Report        // new and changed reports
 	Removed []types.NamespacedName // pods that were removed
@@ -87,9 +86,8 @@ type Change struct {
 	// SetChanged reports whether Set differs from the Set of the previous Change.
 	SetChanged bool
 	Node       runtime.Node
-	// Capacity is the capacity of the node, and Allocatable the part of it for pods.
-	// Devices are the numbers of devices that the last admission used. All three are
-	// read-only.
+	// Capacity is the capacity of the node, and Allocatable is the part that pods may use. Devices
+	// are the numbers of devices that the last admission used. All three are read-only.
 	Capacity, Allocatable render.Resources
 	Devices               map[v1.ResourceName]allocation.Count
 	// Addresses are the newest addresses of the node.
@@ -99,12 +97,12 @@ type Change struct {
 	IsStoppingAll bool
 	// ShuttingDown reports whether a node shutdown is in progress.
 	ShuttingDown bool
-	// Starting reports whether the reports may lack a pod that exists on the node. This is possible
-	// until the runtime was observed and all workers have reported.
+	// Starting reports whether Reports may omit pods that exist on the node. This is possible until
+	// the runtime was observed and all workers have reported.
 	Starting bool
 	// Problems are the problems of pod directories. They are read-only.
 	Problems []manifest.Problem
-	// Events are the new events. EventsOnly reports whether there is no other change.
+	// Events are the new events. EventsOnly reports whether nothing else has changed.
 	Events     []event.Event
 	EventsOnly bool
 }
@@ -171,8 +169,8 @@ type unpublishedChanges struct {
 	events   []event.Event                 // new events
 }
 
-// lateCallTimeout is how long a runtime may continue a call after the caller has exited. Usually
-// the runtime cancels the call at once, but under load it may need seconds.
+// lateCallTimeout is the maximum time for which a runtime continues a call after the caller has
+// exited. Usually the runtime cancels the call at once, but under load it may need seconds.
 const lateCallTimeout = 10 * time.Second
 
 // A request is a function that the router's goroutine calls for another goroutine.
@@ -219,23 +217,23 @@ type Inputs struct {
 // ended. Run stops no container. It returns an error only if the journals cannot be read.
 func (r *Router) Run(ctx context.Context, in Inputs) error {
 	defer close(r.runDone)
-	past, orphans, err := r.o.Journals.ReadAll()
+	pastRecords, orphans, err := r.o.Journals.ReadAll()
 	if err != nil {
 		return err
 	}
-	r.pastRecords, r.orphans.dirs, r.lateCallsUntil = past, orphans, time.Now().Add(lateCallTimeout)
+	r.pastRecords, r.orphans.dirs, r.lateCallsUntil = pastRecords, orphans, time.Now().Add(lateCallTimeout)
 	r.unreadableJournals = describeUnreadable(r.o.Journals, orphans)
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.workers.Wait()
 	defer cancel()
-	for key, js := range past {
+	for key, js := range pastRecords {
 		if r.shutdown == nil {
 			js = withoutResumable(js)
 		}
 		r.ensureEntry(ctx, key, js)
 	}
 	r.reportOrphans()
-	beat, stop := r.newWatchdogTicker()
+	watchdog, stop := r.newWatchdogTicker()
 	defer stop()
 	for {
 		// The loop receives the reports of a burst of changes, so that orders and reports
@@ -280,7 +278,7 @@ func (r *Router) Run(ctx context.Context, in Inputs) error {
 		case <-r.pressureTimeout:
 			r.endPressureWait()
 		case <-r.shutdown.dueChannel():
-		case <-beat:
+		case <-watchdog:
 			r.o.NotifyWatchdog()
 		}
 	}
@@ -338,14 +336,14 @@ func (d *desiredSet) manifestSet() *manifest.Set {
 
 // resolve derives the set in effect from received and stores it in r.desired.
 func (r *Router) resolve(received *manifest.Set) {
-	before := r.desired
-	if before == nil {
-		before = &desiredSet{}
+	oldSet := r.desired
+	if oldSet == nil {
+		oldSet = &desiredSet{}
 	}
-	known := r.recognize(received, before.recognized)
-	resolved := refs.ResolveSet(known.Set, r.o.RenderNode.InstanceID, r.storedClaims(known.Set), before.ResolvedSet)
+	recognized := r.recognize(received, oldSet.recognized)
+	resolved := refs.ResolveSet(recognized.Set, r.o.RenderNode.InstanceID, r.storedClaims(recognized.Set), oldSet.ResolvedSet)
 	r.unpublished.events = append(r.unpublished.events, event.ForProblems(r.desired.manifestSet(), resolved.Set, time.Now())...)
-	r.desired, r.unpublished.hasState, r.unpublished.hasSet = &desiredSet{received, known, resolved}, true, true
+	r.desired, r.unpublished.hasState, r.unpublished.hasSet = &desiredSet{received, recognized, resolved}, true, true
 }
 
 // storedClaims returns the PersistentVolumeClaims with data in a directory of podd. resolve
@@ -354,25 +352,25 @@ func (r *Router) storedClaims(s *manifest.Set) map[types.NamespacedName]bool {
 	if r.o.StoredClaims == nil || !refs.HasClaims(s) {
 		return nil
 	}
-	kept, err := r.o.StoredClaims()
+	claims, err := r.o.StoredClaims()
 	if err != nil { // not fatal, because the effect that prepares a volume also reads the record of the claim
 		r.o.Log.Warn("failed to list the PersistentVolumeClaims that have data; pods with such claims may wait until all PersistentVolumes have been read", "err", err)
 	}
-	return kept
+	return claims
 }
 
 func (r *Router) applyNode(n runtime.Node) {
-	var before *runtime.Node
+	var oldNode *runtime.Node
 	if r.node.Name != "" || r.node.Message != "" {
-		before = &r.node
+		oldNode = &r.node
 	}
-	r.unpublished.events = append(r.unpublished.events, event.ForNodeChange(r.o.RenderNode.Name, before, n, time.Now())...)
+	r.unpublished.events = append(r.unpublished.events, event.ForNodeChange(r.o.RenderNode.Name, oldNode, n, time.Now())...)
 	r.node, r.unpublished.hasState = n, true
 	driver, images, cdi := cmp.Or(n.CgroupDriver, r.renderNode.CgroupDriver), render.SupportedImageVolumes(n), render.SupportsCDI(n)
 	if driver != r.renderNode.CgroupDriver || !maps.Equal(n.Handlers, r.renderNode.Handlers) || images != r.renderNode.ImageVolumeSupport || cdi != r.renderNode.SupportsCDI {
-		render := *r.renderNode
-		render.CgroupDriver, render.Handlers, render.ImageVolumeSupport, render.SupportsCDI = driver, n.Handlers, images, cdi
-		r.renderNode = &render
+		renderNode := *r.renderNode
+		renderNode.CgroupDriver, renderNode.Handlers, renderNode.ImageVolumeSupport, renderNode.SupportsCDI = driver, n.Handlers, images, cdi
+		r.renderNode = &renderNode
 	}
 	r.postOrders()
 }
@@ -381,16 +379,16 @@ func (r *Router) applyNode(n runtime.Node) {
 func (r *Router) applyAddresses(a node.Addresses) {
 	r.addresses, r.unpublished.hasState = a, true
 	if ips := a.Strings(); !slices.Equal(ips, r.renderNode.HostIPs) {
-		render := *r.renderNode
-		render.HostIPs = ips
-		r.renderNode = &render
+		renderNode := *r.renderNode
+		renderNode.HostIPs = ips
+		r.renderNode = &renderNode
 		r.postOrders()
 	}
 }
 
-// ensureEntry adds an entry for a name and starts its worker, unless there is an entry. past contains
-// the journals of the name that were read when Run began.
-func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, past []state.Record) {
+// ensureEntry adds an entry for a name and starts its worker, if there is no entry. pastRecords
+// contains the journals of the name that were read when Run began.
+func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, pastRecords []state.Record) {
 	if _, ok := r.entries[key]; ok {
 		return
 	}
@@ -399,7 +397,7 @@ func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, past
 		key: key, effects: r.o.Effects, journals: r.o.Journals, requestObservation: r.o.RequestObservation,
 		messages: make(chan *workerMessage, 1), results: make(chan actionResult), pullStarts: make(chan pullStart),
 		actions: map[string]runningAction{},
-		state:   state.New(state.InitialFacts{Key: key, PastRecords: past, LateCallsUntil: r.lateCallsUntil, UnreadableJournals: r.unreadableJournals, Barrier: r.retiredAt[key]}),
+		state:   state.New(state.InitialFacts{Key: key, PastRecords: pastRecords, LateCallsUntil: r.lateCallsUntil, UnreadableJournals: r.unreadableJournals, Barrier: r.retiredAt[key]}),
 	}
 	w.log = slog.New(redactHandler{r.o.Log.Handler(), func(text string) string { return w.state.Redact(text) }}).With("pod", r.shortName(key))
 	w.trace = syncTracer{tracer: r.o.Tracer, key: key, redact: func(text string) string { return w.state.Redact(text) }}
@@ -409,7 +407,7 @@ func (r *Router) ensureEntry(ctx context.Context, key types.NamespacedName, past
 		case <-ctx.Done():
 		}
 	}
-	e := &workerEntry{worker: w, cancel: cancel, workerDone: make(chan struct{}), pastRecords: past}
+	e := &workerEntry{worker: w, cancel: cancel, workerDone: make(chan struct{}), pastRecords: pastRecords}
 	r.entries[key] = e
 	r.workers.Go(func() {
 		defer close(e.workerDone)
@@ -427,10 +425,10 @@ func (r *Router) applyUpdate(u workerUpdate) {
 	if u.report == nil {
 		return
 	}
-	before, wasReported := e.report, e.hasReported()
+	oldReport, hadReported := e.report, e.hasReported()
 	e.report, e.reportSeq = u.report, u.seq
-	first := before == nil || !wasReported && e.hasReported()
-	if first || !before.Equal(u.report) {
+	isFirst := oldReport == nil || !hadReported && e.hasReported()
+	if isFirst || !oldReport.Equal(u.report) {
 		r.unpublished.pods[u.key], r.unpublished.hasState = true, true
 	}
 	if r.stopAll.reason != "" {
@@ -444,12 +442,12 @@ func (r *Router) applyUpdate(u workerUpdate) {
 		r.retire(u.key, e)
 		return
 	}
-	next, changed := e.nameFacts(u.key, r.observed[u.key]).ApplyReport(before)
-	e.memory = next
+	memory, hasChanged := e.nameFacts(u.key, r.observed[u.key]).ApplyReport(oldReport)
+	e.memory = memory
 	v := u.report.Version
 	// New ephemeral containers may refer to objects that the order does not contain yet, so they
 	// require a new order.
-	if changed || first || v != nil && v != before.Version && len(v.Object.Spec.EphemeralContainers) > 0 {
+	if hasChanged || isFirst || v != nil && v != oldReport.Version && len(v.Object.Spec.EphemeralContainers) > 0 {
 		r.reservationsChanged = true
 	}
 }
@@ -470,7 +468,8 @@ func (r *Router) markAllWorkersReported() {
 	r.postOrders() // from now on, reservations that no worker has reported are free, and objects that were not found count as missing
 }
 
-// shortName returns a pod's name as in its manifest, without the suffix for the node.
+// shortName returns the name of a pod as in its manifest, without the suffix with the name of the
+// node.
 func (r *Router) shortName(key types.NamespacedName) string {
 	return key.Namespace + "/" + strings.TrimSuffix(key.Name, "-"+r.o.RenderNode.Name)
 }

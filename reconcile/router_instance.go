@@ -19,7 +19,7 @@ const instanceCheckInterval = time.Minute
 
 // instanceChecks contains the state of the checks of other instances.
 type instanceChecks struct {
-	inactive   []string // instances with running pods and without a podd, with these pods, as last logged
+	inactive   []string // the last logged instances that have running pods but no podd, with the pods
 	isChecking bool     // whether a goroutine of checkInstances is running
 	nextCheck  time.Time
 }
@@ -67,20 +67,20 @@ func findForeignPods(s runtime.Snapshot) map[string][]string {
 }
 
 // logInactiveInstances logs the running pods of instances that no podd runs, once for each instance
-// and set of pods. They are not a Problem of this node, because the podd of such an instance may
-// start again.
+// and set of pods. The pods are not a Problem of this node, because the podd of such an instance
+// may start again.
 func (r *Router) logInactiveInstances(pods map[string][]string) {
 	var inactive []string
 	for _, id := range slices.Sorted(maps.Keys(pods)) {
 		names := slices.Sorted(slices.Values(pods[id]))
-		text := strings.Join(names[:min(len(names), maxNamesInMessage)], ", ")
+		list := strings.Join(names[:min(len(names), maxNamesInMessage)], ", ")
 		if n := len(names) - maxNamesInMessage; n > 0 {
-			text += fmt.Sprintf(" and %d more", n)
+			list += fmt.Sprintf(" and %d more", n)
 		}
-		entry := id + " " + text
-		inactive = append(inactive, entry)
-		if !slices.Contains(r.instances.inactive, entry) {
-			r.o.Log.Warn("no podd runs the instance of these pods; if its root directory is lost, take them over with --adopt-instance="+id, "instance", id, "pods", text)
+		description := id + " " + list
+		inactive = append(inactive, description)
+		if !slices.Contains(r.instances.inactive, description) {
+			r.o.Log.Warn("no podd runs the instance of these pods; if its root directory is lost, take them over with --adopt-instance="+id, "instance", id, "pods", list)
 		}
 	}
 	r.instances.inactive = inactive

@@ -50,9 +50,9 @@ func (r *Router) postOrders() {
 	}
 }
 
-// postChangedVerdicts admits all pods, and posts a new order to each worker if the Answer of its
-// verdict has changed or its pod is preempted now. A verdict that differs only in its message is not
-// posted.
+// postChangedVerdicts admits all pods, and posts a new order to a worker if the Answer of its
+// verdict has changed, or if its pod is preempted now. It posts no order if only the message of the
+// verdict has changed.
 func (r *Router) postChangedVerdicts() {
 	memories, requests := r.decideAdmission()
 	for key, e := range r.entries {
@@ -95,13 +95,13 @@ func (r *Router) admissionInput() admission.Input {
 		return n
 	}
 	n.Refs = r.desired.Refs
-	if own := n.Set.Node; own != nil {
-		n.Limits.Features.Labels, n.Limits.Features.Taints = own.Labels, own.Taints
+	if apiNode := n.Set.Node; apiNode != nil {
+		n.Limits.Features.Labels, n.Limits.Features.Taints = apiNode.Labels, apiNode.Taints
 	}
 	return n
 }
 
-// newPlanNode returns the facts about the node that planning needs.
+// newPlanNode returns the facts about the node that package plan needs.
 func (r *Router) newPlanNode() plan.Node {
 	n := newPlanNode(r.node, r.o.AdoptKubeletPods, r.o.MaxBackoff, r.o.DeadContainers)
 	n.RuntimeReachable, n.ShuttingDown = n.RuntimeReachable && r.hasFullSnapshot, r.shutdown != nil
@@ -111,27 +111,27 @@ func (r *Router) newPlanNode() plan.Node {
 	return n
 }
 
-// postOrder sets the memory of a name to the value of next, and posts next.Order unless the worker
-// already has this order.
-func (r *Router) postOrder(key types.NamespacedName, e *workerEntry, next admission.Memory) {
-	same := e.seq > 0 && e.memory.Order == next.Order
-	if e.memory = next; same {
+// postOrder sets the memory of a name to memory, and posts memory.Order unless the worker already
+// has this order.
+func (r *Router) postOrder(key types.NamespacedName, e *workerEntry, memory admission.Memory) {
+	hasOrder := e.seq > 0 && e.memory.Order == memory.Order
+	if e.memory = memory; hasOrder {
 		return
 	}
 	var q state.Requests
 	if e.seq == 0 && r.hasFullSnapshot {
 		// The first message to a worker includes the newest observation.
-		q.Observation = &state.Observation{IsStale: next.Order.Desired != nil, Pod: r.observed[key], AsOf: r.snapshotTime}
+		q.Observation = &state.Observation{IsStale: memory.Order.Desired != nil, Pod: r.observed[key], AsOf: r.snapshotTime}
 	}
 	r.postRequests(e, q)
 }
 
-// postRequests posts requests with the present order to a worker.
+// postRequests posts requests to a worker, together with its current order.
 func (r *Router) postRequests(e *workerEntry, q state.Requests) {
 	r.post(e, workerMessage{requests: q})
 }
 
-// post sends a message with the present order to a worker.
+// post sends a message to a worker, together with its current order.
 func (r *Router) post(e *workerEntry, m workerMessage) {
 	e.seq++
 	m.seq, m.order = e.seq, e.memory.Order

@@ -26,8 +26,9 @@ type Orphan struct {
 
 // orphanState contains the pod directories without a valid journal.
 type orphanState struct {
-	// dirs are the directories that belong to no desired or observed pod, or whose pod is not known
-	// yet. unreadableInUse are the directories of desired and observed pods with unreadable journals.
+	// dirs are the directories that belong to no desired or observed pod, or whose pod podd cannot
+	// determine yet. unreadableInUse are the directories of desired and observed pods with
+	// unreadable journals.
 	dirs, unreadableInUse []journal.Orphan
 
 	problems []manifest.Problem                  // problems of pod directories
@@ -40,7 +41,7 @@ type ownerKind int
 
 const (
 	ownerNone    ownerKind = iota
-	ownerUnknown           // the pod of the directory may become known when all sources are read
+	ownerUnknown           // podd can determine the pod only when all sources are read
 	ownerDesired
 	ownerObserved
 	ownerForeign
@@ -87,18 +88,18 @@ func (r *Router) knowsOwners() bool {
 	return true
 }
 
-// handleOrphans decides what happens to each directory without a valid journal:
+// handleOrphans decides about each directory without a valid journal:
 //
-//   - The worker of its pod manages it if the pod is desired or observed.
-//   - The directory is kept if its pod belongs to another agent, or may become known later.
-//   - A directory that belongs to no pod is kept if it may contain data, and removed otherwise.
+//   - If its pod is desired or observed, the worker of the pod manages the directory.
+//   - If its pod belongs to another agent, or cannot be determined yet, the directory is kept.
+//   - If it belongs to no pod, it is kept if it may contain data, and removed otherwise.
 //
 // Unreadable journals are always reported.
 func (r *Router) handleOrphans(ctx context.Context) {
 	if len(r.orphans.dirs) == 0 {
 		return
 	}
-	var remaining []journal.Orphan
+	var dirs []journal.Orphan
 	for _, o := range r.orphans.dirs {
 		switch r.ownerOf(o.UID) {
 		case ownerDesired, ownerObserved:
@@ -110,21 +111,21 @@ func (r *Router) handleOrphans(ctx context.Context) {
 				o = r.o.Journals.CheckData(ctx, o)
 			}
 			if o.MustKeep() {
-				remaining = append(remaining, o)
+				dirs = append(dirs, o)
 			} else {
 				r.removeOrphan(ctx, o.UID)
 			}
 		default:
-			remaining = append(remaining, o)
+			dirs = append(dirs, o)
 		}
 	}
-	r.orphans.dirs = remaining
+	r.orphans.dirs = dirs
 	r.reportOrphans()
 }
 
 // ownerOf returns the kind of the pod to which the directory with a UID belongs. Until a set was
 // received and the runtime was observed, ownerOf returns ownerUnknown, because a desired pod may
-// still get another UID on this node. It returns ownerNone only if knowsOwners returns true.
+// get another UID on this node until then. It returns ownerNone only if knowsOwners returns true.
 func (r *Router) ownerOf(uid types.UID) ownerKind {
 	if !r.hasFullSnapshot || r.desired == nil {
 		return ownerUnknown
@@ -144,13 +145,13 @@ func (r *Router) removeOrphan(ctx context.Context, uid types.UID) {
 
 // describeUnreadable returns a message for each journal that cannot be read, by UID.
 func describeUnreadable(s journal.Store, orphans []journal.Orphan) map[types.UID]string {
-	all := map[types.UID]string{}
+	messages := map[types.UID]string{}
 	for _, o := range orphans {
 		if o.ReadError != nil {
-			all[o.UID] = fmt.Sprintf("%s cannot be read: %v", filepath.Join(s.Dir(o.UID), journal.FileName), o.ReadError)
+			messages[o.UID] = fmt.Sprintf("%s cannot be read: %v", filepath.Join(s.Dir(o.UID), journal.FileName), o.ReadError)
 		}
 	}
-	return all
+	return messages
 }
 
 // rereadUnreadable reads the unreadable journals of desired and observed pods again. If a user has
@@ -175,12 +176,12 @@ func (r *Router) rereadUnreadable() {
 	r.reportOrphans()
 }
 
-// postReread sends found, the result of another attempt to read a journal, to the worker of the
-// desired pod with that UID.
-func (r *Router) postReread(found state.JournalReread) {
+// postReread sends reread, the result of another attempt to read a journal, to the worker of the
+// desired pod with the UID of the journal.
+func (r *Router) postReread(reread state.JournalReread) {
 	for _, e := range r.entries {
-		if e.memory.Order.Desired != nil && e.memory.Order.Desired.UID == found.UID {
-			r.postRequests(e, state.Requests{Reread: &found})
+		if e.memory.Order.Desired != nil && e.memory.Order.Desired.UID == reread.UID {
+			r.postRequests(e, state.Requests{Reread: &reread})
 		}
 	}
 }
@@ -190,8 +191,8 @@ func (r *Router) keptOrphans() []journal.Orphan {
 	return slices.DeleteFunc(slices.Clone(r.orphans.dirs), func(o journal.Orphan) bool { return !o.MustKeep() || r.ownerOf(o.UID) != ownerNone })
 }
 
-// undecidedOrphans returns the directories with unreadable journals whose pods may become known
-// later or belong to another agent.
+// undecidedOrphans returns the directories with unreadable journals whose pods belong to another
+// agent or cannot be determined yet.
 func (r *Router) undecidedOrphans() []journal.Orphan {
 	return slices.DeleteFunc(slices.Clone(r.orphans.dirs), func(o journal.Orphan) bool {
 		owner := r.ownerOf(o.UID)
@@ -216,9 +217,9 @@ func (r *Router) reportOrphans() {
 // maxNamesInMessage is the maximum number of directories or pods that one message names.
 const maxNamesInMessage = 10
 
-// orphanProblems returns one problem for each unreadable journal, and one for all
+// orphanProblems returns one problem for each unreadable journal, and a single problem for all
 // directories without a journal.
-func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []manifest.Problem {
+func orphanProblems(s journal.Store, orphans, undecided, inUse []journal.Orphan) []manifest.Problem {
 	var problems []manifest.Problem
 	warn := func(path, format string, args ...any) {
 		problems = append(problems, manifest.Problem{Severity: manifest.Warning, Path: path, Message: fmt.Sprintf(format, args...)})
@@ -226,40 +227,40 @@ func orphanProblems(s journal.Store, kept, leftAlone, inUse []journal.Orphan) []
 	for _, o := range inUse {
 		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal of a pod cannot be read: %v; podd uses the state that the runtime reports, and at the next change of the pod it renames this file to %s and writes a new journal; if the runtime lists no container of the pod and a container must not run twice, the pod waits until the journal is repaired or removed", o.ReadError, journal.FileName+journal.UnreadableSuffix)
 	}
-	for _, o := range leftAlone {
+	for _, o := range undecided {
 		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal cannot be read: %v; the directory is kept because podd has not read every source yet, or because its pod belongs to another agent; repair the journal and restart podd", o.ReadError)
 	}
-	var bare []string
-	for _, o := range kept {
+	var withoutJournal []string
+	for _, o := range orphans {
 		if o.ReadError == nil {
-			bare = append(bare, string(o.UID))
+			withoutJournal = append(withoutJournal, string(o.UID))
 			continue
 		}
 		warn(filepath.Join(s.Dir(o.UID), journal.FileName), "the journal cannot be read: %v; the directory is kept because it belongs to no known pod; repair the journal and restart podd, or remove the directory with its data: podd orphans rm %s", o.ReadError, o.UID)
 	}
-	if len(bare) > 0 {
-		named := strings.Join(bare[:min(len(bare), maxNamesInMessage)], ", ")
-		if n := len(bare) - maxNamesInMessage; n > 0 {
-			named += fmt.Sprintf(" and %d more", n)
+	if len(withoutJournal) > 0 {
+		list := strings.Join(withoutJournal[:min(len(withoutJournal), maxNamesInMessage)], ", ")
+		if n := len(withoutJournal) - maxNamesInMessage; n > 0 {
+			list += fmt.Sprintf(" and %d more", n)
 		}
-		warn(s.Root, "podd keeps pod directories that have no journal, but contain data, and belong to no known pod: %s; \"podd orphans\" lists them, and \"podd orphans rm\" removes them with their data", named)
+		warn(s.Root, "podd keeps pod directories that have no journal, but contain data, and belong to no known pod: %s; \"podd orphans\" lists them, and \"podd orphans rm\" removes them with their data", list)
 	}
 	return problems
 }
 
-// Orphans returns the directories that podd keeps although their pods are unknown. It fails
-// until every source was read and the runtime was observed.
-func (r *Router) Orphans(ctx context.Context) (all []Orphan, err error) {
+// Orphans returns the directories that podd keeps although their pods are unknown. It returns an
+// error until every source was read and the runtime was observed.
+func (r *Router) Orphans(ctx context.Context) (orphans []Orphan, err error) {
 	err = r.call(ctx, func() error {
 		if !r.knowsOwners() {
 			return errors.New("listing orphaned pod directories: podd has not read every source or has not observed the runtime yet; try again")
 		}
 		for _, o := range r.keptOrphans() {
-			all = append(all, Orphan{UID: o.UID, Path: r.o.Journals.Dir(o.UID), Reason: o.Reason()})
+			orphans = append(orphans, Orphan{UID: o.UID, Path: r.o.Journals.Dir(o.UID), Reason: o.Reason()})
 		}
 		return nil
 	})
-	return all, err
+	return orphans, err
 }
 
 // RemoveOrphan removes a directory that Orphans has returned, with its data. It returns when
@@ -268,8 +269,8 @@ func (r *Router) Orphans(ctx context.Context) (all []Orphan, err error) {
 func (r *Router) RemoveOrphan(ctx context.Context, uid types.UID) error {
 	result := make(chan error, 1)
 	err := r.call(ctx, func() error {
-		at := slices.IndexFunc(r.keptOrphans(), func(o journal.Orphan) bool { return o.UID == uid })
-		if at < 0 {
+		i := slices.IndexFunc(r.keptOrphans(), func(o journal.Orphan) bool { return o.UID == uid })
+		if i < 0 {
 			return fmt.Errorf("removing pod directory %s: the directory is not orphaned; \"podd orphans\" lists all orphaned directories", uid)
 		}
 		r.orphans.dirs = slices.DeleteFunc(r.orphans.dirs, func(o journal.Orphan) bool { return o.UID == uid })
@@ -299,8 +300,8 @@ func (r *Router) removeRequestedOrphans(ctx context.Context) {
 // endRemoval sends the result err of a removal to the call of RemoveOrphan that waits for it, if
 // there is one.
 func (r *Router) endRemoval(key types.NamespacedName, err error) {
-	result, waits := r.orphans.waiters[key]
-	if !waits {
+	result, isWaiting := r.orphans.waiters[key]
+	if !isWaiting {
 		return
 	}
 	result <- err

@@ -54,24 +54,25 @@ func (r *Router) Restart(ctx context.Context, key types.NamespacedName, containe
 	})
 }
 
-// Evict requests the eviction of the version of a pod that evict.UID and evict.Hash identify. The
-// pod is Failed until it starts again (plan.Eviction.Restarts) or its manifest is edited. Evict does
-// nothing if another version has replaced that version, or if the pod is not desired any more.
-func (r *Router) Evict(ctx context.Context, key types.NamespacedName, evict plan.Eviction) error {
+// Evict requests the eviction of the version of a pod that eviction.UID and eviction.Hash identify.
+// The pod is Failed until it starts again (plan.Eviction.Restarts) or its manifest is edited. Evict
+// does nothing if another version has already replaced that version, or if the pod is not desired
+// any more.
+func (r *Router) Evict(ctx context.Context, key types.NamespacedName, eviction plan.Eviction) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
 		if e == nil || e.memory.Order.Desired == nil {
 			return nil
 		}
-		r.postRequests(e, state.Requests{Eviction: &evict})
+		r.postRequests(e, state.Requests{Eviction: &eviction})
 		return nil
 	})
 }
 
-// Delete replaces the grace period of the pod with this UID. The new grace period applies at once
-// if the pod is being stopped, and otherwise when its manifest is removed. If uid is "" and no pod
-// of this name is desired, Delete applies to the pod that is being stopped. Delete does nothing if
-// an earlier call for the same UID has set a grace period that is not longer.
+// Delete replaces the grace period of the pod with this UID. If the pod is being stopped, the new
+// grace period applies at once, otherwise when its manifest is removed. If uid is "" and no pod of
+// this name is desired, Delete applies to the pod that is being stopped. Delete does nothing if an
+// earlier call for the same UID has set a shorter or equal grace period.
 func (r *Router) Delete(ctx context.Context, key types.NamespacedName, uid types.UID, grace time.Duration) error {
 	return r.call(ctx, func() error {
 		e := r.entries[key]
@@ -99,10 +100,10 @@ func (r *Router) CancelDelete(ctx context.Context, key types.NamespacedName, uid
 	})
 }
 
-// SetDiskCapacity sets the capacity of the node's ephemeral storage and the part of it for pods, in
-// bytes; 0 means unknown. Pods that were rejected because of missing storage are admitted if
-// they fit now. All workers get new orders if a value differs by more than a tenth from the
-// value in their present orders.
+// SetDiskCapacity sets the capacity of the node's ephemeral storage and the part that pods may use,
+// in bytes; 0 means unknown. Pods that were rejected because of missing storage are admitted if
+// they fit now. All workers get new orders if a value differs by more than a tenth from the value
+// in their orders.
 func (r *Router) SetDiskCapacity(ctx context.Context, capacity, allocatable int64) error {
 	return r.call(ctx, func() error {
 		amounts := admission.Amounts{}
@@ -156,7 +157,7 @@ func (r *Router) beginPressureWait() {
 	}
 }
 
-// endPressureWait admits pods although the pressure conditions are unknown.
+// endPressureWait admits pods although no pressure conditions were set in time.
 func (r *Router) endPressureWait() {
 	if r.pressureTimeout = nil; !r.isPressureAwaited() {
 		return
@@ -166,7 +167,7 @@ func (r *Router) endPressureWait() {
 	r.postOrders()
 }
 
-// Republish publishes the present state again. It must be called if receivers of a Change also use
+// Republish publishes the current state again. It must be called if receivers of a Change also use
 // other facts, and these facts have changed.
 func (r *Router) Republish(ctx context.Context) error {
 	return r.call(ctx, func() error {
@@ -181,12 +182,12 @@ func (r *Router) Republish(ctx context.Context) error {
 func isNear(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/10 }
 
 // StopAll stops every pod with its own grace period. It returns when all pods have stopped, or when
-// ctx is done. No pod is started any more. StopAll returns an error if a pod directory could not be
-// removed. The parameter why is the reason for users, such as "podd down"; it must not be empty.
-func (r *Router) StopAll(ctx context.Context, why string) error {
+// ctx is done. No pod is started any more. StopAll returns an error if it could not remove a pod
+// directory. reason is the reason for users, such as "podd down"; it must not be empty.
+func (r *Router) StopAll(ctx context.Context, reason string) error {
 	done := make(chan error, 1)
 	err := r.call(ctx, func() error {
-		r.stopAll.reason, r.unpublished.hasState = why, true
+		r.stopAll.reason, r.unpublished.hasState = reason, true
 		r.stopAll.waiters = append(r.stopAll.waiters, done)
 		r.postOrders()
 		r.endStopAllCalls()
@@ -199,14 +200,14 @@ func (r *Router) StopAll(ctx context.Context, why string) error {
 }
 
 // await receives the result of an operation on pods from the channel done and returns it. It
-// returns an error if podd stops or ctx is done before there is a result. doing describes the
+// returns an error if podd stops or ctx is done before there is a result. operation describes the
 // operation in the error.
-func (r *Router) await(ctx context.Context, done <-chan error, doing string) error {
+func (r *Router) await(ctx context.Context, done <-chan error, operation string) error {
 	select {
 	case err := <-done:
 		return err
 	case <-r.runDone:
-		return errors.New(doing + ": podd is stopping; the pods keep running")
+		return errors.New(operation + ": podd is stopping; the pods keep running")
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -26,7 +26,7 @@ func (r *Router) retire(key types.NamespacedName, e *workerEntry) {
 }
 
 // markRetired records when the last effect of the retired name ended, so that an older snapshot
-// does not recreate the name's worker. Foreign sandboxes of the name remain in r.observed.
+// does not start the worker of the name again. Foreign sandboxes of the name remain in r.observed.
 func (r *Router) markRetired(key types.NamespacedName, e *workerEntry) {
 	r.retiredAt[key] = e.worker.state.Barrier
 	r.observed = maps.Clone(r.observed)

@@ -19,33 +19,33 @@ import (
 type shutdown struct {
 	groups   []plan.ShutdownGroup
 	progress plan.ShutdownProgress
-	wake     *time.Timer // fires when the next group may be due
-	// terminated contains the version of each pod for which terminate was called; nil if the
+	timer    *time.Timer // fires when the next group may be due
+	// terminatedVersions contains the version of each pod for which terminate was called; nil if the
 	// version is unknown.
-	terminated map[types.NamespacedName]*manifest.Pod
-	waiters    []chan error // channels on which calls of AwaitShutdown wait for their results
+	terminatedVersions map[types.NamespacedName]*manifest.Pod
+	waiters            []chan error // channels on which calls of AwaitShutdown wait for their results
 }
 
 func newShutdown(groups []plan.ShutdownGroup) *shutdown {
-	return &shutdown{groups: groups, wake: time.NewTimer(0), terminated: map[types.NamespacedName]*manifest.Pod{}}
+	return &shutdown{groups: groups, timer: time.NewTimer(0), terminatedVersions: map[types.NamespacedName]*manifest.Pod{}}
 }
 
-// dueChannel returns the channel that receives a value when the next group may be due; nil if s is
-// nil.
+// dueChannel returns the channel that receives a value when the next group may be due, or nil if s
+// is nil.
 func (s *shutdown) dueChannel() <-chan time.Time {
 	if s == nil {
 		return nil
 	}
-	return s.wake.C
+	return s.timer.C
 }
 
-// ErrShutdownCancelled is the error of a wait for a node shutdown that was cancelled.
+// ErrShutdownCancelled is the error of AwaitShutdown if the node shutdown was cancelled.
 var ErrShutdownCancelled = errors.New("stopping the pods for the node shutdown: the shutdown was cancelled")
 
 // Shutdown begins to stop every pod because the node shuts down, one priority group after the
-// other. It does not wait for the pods. No pod is started any more, except pods in groups
-// that are not due yet. If a shutdown is in progress, Shutdown does nothing. There must be at
-// least one group, in ascending order of priority.
+// other. It does not wait for the pods. No pod is started any more, except pods in groups that are
+// not due yet. If a shutdown is already in progress, Shutdown does nothing. groups must contain at
+// least one group, and must be in ascending order of priority.
 func (r *Router) Shutdown(ctx context.Context, groups []plan.ShutdownGroup) error {
 	return r.call(ctx, func() error {
 		if r.shutdown == nil {
@@ -81,7 +81,7 @@ func (r *Router) CancelShutdown(ctx context.Context) error {
 			return nil
 		}
 		r.shutdown.endWaits(ErrShutdownCancelled)
-		r.shutdown.wake.Stop()
+		r.shutdown.timer.Stop()
 		r.shutdown = nil
 		r.recordShutdown("Shutdown manager detected shutdown cancellation")
 		return nil
@@ -118,23 +118,23 @@ func (r *Router) terminateDueGroups() {
 		}
 	}
 	now := time.Now()
-	turn, ends, wake := plan.AdvanceShutdown(s.groups, s.progress, pods, now)
-	s.progress = turn
-	for _, p := range ends {
+	progress, duePods, nextDue := plan.AdvanceShutdown(s.groups, s.progress, pods, now)
+	s.progress = progress
+	for _, p := range duePods {
 		r.terminate(p, now)
 	}
-	if wake.IsZero() {
-		s.wake.Stop()
+	if nextDue.IsZero() {
+		s.timer.Stop()
 	} else {
-		s.wake.Reset(wake.Sub(now))
+		s.timer.Reset(nextDue.Sub(now))
 	}
 	if len(pods) == 0 {
 		s.endWaits(nil)
 	}
 }
 
-// priority returns the priority of the version that runs or is being stopped; 0 if the manifest of
-// that version is unknown.
+// priority returns the priority of the version that runs or is being stopped. It returns 0 if the
+// manifest of that version is unknown.
 func (e *workerEntry) priority() int32 {
 	if p := e.report.Pod; p != nil && p.Spec.Priority != nil {
 		return *p.Spec.Priority
@@ -142,36 +142,36 @@ func (e *workerEntry) priority() int32 {
 	return 0
 }
 
-// terminate requests the eviction of a pod, once for each version. If the pod is being
-// stopped already, its grace period is limited to that of its group.
+// terminate requests the eviction of a pod, once for each version. If the pod is already being
+// stopped, its grace period is limited to that of its group.
 func (r *Router) terminate(p plan.ShutdownPod, now time.Time) {
-	e, terminated := r.entries[p.Key], r.shutdown.terminated
+	e, versions := r.entries[p.Key], r.shutdown.terminatedVersions
 	version := e.report.Version
-	if before, was := terminated[p.Key]; was && before == version {
+	if oldVersion, hasVersion := versions[p.Key]; hasVersion && oldVersion == version {
 		return
 	}
-	terminated[p.Key] = version
-	evicted := types.UID("")
+	versions[p.Key] = version
+	evictedUID := types.UID("")
 	if version != nil && e.memory.Order.Desired != nil {
-		evicted = version.UID
+		evictedUID = version.UID
 		r.postRequests(e, state.Requests{Eviction: &plan.Eviction{UID: version.UID, Hash: version.Hash, Reason: plan.ReasonTerminated, Message: plan.TerminatedMessage, Grace: p.Grace}})
 	}
-	if e.shortenGrace(evicted, p.Grace, now) {
+	if e.shortenGrace(evictedUID, p.Grace, now) {
 		r.reservationsChanged = true
 	}
 }
 
 // shortenGrace limits the grace period of a version that is being stopped. It ignores the version
-// with the UID in evicted, because the eviction limits the grace period of that version.
-// shortenGrace returns false if there is no other version, or if the grace period of the other
+// with the UID evictedUID, because the eviction limits the grace period of that version.
+// shortenGrace returns false if no other version is being stopped, or if the grace period of that
 // version already ends in time.
-func (e *workerEntry) shortenGrace(evicted types.UID, grace time.Duration, now time.Time) bool {
-	i := slices.IndexFunc(e.report.UIDs, func(uid types.UID) bool { return uid != evicted })
+func (e *workerEntry) shortenGrace(evictedUID types.UID, grace time.Duration, now time.Time) bool {
+	i := slices.IndexFunc(e.report.UIDs, func(uid types.UID) bool { return uid != evictedUID })
 	if i < 0 {
 		return false
 	}
 	uid := e.report.UIDs[i]
-	if d := e.memory.Deletion; d != nil && d.UID != evicted {
+	if d := e.memory.Deletion; d != nil && d.UID != evictedUID {
 		if uid = d.UID; !d.At.Add(d.Grace).After(now.Add(grace)) {
 			return false
 		}
@@ -180,14 +180,14 @@ func (e *workerEntry) shortenGrace(evicted types.UID, grace time.Duration, now t
 	return true
 }
 
-// withoutResumable returns the records in past without the ends of pods that a node shutdown has
-// stopped and that run again afterwards. Run calls it if no node shutdown is in progress.
-func withoutResumable(past []state.Record) []state.Record {
-	past = slices.Clone(past)
-	for i := range past {
-		if fin := past[i].Finished; fin != nil && fin.Resumes && !fin.WaitsForRestart() {
-			past[i].Finished = nil
+// withoutResumable returns pastRecords without the ends of pods that a node shutdown has stopped
+// and that run again after the shutdown. Run calls it if no node shutdown is in progress.
+func withoutResumable(pastRecords []state.Record) []state.Record {
+	pastRecords = slices.Clone(pastRecords)
+	for i := range pastRecords {
+		if fin := pastRecords[i].Finished; fin != nil && fin.Resumes && !fin.WaitsForRestart() {
+			pastRecords[i].Finished = nil
 		}
 	}
-	return past
+	return pastRecords
 }

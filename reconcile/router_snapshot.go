@@ -14,7 +14,7 @@ import (
 // applySnapshot posts each observed pod to its worker. The first snapshot of all pods is posted
 // together with a new order in one message, because the order depends on whether the runtime was
 // observed. Later, an unchanged pod is posted only if its worker waits for a confirmation. So a
-// list of thousands of pods costs little if few of them have changed.
+// snapshot of thousands of pods costs little if few of them have changed.
 func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 	if s.AsOf.Before(r.snapshotTime) {
 		return // a newer snapshot has already been applied
@@ -26,12 +26,12 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 			r.ensureEntry(ctx, key, nil)
 		}
 	}
-	first := s.IsComplete && !r.hasFullSnapshot
+	isFirstFull := s.IsComplete && !r.hasFullSnapshot
 	r.hasFullSnapshot = r.hasFullSnapshot || s.IsComplete
-	if first {
+	if isFirstFull {
 		r.beginPressureWait()
 	}
-	if first && r.desired != nil {
+	if isFirstFull && r.desired != nil {
 		r.resolve(r.desired.received) // desired pods keep the UIDs that they have in the snapshot
 	}
 	r.handleOrphans(ctx)
@@ -40,18 +40,18 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 		r.checkInstances(ctx, s)
 	}
 	var memories map[types.NamespacedName]admission.Memory
-	if first {
+	if isFirstFull {
 		memories, _ = r.decideAdmission()
 	}
 	for key, e := range r.entries {
-		p, listed := s.Pods[key]
-		if !listed && !s.IsComplete {
+		p, isListed := s.Pods[key]
+		if !isListed && !s.IsComplete {
 			continue
 		}
-		if !first && e.hasObservation(p) && !e.worker.needsConfirmation.Load() {
+		if !isFirstFull && e.hasObservation(p) && !e.worker.needsConfirmation.Load() {
 			continue
 		}
-		if first {
+		if isFirstFull {
 			e.memory = memories[key]
 		}
 		r.postRequests(e, state.Requests{Observation: &state.Observation{Pod: p, AsOf: s.AsOf}})
@@ -62,27 +62,27 @@ func (r *Router) applySnapshot(ctx context.Context, s runtime.Snapshot) {
 // storeObserved stores the newest observation of every name. An observation of a retired
 // name is ignored if it is older than the end of the name's last effect.
 func (r *Router) storeObserved(s runtime.Snapshot) {
-	newest := maps.Clone(r.observed)
+	observed := maps.Clone(r.observed)
 	if s.IsComplete {
-		newest = maps.Clone(s.Pods)
+		observed = maps.Clone(s.Pods)
 	}
-	if newest == nil {
-		newest = map[types.NamespacedName]*runtime.Pod{}
+	if observed == nil {
+		observed = map[types.NamespacedName]*runtime.Pod{}
 	}
 	for key, p := range s.Pods {
-		newest[key] = p
+		observed[key] = p
 	}
 	for key, end := range r.retiredAt {
-		if _, listed := s.Pods[key]; !listed && !s.IsComplete {
+		if _, isListed := s.Pods[key]; !isListed && !s.IsComplete {
 			continue
 		}
 		if s.AsOf.After(end) {
 			delete(r.retiredAt, key)
 		} else {
-			newest[key] = r.observed[key]
+			observed[key] = r.observed[key]
 		}
 	}
-	r.observed = newest
+	r.observed = observed
 }
 
 // hasOwnIncarnation reports whether p has an incarnation that is not foreign.

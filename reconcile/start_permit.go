@@ -17,9 +17,9 @@ type abandonedStart struct {
 	uid    types.UID
 }
 
-// cancelStarts cancels the container starts in progress. It abandons the starts that have not
-// called the runtime. Abandoned starts do not count as in progress any more. anyAbandoned reports
-// whether cancelStarts has abandoned a start.
+// cancelStarts cancels the container starts in progress. It abandons those that have not called the
+// runtime. Abandoned starts do not count as in progress any more. anyAbandoned reports whether
+// cancelStarts has abandoned a start.
 func (w *worker) cancelStarts() (anyAbandoned bool) {
 	for subject, running := range w.actions {
 		if _, ok := running.action.(plan.StartContainer); !ok {
@@ -39,19 +39,19 @@ func (w *worker) cancelStarts() (anyAbandoned bool) {
 // forgetAbandoned removes the start with result r from w.abandoned. wasAbandoned reports whether r
 // is the result of an abandoned start.
 func (w *worker) forgetAbandoned(r actionResult) (wasAbandoned bool) {
-	at := slices.IndexFunc(w.abandoned, func(s abandonedStart) bool { return s.permit == r.permit })
-	if at < 0 {
+	i := slices.IndexFunc(w.abandoned, func(s abandonedStart) bool { return s.permit == r.permit })
+	if i < 0 {
 		return false
 	}
-	w.abandoned = slices.Delete(w.abandoned, at, at+1)
+	w.abandoned = slices.Delete(w.abandoned, i, i+1)
 	return true
 }
 
 // dirsInUse returns the UIDs of the pods whose directories an abandoned start may use.
 func (w *worker) dirsInUse() map[types.UID]bool {
-	used := map[types.UID]bool{}
+	uids := map[types.UID]bool{}
 	for _, g := range w.abandoned {
-		used[g.uid] = true
+		uids[g.uid] = true
 	}
-	return used
+	return uids
 }

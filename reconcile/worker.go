@@ -27,8 +27,8 @@ type workerMessage struct {
 	ephemeralRequests []ephemeralRequest
 }
 
-// mergeUnread returns m combined with the requests and ephemeralRequests of an earlier message that
-// was not read.
+// mergeUnread returns m, with the requests and ephemeralRequests of the older message unread added
+// to it. The worker has not read that message.
 func (m workerMessage) mergeUnread(unread workerMessage) workerMessage {
 	m.requests = m.requests.MergeUnread(unread.requests)
 	m.ephemeralRequests = append(slices.Clone(unread.ephemeralRequests), m.ephemeralRequests...)
@@ -49,18 +49,17 @@ type worker struct {
 	messages   chan *workerMessage // capacity 1, see post
 	results    chan actionResult
 	pullStarts chan pullStart // messages from effects in progress
-	// needsConfirmation reports whether no observation has confirmed the result of the newest
-	// effect yet. If it is true, the router posts the next observation even if the pod did not
-	// change.
+	// needsConfirmation reports whether an observation must still confirm the result of the newest
+	// effect. If it is true, the router posts the next observation even if the pod did not change.
 	needsConfirmation atomic.Bool
 
 	state       *state.State
 	seq         uint64             // sequence number of the newest message
-	clock       state.ClockReading // clock reading at the first decision, or when the last suspension of the host was detected
+	clock       state.ClockReading // reading at the first decision, or at the detection of the last suspension of the host
 	actions     map[string]runningAction
 	abandoned   []abandonedStart
 	slowWrite   *slowWrite // the write that takes longer than diskTimeout; nil if there is none
-	logged      logState
+	lastLog     logState
 	events      []event.Event // events that were not reported yet
 	trace       syncTracer
 	effectsDone sync.WaitGroup
@@ -73,8 +72,8 @@ type runningAction struct {
 	cancel context.CancelFunc
 	permit effect.Permit // only for plan.StartContainer
 	uid    types.UID     // UID of the version that the action is for; "" if there is none
-	// pullImage is the name of the image that the action pulls, and pullStart is when its pull began;
-	// zero if there is no pull.
+	// pullImage is the name of the image that the action pulls, and pullStart is the start of its
+	// pull. Both are zero if there is no pull.
 	pullImage string
 	pullStart time.Time
 	span      *actionSpan // see syncTracer; nil if the action is not traced
@@ -98,37 +97,37 @@ func (w *worker) post(m workerMessage) {
 
 // run applies messages and results until ctx is done and every effect has ended.
 func (w *worker) run(ctx context.Context) {
-	wake := time.NewTimer(0)
-	defer wake.Stop()
-	<-wake.C
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
 	for {
-		news := false
+		mustReport := false
 		select {
 		case <-ctx.Done():
 			w.awaitActions()
 			return
 		case m := <-w.messages:
 			w.receive(m)
-			news = true
+			mustReport = true
 		case f := <-w.results:
-			news = w.handleResult(f)
+			mustReport = w.handleResult(f)
 		case f := <-w.pullStarts:
 			w.applyPullStart(f)
-			news = true
+			mustReport = true
 		case err := <-w.slowWrite.resultChannel():
 			w.endWrite(err)
-			news = true
-		case <-wake.C:
+			mustReport = true
+		case <-timer.C:
 		}
-		if at := w.decide(ctx, news); at.IsZero() {
-			wake.Stop()
+		if wakeAt := w.decide(ctx, mustReport); wakeAt.IsZero() {
+			timer.Stop()
 		} else {
-			wake.Reset(max(time.Until(at), 0))
+			timer.Reset(max(time.Until(wakeAt), 0))
 		}
 	}
 }
 
-// awaitActions cancels the actions in progress and waits until all effects have returned. Then it
+// awaitActions cancels the actions in progress and waits until all effects have returned. It then
 // waits up to diskTimeout for a slow write.
 func (w *worker) awaitActions() {
 	defer w.finishWrites()
@@ -159,9 +158,9 @@ func (w *worker) receive(m *workerMessage) {
 	}
 }
 
-// handleResult applies the result of an action. news reports whether the next decision must be
-// reported even if it is unchanged.
-func (w *worker) handleResult(f actionResult) (news bool) {
+// handleResult applies the result of an action. mustReport reports whether the next decision must
+// be reported even if it is unchanged.
+func (w *worker) handleResult(f actionResult) (mustReport bool) {
 	if w.forgetAbandoned(f) {
 		return true
 	}
@@ -176,29 +175,29 @@ func (w *worker) handleResult(f actionResult) (news bool) {
 	if plan.IsObservable(f.Action) {
 		w.needsConfirmation.Store(true)
 	}
-	isFor := f.IsFor(w.state.PlanInput.Desired)
-	next, out := w.state.ApplyResult(f.Result, time.Now())
-	w.applyTransition(next, out)
-	w.logResult(f.Result, isFor, f.Ended.Sub(running.since))
-	return out.NeedsReport
+	isForDesired := f.IsFor(w.state.PlanInput.Desired)
+	newState, outputs := w.state.ApplyResult(f.Result, time.Now())
+	w.applyTransition(newState, outputs)
+	w.logResult(f.Result, isForDesired, f.Ended.Sub(running.since))
+	return outputs.NeedsReport
 }
 
-// applyTransition replaces the state and carries out the outputs of the change.
-func (w *worker) applyTransition(next *state.State, out state.Outputs) {
-	w.state = next
-	for _, j := range out.Writes {
+// applyTransition replaces the state with newState and carries out the outputs of the transition.
+func (w *worker) applyTransition(newState *state.State, outputs state.Outputs) {
+	w.state = newState
+	for _, j := range outputs.Writes {
 		w.writeAndApply(j)
 	}
-	if out.AcceptedObservation {
+	if outputs.AcceptedObservation {
 		w.needsConfirmation.Store(false)
 	}
-	if out.RequestedObservation != state.ObserveNotRequested {
+	if outputs.RequestedObservation != state.ObserveNotRequested {
 		// The router must post the observation even if the pod did not change.
 		w.needsConfirmation.Store(true)
-		w.requestObservation(w.key, out.RequestedObservation == state.ObserveAtOnce)
+		w.requestObservation(w.key, outputs.RequestedObservation == state.ObserveAtOnce)
 	}
-	w.events = append(w.events, out.Events...)
-	for _, n := range out.LogRecords {
+	w.events = append(w.events, outputs.Events...)
+	for _, n := range outputs.LogRecords {
 		level := slog.LevelInfo
 		if n.IsWarning {
 			level = slog.LevelWarn

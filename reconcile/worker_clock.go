@@ -5,8 +5,8 @@ import (
 )
 
 // While the host is suspended, Go's monotonic clock and its timers stop, but the clock that counts
-// from the boot continues. The time during which the host is suspended counts for deadlines, as in
-// the kubelet, which measures activeDeadlineSeconds by the wall clock.
+// from the boot continues. Deadlines include the time during which the host is suspended. This is
+// also the case in the kubelet, which measures activeDeadlineSeconds by the wall clock.
 const (
 	// suspendPollInterval is the maximum duration of a worker's timer. It limits the delay of the
 	// timer after a suspension.
@@ -16,7 +16,7 @@ const (
 	minSuspend = time.Second
 )
 
-// now returns the present time. If the host was suspended since the last call of now, it subtracts
+// now returns the current time. If the host was suspended since the last call of now, it subtracts
 // the duration of the suspension from the times in the state, so that waits end earlier.
 func (w *worker) now() time.Time {
 	r := w.journals.Now()
@@ -26,18 +26,18 @@ func (w *worker) now() time.Time {
 	}
 	// The duration is negative if an earlier call was delayed between the readings of the two
 	// clocks. In that case, the negative duration corrects the error of that call.
-	if suspended := r.SinceBoot - w.clock.SinceBoot - r.Now.Sub(w.clock.Now); suspended.Abs() >= minSuspend {
+	if suspension := r.SinceBoot - w.clock.SinceBoot - r.Now.Sub(w.clock.Now); suspension.Abs() >= minSuspend {
 		w.clock = r
-		w.state = w.state.ShiftTimes(-suspended)
+		w.state = w.state.ShiftTimes(-suspension)
 	}
 	return r.Now
 }
 
-// limitWake returns the earlier of wake and the time of the next check for a suspension. If wake is
-// zero, which means never, limitWake returns zero.
-func limitWake(wake, now time.Time) time.Time {
-	if poll := now.Add(suspendPollInterval); wake.After(poll) {
+// limitWake returns the earlier of wakeAt and the time of the next check for a suspension. If
+// wakeAt is zero, which means never, limitWake returns zero.
+func limitWake(wakeAt, now time.Time) time.Time {
+	if poll := now.Add(suspendPollInterval); wakeAt.After(poll) {
 		return poll
 	}
-	return wake
+	return wakeAt
 }

@@ -13,22 +13,23 @@ import (
 	"podd/reconcile/plan"
 )
 
-// decide makes the next decision, starts its actions, and returns when it must be called again;
-// zero means never. It reports the decision if news is set, or if the state requires a report.
-// Attempts of probes are not compared, so that they cause no reports.
-func (w *worker) decide(ctx context.Context, news bool) time.Time {
+// decide makes the next decision and starts its actions. It returns the time at which decide must
+// be called again; zero means never. decide reports the decision if mustReport is set, or if the
+// state requires a report. It ignores the attempts of probes when it compares decisions, so that
+// probes cause no reports.
+func (w *worker) decide(ctx context.Context, mustReport bool) time.Time {
 	now := w.now()
 	w.applyTransition(w.state.PrepareDecision(w.inFlight(), w.dirsInUse(), now))
 	w.retryWrites(now)
 	d := w.nextDecision()
-	news = news || d.UseSuccessor || d.Finished != nil || d.Stopping != nil
+	mustReport = mustReport || d.UseSuccessor || d.Finished != nil || d.Stopping != nil
 	if d.UseSuccessor {
 		w.state = w.state.UseSuccessor(time.Now())
 		d = w.nextDecision()
 	}
 	if d.Resume {
 		w.applyTransition(w.state.Resume(time.Now()))
-		news, d = true, w.nextDecision()
+		mustReport, d = true, w.nextDecision()
 	}
 	if d.CancelStarts && w.cancelStarts() {
 		return w.decide(ctx, true)
@@ -38,32 +39,32 @@ func (w *worker) decide(ctx context.Context, news bool) time.Time {
 	for _, a := range d.Actions {
 		w.startAction(ctx, d, a)
 	}
-	if !w.needsConfirmation.Load() { // otherwise the observation may cause further actions
+	if !w.needsConfirmation.Load() { // if an observation is missing, it may cause further actions of the sync
 		w.trace.endSync()
 	}
 	w.applyTransition(w.state.RecordUrgentEnd(d, time.Now()))
-	if at := w.state.PlanInput.History.VolumesFailure.RetryAt; at.After(now) && (d.WakeAt.IsZero() || at.Before(d.WakeAt)) {
-		d.WakeAt = at
+	if retryAt := w.state.PlanInput.History.VolumesFailure.RetryAt; retryAt.After(now) && (d.WakeAt.IsZero() || retryAt.Before(d.WakeAt)) {
+		d.WakeAt = retryAt
 	}
-	next := limitWake(w.nextRetry(d.NextWake()), now)
-	if d = d.WithoutProbes(); news || w.state.NeedsReport(d) {
+	wakeAt := limitWake(w.nextRetry(d.NextWake()), now)
+	if d = d.WithoutProbes(); mustReport || w.state.NeedsReport(d) {
 		w.publish(d)
 	} else if len(w.events) > 0 {
 		w.send(workerUpdate{key: w.key, worker: w, seq: w.seq, events: w.takeEvents()})
 	}
-	return next
+	return wakeAt
 }
 
 // recordDecision writes the facts that must be in the journal before the actions of decision d
 // start. If the end of the pod cannot be written, recordDecision adds this problem to d, and the
-// end is not published. The actions of d are started anyway: they only stop containers and release
-// volumes, and this pod may be what fills the disk.
+// end is not published. Even then, the actions of d are started. They only stop containers and
+// release volumes, and this pod may be what fills the disk.
 func (w *worker) recordDecision(d plan.Decision, now time.Time) plan.Decision {
-	waited := w.state.AwaitsJournal()
+	wasAwaiting := w.state.AwaitsJournal()
 	w.applyTransition(w.state.RecordDecision(d, time.Now()))
-	next, err := w.state.ConfirmEnd(d)
-	w.state = next
-	if !waited || !d.RecordFirst { // the events of a decision that waits for the journal again were already recorded
+	newState, err := w.state.ConfirmEnd(d)
+	w.state = newState
+	if !wasAwaiting || !d.RecordFirst { // if the decision still waits for the journal, its events were already recorded
 		w.events = append(w.events, w.state.DecisionEvents(d)...)
 	}
 	if err != nil {
@@ -73,7 +74,7 @@ func (w *worker) recordDecision(d plan.Decision, now time.Time) plan.Decision {
 	return d
 }
 
-// nextDecision returns the decision for the present state.
+// nextDecision returns the decision for the current state.
 func (w *worker) nextDecision() plan.Decision { return plan.Next(w.state.Input()) }
 
 // publish logs decision d and sends its report to the router, with the events of a resize that the
@@ -82,20 +83,20 @@ func (w *worker) publish(d plan.Decision) {
 	w.state = w.state.WithReported(d)
 	w.logDecision(d)
 	w.logResize()
-	before := w.state
+	oldState := w.state
 	r := w.newReport(d)
-	w.events = append(w.events, w.state.ResizeEvents(before)...)
+	w.events = append(w.events, w.state.ResizeEvents(oldState)...)
 	w.logPodChange(d, r.Pod)
 	w.send(workerUpdate{key: w.key, worker: w, seq: w.seq, report: r, events: w.takeEvents()})
 }
 
 // inFlight returns the actions in progress, by subject.
 func (w *worker) inFlight() map[string]plan.Action {
-	out := make(map[string]plan.Action, len(w.actions))
+	actions := make(map[string]plan.Action, len(w.actions))
 	for subject, running := range w.actions {
-		out[subject] = running.action
+		actions[subject] = running.action
 	}
-	return out
+	return actions
 }
 
 // cancelObsolete cancels the actions in progress that d does not contain any more.
@@ -138,13 +139,13 @@ func (w *worker) startAction(ctx context.Context, d plan.Decision, a plan.Action
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := w.state
-	in := effect.Input{
+	input := effect.Input{
 		Key: w.key, Desired: plan.WithAllocatedSizes(&s.PlanInput), Actual: plan.WithActualSizes(&s.PlanInput), IsResizePending: plan.IsResizePending(&s.PlanInput),
 		Successor: s.PlanInput.Successor, Previous: s.PlanInput.Previous, Refs: s.Refs, SuccessorRefs: s.SuccessorRefs, Observed: s.PlanInput.Observed, Node: s.Order.RenderNode,
 		UserIDs: s.Order.UserIDs, OnPull: w.sendPullStart, Permit: effect.NewPermit(),
 	}
-	ctx, span := w.trace.beginAction(ctx, d, a, cmp.Or(uidOf(in.Desired), uidOf(in.Previous)))
-	w.actions[subject] = runningAction{action: a, since: time.Now(), cancel: cancel, permit: in.Permit, uid: uidOf(in.Desired), span: span}
+	ctx, span := w.trace.beginAction(ctx, d, a, cmp.Or(uidOf(input.Desired), uidOf(input.Previous)))
+	w.actions[subject] = runningAction{action: a, since: time.Now(), cancel: cancel, permit: input.Permit, uid: uidOf(input.Desired), span: span}
 	w.state = w.state.WithInFlight(w.inFlight())
-	w.effectsDone.Go(func() { w.results <- actionResult{w.effects.Do(ctx, a, in), in.Permit} })
+	w.effectsDone.Go(func() { w.results <- actionResult{w.effects.Do(ctx, a, input), input.Permit} })
 }

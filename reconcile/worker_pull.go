@@ -27,12 +27,12 @@ func (w *worker) applyPullStart(f pullStart) {
 
 // pulls returns the image pulls in progress, sorted by container name.
 func (w *worker) pulls() []state.PullInProgress {
-	var all []state.PullInProgress
+	var pulls []state.PullInProgress
 	for _, running := range w.actions {
 		if a, ok := running.action.(plan.EnsureImage); ok && !running.pullStart.IsZero() {
-			all = append(all, state.PullInProgress{Container: a.Container, Image: running.pullImage, Since: running.pullStart})
+			pulls = append(pulls, state.PullInProgress{Container: a.Container, Image: running.pullImage, Since: running.pullStart})
 		}
 	}
-	order.Slice(all, func(a, b state.PullInProgress) int { return cmp.Compare(a.Container, b.Container) })
-	return all
+	order.Slice(pulls, func(a, b state.PullInProgress) int { return cmp.Compare(a.Container, b.Container) })
+	return pulls
 }

@@ -16,9 +16,11 @@ import (
 )
 
 // A syncTracer creates the spans of a worker. The span of a sync begins when an action is started
-// while no sync is in progress. The sync ends with its last action, when an observation has confirmed
-// the result of that action. The spans of the actions are its children, so that the start of a pod is
-// one trace. A new sync begins when the pod begins to stop. The previous sync ends when its last
+// and no sync is in progress. The spans of the actions are its children, so that the start of a pod
+// is one trace.
+//
+// The sync ends when its last action has ended and an observation has confirmed the result of that
+// action. If the pod begins to stop, a new sync begins, and the previous sync ends when its last
 // action ends. Probes and reads of termination messages have no spans, because they are frequent.
 //
 // Only the goroutine of the worker may use a syncTracer, because redact reads the state of the
@@ -34,8 +36,8 @@ type syncTracer struct {
 type syncSpan struct {
 	trace.Span
 	name    string
-	running int       // number of the sync's actions in progress
-	ended   time.Time // end of the last action; zero if no action has ended
+	actions int       // number of the sync's actions in progress
+	lastEnd time.Time // end of the last action; zero if no action has ended
 }
 
 // An actionSpan is the span of an action in progress.
@@ -44,9 +46,9 @@ type actionSpan struct {
 	sync *syncSpan // the sync that started the action
 }
 
-// beginAction begins the span of an action that decision d contains, and of a sync if none is in
-// progress. The returned context contains the span of the action, which is nil if the action is not
-// traced. uid is the UID of the pod, or "".
+// beginAction begins the span of action a of decision d. If no sync is in progress, it also begins
+// the span of a sync. The returned context contains the span of the action. The span is nil if the
+// action is not traced. uid is the UID of the pod, or "".
 func (t *syncTracer) beginAction(ctx context.Context, d plan.Decision, a plan.Action, uid types.UID) (context.Context, *actionSpan) {
 	if t.tracer == nil || !isTraced(a) {
 		return ctx, nil
@@ -55,7 +57,7 @@ func (t *syncTracer) beginAction(ctx context.Context, d plan.Decision, a plan.Ac
 		t.endSync()
 		t.sync = t.beginSync(ctx, name, uid)
 	}
-	t.sync.running++
+	t.sync.actions++
 	ctx, span := t.tracer.Start(trace.ContextWithSpan(ctx, t.sync.Span), strings.TrimPrefix(fmt.Sprintf("%T", a), "plan."))
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("podd.rule", string(d.Rule)), attribute.String("podd.action", t.redact(a.String())))
@@ -74,8 +76,8 @@ func (t *syncTracer) beginSync(ctx context.Context, name string, uid types.UID) 
 	return &syncSpan{Span: span, name: name}
 }
 
-// syncName returns the name of the span of a sync that begins in a phase. The kubelet uses the same
-// names.
+// syncName returns the name of the span of a sync that begins in phase p. The names are those of
+// the kubelet.
 func syncName(p plan.Phase) string {
 	switch p {
 	case plan.PhaseStop:
@@ -95,8 +97,9 @@ func isTraced(a plan.Action) bool {
 	return true
 }
 
-// endAction ends the span of the action with result r, and the span of its sync if a newer sync has
-// begun and no other action of the sync is in progress. span may be nil.
+// endAction ends the span of the action with result r. If a newer sync has begun and no other
+// action of the action's own sync is in progress, endAction also ends the span of that sync. span
+// may be nil.
 func (t *syncTracer) endAction(span *actionSpan, r result.Result) {
 	if span == nil {
 		return
@@ -110,8 +113,8 @@ func (t *syncTracer) endAction(span *actionSpan, r result.Result) {
 		sync.SetStatus(codes.Error, "an action failed")
 	}
 	span.End(trace.WithTimestamp(r.Ended))
-	sync.running--
-	sync.ended = r.Ended
+	sync.actions--
+	sync.lastEnd = r.Ended
 	if sync != t.sync {
 		sync.endIfIdle()
 	}
@@ -124,13 +127,13 @@ func (t *syncTracer) endSync() {
 	}
 }
 
-// endIfIdle ends the span unless an action of the sync is in progress. It reports whether the span
-// has ended.
+// endIfIdle ends the span unless an action of the sync is in progress. It reports whether it has
+// ended the span.
 func (s *syncSpan) endIfIdle() bool {
-	if s.running > 0 {
+	if s.actions > 0 {
 		return false
 	}
-	s.End(trace.WithTimestamp(s.ended))
+	s.End(trace.WithTimestamp(s.lastEnd))
 	return true
 }
 

@@ -10,8 +10,8 @@ import (
 	"podd/reconcile/state"
 )
 
-// diskTimeout is how long a worker waits for a write. After that, the worker continues without the
-// journal, because an eviction, a deadline or a node shutdown must not depend on the disk.
+// diskTimeout is how long a worker waits for a write. After that time, the worker continues without
+// the journal, because an eviction, a deadline or a node shutdown must not depend on the disk.
 const diskTimeout = time.Second
 
 // errSlowDisk is the error of a write while an earlier write has not returned.
@@ -20,11 +20,11 @@ var errSlowDisk = errors.New("an earlier write to the disk has not finished")
 // A slowWrite is a write that did not return within diskTimeout. Until it returns, the worker
 // starts no other write, because otherwise an older journal could replace a newer journal.
 type slowWrite struct {
-	uid     types.UID
-	durable bool // see state.Write
-	// stale reports whether the journal of uid has changed since the write began.
-	stale bool
-	done  <-chan error
+	uid       types.UID
+	isDurable bool // see state.Write
+	// isStale reports whether the journal of uid has changed since the write began.
+	isStale bool
+	done    <-chan error
 }
 
 // resultChannel returns the channel that receives the result of the write; nil if s is nil.
@@ -36,8 +36,8 @@ func (s *slowWrite) resultChannel() <-chan error {
 }
 
 // writeAndApply writes journal j and applies the result to the state. If the write takes longer
-// than diskTimeout, it counts as failed with errSlowDisk. endWrite applies the result of such a
-// write when the write returns.
+// than diskTimeout, it counts as failed with errSlowDisk. When such a write returns, endWrite
+// applies its result.
 func (w *worker) writeAndApply(j state.Write) {
 	uid := j.Record.UID
 	err := w.write(j)
@@ -49,7 +49,7 @@ func (w *worker) writeAndApply(j state.Write) {
 func (w *worker) write(j state.Write) error {
 	uid := j.Record.UID
 	if w.slowWrite != nil {
-		w.slowWrite.stale = w.slowWrite.stale || w.slowWrite.uid == uid
+		w.slowWrite.isStale = w.slowWrite.isStale || w.slowWrite.uid == uid
 		return fmt.Errorf("writing the journal of pod %s: %w", w.key, errSlowDisk)
 	}
 	write := w.journals.Write
@@ -66,34 +66,34 @@ func (w *worker) write(j state.Write) error {
 	case err := <-done:
 		return err
 	case <-timer.C:
-		w.slowWrite = &slowWrite{uid: uid, durable: j.Durable, done: done}
+		w.slowWrite = &slowWrite{uid: uid, isDurable: j.Durable, done: done}
 		return fmt.Errorf("writing the journal of pod %s: %w", w.key, errSlowDisk)
 	}
 }
 
-// retryWrites repeats the failed writes whose retry is due, unless a slow write is in progress.
+// retryWrites repeats the failed writes that are due, unless a slow write is in progress.
 func (w *worker) retryWrites(now time.Time) {
 	if w.slowWrite == nil {
 		w.applyTransition(w.state.RetryWrites(now))
 	}
 }
 
-// nextRetry returns the earlier of wake and the next retry of a failed write; zero means never.
-// During a slow write it returns wake, because the end of that write wakes the worker.
-func (w *worker) nextRetry(wake time.Time) time.Time {
+// nextRetry returns the earlier of wakeAt and the next retry of a failed write; zero means never.
+// During a slow write it returns wakeAt, because the end of that write wakes the worker.
+func (w *worker) nextRetry(wakeAt time.Time) time.Time {
 	if w.slowWrite != nil {
-		return wake
+		return wakeAt
 	}
-	return w.state.NextRetry(wake)
+	return w.state.NextRetry(wakeAt)
 }
 
-// endWrite applies the result err of the slow write, which has returned. Journals that have changed
-// during the write are due to be written again at once.
+// endWrite applies the result err of the slow write, which has returned. Then the journals that
+// have changed during the write must be written again at once.
 func (w *worker) endWrite(err error) {
 	s := w.slowWrite
 	w.slowWrite = nil
-	if err != nil || !s.stale {
-		w.applyTransition(w.state.ApplyWrite(s.uid, s.durable, err, errors.Is(err, errSlowDisk), time.Now()))
+	if err != nil || !s.isStale {
+		w.applyTransition(w.state.ApplyWrite(s.uid, s.isDurable, err, errors.Is(err, errSlowDisk), time.Now()))
 	}
 	except := s.uid
 	if err == nil {
