@@ -57,23 +57,23 @@ type RunSandbox struct{ Attempt uint32 }
 type StartContainer struct {
 	Container string
 	SandboxID string
-	// Attempt is the attempt number, which is part of the container's name in the runtime.
-	// Restarts is the restart count.
+	// Attempt is the attempt number, which is part of the container's name in the runtime. Restarts
+	// is the restart count.
 	Attempt, Restarts uint32
 	Crashes           int // number of consecutive crashes before this start
-	// PodRestarts is how often all containers of the pod were restarted together before this
-	// start.
+	// PodRestarts is the number of times that all containers of the pod were restarted together
+	// before this start.
 	PodRestarts uint32
-	// ImageRef is the image to create the container from. ImageUser is the user of that image; nil
-	// if the user is unknown. Unless the manifest sets a user, the container runs as ImageUser, so
-	// that a later start does not run as another user than the first start (CVE-2019-11245).
+	// ImageRef is the image from which the container is created. ImageUser is the user of that
+	// image, or nil if the user is unknown. If the manifest sets no user, the container runs as
+	// ImageUser, so that later starts run as the same user as the first start (CVE-2019-11245).
 	ImageRef  string
 	ImageUser *runtime.ImageUser
 	// CreatedID is the ID of the container that an interrupted start has created; "" if there
 	// is none.
 	CreatedID string
-	// TargetID is the ID of the container with the process namespace that an ephemeral container
-	// joins; "" if there is none.
+	// TargetID is the ID of the container whose process namespace an ephemeral container joins; ""
+	// if there is none.
 	TargetID string
 	// RunsPostStart reports whether the postStart hook must run after the start.
 	RunsPostStart bool
@@ -84,8 +84,7 @@ type StartContainer struct {
 // idempotent.
 type ResizeContainer struct{ Container, ID string }
 
-// ResizePod changes the limits of the pod's cgroup to the size of Input.Desired. It is
-// idempotent.
+// ResizePod changes the limits of the pod's cgroup to the size of Input.Desired. It is idempotent.
 type ResizePod struct{ SandboxID string }
 
 // StopContainer stops a container, with SIGTERM first unless Grace is zero.
@@ -218,11 +217,12 @@ func IsSameOperation(a, b Action) bool {
 }
 
 // IsCancellable reports whether an action is canceled when no decision contains it any more. Other
-// actions are short or must complete. An attempt of a probe and the command of a hook must
-// complete, because of containerd: if a client disconnects while a command is being started,
-// containerd removes the pipes for which the shim waits. The shim waits for up to 30 s, and does
-// not report the exit of the container during that time. A command that continues ends at the
-// latest when its container exits.
+// actions are short or must complete.
+//
+// An attempt of a probe and the command of a hook must complete, because of containerd. If a client
+// disconnects while containerd starts a command, containerd removes the pipes for which the shim
+// waits. The shim waits for up to 30 s, and does not report the exit of the container during that
+// time. A command that is not canceled ends at the latest when its container exits.
 func IsCancellable(a Action) bool {
 	switch a := a.(type) {
 	case EnsureImage, PrepareVolumes, CheckVolumes, RunSandbox:

@@ -5,7 +5,7 @@ type additionalRule struct {
 	id       RuleID
 	verb     string
 	sentence string
-	// beforePodRule reports whether the rule applies before the action of the pod rule. It is set
+	// beforePodRule reports whether the rule applies before the action of the pod rule. It is true
 	// if container rules depend on the actions that the additional rule adds.
 	beforePodRule bool
 	when          func(*facts, *Decision) bool
@@ -39,15 +39,15 @@ var additionalRules = []additionalRule{
 		(*facts).mayCleanUp, (*facts).cleanUp},
 }
 
-// applyAdditionalRules applies the additional rules with a field beforePodRule that equals early.
-func (f *facts) applyAdditionalRules(d *Decision, early bool) {
+// applyAdditionalRules applies the additional rules whose field beforePodRule equals the argument.
+func (f *facts) applyAdditionalRules(d *Decision, beforePodRule bool) {
 	for _, r := range additionalRules {
-		if r.beforePodRule != early || !r.when(f, d) {
+		if r.beforePodRule != beforePodRule || !r.when(f, d) {
 			continue
 		}
-		why := d.Why
+		oldWhy := d.Why
 		r.then(f, d)
-		if d.Why != why {
+		if d.Why != oldWhy {
 			d.WhyRule = r.id
 		}
 	}
@@ -59,16 +59,16 @@ func (f *facts) containerRulesApply(d *Decision) bool {
 	return d.Phase == PhaseInit || d.Phase == PhaseRun
 }
 
-// keepPreparing adds the preparations that are in progress to d, even if no container waits for
-// them now.
+// keepPreparing adds the preparations in progress to d, so that they are not canceled, even if no
+// container waits for them now.
 func (f *facts) keepPreparing(d *Decision) {
 	prepare := PrepareVolumes{UID: f.in.Desired.UID}
 	if f.in.InFlight[prepare.Subject()] == Action(prepare) {
 		d.addAction(prepare)
 	}
-	// Do not cancel a RunPodSandbox call if the runtime already lists the new sandbox, which it
-	// does shortly before the call returns. After a cancellation the runtime could remove the
-	// sandbox.
+	// Do not cancel a RunPodSandbox call if the runtime already lists the new sandbox, because
+	// after a cancellation the runtime could remove the sandbox. The runtime lists the sandbox
+	// shortly before the call returns.
 	if run, ok := f.in.InFlight[RunSandbox{}.Subject()].(RunSandbox); ok && run.Attempt == f.current.Attempt {
 		d.addAction(run)
 	}

@@ -28,13 +28,13 @@ func backoffDelay(n int, limit time.Duration) time.Duration {
 	return doubledDelay(backoffFirst, n, limit)
 }
 
-// doubledDelay returns the delay after n consecutive failures. After the first failure it is first. It
-// doubles with each further failure up to limit.
-func doubledDelay(first time.Duration, n int, limit time.Duration) time.Duration {
-	for ; n > 1 && first < limit; n-- {
-		first *= 2
+// doubledDelay returns the delay after n consecutive failures. The delay after the first failure is
+// first. It doubles with each further failure up to limit.
+func doubledDelay(firstDelay time.Duration, n int, limit time.Duration) time.Duration {
+	for ; n > 1 && firstDelay < limit; n-- {
+		firstDelay *= 2
 	}
-	return min(first, limit)
+	return min(firstDelay, limit)
 }
 
 // crashesBeforeStart returns the number of consecutive crashes before the start of container c; 0
@@ -50,17 +50,17 @@ func crashesBeforeStart(c *runtime.Container) int {
 	return n
 }
 
-// restartAt returns when an exited container may be restarted. seen is when the exit was first
-// observed, with a monotonic clock reading. The delay begins at that time. It is shortened by the
-// time between the exit and the first observation, which is measured by the wall clock. So a step
-// of the wall clock can shorten the delay but never lengthen it.
-func restartAt(c *runtime.Container, seen time.Time, limit time.Duration) time.Time {
+// restartAt returns the time at which an exited container may be restarted. seenAt is the time,
+// with a monotonic clock reading, at which the exit was first observed. The delay begins at that
+// time. It is shortened by the time between the exit and the first observation, which is measured
+// by the wall clock. So a step of the wall clock can shorten the delay but never lengthen it.
+func restartAt(c *runtime.Container, seenAt time.Time, limit time.Duration) time.Time {
 	delay := backoffDelay(crashesBeforeStart(c), limit)
 	if c.FinishedAt.IsZero() { // the time of the exit is unknown
-		return seen.Add(delay)
+		return seenAt.Add(delay)
 	}
-	passed := min(max(seen.Sub(c.FinishedAt), 0), delay)
-	return seen.Add(delay - passed)
+	elapsed := min(max(seenAt.Sub(c.FinishedAt), 0), delay)
+	return seenAt.Add(delay - elapsed)
 }
 
 // RetryDelay returns the delay before the retry of an effect that has failed n consecutive times.

@@ -19,8 +19,8 @@ type containerRule struct {
 	then     func(*facts, *containerFacts, *Decision, *Step)
 }
 
-// containerRules apply to each container of a pod with a ready sandbox, except ephemeral
-// containers. The first row with a true condition applies.
+// containerRules apply to each container, except ephemeral containers, of a pod with a ready
+// sandbox. The first row with a true condition applies.
 var containerRules = []containerRule{
 	// The request is for the running container, not for a later container of the same name.
 	{RuleRestartRequested, "stop", "a restart of the container was requested",
@@ -39,7 +39,7 @@ var containerRules = []containerRule{
 	// after it.
 	{RulePostStartHookPending, "run hook", "the postStart hook of the container has not finished",
 		isPostStartPending, runPostStart},
-	// The sandbox is kept, and the container runs until the new image is present.
+	// The sandbox is kept. The old container runs until the new image is present.
 	{RuleContainerChanged, "restart", "the manifest of the container changed, so the container is stopped and started again",
 		(*facts).isChanged, stopChanged},
 	{RuleResizeByRestart, "restart", "the cpu or memory of the container changed, and its resizePolicy requires a restart",
@@ -65,8 +65,8 @@ var containerRules = []containerRule{
 	// The image is pulled while the container waits.
 	{RuleNotItsTurn, "wait", "the container waits until an earlier container of the pod has started or completed",
 		func(f *facts, m *containerFacts) bool { return !f.isItsTurn(m) }, waitTurn},
-	// This applies only to a container that was never created. Other containers are started
-	// with their earlier sizes, which are admitted.
+	// This rule applies only to a container that was never created. Other containers start with
+	// their earlier sizes, which are admitted.
 	{RuleSizeNotAdmitted, "wait", "the node does not admit the cpu and memory of the container",
 		(*facts).hasNoAdmittedSize, waitSize},
 	{RuleCreated, "start", "an interrupted start created the container, which is started now",
@@ -145,8 +145,8 @@ func keepRunning(f *facts, m *containerFacts, d *Decision, s *Step) {
 	if !m.hasState(runtime.Running) {
 		return
 	}
-	// Show that attempts of the liveness probe cannot be carried out, because such attempts
-	// have no other effect.
+	// Show that attempts of the liveness probe cannot be carried out, because nothing else shows
+	// this.
 	if f.probeState(m, LivenessProbe).needsUser() {
 		f.showProbe(m, LivenessProbe, s)
 	}
@@ -168,12 +168,12 @@ func (f *facts) isChanged(m *containerFacts) bool {
 // hasChangedManifest reports whether the desired manifest of a container differs from the manifest
 // from which its newest container was created.
 func (f *facts) hasChangedManifest(m *containerFacts) bool {
-	created, known := m.last.Annotations[runtime.AnnotationStartHash]
-	if !known { // AnnotationStartHash is missing if a kubelet that ran the pod for some time, or an older version of podd, created the container
-		created = m.last.Annotations[runtime.AnnotationContainerHash]
-		known = created != "" && created != manifest.KubeletHash(m.spec)
+	startHash, isRecorded := m.last.Annotations[runtime.AnnotationStartHash]
+	if !isRecorded { // AnnotationStartHash is missing if a kubelet that ran the pod for some time, or an older version of podd, created the container
+		startHash = m.last.Annotations[runtime.AnnotationContainerHash]
+		isRecorded = startHash != "" && startHash != manifest.KubeletHash(m.spec)
 	}
-	return f.in.Desired.HasFixedUID && known && created != f.in.Desired.ContainerHashes[m.spec.Name].StartHashPrefix()
+	return f.in.Desired.HasFixedUID && isRecorded && startHash != f.in.Desired.ContainerHashes[m.spec.Name].StartHashPrefix()
 }
 
 func stopChanged(f *facts, m *containerFacts, d *Decision, s *Step) {
@@ -209,7 +209,8 @@ func waitExitCode(f *facts, m *containerFacts, d *Decision, s *Step) {
 	s.Why, s.NeedsUser = missingExitMessage(m.last), true
 }
 
-// missingExitMessage returns the message for a container without an exit code from the runtime.
+// missingExitMessage returns the message for a container whose exit code the runtime has not
+// reported.
 func missingExitMessage(c *runtime.Container) string {
 	return "the container has exited, but the runtime has not reported its exit code; podd queries the exit code again; cause: " + c.Message
 }
@@ -317,8 +318,8 @@ func (d *Decision) addImagePull(in *Input, c *v1.Container, img Image, successor
 // hasImage reports whether the image for the next start of m is present.
 func (m *containerFacts) hasImage() bool {
 	img := m.history.Image
-	stale := img.Used && m.spec.ImagePullPolicy == v1.PullAlways
-	return img.Ref != "" && img.Name == m.spec.Image && !stale
+	mustPull := img.Used && m.spec.ImagePullPolicy == v1.PullAlways
+	return img.Ref != "" && img.Name == m.spec.Image && !mustPull
 }
 
 // prefetchImages pulls the images of all containers while the pod has no ready sandbox.

@@ -24,29 +24,31 @@ type DeadContainerPolicy struct {
 // RetainsMore reports whether the policy keeps more than the newest exited container of each name.
 func (p DeadContainerPolicy) RetainsMore() bool { return p.MinAge > 0 || p.Extra != 0 }
 
-// excess returns the containers to remove. The list dead contains the exited containers of one
-// name. next is when another container may become old enough to be removed; zero if there is none.
-func (p DeadContainerPolicy) excess(dead []*runtime.Container, now time.Time) (remove []*runtime.Container, next time.Time) {
-	if p.Extra < 0 || len(dead) <= p.Extra+1 {
+// excess returns the containers to remove. deadContainers contains the exited containers of one
+// name. nextExcess is the time at which another container may become old enough to be removed; zero
+// if there is none.
+func (p DeadContainerPolicy) excess(deadContainers []*runtime.Container, now time.Time) (remove []*runtime.Container, nextExcess time.Time) {
+	if p.Extra < 0 || len(deadContainers) <= p.Extra+1 {
 		return nil, time.Time{}
 	}
-	newestFirst := slices.SortedStableFunc(slices.Values(dead), func(a, b *runtime.Container) int { return cmp.Compare(b.Attempt, a.Attempt) })
-	old := 0
+	newestFirst := slices.SortedStableFunc(slices.Values(deadContainers), func(a, b *runtime.Container) int { return cmp.Compare(b.Attempt, a.Attempt) })
+	oldCount := 0
 	for i, c := range newestFirst {
 		if wait := p.MinAge - age(c, now); wait > 0 {
-			if at := now.Add(wait); next.IsZero() || at.Before(next) {
-				next = at
+			if at := now.Add(wait); nextExcess.IsZero() || at.Before(nextExcess) {
+				nextExcess = at
 			}
 			continue
 		}
-		if old++; old > p.Extra+1 && i > 0 {
+		if oldCount++; oldCount > p.Extra+1 && i > 0 {
 			remove = append(remove, c)
 		}
 	}
-	return remove, next
+	return remove, nextExcess
 }
 
-// age returns the time since the creation of c by the wall clock; 0 if the clock was set back since.
+// age returns the time since the creation of c by the wall clock; 0 if the clock was set back in
+// the meantime.
 func age(c *runtime.Container, now time.Time) time.Duration {
 	return max(now.Sub(c.CreatedAt), 0)
 }
@@ -67,11 +69,11 @@ func (f *facts) removeDead(d *Decision) {
 		byName[c.Name] = append(byName[c.Name], c)
 	}
 	for _, name := range names {
-		remove, next := f.in.Node.DeadContainers.excess(byName[name], f.in.Now)
+		remove, nextExcess := f.in.Node.DeadContainers.excess(byName[name], f.in.Now)
 		for _, c := range slices.Backward(remove) {
 			f.addCleanup(d, RemoveContainer{Container: c.Name, ID: c.ID})
 		}
-		d.wakeAt(next)
+		d.wakeAt(nextExcess)
 	}
 }
 

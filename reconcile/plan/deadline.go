@@ -5,9 +5,9 @@ import "time"
 // ReasonDeadlineExceeded is the reason of a pod that exceeded its activeDeadlineSeconds.
 const ReasonDeadlineExceeded = "DeadlineExceeded"
 
-// deadline returns when the pod fails because of activeDeadlineSeconds; zero means never. The time
-// is counted from the admission of the pod, and is not affected by restarts of podd and of
-// containers. If podd is killed before it has recorded the failure, the pod fails again, because
+// deadline returns the time at which the pod fails because of activeDeadlineSeconds; zero means
+// never. The time is counted from the admission of the pod. Restarts of podd and of containers do
+// not extend it. If podd is killed before it has recorded the failure, the pod fails again, because
 // its start time was recorded before the pod was started.
 func (f *facts) deadline() time.Time {
 	p := f.in.Desired

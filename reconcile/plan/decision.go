@@ -26,8 +26,8 @@ type Decision struct {
 	Phase Phase
 	// Rule is the pod rule that applies.
 	Rule RuleID
-	// Why is the reason for the decision about this pod; it may be "". WhyRule is the
-	// additional rule that has set Why; "" if Rule has set it.
+	// Why is the reason for the decision about this pod; it may be "". WhyRule is the additional
+	// rule that has set Why, or "" if Rule has set it.
 	Why     string
 	WhyRule RuleID
 	// NeedsUser reports whether a user must act. Why describes the problem.
@@ -47,8 +47,8 @@ type Decision struct {
 	// ProbeAt is when the next attempt of a probe is due; zero if there is none. It is separate
 	// from WakeAt, so that WithoutProbes can omit it when decisions are compared.
 	ProbeAt time.Time
-	// Releasing reports whether reservations of an earlier version are being released, or would
-	// be released if the newer version was admitted.
+	// Releasing reports whether reservations of an earlier version are being released, or would be
+	// released if the newer version was admitted.
 	Releasing bool
 	// UseSuccessor reports whether Successor replaces Desired now. The worker makes Successor the
 	// new Desired and decides again.
@@ -61,8 +61,8 @@ type Decision struct {
 	// shutdown that stopped it.
 	// The worker removes History.Finished and decides again.
 	Resume bool
-	// FullyRemoved reports whether the pod is not desired and no sandbox, directory or action of its
-	// name is left.
+	// FullyRemoved reports whether the pod is not desired, and no sandbox, directory or action of
+	// its name exists any more.
 	FullyRemoved bool
 	// Finished is the end of the pod that the worker must record after it has started the
 	// actions; nil if there is no new end. A failed write is retried.
@@ -104,13 +104,13 @@ type Step struct {
 // WithoutProbes returns the decision without the attempts of probes and without ProbeAt.
 func (d Decision) WithoutProbes() Decision {
 	d.ProbeAt = time.Time{}
-	var rest []Action
+	var actions []Action
 	for _, a := range d.Actions {
 		if _, ok := a.(RunProbe); !ok {
-			rest = append(rest, a)
+			actions = append(actions, a)
 		}
 	}
-	d.Actions = rest
+	d.Actions = actions
 	return d
 }
 

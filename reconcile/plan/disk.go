@@ -49,8 +49,8 @@ func IsOnDisk(v *v1.Volume) bool {
 // HasStorageLimit reports whether a container of a pod has a limit of ephemeral storage. As
 // with cpu and memory, a limit of 0 is no limit.
 func HasStorageLimit(spec *v1.PodSpec) bool {
-	limited := func(c v1.Container) bool { return c.Resources.Limits.StorageEphemeral().Sign() > 0 }
-	return slices.ContainsFunc(spec.Containers, limited) || slices.ContainsFunc(spec.InitContainers, limited)
+	hasLimit := func(c v1.Container) bool { return c.Resources.Limits.StorageEphemeral().Sign() > 0 }
+	return slices.ContainsFunc(spec.Containers, hasLimit) || slices.ContainsFunc(spec.InitContainers, hasLimit)
 }
 
 // EvictionReason returns why a pod must be evicted because of its disk usage; "" if the pod need not

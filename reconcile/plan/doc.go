@@ -92,17 +92,19 @@
 // removal of the pod's directory does. A start that has called the runtime returns within seconds,
 // and the stop waits for it.
 //
-// A hook runs once. If podd is killed while the hook runs, it runs again. So that a hook in
-// progress is known after a restart, three facts are recorded: a postStart hook is due (before its
-// container is started); a termination has begun (before its first action); a hook is done (before
-// the next step). After a restart, podd repeats a hook that was in progress, within the rest of the
-// grace period. If no Decision contains a hook in progress any more, because its container exited
-// or the grace period has passed, an HTTP request is canceled and a command continues. Their
-// results are ignored.
+// A hook runs once. If podd is killed while the hook runs, it runs again. To detect such a hook
+// after a restart, podd records three facts: a postStart hook is due (before its container is
+// started); a termination has begun (before its first action); a hook is done (before the next
+// step). After a restart, podd repeats a hook that was in progress, within the rest of the grace
+// period.
+//
+// If the container of a hook exits or the grace period has passed, no Decision contains the hook any
+// more. Then podd cancels the hook if it is an HTTP request, but does not cancel a command. In both
+// cases the result of the hook is ignored.
 //
 // A node shutdown stops pods by groups of priority (shutdown.go). Each pod becomes Failed and
-// enters the phase rest. A pod of a manifest on this node runs again after the next boot, or when
-// the shutdown is canceled:
+// enters the phase rest (PhaseCleanedUp). A pod of a manifest on this node runs again after the
+// next boot, or when the shutdown is canceled:
 //
 //	run ─▶ wind down ─▶ rest ─▶ resumes: as after the loss of its sandbox
 //

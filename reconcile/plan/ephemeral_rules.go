@@ -20,7 +20,7 @@ var ephemeralRules = []containerRule{
 		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Unknown) }, stopUnknown},
 	{RuleExitCodeUnknown, "wait", "",
 		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.ExitCodeUnknown) }, waitExitCode},
-	// The container need not be restarted, because a user can add another ephemeral container.
+	// podd does not restart the container, because a user can add another ephemeral container.
 	{RuleEphemeralExited, "keep", "the ephemeral container has exited and is never restarted",
 		func(f *facts, m *containerFacts) bool { return m.hasState(runtime.Exited) }, showWarning},
 	{RuleCreated, "start", "",
@@ -33,7 +33,8 @@ var ephemeralRules = []containerRule{
 		func(f *facts, m *containerFacts) bool { return f.in.Now.Before(m.history.StartFailure.RetryAt) }, waitStart},
 	{RuleImageMissing, "pull", "",
 		func(f *facts, m *containerFacts) bool { return !m.hasImage() }, ensureImage},
-	// The process namespace that the container joins does not exist yet.
+	// The ephemeral container cannot start yet, because the process namespace that it joins does
+	// not exist.
 	{RuleTargetNotRunning, "wait", "the target of the ephemeral container does not run",
 		(*facts).lacksRunningTarget, waitTarget},
 	{RuleVolumesMissing, "prepare", "",

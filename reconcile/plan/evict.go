@@ -53,19 +53,19 @@ func (f *facts) endByEviction(e *Eviction) *PodEnd {
 // a pod is admitted like a pod that has not run yet.
 func (f *PodEnd) WaitsForRestart() bool { return f != nil && f.Reason == ReasonEvicted && f.Resumes }
 
-// restartEvicted sets d.Resume if the evicted pod may start again: its back-off has passed, and
-// admission admits it, which it does not while the node is under pressure. Otherwise restartEvicted
-// explains what the pod waits for. The back-off is that of crashed containers, and prevents that a
-// pod that causes the pressure starts immediately again.
+// restartEvicted sets d.Resume if the evicted pod may start again: if its back-off has passed and
+// admission admits it. While the node is under pressure, admission does not admit it. Otherwise
+// restartEvicted explains what the pod waits for. The back-off is that of crashed containers.
+// Because of it, a pod that causes the pressure does not start again immediately.
 func (f *facts) restartEvicted(d *Decision, fin *PodEnd) {
-	at := fin.At.Add(backoffDelay(fin.Evictions, f.in.Node.MaxBackoff))
-	why := strings.TrimSuffix(d.Why, ". ") + "; "
+	restartAt := fin.At.Add(backoffDelay(fin.Evictions, f.in.Node.MaxBackoff))
+	explanation := strings.TrimSuffix(d.Why, ". ") + "; "
 	switch {
-	case f.in.Now.Before(at):
-		d.wakeAt(at)
-		d.Why = why + "the pod starts again after a back-off"
+	case f.in.Now.Before(restartAt):
+		d.wakeAt(restartAt)
+		d.Why = explanation + "the pod starts again after a back-off"
 	case f.in.Verdict.Answer != Admit:
-		d.Why = why + "the pod waits to start again: " + f.in.Verdict.Message
+		d.Why = explanation + "the pod waits to start again: " + f.in.Verdict.Message
 	default:
 		d.Resume = true
 	}

@@ -20,16 +20,16 @@ type facts struct {
 	desired *manifest.Pod
 	// desiredIncarnations contains the incarnations of the desired version, newest first.
 	desiredIncarnations []runtime.Incarnation
-	// toStop contains the incarnations of this podd that must be stopped: incarnations of
-	// another version, incarnations that are being stopped, and live incarnations of the
-	// desired version other than the newest.
+	// toStop contains the incarnations of this podd that must be stopped: those of another version,
+	// those that are being stopped, and live incarnations of the desired version other than the
+	// newest.
 	toStop []runtime.Incarnation
 	// foreign contains the incarnations that this podd did not create.
 	foreign []runtime.Incarnation
 	// current is the newest incarnation in desiredIncarnations; nil if there is none.
 	current *runtime.Incarnation
-	// podRestarts is how often all containers of the desired version were restarted together;
-	// see countPodRestarts.
+	// podRestarts is the number of times that all containers of the desired version were restarted
+	// together; see countPodRestarts.
 	podRestarts uint32
 	containers  []containerFacts
 	// ephemeralContainers contains the ephemeral containers. They do not affect decisions about the
@@ -123,15 +123,15 @@ func newestFirst(a, b runtime.Incarnation) int {
 // markSuperseded moves live incarnations other than the newest from desiredIncarnations to toStop.
 // Two sandboxes can exist if the result of a RunSandbox call was lost.
 func (f *facts) markSuperseded() {
-	var kept []runtime.Incarnation
+	var incarnations []runtime.Incarnation
 	for i, inc := range f.desiredIncarnations {
 		if i > 0 && IsLive(&inc) {
 			f.toStop = append(f.toStop, inc)
 			continue
 		}
-		kept = append(kept, inc)
+		incarnations = append(incarnations, inc)
 	}
-	f.desiredIncarnations = kept
+	f.desiredIncarnations = incarnations
 }
 
 // IsCreatedFrom reports whether podd created incarnation inc from version p. p may be nil.

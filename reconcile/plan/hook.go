@@ -71,13 +71,14 @@ type PostStartState struct {
 	Message string `json:"message,omitempty"`
 	// Due reports whether the hook must still run or is running.
 	Due bool `json:"owed,omitempty"`
-	// Since is when the container was first observed to run, with a monotonic clock reading.
-	// The duration of a hook that sleeps is counted from Since.
+	// Since is the time at which the container was first observed to run, with a monotonic clock
+	// reading. The duration of a hook that sleeps is counted from Since.
 	Since time.Time `json:"-"`
 }
 
-// IsPending reports whether container c does not count as started, for one of two reasons: its
-// postStart hook is not done, or the hook failed and the container is being stopped. c may be nil.
+// IsPending reports whether container c does not count as started. This is the case if its
+// postStart hook is not done, or if the hook failed and the container is being stopped. c may be
+// nil.
 func (h PostStartState) IsPending(spec *v1.Container, c *runtime.Container, now time.Time) bool {
 	if c == nil || h.Attempt != c.Attempt || !HasPostStart(spec) {
 		return false
@@ -85,8 +86,8 @@ func (h PostStartState) IsPending(spec *v1.Container, c *runtime.Container, now 
 	return h.Failed || h.Due && h.remaining(spec, c, now) > 0
 }
 
-// remaining returns the remaining duration of a hook that sleeps; MaxGrace for a hook of another
-// kind, because its duration is unknown.
+// remaining returns the remaining duration of a hook that sleeps. For other hooks it returns
+// MaxGrace, because their duration is unknown.
 func (h PostStartState) remaining(spec *v1.Container, c *runtime.Container, now time.Time) time.Duration {
 	sleep := spec.Lifecycle.PostStart.Sleep
 	if sleep == nil {
@@ -97,8 +98,8 @@ func (h PostStartState) remaining(spec *v1.Container, c *runtime.Container, now 
 		since = now
 	}
 	// The part of the sleep before the first observation is measured by the runtime's clock.
-	before := max(since.Sub(c.StartedAt), 0)
-	return GraceDuration(sleep.Seconds) - before - max(now.Sub(since), 0)
+	sleptBefore := max(since.Sub(c.StartedAt), 0)
+	return GraceDuration(sleep.Seconds) - sleptBefore - max(now.Sub(since), 0)
 }
 
 // HasPostStart reports whether a container has a postStart hook.
@@ -123,7 +124,7 @@ type Termination struct {
 }
 
 // RecordedPreStop returns the preStop hook in the annotations of a container; nil if there is none.
-// The hook is read from the container because the manifest may no longer exist.
+// The hook is read from the annotations because podd may no longer have the manifest.
 func RecordedPreStop(c *runtime.Container) *v1.LifecycleHandler {
 	text := c.Annotations[runtime.AnnotationPreStopHandler]
 	if text == "" {

@@ -34,25 +34,26 @@ func (t stopBudget) runtimeGrace(now time.Time) time.Duration {
 	return max(t.remaining(now), minGrace)
 }
 
-// ownTermination returns the recorded termination that concerns only the container with ID id. ok
-// is false if there is none.
+// ownTermination returns the recorded termination that concerns only the container with ID id, and
+// not its whole pod. ok is false if there is none.
 func (f *facts) ownTermination(id string) (budget stopBudget, ok bool) {
 	e := f.in.History.Terminations[id]
 	return stopBudget{e.Since, e.Grace, e.Why, e.WillRestart, e.HasFailedProbe}, !e.Since.IsZero()
 }
 
-// stopForOwnReason stops a container for a reason that concerns only this container; see beginStop.
+// stopForOwnReason stops a container for a reason that does not concern its whole pod; see
+// beginStop.
 func (f *facts) stopForOwnReason(d *Decision, m *containerFacts, grace time.Duration, why string) {
 	f.beginStop(d, m, stopBudget{grace: grace, why: why})
 }
 
 // beginStop stops a container, or continues its termination. If the termination has not begun,
-// beginStop records it with the values in began. So the duration of the hook is subtracted from the
-// grace period.
-func (f *facts) beginStop(d *Decision, m *containerFacts, began stopBudget) {
-	t, known := f.ownTermination(m.last.ID)
-	if !known {
-		t = began
+// beginStop records it with the values in budget and the current time. So the duration of the hook
+// is subtracted from the grace period.
+func (f *facts) beginStop(d *Decision, m *containerFacts, budget stopBudget) {
+	t, hasBegun := f.ownTermination(m.last.ID)
+	if !hasBegun {
+		t = budget
 		t.since = f.in.Now
 		e := f.in.History.Terminations[m.last.ID]
 		e.Since, e.Grace, e.Why, e.WillRestart, e.HasFailedProbe = t.since, t.grace, t.why, t.willRestart, t.hasFailedProbe
@@ -76,20 +77,20 @@ func (f *facts) stopContainer(d *Decision, c *runtime.Container, t stopBudget) (
 // the hook. It is false if there is no hook to run, if the hook is done, or if the grace period has
 // passed.
 func (f *facts) runPreStop(d *Decision, c *runtime.Container, t stopBudget) (mustWait bool) {
-	h, left := RecordedPreStop(c), t.remaining(f.in.Now)
-	if h == nil || left == 0 || c.State != runtime.Running || f.in.History.Terminations[c.ID].HookDone || f.isStopInFlight(c.ID) {
+	h, remaining := RecordedPreStop(c), t.remaining(f.in.Now)
+	if h == nil || remaining == 0 || c.State != runtime.Running || f.in.History.Terminations[c.ID].HookDone || f.isStopInFlight(c.ID) {
 		return false
 	}
 	if h.Sleep != nil {
-		rest := min(GraceDuration(max(h.Sleep.Seconds, 0))-t.elapsed(f.in.Now), left)
-		if rest <= 0 {
+		sleep := min(GraceDuration(max(h.Sleep.Seconds, 0))-t.elapsed(f.in.Now), remaining)
+		if sleep <= 0 {
 			return false
 		}
-		d.wakeAt(f.in.Now.Add(rest))
+		d.wakeAt(f.in.Now.Add(sleep))
 		return true
 	}
-	d.wakeAt(f.in.Now.Add(left))
-	f.addCleanup(d, RunPreStop{Container: c.Name, ID: c.ID, Grace: left, IsExec: h.Exec != nil})
+	d.wakeAt(f.in.Now.Add(remaining))
+	f.addCleanup(d, RunPreStop{Container: c.Name, ID: c.ID, Grace: remaining, IsExec: h.Exec != nil})
 	return true
 }
 
@@ -99,36 +100,36 @@ func (f *facts) isStopInFlight(id string) bool {
 	return ok
 }
 
-// terminationInPod returns the stopBudget of container c in a pod that is being stopped. If podd
-// did not stop c on its own before, it is the budget of the pod. Otherwise the grace period of c is
-// not extended, and it ends at the latest with the grace period of the pod. The reason is always
-// the reason of the pod.
+// terminationInPod returns the stopBudget of container c in a pod that is being stopped. It is the
+// budget of the pod, unless podd has already begun to stop c alone. In that case, the grace period
+// of c is not extended, and ends at the latest with the grace period of the pod. The reason is
+// always the reason of the pod.
 func (f *facts) terminationInPod(c *runtime.Container, pod stopBudget) stopBudget {
-	own, known := f.ownTermination(c.ID)
-	if !known {
+	budget, hasBegun := f.ownTermination(c.ID)
+	if !hasBegun {
 		return pod
 	}
-	own.grace = min(own.grace, own.elapsed(f.in.Now)+pod.remaining(f.in.Now))
-	own.why = pod.why
-	return own
+	budget.grace = min(budget.grace, budget.elapsed(f.in.Now)+pod.remaining(f.in.Now))
+	budget.why = pod.why
+	return budget
 }
 
-// exceedsPodGrace reports whether the grace period of the pod has passed while the runtime is still
+// exceedsPodGrace reports whether the grace period of the pod has passed, but the runtime is still
 // stopping container c with a longer grace period. In that case the sandbox must be stopped,
-// because the grace period of a stop that the runtime has begun cannot be shortened.
+// because a grace period that the runtime has begun cannot be shortened.
 func (f *facts) exceedsPodGrace(d *Decision, c *runtime.Container, pod stopBudget) bool {
-	own, known := f.ownTermination(c.ID)
-	if !known || !f.isStopInFlight(c.ID) {
+	budget, hasBegun := f.ownTermination(c.ID)
+	if !hasBegun || !f.isStopInFlight(c.ID) {
 		return false
 	}
-	rest := max(pod.remaining(f.in.Now), minGrace)
-	if own.remaining(f.in.Now) <= rest {
+	podGrace := max(pod.remaining(f.in.Now), minGrace)
+	if budget.remaining(f.in.Now) <= podGrace {
 		return false
 	}
 	if f.in.Now.Sub(pod.since) >= pod.grace+minGrace {
 		return true
 	}
-	d.wakeAt(f.in.Now.Add(rest))
+	d.wakeAt(f.in.Now.Add(podGrace))
 	return false
 }
 
@@ -138,8 +139,8 @@ func isTerminating(f *facts, m *containerFacts) bool {
 	if !m.hasState(runtime.Running) {
 		return false
 	}
-	_, known := f.ownTermination(m.last.ID)
-	return known
+	_, hasBegun := f.ownTermination(m.last.ID)
+	return hasBegun
 }
 
 func continueTermination(f *facts, m *containerFacts, d *Decision, s *Step) {
@@ -189,8 +190,8 @@ func runPostStart(f *facts, m *containerFacts, d *Decision, s *Step) {
 }
 
 // blocksNext reports whether regular container m prevents the start of the containers after it. The
-// containers of a pod are started in order, and the postStart hook of a container must be done
-// before the next start. A container that cannot start does not block later containers.
+// containers of a pod are started in order. Before the next container starts, the postStart hook of
+// m must be done. If m cannot start, it does not block the containers after it.
 func (f *facts) blocksNext(m *containerFacts) bool {
 	if !HasPostStart(m.spec) || f.isCompleted(m) {
 		return false

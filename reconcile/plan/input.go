@@ -59,7 +59,7 @@ type Input struct {
 	// StopAllReason is the reason why every pod is stopped, such as "podd down"; "" if this was not
 	// requested. Desired is nil if StopAllReason is set.
 	StopAllReason string
-	// Now is the present time, with a monotonic clock reading.
+	// Now is the current time, with a monotonic clock reading.
 	Now time.Time
 }
 
@@ -105,8 +105,8 @@ type Node struct {
 	ShuttingDown bool
 }
 
-// An Eviction is the reason why the node stops one version of a pod. It applies only to the version
-// with this UID and Hash, because an edited version may have the same UID.
+// An Eviction is the request of the node to stop one version of a pod, and its reason. It applies
+// only to the version with this UID and Hash, because an edited version may have the same UID.
 type Eviction struct {
 	UID     types.UID
 	Hash    string
@@ -143,10 +143,10 @@ func (s Shortage) String() string {
 // An Answer is the result of admission.
 type Answer int
 
-// The answers. Admit means that the pod may start. Wait means that it waits until a reservation is
-// released or a resource is available; an earlier version of the pod is stopped. Reject means that
-// another pod keeps the reservation, or the node cannot run the pod; an earlier version of the pod
-// keeps running.
+// The answers. Admit means that the pod may start. Wait means that the pod waits until a
+// reservation is released or a resource is available, and that an earlier version of the pod is
+// stopped. Reject means that another pod keeps the reservation, or that the node cannot run the
+// pod, and that an earlier version of the pod keeps running.
 const (
 	Admit Answer = iota
 	Wait
@@ -164,7 +164,7 @@ type Verdict struct {
 	// BlockedByPods reports whether the pod is not admitted only because other pods have the
 	// reservations that it needs. It can be admitted when these pods have stopped.
 	BlockedByPods bool
-	// IsPreliminary reports whether podd decides again within seconds.
+	// IsPreliminary reports whether podd decides again within a few seconds.
 	IsPreliminary bool
 	// IsResize reports whether the version was admitted before. In that case, the answer is about
 	// its new size.
@@ -183,8 +183,8 @@ func (v *Verdict) needsUser() bool { return v.Answer == Reject && !v.IsPrelimina
 type History struct {
 	// Finished is the end of the pod; nil if the pod has not finished.
 	Finished *PodEnd
-	// Evictions is PodEnd.Evictions of the last eviction after which the pod has started again; 0 if
-	// there was none.
+	// Evictions is the value of PodEnd.Evictions at the last eviction after which the pod has
+	// started again; 0 if there was none.
 	Evictions int
 	// Stopping is the incarnation that is being stopped; nil if there is none.
 	Stopping *SandboxTermination
@@ -192,9 +192,9 @@ type History struct {
 	TerminationMessages map[string]string
 	// Terminations contains the terminations of containers of all versions, by container ID.
 	Terminations map[string]Termination
-	// StartTime is when the desired version was admitted or, before that, first processed. All
-	// times in a History have a monotonic clock reading, even those from before a restart of
-	// podd.
+	// StartTime is the time at which the desired version was admitted. Before the admission, it is
+	// the time at which podd first processed the version. All times in a History have a monotonic
+	// clock reading, even those from before a restart of podd.
 	StartTime time.Time
 	// Containers contains the history of the containers of the desired version, by name.
 	Containers map[string]ContainerHistory
@@ -207,8 +207,8 @@ type History struct {
 	VolumesFailure Failure
 	// VolumesReady reports whether the volumes of the desired version are prepared.
 	VolumesReady bool
-	// WrittenFilesDigest is the value of Objects.FilesDigest from which the present content of the
-	// volumes was written; "" if the content was not checked yet.
+	// WrittenFilesDigest is the value of Objects.FilesDigest from which the content of the volumes
+	// was written; "" if the content was not checked yet.
 	WrittenFilesDigest string
 	// UpdateFailure is the last failure to update the files in the volumes.
 	UpdateFailure Failure
@@ -252,10 +252,10 @@ type PodEnd struct {
 	// and when it is admitted again. This is the case for a pod of a manifest on this node.
 	Grace   time.Duration `json:",omitempty"`
 	Resumes bool          `json:",omitempty"`
-	// Resource is the field of the Eviction that has ended the pod. It is not in the journal, because
-	// only the metric that counts the end needs it.
+	// Resource is the Resource of the Eviction that has ended the pod. It is not in the journal,
+	// because only the metric that counts the end needs it.
 	Resource v1.ResourceName `json:"-"`
-	// Shortage is the field of the Eviction that has ended the pod.
+	// Shortage is the Shortage of the Eviction that has ended the pod.
 	Shortage Shortage `json:",omitzero"`
 	// Evictions is the number of consecutive evictions that caused the back-off, including this one;
 	// 0 if the pod does not run again.
@@ -291,8 +291,8 @@ type ContainerHistory struct {
 	// StartFailure is the last failure to create or start a container, and ResizeFailure is the
 	// last failure to resize it.
 	StartFailure, ResizeFailure Failure
-	// LastExit is the last exit, which is kept when the container is removed from the runtime;
-	// nil if there was none.
+	// LastExit is the last exit, or nil if there was none. It remains when the container is removed
+	// from the runtime.
 	LastExit *Exit
 	// EphemeralCreated reports whether an ephemeral container with this name was ever created.
 	EphemeralCreated bool
@@ -303,7 +303,7 @@ type ContainerHistory struct {
 	PostStart PostStartState
 }
 
-// Image is the result of ensuring that a container's image is present.
+// Image is the result of ensuring that the image of a container is present.
 type Image struct {
 	Name    string             // name in the manifest
 	Ref     string             // the runtime's reference; "" if the image is not present

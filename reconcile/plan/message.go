@@ -19,20 +19,20 @@ func (a ReadMessage) String() string { return "read the termination message of "
 
 func (ReadMessage) sealed() {}
 
-// readMessages reads the termination messages of exited containers, each once. more reports whether
-// messages have not been read yet.
-func (f *facts) readMessages(d *Decision) (more bool) {
+// readMessages reads the termination message of each exited container once. more reports whether
+// there are messages that have not been read yet.
+func (f *facts) readMessages(d *Decision) (hasMore bool) {
 	if f.current == nil || !f.in.Node.RuntimeReachable {
 		return false
 	}
 	for i := range f.current.Containers {
 		c := &f.current.Containers[i]
-		_, read := f.in.History.TerminationMessages[c.ID]
-		if c.State != runtime.Exited || c.StartedAt.IsZero() || read || c.Annotations[runtime.AnnotationTerminationMessagePath] == "" {
+		_, isRead := f.in.History.TerminationMessages[c.ID]
+		if c.State != runtime.Exited || c.StartedAt.IsZero() || isRead || c.Annotations[runtime.AnnotationTerminationMessagePath] == "" {
 			continue
 		}
 		d.addAction(ReadMessage{Container: c.Name, ID: c.ID})
-		more = true
+		hasMore = true
 	}
-	return more
+	return hasMore
 }

@@ -43,22 +43,22 @@ func (f *facts) hasEditDuringShutdown(*Decision) bool {
 
 func (f *facts) waitShutdown(d *Decision) { d.explainEdit("the node is shutting down") }
 
-// replaceOrPrepare pulls the images of the newer version while the present version runs. It sets
-// d.UseSuccessor as soon as the newer version can start.
+// replaceOrPrepare sets d.UseSuccessor as soon as the newer version can start. Before that, it
+// pulls the images of the newer version while the version in force runs.
 func (f *facts) replaceOrPrepare(d *Decision) {
-	wait, problem := f.whySuccessorWaits(d)
-	wait, problem = f.whyNotReplaced(d, wait, problem)
-	if wait == "" || !f.shouldRunUntilReplaced(d) || f.in.Successor.Traits.DeletedOnlyBySource { // a pod with the trait DeletedOnlyBySource is replaced at once, because it has a successor only after its source has deleted it
+	waitReason, problem := f.whySuccessorWaits(d)
+	waitReason, problem = f.whyNotReplaced(d, waitReason, problem)
+	if waitReason == "" || !f.shouldRunUntilReplaced(d) || f.in.Successor.Traits.DeletedOnlyBySource { // a pod with the trait DeletedOnlyBySource is replaced at once, because it has a successor only after its source has deleted it
 		d.UseSuccessor = true
 		d.Actions = nil
 		return
 	}
-	d.explainEdit(wait)
+	d.explainEdit(waitReason)
 	d.NeedsUser = problem
 }
 
-// shouldRunUntilReplaced reports whether the present version keeps running until its successor can
-// start. It returns false if the present version has never run or has finished.
+// shouldRunUntilReplaced reports whether the version in force keeps running until its successor can
+// start. It returns false if the version in force has never run or has finished.
 func (f *facts) shouldRunUntilReplaced(d *Decision) bool {
 	if d.Phase == PhaseCleanedUp || d.Phase == PhaseWindDown {
 		return false
@@ -89,10 +89,11 @@ func (f *facts) whyNodeWaits(p *manifest.Pod) string {
 	return ""
 }
 
-// whyNotReplaced returns why the newer version cannot replace the running version; "" if it can
-// replace it. isProblem reports whether a user must act. waitReason and problem are the results of
-// whySuccessorWaits. whyNotReplaced returns them unless admission has rejected the newer version.
-// In that case it returns the message of the verdict. It sets d.Releasing if waitReason is "".
+// whyNotReplaced returns why the newer version cannot replace the running version, or "" if it can.
+// isProblem reports whether a user must act. waitReason and problem are the results of
+// whySuccessorWaits. If admission has rejected the newer version, whyNotReplaced returns the
+// message of the verdict. Otherwise it returns waitReason and problem. It sets d.Releasing if
+// waitReason is "".
 func (f *facts) whyNotReplaced(d *Decision, waitReason string, problem bool) (why string, isProblem bool) {
 	d.Releasing = waitReason == ""
 	if f.in.Verdict.Answer == Reject {
@@ -101,10 +102,10 @@ func (f *facts) whyNotReplaced(d *Decision, waitReason string, problem bool) (wh
 	return waitReason, problem
 }
 
-// whySuccessorWaits returns why the newer version cannot start yet; "" if it can. problem reports
-// whether a user must act. whySuccessorWaits adds actions to d that pull missing images and check
-// the volumes.
-func (f *facts) whySuccessorWaits(d *Decision) (why string, problem bool) {
+// whySuccessorWaits returns why the newer version cannot start yet, or "" if it can. isProblem
+// reports whether a user must act. whySuccessorWaits adds actions to d that pull missing images and
+// check the volumes.
+func (f *facts) whySuccessorWaits(d *Decision) (why string, isProblem bool) {
 	spec := &f.in.Successor.Object.Spec
 	for _, cs := range containersOf(spec) {
 		img := f.in.History.SuccessorImages[cs.Name]
@@ -112,27 +113,27 @@ func (f *facts) whySuccessorWaits(d *Decision) (why string, problem bool) {
 		case img.Name == cs.Image && img.Ref != "":
 			continue
 		case img.Name == cs.Image && img.Failure.Message != "":
-			why, problem = img.Failure.Message, true
+			why, isProblem = img.Failure.Message, true
 		case why == "":
 			why = "pulling image " + cs.Image
 		}
 		d.addImagePull(f.in, cs, img, true)
 	}
 	if f.in.SuccessorObjects.MissingMessage != "" {
-		why, problem = f.in.SuccessorObjects.MissingMessage, true
-	} else if vol, bad := f.whyVolumesWait(d, f.in.Successor); vol != "" {
-		why, problem = cmp.Or(why, vol), problem || bad
+		why, isProblem = f.in.SuccessorObjects.MissingMessage, true
+	} else if volumeReason, volumeProblem := f.whyVolumesWait(d, f.in.Successor); volumeReason != "" {
+		why, isProblem = cmp.Or(why, volumeReason), isProblem || volumeProblem
 	}
-	if node := f.whyNodeWaits(f.in.Successor); node != "" {
-		return node, true
+	if nodeReason := f.whyNodeWaits(f.in.Successor); nodeReason != "" {
+		return nodeReason, true
 	}
-	return why, problem
+	return why, isProblem
 }
 
-// whyVolumesWait returns why the volumes or seccomp profiles of version p are not available; "" if
-// they are available. problem reports whether a user must act. If there was no check for p, or if
-// another check is due, whyVolumesWait adds a CheckVolumes action to d.
-func (f *facts) whyVolumesWait(d *Decision, p *manifest.Pod) (why string, problem bool) {
+// whyVolumesWait returns why the volumes or seccomp profiles of version p are not available, or ""
+// if they are. isProblem reports whether a user must act. If p was not checked yet, or if another
+// check is due, whyVolumesWait adds a CheckVolumes action to d.
+func (f *facts) whyVolumesWait(d *Decision, p *manifest.Pod) (why string, isProblem bool) {
 	if !manifest.NeedsPreparedFiles(p) {
 		return "", false
 	}

@@ -27,10 +27,10 @@ func (f *facts) showMissing(d *Decision) {
 	d.Why, d.NeedsUser = f.in.Objects.MissingMessage+"; the pod keeps running with the current content of the object", true
 }
 
-// hasOutdatedVolumes reports whether the files in the volumes of a running pod must be updated
-// after an object has changed. After a restart of podd, the content of the files is unknown. So the
-// files are updated once, as soon as podd has looked up all objects. Volumes that are being
-// prepared are not updated, because they get the present content.
+// hasOutdatedVolumes reports whether the files in the volumes of a running pod must be updated,
+// because an object has changed. After a restart of podd, it does not know the content of the
+// files. So the files are updated once, as soon as podd has looked up all objects. Volumes that are
+// being prepared are not updated, because they are written from the current objects.
 func (f *facts) hasOutdatedVolumes(d *Decision) bool {
 	o := &f.in.Objects
 	return f.containerRulesApply(d) && !f.preparesVolumes(d) && !o.EndsByItself && o.FilesDigest != "" && o.FilesDigest != f.in.History.WrittenFilesDigest

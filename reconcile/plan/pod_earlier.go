@@ -11,7 +11,7 @@ import (
 // that is already being stopped, and otherwise returns the newest incarnation. An incarnation whose
 // containers have exited must also be stopped, so that its ports and addresses are released.
 func (f *facts) nextToStop() *runtime.Incarnation {
-	var found *runtime.Incarnation
+	var newest *runtime.Incarnation
 	for i := range f.toStop {
 		inc := &f.toStop[i]
 		if !IsLive(inc) && (inc.ID == "" || f.in.History.ReleasedSandboxes[inc.ID]) {
@@ -20,16 +20,16 @@ func (f *facts) nextToStop() *runtime.Incarnation {
 		if f.in.isSandboxStopping(inc.ID) {
 			return inc
 		}
-		if found == nil {
-			found = inc
+		if newest == nil {
+			newest = inc
 		}
 	}
-	return found
+	return newest
 }
 
 // shouldKeepEarlier reports whether a running earlier version keeps running until the desired
-// version can start. podd does not have the manifest of the earlier version, because otherwise that
-// version would still be in force.
+// version can start. podd does not have the manifest of the earlier version, because otherwise the
+// earlier version would still be in force.
 func (f *facts) shouldKeepEarlier() bool {
 	inc := f.nextToStop()
 	if f.in.Desired == nil || f.in.Desired.Traits.DeletedOnlyBySource || inc == nil || !IsLive(inc) || f.in.isSandboxStopping(inc.ID) || IsCreatedFrom(inc, f.in.Desired) || !slices.ContainsFunc(inc.Containers, wasStarted) {
@@ -43,30 +43,30 @@ func (f *facts) shouldKeepEarlier() bool {
 			return true
 		}
 	}
-	why, _ := f.whyVolumesWait(&Decision{}, f.in.Desired)
-	return why != ""
+	volumeReason, _ := f.whyVolumesWait(&Decision{}, f.in.Desired)
+	return volumeReason != ""
 }
 
 // keepEarlier prepares the start of the desired version while the earlier version runs.
 func (f *facts) keepEarlier(d *Decision) {
 	f.applyContainerRules(keepEarlierRules, f.containers, d)
-	why := ""
+	reason := ""
 	for _, step := range d.Steps {
 		if step.Rule == RuleImageMissing {
-			why = cmp.Or(why, "pulling its images")
+			reason = cmp.Or(reason, "pulling its images")
 		}
 		if step.NeedsUser {
-			why, d.NeedsUser = step.Why, true
+			reason, d.NeedsUser = step.Why, true
 		}
 	}
 	if f.in.Objects.MissingMessage != "" {
-		why, d.NeedsUser = f.in.Objects.MissingMessage, true
-	} else if vol, bad := f.whyVolumesWait(d, f.in.Desired); vol != "" {
-		why, d.NeedsUser = cmp.Or(why, vol), d.NeedsUser || bad
+		reason, d.NeedsUser = f.in.Objects.MissingMessage, true
+	} else if volumeReason, volumeProblem := f.whyVolumesWait(d, f.in.Desired); volumeReason != "" {
+		reason, d.NeedsUser = cmp.Or(reason, volumeReason), d.NeedsUser || volumeProblem
 	}
-	if node := f.whyNodeWaits(f.in.Desired); node != "" {
-		why, d.NeedsUser = node, true
+	if nodeReason := f.whyNodeWaits(f.in.Desired); nodeReason != "" {
+		reason, d.NeedsUser = nodeReason, true
 	}
-	why, d.NeedsUser = f.whyNotReplaced(d, why, d.NeedsUser)
-	d.explainEdit(why)
+	reason, d.NeedsUser = f.whyNotReplaced(d, reason, d.NeedsUser)
+	d.explainEdit(reason)
 }

@@ -8,7 +8,7 @@ import (
 	"podd/runtime"
 )
 
-// isFinished reports whether the end of the pod is in the history, or follows from the present
+// isFinished reports whether the end of the pod is in the history, or follows from the current
 // state of the pod.
 func (f *facts) isFinished() bool {
 	if f.in.History.Finished.AppliesTo(f.desired) {
@@ -23,8 +23,8 @@ func (f *facts) endOfPod() *PodEnd {
 		return f.endAtSource()
 	}
 	e := f.in.Eviction
-	evicted := e.AppliesTo(f.in.Desired)
-	if evicted && e.Reason != ReasonTerminated {
+	isEvicted := e.AppliesTo(f.in.Desired)
+	if isEvicted && e.Reason != ReasonTerminated {
 		return f.endByEviction(e)
 	}
 	if f.isRejected() {
@@ -33,12 +33,12 @@ func (f *facts) endOfPod() *PodEnd {
 	if fin := f.completedEnd(); fin != nil {
 		return fin
 	}
-	switch over := f.isPastDeadline(); {
-	case evicted && !(over && (f.current == nil || !IsLive(f.current))):
+	switch isOverdue := f.isPastDeadline(); {
+	case isEvicted && !(isOverdue && (f.current == nil || !IsLive(f.current))):
 		// The shutdown takes precedence over the deadline, because running containers get
 		// the grace period of the shutdown.
 		return f.endByShutdown(e)
-	case over:
+	case isOverdue:
 		return f.failedEnd(ReasonDeadlineExceeded, "Pod was active on the node longer than the specified deadline")
 	}
 	return nil
@@ -53,7 +53,7 @@ func (f *facts) isRejected() bool {
 	return f.in.Desired.Traits.FailsIfRejected && f.in.Successor == nil && f.in.Verdict.Answer == Reject && !f.wasAdmitted() && f.in.Node.RuntimeReachable
 }
 
-// endAtSource returns the end of the pod according to its status at its source.
+// endAtSource returns the end of the pod according to the status that its source has for it.
 func (f *facts) endAtSource() *PodEnd {
 	s := &f.in.Desired.Object.Status
 	fin := f.failedEnd(s.Reason, s.Message)
@@ -79,14 +79,14 @@ func (f *facts) completedEnd() *PodEnd {
 		fin.Message = fmt.Sprintf("init container %s failed with exit code %d", m.spec.Name, m.last.ExitCode)
 		return fin
 	}
-	lost := f.isLostForGood()
+	isLost := f.isLostForGood()
 	for i := range f.containers {
 		m := &f.containers[i]
 		if m.kind != KindRegular {
 			continue
 		}
 		if !f.isCompleted(m) {
-			if !lost {
+			if !isLost {
 				return nil
 			}
 			fin.Failed = true
@@ -119,7 +119,7 @@ func (f *facts) isLostForGood() bool {
 	if f.current == nil || f.current.Ready || !f.in.History.ReleasedSandboxes[f.current.ID] {
 		return false
 	}
-	ran := false
+	hasRun := false
 	for i := range f.containers {
 		m := &f.containers[i]
 		if f.needsExitCode(m) {
@@ -131,9 +131,9 @@ func (f *facts) isLostForGood() bool {
 		if f.mayRunAgain(m) {
 			return false
 		}
-		ran = ran || m.hasRun
+		hasRun = hasRun || m.hasRun
 	}
-	return ran
+	return hasRun
 }
 
 // mayRunAgain reports whether a container may be restarted after its last exit. If the exit code is

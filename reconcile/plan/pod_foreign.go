@@ -43,9 +43,9 @@ func (f *facts) stopForeign(d *Decision) {
 	f.addCleanup(d, StopForeign{ID: f.adoptableIncarnation().ID})
 }
 
-// isNameInUse reports whether another agent, but not podd, runs a pod with the desired name. A
-// sandbox of podd that has no containers does not count as a pod of podd: if both agents create a
-// sandbox at the same time, podd removes its own.
+// isNameInUse reports whether only another agent runs a pod with the desired name. A sandbox of
+// podd without containers does not count: if both agents create a sandbox at the same time, podd
+// removes its own.
 func (f *facts) isNameInUse() bool {
 	return f.in.Desired != nil && f.liveForeignIncarnation() != nil && (f.current == nil || !IsLive(f.current) || f.hasUnusedSandbox())
 }

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// stopLostSandbox stops a sandbox that is not ready any more.
+// stopLostSandbox stops a sandbox that is no longer ready.
 func (f *facts) stopLostSandbox(d *Decision) {
 	d.Why = "the sandbox is not ready"
 	if len(f.current.ID) > 0 {
@@ -70,8 +70,8 @@ func (f *facts) prepareVolumes(d *Decision) {
 // address. Other volumes are prepared while the sandbox is created.
 func (f *facts) mustPrepareVolumesFirst() bool {
 	return slices.ContainsFunc(f.in.Desired.Object.Spec.Volumes, func(v v1.Volume) bool {
-		own := v.Ephemeral != nil && !f.in.Desired.Traits.HasEphemeralClaims // podd creates a directory for the volume, as for an emptyDir
-		return !own && v.EmptyDir == nil && v.HostPath == nil && v.ConfigMap == nil && v.Secret == nil &&
+		isDirectory := v.Ephemeral != nil && !f.in.Desired.Traits.HasEphemeralClaims // podd creates a directory for the volume, as for an emptyDir
+		return !isDirectory && v.EmptyDir == nil && v.HostPath == nil && v.ConfigMap == nil && v.Secret == nil &&
 			v.DownwardAPI == nil && v.Projected == nil && v.Image == nil
 	})
 }
@@ -84,7 +84,7 @@ func (f *facts) preparesVolumes(d *Decision) bool {
 
 // hasPrepareVolumes reports whether d contains a PrepareVolumes action.
 func (d *Decision) hasPrepareVolumes() bool {
-	return slices.ContainsFunc(d.Actions, func(a Action) bool { _, is := a.(PrepareVolumes); return is })
+	return slices.ContainsFunc(d.Actions, func(a Action) bool { _, ok := a.(PrepareVolumes); return ok })
 }
 
 // nextSandboxAttempt returns the attempt number for the next sandbox. It is at least

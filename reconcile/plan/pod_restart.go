@@ -20,12 +20,13 @@ var restartRules = []containerRule{
 		func(*facts, *containerFacts) bool { return true }, func(_ *facts, _ *containerFacts, _ *Decision, s *Step) { s.Reason = restartingReason }},
 }
 
-// countPodRestarts returns how often all containers of the desired version were restarted together.
-// Each container records this number at its creation. If a container exits and the exit matches a
-// rule RestartAllContainers, the result is at least the recorded number plus one. Therefore several
-// such exits of containers with the same recorded number count as one restart. The result depends
-// only on what the runtime lists and on the last exits in the journal. Therefore it does not change
-// if podd or the node is restarted.
+// countPodRestarts returns the number of times that all containers of the desired version were
+// restarted together. Each container records this number at its creation. If the exit of a
+// container matches a rule RestartAllContainers, the result is at least the recorded number plus
+// one. So several such exits of containers with the same recorded number count as one restart.
+//
+// The result depends only on the containers that the runtime lists and on the last exits in the
+// journal. Therefore it does not change if podd or the node is restarted.
 func (f *facts) countPodRestarts() (n uint32) {
 	for _, c := range containersOf(&f.in.Desired.Object.Spec) {
 		count := func(code int32, podRestarts uint32) {
@@ -58,15 +59,15 @@ func (m *containerFacts) mustStopForRestartAll() bool {
 	return m.last == nil && m.lastBeforeRestart != nil && (m.lastBeforeRestart.State == runtime.Running || m.lastBeforeRestart.State == runtime.Unknown)
 }
 
-// causedRestartAll reports whether the exit of m has caused the restart of all containers and m
-// was not started since then.
+// causedRestartAll reports whether the exit of m has caused the restart of all containers, and m
+// was not started again yet.
 func (m *containerFacts) causedRestartAll() bool {
 	c := m.lastBeforeRestart
 	return m.last == nil && c != nil && c.State == runtime.Exited && c.PodRestarts()+1 == m.podRestarts && manifest.RestartsAllAfter(m.spec, c.ExitCode)
 }
 
 // isRestartingAll reports whether containers must be stopped before all containers of the pod are
-// started again. It also returns true while a start that began before the restart is in progress.
+// started again. It also returns true if a start is in progress that began before the restart.
 func (f *facts) isRestartingAll() bool {
 	for i := range f.containers {
 		if f.containers[i].mustStopForRestartAll() {

@@ -28,25 +28,25 @@ func (f *facts) stopStale(d *Decision) {
 	case IsCreatedFrom(inc, f.in.Desired):
 		why = "created twice"
 	default:
-		if was := FindVersion(inc, f.in.Previous); was != nil && DescribeQoSChange(was.Object, f.in.Desired.Object) != "" {
-			why += ": " + DescribeQoSChange(was.Object, f.in.Desired.Object)
+		if oldVersion := FindVersion(inc, f.in.Previous); oldVersion != nil && DescribeQoSChange(oldVersion.Object, f.in.Desired.Object) != "" {
+			why += ": " + DescribeQoSChange(oldVersion.Object, f.in.Desired.Object)
 		}
 	}
 	f.stop(d, inc, why)
 }
 
-// DescribeQoSChange returns why a change of cpu or memory cannot be applied while a pod runs: it
-// would change the QoS class of the pod. It returns "" if the QoS class stays the same.
-func DescribeQoSChange(was, is *v1.Pod) string {
-	before, after := manifest.QoS(was), manifest.QoS(is)
-	if before == after {
+// DescribeQoSChange returns why a change of cpu or memory cannot be applied while a pod runs: the
+// change would alter the QoS class of the pod. It returns "" if both pods have the same QoS class.
+func DescribeQoSChange(oldPod, newPod *v1.Pod) string {
+	oldClass, newClass := manifest.QoS(oldPod), manifest.QoS(newPod)
+	if oldClass == newClass {
 		return ""
 	}
-	return fmt.Sprintf("the QoS class would change from %s to %s, but cannot change while the pod runs", before, after)
+	return fmt.Sprintf("the QoS class would change from %s to %s, but cannot change while the pod runs", oldClass, newClass)
 }
 
-// checkFullyRemoved sets d.FullyRemoved if no sandbox, directory or action of this name is left.
-// cleanUp removes what is left.
+// checkFullyRemoved sets d.FullyRemoved if no sandbox, directory or action of this name exists.
+// cleanUp removes what still exists.
 func (f *facts) checkFullyRemoved(d *Decision) {
 	d.FullyRemoved = len(f.toStop)+len(f.desiredIncarnations)+len(f.in.PodDirs)+len(f.in.DirsInUse) == 0 && !f.in.MayHaveUnobserved && !f.hasPendingAction()
 }
@@ -62,8 +62,8 @@ func (f *facts) hasPendingAction() bool {
 	return false
 }
 
-// hasEarlierDirectory reports whether the start of the desired version must wait until the
-// directory of an earlier version with the same UID was removed.
+// hasEarlierDirectory reports whether the desired version cannot start yet, because the directory
+// of an earlier version with the same UID must be removed first.
 func (f *facts) hasEarlierDirectory() bool {
 	remove := RemoveDir{UID: f.in.Desired.UID}
 	if f.in.InFlight[remove.Subject()] == Action(remove) {

@@ -19,8 +19,8 @@ func (f *facts) keepHooks(d *Decision) {
 }
 
 // waitRuntimeReachable starts no action while the runtime does not respond. Actions in progress
-// continue, because they may succeed. For example, a pull must not be canceled because listing the
-// containers timed out.
+// continue, because they may succeed. For example, a pull must not be canceled because the
+// containers could not be listed in time.
 func (f *facts) waitRuntimeReachable(d *Decision) {
 	d.Why = f.in.Node.RuntimeMessage
 	if f.in.Desired == nil {
@@ -33,13 +33,13 @@ func (f *facts) waitRuntimeReachable(d *Decision) {
 }
 
 // isNotAdmitted reports whether the desired version must wait until it is admitted. It returns
-// false if there is a successor, because in that case the desired version was admitted before.
+// false if there is a successor, because then the desired version was admitted before.
 func (f *facts) isNotAdmitted() bool {
 	return f.in.Successor == nil && f.in.Verdict.Answer != Admit && (f.current == nil || !f.current.Ready) && !f.keepsSize() &&
 		!(f.in.Desired.Traits.FailsIfRejected && f.wasAdmitted())
 }
 
-// wasAdmitted reports whether a pod of a cluster was admitted before. Such a pod is not checked
+// wasAdmitted reports whether a pod of a cluster was admitted before, so that it is not checked
 // again. The directory of the pod does not prove its admission, because podd may have created the
 // directory before the last boot.
 func (f *facts) wasAdmitted() bool { return f.current != nil || f.in.Verdict.IsResize }
@@ -69,8 +69,8 @@ func (f *facts) waitNetwork(d *Decision) {
 	f.prefetchImages(d)
 }
 
-// mayHaveFinished reports whether the pod may have finished, but its journal cannot be read. The
-// pod may have finished if the runtime has no container of the pod, and some of the pod's
+// mayHaveFinished reports whether the journal of the pod cannot be read, so that the pod may have
+// finished. This is possible if the runtime has no container of the pod, and some of the pod's
 // containers are not always restarted.
 func (f *facts) mayHaveFinished() bool {
 	if f.in.JournalError == "" || f.current != nil && f.current.Ready {

@@ -56,8 +56,8 @@ func (RunProbe) sealed() {}
 // ContainerProbes is the state of the probes of the container with one ID. Fields with a JSON name
 // survive a restart of podd.
 type ContainerProbes struct {
-	// Since is when the container was first observed to run, with a monotonic clock reading.
-	// The initial delay of the probes is counted from it.
+	// Since is the time at which the container was first observed to run, with a monotonic clock
+	// reading. The initial delay of the probes is counted from it.
 	Since time.Time `json:"-"`
 	// RanBeforeStart reports whether the container already ran when podd started.
 	RanBeforeStart bool       `json:"-"`
@@ -102,8 +102,8 @@ type ProbeState struct {
 	// Message is one line for users: the failure that caused Health or, while Health is "", the
 	// first failure. After Health is set, Message changes only when Health changes.
 	Message string `json:"message,omitempty"`
-	// Began is when the last attempt began, with a monotonic clock reading; zero if there was
-	// none.
+	// Began is the time at which the last attempt began, with a monotonic clock reading; zero if
+	// there was none.
 	Began time.Time `json:"-"`
 	// Passing is the result of the last attempt that could be carried out. Consecutive is the
 	// number of consecutive attempts with this result. Errors is the number of later attempts,
@@ -119,43 +119,43 @@ type ProbeState struct {
 type ProbeResult struct {
 	Began  time.Time
 	Passed bool
-	// Errored reports whether the attempt could not be carried out. Such an attempt does not
-	// count.
+	// Errored reports whether the attempt could not be carried out. Such an attempt neither passes
+	// nor fails.
 	Errored bool
 	Message string
 }
 
 // maxImmediateTries is the number of attempts that are made without a delay if they cannot be
-// carried out. After that, the next attempt waits for the period of the probe.
+// carried out. After that number, the next attempt waits for the period of the probe.
 const maxImmediateTries = 3
 
-// WithResult returns the state of probe p after an attempt with the result o. t is the state before
-// the attempt.
-func (t ProbeState) WithResult(p *v1.Probe, o ProbeResult) ProbeState {
-	t.Began = o.Began
-	if o.Errored {
+// WithResult returns the state of probe p after an attempt. t is the state before the attempt, and
+// result is the result of the attempt.
+func (t ProbeState) WithResult(p *v1.Probe, result ProbeResult) ProbeState {
+	t.Began = result.Began
+	if result.Errored {
 		t.Errors++
-		t.keepFirstMessage("could not be carried out: " + o.Message)
+		t.keepFirstMessage("could not be carried out: " + result.Message)
 		return t
 	}
-	if t.Consecutive > 0 && t.Passing == o.Passed {
+	if t.Consecutive > 0 && t.Passing == result.Passed {
 		t.Consecutive++
 	} else {
 		t.Consecutive = 1
 	}
-	t.Passing, t.Errors = o.Passed, 0
+	t.Passing, t.Errors = result.Passed, 0
 	switch {
-	case o.Passed && t.Consecutive >= int(p.SuccessThreshold):
+	case result.Passed && t.Consecutive >= int(p.SuccessThreshold):
 		t.Health, t.Message = ProbePassed, ""
-	case !o.Passed && t.Consecutive >= int(p.FailureThreshold) && t.Health != ProbeFailed:
-		t.Health, t.Message = ProbeFailed, "failed: "+o.Message
-	case !o.Passed:
-		t.keepFirstMessage("failed: " + o.Message)
+	case !result.Passed && t.Consecutive >= int(p.FailureThreshold) && t.Health != ProbeFailed:
+		t.Health, t.Message = ProbeFailed, "failed: "+result.Message
+	case !result.Passed:
+		t.keepFirstMessage("failed: " + result.Message)
 	}
 	return t
 }
 
-// keepFirstMessage sets Message if Health is "" and there is no message yet.
+// keepFirstMessage sets Message if Health and Message are "".
 func (t *ProbeState) keepFirstMessage(message string) {
 	if t.Health == "" && t.Message == "" {
 		t.Message = message

@@ -39,8 +39,8 @@ func stopUnhealthy(kind ProbeKind) func(*facts, *containerFacts, *Decision, *Ste
 	return func(f *facts, m *containerFacts, d *Decision, s *Step) {
 		s.Why, s.NeedsUser, s.Probe = f.probeState(m, kind).describe(kind), true, kind
 		grace := graceOf(f.current)
-		if own := FindProbe(m.spec, kind).TerminationGracePeriodSeconds; own != nil {
-			grace = GraceDuration(*own)
+		if probeGrace := FindProbe(m.spec, kind).TerminationGracePeriodSeconds; probeGrace != nil {
+			grace = GraceDuration(*probeGrace)
 		}
 		f.beginStop(d, m, stopBudget{grace: grace, why: s.Why, hasFailedProbe: true})
 	}
@@ -51,8 +51,8 @@ func isUnstarted(f *facts, m *containerFacts) bool {
 	return m.hasState(runtime.Running) && !f.hasPassed(m, StartupProbe)
 }
 
-// waitStarted runs the startup probe. A failed attempt alone does not set NeedsUser, because failed
-// attempts are normal while a container starts.
+// waitStarted runs the startup probe. It does not set NeedsUser only because an attempt failed,
+// since failed attempts are normal while a container starts.
 func waitStarted(f *facts, m *containerFacts, d *Decision, s *Step) {
 	f.showProbe(m, StartupProbe, s)
 	f.scheduleProbe(m, d, StartupProbe)
@@ -123,33 +123,33 @@ func (f *facts) scheduleProbe(m *containerFacts, d *Decision, kind ProbeKind) {
 	d.probeAt(at)
 }
 
-// nextAttemptAt returns when the next attempt is due. The initial delay is counted from the first
-// observation of the running container. The time from the start to that observation also counts; it
-// is measured by the runtime's clock.
+// nextAttemptAt returns the time at which the next attempt is due. The initial delay begins at the
+// first observation of the running container. It is shortened by the time from the start to that
+// observation, which is measured by the runtime's clock.
 func (f *facts) nextAttemptAt(m *containerFacts, kind ProbeKind, p *v1.Probe) time.Time {
 	period := time.Duration(max(p.PeriodSeconds, 1)) * time.Second
-	probed := f.in.History.ProbeStates[m.last.ID]
-	if t := probed.State(kind); !t.Began.IsZero() {
+	probes := f.in.History.ProbeStates[m.last.ID]
+	if t := probes.State(kind); !t.Began.IsZero() {
 		if t.Errors%maxImmediateTries != 0 {
 			return t.Began
 		}
 		return t.Began.Add(period)
 	}
-	since := probed.Since
-	if since.IsZero() {
-		since = f.in.Now
+	observedSince := probes.Since
+	if observedSince.IsZero() {
+		observedSince = f.in.Now
 	}
 	delay := time.Duration(max(p.InitialDelaySeconds, 0)) * time.Second
-	delay -= min(max(since.Sub(m.last.StartedAt), 0), delay)
-	if probed.RanBeforeStart {
+	delay -= min(max(observedSince.Sub(m.last.StartedAt), 0), delay)
+	if probes.RanBeforeStart {
 		delay = max(delay, firstAttemptDelay(m.last.ID, kind, period))
 	}
-	return since.Add(delay)
+	return observedSince.Add(delay)
 }
 
 // firstAttemptDelay returns a duration of less than period, which is always the same for one
 // container ID and kind. It delays the first attempt in a container that ran before podd was
-// started, so that existing pods are not all probed at the same time.
+// started, so that podd does not probe all existing pods at the same time.
 func firstAttemptDelay(id string, kind ProbeKind, period time.Duration) time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte(string(kind) + "/" + id))

@@ -99,21 +99,21 @@ var ruleDescriptions = describeRules()
 
 // describeRules returns the descriptions of the rules in all tables.
 func describeRules() map[RuleID]ruleDescription {
-	all := map[RuleID]ruleDescription{}
+	descriptions := map[RuleID]ruleDescription{}
 	for _, r := range podRules {
-		all[r.id] = ruleDescription{string(r.phase), r.sentence}
+		descriptions[r.id] = ruleDescription{string(r.phase), r.sentence}
 	}
 	for _, table := range [][]containerRule{containerRules, restartRules, ephemeralRules, preparingRules, keepEarlierRules} {
 		for _, r := range table {
 			if r.sentence != "" { // a row without a sentence uses the sentence of the same rule in another table
-				all[r.id] = ruleDescription{r.verb, r.sentence}
+				descriptions[r.id] = ruleDescription{r.verb, r.sentence}
 			}
 		}
 	}
 	for _, r := range additionalRules {
-		all[r.id] = ruleDescription{r.verb, r.sentence}
+		descriptions[r.id] = ruleDescription{r.verb, r.sentence}
 	}
-	return all
+	return descriptions
 }
 
 // Verb returns a verb for what podd does while the rule applies. For a pod rule, it returns the

@@ -39,13 +39,15 @@ type ShutdownProgress struct {
 }
 
 // AdvanceShutdown returns the progress of a node shutdown at the time now, and the pods to stop. t
-// is the progress that the previous call returned; the zero value in the first call. pods contains
-// the pods that exist on the node. groups must have at least one element and be in ascending order
-// of priority. A group without pods is skipped. The next group begins when the present group has no
-// pods any more, or when its grace period has passed. So the result stop also contains the
-// remaining pods of earlier groups. wake is when AdvanceShutdown must be called again if nothing
-// happens; zero means never.
-func AdvanceShutdown(groups []ShutdownGroup, t ShutdownProgress, pods []ShutdownPod, now time.Time) (next ShutdownProgress, stop []ShutdownPod, wake time.Time) {
+// is the progress that the previous call returned, or the zero value in the first call. pods
+// contains the pods that exist on the node. groups must have at least one element and be in
+// ascending order of priority.
+//
+// A group without pods is skipped. The next group begins when the current group has no pods any
+// more, or when its grace period has passed. So stop may also contain pods of earlier groups.
+// wakeAt is the time at which AdvanceShutdown must be called again if nothing happens; zero means
+// never.
+func AdvanceShutdown(groups []ShutdownGroup, t ShutdownProgress, pods []ShutdownPod, now time.Time) (newProgress ShutdownProgress, stop []ShutdownPod, wakeAt time.Time) {
 	group := func(p ShutdownPod) int { return groupOf(groups, p.Priority) }
 	for ; t.Group < len(groups); t = (ShutdownProgress{Group: t.Group + 1}) {
 		if !slices.ContainsFunc(pods, func(p ShutdownPod) bool { return group(p) == t.Group }) {
@@ -55,7 +57,7 @@ func AdvanceShutdown(groups []ShutdownGroup, t ShutdownProgress, pods []Shutdown
 			t.Since = now
 		}
 		if end := t.Since.Add(groups[t.Group].Grace); now.Before(end) || groups[t.Group].Grace == 0 && t.Since.Equal(now) {
-			wake = end
+			wakeAt = end
 			break
 		}
 	}
@@ -65,13 +67,13 @@ func AdvanceShutdown(groups []ShutdownGroup, t ShutdownProgress, pods []Shutdown
 			stop = append(stop, p)
 		}
 	}
-	return t, stop, wake
+	return t, stop, wakeAt
 }
 
 // groupOf returns the index of the group that contains pods with this priority.
 func groupOf(groups []ShutdownGroup, priority int32) int {
-	i, found := slices.BinarySearchFunc(groups, priority, func(g ShutdownGroup, p int32) int { return cmp.Compare(g.Priority, p) })
-	if found {
+	i, isExact := slices.BinarySearchFunc(groups, priority, func(g ShutdownGroup, p int32) int { return cmp.Compare(g.Priority, p) })
+	if isExact {
 		return i
 	}
 	return max(i-1, 0)
@@ -87,8 +89,8 @@ func (f *facts) endByShutdown(e *Eviction) *PodEnd {
 	return fin
 }
 
-// mayResume reports whether the pod runs again after it was evicted, or after a node shutdown that is
-// over.
+// mayResume reports whether the pod runs again after it was evicted, or after the end of the node
+// shutdown that stopped it.
 func (f *facts) mayResume() bool {
 	fin := f.in.History.Finished
 	return !f.in.Node.ShuttingDown && fin.AppliesTo(f.desired) && fin.Resumes

@@ -29,8 +29,8 @@ func WithAllocatedSizes(in *Input) *manifest.Pod {
 	return in.Desired.WithSizes(in.AllocatedSizes())
 }
 
-// keepsSizes reports whether the containers keep their sizes: a newer version waits, or the node
-// does not admit the desired sizes.
+// keepsSizes reports whether the containers keep their sizes. This is the case if a newer version
+// waits, or if the node does not admit the desired sizes.
 func (in *Input) keepsSizes() bool { return in.Successor != nil || in.Verdict.Answer != Admit }
 
 // AllocatedSizes returns the new value of History.AllocatedSizes: the sizes that the containers of
@@ -60,52 +60,53 @@ func WithActualSizes(in *Input) *manifest.Pod {
 
 // PodResources returns the allocated requests and the actual resources of the whole pod (fields
 // allocatedResources and resources of v1.PodStatus). The actual cpu and memory are those of the
-// pod's cgroup; during a resize, they are its cpu and memory before the resize. If the cgroup does not
+// pod's cgroup. During a resize, they are the values from before the resize. If the cgroup does not
 // exist, they are the allocated cpu and memory.
 func PodResources(in *Input) (allocated v1.ResourceList, actual *v1.ResourceRequirements) {
 	pod := WithAllocatedSizes(in).Object
-	wanted := v1.ResourceRequirements{Requests: manifest.PodRequests(pod), Limits: manifest.PodLimits(pod)}
-	actual = &wanted
+	allocatedResources := v1.ResourceRequirements{Requests: manifest.PodRequests(pod), Limits: manifest.PodLimits(pod)}
+	actual = &allocatedResources
 	if inc := in.readyIncarnation(); inc != nil {
 		if size := recordedSize(in.History.Sizes, inc.ID, inc.Annotations).Value; size != "" {
-			resized := manifest.WithSize(wanted, size)
-			actual = &resized
+			actualResources := manifest.WithSize(allocatedResources, size)
+			actual = &actualResources
 		}
 	}
 	if in.keepsSizes() {
 		return actual.Requests, actual
 	}
-	return wanted.Requests, actual
+	return allocatedResources.Requests, actual
 }
 
 // ContainerSizes returns the sizes of the newest containers of version p, by name. If runningOnly
-// is set, it omits containers that do not run. recorded contains sizes by ID, as in History.Sizes.
-func ContainerSizes(p *manifest.Pod, observed []runtime.Incarnation, recorded map[string]Size, runningOnly bool) map[string]string {
-	newest := map[string]*runtime.Container{}
+// is true, it omits containers that do not run. recordedSizes contains sizes by ID, as in
+// History.Sizes.
+func ContainerSizes(p *manifest.Pod, observed []runtime.Incarnation, recordedSizes map[string]Size, runningOnly bool) map[string]string {
+	containers := map[string]*runtime.Container{}
 	for i := range observed {
 		if !IsCreatedFrom(&observed[i], p) {
 			continue
 		}
 		for j := range observed[i].Containers {
 			c := &observed[i].Containers[j]
-			if have := newest[c.Name]; !c.WasStartInterrupted() && (have == nil || c.Attempt > have.Attempt) {
-				newest[c.Name] = c
+			if newest := containers[c.Name]; !c.WasStartInterrupted() && (newest == nil || c.Attempt > newest.Attempt) {
+				containers[c.Name] = c
 			}
 		}
 	}
 	sizes := map[string]string{}
-	for name, c := range newest {
+	for name, c := range containers {
 		if !runningOnly || c.State == runtime.Running || c.State == runtime.Unknown {
-			sizes[name] = recordedSize(recorded, c.ID, c.Annotations).Value
+			sizes[name] = recordedSize(recordedSizes, c.ID, c.Annotations).Value
 		}
 	}
 	return sizes
 }
 
-// recordedSize returns the size of a container or sandbox: its size in recorded or, if there is
-// none, its size in annotations.
-func recordedSize(recorded map[string]Size, id string, annotations map[string]string) Size {
-	if size, ok := recorded[id]; ok {
+// recordedSize returns the size of a container or sandbox: its size in recordedSizes or, if there
+// is none, its size in annotations.
+func recordedSize(recordedSizes map[string]Size, id string, annotations map[string]string) Size {
+	if size, ok := recordedSizes[id]; ok {
 		return size
 	}
 	return Size{Value: annotations[runtime.AnnotationSize]}
@@ -118,13 +119,13 @@ type Size struct {
 	// size before the resize; it may be "".
 	Value string
 	// Uncertain reports whether a resize has begun and its result is unknown. If the size of a
-	// sandbox is uncertain, its cgroup may have room for a container's sizes both before and
-	// after a resize. Therefore the cgroup is always resized to the pod's size afterwards.
+	// sandbox is uncertain, its cgroup may have room for the old and the new size of a container.
+	// Therefore the cgroup is always resized to the pod's size afterwards.
 	Uncertain bool
 }
 
-// differs reports whether a container or sandbox with the Size s must be resized to the given size.
-// An object with an unknown Size is not resized.
+// differs reports whether a container or sandbox whose recorded size is s must be resized to the
+// given size. It returns false if the recorded size is unknown.
 func (s Size) differs(size string) bool { return s.Uncertain || s.Value != "" && s.Value != size }
 
 // uncertainSize is the JSON form of an uncertain Size. The JSON form of other sizes is Value.
@@ -140,8 +141,8 @@ func (s Size) MarshalJSON() ([]byte, error) {
 	return json.Marshal(s.Value)
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It also decodes the uncertain sizes that
-// earlier versions of podd have written.
+// UnmarshalJSON implements json.Unmarshaler. It also decodes uncertain sizes in the formats of
+// earlier versions of podd.
 func (s *Size) UnmarshalJSON(data []byte) error {
 	var uncertain uncertainSize
 	if json.Unmarshal(data, &uncertain) == nil {
@@ -153,8 +154,8 @@ func (s *Size) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*s = Size{Value: value}
-	if before, ok := strings.CutPrefix(value, "perhaps no more "); ok {
-		*s = Size{before, true}
+	if oldSize, ok := strings.CutPrefix(value, "perhaps no more "); ok {
+		*s = Size{oldSize, true}
 	} else if value == "room for two sizes" {
 		*s = Size{Uncertain: true}
 	}
@@ -179,7 +180,7 @@ func UncertainSizes(in *Input, a Action) map[string]Size {
 			}
 		}
 		sizes[inc.ID] = pod
-	case StartContainer: // during a pending resize, the size of the cgroup is uncertain, because the start enlarges the pod's cgroup
+	case StartContainer: // the start enlarges the pod's cgroup, so its size is uncertain if a resize is pending
 		if IsResizePending(in) {
 			sizes[inc.ID] = pod
 		}

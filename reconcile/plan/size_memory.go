@@ -29,7 +29,7 @@ func (l MemoryLimitChange) subject() string {
 	return fmt.Sprintf("container %q", l.Container)
 }
 
-// CheckMemory returns an error if a memory limit would decrease to the present usage or less. On
+// CheckMemory returns an error if a memory limit would decrease to the current usage or less. On
 // cgroup v2 the kernel would then kill processes, and on cgroup v1 the resize would fail halfway.
 // The conditions and the message are the kubelet's (validateMemoryResizeAction).
 func CheckMemory(limits []MemoryLimitChange) error {
@@ -39,12 +39,12 @@ func CheckMemory(limits []MemoryLimitChange) error {
 			reasons = append(reasons, fmt.Sprintf("attempting to set %s memory limit (%d) below current usage (%d)", l.subject(), l.Desired, l.Used))
 		}
 	}
-	const what = "cannot decrease memory limits: "
+	const operation = "cannot decrease memory limits: "
 	switch len(reasons) {
 	case 0:
 		return nil
 	case 1:
-		return errors.New(what + reasons[0])
+		return errors.New(operation + reasons[0])
 	}
-	return errors.New(what + "[" + strings.Join(reasons, ", ") + "]")
+	return errors.New(operation + "[" + strings.Join(reasons, ", ") + "]")
 }

@@ -53,8 +53,8 @@ func (f *facts) describeResize(m *containerFacts) string {
 	return "from " + actual.Value + " to " + desired
 }
 
-// needsPodResize reports whether the cgroup of the pod must be resized: all containers have their
-// allocated sizes, and the cgroup does not have the pod's size.
+// needsPodResize reports whether the cgroup of the pod must be resized. This is the case if all
+// containers have their allocated sizes, but the cgroup does not have the pod's size.
 func (f *facts) needsPodResize(d *Decision) bool {
 	if !f.containerRulesApply(d) || f.isSizeUnadmitted() || !f.podSize().differs(f.in.Desired.PodSize()) {
 		return false
@@ -71,7 +71,7 @@ func (f *facts) resizePod(d *Decision) {
 	d.addAction(ResizePod{SandboxID: f.current.ID})
 }
 
-// podSize returns the size of the present sandbox.
+// podSize returns the recorded size of the current sandbox.
 func (f *facts) podSize() Size {
 	return recordedSize(f.in.History.Sizes, f.current.ID, f.current.Annotations)
 }

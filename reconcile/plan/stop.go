@@ -57,7 +57,7 @@ func (f *facts) deletionOf(inc *runtime.Incarnation) *Deletion {
 
 // shortenGrace applies a deletion request for inc to its termination s. It returns a copy of s with
 // the grace period of the request if the stop begins now, or if that grace period ends earlier than
-// that of s. Otherwise, or if there is no request, it returns s.
+// that of s. In all other cases, it returns s.
 func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *SandboxTermination) *SandboxTermination {
 	del := f.deletionOf(inc)
 	if del == nil {
@@ -67,9 +67,9 @@ func (f *facts) shortenGrace(d *Decision, inc *runtime.Incarnation, s *SandboxTe
 	if d.Stopping == nil && grace >= s.Grace {
 		return s
 	}
-	shortened := *s
-	shortened.Grace = grace
-	d.Stopping = &shortened
+	copied := *s
+	copied.Grace = grace
+	d.Stopping = &copied
 	return d.Stopping
 }
 
@@ -110,7 +110,7 @@ func (f *facts) stopContainers(d *Decision, inc *runtime.Incarnation, t stopBudg
 	}
 	order.Slice(runs, byStopOrder)
 	var hooksLeft []string
-	first, _ := recordedKind(&runs[0])
+	firstKind, _ := recordedKind(&runs[0])
 	for i := range runs {
 		c := &runs[i]
 		if f.exceedsPodGrace(d, c, t) {
@@ -119,9 +119,9 @@ func (f *facts) stopContainers(d *Decision, inc *runtime.Incarnation, t stopBudg
 		}
 		f.continueReadinessInStop(d, inc, c)
 		kind, _ := recordedKind(c)
-		rest := t.remaining(f.in.Now)
-		if i > 0 && (first == KindSidecar || kind == KindSidecar) && rest > 0 {
-			d.wakeAt(f.in.Now.Add(rest))
+		remaining := t.remaining(f.in.Now)
+		if i > 0 && (firstKind == KindSidecar || kind == KindSidecar) && remaining > 0 {
+			d.wakeAt(f.in.Now.Add(remaining))
 			if f.runPreStop(d, c, f.terminationInPod(c, t)) { // only the hook runs now; the container is stopped after the containers before it
 				hooksLeft = append(hooksLeft, c.Name)
 			}
@@ -180,8 +180,8 @@ func (f *facts) removeContainers(d *Decision, inc *runtime.Incarnation) {
 	}
 }
 
-// mayCleanUp reports whether objects may be removed: both the desired and the observed state are
-// known.
+// mayCleanUp reports whether objects may be removed. This requires that both the desired and the
+// observed state are known.
 func (f *facts) mayCleanUp(d *Decision) bool {
 	return d.Phase != PhaseHold && !d.UseSuccessor && f.in.Node.RuntimeReachable
 }
@@ -211,8 +211,8 @@ func (f *facts) cleanUp(d *Decision) {
 	}
 }
 
-// removeStopped removes incarnation inc, unless inc is live, is still being stopped, or is kept for
-// its exit codes (see keepForExitsUntil).
+// removeStopped removes incarnation inc. It does nothing if inc is live, is still being stopped, or
+// is kept for its exit codes (see keepForExitsUntil).
 func (f *facts) removeStopped(d *Decision, inc *runtime.Incarnation) {
 	if IsLive(inc) || inc.ID != "" && f.in.isSandboxStopping(inc.ID) && !f.in.History.ReleasedSandboxes[inc.ID] {
 		return
@@ -229,7 +229,7 @@ func (f *facts) removeStopped(d *Decision, inc *runtime.Incarnation) {
 }
 
 // exitCodeTimeout is how long a deleted pod of a cluster waits for exit codes that the runtime has
-// not reported. After that, the reason ContainerStatusUnknown is published to the cluster.
+// not reported. After that time, the reason ContainerStatusUnknown is published to the cluster.
 const exitCodeTimeout = 2 * time.Minute
 
 // keepForExitsUntil returns the time until which the stopped incarnation inc is kept, because its
@@ -243,12 +243,12 @@ func (f *facts) keepForExitsUntil(inc *runtime.Incarnation) (until time.Time) {
 		if c.State != runtime.ExitCodeUnknown {
 			continue
 		}
-		seen, ok := f.in.History.ExitSeenAt[c.ID]
+		seenAt, ok := f.in.History.ExitSeenAt[c.ID]
 		if !ok {
-			seen = f.in.Now
+			seenAt = f.in.Now
 		}
-		if at := seen.Add(exitCodeTimeout); at.After(until) {
-			until = at
+		if end := seenAt.Add(exitCodeTimeout); end.After(until) {
+			until = end
 		}
 	}
 	return until
@@ -265,7 +265,7 @@ func (f *facts) attemptOf(name string) uint32 {
 	return 0
 }
 
-// isStaleDir reports whether neither a desired nor an observed version uses directory dir.
+// isStaleDir reports whether directory dir belongs to no desired or observed version.
 func (f *facts) isStaleDir(dir PodDir) bool {
 	if dir.mayBelongTo(f.in.Desired) || dir.mayBelongTo(f.in.Successor) {
 		return false
@@ -285,12 +285,12 @@ func (d PodDir) mayBelongTo(p *manifest.Pod) bool {
 
 // containersOf returns the init containers and the regular containers of a pod.
 func containersOf(spec *v1.PodSpec) []*v1.Container {
-	var out []*v1.Container
+	var containers []*v1.Container
 	for i := range spec.InitContainers {
-		out = append(out, &spec.InitContainers[i])
+		containers = append(containers, &spec.InitContainers[i])
 	}
 	for i := range spec.Containers {
-		out = append(out, &spec.Containers[i])
+		containers = append(containers, &spec.Containers[i])
 	}
-	return out
+	return containers
 }
