@@ -64,13 +64,13 @@ func (s *State) RecordDecision(d plan.Decision, now time.Time) (*State, Outputs)
 }
 
 // recordEnd writes the end fin of a pod that has finished by itself to the journal. The end takes
-// effect when the write has succeeded; see ConfirmEnd. If the end that is already being written
-// equals fin except for the time, recordEnd keeps that end with its earlier time.
+// effect when the write has succeeded; see ConfirmEnd. If the journal is already being written with
+// an end that differs from fin only in its time, recordEnd keeps that end.
 func (t *transition) recordEnd(fin *plan.PodEnd) {
 	if t.pendingEnd != nil {
-		undated := *fin
-		undated.At = t.pendingEnd.At
-		if undated == *t.pendingEnd {
+		finThen := *fin
+		finThen.At = t.pendingEnd.At
+		if finThen == *t.pendingEnd {
 			fin = t.pendingEnd
 		}
 	}
@@ -83,18 +83,18 @@ func (t *transition) recordEnd(fin *plan.PodEnd) {
 // dropEnd removes an end that waits for the journal. It must be called only if decision d does not
 // wait for the journal. If d contains an end, that end takes effect at once.
 func (t *transition) dropEnd(d plan.Decision) {
-	waited := t.pendingEnd != nil
+	wasPending := t.pendingEnd != nil
 	t.pendingEnd = nil
 	if d.Finished != nil {
 		t.PlanInput.History.Finished = d.Finished // see RecordUrgentEnd
-	} else if waited && t.PlanInput.Desired != nil {
+	} else if wasPending && t.PlanInput.Desired != nil {
 		t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash) // replace the journal, because it may contain the removed end
 	}
 }
 
-// ConfirmEnd makes the end of the pod in decision d take effect if the journal contains it.
+// ConfirmEnd makes the end of the pod in decision d take effect if the journal contains the end.
 // Otherwise ConfirmEnd returns the error of the write, and the end must not be published yet. If
-// d.RecordFirst is not set, ConfirmEnd changes nothing and returns no error.
+// d.RecordFirst is false, ConfirmEnd changes nothing and returns no error.
 func (s *State) ConfirmEnd(d plan.Decision) (*State, error) {
 	if !d.RecordFirst || d.Finished == nil {
 		return s, nil
@@ -102,9 +102,9 @@ func (s *State) ConfirmEnd(d plan.Decision) (*State, error) {
 	if err := s.WriteError(s.PlanInput.Desired.UID); err != nil {
 		return s, err
 	}
-	next := s.clone()
-	next.PlanInput.History.Finished, next.pendingEnd = s.pendingEnd, nil
-	return next, nil
+	newState := s.clone()
+	newState.PlanInput.History.Finished, newState.pendingEnd = s.pendingEnd, nil
+	return newState, nil
 }
 
 // AwaitsJournal reports whether there is an end of the pod that takes effect only when it is in the
@@ -119,7 +119,7 @@ func (s *State) RecordUrgentEnd(d plan.Decision, now time.Time) (*State, Outputs
 		return s, Outputs{}
 	}
 	if s.PlanInput.Desired.Traits.HasStateAtSource && len(s.PlanInput.Observed)+len(s.PlanInput.PodDirs) == 0 {
-		return s, Outputs{} // no journal is needed, because nothing of the pod is on the node, and an end that is lost is decided again
+		return s, Outputs{} // no journal is necessary: nothing of the pod is on the node, and if the end is lost, it is decided again
 	}
 	t := s.begin(now)
 	t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
@@ -146,13 +146,13 @@ func (s *State) BeginAction(a plan.Action, now time.Time) (*State, Outputs) {
 	return t.end()
 }
 
-// WithVolumeFailure records that no volume was prepared because writing the journal failed with
-// err. Without a journal, the directory of the pod would be an orphan.
+// WithVolumeFailure records that podd has prepared no volume, because writing the journal failed
+// with err. Without a journal, the directory of the pod would be an orphan.
 func (s *State) WithVolumeFailure(err error) *State {
 	n := s.PlanInput.History.VolumesFailure.Count + 1
-	next := s.clone()
-	next.PlanInput.History.VolumesFailure = plan.Failure{Count: n, Message: err.Error(), RetryAt: s.PlanInput.Now.Add(plan.RetryDelay(n))}
-	return next
+	newState := s.clone()
+	newState.PlanInput.History.VolumesFailure = plan.Failure{Count: n, Message: err.Error(), RetryAt: s.PlanInput.Now.Add(plan.RetryDelay(n))}
+	return newState
 }
 
 // RetryVolumes makes the retries of failed operations on volumes due now.
@@ -168,19 +168,19 @@ func (s *State) IsEndRecorded() bool {
 	return s.PlanInput.Desired != nil && fin != nil && s.Records[fin.UID].Finished != nil && s.WriteError(fin.UID) == nil
 }
 
-// NeedsReport reports whether decision d, or whether the end is recorded, differs from the last
-// report.
+// NeedsReport reports whether decision d differs from the last reported decision, or the result of
+// IsEndRecorded has changed since the last report.
 func (s *State) NeedsReport(d plan.Decision) bool {
 	return s.IsEndRecorded() != s.isEndReported || !reflect.DeepEqual(d, s.ReportedDecision)
 }
 
-// WithReported returns s with decision d as the last reported decision. The report contains whether
-// the end is recorded.
+// WithReported returns s with decision d as the last reported decision. It also records the result
+// of IsEndRecorded, which the report contains.
 func (s *State) WithReported(d plan.Decision) *State {
-	next := s.clone()
+	newState := s.clone()
 	if d.Rule != s.ReportedDecision.Rule {
-		next.DecisionSince = s.PlanInput.Now
+		newState.DecisionSince = s.PlanInput.Now
 	}
-	next.ReportedDecision, next.isEndReported = d, s.IsEndRecorded()
-	return next
+	newState.ReportedDecision, newState.isEndReported = d, s.IsEndRecorded()
+	return newState
 }

@@ -21,8 +21,8 @@ import (
 
 // AddEphemeral sets the ephemeral containers of the version in force, whose UID must be uid.
 // containers must include the ephemeral containers that the pod already has. Outputs.NeedsReport
-// reports whether containers were added. If dry is set, AddEphemeral only validates containers. The
-// errors are Kubernetes API errors. RecoverEphemeral must be called before AddEphemeral.
+// reports whether containers were added. If dry is true, AddEphemeral only validates containers.
+// The errors are Kubernetes API errors. RecoverEphemeral must be called before AddEphemeral.
 func (s *State) AddEphemeral(uid types.UID, containers []v1.EphemeralContainer, dry bool, now time.Time) (*State, Outputs, error) {
 	t := s.begin(now)
 	if !t.HasObserved { // the pod may have ephemeral containers that were not observed yet
@@ -49,34 +49,34 @@ func (t *transition) addEphemeral(uid types.UID, containers []v1.EphemeralContai
 	if p.Traits.HasStateAtSource {
 		return NewInvalidEphemeralError(t.Key, "the pod belongs to the cluster; add ephemeral containers through its API server, with \"kubectl debug\"")
 	}
-	next, errs := decode.AddEphemeral(p, containers)
-	if next != p && t.PlanInput.History.Finished.AppliesTo(p) {
+	newVersion, errs := decode.AddEphemeral(p, containers)
+	if newVersion != p && t.PlanInput.History.Finished.AppliesTo(p) {
 		errs = append(errs, forbidden("the pod has finished; no container is started in it any more"))
 	}
 	if len(errs) > 0 {
 		return invalid(t.Key, errs...)
 	}
-	if next == p || dry {
+	if newVersion == p || dry {
 		return nil
 	}
-	for _, c := range next.Object.Spec.EphemeralContainers[len(p.Object.Spec.EphemeralContainers):] {
+	for _, c := range newVersion.Object.Spec.EphemeralContainers[len(p.Object.Spec.EphemeralContainers):] {
 		// Keep the attempt number, so that the attempt numbers of an earlier container with
 		// this name are not used again.
 		t.changeContainer(c.Name, func(h *plan.ContainerHistory) { *h = plan.ContainerHistory{Attempt: h.Attempt, Restarts: h.Restarts} })
 	}
-	t.PlanInput.Desired, t.out.NeedsReport = next, true
+	t.PlanInput.Desired, t.out.NeedsReport = newVersion, true
 	t.addWrite(p.UID, p.Hash)
 	t.applyRefs()
 	return nil
 }
 
-// WithdrawEphemeral removes the containers that AddEphemeral has added, because writing the
-// journal failed. before is the state on which AddEphemeral was called. The failed write may
-// have reached the disk. Therefore the journal is written again, so that a later podd does not
-// start the removed containers.
-func (s *State) WithdrawEphemeral(before *State, now time.Time) (*State, Outputs) {
+// WithdrawEphemeral removes the containers that AddEphemeral has added, because writing the journal
+// failed. oldState is the state on which AddEphemeral was called. The failed write may have reached
+// the disk. Therefore the journal is written again, so that a later podd does not start the removed
+// containers.
+func (s *State) WithdrawEphemeral(oldState *State, now time.Time) (*State, Outputs) {
 	t := s.begin(now)
-	t.PlanInput.Desired, t.PlanInput.History.Containers = before.PlanInput.Desired, before.PlanInput.History.Containers
+	t.PlanInput.Desired, t.PlanInput.History.Containers = oldState.PlanInput.Desired, oldState.PlanInput.History.Containers
 	t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 	t.applyRefs()
 	return t.end()
@@ -88,13 +88,13 @@ func NewReplacedError(key types.NamespacedName) error {
 }
 
 // NewInvalidEphemeralError returns the API error for ephemeral containers that the pod must not
-// have. why is the reason for users.
-func NewInvalidEphemeralError(key types.NamespacedName, why string) error {
-	return invalid(key, forbidden(why))
+// have. reason is the reason for users.
+func NewInvalidEphemeralError(key types.NamespacedName, reason string) error {
+	return invalid(key, forbidden(reason))
 }
 
-func forbidden(why string) *field.Error {
-	return field.Forbidden(field.NewPath("spec", "ephemeralContainers"), why)
+func forbidden(reason string) *field.Error {
+	return field.Forbidden(field.NewPath("spec", "ephemeralContainers"), reason)
 }
 
 func invalid(key types.NamespacedName, errs ...*field.Error) error {
@@ -105,8 +105,8 @@ func invalid(key types.NamespacedName, errs ...*field.Error) error {
 // created. It reads their specs from the annotations of the containers. If it finds that a
 // container in the journal was created, it writes the journal without the container.
 func (t *transition) recoverEphemeral() {
-	var unknown []runtime.Container
-	inJournal := false
+	var recovered []runtime.Container
+	isJournalOutdated := false
 	for i := range t.PlanInput.Observed {
 		inc := &t.PlanInput.Observed[i]
 		// Skip the earlier sandbox of a pod that was removed and is desired again. This sandbox is
@@ -119,19 +119,19 @@ func (t *transition) recoverEphemeral() {
 			case c.Annotations[runtime.AnnotationEphemeralContainer] == "" || t.PlanInput.History.Containers[c.Name].EphemeralCreated:
 				continue
 			case !t.hasEphemeral(c.Name):
-				unknown = append(unknown, c)
+				recovered = append(recovered, c)
 			default:
-				inJournal = true
+				isJournalOutdated = true
 			}
 			t.changeContainer(c.Name, func(h *plan.ContainerHistory) { h.EphemeralCreated = true })
 		}
 	}
-	if len(unknown) > 0 {
+	if len(recovered) > 0 {
 		// Containers that were created come before containers that were not created.
-		list := slices.Concat(ephemeralSpecs(unknown), t.PlanInput.Desired.Object.Spec.EphemeralContainers)
-		t.PlanInput.Desired = t.PlanInput.Desired.WithEphemeral(list)
+		specs := slices.Concat(ephemeralSpecs(recovered), t.PlanInput.Desired.Object.Spec.EphemeralContainers)
+		t.PlanInput.Desired = t.PlanInput.Desired.WithEphemeral(specs)
 	}
-	if inJournal {
+	if isJournalOutdated {
 		t.addWrite(t.PlanInput.Desired.UID, t.PlanInput.Desired.Hash)
 	}
 }
@@ -146,15 +146,15 @@ func (t *transition) hasEphemeral(name string) bool {
 // container.
 func ephemeralSpecs(containers []runtime.Container) []v1.EphemeralContainer {
 	order.Slice(containers, func(a, b runtime.Container) int { return cmp.Compare(ephemeralIndex(&a), ephemeralIndex(&b)) })
-	var all []v1.EphemeralContainer
+	var specs []v1.EphemeralContainer
 	for i := range containers {
 		var c v1.EphemeralContainer
-		text := containers[i].Annotations[runtime.AnnotationEphemeralContainer]
-		if json.Unmarshal([]byte(text), &c) == nil && c.Name == containers[i].Name {
-			all = append(all, c)
+		encoded := containers[i].Annotations[runtime.AnnotationEphemeralContainer]
+		if json.Unmarshal([]byte(encoded), &c) == nil && c.Name == containers[i].Name {
+			specs = append(specs, c)
 		}
 	}
-	return all
+	return specs
 }
 
 // ephemeralIndex returns the index of a created ephemeral container in the list of its pod.

@@ -17,19 +17,19 @@ func (s *State) DecisionEvents(d plan.Decision) []event.Event {
 	})
 }
 
-// ResizeEvents returns the events for the changes to the resize of the pod since the given earlier
-// state. It compares the pods that the two states have published.
-func (s *State) ResizeEvents(before *State) []event.Event {
+// ResizeEvents returns the events for the changes to the resize of the pod since oldState. It
+// compares the pods that the two states have published.
+func (s *State) ResizeEvents(oldState *State) []event.Event {
 	desired := s.PlanInput.Desired
-	if desired == nil || s.publishedPod == nil || s.publishedPod == before.publishedPod {
+	if desired == nil || s.publishedPod == nil || s.publishedPod == oldState.publishedPod {
 		return nil
 	}
 	c := event.ResizeChange{
 		Subject: event.NewSubject(desired, s.PlanInput.Now), After: s.publishedPod, IsPending: plan.IsResizePending(&s.PlanInput),
 	}
 	switch {
-	case before.publishedVersion != nil && EqualVersion(before.publishedVersion, desired):
-		c.Before, c.IsNewSize = before.publishedPod, !desired.HasSizesOf(before.publishedVersion)
+	case oldState.publishedVersion != nil && EqualVersion(oldState.publishedVersion, desired):
+		c.Before, c.IsNewSize = oldState.publishedPod, !desired.HasSizesOf(oldState.publishedVersion)
 	case desired.Traits.HasStateAtSource:
 		c.Before = desired.Object // the pod of the source, with the status that an earlier podd reported
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 // A FailedWrite is the failure to write the newest journal of a UID. The disk contains an older
-// journal or, if only the sync failed, the newest journal.
+// journal. If only the sync failed, the disk contains the newest journal, but may lose it in a
+// power cut.
 type FailedWrite struct {
 	plan.Failure
 	durable bool // whether this journal, or the journal on disk that it replaces, must survive a power cut
@@ -23,16 +24,16 @@ type FailedWrite struct {
 // The write is durable if the new record or the record that it replaces must survive a power cut. A
 // failed write is retried until it succeeds.
 func (t *transition) addWrite(uid types.UID, hash string) {
-	before, failed := t.Records[uid], t.FailedWrites[uid]
+	oldRecord, failedWrite := t.Records[uid], t.FailedWrites[uid]
 	r := t.newRecord(uid, hash)
 	dir := t.dir(uid)
 	dir.Hash = hash
 	t.setDir(dir)
 	t.Records = withKey(t.Records, uid, r)
-	w := Write{Record: r, Durable: r.isDurable() || before.isDurable() || failed.durable}
-	for i, earlier := range t.out.Writes {
-		if earlier.Record.UID == uid {
-			w.Durable = w.Durable || earlier.Durable
+	w := Write{Record: r, Durable: r.isDurable() || oldRecord.isDurable() || failedWrite.durable}
+	for i, otherWrite := range t.out.Writes {
+		if otherWrite.Record.UID == uid {
+			w.Durable = w.Durable || otherWrite.Durable
 			t.out.Writes[i] = w
 			return
 		}
@@ -72,36 +73,36 @@ func (t *transition) newRecord(uid types.UID, hash string) Record {
 	return r
 }
 
-// recordedProbes returns the probe states to store in a record, by container ID: the states of
-// containers with a probe that has a result. It returns nil if there are none.
-func recordedProbes(all map[string]plan.ContainerProbes) map[string]plan.ContainerProbes {
-	var kept map[string]plan.ContainerProbes
-	for id, p := range all {
+// recordedProbes returns the probe states to store in a record, by container ID. It omits
+// containers without a probe that has a result. It returns nil if there are no states to store.
+func recordedProbes(probeStates map[string]plan.ContainerProbes) map[string]plan.ContainerProbes {
+	var recorded map[string]plan.ContainerProbes
+	for id, p := range probeStates {
 		if p.Startup.Health != "" || p.Liveness.Health != "" || p.Readiness.Health != "" {
-			kept = withKey(kept, id, p)
+			recorded = withKey(recorded, id, p)
 		}
 	}
-	return kept
+	return recorded
 }
 
 // terminationsOf returns the terminations of the observed containers of a UID, by container ID;
 // nil if there are none.
 func (t *transition) terminationsOf(uid types.UID) map[string]plan.Termination {
-	var kept map[string]plan.Termination
+	var terminations map[string]plan.Termination
 	for id, e := range t.PlanInput.History.Terminations {
 		if inc, _ := runtime.FindContainer(t.PlanInput.Observed, id); inc != nil && inc.UID == uid {
-			kept = withKey(kept, id, e)
+			terminations = withKey(terminations, id, e)
 		}
 	}
-	return kept
+	return terminations
 }
 
 // ApplyWrite applies the result err of writing the journal of a UID. durable is Write.Durable. An
-// error is logged unless the previous write failed with the same error. A logged error also causes
-// an event, unless quiet is set.
+// error is logged unless the previous write failed with the same error. If quiet is false, a logged
+// error also causes an event.
 func (s *State) ApplyWrite(uid types.UID, durable bool, err error, quiet bool, now time.Time) (*State, Outputs) {
 	t := s.begin(now)
-	failed, hadFailed := t.FailedWrites[uid]
+	failedWrite, hadFailed := t.FailedWrites[uid]
 	if err == nil {
 		t.UnreadableJournals = withoutKey(t.UnreadableJournals, uid)
 		if hadFailed {
@@ -110,72 +111,72 @@ func (s *State) ApplyWrite(uid types.UID, durable bool, err error, quiet bool, n
 		}
 		return t.end()
 	}
-	if failed.Message != err.Error() {
+	if failedWrite.Message != err.Error() {
 		t.warn("writing the journal failed; retrying", "uid", uid, "err", err)
 		if p := t.PlanInput.Desired; p != nil && p.UID == uid && !quiet {
 			t.addEvents(event.NewSubject(p, now).NewWarningEvent("FailedSync", "", err.Error()))
 		}
 	}
-	if !now.Before(failed.RetryAt) {
-		failed.Count++
-		failed.RetryAt = now.Add(plan.RetryDelay(failed.Count))
+	if !now.Before(failedWrite.RetryAt) {
+		failedWrite.Count++
+		failedWrite.RetryAt = now.Add(plan.RetryDelay(failedWrite.Count))
 	}
-	failed.Message, failed.durable = err.Error(), durable
-	t.FailedWrites = withKey(t.FailedWrites, uid, failed)
+	failedWrite.Message, failedWrite.durable = err.Error(), durable
+	t.FailedWrites = withKey(t.FailedWrites, uid, failedWrite)
 	return t.end()
 }
 
-// WriteError returns the error because of which the newest journal of a UID is not on disk; nil
-// if it is on disk.
+// WriteError returns the error because of which the newest journal of a UID is not on disk, or nil
+// if the journal is on disk.
 func (s *State) WriteError(uid types.UID) error {
-	if failed, ok := s.FailedWrites[uid]; ok {
-		return errors.New(failed.Message)
+	if failedWrite, ok := s.FailedWrites[uid]; ok {
+		return errors.New(failedWrite.Message)
 	}
 	return nil
 }
 
-// RetryWrites adds the failed writes with a retry that is due to Outputs.Writes.
+// RetryWrites adds the failed writes that are due to Outputs.Writes.
 func (s *State) RetryWrites(now time.Time) (*State, Outputs) {
 	if len(s.FailedWrites) == 0 {
 		return s, Outputs{}
 	}
 	t := s.begin(now)
-	for uid, failed := range t.FailedWrites {
-		if !t.isRemoving(uid) && !now.Before(failed.RetryAt) {
+	for uid, failedWrite := range t.FailedWrites {
+		if !t.isRemoving(uid) && !now.Before(failedWrite.RetryAt) {
 			t.addWrite(uid, t.Records[uid].Hash)
 		}
 	}
 	return t.end()
 }
 
-// NextRetry returns the earlier of wake and the next retry of a failed write. A zero time means
+// NextRetry returns the earlier of wakeAt and the next retry of a failed write. A zero time means
 // never.
-func (s *State) NextRetry(wake time.Time) time.Time {
-	for uid, failed := range s.FailedWrites {
-		if !s.isRemoving(uid) && (wake.IsZero() || failed.RetryAt.Before(wake)) {
-			wake = failed.RetryAt
+func (s *State) NextRetry(wakeAt time.Time) time.Time {
+	for uid, failedWrite := range s.FailedWrites {
+		if !s.isRemoving(uid) && (wakeAt.IsZero() || failedWrite.RetryAt.Before(wakeAt)) {
+			wakeAt = failedWrite.RetryAt
 		}
 	}
-	return wake
+	return wakeAt
 }
 
 // MakeRetriesDue makes all failed writes due now. It omits the write for excludedUID.
 func (s *State) MakeRetriesDue(excludedUID types.UID) *State {
-	next := s.clone()
-	for uid, failed := range s.FailedWrites {
+	newState := s.clone()
+	for uid, failedWrite := range s.FailedWrites {
 		if uid != excludedUID {
-			failed.RetryAt = time.Time{}
-			next.FailedWrites = withKey(next.FailedWrites, uid, failed)
+			failedWrite.RetryAt = time.Time{}
+			newState.FailedWrites = withKey(newState.FailedWrites, uid, failedWrite)
 		}
 	}
-	return next
+	return newState
 }
 
 // isRemoving reports whether the directory of a UID is being removed. During the removal no journal
-// may be written, because writing a journal would create the directory again.
+// may be written, because that would create the directory again.
 func (s *State) isRemoving(uid types.UID) bool {
-	_, removing := s.PlanInput.InFlight[plan.RemoveDir{UID: uid}.Subject()]
-	return removing
+	_, isInFlight := s.PlanInput.InFlight[plan.RemoveDir{UID: uid}.Subject()]
+	return isInFlight
 }
 
 // LacksDir reports whether PlanInput.PodDirs contains no directory of a UID, or only a directory
@@ -184,17 +185,17 @@ func (s *State) LacksDir(uid types.UID) bool { return s.dir(uid).Hash == "" }
 
 // WithInFlight returns s with inFlight as the actions in progress, by subject.
 func (s *State) WithInFlight(inFlight map[string]plan.Action) *State {
-	next := s.clone()
-	next.PlanInput.InFlight = inFlight
-	return next
+	newState := s.clone()
+	newState.PlanInput.InFlight = inFlight
+	return newState
 }
 
 // setDir adds d to PlanInput.PodDirs, or replaces the directory with the same UID.
 func (t *transition) setDir(d plan.PodDir) {
 	dirs := make([]plan.PodDir, 0, len(t.PlanInput.PodDirs)+1)
-	for _, have := range t.PlanInput.PodDirs {
-		if have.UID != d.UID {
-			dirs = append(dirs, have)
+	for _, dir := range t.PlanInput.PodDirs {
+		if dir.UID != d.UID {
+			dirs = append(dirs, dir)
 		}
 	}
 	t.PlanInput.PodDirs = append(dirs, d)
@@ -203,9 +204,9 @@ func (t *transition) setDir(d plan.PodDir) {
 // dropDir removes the directory that action a has removed, and its record, from the state.
 func (t *transition) dropDir(a plan.RemoveDir) {
 	var dirs []plan.PodDir
-	for _, have := range t.PlanInput.PodDirs {
-		if have.UID != a.UID {
-			dirs = append(dirs, have)
+	for _, dir := range t.PlanInput.PodDirs {
+		if dir.UID != a.UID {
+			dirs = append(dirs, dir)
 		}
 	}
 	t.PlanInput.PodDirs, t.Records, t.FailedWrites = dirs, withoutKey(t.Records, a.UID), withoutKey(t.FailedWrites, a.UID)

@@ -15,7 +15,7 @@ import (
 
 // applyObservation replaces the observed state by p, which is nil if the runtime has no pod of this
 // name. If the observation was requested before the newest effect ended, it is dropped and another
-// observation is requested. The request is urgent if a decision waits for an observation, or if p
+// observation is requested. This request is urgent if a decision waits for an observation, or if p
 // shows that a sandbox or container has stopped.
 func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 	if !asOf.After(t.Barrier) {
@@ -36,50 +36,50 @@ func (t *transition) applyObservation(p *runtime.Pod, asOf time.Time) {
 	t.addDirs()
 }
 
-// blockUntilObserved prevents the creation of a sandbox for a new name until there is a newer
-// observation. Another agent may have used the name since the last observation.
+// blockUntilObserved prevents the creation of a sandbox for a new name until a newer observation,
+// because another agent may have used the name since the last observation.
 func (t *transition) blockUntilObserved() {
 	t.PlanInput.MayHaveUnobserved, t.Barrier = true, t.now
 	t.requestObservation(ObserveAtOnce)
 }
 
-// hasNewStop reports whether a sandbox or container has stopped since it was recorded: a recorded
-// ready sandbox is not ready in p, or a recorded running container does not run in p. It returns
-// false if p is nil.
+// hasNewStop reports whether a sandbox or container has stopped since it was recorded. This is the
+// case if a recorded ready sandbox is not ready in p, or if a recorded running container does not
+// run in p. hasNewStop returns false if p is nil.
 func hasNewStop(p *runtime.Pod, recorded []runtime.Incarnation) bool {
 	if p == nil {
 		return false
 	}
-	alive := map[string]bool{}
+	ran := map[string]bool{}
 	for _, inc := range recorded {
-		alive[inc.ID] = inc.Ready
+		ran[inc.ID] = inc.Ready
 		for _, c := range inc.Containers {
-			alive[c.ID] = c.State == runtime.Running
+			ran[c.ID] = c.State == runtime.Running
 		}
 	}
 	return slices.ContainsFunc(p.Incarnations, func(inc runtime.Incarnation) bool {
-		return alive[inc.ID] && !inc.Ready || slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool {
-			return alive[c.ID] && c.State != runtime.Running
+		return ran[inc.ID] && !inc.Ready || slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool {
+			return ran[c.ID] && c.State != runtime.Running
 		})
 	})
 }
 
-// addDirs adds a directory for every observed incarnation of podd without a known directory. A
-// directory is unknown if its journal was lost or never written. If the directory is known, addDirs
-// clears its KeepUntil, because the late call for which the directory was kept has created the
-// incarnation.
+// addDirs ensures that PodDirs contains the directory of every observed incarnation of podd. A
+// directory is missing if its journal was lost or never written. If PodDirs contains the directory,
+// addDirs clears its KeepUntil, because the late call for which the directory was kept has created
+// the incarnation.
 func (t *transition) addDirs() {
 	for i := range t.PlanInput.Observed {
 		inc := &t.PlanInput.Observed[i]
 		if inc.Foreign {
 			continue
 		}
-		at := slices.IndexFunc(t.PlanInput.PodDirs, func(d plan.PodDir) bool { return d.UID == inc.UID })
+		i := slices.IndexFunc(t.PlanInput.PodDirs, func(d plan.PodDir) bool { return d.UID == inc.UID })
 		switch {
-		case at < 0:
+		case i < 0:
 			t.setDir(plan.PodDir{UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationPodHash], MayHaveVolumes: true})
-		case !t.PlanInput.PodDirs[at].KeepUntil.IsZero():
-			dir := t.PlanInput.PodDirs[at]
+		case !t.PlanInput.PodDirs[i].KeepUntil.IsZero():
+			dir := t.PlanInput.PodDirs[i]
 			dir.KeepUntil = time.Time{}
 			t.setDir(dir)
 		}
@@ -113,10 +113,10 @@ func mayFinish(p *manifest.Pod) bool {
 	return slices.ContainsFunc(spec.InitContainers, ends) || slices.ContainsFunc(spec.Containers, ends)
 }
 
-// recordObserved updates the history from the observed containers of Desired: attempt numbers,
-// exits, and when an exit was first observed. exited reports whether an exit was added or changed
-// since the last call.
-func (t *transition) recordObserved() (exited bool) {
+// recordObserved updates the history from the observed containers of Desired: their attempt
+// numbers, their exits, and the times at which the exits were first observed. hasNewExit reports
+// whether an exit was added or changed since the last call.
+func (t *transition) recordObserved() (hasNewExit bool) {
 	t.recoverEphemeral()
 	for i := range t.PlanInput.Observed {
 		inc := &t.PlanInput.Observed[i]
@@ -125,41 +125,41 @@ func (t *transition) recordObserved() (exited bool) {
 			continue
 		}
 		for j := range inc.Containers {
-			exited = t.recordContainer(&inc.Containers[j]) || exited
+			hasNewExit = t.recordContainer(&inc.Containers[j]) || hasNewExit
 		}
 	}
 	t.forgetRemoved()
-	exited, t.hasLostExits = exited || t.hasLostExits, false
-	return exited
+	hasNewExit, t.hasLostExits = hasNewExit || t.hasLostExits, false
+	return hasNewExit
 }
 
 // recordLostExits records the exits of containers that are missing in an observation; see lostExits.
 func (t *transition) recordLostExits(observed []runtime.Incarnation) {
 	runs := func(inc *runtime.Incarnation) bool { return plan.IsCreatedFrom(inc, t.PlanInput.Desired) }
-	lost := lostExits(runs, t.PlanInput.Observed, observed, t.now)
-	for name, e := range lost {
+	exits := lostExits(runs, t.PlanInput.Observed, observed, t.now)
+	for name, e := range exits {
 		t.changeContainer(name, func(h *plan.ContainerHistory) {
 			if h.LastExit == nil || h.LastExit.Attempt <= e.Attempt {
 				h.LastExit = e
 			}
 		})
 	}
-	t.hasLostExits = t.hasLostExits || len(lost) > 0
+	t.hasLostExits = t.hasLostExits || len(exits) > 0
 }
 
 // forgetRemoved removes sandboxes, containers and directories that no longer exist from the
 // history.
 func (t *transition) forgetRemoved() {
-	existing := map[string]bool{} // keys: IDs of containers and sandboxes, and subjects of actions
+	keys := map[string]bool{} // IDs of existing containers and sandboxes, and subjects of their actions
 	for _, d := range t.PlanInput.PodDirs {
-		existing["dir/"+string(d.UID)] = true
+		keys["dir/"+string(d.UID)] = true
 	}
 	for i := range t.PlanInput.Observed {
 		id := t.PlanInput.Observed[i].ID
-		existing[id], existing["sandbox/"+id] = true, true
+		keys[id], keys["sandbox/"+id] = true, true
 		for _, c := range t.PlanInput.Observed[i].Containers {
 			for _, subject := range []string{"", "stop/", "remove/", "preStop/", "postStart/"} {
-				existing[subject+c.ID] = true
+				keys[subject+c.ID] = true
 			}
 		}
 	}
@@ -170,42 +170,42 @@ func (t *transition) forgetRemoved() {
 		t.replacedVersion = nil
 	}
 	h := &t.PlanInput.History
-	h.ExitSeenAt, h.ReleasedSandboxes, h.CleanupFailures = filterKeys(h.ExitSeenAt, existing), filterKeys(h.ReleasedSandboxes, existing), filterKeys(h.CleanupFailures, existing)
+	h.ExitSeenAt, h.ReleasedSandboxes, h.CleanupFailures = filterKeys(h.ExitSeenAt, keys), filterKeys(h.ReleasedSandboxes, keys), filterKeys(h.CleanupFailures, keys)
 	if t.HasObserved { // before the first observation, containers that an earlier podd created may exist, so their history is kept
-		h.ProbeStates, h.Terminations, h.TerminationMessages = filterKeys(h.ProbeStates, existing), filterKeys(h.Terminations, existing), filterKeys(h.TerminationMessages, existing)
-		h.Sizes = filterKeys(h.Sizes, existing)
+		h.ProbeStates, h.Terminations, h.TerminationMessages = filterKeys(h.ProbeStates, keys), filterKeys(h.Terminations, keys), filterKeys(h.TerminationMessages, keys)
+		h.Sizes = filterKeys(h.Sizes, keys)
 	}
 }
 
-// filterKeys returns the entries of m with keys in keys. If keys contains all keys of m, it
+// filterKeys returns the entries of m whose keys are in keys. If keys contains all keys of m, it
 // returns m itself, otherwise a copy.
 func filterKeys[V any](m map[string]V, keys map[string]bool) map[string]V {
-	kept := m
+	filtered := m
 	for k := range m {
 		if !keys[k] {
-			kept = maps.Clone(kept)
-			delete(kept, k)
+			filtered = maps.Clone(filtered)
+			delete(filtered, k)
 		}
 	}
-	return kept
+	return filtered
 }
 
-// recordUnknownExits records, for the containers of inc that have exited with an unknown code,
-// when the exit was first observed.
+// recordUnknownExits records now as the time at which an exit was first observed, for the
+// containers of inc that have exited with an unknown code.
 func (t *transition) recordUnknownExits(inc *runtime.Incarnation) {
 	for i := range inc.Containers {
 		c := &inc.Containers[i]
-		if _, recorded := t.PlanInput.History.ExitSeenAt[c.ID]; !recorded && c.State == runtime.ExitCodeUnknown && !inc.Foreign {
+		if _, isRecorded := t.PlanInput.History.ExitSeenAt[c.ID]; !isRecorded && c.State == runtime.ExitCodeUnknown && !inc.Foreign {
 			t.PlanInput.History.ExitSeenAt = withKey(t.PlanInput.History.ExitSeenAt, c.ID, t.now)
 		}
 	}
 }
 
-// recordContainer updates the history of an observed container of Desired. exited reports whether
-// an exit was added or changed.
-func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
-	_, starting := t.PlanInput.InFlight[plan.StartContainer{Container: c.Name}.Subject()]
-	t.recordRunning(c, !starting, t.now)
+// recordContainer updates the history of an observed container of Desired. hasNewExit reports
+// whether an exit was added or changed.
+func (t *transition) recordContainer(c *runtime.Container) (hasNewExit bool) {
+	_, isStarting := t.PlanInput.InFlight[plan.StartContainer{Container: c.Name}.Subject()]
+	t.recordRunning(c, !isStarting, t.now)
 	t.recordHookStart(c)
 	h := t.PlanInput.History.Containers[c.Name]
 	if (c.Attempt >= h.Attempt || c.Restarts() >= h.Restarts) && c.State != runtime.Created {
@@ -216,7 +216,7 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 	if c.State != runtime.Exited || c.WasStartInterrupted() {
 		return false
 	}
-	if _, recorded := t.PlanInput.History.ExitSeenAt[c.ID]; !recorded {
+	if _, isRecorded := t.PlanInput.History.ExitSeenAt[c.ID]; !isRecorded {
 		t.PlanInput.History.ExitSeenAt = withKey(t.PlanInput.History.ExitSeenAt, c.ID, t.now)
 	}
 	message, messageRead := t.PlanInput.History.TerminationMessages[c.ID]
@@ -230,23 +230,23 @@ func (t *transition) recordContainer(c *runtime.Container) (exited bool) {
 	return true
 }
 
-// recordRunning records now as the time at which a container with probes was first observed running.
-// adopted reports whether the container already ran before this podd was started.
-func (t *transition) recordRunning(c *runtime.Container, adopted bool, now time.Time) {
+// recordRunning records now as the time at which a container with probes was first observed
+// running. ranBeforeStart reports whether the container already ran before this podd was started.
+func (t *transition) recordRunning(c *runtime.Container, ranBeforeStart bool, now time.Time) {
 	if c.State != runtime.Running {
 		return
 	}
 	spec, _, _ := plan.FindContainer(t.PlanInput.Desired.Object, c.Name)
-	probed := t.PlanInput.History.ProbeStates[c.ID]
-	if spec == nil || !plan.HasProbes(spec) || !probed.Since.IsZero() {
+	probes := t.PlanInput.History.ProbeStates[c.ID]
+	if spec == nil || !plan.HasProbes(spec) || !probes.Since.IsZero() {
 		return
 	}
-	probed.Since, probed.RanBeforeStart = now, adopted
-	t.PlanInput.History.ProbeStates = withKey(t.PlanInput.History.ProbeStates, c.ID, probed)
+	probes.Since, probes.RanBeforeStart = now, ranBeforeStart
+	t.PlanInput.History.ProbeStates = withKey(t.PlanInput.History.ProbeStates, c.ID, probes)
 }
 
-// recordHookStart records when a container whose postStart hook is not done was first observed to
-// run.
+// recordHookStart records the time at which a container whose postStart hook is not done was first
+// observed to run.
 func (t *transition) recordHookStart(c *runtime.Container) {
 	h := t.PlanInput.History.Containers[c.Name].PostStart
 	if c.State == runtime.Running && h.Due && h.Attempt == c.Attempt && h.Since.IsZero() {

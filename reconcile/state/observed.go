@@ -11,27 +11,28 @@ import (
 )
 
 // withContainer returns observed with container c, which replaces the container with the same ID or
-// is added to its sandbox. If the state of c is out of date (isEarlierState), c is ignored.
+// is added to its sandbox. If the recorded state is newer than the state of c (isEarlierState),
+// withContainer ignores c.
 func withContainer(observed []runtime.Incarnation, c runtime.Container) []runtime.Incarnation {
-	out := slices.Clone(observed)
-	for i := range out {
-		at := slices.IndexFunc(out[i].Containers, func(have runtime.Container) bool { return have.ID == c.ID })
-		if at < 0 && (c.SandboxID == "" || out[i].ID != c.SandboxID) {
+	incarnations := slices.Clone(observed)
+	for i := range incarnations {
+		j := slices.IndexFunc(incarnations[i].Containers, func(other runtime.Container) bool { return other.ID == c.ID })
+		if j < 0 && (c.SandboxID == "" || incarnations[i].ID != c.SandboxID) {
 			continue
 		}
-		cs := slices.Clone(out[i].Containers)
-		if at < 0 {
+		cs := slices.Clone(incarnations[i].Containers)
+		if j < 0 {
 			cs = append(cs, c)
 		} else {
-			if isEarlierState(c.State, cs[at].State) {
+			if isEarlierState(c.State, cs[j].State) {
 				continue
 			}
-			c.SandboxID = cs[at].SandboxID
-			cs[at] = c
+			c.SandboxID = cs[j].SandboxID
+			cs[j] = c
 		}
-		out[i].Containers = cs
+		incarnations[i].Containers = cs
 	}
-	return out
+	return incarnations
 }
 
 // isEarlierState reports whether a container was in the given state before it was in the current
@@ -61,22 +62,21 @@ func withoutSandbox(observed []runtime.Incarnation, id string) []runtime.Incarna
 	return slices.DeleteFunc(slices.Clone(observed), func(inc runtime.Incarnation) bool { return inc.ID == id })
 }
 
-// withExits returns observed with additional exits: a container that has exited according to the
-// incarnations in recorded has also exited in the result. This is necessary because an effect may
-// have received an exit code that the observer could not query. A container never runs again after
-// its exit. withExits does not modify its arguments.
+// withExits returns observed with the exits in recorded: if a container has exited in recorded, it
+// has also exited in the result. An effect may have received an exit code that the observer could
+// not query. A container never runs again after its exit. withExits does not modify its arguments.
 func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
-	exited := map[string]runtime.Container{}
+	exitedContainers := map[string]runtime.Container{}
 	for i := range recorded {
 		for _, c := range recorded[i].Containers {
 			if c.State == runtime.Exited {
-				exited[c.ID] = c
+				exitedContainers[c.ID] = c
 			}
 		}
 	}
 	for i := range observed {
 		for _, c := range observed[i].Containers {
-			if end, ok := exited[c.ID]; ok && c.State != runtime.Exited {
+			if end, ok := exitedContainers[c.ID]; ok && c.State != runtime.Exited {
 				observed = withContainer(observed, end)
 			}
 		}
@@ -85,13 +85,13 @@ func withExits(observed, recorded []runtime.Incarnation) []runtime.Incarnation {
 }
 
 // lostExits returns an exit for each container that another program has removed, by container name.
-// previous contains the previously observed incarnations, and current the present incarnations. A
-// removed container is missing in current, but its sandbox is not. lostExits omits containers that
-// had not started or whose exit was reported. As in a kubelet, a removed container counts as failed
-// with the code status.LostExitCode. Only incarnations for which the function includes returns true
-// are compared. at is the time of the exits.
+// previous contains the previously observed incarnations, and current the newest ones. A removed
+// container is missing in current, but its sandbox is not. lostExits omits containers that had not
+// started or whose exit was reported. As in a kubelet, a removed container counts as failed with
+// the code status.LostExitCode. Only the incarnations for which includes returns true are compared.
+// at is the time of the exits.
 func lostExits(includes func(*runtime.Incarnation) bool, previous, current []runtime.Incarnation, at time.Time) map[string]*plan.Exit {
-	var lost map[string]*plan.Exit
+	var exits map[string]*plan.Exit
 	for i := range previous {
 		inc := &previous[i]
 		if inc.ID == "" || !includes(inc) || runtime.FindSandbox(current, inc.ID) == nil {
@@ -103,11 +103,11 @@ func lostExits(includes func(*runtime.Incarnation) bool, previous, current []run
 				continue
 			}
 			if _, found := runtime.FindContainer(current, c.ID); found == nil {
-				lost = withKey(lost, c.Name, lostExit(c, at))
+				exits = withKey(exits, c.Name, lostExit(c, at))
 			}
 		}
 	}
-	return lost
+	return exits
 }
 
 // lostExit returns the exit of container c, which the runtime no longer lists. at is the time of

@@ -57,8 +57,9 @@ type Requests struct {
 	Reread              *JournalReread // nil means that no journal was read again
 }
 
-// MergeUnread returns r combined with earlier requests that the worker has not read. If both
-// contain a request of the same kind, the request in r applies. The restarts of both are combined.
+// MergeUnread returns r combined with the older requests in unread, which the worker has not read.
+// If both contain a request of the same kind, the request in r applies. The restarts of both are
+// combined.
 func (r Requests) MergeUnread(unread Requests) Requests {
 	r.ContainersToRestart = append(append([]string(nil), unread.ContainersToRestart...), r.ContainersToRestart...)
 	if r.Eviction == nil {
@@ -132,15 +133,15 @@ func (s *State) ApplyOrder(o Order, r Requests, hasDir bool, now time.Time) (*St
 }
 
 // waitsForAdmission reports whether the pod was not admitted yet and has no sandbox. The start time
-// of such a pod is set again when the pod is admitted.
+// of such a pod is reset when the pod is admitted.
 func (t *transition) waitsForAdmission() bool {
 	return t.PlanInput.Verdict.Answer != plan.Admit && t.HasObserved && len(t.PlanInput.Observed) == 0 && !t.hasRecordedStart
 }
 
 // recordStartTime writes the journal of an admitted pod with a deadline and without a sandbox,
-// unless the journal already contains the start time. Without this write, the journal would first
-// be written when the volumes are prepared, which may be much later. If podd were restarted before
-// that, the start time would be known only by the wall clock, or not at all.
+// unless the journal already contains the start time. Otherwise, the journal would first be written
+// when the volumes are prepared, which may be much later. If podd was restarted before that, it
+// would know the start time only by the wall clock, or not at all.
 func (t *transition) recordStartTime() {
 	p := t.PlanInput.Desired
 	if p == nil || p.Object.Spec.ActiveDeadlineSeconds == nil || p.HasFinishedAtSource() || t.Order.Desired == nil || !EqualVersion(p, t.Order.Desired) {
@@ -157,9 +158,9 @@ func (t *transition) recordStartTime() {
 	}
 }
 
-// setDesired applies p, the desired version in a new order; nil if there is none. p becomes the
-// version in force at once if there is no version in force, or if p equals that version. Otherwise
-// p becomes PlanInput.Successor.
+// setDesired applies p, the desired version in a new order, which is nil if no version is desired.
+// If there is no version in force, or if p equals it, p becomes the version in force at once.
+// Otherwise p becomes PlanInput.Successor.
 func (t *transition) setDesired(p *manifest.Pod) {
 	switch {
 	case p == nil:
@@ -198,32 +199,32 @@ func (t *transition) setVersion(p *manifest.Pod) {
 	t.retainManifest()
 	t.resetStartTime()
 	t.pendingEnd = nil
-	old := t.PlanInput.History
-	h := plan.History{Stopping: old.Stopping, Terminations: old.Terminations, ReleasedSandboxes: old.ReleasedSandboxes, CleanupFailures: old.CleanupFailures, VolumeCheck: old.VolumeCheck, ProbeStates: old.ProbeStates, StartTime: old.StartTime}
+	oldHistory := t.PlanInput.History
+	h := plan.History{Stopping: oldHistory.Stopping, Terminations: oldHistory.Terminations, ReleasedSandboxes: oldHistory.ReleasedSandboxes, CleanupFailures: oldHistory.CleanupFailures, VolumeCheck: oldHistory.VolumeCheck, ProbeStates: oldHistory.ProbeStates, StartTime: oldHistory.StartTime}
 	if t.PlanInput.Desired != nil && t.PlanInput.Desired.UID == p.UID {
-		h.SandboxAttempt = old.SandboxAttempt
+		h.SandboxAttempt = oldHistory.SandboxAttempt
 	}
 	h.Containers = map[string]plan.ContainerHistory{}
-	for name, img := range old.SuccessorImages {
+	for name, img := range oldHistory.SuccessorImages {
 		h.Containers[name] = plan.ContainerHistory{Image: img}
 	}
-	var added []v1.EphemeralContainer
+	var ephemeral []v1.EphemeralContainer
 	if r, ok := t.Records[p.UID]; ok && r.Hash == p.Hash {
-		added = r.Ephemeral
+		ephemeral = r.Ephemeral
 		r.restore(&h, p)
 		if !r.StartTime.IsZero() && (r.Finished == nil || h.Finished != nil) {
 			t.StartTime, h.StartTime, t.hasRecordedStart = r.StartTime, r.MonotonicStartTime, true
 		}
 	}
-	if at := p.Object.Status.StartTime; p.Traits.HasStateAtSource && at != nil {
-		if t.StartTime = at.Time; !t.hasRecordedStart {
-			h.StartTime = h.StartTime.Add(-max(h.StartTime.Sub(at.Time), 0))
+	if startTime := p.Object.Status.StartTime; p.Traits.HasStateAtSource && startTime != nil {
+		if t.StartTime = startTime.Time; !t.hasRecordedStart {
+			h.StartTime = h.StartTime.Add(-max(h.StartTime.Sub(startTime.Time), 0))
 		}
 	}
 	t.versionWithoutEphemeral = p
 	t.PlanInput.Desired, t.PlanInput.Successor, t.PlanInput.History, t.PlanInput.Eviction = p, nil, h, nil
 	if !p.Traits.HasStateAtSource {
-		t.PlanInput.Desired = p.WithEphemeral(added)
+		t.PlanInput.Desired = p.WithEphemeral(ephemeral)
 	}
 	if t.hasDir && t.dir(p.UID).Hash == "" { // add the directory, whose journal was lost or never written
 		t.setDir(plan.PodDir{UID: p.UID, MayHaveVolumes: true})
@@ -233,9 +234,9 @@ func (t *transition) setVersion(p *manifest.Pod) {
 // restore adds the history in r to h. p is the version of r.
 func (r Record) restore(h *plan.History, p *manifest.Pod) {
 	h.Sizes, h.Evictions = r.Sizes, r.Evictions
-	for id, probed := range r.ProbeStates {
-		if _, newer := h.ProbeStates[id]; !newer {
-			h.ProbeStates = withKey(h.ProbeStates, id, probed)
+	for id, probes := range r.ProbeStates {
+		if _, isNewer := h.ProbeStates[id]; !isNewer {
+			h.ProbeStates = withKey(h.ProbeStates, id, probes)
 		}
 	}
 	if r.Finished.AppliesTo(p) {
@@ -261,7 +262,7 @@ func (t *transition) resetStartTime() {
 // newest order. If the order contains no objects for the version in force, that version keeps its
 // previous objects.
 func (t *transition) applyRefs() {
-	before := t.Refs
+	oldRefs := t.Refs
 	switch p := t.PlanInput.Desired; {
 	case p == nil:
 		t.Refs = nil
@@ -270,16 +271,16 @@ func (t *transition) applyRefs() {
 	case t.Order.Earlier != nil && EqualVersion(p, t.Order.Earlier):
 		t.Refs = t.Order.EarlierRefs
 	}
-	next := t.SuccessorRefs
+	oldSuccessorRefs := t.SuccessorRefs
 	t.SuccessorRefs = nil
 	if t.PlanInput.Successor != nil {
 		t.SuccessorRefs = t.Order.Refs
 	}
-	if t.Refs != before && before != nil {
-		t.PreviousRefs = before
+	if t.Refs != oldRefs && oldRefs != nil {
+		t.PreviousRefs = oldRefs
 	}
 	t.PlanInput.Objects, t.PlanInput.SuccessorObjects = objectsOf(t.Refs), objectsOf(t.SuccessorRefs)
-	if !t.Refs.EqualForStart(before) || !t.SuccessorRefs.EqualForStart(next) {
+	if !t.Refs.EqualForStart(oldRefs) || !t.SuccessorRefs.EqualForStart(oldSuccessorRefs) {
 		t.retryObjectFailures()
 	}
 }
@@ -331,16 +332,16 @@ func (t *transition) requestRestart(name string) {
 		if !plan.IsCreatedFrom(&t.PlanInput.Observed[i], t.PlanInput.Desired) {
 			continue
 		}
-		newest := map[string]runtime.Container{}
+		newestByName := map[string]runtime.Container{}
 		for _, c := range t.PlanInput.Observed[i].Containers {
 			if c.Annotations[runtime.AnnotationEphemeralContainer] != "" {
 				continue // an ephemeral container is never restarted
 			}
-			if last, ok := newest[c.Name]; !ok || c.Attempt > last.Attempt {
-				newest[c.Name] = c
+			if newest, ok := newestByName[c.Name]; !ok || c.Attempt > newest.Attempt {
+				newestByName[c.Name] = c
 			}
 		}
-		for _, c := range newest {
+		for _, c := range newestByName {
 			if (c.State == runtime.Running || t.isBackingOff(c.Name)) && (name == "" || name == c.Name) {
 				t.changeContainer(c.Name, func(h *plan.ContainerHistory) { h.RestartRequestedID = c.ID })
 			}
@@ -359,18 +360,18 @@ func (t *transition) isBackingOff(container string) bool {
 	return false
 }
 
-// applyReread applies a journal that a user has repaired or removed. The journal is ignored if the
-// worker has written another journal for the pod or observed a sandbox, because the worker's
-// history is newer in these cases.
-func (t *transition) applyReread(found JournalReread) {
-	_, written := t.Records[found.UID]
+// applyReread applies a journal that a user has repaired or removed. It ignores the journal if the
+// worker has written another journal for the pod or observed a sandbox, because in these cases the
+// worker's history is newer.
+func (t *transition) applyReread(reread JournalReread) {
+	_, isWritten := t.Records[reread.UID]
 	p := t.Order.Desired
-	if t.UnreadableJournals[found.UID] == "" || written || p == nil || p.UID != found.UID || len(t.PlanInput.Observed) > 0 {
+	if t.UnreadableJournals[reread.UID] == "" || isWritten || p == nil || p.UID != reread.UID || len(t.PlanInput.Observed) > 0 {
 		return
 	}
-	t.info("the unreadable journal of a pod was repaired or removed", "uid", found.UID)
-	t.UnreadableJournals = withoutKey(t.UnreadableJournals, found.UID)
-	if r := found.Record; r != nil {
+	t.info("the unreadable journal of a pod was repaired or removed", "uid", reread.UID)
+	t.UnreadableJournals = withoutKey(t.UnreadableJournals, reread.UID)
+	if r := reread.Record; r != nil {
 		t.Records = withKey(t.Records, r.UID, *r)
 		t.setDir(plan.PodDir{UID: r.UID, Hash: r.Hash, MayHaveVolumes: r.HasVolumes})
 		t.setVersion(p)

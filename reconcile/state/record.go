@@ -64,7 +64,7 @@ type ContainerRecord struct {
 type ClockReading struct {
 	// Now is the wall clock, with a monotonic clock reading.
 	Now time.Time
-	// BootID is the random ID of the present boot of the host; "" if it cannot be read.
+	// BootID is the random ID of the current boot of the host; "" if it cannot be read.
 	BootID string
 	// SinceBoot is the time since the boot, including the time during which the host was suspended
 	// (CLOCK_BOOTTIME). It is 0 if BootID is "".
@@ -75,11 +75,11 @@ type ClockReading struct {
 // The times in the record itself are wall clock times, for users and for versions of podd without
 // this field. The wall clock may be set at any moment.
 //
-// If the host was not booted since the record was written, the time that has passed since a moment
-// is exact. Otherwise it is the sum of two durations: from the moment to the last write of the
-// record, and from the present boot to now. The time from the last write to the present boot is not
-// counted, because only the wall clock measures it, and the wall clock may be wrong. So after a
-// boot, a deadline or a grace period may end late, but never too early.
+// If the host was not booted since the record was written, the time since a moment is exact.
+// Otherwise it is the sum of two durations: from the moment to the last write of the record, and
+// from the current boot to now. The time from the last write to the current boot is not counted,
+// because only the wall clock measures it, and the wall clock may be wrong. So after a boot, a
+// deadline or a grace period may end too late, but never too early.
 type RecordClock struct {
 	BootID string `json:"boot"`
 	// SinceBoot is the time since the boot at which the record was written.
@@ -89,9 +89,9 @@ type RecordClock struct {
 	Moments map[string]time.Duration `json:"moments,omitempty"`
 }
 
-// isDurable reports whether r must survive a power cut. A pod that has finished would run again
-// without its record. Ephemeral containers that were added would be lost although the user's
-// request has succeeded. A record that replaces a durable record must be synced, too, because
+// isDurable reports whether r must survive a power cut. Without its record, a pod that has finished
+// would run again. Ephemeral containers that were added would be lost, although the user's request
+// has succeeded. Write.Durable is also true for a record that replaces a durable record, because
 // otherwise the file may be empty after a power cut on some file systems (XFS).
 func (r *Record) isDurable() bool { return r.Finished != nil || len(r.Ephemeral) > 0 }
 
@@ -120,14 +120,15 @@ func (r Record) WithMonotonicTimes(now ClockReading) Record {
 	return r
 }
 
-// since returns the duration from t, the time in a field, to now. k may be nil. If k does not
-// contain the field, as in the records of older versions of podd, since uses the wall clock.
+// since returns the duration from t to now. field is the name of the field that contains t. k may
+// be nil. If k does not contain the field, as in the records of older versions of podd, since uses
+// the wall clock.
 func (k *RecordClock) since(field string, t time.Time, now ClockReading) time.Duration {
 	if k != nil && now.BootID != "" {
-		if at, ok := k.Moments[field]; ok && k.BootID == now.BootID {
-			return now.SinceBoot - at
+		if moment, ok := k.Moments[field]; ok && k.BootID == now.BootID {
+			return now.SinceBoot - moment
 		} else if ok {
-			return max(k.SinceBoot-at, 0) + now.SinceBoot
+			return max(k.SinceBoot-moment, 0) + now.SinceBoot
 		}
 	}
 	return now.Now.Sub(t)
@@ -136,25 +137,25 @@ func (k *RecordClock) since(field string, t time.Time, now ClockReading) time.Du
 // replaceTimes replaces each time in r by the result of f. Values that r may share with other
 // records are copied first.
 func (r *Record) replaceTimes(f func(field string, t time.Time) time.Time) {
-	move := func(field string, t *time.Time) {
+	replace := func(field string, t *time.Time) {
 		if !t.IsZero() {
 			*t = f(field, *t)
 		}
 	}
-	move("startTime", &r.MonotonicStartTime)
+	replace("startTime", &r.MonotonicStartTime)
 	if r.Finished != nil {
 		fin := *r.Finished
-		move("finished", &fin.At)
+		replace("finished", &fin.At)
 		r.Finished = &fin
 	}
 	if r.Stopping != nil {
-		stopping := *r.Stopping
-		move("stopping", &stopping.Since)
-		r.Stopping = &stopping
+		termination := *r.Stopping
+		replace("stopping", &termination.Since)
+		r.Stopping = &termination
 	}
 	r.Terminations = maps.Clone(r.Terminations)
 	for id, e := range r.Terminations {
-		move("ending/"+id, &e.Since)
+		replace("ending/"+id, &e.Since)
 		r.Terminations[id] = e
 	}
 }

@@ -28,11 +28,11 @@ type Report struct {
 	// container or the pod does not have its desired size yet.
 	ReservedVersions []*manifest.Pod
 	IsResizePending  bool
-	// Decision is the last decision. DecisionSince is when its rule began to apply.
+	// Decision is the last decision. DecisionSince is the time at which its rule began to apply.
 	Decision      plan.Decision
 	DecisionSince time.Time
-	// Finished is the end of Version; nil if Version has not finished. IsEndRecorded reports whether
-	// the end is on disk.
+	// Finished is the end of Version, or nil if Version has not finished. IsEndRecorded reports
+	// whether the end is on disk.
 	Finished      *plan.PodEnd
 	IsEndRecorded bool
 	// LastExits contains the last exit of each container, by container name.
@@ -72,11 +72,13 @@ func (r *Report) HasEphemeral(name string) bool {
 	return r.Version != nil && slices.ContainsFunc(r.Version.Object.Spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return c.Name == name })
 }
 
-// HasRemovableContainers reports whether all exited containers of the pod may be removed: the pod
-// has finished and is cleaned up, and its end does not depend on its containers. If the end is not
-// on disk, for example because the disk is full, only the exit codes of the containers show after a
-// restart of podd that the pod must not run again. This does not apply to a pod that runs again, or
-// whose source stores its status.
+// HasRemovableContainers reports whether all exited containers of the pod may be removed. This is
+// the case if the pod has finished and is cleaned up, and its end does not depend on its
+// containers.
+//
+// If the end is not on disk, for example because the disk is full, podd needs the exit codes of the
+// containers: after a restart of podd, only they show that the pod must not run again. podd does
+// not need them for a pod that runs again, or whose source stores its status.
 func (r *Report) HasRemovableContainers() bool {
 	fin := r.Finished
 	return fin != nil && r.Version != nil && r.Decision.Phase == plan.PhaseCleanedUp && (r.IsEndRecorded || fin.Resumes || r.Version.Traits.HasStateAtSource)

@@ -108,21 +108,21 @@ func isStartUnobserved(f result.Result) bool {
 
 // applyImage records the result of ensuring that an image is present.
 func (t *transition) applyImage(a plan.EnsureImage, f result.Result) {
-	ensured, _ := f.Value.(result.EnsuredImage)
-	img := plan.Image{Name: a.Image, Ref: ensured.Ref, User: ensured.User, Warning: f.Warning}
+	image, _ := f.Value.(result.EnsuredImage)
+	img := plan.Image{Name: a.Image, Ref: image.Ref, User: image.User, Warning: f.Warning}
 	if f.Err != nil {
-		before := t.imageOf(a)
-		if before.Name != a.Image {
-			before = plan.Image{}
+		oldImage := t.imageOf(a)
+		if oldImage.Name != a.Image {
+			oldImage = plan.Image{}
 		}
-		img.Failure = plan.Failure{Count: before.Failure.Count + 1, Reason: "ErrImagePull", Message: f.Err.Error()}
+		img.Failure = plan.Failure{Count: oldImage.Failure.Count + 1, Reason: "ErrImagePull", Message: f.Err.Error()}
 		img.Failure.RetryAt = f.Ended.Add(plan.RetryDelay(img.Failure.Count))
 		if pull, ok := errors.AsType[*runtime.PullError](f.Err); ok {
 			img.Failure.Reason, img.Failure.HTTPStatus = pull.Reason, pull.Status
 			img.Failure.IsFinal = pull.Reason == "InvalidImageName"
 		}
-		if later, ok := errors.AsType[*result.RetryLaterError](f.Err); ok {
-			img.Failure.RetryAt = later.Until
+		if retryLater, ok := errors.AsType[*result.RetryLaterError](f.Err); ok {
+			img.Failure.RetryAt = retryLater.Until
 		}
 		if img.Failure.Reason == "ErrImagePull" && img.Failure.Count > 1 {
 			img.Failure.Reason = "ImagePullBackOff"
@@ -181,8 +181,8 @@ func (t *transition) applyVolumeUpdate(f result.Result) {
 func (t *transition) applyVolumeCheck(a plan.CheckVolumes, f result.Result) {
 	c := plan.VolumeCheck{UID: a.UID, Hash: a.Hash}
 	if f.Err != nil {
-		if before := t.PlanInput.History.VolumeCheck; before.UID == a.UID && before.Hash == a.Hash {
-			c.Failure = before.Failure
+		if oldCheck := t.PlanInput.History.VolumeCheck; oldCheck.UID == a.UID && oldCheck.Hash == a.Hash {
+			c.Failure = oldCheck.Failure
 		}
 		c.Failure = nextFailure(c.Failure, f, "")
 	}
@@ -198,21 +198,21 @@ func (t *transition) applySandbox(a plan.RunSandbox, f result.Result) {
 		}
 		return
 	}
-	created, _ := f.Value.(result.CreatedSandbox)
-	before := t.PlanInput.History.SandboxFailure
+	sandbox, _ := f.Value.(result.CreatedSandbox)
+	oldFailure := t.PlanInput.History.SandboxFailure
 	t.PlanInput.History.SandboxFailure = plan.Failure{}
-	if len(created.Others) > 0 {
-		t.PlanInput.History.SandboxFailure = contentionFailure(before, f, created.Sandbox.ID)
+	if len(sandbox.Others) > 0 {
+		t.PlanInput.History.SandboxFailure = contentionFailure(oldFailure, f, sandbox.Sandbox.ID)
 	}
-	for _, o := range created.Others {
+	for _, o := range sandbox.Others {
 		if runtime.FindSandbox(t.PlanInput.Observed, o.ID) == nil {
 			t.PlanInput.Observed = append(slices.Clone(t.PlanInput.Observed), runtime.Incarnation{Sandbox: o})
 		}
 	}
-	if runtime.FindSandbox(t.PlanInput.Observed, created.Sandbox.ID) != nil {
+	if runtime.FindSandbox(t.PlanInput.Observed, sandbox.Sandbox.ID) != nil {
 		return
 	}
-	t.PlanInput.Observed = append([]runtime.Incarnation{{Sandbox: *created.Sandbox}}, t.PlanInput.Observed...)
+	t.PlanInput.Observed = append([]runtime.Incarnation{{Sandbox: *sandbox.Sandbox}}, t.PlanInput.Observed...)
 	t.addDirs()
 }
 
@@ -228,17 +228,17 @@ func (t *transition) applySandboxFailure(a plan.RunSandbox, f result.Result) {
 }
 
 // contentionFailure returns the failure for the sandbox with ID id, which was created at the same
-// time as a sandbox of another agent. Both agents may stop their sandboxes. So that they do not try
-// again at the same time, the delay before the retry depends on id. The delay is less than
+// time as a sandbox of another agent. Both agents may stop their sandboxes. The delay before the
+// retry depends on id, so that the agents do not try again at the same time. The delay is less than
 // plan.RetryDelay plus four times the duration of the creation.
-func contentionFailure(before plan.Failure, f result.Result, id string) plan.Failure {
-	n := before.Count + 1
-	sum := fnv.New64a()
-	sum.Write([]byte(id))
-	longest := plan.RetryDelay(n) + 4*f.Ended.Sub(f.Began)
+func contentionFailure(oldFailure plan.Failure, f result.Result, id string) plan.Failure {
+	n := oldFailure.Count + 1
+	hash := fnv.New64a()
+	hash.Write([]byte(id))
+	maxDelay := plan.RetryDelay(n) + 4*f.Ended.Sub(f.Began)
 	return plan.Failure{
 		Count: n, Message: "another podd or a kubelet has created a sandbox for this pod at the same time",
-		RetryAt: f.Ended.Add(time.Duration(sum.Sum64() % uint64(longest))),
+		RetryAt: f.Ended.Add(time.Duration(hash.Sum64() % uint64(maxDelay))),
 	}
 }
 
@@ -267,7 +267,7 @@ func (t *transition) applyStart(a plan.StartContainer, f result.Result) {
 			h.Attempt = max(h.Attempt, a.Attempt+1)
 			h.Restarts = max(h.Restarts, a.Restarts+1)
 			h.StartFailure = plan.Failure{}
-			if started.Container != nil { // otherwise keep the ID until the new container is observed, because it must match the newest observed container
+			if started.Container != nil { // if the new container was not observed yet, keep the ID, because it must match the newest observed container
 				h.RestartRequestedID = ""
 			}
 			return
@@ -288,18 +288,18 @@ func (t *transition) isEphemeral(container string) bool {
 	return kind == plan.KindEphemeral
 }
 
-// nextFailure returns the failure for the error in f. before is the previous failure of the
+// nextFailure returns the failure for the error in f. oldFailure is the previous failure of the
 // operation, and reason is a waiting reason of a container or "".
-func nextFailure(before plan.Failure, f result.Result, reason string) plan.Failure {
-	n := before.Count + 1
+func nextFailure(oldFailure plan.Failure, f result.Result, reason string) plan.Failure {
+	n := oldFailure.Count + 1
 	return plan.Failure{Count: n, Reason: reason, Message: f.Err.Error(), RetryAt: f.Ended.Add(plan.RetryDelay(n))}
 }
 
-// reservedNameFailure returns the failure of an attempt for which the name is reserved in the
-// runtime. After the first failure, the next attempt is made at once, because its name has another
-// attempt number and should be free.
-func reservedNameFailure(before plan.Failure, f result.Result, reason string) plan.Failure {
-	fail := nextFailure(before, f, reason)
+// reservedNameFailure returns the failure of an attempt whose name is reserved in the runtime.
+// After the first failure, the next attempt is made at once, because it has another number and thus
+// another name, which should be free.
+func reservedNameFailure(oldFailure plan.Failure, f result.Result, reason string) plan.Failure {
+	fail := nextFailure(oldFailure, f, reason)
 	if fail.Count == 1 {
 		fail.RetryAt = time.Time{}
 	}

@@ -46,10 +46,10 @@ func (t *transition) recordUncertainSizes(a plan.Action) {
 	}
 }
 
-// retryResize must be called before p replaces the version in force. p must be the same version,
-// perhaps with other containers or sizes. If these differ, retryResize forgets failed resizes, because
-// they were to another size. It also removes the eviction of the pod, and an end of the pod that does
-// not apply to p.
+// retryResize must be called before p replaces the version in force. p must be the same version;
+// its containers and sizes may differ. If they differ, retryResize forgets failed resizes, because
+// these were resizes to another size. It also removes the eviction of the pod, and an end of the
+// pod that does not apply to p.
 func (t *transition) retryResize(p *manifest.Pod) {
 	if EqualSize(p, t.PlanInput.Desired) {
 		return

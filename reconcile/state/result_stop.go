@@ -50,24 +50,24 @@ func (t *transition) applyRemoval(f result.Result) {
 // sandbox, it may store the sandbox after RemovePodSandbox has succeeded. A containerd that has
 // stored two sandboxes with the same name does not start any more.
 func (t *transition) reserveSandboxAttempt(id string) {
-	removed, h := runtime.FindSandbox(t.PlanInput.Observed, id), &t.PlanInput.History
-	if removed != nil && t.PlanInput.Desired != nil && removed.UID == t.PlanInput.Desired.UID {
-		h.SandboxAttempt = max(h.SandboxAttempt, removed.Attempt+1)
+	sandbox, h := runtime.FindSandbox(t.PlanInput.Observed, id), &t.PlanInput.History
+	if sandbox != nil && t.PlanInput.Desired != nil && sandbox.UID == t.PlanInput.Desired.UID {
+		h.SandboxAttempt = max(h.SandboxAttempt, sandbox.Attempt+1)
 	}
 }
 
-// applySandboxStop records that the sandbox with ID id was stopped, and that none of its
-// containers runs. exited contains the containers whose exits the runtime has reported.
-func (t *transition) applySandboxStop(id string, exited []runtime.Container) {
-	for _, c := range exited {
+// applySandboxStop records that the sandbox with ID id was stopped, and that none of its containers
+// runs. containers contains the containers whose exits the runtime has reported.
+func (t *transition) applySandboxStop(id string, containers []runtime.Container) {
+	for _, c := range containers {
 		t.PlanInput.Observed = withContainer(t.PlanInput.Observed, c)
 	}
-	released := maps.Clone(t.PlanInput.History.ReleasedSandboxes)
-	if released == nil {
-		released = map[string]bool{}
+	sandboxes := maps.Clone(t.PlanInput.History.ReleasedSandboxes)
+	if sandboxes == nil {
+		sandboxes = map[string]bool{}
 	}
-	released[id] = true
-	t.PlanInput.History.ReleasedSandboxes = released
+	sandboxes[id] = true
+	t.PlanInput.History.ReleasedSandboxes = sandboxes
 	t.PlanInput.Observed = slices.Clone(t.PlanInput.Observed)
 	for i := range t.PlanInput.Observed {
 		if inc := &t.PlanInput.Observed[i]; inc.ID == id {
@@ -80,8 +80,8 @@ func (t *transition) applySandboxStop(id string, exited []runtime.Container) {
 	}
 }
 
-// containersAfterStop returns the containers of inc, whose sandbox was stopped. Containers that ran
-// get the state ExitCodeUnknown if their exit codes are needed, until an observation reports the
+// containersAfterStop returns the containers of inc, whose sandbox was stopped. If their exit codes
+// are needed, containers that ran get the state ExitCodeUnknown until an observation reports the
 // codes. Otherwise they get the state Exited with status.LostExitCode.
 func (t *transition) containersAfterStop(inc *runtime.Incarnation) []runtime.Container {
 	cs := slices.Clone(inc.Containers)
@@ -122,13 +122,13 @@ func (t *transition) needsExitCodes(inc *runtime.Incarnation) bool {
 // succeeded, applyCleanup removes the earlier failure from the history.
 func (t *transition) applyCleanup(f result.Result) {
 	subject := f.Action.Subject()
-	before, known := t.PlanInput.History.CleanupFailures[subject]
+	oldFailure, hasFailed := t.PlanInput.History.CleanupFailures[subject]
 	if f.Err == nil {
-		if known {
+		if hasFailed {
 			t.PlanInput.History.CleanupFailures = maps.Clone(t.PlanInput.History.CleanupFailures)
 			delete(t.PlanInput.History.CleanupFailures, subject)
 		}
 		return
 	}
-	t.PlanInput.History.CleanupFailures = withKey(t.PlanInput.History.CleanupFailures, subject, nextFailure(before, f, ""))
+	t.PlanInput.History.CleanupFailures = withKey(t.PlanInput.History.CleanupFailures, subject, nextFailure(oldFailure, f, ""))
 }

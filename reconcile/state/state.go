@@ -19,7 +19,7 @@ import (
 type State struct {
 	Key types.NamespacedName
 	// PlanInput is the input of the next decision, without JournalError, which the method Input
-	// sets.
+	// adds.
 	PlanInput plan.Input
 	// Order is the newest order.
 	Order Order
@@ -42,8 +42,8 @@ type State struct {
 	// UnreadableJournals contains an error for each UID with a journal that cannot be read, until
 	// the journal is replaced.
 	UnreadableJournals map[types.UID]string
-	// ReportedDecision is the last decision that was reported, and DecisionSince is when its rule
-	// began to apply.
+	// ReportedDecision is the last decision that was reported, and DecisionSince is the time at
+	// which its rule began to apply.
 	ReportedDecision plan.Decision
 	DecisionSince    time.Time
 
@@ -139,8 +139,8 @@ func New(start InitialFacts) *State {
 	return s
 }
 
-// A transition is a State while a function changes it, with the outputs so far. now is the time of
-// the change.
+// A transition is the change of a State by one function, with the outputs that it has added so far.
+// now is the time of the change.
 type transition struct {
 	*State
 	out Outputs
@@ -152,15 +152,15 @@ func (s *State) begin(now time.Time) *transition { return &transition{State: s.c
 
 // clone returns a shallow copy of s.
 func (s *State) clone() *State {
-	next := *s
-	return &next
+	copied := *s
+	return &copied
 }
 
 // end returns the changed state and the outputs.
 func (t *transition) end() (*State, Outputs) { return t.State, t.out }
 
-// requestObservation requests an observation with urgency u, unless a more urgent one was requested
-// before.
+// requestObservation requests an observation with urgency u, unless the outputs already contain a
+// more urgent request.
 func (t *transition) requestObservation(u Urgency) {
 	t.out.RequestedObservation = max(t.out.RequestedObservation, u)
 }
@@ -185,20 +185,20 @@ func (t *transition) changeContainer(name string, change func(*plan.ContainerHis
 }
 
 // ShiftTimes returns s with d added to all times from which durations are measured. It is called
-// with the negative duration of a suspension of the host, during which the monotonic clock stood
-// still.
+// after a suspension of the host, during which the monotonic clock did not advance. d is then the
+// negative duration of the suspension.
 func (s *State) ShiftTimes(d time.Duration) *State {
-	move := func(_ string, t time.Time) time.Time { return t.Add(d) }
-	next := s.clone()
-	h := &next.PlanInput.History
+	shift := func(_ string, t time.Time) time.Time { return t.Add(d) }
+	newState := s.clone()
+	h := &newState.PlanInput.History
 	times := Record{MonotonicStartTime: h.StartTime, Finished: h.Finished, Stopping: h.Stopping, Terminations: h.Terminations}
-	times.replaceTimes(move)
+	times.replaceTimes(shift)
 	h.StartTime, h.Finished, h.Stopping, h.Terminations = times.MonotonicStartTime, times.Finished, times.Stopping, times.Terminations
 	for uid, r := range s.Records {
-		r.replaceTimes(move)
-		next.Records = withKey(next.Records, uid, r)
+		r.replaceTimes(shift)
+		newState.Records = withKey(newState.Records, uid, r)
 	}
-	return next
+	return newState
 }
 
 // UIDs returns the UIDs of PlanInput.PodDirs. These include the UIDs of all sandboxes of podd,
@@ -225,10 +225,10 @@ func (s *State) dir(uid types.UID) plan.PodDir {
 // withKey returns a copy of m in which k has the value v. Maps in a State are never modified,
 // because decisions and effects read them.
 func withKey[K comparable, V any](m map[K]V, k K, v V) map[K]V {
-	out := make(map[K]V, len(m)+1)
-	maps.Copy(out, m)
-	out[k] = v
-	return out
+	copied := make(map[K]V, len(m)+1)
+	maps.Copy(copied, m)
+	copied[k] = v
+	return copied
 }
 
 // withoutKey returns a copy of m without k, or m itself if it does not contain k.
@@ -236,9 +236,9 @@ func withoutKey[K comparable, V any](m map[K]V, k K) map[K]V {
 	if _, ok := m[k]; !ok {
 		return m
 	}
-	out := maps.Clone(m)
-	delete(out, k)
-	return out
+	copied := maps.Clone(m)
+	delete(copied, k)
+	return copied
 }
 
 // EqualVersion reports whether a and b are the same version of a pod, so that b can run in the

@@ -85,18 +85,18 @@ func (t *transition) terminatingPod() *v1.Pod {
 	return t.publishedPod
 }
 
-// applyTerminating replaces the last version by t.Order.TerminatingPod, because podd may not have
-// had a manifest of the pod before.
+// applyTerminating replaces the last version by t.Order.TerminatingPod, because podd may have had
+// no manifest of the pod before.
 func (t *transition) applyTerminating() {
-	from := t.Order.TerminatingPod
-	if from == nil || from == t.publishedVersion || t.publishedPod != nil && !EqualVersion(from, t.publishedVersion) {
+	version := t.Order.TerminatingPod
+	if version == nil || version == t.publishedVersion || t.publishedPod != nil && !EqualVersion(version, t.publishedVersion) {
 		return
 	}
-	p := *from.Object
+	p := *version.Object
 	if t.publishedPod != nil {
 		p.Status = t.publishedPod.Status
 	}
-	t.publishedPod, t.publishedVersion = &p, from
+	t.publishedPod, t.publishedVersion = &p, version
 }
 
 // hostIPs returns the node's addresses; nil if there is no order with them yet.
@@ -146,14 +146,14 @@ func (t *transition) statusFacts(d plan.Decision) status.Facts {
 			f.IsPressureEviction = fin.Shortage != (plan.Shortage{})
 		}
 	}
-	restarting := plan.ContainersRestartedWithAll(&t.PlanInput)
+	restartedContainers := plan.ContainersRestartedWithAll(&t.PlanInput)
 	f.IsRestartingAll = d.Rule == plan.RuleRestartAllContainers
 	for _, s := range d.Steps {
 		f.Containers[s.Container] = status.ContainerFacts{Waiting: status.Reason{Reason: s.Reason, Message: s.Why}}
 	}
 	for name, h := range t.PlanInput.History.Containers {
 		c := f.Containers[name]
-		c.Restarts, c.RestartsWithAll = int32(h.Restarts), restarting[name]
+		c.Restarts, c.RestartsWithAll = int32(h.Restarts), restartedContainers[name]
 		if h.LastExit != nil {
 			c.LastExit = newTerminatedState(h.LastExit)
 			c.Restarts = int32(h.LastExit.Attempt - h.LastExit.Skipped)
@@ -202,25 +202,25 @@ func (t *transition) addProbeFacts(f *status.Facts) {
 			continue
 		}
 		for _, c := range t.PlanInput.Observed[i].Containers {
-			probed, ok := t.PlanInput.History.ProbeStates[c.ID]
+			probes, ok := t.PlanInput.History.ProbeStates[c.ID]
 			if !ok || c.State != runtime.Running {
 				continue
 			}
 			facts := f.Containers[c.Name]
-			facts.Started, facts.Ready = probePassed(probed.Startup), probePassed(probed.Readiness)
+			facts.Started, facts.Ready = probePassed(probes.Startup), probePassed(probes.Readiness)
 			f.Containers[c.Name] = facts
 		}
 	}
 }
 
-// probePassed returns a pointer to true if the probe has passed. Otherwise it returns nil;
-// status.Compute then uses the default, which depends on whether the container has this probe.
+// probePassed returns a pointer to true if the probe has passed. Otherwise it returns nil, and
+// status.Compute uses the default, which depends on whether the container has this probe.
 func probePassed(s plan.ProbeState) *bool {
 	if s.Health != plan.ProbePassed {
 		return nil
 	}
-	yes := true
-	return &yes
+	hasPassed := true
+	return &hasPassed
 }
 
 // addHookFacts sets IsStarting for the running containers with an unfinished postStart hook. As in
@@ -249,8 +249,8 @@ func (t *transition) addHookFacts(f *status.Facts) {
 // IsOnDiskOnly reports whether no process of the pod runs and removing its data on disk failed.
 func (s *State) IsOnDiskOnly() bool {
 	runs := func(inc runtime.Incarnation) bool { return !inc.Foreign && plan.IsLive(&inc) }
-	failed := func(d plan.PodDir) bool {
+	hasFailedRemoval := func(d plan.PodDir) bool {
 		return s.PlanInput.History.CleanupFailures[plan.RemoveDir{UID: d.UID}.Subject()].Count > 0
 	}
-	return !slices.ContainsFunc(s.PlanInput.Observed, runs) && slices.ContainsFunc(s.PlanInput.PodDirs, failed)
+	return !slices.ContainsFunc(s.PlanInput.Observed, runs) && slices.ContainsFunc(s.PlanInput.PodDirs, hasFailedRemoval)
 }

@@ -12,9 +12,10 @@ import (
 
 // takeOver returns observed with Foreign set to false for the sandboxes that podd takes over from a
 // kubelet. The containers in these sandboxes keep running. podd takes over the pods of a cluster
-// that may terminate by themselves. If podd replaced such a pod, the pod would run twice, which its
-// restart policy may forbid. Other pods of a kubelet are replaced. A sandbox that was taken over
-// does not become foreign again if its pod is not desired any more or podd runs without --adopt.
+// that may terminate by themselves, because a replacement would run such a pod twice, which its
+// restart policy may forbid. podd replaces other pods of a kubelet. A sandbox that was taken over
+// does not become foreign again, even if its pod is not desired any more or podd runs without
+// --adopt.
 func (t *transition) takeOver(observed []runtime.Incarnation) []runtime.Incarnation {
 	cloned := false
 	for i := range observed {
@@ -38,8 +39,8 @@ func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 	if !inc.Foreign || inc.Labels[runtime.LabelInstance] != "" || !manifest.KindTraits(inc.Annotations[manifest.AnnotationConfigSource]).RunsOnce {
 		return ""
 	}
-	past := t.Records[inc.UID]
-	if !t.Order.Node.AdoptKubeletPods && !past.TakenOver {
+	record := t.Records[inc.UID]
+	if !t.Order.Node.AdoptKubeletPods && !record.TakenOver {
 		return ""
 	}
 	for _, p := range []*manifest.Pod{t.PlanInput.Desired, t.PlanInput.Successor, t.PlanInput.Previous, t.Order.TerminatingPod} {
@@ -51,11 +52,11 @@ func (t *transition) takenOverHash(inc *runtime.Incarnation) string {
 		}
 		return p.Hash
 	}
-	return past.Hash
+	return record.Hash
 }
 
-// recordTakenOver records in the journal of each taken-over pod that podd has taken over the pod,
-// so that podd still manages its sandboxes after a restart.
+// recordTakenOver records in the journal of each pod that was taken over that podd manages its
+// sandboxes, so that podd still manages them after a restart.
 func (t *transition) recordTakenOver() {
 	for i := range t.PlanInput.Observed {
 		inc := &t.PlanInput.Observed[i]
