@@ -17,7 +17,7 @@ import (
 	"podd/reconcile/plan"
 )
 
-// A candidate is a pod name for which admitAll returns a verdict. It contains the desired version,
+// A candidate is a pod name for which admitAll computes a verdict. It contains the desired version,
 // and the versions that already have reservations.
 type candidate struct {
 	Key types.NamespacedName
@@ -28,9 +28,8 @@ type candidate struct {
 	ReservedVersions []*manifest.Pod
 	// UIDs contains the UIDs for which the name has a directory or sandbox on this node.
 	UIDs []types.UID
-	// Releasing reports whether the reservations of ReservedVersions that Desired does not request
-	// are being released. If Releasing is false, the name keeps all reservations of
-	// ReservedVersions.
+	// Releasing reports whether the name releases the reservations of ReservedVersions that Desired
+	// does not request. If Releasing is false, the name keeps all reservations of ReservedVersions.
 	Releasing bool
 	// Finished reports whether the desired version has finished and none of its containers
 	// runs. Such a version reserves nothing.
@@ -39,20 +38,21 @@ type candidate struct {
 	// being released.
 	WindingDown bool
 	// WaitsForRestart reports whether the desired version was evicted and runs again. When it has
-	// released its reservations, Finished is false, and it is admitted like a version that has not
-	// run yet.
+	// released its reservations, Finished becomes false, and it is admitted like a version that has
+	// not run yet.
 	WaitsForRestart bool
-	// Active reports whether the name counts toward Limits.MaxPods.
+	// Active reports whether the name counts towards Limits.MaxPods.
 	Active bool
 	// EarlierNames contains the names that the pod had while the node had other names. It is empty
-	// unless the name of the pod ends with the name of the node, as for a pod of a file or URL.
+	// if the name of the pod does not end with the name of the node. The names of pods of files and
+	// URLs end with the name of the node.
 	EarlierNames []types.NamespacedName
 	// Unconfirmed reports whether the pod belongs to a cluster whose API server has not reported
 	// yet that the pod is still desired.
 	Unconfirmed bool
 }
 
-// isFinishedOrWindingDown reports whether the desired version has finished. If it has finished, c
+// isFinishedOrWindingDown reports whether the desired version has finished. In that case, the name
 // keeps none of its reservations.
 func (c *candidate) isFinishedOrWindingDown() bool { return c.Finished || c.WindingDown }
 
@@ -67,8 +67,8 @@ type Limits struct {
 	Allocatable Amounts
 	// Devices contains the number of plugin devices by resource.
 	Devices map[v1.ResourceName]allocation.Count
-	// AwaitsPlugins reports whether podd was started so recently that plugins of resources that Devices
-	// does not contain may register soon.
+	// AwaitsPlugins reports whether plugins of resources that Devices does not contain may register
+	// soon, because podd was started recently.
 	AwaitsPlugins bool
 	// DevicesUnknown reports whether the devices were not counted. If DevicesUnknown is true,
 	// no pod waits for devices.
@@ -90,8 +90,7 @@ type Limits struct {
 	ReadWriteOncePod map[refs.ClaimRef]bool
 }
 
-// The reason and message of a pod that is rejected because of a node shutdown, as in a
-// kubelet.
+// The reason and message of a pod that is rejected because of a node shutdown, as in the kubelet.
 const (
 	nodeShutdownReason = "NodeShutdown"
 	shutdownMessage    = "Pod was rejected as the node is shutting down."
@@ -113,12 +112,14 @@ func (h *portHolder) isRetained(requested manifest.PortReservation) bool {
 
 // admitAll returns a verdict for every candidate with a desired version. It admits active pods
 // first, and then the other pods in the order of createdAt and name. If a candidate needs a
-// reservation that another pod is releasing, its verdict is Wait. A pod that is releasing
-// reservations because of an edit keeps them if the edit is rejected. Therefore admitAll clears
-// Releasing of such a pod and repeats the computation, at most once for each candidate.
+// reservation that another pod is releasing, its verdict is Wait.
+//
+// A pod that releases reservations because of an edit keeps them if the edit is rejected. Therefore
+// admitAll clears Releasing of such a pod and repeats the computation, at most once for each
+// candidate.
 func admitAll(candidates []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
-	ordered := slices.Clone(candidates)
-	order.Stable(ordered, func(a, b candidate) int {
+	sorted := slices.Clone(candidates)
+	order.Stable(sorted, func(a, b candidate) int {
 		if a.Active != b.Active {
 			if a.Active {
 				return -1
@@ -128,13 +129,13 @@ func admitAll(candidates []candidate, limits Limits) map[types.NamespacedName]pl
 		return cmp.Or(createdAt(&a).Compare(createdAt(&b)), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
 	for {
-		verdicts, again := admitInOrder(ordered, limits), false
-		for i := range ordered {
-			if c := &ordered[i]; c.Releasing && c.Desired != nil && verdicts[c.Key].Answer == plan.Reject {
-				c.Releasing, again = false, true
+		verdicts, mustRepeat := admitInOrder(sorted, limits), false
+		for i := range sorted {
+			if c := &sorted[i]; c.Releasing && c.Desired != nil && verdicts[c.Key].Answer == plan.Reject {
+				c.Releasing, mustRepeat = false, true
 			}
 		}
-		if !again {
+		if !mustRepeat {
 			return verdicts
 		}
 	}
@@ -148,8 +149,8 @@ func (c *candidate) traits() manifest.Traits {
 	return c.Desired.Traits
 }
 
-// createdAt returns when the cluster created the desired pod. It returns zero for a pod of a file
-// or URL, so that these pods are admitted first.
+// createdAt returns the time at which the cluster created the desired pod. It returns zero for a
+// pod of a file or URL, so that these pods are admitted first.
 func createdAt(c *candidate) (at time.Time) {
 	if c.traits().FailsIfRejected {
 		at = c.Desired.Object.CreationTimestamp.Time
@@ -170,16 +171,16 @@ type admitter struct {
 	removed    removedTable
 }
 
-// admitInOrder computes a verdict for each candidate with a desired version once, in the given
-// order.
-func admitInOrder(ordered []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
+// admitInOrder computes a verdict for each candidate with a desired version, in the order of
+// sorted.
+func admitInOrder(sorted []candidate, limits Limits) map[types.NamespacedName]plan.Verdict {
 	a := admitter{
-		candidates: ordered, limits: limits, ports: newPortTable(ordered), pods: countPods(ordered, limits),
-		requests: newNodeRequests(ordered, limits.amountsWithDevices()), uids: newUIDTable(ordered), claims: newClaimTable(ordered, limits),
-		removed: newRemovedTable(ordered),
+		candidates: sorted, limits: limits, ports: newPortTable(sorted), pods: countPods(sorted, limits),
+		requests: newNodeRequests(sorted, limits.amountsWithDevices()), uids: newUIDTable(sorted), claims: newClaimTable(sorted, limits),
+		removed: newRemovedTable(sorted),
 	}
 	verdicts := map[types.NamespacedName]plan.Verdict{}
-	for _, c := range ordered {
+	for _, c := range sorted {
 		if c.Desired == nil {
 			continue
 		}
@@ -201,7 +202,7 @@ func admitInOrder(ordered []candidate, limits Limits) map[types.NamespacedName]p
 
 // admit returns the verdict for a pod of a file or URL.
 func (a *admitter) admit(c candidate) plan.Verdict {
-	pods, requested := *a.pods, a.requests.requested
+	oldPods, oldRequested := *a.pods, a.requests.requested
 	v := firstNotAdmitted(
 		func() plan.Verdict { return a.limits.Features.admit(c.Desired) },
 		func() plan.Verdict { return a.limits.checkPressure(c) },
@@ -211,7 +212,7 @@ func (a *admitter) admit(c candidate) plan.Verdict {
 		func() plan.Verdict { return a.checkExclusive(c) },
 	)
 	if v.Answer == plan.Reject { // undo the reservations, because a rejected pod reserves nothing
-		*a.pods, a.requests.requested = pods, requested
+		*a.pods, a.requests.requested = oldPods, oldRequested
 	}
 	if v.Answer == plan.Reject && isInsufficientResource(v.Reason) && !c.isResize() {
 		v = a.preemptForStatic(c, v)
@@ -254,14 +255,14 @@ func newUIDTable(candidates []candidate) uidTable {
 // admit returns Wait while a pod with another name has a directory or sandbox with the UID of the
 // desired version. For example, an edit may have renamed a pod whose manifest sets the UID.
 func (t uidTable) admit(c candidate) plan.Verdict {
-	holder, held := t[c.Desired.UID]
-	if !held || holder == c.Key {
+	holder, isInUse := t[c.Desired.UID]
+	if !isInUse || holder == c.Key {
 		return plan.Verdict{}
 	}
 	return plan.Verdict{Answer: plan.Wait, Reason: "UIDInUse", Message: fmt.Sprintf("metadata.uid %s is still used by %s, which is being stopped", c.Desired.UID, holder)}
 }
 
-// removedTable contains the names that are not desired any more and still have containers, a
+// removedTable contains the names that are not desired any more, but still have containers, a
 // sandbox or a directory on this node.
 type removedTable map[types.NamespacedName]bool
 
@@ -298,11 +299,11 @@ func newPortTable(candidates []candidate) portTable {
 		if !c.isFinishedOrWindingDown() {
 			retained = manifest.ListPortReservations(c.Desired)
 		}
-		for _, held := range c.ReservedVersions {
+		for _, version := range c.ReservedVersions {
 			if !c.Releasing && !c.isFinishedOrWindingDown() {
-				retained = append(retained, manifest.ListPortReservations(held)...)
+				retained = append(retained, manifest.ListPortReservations(version)...)
 			}
-			t.add(c.Key, held, retained)
+			t.add(c.Key, version, retained)
 		}
 	}
 	return t
@@ -323,27 +324,27 @@ func (t portTable) reserve(c candidate) {
 
 // check returns the verdict for the host ports of the desired version, without reserving them.
 func (t portTable) check(c candidate) plan.Verdict {
-	worst := plan.Verdict{}
-	for _, requested := range manifest.ListPortReservations(c.Desired) {
-		for _, h := range t[requested.Number] {
-			if h.key == c.Key || !requested.ConflictsWith(h.PortReservation) {
+	result := plan.Verdict{}
+	for _, port := range manifest.ListPortReservations(c.Desired) {
+		for _, h := range t[port.Number] {
+			if h.key == c.Key || !port.ConflictsWith(h.PortReservation) {
 				continue
 			}
 			v := plan.Verdict{Answer: plan.Reject, Reason: "HostPortConflict", BlockedByPods: true}
-			v.Message = fmt.Sprintf("host port %d/%s is used by %s (%s)", requested.Number, requested.Protocol, h.key, h.pod.Origin)
-			if !h.isRetained(requested) {
+			v.Message = fmt.Sprintf("host port %d/%s is used by %s (%s)", port.Number, port.Protocol, h.key, h.pod.Origin)
+			if !h.isRetained(port) {
 				v.Answer = plan.Wait
-				v.Message = fmt.Sprintf("host port %d/%s is still used by %s, which is being stopped", requested.Number, requested.Protocol, h.key)
+				v.Message = fmt.Sprintf("host port %d/%s is still used by %s, which is being stopped", port.Number, port.Protocol, h.key)
 			}
-			if v.Answer > worst.Answer || v.Answer == worst.Answer && v.Message < worst.Message {
-				worst = v
+			if v.Answer > result.Answer || v.Answer == result.Answer && v.Message < result.Message {
+				result = v
 			}
 		}
 	}
-	if worst.Answer == plan.Reject && c.traits().FailsIfRejected {
+	if result.Answer == plan.Reject && c.traits().FailsIfRejected {
 		return rejectByPredicate("NodePorts", true, "node(s) didn't have free ports for the requested pod ports")
 	}
-	return worst
+	return result
 }
 
 // A podCount compares the number of pods with the limit. max and flags are Limits.MaxPods and

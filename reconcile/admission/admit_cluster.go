@@ -16,8 +16,9 @@ import (
 
 // admitClusterPod returns the verdict for a pod of a cluster. The order of the checks, the reasons
 // and the messages are the kubelet's. The verdict Reject makes the pod fail. Therefore the verdict
-// is Wait if the condition is temporary, or if a kubelet does not reject pods because of it. For a
-// pod that was admitted before, only the requests are checked, because a resize may increase them.
+// is Wait if the condition is temporary, or if a kubelet does not reject pods because of the
+// condition. For a pod that was admitted before, only the requests are checked, because a resize
+// may increase them.
 func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 	f, pod := &a.limits.Features, c.Desired.Object
 	if slices.ContainsFunc(c.ReservedVersions, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID }) {
@@ -25,11 +26,11 @@ func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 		v.IsResize = v.Answer != plan.Admit
 		return v
 	}
-	pods, requested := *a.pods, a.requests.requested
+	oldPods, oldRequested := *a.pods, a.requests.requested
 	v := firstNotAdmitted(
 		func() plan.Verdict { return a.limits.checkPressure(c) },
-		// This check must be made before the next. The next check also rejects pods that use
-		// undeclared features, but with a reason that differs from the kubelet's.
+		// This check must precede the next one, which also rejects pods that use undeclared
+		// features, but with a reason that differs from the kubelet's.
 		func() plan.Verdict { return rejectIfMessage("PodFeatureUnsupported", rejectUndeclared(pod)) },
 		func() plan.Verdict { return rejectIfMessage("UnexpectedAdmissionError", c.Desired.RefusalReason) },
 		func() plan.Verdict { return rejectIfMessage("SysctlForbidden", f.sysctlRejection(pod)) },
@@ -46,11 +47,11 @@ func (a *admitter) admitClusterPod(c candidate) plan.Verdict {
 		func() plan.Verdict { return a.checkExceptCapacity(c) },
 	)
 	if v.Answer == plan.Reject { // undo the reservations, because a rejected pod reserves nothing
-		*a.pods, a.requests.requested = pods, requested
+		*a.pods, a.requests.requested = oldPods, oldRequested
 	}
 	if v.Answer == plan.Reject && isCritical(c.Desired) && isInsufficientResource(v.Reason) {
-		if other := a.checkExceptCapacity(c); other.Answer == plan.Reject {
-			return other // do not preempt other pods, because this verdict would not change
+		if otherVerdict := a.checkExceptCapacity(c); otherVerdict.Answer == plan.Reject {
+			return otherVerdict // do not preempt other pods, because this verdict would not change
 		}
 		return a.preempt(c)
 	}
@@ -83,7 +84,8 @@ func (a *admitter) checkExceptCapacity(c candidate) plan.Verdict {
 // isInsufficientResource reports whether reason means that a resource is insufficient.
 func isInsufficientResource(reason string) bool { return strings.HasPrefix(reason, "OutOf") }
 
-// firstNotAdmitted returns the first verdict of checks that is not Admit; Admit if there is none.
+// firstNotAdmitted returns the first verdict of checks that is not Admit, or Admit if there is
+// none.
 func firstNotAdmitted(checks ...func() plan.Verdict) (v plan.Verdict) {
 	for _, check := range checks {
 		if v = check(); v.Answer != plan.Admit {
@@ -101,18 +103,18 @@ func rejectIfMessage(reason, message string) plan.Verdict {
 	return plan.Verdict{Answer: plan.Reject, Reason: reason, Message: message}
 }
 
-// rejectByPredicate returns Reject with the kubelet's reason and message for a pod that fails the
-// scheduler predicate with this name. It returns Admit if the pod does not fail the predicate
-// (fails is false).
-func rejectByPredicate(name string, fails bool, why string) plan.Verdict {
+// rejectByPredicate returns Reject with the kubelet's reason and message if a pod fails the
+// scheduler predicate with this name, and Admit otherwise. fails reports whether the pod fails the
+// predicate.
+func rejectByPredicate(name string, fails bool, message string) plan.Verdict {
 	if !fails {
 		return plan.Verdict{}
 	}
-	return rejectIfMessage(name, "Predicate "+name+" failed: "+why)
+	return rejectIfMessage(name, "Predicate "+name+" failed: "+message)
 }
 
 // waitInsteadOfReject returns v, but with the answer Wait if v is Reject. It is used for conditions
-// in which a kubelet does not reject the pod but retries its start.
+// because of which a kubelet does not reject the pod, but retries its start.
 func waitInsteadOfReject(v plan.Verdict) plan.Verdict {
 	if v.Answer == plan.Reject {
 		v.Answer = plan.Wait
@@ -120,8 +122,8 @@ func waitInsteadOfReject(v plan.Verdict) plan.Verdict {
 	return v
 }
 
-// osLabelRejection returns the kubelet's message for a pod with a label that names another operating
-// system; "" otherwise.
+// osLabelRejection returns the kubelet's message for a pod with a label that names another
+// operating system, or "" if there is no such label.
 func osLabelRejection(pod *v1.Pod) string {
 	if label, ok := pod.Labels[v1.LabelOSStable]; ok && label != goruntime.GOOS {
 		return "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
@@ -129,8 +131,8 @@ func osLabelRejection(pod *v1.Pod) string {
 	return ""
 }
 
-// osRejection returns the kubelet's message for a pod whose spec names another operating system;
-// "" otherwise.
+// osRejection returns the kubelet's message for a pod whose spec names another operating system, or
+// "" if it does not.
 func osRejection(pod *v1.Pod) string {
 	if pod.Spec.OS != nil && string(pod.Spec.OS.Name) != goruntime.GOOS {
 		return "Failed to admit pod as the OS field doesn't match node OS"
@@ -139,7 +141,7 @@ func osRejection(pod *v1.Pod) string {
 }
 
 // strictGroupsRejection returns the kubelet's message for a pod that needs an unsupported
-// supplementalGroupsPolicy; "" otherwise.
+// supplementalGroupsPolicy, or "" if it does not.
 func (f *Features) strictGroupsRejection(pod *v1.Pod) string {
 	if f.checkStrictGroups(pod) == "" {
 		return ""
@@ -158,7 +160,7 @@ func (f *Features) hasUntoleratedTaint(pod *v1.Pod) bool {
 }
 
 // appArmorRejection returns the kubelet's message for a pod that requires AppArmor on a node
-// without AppArmor; "" otherwise.
+// without AppArmor, or "" if it does not.
 func (f *Features) appArmorRejection(pod *v1.Pod) string {
 	if f.checkAppArmor(pod) == "" {
 		return ""
@@ -177,9 +179,9 @@ func formatInsufficient(name v1.ResourceName, requested, used, capacity int64) s
 // sortInKubeletOrder sorts names in the order in which a kubelet checks resources, and returns
 // names.
 func sortInKubeletOrder(names []v1.ResourceName) []v1.ResourceName {
-	first := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU, v1.ResourcePods} // in reverse order, because the index -1 of other resources must sort last
+	reverseOrder := []v1.ResourceName{v1.ResourceEphemeralStorage, v1.ResourceMemory, v1.ResourceCPU, v1.ResourcePods} // a higher index comes first, so that other resources, with the index -1, come last
 	slices.SortFunc(names, func(a, b v1.ResourceName) int {
-		return cmp.Or(cmp.Compare(slices.Index(first, b), slices.Index(first, a)), strings.Compare(string(a), string(b)))
+		return cmp.Or(cmp.Compare(slices.Index(reverseOrder, b), slices.Index(reverseOrder, a)), strings.Compare(string(a), string(b)))
 	})
 	return names
 }

@@ -25,8 +25,8 @@ type Input struct {
 	InstanceID string
 	// SourceKinds maps the name of every configured source to its kind.
 	SourceKinds map[string]string
-	// EarlierNodeNames contains the earlier names of the node. A pod with a name that ends with one of
-	// them must stop before the pod from the same manifest starts with the present name of the
+	// EarlierNodeNames contains earlier names of the node. A running pod whose name ends with one
+	// of them must stop before the pod from the same manifest starts under the current name of the
 	// node.
 	EarlierNodeNames []string
 	// Observed contains the pods that the runtime lists, including pods of other agents.
@@ -35,7 +35,7 @@ type Input struct {
 	// every worker has reported on its first observation of the runtime.
 	HasSnapshot, AllWorkersReported bool
 	// StopAllReason is the reason why every pod is stopped; "" if this was not requested. If
-	// ForceStop is set, pods that are being stopped get no grace period.
+	// ForceStop is true, pods that are being stopped get no grace period.
 	StopAllReason string
 	ForceStop     bool
 	Limits        Limits
@@ -91,8 +91,8 @@ func (d *decider) admit() map[types.NamespacedName]plan.Verdict {
 		return verdicts
 	}
 	for key, v := range verdicts {
-		// Until the reservations of all pods are known, no pod of a cluster is rejected or
-		// preempted, because such a pod would fail permanently.
+		// Until the reservations of all pods are known, do not reject or preempt a pod of a
+		// cluster, because such a pod would fail permanently.
 		if v.Victim = (types.NamespacedName{}); v.Answer == plan.Reject && in.desired(key).Traits.FailsIfRejected {
 			v.Answer = plan.Wait
 		}
@@ -111,9 +111,8 @@ func (d *decider) newMemory(name *NameFacts, v plan.Verdict) Memory {
 	}
 	if desired != nil {
 		m.sourceKind, m.sourceName = desired.Origin.Kind, desired.Origin.Source
-		// Before the first snapshot, the reservations of running pods are unknown. The
-		// verdict may change, and the worker does not start the pod yet. So the version is
-		// not added to Admitted.
+		// Before the first snapshot, the reservations of running pods are unknown. The verdict may
+		// change, and the worker does not start the pod yet. So do not add the version to Admitted.
 		if v.Answer == plan.Admit && in.HasSnapshot {
 			m.addAdmitted(desired)
 		}
@@ -125,17 +124,17 @@ func (d *decider) newMemory(name *NameFacts, v plan.Verdict) Memory {
 		UserIDs:          d.userIDs(name, desired),
 	}
 	d.addRefs(name, &o)
-	present := *name
-	present.Memory = m
-	o.SourcesRead = desired == nil && in.isRemoved(&present)
+	current := *name
+	current.Memory = m
+	o.SourcesRead = desired == nil && in.isRemoved(&current)
 	m.Order = o
 	return m
 }
 
 // addRefs adds to o the objects that the desired version refers to. While an earlier version is in
-// force, addRefs also adds the objects of that version, so that the files in its volumes are
-// updated. The objects of an earlier version with AnnotationRestartOnChange are not added, because
-// a change of the pod's files would require a restart of the pod.
+// force, addRefs also adds the objects of the earlier version, so that the files in its volumes are
+// updated. This does not apply to an earlier version with AnnotationRestartOnChange, because a
+// change of its files would require a restart of the pod.
 func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	if d.in.Refs == nil || o.Desired == nil {
 		return
@@ -144,10 +143,10 @@ func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 	if name.Report == nil || name.Report.Version == nil {
 		return
 	}
-	before := &name.Order
+	oldOrder := &name.Order
 	if v := name.Report.Version; state.EqualVersion(v, o.Desired) {
 		if len(v.Object.Spec.EphemeralContainers) > 0 { // resolve the objects of ephemeral containers, which d.in.Refs does not contain
-			o.Refs = refs.Resolve(v, d.in.Set, d.in.InstanceID, before.Refs)
+			o.Refs = refs.Resolve(v, d.in.Set, d.in.InstanceID, oldOrder.Refs)
 		}
 		return
 	}
@@ -156,25 +155,25 @@ func (d *decider) addRefs(name *NameFacts, o *state.Order) {
 		o.Earlier = nil
 		return
 	}
-	o.EarlierRefs = refs.Resolve(o.Earlier, d.in.Set, d.in.InstanceID, before.EarlierRefs)
+	o.EarlierRefs = refs.Resolve(o.Earlier, d.in.Set, d.in.InstanceID, oldOrder.EarlierRefs)
 }
 
 // preempt returns eviction requests for the pods that the verdicts name as victims. It requests the
-// eviction of each version only once, and records the version in memories. A new version of a
-// victim needs another request, because an eviction applies to one version only.
+// eviction of each version only once, and records the version in memories. If a new version of a
+// victim starts, it requires another request, because an eviction applies to one version only.
 func (d *decider) preempt(memories map[types.NamespacedName]Memory, verdicts map[types.NamespacedName]plan.Verdict) (requests []WorkerRequest) {
 	for _, v := range verdicts {
 		if v.Victim == (types.NamespacedName{}) {
 			continue
 		}
-		at := slices.IndexFunc(d.names, func(n NameFacts) bool { return n.Key == v.Victim })
+		i := slices.IndexFunc(d.names, func(n NameFacts) bool { return n.Key == v.Victim })
 		m, ok := memories[v.Victim]
-		if at < 0 || !ok || m.Order.Desired == nil {
+		if i < 0 || !ok || m.Order.Desired == nil {
 			continue
 		}
 		p := m.Order.Desired
-		if r := d.names[at].Report; r != nil && r.Version != nil {
-			p = r.Version // while an edit waits, the earlier version runs, so that the earlier version is evicted
+		if r := d.names[i].Report; r != nil && r.Version != nil {
+			p = r.Version // while an edit waits, the earlier version runs and must be evicted
 		}
 		if m.preempted != nil && state.EqualVersion(m.preempted, p) {
 			continue

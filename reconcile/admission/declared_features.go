@@ -12,10 +12,9 @@ import (
 )
 
 // declaredGates are the feature gates of the features that podd declares in the status of the Node
-// (KEP-5328). The scheduler and the API server use the declared features: a pod that needs a
-// feature is bound only to a node that declares it. podd does not declare
-// ExtendWebSocketsToKubelet, which the kubelet declares by default, because the runtime serves
-// WebSocket streams only up to version 4.
+// (KEP-5328). The scheduler and the API server bind a pod that needs a feature only to a node that
+// declares this feature. podd does not declare ExtendWebSocketsToKubelet, which the kubelet
+// declares by default, because the runtime serves WebSocket streams only up to version 4.
 type declaredGates struct{}
 
 // Enabled implements nodedeclaredfeatures.FeatureGate.
@@ -27,8 +26,8 @@ func (declaredGates) Enabled(gate string) bool {
 	return false
 }
 
-// declaredVersion is the version of the kubelet that podd is compatible with. Features that every
-// node of this version has are neither declared nor required.
+// declaredVersion is the version of the kubelet with which podd is compatible. A feature that every
+// node of this version has is neither declared nor required.
 var declaredVersion = version.MustParse(manifest.KubernetesVersion)
 
 // DeclaredFeatures returns the features for the Node's status, sorted by name. The caller may
@@ -54,8 +53,8 @@ func (f *Features) checkDeclared(pod *v1.Pod) string {
 	return ""
 }
 
-// rejectUndeclared returns the kubelet's message for a pod that requires undeclared features; ""
-// otherwise.
+// rejectUndeclared returns the kubelet's message for a pod that requires undeclared features, or ""
+// if it does not.
 func rejectUndeclared(pod *v1.Pod) string {
 	missing, err := undeclaredFeatures(pod)
 	switch {

@@ -20,22 +20,23 @@ func (l Limits) amountsWithDevices() Amounts {
 	if len(l.Devices) == 0 {
 		return l.Allocatable
 	}
-	all := maps.Clone(l.Allocatable)
-	if all == nil {
-		all = Amounts{}
+	amounts := maps.Clone(l.Allocatable)
+	if amounts == nil {
+		amounts = Amounts{}
 	}
 	for name, d := range l.Devices {
-		all[name] = d.Total
+		amounts[name] = d.Total
 	}
-	return all
+	return amounts
 }
 
 // admitDevices returns Wait while no plugin serves the devices that the desired version requests.
 // Plugins start late after a boot, and a plugin may itself run in a pod. A version that was
 // admitted before keeps its devices. If an earlier version of the pod runs, the verdict is Reject,
-// so that the earlier version is not stopped. A pod of a cluster is rejected, as by a kubelet, if
-// there is no healthy device and no plugin is awaited. The cluster can replace it by a pod on another
-// node.
+// so that the earlier version is not stopped.
+//
+// As in a kubelet, a pod of a cluster is rejected if there is no healthy device and no plugin is
+// awaited, because the cluster can replace it by a pod on another node.
 func (l Limits) admitDevices(c candidate) plan.Verdict {
 	if l.DevicesUnknown {
 		return plan.Verdict{}
@@ -47,11 +48,11 @@ func (l Limits) admitDevices(c candidate) plan.Verdict {
 			continue
 		}
 		answer := plan.Wait
-		devices, known := l.Devices[name]
+		devices, isProvided := l.Devices[name]
 		switch {
-		case !known && c.traits().FailsIfRejected && !l.AwaitsPlugins:
+		case !isProvided && c.traits().FailsIfRejected && !l.AwaitsPlugins:
 			continue // no device plugin provides the resource, so another component counts it for the pods of the cluster
-		case known && c.traits().FailsIfRejected && !devices.IsAwaited && devices.Healthy == 0:
+		case isProvided && c.traits().FailsIfRejected && !devices.IsAwaited && devices.Healthy == 0:
 			return plan.Verdict{Answer: plan.Reject, Reason: noDevicesReason, Message: fmt.Sprintf("Allocate failed due to no healthy devices present; cannot allocate unhealthy devices %s, which is unexpected", name)}
 		case devices.IsServed || slices.ContainsFunc(c.ReservedVersions, func(p *manifest.Pod) bool { return p.UID == c.Desired.UID && p.Hash == c.Desired.Hash }):
 			continue

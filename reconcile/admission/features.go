@@ -35,7 +35,7 @@ type Features struct {
 	Taints []v1.Taint
 	// HasAppArmor reports whether the kernel enforces AppArmor profiles.
 	HasAppArmor bool
-	// WithoutPodCgroups is set if pods have no cgroups.
+	// WithoutPodCgroups reports whether pods have no cgroups.
 	WithoutPodCgroups bool
 }
 
@@ -70,8 +70,8 @@ var requirements = []requirement{
 	{"SupplementalGroupsPolicyNotSupported", (*Features).checkStrictGroups},
 	// Older runtimes ignore lifecycle.stopSignal and send another signal.
 	{"StopSignalNotSupported", (*Features).checkStopSignals},
-	// The scheduler binds a pod that needs an undeclared feature to another node, but a user can
-	// bind the pod to this node.
+	// If a pod needs an undeclared feature, the scheduler binds it to another node, but a user can
+	// bind it to this node.
 	{"PodFeatureUnsupported", (*Features).checkDeclared},
 }
 
@@ -87,15 +87,15 @@ func (f *Features) admit(p *manifest.Pod) plan.Verdict {
 		if r.reason == missingHandlerReason && p.Traits.FailsIfRejected {
 			continue // do not reject a pod whose handler is missing, because a kubelet retries the start of such a pod
 		}
-		if why := r.describeUnmet(f, p.Object); why != "" {
-			return plan.Verdict{Answer: plan.Reject, Reason: r.reason, Message: why}
+		if message := r.describeUnmet(f, p.Object); message != "" {
+			return plan.Verdict{Answer: plan.Reject, Reason: r.reason, Message: message}
 		}
 	}
 	return plan.Verdict{}
 }
 
-// CheckEphemeral returns why the node cannot run the ephemeral containers of a pod, which are
-// added after its admission; "" if the node can run them.
+// CheckEphemeral returns why the node cannot run the ephemeral containers of a pod, or "" if it can
+// run them. Ephemeral containers are added after the admission of their pod.
 func (f *Features) CheckEphemeral(pod *v1.Pod) string { return f.checkAppArmor(pod) }
 
 // checkAffinity implements requirement.describeUnmet.
@@ -115,18 +115,18 @@ func (f *Features) runtimeHandler(pod *v1.Pod) string {
 // checkHandler accepts every handler, because the runtime checks the handler itself.
 func (f *Features) checkHandler(pod *v1.Pod) string {
 	handler := f.runtimeHandler(pod)
-	_, known := f.Runtime.Handlers[handler]
-	if handler == "" || known || !f.hasRuntimeStatus() || len(f.Runtime.Handlers) == 0 {
+	_, isListed := f.Runtime.Handlers[handler]
+	if handler == "" || isListed || !f.hasRuntimeStatus() || len(f.Runtime.Handlers) == 0 {
 		return ""
 	}
-	var available []string
+	var handlers []string
 	for _, name := range slices.Sorted(maps.Keys(f.Runtime.Handlers)) {
 		if name != "" {
-			available = append(available, name)
+			handlers = append(handlers, name)
 		}
 	}
 	return fmt.Sprintf("runtimeClassName %q: %s has no handler %q, only %s; add the handler to the runtime's configuration, or map the RuntimeClass to another handler with --runtime-class=%s=HANDLER",
-		*pod.Spec.RuntimeClassName, f.describeRuntime(), handler, cmp.Or(strings.Join(available, ", "), "its default"), *pod.Spec.RuntimeClassName)
+		*pod.Spec.RuntimeClassName, f.describeRuntime(), handler, cmp.Or(strings.Join(handlers, ", "), "its default"), *pod.Spec.RuntimeClassName)
 }
 
 // checkAppArmor implements requirement.describeUnmet.

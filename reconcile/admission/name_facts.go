@@ -32,8 +32,8 @@ type NameFacts struct {
 type Memory struct {
 	// Order is the newest order for the worker of the name.
 	Order state.Order
-	// Admitted contains the versions that may have reservations: the desired version, if it
-	// was admitted, and earlier versions while one of their containers or sandboxes runs.
+	// Admitted contains the versions that may have reservations. These are the desired version, if
+	// it was admitted, and each earlier version while one of its containers or sandboxes runs.
 	Admitted []*manifest.Pod
 	// ReservedVersions contains the versions that may have running containers, with the sizes for
 	// which they have reservations.
@@ -74,11 +74,11 @@ func (m *Memory) addAdmitted(p *manifest.Pod) {
 	m.Admitted = append(slices.Clone(m.Admitted), p)
 }
 
-// clearDeletion removes m.Deletion if the pod with the UID in m.Deletion was not desired in the
-// last order and is desired again. desired may be nil.
+// clearDeletion removes m.Deletion if its pod is desired again, but was not desired in the last
+// order. desired may be nil.
 func (m *Memory) clearDeletion(desired *manifest.Pod) {
-	del, before := m.Deletion, m.Order.Desired
-	if del != nil && desired != nil && desired.UID == del.UID && (before == nil || before.UID != del.UID) {
+	del, oldDesired := m.Deletion, m.Order.Desired
+	if del != nil && desired != nil && desired.UID == del.UID && (oldDesired == nil || oldDesired.UID != del.UID) {
 		m.Deletion = nil
 	}
 }

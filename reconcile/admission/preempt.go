@@ -15,7 +15,7 @@ import (
 )
 
 // isCritical reports whether p is critical. Other pods may be stopped to make room for a critical
-// pod. A pod that is not preemptible is critical at any priority.
+// pod. A pod that is not preemptible is critical, even if its priority is low.
 func isCritical(p *manifest.Pod) bool {
 	return !p.Traits.IsPreemptible || p.Object.Spec.Priority != nil && *p.Object.Spec.Priority >= manifest.CriticalPriority
 }
@@ -33,15 +33,15 @@ func isPreemptible(c *candidate, preemptor *manifest.Pod) bool {
 	return preemptor.Object.Spec.Priority != nil && *preemptor.Object.Spec.Priority > *c.Desired.Object.Spec.Priority
 }
 
-// preempt returns the verdict for a critical pod for which resources are insufficient. The
-// verdict is Wait with the next pod to stop as its victim. It is Reject if stopping all
-// preemptible pods would not release enough resources.
+// preempt returns the verdict for a critical pod if resources are insufficient. The verdict is
+// Wait, with the next pod to stop as its victim. It is Reject if the preemptible pods together
+// would not release enough resources.
 func (a *admitter) preempt(c candidate) plan.Verdict {
 	shortage := a.shortageAfterStops(c)
 	if len(shortage) == 0 { // the pods that are being stopped release enough resources
 		return waitForPreempted("other pods are being stopped so that this critical pod can run")
 	}
-	next, ok := a.nextVictim(c.Desired, shortage)
+	victim, ok := a.nextVictim(c.Desired, shortage)
 	if !ok {
 		var resources strings.Builder
 		for _, name := range shortage.names() {
@@ -50,8 +50,8 @@ func (a *admitter) preempt(c candidate) plan.Verdict {
 		return rejectIfMessage("UnexpectedAdmissionError",
 			"Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: ["+resources.String()+"]")
 	}
-	v := waitForPreempted("this pod preempts " + next.Key.String())
-	v.Victim, v.VictimResource = next.Key, shortage.names()[0]
+	v := waitForPreempted("this pod preempts " + victim.Key.String())
+	v.Victim, v.VictimResource = victim.Key, shortage.names()[0]
 	return v
 }
 
@@ -71,34 +71,34 @@ func (a *admitter) shortageAfterStops(c candidate) Amounts {
 	return a.shortage(c, a.pods.stoppingCount, a.requests.releasing)
 }
 
-// shortage returns by how much each resource is insufficient for c, assuming that other pods stop.
-// pods is the number of these other pods, and amounts is the sum of the amounts that they release.
-// The result omits a resource if c already has the amount that it requests.
+// shortage returns the amount by which each resource is insufficient for c if some other pods stop.
+// pods is the number of these pods, and amounts is the sum of the amounts that they release. The
+// result omits a resource if c already has the amount that it requests.
 func (a *admitter) shortage(c candidate, pods int, amounts Amounts) Amounts {
 	shortage, limits := Amounts{}, a.requests.limits
 	if n := a.pods.count - pods + 1 - a.pods.max; !c.Active && a.pods.max > 0 && n > 0 {
 		shortage[v1.ResourcePods] = int64(n)
 	}
-	held := c.heldAmounts(limits)
+	ownAmounts := c.heldAmounts(limits)
 	for name, requested := range requestsOf(c.Desired, limits) {
-		others := a.requests.requested[name] - held[name] - amounts[name]
-		if n := others + requested - limits[name]; n > 0 && requested > held[name] {
+		usedByOthers := a.requests.requested[name] - ownAmounts[name] - amounts[name]
+		if n := usedByOthers + requested - limits[name]; n > 0 && requested > ownAmounts[name] {
 			shortage[name] = n
 		}
 	}
 	return shortage
 }
 
-// shortageWithout returns the part of shortage that remains when the pods in others have stopped.
-func (a *admitter) shortageWithout(shortage Amounts, others []candidate) Amounts {
-	remaining := maps.Clone(shortage)
-	for i := range others {
-		for name := range remaining {
-			remaining[name] -= a.released(&others[i], name)
+// shortageWithout returns the part of shortage that remains when the given pods have stopped.
+func (a *admitter) shortageWithout(shortage Amounts, stopped []candidate) Amounts {
+	newShortage := maps.Clone(shortage)
+	for i := range stopped {
+		for name := range newShortage {
+			newShortage[name] -= a.released(&stopped[i], name)
 		}
 	}
-	maps.DeleteFunc(remaining, func(_ v1.ResourceName, n int64) bool { return n <= 0 })
-	return remaining
+	maps.DeleteFunc(newShortage, func(_ v1.ResourceName, n int64) bool { return n <= 0 })
+	return newShortage
 }
 
 // released returns the amount of a resource that c releases when it stops.
@@ -127,18 +127,18 @@ func (a *admitter) nextVictim(preemptor *manifest.Pod, shortage Amounts) (victim
 	guaranteed = a.fewestVictims(guaranteed, a.shortageWithout(shortage, slices.Concat(bestEffort, burstable)))
 	burstable = a.fewestVictims(burstable, a.shortageWithout(shortage, slices.Concat(bestEffort, guaranteed)))
 	bestEffort = a.fewestVictims(bestEffort, a.shortageWithout(shortage, slices.Concat(burstable, guaranteed)))
-	all := slices.Concat(guaranteed, burstable, bestEffort)
-	if len(all) == 0 {
+	preemptible := slices.Concat(guaranteed, burstable, bestEffort)
+	if len(preemptible) == 0 {
 		return candidate{}, false
 	}
-	return all[0], true
+	return preemptible[0], true
 }
 
 // fewestVictims returns a subset of the candidates that together release enough resources for
-// shortage. It chooses one candidate after the other, each time the candidate with the smallest
+// shortage. It chooses one candidate after the other: each time the candidate with the smallest
 // remainingShortage, and among equal candidates the one with the smallest requests (isSmaller). The
-// caller must ensure that all candidates of the list together release enough.
-func (a *admitter) fewestVictims(candidates []candidate, shortage Amounts) (chosen []candidate) {
+// caller must ensure that all candidates together release enough.
+func (a *admitter) fewestVictims(candidates []candidate, shortage Amounts) (victims []candidate) {
 	for candidates = slices.Clone(candidates); len(shortage) > 0; {
 		best := 0
 		for i := range candidates {
@@ -146,11 +146,11 @@ func (a *admitter) fewestVictims(candidates []candidate, shortage Amounts) (chos
 				best = i
 			}
 		}
-		chosen = append(chosen, candidates[best])
+		victims = append(victims, candidates[best])
 		shortage = a.shortageWithout(shortage, candidates[best:best+1])
 		candidates = slices.Delete(candidates, best, best+1)
 	}
-	return chosen
+	return victims
 }
 
 // remainingShortage returns a measure of the shortage that remains after c has stopped. As in a
@@ -165,11 +165,11 @@ func (a *admitter) remainingShortage(c *candidate, shortage Amounts) (sum float6
 	return sum
 }
 
-// isSmaller reports whether c requests less memory than the second candidate. If both request equal
+// isSmaller reports whether c requests less memory than other. If both request the same amount of
 // memory, isSmaller compares their cpu requests.
-func (a *admitter) isSmaller(c, than *candidate) bool {
+func (a *admitter) isSmaller(c, other *candidate) bool {
 	for _, name := range []v1.ResourceName{v1.ResourceMemory, v1.ResourceCPU} {
-		if d := cmp.Compare(a.released(c, name), a.released(than, name)); d != 0 {
+		if d := cmp.Compare(a.released(c, name), a.released(other, name)); d != 0 {
 			return d < 0
 		}
 	}

@@ -16,12 +16,12 @@ import (
 // nodePressureReason is the reason of a pod of a file or URL that waits for the end of node pressure.
 const nodePressureReason = "NodePressure"
 
-// checkPressure returns the verdict of a pod for the pressure conditions of the node. The rules are
-// those of a kubelet (Admit in pkg/kubelet/eviction/eviction_manager.go): critical pods are admitted.
-// Under memory pressure only, all pods are admitted that are not BestEffort or tolerate the taint of
-// memory pressure. A kubelet also admits every static pod; in podd, a pod of a file or URL waits. A
-// version that was admitted before keeps running. While the conditions are unknown, all pods except
-// critical ones wait.
+// checkPressure returns the verdict for a pod under the pressure conditions of the node. The rules
+// are those of a kubelet (Admit in pkg/kubelet/eviction/eviction_manager.go). Critical pods are
+// admitted. If memory pressure is the only condition, pods are also admitted if they are not
+// BestEffort or tolerate the taint of memory pressure. A kubelet also admits every static pod, but
+// in podd, a pod of a file or URL waits. A version that was admitted before keeps running. While
+// the conditions are unknown, all pods except critical ones wait.
 func (l Limits) checkPressure(c candidate) plan.Verdict {
 	if l.Pressure == (pressure.Conditions{}) && !l.PressureUnknown || pressure.IsProtected(c.Desired.Object) || c.wasAdmitted() && !c.WaitsForRestart {
 		return plan.Verdict{}
@@ -40,8 +40,8 @@ func (l Limits) checkPressure(c candidate) plan.Verdict {
 	return waitForPressure(c, fmt.Sprintf("the node has the condition %v; the pod starts when the condition has ended", l.Pressure.Types()))
 }
 
-// waitForPressure returns the verdict of a pod that cannot start before the pressure conditions of the
-// node have changed or are known.
+// waitForPressure returns the verdict for a pod that cannot start before the pressure conditions of
+// the node have changed or are known.
 func waitForPressure(c candidate, message string) plan.Verdict {
 	v := plan.Verdict{Answer: plan.Wait, Reason: nodePressureReason, Message: message}
 	if len(c.ReservedVersions) > 0 && !c.WaitsForRestart && !c.traits().FailsIfRejected { // an earlier version keeps running

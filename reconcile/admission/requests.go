@@ -24,7 +24,7 @@ func requestsOf(p *manifest.Pod, limits Amounts) Amounts {
 		return n
 	}
 	for name, q := range manifest.PodRequests(p.Object) {
-		if _, limited := limits[name]; limited || manifest.IsHugePagesResource(name) {
+		if _, hasLimit := limits[name]; hasLimit || manifest.IsHugePagesResource(name) {
 			n[name] = amountOf(name, q)
 		}
 	}
@@ -47,11 +47,11 @@ func amountOf(name v1.ResourceName, q resource.Quantity) int64 {
 
 // maximum returns the larger amount of a and b for each resource.
 func (a Amounts) maximum(b Amounts) Amounts {
-	larger := maps.Clone(a)
+	result := maps.Clone(a)
 	for name, n := range b {
-		larger[name] = max(larger[name], n)
+		result[name] = max(result[name], n)
 	}
-	return larger
+	return result
 }
 
 func (a Amounts) add(b Amounts) {
@@ -88,7 +88,7 @@ func newNodeRequests(candidates []candidate, limits Amounts) *nodeRequests {
 	return s
 }
 
-// heldAmounts returns the amounts that c already has: for each resource, the maximum of the
+// heldAmounts returns the amounts that the name already has: for each resource, the maximum of the
 // requests of c.ReservedVersions.
 func (c *candidate) heldAmounts(limits Amounts) Amounts {
 	n := Amounts{}
@@ -113,12 +113,12 @@ func (c *candidate) releasedAmounts(limits Amounts) Amounts {
 	return n
 }
 
-// admit returns the verdict for the amounts of the desired version. If the verdict is Admit, admit
-// reserves the amounts. Amounts that the name already has are always admitted.
+// admit returns the verdict for the amounts of the desired version, and reserves the amounts if the
+// verdict is Admit. Amounts that the name already has are always admitted.
 func (s *nodeRequests) admit(c candidate) plan.Verdict {
-	held, requests := c.heldAmounts(s.limits), requestsOf(c.Desired, s.limits)
-	others, releasing := maps.Clone(s.requested), maps.Clone(s.releasing)
-	others.subtract(held)
+	ownAmounts, requests := c.heldAmounts(s.limits), requestsOf(c.Desired, s.limits)
+	usedByOthers, releasing := maps.Clone(s.requested), maps.Clone(s.releasing)
+	usedByOthers.subtract(ownAmounts)
 	releasing.subtract(c.releasedAmounts(s.limits))
 	names := slices.Sorted(maps.Keys(requests))
 	if c.traits().FailsIfRejected {
@@ -126,16 +126,16 @@ func (s *nodeRequests) admit(c candidate) plan.Verdict {
 	}
 	for _, name := range names {
 		limit := s.limits[name]
-		if requests[name] <= held[name] || others[name]+requests[name] <= limit {
+		if requests[name] <= ownAmounts[name] || usedByOthers[name]+requests[name] <= limit {
 			continue
 		}
 		v := plan.Verdict{Answer: plan.Reject, Reason: insufficientReason(name), NeverFits: requests[name] > limit, BlockedByPods: requests[name] <= limit}
 		v.Message = fmt.Sprintf("the pod requests %s of %s; the node has %s for pods, of which other pods request %s",
-			formatAmount(name, requests[name]), name, formatAmount(name, limit), formatAmount(name, others[name]))
+			formatAmount(name, requests[name]), name, formatAmount(name, limit), formatAmount(name, usedByOthers[name]))
 		if c.traits().FailsIfRejected {
-			v.Message = formatInsufficient(name, requests[name], others[name], limit)
+			v.Message = formatInsufficient(name, requests[name], usedByOthers[name], limit)
 		}
-		if others[name]-releasing[name]+requests[name] <= limit {
+		if usedByOthers[name]-releasing[name]+requests[name] <= limit {
 			v.Answer = plan.Wait
 			v.Message += ", which are being stopped"
 		}
@@ -148,9 +148,9 @@ func (s *nodeRequests) admit(c candidate) plan.Verdict {
 // reserve adds to s.requested the amounts by which the desired version exceeds the reservations of
 // the name.
 func (s *nodeRequests) reserve(c candidate) {
-	held, requested := c.heldAmounts(s.limits), maps.Clone(s.requested)
-	requested.subtract(held)
-	requested.add(held.maximum(requestsOf(c.Desired, s.limits)))
+	ownAmounts, requested := c.heldAmounts(s.limits), maps.Clone(s.requested)
+	requested.subtract(ownAmounts)
+	requested.add(ownAmounts.maximum(requestsOf(c.Desired, s.limits)))
 	s.requested = requested
 }
 

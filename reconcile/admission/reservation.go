@@ -55,8 +55,8 @@ func (n *NameFacts) newBaseCandidate(desired *manifest.Pod) candidate {
 	if n.Observed == nil {
 		return c
 	}
-	if held := n.runningVersion(desired, n.Observed.Incarnations); held != nil && !c.Finished {
-		c.ReservedVersions = append(slices.Clone(c.ReservedVersions), held)
+	if version := n.runningVersion(desired, n.Observed.Incarnations); version != nil && !c.Finished {
+		c.ReservedVersions = append(slices.Clone(c.ReservedVersions), version)
 	}
 	for i := range n.Observed.Incarnations {
 		if inc := &n.Observed.Incarnations[i]; !inc.Foreign {
@@ -68,8 +68,8 @@ func (n *NameFacts) newBaseCandidate(desired *manifest.Pod) candidate {
 	return c
 }
 
-// startableVersion returns the version that the last order allows the worker to start; nil if there
-// is none. The worker may have started this version already without having reported it yet.
+// startableVersion returns the version that the last order allows the worker to start, or nil if
+// there is none. The worker may already have started this version, but not reported it yet.
 func (n *NameFacts) startableVersion() *manifest.Pod {
 	p := n.Order.Desired
 	isEqual := func(q *manifest.Pod) bool { return q != nil && state.EqualVersion(p, q) }
@@ -95,26 +95,26 @@ func (n *NameFacts) runningVersion(desired *manifest.Pod, observed []runtime.Inc
 	if !slices.ContainsFunc(observed, func(inc runtime.Incarnation) bool { return plan.IsCreatedFrom(&inc, desired) }) {
 		return nil
 	}
-	recorded := map[string]plan.Size{}
+	sizes := map[string]plan.Size{}
 	for _, j := range n.PastRecords {
-		maps.Copy(recorded, j.Sizes)
+		maps.Copy(sizes, j.Sizes)
 	}
-	return desired.WithSizes(plan.ContainerSizes(desired, observed, recorded, false))
+	return desired.WithSizes(plan.ContainerSizes(desired, observed, sizes, false))
 }
 
-// ApplyReport returns the memory of a name after its worker has sent n.Report. before is the
-// previous report of the worker; nil if n.Report is the first. changed reports whether the
+// ApplyReport returns the memory of a name after its worker has sent n.Report. oldReport is the
+// previous report of the worker, or nil if n.Report is the first. changed reports whether the
 // reservations of the name have changed.
-func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
-	var held, admitted []*manifest.Pod
+func (n NameFacts) ApplyReport(oldReport *state.Report) (m Memory, changed bool) {
+	var reserved, admitted []*manifest.Pod
 	for _, p := range n.Admitted {
 		inForce := n.Report.Version != nil && state.EqualVersion(p, n.Report.Version)
 		holds := inForce && n.Report.ExistsOnNode && !n.IsFinished() || state.IsRunning(n.Report.Observed, p)
 		switch {
 		case holds && inForce:
-			held = append(held, n.Report.ReservedVersions...)
+			reserved = append(reserved, n.Report.ReservedVersions...)
 		case holds:
-			held = append(held, p)
+			reserved = append(reserved, p)
 		}
 		if holds || inForce || n.Order.Desired != nil && state.EqualVersion(p, n.Order.Desired) {
 			admitted = append(admitted, p)
@@ -123,30 +123,30 @@ func (n NameFacts) ApplyReport(before *state.Report) (m Memory, changed bool) {
 	// A running version in force keeps its reservations even if it is not in Admitted, for example
 	// because its desired size is not admitted.
 	if v := n.Report.Version; v != nil && state.IsRunning(n.Report.Observed, v) && !slices.ContainsFunc(n.Admitted, func(p *manifest.Pod) bool { return state.EqualVersion(p, v) }) {
-		held = append(held, n.Report.ReservedVersions...)
+		reserved = append(reserved, n.Report.ReservedVersions...)
 	}
-	held = append(held, unknownVersions(n.Report.Observed, append(slices.Clone(n.Admitted), n.Report.Version))...)
-	changed = !slices.EqualFunc(held, n.ReservedVersions, state.EqualSize) || len(admitted) != len(n.Admitted) || before == nil ||
-		(before.Finished == nil) != (n.Report.Finished == nil) || !slices.Equal(before.UIDs, n.Report.UIDs) || before.Decision.Releasing != n.Report.Decision.Releasing
+	reserved = append(reserved, unknownVersions(n.Report.Observed, append(slices.Clone(n.Admitted), n.Report.Version))...)
+	changed = !slices.EqualFunc(reserved, n.ReservedVersions, state.EqualSize) || len(admitted) != len(n.Admitted) || oldReport == nil ||
+		(oldReport.Finished == nil) != (n.Report.Finished == nil) || !slices.Equal(oldReport.UIDs, n.Report.UIDs) || oldReport.Decision.Releasing != n.Report.Decision.Releasing
 	m = n.Memory
-	m.ReservedVersions, m.Admitted = held, admitted
+	m.ReservedVersions, m.Admitted = reserved, admitted
 	return m, changed
 }
 
 // unknownVersions returns a version for each running incarnation that is not foreign, unless
-// knownVersions contains this version. podd has not read the manifest of such a version since podd
-// was started. Therefore the reservations of the version are read from the annotations of the
+// knownVersions contains this version. podd has not read the manifest of an unknown version since
+// podd was started. Therefore the reservations of the version are read from the annotations of the
 // sandbox and its containers.
 func unknownVersions(observed []runtime.Incarnation, knownVersions []*manifest.Pod) []*manifest.Pod {
-	var all []*manifest.Pod
+	var versions []*manifest.Pod
 	for i := range observed {
 		inc := &observed[i]
 		if inc.Foreign || !plan.IsLive(inc) || slices.ContainsFunc(knownVersions, func(p *manifest.Pod) bool { return p != nil && plan.IsCreatedFrom(inc, p) }) {
 			continue
 		}
-		all = append(all, unknownVersion(inc))
+		versions = append(versions, unknownVersion(inc))
 	}
-	return all
+	return versions
 }
 
 // unknownVersion returns a version with the parts of the manifest that the annotations of sandbox
@@ -174,20 +174,20 @@ func unknownVersion(inc *runtime.Incarnation) *manifest.Pod {
 // devicesOf returns the number of devices of an incarnation, by resource. A device that several
 // containers of the incarnation share is counted once.
 func devicesOf(inc *runtime.Incarnation) v1.ResourceList {
-	all := map[string]sets.Set[string]{}
+	idsByResource := map[string]sets.Set[string]{}
 	for _, resources := range allocation.RecordedIDs(inc) {
 		for name, ids := range resources {
-			if all[name] == nil {
-				all[name] = sets.New[string]()
+			if idsByResource[name] == nil {
+				idsByResource[name] = sets.New[string]()
 			}
-			all[name].Insert(ids...)
+			idsByResource[name].Insert(ids...)
 		}
 	}
-	list := v1.ResourceList{}
-	for name, ids := range all {
-		list[v1.ResourceName(name)] = *resource.NewQuantity(int64(ids.Len()), resource.DecimalSI)
+	amounts := v1.ResourceList{}
+	for name, ids := range idsByResource {
+		amounts[v1.ResourceName(name)] = *resource.NewQuantity(int64(ids.Len()), resource.DecimalSI)
 	}
-	return list
+	return amounts
 }
 
 // HasRecordedDevices reports whether an observed container has the annotation with the IDs of
@@ -202,16 +202,16 @@ func (n *NameFacts) HasRecordedDevices() bool {
 	return false
 }
 
-// DeviceAllocations returns the versions of a name that may have devices: the versions in Admitted
-// and ReservedVersions that have not finished, and the observed versions that run. The device IDs
-// of an observed version are from the annotations of its containers. The IDs of other versions are
-// nil.
+// DeviceAllocations returns the versions of a name that may have devices, with the IDs of their
+// devices. These are the versions in Admitted and ReservedVersions that have not finished, and the
+// observed versions that run. The IDs of observed versions are from the annotations of their
+// containers. The IDs of other versions are nil.
 func (n *NameFacts) DeviceAllocations() map[allocation.PodVersion]allocation.IDs {
-	all := map[allocation.PodVersion]allocation.IDs{}
+	allocations := map[allocation.PodVersion]allocation.IDs{}
 	for _, list := range [][]*manifest.Pod{n.Admitted, n.ReservedVersions} {
 		for _, p := range list {
 			if n.Report == nil || !n.IsFinished() || !state.EqualVersion(p, n.Report.Version) {
-				all[allocation.PodVersion{Key: n.Key, UID: p.UID, Hash: p.Hash}] = nil
+				allocations[allocation.PodVersion{Key: n.Key, UID: p.UID, Hash: p.Hash}] = nil
 			}
 		}
 	}
@@ -219,8 +219,8 @@ func (n *NameFacts) DeviceAllocations() map[allocation.PodVersion]allocation.IDs
 	for i := range observed {
 		if inc := &observed[i]; !inc.Foreign && plan.IsLive(inc) {
 			version := allocation.PodVersion{Key: n.Key, UID: inc.UID, Hash: inc.Annotations[runtime.AnnotationPodHash]}
-			all[version] = allocation.RecordedIDs(inc)
+			allocations[version] = allocation.RecordedIDs(inc)
 		}
 	}
-	return all
+	return allocations
 }

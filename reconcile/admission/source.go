@@ -27,9 +27,9 @@ func (in *Input) terminatingPod(key types.NamespacedName) *manifest.Pod {
 }
 
 // isRemoved reports whether the pod of a name without a desired pod must be stopped. This is the
-// case if no source contains the pod, or if its source is deleting it. While the source is deleting
-// the pod, isRemoved returns false if podd has incarnations of the name with another UID. The
-// source of these incarnations may not have been read yet.
+// case if no source contains the pod, or if its source is deleting the pod. During such a deletion,
+// isRemoved returns false if podd has incarnations of the name with another UID, because their
+// source may not have been read yet.
 func (in *Input) isRemoved(name *NameFacts) bool {
 	if in.isAbsent(name) {
 		return true
@@ -48,7 +48,7 @@ func (in *Input) isAbsent(name *NameFacts) bool {
 	if in.Set == nil || !in.HasSnapshot {
 		return false
 	}
-	if kind, configured := in.SourceKinds[name.sourceName]; configured && kind == name.sourceKind {
+	if kind, isConfigured := in.SourceKinds[name.sourceName]; isConfigured && kind == name.sourceKind {
 		return in.Set.CompleteSources[name.sourceName]
 	}
 	return isComplete(in.Set, in.SourceKinds, cmp.Or(name.sourceKind, sourceKindOf(name.observedIncarnations())))
@@ -59,15 +59,15 @@ func hasOtherUID(p *runtime.Pod, uid types.UID) bool {
 	return p != nil && slices.ContainsFunc(p.Incarnations, func(inc runtime.Incarnation) bool { return !inc.Foreign && inc.UID != uid })
 }
 
-// earlierNames returns the names that pod p had while the node had the names in EarlierNodeNames. p
-// may be nil.
+// earlierNames returns the names that pod p had under each node name in EarlierNodeNames. p may be
+// nil.
 func (in *Input) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
 	if p == nil || p.NameSuffix == "" {
 		return nil
 	}
-	for _, earlier := range in.EarlierNodeNames {
+	for _, nodeName := range in.EarlierNodeNames {
 		name := p.ManifestKey()
-		name.Name += "-" + earlier
+		name.Name += "-" + nodeName
 		names = append(names, name)
 	}
 	return names
@@ -75,9 +75,9 @@ func (in *Input) earlierNames(p *manifest.Pod) (names []types.NamespacedName) {
 
 // isComplete reports whether set contains all desired pods of the sources of a kind; kind "" means
 // all kinds. It returns false if a source of the kind was not read completely. It also returns
-// false if podd has no valid content of a file, because the file may contain any pod. This is
-// possible if a file is rejected and its earlier content was not stored before podd was restarted,
-// for example because the disk was full.
+// false if podd has no valid content of a file, because the file may contain any pod. podd has no
+// valid content if a file is rejected, and its earlier content was not stored before podd was
+// restarted, for example because the disk was full.
 func isComplete(set *manifest.Set, kinds map[string]string, kind string) bool {
 	for name, k := range kinds {
 		if (kind == "" || k == kind) && !set.CompleteSources[name] {

@@ -85,19 +85,19 @@ func (f *Features) firstForbiddenSysctl(pod *v1.Pod) *forbiddenSysctl {
 	return nil
 }
 
-// allowSysctl reports whether pods may set a sysctl: it is safe on this kernel, or matches
-// AllowedUnsafeSysctls. allowSysctl also returns the namespace of the sysctl. For a sysctl that
-// matches a pattern, it is the namespace of the pattern. For example, kernel.shm* allows all
-// sysctls with this prefix as sysctls of the IPC namespace.
+// allowSysctl reports whether pods may set a sysctl. This is the case if the sysctl is safe on this
+// kernel, or matches AllowedUnsafeSysctls. allowSysctl also returns the namespace of the sysctl. If
+// the sysctl matches a pattern, this is the namespace of the pattern. For example, kernel.shm*
+// allows all sysctls with this prefix as sysctls of the IPC namespace.
 func (f *Features) allowSysctl(name string) (sysctl.Namespace, bool) {
 	name = sysctl.NormalizeName(name)
-	if since, safe := safeSysctls[name]; safe && (since == "" || f.hasKernel(since)) {
+	if since, isSafe := safeSysctls[name]; isSafe && (since == "" || f.hasKernel(since)) {
 		ns, _, _ := sysctl.GetNamespace(name)
 		return ns, true
 	}
 	for _, pattern := range f.AllowedUnsafeSysctls {
-		ns, allowed, isPrefix := sysctl.GetNamespace(pattern)
-		if allowed == name || isPrefix && strings.HasPrefix(name, allowed) {
+		ns, allowedName, isPrefix := sysctl.GetNamespace(pattern)
+		if allowedName == name || isPrefix && strings.HasPrefix(name, allowedName) {
 			return ns, true
 		}
 	}

@@ -10,12 +10,14 @@ import (
 	"podd/runtime"
 )
 
-// userIDs returns the host's user IDs for the user namespace of the next sandbox of a name. It is zero
-// if the name needs no user namespace, or if no IDs are free. The IDs differ from the IDs of all other
-// names and of the sandboxes of other agents. After a restart of podd, the IDs are read from the
-// sandboxes. All versions of a name use the same IDs, which is possible because two versions never run
-// at the same time. If the number of IDs per pod has changed, an existing sandbox keeps its IDs, and
-// the next one gets others.
+// userIDs returns the host's user IDs for the user namespace of the next sandbox of a name. The
+// result is zero if the name needs no user namespace, or if no IDs are free. The IDs differ from
+// the IDs of all other names and of the sandboxes of other agents. After a restart of podd, they
+// are read from the sandboxes.
+//
+// All versions of a name use the same IDs, which is possible because two versions never run at the
+// same time. If the number of IDs per pod has changed, an existing sandbox keeps its IDs, and the
+// next sandbox gets others.
 func (d *decider) userIDs(name *NameFacts, desired *manifest.Pod) runtime.IDRange {
 	if !d.in.HasSnapshot || !name.needsUserIDs(desired) {
 		return runtime.IDRange{}
@@ -33,9 +35,9 @@ func (d *decider) userIDs(name *NameFacts, desired *manifest.Pod) runtime.IDRang
 	return free
 }
 
-// freeIDs returns the lowest range of this length whose first ID is a multiple of length, and that
-// overlaps none of the used ranges, which are sorted. It skips the lower IDs, which belong to the users
-// of the host. It returns the zero range if none is free.
+// freeIDs returns the lowest free range of this length whose first ID is a multiple of length. The
+// range overlaps none of the ranges in used, which are sorted. It omits the IDs below length, which
+// belong to the users of the host. freeIDs returns the zero range if no range is free.
 func freeIDs(used []runtime.IDRange, length uint32) runtime.IDRange {
 	n := uint64(length)
 	first := n
@@ -61,8 +63,8 @@ func insertIDs(sorted []runtime.IDRange, r runtime.IDRange) []runtime.IDRange {
 
 func compareIDs(a, b runtime.IDRange) int { return cmp.Compare(a.First, b.First) }
 
-// listUserIDs returns the host IDs that names or sandboxes use, sorted. Sandboxes of other agents also
-// count.
+// listUserIDs returns the host IDs that names or sandboxes use, sorted. It includes the sandboxes
+// of other agents.
 func (d *decider) listUserIDs() []runtime.IDRange {
 	if d.usedUserIDs != nil {
 		return d.usedUserIDs

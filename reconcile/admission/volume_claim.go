@@ -29,8 +29,8 @@ func newClaimTable(candidates []candidate, limits Limits) claimTable {
 	t := claimTable{limits.ReadWriteOncePod, map[refs.ClaimRef][]claimUser{}}
 	for _, c := range candidates {
 		desired := refs.ListClaims(c.Desired)
-		for _, held := range c.ReservedVersions {
-			for _, name := range refs.ListClaims(held) {
+		for _, version := range c.ReservedVersions {
+			for _, name := range refs.ListClaims(version) {
 				t.users[name] = append(t.users[name], claimUser{c.Key, !c.isFinishedOrWindingDown() && (!c.Releasing || slices.Contains(desired, name))})
 			}
 		}
@@ -47,18 +47,18 @@ func (t claimTable) reserve(c candidate) {
 
 // check returns the verdict for the claims of the desired version, without reserving them.
 func (t claimTable) check(c candidate) plan.Verdict {
-	worst := plan.Verdict{}
+	result := plan.Verdict{}
 	for _, name := range refs.ListClaims(c.Desired) {
 		for _, u := range t.users[name] {
-			if !t.exclusive[name] || u.key == c.Key || worst.Answer == plan.Reject {
+			if !t.exclusive[name] || u.key == c.Key || result.Answer == plan.Reject {
 				continue
 			}
-			worst = plan.Verdict{Answer: plan.Wait, Reason: "ReadWriteOncePodConflict", BlockedByPods: true, Message: fmt.Sprintf("claim %s is ReadWriteOncePod and still used by %s, which is being stopped", name.Name, u.key)}
+			result = plan.Verdict{Answer: plan.Wait, Reason: "ReadWriteOncePodConflict", BlockedByPods: true, Message: fmt.Sprintf("claim %s is ReadWriteOncePod and still used by %s, which is being stopped", name.Name, u.key)}
 			if u.retained {
-				worst.Answer = plan.Reject
-				worst.Message = fmt.Sprintf("claim %s is ReadWriteOncePod and used by %s", name.Name, u.key)
+				result.Answer = plan.Reject
+				result.Message = fmt.Sprintf("claim %s is ReadWriteOncePod and used by %s", name.Name, u.key)
 			}
 		}
 	}
-	return worst
+	return result
 }

@@ -20,26 +20,26 @@ import (
 
 // startContainer creates and starts a container. c is the container, even if startContainer returns
 // an error. c is nil if the container was not created or its status is unknown. warning is the
-// error of a failed step after the start, such as linking the log; "" if no such step failed.
+// error of a failed step after the start, such as linking the log, or "" if no such step failed.
 func (e *Runner) startContainer(ctx context.Context, s Input, a plan.StartContainer) (c *runtime.Container, warning string, err error) {
 	var devices []render.DeviceGrant
 	if a.CreatedID == "" {
-		all, done, err := e.prepareContainerDevices(ctx, s, a.Container)
+		grants, done, err := e.prepareContainerDevices(ctx, s, a.Container)
 		if err != nil {
 			return nil, "", err
 		}
 		defer done()
-		devices = all
+		devices = grants
 	}
 	id, err := e.startWithRetry(ctx, s, a, devices)
 	if id == "" {
 		return nil, "", err
 	}
-	now, statusErr := e.queryStartedStatus(ctx, id)
+	containerStatus, statusErr := e.queryStartedStatus(ctx, id)
 	if statusErr == nil {
 		// Set the ID of the sandbox, because the container status of CRI does not contain it.
-		now.SandboxID = a.SandboxID
-		c = &now
+		containerStatus.SandboxID = a.SandboxID
+		c = &containerStatus
 	}
 	if err != nil {
 		if isUnstartable(s, c, err) {
@@ -76,9 +76,9 @@ func (e *Runner) oldestKeptLog(observed []runtime.Incarnation, a plan.StartConta
 	return oldest
 }
 
-// statusTimeout limits the query for the status of a container that was just started. If there is
-// no response, the start counts as successful until the next observation. Without this timeout, a
-// slow query could use up the grace period of a pod that is removed.
+// statusTimeout limits the query for the status of a container that was just started. If the
+// runtime does not respond, the start counts as successful until the next observation. Without this
+// timeout, a slow query could use up the grace period of a pod that is removed.
 const statusTimeout = 2 * time.Second
 
 // queryStartedStatus returns the status of a container that was just started, even if ctx was
@@ -91,9 +91,9 @@ func (e *Runner) queryStartedStatus(ctx context.Context, id string) (runtime.Con
 
 // isUnstartable reports whether container c must be removed after its start has failed with err.
 // This is the case if c is still in the state Created, as with older versions of CRI-O.
-// isUnstartable returns false if err allows another start of the same container: the start was
-// canceled or the runtime did not respond. It also returns false for an ephemeral container, which
-// must not be created twice. c is nil if the status of the container is unknown.
+// isUnstartable returns false if err allows another start of the same container, because the start
+// was canceled or the runtime did not respond. It also returns false for an ephemeral container,
+// which must not be created twice. c is nil if the status of the container is unknown.
 func isUnstartable(s Input, c *runtime.Container, err error) bool {
 	if c == nil || c.State != runtime.Created || errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
 		return false
@@ -103,15 +103,15 @@ func isUnstartable(s Input, c *runtime.Container, err error) bool {
 }
 
 // removeUnstartable removes a container whose start failed with err, as the kubelet does, so that
-// the next start creates another container. It returns the container if removing it failed,
-// otherwise nil.
+// the next start creates another container. If it cannot remove the container, it returns the
+// container, otherwise nil. The returned error includes err.
 func (e *Runner) removeUnstartable(ctx context.Context, uid types.UID, c *runtime.Container, err error) (*runtime.Container, error) {
-	failed := e.kill(ctx, uid, c) // killContainers explains why the container is killed first
-	if failed == nil {
-		failed = e.Runtime.RemoveContainer(ctx, c.ID)
+	removeErr := e.kill(ctx, uid, c) // killContainers explains why the container is killed first
+	if removeErr == nil {
+		removeErr = e.Runtime.RemoveContainer(ctx, c.ID)
 	}
-	if failed != nil {
-		return c, fmt.Errorf("%w; podd then failed to remove the created container: %w", err, failed)
+	if removeErr != nil {
+		return c, fmt.Errorf("%w; podd then failed to remove the created container: %w", err, removeErr)
 	}
 	return nil, err
 }
@@ -161,8 +161,8 @@ func (e *Runner) prepareContainerConfig(ctx context.Context, s Input, a plan.Sta
 }
 
 // createAndStart starts a container. It creates the container first, unless an interrupted start
-// has created the container. createAndStart waits for a slot of the Gate, and calls the runtime
-// only if it can take the permit. id is the ID of the container, even if createAndStart returns an
+// has already created it. createAndStart waits for a slot of the Gate, and calls the runtime only
+// if it can take the permit. id is the ID of the container, even if createAndStart returns an
 // error. id is "" if no container was created.
 func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContainer, config *cri.ContainerConfig, sandbox *cri.PodSandboxConfig) (id string, err error) {
 	release, err := e.Gate.acquire(ctx, containerRank)
@@ -173,10 +173,10 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 	if !s.Permit.Take() {
 		return "", context.Canceled
 	}
-	ending, done := withDelayedCancel(ctx)
+	startCtx, done := withDelayedCancel(ctx)
 	defer done()
 	if id = a.CreatedID; id == "" {
-		id, err = e.Runtime.CreateContainer(ending, a.SandboxID, config, sandbox)
+		id, err = e.Runtime.CreateContainer(startCtx, a.SandboxID, config, sandbox)
 		if errors.Is(err, runtime.ErrNameReserved) {
 			s.Permit.putBack() // no container was created, so that the next attempt can take the permit
 		}
@@ -188,12 +188,12 @@ func (e *Runner) createAndStart(ctx context.Context, s Input, a plan.StartContai
 	if err := ctx.Err(); err != nil {
 		return id, err
 	}
-	return id, e.Runtime.StartContainer(ending, id)
+	return id, e.Runtime.StartContainer(startCtx, id)
 }
 
 // wrapCreateError returns the error for a container that was not created because of err. If the
-// image is missing, wrapCreateError returns an error that names the missing image instead of err. If
-// the image is damaged, wrapCreateError removes it, so that it is pulled again before the next start.
+// image is missing, the returned error names the missing image instead of err. If the image is
+// damaged, wrapCreateError removes it, so that it is pulled again before the next start.
 func (e *Runner) wrapCreateError(ctx context.Context, s Input, a plan.StartContainer, err error) error {
 	if errors.Is(err, runtime.ErrImageDamaged) {
 		c, _, _ := plan.FindContainer(s.Desired.Object, a.Container)
@@ -201,8 +201,8 @@ func (e *Runner) wrapCreateError(ctx context.Context, s Input, a plan.StartConta
 	}
 	if errors.Is(err, runtime.ErrNotFound) {
 		// Find out whether the image or the sandbox is missing, because both cause ErrNotFound.
-		if _, missing := e.queryImageUser(ctx, a); missing != nil {
-			return &result.StartError{Reason: "CreateContainerConfigError", Err: missing}
+		if _, imageErr := e.queryImageUser(ctx, a); imageErr != nil {
+			return &result.StartError{Reason: "CreateContainerConfigError", Err: imageErr}
 		}
 	}
 	if errors.Is(err, runtime.ErrNameReserved) {
@@ -274,11 +274,11 @@ func (e *Runner) prepareContainerInput(ctx context.Context, s Input, a plan.Star
 // queryImageUser returns the user that is set in the image of action a. It returns an error if the
 // runtime does not have the image.
 func (e *Runner) queryImageUser(ctx context.Context, a plan.StartContainer) (*runtime.ImageUser, error) {
-	image, present, err := e.Runtime.ImageStatus(ctx, a.ImageRef)
+	image, exists, err := e.Runtime.ImageStatus(ctx, a.ImageRef)
 	if err != nil {
 		return nil, fmt.Errorf("querying the image of container %s: %w", a.Container, err)
 	}
-	if !present {
+	if !exists {
 		return nil, fmt.Errorf("creating container %s: its image was removed; podd pulls it again", a.Container)
 	}
 	return &image.User, nil

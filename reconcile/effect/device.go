@@ -22,8 +22,8 @@ func (e *Runner) allocateDevices(ctx context.Context, p *manifest.Pod) (done fun
 	return done, err
 }
 
-// allocatedDevices returns the devices that are allocated to the containers of a pod; nil if there are
-// none.
+// allocatedDevices returns the devices that are allocated to the containers of a pod, or nil if
+// there are none.
 func (e *Runner) allocatedDevices(p *manifest.Pod) allocation.IDs {
 	if e.Devices == nil {
 		return nil

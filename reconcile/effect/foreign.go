@@ -13,9 +13,9 @@ import (
 )
 
 // stopForeign stops a pod of another node agent in the same way as that agent. It first stops all
-// containers at the same time, each with its own grace period, and then the sandbox. Containers in
-// the states created and unknown are stopped without a grace period, because StopPodSandbox may not
-// kill them (see killContainers).
+// containers at the same time, each with its own grace period, and then the sandbox. A container in
+// the state created or unknown is stopped without a grace period, because StopPodSandbox may not
+// kill it (see killContainers).
 func (e *Runner) stopForeign(ctx context.Context, id string) error {
 	containers, err := e.Runtime.SandboxContainers(ctx, id)
 	if err != nil {
@@ -41,8 +41,8 @@ func (e *Runner) stopForeign(ctx context.Context, id string) error {
 // foreignGrace returns the grace period that a kubelet recorded in the annotations of a container.
 // If there is no such annotation, it returns the default of Kubernetes.
 func foreignGrace(c *runtime.Container) time.Duration {
-	for _, note := range []string{runtime.AnnotationPodDeletionGracePeriod, runtime.AnnotationPodTerminationGracePeriod} {
-		if n, err := strconv.ParseInt(c.Annotations[note], 10, 32); err == nil && n >= 0 {
+	for _, annotation := range []string{runtime.AnnotationPodDeletionGracePeriod, runtime.AnnotationPodTerminationGracePeriod} {
+		if n, err := strconv.ParseInt(c.Annotations[annotation], 10, 32); err == nil && n >= 0 {
 			return time.Duration(n) * time.Second
 		}
 	}

@@ -10,11 +10,11 @@ import (
 // These limits distinguish a slow runtime from a single start that hangs, for example because a
 // network plugin does not respond.
 const (
-	// If no start returns for stuckTimeout, a Gate adds a slot. A start counts as stuck after
-	// stuckTimeout at the earliest.
+	// If no start returns for stuckTimeout, a Gate adds a slot. A start does not count as stuck
+	// before stuckTimeout has passed.
 	stuckTimeout = 10 * time.Second
-	// A start counts as stuck only after minLaterReturns*limit starts of its rank were admitted
-	// later and have returned. limit is the limit of the Gate.
+	// A start counts as stuck only after minLaterReturns*limit starts of its rank that were
+	// admitted later have returned. limit is the limit of the Gate.
 	minLaterReturns = 2
 	// A Gate has at most maxSlotFactor times its limit as slots.
 	maxSlotFactor = 2
@@ -24,9 +24,9 @@ const (
 // their arrival.
 type rank int
 
-// Containers are started before sandboxes, because a pod with a sandbox is almost running,
-// and a pod whose container has exited serves requests again sooner. If a hundred pods are
-// created, the first pod runs before all sandboxes are created.
+// Containers are started before sandboxes. A pod with a sandbox is almost running, and a pod whose
+// container has exited serves requests again sooner. If a hundred pods are created, the first pod
+// runs before all sandboxes are created.
 const (
 	containerRank rank = iota
 	sandboxRank
@@ -34,7 +34,7 @@ const (
 )
 
 // A Gate limits how many sandboxes and containers are started at once, because the runtime needs
-// more time for a burst of pods if it starts all of them together.
+// more time for a burst of pods if it starts all pods together.
 //
 // A Gate has as many slots as its limit. The limit is fixed, or a limitTuner adapts it. A start
 // occupies a slot until it returns. Two rules prevent starts that hang from blocking all others:
@@ -78,8 +78,8 @@ func NewGate(n int) *Gate {
 }
 
 // NewAdaptiveGate returns a Gate that changes its limit while it is used, so that pods start as
-// fast as possible. The first limit is n, which must be at least 1. The limit never exceeds the
-// parameter highest, which must be at least n.
+// fast as possible. The first limit is n, which must be at least 1. The limit never exceeds
+// highest, which must be at least n.
 func NewAdaptiveGate(n, highest int) *Gate {
 	return &Gate{tuner: newLimitTuner(1, n, highest)}
 }
@@ -115,24 +115,24 @@ func (g *Gate) enqueue(r rank) *gatedStart {
 func (g *Gate) dequeue(r rank, e *gatedStart) (removed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at := slices.Index(g.waiting[r], e)
-	if at < 0 {
+	i := slices.Index(g.waiting[r], e)
+	if i < 0 {
 		return false
 	}
-	g.waiting[r] = slices.Delete(g.waiting[r], at, at+1)
+	g.waiting[r] = slices.Delete(g.waiting[r], i, i+1)
 	return true
 }
 
 // freeSlot frees the slot of e, a start that has returned with the result err. For each active
-// start of the same rank that was admitted before e, freeSlot increases laterReturns by one, and
-// marks the start if it is now stuck.
+// start of the same rank that was admitted before e, freeSlot increases laterReturns by one. If
+// such a start is now stuck, freeSlot marks it.
 func (g *Gate) freeSlot(e *gatedStart, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at := slices.Index(g.active, e)
-	g.active = slices.Delete(g.active, at, at+1)
-	now, counted := time.Now(), 0
-	for _, earlier := range g.active[:at] {
+	i := slices.Index(g.active, e)
+	g.active = slices.Delete(g.active, i, i+1)
+	now, occupiedSlots := time.Now(), 0
+	for _, earlier := range g.active[:i] {
 		if earlier.rank == e.rank {
 			earlier.laterReturns++
 		}
@@ -141,12 +141,12 @@ func (g *Gate) freeSlot(e *gatedStart, err error) {
 			g.addedSlots--
 		}
 		if !earlier.isStuck {
-			counted++
+			occupiedSlots++
 		}
 	}
-	// If e is one of the earliest starts that occupy the slots of the limit, one added slot is no longer
-	// needed.
-	if counted < g.tuner.limit {
+	// If e is one of the earliest starts that occupy the slots of the limit, one added slot is not
+	// needed any more.
+	if occupiedSlots < g.tuner.limit {
 		g.addedSlots--
 	}
 	g.addedSlots, g.lastProgress = max(g.addedSlots, 0), now
@@ -173,13 +173,13 @@ func (g *Gate) waitingLocked() int {
 
 // admitLocked admits as many waiting starts as there are free slots.
 func (g *Gate) admitLocked() {
-	counted := 0
+	occupiedSlots := 0
 	for _, e := range g.active {
 		if !e.isStuck {
-			counted++
+			occupiedSlots++
 		}
 	}
-	for ; counted < g.tuner.limit+g.addedSlots; counted++ {
+	for ; occupiedSlots < g.tuner.limit+g.addedSlots; occupiedSlots++ {
 		e := g.nextLocked()
 		if e == nil {
 			return

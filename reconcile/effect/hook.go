@@ -22,17 +22,17 @@ func (e *Runner) postStart(ctx context.Context, s Input, a plan.RunPostStart) (r
 	if c == nil || !plan.HasPostStart(c) {
 		return result.CalledHook{}, fmt.Errorf("container %s no longer has a postStart hook", a.Container)
 	}
-	h, to := c.Lifecycle.PostStart, probe.Target{IP: s.address(s.Desired, a.ID), Ports: c.Ports}
-	called, err := e.runHook(ctx, a.ID, h, to)
+	h, target := c.Lifecycle.PostStart, probe.Target{IP: s.address(s.Desired, a.ID), Ports: c.Ports}
+	call, err := e.runHook(ctx, a.ID, h, target)
 	if err == nil || ctx.Err() != nil || h.HTTPGet == nil || !probe.UsesPodAddress(&v1.ProbeHandler{HTTPGet: h.HTTPGet}) ||
-		!s.Desired.Object.Spec.HostNetwork || !e.isLostAddress(to.IP) {
-		return called, err
+		!s.Desired.Object.Spec.HostNetwork || !e.isLostAddress(target.IP) {
+		return call, err
 	}
-	return called, &notCalledError{fmt.Errorf("calling the postStart hook of container %s: %w; this host has lost the node's address %s", a.Container, err, to.IP)}
+	return call, &notCalledError{fmt.Errorf("calling the postStart hook of container %s: %w; this host has lost the node's address %s", a.Container, err, target.IP)}
 }
 
-// A notCalledError is the error of a hook whose request did not reach the container. The error
-// matches runtime.ErrUnavailable, so that the hook is called again.
+// A notCalledError is the error of a hook whose request did not reach the container. It matches
+// runtime.ErrUnavailable, so that the hook is called again.
 type notCalledError struct{ error }
 
 // Unwrap returns the wrapped error and runtime.ErrUnavailable.
@@ -50,30 +50,30 @@ func (e *Runner) preStop(ctx context.Context, s Input, a plan.RunPreStop) (resul
 	if h == nil {
 		return result.CalledHook{}, nil
 	}
-	to := probe.Target{Timeout: a.Grace}
+	target := probe.Target{Timeout: a.Grace}
 	ips := inc.IPs
 	if len(ips) == 0 { // the pod uses the network of the node
 		ips = s.Node.HostIPs
 	}
-	if first := status.OnePerFamily(ips, s.Node.HostIPs); len(first) > 0 {
-		to.IP = first[0]
+	if addresses := status.OnePerFamily(ips, s.Node.HostIPs); len(addresses) > 0 {
+		target.IP = addresses[0]
 	}
-	if text := c.Annotations[runtime.AnnotationContainerPorts]; text != "" {
+	if encodedPorts := c.Annotations[runtime.AnnotationContainerPorts]; encodedPorts != "" {
 		// Ignore an invalid annotation. A hook that needs a named port then fails with a clear
 		// error.
-		_ = json.Unmarshal([]byte(text), &to.Ports)
+		_ = json.Unmarshal([]byte(encodedPorts), &target.Ports)
 	}
-	return e.runHook(ctx, a.ID, h, to)
+	return e.runHook(ctx, a.ID, h, target)
 }
 
 // runHook runs a hook once. It does not expand variables like $(NAME) in the command of a hook.
 // Like the kubelet, podd expands them only in the command of a probe.
-func (e *Runner) runHook(ctx context.Context, id string, h *v1.LifecycleHandler, to probe.Target) (result.CalledHook, error) {
+func (e *Runner) runHook(ctx context.Context, id string, h *v1.LifecycleHandler, target probe.Target) (result.CalledHook, error) {
 	if h.Exec == nil {
-		plainHost, err := probe.CallHTTPHook(ctx, h, to)
+		plainHost, err := probe.CallHTTPHook(ctx, h, target)
 		return result.CalledHook{PlainHost: plainHost}, err
 	}
-	r, err := e.exec(ctx, id, h.Exec.Command, to.Timeout)
+	r, err := e.exec(ctx, id, h.Exec.Command, target.Timeout)
 	if err == nil && !r.Passed {
 		err = errors.New(r.Message)
 	}

@@ -38,22 +38,23 @@ type Runtime interface {
 	// ContainerMemory returns the memory usage of a container in bytes.
 	ContainerMemory(ctx context.Context, id string) (int64, error)
 	SandboxContainers(ctx context.Context, sandboxID string) ([]runtime.Container, error)
-	// ImageStatus returns an image. present reports whether the runtime has the image.
-	ImageStatus(ctx context.Context, image string) (found runtime.Image, present bool, err error)
+	// ImageStatus returns an image. exists reports whether the runtime has the image.
+	ImageStatus(ctx context.Context, image string) (found runtime.Image, exists bool, err error)
 	// ExecSync runs a command and keeps up to limit bytes of each of its output streams.
 	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration, limit int) (runtime.ExecResult, error)
 }
 
 // Images provides images for pods.
 type Images interface {
-	// Ensure pulls an image unless the pod may use the image that is present. Ensure calls pulling
-	// before it contacts a registry, and before it waits for a pull that is in progress. The error of a
-	// failed pull is a *runtime.PullError. During a back-off, it is wrapped in a
+	// Ensure pulls an image unless the pod may use the image that is present. Ensure calls onPull
+	// before it contacts a registry, and before it waits for a pull that is in progress. The error
+	// of a failed pull is a *runtime.PullError. During a back-off, the error is wrapped in a
 	// *result.RetryLaterError.
-	Ensure(ctx context.Context, r ImageRequest, pulling func()) (result.Image, error)
+	Ensure(ctx context.Context, r ImageRequest, onPull func()) (result.Image, error)
 	// Repair removes a damaged image, so that the next call of Ensure pulls it again. ref is the
-	// reference that Ensure has returned for image. The error describes what Repair has done, or why
-	// the image cannot be repaired; it wraps cause, the error of creating a container.
+	// reference that Ensure has returned for image. cause is the error of creating a container. The
+	// returned error wraps cause, and describes what Repair has done or why the image cannot be
+	// repaired.
 	Repair(ctx context.Context, image, ref, policy string, cause error) error
 	// EndRepair records that the image with this reference is not damaged any more, because a container
 	// was created from it.
@@ -71,8 +72,8 @@ type ImageRequest struct {
 	// Pod is the namespace and name of the pod at its source, and PodUID its UID.
 	Pod    types.NamespacedName
 	PodUID types.UID
-	// ServiceAccount is the name of the pod's service account if an API server issues tokens for it, or
-	// "".
+	// ServiceAccount is the name of the pod's service account. It is "" if no API server issues
+	// tokens for the account.
 	ServiceAccount string
 }
 
@@ -98,8 +99,8 @@ type Disk interface {
 	// error is fs.ErrNotExist if the file does not exist.
 	ReadMessage(uid types.UID, container string, attempt uint32) (string, error)
 	// Check returns an error if Prepare would fail for the pod after all earlier versions of the
-	// pod have stopped. earlier contains the UIDs of these versions. Check changes nothing.
-	Check(ctx context.Context, pod *manifest.Pod, content render.Volumes, earlier []types.UID) error
+	// pod have stopped. earlierUIDs contains the UIDs of these versions. Check changes nothing.
+	Check(ctx context.Context, pod *manifest.Pod, content render.Volumes, earlierUIDs []types.UID) error
 	// Release removes the volumes and the hosts file, and keeps the pod's directory.
 	Release(ctx context.Context, uid types.UID) error
 	// Remove removes the pod's directory and everything in it.
@@ -111,12 +112,12 @@ type LogsAndCgroups interface {
 	// NextAttempts returns the lowest free attempt number of each container that has log files.
 	// This number is one more than the highest attempt number of the files.
 	NextAttempts(pod *manifest.Pod) (map[string]uint32, error)
-	// MakeLogDirs creates the log directory of a pod. Unless container is "", it also creates the
+	// MakeLogDirs creates the log directory of a pod. If container is not "", it also creates the
 	// log directory of that container. CRI requires that the agent create these directories.
 	MakeLogDirs(pod *manifest.Pod, container string) error
-	// HandleStart creates a link to the log of a started container in the directory where log agents
-	// expect it. It keeps the logs of this attempt, of the previous attempt and of all attempts from
-	// oldest on, and removes all older logs of the container.
+	// HandleStart creates a link to the log of a started container in the directory where log
+	// agents expect it. It keeps the logs of this attempt, of the previous attempt and of all
+	// attempts from oldest on. It removes all older logs of the container.
 	HandleStart(pod *manifest.Pod, container, id string, attempt, oldest uint32) error
 	// LastLines returns the last lines that a container logged in one attempt, or "" if the
 	// container logged nothing.
@@ -129,9 +130,10 @@ type LogsAndCgroups interface {
 type Devices interface {
 	// Acquire allocates the devices that the containers of a pod request, unless they were
 	// allocated before, and returns the devices of one container. The caller must call done when
-	// the container has been created or creating it has failed. If container is "", Acquire only
-	// allocates the devices and returns none. In that case the caller must call done when the
-	// sandbox has been created or creating it has failed.
+	// the container has been created or creating it has failed.
+	//
+	// If container is "", Acquire only allocates the devices and returns none. In that case the
+	// caller must call done when the sandbox has been created or creating it has failed.
 	Acquire(ctx context.Context, pod *manifest.Pod, container string) (grants []device.Grant, done func(), err error)
 	// Allocated returns the devices that are allocated to the containers of a pod; nil if there are
 	// none.

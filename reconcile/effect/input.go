@@ -44,12 +44,12 @@ func (s Input) checkedVersion(a plan.CheckVolumes) *manifest.Pod {
 	return s.Desired
 }
 
-// earlierUIDs returns the UIDs of the versions that must have stopped before p is started.
+// earlierUIDs returns the UIDs of the versions that must stop before p is started.
 func (s Input) earlierUIDs(p *manifest.Pod) []types.UID {
 	var uids []types.UID
-	for _, earlier := range []*manifest.Pod{s.Desired, s.Previous} {
-		if earlier != nil && earlier != p {
-			uids = append(uids, earlier.UID)
+	for _, version := range []*manifest.Pod{s.Desired, s.Previous} {
+		if version != nil && version != p {
+			uids = append(uids, version.UID)
 		}
 	}
 	for i := range s.Observed {
@@ -92,17 +92,17 @@ func (s Input) filesDigest() string {
 }
 
 // pullSecrets returns the existing Secrets of the imagePullSecrets of version p. missing is a
-// suffix for the error of a failed pull, with the name of the first Secret that does not exist. It
-// is "" if all Secrets exist.
-func (s Input) pullSecrets(p *manifest.Pod) (secrets []*v1.Secret, missing string) {
-	objects := s.refsFor(p)
+// suffix for the error of a failed pull. It contains the name of the first Secret that does not
+// exist, and is "" if all Secrets exist.
+func (s Input) pullSecrets(p *manifest.Pod) (secrets []*v1.Secret, missingSuffix string) {
+	resolved := s.refsFor(p)
 	for _, ref := range p.Object.Spec.ImagePullSecrets {
-		switch secret := objects.Secret(ref.Name); {
+		switch secret := resolved.Secret(ref.Name); {
 		case secret != nil:
 			secrets = append(secrets, secret)
-		case missing == "" && ref.Name != "":
-			missing = fmt.Sprintf("; the Secret %q in the pod's imagePullSecrets is not defined in %s", ref.Name, cmp.Or(p.Origin.Source, "any of the files"))
+		case missingSuffix == "" && ref.Name != "":
+			missingSuffix = fmt.Sprintf("; the Secret %q in the pod's imagePullSecrets is not defined in %s", ref.Name, cmp.Or(p.Origin.Source, "any of the files"))
 		}
 	}
-	return secrets, missing
+	return secrets, missingSuffix
 }

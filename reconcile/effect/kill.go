@@ -15,10 +15,10 @@ import (
 // killContainers kills the containers of a sandbox that is about to be stopped. It omits containers
 // that were observed to have exited.
 //
-// CRI requires that StopPodSandbox terminate all containers forcibly, but only containerd does.
-// CRI-O sends each container its stop signal. Then it waits until the containers have exited and
-// other stops have ended, but no longer than the deadline of StopPodSandbox. Therefore podd kills
-// the containers first, as the kubelet does.
+// CRI requires that StopPodSandbox terminate all containers forcibly, but only containerd does
+// this. CRI-O sends each container its stop signal. It then waits until the containers have exited
+// and other stops have ended, but no longer than the deadline of StopPodSandbox. Therefore podd
+// kills the containers first, as the kubelet does.
 func (e *Runner) killContainers(ctx context.Context, observed []runtime.Incarnation, sandboxID string) error {
 	var kills errgroup.Group
 	for i := range observed {
@@ -54,7 +54,7 @@ func (e *Runner) kill(ctx context.Context, uid types.UID, c *runtime.Container) 
 }
 
 // stop stops the container id of the pod with this UID. If the stop fails, the error contains the
-// processes of the pod that SIGKILL cannot terminate at present, and the remedy.
+// remedy, and the processes of the pod that SIGKILL cannot terminate at present.
 func (e *Runner) stop(ctx context.Context, uid types.UID, id string, grace time.Duration) error {
 	err := e.Runtime.StopContainer(ctx, id, grace)
 	if err == nil || e.UnkillableProcesses == nil {

@@ -31,15 +31,15 @@ func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Run
 	if c == nil || plan.FindProbe(c, a.Kind) == nil {
 		return probe.Result{}, fmt.Errorf("container %s no longer has a %s probe", a.Container, a.Kind)
 	}
-	how := plan.FindProbe(c, a.Kind)
-	timeout := time.Duration(max(how.TimeoutSeconds, 1)) * time.Second
-	if how.Exec != nil {
-		return e.exec(ctx, a.ID, expandStaticVariables(c, how.Exec.Command), timeout)
+	spec := plan.FindProbe(c, a.Kind)
+	timeout := time.Duration(max(spec.TimeoutSeconds, 1)) * time.Second
+	if spec.Exec != nil {
+		return e.exec(ctx, a.ID, expandStaticVariables(c, spec.Exec.Command), timeout)
 	}
-	to := probe.Target{IP: s.address(p, a.ID), Ports: c.Ports, Timeout: timeout}
-	r, err := probe.Attempt(ctx, &how.ProbeHandler, to)
-	if err == nil && !r.Passed && p.Object.Spec.HostNetwork && probe.UsesPodAddress(&how.ProbeHandler) && e.isLostAddress(to.IP) {
-		return probe.Result{}, fmt.Errorf("this host has lost the node's address %s: %s", to.IP, r.Message)
+	target := probe.Target{IP: s.address(p, a.ID), Ports: c.Ports, Timeout: timeout}
+	r, err := probe.Attempt(ctx, &spec.ProbeHandler, target)
+	if err == nil && !r.Passed && p.Object.Spec.HostNetwork && probe.UsesPodAddress(&spec.ProbeHandler) && e.isLostAddress(target.IP) {
+		return probe.Result{}, fmt.Errorf("this host has lost the node's address %s: %s", target.IP, r.Message)
 	}
 	return r, err
 }
@@ -49,8 +49,8 @@ func (e *Runner) probe(ctx context.Context, s Input, p *manifest.Pod, a plan.Run
 // isLostAddress returns false.
 func (e *Runner) isLostAddress(ip string) bool { return e.IsLocal != nil && !e.IsLocal(ip) }
 
-// exec runs a command in a container. Passed is true in the result if the command exits with 0
-// before the timeout.
+// exec runs a command in a container. The result has passed if the command exits with 0 before the
+// timeout.
 func (e *Runner) exec(ctx context.Context, id string, command []string, timeout time.Duration) (probe.Result, error) {
 	r, err := e.Runtime.ExecSync(ctx, id, command, timeout, maxExecOutput)
 	switch {
@@ -86,16 +86,16 @@ func expandStaticVariables(c *v1.Container, command []string) []string {
 		}
 		return value, ok
 	}
-	expanded := make([]string, len(command))
-	for i, word := range command {
-		expanded[i] = render.Expand(word, lookup)
+	result := make([]string, len(command))
+	for i, argument := range command {
+		result[i] = render.Expand(argument, lookup)
 	}
-	return expanded
+	return result
 }
 
 // address returns the address to which probes of the container with this ID connect. It is the
-// first address of the sandbox, or of the node if p uses the host's network. It is "" if there is
-// no address.
+// first address of the sandbox. If p uses the host's network, it is the first address of the node.
+// It is "" if there is no address.
 func (s Input) address(p *manifest.Pod, id string) string {
 	ips := s.Node.HostIPs
 	if !p.Object.Spec.HostNetwork {
@@ -108,8 +108,8 @@ func (s Input) address(p *manifest.Pod, id string) string {
 			}
 		}
 	}
-	if first := status.OnePerFamily(ips, s.Node.HostIPs); len(first) > 0 {
-		return first[0]
+	if addresses := status.OnePerFamily(ips, s.Node.HostIPs); len(addresses) > 0 {
+		return addresses[0]
 	}
 	return ""
 }

@@ -26,26 +26,25 @@ func checkProfiles(p *manifest.Pod, n *render.Node) error {
 }
 
 // checkProfile returns an error if the seccomp profile of a container is missing or empty. Runtimes
-// differ in how they treat such a profile, and may run the container without a profile
-// (CVE-2023-2431).
+// treat such a profile differently, and may run the container without a profile (CVE-2023-2431).
 func checkProfile(spec *v1.PodSpec, c *v1.Container, n *render.Node) error {
 	file := render.SeccompFile(spec, c, *n)
 	if file == "" {
 		return nil
 	}
 	info, err := os.Stat(file)
-	why := ""
+	problem := ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		why = "does not exist; create it"
+		problem = "does not exist; create it"
 	case err != nil:
 		return fmt.Errorf("reading the seccomp profile of container %s: %w", c.Name, err)
 	case !info.Mode().IsRegular():
-		why = "is not a regular file; replace it"
+		problem = "is not a regular file; replace it"
 	case info.Size() == 0:
-		why = "is empty; write the profile into it"
+		problem = "is empty; write the profile into it"
 	default:
 		return nil
 	}
-	return fmt.Errorf("seccomp profile of container %s: %s %s", c.Name, file, why)
+	return fmt.Errorf("seccomp profile of container %s: %s %s", c.Name, file, problem)
 }

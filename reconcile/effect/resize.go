@@ -19,9 +19,9 @@ const (
 	resizeTimeout      = 5 * time.Second
 )
 
-// resizeContainer changes the resources of a running container to its size in the desired
-// version, and returns when the runtime reports the new resources. It changes nothing and returns an
-// error if a container of the pod uses more memory than its new limit.
+// resizeContainer changes the resources of a running container to its size in the desired version,
+// and returns when the runtime reports the new resources. If a container of the pod uses more
+// memory than its new limit, resizeContainer changes nothing and returns an error.
 func (e *Runner) resizeContainer(ctx context.Context, s Input, a plan.ResizeContainer) error {
 	err := e.checkMemory(ctx, s)
 	if err == nil {
@@ -50,21 +50,21 @@ func (e *Runner) updateResources(ctx context.Context, id string, requested *cri.
 // awaitResources waits until the runtime reports the requested resources. It returns an
 // error after resizeTimeout. It does not wait for a runtime that does not report resources.
 func (e *Runner) awaitResources(ctx context.Context, id string, requested *cri.LinuxContainerResources) error {
-	tick := time.NewTicker(resizePollInterval)
-	defer tick.Stop()
-	for since := time.Now(); ; {
+	ticker := time.NewTicker(resizePollInterval)
+	defer ticker.Stop()
+	for start := time.Now(); ; {
 		reported, err := e.Runtime.ContainerResources(ctx, id)
 		if err != nil || reported == nil || matchesRequest(reported, requested) {
 			return err
 		}
-		if time.Since(since) > resizeTimeout {
+		if time.Since(start) > resizeTimeout {
 			return fmt.Errorf("the runtime accepted the new size, but %s later it reports the memory limit %d and the CPU quota %d µs per %d µs",
 				resizeTimeout, reported.MemoryLimitBytes, reported.CPUQuota, reported.CPUPeriod)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-tick.C:
+		case <-ticker.C:
 		}
 	}
 }
@@ -78,8 +78,8 @@ func matchesRequest(reported *runtime.Resources, requested *cri.LinuxContainerRe
 }
 
 // raiseCgroupLimits raises the limits of a pod's cgroup during a resize of the pod, so that they
-// allow both its actual and its desired size. This is necessary because on cgroup v1 no container
-// may have more quota than its pod.
+// allow both the actual and the desired size of the pod. This is necessary because on cgroup v1 no
+// container may have more quota than its pod.
 func (e *Runner) raiseCgroupLimits(s Input) error {
 	if !s.IsResizePending {
 		return nil

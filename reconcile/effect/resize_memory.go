@@ -22,14 +22,14 @@ func (e *Runner) checkMemory(ctx context.Context, s Input) error {
 	if !slices.ContainsFunc(limits, plan.MemoryLimitChange.Decreases) {
 		return nil
 	}
-	used, err := e.measureContainerMemory(ctx, s)
+	usage, err := e.measureContainerMemory(ctx, s)
 	if err != nil {
 		return err
 	}
 	for i := range limits {
-		limits[i].Used = used[limits[i].Container]
+		limits[i].Used = usage[limits[i].Container]
 	}
-	if limits[0].Used, err = e.measurePodMemory(s, used); err != nil {
+	if limits[0].Used, err = e.measurePodMemory(s, usage); err != nil {
 		return err
 	}
 	return plan.CheckMemory(limits)
@@ -39,43 +39,43 @@ func (e *Runner) checkMemory(ctx context.Context, s Input) error {
 // memory usage of the pod again, because the usage may have grown since the containers were
 // resized.
 func (e *Runner) resizePod(s Input) error {
-	desired := render.PodCgroup(s.Desired, *s.Node)
+	cgroup := render.PodCgroup(s.Desired, *s.Node)
 	if e.MeasureCgroupMemory != nil {
-		used, limit, err := e.MeasureCgroupMemory(desired)
+		used, limit, err := e.MeasureCgroupMemory(cgroup)
 		if err == nil {
-			err = plan.CheckMemory([]plan.MemoryLimitChange{{Current: limit, Desired: desired.Memory, Used: used}})
+			err = plan.CheckMemory([]plan.MemoryLimitChange{{Current: limit, Desired: cgroup.Memory, Used: used}})
 		}
 		if err != nil {
 			return fmt.Errorf("resizing the pod: %w", err)
 		}
 	}
-	return e.setCgroupLimits(desired)
+	return e.setCgroupLimits(cgroup)
 }
 
 // containerMemoryLimits returns the actual and the desired memory limits of the containers that
 // are resized without a restart. A container that is restarted frees its memory, so its
 // limit is not checked.
 func containerMemoryLimits(actual, desired *manifest.Pod) []plan.MemoryLimitChange {
-	var all []plan.MemoryLimitChange
+	var changes []plan.MemoryLimitChange
 	for _, list := range [][]v1.Container{desired.Object.Spec.InitContainers, desired.Object.Spec.Containers} {
 		for i := range list {
 			c := &list[i]
-			before, _, _ := plan.FindContainer(actual.Object, c.Name)
-			if before == nil || manifest.RestartsToResize(c, actual.ContainerHashes[c.Name].Resources, desired.ContainerHashes[c.Name].Resources) {
+			oldContainer, _, _ := plan.FindContainer(actual.Object, c.Name)
+			if oldContainer == nil || manifest.RestartsToResize(c, actual.ContainerHashes[c.Name].Resources, desired.ContainerHashes[c.Name].Resources) {
 				continue
 			}
-			all = append(all, plan.MemoryLimitChange{
-				Container: c.Name, Current: before.Resources.Limits.Memory().Value(), Desired: c.Resources.Limits.Memory().Value(),
+			changes = append(changes, plan.MemoryLimitChange{
+				Container: c.Name, Current: oldContainer.Resources.Limits.Memory().Value(), Desired: c.Resources.Limits.Memory().Value(),
 			})
 		}
 	}
-	return all
+	return changes
 }
 
 // measureContainerMemory returns the memory usage in bytes of each running container of the desired
 // version. A container that has just exited uses no memory.
 func (e *Runner) measureContainerMemory(ctx context.Context, s Input) (map[string]int64, error) {
-	all := map[string]int64{}
+	usage := map[string]int64{}
 	for i := range s.Observed {
 		if !plan.IsCreatedFrom(&s.Observed[i], s.Desired) {
 			continue
@@ -84,25 +84,25 @@ func (e *Runner) measureContainerMemory(ctx context.Context, s Input) (map[strin
 			if c.State != runtime.Running {
 				continue
 			}
-			used, err := e.Runtime.ContainerMemory(ctx, c.ID)
+			bytes, err := e.Runtime.ContainerMemory(ctx, c.ID)
 			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
 				return nil, fmt.Errorf("measuring the memory of container %s: %w", c.Name, err)
 			}
-			all[c.Name] += used
+			usage[c.Name] += bytes
 		}
 	}
-	return all, nil
+	return usage, nil
 }
 
 // measurePodMemory returns the memory usage of a pod's cgroup in bytes. If e.MeasureCgroupMemory is
-// nil, it returns the sum of the memory usages in containers instead.
+// nil, it returns the sum of containers, the memory usages of the containers.
 func (e *Runner) measurePodMemory(s Input, containers map[string]int64) (sum int64, err error) {
 	if e.MeasureCgroupMemory != nil {
 		sum, _, err = e.MeasureCgroupMemory(render.PodCgroup(s.Desired, *s.Node))
 		return sum, err
 	}
-	for _, used := range containers {
-		sum += used
+	for _, bytes := range containers {
+		sum += bytes
 	}
 	return sum, nil
 }

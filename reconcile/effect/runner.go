@@ -25,10 +25,10 @@ type Runner struct {
 	Disk           Disk
 	LogsAndCgroups LogsAndCgroups
 	Gate           *Gate
-	// KillShim kills the shim process of a stopped sandbox that the runtime cannot remove.
-	// found reports whether there was a shim process. If KillShim is nil, no shim is killed.
+	// KillShim kills the shim process of a stopped sandbox that the runtime cannot remove. found
+	// reports whether a shim process existed. If KillShim is nil, no shim is killed.
 	KillShim func(sandboxID string) (found bool, err error)
-	// MakeCgroup creates a pod's cgroup and sets its limits. If it is nil, the runtime
+	// MakeCgroup creates a pod's cgroup and sets its limits. If MakeCgroup is nil, the runtime
 	// creates the cgroup, without limits.
 	MakeCgroup func(render.Cgroup) error
 	// MeasureCgroupMemory returns the memory usage and the memory limit of a pod's cgroup in bytes.
@@ -37,15 +37,15 @@ type Runner struct {
 	MeasureCgroupMemory func(render.Cgroup) (used, limit int64, err error)
 	// UnkillableProcesses returns the processes of a pod that SIGKILL cannot terminate at present,
 	// because they are in an uninterruptible wait in the kernel. If UnkillableProcesses is nil, the
-	// errors of stops do not contain such processes.
+	// errors of stops do not mention such processes.
 	UnkillableProcesses func(types.UID) []string
 	// Devices provides the devices of device plugins; nil means that there are none.
 	Devices Devices
-	// DNS returns the present DNS configuration of the node. If DNS is nil, the
-	// configuration in render.Node is used.
+	// DNS returns the current DNS configuration of the node. If DNS is nil, the configuration in
+	// render.Node is used.
 	DNS func() (render.DNS, error)
-	// IsLocal reports whether the host has an address now. If it is nil, the host is assumed to
-	// have all addresses of the node.
+	// IsLocal reports whether the host has the address ip now. If IsLocal is nil, podd assumes that
+	// the host has all addresses of the node.
 	IsLocal func(ip string) bool
 	// KeepsEarlierLogs reports whether the logs of all exited containers that the runtime lists are
 	// kept. Otherwise only the logs of the last exited container of each name are kept.
@@ -94,9 +94,9 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 		r.Value = stopped
 	case plan.RunProbe:
 		r.Version = s.versionOf(a.ID)
-		var probed probe.Result
-		probed, r.Err = e.probe(ctx, s, r.Version, a)
-		r.Value = result.ProbeAttempt(probed)
+		var attempt probe.Result
+		attempt, r.Err = e.probe(ctx, s, r.Version, a)
+		r.Value = result.ProbeAttempt(attempt)
 	case plan.RunPostStart:
 		r.Value, r.Err = e.postStart(ctx, s, a)
 	case plan.RunPreStop:
@@ -131,30 +131,30 @@ func (e *Runner) Do(ctx context.Context, a plan.Action, s Input) result.Result {
 }
 
 // ensureImage pulls the image of a container and the images of the image volumes that the container
-// mounts, if necessary, with the pull secrets of version p. As in the kubelet, a container whose image
-// volume cannot be pulled waits with the reasons of a failed image pull.
+// mounts, if necessary. It uses the pull secrets of version p. As in the kubelet, a container whose
+// image volume cannot be pulled waits with the reasons of a failed image pull.
 func (e *Runner) ensureImage(ctx context.Context, s Input, p *manifest.Pod, a plan.EnsureImage) (result.EnsuredImage, error) {
-	contacted := false
-	pulling := func(image string) {
-		contacted = true
+	hasContacted := false
+	onPull := func(image string) {
+		hasContacted = true
 		a := a
 		a.Image = image
 		s.OnPull(ctx, a, event.ForPull(event.NewSubject(p, time.Now()), a))
 	}
-	secrets, missing := s.pullSecrets(p)
-	image, err := e.Images.Ensure(ctx, newImageRequest(p, a.Image, a.Policy, secrets), func() { pulling(a.Image) })
+	secrets, missingSuffix := s.pullSecrets(p)
+	image, err := e.Images.Ensure(ctx, newImageRequest(p, a.Image, a.Policy, secrets), func() { onPull(a.Image) })
 	if err != nil {
-		if missing != "" {
-			err = fmt.Errorf("%w%s", err, missing)
+		if missingSuffix != "" {
+			err = fmt.Errorf("%w%s", err, missingSuffix)
 		}
-		return result.EnsuredImage{ContactedRegistry: contacted}, err
+		return result.EnsuredImage{ContactedRegistry: hasContacted}, err
 	}
-	r := result.EnsuredImage{Image: image, ContactedRegistry: contacted}
-	contacted = false
+	r := result.EnsuredImage{Image: image, ContactedRegistry: hasContacted}
+	hasContacted = false
 	c, _, _ := plan.FindContainer(p.Object, a.Container)
-	volumes, err := e.pullVolumeImages(ctx, s, p, c, false, pulling)
+	volumes, err := e.pullVolumeImages(ctx, s, p, c, false, onPull)
 	if err != nil {
-		return result.EnsuredImage{ContactedRegistry: contacted}, err
+		return result.EnsuredImage{ContactedRegistry: hasContacted}, err
 	}
 	for _, v := range volumes {
 		r.VolumeImages = append(r.VolumeImages, event.VolumeImage{Reference: v.reference, Pull: v.Pull})
@@ -184,12 +184,12 @@ func (e *Runner) prepareVolumes(ctx context.Context, s Input) (attempts map[stri
 }
 
 // exitQueryTimeout is how long an effect that stops a sandbox waits for the exit codes of its
-// containers. A later observation reports the exit codes that are still missing.
+// containers. A later observation reports the exit codes that are missing after this time.
 const exitQueryTimeout = 2 * time.Second
 
 // stopSandbox kills the containers of the sandbox with ID id, and stops the sandbox. If exit codes
-// are needed (needsExitCodes), exited contains the statuses of the stopped containers, as far as
-// the runtime reports them within exitQueryTimeout.
+// are needed (needsExitCodes), exited contains the statuses of the stopped containers that the
+// runtime reports within exitQueryTimeout.
 func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) (exited []runtime.Container, err error) {
 	if err := e.killContainers(ctx, s.Observed, id); err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) (exited []
 	if err := e.Runtime.StopPodSandbox(ctx, id); err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, exitQueryTimeout)
+	queryCtx, cancel := context.WithTimeout(ctx, exitQueryTimeout)
 	defer cancel()
 	for i := range s.Observed {
 		inc := &s.Observed[i]
@@ -208,8 +208,8 @@ func (e *Runner) stopSandbox(ctx context.Context, s Input, id string) (exited []
 			if c.State == runtime.Exited || c.State == runtime.ExitCodeUnknown {
 				continue
 			}
-			if now, err := e.Runtime.ContainerStatus(limited, c.ID); err == nil {
-				exited = append(exited, now)
+			if status, err := e.Runtime.ContainerStatus(queryCtx, c.ID); err == nil {
+				exited = append(exited, status)
 			}
 		}
 	}
@@ -225,8 +225,8 @@ func (s Input) needsExitCodes(inc *runtime.Incarnation) bool {
 	return s.Previous != nil && s.Previous.Traits.HasStateAtSource && inc.UID == s.Previous.UID
 }
 
-// removeSandbox removes a sandbox. Unless released is set, it stops the sandbox first,
-// because removing a sandbox that exited by itself does not free its addresses.
+// removeSandbox removes a sandbox. If released is false, it stops the sandbox first, because the
+// removal of a sandbox that exited by itself does not free its addresses.
 func (e *Runner) removeSandbox(ctx context.Context, observed []runtime.Incarnation, id string, released bool) error {
 	if !released {
 		if err := e.killContainers(ctx, observed, id); err != nil {

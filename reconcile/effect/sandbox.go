@@ -22,27 +22,29 @@ const (
 	nameRetryTimeout  = 5 * time.Second
 )
 
-// retryWhileNameReserved calls try until try succeeds or returns an error other than
-// runtime.ErrNameReserved. It returns runtime.ErrNameReserved after nameRetryTimeout.
-func retryWhileNameReserved(ctx context.Context, try func() error) error {
-	retry := time.NewTicker(nameRetryInterval)
-	defer retry.Stop()
-	for since := time.Now(); ; {
-		err := try()
-		if !errors.Is(err, runtime.ErrNameReserved) || time.Since(since) > nameRetryTimeout {
+// retryWhileNameReserved calls create until it succeeds or returns an error other than
+// runtime.ErrNameReserved. After nameRetryTimeout, retryWhileNameReserved returns
+// runtime.ErrNameReserved.
+func retryWhileNameReserved(ctx context.Context, create func() error) error {
+	ticker := time.NewTicker(nameRetryInterval)
+	defer ticker.Stop()
+	for start := time.Now(); ; {
+		err := create()
+		if !errors.Is(err, runtime.ErrNameReserved) || time.Since(start) > nameRetryTimeout {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-retry.C:
+		case <-ticker.C:
 		}
 	}
 }
 
-// runSandbox creates a sandbox. Then it lists the sandboxes that other agents have created for the
+// runSandbox creates a sandbox. It then lists the sandboxes that other agents have created for the
 // same pod, before a container is started. Each agent lists the sandboxes after it has created its
-// own. So if two agents create a sandbox at the same time, at least one agent finds both.
+// own sandbox. So if two agents create a sandbox at the same time, at least one agent finds both
+// sandboxes.
 func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (created *runtime.Sandbox, others []runtime.Sandbox, err error) {
 	done, err := e.allocateDevices(ctx, s.Desired)
 	if err != nil {
@@ -60,9 +62,9 @@ func (e *Runner) runSandbox(ctx context.Context, s Input, a plan.RunSandbox) (cr
 
 // listOtherSandboxes returns the ready sandboxes with the pod's name that other agents have created.
 func (e *Runner) listOtherSandboxes(ctx context.Context, s Input) ([]runtime.Sandbox, error) {
-	all, err := e.Runtime.ReadySandboxes(ctx, s.Key)
+	sandboxes, err := e.Runtime.ReadySandboxes(ctx, s.Key)
 	var others []runtime.Sandbox
-	for _, o := range all {
+	for _, o := range sandboxes {
 		if o.Foreign = !slices.Contains(s.Node.OwnInstances(), o.Labels[runtime.LabelInstance]); o.Foreign {
 			others = append(others, o)
 		}
@@ -113,8 +115,8 @@ func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSand
 		return nil, err
 	}
 	defer func() { release(err) }()
-	whole, done := withDelayedCancel(ctx)
-	id, err := e.Runtime.RunPodSandbox(whole, config, s.Desired.RuntimeHandler(s.Node.RuntimeClasses))
+	startCtx, done := withDelayedCancel(ctx)
+	id, err := e.Runtime.RunPodSandbox(startCtx, config, s.Desired.RuntimeHandler(s.Node.RuntimeClasses))
 	done()
 	if err != nil {
 		return nil, err
@@ -130,8 +132,8 @@ func (e *Runner) runPodSandbox(ctx context.Context, s Input, config *cri.PodSand
 	return &sandbox, nil
 }
 
-// currentNode returns the node with its present DNS configuration, because a host may get its
-// DNS servers long after podd was started.
+// currentNode returns the node with its current DNS configuration, because a host may get its DNS
+// servers long after podd was started.
 func (e *Runner) currentNode(s Input) (render.Node, error) {
 	node := *s.Node
 	if e.DNS == nil {
@@ -142,22 +144,22 @@ func (e *Runner) currentNode(s Input) (render.Node, error) {
 	return node, err
 }
 
-// cancelDelay is how long the runtime may continue a start after the start was canceled or
-// podd received a signal to stop.
+// cancelDelay is how long the runtime may continue a start after the start was canceled or podd
+// received a signal to stop.
 const cancelDelay = 10 * time.Second
 
-// withDelayedCancel returns a context that is canceled cancelDelay after ctx is done, because a
+// withDelayedCancel returns a context that is canceled cancelDelay after parent is done, because a
 // runtime does not always clean up after a canceled start. done releases the returned context.
-func withDelayedCancel(ctx context.Context) (whole context.Context, done func()) {
-	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		late := time.NewTimer(cancelDelay)
-		defer late.Stop()
+func withDelayedCancel(parent context.Context) (ctx context.Context, done func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
+	stop := context.AfterFunc(parent, func() {
+		timer := time.NewTimer(cancelDelay)
+		defer timer.Stop()
 		select {
-		case <-late.C:
+		case <-timer.C:
 			cancel()
-		case <-whole.Done():
+		case <-ctx.Done():
 		}
 	})
-	return whole, func() { stop(); cancel() }
+	return ctx, func() { stop(); cancel() }
 }

@@ -37,13 +37,13 @@ type volumeImage struct {
 	result.Image
 }
 
-// pullVolumeImages pulls the images of the image volumes that container c of version p mounts. As in
-// the kubelet, a volume that no container mounts is not required. pullVolumeImages calls pulling with
-// the reference of an image when its pull begins. If alreadyPulled is set, podd has pulled the images
-// for this container before. In this case it pulls only missing images, even with the pull policy
-// Always.
-func (e *Runner) pullVolumeImages(ctx context.Context, s Input, p *manifest.Pod, c *v1.Container, alreadyPulled bool, pulling func(reference string)) ([]volumeImage, error) {
-	var all []volumeImage
+// pullVolumeImages pulls the images of the image volumes that container c of version p mounts. As
+// in the kubelet, a volume that no container mounts is not required. pullVolumeImages calls onPull
+// with the reference of an image when its pull begins. If alreadyPulled is true, podd has already
+// pulled the images for this container. In this case pullVolumeImages pulls only missing images,
+// even with the pull policy Always.
+func (e *Runner) pullVolumeImages(ctx context.Context, s Input, p *manifest.Pod, c *v1.Container, alreadyPulled bool, onPull func(reference string)) ([]volumeImage, error) {
+	var images []volumeImage
 	for i := range p.Object.Spec.Volumes {
 		v := &p.Object.Spec.Volumes[i]
 		if v.Image == nil || !slices.ContainsFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == v.Name }) {
@@ -53,14 +53,14 @@ func (e *Runner) pullVolumeImages(ctx context.Context, s Input, p *manifest.Pod,
 		if alreadyPulled && v.Image.PullPolicy == v1.PullAlways {
 			policy = string(v1.PullIfNotPresent)
 		}
-		secrets, missing := s.pullSecrets(p)
-		image, err := e.Images.Ensure(ctx, newImageRequest(p, v.Image.Reference, policy, secrets), func() { pulling(v.Image.Reference) })
+		secrets, missingSuffix := s.pullSecrets(p)
+		image, err := e.Images.Ensure(ctx, newImageRequest(p, v.Image.Reference, policy, secrets), func() { onPull(v.Image.Reference) })
 		if err != nil {
-			return nil, fmt.Errorf("volume %q: %w%s", v.Name, err, missing)
+			return nil, fmt.Errorf("volume %q: %w%s", v.Name, err, missingSuffix)
 		}
-		all = append(all, volumeImage{v.Name, v.Image.Reference, image})
+		images = append(images, volumeImage{v.Name, v.Image.Reference, image})
 	}
-	return all, nil
+	return images, nil
 }
 
 func ignorePull(string) {}
