@@ -12,8 +12,8 @@ func containerLabels(in *ContainerInput) map[string]string {
 	return addIdentityLabels(map[string]string{runtime.LabelContainerName: in.Container.Name}, in.Pod, in.Node)
 }
 
-// containerAnnotations returns the annotations of a container. podd needs their values after the
-// manifest was removed, to stop the container with its preStop hook and grace period. podd also
+// containerAnnotations returns the annotations of a container. After the manifest was removed, podd
+// needs their values to stop the container with its preStop hook and grace period. podd also
 // compares the annotations with the desired container.
 func containerAnnotations(in *ContainerInput) map[string]string {
 	c, spec := in.Container, in.Pod.Object

@@ -15,8 +15,9 @@ import (
 //	cgroupfs  /kubepods/burstable/pod<uid>
 //	systemd   /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid with _ for ->.slice
 //
-// The cgroups of Guaranteed pods are directly below kubepods. As in the kubelet, the path is "" if pods
-// have no cgroups. It is then not CgroupRoot, and the runtime uses its default parent.
+// The cgroups of Guaranteed pods are directly below kubepods. As in the kubelet, the path is "" if
+// pods have no cgroups. It is not CgroupRoot in that case, so that the runtime uses its default
+// parent.
 func cgroupParent(p *manifest.Pod, n Node) string {
 	if n.WithoutPodCgroups {
 		return ""
@@ -34,22 +35,22 @@ func cgroupParent(p *manifest.Pod, n Node) string {
 // cgroupName returns the path of a cgroup below CgroupRoot, in the form of the cgroup
 // driver. levels are the path elements.
 func cgroupName(n Node, levels ...string) string {
-	parts := append(strings.FieldsFunc(n.CgroupRoot, func(r rune) bool { return r == '/' }), levels...)
+	elements := append(strings.FieldsFunc(n.CgroupRoot, func(r rune) bool { return r == '/' }), levels...)
 	if n.CgroupDriver == "systemd" {
-		return slicePath(parts)
+		return slicePath(elements)
 	}
-	return "/" + path.Join(parts...)
+	return "/" + path.Join(elements...)
 }
 
-// slicePath returns the path of a systemd slice. In the name of a slice a dash separates
-// levels, so dashes within a level are replaced by underscores.
-func slicePath(parts []string) string {
+// slicePath returns the path of the systemd slice with these levels. In the name of a slice, a dash
+// separates levels. Therefore slicePath replaces dashes within a level by underscores.
+func slicePath(levels []string) string {
 	name, dir := "", ""
-	for _, part := range parts {
+	for _, level := range levels {
 		if name != "" {
 			name += "-"
 		}
-		name += strings.ReplaceAll(part, "-", "_")
+		name += strings.ReplaceAll(level, "-", "_")
 		dir += "/" + name + ".slice"
 	}
 	return dir

@@ -12,7 +12,7 @@ import (
 type Cgroup struct {
 	// Path is the path of the cgroup in the form of cgroupParent.
 	Path string
-	// UsesSystemd reports whether the driver is systemd; else it is cgroupfs.
+	// UsesSystemd reports whether the cgroup driver is systemd. Otherwise it is cgroupfs.
 	UsesSystemd bool
 	// CPUShares are the CPU shares of cgroup v1, which are converted to a weight for v2.
 	CPUShares int64
@@ -61,8 +61,9 @@ func PodCgroup(p *manifest.Pod, n Node) Cgroup {
 	return c
 }
 
-// WithLimitsAtLeast returns c with each limit raised to that of b if the limit of b is higher. It
-// has no limit where c or b has none. b is the cgroup of the same pod with other resources.
+// WithLimitsAtLeast returns c with each limit raised to the limit of b if that is higher. The
+// result has no limit for a resource if c or b has none. b is the cgroup of the same pod with other
+// resources.
 func (c Cgroup) WithLimitsAtLeast(b Cgroup) Cgroup {
 	c.CPUShares = max(c.CPUShares, b.CPUShares)
 	if c.CPUQuota = higherLimit(c.CPUQuota, b.CPUQuota); c.CPUQuota == 0 {
@@ -104,21 +105,21 @@ func isUnlimited(list v1.ResourceList, name v1.ResourceName) bool {
 	return !ok || q.IsZero()
 }
 
-// QOSCgroups returns the cgroups of all pods and of the QoS classes, parents first. It returns none if
-// pods have no cgroups. sum contains the requests of all pods.
+// QOSCgroups returns the cgroup of all pods and the cgroups of the QoS classes, parents first. It
+// returns nil if pods have no cgroups. sum contains the requests of all pods.
 func QOSCgroups(n Node, sum QOSRequests) []Cgroup {
 	if n.WithoutPodCgroups {
 		return nil
 	}
 	systemd := n.CgroupDriver == "systemd"
-	all := Cgroup{Path: cgroupName(n, "kubepods"), UsesSystemd: systemd, Memory: n.AllPodsLimit.Memory, Pids: n.AllPodsLimit.Pids}
+	kubepods := Cgroup{Path: cgroupName(n, "kubepods"), UsesSystemd: systemd, Memory: n.AllPodsLimit.Memory, Pids: n.AllPodsLimit.Pids}
 	if n.AllPodsLimit.MilliCPU > 0 {
-		all.CPUShares = cpuShares(n.AllPodsLimit.MilliCPU)
+		kubepods.CPUShares = cpuShares(n.AllPodsLimit.MilliCPU)
 	}
 	burstable := Cgroup{Path: cgroupName(n, "kubepods", "burstable"), UsesSystemd: systemd, CPUShares: cpuShares(sum.BurstableMilliCPU)}
-	all.Protection, burstable.Protection = n.qosMemoryProtection(sum)
+	kubepods.Protection, burstable.Protection = n.qosMemoryProtection(sum)
 	return []Cgroup{
-		all, burstable,
+		kubepods, burstable,
 		{Path: cgroupName(n, "kubepods", "besteffort"), UsesSystemd: systemd, CPUShares: minShares},
 	}
 }

@@ -30,16 +30,16 @@ type ContainerInput struct {
 	// Refs contains the objects to which environment variables refer. It may be nil.
 	Refs *refs.Resolved
 	// Attempt is the attempt number of the container in this pod, from 0. Restarts is the restart
-	// count. Restarts is less than Attempt if the runtime rejected an attempt number.
+	// count. It is less than Attempt if the runtime rejected an attempt number.
 	Attempt, Restarts uint32
-	// Image is the image ID or digest from the runtime. If Image is "", the runtime gets the name
-	// in the manifest instead. The config contains the name in both cases.
+	// Image is the runtime's ID or digest of the image. If Image is "", the runtime gets the image
+	// name in the manifest. The config contains this name in both cases.
 	Image string
 	// ImageUser is the user of the image; nil if it is unknown. In that case, the runtime
 	// determines the user.
 	ImageUser *runtime.ImageUser
-	// PodIPs is status.podIPs, the primary address first. It may be empty for a
-	// host-network pod, which has the node's addresses.
+	// PodIPs is status.podIPs, the primary address first. It may be empty for a host-network pod,
+	// because such a pod has the node's addresses.
 	PodIPs []string
 	// Volumes contains the host path of every volume that the container mounts or uses as a block
 	// device, by the name of the volume.
@@ -65,8 +65,8 @@ type ContainerInput struct {
 	BackoffStep int
 	// PodRestarts is the value of runtime.AnnotationPodRestarts.
 	PodRestarts uint32
-	// TargetID is the ID of the container with the process namespace that an ephemeral container
-	// shares; "" for none. It has no effect if the pod shares its process namespace.
+	// TargetID is the ID of the container whose process namespace an ephemeral container shares; ""
+	// for none. It has no effect if the containers of the pod share one process namespace.
 	TargetID string
 	// Kind is the kind of the container, and Index is its index in the list of its kind. Init
 	// containers and sidecars are in the same list. If Kind is "", both values are taken from Pod.
@@ -166,11 +166,11 @@ func kindOf(pod *v1.Pod, name string) (kind string, index int) {
 }
 
 func imageSpec(in *ContainerInput) *cri.ImageSpec {
-	ref := in.Image
-	if ref == "" {
-		ref = in.Container.Image
+	imageRef := in.Image
+	if imageRef == "" {
+		imageRef = in.Container.Image
 	}
-	return &cri.ImageSpec{Image: ref, UserSpecifiedImage: in.Container.Image}
+	return &cri.ImageSpec{Image: imageRef, UserSpecifiedImage: in.Container.Image}
 }
 
 // podIPs returns the pod's addresses. For a host-network pod, these are the node's addresses.

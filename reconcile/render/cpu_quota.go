@@ -5,8 +5,8 @@ import "time"
 // CPUQuota configures how the kernel enforces CPU limits. The zero value enforces them with the
 // default period.
 type CPUQuota struct {
-	// IsDisabled is set if CPU limits are not enforced. A limit then only determines the CPU shares
-	// of a container without a CPU request.
+	// IsDisabled reports whether CPU limits are not enforced. In that case, a limit only determines
+	// the CPU shares of a container without a CPU request.
 	IsDisabled bool
 	// Period is the period in which a container may use its quota of CPU time; 0 means 100ms.
 	Period time.Duration
@@ -18,7 +18,7 @@ const (
 	minQuota    = 1_000
 )
 
-// unlimitedQuota is the quota of a pod's cgroup that removes a limit with which the cgroup was
+// unlimitedQuota is the quota that removes the CPU limit with which the cgroup of a pod was
 // created.
 const unlimitedQuota = -1
 

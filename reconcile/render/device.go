@@ -10,7 +10,7 @@ import (
 // blockDevices returns the container's block volumes. The container has the permissions mrw, or
 // r if the volume is read-only.
 func blockDevices(in *ContainerInput) ([]*cri.Device, error) {
-	var all []*cri.Device
+	var devices []*cri.Device
 	for i := range in.Container.VolumeDevices {
 		d := &in.Container.VolumeDevices[i]
 		host := in.Volumes[d.Name]
@@ -18,11 +18,11 @@ func blockDevices(in *ContainerInput) ([]*cri.Device, error) {
 			err := errors.New("the volume is not ready")
 			return nil, fmt.Errorf("adding block device volume %q to container %q at %q: %w", d.Name, in.Container.Name, d.DevicePath, err)
 		}
-		allowed := "mrw"
+		permissions := "mrw"
 		if isReadOnly(in, findVolume(in, d.Name)) {
-			allowed = "r"
+			permissions = "r"
 		}
-		all = append(all, &cri.Device{HostPath: host, ContainerPath: d.DevicePath, Permissions: allowed})
+		devices = append(devices, &cri.Device{HostPath: host, ContainerPath: d.DevicePath, Permissions: permissions})
 	}
-	return all, nil
+	return devices, nil
 }

@@ -24,18 +24,18 @@ type DeviceGrant struct {
 // because older versions ignore such devices silently. It returns true for an unknown runtime
 // or version.
 func SupportsCDI(n runtime.Node) bool {
-	since := map[string][2]int{"containerd": {1, 7}, "cri-o": {1, 27}}
+	minVersions := map[string][2]int{"containerd": {1, 7}, "cri-o": {1, 27}}
 	var major, minor int
-	first, known := since[n.Name]
-	if _, err := fmt.Sscanf(strings.TrimPrefix(n.Version, "v"), "%d.%d", &major, &minor); err != nil || !known {
+	minVersion, isKnown := minVersions[n.Name]
+	if _, err := fmt.Sscanf(strings.TrimPrefix(n.Version, "v"), "%d.%d", &major, &minor); err != nil || !isKnown {
 		return true
 	}
-	return major > first[0] || major == first[0] && minor >= first[1]
+	return major > minVersion[0] || major == minVersion[0] && minor >= minVersion[1]
 }
 
-// A pluginDevices contains the combined responses of all device plugins for a container. If two
-// responses set the same variable, path or annotation, the first response is used, as in the
-// kubelet. Values in the manifest replace values of plugins.
+// A pluginDevices contains the combined responses of all device plugins for a container. As in the
+// kubelet, if two responses set the same variable, path or annotation, the first response is used.
+// Values in the manifest replace values of plugins.
 type pluginDevices struct {
 	envs        []*cri.KeyValue
 	mounts      []*cri.Mount
@@ -47,35 +47,35 @@ type pluginDevices struct {
 func newPluginDevices(devices []DeviceGrant) pluginDevices {
 	p := pluginDevices{annotations: map[string]string{}}
 	seen := map[[2]string]bool{}
-	first := func(kind, name string) bool {
-		before := seen[[2]string{kind, name}]
+	isFirst := func(kind, name string) bool {
+		isSeen := seen[[2]string{kind, name}]
 		seen[[2]string{kind, name}] = true
-		return !before
+		return !isSeen
 	}
 	for _, d := range devices {
 		r := d.Response
 		for _, name := range slices.Sorted(maps.Keys(r.GetEnvs())) {
-			if first("env", name) {
+			if isFirst("env", name) {
 				p.envs = append(p.envs, &cri.KeyValue{Key: name, Value: []byte(r.Envs[name])})
 			}
 		}
 		for _, m := range r.GetMounts() {
-			if first("mount", m.ContainerPath) {
+			if isFirst("mount", m.ContainerPath) {
 				p.mounts = append(p.mounts, &cri.Mount{ContainerPath: m.ContainerPath, HostPath: m.HostPath, Readonly: m.ReadOnly})
 			}
 		}
 		for _, dev := range r.GetDevices() {
-			if first("device", dev.ContainerPath) {
+			if isFirst("device", dev.ContainerPath) {
 				p.devices = append(p.devices, &cri.Device{ContainerPath: dev.ContainerPath, HostPath: dev.HostPath, Permissions: dev.Permissions})
 			}
 		}
 		for _, c := range r.GetCdiDevices() {
-			if first("cdi", c.Name) {
+			if isFirst("cdi", c.Name) {
 				p.cdi = append(p.cdi, &cri.CDIDevice{Name: c.Name})
 			}
 		}
 		for name, value := range r.GetAnnotations() {
-			if first("annotation", name) {
+			if isFirst("annotation", name) {
 				p.annotations[name] = value
 			}
 		}

@@ -76,15 +76,15 @@ func optionText(o v1.PodDNSConfigOption) string {
 
 // concatUnique returns the concatenation of the lists. It omits elements that occurred before.
 func concatUnique(lists ...[]string) []string {
-	var all []string
+	var result []string
 	for _, list := range lists {
 		for _, s := range list {
-			if !slices.Contains(all, s) {
-				all = append(all, s)
+			if !slices.Contains(result, s) {
+				result = append(result, s)
 			}
 		}
 	}
-	return all
+	return result
 }
 
 // limitSearches returns the first search paths that are within the limits.

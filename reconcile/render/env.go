@@ -7,8 +7,8 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// An environment contains a container's variables in the order of the manifest. Each name occurs
-// once. A later variable with the same name replaces the value.
+// An environment contains the variables of a container, in the order of the manifest. Each name
+// occurs once. If a later variable has the same name, its value replaces the earlier value.
 type environment struct {
 	vars  []*cri.KeyValue
 	index map[string]int // index in vars by name
@@ -17,8 +17,8 @@ type environment struct {
 	services map[string]string
 }
 
-// newEnvironment adds the variables of envFrom and then the variables of env in order, so that
-// $(NAME) refers only to earlier variables.
+// newEnvironment adds the variables of envFrom, and then the variables of env in their order, so
+// that $(NAME) refers only to earlier variables.
 func newEnvironment(in *ContainerInput) (*environment, error) {
 	e := &environment{index: map[string]int{}, services: map[string]string{}}
 	services := in.Refs.ServiceVariables()
@@ -59,13 +59,13 @@ func (e *environment) set(name, value string) {
 // sets. The container's command can refer to the added variables, but the container's other
 // variables cannot.
 func (e *environment) prepend(vars []*cri.KeyValue) {
-	var first []*cri.KeyValue
+	var newVars []*cri.KeyValue
 	for _, v := range vars {
 		if _, exists := e.index[v.Key]; !exists {
-			first = append(first, v)
+			newVars = append(newVars, v)
 		}
 	}
-	e.vars = append(first, e.vars...)
+	e.vars = append(newVars, e.vars...)
 	for i, v := range e.vars {
 		e.index[v.Key] = i
 	}
@@ -80,8 +80,8 @@ func (e *environment) lookup(name string) (string, bool) {
 	return string(e.vars[i].Value), true
 }
 
-// value returns the value of a variable. set is false if the variable must be omitted. Errors never
-// contain the value.
+// value returns the value of a variable. If set is false, the variable must be omitted. Errors
+// never contain the value.
 func (e *environment) value(in *ContainerInput, v *v1.EnvVar) (value string, set bool, err error) {
 	from := v.ValueFrom
 	switch {

@@ -30,10 +30,10 @@ func EnvFiles(c *v1.Container) []EnvFile {
 	return files
 }
 
-// lookupFileKey returns the value of a key in a file. An empty value counts as a missing key, as in
-// the kubelet. If the file or the key is missing and optional, set is false, and the variable is
-// omitted. The kubelet returns an error if an optional file is missing, although the variable
-// should be omitted according to the API.
+// lookupFileKey returns the value of a key in a file. As in the kubelet, an empty value counts as a
+// missing key. If the file or the key is missing and optional, set is false, and the variable is
+// omitted. The kubelet returns an error if an optional file is missing, although the API specifies
+// that the variable is omitted.
 func lookupFileKey(in *ContainerInput, ref *v1.FileKeySelector) (value string, set bool, err error) {
 	text, found := in.EnvFiles[EnvFile{ref.VolumeName, ref.Path}]
 	if found {
@@ -67,48 +67,48 @@ func parseEnvFile(text, key string) (string, error) {
 			i++
 			continue
 		}
-		name, first, ok := strings.Cut(line, "=")
+		name, valueStart, ok := strings.Cut(line, "=")
 		if !ok || name == "" || strings.TrimRight(name, " \t") != name {
 			return "", fmt.Errorf("line %d is not a variable; write NAME='VALUE' without spaces before and after =", i+1)
 		}
-		value, used, err := envFileValue(first, lines[i+1:])
+		value, usedLines, err := envFileValue(valueStart, lines[i+1:])
 		if err != nil {
 			return "", fmt.Errorf("line %d: %w", i+1, err)
 		}
 		if name == key {
 			return value, nil
 		}
-		i += 1 + used
+		i += 1 + usedLines
 	}
 	return "", nil
 }
 
-// envFileValue returns the value of a variable. first is the text after NAME=, with which the value
-// begins. next contains the following lines, in which the value may continue. used is the number of
-// these lines that belong to the value.
-func envFileValue(first string, next []string) (value string, used int, err error) {
-	if first != "" && (first[0] == ' ' || first[0] == '\t') {
+// envFileValue returns the value of a variable. valueStart is the text after NAME=, with which the
+// value begins. nextLines contains the following lines, in which the value may continue. usedLines
+// is the number of these lines that belong to the value.
+func envFileValue(valueStart string, nextLines []string) (value string, usedLines int, err error) {
+	if valueStart != "" && (valueStart[0] == ' ' || valueStart[0] == '\t') {
 		return "", 0, nil
 	}
-	rest, ok := strings.CutPrefix(first, "'")
+	remaining, ok := strings.CutPrefix(valueStart, "'")
 	if !ok {
 		return "", 0, errors.New("the value must be in single quotes")
 	}
 	var b strings.Builder
 	for {
-		part, after, closed := strings.Cut(rest, "'")
+		part, afterQuote, isClosed := strings.Cut(remaining, "'")
 		b.WriteString(part)
-		if closed {
-			if after = strings.TrimLeft(after, " \t"); after != "" && after[0] != '#' {
+		if isClosed {
+			if afterQuote = strings.TrimLeft(afterQuote, " \t"); afterQuote != "" && afterQuote[0] != '#' {
 				return "", 0, errors.New("only a comment may follow the closing quote")
 			}
-			return b.String(), used, nil
+			return b.String(), usedLines, nil
 		}
-		if used == len(next) {
+		if usedLines == len(nextLines) {
 			return "", 0, errors.New("the value has no closing quote")
 		}
 		b.WriteByte('\n')
-		rest = next[used]
-		used++
+		remaining = nextLines[usedLines]
+		usedLines++
 	}
 }

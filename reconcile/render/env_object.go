@@ -60,8 +60,8 @@ func lookupKey(in *ContainerInput, kind, name, key string, optional *bool) (valu
 	return "", false, fmt.Errorf("key %q of %s %q %w", key, kind, name, ErrMissing)
 }
 
-// textData returns the part of an object's data that can be used as variables. found is false if
-// the object is missing.
+// textData returns the part of an object's data that can be the values of variables. found is false
+// if the object is missing.
 func textData(in *ContainerInput, kind, name string) (data map[string]string, found bool) {
 	if kind == "ConfigMap" {
 		c := in.Refs.ConfigMap(name)

@@ -9,25 +9,25 @@ import "strings"
 func Expand(text string, lookup func(name string) (value string, ok bool)) string {
 	var out strings.Builder
 	for {
-		plain, rest, found := strings.Cut(text, "$")
-		out.WriteString(plain)
-		if !found {
+		literal, rest, hasDollar := strings.Cut(text, "$")
+		out.WriteString(literal)
+		if !hasDollar {
 			return out.String()
 		}
 		text = expandOne(&out, rest, lookup)
 	}
 }
 
-// expandOne writes the expansion of a dollar sign followed by rest, and returns the
-// remainder of rest.
+// expandOne writes the expansion of a dollar sign that is followed by rest. It returns the part of
+// rest after the expansion.
 func expandOne(out *strings.Builder, rest string, lookup func(string) (string, bool)) string {
 	if after, ok := strings.CutPrefix(rest, "$"); ok {
 		out.WriteByte('$')
 		return after
 	}
 	if open, ok := strings.CutPrefix(rest, "("); ok {
-		if name, after, closed := strings.Cut(open, ")"); closed {
-			if value, known := lookup(name); known {
+		if name, after, isClosed := strings.Cut(open, ")"); isClosed {
+			if value, exists := lookup(name); exists {
 				out.WriteString(value)
 			} else {
 				out.WriteString("$(" + name + ")")
@@ -40,9 +40,9 @@ func expandOne(out *strings.Builder, rest string, lookup func(string) (string, b
 }
 
 func expandAll(texts []string, lookup func(string) (string, bool)) []string {
-	var all []string
+	var expanded []string
 	for _, t := range texts {
-		all = append(all, Expand(t, lookup))
+		expanded = append(expanded, Expand(t, lookup))
 	}
-	return all
+	return expanded
 }

@@ -214,8 +214,8 @@ func (f *fileBuilder) addPodCertificate(s *v1.PodCertificateProjection, c *manif
 }
 
 // addCredential adds a file with the mode and owner that the kubelet gives to files with
-// credentials. The owner is the common user of the containers, because otherwise only root could
-// read a file of mode 0600. If the pod has an fsGroup, the group can read the file, too.
+// credentials. The owner is the common user of the containers, because if root owned the file with
+// mode 0600, only root could read it. If the pod has an fsGroup, the group can read the file, too.
 func (f *fileBuilder) addCredential(name string, data []byte) {
 	file := File{Data: data, Mode: uint32(f.mode), Owner: commonUser(&f.Pod.Object.Spec)}
 	s := f.Pod.Object.Spec.SecurityContext

@@ -9,9 +9,9 @@ import (
 // maxHostnameLength is the maximum length of a hostname that both the kernel and DNS allow.
 const maxHostnameLength = 63
 
-// hostname returns the hostname and the domain of a pod, which are also used in /etc/hosts. The
-// domain is "" if spec.subdomain is empty or spec.hostnameOverride is set (KEP-4762). The hostname
-// and the domain are "" for a host-network pod, which has the hostname of the node.
+// hostname returns the hostname and the domain of a pod, which /etc/hosts of the pod also contains.
+// The domain is "" if spec.subdomain is empty or spec.hostnameOverride is set (KEP-4762). Both are
+// "" for a host-network pod, because such a pod has the hostname of the node.
 func hostname(p *manifest.Pod, n Node) (host, domain string) {
 	spec := &p.Object.Spec
 	if spec.HostNetwork {

@@ -20,11 +20,12 @@ fe00::1	ip6-allnodes
 fe00::2	ip6-allrouters
 `
 
-// HostsFile returns the content of a pod's /etc/hosts. It consists of the pod's name with each of
-// the addresses in ips, and spec.hostAliases. For a host-network pod, it consists of nodeHosts, the
-// content of the node's /etc/hosts, and spec.hostAliases. For another pod without addresses,
-// HostsFile returns "". In that case the runtime chooses the file: containerd uses the file of the
-// host, CRI-O the file of the image.
+// HostsFile returns the content of a pod's /etc/hosts. For a pod with its own network, it contains
+// the addresses in ips, each with the name of the pod, and spec.hostAliases. For a host-network
+// pod, it contains nodeHosts, which is the content of the node's /etc/hosts, and spec.hostAliases.
+//
+// For a pod with its own network but without addresses, HostsFile returns "". In that case the
+// runtime chooses the file: containerd uses the file of the host, CRI-O the file of the image.
 func HostsFile(p *manifest.Pod, n Node, ips []string, nodeHosts string) string {
 	var b strings.Builder
 	switch host, domain := hostname(p, n); {

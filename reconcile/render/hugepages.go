@@ -18,11 +18,11 @@ func hugePages(sizes []string, limits v1.ResourceList) []*cri.HugepageLimit {
 			limitBySize[size] = uint64(max(q.Value(), 0))
 		}
 	}
-	var all []*cri.HugepageLimit
+	var result []*cri.HugepageLimit
 	for _, size := range sizes {
-		all = append(all, &cri.HugepageLimit{PageSize: size, Limit: limitBySize[size]})
+		result = append(result, &cri.HugepageLimit{PageSize: size, Limit: limitBySize[size]})
 	}
-	return all
+	return result
 }
 
 // hugePageSize returns the page size in a resource name in the format of the kernel: "2MB" for

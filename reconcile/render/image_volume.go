@@ -18,7 +18,7 @@ type ImageVolumeSupport struct {
 	RuntimeVersion                    string // name and version of the runtime, for messages
 }
 
-// SupportedImageVolumes returns which image volumes a runtime of this version supports.
+// SupportedImageVolumes returns the image volumes that a runtime of this version supports.
 func SupportedImageVolumes(n runtime.Node) ImageVolumeSupport {
 	return ImageVolumeSupport{
 		SupportsVolumes:  n.HasMinVersion(runtime.MinVersions{"containerd": {2, 1}, "cri-o": {1, 31}}),

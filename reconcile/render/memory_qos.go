@@ -16,30 +16,31 @@ import (
 // MemoryQoS configures how the kernel treats the memory of pods when the host is short of memory. It
 // has an effect only on cgroup v2.
 type MemoryQoS struct {
-	// ReservesRequests is set if the requested memory is protected from reclaim. The kernel never
-	// reclaims the requests of Guaranteed pods, and reclaims those of Burstable pods only if there
-	// is no other memory to reclaim.
+	// ReservesRequests reports whether the requested memory is protected from reclaim. The kernel
+	// never reclaims the requests of Guaranteed pods. It reclaims those of Burstable pods only if
+	// there is no other memory to reclaim.
 	ReservesRequests bool
-	// ThrottlingFactor determines when a container is throttled: at its memory request plus this
-	// part of the difference between its limit and its request. 0 means never; the maximum is 1.
+	// ThrottlingFactor determines the usage at which a container is throttled: its memory request
+	// plus this part of the difference between its limit and its request. 0 means never; the
+	// maximum is 1.
 	ThrottlingFactor float64
 }
 
 // A MemoryProtection contains settings of the memory controller of cgroup v2 in bytes.
 type MemoryProtection struct {
 	Min int64 // memory.min: memory that is never reclaimed
-	// Low is memory.low: memory that is reclaimed only if there is no other memory to reclaim. podd
-	// does not set it if it is unchanged.
+	// Low is memory.low: memory that is reclaimed only if there is no other memory to reclaim. If
+	// it is the constant unchanged, podd does not set it.
 	Low int64
-	// High is memory.high: if a cgroup uses more memory, its processes are throttled. 0 means that
+	// High is memory.high: if a cgroup uses more memory, its processes are throttled. If it is 0,
 	// podd does not set it.
 	High int64
 }
 
-// unchanged is the value of MemoryProtection.Low with which podd does not set memory.low.
+// unchanged is the value of MemoryProtection.Low that makes podd keep memory.low.
 const unchanged = -1
 
-// unthrottled is the value of MemoryProtection.High without throttling.
+// unthrottled is the value of MemoryProtection.High that disables throttling.
 const unthrottled = math.MaxInt64
 
 // defaultPageSize is the size in bytes of a memory page on most hosts.
@@ -83,9 +84,9 @@ func setMemoryQoS(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Con
 	maps.Copy(r.Unified, p.Files())
 }
 
-// podMemoryProtection returns the memory protection of a pod's cgroup; nil on cgroup v1. The cgroup
-// throttles the pod only if the pod itself has resources (spec.resources). Otherwise the cgroups of
-// its containers do.
+// podMemoryProtection returns the memory protection of a pod's cgroup; nil on cgroup v1. If the pod
+// itself has resources (spec.resources), its cgroup throttles the pod. Otherwise the cgroups of its
+// containers throttle them.
 func podMemoryProtection(n Node, pod *v1.Pod, requests, limits v1.ResourceList) *MemoryProtection {
 	if !n.UsesCgroupV2 {
 		return nil
@@ -115,8 +116,8 @@ func (n Node) reservation(class v1.PodQOSClass, request int64) MemoryProtection 
 }
 
 // throttleAt returns memory.high for a memory request, a limit, and the memory that is available to
-// the container or pod. Memory is not throttled if the request equals the limit, because the
-// workload may use all that it requests. The formula is that of KEP-2570.
+// the container or pod. If the request equals the limit, memory is not throttled, because the
+// workload may use all the memory that it requests. The formula is that of KEP-2570.
 func (n Node) throttleAt(request, limit, available int64) int64 {
 	factor := n.MemoryQoS.ThrottlingFactor
 	if factor == 0 || request == limit && request != 0 {
@@ -130,10 +131,10 @@ func (n Node) throttleAt(request, limit, available int64) int64 {
 	return high
 }
 
-// qosMemoryProtection returns the memory protection of two cgroups: the cgroup of all pods, and the
-// cgroup of Burstable pods. Both results are nil on cgroup v1. Each protects at least as much as
+// qosMemoryProtection returns the memory protection of the cgroup of all pods, and of the cgroup of
+// Burstable pods. Both results are nil on cgroup v1. Each cgroup gets at least the protection of
 // the cgroups in it, because the kernel limits the protection of a cgroup to that of its parent.
-func (n Node) qosMemoryProtection(sum QOSRequests) (all, burstable *MemoryProtection) {
+func (n Node) qosMemoryProtection(sum QOSRequests) (kubepods, burstable *MemoryProtection) {
 	switch {
 	case !n.UsesCgroupV2:
 		return nil, nil

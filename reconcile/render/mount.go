@@ -17,23 +17,23 @@ import (
 
 const etcHosts = "/etc/hosts"
 
-// mounts returns the mounts of a container. deviceMounts contains the mounts of its devices. mounts
-// appends the volumeMounts in order, then /etc/hosts, unless a volume is mounted there, and last
-// the file for the termination message.
+// mounts returns the mounts of a container: first deviceMounts, which are the mounts of its
+// devices, then its volumeMounts in order, then /etc/hosts, unless a volume is mounted there, and
+// last the file for the termination message.
 func mounts(in *ContainerInput, deviceMounts []*cri.Mount) ([]*cri.Mount, error) {
-	labelled, ownHosts := map[string]bool{}, false
+	isLabelled, hasOwnHosts := map[string]bool{}, false
 	for i := range in.Container.VolumeMounts {
 		m := &in.Container.VolumeMounts[i]
 		mount, err := volumeMount(in, i)
 		if err != nil {
 			return nil, mountError(in.Container, m, err)
 		}
-		mount.SelinuxRelabel = in.Node.SELinuxEnabled && !labelled[m.Name] && mustRelabel(in, findVolume(in, m.Name))
-		labelled[m.Name] = true
-		ownHosts = ownHosts || m.MountPath == etcHosts
+		mount.SelinuxRelabel = in.Node.SELinuxEnabled && !isLabelled[m.Name] && mustRelabel(in, findVolume(in, m.Name))
+		isLabelled[m.Name] = true
+		hasOwnHosts = hasOwnHosts || m.MountPath == etcHosts
 		deviceMounts = append(deviceMounts, mount)
 	}
-	if in.HostsFile != "" && !ownHosts {
+	if in.HostsFile != "" && !hasOwnHosts {
 		deviceMounts = append(deviceMounts, &cri.Mount{
 			ContainerPath: etcHosts, HostPath: in.HostsFile, SelinuxRelabel: in.Node.SELinuxEnabled,
 		})
@@ -68,7 +68,7 @@ func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
 	if !ok || host == "" {
 		return nil, fmt.Errorf("the volume is not ready")
 	}
-	prop, err := criPropagation(m.MountPropagation)
+	propagation, err := criPropagation(m.MountPropagation)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func volumeMount(in *ContainerInput, i int) (*cri.Mount, error) {
 		HostPath:          host,
 		Readonly:          m.ReadOnly || isReadOnly(in, findVolume(in, m.Name)),
 		RecursiveReadOnly: recursive,
-		Propagation:       prop,
+		Propagation:       propagation,
 	}, nil
 }
 
@@ -114,13 +114,13 @@ func isRecursiveReadOnly(m *v1.VolumeMount, handler runtime.Handler) (bool, erro
 	if m.RecursiveReadOnly == nil {
 		return false, nil
 	}
-	switch served := handler.RecursiveReadOnlyMounts; *m.RecursiveReadOnly {
+	switch isSupported := handler.RecursiveReadOnlyMounts; *m.RecursiveReadOnly {
 	case v1.RecursiveReadOnlyDisabled:
 		return false, nil
 	case v1.RecursiveReadOnlyIfPossible:
-		return served, nil
+		return isSupported, nil
 	default:
-		if !served {
+		if !isSupported {
 			return false, errors.New("recursiveReadOnly: the runtime does not support it; use IfPossible, or a newer runtime and kernel")
 		}
 		return true, nil
@@ -174,8 +174,9 @@ func mustRelabel(in *ContainerInput, v *v1.Volume) bool {
 	return v.EmptyDir != nil || v.Ephemeral != nil || isProjected(&v.VolumeSource)
 }
 
-// hasFixedLabels reports whether files on a filesystem with these mount options cannot be relabeled. The
-// kernel returns EROFS or ENOTSUP for them, and the runtime then may not create the container.
+// hasFixedLabels reports whether files on a filesystem with these mount options cannot be
+// relabeled. If the runtime tries to relabel them, the kernel returns EROFS or ENOTSUP, and the
+// runtime may then not create the container.
 func hasFixedLabels(options []string) bool {
 	return slices.ContainsFunc(disk.SplitMountOptions(options), func(option string) bool {
 		return option == "ro" || strings.HasPrefix(option, "context=")
@@ -190,10 +191,10 @@ func isReadOnly(in *ContainerInput, v *v1.Volume) bool {
 	if v.CSI != nil && v.CSI.ReadOnly != nil && *v.CSI.ReadOnly || v.ISCSI != nil && v.ISCSI.ReadOnly || v.FC != nil && v.FC.ReadOnly {
 		return true
 	}
-	served := v.NFS
+	nfs := v.NFS
 	if name := ClaimName(in.Pod, v); name != "" {
 		if c := in.Refs.Claim(name); c != nil && c.Volume != nil {
-			served = c.Volume.Spec.NFS
+			nfs = c.Volume.Spec.NFS
 			if s := c.Volume.Spec.ISCSI; s != nil && s.ReadOnly {
 				return true
 			}
@@ -205,7 +206,7 @@ func isReadOnly(in *ContainerInput, v *v1.Volume) bool {
 			}
 		}
 	}
-	return isProjected(&v.VolumeSource) || served != nil && served.ReadOnly
+	return isProjected(&v.VolumeSource) || nfs != nil && nfs.ReadOnly
 }
 
 func isProjected(v *v1.VolumeSource) bool {

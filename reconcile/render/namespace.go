@@ -39,8 +39,8 @@ func idMappings(ids runtime.IDRange) []*cri.IDMapping {
 	return []*cri.IDMapping{{HostId: ids.First, ContainerId: 0, Length: ids.Length}}
 }
 
-// checkHostIDs returns an error if a pod with a user namespace has no host IDs. Without them, root
-// in the pod would be root on the host.
+// checkHostIDs returns an error if a pod with a user namespace has no host IDs, because root in the
+// pod would then be root on the host.
 func checkHostIDs(spec *v1.PodSpec, ids runtime.IDRange) error {
 	if manifest.HasUserNamespace(spec) && !ids.IsValid() {
 		return errors.New("hostUsers is false, but no range of user IDs of the host is free; remove other pods with hostUsers: false, or decrease userNamespaces.idsPerPod")

@@ -5,11 +5,10 @@
 //	ContainerInput (pod, container, …) ─▶ Container ▶ ContainerConfig
 //
 // Every function is pure: the same input results in the same message, and the input is not
-// modified. A caller that changes a message does not change the input by accident. The values are
-// those that the kubelet of Kubernetes sends, because runtimes, log agents and crictl depend
-// on them; podd adds labels and annotations of its own. TestKubelet compares the messages with
-// messages that a kubelet has sent, and testdata/render/fields.txt lists all fields of a pod with
-// their tests.
+// modified. If a caller changes a message, the input does not change. The values are those that the
+// kubelet of Kubernetes sends, because runtimes, log agents and crictl depend on them. podd also
+// adds its own labels and annotations. TestKubelet compares the messages with messages that a
+// kubelet has sent, and testdata/render/fields.txt lists all fields of a pod with their tests.
 //
 // Errors name the container and the variable, volume or field, never a value.
 package render
@@ -47,8 +46,8 @@ type Node struct {
 	// Allocatable contains the resources that are available to pods. resourceFieldRef uses them if
 	// a container has no limit. If a field is 0, the value in Capacity is used.
 	Allocatable Resources
-	// AllPodsLimit is the limit of all pods together. A field that is 0 sets no limit. The field
-	// EphemeralStorage has no effect.
+	// AllPodsLimit is the limit of all pods together. If a field is 0, there is no limit of this
+	// resource. The field EphemeralStorage has no effect.
 	AllPodsLimit Resources
 	// InstanceID is the ID of this podd, for runtime.LabelInstance; "" means no label.
 	InstanceID string
@@ -59,8 +58,8 @@ type Node struct {
 	// PodLogDir instead of LogsDir, which may be "".
 	LogsDir string
 
-	// WithoutPodCgroups is set if podd creates no cgroups of pods and QoS classes. The runtime then
-	// chooses the cgroups of containers.
+	// WithoutPodCgroups reports whether podd creates no cgroups of pods and QoS classes, so that
+	// the runtime chooses the cgroups of containers.
 	WithoutPodCgroups bool
 	// CgroupRoot is the parent cgroup of kubepods in cgroupfs form; "" means /.
 	CgroupRoot string
@@ -71,13 +70,13 @@ type Node struct {
 	// SupportsSwapLimits reports whether the kernel can limit swap. If it is true, a container gets
 	// its share of SwapBytes, which may be 0.
 	SupportsSwapLimits bool
-	// SwapBytes is the number of bytes of swap that Burstable pods share. It has no effect unless
+	// SwapBytes is the number of bytes of swap that Burstable pods share. It has an effect only if
 	// UsesCgroupV2 is true.
 	SwapBytes int64
 	// MemoryQoS configures the protection and throttling of memory on cgroup v2.
 	MemoryQoS MemoryQoS
-	// SingleProcessOOMKill reports whether an out-of-memory kill ends one process and not all
-	// processes of the container. On cgroup v1 this is always so.
+	// SingleProcessOOMKill reports whether an out-of-memory kill ends one process instead of all
+	// processes of the container. On cgroup v1, such a kill always ends one process.
 	SingleProcessOOMKill bool
 	// CPUQuota configures how CPU limits are enforced.
 	CPUQuota CPUQuota
@@ -86,7 +85,7 @@ type Node struct {
 	// PodPIDsLimit is the maximum number of processes of a pod; 0 or less means no limit.
 	PodPIDsLimit int64
 	// HugePageSizes contains the huge page sizes of the host, such as "2MB" and "1GB". podd limits
-	// the use of each size. The limit is 0 unless the container requests pages of the size.
+	// the use of each size. If the container requests no pages of a size, the limit is 0.
 	HugePageSizes []string
 
 	// DNS is the node's resolv.conf.
@@ -104,8 +103,8 @@ type Node struct {
 	// DefaultSysctls contains the sysctls that are set in each pod, unless the pod sets them or uses
 	// the host's namespace for them. The names have dots between their parts.
 	DefaultSysctls map[string]string
-	// SeccompDefault makes RuntimeDefault the seccomp profile of containers that specify no
-	// profile.
+	// SeccompDefault reports whether containers that specify no seccomp profile get the profile
+	// RuntimeDefault.
 	SeccompDefault bool
 	// SeccompDir is the directory of Localhost seccomp profiles.
 	SeccompDir string

@@ -33,10 +33,10 @@ func oomScoreAdj(pod *v1.Pod, c *v1.Container, memory int64) int64 {
 	if memory <= 0 {
 		return oomBurstableMax
 	}
-	spare := extraMemoryPerContainer(pod)
-	score := oomShare(c.Resources.Requests.Memory().Value()+spare, memory)
+	extra := extraMemoryPerContainer(pod)
+	score := oomShare(c.Resources.Requests.Memory().Value()+extra, memory)
 	if isSidecarOf(pod, c) {
-		score = min(score, oomShare(minMemoryRequest(pod)+spare, memory))
+		score = min(score, oomShare(minMemoryRequest(pod)+extra, memory))
 	}
 	return min(max(score, oomBurstableMin), oomBurstableMax)
 }
@@ -52,8 +52,8 @@ func oomShare(request, memory int64) int64 {
 	return 1000 - 1000*request/memory
 }
 
-// extraMemoryPerContainer returns each container's equal share of the memory that the pod requests
-// beyond the sum of the requests of its containers.
+// extraMemoryPerContainer returns the share of each container in the memory that the pod requests
+// in addition to the requests of its containers. All shares are equal.
 func extraMemoryPerContainer(pod *v1.Pod) int64 {
 	if pod.Spec.Resources == nil {
 		return 0
@@ -62,21 +62,21 @@ func extraMemoryPerContainer(pod *v1.Pod) int64 {
 	if total == 0 {
 		return 0
 	}
-	own := manifest.ContainerRequests(&pod.Spec)
+	containerRequests := manifest.ContainerRequests(&pod.Spec)
 	n := int64(len(pod.Spec.Containers) + len(pod.Spec.InitContainers))
-	return (total - own.Memory().Value()) / max(n, 1)
+	return (total - containerRequests.Memory().Value()) / max(n, 1)
 }
 
 // minMemoryRequest returns the smallest memory request of the regular containers.
 func minMemoryRequest(pod *v1.Pod) int64 {
-	least := int64(0)
+	smallest := int64(0)
 	for i := range pod.Spec.Containers {
 		m := pod.Spec.Containers[i].Resources.Requests.Memory().Value()
-		if i == 0 || m < least {
-			least = m
+		if i == 0 || m < smallest {
+			smallest = m
 		}
 	}
-	return least
+	return smallest
 }
 
 func isSidecarOf(pod *v1.Pod, c *v1.Container) bool {

@@ -6,8 +6,8 @@ import (
 	"podd/manifest"
 )
 
-// QOSRequests contains requests that determine the settings of the cgroups of QoS classes: those of one
-// pod, or the sum of those of all pods on the node.
+// QOSRequests contains the requests that determine the settings of the cgroups of QoS classes. They
+// are the requests of one pod, or the sum of the requests of all pods on the node.
 type QOSRequests struct {
 	BurstableMilliCPU int64
 	BurstableMemory   int64 // bytes
@@ -31,7 +31,7 @@ func (q QOSRequests) Add(r QOSRequests) QOSRequests {
 	return QOSRequests{q.BurstableMilliCPU + r.BurstableMilliCPU, q.BurstableMemory + r.BurstableMemory, q.GuaranteedMemory + r.GuaranteedMemory}
 }
 
-// Sub returns q without r.
+// Sub returns the difference of q and r.
 func (q QOSRequests) Sub(r QOSRequests) QOSRequests {
 	return QOSRequests{q.BurstableMilliCPU - r.BurstableMilliCPU, q.BurstableMemory - r.BurstableMemory, q.GuaranteedMemory - r.GuaranteedMemory}
 }

@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// A ReservedCgroup is the cgroup of the processes for which the node reserves resources: those of
-// kubeReserved or those of systemReserved. podd limits the cgroup, but does not create it.
+// A ReservedCgroup is the cgroup of processes for which the node reserves resources (kubeReserved
+// or systemReserved). podd limits the cgroup, but does not create it.
 type ReservedCgroup struct {
 	// Enforcement is the value of enforceNodeAllocatable that limits the cgroup, such as
 	// "kube-reserved".
@@ -18,11 +18,11 @@ type ReservedCgroup struct {
 	Path string
 	// Resources are the reserved resources.
 	Resources v1.ResourceList
-	// CompressibleOnly is set if podd limits only the CPU. A process that has too little of it
+	// CompressibleOnly reports whether podd limits only the CPU. A process that gets too little CPU
 	// becomes slower, but continues.
 	CompressibleOnly bool
-	// ProtectsMemory is set if the kernel never reclaims the reserved memory. It has no effect on
-	// cgroup v1, or with CompressibleOnly.
+	// ProtectsMemory reports whether the kernel never reclaims the reserved memory. It has no
+	// effect on cgroup v1, or if CompressibleOnly is true.
 	ProtectsMemory bool
 }
 
@@ -45,8 +45,8 @@ func (r ReservedCgroup) Limits(n Node) Cgroup {
 	return c
 }
 
-// driverPath returns the path of the cgroup in the form of the cgroup driver. The name of a slice
-// determines its path, so that only the last element of r.Path matters for systemd.
+// driverPath returns the path of the cgroup in the form of the cgroup driver. For systemd, only the
+// last element of r.Path matters, because the name of a slice determines its path.
 func (r ReservedCgroup) driverPath(driver string) string {
 	if driver != "systemd" {
 		return path.Join("/", r.Path)

@@ -12,7 +12,7 @@ const (
 	maxNameservers      = 3
 	maxSearches         = 32
 	maxSearchChars      = 2048
-	maxSearchPathLength = 253 // a longer name makes some resolvers abort
+	maxSearchPathLength = 253 // because of a longer name, some resolvers abort
 	maxResolvConfLen    = 10 << 20
 )
 
@@ -25,30 +25,30 @@ type DNS struct {
 }
 
 // ParseResolvConf parses a resolv.conf(5). It uses all nameserver lines, the last of the search and
-// domain lines, and the last value of each option. Comments, unknown keywords and invalid addresses
-// are ignored, so there is no error. The limits of resolvers are applied later, because the servers
-// of a pod come first.
+// domain lines, and the last value of each option. It ignores comments, unknown keywords and
+// invalid addresses, so that there is no error. It does not apply the limits of resolvers, because
+// a pod may have servers that precede those of the file.
 func ParseResolvConf(text string) DNS {
 	var d DNS
 	if len(text) > maxResolvConfLen {
 		text = text[:maxResolvConfLen]
 	}
 	for line := range strings.Lines(text) {
-		words := strings.Fields(line)
-		if len(words) < 2 {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
 			continue
 		}
-		switch words[0] {
+		switch fields[0] {
 		case "nameserver":
-			if _, err := netip.ParseAddr(words[1]); err == nil {
-				d.Servers = append(d.Servers, words[1])
+			if _, err := netip.ParseAddr(fields[1]); err == nil {
+				d.Servers = append(d.Servers, fields[1])
 			}
 		case "domain":
-			d.Searches = cleanSearchPaths(words[1:2])
+			d.Searches = cleanSearchPaths(fields[1:2])
 		case "search":
-			d.Searches = cleanSearchPaths(words[1:])
+			d.Searches = cleanSearchPaths(fields[1:])
 		case "options":
-			for _, o := range words[1:] {
+			for _, o := range fields[1:] {
 				d.Options = setOption(d.Options, o)
 			}
 		}

@@ -14,8 +14,9 @@ import (
 )
 
 // resourceValue returns a container's request or limit in units of the divisor, rounded up. If the
-// container has no limit, resourceValue returns the limit of the pod (KEP-2837), or else the
-// allocatable resources of the node. If the container has no request, it returns 0.
+// container has no limit, resourceValue returns the limit of the pod (KEP-2837), or the allocatable
+// resources of the node if the pod has none, either. If the container has no request, resourceValue
+// returns 0.
 func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, error) {
 	c := in.Container
 	if ref.ContainerName != "" {
@@ -67,7 +68,7 @@ func effectiveLimit(c *v1.Container, pod *v1.PodSpec, name v1.ResourceName, node
 }
 
 // divideRoundUp returns value divided by divisor, rounded up. If the manifest specifies no divisor,
-// divisor is 0, and divideRoundUp divides by defaultDivisor.
+// divisor is 0, and divideRoundUp uses defaultDivisor.
 func divideRoundUp(value, divisor, defaultDivisor int64) string {
 	if divisor == 0 {
 		divisor = defaultDivisor

@@ -65,8 +65,8 @@ func ContainerResources(n Node, pod *v1.Pod, c *v1.Container) *cri.LinuxContaine
 	return r
 }
 
-// sandboxResources returns the total resources of the pod's containers without the
-// overhead of the pod.
+// sandboxResources returns the total resources of the pod's containers, without the overhead of the
+// pod.
 func sandboxResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
 	return newLinuxResources(n, manifest.SandboxRequests(pod), manifest.SandboxLimits(pod))
 }
@@ -79,8 +79,7 @@ func overheadResources(n Node, pod *v1.Pod) *cri.LinuxContainerResources {
 	return newLinuxResources(n, pod.Spec.Overhead, pod.Spec.Overhead)
 }
 
-// copyIf copies resources from src to dst. It copies only the resources for whose name the function
-// match returns true.
+// copyIf copies each resource from src to dst for whose name match returns true.
 func copyIf(dst, src v1.ResourceList, match func(v1.ResourceName) bool) {
 	for name, q := range src {
 		if match(name) {

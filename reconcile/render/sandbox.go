@@ -101,9 +101,9 @@ func sandboxAnnotations(in *SandboxInput) map[string]string {
 		annotations = map[string]string{}
 	}
 	annotations[runtime.AnnotationPodHash] = p.Hash
-	// podd uses this annotation later to decide whether a missing pod was removed from its
-	// source. A value from the manifest must not be used, because the manifest may be a copy of
-	// a pod of another source.
+	// podd uses this annotation later to decide whether a missing pod was removed from its source.
+	// Ignore a value from the manifest, because the manifest may be a copy of a pod of another
+	// source.
 	delete(annotations, manifest.AnnotationConfigSource)
 	if p.Origin.Kind != "" {
 		annotations[manifest.AnnotationConfigSource] = p.Origin.Kind
@@ -121,20 +121,20 @@ func sandboxAnnotations(in *SandboxInput) map[string]string {
 	return annotations
 }
 
-// portMappings returns a mapping for every declared port of the regular containers, followed by the
-// ports of the sidecars. The kubelet omits sidecars. Runtimes ignore mappings without a host port.
-// If a container declares the same port several times, there is one mapping.
+// portMappings returns a mapping for every port that a regular container declares, followed by the
+// ports of the sidecars. Unlike podd, the kubelet omits the sidecars. Runtimes ignore mappings
+// without a host port. If a container declares the same port several times, there is one mapping.
 func portMappings(spec *v1.PodSpec) []*cri.PortMapping {
-	var all []*cri.PortMapping
+	var mappings []*cri.PortMapping
 	for i := range spec.Containers {
-		all = append(all, containerPorts(&spec.Containers[i])...)
+		mappings = append(mappings, containerPorts(&spec.Containers[i])...)
 	}
 	for i := range spec.InitContainers {
 		if c := &spec.InitContainers[i]; manifest.IsSidecar(c) {
-			all = append(all, containerPorts(c)...)
+			mappings = append(mappings, containerPorts(c)...)
 		}
 	}
-	return all
+	return mappings
 }
 
 func containerPorts(c *v1.Container) []*cri.PortMapping {
@@ -144,7 +144,7 @@ func containerPorts(c *v1.Container) []*cri.PortMapping {
 		protocol        v1.Protocol
 	}
 	seen := map[any]bool{}
-	var all []*cri.PortMapping
+	var mappings []*cri.PortMapping
 	for _, port := range c.Ports {
 		var key any = port.Name
 		if port.Name == "" {
@@ -154,14 +154,14 @@ func containerPorts(c *v1.Container) []*cri.PortMapping {
 			continue
 		}
 		seen[key] = true
-		all = append(all, &cri.PortMapping{
+		mappings = append(mappings, &cri.PortMapping{
 			Protocol:      criProtocol(port.Protocol),
 			ContainerPort: port.ContainerPort,
 			HostPort:      port.HostPort,
 			HostIp:        port.HostIP,
 		})
 	}
-	return all
+	return mappings
 }
 
 func criProtocol(p v1.Protocol) cri.Protocol {
@@ -176,17 +176,17 @@ func criProtocol(p v1.Protocol) cri.Protocol {
 
 // sysctls returns the sysctls of a pod and the default sysctls that it does not set.
 func sysctls(n Node, pod *v1.Pod) map[string]string {
-	all := map[string]string{}
+	sysctls := map[string]string{}
 	for name, value := range n.DefaultSysctls {
 		ns, _, _ := sysctl.GetNamespace(name)
 		if ns != sysctl.UnknownNamespace && manifest.HostNamespaceCause(ns, &pod.Spec) == "" {
-			all[name] = value
+			sysctls[name] = value
 		}
 	}
 	if sc := pod.Spec.SecurityContext; sc != nil {
 		for _, s := range sc.Sysctls {
-			all[sysctl.NormalizeName(s.Name)] = s.Value
+			sysctls[sysctl.NormalizeName(s.Name)] = s.Value
 		}
 	}
-	return all
+	return sysctls
 }

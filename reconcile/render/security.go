@@ -100,11 +100,11 @@ func supplementalGroups(sc *v1.PodSecurityContext) []int64 {
 	if sc == nil {
 		return nil
 	}
-	var all []int64
+	var groups []int64
 	if sc.FSGroup != nil {
-		all = append(all, *sc.FSGroup)
+		groups = append(groups, *sc.FSGroup)
 	}
-	return append(all, sc.SupplementalGroups...)
+	return append(groups, sc.SupplementalGroups...)
 }
 
 func groupsPolicy(sc *v1.PodSecurityContext) cri.SupplementalGroupsPolicy {
@@ -129,11 +129,11 @@ func capabilities(c *v1.Capabilities) *cri.Capability {
 }
 
 func toStrings(caps []v1.Capability) []string {
-	var all []string
+	var names []string
 	for _, c := range caps {
-		all = append(all, string(c))
+		names = append(names, string(c))
 	}
-	return all
+	return names
 }
 
 func hasPrivilegedContainer(spec *v1.PodSpec) bool {

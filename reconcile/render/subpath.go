@@ -17,14 +17,14 @@ type SubPath struct {
 	// Path is the path in the volume. It has no ".." and may contain secrets. ManifestText is the
 	// text in the manifest, for messages.
 	Path, ManifestText string
-	// CreateMissing reports whether a missing path is created as a directory.
+	// CreateMissing reports whether podd creates the path as a directory if it is missing.
 	CreateMissing bool
 }
 
 // SubPaths returns the subPaths of a container with expanded variables. The caller opens
 // them and passes the host paths in ContainerInput.SubPaths.
 func SubPaths(in ContainerInput) ([]SubPath, error) {
-	var all []SubPath
+	var subPaths []SubPath
 	for i := range in.Container.VolumeMounts {
 		m := &in.Container.VolumeMounts[i]
 		text, err := subPath(&in, m)
@@ -35,12 +35,12 @@ func SubPaths(in ContainerInput) ([]SubPath, error) {
 		if text == "" || findVolume(&in, m.Name).Image != nil {
 			continue
 		}
-		all = append(all, SubPath{
+		subPaths = append(subPaths, SubPath{
 			MountIndex: i, Volume: m.Name, Path: path.Clean(text), ManifestText: m.SubPath + m.SubPathExpr,
 			CreateMissing: createsMissingDir(&findVolume(&in, m.Name).VolumeSource),
 		})
 	}
-	return all, nil
+	return subPaths, nil
 }
 
 // subPath returns the path of a mount in its volume, or "" if the mount has no subPath. Errors do
@@ -67,22 +67,22 @@ func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 	return text, checkLocalPath("subPathExpr with expanded variables", text)
 }
 
-func checkLocalPath(what, text string) error {
+func checkLocalPath(subject, text string) error {
 	switch {
 	case path.IsAbs(text):
-		return errors.New(what + " must not begin with /")
+		return errors.New(subject + " must not begin with /")
 	case slices.Contains(strings.Split(text, "/"), ".."):
-		return errors.New(what + ` must not contain the path element ".."`)
+		return errors.New(subject + ` must not contain the path element ".."`)
 	case strings.Contains(text, "\x00"):
-		return errors.New(what + " must not contain a NUL byte")
+		return errors.New(subject + " must not contain a NUL byte")
 	}
 	return nil
 }
 
-// createsMissingDir reports whether a missing subPath is created as a directory in the volume. It
+// createsMissingDir reports whether podd creates a missing subPath as a directory in the volume. It
 // returns false for volumes with files that podd writes, because the directory would take the place
-// of a file. But it returns true for such a volume if one of its objects is optional, because the
-// container must start without the object.
+// of a file. If an object of such a volume is optional, it returns true, because the container must
+// start without the object.
 func createsMissingDir(v *v1.VolumeSource) bool {
 	optional := func(b *bool) bool { return b != nil && *b }
 	switch {

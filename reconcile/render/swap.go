@@ -9,8 +9,8 @@ import (
 	"podd/manifest"
 )
 
-// limitSwap limits the swap of a container to its swapShare. On cgroup v1 the limit applies to the
-// sum of memory and swap. So a container with a memory limit gets no swap, and the swap of a
+// limitSwap limits the swap of a container to its swapShare. On cgroup v1, the limit applies to the
+// sum of memory and swap. So a container with a memory limit gets no swap there, and the swap of a
 // container without a memory limit is not limited.
 func limitSwap(r *cri.LinuxContainerResources, n Node, pod *v1.Pod, c *v1.Container) {
 	if !n.UsesCgroupV2 {

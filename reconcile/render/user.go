@@ -28,27 +28,27 @@ func verifyNonRoot(in *ContainerInput) error {
 	if !isTrue(sc.RunAsNonRoot) {
 		return nil
 	}
-	why := ""
+	cause := ""
 	switch u := in.ImageUser; {
 	case sc.RunAsUser != nil:
 		if *sc.RunAsUser == 0 {
-			why = "container's runAsUser breaks non-root policy: it is 0; set another runAsUser, or remove runAsNonRoot"
+			cause = "container's runAsUser breaks non-root policy: it is 0; set another runAsUser, or remove runAsNonRoot"
 		}
 	case u == nil:
-		// The user is unknown to podd and may be root.
-		why = "the image's user is unknown; set runAsUser"
+		// podd does not know the user, who may be root.
+		cause = "the image's user is unknown; set runAsUser"
 	case u.UID == nil && u.Name != "":
-		why = fmt.Sprintf("container has runAsNonRoot and image has non-numeric user (%q), which may be root; set runAsUser", truncate(u.Name))
+		cause = fmt.Sprintf("container has runAsNonRoot and image has non-numeric user (%q), which may be root; set runAsUser", truncate(u.Name))
 	case u.UID == nil || *u.UID == 0:
-		why = "container has runAsNonRoot and image will run as root; set runAsUser, or use an image with a user"
+		cause = "container has runAsNonRoot and image will run as root; set runAsUser, or use an image with a user"
 	case *u.UID < 0 || *u.UID > math.MaxInt32:
 		// Runtimes use only the lower 32 bits, which may be the ID of root (CVE-2024-40635).
-		why = fmt.Sprintf("the image's user %d is out of range; set runAsUser", *u.UID)
+		cause = fmt.Sprintf("the image's user %d is out of range; set runAsUser", *u.UID)
 	}
-	if why == "" {
+	if cause == "" {
 		return nil
 	}
-	return fmt.Errorf("checking the user of container %q: %s", in.Container.Name, why)
+	return fmt.Errorf("checking the user of container %q: %s", in.Container.Name, cause)
 }
 
 // truncate returns at most 64 bytes of text from an image.

@@ -40,11 +40,11 @@ func (o *observedPod) setAddresses(s *v1.PodStatus) {
 func (o *observedPod) hostIPs() []string {
 	f := o.f
 	if p := f.Previous; p != nil && f.FinalPhase != "" && len(p.HostIPs) > 0 {
-		var ended []string
+		var previous []string
 		for _, ip := range p.HostIPs {
-			ended = append(ended, ip.IP)
+			previous = append(previous, ip.IP)
 		}
-		return ended
+		return previous
 	}
 	return OnePerFamily(f.HostIPs, f.HostIPs)
 }
@@ -70,11 +70,11 @@ func OnePerFamily(ips, node []string) []string {
 			order = []string{v6, v4}
 		}
 	}
-	var all []string
+	var result []string
 	for _, ip := range order {
 		if ip != "" {
-			all = append(all, ip)
+			result = append(result, ip)
 		}
 	}
-	return all
+	return result
 }

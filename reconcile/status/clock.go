@@ -17,14 +17,14 @@ func wholeSecond(t time.Time) metav1.Time {
 }
 
 // timestamp returns t, a time of the runtime's clock, in whole seconds. If t is later than now,
-// timestamp returns the time in the previous status, which is the parameter before, so that the
-// time does not change. If that time is zero or later than now, timestamp returns now.
-func timestamp(t, now time.Time, before metav1.Time) metav1.Time {
+// timestamp returns previous, the time in the previous status, so that the time does not change. If
+// previous is zero or later than now, timestamp returns now.
+func timestamp(t, now time.Time, previous metav1.Time) metav1.Time {
 	if !t.After(now) {
 		return wholeSecond(t)
 	}
-	if !before.IsZero() && !before.After(now) {
-		return wholeSecond(before.Time)
+	if !previous.IsZero() && !previous.After(now) {
+		return wholeSecond(previous.Time)
 	}
 	return wholeSecond(now)
 }

@@ -14,30 +14,30 @@ import (
 // conditions returns the conditions of the pod's status that other components set, followed by
 // podd's conditions in the order of the kubelet.
 func (o *observedPod) conditions(s *v1.PodStatus) []v1.PodCondition {
-	var all []v1.PodCondition
+	var foreign []v1.PodCondition
 	disruptionTarget := o.disruptionTargetConditions()
 	for _, c := range o.f.Pod.Object.Status.Conditions {
 		if !isOwnCondition(c.Type) && (c.Type != v1.DisruptionTarget || disruptionTarget == nil) {
-			all = append(all, *c.DeepCopy())
+			foreign = append(foreign, *c.DeepCopy())
 		}
 	}
 	if o.isRejected() && o.f.Pod.Traits.FailsIfRejected && disruptionTarget == nil {
-		return all // like the kubelet, podd sets no conditions of a rejected pod
+		return foreign // like the kubelet, podd sets no conditions of a rejected pod
 	}
 	containers := o.containersReadyCondition(s)
-	ours := append(append(o.resizeConditions(), disruptionTarget...),
+	own := append(append(o.resizeConditions(), disruptionTarget...),
 		o.readyToStartCondition(),
 		o.initializedCondition(s),
-		podReadyCondition(o.f.Pod.Object.Spec.ReadinessGates, all, containers),
+		podReadyCondition(o.f.Pod.Object.Spec.ReadinessGates, foreign, containers),
 		containers,
 		v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue},
 	)
-	ours = append(ours, o.restartingAllConditions(s)...)
-	for i := range ours {
-		ours[i].ObservedGeneration = o.f.Pod.Object.Generation
-		o.setTransitionTime(&ours[i])
+	own = append(own, o.restartingAllConditions(s)...)
+	for i := range own {
+		own[i].ObservedGeneration = o.f.Pod.Object.Generation
+		o.setTransitionTime(&own[i])
 	}
-	return append(all, ours...)
+	return append(foreign, own...)
 }
 
 // disruptions maps the reasons of pods that the node terminated to the message of the kubelet's
@@ -48,19 +48,20 @@ var disruptions = map[string]string{
 	"Preempting": "Pod was preempted by Kubelet to accommodate a critical pod.",
 }
 
-// disruptionTargetConditions returns the condition by which controllers distinguish pods that the
-// node terminated from pods that failed. It returns nil for other pods. As in the kubelet, a pod that
-// was evicted because of its own storage limits does not have the condition.
+// disruptionTargetConditions returns the condition DisruptionTarget for a pod that the node
+// terminated. By this condition, controllers distinguish such pods from pods that failed. It
+// returns nil for other pods. As in the kubelet, a pod that was evicted because of its own storage
+// limits does not have the condition.
 func (o *observedPod) disruptionTargetConditions() []v1.PodCondition {
-	failed := o.f.FailureReason
-	if failed == nil || failed.Reason == "Evicted" && !o.f.IsPressureEviction || failed.Reason == "Preempting" && !o.f.Pod.Traits.HasStateAtSource {
+	failure := o.f.FailureReason
+	if failure == nil || failure.Reason == "Evicted" && !o.f.IsPressureEviction || failure.Reason == "Preempting" && !o.f.Pod.Traits.HasStateAtSource {
 		return nil
 	}
-	message, ok := disruptions[failed.Reason]
+	message, ok := disruptions[failure.Reason]
 	if !ok {
 		return nil
 	}
-	return []v1.PodCondition{newCondition(v1.DisruptionTarget, true, v1.PodReasonTerminationByKubelet, cmp.Or(message, failed.Message))}
+	return []v1.PodCondition{newCondition(v1.DisruptionTarget, true, v1.PodReasonTerminationByKubelet, cmp.Or(message, failure.Message))}
 }
 
 // restartingAllConditions returns the condition that is true while all containers of a pod are
@@ -105,8 +106,8 @@ func (o *observedPod) setTransitionTime(c *v1.PodCondition) {
 
 func (o *observedPod) readyToStartCondition() v1.PodCondition {
 	b := o.sandbox
-	ready := b != nil && b.Ready && (o.f.Pod.Object.Spec.HostNetwork || len(b.IPs) > 0)
-	return newCondition(v1.PodReadyToStartContainers, ready, "", "")
+	isReady := b != nil && b.Ready && (o.f.Pod.Object.Spec.HostNetwork || len(b.IPs) > 0)
+	return newCondition(v1.PodReadyToStartContainers, isReady, "", "")
 }
 
 // initializedCondition returns a condition that is true once every init container has
@@ -179,20 +180,20 @@ func (o *observedPod) containersReadyCondition(s *v1.PodStatus) v1.PodCondition 
 
 // podReadyCondition returns a condition that is true if ContainersReady is true and the condition
 // of every readiness gate is true. others contains the conditions that other components set.
-func podReadyCondition(gates []v1.PodReadinessGate, others []v1.PodCondition, containers v1.PodCondition) v1.PodCondition {
-	ready := containers
-	ready.Type = v1.PodReady
+func podReadyCondition(gates []v1.PodReadinessGate, foreign []v1.PodCondition, containers v1.PodCondition) v1.PodCondition {
+	condition := containers
+	condition.Type = v1.PodReady
 	if containers.Status != v1.ConditionTrue {
-		return ready
+		return condition
 	}
 	var unready []string
 	for _, gate := range gates {
-		if message := gateMessage(gate.ConditionType, others); message != "" {
+		if message := gateMessage(gate.ConditionType, foreign); message != "" {
 			unready = append(unready, message)
 		}
 	}
 	if len(unready) == 0 {
-		return ready
+		return condition
 	}
 	return newCondition(v1.PodReady, false, "ReadinessGatesNotReady", strings.Join(unready, ", "))
 }

@@ -16,9 +16,9 @@ type observedContainer struct {
 	spec  *v1.Container
 	role  role
 	facts ContainerFacts
-	// last is the newest record of the runtime. beforeLast is the record that precedes last. Both
-	// are nil if there is no such record.
-	last, beforeLast *runtime.Container
+	// record is the newest record of the runtime, and previousRecord is the record before it. Each
+	// is nil if there is no such record.
+	record, previousRecord *runtime.Container
 	// previous is the container's previous status; zero if there is none.
 	previous v1.ContainerStatus
 }
@@ -34,23 +34,23 @@ const (
 
 // statuses returns the statuses of the containers in the order of specs.
 func (o *observedPod) statuses(specs []v1.Container, previous []v1.ContainerStatus, r role) []v1.ContainerStatus {
-	var all []v1.ContainerStatus
+	var statuses []v1.ContainerStatus
 	for i := range specs {
 		c := o.container(&specs[i], previous)
 		c.role = r
-		all = append(all, c.status())
+		statuses = append(statuses, c.status())
 	}
-	return all
+	return statuses
 }
 
 func (o *observedPod) container(spec *v1.Container, previous []v1.ContainerStatus) observedContainer {
 	c := observedContainer{observedPod: o, spec: spec, facts: o.f.Containers[spec.Name]}
 	records := o.containers[spec.Name]
 	if len(records) > 0 {
-		c.last = &records[0]
+		c.record = &records[0]
 	}
 	if len(records) > 1 {
-		c.beforeLast = &records[1]
+		c.previousRecord = &records[1]
 	}
 	for _, p := range previous {
 		if p.Name == spec.Name {
@@ -67,13 +67,13 @@ func (c *observedContainer) status() v1.ContainerStatus {
 		RestartCount: max(c.facts.Restarts, c.previous.RestartCount),
 		VolumeMounts: c.volumeMounts(),
 	}
-	if c.last != nil {
+	if c.record != nil {
 		c.setFromRuntime(&s)
 	} else {
 		c.setFromHistory(&s)
 	}
-	if all := c.deviceHealth(); all != nil {
-		s.AllocatedResourcesStatus = all
+	if devices := c.deviceHealth(); devices != nil {
+		s.AllocatedResourcesStatus = devices
 	}
 	if s.State.Terminated != nil && c.willRestart(s.State.Terminated.ExitCode) && c.facts.Waiting.Reason != "" {
 		s.LastTerminationState = s.State
@@ -85,15 +85,15 @@ func (c *observedContainer) status() v1.ContainerStatus {
 
 // setFromRuntime sets the status of a container that the runtime lists.
 func (c *observedContainer) setFromRuntime(s *v1.ContainerStatus) {
-	s.RestartCount = int32(c.last.Restarts())
-	s.ContainerID = c.containerID(c.last.ID)
-	s.ImageID = c.last.ImageRef
-	if image := c.last.ImageName(); image != "" {
+	s.RestartCount = int32(c.record.Restarts())
+	s.ContainerID = c.containerID(c.record.ID)
+	s.ImageID = c.record.ImageRef
+	if image := c.record.ImageName(); image != "" {
 		s.Image = image
 	}
 	c.setResources(s)
-	s.User = containerUser(c.last.User)
-	s.State = c.state(c.last)
+	s.User = containerUser(c.record.User)
+	s.State = c.state(c.record)
 	s.LastTerminationState = c.lastState()
 }
 
@@ -103,12 +103,12 @@ func (c *observedContainer) state(r *runtime.Container) v1.ContainerState {
 	case r.State == runtime.Running && c.facts.IsStarting:
 		return c.waitingState()
 	case r.State == runtime.Running:
-		var before metav1.Time
+		var startedAt metav1.Time
 		if p := c.previous.State.Running; p != nil && sameID(c.previous.ContainerID, r.ID) {
-			before = p.StartedAt
+			startedAt = p.StartedAt
 		}
 		return v1.ContainerState{Running: &v1.ContainerStateRunning{
-			StartedAt: timestamp(r.StartedAt, c.f.Now, before),
+			StartedAt: timestamp(r.StartedAt, c.f.Now, startedAt),
 		}}
 	case r.State == runtime.Exited:
 		return v1.ContainerState{Terminated: c.terminatedState(r)}
@@ -122,31 +122,31 @@ func (c *observedContainer) state(r *runtime.Container) v1.ContainerState {
 	return c.waitingState()
 }
 
-// lastState returns the last termination state. It is read from the runtime's record before the
-// newest record. If there is no such record, it is read from the recorded last exit, or else from
-// the previous status.
+// lastState returns the last termination state. It reads this state from the record that precedes
+// the newest record of the runtime. If there is no such record, it uses the recorded last exit. If
+// there is none, it uses the previous status.
 func (c *observedContainer) lastState() v1.ContainerState {
-	if c.beforeLast != nil && hasEnded(c.beforeLast) {
-		return c.state(c.beforeLast)
+	if c.previousRecord != nil && hasEnded(c.previousRecord) {
+		return c.state(c.previousRecord)
 	}
 	if e := c.lastExit(); e != nil && !c.isCurrentExit(e) {
 		return v1.ContainerState{Terminated: e}
 	}
-	last := c.previous.State
-	if last.Terminated == nil || sameID(c.previous.ContainerID, c.last.ID) {
-		last = c.previous.LastTerminationState
+	lastState := c.previous.State
+	if lastState.Terminated == nil || sameID(c.previous.ContainerID, c.record.ID) {
+		lastState = c.previous.LastTerminationState
 	}
-	if c.isCurrentExit(last.Terminated) {
+	if c.isCurrentExit(lastState.Terminated) {
 		return v1.ContainerState{}
 	}
-	return *last.DeepCopy()
+	return *lastState.DeepCopy()
 }
 
 // isCurrentExit reports whether t is the exit of the newest record. This exit belongs in the state
-// of the container, not in its last termination state. But if the container waited to be restarted,
-// the previous status contains the exit as the last termination state.
+// of the container, not in its last termination state. But the previous status may contain it as
+// the last termination state, if the container waited to be restarted.
 func (c *observedContainer) isCurrentExit(t *v1.ContainerStateTerminated) bool {
-	return t != nil && hasEnded(c.last) && sameID(t.ContainerID, c.last.ID)
+	return t != nil && hasEnded(c.record) && sameID(t.ContainerID, c.record.ID)
 }
 
 func hasEnded(r *runtime.Container) bool {
@@ -185,8 +185,8 @@ func (c *observedContainer) willRestart(code int32) bool {
 	return c.facts.Waiting.Reason != "" || manifest.RestartsAfter(&c.f.Pod.Object.Spec, c.spec, code)
 }
 
-// containerID returns id with the runtime's name as its scheme. If the name is not
-// known yet or id has a scheme, it returns id.
+// containerID returns id with the runtime's name as its scheme. If the name is not known yet or id
+// already has a scheme, containerID returns id.
 func (c *observedContainer) containerID(id string) string {
 	if id == "" || c.f.RuntimeName == "" || strings.Contains(id, "://") {
 		return id
@@ -196,6 +196,6 @@ func (c *observedContainer) containerID(id string) string {
 
 // sameID reports whether a and b are the same container ID, with or without a scheme.
 func sameID(a, b string) bool {
-	bare := func(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }
-	return bare(a) == bare(b)
+	withoutScheme := func(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }
+	return withoutScheme(a) == withoutScheme(b)
 }

@@ -17,7 +17,7 @@ func (c *observedContainer) deviceHealth() []v1.ResourceStatus {
 		return nil
 	}
 	ids := c.deviceIDs()
-	var all []v1.ResourceStatus
+	var statuses []v1.ResourceStatus
 	for _, resource := range slices.Sorted(maps.Keys(ids)) {
 		r := v1.ResourceStatus{Name: v1.ResourceName(resource)}
 		for _, id := range ids[resource] {
@@ -27,22 +27,22 @@ func (c *observedContainer) deviceHealth() []v1.ResourceStatus {
 			}
 			r.Resources = append(r.Resources, health)
 		}
-		all = append(all, r)
+		statuses = append(statuses, r)
 	}
-	return all
+	return statuses
 }
 
-// deviceIDs returns the devices of a container by resource. A container that was not created yet in
-// the newest sandbox has the devices that were allocated before the sandbox was created.
+// deviceIDs returns the devices of a container by resource. If the container was not created yet in
+// the newest sandbox, these are the devices that were allocated before the sandbox was created.
 func (c *observedContainer) deviceIDs() map[string][]string {
-	isCurrent := c.last != nil && (c.sandbox == nil || c.last.SandboxID == c.sandbox.ID)
+	isCurrent := c.record != nil && (c.sandbox == nil || c.record.SandboxID == c.sandbox.ID)
 	if !isCurrent && c.sandbox != nil {
 		if ids := allocation.SandboxIDs(&c.sandbox.Sandbox)[c.spec.Name]; ids != nil {
 			return ids
 		}
 	}
-	if c.last == nil {
+	if c.record == nil {
 		return nil
 	}
-	return allocation.ContainerIDs(c.last)
+	return allocation.ContainerIDs(c.record)
 }

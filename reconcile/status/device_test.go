@@ -29,7 +29,7 @@ func TestDeviceHealth(t *testing.T) {
 		"invalid annotation": {regularRole, "{", nil},
 	} {
 		c := observedContainer{observedPod: &observedPod{f: facts}, role: test.role}
-		c.last = &runtime.Container{Annotations: map[string]string{runtime.AnnotationDevices: test.annotation}}
+		c.record = &runtime.Container{Annotations: map[string]string{runtime.AnnotationDevices: test.annotation}}
 		if diff := cmp.Diff(test.want, c.deviceHealth()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -59,7 +59,7 @@ func TestDeviceHealth_NotCreated(t *testing.T) {
 		"sandbox of an older podd":        {"main", &runtime.Incarnation{}, nil, ""},
 		"invalid annotation of a sandbox": {"main", &runtime.Incarnation{Sandbox: runtime.Sandbox{Annotations: map[string]string{runtime.AnnotationPodDevices: "{"}}}, nil, ""},
 	} {
-		c := observedContainer{observedPod: &observedPod{f: &Facts{}, sandbox: test.sandbox}, spec: &v1.Container{Name: test.container}, role: regularRole, last: test.last}
+		c := observedContainer{observedPod: &observedPod{f: &Facts{}, sandbox: test.sandbox}, spec: &v1.Container{Name: test.container}, role: regularRole, record: test.last}
 		var got v1.ResourceID
 		if all := c.deviceHealth(); len(all) > 0 {
 			got = all[0].Resources[0].ResourceID

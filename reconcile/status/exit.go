@@ -24,14 +24,14 @@ func (c *observedContainer) terminatedState(r *runtime.Container) *v1.ContainerS
 			t.Reason = completedReason
 		}
 	}
-	var before v1.ContainerStateTerminated
+	var previous v1.ContainerStateTerminated
 	for _, state := range []v1.ContainerState{c.previous.LastTerminationState, c.previous.State} {
 		if p := state.Terminated; p != nil && p.ContainerID == t.ContainerID {
-			before = *p
+			previous = *p
 		}
 	}
-	t.StartedAt = timestamp(r.StartedAt, c.f.Now, before.StartedAt)
-	t.FinishedAt = timestamp(r.FinishedAt, c.f.Now, before.FinishedAt)
+	t.StartedAt = timestamp(r.StartedAt, c.f.Now, previous.StartedAt)
+	t.FinishedAt = timestamp(r.FinishedAt, c.f.Now, previous.FinishedAt)
 	return t
 }
 
@@ -70,10 +70,11 @@ func (c *observedContainer) unknownExit(message string) *v1.ContainerStateTermin
 
 // unreportedExit returns the state of a container that has exited if the runtime has not reported
 // the exit code. The result is Terminated only if the pod has finished without this exit code,
-// because a container must not leave the state Terminated. Otherwise the result is Waiting. But if
-// the previous state is Running and no waiting reason is recorded, the result stays Running.
+// because a container must not leave the state Terminated. Otherwise, if a waiting reason is
+// recorded, the result is Waiting. Without a reason, a container whose previous state is Running
+// stays Running, and the state of any other container is Waiting.
 func (c *observedContainer) unreportedExit(r *runtime.Container) v1.ContainerState {
-	running := c.previous.State.Running
+	runningState := c.previous.State.Running
 	switch {
 	case c.f.FailureReason != nil || c.f.FinalPhase != "":
 		t := c.unknownExit("The container could not be located when the pod was terminated")
@@ -81,8 +82,8 @@ func (c *observedContainer) unreportedExit(r *runtime.Container) v1.ContainerSta
 		return v1.ContainerState{Terminated: t}
 	case c.facts.Waiting.Reason != "":
 		return c.waitingState()
-	case running != nil && sameID(c.previous.ContainerID, r.ID):
-		return v1.ContainerState{Running: running.DeepCopy()}
+	case runningState != nil && sameID(c.previous.ContainerID, r.ID):
+		return v1.ContainerState{Running: runningState.DeepCopy()}
 	}
 	return v1.ContainerState{Waiting: &v1.ContainerStateWaiting{
 		Reason: ContainerStatusUnknown, Message: "The runtime has not reported how the container exited: " + r.Message,

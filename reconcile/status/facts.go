@@ -82,7 +82,7 @@ type Facts struct {
 	// provides the times of unchanged states and the statuses of containers that the
 	// runtime no longer lists.
 	Previous *v1.PodStatus
-	// Now is the wall-clock time. Times of the runtime that are later are not used; see
+	// Now is the wall-clock time. If a time of the runtime is later than Now, it is not used; see
 	// timestamp.
 	Now time.Time
 	// IsRestartingAll reports whether containers are being stopped because all containers of the
@@ -99,7 +99,7 @@ type Resize struct {
 	// PendingReason contains the reason, Infeasible or Deferred, and the message why the node does
 	// not admit the resize; zero if the node admits it.
 	PendingReason Reason
-	// InProgress reports whether the resize is being carried out. FailureMessage is the error of
+	// InProgress reports whether podd is carrying out the resize. FailureMessage is the error of
 	// the last attempt, or "".
 	InProgress     bool
 	FailureMessage string
@@ -111,8 +111,8 @@ type ContainerFacts struct {
 	// Restarts is the restart count to use if the runtime has no record of the container.
 	// Otherwise the status contains the restart count of that record.
 	Restarts int32
-	// LastExit is the last exit of the container, for use if the runtime no longer has the
-	// record; nil if there is none. Its ContainerID may lack the runtime's name.
+	// LastExit is the last exit of the container, or nil if there is none. It is used if the
+	// runtime no longer has the record. The scheme of its ContainerID may be missing.
 	LastExit *v1.ContainerStateTerminated
 	// Waiting is the reason why the container is not started, such as CrashLoopBackOff,
 	// ErrImagePull or CreateContainerError; zero if there is no reason. It is used only while

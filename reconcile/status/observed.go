@@ -26,21 +26,21 @@ type observedPod struct {
 // observe returns the records of f that belong to f.Pod.
 func observe(f *Facts) *observedPod {
 	o := &observedPod{f: f, containers: map[string][]runtime.Container{}}
-	mine := slices.DeleteFunc(slices.Clone(f.Observed), func(i runtime.Incarnation) bool { return !isOwnIncarnation(f, &i) })
-	order.Stable(mine, func(a, b runtime.Incarnation) int { return cmp.Compare(b.Attempt, a.Attempt) })
-	for i := range mine {
-		if mine[i].ID != "" && o.sandbox == nil {
-			o.sandbox = &mine[i]
+	incarnations := slices.DeleteFunc(slices.Clone(f.Observed), func(i runtime.Incarnation) bool { return !isOwnIncarnation(f, &i) })
+	order.Stable(incarnations, func(a, b runtime.Incarnation) int { return cmp.Compare(b.Attempt, a.Attempt) })
+	for i := range incarnations {
+		if incarnations[i].ID != "" && o.sandbox == nil {
+			o.sandbox = &incarnations[i]
 		}
-		for _, c := range mine[i].Containers {
+		for _, c := range incarnations[i].Containers {
 			if c.WasStartInterrupted() && c.Annotations[runtime.AnnotationEphemeralContainer] == "" {
 				continue // skip the container, because its start was interrupted and is repeated
 			}
 			o.containers[c.Name] = append(o.containers[c.Name], c)
 		}
 	}
-	for _, list := range o.containers {
-		order.Stable(list, newestFirst)
+	for _, records := range o.containers {
+		order.Stable(records, newestFirst)
 	}
 	o.initialized = o.hasRegular()
 	if isFinal(f.Previous) && !o.isRegularRunning() {
@@ -80,8 +80,8 @@ func (o *observedPod) hasRegular() bool {
 	return false
 }
 
-// isRegularRunning reports whether a regular container runs. If the pod had finished, the container
-// was started because a user requested it.
+// isRegularRunning reports whether a regular container runs. If the pod had already finished, the
+// container runs because a user requested its restart.
 func (o *observedPod) isRegularRunning() bool {
 	for i := range o.f.Pod.Object.Spec.Containers {
 		r := o.containers[o.f.Pod.Object.Spec.Containers[i].Name]

@@ -91,7 +91,7 @@ func (t *tally) addRegular(c *v1.ContainerStatus, pod *v1.PodSpec, spec *v1.Cont
 	}
 }
 
-// phase returns the phase. Its cases are an ordered table in which the first match wins.
+// phase returns the phase. The first case that applies determines the result.
 func (t tally) phase() v1.PodPhase {
 	switch {
 	// If an init container failed and is not restarted, no later container is ever started.

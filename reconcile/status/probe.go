@@ -9,25 +9,25 @@ import (
 	"podd/runtime"
 )
 
-// setReady sets Started and Ready. An init container is ready once it has completed. A
-// sidecar or regular container is ready while it runs, has started, and its readiness
-// probe, if any, succeeds.
+// setReady sets Started and Ready. An init container is ready when it has completed. A sidecar or
+// regular container is ready if it runs, has started, and has no readiness probe or its readiness
+// probe succeeds.
 func (c *observedContainer) setReady(s *v1.ContainerStatus) {
 	if c.role == ephemeralRole {
 		return // as with the kubelet, an ephemeral container is never started or ready
 	}
-	running := s.State.Running != nil && (c.last == nil || c.last.State != runtime.ExitCodeUnknown)
-	started := running && probePassed(c.facts.Started, c.spec.StartupProbe)
-	s.Started = &started
+	isRunning := s.State.Running != nil && (c.record == nil || c.record.State != runtime.ExitCodeUnknown)
+	hasStarted := isRunning && probePassed(c.facts.Started, c.spec.StartupProbe)
+	s.Started = &hasStarted
 	if c.role == initRole && !manifest.IsSidecar(c.spec) {
 		s.Ready = s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 		return
 	}
-	s.Ready = started && probePassed(c.facts.Ready, c.spec.ReadinessProbe)
+	s.Ready = hasStarted && probePassed(c.facts.Ready, c.spec.ReadinessProbe)
 }
 
-// probePassed returns the result *v. If v is nil, a missing probe is a success, and a probe
-// without a result is a failure.
+// probePassed returns *v, the result of the probe. If v is nil, a container without this probe
+// counts as passed, and a probe without a result as failed.
 func probePassed(v *bool, probe *v1.Probe) bool {
 	if v != nil {
 		return *v
@@ -37,7 +37,7 @@ func probePassed(v *bool, probe *v1.Probe) bool {
 
 // volumeMounts returns the statuses of the container's volume mounts.
 func (c *observedContainer) volumeMounts() []v1.VolumeMountStatus {
-	var all []v1.VolumeMountStatus
+	var statuses []v1.VolumeMountStatus
 	for i := range c.spec.VolumeMounts {
 		m := &c.spec.VolumeMounts[i]
 		s := v1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
@@ -48,9 +48,9 @@ func (c *observedContainer) volumeMounts() []v1.VolumeMountStatus {
 			}
 			s.RecursiveReadOnly = &mode
 		}
-		all = append(all, s)
+		statuses = append(statuses, s)
 	}
-	return all
+	return statuses
 }
 
 // truncate returns at most n bytes of text, without a partial character.

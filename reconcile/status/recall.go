@@ -48,8 +48,8 @@ func (c *observedContainer) lastKnownExit() *v1.ContainerStateTerminated {
 	return p.LastTerminationState.Terminated.DeepCopy()
 }
 
-// isLost reports whether the container ran according to the previous status and podd did not
+// isLost reports whether the container ran according to the previous status, but podd did not
 // observe its exit.
 func (c *observedContainer) isLost() bool {
-	return c.last == nil && c.facts.LastExit == nil && c.previous.State.Running != nil
+	return c.record == nil && c.facts.LastExit == nil && c.previous.State.Running != nil
 }

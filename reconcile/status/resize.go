@@ -6,22 +6,22 @@ import (
 	"podd/manifest"
 )
 
-// resizeConditions returns the conditions of a resize. Like the kubelet, podd removes
-// them once they are no longer true.
+// resizeConditions returns the conditions of a resize. Like the kubelet, podd removes them when
+// they are no longer true.
 func (o *observedPod) resizeConditions() []v1.PodCondition {
-	var all []v1.PodCondition
+	var conditions []v1.PodCondition
 	r := &o.f.Resize
 	if r.PendingReason != (Reason{}) {
-		all = append(all, newCondition(v1.PodResizePending, true, r.PendingReason.Reason, r.PendingReason.Message))
+		conditions = append(conditions, newCondition(v1.PodResizePending, true, r.PendingReason.Reason, r.PendingReason.Message))
 	}
 	if r.InProgress {
 		reason := ""
 		if r.FailureMessage != "" {
 			reason = v1.PodReasonError
 		}
-		all = append(all, newCondition(v1.PodResizeInProgress, true, reason, r.FailureMessage))
+		conditions = append(conditions, newCondition(v1.PodResizeInProgress, true, reason, r.FailureMessage))
 	}
-	return all
+	return conditions
 }
 
 // setResources sets the actual and the allocated resources.

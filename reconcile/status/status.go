@@ -81,8 +81,8 @@ func anyRunning(s *v1.PodStatus) bool {
 func (o *observedPod) mayRun() bool {
 	spec := &o.f.Pod.Object.Spec
 	return slices.ContainsFunc(slices.Concat(spec.InitContainers, spec.Containers), func(c v1.Container) bool {
-		list := o.containers[c.Name]
-		return len(list) > 0 && list[0].State == runtime.Unknown
+		records := o.containers[c.Name]
+		return len(records) > 0 && records[0].State == runtime.Unknown
 	})
 }
 
@@ -132,9 +132,9 @@ func previousEphemeralStatuses(p *v1.PodStatus) []v1.ContainerStatus {
 
 // ephemeralContainers returns the ephemeral containers of spec as ordinary containers.
 func ephemeralContainers(spec *v1.PodSpec) []v1.Container {
-	var all []v1.Container
+	var containers []v1.Container
 	for i := range spec.EphemeralContainers {
-		all = append(all, v1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon))
+		containers = append(containers, v1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon))
 	}
-	return all
+	return containers
 }
