@@ -13,7 +13,7 @@ var (
 	ErrNameReserved = errors.New("name is reserved")
 	// ErrTaskLost means that the runtime cannot remove a container or sandbox because it has
 	// lost track of the container's process.
-	ErrTaskLost = errors.New("the runtime no longer knows the process of the container")
+	ErrTaskLost = errors.New("the runtime has lost track of the container's process")
 	// ErrImageDamaged means that the runtime has lost a part of an image, for example in a power
 	// cut, and cannot create containers from it.
 	ErrImageDamaged = errors.New("the runtime has lost a part of the image")

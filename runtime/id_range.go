@@ -3,7 +3,8 @@ package runtime
 import "math"
 
 // DefaultIDsPerPod is the default number of user and group IDs of a pod with a user namespace. The
-// number is always a multiple of DefaultIDsPerPod, because programs expect the IDs up to 65535.
+// number of IDs of a pod is always a multiple of DefaultIDsPerPod, because programs expect the IDs
+// up to 65535.
 const DefaultIDsPerPod = 65536
 
 // An IDRange contains the user and group IDs of the host that a user namespace maps. First is the ID of
@@ -13,7 +14,8 @@ type IDRange struct {
 }
 
 // IsValid reports whether a user namespace can map r: First and Length are positive multiples of
-// DefaultIDsPerPod, and the kernel has all IDs. The lower IDs belong to the users of the host.
+// DefaultIDsPerPod, and no ID exceeds the kernel's maximum. First must be positive because the IDs
+// below DefaultIDsPerPod belong to the users of the host.
 func (r IDRange) IsValid() bool {
 	return r.First > 0 && r.Length > 0 && r.First%DefaultIDsPerPod == 0 && r.Length%DefaultIDsPerPod == 0 && r.End() <= math.MaxUint32
 }

@@ -16,7 +16,7 @@ type Image struct {
 	Tags      []string
 	Digests   []string
 	SizeBytes uint64
-	// User is the user of containers that specify none.
+	// User is the user of containers that specify no user.
 	User ImageUser
 	// Pinned reports whether the image must not be removed. The sandbox image is pinned.
 	Pinned bool

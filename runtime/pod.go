@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Pod contains all sandboxes of one pod name, newest first. There are several while an
-// incarnation is being replaced, and sometimes after a crash of the runtime or of podd.
+// A Pod contains all sandboxes of one pod name, newest first. A pod has several sandboxes while one
+// of them replaces another, and sometimes after a crash of the runtime or of podd.
 type Pod struct {
 	Key          types.NamespacedName
 	Incarnations []Incarnation
@@ -48,9 +48,10 @@ type Sandbox struct {
 	Foreign bool
 }
 
-// HostIDs returns the host IDs that podd recorded for the sandbox's user namespace. They are the
-// zero IDRange if the sandbox has no user namespace. They are also zero for a foreign sandbox,
-// because a kubelet copies the annotations of the pod's author to the sandbox; see MappedIDs.
+// HostIDs returns the host IDs that podd recorded in the annotations for the sandbox's user
+// namespace. It returns the zero IDRange if the sandbox has no user namespace or is foreign. The
+// annotations of a foreign sandbox are not trusted, because a kubelet copies them from the pod; use
+// MappedIDs.
 func (s *Sandbox) HostIDs() IDRange {
 	if s.Foreign {
 		return IDRange{}
@@ -191,11 +192,11 @@ func (c *Container) WasStartInterrupted() bool {
 		return false
 	}
 	// The client has disconnected, and containerd 1.6 has killed the command that starts its shim.
-	killed := strings.Contains(c.Message, "failed to start shim") && strings.Contains(c.Message, "signal: killed")
+	isShimKilled := strings.Contains(c.Message, "failed to start shim") && strings.Contains(c.Message, "signal: killed")
 	// If containerd 1.6 was creating the container when the client was killed, the process
 	// of the sandbox may be missing. runc then tries to join the namespaces of process 0.
-	orphaned := strings.Contains(c.Message, "/proc/0/ns/")
-	return killed || orphaned || strings.Contains(c.Message, "context canceled")
+	isSandboxProcessMissing := strings.Contains(c.Message, "/proc/0/ns/")
+	return isShimKilled || isSandboxProcessMissing || strings.Contains(c.Message, "context canceled")
 }
 
 // A Snapshot is one observation of pods. If Pods contains a key with a nil value, that pod
@@ -234,13 +235,13 @@ type Node struct {
 	SupplementalGroupsPolicy bool
 }
 
-// Settings contains a part of the runtime's configuration that only its verbose status reports. A
-// field is empty if the runtime does not report it.
+// Settings contains the part of the runtime's configuration that the runtime reports only in its
+// verbose status. A field is empty if the runtime does not report it.
 type Settings struct {
 	SandboxImage string // name of the sandbox image; containerd 2 does not report it
 	// CNIConfDir is the directory of the CNI configurations, CNIPluginDirs are the directories of
-	// the plugins, and CNIPlugins are the plugins that the configurations in use name. CRI-O
-	// reports none of them.
+	// the plugins, and CNIPlugins contains the names of the plugins in the active
+	// configurations. CRI-O reports none of these fields.
 	CNIConfDir    string
 	CNIPluginDirs []string
 	CNIPlugins    []string
@@ -281,18 +282,19 @@ const (
 	AnnotationSize = "podd/size"
 	// AnnotationBackoffStep contains the back-off step with which a container was started.
 	AnnotationBackoffStep = "podd/backoff-step"
-	// AnnotationPodRestarts contains how often the restart rule RestartAllContainers had restarted
-	// all containers of the pod before a container was created. It is omitted if the number is 0.
+	// AnnotationPodRestarts contains the number of times that the restart rule
+	// RestartAllContainers had restarted all containers of the pod before this container was
+	// created. It is omitted if the number is 0.
 	AnnotationPodRestarts = "podd/pod-restarts"
 	// AnnotationContainerKind contains the kind of a container ("init", "sidecar", "container" or
 	// "ephemeral") and its index. podd needs the annotation when the manifest no longer
 	// exists.
 	AnnotationContainerKind = "podd/kind"
-	// AnnotationFirstHostUID contains the first host UID of a sandbox's user namespace, which is
-	// the host UID of root in the namespace.
+	// AnnotationFirstHostUID contains the first host UID that a sandbox's user namespace maps.
+	// It is the host UID of root in the namespace.
 	AnnotationFirstHostUID = "podd/user-ids"
-	// AnnotationHostIDCount contains the number of host IDs of a sandbox's user namespace. It is
-	// omitted if the number is DefaultIDsPerPod.
+	// AnnotationHostIDCount contains the number of host IDs that a sandbox's user namespace
+	// maps. It is omitted if the number is DefaultIDsPerPod.
 	AnnotationHostIDCount = "podd/user-id-count"
 	// AnnotationDevices contains the IDs of a container's device plugin devices by resource
 	// name, as JSON.

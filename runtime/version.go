@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// MinVersions contains, by name of the runtime, the first version (major, minor) that has a certain
+// MinVersions maps the name of a runtime to the first version (major, minor) with a certain
 // behavior. It is used for behavior that runtimes do not report as a feature.
 type MinVersions map[string][2]int
 

@@ -60,9 +60,9 @@ func openSpare(root *os.Root, dir *os.File, spareName string) (*os.File, error) 
 	return root.OpenFile(spareName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// exchange exchanges the names of two files: the spare file and the file called name. Instead, it
-// only renames the spare file to this name if no file has this name, or if the file system cannot
-// exchange names. The renaming removes the old file.
+// exchange exchanges the names of the spare file and the file called name. If no file is called
+// name, or if the file system cannot exchange names, exchange renames the spare file to name
+// instead. This removes the old file.
 func exchange(root *os.Root, dir *os.File, spareName, name string) error {
 	fd := int(dir.Fd())
 	if unix.Renameat2(fd, spareName, fd, name, unix.RENAME_EXCHANGE) == nil {

@@ -33,8 +33,8 @@
 //     calls to CRI-O short deadlines and repeats them.
 //   - containerd's StopPodSandbox, RemovePodSandbox and RemoveContainer kill all processes. CRI-O
 //     sends the stop signal and waits until the deadline of the call. If a longer stop is in
-//     progress, these calls do not shorten that stop. In both runtimes, StopContainer shortens it.
-//     With a timeout of zero, CRI-O sends the stop signal right before SIGKILL.
+//     progress, these calls do not shorten that stop. In both runtimes, StopContainer shortens the
+//     stop. With a timeout of zero, CRI-O sends the stop signal right before SIGKILL.
 //   - containerd looks up a container's program when the container is started. A failure
 //     leaves an exited container with the reason StartError. CRI-O looks up the program
 //     when the container is created, and a failure leaves no container.

@@ -21,8 +21,8 @@ type LayerUsage struct {
 }
 
 // WritableLayers returns the disk usage of the writable layers of the pods in uids, by pod UID. It
-// omits pods without containers that belong to one of the given instances. Runtimes measure
-// periodically, so the result may be some seconds old. If uids contains several pods,
+// omits a pod if none of its containers belongs to one of the given instances. Runtimes measure the
+// layers periodically, so the result may be some seconds old. If uids contains several pods,
 // WritableLayers lists all containers of each instance, because one request per pod would take too
 // long on a slow runtime.
 func (c *Client) WritableLayers(ctx context.Context, instances []string, uids []types.UID) (map[types.UID]LayerUsage, error) {

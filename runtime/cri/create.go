@@ -7,10 +7,10 @@ import (
 	"google.golang.org/grpc"
 )
 
-// firstCreateTimeout is the deadline of the first call of create.
+// firstCreateTimeout is the timeout of the first call that create makes to CRI-O.
 const firstCreateTimeout = 5 * time.Second
 
-// create makes a call that creates an object, for at most limit.
+// create makes a call that creates an object. It returns after at most limit.
 //
 // If a client cancels such a call or is killed, CRI-O continues the call. A second call for the
 // same name then waits until its own deadline, even if the first call finishes earlier. Only the

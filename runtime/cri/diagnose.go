@@ -36,7 +36,7 @@ func (c *Client) diagnose(err error) error {
 func explainDisabledCRI(config string) string {
 	const remedy = "remove it and restart containerd"
 	if plugin := disabledPlugin(config); plugin != "" {
-		return fmt.Sprintf("%q is in disabled_plugins of %s (Docker's package does that); %s", plugin, config, remedy)
+		return fmt.Sprintf("%q is in disabled_plugins of %s (Docker's package adds it); %s", plugin, config, remedy)
 	}
 	return `"cri" is probably in disabled_plugins of its config.toml; ` + remedy
 }

@@ -45,9 +45,9 @@ func (c *Client) ExecSync(ctx context.Context, id string, command []string, time
 
 // execError converts the error of ExecSync. It distinguishes a command that exceeded its
 // timeout from a runtime that did not respond before the deadline of the call.
-func (c *Client) execError(ctx, bounded context.Context, err error, timeout time.Duration) error {
-	slow := status.Code(err) == codes.DeadlineExceeded && !errors.Is(bounded.Err(), context.DeadlineExceeded)
-	if slow && timeout > 0 {
+func (c *Client) execError(ctx, callCtx context.Context, err error, timeout time.Duration) error {
+	isCommandTimeout := status.Code(err) == codes.DeadlineExceeded && !errors.Is(callCtx.Err(), context.DeadlineExceeded)
+	if isCommandTimeout && timeout > 0 {
 		return timeoutError(timeout)
 	}
 	return c.convertError(ctx, err)

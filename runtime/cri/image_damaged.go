@@ -21,27 +21,27 @@ func isImageDamaged(text string) bool {
 	if !isCreate {
 		return false
 	}
-	unpack, isUnpack := strings.CutPrefix(cause, "error unpacking image: ")
+	unpackCause, isUnpackError := strings.CutPrefix(cause, "error unpacking image: ")
 	// The first text is the complete error of a truncated config. For a truncated file that does not
 	// belong to the image, the error contains more text.
-	return cause == "unexpected end of JSON input" || isUnpack && strings.Contains(unpack, "wrong diff id") ||
-		isUnpack && isBlobLost(unpack) || isLayerLost(cause)
+	return cause == "unexpected end of JSON input" || isUnpackError && strings.Contains(unpackCause, "wrong diff id") ||
+		isUnpackError && isBlobLost(unpackCause) || isLayerLost(cause)
 }
 
-// isBlobLost reports whether the text ends with the error of containerd for a blob that does not
-// exist, and the other blobs exist.
+// isBlobLost reports whether text ends with containerd's error for a missing blob, and the
+// directory of this blob contains other blobs.
 func isBlobLost(text string) bool {
 	text, isLost := strings.CutSuffix(text, ": blob not found: not found")
 	_, path, hasPath := strings.Cut(text, " expected at ")
 	return isLost && hasPath && isOnlyPartLost(path, filepath.Dir(path))
 }
 
-// isLayerLost reports whether text is the error of containerd for the directory of an unpacked layer
-// that does not exist, and the directories of other layers exist.
+// isLayerLost reports whether text is containerd's error for a missing directory of an unpacked
+// layer, and the directories of other layers exist.
 func isLayerLost(text string) bool {
 	text, isLost := strings.CutSuffix(text, ": no such file or directory")
-	path, isParent := strings.CutPrefix(text, "failed to stat parent: stat ")
-	return isLost && isParent && isOnlyPartLost(path, filepath.Dir(filepath.Dir(path)))
+	path, isStatError := strings.CutPrefix(text, "failed to stat parent: stat ")
+	return isLost && isStatError && isOnlyPartLost(path, filepath.Dir(filepath.Dir(path)))
 }
 
 // isOnlyPartLost reports whether path does not exist, but the directory store contains other files.

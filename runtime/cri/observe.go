@@ -83,7 +83,7 @@ type Observer struct {
 	failedQueries  map[string]failedQuery                // by ID of the sandbox or container
 
 	sandboxCalls   *statusCalls[runtime.Sandbox]
-	foreignCalls   *statusCalls[runtime.Sandbox] // for foreign sandboxes, so that their late calls do not count against podd's own
+	foreignCalls   *statusCalls[runtime.Sandbox] // separate, so that late calls for foreign sandboxes do not use up the limit (maxLateCalls) for podd's own sandboxes
 	containerCalls *statusCalls[runtime.Container]
 }
 

@@ -24,7 +24,7 @@ type statusCalls[T any] struct {
 
 	mu        sync.Mutex // guards all following fields and the fields of each statusCall
 	byID      map[string]*statusCall[T]
-	lateCount int            // number of calls in progress of a pass that has ended
+	lateCount int            // number of calls in progress whose pass has ended
 	running   sync.WaitGroup // all calls in progress
 }
 

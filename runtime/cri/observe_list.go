@@ -15,13 +15,13 @@ import (
 // them.
 type listing struct{ sandboxes, containers []wireItem }
 
-// list lists the pods in keys, or all pods if whole is true. It lists containers before sandboxes.
+// list lists the pods in keys, or all pods if allPods is true. It lists containers before sandboxes.
 // If a pod is created between the two lists, the pod appears as a sandbox without containers, which
 // the barrier of the pod's worker handles. In the opposite order, the pod would appear as
 // containers without a sandbox.
-func (o *Observer) list(ctx context.Context, whole bool, keys map[types.NamespacedName]struct{}) (listing, error) {
+func (o *Observer) list(ctx context.Context, allPods bool, keys map[types.NamespacedName]struct{}) (listing, error) {
 	var all listing
-	if whole {
+	if allPods {
 		err := o.client.list(ctx, &all, nil)
 		return all, err
 	}

@@ -11,19 +11,19 @@ import (
 // marks contains the pods that may have changed, and when they must be observed. Adding a
 // mark never blocks.
 type marks struct {
-	wake chan struct{} // a value is sent when the due time becomes earlier; capacity 1
+	wake chan struct{} // receives a value when dueAt becomes earlier; capacity 1
 
-	mu     sync.Mutex // guards all following fields
-	urgent map[types.NamespacedName]struct{}
-	keys   map[types.NamespacedName]struct{} // pods to observe at dueAt; pods in urgent are observed at once
-	all    bool
-	dueAt  time.Time // zero if keys is empty and all is false
+	mu      sync.Mutex // guards all following fields
+	urgent  map[types.NamespacedName]struct{}
+	keys    map[types.NamespacedName]struct{} // pods to observe at dueAt; pods in urgent are observed at once
+	allPods bool
+	dueAt   time.Time // zero if keys is empty and allPods is false
 }
 
-// markedPods are the pods that one pass observes: all pods if all is true, otherwise those in keys.
+// markedPods are the pods that one pass observes: all pods if allPods is true, otherwise those in keys.
 type markedPods struct {
-	all  bool
-	keys map[types.NamespacedName]struct{}
+	allPods bool
+	keys    map[types.NamespacedName]struct{}
 }
 
 // markPod marks one pod to be observed within delay. If delay is zero, the mark is urgent.
@@ -52,12 +52,12 @@ func addKey(keys map[types.NamespacedName]struct{}, key types.NamespacedName) ma
 func (m *marks) markAll(delay time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.all = true
+	m.allPods = true
 	m.advanceDueLocked(delay)
 }
 
-// advanceDueLocked sets dueAt to the time after delay, unless dueAt is set to an earlier time. m.mu
-// must be locked.
+// advanceDueLocked sets dueAt to the current time plus delay, unless dueAt is earlier. m.mu must be
+// locked.
 func (m *marks) advanceDueLocked(delay time.Duration) {
 	at := time.Now().Add(delay)
 	if !m.dueAt.IsZero() && !at.Before(m.dueAt) {
@@ -67,7 +67,7 @@ func (m *marks) advanceDueLocked(delay time.Duration) {
 	m.wakeUp()
 }
 
-// wakeUp makes the observer check the due time. It never blocks.
+// wakeUp makes the observer call nextObservation again. It never blocks.
 func (m *marks) wakeUp() {
 	select {
 	case m.wake <- struct{}{}:
@@ -75,9 +75,9 @@ func (m *marks) wakeUp() {
 	}
 }
 
-// due returns the time at which the first marked pod must be observed. ok is false if no pod is
-// marked.
-func (m *marks) due() (at time.Time, ok bool) {
+// nextObservation returns the time at which the first marked pod must be observed. ok is false if
+// no pod is marked.
+func (m *marks) nextObservation() (at time.Time, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.urgent) > 0 {
@@ -94,34 +94,34 @@ func (m *marks) peek() markedPods {
 	for key := range m.urgent {
 		keys = addKey(keys, key)
 	}
-	return markedPods{all: m.all, keys: keys}
+	return markedPods{allPods: m.allPods, keys: keys}
 }
 
 // take returns the marks for the next pass and clears them. It returns all marks in three cases:
-// the pass observes all pods (whole is true), a mark that is not urgent is due, or many marks are
+// the pass observes all pods (allPods is true), a mark that is not urgent is due, or many marks are
 // urgent. Otherwise it returns only the urgent marks, because a few urgent marks in a burst of
 // events must not make every pass list all pods.
 //
 // take must be called before the first list call, so that a mark during the pass causes
 // another pass.
-func (m *marks) take(whole bool) markedPods {
+func (m *marks) take(allPods bool) markedPods {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if due := !m.dueAt.IsZero() && !m.dueAt.After(time.Now()); !whole && !due && len(m.urgent) <= maxPodsListedSingly {
+	if isDue := !m.dueAt.IsZero() && !m.dueAt.After(time.Now()); !allPods && !isDue && len(m.urgent) <= maxPodsListedSingly {
 		for key := range m.urgent {
 			delete(m.keys, key)
 		}
-		if len(m.keys) == 0 && !m.all {
+		if len(m.keys) == 0 && !m.allPods {
 			m.dueAt = time.Time{}
 		}
-		d := markedPods{keys: m.urgent}
+		marksToReturn := markedPods{keys: m.urgent}
 		m.urgent = nil
-		return d
+		return marksToReturn
 	}
 	for key := range m.urgent {
 		m.keys = addKey(m.keys, key)
 	}
-	d := markedPods{all: m.all, keys: m.keys}
-	m.urgent, m.keys, m.all, m.dueAt = nil, nil, false, time.Time{}
-	return d
+	marksToReturn := markedPods{allPods: m.allPods, keys: m.keys}
+	m.urgent, m.keys, m.allPods, m.dueAt = nil, nil, false, time.Time{}
+	return marksToReturn
 }

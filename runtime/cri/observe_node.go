@@ -77,8 +77,8 @@ func (n *NodeObserver) Run(ctx context.Context, emit func(runtime.Node)) error {
 }
 
 // logChange logs how the readiness changed since the last Node.
-func (n *NodeObserver) logChange(now runtime.Node) {
-	if !now.Reachable {
+func (n *NodeObserver) logChange(newNode runtime.Node) {
+	if !newNode.Reachable {
 		return
 	}
 	for _, c := range []struct {
@@ -87,8 +87,8 @@ func (n *NodeObserver) logChange(now runtime.Node) {
 		whyNot   string
 		notKnown bool
 	}{
-		{"runtime", n.node.Ready, now.Ready, now.Message, !n.node.Reachable},
-		{"pod network", n.node.NetworkReady, now.NetworkReady, now.NetworkMessage, !n.node.Reachable},
+		{"runtime", n.node.Ready, newNode.Ready, newNode.Message, !n.node.Reachable},
+		{"pod network", n.node.NetworkReady, newNode.NetworkReady, newNode.NetworkMessage, !n.node.Reachable},
 	} {
 		switch {
 		case !c.is && (c.was || c.notKnown):

@@ -30,7 +30,7 @@ const (
 
 // observeMarked observes the marked pods once. If nothing changed, o.pods stays the same map.
 func (o *Observer) observeMarked(ctx context.Context, marked markedPods) (runtime.Snapshot, error) {
-	s := runtime.Snapshot{IsComplete: marked.all || len(marked.keys) > maxPodsListedSingly || o.hasUnlabelledSandbox(marked.keys)}
+	s := runtime.Snapshot{IsComplete: marked.allPods || len(marked.keys) > maxPodsListedSingly || o.hasUnlabelledSandbox(marked.keys)}
 	if s.IsComplete {
 		o.client.responses.beginRelist()
 	}
@@ -46,13 +46,13 @@ func (o *Observer) observeMarked(ctx context.Context, marked markedPods) (runtim
 	if err := o.queryDetails(ctx, d); err != nil {
 		return s, err
 	}
-	found := d.buildPods()
+	pods := d.buildPods()
 	o.storeFailedQueries(d, s.IsComplete)
 	if !s.IsComplete {
-		return o.partialSnapshot(s, marked.keys, found), nil
+		return o.partialSnapshot(s, marked.keys, pods), nil
 	}
-	if !hasSameEntries(o.pods, found) {
-		o.pods = found
+	if !hasSameEntries(o.pods, pods) {
+		o.pods = pods
 	}
 	s.Pods = o.pods
 	return s, nil
@@ -60,15 +60,15 @@ func (o *Observer) observeMarked(ctx context.Context, marked markedPods) (runtim
 
 // storeFailedQueries stores the failed queries of a pass and marks their pods for the time
 // of the next query. The pod of a query in progress is marked when the query returns.
-func (o *Observer) storeFailedQueries(d *draft, whole bool) {
-	failedQueries, queried, now := map[string]failedQuery{}, d.queriedIDs(), time.Now()
-	if !whole {
+func (o *Observer) storeFailedQueries(d *draft, allPods bool) {
+	failedQueries, queriedIDs, now := map[string]failedQuery{}, d.queriedIDs(), time.Now()
+	if !allPods {
 		maps.Copy(failedQueries, o.failedQueries)
-		maps.DeleteFunc(failedQueries, func(id string, _ failedQuery) bool { return queried[id] })
+		maps.DeleteFunc(failedQueries, func(id string, _ failedQuery) bool { return queriedIDs[id] })
 	}
 	for id, key := range d.newFailedQueries {
 		next := failedQuery{key: key, failures: o.failedQueries[id].failures, retryAt: o.failedQueries[id].retryAt}
-		if queried[id] {
+		if queriedIDs[id] {
 			next.failures++
 			next.retryAt = now.Add(backOff(next.failures, firstRetryDelay, maxRetryDelay))
 		}
@@ -85,28 +85,28 @@ func (o *Observer) storeFailedQueries(d *draft, whole bool) {
 	o.containerCalls.forget(failedQueries)
 }
 
-// partialSnapshot returns s with the observation of the pods in keys, and updates o.pods. found
-// contains the observed pods. If found has no entry for a key, the pod does not exist.
-func (o *Observer) partialSnapshot(s runtime.Snapshot, keys map[types.NamespacedName]struct{}, found map[types.NamespacedName]*runtime.Pod) runtime.Snapshot {
+// partialSnapshot returns s with the observation of the pods in keys, and updates o.pods. foundPods
+// contains the observed pods. If foundPods has no entry for a key, the pod does not exist.
+func (o *Observer) partialSnapshot(s runtime.Snapshot, keys map[types.NamespacedName]struct{}, foundPods map[types.NamespacedName]*runtime.Pod) runtime.Snapshot {
 	s.Pods = make(map[types.NamespacedName]*runtime.Pod, len(keys))
-	changed := false
+	hasChanged := false
 	for key := range keys {
-		s.Pods[key] = found[key]
-		changed = changed || o.pods[key] != found[key]
+		s.Pods[key] = foundPods[key]
+		hasChanged = hasChanged || o.pods[key] != foundPods[key]
 	}
-	if !changed {
+	if !hasChanged {
 		return s
 	}
 	// Copy the map, because receivers of earlier snapshots may still read it.
-	next := maps.Clone(o.pods)
+	newPods := maps.Clone(o.pods)
 	for key, pod := range s.Pods {
 		if pod == nil {
-			delete(next, key)
+			delete(newPods, key)
 		} else {
-			next[key] = pod
+			newPods[key] = pod
 		}
 	}
-	o.pods = next
+	o.pods = newPods
 	return s
 }
 
@@ -115,18 +115,18 @@ func hasSameEntries(a, b map[types.NamespacedName]*runtime.Pod) bool {
 	return a != nil && maps.Equal(a, b)
 }
 
-// priorPods returns the previous state of the pods in keys, or of all pods if whole is true.
-func (o *Observer) priorPods(whole bool, keys map[types.NamespacedName]struct{}) map[types.NamespacedName]*runtime.Pod {
-	if whole {
+// priorPods returns the previous state of the pods in keys, or of all pods if allPods is true.
+func (o *Observer) priorPods(allPods bool, keys map[types.NamespacedName]struct{}) map[types.NamespacedName]*runtime.Pod {
+	if allPods {
 		return o.pods
 	}
-	some := make(map[types.NamespacedName]*runtime.Pod, len(keys))
+	pods := make(map[types.NamespacedName]*runtime.Pod, len(keys))
 	for key := range keys {
 		if pod := o.pods[key]; pod != nil {
-			some[key] = pod
+			pods[key] = pod
 		}
 	}
-	return some
+	return pods
 }
 
 // hasUnlabelledSandbox reports whether a pod in keys has a sandbox whose labels do not contain the
@@ -154,19 +154,19 @@ func (o *Observer) queryDetails(ctx context.Context, d *draft) error {
 	if len(d.sandboxesToQuery) == 0 && len(d.foreignToQuery) == 0 && len(d.containersToQuery) == 0 {
 		return nil
 	}
-	pass, cancel := context.WithTimeout(ctx, statusCallTimeout)
+	passCtx, cancel := context.WithTimeout(ctx, statusCallTimeout)
 	defer cancel()
 	var calls errgroup.Group
 	calls.SetLimit(maxStatusCalls)
 	for _, s := range d.sandboxesToQuery {
-		calls.Go(func() error { return keepIfUnavailable(s.query(ctx, pass, o)) })
+		calls.Go(func() error { return keepIfUnavailable(s.query(ctx, passCtx, o)) })
 	}
 	for _, c := range d.containersToQuery {
-		calls.Go(func() error { return keepIfUnavailable(c.query(ctx, pass, o)) })
+		calls.Go(func() error { return keepIfUnavailable(c.query(ctx, passCtx, o)) })
 	}
 	// The sandboxes of other agents come last, so that they do not delay podd's own pods.
 	for _, s := range d.foreignToQuery {
-		calls.Go(func() error { return keepIfUnavailable(s.query(ctx, pass, o)) })
+		calls.Go(func() error { return keepIfUnavailable(s.query(ctx, passCtx, o)) })
 	}
 	if err := calls.Wait(); err != nil {
 		return err

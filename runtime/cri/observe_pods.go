@@ -37,8 +37,8 @@ func (d *draft) buildPods() map[types.NamespacedName]*runtime.Pod {
 // isUnchanged reports whether the drafts of a pod are copies of its previous sandboxes and
 // containers. It is cheap, so a relist of thousands of pods builds and compares only pods
 // that may have changed.
-func isUnchanged(sandboxes []*sandboxDraft, before *runtime.Pod) bool {
-	if len(sandboxes) != len(before.Incarnations) {
+func isUnchanged(sandboxes []*sandboxDraft, previous *runtime.Pod) bool {
+	if len(sandboxes) != len(previous.Incarnations) {
 		return false
 	}
 	for _, sd := range sandboxes {
@@ -114,17 +114,17 @@ func (c *containerDraft) setUnknown() {
 // sortNewestFirst sorts incarnations. Incarnations with the same UID are sorted by attempt,
 // which does not depend on a clock. Groups with different UIDs are sorted by the creation
 // time of their newest sandbox. Containers without a sandbox come last.
-func sortNewestFirst(all []runtime.Incarnation) {
-	if len(all) < 2 {
+func sortNewestFirst(incarnations []runtime.Incarnation) {
+	if len(incarnations) < 2 {
 		return
 	}
 	newest := map[types.UID]time.Time{}
-	for i := range all {
-		if at := all[i].CreatedAt; at.After(newest[all[i].UID]) {
-			newest[all[i].UID] = at
+	for i := range incarnations {
+		if at := incarnations[i].CreatedAt; at.After(newest[incarnations[i].UID]) {
+			newest[incarnations[i].UID] = at
 		}
 	}
-	order.Slice(all, func(a, b runtime.Incarnation) int {
+	order.Slice(incarnations, func(a, b runtime.Incarnation) int {
 		return cmp.Or(
 			compareHasSandbox(a, b),
 			newest[b.UID].Compare(newest[a.UID]),

@@ -37,8 +37,8 @@ func (s *sandboxDraft) query(ctx, pass context.Context, o *Observer) (err error)
 }
 
 // query queries the container's status. It keeps the image name from the list, because the status
-// contains an arbitrary tag of the image. A status without an exit code is treated as a failed
-// query.
+// contains only an arbitrary one of the image's tags. A status without an exit code is treated as a
+// failed query.
 func (c *containerDraft) query(ctx, pass context.Context, o *Observer) (err error) {
 	found, isStored := o.client.responses.container(c.container.ID)
 	if !isStored || c.container.State != runtime.Running {

@@ -9,13 +9,13 @@ import (
 	"podd/runtime"
 )
 
-// wait waits until a mark or the next relist is due. isRelist reports whether the next relist is
-// due.
+// wait waits until a mark or the next relist is due. isRelist reports whether the wait ended
+// because the next relist is due.
 func (o *Observer) wait(ctx context.Context) (isRelist bool, err error) {
 	for {
 		until, untilMark := o.relistAt, false
-		if due, ok := o.marks.due(); ok && due.Before(until) {
-			until, untilMark = due, true
+		if markAt, ok := o.marks.nextObservation(); ok && markAt.Before(until) {
+			until, untilMark = markAt, true
 		}
 		timer := time.NewTimer(time.Until(until))
 		select {
@@ -33,8 +33,8 @@ func (o *Observer) wait(ctx context.Context) (isRelist bool, err error) {
 // runPass makes one pass, emits its snapshot and schedules the next relist.
 func (o *Observer) runPass(ctx context.Context, isRelist bool, emit func(runtime.Snapshot)) {
 	marks := o.marks.take(isRelist)
-	withEvents := marks
-	marks.all = marks.all || isRelist
+	marksBefore := marks
+	marks.allPods = marks.allPods || isRelist
 	previousPods := o.pods
 	snapshot, err := o.observeMarked(ctx, marks)
 	if ctx.Err() != nil {
@@ -51,7 +51,7 @@ func (o *Observer) runPass(ctx context.Context, isRelist bool, emit func(runtime
 	if snapshot.IsComplete {
 		o.settleDelay.Store(int64(settleDelay(time.Since(snapshot.AsOf))))
 	}
-	o.scheduleRelist(time.Now(), isRelist && o.hasUnmarkedChange(withEvents, previousPods), snapshot.IsComplete)
+	o.scheduleRelist(time.Now(), isRelist && o.hasUnmarkedChange(marksBefore, previousPods), snapshot.IsComplete)
 	emit(snapshot)
 }
 
@@ -61,7 +61,7 @@ func (o *Observer) runPass(ctx context.Context, isRelist bool, emit func(runtime
 // were before the pass.
 func (o *Observer) hasUnmarkedChange(marksBefore markedPods, previousPods map[types.NamespacedName]*runtime.Pod) bool {
 	marksSince := o.marks.peek()
-	if marksBefore.all || marksSince.all {
+	if marksBefore.allPods || marksSince.allPods {
 		return false
 	}
 	differs := func(from, to map[types.NamespacedName]*runtime.Pod) bool {
@@ -77,19 +77,19 @@ func (o *Observer) hasUnmarkedChange(marksBefore markedPods, previousPods map[ty
 	return differs(previousPods, o.pods) || differs(o.pods, previousPods)
 }
 
-// scheduleRelist schedules the next relist. lostEvents means that a periodic relist found a
-// change without an event. whole means that the last pass observed all pods.
-func (o *Observer) scheduleRelist(now time.Time, lostEvents, whole bool) {
-	reliable := o.stream.isReliable(now)
+// scheduleRelist schedules the next relist. hasLostEvents means that a periodic relist found a
+// change for which the runtime sent no event. allPods means that the last pass observed all pods.
+func (o *Observer) scheduleRelist(now time.Time, hasLostEvents, allPods bool) {
+	isReliable := o.stream.isReliable(now)
 	switch {
 	// The runtime may send no events for the changes between the relist after a subscription and
 	// the first event. The short interval finds these changes.
-	case !reliable, lostEvents:
+	case !isReliable, hasLostEvents:
 		o.relistInterval = o.opts.MinRelistInterval
-	case whole:
+	case allPods:
 		o.relistInterval = min(2*o.relistInterval, o.opts.MaxRelistInterval)
 	}
-	if next := now.Add(o.relistInterval); whole || next.Before(o.relistAt) {
+	if next := now.Add(o.relistInterval); allPods || next.Before(o.relistAt) {
 		o.relistAt = next
 	}
 }

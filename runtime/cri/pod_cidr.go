@@ -10,10 +10,10 @@ import (
 	"podd/runtime"
 )
 
-// UpdatePodCIDR sends the address range of pods to the runtime, which may write its CNI
-// configuration from it. cidr contains one CIDR or two, separated by a comma. UpdatePodCIDR returns
-// nil if the runtime does not implement UpdateRuntimeConfig, because it then has no such
-// configuration.
+// UpdatePodCIDR sends the address range of pods to the runtime, which may generate its CNI
+// configuration from this range. cidr contains one CIDR or two, separated by a comma. UpdatePodCIDR
+// returns nil if the runtime does not implement UpdateRuntimeConfig, because such a runtime
+// generates no CNI configuration.
 func (c *Client) UpdatePodCIDR(ctx context.Context, cidr string) error {
 	_, err := invoke(ctx, c, c.timeout, c.runtime.UpdateRuntimeConfig, &api.UpdateRuntimeConfigRequest{
 		RuntimeConfig: &api.RuntimeConfig{NetworkConfig: &api.NetworkConfig{PodCidr: cidr}},

@@ -34,7 +34,7 @@ type OOMKill struct {
 }
 
 // A Log reads the records that the kernel has logged since the last read. A nil Log contains no
-// records. It belongs to one goroutine.
+// records. Only one goroutine may use a Log.
 type Log struct {
 	fd   int
 	boot time.Time // the time at which the kernel's clock started
@@ -92,7 +92,7 @@ func AllOOMKills(path string) ([]OOMKill, error) {
 	return l.read(maxRecords), nil
 }
 
-func (l *Log) read(maxRecords int) (all []OOMKill) {
+func (l *Log) read(maxRecords int) (kills []OOMKill) {
 	buffer := make([]byte, 8<<10) // size of the longest record
 	for range maxRecords {
 		n, err := syscall.Read(l.fd, buffer)
@@ -100,13 +100,13 @@ func (l *Log) read(maxRecords int) (all []OOMKill) {
 		case err == syscall.EPIPE: // records were overwritten before they were read
 			continue
 		case err != nil || n <= 0:
-			return all
+			return kills
 		}
 		if k, ok := l.parse(string(buffer[:n])); ok {
-			all = append(all, k)
+			kills = append(kills, k)
 		}
 	}
-	return all
+	return kills
 }
 
 // oomRecord matches a record such as "4,1234,5678,-;oom-kill:constraint=CONSTRAINT_NONE,

@@ -8,8 +8,9 @@
 //	                            1.log                      attempt 1
 //
 // Read treats these files as one sequence and emits an entry for each line of a file. Such a line
-// contains a line of the container's output or a part of one. The texts of all entries, with a
-// newline after each that is not Partial, are the bytes of the container's stream.
+// contains a line of the container's output or a part of one. To restore the bytes of the
+// container's stream, add a newline to the text of each entry that is not Partial, and concatenate
+// the texts.
 //
 // Containers may be able to write to the log directory (a hostPath on /var/log is
 // sufficient), so files are opened with package runtime/safepath.

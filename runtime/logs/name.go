@@ -46,8 +46,8 @@ const RotatedLayout = "20060102-150405"
 
 var rotationTimePattern = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}$`)
 
-// ParseName parses the name of a log file. ok is false unless the method Name would return exactly
-// this name for f. Names of incomplete files, which end in ".tmp", are therefore rejected.
+// ParseName parses the name of a log file. ok is true only if f.Name() returns exactly this name.
+// Therefore the names of incomplete files, which end in ".tmp", are rejected.
 func ParseName(name string) (f File, ok bool) {
 	attempt, ok := ParseAttempt(name)
 	if !ok {

@@ -39,7 +39,7 @@ func (r *reader) findCurrent(files []File) (File, error) {
 	if cur.file.RotatedAt != "" {
 		return cur.file, nil // the name has not changed, because a rotated file is not renamed again
 	}
-	mine, err := cur.f.Stat()
+	curInfo, err := cur.f.Stat()
 	if err != nil {
 		return File{}, err
 	}
@@ -47,18 +47,18 @@ func (r *reader) findCurrent(files []File) (File, error) {
 		if f.Attempt != cur.file.Attempt || f.RotatedAt != "" && f.RotatedAt <= cur.newestRotatedAtOpen {
 			continue
 		}
-		other, err := r.openFile(f)
+		candidate, err := r.openFile(f)
 		if err != nil {
 			return File{}, err
 		}
-		same := other.isSameFile(mine) || f.Compressed && bytes.Equal(cur.head(), other.head())
-		other.f.Close()
-		if same {
+		isSame := candidate.isSameFile(curInfo) || f.Compressed && bytes.Equal(cur.head(), candidate.head())
+		candidate.f.Close()
+		if isSame {
 			cur.file, r.notFoundCount = f, 0
 			return f, nil
 		}
 	}
-	if r.notFoundCount++; linkCount(mine) > 0 && r.notFoundCount < 3 { // the file was renamed during the listing
+	if r.notFoundCount++; linkCount(curInfo) > 0 && r.notFoundCount < 3 { // the file was renamed during the listing
 		return File{}, errRace
 	}
 	// The file was removed, or renamed to a name that ParseName rejects. All remaining

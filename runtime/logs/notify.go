@@ -40,15 +40,15 @@ const (
 )
 
 // checkInterval returns the maximum time for which a reader waits for an event. After this time the
-// reader checks for changes itself. polled reports whether the reader gets no events.
-func (n *Notifier) checkInterval(polled bool) time.Duration {
+// reader checks for changes itself. isPolling reports whether the reader gets no events.
+func (n *Notifier) checkInterval(isPolling bool) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	all := time.Duration(n.readerCount) * time.Second
-	if polled {
-		return max(minPollInterval, all/maxPollsPerSecond)
+	secondsOfAllReaders := time.Duration(n.readerCount) * time.Second
+	if isPolling {
+		return max(minPollInterval, secondsOfAllReaders/maxPollsPerSecond)
 	}
-	return max(minRescanInterval, all/maxChecksPerSecond)
+	return max(minRescanInterval, secondsOfAllReaders/maxChecksPerSecond)
 }
 
 // addReader increments the number of waiting readers.

@@ -79,7 +79,7 @@ const maxWriteAfterExit = 15 * time.Second
 const maxWriteAfterRotation = 2 * time.Second
 
 // errLimitReached stops a reader after Options.LimitBytes bytes.
-var errLimitReached = errors.New("enough")
+var errLimitReached = errors.New("the maximum number of bytes was reached")
 
 // Read passes the entries of a container's log to emit, in the order of the files. It
 // returns nil at the end of the log. It returns the error of emit, or ctx.Err() when the

@@ -51,14 +51,14 @@ func (r *reader) close() {
 func (r *reader) run(ctx context.Context) error {
 	var exitedAt time.Time // time at which HasExited returned true; zero before
 	for {
-		// isBeingWritten must be called before the entries are read. If it returns false, they are
-		// the last entries.
-		cur, written := r.cur, !exitedAt.IsZero() && r.isBeingWritten()
+		// isBeingWritten must be called before the entries are read. If it returns false,
+		// no further entries will be written.
+		cur, isWritten := r.cur, !exitedAt.IsZero() && r.isBeingWritten()
 		if err := r.readAvailable(ctx); err != nil {
 			return err
 		}
-		closed := r.cur == cur && !written
-		if !r.o.Follow || !exitedAt.IsZero() && (closed || time.Since(exitedAt) >= r.maxWriteAfterExit) {
+		isClosed := r.cur == cur && !isWritten
+		if !r.o.Follow || !exitedAt.IsZero() && (isClosed || time.Since(exitedAt) >= r.maxWriteAfterExit) {
 			return r.finish()
 		}
 		if r.o.OnIdle != nil {

@@ -25,10 +25,10 @@ type scanner struct {
 	f    *os.File
 	src  io.Reader // f, or a reader that decompresses f
 
-	buf      []byte // bufferSize bytes long, or only the unread bytes at the end of the file
-	r, w     int    // buf[r:w] was read and not split yet
-	searched int    // buf[r:r+searched] contains no newline
-	offset   int64  // offset of buf[r] in the file
+	buf            []byte // bufferSize bytes long, or only the unread bytes at the end of the file
+	r, w           int    // buf[r:w] was read and not split yet
+	searchedLength int    // buf[r:r+searchedLength] contains no newline
+	offset         int64  // offset of buf[r] in the file
 	// longEntry is the header of a line that did not fit into the buffer. The rest of the
 	// line follows.
 	longEntry *Entry
@@ -67,20 +67,20 @@ func (u *unzipReader) Read(p []byte) (int, error) {
 // cannot be read, next returns a malformed entry with the error as the last entry.
 func (s *scanner) next() (Entry, error) {
 	for {
-		at := s.offset
-		if i := bytes.IndexByte(s.buf[s.r+s.searched:s.w], '\n'); i >= 0 {
-			e := s.entry(s.buf[s.r : s.r+s.searched+i])
-			s.advance(s.searched + i + 1)
-			if s.isInTail(e, at) {
+		offset := s.offset
+		if i := bytes.IndexByte(s.buf[s.r+s.searchedLength:s.w], '\n'); i >= 0 {
+			e := s.entry(s.buf[s.r : s.r+s.searchedLength+i])
+			s.advance(s.searchedLength + i + 1)
+			if s.isInTail(e, offset) {
 				return e, nil
 			}
 			continue
 		}
-		s.searched = s.w - s.r
-		if s.searched == bufferSize {
+		s.searchedLength = s.w - s.r
+		if s.searchedLength == bufferSize {
 			e := s.partialEntry(s.buf)
 			s.advance(len(s.buf))
-			if s.isInTail(e, at) {
+			if s.isInTail(e, offset) {
 				return e, nil
 			}
 			continue
@@ -93,16 +93,16 @@ func (s *scanner) next() (Entry, error) {
 
 // advance skips the first n unread bytes of the buffer, after they were returned as an entry.
 func (s *scanner) advance(n int) {
-	s.r, s.searched, s.offset = s.r+n, 0, s.offset+int64(n)
+	s.r, s.searchedLength, s.offset = s.r+n, 0, s.offset+int64(n)
 }
 
 // fill reads more of the file into the buffer. It returns io.EOF at the end of the file.
 func (s *scanner) fill() error {
-	held := s.buf[s.r:s.w]
+	unread := s.buf[s.r:s.w]
 	if len(s.buf) < bufferSize {
 		s.buf = bufferPool.Get().(*[bufferSize]byte)[:]
 	}
-	s.r, s.w = 0, copy(s.buf, held)
+	s.r, s.w = 0, copy(s.buf, unread)
 	n, err := s.src.Read(s.buf[s.w:])
 	s.w += n
 	switch {
@@ -114,7 +114,7 @@ func (s *scanner) fill() error {
 	// Report the error once; the rest of the file cannot be read.
 	s.src = bytes.NewReader(nil)
 	s.w = copy(s.buf, fmt.Sprintf("podd: reading %s: %v\n", s.f.Name(), err))
-	s.r, s.searched, s.longEntry = 0, 0, nil
+	s.r, s.searchedLength, s.longEntry = 0, 0, nil
 	return nil
 }
 
@@ -168,20 +168,20 @@ func (s *scanner) lastEntry() (e Entry, ok bool) {
 }
 
 // isInTail reports whether the entry at an offset is part of the tail.
-func (s *scanner) isInTail(e Entry, at int64) bool {
+func (s *scanner) isInTail(e Entry, offset int64) bool {
 	if s.startOffsets == nil {
 		return true
 	}
-	from, ok := s.startOffsets[e.Stream]
+	start, ok := s.startOffsets[e.Stream]
 	if !ok {
-		from = math.MaxInt64
+		start = math.MaxInt64
 	}
-	return at >= from
+	return offset >= start
 }
 
 // rewindIfTruncated continues at the start of the file if the file is shorter than the part that
-// was already read. rewound reports whether the file was shorter.
-func (s *scanner) rewindIfTruncated() (rewound bool, err error) {
+// was already read. wasTruncated reports whether the file was shorter.
+func (s *scanner) rewindIfTruncated() (wasTruncated bool, err error) {
 	if s.file.Compressed {
 		return false, nil
 	}
@@ -190,7 +190,7 @@ func (s *scanner) rewindIfTruncated() (rewound bool, err error) {
 		return false, err
 	}
 	_, err = s.f.Seek(0, io.SeekStart)
-	s.r, s.w, s.searched, s.offset, s.longEntry, s.startOffsets = 0, 0, 0, 0, nil, nil
+	s.r, s.w, s.searchedLength, s.offset, s.longEntry, s.startOffsets = 0, 0, 0, 0, nil, nil
 	return true, err
 }
 

@@ -97,9 +97,9 @@ func (r *reader) selectAttempt(files []File) (attempt uint32, err error) {
 	return 0, r.noLogError("previous ")
 }
 
-// listFiles returns the files of r.attempt in the order in which they were written. If later is
-// true, it also returns the files of later attempts.
-func (r *reader) listFiles(later bool) ([]File, error) {
+// listFiles returns the files of r.attempt in the order in which they were written. If includeLater
+// is true, it also returns the files of later attempts.
+func (r *reader) listFiles(includeLater bool) ([]File, error) {
 	names, err := r.dir.Names()
 	if err != nil {
 		return nil, fmt.Errorf("reading the log of container %s: %w", r.o.Container, err)
@@ -107,7 +107,7 @@ func (r *reader) listFiles(later bool) ([]File, error) {
 	var files []File
 	for _, name := range names {
 		f, ok := ParseName(name)
-		if ok && (f.Attempt == r.attempt || later && f.Attempt > r.attempt) {
+		if ok && (f.Attempt == r.attempt || includeLater && f.Attempt > r.attempt) {
 			files = append(files, f)
 		}
 	}

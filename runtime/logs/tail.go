@@ -44,12 +44,12 @@ func (t *tail) findStart(f *os.File) (starts map[Stream]int64, enough bool, err 
 	if err != nil {
 		return nil, false, err
 	}
-	newest := t.streams == nil
-	if newest {
+	isNewestFile := t.streams == nil
+	if isNewestFile {
 		t.streams = map[Stream]*tailStream{}
 	}
 	starts = map[Stream]int64{}
-	complete, err := visitLinesBackwards(f, size, func(offset, length int64, head []byte) bool {
+	end, err := visitLinesBackwards(f, size, func(offset, length int64, head []byte) bool {
 		if t.lineCount >= t.maxLines {
 			t.lookedBack += length
 		}
@@ -57,8 +57,8 @@ func (t *tail) findStart(f *os.File) (starts map[Stream]int64, enough bool, err 
 		return !enough
 	})
 	for _, s := range []Stream{Stdout, Stderr, ""} {
-		if _, ok := starts[s]; !ok && newest { // the tail includes all text that will be written to this stream later
-			starts[s] = complete
+		if _, ok := starts[s]; !ok && isNewestFile { // the tail includes all text that will be written to this stream later
+			starts[s] = end
 		}
 	}
 	return starts, enough, err
@@ -72,12 +72,12 @@ func (t *tail) addEntry(e Entry, offset int64, starts map[Stream]int64) (enough 
 		return false
 	}
 	s := t.streams[e.Stream]
-	first := s == nil
-	if first {
+	isFirst := s == nil
+	if isFirst {
 		s = &tailStream{}
 		t.streams[e.Stream] = s
 	}
-	if !e.Partial || first { // the last entry of a line
+	if !e.Partial || isFirst { // the last entry of a line
 		s.isInLine = t.lineCount < t.maxLines
 		if s.isInLine {
 			t.lineCount++
@@ -108,37 +108,37 @@ func (t *tail) isComplete() bool {
 
 // visitLinesBackwards calls visit for each line of a file that ends with a newline, the last line
 // first, until visit returns false. The arguments of visit are the offset, the length, and the
-// first bytes of the line, at most maxHeaderBytes. complete is the offset after the file's last
-// newline.
-func visitLinesBackwards(f *os.File, size int64, visit func(offset, length int64, head []byte) bool) (complete int64, err error) {
+// first bytes of the line, at most maxHeaderBytes. end is the offset after the file's last newline.
+func visitLinesBackwards(f *os.File, size int64, visit func(offset, length int64, head []byte) bool) (end int64, err error) {
 	block := make([]byte, blockSize+maxHeaderBytes)
-	end := int64(-1) // offset of the newline at the end of the current line
+	lineEnd := int64(-1) // offset of the newline at the end of the current line
 	for start := size; start > 0; {
 		n := min(start, blockSize)
 		start -= n
-		// Read maxHeaderBytes more bytes, for the first bytes of a line near the end of the block.
-		got, err := f.ReadAt(block[:n+maxHeaderBytes], start)
+		// Read maxHeaderBytes more bytes, for the first bytes of a line near the end of the
+		// block.
+		bytesRead, err := f.ReadAt(block[:n+maxHeaderBytes], start)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return complete, err
+			return end, err
 		}
-		text := block[:got]
-		for i := min(int(n), got); ; {
+		text := block[:bytesRead]
+		for i := min(int(n), bytesRead); ; {
 			if i = bytes.LastIndexByte(text[:i], '\n'); i < 0 {
 				break
 			}
 			offset := start + int64(i) + 1
-			if end < 0 {
-				complete = offset
-			} else if !visit(offset, end-offset, head(text[i+1:], end-offset)) {
-				return complete, nil
+			if lineEnd < 0 {
+				end = offset
+			} else if !visit(offset, lineEnd-offset, head(text[i+1:], lineEnd-offset)) {
+				return end, nil
 			}
-			end = offset - 1
+			lineEnd = offset - 1
 		}
-		if start == 0 && end >= 0 {
-			visit(0, end, head(text, end))
+		if start == 0 && lineEnd >= 0 {
+			visit(0, lineEnd, head(text, lineEnd))
 		}
 	}
-	return complete, nil
+	return end, nil
 }
 
 // head returns the first bytes, at most maxHeaderBytes, of a line of the given length at the
@@ -175,11 +175,11 @@ func (r *reader) openTail(files []File) error {
 			return fail(fmt.Errorf("reading the log %s: %w", s.f.Name(), err))
 		}
 		s.startOffsets = starts
-		first := s.size()
+		firstOffset := s.size()
 		for _, offset := range starts {
-			first = min(first, offset)
+			firstOffset = min(firstOffset, offset)
 		}
-		if err := s.seek(first); err != nil {
+		if err := s.seek(firstOffset); err != nil {
 			return fail(err)
 		}
 		if enough {

@@ -44,14 +44,14 @@ func (w *waiter) wait(ctx context.Context, dir *safepath.Dir, hasExited func() (
 		return true, true, nil
 	}
 	w.register()
-	joined := w.isWatching()
+	isWatching := w.isWatching()
 	// Try to get events at intervals, because inotify may no longer be at its limits.
-	if dir != nil && !joined && time.Since(w.watchTriedAt) >= w.notifier.checkInterval(false) {
+	if dir != nil && !isWatching && time.Since(w.watchTriedAt) >= w.notifier.checkInterval(false) {
 		w.watchTriedAt = time.Now()
 		w.notifier.watchFor(w, dir)
 		return false, true, nil // dir may have changed before the notifier watched it
 	}
-	timer := time.NewTimer(w.notifier.checkInterval(!joined))
+	timer := time.NewTimer(w.notifier.checkInterval(!isWatching))
 	defer timer.Stop()
 	for {
 		select {

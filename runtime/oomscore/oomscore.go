@@ -26,13 +26,13 @@ const procDir = "/proc"
 func Set(value int) error { return set(procDir, value) }
 
 func set(proc string, value int) error {
-	own, err := read(proc)
-	if err != nil || own == value {
+	current, err := read(proc)
+	if err != nil || current == value {
 		return err
 	}
 	err = write(proc, "self", value)
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("changing oom_score_adj from %d to %d: podd needs the capability CAP_SYS_RESOURCE", own, value)
+		return fmt.Errorf("changing oom_score_adj from %d to %d: podd needs the capability CAP_SYS_RESOURCE", current, value)
 	}
 	return err
 }
@@ -49,8 +49,8 @@ func Start(cmd *exec.Cmd) error {
 
 // resetChild sets the value of a process to 0 if it has inherited a negative value.
 func resetChild(proc string, pid int) error {
-	own, err := read(proc)
-	if err != nil || own >= 0 {
+	inherited, err := read(proc)
+	if err != nil || inherited >= 0 {
 		return err
 	}
 	return write(proc, strconv.Itoa(pid), 0)

@@ -141,27 +141,27 @@ func (d *Dir) Mode(name string) (fs.FileMode, error) {
 // is only possible if gid is not negative or mode has permissions outside of plainMode.
 // Otherwise the directory can remain without the permissions that the umask removes.
 func (d *Dir) Mkdir(name string, mode uint32, gid int) (made bool, err error) {
-	at, err := d.sub(filepath.Dir(name), 0)
+	parent, err := d.sub(filepath.Dir(name), 0)
 	if err != nil {
 		return false, err
 	}
-	defer at.Close()
+	defer parent.Close()
 	base := filepath.Base(name)
-	if sub, err := at.Sub(base); err == nil {
+	if sub, err := parent.Sub(base); err == nil {
 		return false, sub.Close()
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
 	if gid < 0 && mode&^plainMode == 0 {
-		err = at.mkdirInPlace(base, mode)
+		err = parent.mkdirInPlace(base, mode)
 	} else {
-		err = at.mkdir(base, mode, gid)
+		err = parent.mkdir(base, mode, gid)
 	}
 	if err == nil {
 		return true, nil
 	}
 	// Another process may have created the directory first.
-	if sub, there := at.Sub(base); there == nil {
+	if sub, openErr := parent.Sub(base); openErr == nil {
 		return false, sub.Close()
 	}
 	return false, err

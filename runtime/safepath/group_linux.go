@@ -16,9 +16,9 @@ import (
 // If onlyIfDifferent is true, ChangeGroup does nothing if d already has the group. ChangeGroup
 // changes d last, so that the next call repeats the work of an interrupted call. excludedNames
 // contains names of directories below d. ChangeGroup skips these directories and everything below
-// them. It adds the number of visited files and directories to visited.
-func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, visited *atomic.Int64, excludedNames ...string) error {
-	o := &groupChanger{gid: uint32(gid), visited: visited, excluded: map[[2]uint64]bool{}}
+// them. It adds the number of visited files and directories to visitedCount.
+func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, visitedCount *atomic.Int64, excludedNames ...string) error {
+	o := &groupChanger{gid: uint32(gid), visitedCount: visitedCount, excluded: map[[2]uint64]bool{}}
 	for _, name := range excludedNames {
 		if err := o.addException(d, name); err != nil {
 			return err
@@ -46,7 +46,7 @@ func (d *Dir) ChangeGroup(ctx context.Context, gid int, onlyIfDifferent bool, vi
 // A groupChanger is a visitor that changes the group of files.
 type groupChanger struct {
 	gid          uint32
-	visited      *atomic.Int64
+	visitedCount *atomic.Int64
 	isIncomplete bool               // whether a part of the tree was not visited
 	excluded     map[[2]uint64]bool // directories to skip, by device and inode
 }
@@ -54,16 +54,16 @@ type groupChanger struct {
 // addException records a directory below d that the walk must skip. A directory that is missing or
 // on another file system need not be recorded, because the walk does not visit it.
 func (o *groupChanger) addException(d *Dir, name string) error {
-	held, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, unix.RESOLVE_NO_XDEV)
+	pathFD, err := openat(d.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW, 0, unix.RESOLVE_NO_XDEV)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ELOOP) {
 		return nil
 	}
 	if err != nil {
 		return d.pathError("stat", name, err)
 	}
-	defer unix.Close(held)
+	defer unix.Close(pathFD)
 	var st unix.Stat_t
-	if err := unix.Fstat(held, &st); err != nil {
+	if err := unix.Fstat(pathFD, &st); err != nil {
 		return d.pathError("stat", name, err)
 	}
 	o.excluded[deviceAndInode(&st)] = true
@@ -87,29 +87,29 @@ func (o *groupChanger) hasGroup(st *unix.Stat_t) bool {
 }
 
 func (o *groupChanger) entry(fd int, name string, _ int) (dir bool, err error) {
-	held, err := openat(fd, name, unix.O_PATH|unix.O_NOFOLLOW, 0, unix.RESOLVE_NO_XDEV)
+	pathFD, err := openat(fd, name, unix.O_PATH|unix.O_NOFOLLOW, 0, unix.RESOLVE_NO_XDEV)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EXDEV) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	defer unix.Close(held)
-	o.visited.Add(1)
+	defer unix.Close(pathFD)
+	o.visitedCount.Add(1)
 	var st unix.Stat_t
-	if err := unix.Fstat(held, &st); err != nil {
+	if err := unix.Fstat(pathFD, &st); err != nil {
 		return false, err
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFLNK: // change only the group, because chmod cannot change the mode of a symbolic link
-		return false, unix.Fchownat(held, "", -1, int(o.gid), unix.AT_EMPTY_PATH)
+		return false, unix.Fchownat(pathFD, "", -1, int(o.gid), unix.AT_EMPTY_PATH)
 	case unix.S_IFDIR:
 		if o.excluded[deviceAndInode(&st)] {
 			return false, nil
 		}
 		dir = true
 	}
-	return dir, o.setGroupAndMode(held, &st)
+	return dir, o.setGroupAndMode(pathFD, &st)
 }
 
 // setGroupAndMode changes the group and mode of the file with a descriptor, which may be

@@ -367,8 +367,8 @@ func (m *movingVisitor) entry(fd int, name string, depth int) (bool, error) {
 // parents of the directory open, it must measure the tree completely. Otherwise it must return errMoved.
 func TestUsage_MovedDirectory(t *testing.T) {
 	for _, test := range []struct {
-		held int
-		want error
+		openLevels int
+		want       error
 	}{{maxOpenLevels, nil}, {0, errMoved}} {
 		d := open(t, t.TempDir())
 		big := make([]byte, 1<<20)
@@ -379,9 +379,9 @@ func TestUsage_MovedDirectory(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(d.Path(), dir, "big"), big, 0o600))
 		}
 		m := &movingVisitor{usageVisitor: usageVisitor{limit: 1000, countedLinks: map[inode]struct{}{}}, from: filepath.Join(d.Path(), "a/b/c"), to: filepath.Join(t.TempDir(), "c")}
-		err := walkBelow(t.Context(), d, m, test.held)
+		err := walkBelow(t.Context(), d, m, test.openLevels)
 		if !errors.Is(err, test.want) {
-			t.Errorf("with up to %d levels kept open: got error %v, want %v", test.held, err, test.want)
+			t.Errorf("with up to %d levels kept open: got error %v, want %v", test.openLevels, err, test.want)
 		}
 		if err == nil && (m.Bytes < 6<<20 || m.Bytes > 6<<20+64<<10) {
 			t.Errorf("measured bytes: got %d, want 6 MiB to 64 KiB more", m.Bytes)

@@ -63,12 +63,12 @@ type level struct {
 	pending  []string
 }
 
-// walkBelow calls v for everything below d. held is the number of levels, counted from the top,
-// whose directories stay open. The files in an open directory are visited even if another process
-// has moved the directory out of d. So held must be 0 if v changes files, because otherwise v could
-// change files outside of d.
-func walkBelow(ctx context.Context, d *Dir, v visitor, held int) error {
-	w := walker{visitor: v, topPath: d.Path(), openLevels: held}
+// walkBelow calls v for everything below d. openLevels is the number of levels, counted from the
+// top, whose directories stay open. The files in an open directory are visited even if another
+// process has moved the directory out of d. So openLevels must be 0 if v changes files, because
+// otherwise v could change files outside of d.
+func walkBelow(ctx context.Context, d *Dir, v visitor, openLevels int) error {
+	w := walker{visitor: v, topPath: d.Path(), openLevels: openLevels}
 	defer w.close()
 	if err := w.enter(d.Fd(), "."); err != nil {
 		return err

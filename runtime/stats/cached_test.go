@@ -13,7 +13,7 @@ import (
 // cached, and that a canceled caller does not wait.
 func TestCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCached[int]()
+		c := newCachedValue[int]()
 		computed := 0
 		get := func(takes time.Duration) int {
 			n, err := c.get(t.Context(), time.Second, func(context.Context) (int, error) {

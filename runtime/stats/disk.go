@@ -70,7 +70,7 @@ type Volume struct {
 // file system of f.
 func (f Filesystem) plus(parts ...Filesystem) Filesystem {
 	for _, p := range parts {
-		f.UsedBytes, f.InodesUsed = sumKnown(f.UsedBytes, p.UsedBytes), sumKnown(f.InodesUsed, p.InodesUsed)
+		f.UsedBytes, f.InodesUsed = addOptional(f.UsedBytes, p.UsedBytes), addOptional(f.InodesUsed, p.InodesUsed)
 		if p.At.After(f.At) {
 			f.At = p.At
 		}
@@ -78,9 +78,9 @@ func (f Filesystem) plus(parts ...Filesystem) Filesystem {
 	return f
 }
 
-// sumKnown returns a + b, where an unknown value (nil) is treated as zero. It returns nil
+// addOptional returns a + b, where an unknown value (nil) is treated as zero. It returns nil
 // if both are unknown.
-func sumKnown(a, b *uint64) *uint64 {
+func addOptional(a, b *uint64) *uint64 {
 	switch {
 	case a == nil:
 		return b

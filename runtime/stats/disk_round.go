@@ -46,19 +46,20 @@ func (d *Disk) withPrevious(last *Disk, pods []Pod) *Disk {
 		out.Images, out.Layers = last.Images, last.Layers
 	}
 	for i := range pods {
-		before, was := last.Pods[pods[i].UID]
-		now, is := d.Pods[pods[i].UID]
+		previous, hasPrevious := last.Pods[pods[i].UID]
+		measured, isMeasured := d.Pods[pods[i].UID]
 		switch {
-		case is:
-			if now.Incomplete {
+		case isMeasured:
+			if measured.Incomplete {
 				// The next measurement begins with the pods that were not reached, because
-				// sortedByAge sorts by At. This pod, whose measurement was interrupted, is measured
-				// after these pods and before the pods that were measured completely.
-				now.At = d.At
+				// sortedByAge sorts by At. This pod, whose measurement was
+				// interrupted, is measured after these pods and before the pods
+				// that were measured completely.
+				measured.At = d.At
 			}
-			out.Pods[pods[i].UID] = now.withPrevious(before, &pods[i])
-		case was:
-			out.Pods[pods[i].UID] = before
+			out.Pods[pods[i].UID] = measured.withPrevious(previous, &pods[i])
+		case hasPrevious:
+			out.Pods[pods[i].UID] = previous
 		default:
 			out.Unreached[pods[i].UID] = true
 		}

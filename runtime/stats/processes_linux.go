@@ -101,23 +101,23 @@ func newProcessReader(memoryCapacity uint64) (*processReader, error) {
 // clockTick is the unit of times in /proc/PID/stat on all platforms of Go.
 const clockTick = time.Second / 100
 
-// read returns an error if the process has exited.
-func (r *processReader) read(pid int) (none model.ProcessInfo, err error) {
+// read returns the process with this PID. It returns an error if the process has exited.
+func (r *processReader) read(pid int) (zero model.ProcessInfo, err error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	s, err := p.Stat()
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	owner, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	files, err := p.FileDescriptorsLen()
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	used := time.Duration(s.UTime+s.STime) * clockTick
 	age := r.uptime - time.Duration(s.Starttime)*clockTick

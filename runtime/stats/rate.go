@@ -22,14 +22,14 @@ func cpuRate(from, to reading) *uint64 {
 	return &n
 }
 
-// baseReading returns the reading from which the current rate is computed. If known is true and
+// baseReading returns the reading from which the current rate is computed. If hasLast is true and
 // last is a reading of the same cgroup, baseReading returns last. Otherwise the cgroup is new, and
 // baseReading returns a reading of 0 whose time is the creation time of the cgroup (created). ok is
 // false if this time is unknown or more than maxRateWindow ago.
-func baseReading(last reading, known bool, created time.Time, now reading) (from reading, ok bool) {
-	restarted := !known || now.totalNanoseconds < last.totalNanoseconds || created.After(last.at)
+func baseReading(last reading, hasLast bool, created time.Time, now reading) (from reading, ok bool) {
+	isNew := !hasLast || now.totalNanoseconds < last.totalNanoseconds || created.After(last.at)
 	switch {
-	case !restarted:
+	case !isNew:
 		return last, true
 	case created.IsZero() || now.at.Sub(created) > maxRateWindow:
 		return reading{}, false

@@ -30,21 +30,21 @@ const minRateWindow = firstRateWindow
 func (r *readings) setRates(s *Sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keep := s.At.Sub(r.at) >= minRateWindow
+	isStored := s.At.Sub(r.at) >= minRateWindow
 	next := make(map[string]reading, len(r.last))
 	s.eachCgroup(func(c *Cgroup) {
-		now := reading{c.Stats().Timestamp, c.Stats().Cpu.Usage.Total}
-		last, known := r.last[c.Info.Name]
-		if from, ok := baseReading(last, known, c.Info.Spec.CreationTime, now); ok {
-			c.NanoCores = cpuRate(from, now)
+		current := reading{c.Stats().Timestamp, c.Stats().Cpu.Usage.Total}
+		last, hasLast := r.last[c.Info.Name]
+		if from, ok := baseReading(last, hasLast, c.Info.Spec.CreationTime, current); ok {
+			c.NanoCores = cpuRate(from, current)
 		}
-		if keep || !known {
-			last = now
+		if isStored || !hasLast {
+			last = current
 		}
 		next[c.Info.Name] = last
 	})
 	r.last = next
-	if keep {
+	if isStored {
 		r.at = s.At
 	}
 }

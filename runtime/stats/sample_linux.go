@@ -32,12 +32,12 @@ func (h *hierarchy) sample(ctx context.Context, o Options, m *model.MachineInfo)
 		}
 	}
 	pods := o.Pods()
-	var outside map[string]string
+	var cgroupsOutside map[string]string
 	if o.SearchContainers {
-		outside = h.searchContainers(pods)
+		cgroupsOutside = h.searchContainers(pods)
 	}
 	for _, p := range pods {
-		s.Pods = append(s.Pods, h.readPod(p, outside, m))
+		s.Pods = append(s.Pods, h.readPod(p, cgroupsOutside, m))
 	}
 	s.addRuntimeUsage(ctx, o)
 	return s, nil
@@ -85,22 +85,22 @@ func toValidUTF8(name string) string {
 	return strings.Trim(strconv.QuoteToASCII(name), `"`)
 }
 
-// readPod reads the cgroups of a pod, its sandbox and its containers. outside contains the cgroups of
-// containers and sandboxes of pods without a cgroup, by CRI ID.
-func (h *hierarchy) readPod(p Pod, outside map[string]string, m *model.MachineInfo) PodSample {
+// readPod reads the cgroups of a pod, its sandbox and its containers. cgroupsOutside contains the
+// cgroups of containers and sandboxes whose pods have no cgroup, by CRI ID.
+func (h *hierarchy) readPod(p Pod, cgroupsOutside map[string]string, m *model.MachineInfo) PodSample {
 	s := PodSample{Pod: p}
-	name, at := h.firstExisting(p.Cgroups), outside
+	name, cgroups := h.firstExisting(p.Cgroups), cgroupsOutside
 	if name != "" {
-		at = h.children(name, p.criIDs())
+		cgroups = h.children(name, p.criIDs())
 	}
-	pid := h.networkPID(p, at)
-	if at[p.SandboxID] != "" {
-		s.Sandbox, pid = h.readCgroup(at[p.SandboxID], pid, m), 0
+	pid := h.networkPID(p, cgroups)
+	if cgroups[p.SandboxID] != "" {
+		s.Sandbox, pid = h.readCgroup(cgroups[p.SandboxID], pid, m), 0
 	}
 	s.Cgroup = h.readCgroup(name, pid, m) // a sandbox of CRI-O may have no cgroup; in that case the network is read with the pod's cgroup
-	alone := h.withoutNetwork()
+	containerHierarchy := h.withoutNetwork()
 	for _, c := range p.Containers {
-		s.Containers = append(s.Containers, ContainerSample{c, alone.readCgroup(at[c.ID], alone.limitsPID(at[c.ID]), m)})
+		s.Containers = append(s.Containers, ContainerSample{c, containerHierarchy.readCgroup(cgroups[c.ID], containerHierarchy.limitsPID(cgroups[c.ID]), m)})
 	}
 	return s
 }
@@ -124,12 +124,12 @@ func (h *hierarchy) limitsPID(name string) int {
 
 // networkPID returns a process in the network of a pod. It is a process of the sandbox or,
 // if the sandbox has none, of a container. It returns 0 if none is running.
-func (h *hierarchy) networkPID(p Pod, at map[string]string) int {
+func (h *hierarchy) networkPID(p Pod, cgroups map[string]string) int {
 	for _, id := range p.criIDs() {
-		if at[id] == "" {
+		if cgroups[id] == "" {
 			continue
 		}
-		if pid := h.firstPID(at[id]); pid > 0 {
+		if pid := h.firstPID(cgroups[id]); pid > 0 {
 			return pid
 		}
 	}

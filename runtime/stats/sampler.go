@@ -54,11 +54,11 @@ type Options struct {
 // A Sampler takes samples of cgroups and measures disks. It is safe for concurrent use.
 type Sampler struct {
 	o             Options
-	machine       *cached[*model.MachineInfo]
-	basic         *cached[*Sample] // samples of CPU and memory
-	full          *cached[*Sample]
-	disk          *cached[*Disk]
-	firstReadings *cached[struct{}] // the first readings, from which the first rates are computed
+	machine       *cachedValue[*model.MachineInfo]
+	basic         *cachedValue[*Sample] // samples of CPU and memory
+	full          *cachedValue[*Sample]
+	disk          *cachedValue[*Disk]
+	firstReadings *cachedValue[struct{}] // the first readings, from which the first rates are computed
 	rates         readings
 
 	lifetime     context.Context // context of disk measurements; Close cancels it
@@ -71,8 +71,8 @@ type Sampler struct {
 func New(o Options) *Sampler {
 	lifetime, stop := context.WithCancel(context.Background())
 	s := &Sampler{
-		o: o, lifetime: lifetime, stop: stop, machine: newCached[*model.MachineInfo](), basic: newCached[*Sample](), full: newCached[*Sample](),
-		disk: newCached[*Disk](), firstReadings: newCached[struct{}](),
+		o: o, lifetime: lifetime, stop: stop, machine: newCachedValue[*model.MachineInfo](), basic: newCachedValue[*Sample](), full: newCachedValue[*Sample](),
+		disk: newCachedValue[*Disk](), firstReadings: newCachedValue[struct{}](),
 	}
 	isSampleIncomplete := func(s *Sample) bool { return s.lacksRuntimeUsage }
 	s.basic.isIncomplete, s.full.isIncomplete = isSampleIncomplete, isSampleIncomplete
@@ -145,7 +145,7 @@ func (s *Sampler) MeasureDisks(ctx context.Context) (*Disk, error) {
 }
 
 // sample returns the sample in cache, or a new one with these metrics. The sample contains rates.
-func (s *Sampler) sample(ctx context.Context, cache *cached[*Sample], metrics container.MetricSet) (*Sample, error) {
+func (s *Sampler) sample(ctx context.Context, cache *cachedValue[*Sample], metrics container.MetricSet) (*Sample, error) {
 	m, err := s.MachineInfo(ctx)
 	if err != nil {
 		return nil, err

@@ -6,10 +6,10 @@
 //	              │                                         └─▶ Containers ─▶ cAdvisor's metrics
 //	              └────▶ Options.MeasureDisk (at longer intervals) ─▶ Disk ─▶ Summarize
 //
-// Between two calls, no goroutine and no timer runs. Since a rate needs two readings, the
-// last readings are stored; the first caller waits for a short interval. Disks are measured
-// pod by pod, in rounds of limited duration. The next round begins with the pods that the
-// last round did not reach.
+// Between two calls, no timer runs, and no goroutine except for a measurement of disks that has not
+// finished. Since a rate needs two readings, the last readings are stored; the first caller waits
+// for a short interval. Disks are measured pod by pod, in rounds of limited duration. The next
+// round begins with the pods that the last round did not reach.
 //
 // Cgroups of both versions are read with cAdvisor's library, as in the kubelet. The values that the
 // runtime reports (CRI ContainerStats) come from the same files and are less complete. They are

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// A cached is a value that is computed on demand, by one caller at a time, and reused for some
-// time. Only newCached creates a usable cached. It is safe for concurrent use.
-type cached[T any] struct {
+// A cachedValue computes a value on demand, by one caller at a time, and reuses it for some time.
+// The zero cachedValue is not usable; see newCachedValue. A cachedValue is safe for concurrent use.
+type cachedValue[T any] struct {
 	// isIncomplete reports whether a part of the value is missing, so that the next value is
 	// computed sooner. Nil means that values are always complete.
 	isIncomplete func(T) bool
 	lock         chan struct{} // contains one element while unlocked; guards all following fields
 	value        T
-	computedAt   time.Time // time at which value was computed; zero before the first value
-	took         time.Duration
+	computedAt   time.Time     // time at which value was computed; zero before the first value
+	took         time.Duration // duration of the last computation
 }
 
-func newCached[T any]() *cached[T] {
-	k := &cached[T]{lock: make(chan struct{}, 1)}
+func newCachedValue[T any]() *cachedValue[T] {
+	k := &cachedValue[T]{lock: make(chan struct{}, 1)}
 	k.lock <- struct{}{}
 	return k
 }
@@ -29,32 +29,32 @@ const maxTimeFraction = 20
 
 // get returns the value if it is not older than age, and otherwise computes a new value. If
 // the computation took long, the value is reused for longer than age. Concurrent callers
-// wait and get the same value. An error of compute is not cached: get returns it only to the
-// caller for which compute was called.
-func (k *cached[T]) get(ctx context.Context, age time.Duration, compute func(context.Context) (T, error)) (T, error) {
-	var none T
+// wait and get the same value. An error of compute is not cached: get returns it only to the caller
+// for which compute was called.
+func (k *cachedValue[T]) get(ctx context.Context, age time.Duration, compute func(context.Context) (T, error)) (T, error) {
+	var zero T
 	select {
 	case <-k.lock:
 	case <-ctx.Done():
-		return none, ctx.Err()
+		return zero, ctx.Err()
 	}
 	defer func() { k.lock <- struct{}{} }()
-	if old := time.Since(k.computedAt); !k.computedAt.IsZero() && (old <= age || old <= k.reuseTime()) {
+	if valueAge := time.Since(k.computedAt); !k.computedAt.IsZero() && (valueAge <= age || valueAge <= k.reuseTime()) {
 		return k.value, nil
 	}
-	began := time.Now()
+	start := time.Now()
 	v, err := compute(ctx)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	k.value, k.computedAt = v, time.Now()
-	k.took = k.computedAt.Sub(began)
+	k.took = k.computedAt.Sub(start)
 	return v, nil
 }
 
 // reuseTime returns how long a value must be reused because its computation took long. The caller
 // must hold the lock.
-func (k *cached[T]) reuseTime() time.Duration {
+func (k *cachedValue[T]) reuseTime() time.Duration {
 	if k.isIncomplete != nil && k.isIncomplete(k.value) {
 		return k.took
 	}
