@@ -12,10 +12,10 @@
 // Without an API server it records some hundred pods, including those of kubeadm and of podd's
 // own goldens, in testdata/render/kubelet.jsonl.gz. With an API server it records pods that use
 // ConfigMaps, Secrets and claims, in testdata/render/kubelet-api.jsonl.gz, and events in the
-// life of running pods, in the scenarios of testdata/kubelet. The tests of podd/reconcile and
-// the packages below it that are named TestKubelet compare podd with these. The program needs
-// root on a host with cgroups and loop devices. It takes minutes to build the programs, which
-// --programs keeps for the next time, and minutes for each part:
+// life of running pods, in the scenarios of testdata/kubelet. Tests named TestKubelet in
+// podd/reconcile and the packages below it compare podd with these recordings. The program needs
+// root on a host with cgroups and loop devices. Building the programs of Kubernetes takes minutes;
+// --programs keeps them for the next run. Each part also takes minutes:
 //
 //	cd testdata/controlplane && go run ./requests --programs /tmp/bin [static|api|calls]…
 //
@@ -39,6 +39,6 @@
 // the counts.
 //
 // Package cluster runs the control plane. The program up runs it for tests of podd as a node,
-// with the controllers if necessary. The programs are statically linked, so that images can be
-// made of them. Package suite is the node conformance test suite of Kubernetes.
+// with the controllers if necessary. The programs are statically linked, so that they can run in
+// images without other files. Package suite is the node conformance test suite of Kubernetes.
 package controlplane

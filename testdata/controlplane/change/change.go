@@ -8,7 +8,7 @@ import (
 )
 
 // A Change sets or removes one field of a pod. Path contains the keys and list indexes that
-// lead to the field. An index that is the list's length appends to the list.
+// lead to the field. If an index is equal to the length of its list, Apply appends to the list.
 type Change struct {
 	Path   []string `json:"path"`
 	Value  any      `json:"value"`

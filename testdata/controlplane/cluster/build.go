@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// ControlPlane are the programs for Start, Controllers those for Control. Kubelet is the agent
-// of a node, and Kubeadm sets up clusters. Conformance are the programs that run the
-// conformance suite and that its images contain; see BuildConformance. NodeSuite are the programs
-// that other images contain; see BuildNodeSuite.
+// ControlPlane contains the programs that Start runs, and Controllers the programs that
+// StartControllers runs. Kubelet is the agent of a node, and Kubeadm sets up clusters. Conformance
+// contains the program that runs the conformance suite and the programs in its images; see
+// BuildConformance. NodeSuite contains the programs in the other images of the node suite; see
+// BuildNodeSuite.
 var (
 	ControlPlane     = []string{"etcd", "kube-apiserver"}
 	Controllers      = []string{"kube-controller-manager", "kube-scheduler"}
@@ -36,9 +37,9 @@ var packages = map[string]string{
 	"sample-device-plugin":    "k8s.io/kubernetes/test/images/sample-device-plugin",
 }
 
-// versionFlags returns the linker flags for the version of Kubernetes in go.mod, as in a release.
-// Without them, or with those of an earlier version, the programs behave like that version.
-// kubeadm compares the versions of the programs with its own.
+// versionFlags returns the linker flags that set the version of Kubernetes in go.mod, as in a
+// release. The flags are necessary because the programs behave like the version in the flags, and
+// because kubeadm compares the versions of the programs with its own.
 func versionFlags() (string, error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes").Output()
 	if err != nil {
@@ -54,8 +55,8 @@ func versionFlags() (string, error) {
 	return strings.Join(flags, " "), nil
 }
 
-// Build builds those of the programs that do not exist in dir, statically linked. This takes
-// minutes. The working directory must be in the module.
+// Build builds the programs into dir, statically linked. It skips programs that exist in dir.
+// Building takes minutes. The working directory must be in the module.
 func Build(dir string, programs ...string) error {
 	for _, name := range programs {
 		from := packages[name]

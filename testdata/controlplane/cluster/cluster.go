@@ -1,19 +1,19 @@
-// Package cluster runs a control plane of Kubernetes for tests: the real programs, as
-// processes on loopback with separate certificates, and below one directory.
+// Package cluster runs a control plane of Kubernetes for tests. It runs the real programs as
+// processes that listen on loopback. Each cluster has its own certificates and its own directory.
 //
 //	test ──▶ Client ──────┐
-//	node agent ──▶ Kubeconfig("system:node:n", "system:nodes") ──▶ kube-apiserver ──▶ etcd
-//	                      Control: kube-controller-manager, kube-scheduler ──▲
-//	                      Metrics: metrics-server, to which the API server forwards requests
+//	node agent ──▶ WriteKubeconfig("system:node:n", "system:nodes") ──▶ kube-apiserver ──▶ etcd
+//	           StartControllers: kube-controller-manager, kube-scheduler ──▲
+//	           StartMetricsServer: metrics-server, to which the API server forwards requests
 //
 // The API server uses the Node and RBAC authorizers, the default admission plugins and
 // NodeRestriction, and accepts bootstrap tokens. The requests of node agents are logged in the
 // file audit.log. The API server connects to an agent as KubeletUser.
 //
-// Controllers and the scheduler run only between Control and Release. Without them the caller
-// must set spec.nodeName of pods and create the objects that controllers create; see Namespace
-// and Bind for service accounts and claims. Then no node is tainted or loses its pods because
-// its agent has stopped.
+// Controllers and the scheduler run only between StartControllers and StopControllers. At other
+// times the caller must set spec.nodeName of pods and create the objects that controllers create;
+// see CreateNamespace for service accounts and CreateBoundVolume for claims. At these times, a node
+// whose agent has stopped is not tainted and keeps its pods.
 //
 // A node agent under test needs only a kubeconfig for the user that NodeUser returns.
 package cluster
@@ -44,25 +44,26 @@ type Options struct {
 // A Cluster is a control plane that runs until Stop is called.
 type Cluster struct {
 	URL string // URL of the API server
-	// Client is that of a cluster administrator.
+	// Client is a client with the permissions of a cluster administrator.
 	Client kubernetes.Interface
 
 	dir, programs string
 	authority     *authority
 	processes     []*process // all running processes
-	store, peers  string     // URLs of etcd
+	etcdURL       string     // URL of etcd for clients
+	etcdPeerURL   string     // URL of etcd for other members, of which there are none
 	etcd          *process
-	command       []string     // command line of the API server
-	server        *process     // the API server, while it runs
-	controllers   []*process   // started by Control
+	serverCommand []string     // command line of the API server
+	server        *process     // the API server; nil before the first start
+	controllers   []*process   // started by StartControllers
 	admin         *http.Client // for health checks
 }
 
 // loopback is the address on which all programs listen.
 var loopback = net.IPv4(127, 0, 0, 1)
 
-// readyWithin is the maximum time that the start of a program takes on a busy host.
-const readyWithin = 3 * time.Minute
+// readyTimeout is the maximum time that the start of a program takes on a busy host.
+const readyTimeout = 3 * time.Minute
 
 // Start starts a control plane. It returns when the control plane is ready and the namespace
 // default exists.
@@ -85,14 +86,14 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.authority, err = newAuthority(c.dir); err != nil {
 		return err
 	}
-	c.store, c.peers = "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
+	c.etcdURL, c.etcdPeerURL = "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
 	if err := c.startEtcd(ctx); err != nil {
 		return err
 	}
 	if c.admin, err = c.authority.client(administrator, "system:masters"); err != nil {
 		return err
 	}
-	if err := c.compose(ports[2]); err != nil {
+	if err := c.setServerCommand(ports[2]); err != nil {
 		return err
 	}
 	if err := c.Serve(ctx); err != nil {
@@ -106,22 +107,22 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.Client, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
-	return c.Namespace(ctx, "default")
+	return c.CreateNamespace(ctx, "default")
 }
 
 // startEtcd starts etcd.
 func (c *Cluster) startEtcd(ctx context.Context) (err error) {
 	// The data does not have to survive a power cut.
-	c.etcd, err = c.run(filepath.Join(c.programs, "etcd"), "--data-dir", c.data(), "--unsafe-no-fsync", "--log-level", "warn",
-		"--listen-client-urls", c.store, "--advertise-client-urls", c.store,
-		"--listen-peer-urls", c.peers, "--initial-advertise-peer-urls", c.peers, "--initial-cluster", "default="+c.peers)
+	c.etcd, err = c.startProgram(filepath.Join(c.programs, "etcd"), "--data-dir", c.etcdDir(), "--unsafe-no-fsync", "--log-level", "warn",
+		"--listen-client-urls", c.etcdURL, "--advertise-client-urls", c.etcdURL,
+		"--listen-peer-urls", c.etcdPeerURL, "--initial-advertise-peer-urls", c.etcdPeerURL, "--initial-cluster", "default="+c.etcdPeerURL)
 	if err != nil {
 		return err
 	}
-	return c.etcd.ready(ctx, http.DefaultClient, c.store+"/health")
+	return c.etcd.waitUntilReady(ctx, http.DefaultClient, c.etcdURL+"/health")
 }
 
-func (c *Cluster) data() string { return filepath.Join(c.dir, "etcd") }
+func (c *Cluster) etcdDir() string { return filepath.Join(c.dir, "etcd") }
 
 const administrator = "administrator"
 
@@ -131,10 +132,10 @@ const KubeletUser = "kube-apiserver-kubelet-client"
 // frontProxy is the user as which the API server connects to aggregated API servers.
 const frontProxy = "front-proxy-client"
 
-// compose sets the command line of the API server. The API server advertises 192.0.2.1, because
-// the endpoints of a Service must not be loopback addresses. No program connects to that
+// setServerCommand sets the command line of the API server. The API server advertises 192.0.2.1,
+// because the endpoints of a Service must not be loopback addresses. No program connects to that
 // address.
-func (c *Cluster) compose(port string) error {
+func (c *Cluster) setServerCommand(port string) error {
 	server, err := c.authority.issue("kube-apiserver", nil, loopback)
 	if err != nil {
 		return err
@@ -152,7 +153,7 @@ func (c *Cluster) compose(port string) error {
 		return err
 	}
 	c.URL = "https://127.0.0.1:" + port
-	c.command = []string{filepath.Join(c.programs, "kube-apiserver"), "--etcd-servers", c.store, "--bind-address", "127.0.0.1", "--secure-port", port, "--advertise-address", "192.0.2.1",
+	c.serverCommand = []string{filepath.Join(c.programs, "kube-apiserver"), "--etcd-servers", c.etcdURL, "--bind-address", "127.0.0.1", "--secure-port", port, "--advertise-address", "192.0.2.1",
 		"--cert-dir", c.dir, "--tls-cert-file", server.cert, "--tls-private-key-file", server.key, "--client-ca-file", c.authority.cert,
 		"--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", c.authority.key, "--service-account-signing-key-file", c.authority.key,
 		"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "NodeRestriction", "--service-cluster-ip-range", "10.96.0.0/16",
@@ -175,20 +176,20 @@ rules:
 `
 
 // Kill kills the API server. Its data remains in etcd.
-func (c *Cluster) Kill() error { return c.end((*process).kill, c.server) }
+func (c *Cluster) Kill() error { return c.endProcesses((*process).kill, c.server) }
 
 // Serve starts the API server and returns when it is ready. Serve can be called again after
 // Kill.
 func (c *Cluster) Serve(ctx context.Context) (err error) {
-	if c.server, err = c.run(c.command[0], c.command[1:]...); err != nil {
+	if c.server, err = c.startProgram(c.serverCommand[0], c.serverCommand[1:]...); err != nil {
 		return err
 	}
-	return c.server.ready(ctx, c.admin, c.URL+"/readyz")
+	return c.server.waitUntilReady(ctx, c.admin, c.URL+"/readyz")
 }
 
-// Lose restarts the API server with an empty etcd. The URL and the certificates stay the same.
-func (c *Cluster) Lose(ctx context.Context) error {
-	if err := errors.Join(c.Kill(), c.end((*process).kill, c.etcd), os.RemoveAll(c.data())); err != nil {
+// LoseData restarts the API server with an empty etcd. The URL and the certificates stay the same.
+func (c *Cluster) LoseData(ctx context.Context) error {
+	if err := errors.Join(c.Kill(), c.endProcesses((*process).kill, c.etcd), os.RemoveAll(c.etcdDir())); err != nil {
 		return err
 	}
 	if err := c.startEtcd(ctx); err != nil {
@@ -197,12 +198,12 @@ func (c *Cluster) Lose(ctx context.Context) error {
 	if err := c.Serve(ctx); err != nil {
 		return err
 	}
-	var failed error // a request may still use a connection to the previous API server
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readyWithin, true, func(ctx context.Context) (bool, error) {
-		failed = c.Namespace(ctx, "default")
-		return failed == nil, nil
+	var namespaceErr error // a request may still use a connection to the previous API server
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		namespaceErr = c.CreateNamespace(ctx, "default")
+		return namespaceErr == nil, nil
 	})
-	return errors.Join(err, failed)
+	return errors.Join(err, namespaceErr)
 }
 
 // Config returns the configuration of a client for a user with groups.

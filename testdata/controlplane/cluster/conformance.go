@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// suite is the package of the node conformance tests, agnhost that of the program in most of
-// their images. nodeSuite is the package of the tests of a node agent.
+// suite is the package of the node conformance tests. agnhost is the package of the program in most
+// of their images. nodeSuite is the package of the tests of a node agent.
 const (
 	suite     = "podd/testdata/controlplane/suite"
 	agnhost   = "k8s.io/kubernetes/test/images/agnhost"
@@ -26,12 +26,12 @@ func BuildConformance(dir string) error {
 	if err := buildTests(filepath.Join(dir, "e2e.test"), suite); err != nil {
 		return err
 	}
-	from, err := exec.Command("go", "list", "-f", "{{.Dir}}", agnhost).Output()
+	agnhostDir, err := exec.Command("go", "list", "-f", "{{.Dir}}", agnhost).Output()
 	if err != nil {
 		return fmt.Errorf("finding %s: %w", agnhost, err)
 	}
 	for _, name := range []string{"localhost.crt", "localhost.key"} {
-		data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(from)), "porter", name))
+		data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(agnhostDir)), "porter", name))
 		if err != nil {
 			return err
 		}
@@ -43,8 +43,8 @@ func BuildConformance(dir string) error {
 }
 
 // BuildNodeSuite builds the tests of a node agent, e2e_node.test, and sample-device-plugin, the
-// program in one of their images, and writes them to dir. Their other images and the program that
-// runs them are those of BuildConformance.
+// program in one of their images, and writes them to dir. BuildConformance builds the programs in
+// their other images and the program that runs the tests.
 func BuildNodeSuite(dir string) error {
 	if err := Build(dir, NodeSuite...); err != nil {
 		return err
@@ -53,8 +53,8 @@ func BuildNodeSuite(dir string) error {
 }
 
 // buildTests builds the test program of a package, statically linked.
-func buildTests(file, from string) error {
-	cmd := exec.Command("go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-o", file, from)
+func buildTests(file, pkg string) error {
+	cmd := exec.Command("go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-o", file, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", file, err, out)

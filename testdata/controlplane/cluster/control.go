@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Control starts the scheduler and the controller manager, with additional flags. It returns
-// when they are ready and the namespace default has its ConfigMap kube-root-ca.crt, which one of
-// the last controllers creates. The cluster's CA signs certificates. The controllers also act on
-// nodes of earlier tests with agents that have stopped.
-func (c *Cluster) Control(ctx context.Context, flags ...string) error {
+// StartControllers starts the scheduler, and the controller manager with additional flags. It
+// returns when both are ready and the namespace default has its ConfigMap kube-root-ca.crt, which
+// one of the last controllers creates. The cluster's CA signs certificates. The controllers also
+// act on nodes of earlier tests with agents that have stopped.
+func (c *Cluster) StartControllers(ctx context.Context, flags ...string) error {
 	if len(c.controllers) > 0 {
-		return errors.New("the controllers are running or have failed; call Release first")
+		return errors.New("the controllers are running or have failed; call StopControllers first")
 	}
 	ca := c.authority.identity
 	manager := append([]string{
@@ -25,17 +25,18 @@ func (c *Cluster) Control(ctx context.Context, flags ...string) error {
 		"--cluster-signing-cert-file", ca.cert, "--cluster-signing-key-file", ca.key,
 		"--controllers", "*,bootstrapsigner,tokencleaner", "--use-service-account-credentials",
 	}, flags...)
-	if err := c.controller(ctx, "kube-controller-manager", "/healthz", manager...); err != nil {
+	if err := c.startController(ctx, "kube-controller-manager", "/healthz", manager...); err != nil {
 		return err
 	}
-	if err := c.controller(ctx, "kube-scheduler", "/readyz"); err != nil {
+	if err := c.startController(ctx, "kube-scheduler", "/readyz"); err != nil {
 		return err
 	}
-	return c.untilWorking(ctx)
+	return c.waitForControllers(ctx)
 }
 
-// controller starts a program whose user in the cluster has the name of the program.
-func (c *Cluster) controller(ctx context.Context, name, health string, flags ...string) error {
+// startController starts a program and waits until its endpoint at the path health is ready. The
+// program's user in the cluster has the name "system:" + name.
+func (c *Cluster) startController(ctx context.Context, name, health string, flags ...string) error {
 	ports, err := freePorts(1)
 	if err != nil {
 		return err
@@ -45,10 +46,10 @@ func (c *Cluster) controller(ctx context.Context, name, health string, flags ...
 		return err
 	}
 	kubeconfig := filepath.Join(c.dir, name+".kubeconfig")
-	if err := c.Kubeconfig(kubeconfig, "system:"+name); err != nil {
+	if err := c.WriteKubeconfig(kubeconfig, "system:"+name); err != nil {
 		return err
 	}
-	p, err := c.run(filepath.Join(c.programs, name), append([]string{
+	p, err := c.startProgram(filepath.Join(c.programs, name), append([]string{
 		"--kubeconfig", kubeconfig, "--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig", kubeconfig,
 		"--bind-address", loopback.String(), "--secure-port", ports[0], "--tls-cert-file", server.cert, "--tls-private-key-file", server.key,
 		"--leader-elect=false", "--kube-api-qps", "1000", "--kube-api-burst", "1000",
@@ -57,13 +58,13 @@ func (c *Cluster) controller(ctx context.Context, name, health string, flags ...
 		return err
 	}
 	c.controllers = append(c.controllers, p)
-	return p.ready(ctx, c.admin, "https://"+loopback.String()+":"+ports[0]+health)
+	return p.waitUntilReady(ctx, c.admin, "https://"+loopback.String()+":"+ports[0]+health)
 }
 
-// untilWorking waits until one of the last controllers has created the root certificate of
+// waitForControllers waits until one of the last controllers has created the root certificate of
 // namespace default.
-func (c *Cluster) untilWorking(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+func (c *Cluster) waitForControllers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
 		_, err := c.Client.CoreV1().ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
@@ -81,9 +82,10 @@ func (c *Cluster) untilWorking(ctx context.Context) error {
 	}
 }
 
-// Release stops the programs that Control has started. Objects that they have created remain.
-func (c *Cluster) Release() error {
-	err := c.end((*process).stop, c.controllers...)
+// StopControllers stops the programs that StartControllers has started. Objects that they have
+// created remain.
+func (c *Cluster) StopControllers() error {
+	err := c.endProcesses((*process).stop, c.controllers...)
 	c.controllers = nil
 	return err
 }

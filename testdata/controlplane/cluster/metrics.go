@@ -14,19 +14,19 @@ import (
 	aggregator "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// metricsServer is the user of metrics-server, and the Service to which the API server forwards
-// requests for metrics.k8s.io.
+// metricsServer is the name of metrics-server's user, and of the Service to which the API server
+// forwards requests for metrics.k8s.io.
 const metricsServer = "metrics-server"
 
-// Metrics starts a metrics-server, from which kubectl top gets its values, and returns when the
-// server is alive. The server returns values after it has queried the node agents twice, with an
-// interval of ten seconds.
-func (c *Cluster) Metrics(ctx context.Context, program string) error {
+// StartMetricsServer starts a metrics-server, from which kubectl top gets its values, and returns
+// when the server is alive. The server returns values after it has queried the node agents twice,
+// with an interval of ten seconds.
+func (c *Cluster) StartMetricsServer(ctx context.Context, program string) error {
 	ports, err := freePorts(1)
 	if err != nil {
 		return err
 	}
-	if err := c.aggregate(ctx, ports[0]); err != nil {
+	if err := c.createMetricsObjects(ctx, ports[0]); err != nil {
 		return fmt.Errorf("registering %s at the API server: %w", metricsServer, err)
 	}
 	server, err := c.authority.issue(metricsServer+"-serving", nil, loopback)
@@ -34,10 +34,10 @@ func (c *Cluster) Metrics(ctx context.Context, program string) error {
 		return err
 	}
 	kubeconfig := filepath.Join(c.dir, metricsServer+".kubeconfig")
-	if err := c.Kubeconfig(kubeconfig, metricsServer); err != nil {
+	if err := c.WriteKubeconfig(kubeconfig, metricsServer); err != nil {
 		return err
 	}
-	p, err := c.run(program,
+	p, err := c.startProgram(program,
 		"--kubeconfig", kubeconfig, "--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig", kubeconfig,
 		"--bind-address", loopback.String(), "--secure-port", ports[0], "--tls-cert-file", server.cert, "--tls-private-key-file", server.key,
 		"--kubelet-insecure-tls", "--kubelet-use-node-status-port", "--kubelet-preferred-address-types", "InternalIP,ExternalIP,Hostname",
@@ -45,13 +45,13 @@ func (c *Cluster) Metrics(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	return p.ready(ctx, c.admin, "https://"+net.JoinHostPort(loopback.String(), ports[0])+"/livez")
+	return p.waitUntilReady(ctx, c.admin, "https://"+net.JoinHostPort(loopback.String(), ports[0])+"/livez")
 }
 
-// aggregate creates the objects of an installation of metrics-server: its permissions, and the
-// Service to which the API server forwards requests. The external name of the Service is an
-// address.
-func (c *Cluster) aggregate(ctx context.Context, port string) error {
+// createMetricsObjects creates the objects of an installation of metrics-server: its permissions,
+// and the Service to which the API server forwards requests. The external name of the Service is an
+// address, because metrics-server does not run in a pod.
+func (c *Cluster) createMetricsObjects(ctx context.Context, port string) error {
 	number, err := strconv.ParseInt(port, 10, 32)
 	if err != nil {
 		return err

@@ -16,8 +16,8 @@ func NodeUser(node string) (user, group string) {
 	return "system:node:" + node, "system:nodes"
 }
 
-// Kubeconfig writes a kubeconfig for a user with groups.
-func (c *Cluster) Kubeconfig(file, user string, groups ...string) error {
+// WriteKubeconfig writes a kubeconfig for a user with groups.
+func (c *Cluster) WriteKubeconfig(file, user string, groups ...string) error {
 	config, err := c.Config(user, groups...)
 	if err != nil {
 		return err
@@ -30,9 +30,9 @@ func (c *Cluster) Kubeconfig(file, user string, groups ...string) error {
 	return clientcmd.WriteToFile(*k, file)
 }
 
-// Namespace creates a namespace and its default service account, which pods require. It does
-// nothing for objects that exist.
-func (c *Cluster) Namespace(ctx context.Context, name string) error {
+// CreateNamespace creates a namespace and its default service account, which pods require. It does
+// not change objects that exist.
+func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 	_, err := c.Client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil && !errors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating namespace %s: %w", name, err)
@@ -44,9 +44,9 @@ func (c *Cluster) Namespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// Bind creates a volume and a claim that are bound to each other, as the volume controller
-// does.
-func (c *Cluster) Bind(ctx context.Context, pv *v1.PersistentVolume, pvc *v1.PersistentVolumeClaim) error {
+// CreateBoundVolume creates a volume and a claim and binds them to each other, as the volume
+// controller does.
+func (c *Cluster) CreateBoundVolume(ctx context.Context, pv *v1.PersistentVolume, pvc *v1.PersistentVolumeClaim) error {
 	pvc = pvc.DeepCopy()
 	pvc.Spec.VolumeName = pv.Name
 	made, err := c.Client.CoreV1().PersistentVolumeClaims(pvc.Namespace).Create(ctx, pvc, metav1.CreateOptions{})

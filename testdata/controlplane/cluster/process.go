@@ -19,12 +19,12 @@ type process struct {
 	name  string
 	cmd   *exec.Cmd
 	log   *os.File
-	ended chan struct{}
+	ended chan struct{} // closed when the program has exited
 }
 
-// run starts a program and writes its output to a file. The program is killed when this process
-// exits.
-func (c *Cluster) run(program string, args ...string) (*process, error) {
+// startProgram starts a program and writes its output to a file. The program is killed when this
+// process exits.
+func (c *Cluster) startProgram(program string, args ...string) (*process, error) {
 	p := &process{name: filepath.Base(program), cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	var err error
 	if p.log, err = os.Create(filepath.Join(c.dir, p.name+".log")); err != nil {
@@ -44,12 +44,12 @@ func (c *Cluster) run(program string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// end stops processes with the function how and removes them from c.processes.
-func (c *Cluster) end(how func(*process) error, ended ...*process) (err error) {
-	for _, p := range ended {
+// endProcesses stops processes with the function stop and removes them from c.processes.
+func (c *Cluster) endProcesses(stop func(*process) error, processes ...*process) (err error) {
+	for _, p := range processes {
 		if i := slices.Index(c.processes, p); i >= 0 {
 			c.processes = slices.Delete(c.processes, i, i+1)
-			err = errors.Join(err, how(p))
+			err = errors.Join(err, stop(p))
 		}
 	}
 	return err
@@ -62,14 +62,14 @@ func (p *process) kill() error {
 	return p.log.Close()
 }
 
-// stopWithin is the time that a program has to stop before it is killed.
-const stopWithin = 10 * time.Second
+// stopTimeout is the time after which a program that does not stop is killed.
+const stopTimeout = 10 * time.Second
 
 func (p *process) stop() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.ended:
-	case <-time.After(stopWithin):
+	case <-time.After(stopTimeout):
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 	}
@@ -82,32 +82,33 @@ func (p *process) logTail() string {
 	return string(text[max(0, len(text)-4000):])
 }
 
-// ready waits until a request to url gets a response with status 200.
-func (p *process) ready(ctx context.Context, client *http.Client, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+// waitUntilReady waits until a request to url gets a response with status 200. It returns an error
+// after readyTimeout, or if the program exits.
+func (p *process) waitUntilReady(ctx context.Context, client *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	var last string
+	var lastError string
 	for {
 		q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
 		}
 		if r, err := client.Do(q); err != nil {
-			last = err.Error()
+			lastError = err.Error()
 		} else {
 			text, _ := io.ReadAll(r.Body)
 			_ = r.Body.Close()
 			if r.StatusCode == http.StatusOK {
 				return nil
 			}
-			last = fmt.Sprintf("%s: %s", r.Status, text)
+			lastError = fmt.Sprintf("%s: %s", r.Status, text)
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-p.ended:
 			return fmt.Errorf("%s exited:\n%s", p.name, p.logTail())
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w\n%s\n%s", p.name, ctx.Err(), last, p.logTail())
+			return fmt.Errorf("%s is not ready: %w\n%s\n%s", p.name, ctx.Err(), lastError, p.logTail())
 		}
 	}
 }

@@ -26,15 +26,16 @@ import (
 //go:embed objects.yaml
 var objects string
 
-// registered is a kubelet that has registered with an API server, and its runtime.
-type registered struct {
+// registeredKubelet is a kubelet that has registered with an API server. It contains the cluster of
+// the API server and the runtime of the kubelet.
+type registeredKubelet struct {
 	*kubelet
 	*cluster.Cluster
-	m *memory
+	m *memoryRuntime
 }
 
 // register starts a control plane and a kubelet that registers with it.
-func register(ctx context.Context, programs, dir string) (*registered, error) {
+func register(ctx context.Context, programs, dir string) (*registeredKubelet, error) {
 	c, err := cluster.Start(ctx, cluster.Options{Dir: filepath.Join(dir, "cluster"), Programs: programs})
 	if err != nil {
 		return nil, err
@@ -43,9 +44,9 @@ func register(ctx context.Context, programs, dir string) (*registered, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &registered{&kubelet{dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"), address: address}, c, newMemory()}
+	r := &registeredKubelet{&kubelet{dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"), address: address}, c, newMemoryRuntime()}
 	user, group := cluster.NodeUser(nodeName)
-	if err := c.Kubeconfig(r.kubeconfig, user, group); err != nil {
+	if err := c.WriteKubeconfig(r.kubeconfig, user, group); err != nil {
 		return nil, err
 	}
 	if err := r.m.serve(r.socket()); err != nil {
@@ -54,11 +55,11 @@ func register(ctx context.Context, programs, dir string) (*registered, error) {
 	if err := r.kubelet.start(filepath.Join(programs, "kubelet")); err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(5 * patience); ; time.Sleep(time.Second) {
+	for deadline := time.Now().Add(5 * idleTimeout); ; time.Sleep(time.Second) {
 		if _, err := c.Client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{}); err == nil {
 			return r, nil
 		} else if time.Now().After(deadline) {
-			r.end()
+			r.stopAll()
 			return nil, fmt.Errorf("the kubelet has not registered: %w", err)
 		}
 	}
@@ -66,19 +67,19 @@ func register(ctx context.Context, programs, dir string) (*registered, error) {
 
 // hostAddress returns an address of the host that the kubelet accepts for a node.
 func hostAddress() (string, error) {
-	all, err := net.InterfaceAddrs()
+	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return "", err
 	}
-	for _, a := range all {
+	for _, a := range addrs {
 		if ip, _, err := net.ParseCIDR(a.String()); err == nil && ip.To4() != nil && ip.IsGlobalUnicast() {
 			return ip.String(), nil
 		}
 	}
-	return "", errors.New("the host has only loopback addresses, and a node needs another one")
+	return "", errors.New("finding an address for the node: the host has only loopback addresses")
 }
 
-func (r *registered) end() {
+func (r *registeredKubelet) stopAll() {
 	r.kubelet.stop()
 	_ = r.Stop()
 }
@@ -89,29 +90,29 @@ func recordAPI(ctx context.Context, programs, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer r.end()
+	defer r.stopAll()
 	if err := r.createObjects(ctx); err != nil {
 		return err
 	}
-	all := podsAPI()
-	for _, pod := range all {
+	pods := podsAPI()
+	for _, pod := range pods {
 		r.m.expect(r.podName(pod), pod)
 		if err := r.create(ctx, pod); err != nil {
 			return fmt.Errorf("%s: %w", name(pod), err)
 		}
 	}
-	for _, pod := range r.m.wait(r.kubelet, all) {
+	for _, pod := range r.m.wait(r.kubelet, pods) {
 		text, _ := json.Marshal(pod)
 		fmt.Printf("not created by the kubelet: %s\n%s", text, r.lastError(name(pod)))
 	}
 	if err := r.readFiles(); err != nil {
 		return err
 	}
-	return write(r.kubelet, r.m, all, objects, outputAPI)
+	return write(r.kubelet, r.m, pods, objects, outputAPI)
 }
 
 // createObjects creates the objects in the manifest, and the directories of volumes.
-func (r *registered) createObjects(ctx context.Context) error {
+func (r *registeredKubelet) createObjects(ctx context.Context) error {
 	var volume *v1.PersistentVolume
 	for _, text := range strings.Split(objects, "\n---\n") {
 		var kind metav1.TypeMeta
@@ -143,7 +144,7 @@ func (r *registered) createObjects(ctx context.Context) error {
 		case "PersistentVolumeClaim":
 			err = withObject(text, func(o *v1.PersistentVolumeClaim) error {
 				o.Namespace = "default"
-				return r.Bind(ctx, volume, o)
+				return r.CreateBoundVolume(ctx, volume, o)
 			})
 		default:
 			err = fmt.Errorf("unsupported kind %s", kind.Kind)
@@ -163,8 +164,8 @@ func withObject[T any](text string, do func(*T) error) error {
 	return do(o)
 }
 
-// moveVolume moves the path of a volume below the directory for host paths, and creates the
-// directory.
+// moveVolume moves the path of a volume below hostRoot, and creates the directory or block device
+// of the volume.
 func (k *kubelet) moveVolume(pv *v1.PersistentVolume) error {
 	path := &pv.Spec.PersistentVolumeSource
 	if path.HostPath != nil {
@@ -180,7 +181,7 @@ func (k *kubelet) moveVolume(pv *v1.PersistentVolume) error {
 
 // create creates a pod that is bound to the node. Like a controller, it also creates the claims
 // of the ephemeral volumes of the pod.
-func (r *registered) create(ctx context.Context, pod map[string]any) error {
+func (r *registeredKubelet) create(ctx context.Context, pod map[string]any) error {
 	text, err := json.Marshal(pod)
 	if err != nil {
 		return err
@@ -190,13 +191,13 @@ func (r *registered) create(ctx context.Context, pod map[string]any) error {
 		return err
 	}
 	o.Namespace, o.Spec.NodeName = "default", nodeName
-	made, err := r.Client.CoreV1().Pods(o.Namespace).Create(ctx, &o, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	createdPod, err := r.Client.CoreV1().Pods(o.Namespace).Create(ctx, &o, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	if err != nil {
 		return err
 	}
-	for _, v := range made.Spec.Volumes {
+	for _, v := range createdPod.Spec.Volumes {
 		if v.Ephemeral != nil {
-			if err := r.bindEphemeral(ctx, made, v); err != nil {
+			if err := r.bindEphemeral(ctx, createdPod, v); err != nil {
 				return err
 			}
 		}
@@ -204,7 +205,7 @@ func (r *registered) create(ctx context.Context, pod map[string]any) error {
 	return nil
 }
 
-func (r *registered) bindEphemeral(ctx context.Context, pod *v1.Pod, v v1.Volume) error {
+func (r *registeredKubelet) bindEphemeral(ctx context.Context, pod *v1.Pod, v v1.Volume) error {
 	template := v.Ephemeral.VolumeClaimTemplate
 	claim := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -214,8 +215,8 @@ func (r *registered) bindEphemeral(ctx context.Context, pod *v1.Pod, v v1.Volume
 		Spec: template.Spec,
 	}
 	if claim.Spec.StorageClassName == nil {
-		none := ""
-		claim.Spec.StorageClassName = &none
+		noClass := ""
+		claim.Spec.StorageClassName = &noClass
 	}
 	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Name}, Spec: v1.PersistentVolumeSpec{
 		Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, StorageClassName: *claim.Spec.StorageClassName,
@@ -224,5 +225,5 @@ func (r *registered) bindEphemeral(ctx context.Context, pod *v1.Pod, v v1.Volume
 	if err := r.moveVolume(volume); err != nil {
 		return err
 	}
-	return r.Bind(ctx, volume, claim)
+	return r.CreateBoundVolume(ctx, volume, claim)
 }

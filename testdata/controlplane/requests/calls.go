@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// scenarios are files with the following sections. Section steps contains what happens to a
-// pod. Section kubelet is recorded: below each step that does something it contains the
+// scenarios matches the files of the scenarios, which have the following sections. Section steps
+// contains the steps for one pod. Section kubelet is recorded: below each step it contains the
 // requests that the kubelet then sends to its runtime. The steps are:
 //
 //	start            create the pod in section pod.yaml
@@ -28,7 +28,7 @@ import (
 //	exit NAME CODE   a container exits
 //	stop             delete the pod with its own grace period
 //
-// and before them
+// The following steps prepare a scenario, precede all others and are not recorded:
 //
 //	fail WORD        a command that begins with WORD fails in the first attempt of a container
 //	take WORD TIME   the command takes this time
@@ -41,9 +41,9 @@ import (
 // the pod.
 const scenarios = "../kubelet/*.txt"
 
-// rest is the time without a new request after which a step is complete. It is longer than any
-// action in a scenario.
-const rest = 15 * time.Second
+// settleTime is the time without a new request after which a step is complete. It is longer than
+// any action in a scenario.
+const settleTime = 15 * time.Second
 
 // recordCalls runs all scenarios concurrently.
 func recordCalls(ctx context.Context, programs, dir string) error {
@@ -55,14 +55,14 @@ func recordCalls(ctx context.Context, programs, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer r.end()
-	failed := make([]error, len(files))
-	var all sync.WaitGroup
+	defer r.stopAll()
+	errs := make([]error, len(files))
+	var group sync.WaitGroup
 	for i, file := range files {
-		all.Go(func() { failed[i] = r.record(ctx, file) })
+		group.Go(func() { errs[i] = r.record(ctx, file) })
 	}
-	all.Wait()
-	for i, err := range failed {
+	group.Wait()
+	for i, err := range errs {
 		if err != nil {
 			return fmt.Errorf("%s: %w", files[i], err)
 		}
@@ -71,7 +71,7 @@ func recordCalls(ctx context.Context, programs, dir string) error {
 }
 
 // record runs one scenario and writes the recorded requests to its file.
-func (r *registered) record(ctx context.Context, file string) error {
+func (r *registeredKubelet) record(ctx context.Context, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -80,11 +80,11 @@ func (r *registered) record(ctx context.Context, file string) error {
 	pod := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".txt"), "_", "-")
 	var out strings.Builder
 	for step := range strings.Lines(section(scenario, "steps")) {
-		recorded, err := r.step(ctx, scenario, pod, strings.Fields(step))
+		isRecorded, err := r.step(ctx, scenario, pod, strings.Fields(step))
 		if err != nil {
 			return fmt.Errorf("%s: %w", strings.TrimSpace(step), err)
 		}
-		if !recorded {
+		if !isRecorded {
 			continue
 		}
 		out.WriteString(step)
@@ -110,15 +110,15 @@ func section(scenario *txtar.Archive, name string) string {
 	return ""
 }
 
-// step executes one step. recorded is false for a step after which no requests are recorded.
-func (r *registered) step(ctx context.Context, scenario *txtar.Archive, pod string, words []string) (recorded bool, err error) {
+// step executes one step. isRecorded is false for a step after which no requests are recorded.
+func (r *registeredKubelet) step(ctx context.Context, scenario *txtar.Archive, pod string, words []string) (isRecorded bool, err error) {
 	switch words[0] {
 	case "fail":
-		r.m.setCommand(pod, words[1], func(p *behavior) { p.fails = true })
+		r.m.setCommand(pod, words[1], func(p *behavior) { p.failsOnce = true })
 		return false, nil
 	case "take":
 		d, err := time.ParseDuration(words[2])
-		r.m.setCommand(pod, words[1], func(p *behavior) { p.takes = d })
+		r.m.setCommand(pod, words[1], func(p *behavior) { p.duration = d })
 		return false, err
 	case "start":
 		var o map[string]any
@@ -149,35 +149,35 @@ func (r *registered) step(ctx context.Context, scenario *txtar.Archive, pod stri
 	return true, err
 }
 
-// resize sets the resources of a pod's containers to those of another version.
-func (r *registered) resize(ctx context.Context, pod, text string) error {
-	var edited v1.Pod
-	if err := yaml.UnmarshalStrict([]byte(text), &edited); err != nil {
+// resize sets the resources of a pod's containers to those in the manifest text.
+func (r *registeredKubelet) resize(ctx context.Context, pod, text string) error {
+	var editedPod v1.Pod
+	if err := yaml.UnmarshalStrict([]byte(text), &editedPod); err != nil {
 		return err
 	}
-	now, err := r.Client.CoreV1().Pods("default").Get(ctx, pod, metav1.GetOptions{})
+	currentPod, err := r.Client.CoreV1().Pods("default").Get(ctx, pod, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	for i := range edited.Spec.Containers {
-		now.Spec.Containers[i].Resources = edited.Spec.Containers[i].Resources
+	for i := range editedPod.Spec.Containers {
+		currentPod.Spec.Containers[i].Resources = editedPod.Spec.Containers[i].Resources
 	}
-	_, err = r.Client.CoreV1().Pods("default").UpdateResize(ctx, pod, now, metav1.UpdateOptions{})
+	_, err = r.Client.CoreV1().Pods("default").UpdateResize(ctx, pod, currentPod, metav1.UpdateOptions{})
 	return err
 }
 
-// settle waits until the kubelet has sent no new request for a pod for a while.
-func (m *memory) settle(pod string) {
-	last, since := -1, time.Now()
-	for time.Since(since) < rest {
-		if n := m.countCalls(pod); n != last {
-			last, since = n, time.Now()
+// settle waits until the kubelet has sent no new request for a pod for settleTime.
+func (m *memoryRuntime) settle(pod string) {
+	lastCount, changedAt := -1, time.Now()
+	for time.Since(changedAt) < settleTime {
+		if n := m.countCalls(pod); n != lastCount {
+			lastCount, changedAt = n, time.Now()
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 }
 
-func shown(v any) string {
+func toJSON(v any) string {
 	text, _ := json.Marshal(v)
 	return string(text)
 }

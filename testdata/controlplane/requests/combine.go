@@ -9,13 +9,13 @@ import (
 )
 
 //go:embed pods.txt
-var singles string
+var podLines string
 
 //go:embed pods_api.txt
-var singlesAPI string
+var podLinesAPI string
 
-// podSecurity and containerSecurity contain security contexts. Each of the first is combined
-// with each of the second.
+// podSecurity and containerSecurity contain security contexts. Each context in podSecurity is
+// combined with each context in containerSecurity.
 var (
 	podSecurity = []string{
 		``, `{}`, `{"runAsUser":1000}`, `{"runAsUser":1000,"runAsGroup":1001,"supplementalGroups":[7,8],"fsGroup":9}`,
@@ -33,7 +33,7 @@ var (
 
 // pods returns all pods for a standalone kubelet, each with a name.
 func pods() []map[string]any {
-	lines := linesOf(singles)
+	lines := linesOf(podLines)
 	for _, p := range podSecurity {
 		for _, c := range containerSecurity {
 			var line []string
@@ -49,11 +49,11 @@ func pods() []map[string]any {
 	return podsOf("p", lines)
 }
 
-// podsAPI returns the pods that need an API server, without the fields that the API server adds
-// by default.
+// podsAPI returns the pods that need an API server. They disable the service account token and the
+// service links, which the API server enables by default.
 func podsAPI() []map[string]any {
 	var lines []string
-	for _, line := range linesOf(singlesAPI) {
+	for _, line := range linesOf(podLinesAPI) {
 		lines = append(lines, line+" spec.automountServiceAccountToken=false spec.enableServiceLinks=false")
 	}
 	return podsOf("a", lines)
@@ -69,7 +69,7 @@ func linesOf(text string) (lines []string) {
 }
 
 // podsOf returns one minimal pod per line, with the changes on that line.
-func podsOf(prefix string, lines []string) (all []map[string]any) {
+func podsOf(prefix string, lines []string) (list []map[string]any) {
 	for i, line := range lines {
 		var pod any = map[string]any{
 			"apiVersion": "v1", "kind": "Pod",
@@ -81,7 +81,7 @@ func podsOf(prefix string, lines []string) (all []map[string]any) {
 				pod = c.Apply(pod)
 			}
 		}
-		all = append(all, pod.(map[string]any))
+		list = append(list, pod.(map[string]any))
 	}
-	return all
+	return list
 }

@@ -8,12 +8,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// files returns the pods of kubeadm and those that podd renders for its goldens. The kubelet
-// rejects some of the latter, because their fields are not allowed in static pods.
-// runtimeClassName is removed, because a kubelet without an API server panics when it looks up
-// a runtime class.
-func files() ([]map[string]any, error) {
-	var all []map[string]any
+// podsFromFiles returns the pods of kubeadm and the pods of podd's golden files in testdata/render.
+// The kubelet rejects some pods of the golden files, because their fields are not allowed in static
+// pods. runtimeClassName is removed, because a kubelet without an API server panics when it looks
+// up a runtime class.
+func podsFromFiles() ([]map[string]any, error) {
+	var list []map[string]any
 	for _, pattern := range []string{"../manifests/kubeadm/*.yaml", "../render/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
@@ -25,16 +25,16 @@ func files() ([]map[string]any, error) {
 				return nil, err
 			}
 			if pod != nil {
-				all = append(all, pod)
+				list = append(list, pod)
 			}
 		}
 	}
-	return all, nil
+	return list, nil
 }
 
-// readPod reads the first object of a file. It returns nil if the object is not a pod. It skips
-// the files of package render with pods of kubeadm, because they omit fields that do not matter
-// there.
+// readPod reads the first object of a file. It returns nil if the object is not a pod. It skips the
+// files in testdata/render that contain pods of kubeadm, because these files omit fields and the
+// complete pods are in testdata/manifests/kubeadm.
 func readPod(path string) (map[string]any, error) {
 	text, err := os.ReadFile(path)
 	if err != nil || strings.HasPrefix(filepath.Base(path), "kubeadm-") {
@@ -52,8 +52,8 @@ func readPod(path string) (map[string]any, error) {
 	return pod, nil
 }
 
-// moveHostPaths moves the host paths of a pod below the directory for host paths, because the
-// kubelet creates missing host paths. It creates the host paths that must exist.
+// moveHostPaths moves the host paths of a pod below hostRoot, because the kubelet would otherwise
+// create missing host paths on the host. It creates the paths that must exist.
 func (k *kubelet) moveHostPaths(pod map[string]any) error {
 	spec := pod["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)

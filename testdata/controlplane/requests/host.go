@@ -11,8 +11,8 @@ import (
 )
 
 // The kubelet runs in a mount namespace in which AppArmor and huge pages appear to exist,
-// whether the host has them or not. A kubelet only checks whether they exist and whether there
-// are enough.
+// whether the host has them or not. This is sufficient, because a kubelet only checks whether they
+// exist and whether there are enough huge pages.
 var (
 	hugePages = []struct{ kib, n int64 }{{1 << 20, 2}, {2048, 64}} // a tmpfs lists them in reverse
 	unshare   = []string{"unshare", "--mount", "--propagation", "private", "sh", "-ec", namespaceScript(), "kubelet"}
@@ -34,9 +34,9 @@ func namespaceScript() string {
 	return strings.Join(append(lines, `exec "$@"`), "\n")
 }
 
-// reserved returns the memory, in bytes, that pods cannot request: the memory of the huge pages,
-// and the free memory below which the kubelet evicts pods.
-func reserved() int64 {
+// reservedMemory returns the memory, in bytes, that pods cannot request. It is the sum of the
+// memory of the huge pages and the free memory below which the kubelet evicts pods.
+func reservedMemory() int64 {
 	bytes := int64(evictMiB << 20)
 	for _, p := range hugePages {
 		bytes += p.kib * p.n << 10
@@ -44,19 +44,19 @@ func reserved() int64 {
 	return bytes
 }
 
-// exited reports whether the kubelet has exited.
-func (k *kubelet) exited() bool {
+// hasExited reports whether the kubelet has exited.
+func (k *kubelet) hasExited() bool {
 	_, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(k.cmd.Process.Pid), "exe"))
 	return err != nil
 }
 
 // rootInNamespace returns the path of the kubelet's root directory with the mounts in its namespace.
 func (k *kubelet) rootInNamespace() string {
-	return filepath.Join("/proc", strconv.Itoa(k.cmd.Process.Pid), "root", k.root())
+	return filepath.Join("/proc", strconv.Itoa(k.cmd.Process.Pid), "root", k.rootDir())
 }
 
-// makeDevice creates a device node for a loop device at path. When the kubelet is stopped, the
-// node, the loop device and the loop device that the kubelet has created for it are removed.
+// makeDevice creates a loop device, and a device node for it at path. stop removes both, and the
+// loop device that the kubelet has created for the node.
 func (k *kubelet) makeDevice(path string) error {
 	file := filepath.Join(k.dir, filepath.Base(path)+".image")
 	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {

@@ -15,8 +15,9 @@ const nodeAddress = "192.0.2.10"
 // nodeName is the hostname that is given to the kubelet.
 const nodeName = "node1"
 
-// cgroupRoot is the root of the cgroups of pods. It is separate from those of other programs,
-// because a kubelet removes every unknown pod cgroup below its cgroup root.
+// cgroupRoot is the root of the cgroups of pods. It is separate from the cgroups of other programs,
+// because a kubelet removes every pod cgroup below its cgroup root that belongs to none of its
+// pods.
 const cgroupRoot = "podd-requests"
 
 // evictMiB is the free memory, in MiB, below which the kubelet evicts pods.
@@ -49,8 +50,8 @@ const resolvConf = "nameserver 192.0.2.53\nsearch lan.example\noptions rotate\n"
 // kubelet is a kubelet with files below one directory.
 type kubelet struct {
 	dir        string
-	kubeconfig string // "": standalone
-	address    string // of the node; it must be one of the host if there is an API server
+	kubeconfig string // "" for a standalone kubelet
+	address    string // address of the node; with an API server, it must be an address of the host
 	cmd        *exec.Cmd
 	log        *os.File
 	cleanup    []restore
@@ -59,8 +60,8 @@ type kubelet struct {
 // restore restores a part of the host's state.
 type restore func()
 
-// sysctls are the settings in /proc/sys that a kubelet changes. fixedPaths are paths that it
-// creates whatever its configuration; a directory precedes its content.
+// sysctls are the settings in /proc/sys that a kubelet changes. fixedPaths are the paths that a
+// kubelet creates with every configuration; a directory precedes its content.
 var (
 	sysctls    = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
 	fixedPaths = []string{
@@ -69,30 +70,31 @@ var (
 	}
 )
 
-// saveHost records the state of the host before a kubelet changes it.
-func saveHost() (all []restore) {
+// saveHost records the state of the host that a kubelet changes. It returns the functions that
+// restore this state.
+func saveHost() (restores []restore) {
 	for _, t := range sysctls {
 		path := "/proc/sys/" + t
 		if value, err := os.ReadFile(path); err == nil {
-			all = append(all, func() { _ = os.WriteFile(path, value, 0o644) })
+			restores = append(restores, func() { _ = os.WriteFile(path, value, 0o644) })
 		}
 	}
 	for _, path := range fixedPaths {
 		if _, err := os.Lstat(path); err != nil {
-			all = append(all, func() { _ = os.Remove(path) }) // fails if another process uses it now
+			restores = append(restores, func() { _ = os.Remove(path) }) // fails if another process has created files in the directory
 		}
 	}
-	return all
+	return restores
 }
 
-func (k *kubelet) root() string      { return filepath.Join(k.dir, "root") }
-func (k *kubelet) logs() string      { return filepath.Join(k.dir, "logs") }
-func (k *kubelet) manifests() string { return filepath.Join(k.dir, "manifests") }
-func (k *kubelet) manifest(pod string) string {
-	return filepath.Join(k.manifests(), pod+".json")
+func (k *kubelet) rootDir() string      { return filepath.Join(k.dir, "root") }
+func (k *kubelet) logsDir() string      { return filepath.Join(k.dir, "logs") }
+func (k *kubelet) manifestsDir() string { return filepath.Join(k.dir, "manifests") }
+func (k *kubelet) manifestPath(pod string) string {
+	return filepath.Join(k.manifestsDir(), pod+".json")
 }
 
-// podName returns the name of a pod in the kubelet.
+// podName returns the name that the kubelet gives to a pod.
 func (k *kubelet) podName(pod map[string]any) string {
 	if k.kubeconfig == "" {
 		return name(pod) + "-" + nodeName
@@ -107,7 +109,7 @@ func (k *kubelet) socket() string { return filepath.Join(k.dir, "cri.sock") }
 
 // start starts the kubelet with the program at path.
 func (k *kubelet) start(path string) error {
-	for _, dir := range []string{k.root(), k.logs(), k.manifests(), filepath.Join(k.root(), "seccomp")} {
+	for _, dir := range []string{k.rootDir(), k.logsDir(), k.manifestsDir(), filepath.Join(k.rootDir(), "seccomp")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -118,7 +120,7 @@ func (k *kubelet) start(path string) error {
 		}
 	}
 	resolv, file := filepath.Join(k.dir, "resolv.conf"), filepath.Join(k.dir, "config.yaml")
-	text := config + fmt.Sprintf("evictionHard: {memory.available: %dMi}\nstaticPodPath: %s\nresolvConf: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: unix://%s\n", evictMiB, k.manifests(), resolv, k.logs(), k.socket())
+	text := config + fmt.Sprintf("evictionHard: {memory.available: %dMi}\nstaticPodPath: %s\nresolvConf: %s\npodLogsDir: %s\ncontainerRuntimeEndpoint: unix://%s\n", evictMiB, k.manifestsDir(), resolv, k.logsDir(), k.socket())
 	if err := os.WriteFile(resolv, []byte(resolvConf), 0o644); err != nil {
 		return err
 	}
@@ -130,7 +132,7 @@ func (k *kubelet) start(path string) error {
 		return err
 	}
 	k.cleanup = saveHost()
-	args := []string{"--config", file, "--root-dir", k.root(), "--cert-dir", filepath.Join(k.dir, "pki"),
+	args := []string{"--config", file, "--root-dir", k.rootDir(), "--cert-dir", filepath.Join(k.dir, "pki"),
 		"--hostname-override", nodeName, "--node-ip", k.address, "--runtime-cgroups", "/", "--v", "2"}
 	if k.kubeconfig != "" {
 		args = append(args, "--kubeconfig", k.kubeconfig)
@@ -141,8 +143,8 @@ func (k *kubelet) start(path string) error {
 	return k.cmd.Start()
 }
 
-// stop kills the kubelet, which removes its mounts, then removes its cgroups and restores the
-// host.
+// stop kills the kubelet, and thereby removes the kubelet's mount namespace. Then it removes the
+// cgroups of pods and restores the state of the host.
 func (k *kubelet) stop() {
 	_ = k.cmd.Process.Kill()
 	_ = k.cmd.Wait()
@@ -157,12 +159,12 @@ func (k *kubelet) stop() {
 
 // cgroups returns the directories of cgroupRoot in all hierarchies.
 func cgroups() []string {
-	found, _ := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs")
-	var all []string
-	for _, path := range found {
-		all = append(all, filepath.Join(filepath.Dir(path), cgroupRoot))
+	paths, _ := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs")
+	var dirs []string
+	for _, path := range paths {
+		dirs = append(dirs, filepath.Join(filepath.Dir(path), cgroupRoot))
 	}
-	return all
+	return dirs
 }
 
 // removeCgroup removes a cgroup without processes, and its children.

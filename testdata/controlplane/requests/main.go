@@ -1,5 +1,5 @@
 // Command requests records the requests of a real kubelet of Kubernetes to its container
-// runtime. It has three parts and runs those that are named, or all:
+// runtime. It has three parts. It runs the parts that the arguments name, or all parts:
 //
 //	static  many pods: combinations of fields, and the manifests of podd's own
 //	        tests, in the manifest directory of a standalone kubelet
@@ -12,9 +12,9 @@
 // The first two recordings are gzipped lines of JSON: first the node with the existing objects,
 // then one line per pod with the configs of its sandbox and containers, its image pulls, and
 // the files in its volumes. Values that differ between runs are replaced: ROOT is the kubelet's
-// root directory, LOGS that of logs, UID the pod's UID, TERMINATION the name of a termination
-// message file, and TIME the directory with the files of a volume. Every user namespace has the
-// host IDs from 65536 on. See calls.go for the last recording.
+// root directory, LOGS the directory of logs, UID the pod's UID, TERMINATION the name of a
+// termination message file, and TIME the directory with the files of a volume. The first host ID of
+// every user namespace is replaced by 65536. See calls.go for the recordings of part calls.
 package main
 
 import (
@@ -33,12 +33,12 @@ const (
 	outputAPI    = "../render/kubelet-api.jsonl.gz"
 )
 
-// patience is how long the kubelet may be idle before the remaining pods are considered
-// rejected.
-const patience = 20 * time.Second
+// idleTimeout is the time without a new request after which the pods that the kubelet has not
+// created are regarded as rejected.
+const idleTimeout = 20 * time.Second
 
 func main() {
-	programs := flag.String("programs", "", "`directory` of the programs of the control plane, which are built there if necessary; by default a temporary one")
+	programs := flag.String("programs", "", "`directory` of the programs of the control plane, which are built there if necessary (default: a temporary directory)")
 	flag.Parse()
 	parts := flag.Args()
 	if len(parts) == 0 {

@@ -15,12 +15,12 @@ import (
 
 // behavior is the behavior of a command that the kubelet runs in a container.
 type behavior struct {
-	fails bool // in the first attempt of its container
-	takes time.Duration
+	failsOnce bool // whether the command fails in the first attempt of its container
+	duration  time.Duration
 }
 
 // setCommand changes the behavior of a command in a pod. word is the first word of the command.
-func (m *memory) setCommand(pod, word string, change func(*behavior)) {
+func (m *memoryRuntime) setCommand(pod, word string, change func(*behavior)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.commands[pod+"/"+word] == nil {
@@ -30,7 +30,7 @@ func (m *memory) setCommand(pod, word string, change func(*behavior)) {
 }
 
 // intercept records each request when it arrives.
-func (m *memory) intercept(ctx context.Context, q any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (m *memoryRuntime) intercept(ctx context.Context, q any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	m.mu.Lock()
 	if pod, line := m.line(q); line != "" && !isRepeated(m.calls[pod], line) {
 		m.calls[pod] = append(m.calls[pod], line)
@@ -39,25 +39,25 @@ func (m *memory) intercept(ctx context.Context, q any, _ *grpc.UnaryServerInfo, 
 	return handle(ctx, q)
 }
 
-// isRepeated reports whether line repeats an earlier line: a command in the same attempt of a
-// container, or the line directly before.
+// isRepeated reports whether line repeats an earlier line. The earlier line is either a command in
+// the same attempt of a container, or the last element of lines.
 func isRepeated(lines []string, line string) bool {
 	words := strings.Fields(line)
-	for i, other := range slices.Backward(lines) {
+	for i, earlierLine := range slices.Backward(lines) {
 		switch {
-		case other == line && (i == len(lines)-1 || words[0] == "ExecSync"):
+		case earlierLine == line && (i == len(lines)-1 || words[0] == "ExecSync"):
 			return true
-		case len(words) > 1 && strings.HasPrefix(other, "CreateContainer "+words[1]+" "):
+		case len(words) > 1 && strings.HasPrefix(earlierLine, "CreateContainer "+words[1]+" "):
 			return false
 		}
 	}
 	return false
 }
 
-// line returns the line for a request in a scenario. It returns "" for a request that is
-// omitted. For example, the requests for an exited container depend on timing. The caller must
-// hold the lock.
-func (m *memory) line(q any) (pod, line string) {
+// line returns the line of the recording for a request, and the name of the pod. It returns "" for
+// a request that is not recorded, such as a command in an exited container, because such requests
+// depend on timing. The caller must hold the lock.
+func (m *memoryRuntime) line(q any) (pod, line string) {
 	switch q := q.(type) {
 	case *api.RunPodSandboxRequest:
 		return q.Config.Metadata.Name, "RunPodSandbox"
@@ -77,18 +77,18 @@ func (m *memory) line(q any) (pod, line string) {
 		}
 		return m.lineOf("ExecSync", q.ContainerId, fmt.Sprintf(" %q within %ds", q.Cmd, q.Timeout))
 	case *api.UpdateContainerResourcesRequest:
-		return m.lineOf("UpdateContainerResources", q.ContainerId, " "+shown(q.Linux))
+		return m.lineOf("UpdateContainerResources", q.ContainerId, " "+toJSON(q.Linux))
 	}
 	return "", ""
 }
 
-func (m *memory) lineOf(method, id, more string) (pod, line string) {
+func (m *memoryRuntime) lineOf(method, id, arguments string) (pod, line string) {
 	c := m.containers[id].GetMetadata()
-	return m.sandboxes[m.of[id]].GetMetadata().GetName(), fmt.Sprintf("%s %s%s", method, c.GetName(), more)
+	return m.sandboxes[m.sandboxIDs[id]].GetMetadata().GetName(), fmt.Sprintf("%s %s%s", method, c.GetName(), arguments)
 }
 
 // newCalls returns the lines since the last call of newCalls.
-func (m *memory) newCalls(pod string) []string {
+func (m *memoryRuntime) newCalls(pod string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	calls := m.calls[pod]
@@ -96,30 +96,30 @@ func (m *memory) newCalls(pod string) []string {
 	return calls
 }
 
-func (m *memory) countCalls(pod string) int {
+func (m *memoryRuntime) countCalls(pod string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.calls[pod])
 }
 
 // exit makes a container of a running pod exit.
-func (m *memory) exit(pod, container string, code int32) {
+func (m *memoryRuntime) exit(pod, container string, code int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, c := range m.containers {
-		if c.Metadata.Name == container && m.sandboxes[m.of[id]].GetMetadata().GetName() == pod {
-			end(c, code)
+		if c.Metadata.Name == container && m.sandboxes[m.sandboxIDs[id]].GetMetadata().GetName() == pod {
+			setExited(c, code)
 		}
 	}
 }
 
 // ExecSync runs a command with the behavior that was set for its first word. Other commands
 // succeed at once.
-func (m *memory) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
+func (m *memoryRuntime) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
 	m.mu.Lock()
 	c := m.containers[q.ContainerId]
 	var p behavior
-	if set := m.commands[m.sandboxes[m.of[q.ContainerId]].GetMetadata().GetName()+"/"+q.Cmd[0]]; set != nil {
+	if set := m.commands[m.sandboxes[m.sandboxIDs[q.ContainerId]].GetMetadata().GetName()+"/"+q.Cmd[0]]; set != nil {
 		p = *set
 	}
 	m.mu.Unlock()
@@ -130,11 +130,11 @@ func (m *memory) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.Exe
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-time.After(p.takes):
+	case <-time.After(p.duration):
 	case <-after(limit):
 		return nil, status.Errorf(codes.DeadlineExceeded, "timeout %s exceeded", limit)
 	}
-	if p.fails && c.Metadata.Attempt == 0 {
+	if p.failsOnce && c.Metadata.Attempt == 0 {
 		return &api.ExecSyncResponse{ExitCode: 1, Stderr: []byte(strings.Join(q.Cmd, " ") + " failed")}, nil
 	}
 	return &api.ExecSyncResponse{}, nil
@@ -149,7 +149,7 @@ func after(d time.Duration) <-chan time.Time {
 }
 
 // UpdateContainerResources changes the resources in the status.
-func (m *memory) UpdateContainerResources(_ context.Context, q *api.UpdateContainerResourcesRequest) (*api.UpdateContainerResourcesResponse, error) {
+func (m *memoryRuntime) UpdateContainerResources(_ context.Context, q *api.UpdateContainerResourcesRequest) (*api.UpdateContainerResourcesResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c := m.containers[q.ContainerId]; c != nil {

@@ -14,7 +14,7 @@ import (
 
 // recordStatic records the pods of a standalone kubelet.
 func recordStatic(_ context.Context, programs, dir string) error {
-	k, m := &kubelet{dir: dir, address: nodeAddress}, newMemory()
+	k, m := &kubelet{dir: dir, address: nodeAddress}, newMemoryRuntime()
 	if err := m.serve(k.socket()); err != nil {
 		return err
 	}
@@ -22,21 +22,21 @@ func recordStatic(_ context.Context, programs, dir string) error {
 		return err
 	}
 	defer k.stop()
-	all := pods()
+	podList := pods()
 	for i := range batches {
 		var batch []map[string]any
-		for j := i; j < len(all); j += batches {
-			batch = append(batch, all[j])
+		for j := i; j < len(podList); j += batches {
+			batch = append(batch, podList[j])
 		}
 		if err := runPods(k, m, batch); err != nil {
 			return err
 		}
 	}
-	alone, err := files()
+	filePods, err := podsFromFiles()
 	if err != nil {
 		return err
 	}
-	for _, pod := range alone {
+	for _, pod := range filePods {
 		if err := k.moveHostPaths(pod); err != nil {
 			return err
 		}
@@ -44,27 +44,27 @@ func recordStatic(_ context.Context, programs, dir string) error {
 			return err
 		}
 	}
-	return write(k, m, append(all, alone...), "", outputStatic)
+	return write(k, m, append(podList, filePods...), "", outputStatic)
 }
 
-// batches is the number of groups of pods, which run one after the other because all pods
-// together request more than the host has. Similar pods are in different groups.
+// batches is the number of groups of pods. The groups run one after the other, because all pods
+// together request more resources than the host has. Similar pods are in different groups.
 const batches = 10
 
 // runPods runs pods until the kubelet has created them, and removes them.
-func runPods(k *kubelet, m *memory, pods []map[string]any) error {
+func runPods(k *kubelet, m *memoryRuntime, pods []map[string]any) error {
 	for _, pod := range pods {
 		m.expect(k.podName(pod), pod)
 		text, err := json.Marshal(pod)
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(k.manifest(name(pod)), text, 0o644); err != nil {
+		if err := os.WriteFile(k.manifestPath(name(pod)), text, 0o644); err != nil {
 			return err
 		}
 	}
 	missing := m.wait(k, pods)
-	if m.created() == 0 || k.exited() {
+	if m.createdCount() == 0 || k.hasExited() {
 		text, _ := os.ReadFile(k.log.Name())
 		return fmt.Errorf("the kubelet has created nothing or has exited:\n%s", text[max(0, len(text)-4000):])
 	}
@@ -73,7 +73,7 @@ func runPods(k *kubelet, m *memory, pods []map[string]any) error {
 		fmt.Printf("rejected by the kubelet: %s\n%s", text, k.lastError(k.podName(pod)))
 	}
 	for _, pod := range pods {
-		if err := os.Remove(k.manifest(name(pod))); err != nil {
+		if err := os.Remove(k.manifestPath(name(pod))); err != nil {
 			return err
 		}
 	}
@@ -93,8 +93,8 @@ func (k *kubelet) lastError(pod string) (last string) {
 }
 
 // drain waits until no sandbox is ready.
-func (m *memory) drain() error {
-	for deadline := time.Now().Add(5 * patience); ; time.Sleep(time.Second) {
+func (m *memoryRuntime) drain() error {
+	for deadline := time.Now().Add(5 * idleTimeout); ; time.Sleep(time.Second) {
 		m.mu.Lock()
 		ready := 0
 		for _, s := range m.sandboxes {
@@ -126,23 +126,23 @@ func containers(pod map[string]any) int {
 
 // wait waits until the kubelet has created all pods or is idle. It returns the pods that the
 // kubelet has not created completely.
-func (m *memory) wait(k *kubelet, all []map[string]any) []map[string]any {
-	last, since := -1, time.Now()
+func (m *memoryRuntime) wait(k *kubelet, pods []map[string]any) []map[string]any {
+	lastCount, changedAt := -1, time.Now()
 	for {
 		m.mu.Lock()
 		var missing []map[string]any
-		created := m.next
-		for _, pod := range all {
+		createdCount := m.objectCount
+		for _, pod := range pods {
 			r := m.requests[k.podName(pod)]
 			if r == nil || len(r.Containers) < containers(pod) {
 				missing = append(missing, pod)
 			}
 		}
 		m.mu.Unlock()
-		if created != last {
-			last, since = created, time.Now()
+		if createdCount != lastCount {
+			lastCount, changedAt = createdCount, time.Now()
 		}
-		if len(missing) == 0 || time.Since(since) > patience {
+		if len(missing) == 0 || time.Since(changedAt) > idleTimeout {
 			return missing
 		}
 		time.Sleep(time.Second)

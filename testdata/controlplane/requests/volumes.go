@@ -10,18 +10,18 @@ import (
 	"syscall"
 )
 
-// written contains the kinds of volumes whose files the kubelet writes.
-var written = []string{"configmap", "secret", "projected", "downward-api", "empty-dir"}
+// volumeKinds contains the kinds of volumes whose files the kubelet writes.
+var volumeKinds = []string{"configmap", "secret", "projected", "downward-api", "empty-dir"}
 
-// version matches the directory with the files of a volume.
-var version = regexp.MustCompile(`\.\.\d{4}_[0-9_.]+`)
+// versionDirPattern matches the name of the directory with the files of a volume.
+var versionDirPattern = regexp.MustCompile(`\.\.\d{4}_[0-9_.]+`)
 
 // readFiles records the files in the volumes that the kubelet has created.
-func (r *registered) readFiles() error {
+func (r *registeredKubelet) readFiles() error {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	for _, q := range r.m.requests {
-		for _, kind := range written {
+		for _, kind := range volumeKinds {
 			dirs, err := filepath.Glob(filepath.Join(r.rootInNamespace(), "pods", q.Sandbox.Metadata.Uid, "volumes/kubernetes.io~"+kind, "*"))
 			if err != nil {
 				return err
@@ -30,7 +30,7 @@ func (r *registered) readFiles() error {
 				if q.Files == nil {
 					q.Files = map[string][]string{}
 				}
-				if q.Files[filepath.Base(dir)], err = listing(dir); err != nil {
+				if q.Files[filepath.Base(dir)], err = listFiles(dir); err != nil {
 					return err
 				}
 			}
@@ -39,9 +39,9 @@ func (r *registered) readFiles() error {
 	return nil
 }
 
-// listing returns a line for each file, directory and symlink below dir: mode, owner, path and
+// listFiles returns a line for each file, directory and symlink below dir: mode, owner, path and
 // content.
-func listing(dir string) (lines []string, err error) {
+func listFiles(dir string) (lines []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -66,7 +66,7 @@ func listing(dir string) (lines []string, err error) {
 			content = " -> " + target
 		}
 		line := fmt.Sprintf("%06o %d:%d .%s%s", st.Mode, st.Uid, st.Gid, strings.TrimPrefix(path, dir), content)
-		lines = append(lines, version.ReplaceAllString(line, "..TIME"))
+		lines = append(lines, versionDirPattern.ReplaceAllString(line, "..TIME"))
 		return nil
 	})
 	return lines, err

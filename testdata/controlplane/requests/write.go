@@ -13,15 +13,15 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// recorded is one line of a recording.
-type recorded struct {
+// recordingLine is one line of a recording.
+type recordingLine struct {
 	Node       *node                  `json:"node,omitempty"`
 	Pod        map[string]any         `json:"pod,omitempty"`
 	Handler    string                 `json:"handler,omitempty"`
 	Sandbox    *api.PodSandboxConfig  `json:"sandbox,omitempty"`
 	Containers []*api.ContainerConfig `json:"containers,omitempty"`
 	Pulls      []pull                 `json:"pulls,omitempty"`
-	Files      map[string][]string    `json:"files,omitempty"` // by volume; see listing
+	Files      map[string][]string    `json:"files,omitempty"` // by volume; see listFiles
 }
 
 // node contains the properties of the host that affect requests.
@@ -35,35 +35,35 @@ type node struct {
 	HugePages []string `json:"hugePages"`
 	// Reserved is the memory that pods cannot request.
 	Reserved int64 `json:"reserved"`
-	// Objects is YAML.
+	// Objects is the manifest of the objects that pods use, as YAML.
 	Objects string `json:"objects,omitempty"`
 }
 
-func write(k *kubelet, m *memory, all []map[string]any, objects, output string) error {
+func write(k *kubelet, m *memoryRuntime, pods []map[string]any, objects, output string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	memory, cpus := machine()
-	lines := []recorded{{Node: &node{nodeName, "/" + cgroupRoot, resolvConf, memory, cpus, m.hugePages(), reserved(), objects}}}
-	for _, pod := range all {
+	memory, cpus := hostResources()
+	lines := []recordingLine{{Node: &node{nodeName, "/" + cgroupRoot, resolvConf, memory, cpus, m.hugePageSizes(), reservedMemory(), objects}}}
+	for _, pod := range pods {
 		r := m.requests[k.podName(pod)]
 		if r == nil || len(r.Containers) < containers(pod) {
 			continue
 		}
-		// The kubelet sends these in random order.
+		// Sort the options and variables, because the kubelet sends them in random order.
 		slices.Sort(r.Sandbox.GetDnsConfig().GetOptions())
 		for _, c := range r.Containers {
 			slices.SortFunc(c.Envs, func(a, b *api.KeyValue) int { return strings.Compare(a.Key, b.Key) })
 		}
-		lines = append(lines, recorded{Pod: pod, Handler: r.Handler, Sandbox: r.Sandbox, Containers: r.Containers, Pulls: r.Pulls, Files: r.Files})
+		lines = append(lines, recordingLine{Pod: pod, Handler: r.Handler, Sandbox: r.Sandbox, Containers: r.Containers, Pulls: r.Pulls, Files: r.Files})
 	}
 	for _, l := range lines {
 		text, err := json.Marshal(l)
 		if err != nil {
 			return err
 		}
-		_, _ = z.Write(append(neutral(k, l, text), '\n'))
+		_, _ = z.Write(append(replaceValues(k, l, text), '\n'))
 	}
 	if err := z.Close(); err != nil {
 		return err
@@ -72,8 +72,8 @@ func write(k *kubelet, m *memory, all []map[string]any, objects, output string) 
 	return os.WriteFile(output, out.Bytes(), 0o644)
 }
 
-// hugePages returns the sizes that the kubelet limits.
-func (m *memory) hugePages() (sizes []string) {
+// hugePageSizes returns the sizes of huge pages for which the kubelet sets limits.
+func (m *memoryRuntime) hugePageSizes() (sizes []string) {
 	for _, r := range m.requests {
 		for _, c := range r.Containers {
 			for _, l := range c.GetLinux().GetResources().GetHugepageLimits() {
@@ -86,24 +86,24 @@ func (m *memory) hugePages() (sizes []string) {
 }
 
 var (
-	termination = regexp.MustCompile(`(ROOT/pods/UID/containers/[^/"]+)/[0-9a-f]{8}"`)
-	seen        = regexp.MustCompile(`"kubernetes.io/config.seen":"[^"]*"`)
-	userIDs     = regexp.MustCompile(`"host_id":[0-9]+`)
+	terminationPattern = regexp.MustCompile(`(ROOT/pods/UID/containers/[^/"]+)/[0-9a-f]{8}"`)
+	seenPattern        = regexp.MustCompile(`"kubernetes.io/config.seen":"[^"]*"`)
+	hostIDPattern      = regexp.MustCompile(`"host_id":[0-9]+`)
 )
 
-// neutral replaces the values in a line that differ between runs.
-func neutral(k *kubelet, l recorded, text []byte) []byte {
+// replaceValues replaces the values in a line that differ between runs with placeholders.
+func replaceValues(k *kubelet, l recordingLine, text []byte) []byte {
 	if l.Sandbox == nil {
 		return text
 	}
-	s := strings.NewReplacer(k.root(), "ROOT", k.logs(), "LOGS", k.hostRoot(), "", l.Sandbox.Metadata.Uid, "UID", k.address, nodeAddress).Replace(string(text))
-	s = termination.ReplaceAllString(s, `$1/TERMINATION"`)
-	s = userIDs.ReplaceAllString(s, `"host_id":65536`)
-	return []byte(seen.ReplaceAllString(s, `"kubernetes.io/config.seen":"SEEN"`))
+	s := strings.NewReplacer(k.rootDir(), "ROOT", k.logsDir(), "LOGS", k.hostRoot(), "", l.Sandbox.Metadata.Uid, "UID", k.address, nodeAddress).Replace(string(text))
+	s = terminationPattern.ReplaceAllString(s, `$1/TERMINATION"`)
+	s = hostIDPattern.ReplaceAllString(s, `"host_id":65536`)
+	return []byte(seenPattern.ReplaceAllString(s, `"kubernetes.io/config.seen":"SEEN"`))
 }
 
-// machine returns the memory and the number of processors of the host.
-func machine() (memory, cpus int64) {
+// hostResources returns the memory in bytes and the number of processors of the host.
+func hostResources() (memory, cpus int64) {
 	text, _ := os.ReadFile("/proc/meminfo")
 	_, _ = fmt.Sscanf(string(text), "MemTotal: %d kB", &memory)
 	info, _ := os.ReadFile("/proc/cpuinfo")

@@ -1,5 +1,5 @@
-// Command up runs a control plane for tests of another module, which cannot import package
-// cluster, until its standard input is closed:
+// Command up runs a control plane until its standard input is closed. It is for the tests of other
+// modules, which cannot import package cluster:
 //
 //	go run ./up --programs BIN --dir DIR NODE…
 //
@@ -8,10 +8,10 @@
 // been executed, up prints the same line:
 //
 //	kill             kill the API server
-//	serve            start it again
-//	lose             restart it without its data
+//	serve            start the API server again
+//	lose             restart the API server without its data
 //	control FLAG…    start the controller manager, with additional flags, and the scheduler
-//	release          stop them
+//	release          stop the controller manager and the scheduler
 //	metrics PROGRAM  start a metrics-server
 //
 // Without --dir it only builds the programs, including kubeadm and the kubelet. With
@@ -71,12 +71,12 @@ func up(ctx context.Context, programs, dir string, nodes []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	if err := c.Kubeconfig(filepath.Join(dir, "admin.kubeconfig"), "administrator", "system:masters"); err != nil {
+	if err := c.WriteKubeconfig(filepath.Join(dir, "admin.kubeconfig"), "administrator", "system:masters"); err != nil {
 		return err
 	}
 	for _, node := range nodes {
 		user, group := cluster.NodeUser(node)
-		if err := c.Kubeconfig(filepath.Join(dir, node+".kubeconfig"), user, group); err != nil {
+		if err := c.WriteKubeconfig(filepath.Join(dir, node+".kubeconfig"), user, group); err != nil {
 			return err
 		}
 	}
@@ -106,13 +106,13 @@ func command(ctx context.Context, c *cluster.Cluster, words []string) error {
 	case "serve":
 		return c.Serve(ctx)
 	case "lose":
-		return c.Lose(ctx)
+		return c.LoseData(ctx)
 	case "control":
-		return c.Control(ctx, words...)
+		return c.StartControllers(ctx, words...)
 	case "release":
-		return c.Release()
+		return c.StopControllers()
 	case "metrics":
-		return c.Metrics(ctx, strings.Join(words, " "))
+		return c.StartMetricsServer(ctx, strings.Join(words, " "))
 	}
 	return errors.New("no such command")
 }

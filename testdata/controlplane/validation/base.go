@@ -12,16 +12,16 @@ import (
 type base struct {
 	name string
 	pod  any
-	// fixed bases are not changed.
-	fixed bool
+	// isFixed reports whether the base is recorded without cases that change it.
+	isFixed bool
 }
 
 // readBases reads the bases of this program, and the manifests of podd's tests as fixed bases.
 func readBases() ([]base, error) {
 	var bases []base
-	for _, from := range []struct {
+	for _, source := range []struct {
 		pattern string
-		fixed   bool
+		isFixed bool
 	}{
 		{"validation/bases/*.yaml", false},
 		{"../demo/*.yaml", true},
@@ -31,23 +31,23 @@ func readBases() ([]base, error) {
 		{"../manifests/kubeadm/*.yaml", true},
 		{"../render/*.yaml", true},
 	} {
-		paths, err := filepath.Glob(from.pattern)
+		paths, err := filepath.Glob(source.pattern)
 		if err != nil {
 			return nil, err
 		}
 		for _, path := range paths {
-			more, err := readBase(path, from.fixed)
+			fileBases, err := readBase(path, source.isFixed)
 			if err != nil {
 				return nil, err
 			}
-			bases = append(bases, more...)
+			bases = append(bases, fileBases...)
 		}
 	}
 	return bases, nil
 }
 
 // readBase reads the pods of a file and skips other objects.
-func readBase(path string, fixed bool) ([]base, error) {
+func readBase(path string, isFixed bool) ([]base, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func readBase(path string, fixed bool) ([]base, error) {
 		}
 		if m, ok := pod.(map[string]any); ok && m["kind"] == "Pod" {
 			name := strings.TrimPrefix(strings.TrimPrefix(path, "../"), "validation/bases/")
-			bases = append(bases, base{strings.TrimSuffix(name, ".yaml"), pod, fixed})
+			bases = append(bases, base{strings.TrimSuffix(name, ".yaml"), pod, isFixed})
 		}
 	}
 	return bases, nil

@@ -1,7 +1,7 @@
-// Command validation records the results of Kubernetes' validation for many pods: valid ones,
-// and each of their fields with values that are wrong, empty, at a limit, too long or in
-// contradiction to another. It is deterministic: the same program writes the same bytes. See
-// package controlplane for how to run it.
+// Command validation records the results of Kubernetes' validation for many pods. Most pods differ
+// from a valid pod in one field, whose value is wrong, empty, at a limit or too long, or
+// contradicts another field. The program is deterministic: the same program writes the same bytes.
+// See package controlplane for how to run it.
 //
 // The recording is gzipped lines of JSON; see line. A case is written as its changes to a base,
 // so that a reader can reconstruct the pod.
@@ -22,27 +22,29 @@ const output = "../manifests/kubernetes.jsonl.gz"
 
 // line is one line of the recording: a base, a set of additions, or a case.
 type line struct {
-	// A base: its name and its pod. Cases of a base follow it.
+	// Base and Pod are the name and the pod of a base. The cases of the base follow this line.
 	Base string `json:"base,omitempty"`
 	Pod  any    `json:"pod,omitempty"`
-	// A set of additions, numbered from 1 in the order of the recording: the changes that
-	// defaulting makes to a pod, as fields with their new values, null for a removed field.
+	// Adds is a set of additions: the changes that defaulting makes to a pod. A key is a field.
+	// Its value is the new value of the field, or null if the field is removed. The sets are
+	// numbered from 1 in the order of the recording.
 	Adds map[string]any `json:"adds,omitempty"`
-	// A case: the fields to set, in this order.
+	// Set contains the changes of a case, in the order in which they are applied to the base.
 	Set []change.Change `json:"set,omitempty"`
-	// The result of Kubernetes for this case.
+	// verdict is the result of Kubernetes for the case.
 	verdict
 }
 
 // verdict is the result of Kubernetes for a pod.
 type verdict struct {
-	// Undecodable reports that the text cannot be decoded as a pod.
+	// Undecodable reports whether the text cannot be decoded as a pod.
 	Undecodable bool `json:"undecodable,omitempty"`
-	// Errors are "type field", sorted. It is empty for a valid pod.
+	// Errors contains the validation errors in the form "type field", sorted. It is empty for a
+	// valid pod.
 	Errors []string `json:"errors,omitempty"`
 	// Defaults is the number of the set of additions for a valid pod.
 	Defaults int `json:"defaults,omitempty"`
-	// Refers is the kubelet's error if a static pod must not have one of its references.
+	// Refers is the kubelet's error for a pod with a reference that a static pod must not have.
 	Refers string `json:"refers,omitempty"`
 }
 
@@ -58,7 +60,7 @@ func record() error {
 	if err != nil {
 		return err
 	}
-	r, m := newRecorder(), &mutator{seen: map[string]int{}}
+	r, m := newRecorder(), &mutator{placeCounts: map[string]int{}}
 	for _, b := range bases {
 		r.write(line{Base: b.name, Pod: b.pod})
 		if v, _ := validate(encode(b.pod)); v.Undecodable {
@@ -79,43 +81,44 @@ func record() error {
 
 // recorder writes each case once.
 type recorder struct {
-	out   bytes.Buffer
-	zip   *gzip.Writer
-	buf   *bufio.Writer
-	adds  map[string]int
-	seen  map[string]bool
-	cases int
+	out          bytes.Buffer
+	zip          *gzip.Writer
+	buf          *bufio.Writer
+	addNumbers   map[string]int  // number of each set of additions, by its JSON
+	recordedPods map[string]bool // by the JSON of the pod
+	cases        int
 }
 
 func newRecorder() *recorder {
-	r := &recorder{adds: map[string]int{}, seen: map[string]bool{}}
+	r := &recorder{addNumbers: map[string]int{}, recordedPods: map[string]bool{}}
 	r.zip, _ = gzip.NewWriterLevel(&r.out, gzip.BestCompression)
 	r.buf = bufio.NewWriter(r.zip)
 	return r
 }
 
-// judge validates a base with changes. It returns the zero line if the case is already recorded.
+// judge validates a base with changes and returns the line of this case. It returns the zero line
+// if the same pod is already recorded.
 func (r *recorder) judge(b base, set []change.Change) line {
 	pod := change.Clone(b.pod)
 	for _, c := range set {
 		pod = c.Apply(pod)
 	}
 	text := encode(pod)
-	if r.seen[string(text)] {
+	if r.recordedPods[string(text)] {
 		return line{}
 	}
-	r.seen[string(text)] = true
+	r.recordedPods[string(text)] = true
 	r.cases++
 	l := line{Set: set}
 	var adds map[string]any
 	l.verdict, adds = validate(text)
 	if adds != nil {
 		key := string(encode(adds))
-		if r.adds[key] == 0 {
-			r.adds[key] = len(r.adds) + 1
+		if r.addNumbers[key] == 0 {
+			r.addNumbers[key] = len(r.addNumbers) + 1
 			r.write(line{Adds: adds})
 		}
-		l.Defaults = r.adds[key]
+		l.Defaults = r.addNumbers[key]
 	}
 	return l
 }

@@ -18,39 +18,39 @@ import (
 // mutator creates the cases of all bases. If many bases have a field, mutator sets it to all of
 // its values in only a few of them, because the other cases would test nothing new.
 type mutator struct {
-	sets [][]change.Change
-	seen map[string]int // counts by field, with "*" for indexes
+	sets        [][]change.Change
+	placeCounts map[string]int // number of changed places, by kind of change and field, with "*" for indexes
 }
 
-// often is the number of places in which a field is set to all of its values.
-const often = 2
+// maxFullPlaces is the maximum number of places in which a field is set to all of its values.
+const maxFullPlaces = 2
 
 // cases returns the changes of all cases of a base.
 func (m *mutator) cases(b base) [][]change.Change {
-	if b.fixed {
+	if b.isFixed {
 		return nil
 	}
 	m.sets = nil
 	pod := b.pod.(map[string]any)
 	t := reflect.TypeFor[v1.Pod]()
 	for _, top := range []string{"metadata", "spec"} {
-		m.walk(pod[top], fieldOf(t, top).Type, []string{top})
+		m.walk(pod[top], findField(t, top).Type, []string{top})
 	}
 	return append(m.sets, pairs(b)...)
 }
 
-// enough counts the places in which a field was changed in a way, and reports whether their
-// number exceeds places.
-func (m *mutator) enough(what string, path []string, places int) bool {
-	key := what
+// exceedsPlaces counts the places in which a field was changed in the way that kind names. It
+// reports whether their number exceeds maxPlaces.
+func (m *mutator) exceedsPlaces(kind string, path []string, maxPlaces int) bool {
+	key := kind
 	for _, step := range path {
 		if _, err := strconv.Atoi(step); err == nil {
 			step = "*"
 		}
 		key += "." + step
 	}
-	m.seen[key]++
-	return m.seen[key] > places
+	m.placeCounts[key]++
+	return m.placeCounts[key] > maxPlaces
 }
 
 // set adds a case for each value of one field.
@@ -69,42 +69,42 @@ func (m *mutator) walk(v any, t reflect.Type, path []string) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if !m.enough("type", path, 1) {
-		m.set(path, wrongType(t)...)
+	if !m.exceedsPlaces("type", path, 1) {
+		m.set(path, valuesOfWrongType(t)...)
 	}
 	switch {
-	case custom(t) || scalar(t):
-		if m.enough("value", path, often) {
+	case hasCustomDecoder(t) || isScalar(t):
+		if m.exceedsPlaces("value", path, maxFullPlaces) {
 			return
 		}
-		m.set(path, values(t, nameOf(path))...)
+		m.set(path, values(t, fieldName(path))...)
 	case t.Kind() == reflect.Struct:
-		m.object(v, t, path)
+		m.walkObject(v, t, path)
 	case t.Kind() == reflect.Map:
-		m.dict(v, t, path)
+		m.walkMap(v, t, path)
 	case t.Kind() == reflect.Slice:
-		m.list(v, t, path)
+		m.walkList(v, t, path)
 	}
 }
 
-// object adds the cases for each field of an object: for a field that the base has, all values,
-// and for another field, the values of its type.
-func (m *mutator) object(v any, t reflect.Type, path []string) {
+// walkObject adds the cases for each field of an object. If the base has the field, these are its
+// removal and the cases of walk. Otherwise these are values of its type.
+func (m *mutator) walkObject(v any, t reflect.Type, path []string) {
 	if len(path) > 1 {
 		m.set(path, map[string]any{})
 	}
-	has, _ := v.(map[string]any)
+	entries, _ := v.(map[string]any)
 	for _, f := range fields(t) {
-		name, at := jsonName(f), child(path, jsonName(f))
-		if skipped(at) {
+		name, fieldPath := jsonName(f), child(path, jsonName(f))
+		if isServerField(fieldPath) {
 			continue
 		}
-		if value, ok := has[name]; ok {
-			m.remove(at)
-			m.walk(value, f.Type, at)
+		if value, ok := entries[name]; ok {
+			m.remove(fieldPath)
+			m.walk(value, f.Type, fieldPath)
 			continue
 		}
-		if m.enough("lack", at, 1) {
+		if m.exceedsPlaces("lack", fieldPath, 1) {
 			continue
 		}
 		ft := f.Type
@@ -112,64 +112,64 @@ func (m *mutator) object(v any, t reflect.Type, path []string) {
 			ft = ft.Elem()
 		}
 		switch {
-		case custom(ft) || scalar(ft):
-			m.set(at, values(ft, name)...)
+		case hasCustomDecoder(ft) || isScalar(ft):
+			m.set(fieldPath, values(ft, name)...)
 		case ft.Kind() == reflect.Slice:
-			m.set(at, []any{}, []any{zero(ft.Elem())})
+			m.set(fieldPath, []any{}, []any{zeroValue(ft.Elem())})
 		default:
-			m.set(at, map[string]any{})
+			m.set(fieldPath, map[string]any{})
 		}
 	}
 }
 
-func (m *mutator) dict(v any, t reflect.Type, path []string) {
+func (m *mutator) walkMap(v any, t reflect.Type, path []string) {
 	m.set(path, nil, map[string]any{})
-	has, _ := v.(map[string]any)
-	for _, key := range slices.Sorted(maps.Keys(has)) {
+	entries, _ := v.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		m.remove(child(path, key))
-		m.walk(has[key], t.Elem(), child(path, key))
-		for _, wrong := range keys {
-			m.set(child(path, wrong), has[key])
+		m.walk(entries[key], t.Elem(), child(path, key))
+		for _, otherKey := range mapKeys {
+			m.set(child(path, otherKey), entries[key])
 		}
 		if t.Key() == reflect.TypeFor[v1.ResourceName]() {
 			for _, name := range resourceNames {
-				m.set(child(path, name), has[key], "0", "1500m", "4Mi")
+				m.set(child(path, name), entries[key], "0", "1500m", "4Mi")
 			}
 		}
 	}
 }
 
-func (m *mutator) list(v any, t reflect.Type, path []string) {
-	has, _ := v.([]any)
+func (m *mutator) walkList(v any, t reflect.Type, path []string) {
+	items, _ := v.([]any)
 	m.set(path, nil, []any{})
-	end := child(path, strconv.Itoa(len(has)))
-	m.set(end, zero(t.Elem()))
-	for i := range has {
-		at := child(path, strconv.Itoa(i))
-		m.remove(at)
-		m.set(end, has[i]) // a duplicate
-		m.walk(has[i], t.Elem(), at)
-		if item, ok := has[i].(map[string]any); ok && item["name"] != nil {
-			other := change.Clone(item).(map[string]any)
-			other["name"] = "another"
-			m.set(end, other) // a duplicate with another name
+	newItemPath := child(path, strconv.Itoa(len(items)))
+	m.set(newItemPath, zeroValue(t.Elem()))
+	for i := range items {
+		itemPath := child(path, strconv.Itoa(i))
+		m.remove(itemPath)
+		m.set(newItemPath, items[i]) // a duplicate
+		m.walk(items[i], t.Elem(), itemPath)
+		if item, ok := items[i].(map[string]any); ok && item["name"] != nil {
+			renamedItem := change.Clone(item).(map[string]any)
+			renamedItem["name"] = "another"
+			m.set(newItemPath, renamedItem) // a duplicate with another name
 		}
 	}
-	if scalar(t.Elem()) {
-		many := make([]any, 40)
-		for i := range many {
-			many[i] = "a" + strconv.Itoa(i)
+	if isScalar(t.Elem()) {
+		manyItems := make([]any, 40)
+		for i := range manyItems {
+			manyItems[i] = "a" + strconv.Itoa(i)
 		}
-		m.set(path, many)
+		m.set(path, manyItems)
 	}
 }
 
-// wrongType returns values that no field of a type can have.
-func wrongType(t reflect.Type) []any {
+// valuesOfWrongType returns values that no field of a type can have.
+func valuesOfWrongType(t reflect.Type) []any {
 	switch {
 	case t == reflect.TypeFor[resource.Quantity](), t == reflect.TypeFor[intstr.IntOrString]():
 		return []any{true, []any{}}
-	case custom(t):
+	case hasCustomDecoder(t):
 		return []any{true}
 	case t.Kind() == reflect.Struct, t.Kind() == reflect.Map:
 		return []any{"text", []any{"text"}}
@@ -185,10 +185,10 @@ func wrongType(t reflect.Type) []any {
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// custom reports whether a type has its own JSON decoder.
-func custom(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshaler) }
+// hasCustomDecoder reports whether a type has its own JSON decoder.
+func hasCustomDecoder(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshaler) }
 
-func scalar(t reflect.Type) bool {
+func isScalar(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct, reflect.Map, reflect.Slice, reflect.Pointer:
 		return false
@@ -196,11 +196,11 @@ func scalar(t reflect.Type) bool {
 	return true
 }
 
-func zero(t reflect.Type) any {
+func zeroValue(t reflect.Type) any {
 	switch {
-	case scalar(t) && t.Kind() == reflect.String:
+	case isScalar(t) && t.Kind() == reflect.String:
 		return ""
-	case scalar(t):
+	case isScalar(t):
 		return 0
 	}
 	return map[string]any{}
@@ -221,7 +221,7 @@ func fields(t reflect.Type) []reflect.StructField {
 	return list
 }
 
-func fieldOf(t reflect.Type, name string) reflect.StructField {
+func findField(t reflect.Type, name string) reflect.StructField {
 	for _, f := range fields(t) {
 		if jsonName(f) == name {
 			return f
@@ -235,8 +235,9 @@ func jsonName(f reflect.StructField) string {
 	return name
 }
 
-// nameOf returns the name of a field, or of the list that contains the item.
-func nameOf(path []string) string {
+// fieldName returns the name of the field at path. If path leads to an item, it returns the name of
+// the list that contains the item.
+func fieldName(path []string) string {
 	for _, step := range slices.Backward(path) {
 		if _, err := strconv.Atoi(step); err != nil {
 			return step
@@ -249,8 +250,8 @@ func child(path []string, step string) []string {
 	return append(slices.Clone(path), step)
 }
 
-// skipped reports whether only a server sets the field.
-func skipped(path []string) bool {
+// isServerField reports whether only a server sets the field at path.
+func isServerField(path []string) bool {
 	if len(path) != 2 || path[0] != "metadata" {
 		return false
 	}

@@ -25,10 +25,10 @@ func init() {
 	capabilities.Setup(true, 0) // as in the kubelet and in API servers with --allow-privileged
 }
 
-// validate decodes a pod like the kubelet for a static pod, and defaults and validates it like an
-// API server with default feature gates. Unlike an API server, it does not drop fields of
-// disabled gates, because a kubelet does not drop them. For a valid pod, it also returns the
-// changes made by defaulting.
+// validate decodes a pod as the kubelet decodes a static pod. Then it sets defaults and validates
+// the pod, as an API server with default feature gates does. Unlike an API server, it does not drop
+// fields of disabled gates, because a kubelet does not drop them. For a valid pod, it also returns
+// the changes made by defaulting.
 func validate(text []byte) (verdict, map[string]any) {
 	obj, err := runtime.Decode(legacyscheme.Codecs.UniversalDecoder(), text)
 	p, ok := obj.(*api.Pod)
@@ -48,7 +48,7 @@ func validate(text []byte) (verdict, map[string]any) {
 		p.Namespace = metav1.NamespaceDefault // set by the kubelet; an API server takes it from the URL
 	}
 	for _, e := range pod.Strategy.Validate(context.Background(), p) {
-		v.Errors = append(v.Errors, short(e))
+		v.Errors = append(v.Errors, toText(e))
 	}
 	slices.Sort(v.Errors)
 	v.Errors = slices.Compact(v.Errors)
@@ -58,7 +58,7 @@ func validate(text []byte) (verdict, map[string]any) {
 	return v, difference(text, defaulted)
 }
 
-func short(e *field.Error) string {
+func toText(e *field.Error) string {
 	return strings.TrimPrefix(string(e.Type), "FieldValue") + " " + e.Field
 }
 
@@ -72,13 +72,13 @@ func difference(text []byte, pod *v1.Pod) map[string]any {
 		panic(err)
 	}
 	out := map[string]any{}
-	differ(before, after, "", out)
+	addDifferences(before, after, "", out)
 	return out
 }
 
-// differ collects the leaves that differ. It ignores the status, which is not set yet, and kind
-// and apiVersion, which the object does not contain.
-func differ(before, after any, path string, out map[string]any) {
+// addDifferences adds the fields below path that differ to out. It ignores the status, which is not
+// set yet, and kind and apiVersion, which the decoded object does not contain.
+func addDifferences(before, after any, path string, out map[string]any) {
 	if reflect.DeepEqual(before, after) || path == ".status" || path == ".kind" || path == ".apiVersion" {
 		return
 	}
@@ -88,11 +88,11 @@ func differ(before, after any, path string, out map[string]any) {
 			out[path] = map[string]any{}
 		}
 		for key := range a {
-			differ(b[key], a[key], path+"."+key, out)
+			addDifferences(b[key], a[key], path+"."+key, out)
 		}
 		for key := range b {
-			if _, kept := a[key]; !kept {
-				differ(b[key], nil, path+"."+key, out)
+			if _, isInAfter := a[key]; !isInAfter {
+				addDifferences(b[key], nil, path+"."+key, out)
 			}
 		}
 		return
@@ -100,7 +100,7 @@ func differ(before, after any, path string, out map[string]any) {
 	l, isList := before.([]any)
 	if a, ok := after.([]any); ok && isList && len(a) == len(l) {
 		for i := range a {
-			differ(l[i], a[i], path+"["+strconv.Itoa(i)+"]", out)
+			addDifferences(l[i], a[i], path+"["+strconv.Itoa(i)+"]", out)
 		}
 		return
 	}

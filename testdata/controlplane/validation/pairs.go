@@ -6,8 +6,8 @@ import (
 	"podd/testdata/controlplane/change"
 )
 
-// contradictions contains, by base, lines with changes. Two lines at a time are combined. A
-// line contains one or more changes "field.path=JSON", separated by blanks.
+// contradictions contains lines with changes, by the name of the base. pairs combines every two
+// lines of a base. A line contains one or more changes "field.path=JSON", separated by blanks.
 var contradictions = map[string]string{
 	"minimal": `
 spec.hostNetwork=true

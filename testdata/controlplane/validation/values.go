@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// keys are map keys for labels and the like, most of them invalid.
-var keys = []string{"", "a b", "Example.COM/a", "example.com/a", "/a", "a/b/c", "kubernetes.io/a", "example.com/" + strings.Repeat("k", 64)}
+// mapKeys are keys for maps such as labels. Most of them are invalid.
+var mapKeys = []string{"", "a b", "Example.COM/a", "example.com/a", "/a", "a/b/c", "kubernetes.io/a", "example.com/" + strings.Repeat("k", 64)}
 
 var resourceNames = []string{
 	"cpu", "memory", "ephemeral-storage", "storage", "pods", "hugepages-2Mi", "hugepages-", "hugepages-3Mi",
@@ -24,8 +24,9 @@ var texts = []any{
 	strings.Repeat("a", 16), strings.Repeat("a", 64), strings.Repeat("a", 300), strings.Repeat("a", 5000),
 }
 
-// textsOf are additional values for fields by name, valid and invalid ones.
-var textsOf = map[string][]any{
+// textsByField contains additional valid and invalid values for string fields, by the name of the
+// field.
+var textsByField = map[string][]any{
 	"ip":                {"10.0.0.1", "010.0.0.1", "::1", "::ffff:10.0.0.1", "fe80::1%eth0", "10.0.0", "10.0.0.1/8"},
 	"nameservers":       {"10.0.0.1", "010.0.0.1", "::1", "fe80::1%eth0"},
 	"hostIP":            {"10.0.0.1", "010.0.0.1", "::1", "::ffff:10.0.0.1", "0.0.0.0"},
@@ -57,8 +58,8 @@ var textsOf = map[string][]any{
 	"key":               {"a.b-c_d", "metadata.name", "..", ".a", "..a"},
 }
 
-// valuesOf are the constants of a type; each of its fields is set to all of them.
-var valuesOf = map[reflect.Type]string{
+// valuesByType contains the constants of a type. Each field of the type is set to all of them.
+var valuesByType = map[reflect.Type]string{
 	reflect.TypeFor[v1.RestartPolicy]():                           "Always OnFailure Never",
 	reflect.TypeFor[v1.ContainerRestartPolicy]():                  "Always OnFailure Never",
 	reflect.TypeFor[v1.ContainerRestartRuleAction]():              "Restart",
@@ -113,19 +114,19 @@ func values(t reflect.Type, name string) []any {
 		return []any{"0", "1", "-1", "1m", "100u", "1.5", "1Mi", "1Gi", "1Ki", "1e3", "10E", "", "1x", 2}
 	case t == reflect.TypeFor[intstr.IntOrString]():
 		return []any{0, 1, 65535, 65536, -1, "", "http", "80", "HTTP", "a--b", "-a", "0123456789abcdef"}
-	case custom(t):
+	case hasCustomDecoder(t):
 		return nil
 	case t.Kind() == reflect.Bool:
 		return []any{true, false}
 	case t.Kind() == reflect.String:
-		if words, ok := valuesOf[t]; ok {
+		if words, ok := valuesByType[t]; ok {
 			out := []any{"", "unknown"}
 			for _, w := range strings.Fields(words) {
 				out = append(out, w)
 			}
 			return out
 		}
-		return append(append([]any{nil}, texts...), textsOf[name]...)
+		return append(append([]any{nil}, texts...), textsByField[name]...)
 	}
 	out := []any{-1, 0, 1, 2, 5, 100, 256, 511, 512, 65535, 65536, 2147483647}
 	if t.Bits() == 64 {

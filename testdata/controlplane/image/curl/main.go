@@ -17,11 +17,11 @@ import (
 )
 
 type options struct {
-	include       bool
-	output, write string
-	connect, all  float64 // seconds; 0: no limit
-	url           string
-	unused        bool
+	include                      bool
+	output, write                string
+	connectTimeout, totalTimeout float64 // in seconds; 0 means no limit
+	url                          string
+	ignored                      bool // value of flags without an effect
 }
 
 func main() {
@@ -38,11 +38,11 @@ func main() {
 // exitCode returns the exit code that curl has for an error: 28 after a timeout, or 7 if there
 // is no response.
 func exitCode(err error) int {
-	var network net.Error
+	var netErr net.Error
 	switch {
-	case errors.As(err, &network) && network.Timeout():
+	case errors.As(err, &netErr) && netErr.Timeout():
 		return 28
-	case errors.As(err, &network):
+	case errors.As(err, &netErr):
 		return 7
 	}
 	return 2
@@ -51,13 +51,13 @@ func exitCode(err error) int {
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("curl", flag.ContinueOnError)
 	for _, name := range []string{"g", "q", "s"} {
-		f.BoolVar(&o.unused, name, false, "ignored")
+		f.BoolVar(&o.ignored, name, false, "ignored")
 	}
 	f.BoolVar(&o.include, "i", false, "also print the header of the response")
 	f.StringVar(&o.output, "o", "", "write the response to this `file`")
 	f.StringVar(&o.write, "w", "", "print this at the end; %{http_code} is the status")
-	f.Float64Var(&o.connect, "connect-timeout", 0, "time limit of the connection in `seconds`")
-	f.Float64Var(&o.all, "max-time", 0, "time limit of the request in `seconds`")
+	f.Float64Var(&o.connectTimeout, "connect-timeout", 0, "time limit of the connection in `seconds`")
+	f.Float64Var(&o.totalTimeout, "max-time", 0, "time limit of the request in `seconds`")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -73,12 +73,12 @@ func parse(args []string) (o options, err error) {
 
 func get(o options) error {
 	ctx := context.Background()
-	if o.all > 0 {
-		limited, cancel := context.WithTimeout(ctx, seconds(o.all))
+	if o.totalTimeout > 0 {
+		requestCtx, cancel := context.WithTimeout(ctx, seconds(o.totalTimeout))
 		defer cancel()
-		ctx = limited
+		ctx = requestCtx
 	}
-	dialer := net.Dialer{Timeout: seconds(o.connect)}
+	dialer := net.Dialer{Timeout: seconds(o.connectTimeout)}
 	client := http.Client{
 		Transport:     &http.Transport{DialContext: dialer.DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
