@@ -17,7 +17,8 @@ import (
 // A Subject is a runtime to test with TestRuntime.
 type Subject struct {
 	Client *cri.Client
-	// Image is present and has /bin/sh, sleep, echo and exit.
+	// Image is the name of an image that is present on the node. It must contain /bin/sh, sleep
+	// and echo.
 	Image string
 	// HasEvents reports whether GetContainerEvents is supported.
 	HasEvents bool

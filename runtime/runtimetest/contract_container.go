@@ -93,9 +93,9 @@ func testContainerName(t *testing.T, f *fixture) {
 	id := f.startContainer(sandbox, config, "app", "exit 0")
 	f.waitUntilExited(id)
 	// containerd returns an error and CRI-O returns the existing container. Both create nothing.
-	again, err := f.Client.CreateContainer(f.ctx(), sandbox, f.containerConfig(config, "app", "exit 0"), config)
-	if again != id && !errors.Is(err, runtime.ErrNameReserved) {
-		t.Errorf("creating a container with the name of an exited one: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
+	secondID, err := f.Client.CreateContainer(f.ctx(), sandbox, f.containerConfig(config, "app", "exit 0"), config)
+	if secondID != id && !errors.Is(err, runtime.ErrNameReserved) {
+		t.Errorf("creating a container with the name of an exited one: got %s, %v, want %s or %v", secondID, err, id, runtime.ErrNameReserved)
 	}
 	next := f.containerConfig(config, "app", "exit 0")
 	next.Metadata.Attempt = 1
@@ -142,8 +142,8 @@ func testStartFails(t *testing.T, f *fixture) {
 		t.Errorf("got error %v, want one that names the program and not the shim", err)
 	}
 	if !created { // in CRI-O, runc looks up the program when the container is created
-		if all, err := f.Client.SandboxContainers(f.ctx(), sandbox); err != nil || len(all) > 0 {
-			t.Errorf("containers after a failed creation: got %+v, %v, want none", all, err)
+		if containers, err := f.Client.SandboxContainers(f.ctx(), sandbox); err != nil || len(containers) > 0 {
+			t.Errorf("containers after a failed creation: got %+v, %v, want none", containers, err)
 		}
 		return
 	}

@@ -143,27 +143,27 @@ func testUserNamespace(t *testing.T, f *fixture) {
 func testSandboxStopsContainers(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("pair", 0)
 	id := f.runSandbox(config)
-	running := f.startContainer(id, config, "running", "trap 'exit 137' TERM; echo up; sleep 1000 & wait")
+	runningID := f.startContainer(id, config, "running", "trap 'exit 137' TERM; echo up; sleep 1000 & wait")
 	f.waitUntilLogged(config, "running", "up")
-	created := f.createContainer(id, config, "created", "sleep 1000")
+	createdID := f.createContainer(id, config, "created", "sleep 1000")
 	if err := f.Client.StopPodSandbox(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	if c := f.waitUntilExited(running); c.ExitCode != 137 {
+	if c := f.waitUntilExited(runningID); c.ExitCode != 137 {
 		t.Errorf("container of a stopped sandbox: got exit code %d, want 137", c.ExitCode)
 	}
 	// Without this kill, CRI-O could wait for the created container as long as for a container that
 	// ignores the stop signal.
-	if err := f.Client.StopContainer(f.ctx(), created, 0); err != nil {
+	if err := f.Client.StopContainer(f.ctx(), createdID, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Client.StartContainer(f.ctx(), created); err == nil {
+	if err := f.Client.StartContainer(f.ctx(), createdID); err == nil {
 		t.Error("starting a container in a stopped sandbox: got no error, want one")
 	}
 	if err := f.Client.RemovePodSandbox(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []string{running, created} {
+	for _, c := range []string{runningID, createdID} {
 		if _, err := f.Client.ContainerStatus(f.ctx(), c); !errors.Is(err, runtime.ErrNotFound) {
 			t.Errorf("container of a removed sandbox: got %v, want %v", err, runtime.ErrNotFound)
 		}

@@ -83,9 +83,9 @@ func (c *directConn) NewStream(ctx context.Context, _ *grpc.StreamDesc, method s
 		return nil, status.Errorf(codes.Unimplemented, "unknown method %s", method)
 	}
 	c.r.mu.Lock()
-	down := c.r.isDown
+	isDown := c.r.isDown
 	c.r.mu.Unlock()
-	if down {
+	if isDown {
 		return nil, errDown
 	}
 	s := &directStream{ctx: ctx, events: make(chan *api.ContainerEventResponse), end: make(chan error, 1)}

@@ -45,10 +45,10 @@ func (f *feed) endLocked(err error) {
 }
 
 // MuteEvents sets whether the runtime drops all events.
-func (r *Runtime) MuteEvents(muted bool) {
+func (r *Runtime) MuteEvents(isMuted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.feed.isMuted = muted
+	r.feed.isMuted = isMuted
 }
 
 // BreakEvents breaks the connections of all event streams. Other calls are not affected.
@@ -144,9 +144,9 @@ func (r *Runtime) unsubscribe(sub *subscriber) {
 	}
 }
 
-// takeEvents removes and returns the queued events of a subscriber. ended reports whether
-// the stream of the subscriber has ended, and err is the error with which it ended.
-func (r *Runtime) takeEvents(sub *subscriber) (events []*api.ContainerEventResponse, ended bool, err error) {
+// takeEvents removes and returns the queued events of a subscriber. hasEnded reports whether the
+// stream of the subscriber has ended, and err is the error with which it ended.
+func (r *Runtime) takeEvents(sub *subscriber) (events []*api.ContainerEventResponse, hasEnded bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	events, sub.queue = sub.queue, nil

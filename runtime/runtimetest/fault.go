@@ -18,7 +18,8 @@ type Fault struct {
 	Method string
 	// Match reports whether the fault applies to a request. nil selects all requests.
 	Match func(request any) bool
-	// Nth is the number of the affected call, counted from Inject. 0 selects every call.
+	// Nth is the number of the affected call. The first call after Inject has the number 1.
+	// Zero selects every call.
 	Nth int
 	// AfterEffect executes the call before the fault is applied.
 	AfterEffect bool
@@ -77,7 +78,7 @@ func (r *Runtime) intercept(ctx context.Context, request any, info *grpc.UnarySe
 	method := path.Base(info.FullMethod)
 	r.mu.Lock()
 	subject := r.subjectLocked(request)
-	down, isDown := r.down, r.isDown
+	disconnected, isDown := r.disconnected, r.isDown
 	var f *fault
 	if !isDown {
 		f = r.nextFaultLocked(method, request)
@@ -87,7 +88,7 @@ func (r *Runtime) intercept(ctx context.Context, request any, info *grpc.UnarySe
 		return nil, errDown
 	}
 	began := time.Now()
-	response, err := r.serveWith(ctx, method, f, down, func(ctx context.Context) (any, error) { return handler(ctx, request) })
+	response, err := r.serveWith(ctx, method, f, disconnected, func(ctx context.Context) (any, error) { return handler(ctx, request) })
 	r.record(Call{Method: method, Subject: subject, At: began, Request: request, Err: err})
 	return response, err
 }
@@ -97,15 +98,15 @@ var errDown = status.Error(codes.Unavailable,
 	`connection error: desc = "transport: Error while dialing: dial unix /run/runtimetest.sock: connect: connection refused"`)
 
 // serveWith executes a call and applies fault f, if f is not nil.
-func (r *Runtime) serveWith(ctx context.Context, method string, f *fault, down chan struct{}, call func(context.Context) (any, error)) (any, error) {
+func (r *Runtime) serveWith(ctx context.Context, method string, f *fault, disconnected chan struct{}, call func(context.Context) (any, error)) (any, error) {
 	if f == nil {
-		return r.execute(ctx, down, call)
+		return r.execute(ctx, disconnected, call)
 	}
 	if f.OnApply != nil && !f.AfterEffect {
 		f.OnApply()
 	}
 	if f.IgnoresCancel {
-		return r.execute(ctx, down, func(ctx context.Context) (any, error) {
+		return r.execute(ctx, disconnected, func(ctx context.Context) (any, error) {
 			ctx = context.WithoutCancel(ctx)
 			if method == "RunPodSandbox" || method == "CreateContainer" {
 				return call(context.WithValue(ctx, midCallDelayKey{}, f.Delay))
@@ -117,18 +118,18 @@ func (r *Runtime) serveWith(ctx context.Context, method string, f *fault, down c
 		})
 	}
 	if !f.AfterEffect {
-		if err := r.apply(ctx, f, down); err != nil {
+		if err := r.apply(ctx, f, disconnected); err != nil {
 			return nil, err
 		}
 	}
-	response, err := r.execute(ctx, down, call)
+	response, err := r.execute(ctx, disconnected, call)
 	if err != nil || !f.AfterEffect {
 		return response, err
 	}
 	if f.OnApply != nil {
 		f.OnApply()
 	}
-	if err := r.apply(ctx, f, down); err != nil {
+	if err := r.apply(ctx, f, disconnected); err != nil {
 		return nil, err
 	}
 	return response, nil
@@ -136,12 +137,12 @@ func (r *Runtime) serveWith(ctx context.Context, method string, f *fault, down c
 
 // apply waits for the Delay of the fault or, if Hangs is set, for the end of ctx. It returns the
 // error of the call, or nil if the call succeeds.
-func (r *Runtime) apply(ctx context.Context, f *fault, down chan struct{}) error {
+func (r *Runtime) apply(ctx context.Context, f *fault, disconnected chan struct{}) error {
 	if f.Hangs {
-		return r.sleep(ctx, down, 1<<62)
+		return r.sleep(ctx, disconnected, 1<<62)
 	}
 	if f.Delay > 0 {
-		if err := r.sleep(ctx, down, f.Delay); err != nil {
+		if err := r.sleep(ctx, disconnected, f.Delay); err != nil {
 			return err
 		}
 	}
@@ -171,13 +172,13 @@ func (r *Runtime) midCallDelayLocked(ctx context.Context) error {
 
 // sleep waits for d. It returns an error if the call is canceled, Disconnect is called or the test
 // ends first.
-func (r *Runtime) sleep(ctx context.Context, down chan struct{}, d time.Duration) error {
+func (r *Runtime) sleep(ctx context.Context, disconnected chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-down:
+	case <-disconnected:
 		return errLost
 	case <-r.testContext.Done():
 		return errLost
@@ -189,7 +190,7 @@ func (r *Runtime) sleep(ctx context.Context, down chan struct{}, d time.Duration
 // execute runs a call in a separate goroutine, because a call continues in the runtime after its
 // caller has canceled it or the connection has broken. A call that does not wait ignores its
 // context.
-func (r *Runtime) execute(ctx context.Context, down chan struct{}, call func(context.Context) (any, error)) (any, error) {
+func (r *Runtime) execute(ctx context.Context, disconnected chan struct{}, call func(context.Context) (any, error)) (any, error) {
 	type outcome struct {
 		response any
 		err      error
@@ -204,7 +205,7 @@ func (r *Runtime) execute(ctx context.Context, down chan struct{}, call func(con
 		return o.response, o.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-down:
+	case <-disconnected:
 		return nil, errLost
 	case <-r.testContext.Done():
 		return nil, errLost

@@ -14,11 +14,11 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// An Image is an image that is present.
+// An Image is an image that is present on the node.
 type Image struct {
 	// Name is the tag of the image, such as "registry.example/web:1". It is required.
 	Name string
-	// ID is generated from Name if empty.
+	// ID is generated from Name if it is "".
 	ID       string
 	Size     uint64
 	UID      *int64

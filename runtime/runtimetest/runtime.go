@@ -63,8 +63,8 @@ type Runtime struct {
 	testContext     context.Context // done when the test ends
 	callsInProgress sync.WaitGroup  // calls in progress, also those whose client has canceled them
 
-	mu             sync.Mutex // guards all following fields
-	down           chan struct{}
+	mu             sync.Mutex    // guards all following fields
+	disconnected   chan struct{} // Disconnect closes this channel
 	isDown         bool
 	networkFailure string // reason why NetworkReady is false; "" if it is true
 	sequence       uint64
@@ -87,7 +87,7 @@ func New(t testing.TB, o Options) *Runtime {
 	r := &Runtime{
 		options:      o,
 		testContext:  ended,
-		down:         make(chan struct{}),
+		disconnected: make(chan struct{}),
 		names:        map[string]string{},
 		sandboxes:    map[string]*sandbox{},
 		containers:   map[string]*container{},
@@ -112,7 +112,7 @@ func (r *Runtime) Disconnect() {
 		return
 	}
 	r.isDown = true
-	close(r.down)
+	close(r.disconnected)
 	r.feed.breakLocked()
 }
 
@@ -121,7 +121,7 @@ func (r *Runtime) Reconnect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.isDown {
-		r.isDown, r.down = false, make(chan struct{})
+		r.isDown, r.disconnected = false, make(chan struct{})
 	}
 }
 

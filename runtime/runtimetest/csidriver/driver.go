@@ -1,6 +1,6 @@
 // Package csidriver is a CSI driver for tests. It runs in its own process, uses the real
-// protocol over real sockets, and performs real mounts. A volume is a directory or, as a
-// block device, a file or a device node.
+// protocol over real sockets, and performs real mounts. A volume is a directory. A volume that is a
+// block device is a file or a device node.
 //
 // The process runs the test program again, so TestMain must call Main first.
 //
@@ -119,8 +119,9 @@ func (d *Driver) Start() error {
 	d.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	process, ended, started := d.process, make(chan struct{}), make(chan error)
 	go func() {
-		// Keep the thread until the process has exited, because the kernel sends Pdeathsig when the
-		// thread exits, as the thread of a test that never unlocks it does.
+		// Keep the thread until the process has exited, because the kernel sends Pdeathsig
+		// when the thread exits. The thread of a test exits if the test never unlocks the
+		// thread.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := process.Start()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A Node describes the host of a recording as far as it affects requests.
+// A Node contains the properties of the recorded host that affect the kubelet's requests.
 type Node struct {
 	Name           string   `json:"name"`
 	CgroupRoot     string   `json:"cgroupRoot"`
@@ -31,8 +31,8 @@ type Pod struct {
 	Sandbox    map[string]any   `json:"sandbox"`
 	Containers []map[string]any `json:"containers"`
 	Pulls      []Pull           `json:"pulls"`
-	// Files has a line for every entry of a volume that was filled with files: mode, owner,
-	// path and content.
+	// Files contains, by volume name, one line for each file and directory of a volume that the
+	// kubelet filled: mode, owner, path and content.
 	Files map[string][]string `json:"files"`
 }
 

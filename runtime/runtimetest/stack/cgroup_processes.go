@@ -12,29 +12,30 @@ import (
 	"podd/runtime/runtimetest/stack/reservation"
 )
 
-// killInCgroups kills all processes in the cgroups for whose path the function match returns true. Such
-// processes are commands that were executed in containers, and processes of containers whose shim or
-// monitor has exited. It tries again for at most busyTimeout, until the cgroups contain no process.
+// killInCgroups kills all processes in the cgroups that the function match selects by their path.
+// These can be commands that were executed in containers, and processes of containers whose shim or
+// monitor has exited. killInCgroups retries for at most busyTimeout until the cgroups contain no
+// process.
 func killInCgroups(ctx context.Context, match func(path string) bool) error {
-	again := time.NewTicker(pollInterval)
-	defer again.Stop()
-	for deadline := time.Now().Add(busyTimeout); ; <-again.C {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(busyTimeout); ; <-ticker.C {
 		dirs, err := findCgroups(match)
 		if err != nil {
 			return err
 		}
-		var left []int
+		var pids []int
 		for _, dir := range dirs {
-			left = append(left, processesIn(dir)...)
+			pids = append(pids, processesIn(dir)...)
 			thaw(dir)
 		}
-		if len(left) == 0 {
+		if len(pids) == 0 {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("killing the processes of containers: processes %v still run after %s", left, busyTimeout)
+			return fmt.Errorf("killing the processes of containers: processes %v still run after %s", pids, busyTimeout)
 		}
-		for _, pid := range left {
+		for _, pid := range pids {
 			owner, err := reservation.FindProcess(pid)
 			if err != nil { // the process has exited
 				continue

@@ -35,9 +35,9 @@ type templateValues struct {
 	Subnet6                                string // "" if the pods have no IPv6 address
 }
 
-// configure writes the configurations of the runtime and of CNI. The TOML in more is merged into
-// the configuration of the runtime.
-func (s *Stack) configure(more string) error {
+// configure writes the configurations of the runtime and of CNI. extraTOML is merged into the
+// configuration of the runtime.
+func (s *Stack) configure(extraTOML string) error {
 	for _, dir := range []string{"conf.d", "root", "run", "runc", "cni/net.d", "cni/ipam", "certs.d"} {
 		if err := os.MkdirAll(filepath.Join(s.privateDir(), dir), 0o700); err != nil {
 			return fmt.Errorf("creating the stack's directories: %w", err)
@@ -60,8 +60,8 @@ func (s *Stack) configure(more string) error {
 	if err := s.render(configIn(s.Dir, s.Tools.Flavor), toml); err != nil {
 		return err
 	}
-	if more != "" {
-		if err := os.WriteFile(filepath.Join(s.privateDir(), "conf.d/more.toml"), []byte(more), 0o600); err != nil {
+	if extraTOML != "" {
+		if err := os.WriteFile(filepath.Join(s.privateDir(), "conf.d/more.toml"), []byte(extraTOML), 0o600); err != nil {
 			return fmt.Errorf("writing the configuration of the runtime: %w", err)
 		}
 	}

@@ -51,7 +51,7 @@ func (s *Stack) configureCRIO() error {
 	return nil
 }
 
-// crioRunc returns the path of runc in CRI-O's configuration.
+// crioRunc returns the path that CRI-O's configuration contains for runc.
 func (s *Stack) crioRunc() string {
 	if s.mustWrapRunc() {
 		return filepath.Join(s.privateDir(), "runc.sh")

@@ -8,19 +8,20 @@ import (
 	"podd/runtime/runtimetest/stack/reservation"
 )
 
-// descendants returns the children of the given processes, their children and so on. A container's
-// processes are descendants of its shim, because the shim becomes the parent of orphaned processes.
-func descendants(of []reservation.Owner) ([]reservation.Owner, error) {
+// descendants returns the children of the processes in ancestors, the children of these children,
+// and so on. A container's processes are descendants of its shim, because the shim becomes the
+// parent of orphaned processes.
+func descendants(ancestors []reservation.Owner) ([]reservation.Owner, error) {
 	children, err := processTree()
 	if err != nil {
 		return nil, err
 	}
 	visited := map[int]bool{}
-	for _, o := range of {
+	for _, o := range ancestors {
 		visited[o.PID] = true
 	}
 	var found []reservation.Owner
-	for queue := of; len(queue) > 0; queue = queue[1:] {
+	for queue := ancestors; len(queue) > 0; queue = queue[1:] {
 		for _, child := range children[queue[0].PID] {
 			if visited[child.PID] {
 				continue

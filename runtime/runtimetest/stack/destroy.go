@@ -21,9 +21,9 @@ func (s *Stack) Destroy(ctx context.Context) error {
 	var errs []error
 	if s.IsRunning() {
 		// Remove pods through CRI first. The steps below remove what remains.
-		graceful, cancel := context.WithTimeout(ctx, time.Minute)
+		gracefulCtx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		if err := s.RemovePods(graceful); err != nil {
+		if err := s.RemovePods(gracefulCtx); err != nil {
 			s.log.Warn("removing pods through CRI failed; killing their processes", "err", err)
 		}
 	}

@@ -77,7 +77,7 @@ func restoreForwarding() error {
 			return fmt.Errorf("restoring the host file %s: %w", file, err)
 		}
 		// Do not write a value that is already set, because the host may not permit any write.
-		if now, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(now)) != strings.TrimSpace(string(value)) {
+		if current, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(current)) != strings.TrimSpace(string(value)) {
 			if err := os.WriteFile(file, value, 0); err != nil {
 				return fmt.Errorf("restoring the host file %s: %w", file, err)
 			}

@@ -16,7 +16,7 @@ import (
 // before earlier ones.
 func mountsBelow(dir string) ([]string, error) {
 	// Resolve symbolic links, because the paths in mountinfo contain none.
-	real, err := filepath.EvalSymlinks(dir)
+	resolvedDir, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -24,7 +24,7 @@ func mountsBelow(dir string) ([]string, error) {
 		return nil, fmt.Errorf("listing mounts below %s: %w", dir, err)
 	}
 	infos, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
-		return !isBelow(m.Mountpoint, real), false
+		return !isBelow(m.Mountpoint, resolvedDir), false
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing mounts below %s: %w", dir, err)

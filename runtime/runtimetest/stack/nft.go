@@ -119,8 +119,8 @@ func removeEmptyTables() error {
 func hasPodRules(listing string) bool {
 	for line := range strings.Lines(listing) {
 		rule, _, isRule := strings.Cut(line, "# handle ")
-		heading := strings.HasPrefix(strings.TrimSpace(line), "chain ") || strings.HasPrefix(line, "table ")
-		if isRule && !heading && strings.Contains(rule, ` comment "`) {
+		isHeading := strings.HasPrefix(strings.TrimSpace(line), "chain ") || strings.HasPrefix(line, "table ")
+		if isRule && !isHeading && strings.Contains(rule, ` comment "`) {
 			return true
 		}
 	}

@@ -42,8 +42,8 @@ const (
 // Options configure Start.
 type Options struct {
 	// Dir is the directory of the stack, which is created if necessary. It is required. With
-	// containerd, the path of Dir plus /containerd.sock.ttrpc must not be longer than 107 bytes,
-	// the maximum for the path of a Unix socket.
+	// containerd, the path Dir/containerd.sock.ttrpc must not be longer than 107 bytes, the
+	// maximum for the path of a Unix socket.
 	Dir string
 	// Flavor is tools.Pinned, tools.Debian or tools.CRIO. "" means the value of $RUNTIME, or Pinned
 	// if $RUNTIME is not set.
@@ -110,9 +110,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	}
 	if err != nil {
 		// ctx may already be done, but Destroy must still clean up.
-		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		cleanupCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
-		return nil, errors.Join(err, s.Destroy(rest))
+		return nil, errors.Join(err, s.Destroy(cleanupCtx))
 	}
 	return s, nil
 }

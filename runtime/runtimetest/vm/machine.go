@@ -77,8 +77,8 @@ func Boot(ctx context.Context, o Options) (*Machine, error) {
 // returns its exit code. If ctx is done, Run cuts the power.
 func (m *Machine) Run(ctx context.Context, command string, to io.Writer) (code int, err error) {
 	defer context.AfterFunc(ctx, m.kill)()
-	const mark = "podd-vm: exit "
-	if _, err := fmt.Fprintf(m.in, "( %s\n) </dev/null; code=$?; echo; echo '%s'$code\n", command, mark); err != nil {
+	const marker = "podd-vm: exit "
+	if _, err := fmt.Fprintf(m.in, "( %s\n) </dev/null; code=$?; echo; echo '%s'$code\n", command, marker); err != nil {
 		return 0, m.noResponseError(ctx, err)
 	}
 	for {
@@ -86,7 +86,7 @@ func (m *Machine) Run(ctx context.Context, command string, to io.Writer) (code i
 		if err != nil {
 			return 0, m.noResponseError(ctx, err)
 		}
-		if rest, ok := strings.CutPrefix(line, mark); ok {
+		if rest, ok := strings.CutPrefix(line, marker); ok {
 			return strconv.Atoi(strings.TrimSpace(rest))
 		}
 		if _, err := io.WriteString(to, line); err != nil {

@@ -1,5 +1,5 @@
-// Package registry serves images on a port of 127.0.0.1 over plain HTTP, for tests of
-// pulls, optionally with a password and with faults. Docker and containerd use plain HTTP
+// Package registry serves images on a port of 127.0.0.1 over plain HTTP, for tests that pull
+// images. A registry can require a password and inject faults. Docker and containerd use plain HTTP
 // for this address by default.
 //
 //	request ─ fault? ─ authorized? ─ go-containerregistry's registry, in memory

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// An Owner is a process. The start time distinguishes it from a later process with the same
-// PID.
+// An Owner is a process. Its start time distinguishes the process from a later process with the
+// same PID.
 type Owner struct {
 	PID     int
 	Started string // field 22 of /proc/<pid>/stat

@@ -30,8 +30,8 @@ type Reservation struct {
 // Bridge returns the name of the reservation's network bridge, and of its CNI network.
 func (r Reservation) Bridge() string { return fmt.Sprintf("podds%d", r.Number) }
 
-// Subnet6 returns the IPv6 subnet of a dual-stack stack, a /64 of a
-// site-local prefix that is not used otherwise.
+// Subnet6 returns the IPv6 subnet of a dual-stack stack. It is a /64 of a site-local prefix that
+// only stacks use.
 func (r Reservation) Subnet6() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 'p', 'o', 'd', 'd', 7: byte(r.Number)}), 64)
 }
@@ -50,20 +50,20 @@ func (r Reservation) isStale() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// choose returns a reservation with the lowest free number whose subnet overlaps no subnet in use.
-// Each number has two possible subnets. The second is used only if the first subnets of all free
-// numbers are in use.
-func choose(dir string, taken []Reservation, used []netip.Prefix) (Reservation, error) {
+// choose returns a reservation with the lowest free number whose subnet overlaps none of
+// usedSubnets. Each number has two possible subnets. The second subnet is used only if the first
+// subnets of all free numbers overlap usedSubnets.
+func choose(dir string, reservations []Reservation, usedSubnets []netip.Prefix) (Reservation, error) {
 	for _, second := range []byte{88, 188} {
 	number:
 		for n := range maxReservations {
 			r := Reservation{Number: n, Subnet: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second, byte(n), 0}), 24)}
-			for _, t := range taken {
+			for _, t := range reservations {
 				if t.Number == n {
 					continue number
 				}
 			}
-			for _, u := range used {
+			for _, u := range usedSubnets {
 				if u.Overlaps(r.Subnet) {
 					continue number
 				}

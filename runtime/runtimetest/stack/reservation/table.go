@@ -92,7 +92,7 @@ func (t *Table) SetOwner(r Reservation, owner Owner) (exists bool, err error) {
 
 // TakeOver makes owner the owner of a stale reservation. It returns false if the reservation is not
 // stale. In that case, another process has taken over or released the reservation.
-func (t *Table) TakeOver(r Reservation, owner Owner) (taken bool, err error) {
+func (t *Table) TakeOver(r Reservation, owner Owner) (isOwner bool, err error) {
 	unlock, err := t.lock()
 	if err != nil {
 		return false, err

@@ -82,8 +82,8 @@ func buildAll(ctx context.Context, module, bin string, v Versions) error {
 }
 
 // goEnv returns the environment for builds of other projects. It is always the same, and its flags are
-// those of podd's tests for the standard library, so that shared packages are compiled once. It omits
-// debugging data, which saves a seventh of the time. The value of cgo is "0" or "1".
+// those with which podd's tests compile the standard library, so that shared packages are compiled
+// once. It omits debugging data, which saves a seventh of the time. The value of cgo is "0" or "1".
 func goEnv(cgo string) []string {
 	return []string{"CGO_ENABLED=" + cgo, "GOWORK=off", "GOFLAGS=-buildvcs=false -trimpath -gcflags=all=-dwarf=false"}
 }

@@ -162,11 +162,11 @@ func copyFiles(tree string) error {
 
 // moveMatch renames the only file that matches pattern. newPath is the new path of the file.
 func moveMatch(pattern, newPath string) error {
-	found, err := filepath.Glob(pattern)
-	if err != nil || len(found) != 1 {
-		return fmt.Errorf("finding %s: got the files %v, want one file: %w", pattern, found, err)
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) != 1 {
+		return fmt.Errorf("finding %s: got the files %v, want one file: %w", pattern, files, err)
 	}
-	return os.Rename(found[0], newPath)
+	return os.Rename(files[0], newPath)
 }
 
 func diskHash(release string) (string, error) {

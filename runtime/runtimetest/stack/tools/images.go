@@ -62,8 +62,8 @@ func makeImages(ctx context.Context, dir, sources, busybox string) (map[name.Ref
 	return all, nil
 }
 
-func writeImages(file string, all map[name.Reference]v1.Image) error {
-	if err := tarball.MultiRefWriteToFile(file, all); err != nil {
+func writeImages(file string, images map[name.Reference]v1.Image) error {
+	if err := tarball.MultiRefWriteToFile(file, images); err != nil {
 		return fmt.Errorf("writing the test images: %w", err)
 	}
 	return nil

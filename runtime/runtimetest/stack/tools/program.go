@@ -50,13 +50,13 @@ func WriteProgramImages(to string, programs map[string]string) error {
 }
 
 // addCommand adds an image that contains program as a command on the PATH.
-func addCommand(all map[name.Reference]v1.Image, ref, command string, program []byte) error {
+func addCommand(images map[name.Reference]v1.Image, ref, command string, program []byte) error {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
 		return fmt.Errorf("parsing the image name %s: %w", ref, err)
 	}
 	files := []file{{name: path.Join(commandDir, command)[1:], mode: 0o755, data: program}}
-	if all[parsed], err = newImage(files, v1.Config{Env: []string{"PATH=" + commandDir}}); err != nil {
+	if images[parsed], err = newImage(files, v1.Config{Env: []string{"PATH=" + commandDir}}); err != nil {
 		return fmt.Errorf("creating image %s: %w", ref, err)
 	}
 	return nil

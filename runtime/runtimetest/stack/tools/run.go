@@ -24,10 +24,10 @@ func run(ctx context.Context, dir string, env []string, name string, args ...str
 }
 
 // tail returns the end of s, where programs report errors.
-func tail(s string, most int) string {
+func tail(s string, maxBytes int) string {
 	s = strings.TrimSpace(s)
-	if len(s) <= most {
+	if len(s) <= maxBytes {
 		return s
 	}
-	return "…" + s[len(s)-most:]
+	return "…" + s[len(s)-maxBytes:]
 }
