@@ -15,15 +15,15 @@ func classPaths(root string) []string {
 	parts := strings.FieldsFunc(root, func(r rune) bool { return r == '/' })
 	var dirs []string
 	for _, class := range []string{"", "burstable", "besteffort"} {
-		at := append(slices.Clone(parts), "kubepods")
+		names := append(slices.Clone(parts), "kubepods")
 		if class != "" {
-			at = append(at, class)
+			names = append(names, class)
 		}
-		dirs = append(dirs, "/"+path.Join(at...))
-		for i := range at { // replace dashes, because a dash in the name of a slice separates levels
-			at[i] = strings.ReplaceAll(at[i], "-", "_")
+		dirs = append(dirs, "/"+path.Join(names...))
+		for i := range names { // replace dashes, because a dash in the name of a slice separates levels
+			names[i] = strings.ReplaceAll(names[i], "-", "_")
 		}
-		if dir, err := slicePath(strings.Join(at, "-") + sliceSuffix); err == nil {
+		if dir, err := slicePath(strings.Join(names, "-") + sliceSuffix); err == nil {
 			dirs = append(dirs, dir)
 		}
 	}
@@ -32,7 +32,7 @@ func classPaths(root string) []string {
 
 // podPathInClass returns the path of a pod's cgroup in class, and the driver that uses this
 // path. class is one of the results of classPaths.
-func podPathInClass(class string, uid types.UID) (at, driver string) {
+func podPathInClass(class string, uid types.UID) (podDir, driver string) {
 	if name, ok := strings.CutSuffix(path.Base(class), sliceSuffix); ok {
 		return path.Join(class, name+"-pod"+strings.ReplaceAll(string(uid), "-", "_")+sliceSuffix), driverSystemd
 	}

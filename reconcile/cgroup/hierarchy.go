@@ -46,7 +46,7 @@ func Hierarchies() ([]Hierarchy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the cgroup mounts: %w", err)
 	}
-	var all []Hierarchy
+	var hierarchies []Hierarchy
 	for _, m := range oneMountPerHierarchy(mounts) {
 		h := newHierarchy(m)
 		if m.FSType == "cgroup2" {
@@ -56,9 +56,9 @@ func Hierarchies() ([]Hierarchy, error) {
 			}
 			h.Controllers = strings.Fields(string(text))
 		}
-		all = append(all, h)
+		hierarchies = append(hierarchies, h)
 	}
-	return all, nil
+	return hierarchies, nil
 }
 
 // newHierarchy returns the hierarchy of a mount. It sets Controllers only for a v1 hierarchy,
@@ -89,19 +89,19 @@ func mountPoints(mounts []*mountinfo.Info) []string {
 
 // oneMountPerHierarchy returns one mount of each hierarchy. If a hierarchy has several mounts, it
 // prefers mounts of the whole hierarchy. A mount of a subtree may be, for example, a bind mount
-// into a chroot. If several mounts are left, it chooses the mount with the shortest path.
+// into a chroot. If several mounts remain, it chooses the mount with the shortest path.
 func oneMountPerHierarchy(mounts []*mountinfo.Info) []*mountinfo.Info {
 	slices.SortStableFunc(mounts, func(a, b *mountinfo.Info) int {
 		return cmp.Or(cmp.Compare(len(a.Root), len(b.Root)), cmp.Compare(len(a.Mountpoint), len(b.Mountpoint)))
 	})
 	type device struct{ major, minor int }
-	seen := map[device]bool{}
-	var one []*mountinfo.Info
+	visited := map[device]bool{}
+	var selected []*mountinfo.Info
 	for _, m := range mounts {
-		if d := (device{m.Major, m.Minor}); !seen[d] {
-			seen[d] = true
-			one = append(one, m)
+		if d := (device{m.Major, m.Minor}); !visited[d] {
+			visited[d] = true
+			selected = append(selected, m)
 		}
 	}
-	return one
+	return selected
 }

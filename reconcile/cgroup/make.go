@@ -17,11 +17,11 @@ import (
 // Create creates the cgroup c.Parent in every hierarchy in which it does not exist, and sets
 // the limits of c. Create does not change the limits of child cgroups.
 func Create(c render.Cgroup) error {
-	at, err := libraryConfig(c)
+	config, err := libraryConfig(c)
 	if err != nil {
 		return fmt.Errorf("creating a cgroup: %w", err)
 	}
-	m, err := manager.New(at)
+	m, err := manager.New(config)
 	if err != nil {
 		return fmt.Errorf("creating cgroup %s: %w", c.Path, err)
 	}
@@ -29,7 +29,7 @@ func Create(c render.Cgroup) error {
 		return fmt.Errorf("creating cgroup %s: %w", c.Path, err)
 	}
 	inheritCPUSet(m.Path("cpuset"))
-	if err := m.Set(at.Resources); err != nil {
+	if err := m.Set(config.Resources); err != nil {
 		return fmt.Errorf("setting the limits of cgroup %s: %w", c.Path, err)
 	}
 	return nil
@@ -52,15 +52,15 @@ func libraryConfig(c render.Cgroup) (*cgroups.Cgroup, error) {
 	if c.UsesSystemd {
 		driver = driverSystemd
 	}
-	at, err := hierarchyPath(c.Path, driver)
+	cgroupPath, err := hierarchyPath(c.Path, driver)
 	if err != nil {
 		return nil, err
 	}
 	r := libraryResources(c)
 	if !c.UsesSystemd {
-		return &cgroups.Cgroup{Path: at, Resources: r}, nil
+		return &cgroups.Cgroup{Path: cgroupPath, Resources: r}, nil
 	}
-	return sliceConfig(at, r), nil
+	return sliceConfig(cgroupPath, r), nil
 }
 
 func libraryResources(c render.Cgroup) *cgroups.Resources {

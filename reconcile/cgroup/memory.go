@@ -33,7 +33,7 @@ func MeasureMemory(c render.Cgroup) (used, limit int64, err error) {
 	if c.UsesSystemd {
 		driver = driverSystemd
 	}
-	at, err := hierarchyPath(c.Path, driver)
+	cgroupPath, err := hierarchyPath(c.Path, driver)
 	if err != nil {
 		return 0, 0, fmt.Errorf("measuring the memory of a cgroup: %w", err)
 	}
@@ -43,12 +43,12 @@ func MeasureMemory(c render.Cgroup) (used, limit int64, err error) {
 	}
 	for _, point := range points {
 		for _, f := range memoryFiles {
-			used, err = readBytes(filepath.Join(point, at, f.used))
+			used, err = readBytes(filepath.Join(point, cgroupPath, f.used))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
 			if err == nil {
-				limit, err = readBytes(filepath.Join(point, at, f.limit))
+				limit, err = readBytes(filepath.Join(point, cgroupPath, f.limit))
 			}
 			if err != nil {
 				return 0, 0, fmt.Errorf("measuring the memory of cgroup %s: %w", c.Path, err)

@@ -54,13 +54,13 @@ func MoveProcesses(from, to string) error {
 
 // moveAll moves processes to a cgroup. It ignores processes that have exited.
 func moveAll(m cgroups.Manager, pids []int) error {
-	var failed []error
+	var errs []error
 	for _, pid := range pids {
 		if err := m.Apply(pid); err != nil && !errors.Is(err, unix.ESRCH) {
-			failed = append(failed, fmt.Errorf("process %d: %w", pid, err))
+			errs = append(errs, fmt.Errorf("process %d: %w", pid, err))
 		}
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
 // newGroup returns the manager of a cgroup with a path as for Join.
@@ -78,12 +78,12 @@ func movablePids(name string) ([]int, error) {
 	if cgroups.IsCgroup2UnifiedMode() {
 		dir = m.Path("")
 	}
-	all, err := cgroups.GetPids(dir)
+	allPIDs, err := cgroups.GetPids(dir)
 	if err != nil {
 		return nil, err
 	}
 	var pids []int
-	for _, pid := range all {
+	for _, pid := range allPIDs {
 		if pid > 1 && !isKernelThread(pid) {
 			pids = append(pids, pid)
 		}

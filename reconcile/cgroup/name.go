@@ -21,20 +21,20 @@ const (
 const sliceSuffix = ".slice"
 
 // podPath returns the path of a pod's cgroup below the mount point of a hierarchy. parent is
-// the cgroup parent of the pod, as passed to the runtime. If parent is not the cgroup of the
-// pod uid, podPath returns an error, because the caller would remove a different cgroup.
+// the cgroup parent of the pod, as passed to the runtime. If parent is not the cgroup of the pod
+// uid, podPath returns an error, because otherwise the caller would remove a different cgroup.
 func podPath(parent, driver string, uid types.UID) (string, error) {
 	if !manifest.IsSafeUID(uid) {
 		return "", fmt.Errorf("pod uid %q cannot be part of a cgroup name", uid)
 	}
-	at, err := hierarchyPath(parent, driver)
+	cgroupPath, err := hierarchyPath(parent, driver)
 	if err != nil {
 		return "", err
 	}
-	if got, ok := uidFromName(path.Base(at)); !ok || got != uid {
+	if actualUID, ok := uidFromName(path.Base(cgroupPath)); !ok || actualUID != uid {
 		return "", fmt.Errorf("cgroup %q is not the cgroup of pod %s", parent, uid)
 	}
-	return at, nil
+	return cgroupPath, nil
 }
 
 // hierarchyPath returns the path of a cgroup below the mount point of a hierarchy. parent is the
@@ -57,16 +57,16 @@ func slicePath(name string) (string, error) {
 	if !ok || base == "" || strings.Contains(name, "/") {
 		return "", fmt.Errorf("%q is not the name of a systemd slice", name)
 	}
-	at, prefix := "/", ""
+	slice, prefix := "/", ""
 	for part := range strings.SplitSeq(base, "-") {
 		if part == "" {
 			return "", fmt.Errorf("%q is not the name of a systemd slice", name)
 		}
 		prefix += part
-		at = path.Join(at, prefix+sliceSuffix)
+		slice = path.Join(slice, prefix+sliceSuffix)
 		prefix += "-"
 	}
-	return at, nil
+	return slice, nil
 }
 
 // uidFromName returns the pod UID in base, the last element of the path of a pod cgroup.

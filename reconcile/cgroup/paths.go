@@ -11,12 +11,12 @@ import (
 // hierarchy, one for each QoS class and driver. At most one of these cgroups exists. root
 // is the parent of kubepods; "" is the top of the hierarchy.
 func PodPaths(root string, uid types.UID) []string {
-	var all []string
+	var paths []string
 	for _, class := range classPaths(root) {
-		at, _ := podPathInClass(class, uid)
-		all = append(all, at)
+		podDir, _ := podPathInClass(class, uid)
+		paths = append(paths, podDir)
 	}
-	return all
+	return paths
 }
 
 // QOSPaths returns the possible paths of three cgroups for each driver: kubepods, which contains

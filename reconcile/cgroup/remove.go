@@ -57,43 +57,43 @@ func RemovePod(ctx context.Context, root string, uid types.UID, terminate Termin
 	if err != nil {
 		return err
 	}
-	var failed []error
+	var errs []error
 	for _, class := range classPaths(root) {
 		parent, driver := podPathInClass(class, uid)
-		failed = append(failed, remove(ctx, points, parent, driver, uid, terminate))
+		errs = append(errs, remove(ctx, points, parent, driver, uid, terminate))
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
 // remove removes the cgroup of a pod for one driver and one cgroup parent. The results are the same
 // as in RemovePod. points are the mount points of the hierarchies. parent is the cgroup parent, as
 // in podPath.
 func remove(ctx context.Context, points []string, parent, driver string, uid types.UID, terminate TerminateFunc) error {
-	at, err := podPath(parent, driver, uid)
+	cgroupPath, err := podPath(parent, driver, uid)
 	if err != nil {
 		return fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
 	}
 	if driver == driverSystemd {
-		if err := stopSlice(points, at); err != nil {
+		if err := stopSlice(points, cgroupPath); err != nil {
 			return fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
 		}
 	}
-	var failed []error
+	var errs []error
 	for _, point := range points {
-		err := removeTree(ctx, filepath.Join(point, at), 0)
+		err := removeTree(ctx, filepath.Join(point, cgroupPath), 0)
 		if errors.Is(err, syscall.EBUSY) {
 			var p *fs.PathError
 			errors.As(err, &p)
 			err = &busyError{UID: uid, Path: p.Path, Processes: len(listProcesses(p.Path, 0))}
 			if terminate != nil {
-				err = errors.Join(err, terminateProcesses(filepath.Join(point, at), terminate))
+				err = errors.Join(err, terminateProcesses(filepath.Join(point, cgroupPath), terminate))
 			}
 		} else if err != nil {
 			err = fmt.Errorf("removing the cgroup of pod %s: %w", uid, err)
 		}
-		failed = append(failed, err)
+		errs = append(errs, err)
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
 // removeTree removes the cgroup dir and the cgroups below it. depth is the number of
@@ -177,27 +177,27 @@ func listProcesses(dir string, depth int) []int {
 		return nil
 	}
 	text, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	var all []int
+	var pids []int
 	for line := range strings.Lines(string(text)) {
 		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
-			all = append(all, pid)
+			pids = append(pids, pid)
 		}
 	}
 	if depth < maxDepth {
 		subs, _ := listChildren(dir)
 		for _, sub := range subs {
-			all = append(all, listProcesses(sub, depth+1)...)
+			pids = append(pids, listProcesses(sub, depth+1)...)
 		}
 	}
-	return all
+	return pids
 }
 
 // terminateProcesses calls terminate for each process in the cgroup dir and in the cgroups
 // below dir.
 func terminateProcesses(dir string, terminate TerminateFunc) error {
-	var failed []error
+	var errs []error
 	for _, pid := range listProcesses(dir, 0) {
-		failed = append(failed, terminate(pid, func() bool { return slices.Contains(listProcesses(dir, 0), pid) }))
+		errs = append(errs, terminate(pid, func() bool { return slices.Contains(listProcesses(dir, 0), pid) }))
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }

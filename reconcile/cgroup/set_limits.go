@@ -22,11 +22,11 @@ import (
 // cgroup v2, it limits huge pages only if the controller hugetlb is enabled, because systemd does not
 // enable this controller for its slices.
 func SetLimits(c render.Cgroup) error {
-	at, err := libraryConfig(c)
+	config, err := libraryConfig(c)
 	if err != nil {
 		return err
 	}
-	m, err := manager.New(at)
+	m, err := manager.New(config)
 	if err != nil {
 		return fmt.Errorf("opening cgroup %s: %w", c.Path, err)
 	}
@@ -34,7 +34,7 @@ func SetLimits(c render.Cgroup) error {
 		var enabled []string
 		enabled, err = checkV2(c, m.Path(""))
 		if !slices.Contains(enabled, hugePagesController) {
-			at.Resources.HugetlbLimit = nil
+			config.Resources.HugetlbLimit = nil
 		}
 	} else {
 		err = checkV1(c, m.GetPaths())
@@ -42,7 +42,7 @@ func SetLimits(c render.Cgroup) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Set(at.Resources); err != nil {
+	if err := m.Set(config.Resources); err != nil {
 		return fmt.Errorf("setting the limits of cgroup %s: %w", c.Path, err)
 	}
 	return nil
@@ -75,9 +75,10 @@ func (e *missingError) Error() string {
 // hugePagesController is the controller of huge pages.
 const hugePagesController = "hugetlb"
 
-// checkV2 returns the controllers that are enabled in the cgroup v2 directory dir. It returns an error
-// unless the directory exists and has all controllers that limit the cgroup, except that of huge pages.
-// The kubelet also requires this controller and controllers that do not limit the cgroup.
+// checkV2 returns the controllers that are enabled in the cgroup v2 directory dir. It returns an
+// error if the directory does not exist, or lacks a controller that limits the cgroup. Only the
+// controller of huge pages may be missing. The kubelet requires that controller, too, and
+// controllers that do not limit the cgroup.
 func checkV2(c render.Cgroup, dir string) (enabled []string, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,46 +96,47 @@ func checkV2(c render.Cgroup, dir string) (enabled []string, err error) {
 	return enabled, nil
 }
 
-// checkV1 returns an error unless the cgroup exists in the cgroup v1 hierarchies of all controllers that
-// limit it. If no controller limits it, the cgroup must exist in one hierarchy. dirs contains the
-// directories of the cgroup by controller; the key "" is the v2 hierarchy, which sets no limits.
+// checkV1 checks the cgroup v1 hierarchies of all controllers that limit the cgroup. It returns an
+// error if the cgroup does not exist in one of them. If no controller limits the cgroup, it must
+// exist in at least one hierarchy. dirs contains the directories of the cgroup by controller; the
+// key "" is the v2 hierarchy, which sets no limits.
 func checkV1(c render.Cgroup, dirs map[string]string) error {
-	var missing, all []string
+	var missingDirs, v1Dirs []string
 	exists := false
-	needed := limitingControllers(c)
+	controllers := limitingControllers(c)
 	for _, name := range slices.Sorted(maps.Keys(dirs)) {
 		if dir := dirs[name]; name != "" {
 			info, err := os.Stat(dir)
 			isDir := err == nil && info.IsDir()
-			exists, all = exists || isDir, append(all, dir)
-			if !isDir && slices.Contains(needed, name) {
-				missing = append(missing, dir)
+			exists, v1Dirs = exists || isDir, append(v1Dirs, dir)
+			if !isDir && slices.Contains(controllers, name) {
+				missingDirs = append(missingDirs, dir)
 			}
 		}
 	}
-	for _, name := range needed {
+	for _, name := range controllers {
 		if dirs[name] == "" {
 			return fmt.Errorf("cgroup %s cannot be limited, because the controller %s is not mounted; mount it below /sys/fs/cgroup", c.Path, name)
 		}
 	}
-	if len(needed) == 0 && !exists {
-		missing = all
+	if len(controllers) == 0 && !exists {
+		missingDirs = v1Dirs
 	}
-	if len(missing) > 0 {
-		return newMissingError(c, slices.Compact(missing)...)
+	if len(missingDirs) > 0 {
+		return newMissingError(c, slices.Compact(missingDirs)...)
 	}
 	return nil
 }
 
 // limitingControllers returns the controllers of the limits of c.
-func limitingControllers(c render.Cgroup) (all []string) {
+func limitingControllers(c render.Cgroup) (controllers []string) {
 	for name, isLimited := range map[string]bool{
 		"cpu": c.CPUShares != 0, "memory": c.Memory != 0, "pids": c.Pids != 0, hugePagesController: len(c.HugePages) > 0,
 	} {
 		if isLimited {
-			all = append(all, name)
+			controllers = append(controllers, name)
 		}
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(controllers)
+	return controllers
 }

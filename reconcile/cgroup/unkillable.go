@@ -25,27 +25,28 @@ func UnkillableProcesses(root string, uid types.UID) []string {
 	}
 	var pids []int
 	for _, point := range points {
-		for _, at := range PodPaths(root, uid) {
-			pids = append(pids, listProcesses(filepath.Join(point, at), 0)...)
+		for _, podDir := range PodPaths(root, uid) {
+			pids = append(pids, listProcesses(filepath.Join(point, podDir), 0)...)
 		}
 	}
 	slices.Sort(pids)
-	var found []string
+	var processes []string
 	// Skip duplicates: with cgroup v1, a process is in several hierarchies.
 	for _, pid := range slices.Compact(pids) {
-		if len(found) == maxUnkillable {
+		if len(processes) == maxUnkillable {
 			break
 		}
-		if command, is := findUninterruptible(fmt.Sprintf("/proc/%d", pid)); is {
-			found = append(found, fmt.Sprintf("%d %q", pid, command))
+		if command, ok := findUninterruptible(fmt.Sprintf("/proc/%d", pid)); ok {
+			processes = append(processes, fmt.Sprintf("%d %q", pid, command))
 		}
 	}
-	return found
+	return processes
 }
 
-// findUninterruptible reports whether a thread of a process is in an uninterruptible wait. command
-// is the command name of that thread. dir is the directory of the process in /proc.
-func findUninterruptible(dir string) (command string, is bool) {
+// findUninterruptible finds a thread of a process that is in an uninterruptible wait, and returns
+// the command name of the thread. ok is false if there is no such thread. dir is the directory of
+// the process in /proc.
+func findUninterruptible(dir string) (command string, ok bool) {
 	stats, err := filepath.Glob(filepath.Join(dir, "task/*/stat"))
 	if err != nil {
 		return "", false

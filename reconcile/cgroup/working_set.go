@@ -14,8 +14,8 @@ import (
 // memory.stat, in cgroup v2 and in v1.
 var inactiveFileKeys = [...]string{"inactive_file", "total_inactive_file"}
 
-// AllPods measures the cgroup of all pods. It remembers the directory of the cgroup, because the mount
-// table of a node with many pods is large. It must be used by one goroutine.
+// AllPods measures the cgroup of all pods. It remembers the directory of the cgroup, because
+// reading the mount table of a node with many pods is slow. Only one goroutine may use an AllPods.
 type AllPods struct {
 	// Root is the parent of kubepods.
 	Root string
@@ -39,11 +39,11 @@ func (a *AllPods) Measure() (workingSet, limit int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	all, _ := QOSPaths(a.Root)
+	kubepodsPaths, _ := QOSPaths(a.Root)
 	for _, point := range points {
-		for _, at := range all {
+		for _, kubepods := range kubepodsPaths {
 			for version := range memoryFiles {
-				dir := filepath.Join(point, at)
+				dir := filepath.Join(point, kubepods)
 				workingSet, limit, err = measureWorkingSet(dir, version)
 				if errors.Is(err, fs.ErrNotExist) {
 					continue

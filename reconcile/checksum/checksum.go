@@ -44,11 +44,11 @@ func Marshal(v any) ([]byte, error) {
 // Verify returns an error if data does not end with the checksum of all bytes before it. data may
 // contain any bytes; Verify does not check whether data is valid JSON.
 func Verify(data []byte) error {
-	at := len(data) - suffixSize
-	if at < 0 || !bytes.HasPrefix(data[at:], []byte(fieldPrefix)) {
+	suffixStart := len(data) - suffixSize
+	if suffixStart < 0 || !bytes.HasPrefix(data[suffixStart:], []byte(fieldPrefix)) {
 		return ErrMissing
 	}
-	if string(data[at:]) != checksumSuffix(data[:at]) {
+	if string(data[suffixStart:]) != checksumSuffix(data[:suffixStart]) {
 		return errWrong
 	}
 	return nil

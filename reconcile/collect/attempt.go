@@ -10,9 +10,10 @@ import (
 	"podd/runtime/safepath"
 )
 
-// removeOldAttempts removes the logs, including rotated logs, of a container's attempts with
-// numbers lower than attempt and oldest. It keeps the logs of the latest attempt before attempt.
-// removed reports whether removeOldAttempts found logs to remove. podLogs is the pod's log directory.
+// removeOldAttempts removes the logs, including rotated logs, of a container's attempts whose
+// numbers are lower than both attempt and oldest. It keeps the logs of the latest attempt before
+// attempt. removed reports whether removeOldAttempts found logs to remove. podLogs is the pod's log
+// directory.
 func removeOldAttempts(podLogs, container string, attempt, oldest uint32) (removed bool, err error) {
 	dir, err := openContainerLogs(podLogs, container)
 	if dir == nil {
@@ -29,14 +30,14 @@ func removeOldAttempts(podLogs, container string, attempt, oldest uint32) (remov
 			previous = max(previous, n)
 		}
 	}
-	var failed []error
+	var errs []error
 	for _, name := range names {
 		if n, ok := logs.ParseAttempt(name); ok && n < min(previous, oldest) {
 			removed = true
-			failed = append(failed, dir.Remove(name))
+			errs = append(errs, dir.Remove(name))
 		}
 	}
-	if err := errors.Join(failed...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return removed, fmt.Errorf("removing logs of earlier attempts of container %s: %w", container, err)
 	}
 	return removed, nil
@@ -81,15 +82,15 @@ func openContainerLogs(podLogs, container string) (*safepath.Dir, error) {
 	if !isContainerName(container) {
 		return nil, fmt.Errorf("opening the log directory of a container: %q is not a valid container name", container)
 	}
-	all, err := safepath.Open(filepath.Dir(podLogs))
+	rootDir, err := safepath.Open(filepath.Dir(podLogs))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the log directory of container %s: %w", container, err)
 	}
-	defer all.Close()
-	dir, err := all.Sub(filepath.Join(filepath.Base(podLogs), container))
+	defer rootDir.Close()
+	dir, err := rootDir.Sub(filepath.Join(filepath.Base(podLogs), container))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

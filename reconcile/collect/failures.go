@@ -28,9 +28,9 @@ func (f failures) forPod(uid types.UID) error {
 
 // join returns all errors joined into one; nil if there are none.
 func (f failures) join() error {
-	var all []error
+	var errs []error
 	for _, uid := range slices.Sorted(maps.Keys(f)) {
-		all = append(all, f[uid]...)
+		errs = append(errs, f[uid]...)
 	}
-	return errors.Join(all...)
+	return errors.Join(errs...)
 }

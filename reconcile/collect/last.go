@@ -44,11 +44,11 @@ func (l LogsAndCgroups) LastLines(ctx context.Context, key types.NamespacedName,
 
 // tail returns the last lines of text, at most maxLastLines.
 func tail(text []byte) []byte {
-	at := len(bytes.TrimSuffix(text, []byte("\n")))
+	start := len(bytes.TrimSuffix(text, []byte("\n")))
 	for range maxLastLines {
-		if at = bytes.LastIndexByte(text[:at], '\n'); at < 0 {
+		if start = bytes.LastIndexByte(text[:start], '\n'); start < 0 {
 			return text
 		}
 	}
-	return text[at+1:]
+	return text[start+1:]
 }

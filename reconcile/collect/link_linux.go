@@ -72,15 +72,15 @@ func (l Logs) logExists(path string) (exists bool, err error) {
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {
 		return false, fmt.Errorf("the log %s is not in the log directory %s", path, l.Dir)
 	}
-	all, err := safepath.Open(l.Dir)
+	rootDir, err := safepath.Open(l.Dir)
 	if errors.Is(err, unix.ENOENT) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	defer all.Close()
-	mode, err := all.Mode(rel)
+	defer rootDir.Close()
+	mode, err := rootDir.Mode(rel)
 	if errors.Is(err, unix.ENOENT) {
 		return false, nil
 	}

@@ -55,37 +55,37 @@ func (l Logs) remove(ctx context.Context, uid types.UID) error {
 	return l.Batcher.removeShared(uid, func(uids sets.Set[types.UID]) failures { return l.sweep(ctx, uids, nil) })
 }
 
-// sweep removes the logs, and the links to logs, of every pod with a UID in the set owned and not
-// in the set live. For a pod with a UID in both sets, sweep removes only links to logs that were
+// sweep removes the logs, and the links to logs, of every pod whose UID is in ownUIDs and not in
+// liveUIDs. For a pod whose UID is in both sets, sweep removes only links to logs that were
 // removed. sweep continues after an error and returns the errors by pod.
-func (l Logs) sweep(ctx context.Context, owned, live sets.Set[types.UID]) failures {
+func (l Logs) sweep(ctx context.Context, ownUIDs, liveUIDs sets.Set[types.UID]) failures {
 	failed := failures{}
-	all, err := safepath.Open(l.Dir)
+	rootDir, err := safepath.Open(l.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		l.sweepLinks(ctx, nil, owned, live, failed)
+		l.sweepLinks(ctx, nil, ownUIDs, liveUIDs, failed)
 		return failed
 	}
 	if err != nil {
 		return failed.add(allPods, fmt.Errorf("removing logs of removed pods: %w", err))
 	}
-	defer all.Close()
-	names, err := all.Names()
+	defer rootDir.Close()
+	names, err := rootDir.Names()
 	if err != nil {
 		return failed.add(allPods, fmt.Errorf("removing logs of removed pods: %w", err))
 	}
 	for _, name := range names {
 		uid, ok := uidFromName(name)
-		if !ok || !owned.Has(uid) || live.Has(uid) {
+		if !ok || !ownUIDs.Has(uid) || liveUIDs.Has(uid) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return failed.add(allPods, err)
 		}
-		if err := all.RemoveAll(ctx, name); err != nil {
+		if err := rootDir.RemoveAll(ctx, name); err != nil {
 			failed.add(uid, fmt.Errorf("removing logs of a removed pod: %w", err))
 		}
 	}
-	l.sweepLinks(ctx, all, owned, live, failed)
+	l.sweepLinks(ctx, rootDir, ownUIDs, liveUIDs, failed)
 	return failed
 }
 

@@ -37,18 +37,18 @@ func (l LogsAndCgroups) podLogDir(pod *manifest.Pod) string {
 // container name. The result omits containers without logs. The numbers are needed if the runtime
 // no longer lists the exited containers.
 func (l LogsAndCgroups) NextAttempts(pod *manifest.Pod) (map[string]uint32, error) {
-	next := map[string]uint32{}
-	var failed []error
+	attempts := map[string]uint32{}
+	var errs []error
 	for _, list := range [][]v1.Container{pod.Object.Spec.InitContainers, pod.Object.Spec.Containers} {
 		for i := range list {
 			n, err := lowestFreeAttempt(l.podLogDir(pod), list[i].Name)
-			failed = append(failed, err)
+			errs = append(errs, err)
 			if n > 0 {
-				next[list[i].Name] = n
+				attempts[list[i].Name] = n
 			}
 		}
 	}
-	return next, errors.Join(failed...)
+	return attempts, errors.Join(errs...)
 }
 
 // HandleStart creates the link to the log of a started container for log agents. It keeps the logs
@@ -60,8 +60,8 @@ func (l LogsAndCgroups) HandleStart(pod *manifest.Pod, container, id string, att
 	if attempt < 2 {
 		return err
 	}
-	removed, rerr := removeOldAttempts(l.podLogDir(pod), container, attempt, oldest)
-	if removed {
+	hasRemoved, rerr := removeOldAttempts(l.podLogDir(pod), container, attempt, oldest)
+	if hasRemoved {
 		uid := sets.New(pod.UID)
 		rerr = errors.Join(rerr, l.Logs.sweep(context.Background(), uid, uid).join())
 	}
@@ -73,10 +73,10 @@ func (l LogsAndCgroups) HandleStart(pod *manifest.Pod, container, id string, att
 // more. It returns nil if there is nothing to remove. If processes remain, it returns an error,
 // and the caller can call Remove again after they have exited.
 func (l LogsAndCgroups) Remove(ctx context.Context, _ types.NamespacedName, uid types.UID) error {
-	err, began := l.Logs.remove(ctx, uid), time.Now()
+	err, start := l.Logs.remove(ctx, uid), time.Now()
 	err = errors.Join(err, cgroup.RemovePod(ctx, l.CgroupRoot, uid, shim.KillOrphan))
 	if l.OnCgroupRemoved != nil {
-		l.OnCgroupRemoved(time.Since(began))
+		l.OnCgroupRemoved(time.Since(start))
 	}
 	return err
 }

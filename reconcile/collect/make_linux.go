@@ -32,17 +32,17 @@ func (l LogsAndCgroups) makeLogDirs(pod, container string) error {
 	if err := os.MkdirAll(l.Logs.Dir, logDirMode); err != nil {
 		return err
 	}
-	all, err := safepath.Open(l.Logs.Dir)
+	rootDir, err := safepath.Open(l.Logs.Dir)
 	if err != nil {
 		return err
 	}
-	defer all.Close()
-	if _, err := all.Mkdir(pod, logDirMode, -1); err != nil || container == "" {
+	defer rootDir.Close()
+	if _, err := rootDir.Mkdir(pod, logDirMode, -1); err != nil || container == "" {
 		return err
 	}
 	if !isContainerName(container) {
 		return fmt.Errorf("%q is not a valid container name", container)
 	}
-	_, err = all.Mkdir(filepath.Join(pod, container), logDirMode, -1)
+	_, err = rootDir.Mkdir(filepath.Join(pod, container), logDirMode, -1)
 	return err
 }

@@ -19,10 +19,10 @@ type RemovalBatcher struct {
 
 // A pass reads the names of all logs once and removes the logs of the pods in uids.
 type pass struct {
-	uids   sets.Set[types.UID]
-	before *pass         // the pass that must finish before this pass starts; nil if there is none
-	done   chan struct{} // closed when the pass has finished and failed is set
-	failed failures
+	uids     sets.Set[types.UID]
+	previous *pass         // the pass that must finish before this pass starts; nil if there is none
+	done     chan struct{} // closed when the pass has finished and failed is set
+	failed   failures
 }
 
 // removeShared calls remove to remove the logs of the pod with UID uid, and returns the errors that
@@ -33,36 +33,36 @@ func (p *RemovalBatcher) removeShared(uid types.UID, remove func(sets.Set[types.
 	if p == nil {
 		return remove(sets.New(uid)).forPod(uid)
 	}
-	joined, first := p.join(uid)
-	if first {
-		if joined.before != nil {
-			<-joined.before.done
+	joinedPass, isFirst := p.join(uid)
+	if isFirst {
+		if joinedPass.previous != nil {
+			<-joinedPass.previous.done
 		}
-		p.begin(joined)
-		joined.failed = remove(joined.uids)
-		close(joined.done)
+		p.begin(joinedPass)
+		joinedPass.failed = remove(joinedPass.uids)
+		close(joinedPass.done)
 	}
-	<-joined.done
-	return joined.failed.forPod(uid)
+	<-joinedPass.done
+	return joinedPass.failed.forPod(uid)
 }
 
-// join adds uid to the next pass and returns the pass. first reports whether uid is the first UID
+// join adds uid to the next pass and returns the pass. isFirst reports whether uid is the first UID
 // of the pass. If it is, the caller must run the pass.
-func (p *RemovalBatcher) join(uid types.UID) (next *pass, first bool) {
+func (p *RemovalBatcher) join(uid types.UID) (joinedPass *pass, isFirst bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.next == nil {
-		p.next, first = &pass{uids: sets.New[types.UID](), before: p.last, done: make(chan struct{})}, true
+		p.next, isFirst = &pass{uids: sets.New[types.UID](), previous: p.last, done: make(chan struct{})}, true
 		p.last = p.next
 	}
 	p.next.uids.Insert(uid)
-	return p.next, first
+	return p.next, isFirst
 }
 
 // begin marks a pass as started, so that later callers join a new pass. It drops the reference to
 // the earlier pass, so that finished passes are garbage-collected.
-func (p *RemovalBatcher) begin(started *pass) {
+func (p *RemovalBatcher) begin(startedPass *pass) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next, started.before = nil, nil
+	p.next, startedPass.previous = nil, nil
 }

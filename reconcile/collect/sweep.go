@@ -15,11 +15,11 @@ import (
 	"podd/runtime/safepath"
 )
 
-// sweepLinks removes links to the logs of the pods in owned. For a pod that is not in live, it
-// removes every link. For a pod in live, it removes a link only if isSuperseded returns true for
-// its log. logsDir is the open directory l.Dir, or nil if l.Dir does not exist. sweepLinks adds
+// sweepLinks removes links to the logs of the pods with UIDs in ownUIDs. If the UID of a pod is not
+// in liveUIDs, it removes every link. Otherwise it removes a link only if isSuperseded returns true
+// for its log. logsDir is the open directory l.Dir, or nil if l.Dir does not exist. sweepLinks adds
 // errors to failed.
-func (l Logs) sweepLinks(ctx context.Context, logsDir *safepath.Dir, owned, live sets.Set[types.UID], failed failures) {
+func (l Logs) sweepLinks(ctx context.Context, logsDir *safepath.Dir, ownUIDs, liveUIDs sets.Set[types.UID], failed failures) {
 	links, err := l.openLinks(false)
 	if err != nil {
 		failed.add(allPods, err)
@@ -42,7 +42,7 @@ func (l Logs) sweepLinks(ctx context.Context, logsDir *safepath.Dir, owned, live
 			continue
 		}
 		log, ok := l.linkTarget(links, name)
-		if !ok || !owned.Has(log.uid) || live.Has(log.uid) && !log.isSuperseded(logsDir) {
+		if !ok || !ownUIDs.Has(log.uid) || liveUIDs.Has(log.uid) && !log.isSuperseded(logsDir) {
 			continue
 		}
 		if err := links.Remove(name); err != nil {
@@ -60,7 +60,7 @@ type logTarget struct {
 
 // linkTarget returns the target of a link. name is the name of the link in the directory links. ok
 // is false if the link does not point to a container's log.
-func (l Logs) linkTarget(links *safepath.Dir, name string) (to logTarget, ok bool) {
+func (l Logs) linkTarget(links *safepath.Dir, name string) (target logTarget, ok bool) {
 	path, err := links.Readlink(name)
 	if err != nil {
 		return logTarget{}, false

@@ -22,11 +22,11 @@ func MeasureUsage(ctx context.Context, podLogs, container string) (safepath.Usag
 		return safepath.Usage{}, err
 	}
 	defer dir.Close()
-	used, err := dir.Usage(ctx, maxMeasuredFiles)
+	usage, err := dir.Usage(ctx, maxMeasuredFiles)
 	if err != nil {
-		return used, fmt.Errorf("measuring logs of container %s: %w", container, err)
+		return usage, fmt.Errorf("measuring logs of container %s: %w", container, err)
 	}
-	return used, nil
+	return usage, nil
 }
 
 // MeasureFiles is like MeasureUsage, but does not count the directory itself, as in the kubelet. If
@@ -37,14 +37,14 @@ func MeasureFiles(ctx context.Context, podLogs, container string) (safepath.Usag
 		return safepath.Usage{}, err
 	}
 	defer dir.Close()
-	used, err := dir.Usage(ctx, maxMeasuredFiles)
-	var own unix.Stat_t
+	usage, err := dir.Usage(ctx, maxMeasuredFiles)
+	var dirStat unix.Stat_t
 	if err == nil {
-		err = unix.Fstat(dir.Fd(), &own)
+		err = unix.Fstat(dir.Fd(), &dirStat)
 	}
 	if err != nil {
 		return safepath.Usage{}, fmt.Errorf("measuring logs of container %s: %w", container, err)
 	}
-	used.Bytes, used.Inodes = used.Bytes-own.Blocks*512, used.Inodes-1
-	return used, nil
+	usage.Bytes, usage.Inodes = usage.Bytes-dirStat.Blocks*512, usage.Inodes-1
+	return usage, nil
 }
