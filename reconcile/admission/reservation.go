@@ -195,7 +195,7 @@ func devicesOf(inc *runtime.Incarnation) v1.ResourceList {
 func (n *NameFacts) HasRecordedDevices() bool {
 	observed := n.observedIncarnations()
 	for i := range observed {
-		if allocation.IsRecorded(&observed[i]) {
+		if allocation.HasRecordedIDs(&observed[i]) {
 			return true
 		}
 	}

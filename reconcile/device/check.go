@@ -63,8 +63,8 @@ func checkResponse(r *v1beta1.ContainerAllocateResponse) error {
 	return nil
 }
 
-func checkPaths(all ...string) error {
-	for _, p := range all {
+func checkPaths(paths ...string) error {
+	for _, p := range paths {
 		if !path.IsAbs(p) || slices.Contains(strings.Split(p, "/"), "..") || strings.Contains(p, "\x00") {
 			return errors.New("both paths must be absolute and must not contain \"..\"")
 		}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// An availableDevices contains the devices of a resource that can be allocated to a container now.
+// availableDevices contains the devices of a resource that can be allocated to a container now.
 type availableDevices struct {
 	// reusable contains the devices of init containers that have completed when the container
 	// starts. choose chooses these devices first.
@@ -16,27 +16,27 @@ type availableDevices struct {
 	free []string
 }
 
-// choose returns the IDs of n devices, sorted. It chooses reusable devices first, then the devices
-// that the plugin prefers, and then other free devices.
-func (o availableDevices) choose(n int, preferred []string) ([]string, error) {
-	taken := o.chosenReusable(n)
-	if needed := n - len(taken); needed > len(o.free) {
-		return nil, fmt.Errorf("%d devices are requested, but only %d are free", n, len(o.free)+len(taken))
+// choose returns the IDs of n devices, sorted. It chooses reusable devices first, then free devices
+// that the plugin prefers (preferredIDs), and then other free devices.
+func (o availableDevices) choose(n int, preferredIDs []string) ([]string, error) {
+	chosenIDs := o.chooseReusable(n)
+	if neededCount := n - len(chosenIDs); neededCount > len(o.free) {
+		return nil, fmt.Errorf("%d devices are requested, but only %d are free", n, len(o.free)+len(chosenIDs))
 	}
-	isPreferred := sets.New(preferred...)
-	for _, want := range []bool{true, false} {
+	isPreferred := sets.New(preferredIDs...)
+	for _, mustBePreferred := range []bool{true, false} {
 		for _, id := range slices.Sorted(slices.Values(o.free)) {
-			if len(taken) < n && isPreferred.Has(id) == want {
-				taken = append(taken, id)
+			if len(chosenIDs) < n && isPreferred.Has(id) == mustBePreferred {
+				chosenIDs = append(chosenIDs, id)
 			}
 		}
 	}
-	slices.Sort(taken)
-	return taken, nil
+	slices.Sort(chosenIDs)
+	return chosenIDs, nil
 }
 
-// chosenReusable returns the reusable devices that choose(n) returns.
-func (o availableDevices) chosenReusable(n int) []string {
-	all := slices.Sorted(slices.Values(o.reusable))
-	return all[:min(n, len(all))]
+// chooseReusable returns the reusable devices that choose chooses for a request of n devices.
+func (o availableDevices) chooseReusable(n int) []string {
+	ids := slices.Sorted(slices.Values(o.reusable))
+	return ids[:min(n, len(ids))]
 }

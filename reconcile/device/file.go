@@ -59,14 +59,14 @@ const (
 func Open(file string) (*Manager, error) {
 	m := &Manager{
 		file: file, openedAt: time.Now(), changed: make(chan struct{}, 1), resourcesChanged: make(chan struct{}, 1), resources: map[string]*pluginResource{},
-		pods: map[allocation.PodVersion]grantMap{}, usesInProgress: map[allocation.PodVersion]int{}, allocating: map[allocation.PodVersion]chan struct{}{},
+		pods: map[allocation.PodVersion]grantMap{}, usesInProgress: map[allocation.PodVersion]int{}, allocationsInProgress: map[allocation.PodVersion]chan struct{}{},
 	}
 	contents, err := read(file)
 	if m.isNew = errors.Is(err, fs.ErrNotExist); m.isNew {
 		return m, nil
 	}
 	if err != nil {
-		m.unreadable = true
+		m.isUnreadable = true
 		return m, fmt.Errorf("reading the device allocations: %w", err)
 	}
 	m.savedNames = contents.Resources
@@ -89,8 +89,8 @@ func Open(file string) (*Manager, error) {
 	return m, nil
 }
 
-// recordLocked adds a resource that a plugin served before the Manager was opened, unless it is
-// already known.
+// recordLocked adds a resource that a plugin served before the Manager was opened. It does nothing
+// if m.resources contains the resource.
 func (m *Manager) recordLocked(name string) {
 	if m.resources[name] == nil {
 		m.resources[name] = &pluginResource{changedAt: time.Now(), isRecorded: true}
@@ -174,13 +174,13 @@ func (m *Manager) writeUnless(isSaved func() bool) error {
 
 // renameUnreadable renames a file that Open could not read. It appends UnreadableSuffix to the name.
 func (m *Manager) renameUnreadable() error {
-	if !m.unreadable {
+	if !m.isUnreadable {
 		return nil
 	}
 	if err := os.Rename(m.file, m.file+UnreadableSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("renaming the unreadable file: %w", err)
 	}
-	m.unreadable = false
+	m.isUnreadable = false
 	return nil
 }
 

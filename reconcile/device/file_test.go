@@ -250,7 +250,7 @@ func TestSave_UnreadableKept_Failed(t *testing.T) {
 // TestOpen_EIO checks that a file on a broken disk is not treated as an absent file. Reading a
 // process's memory at address 0 fails in the same way.
 func TestOpen_EIO(t *testing.T) {
-	if l, err := Open("/proc/self/mem"); !errors.Is(err, unix.EIO) || !l.unreadable {
+	if l, err := Open("/proc/self/mem"); !errors.Is(err, unix.EIO) || !l.isUnreadable {
 		t.Errorf("got %v, want EIO", err)
 	}
 }

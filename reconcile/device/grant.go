@@ -33,11 +33,11 @@ func (g grantMap) ids(container, resource string) []string { return g[container]
 
 // list returns a container's grants in the order of their resources.
 func (g grantMap) list(container string) []Grant {
-	var all []Grant
+	var grants []Grant
 	for _, resource := range slices.Sorted(maps.Keys(g[container])) {
-		all = append(all, g[container][resource])
+		grants = append(grants, g[container][resource])
 	}
-	return all
+	return grants
 }
 
 func (g grantMap) put(container string, grant Grant) {

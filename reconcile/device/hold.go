@@ -15,20 +15,20 @@ func (m *Manager) HasAllocations() bool {
 
 // SetHolders sets which pods may have devices. The values of holders are the devices in the
 // annotations of the pods' containers. If the file was lost, the Manager has no record of these
-// devices, and SetHolders records them. If complete is true, holders contains all pods that may
-// have devices. SetHolders then releases the devices of other pods, except pods with a call of
-// Acquire whose done was not called yet.
-func (m *Manager) SetHolders(holders map[allocation.PodVersion]allocation.IDs, complete bool) {
+// devices, and SetHolders records them. If isComplete is true, holders contains all pods that may
+// have devices. SetHolders then releases the devices of other pods. It does not release the devices
+// of a pod between Acquire and the call of the function done that Acquire returned.
+func (m *Manager) SetHolders(holders map[allocation.PodVersion]allocation.IDs, isComplete bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for h := range m.pods {
-		if _, isHolder := holders[h]; complete && !isHolder && m.usesInProgress[h] == 0 {
+		if _, isHolder := holders[h]; isComplete && !isHolder && m.usesInProgress[h] == 0 {
 			delete(m.pods, h)
 			m.revision++
 		}
 	}
-	for h, annotated := range holders {
-		for container, resources := range annotated {
+	for h, ids := range holders {
+		for container, resources := range ids {
 			for resource, ids := range resources {
 				m.adoptLocked(h, container, resource, ids)
 			}
@@ -43,9 +43,9 @@ func (m *Manager) adoptLocked(h allocation.PodVersion, container, resource strin
 	if len(ids) == 0 || len(m.pods[h].ids(container, resource)) > 0 {
 		return
 	}
-	for other, pod := range m.pods {
+	for otherVersion, pod := range m.pods {
 		for _, grants := range pod {
-			if other != h && slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(grants[resource].IDs, id) }) {
+			if otherVersion != h && slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(grants[resource].IDs, id) }) {
 				return
 			}
 		}

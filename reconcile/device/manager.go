@@ -42,14 +42,14 @@ type Manager struct {
 	saveMu        sync.Mutex // taken before mu; guards the file and the following three fields
 	savedRevision uint64     // revision of the allocations in the file
 	savedNames    []string   // names of resources in the file, sorted
-	unreadable    bool       // whether the file is unreadable and not renamed yet
+	isUnreadable  bool       // whether the file is unreadable and not renamed yet
 
-	mu             sync.Mutex // guards all following fields
-	revision       uint64     // incremented with each change of pods
-	resources      map[string]*pluginResource
-	pods           map[allocation.PodVersion]grantMap
-	usesInProgress map[allocation.PodVersion]int           // calls of Acquire whose result done was not called yet
-	allocating     map[allocation.PodVersion]chan struct{} // closed when the allocation has finished
+	mu                    sync.Mutex // guards all following fields
+	revision              uint64     // incremented with each change of pods
+	resources             map[string]*pluginResource
+	pods                  map[allocation.PodVersion]grantMap
+	usesInProgress        map[allocation.PodVersion]int           // calls of Acquire whose result done was not called yet
+	allocationsInProgress map[allocation.PodVersion]chan struct{} // closed when the allocation has finished
 }
 
 // Changed returns a channel that receives a value when the result of Counts may have changed.
@@ -57,7 +57,7 @@ func (m *Manager) Changed() <-chan struct{} { return m.changed }
 
 func (m *Manager) signalChange() { signal(m.changed) }
 
-// signalResources makes Run look at the resources.
+// signalResources makes Run check the resources again.
 func (m *Manager) signalResources() { signal(m.resourcesChanged) }
 
 func signal(c chan<- struct{}) {
@@ -85,9 +85,9 @@ func (m *Manager) Register(resource string, plugin Plugin) {
 // SetDevices sets the devices that a plugin lists. It does nothing if the plugin is not registered for
 // the resource.
 func (m *Manager) SetDevices(resource string, plugin Plugin, devices []Device) {
-	all := make(map[string]Device, len(devices))
+	devicesByID := make(map[string]Device, len(devices))
 	for _, d := range devices {
-		all[d.ID] = d
+		devicesByID[d.ID] = d
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +96,7 @@ func (m *Manager) SetDevices(resource string, plugin Plugin, devices []Device) {
 		return
 	}
 	isFirst := !s.wasListed
-	if s.setDevices(plugin, all) {
+	if s.setDevices(plugin, devicesByID) {
 		m.signalChange()
 	}
 	if isFirst && s.wasListed {
@@ -116,16 +116,16 @@ func (m *Manager) Unregister(resource string, plugin Plugin) {
 	}
 }
 
-// Counts returns the number of devices by resource. The router admits pods by these numbers. They
-// include resources that a plugin has served before podd was started.
+// Counts returns the number of devices by resource. The router admits pods by these numbers. The
+// result also contains resources that a plugin has served before podd was started.
 func (m *Manager) Counts() map[v1.ResourceName]allocation.Count {
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	counts := map[v1.ResourceName]allocation.Count{}
 	allocated := m.allocatedLocked()
-	for resource, held := range allocated {
-		counts[v1.ResourceName(resource)] = allocation.Count{Total: int64(held.Len())}
+	for resource, ids := range allocated {
+		counts[v1.ResourceName(resource)] = allocation.Count{Total: int64(ids.Len())}
 	}
 	for resource, s := range m.resources {
 		c := counts[v1.ResourceName(resource)]
@@ -153,18 +153,18 @@ func (m *Manager) AwaitsPlugins() bool { return time.Since(m.openedAt) < awaitPe
 
 // allocatedLocked returns all allocated devices by resource.
 func (m *Manager) allocatedLocked() map[string]sets.Set[string] {
-	held := map[string]sets.Set[string]{}
+	idsByResource := map[string]sets.Set[string]{}
 	for _, pod := range m.pods {
 		for _, grants := range pod {
 			for resource, g := range grants {
-				if held[resource] == nil {
-					held[resource] = sets.New[string]()
+				if idsByResource[resource] == nil {
+					idsByResource[resource] = sets.New[string]()
 				}
-				held[resource].Insert(g.IDs...)
+				idsByResource[resource].Insert(g.IDs...)
 			}
 		}
 	}
-	return held
+	return idsByResource
 }
 
 // freeLocked returns the IDs of the healthy devices of a resource that are not allocated.
@@ -173,14 +173,14 @@ func (m *Manager) freeLocked(resource string) []string {
 	if !s.isServed() {
 		return nil
 	}
-	held := m.allocatedLocked()[resource]
-	var free []string
+	allocatedIDs := m.allocatedLocked()[resource]
+	var freeIDs []string
 	for id, d := range s.devices {
-		if d.Healthy && !held.Has(id) {
-			free = append(free, id)
+		if d.Healthy && !allocatedIDs.Has(id) {
+			freeIDs = append(freeIDs, id)
 		}
 	}
-	return free
+	return freeIDs
 }
 
 // HealthyDevices returns the healthy devices, allocated or not, by resource in the order of
@@ -188,15 +188,15 @@ func (m *Manager) freeLocked(resource string) []string {
 func (m *Manager) HealthyDevices() map[string][]Device {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := map[string][]Device{}
+	devices := map[string][]Device{}
 	for resource, s := range m.resources {
 		for _, id := range slices.Sorted(maps.Keys(s.devices)) {
 			if d := s.devices[id]; s.isHealthy(id) {
-				all[resource] = append(all[resource], d)
+				devices[resource] = append(devices[resource], d)
 			}
 		}
 	}
-	return all
+	return devices
 }
 
 // UnhealthyDevices returns the devices that their plugins reported as unhealthy in their newest
@@ -204,15 +204,15 @@ func (m *Manager) HealthyDevices() map[string][]Device {
 func (m *Manager) UnhealthyDevices() allocation.UnhealthyDevices {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := allocation.UnhealthyDevices{}
+	ids := allocation.UnhealthyDevices{}
 	for resource, s := range m.resources {
 		for _, id := range slices.Sorted(maps.Keys(s.devices)) {
 			if !s.devices[id].Healthy {
-				all[resource] = append(all[resource], id)
+				ids[resource] = append(ids[resource], id)
 			}
 		}
 	}
-	return all
+	return ids
 }
 
 // Allocated returns the devices that are allocated to the containers of a version of a pod; nil if
@@ -220,19 +220,19 @@ func (m *Manager) UnhealthyDevices() allocation.UnhealthyDevices {
 func (m *Manager) Allocated(pod *manifest.Pod) allocation.IDs {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all allocation.IDs
+	var ids allocation.IDs
 	for container, grants := range m.pods[versionOf(pod)] {
 		for resource, g := range grants {
-			if all == nil {
-				all = allocation.IDs{}
+			if ids == nil {
+				ids = allocation.IDs{}
 			}
-			if all[container] == nil {
-				all[container] = map[string][]string{}
+			if ids[container] == nil {
+				ids[container] = map[string][]string{}
 			}
-			all[container][resource] = g.IDs
+			ids[container][resource] = g.IDs
 		}
 	}
-	return all
+	return ids
 }
 
 // Grants returns the devices of a pod's container, sorted by resource. While a version with this UID
@@ -243,12 +243,12 @@ func (m *Manager) Grants(key types.NamespacedName, uid types.UID, container stri
 	defer m.mu.Unlock()
 	versions := slices.Collect(maps.Keys(m.pods))
 	order.Slice(versions, func(a, b allocation.PodVersion) int { return strings.Compare(a.Hash, b.Hash) })
-	var all []Grant
+	var grants []Grant
 	for _, h := range versions {
 		if h.Key == key && h.UID == uid {
-			all = append(all, m.pods[h].list(container)...)
+			grants = append(grants, m.pods[h].list(container)...)
 		}
 	}
-	order.Stable(all, func(a, b Grant) int { return strings.Compare(a.Resource, b.Resource) })
-	return all
+	order.Stable(grants, func(a, b Grant) int { return strings.Compare(a.Resource, b.Resource) })
+	return grants
 }

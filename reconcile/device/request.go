@@ -35,19 +35,19 @@ const maxDevices = 1 << 20
 // deviceRequests returns the requests of a pod in the order of their allocation: init
 // containers first, because other containers can reuse their devices.
 func deviceRequests(spec *v1.PodSpec) []deviceRequest {
-	var all []deviceRequest
+	var requests []deviceRequest
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			limits := list[i].Resources.Limits
 			for _, name := range slices.Sorted(maps.Keys(limits)) {
 				q := limits[name]
 				if manifest.IsExtendedResource(name) && q.Sign() > 0 {
-					all = append(all, deviceRequest{list[i].Name, string(name), int(min(q.Value(), maxDevices))})
+					requests = append(requests, deviceRequest{list[i].Name, string(name), int(min(q.Value(), maxDevices))})
 				}
 			}
 		}
 	}
-	return all
+	return requests
 }
 
 // reusableDevices returns the devices of a resource that earlier containers of the pod no longer

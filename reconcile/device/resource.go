@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The intervals after which a resource without a plugin changes. They start when the last plugin
-// disconnects, or when the Manager is opened.
+// The intervals after which the state of a resource without a plugin changes. They start when the
+// last plugin disconnects, or when the Manager is opened.
 const (
 	// awaitPeriod is how long pods of a cluster wait for a plugin before they are rejected. A
 	// kubelet rejects them at once, but plugins need a few seconds to register after a restart.
@@ -15,15 +15,15 @@ const (
 	// stopGracePeriod is how long the devices count as capacity. The kubelet uses the same duration
 	// (endpointStopGracePeriod in pkg/kubelet/cm/devicemanager/types.go).
 	stopGracePeriod = 5 * time.Minute
-	// forgetPeriod is how long the resource is known. It exceeds stopGracePeriod so that a Node with
-	// capacity 0 can be written before the resource is forgotten.
+	// forgetPeriod is how long the Manager keeps the resource. It exceeds stopGracePeriod so
+	// that a Node with capacity 0 can be written before the Manager removes the resource.
 	forgetPeriod = 2 * stopGracePeriod
 )
 
 // A pluginResource is an extended resource that plugins serve, or have served.
 type pluginResource struct {
-	// plugins contains the registered plugins in the order of their registration. There are several
-	// while a plugin is updated without downtime.
+	// plugins contains the registered plugins in the order of their registration. There are
+	// several plugins while one of them is updated without downtime.
 	plugins []*registeredPlugin
 	// devices contains the devices in the newest list of the plugin in use. It is kept when the last
 	// plugin disconnects.
@@ -43,9 +43,10 @@ type registeredPlugin struct {
 	devices map[string]Device
 }
 
-// inUse returns the plugin that allocates devices: the one that registered last, of those that have
-// listed their devices, or else of all. It returns nil if no plugin is registered.
-func (s *pluginResource) inUse() *registeredPlugin {
+// activePlugin returns the plugin that allocates devices. This is the newest plugin that has listed
+// its devices. If no plugin has listed devices, it is the newest plugin. activePlugin returns nil
+// if no plugin is registered.
+func (s *pluginResource) activePlugin() *registeredPlugin {
 	if s == nil || len(s.plugins) == 0 {
 		return nil
 	}
@@ -59,7 +60,7 @@ func (s *pluginResource) inUse() *registeredPlugin {
 
 // isServed reports whether a registered plugin has listed devices.
 func (s *pluginResource) isServed() bool {
-	p := s.inUse()
+	p := s.activePlugin()
 	return p != nil && p.devices != nil
 }
 
@@ -76,12 +77,13 @@ func (s *pluginResource) countsDevices(now time.Time) bool {
 	return len(s.plugins) > 0 || now.Sub(s.changedAt) < stopGracePeriod
 }
 
-// isForgotten reports whether the resource has had no plugin for so long that it is no longer known.
-func (s *pluginResource) isForgotten(now time.Time) bool {
+// isExpired reports whether the resource has had no plugin for forgetPeriod, so that the Manager
+// must remove it.
+func (s *pluginResource) isExpired(now time.Time) bool {
 	return len(s.plugins) == 0 && now.Sub(s.changedAt) >= forgetPeriod
 }
 
-// nextChange returns the duration until isAwaited, countsDevices or isForgotten changes without
+// nextChange returns the duration until isAwaited, countsDevices or isExpired changes without
 // another event; zero if none of them will change.
 func (s *pluginResource) nextChange(now time.Time) time.Duration {
 	periods := []time.Duration{awaitPeriod, stopGracePeriod, forgetPeriod}
@@ -92,8 +94,8 @@ func (s *pluginResource) nextChange(now time.Time) time.Duration {
 		periods = periods[:1]
 	}
 	for _, period := range periods {
-		if rest := period - now.Sub(s.changedAt); rest > 0 {
-			return rest
+		if remaining := period - now.Sub(s.changedAt); remaining > 0 {
+			return remaining
 		}
 	}
 	return 0
@@ -129,16 +131,16 @@ func (s *pluginResource) setDevices(plugin Plugin, devices map[string]Device) bo
 	if i < 0 {
 		return false
 	}
-	wasServed, before := s.isServed(), s.devices
+	wasServed, previousDevices := s.isServed(), s.devices
 	s.plugins[i].devices, s.wasListed, s.isRecorded = devices, true, true
 	s.updateDevices()
-	return !wasServed || !maps.EqualFunc(before, s.devices, func(a, b Device) bool { return a.Healthy == b.Healthy })
+	return !wasServed || !maps.EqualFunc(previousDevices, s.devices, func(a, b Device) bool { return a.Healthy == b.Healthy })
 }
 
 // updateDevices sets s.devices to the list of the plugin in use. If there is no list, s.devices does
 // not change.
 func (s *pluginResource) updateDevices() {
-	if p := s.inUse(); p != nil && p.devices != nil {
+	if p := s.activePlugin(); p != nil && p.devices != nil {
 		s.devices = p.devices
 	}
 }

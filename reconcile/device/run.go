@@ -12,7 +12,7 @@ const saveRetryInterval = 10 * time.Second
 // Run saves the names of the resources that plugins serve, so that podd reports them with capacity 0
 // after a restart until a plugin registers. It forgets resources that have had no plugin for 10
 // minutes, and signals Changed when time alone changes the result of Counts or AwaitsPlugins. It
-// returns when ctx is done. Without Run, allocations are saved, but names only together with them.
+// returns when ctx is done. Without Run, the names are saved only when allocations are saved.
 func (m *Manager) Run(ctx context.Context, log *slog.Logger) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -45,13 +45,13 @@ func (m *Manager) Run(ctx context.Context, log *slog.Logger) {
 // duration until it must be called again, because time alone will change another resource or
 // AwaitsPlugins; zero if nothing will change.
 func (m *Manager) forgetResources(now time.Time) (wait time.Duration) {
-	if rest := awaitPeriod - now.Sub(m.openedAt); rest > 0 {
-		wait = rest
+	if remaining := awaitPeriod - now.Sub(m.openedAt); remaining > 0 {
+		wait = remaining
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name, s := range m.resources {
-		if s.isForgotten(now) {
+		if s.isExpired(now) {
 			delete(m.resources, name)
 			continue
 		}

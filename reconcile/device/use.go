@@ -17,8 +17,8 @@ import (
 // a plugin has listed devices of each resource since the Manager was opened. After a boot, the host
 // may have other devices than those that are recorded.
 //
-// Acquire ignores resources of a cluster's pod that no plugin serves or has served. Another component
-// has added them to the Node.
+// Acquire ignores resources of a cluster's pod that no plugin serves or has served, because another
+// component has added them to the Node.
 //
 // Acquire releases the devices of an earlier version of the pod, because that version has been
 // stopped. SetHolders does not release the pod's devices before done is called. The error contains
@@ -98,11 +98,11 @@ func (m *Manager) replaceUnhealthy(h allocation.PodVersion, requests []deviceReq
 	pod := m.pods[h]
 	for _, req := range requests {
 		s := m.resources[req.resource]
-		unhealthy := func(id string) bool { return !s.isHealthy(id) }
-		has := func(a deviceRequest) bool {
-			return a.resource == req.resource && slices.ContainsFunc(pod.ids(a.container, a.resource), unhealthy)
+		isUnhealthy := func(id string) bool { return !s.isHealthy(id) }
+		hasUnhealthyDevice := func(a deviceRequest) bool {
+			return a.resource == req.resource && slices.ContainsFunc(pod.ids(a.container, a.resource), isUnhealthy)
 		}
-		if !s.isServed() || !slices.ContainsFunc(requests, has) {
+		if !s.isServed() || !slices.ContainsFunc(requests, hasUnhealthyDevice) {
 			continue
 		}
 		for _, a := range requests {
@@ -139,9 +139,9 @@ func (m *Manager) beginUse(h allocation.PodVersion) (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.usesInProgress[h]++
-	for other := range m.pods {
-		if other.Key == h.Key && other != h && m.usesInProgress[other] == 0 {
-			delete(m.pods, other)
+	for otherVersion := range m.pods {
+		if otherVersion.Key == h.Key && otherVersion != h && m.usesInProgress[otherVersion] == 0 {
+			delete(m.pods, otherVersion)
 			m.revision++
 		}
 	}
@@ -159,21 +159,21 @@ func (m *Manager) beginUse(h allocation.PodVersion) (done func()) {
 func (m *Manager) lockPod(ctx context.Context, h allocation.PodVersion) (unlock func(), err error) {
 	for {
 		m.mu.Lock()
-		current, busy := m.allocating[h]
-		if !busy {
+		allocationDone, isAllocating := m.allocationsInProgress[h]
+		if !isAllocating {
 			finished := make(chan struct{})
-			m.allocating[h] = finished
+			m.allocationsInProgress[h] = finished
 			m.mu.Unlock()
 			return func() {
 				m.mu.Lock()
 				defer m.mu.Unlock()
-				delete(m.allocating, h)
+				delete(m.allocationsInProgress, h)
 				close(finished)
 			}, nil
 		}
 		m.mu.Unlock()
 		select {
-		case <-current:
+		case <-allocationDone:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -185,7 +185,7 @@ var errNoPlugin = errors.New("no device plugin is registered for the resource; p
 func (m *Manager) plugin(resource string) (Plugin, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if p := m.resources[resource].inUse(); p != nil {
+	if p := m.resources[resource].activePlugin(); p != nil {
 		return p.Plugin, nil
 	}
 	return nil, errNoPlugin
@@ -243,14 +243,14 @@ func (m *Manager) reserve(ctx context.Context, pod *manifest.Pod, h allocation.P
 	if _, err := now.choose(a.n, nil); err != nil {
 		return Grant{}, err
 	}
-	must := now.chosenReusable(a.n)
-	preferred, err := plugin.PreferredDevices(ctx, slices.Sorted(slices.Values(slices.Concat(must, now.free))), must, a.n)
+	must := now.chooseReusable(a.n)
+	preferredIDs, err := plugin.PreferredDevices(ctx, slices.Sorted(slices.Values(slices.Concat(must, now.free))), must, a.n)
 	if err != nil {
 		return Grant{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ids, err := m.availableDevicesLocked(pod, h, a).choose(a.n, preferred)
+	ids, err := m.availableDevicesLocked(pod, h, a).choose(a.n, preferredIDs)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -269,9 +269,9 @@ func (m *Manager) availableDevices(pod *manifest.Pod, h allocation.PodVersion, a
 
 func (m *Manager) availableDevicesLocked(pod *manifest.Pod, h allocation.PodVersion, a deviceRequest) availableDevices {
 	s := m.resources[a.resource]
-	earlier := reusableDevices(&pod.Object.Spec, a.container, func(container string) []string { return m.pods[h].ids(container, a.resource) })
+	reusableIDs := reusableDevices(&pod.Object.Spec, a.container, func(container string) []string { return m.pods[h].ids(container, a.resource) })
 	return availableDevices{
-		reusable: slices.DeleteFunc(earlier, func(id string) bool { return !s.isHealthy(id) }),
+		reusable: slices.DeleteFunc(reusableIDs, func(id string) bool { return !s.isHealthy(id) }),
 		free:     m.freeLocked(a.resource),
 	}
 }

@@ -41,19 +41,19 @@ type IDs map[string]map[string][]string
 // of an incarnation's containers. It ignores annotations that cannot be decoded, because podd did
 // not write them.
 func RecordedIDs(inc *runtime.Incarnation) IDs {
-	var all IDs
+	var idsByContainer IDs
 	for i := range inc.Containers {
 		c := &inc.Containers[i]
 		ids := ContainerIDs(c)
 		if ids == nil {
 			continue
 		}
-		if all == nil {
-			all = IDs{}
+		if idsByContainer == nil {
+			idsByContainer = IDs{}
 		}
-		all[c.Name] = ids
+		idsByContainer[c.Name] = ids
 	}
-	return all
+	return idsByContainer
 }
 
 // ContainerIDs returns the device IDs that are recorded in the annotation runtime.AnnotationDevices of
@@ -86,8 +86,8 @@ func (u *UnhealthyDevices) Has(resource, id string) bool {
 	return u != nil && slices.Contains((*u)[resource], id)
 }
 
-// IsRecorded reports whether a container of an incarnation has the annotation
+// HasRecordedIDs reports whether a container of an incarnation has the annotation
 // runtime.AnnotationDevices.
-func IsRecorded(inc *runtime.Incarnation) bool {
+func HasRecordedIDs(inc *runtime.Incarnation) bool {
 	return slices.ContainsFunc(inc.Containers, func(c runtime.Container) bool { return c.Annotations[runtime.AnnotationDevices] != "" })
 }

@@ -60,8 +60,8 @@ func (c *client) PreferredDevices(ctx context.Context, available, mustInclude []
 		r, err := c.api.GetPreferredAllocation(ctx, &v1beta1.PreferredAllocationRequest{ContainerRequests: []*v1beta1.ContainerPreferredAllocationRequest{{
 			AvailableDeviceIDs: available, MustIncludeDeviceIDs: mustInclude, AllocationSize: int32(size),
 		}}})
-		if all := r.GetContainerResponses(); len(all) > 0 {
-			ids = all[0].GetDeviceIDs()
+		if responses := r.GetContainerResponses(); len(responses) > 0 {
+			ids = responses[0].GetDeviceIDs()
 		}
 		return err
 	})
@@ -71,13 +71,13 @@ func (c *client) PreferredDevices(ctx context.Context, available, mustInclude []
 // Allocate implements device.Plugin.
 func (c *client) Allocate(ctx context.Context, ids []string) (res *v1beta1.ContainerAllocateResponse, err error) {
 	err = c.call(ctx, deviceChangeTimeout, "Allocate", func(ctx context.Context) error {
-		began := time.Now()
+		start := time.Now()
 		r, err := c.api.Allocate(ctx, &v1beta1.AllocateRequest{ContainerRequests: []*v1beta1.ContainerAllocateRequest{{DevicesIds: ids}}})
 		if c.onAllocate != nil {
-			c.onAllocate(c.resource, time.Since(began))
+			c.onAllocate(c.resource, time.Since(start))
 		}
-		if all := r.GetContainerResponses(); len(all) == 1 {
-			res = all[0]
+		if responses := r.GetContainerResponses(); len(responses) == 1 {
+			res = responses[0]
 		}
 		return err
 	})

@@ -60,8 +60,8 @@ func openLockFile(path string) (*os.File, error) {
 
 // lock locks f as LockDir does.
 func lock(ctx context.Context, f *os.File, onWait func()) error {
-	again := time.NewTicker(lockPollInterval)
-	defer again.Stop()
+	ticker := time.NewTicker(lockPollInterval)
+	defer ticker.Stop()
 	for isWaiting := false; ; isWaiting = true {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
@@ -76,7 +76,7 @@ func lock(ctx context.Context, f *os.File, onWait func()) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-again.C:
+		case <-ticker.C:
 		}
 	}
 }

@@ -61,10 +61,10 @@ type Server struct {
 
 	v1beta1.UnsafeRegistrationServer
 
-	mu      sync.Mutex                     // guards all following fields
-	clients map[string][]*registeredClient // by resource, in the order of their registration
-	stopped bool
-	running sync.WaitGroup
+	mu        sync.Mutex                     // guards all following fields
+	clients   map[string][]*registeredClient // by resource, in the order of their registration
+	isStopped bool
+	running   sync.WaitGroup
 }
 
 // A registeredClient is the connection to a registered plugin. The Server uses it until the
@@ -119,9 +119,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 // disconnected.
 func (s *Server) stopAll() {
 	s.mu.Lock()
-	s.stopped = true
-	for _, all := range s.clients {
-		for _, c := range all {
+	s.isStopped = true
+	for _, clients := range s.clients {
+		for _, c := range clients {
 			c.cancel()
 		}
 	}
@@ -189,45 +189,45 @@ func (s *Server) connect(ctx context.Context, resource, socket string) (*registe
 // resource and socket, or the oldest client if the resource has maxPluginsPerResource. It returns an
 // error if the server was stopped, or if there are maxPlugins. s.mu must be locked.
 func (s *Server) addLocked(c *registeredClient) error {
-	if s.stopped {
+	if s.isStopped {
 		return errors.New("podd is shutting down")
 	}
-	all := s.clients[c.resource]
-	displaced := slices.IndexFunc(all, func(other *registeredClient) bool { return other.socket == c.socket })
-	if displaced < 0 && len(all) >= maxPluginsPerResource {
+	clients := s.clients[c.resource]
+	displaced := slices.IndexFunc(clients, func(other *registeredClient) bool { return other.socket == c.socket })
+	if displaced < 0 && len(clients) >= maxPluginsPerResource {
 		displaced = 0
 	}
 	if displaced < 0 && s.countLocked() >= maxPlugins {
 		return fmt.Errorf("%d device plugins are already registered, which is the limit", maxPlugins)
 	}
 	if displaced >= 0 {
-		all[displaced].isDisplaced = true
-		all[displaced].cancel()
-		all = slices.Delete(all, displaced, displaced+1)
+		clients[displaced].isDisplaced = true
+		clients[displaced].cancel()
+		clients = slices.Delete(clients, displaced, displaced+1)
 	}
 	if s.clients == nil {
 		s.clients = map[string][]*registeredClient{}
 	}
-	s.clients[c.resource] = append(all, c)
+	s.clients[c.resource] = append(clients, c)
 	return nil
 }
 
 // countLocked returns the number of registered plugins. s.mu must be locked.
 func (s *Server) countLocked() (n int) {
-	for _, all := range s.clients {
-		n += len(all)
+	for _, clients := range s.clients {
+		n += len(clients)
 	}
 	return n
 }
 
 // removeLocked removes a client unless it was displaced before. s.mu must be locked.
 func (s *Server) removeLocked(c *registeredClient) {
-	all := slices.DeleteFunc(s.clients[c.resource], func(other *registeredClient) bool { return other == c })
-	if len(all) == 0 {
+	clients := slices.DeleteFunc(s.clients[c.resource], func(other *registeredClient) bool { return other == c })
+	if len(clients) == 0 {
 		delete(s.clients, c.resource)
 		return
 	}
-	s.clients[c.resource] = all
+	s.clients[c.resource] = clients
 }
 
 // run receives the lists of devices of a plugin and passes them to the Manager. When the connection
@@ -255,32 +255,32 @@ func (s *Server) watch(ctx context.Context, c *registeredClient) error {
 		if err != nil {
 			return err
 		}
-		all, invalid := validDevices(r.GetDevices())
-		s.Manager.SetDevices(c.resource, c.client, all)
-		if invalid > 0 && invalid != logged {
-			s.Log.Warn("ignoring devices of a device plugin, because their IDs are empty or too long", "resource", c.resource, "devices", invalid)
+		devices, invalidCount := validDevices(r.GetDevices())
+		s.Manager.SetDevices(c.resource, c.client, devices)
+		if invalidCount > 0 && invalidCount != logged {
+			s.Log.Warn("ignoring devices of a device plugin, because their IDs are empty or too long", "resource", c.resource, "devices", invalidCount)
 		}
-		logged = invalid
+		logged = invalidCount
 		if err := pace.Wait(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// validDevices returns the listed devices with a valid ID. invalid is the number of devices with an
-// invalid ID.
-func validDevices(listed []*v1beta1.Device) (all []device.Device, invalid int) {
-	all = make([]device.Device, 0, len(listed))
-	for _, d := range listed {
+// validDevices returns the devices in list that have a valid ID. invalidCount is the number of
+// devices with an invalid ID.
+func validDevices(list []*v1beta1.Device) (devices []device.Device, invalidCount int) {
+	devices = make([]device.Device, 0, len(list))
+	for _, d := range list {
 		if d.GetID() == "" || len(d.GetID()) > maxIDLength {
-			invalid++
+			invalidCount++
 			continue
 		}
 		dev := device.Device{ID: d.GetID(), Healthy: d.GetHealth() == v1beta1.Healthy}
 		for _, n := range d.GetTopology().GetNodes() {
 			dev.NUMA = append(dev.NUMA, n.GetID())
 		}
-		all = append(all, dev)
+		devices = append(devices, dev)
 	}
-	return all, invalid
+	return devices, invalidCount
 }

@@ -181,33 +181,33 @@ func (p *Plugin) ListAndWatch(_ *v1beta1.Empty, stream grpc.ServerStreamingServe
 
 // GetPreferredAllocation implements v1beta1.DevicePluginServer.
 func (p *Plugin) GetPreferredAllocation(_ context.Context, r *v1beta1.PreferredAllocationRequest) (*v1beta1.PreferredAllocationResponse, error) {
-	answer := &v1beta1.PreferredAllocationResponse{}
+	result := &v1beta1.PreferredAllocationResponse{}
 	for _, c := range r.ContainerRequests {
 		p.recordCall("Prefer", c.AvailableDeviceIDs)
-		one := &v1beta1.ContainerPreferredAllocationResponse{}
+		response := &v1beta1.ContainerPreferredAllocationResponse{}
 		if p.Prefer != nil {
-			one.DeviceIDs = p.Prefer(c.AvailableDeviceIDs, c.MustIncludeDeviceIDs, int(c.AllocationSize))
+			response.DeviceIDs = p.Prefer(c.AvailableDeviceIDs, c.MustIncludeDeviceIDs, int(c.AllocationSize))
 		}
-		answer.ContainerResponses = append(answer.ContainerResponses, one)
+		result.ContainerResponses = append(result.ContainerResponses, response)
 	}
-	return answer, nil
+	return result, nil
 }
 
 // Allocate implements v1beta1.DevicePluginServer.
 func (p *Plugin) Allocate(_ context.Context, r *v1beta1.AllocateRequest) (*v1beta1.AllocateResponse, error) {
-	answer := &v1beta1.AllocateResponse{}
+	result := &v1beta1.AllocateResponse{}
 	for _, c := range r.ContainerRequests {
 		p.recordCall("Allocate", c.DevicesIds)
-		one := &v1beta1.ContainerAllocateResponse{}
+		response := &v1beta1.ContainerAllocateResponse{}
 		if p.AllocateFunc != nil {
 			var err error
-			if one, err = p.AllocateFunc(c.DevicesIds); err != nil {
+			if response, err = p.AllocateFunc(c.DevicesIds); err != nil {
 				return nil, err
 			}
 		}
-		answer.ContainerResponses = append(answer.ContainerResponses, one)
+		result.ContainerResponses = append(result.ContainerResponses, response)
 	}
-	return answer, nil
+	return result, nil
 }
 
 // PreStartContainer implements v1beta1.DevicePluginServer.
