@@ -38,27 +38,27 @@ func ForDecision(d DecisionChange) []Event {
 	if d.Pod == nil {
 		return d.killingEvents()
 	}
-	var all []Event
+	var events []Event
 	s := NewSubject(d.Pod, d.At)
 	if d.After.Rule == plan.RuleSandboxLost && d.Before.Rule != plan.RuleSandboxLost {
-		all = append(all, s.NewNormalEvent("SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created."))
+		events = append(events, s.NewNormalEvent("SandboxChanged", "", "Pod sandbox changed, it will be killed and re-created."))
 	}
 	// If the cluster already has a terminal status of the pod, there is no event, because the event
 	// was recorded when the pod finished.
-	if fin := d.After.Finished; fin != nil && fin.Reason != "" && fin.Reason != plan.ReasonTerminated && !d.Pod.HasFinishedAtSource() {
-		all = append(all, d.failedEvent(s, fin))
+	if end := d.After.Finished; end != nil && end.Reason != "" && end.Reason != plan.ReasonTerminated && !d.Pod.HasFinishedAtSource() {
+		events = append(events, d.failedEvent(s, end))
 	}
-	return slices.Concat(all, d.waitEvents(s), d.backOffEvents(s), d.killingEvents())
+	return slices.Concat(events, d.waitEvents(s), d.backOffEvents(s), d.killingEvents())
 }
 
 // failedEvent returns the event for a pod that has failed for a reason other than the exit of a
-// container. fin is the end of the pod.
-func (d DecisionChange) failedEvent(s Subject, fin *plan.PodEnd) Event {
-	if fin.Reason == plan.ReasonDeadlineExceeded {
-		return s.NewNormalEvent(fin.Reason, "", fin.Message)
+// container. end is the end of the pod.
+func (d DecisionChange) failedEvent(s Subject, end *plan.PodEnd) Event {
+	if end.Reason == plan.ReasonDeadlineExceeded {
+		return s.NewNormalEvent(end.Reason, "", end.Message)
 	}
-	e := s.NewWarningEvent(fin.Reason, "", strings.TrimPrefix(fin.Message, plan.RejectedPrefix))
-	if fin.Reason == plan.ReasonEvicted && d.Eviction.AppliesTo(d.Pod) {
+	e := s.NewWarningEvent(end.Reason, "", strings.TrimPrefix(end.Message, plan.RejectedPrefix))
+	if end.Reason == plan.ReasonEvicted && d.Eviction.AppliesTo(d.Pod) {
 		e.Annotations = d.Eviction.EventAnnotations
 	}
 	return e
@@ -68,23 +68,23 @@ func (d DecisionChange) failedEvent(s Subject, fin *plan.PodEnd) Event {
 // pod is not applied. It returns no event for failed operations on volumes, images and sandboxes,
 // because ForOutcome returns the events for these failures.
 func (d DecisionChange) waitEvents(s Subject) []Event {
-	now := &d.After
-	if !now.NeedsUser || now.Why == "" || now.Why == d.Before.Why {
+	decision := &d.After
+	if !decision.NeedsUser || decision.Why == "" || decision.Why == d.Before.Why {
 		return nil
 	}
 	switch {
-	case now.IsEditWaiting():
-		return []Event{s.NewWarningEvent("FailedSync", "", now.Why)}
-	case d.MissingMessage != "" && strings.HasPrefix(now.Why, d.MissingMessage):
+	case decision.IsEditWaiting():
+		return []Event{s.NewWarningEvent("FailedSync", "", decision.Why)}
+	case d.MissingMessage != "" && strings.HasPrefix(decision.Why, d.MissingMessage):
 		return []Event{d.missingEvent(s)}
-	case now.Phase != plan.PhaseWait || now.Reason == "":
+	case decision.Phase != plan.PhaseWait || decision.Reason == "":
 		return nil
-	case now.Reason == "NetworkNotReady":
-		return []Event{s.NewWarningEvent(now.Reason, "", "network is not ready: "+now.Why)}
-	case now.Reason == "NameInUse":
-		return []Event{s.NewWarningEvent("FailedSync", "", now.Why)}
+	case decision.Reason == "NetworkNotReady":
+		return []Event{s.NewWarningEvent(decision.Reason, "", "network is not ready: "+decision.Why)}
+	case decision.Reason == "NameInUse":
+		return []Event{s.NewWarningEvent("FailedSync", "", decision.Why)}
 	}
-	return []Event{s.NewWarningEvent(now.Reason, "", now.Why)} // rejected by admission
+	return []Event{s.NewWarningEvent(decision.Reason, "", decision.Why)} // rejected by admission
 }
 
 // missingEvent returns the event for a missing object. The reason and message depend on what the
@@ -104,17 +104,17 @@ func (d DecisionChange) missingEvent(s Subject) Event {
 // back-off is new if its end differs from the end in d.Before. A different end means that the
 // container has crashed again.
 func (d DecisionChange) backOffEvents(s Subject) []Event {
-	var all []Event
+	var events []Event
 	for _, step := range d.After.Steps {
 		if step.Crashes == 0 || slices.ContainsFunc(d.Before.Steps, func(b plan.Step) bool {
 			return b.Container == step.Container && b.Crashes > 0 && b.Until.Equal(step.Until)
 		}) {
 			continue
 		}
-		all = append(all, s.NewWarningEvent("BackOff", step.Container, fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)",
+		events = append(events, s.NewWarningEvent("BackOff", step.Container, fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)",
 			step.Container, s.Key.Name, s.Key.Namespace, s.UID)))
 	}
-	return all
+	return events
 }
 
 // killingEvents returns an event for each running container that this decision begins
@@ -123,31 +123,31 @@ func (d DecisionChange) killingEvents() []Event {
 	if d.After.Stopping == nil && d.After.Finished == nil && len(d.After.Terminations) == 0 {
 		return nil // fast path: most decisions stop no container
 	}
-	var all []Event
+	var events []Event
 	for i := range d.Observed {
 		inc := &d.Observed[i]
-		whole := d.After.Stopping != nil && d.After.Stopping.SandboxID == inc.ID && inc.ID != "" ||
+		isPodStopping := d.After.Stopping != nil && d.After.Stopping.SandboxID == inc.ID && inc.ID != "" ||
 			d.After.Finished != nil && plan.IsCreatedFrom(inc, d.Pod)
 		for j := range inc.Containers {
 			c := &inc.Containers[j]
-			_, stopping := d.Terminations[c.ID]
-			alone := !d.After.Terminations[c.ID].Since.IsZero()
-			if c.State != runtime.Running || !alone && (!whole || stopping) {
+			_, wasStopping := d.Terminations[c.ID]
+			isOnlyContainer := !d.After.Terminations[c.ID].Since.IsZero()
+			if c.State != runtime.Running || !isOnlyContainer && (!isPodStopping || wasStopping) {
 				continue
 			}
-			e := Subject{d.Key, inc.UID, d.Pod, d.At}.NewNormalEvent("Killing", c.Name, d.killingMessage(c, alone))
+			e := Subject{d.Key, inc.UID, d.Pod, d.At}.NewNormalEvent("Killing", c.Name, d.killingMessage(c, isOnlyContainer))
 			kind, _ := c.Kind() // the kind is from the annotation, because the manifest may no longer exist
 			e.FieldPath = fieldPath(c.Name, plan.Kind(kind))
-			all = append(all, e)
+			events = append(events, e)
 		}
 	}
-	return all
+	return events
 }
 
-// killingMessage returns the message of the event for the stop of c. If alone is true, only c is
-// stopped. Otherwise its whole pod is stopped.
-func (d DecisionChange) killingMessage(c *runtime.Container, alone bool) string {
-	i := slices.IndexFunc(d.After.Steps, func(s plan.Step) bool { return alone && s.Container == c.Name })
+// killingMessage returns the message of the event for the stop of c. If isOnlyContainer is true,
+// only c is stopped. Otherwise its whole pod is stopped.
+func (d DecisionChange) killingMessage(c *runtime.Container, isOnlyContainer bool) string {
+	i := slices.IndexFunc(d.After.Steps, func(s plan.Step) bool { return isOnlyContainer && s.Container == c.Name })
 	if i < 0 {
 		return "Stopping container " + c.Name
 	}

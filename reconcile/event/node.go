@@ -62,27 +62,27 @@ func isReady(n runtime.Node) bool { return n.Ready && n.NetworkReady }
 // there is one event for every pod of the file, because these pods keep running in an earlier
 // version. If the file has no pods, the event is about the node.
 func ForProblems(previous, current *manifest.Set, at time.Time) []Event {
-	recorded := map[manifest.Problem]bool{}
+	isRecorded := map[manifest.Problem]bool{}
 	if previous != nil {
 		for _, p := range previous.Problems {
-			recorded[p] = true
+			isRecorded[p] = true
 		}
 	}
-	var all []Event
+	var events []Event
 	for _, p := range current.Problems {
-		if p.Severity != manifest.Error || recorded[p] {
+		if p.Severity != manifest.Error || isRecorded[p] {
 			continue
 		}
-		recorded[p] = true
+		isRecorded[p] = true
 		text := p.Text()
 		if place := p.Location(); place != "" {
 			text = place + ": " + text
 		}
 		for _, s := range problemSubjects(current, p, at) {
-			all = append(all, s.NewWarningEvent("FailedValidation", "", text))
+			events = append(events, s.NewWarningEvent("FailedValidation", "", text))
 		}
 	}
-	return all
+	return events
 }
 
 // problemSubjects returns the subjects of the events for problem p, sorted by name; see ForProblems.
@@ -94,15 +94,15 @@ func problemSubjects(set *manifest.Set, p manifest.Problem, at time.Time) []Subj
 		}
 		return []Subject{s}
 	}
-	var all []Subject
+	var subjects []Subject
 	for _, pod := range set.Pods {
 		if p.Path != "" && pod.Origin.Path == p.Path {
-			all = append(all, NewSubject(pod, at))
+			subjects = append(subjects, NewSubject(pod, at))
 		}
 	}
-	order.Slice(all, func(a, b Subject) int { return strings.Compare(a.Key.String(), b.Key.String()) })
-	if len(all) == 0 {
-		all = []Subject{{At: at}}
+	order.Slice(subjects, func(a, b Subject) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+	if len(subjects) == 0 {
+		subjects = []Subject{{At: at}}
 	}
-	return all
+	return subjects
 }

@@ -87,36 +87,36 @@ func ForOutcome(o Outcome) []Event {
 }
 
 func (o Outcome) imageEvents(a plan.EnsureImage) []Event {
-	var all []Event
+	var events []Event
 	if o.Err == nil {
 		for _, image := range append([]VolumeImage{{a.Image, o.Pull}}, o.VolumeImages...) {
-			all = append(all, o.NewNormalEvent("Pulled", a.Container, pulledMessage(image.Reference, image.Pull)))
+			events = append(events, o.NewNormalEvent("Pulled", a.Container, pulledMessage(image.Reference, image.Pull)))
 		}
-		return all
+		return events
 	}
 	name := cmp.Or(o.FailedImage, a.Image)
-	failed := func(reason, message, waiting string) {
-		all = append(all, o.NewWarningEvent(reason, a.Container, message), o.NewWarningEvent("Failed", a.Container, "Error: "+waiting))
+	addFailure := func(reason, message, waiting string) {
+		events = append(events, o.NewWarningEvent(reason, a.Container, message), o.NewWarningEvent("Failed", a.Container, "Error: "+waiting))
 	}
 	switch o.Reason {
 	case "ErrImageNeverPull":
-		failed(o.Reason, fmt.Sprintf("Container image %q is not present with pull policy of Never", name), o.Reason)
-		return all
+		addFailure(o.Reason, fmt.Sprintf("Container image %q is not present with pull policy of Never", name), o.Reason)
+		return events
 	case "InvalidImageName":
-		failed("InspectFailed", fmt.Sprintf("Failed to apply default image tag %q: %v", name, o.Err), o.Reason)
-		return all
+		addFailure("InspectFailed", fmt.Sprintf("Failed to apply default image tag %q: %v", name, o.Err), o.Reason)
+		return events
 	case "ImageInspectError":
-		failed("InspectFailed", fmt.Sprintf("Failed to inspect image %q: %v", name, o.Err), o.Reason)
-		return all
+		addFailure("InspectFailed", fmt.Sprintf("Failed to inspect image %q: %v", name, o.Err), o.Reason)
+		return events
 	}
 	if o.ContactedRegistry || !o.BacksOff {
-		failed("Failed", fmt.Sprintf("Failed to pull image %q: %v", name, o.Err), o.Reason)
+		addFailure("Failed", fmt.Sprintf("Failed to pull image %q: %v", name, o.Err), o.Reason)
 	}
 	if o.BacksOff {
-		all = append(all, o.NewNormalEvent("BackOff", a.Container, fmt.Sprintf("Back-off pulling image %q", name)),
+		events = append(events, o.NewNormalEvent("BackOff", a.Container, fmt.Sprintf("Back-off pulling image %q", name)),
 			o.NewWarningEvent("Failed", a.Container, "Error: ImagePullBackOff"))
 	}
-	return all
+	return events
 }
 
 func pulledMessage(image string, p *Pull) string {
@@ -131,48 +131,48 @@ func pulledMessage(image string, p *Pull) string {
 const runContainerError = "RunContainerError"
 
 func (o Outcome) startEvents(a plan.StartContainer) []Event {
-	var all []Event
+	var events []Event
 	// If CreatedID is set, the action continues an interrupted start, which has already recorded
 	// the event Created.
 	if (o.Err == nil || o.Reason == runContainerError) && a.CreatedID == "" {
-		all = append(all, o.NewNormalEvent("Created", a.Container, "Created container: "+a.Container))
+		events = append(events, o.NewNormalEvent("Created", a.Container, "Created container: "+a.Container))
 	}
 	if o.Err != nil {
-		return append(all, o.NewWarningEvent("Failed", a.Container, fmt.Sprintf("Error: %v", o.Err)))
+		return append(events, o.NewWarningEvent("Failed", a.Container, fmt.Sprintf("Error: %v", o.Err)))
 	}
-	return append(all, o.NewNormalEvent("Started", a.Container, "Started container "+a.Container))
+	return append(events, o.NewNormalEvent("Started", a.Container, "Started container "+a.Container))
 }
 
 // A mountFailure is an error that names the volume that failed.
 type mountFailure interface {
-	MountFailure() (volume, why string)
+	MountFailure() (volume, reason string)
 }
 
 // mountEvents returns an event for every volume that err names, or one event for all
 // volumes if it names none.
 func (s Subject) mountEvents(err error) []Event {
-	all := s.mountFailureEvents(err)
-	if len(all) == 0 {
-		all = []Event{s.NewWarningEvent("FailedMount", "", fmt.Sprintf("Unable to attach or mount volumes: %v", err))}
+	events := s.mountFailureEvents(err)
+	if len(events) == 0 {
+		events = []Event{s.NewWarningEvent("FailedMount", "", fmt.Sprintf("Unable to attach or mount volumes: %v", err))}
 	}
-	return all
+	return events
 }
 
 func (s Subject) mountFailureEvents(err error) []Event {
 	switch e := err.(type) {
 	case mountFailure:
-		volume, why := e.MountFailure()
+		volume, reason := e.MountFailure()
 		step := "MountVolume.SetUp"
 		if m, ok := e.(interface{ MountStep() string }); ok {
 			step = m.MountStep()
 		}
-		return []Event{s.NewVolumeFailedEvent(step, volume, why)}
+		return []Event{s.NewVolumeFailedEvent(step, volume, reason)}
 	case interface{ Unwrap() []error }:
-		var all []Event
-		for _, each := range e.Unwrap() {
-			all = append(all, s.mountFailureEvents(each)...)
+		var events []Event
+		for _, wrapped := range e.Unwrap() {
+			events = append(events, s.mountFailureEvents(wrapped)...)
 		}
-		return all
+		return events
 	case interface{ Unwrap() error }:
 		return s.mountFailureEvents(e.Unwrap())
 	}
@@ -181,7 +181,7 @@ func (s Subject) mountFailureEvents(err error) []Event {
 
 // NewVolumeFailedEvent returns the event for a failed volume operation. step is the kubelet's
 // name of the operation, such as "MountVolume.SetUp".
-func (s Subject) NewVolumeFailedEvent(step, volume, why string) Event {
+func (s Subject) NewVolumeFailedEvent(step, volume, message string) Event {
 	reason := "FailedMount"
 	switch {
 	case strings.HasSuffix(step, ".NodeExpandVolume"):
@@ -189,14 +189,14 @@ func (s Subject) NewVolumeFailedEvent(step, volume, why string) Event {
 	case strings.HasPrefix(step, "MapVolume."):
 		reason = "FailedMapVolume"
 	}
-	return s.NewWarningEvent(reason, "", fmt.Sprintf("%s failed for volume %q : %s", step, volume, why))
+	return s.NewWarningEvent(reason, "", fmt.Sprintf("%s failed for volume %q : %s", step, volume, message))
 }
 
 // NewGroupProgressEvent returns the event for a volume whose files get another group, which takes long.
-// path is the path of the volume, and visited is the number of visited files. isFirst is set for the
-// first event of the change.
-func (s Subject) NewGroupProgressEvent(path string, isFirst bool, visited int64) Event {
-	message := fmt.Sprintf("Setting volume ownership for %s, processed %d files.", path, visited)
+// path is the path of the volume, and visitedCount is the number of visited files. isFirst is set
+// for the first event of the change.
+func (s Subject) NewGroupProgressEvent(path string, isFirst bool, visitedCount int64) Event {
+	message := fmt.Sprintf("Setting volume ownership for %s, processed %d files.", path, visitedCount)
 	if isFirst {
 		message = fmt.Sprintf("Setting volume ownership for %s is taking longer than expected, consider using OnRootMismatch (fsGroupChangePolicy)", path)
 	}
@@ -205,14 +205,14 @@ func (s Subject) NewGroupProgressEvent(path string, isFirst bool, visited int64)
 
 // ForProbe returns the event for a probe attempt that failed, could not be carried out,
 // or passed with a warning.
-func ForProbe(s Subject, a plan.RunProbe, o plan.ProbeResult, warning bool) []Event {
+func ForProbe(s Subject, a plan.RunProbe, o plan.ProbeResult, isWarning bool) []Event {
 	kind := map[plan.ProbeKind]string{plan.StartupProbe: "Startup", plan.LivenessProbe: "Liveness", plan.ReadinessProbe: "Readiness"}[a.Kind]
 	switch {
 	case o.Errored:
 		return []Event{s.NewWarningEvent("Unhealthy", a.Container, fmt.Sprintf("%s probe errored and resulted in unknown state: %s", kind, o.Message))}
 	case !o.Passed:
 		return []Event{s.NewWarningEvent("Unhealthy", a.Container, fmt.Sprintf("%s probe failed: %s", kind, o.Message))}
-	case warning:
+	case isWarning:
 		return []Event{s.NewWarningEvent("ProbeWarning", a.Container, fmt.Sprintf("%s probe warning: %s", kind, o.Message))}
 	}
 	return nil

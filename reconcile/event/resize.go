@@ -25,24 +25,24 @@ type ResizeChange struct {
 // cause of an error.
 func ForResize(c ResizeChange) []Event {
 	pendingBefore, pending := findTrueCondition(c.Before, v1.PodResizePending), findTrueCondition(c.After, v1.PodResizePending)
-	runningBefore, running := findTrueCondition(c.Before, v1.PodResizeInProgress), findTrueCondition(c.After, v1.PodResizeInProgress)
-	completed := runningBefore != nil && running == nil && !c.IsPending && !manifest.IsTerminal(c.After.Status.Phase)
-	var all []Event
+	inProgressBefore, inProgress := findTrueCondition(c.Before, v1.PodResizeInProgress), findTrueCondition(c.After, v1.PodResizeInProgress)
+	isCompleted := inProgressBefore != nil && inProgress == nil && !c.IsPending && !manifest.IsTerminal(c.After.Status.Phase)
+	var events []Event
 	if pending != nil && (c.IsNewSize || pendingBefore == nil || pendingBefore.Reason != pending.Reason) {
-		all = append(all, c.NewWarningEvent("Resize"+pending.Reason, "", c.message(pending.Reason, pending.Message)))
+		events = append(events, c.NewWarningEvent("Resize"+pending.Reason, "", c.message(pending.Reason, pending.Message)))
 	}
 	// A new size replaces a resize in progress and begins a new resize. If the new size is the
 	// actual size, the new resize is completed at once.
-	if running != nil && runningBefore == nil || c.IsNewSize && (running != nil || completed) {
-		all = append(all, c.NewNormalEvent("ResizeStarted", "", c.message("started", "")))
+	if inProgress != nil && inProgressBefore == nil || c.IsNewSize && (inProgress != nil || isCompleted) {
+		events = append(events, c.NewNormalEvent("ResizeStarted", "", c.message("started", "")))
 	}
-	if running != nil && running.Message != "" && (c.IsNewSize || runningBefore == nil || runningBefore.Message != running.Message) {
-		all = append(all, c.NewWarningEvent("ResizeError", "", c.message("error", running.Message)))
+	if inProgress != nil && inProgress.Message != "" && (c.IsNewSize || inProgressBefore == nil || inProgressBefore.Message != inProgress.Message) {
+		events = append(events, c.NewWarningEvent("ResizeError", "", c.message("error", inProgress.Message)))
 	}
-	if completed {
-		all = append(all, c.NewNormalEvent("ResizeCompleted", "", c.message("completed", "")))
+	if isCompleted {
+		events = append(events, c.NewNormalEvent("ResizeCompleted", "", c.message("completed", "")))
 	}
-	return all
+	return events
 }
 
 // message returns the message of an event about the resize. result is the state of the resize, and
@@ -88,9 +88,9 @@ func formatSizes(p *v1.Pod, failure string) string {
 }
 
 func containerSizes(list []v1.Container) []containerSize {
-	var all []containerSize
+	var sizes []containerSize
 	for i := range list {
-		all = append(all, containerSize{list[i].Name, list[i].Resources})
+		sizes = append(sizes, containerSize{list[i].Name, list[i].Resources})
 	}
-	return all
+	return sizes
 }

@@ -10,7 +10,7 @@ import (
 	"podd/reconcile/state"
 )
 
-// A podID identifies a pod, in contrast to another pod with the same name.
+// A podID identifies a pod and distinguishes it from other pods with the same name.
 type podID struct {
 	key types.NamespacedName
 	uid types.UID
@@ -25,10 +25,10 @@ type evictedPod struct {
 	grace time.Duration
 }
 
-// isInTime reports whether a pod that was evicted at a time with a grace period may still stop in
-// time.
-func isInTime(at time.Time, grace time.Duration, now time.Time) bool {
-	return now.Before(at.Add(grace + cleanupTimeout))
+// isInTime reports whether an evicted pod may still stop in time. evictedAt is the time of its
+// eviction, and grace is its grace period.
+func isInTime(evictedAt time.Time, grace time.Duration, now time.Time) bool {
+	return now.Before(evictedAt.Add(grace + cleanupTimeout))
 }
 
 // updateEvicted updates m.evicted and m.stuck from the present reports.
@@ -52,8 +52,9 @@ func (m *Manager) updateEvicted(reports []*state.Report, now time.Time) {
 }
 
 // isEvicting reports whether the Manager must wait for a pod that was evicted and is being stopped.
-// An earlier podd process may have evicted the pod. If the node is short of a resource because of a
-// hard threshold, the Manager waits no longer than after an eviction because of such a threshold.
+// An earlier podd process may have evicted the pod. isHard means that the node is short of a
+// resource because of a hard threshold. In this case the Manager waits only as long as it waits for
+// a pod that was evicted because of a hard threshold.
 func (m *Manager) isEvicting(reports []*state.Report, isHard bool, now time.Time) bool {
 	maxGrace := plan.MaxGrace
 	if isHard {
@@ -63,8 +64,8 @@ func (m *Manager) isEvicting(reports []*state.Report, isHard bool, now time.Time
 		return true
 	}
 	for _, r := range reports {
-		if fin := r.Finished; fin != nil && r.Decision.Phase != plan.PhaseCleanedUp &&
-			fin.Reason == plan.ReasonEvicted && isInTime(fin.At, min(fin.Grace, maxGrace), now) {
+		if end := r.Finished; end != nil && r.Decision.Phase != plan.PhaseCleanedUp &&
+			end.Reason == plan.ReasonEvicted && isInTime(end.At, min(end.Grace, maxGrace), now) {
 			return true
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // runUnlessMemoryDue runs an action because of signal, and observes the node until the action
 // returns, because the action may wait for the runtime or a disk. If a threshold of memory becomes
-// due and signal is another resource, runUnlessMemoryDue cancels the action and returns false.
+// due and signal is not about memory, runUnlessMemoryDue cancels the action and returns false.
 func (m *Manager) runUnlessMemoryDue(ctx context.Context, signal pressure.Signal, action func(context.Context)) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

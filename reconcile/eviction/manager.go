@@ -124,12 +124,12 @@ type observation struct {
 // check observes the node once, acts on the most urgent threshold that is due, and returns the time
 // until the next check.
 func (m *Manager) check(ctx context.Context) time.Duration {
-	began := time.Now()
-	d, observed := m.observe(ctx)
+	start := time.Now()
+	d, amounts := m.observe(ctx)
 	reports := m.o.Reports()
 	m.updateEvicted(reports, time.Now())
 	if len(d.Due) > 0 {
-		return m.act(ctx, d, observation{observed, began}, reports)
+		return m.act(ctx, d, observation{amounts, start}, reports)
 	}
 	m.hasLogged = false
 	if d.WakeAt.IsZero() {
@@ -141,14 +141,14 @@ func (m *Manager) check(ctx context.Context) time.Duration {
 // observe observes the node, publishes changed conditions and requests the next notification of the
 // kernel.
 func (m *Manager) observe(ctx context.Context) (pressure.Decision, pressure.Observations) {
-	observed := m.o.Observer.Observe()
-	d := pressure.Decide(m.o.Policy, m.state, observed, time.Now())
+	amounts := m.o.Observer.Observe()
+	d := pressure.Decide(m.o.Policy, m.state, amounts, time.Now())
 	m.state = d.State
-	m.o.Memory.Arm(m.o.Policy.MemoryDistance(observed))
-	isKnown := m.isKnown || observed.IsComplete
+	m.o.Memory.Arm(m.o.Policy.MemoryDistance(amounts))
+	isKnown := m.isKnown || amounts.IsComplete
 	if m.published == nil || *m.published != d.Conditions || m.isKnown != isKnown {
 		m.published, m.isKnown = &d.Conditions, isKnown
 		m.o.Publish(ctx, Published{Conditions: d.Conditions, Met: d.Met, IsKnown: isKnown})
 	}
-	return d, observed
+	return d, amounts
 }

@@ -86,29 +86,29 @@ func (m *Manager) reportAges(due []pressure.Met, observedAt time.Time) {
 // reclaim removes dead containers and unused images if they are on the file system of signal. It
 // returns false if there is nothing to remove for this signal. It does not use the state of m.
 func (m *Manager) reclaim(ctx context.Context, signal pressure.Signal, l pressure.Layout) bool {
-	var all []Reclaimer
+	var reclaimers []Reclaimer
 	if l.ReclaimsContainers(signal) {
-		all = append(all, m.o.Containers)
+		reclaimers = append(reclaimers, m.o.Containers)
 	}
 	if l.ReclaimsImages(signal) {
-		all = append(all, m.o.Images)
+		reclaimers = append(reclaimers, m.o.Images)
 	}
-	for _, r := range all {
-		limited, cancel := context.WithTimeout(ctx, reclaimTimeout)
-		if err := r.Reclaim(limited); err != nil && ctx.Err() == nil {
+	for _, r := range reclaimers {
+		reclaimCtx, cancel := context.WithTimeout(ctx, reclaimTimeout)
+		if err := r.Reclaim(reclaimCtx); err != nil && ctx.Err() == nil {
 			m.o.Log.Warn("reclaiming disk space failed; evicting pods if necessary", "signal", signal, "err", err)
 		}
 		cancel()
 	}
-	return len(all) > 0
+	return len(reclaimers) > 0
 }
 
 // isResolved observes the node again, and reports whether none of the thresholds requires a
 // reclaim any more.
 func (m *Manager) isResolved(due []pressure.Met) bool {
-	observed := m.o.Observer.Observe()
+	amounts := m.o.Observer.Observe()
 	for _, t := range due {
-		if o, ok := observed.Signals[t.Signal]; !ok || !t.IsResolved(o) {
+		if o, ok := amounts.Signals[t.Signal]; !ok || !t.IsResolved(o) {
 			return false
 		}
 	}
@@ -118,9 +118,9 @@ func (m *Manager) isResolved(due []pressure.Met) bool {
 // measure returns the usage of a resource by pod UID; nil if it cannot be measured. It does not use
 // the state of m.
 func (m *Manager) measure(ctx context.Context, resource v1.ResourceName) map[types.UID]*pressure.Usage {
-	limited, cancel := context.WithTimeout(ctx, usageTimeout)
+	measureCtx, cancel := context.WithTimeout(ctx, usageTimeout)
 	defer cancel()
-	usage, err := m.o.Usage.PodUsage(limited, resource)
+	usage, err := m.o.Usage.PodUsage(measureCtx, resource)
 	if err != nil && ctx.Err() == nil {
 		m.o.Log.Warn("measuring the usage of pods failed; choosing the pod to evict by its priority", "resource", resource, "err", err)
 	}
@@ -147,7 +147,7 @@ func (m *Manager) evictOne(ctx context.Context, met pressure.Met, l pressure.Lay
 // has passed.
 func (m *Manager) choosePod(reports []*state.Report, usage map[types.UID]*pressure.Usage, signal pressure.Signal, l pressure.Layout) (pressure.Candidate, *state.Report) {
 	byPod := map[*v1.Pod]*state.Report{}
-	var candidates, stuck []pressure.Candidate
+	var candidates, stuckCandidates []pressure.Candidate
 	for _, r := range reports {
 		if !isEvictable(r) {
 			continue
@@ -158,27 +158,27 @@ func (m *Manager) choosePod(reports []*state.Report, usage map[types.UID]*pressu
 		case !m.stuck[idOf(r)]:
 			candidates = append(candidates, c)
 		case r.Version != nil:
-			stuck = append(stuck, c)
+			stuckCandidates = append(stuckCandidates, c)
 		}
 	}
-	ranking := slices.Concat(pressure.Rank(candidates, signal, l), pressure.Rank(stuck, signal, l))
+	ranking := slices.Concat(pressure.Rank(candidates, signal, l), pressure.Rank(stuckCandidates, signal, l))
 	if len(ranking) == 0 {
 		return pressure.Candidate{}, nil
 	}
 	return ranking[0], byPod[ranking[0].Pod]
 }
 
-// gracePeriod returns the grace period of a pod that is evicted because of t. Because of a soft
-// threshold, it is the pod's own, limited by the policy.
+// gracePeriod returns the grace period of a pod that is evicted because of t. For a soft threshold,
+// this is the pod's own grace period, limited by the policy.
 func (m *Manager) gracePeriod(t pressure.Threshold, pod *v1.Pod) time.Duration {
 	if t.IsHard() {
 		return excessGrace
 	}
-	own := int64(v1.DefaultTerminationGracePeriodSeconds)
+	podSeconds := int64(v1.DefaultTerminationGracePeriodSeconds)
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		own = *s
+		podSeconds = *s
 	}
-	return max(min(plan.GraceDuration(own), m.o.Policy.MaxPodGrace), excessGrace)
+	return max(min(plan.GraceDuration(podSeconds), m.o.Policy.MaxPodGrace), excessGrace)
 }
 
 // evict evicts the pod c. r is its report. If the pod is being deleted, evict shortens its grace

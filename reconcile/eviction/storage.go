@@ -39,7 +39,7 @@ type StorageLimiter struct {
 	o                      StorageOptions
 	hasLoggedMissingLayers bool                       // whether a warning was logged that the runtime reports no layers
 	failures               map[podPart]measureFailure // the failures of the last call of check
-	reported               []manifest.Problem         // the last argument of ReportProblems
+	reportedProblems       []manifest.Problem         // the last argument of ReportProblems
 }
 
 // StorageOptions are the options of a StorageLimiter. Only ReportProblems may be nil.
@@ -55,7 +55,7 @@ type StorageOptions struct {
 	Restarts bool
 	// ReportProblems is called with the problems of all pods that could not be measured completely,
 	// when these problems change.
-	ReportProblems func(ctx context.Context, all []manifest.Problem)
+	ReportProblems func(ctx context.Context, problems []manifest.Problem)
 }
 
 // NewStorageLimiter returns a StorageLimiter that does nothing before Run.
@@ -90,8 +90,8 @@ func (k *StorageLimiter) Run(ctx context.Context) error {
 type measurement struct {
 	report          *state.Report
 	hasStorageLimit bool // whether a limit of ephemeral-storage applies
-	used            plan.DiskUse
-	failed          map[string]error // errors, by the part of the pod that could not be measured
+	usage           plan.DiskUse
+	errsByPart      map[string]error // errors of the parts of the pod that could not be measured
 }
 
 // check measures the pods once, and evicts the reported version of each pod that exceeds a limit.
@@ -99,23 +99,23 @@ type measurement struct {
 // once to measure the writable layers, because the runtime can be slow. The layers are measured
 // only for pods that exceed no limit without their layers.
 func (k *StorageLimiter) check(ctx context.Context) {
-	var all, rest []*measurement
+	var measurements, needLayers []*measurement
 	for _, r := range k.o.Reports() {
 		m := k.measure(ctx, r)
 		if m == nil {
 			continue
 		}
-		all = append(all, m)
+		measurements = append(measurements, m)
 		if !k.evict(ctx, m) && m.hasStorageLimit {
-			rest = append(rest, m)
+			needLayers = append(needLayers, m)
 		}
 	}
-	k.addLayers(ctx, rest)
-	for _, m := range rest {
+	k.addLayers(ctx, needLayers)
+	for _, m := range needLayers {
 		k.evict(ctx, m)
 	}
 	if ctx.Err() == nil {
-		k.recordFailures(ctx, all)
+		k.recordFailures(ctx, measurements)
 	}
 }
 
@@ -127,17 +127,17 @@ const excessGrace = time.Second
 // period to excessGrace instead. It returns false if the pod exceeds no limit.
 func (k *StorageLimiter) evict(ctx context.Context, m *measurement) bool {
 	r := m.report
-	why := m.used.EvictionReason(&r.Pod.Spec)
-	if why == "" {
+	reason := m.usage.EvictionReason(&r.Pod.Spec)
+	if reason == "" {
 		return false
 	}
 	// Delete and Evict return an error only if podd is stopping.
 	if r.Version == nil {
-		k.o.Log.Warn("pod exceeds a storage limit while it is being deleted; stopping it now", "pod", r.Key.String(), "why", why)
+		k.o.Log.Warn("pod exceeds a storage limit while it is being deleted; stopping it now", "pod", r.Key.String(), "why", reason)
 		_ = k.o.Router.Delete(ctx, r.Key, r.Pod.UID, excessGrace)
 		return true
 	}
-	_ = k.o.Router.Evict(ctx, r.Key, plan.Eviction{UID: r.Version.UID, Hash: r.Version.Hash, Message: why, Restarts: k.o.Restarts})
+	_ = k.o.Router.Evict(ctx, r.Key, plan.Eviction{UID: r.Version.UID, Hash: r.Version.Hash, Message: reason, Restarts: k.o.Restarts})
 	return true
 }
 
@@ -149,11 +149,11 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 		return nil
 	}
 	spec := &r.Pod.Spec
-	m := &measurement{report: r, hasStorageLimit: plan.HasStorageLimit(spec), failed: map[string]error{}}
+	m := &measurement{report: r, hasStorageLimit: plan.HasStorageLimit(spec), errsByPart: map[string]error{}}
 	if phase := r.Pod.Status.Phase; !m.hasStorageLimit && !plan.HasVolumeLimit(spec) || phase != v1.PodRunning && phase != v1.PodPending {
 		return nil
 	}
-	m.used = plan.DiskUse{
+	m.usage = plan.DiskUse{
 		Volumes: map[string]int64{}, Logs: map[string]int64{}, Messages: map[string]int64{},
 		Incomplete: plan.IncompleteMeasurements{Volumes: map[string]string{}, Logs: map[string]string{}},
 	}
@@ -172,7 +172,7 @@ func (k *StorageLimiter) measure(ctx context.Context, r *state.Report) *measurem
 // recordFailure records that a part could not be measured, unless err is nil.
 func (m *measurement) recordFailure(part string, err error) {
 	if err != nil {
-		m.failed[part] = err
+		m.errsByPart[part] = err
 	}
 }
 
@@ -183,9 +183,9 @@ func (m *measurement) addVolume(ctx context.Context, dir volume.Dir, v *v1.Volum
 	}
 	m.recordFailure(fmt.Sprintf("volume %q", v.Name), err)
 	if exists {
-		m.used.Volumes[v.Name] = used.Bytes
+		m.usage.Volumes[v.Name] = used.Bytes
 		if used.Excess != "" {
-			m.used.Incomplete.Volumes[v.Name] = used.Excess
+			m.usage.Incomplete.Volumes[v.Name] = used.Excess
 		}
 	}
 }
@@ -193,9 +193,9 @@ func (m *measurement) addVolume(ctx context.Context, dir volume.Dir, v *v1.Volum
 func (m *measurement) addFiles(dir volume.Dir) {
 	files, err := dir.FileUsage(m.report.Pod.UID)
 	m.recordFailure("the hosts file and termination messages", err)
-	m.used.HostsFile = files.Hosts.Bytes
+	m.usage.HostsFile = files.Hosts.Bytes
 	for container, u := range files.Messages {
-		m.used.Messages[container] = u.Bytes
+		m.usage.Messages[container] = u.Bytes
 	}
 }
 
@@ -203,9 +203,9 @@ func (m *measurement) addLogs(ctx context.Context, dir string) {
 	for _, name := range containerNames(&m.report.Pod.Spec) {
 		u, err := collect.MeasureUsage(ctx, dir, name)
 		m.recordFailure("the logs of container "+name, err)
-		m.used.Logs[name] = u.Bytes
+		m.usage.Logs[name] = u.Bytes
 		if u.Excess != "" {
-			m.used.Incomplete.Logs[name] = u.Excess
+			m.usage.Incomplete.Logs[name] = u.Excess
 		}
 	}
 }
@@ -228,25 +228,25 @@ func containerNames(spec *v1.PodSpec) []string {
 
 // addLayers adds the sizes of the writable layers to the measurements. It waits for the
 // runtime no longer than checkInterval.
-func (k *StorageLimiter) addLayers(ctx context.Context, all []*measurement) {
-	if len(all) == 0 {
+func (k *StorageLimiter) addLayers(ctx context.Context, measurements []*measurement) {
+	if len(measurements) == 0 {
 		return
 	}
 	var uids []types.UID
-	for _, m := range all {
+	for _, m := range measurements {
 		uids = append(uids, m.report.Pod.UID)
 	}
-	limited, cancel := context.WithTimeout(ctx, checkInterval)
+	layersCtx, cancel := context.WithTimeout(ctx, checkInterval)
 	defer cancel()
-	layers, err := k.o.Layers.WritableLayers(limited, k.o.Node.OwnInstances(), uids)
+	layers, err := k.o.Layers.WritableLayers(layersCtx, k.o.Node.OwnInstances(), uids)
 	isReported := !errors.Is(err, runtime.ErrUnimplemented)
 	if !isReported {
 		err = nil
 	}
-	for _, m := range all {
-		of := layers[m.report.Pod.UID]
-		m.used.Layers = of.Bytes
-		isReported = isReported && !of.Partial
+	for _, m := range measurements {
+		podLayers := layers[m.report.Pod.UID]
+		m.usage.Layers = podLayers.Bytes
+		isReported = isReported && !podLayers.Partial
 		m.recordFailure(layersPart, err)
 	}
 	if err == nil && !isReported && !k.hasLoggedMissingLayers {

@@ -41,11 +41,11 @@ type measureFailure struct {
 
 // recordFailures records the failures of a round, logs new failures, and reports the problems
 // if they have changed.
-func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement) {
+func (k *StorageLimiter) recordFailures(ctx context.Context, measurements []*measurement) {
 	now := map[podPart]measureFailure{}
 	var problems []manifest.Problem
-	for _, m := range all {
-		for part, err := range m.failed {
+	for _, m := range measurements {
+		for part, err := range m.errsByPart {
 			key := podPart{m.report.Key, m.report.Pod.UID, part}
 			f, isOld := k.failures[key]
 			if !isOld {
@@ -63,8 +63,8 @@ func (k *StorageLimiter) recordFailures(ctx context.Context, all []*measurement)
 	order.Slice(problems, func(a, b manifest.Problem) int {
 		return cmp.Or(cmp.Compare(a.Pod.String(), b.Pod.String()), cmp.Compare(a.Message, b.Message))
 	})
-	if !slices.Equal(problems, k.reported) {
-		k.reported = problems
+	if !slices.Equal(problems, k.reportedProblems) {
+		k.reportedProblems = problems
 		if k.o.ReportProblems != nil {
 			k.o.ReportProblems(ctx, problems)
 		}

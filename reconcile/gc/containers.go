@@ -35,19 +35,19 @@ type containerName struct {
 	name string
 }
 
-// Excess returns the containers to remove, in order. It does not modify all.
-func (p ContainerPolicy) Excess(all []ExitedContainer, now time.Time) (remove []ExitedContainer) {
-	left := slices.DeleteFunc(slices.Clone(all), func(c ExitedContainer) bool { return max(now.Sub(c.CreatedAt), 0) < p.MinAge })
-	if p.Max < 0 || len(left) <= p.Max {
+// Excess returns the containers to remove, in order. It does not modify containers.
+func (p ContainerPolicy) Excess(containers []ExitedContainer, now time.Time) (remove []ExitedContainer) {
+	remaining := slices.DeleteFunc(slices.Clone(containers), func(c ExitedContainer) bool { return max(now.Sub(c.CreatedAt), 0) < p.MinAge })
+	if p.Max < 0 || len(remaining) <= p.Max {
 		return nil
 	}
-	order.Slice(left, compareAge)
+	order.Slice(remaining, compareAge)
 	counts := map[containerName]int{}
-	for _, c := range left {
+	for _, c := range remaining {
 		counts[c.fullName()]++
 	}
-	take := func(isExcess func(ExitedContainer) bool) {
-		left = slices.DeleteFunc(left, func(c ExitedContainer) bool {
+	removeIf := func(isExcess func(ExitedContainer) bool) {
+		remaining = slices.DeleteFunc(remaining, func(c ExitedContainer) bool {
 			if c.IsNeeded || !isExcess(c) {
 				return false
 			}
@@ -56,9 +56,9 @@ func (p ContainerPolicy) Excess(all []ExitedContainer, now time.Time) (remove []
 			return true
 		})
 	}
-	share, total := max(p.Max/len(counts), 1), len(left)
-	take(func(c ExitedContainer) bool { return counts[c.fullName()] > share })
-	take(func(ExitedContainer) bool { return total-len(remove) > p.Max })
+	share, total := max(p.Max/len(counts), 1), len(remaining)
+	removeIf(func(c ExitedContainer) bool { return counts[c.fullName()] > share })
+	removeIf(func(ExitedContainer) bool { return total-len(remove) > p.Max })
 	return remove
 }
 

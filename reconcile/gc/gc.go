@@ -21,7 +21,7 @@
 // The rules for exited containers are those of the kubelet (kuberuntime_gc.go) for the maximum of
 // all pods together; package plan applies the maximum of each container:
 //
-//   - Containers younger than the minimum age are kept and do not count.
+//   - Containers younger than the minimum age are kept, and are not counted toward the maximum.
 //   - If there are more containers than the maximum, each container name of a pod keeps an equal
 //     share of the maximum, at least one container.
 //   - If that is not enough, the oldest containers of the node are removed.
@@ -138,7 +138,7 @@ type Removal struct {
 type Decision struct {
 	// Removals contains the images to remove, in order.
 	Removals []Removal
-	// Kept contains the reason to keep each other image, by ID.
+	// Kept contains, by image ID, the reason why each of the other images is kept.
 	Kept map[string]string
 	// UsedPercent is the disk usage.
 	UsedPercent int
@@ -156,21 +156,21 @@ func Decide(images []Image, disk Disk, p Policy, now time.Time) Decision {
 	if isDiskHigh {
 		d.GoalBytes = disk.excess(p.LowPercent)
 	}
-	var rest []Image
-	var freed int64
+	var candidates []Image
+	var freedBytes int64
 	for _, i := range sortLeastRecentlyUsed(images) {
 		idle := now.Sub(i.unusedSince())
-		switch why := protection(&i); {
-		case why != "":
-			d.Kept[i.ID] = why
+		switch reason := protectionReason(&i); {
+		case reason != "":
+			d.Kept[i.ID] = reason
 		case p.MaxAge > 0 && idle > p.MaxAge:
 			d.Removals = append(d.Removals, Removal{i.ID, i.SizeBytes, Age, "not used for more than " + duration.HumanDuration(p.MaxAge)})
-			freed = addSizes(freed, i.SizeBytes)
+			freedBytes = addSizes(freedBytes, i.SizeBytes)
 		default:
-			rest = append(rest, i)
+			candidates = append(candidates, i)
 		}
 	}
-	for _, i := range rest {
+	for _, i := range candidates {
 		switch {
 		case p.IsDisabled():
 			d.Kept[i.ID] = "garbage collection is disabled"
@@ -178,13 +178,13 @@ func Decide(images []Image, disk Disk, p Policy, now time.Time) Decision {
 			d.Kept[i.ID] = "the disk usage is unknown"
 		case !isDiskHigh:
 			d.Kept[i.ID] = fmt.Sprintf("disk usage %d%% is below %d%%", d.UsedPercent, p.HighPercent)
-		case freed >= d.GoalBytes:
+		case freedBytes >= d.GoalBytes:
 			d.Kept[i.ID] = fmt.Sprintf("removing other images is enough to reach %d%%", p.LowPercent)
 		case isYoung(&i, p, now):
 			d.Kept[i.ID] = youngMessage(p)
 		default:
 			d.Removals = append(d.Removals, Removal{i.ID, i.SizeBytes, Space, fmt.Sprintf("disk usage %d%% has reached %d%%", d.UsedPercent, p.HighPercent)})
-			freed = addSizes(freed, i.SizeBytes)
+			freedBytes = addSizes(freedBytes, i.SizeBytes)
 		}
 	}
 	return d
@@ -193,7 +193,7 @@ func Decide(images []Image, disk Disk, p Policy, now time.Time) Decision {
 // Reclaim returns the images to remove if the node needs as much space as possible: all
 // unused images, except images younger than the minimum age.
 func Reclaim(images []Image, p Policy, now time.Time) Decision {
-	return unused(images, Space, "the node is under disk pressure", func(i *Image) string {
+	return decideUnused(images, Space, "the node is under disk pressure", func(i *Image) string {
 		if isYoung(i, p, now) {
 			return youngMessage(p)
 		}
@@ -203,16 +203,16 @@ func Reclaim(images []Image, p Policy, now time.Time) Decision {
 
 // Prune returns the images to remove if a user requests the removal of all unused images.
 func Prune(images []Image) Decision {
-	return unused(images, "", "not in use", func(*Image) string { return "" })
+	return decideUnused(images, "", "not in use", func(*Image) string { return "" })
 }
 
-// unused returns the decision to remove all unprotected images for which the function keep returns
-// "". Otherwise keep returns why to keep the image.
-func unused(images []Image, reason Reason, message string, keep func(*Image) string) Decision {
+// decideUnused returns the decision to remove all unprotected images for which the function
+// reasonToKeep returns "".
+func decideUnused(images []Image, reason Reason, message string, reasonToKeep func(*Image) string) Decision {
 	d := Decision{Kept: map[string]string{}}
 	for _, i := range sortLeastRecentlyUsed(images) {
-		if why := cmp.Or(protection(&i), keep(&i)); why != "" {
-			d.Kept[i.ID] = why
+		if keepReason := cmp.Or(protectionReason(&i), reasonToKeep(&i)); keepReason != "" {
+			d.Kept[i.ID] = keepReason
 			continue
 		}
 		d.Removals = append(d.Removals, Removal{i.ID, i.SizeBytes, reason, message})
@@ -220,8 +220,8 @@ func unused(images []Image, reason Reason, message string, keep func(*Image) str
 	return d
 }
 
-// protection returns why an image is never removed; "" if it can be removed.
-func protection(i *Image) string {
+// protectionReason returns the reason why an image is never removed; "" if it can be removed.
+func protectionReason(i *Image) string {
 	switch {
 	case len(i.Users) > 0:
 		return "in use"

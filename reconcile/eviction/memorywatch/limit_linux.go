@@ -42,8 +42,8 @@ func (w *Watcher) openLimitWatch(files []string) error {
 	return nil
 }
 
-// add watches the files that exist. The kernel ignores a file that is already watched. Add is called at
-// each check, because the cgroup may be created later, and again after it was removed.
+// add watches the files that exist. The kernel ignores a file that is already watched. add is
+// called at each check, because the cgroup may be created later, and again after it was removed.
 func (l *limitWatch) add() {
 	if l == nil {
 		return
@@ -53,10 +53,10 @@ func (l *limitWatch) add() {
 		return // closed
 	}
 	for _, file := range l.files {
-		var failed error
-		_ = connection.Control(func(fd uintptr) { _, failed = unix.InotifyAddWatch(int(fd), file, unix.IN_MODIFY) })
-		if failed != nil && !errors.Is(failed, fs.ErrNotExist) {
-			l.log.Debug("watching the memory limit of the pods failed; podd checks the memory periodically", "path", file, "err", failed)
+		var watchErr error
+		_ = connection.Control(func(fd uintptr) { _, watchErr = unix.InotifyAddWatch(int(fd), file, unix.IN_MODIFY) })
+		if watchErr != nil && !errors.Is(watchErr, fs.ErrNotExist) {
+			l.log.Debug("watching the memory limit of the pods failed; podd checks the memory periodically", "path", file, "err", watchErr)
 		}
 	}
 }

@@ -84,13 +84,13 @@ func NewConditions(types []v1.NodeConditionType) Conditions {
 
 // Types returns the types of the conditions that are true, in the order of a kubelet's Node.
 func (c Conditions) Types() []v1.NodeConditionType {
-	var all []v1.NodeConditionType
+	var types []v1.NodeConditionType
 	for _, kind := range []v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure} {
 		if c.Has(kind) {
-			all = append(all, kind)
+			types = append(types, kind)
 		}
 	}
-	return all
+	return types
 }
 
 // Decide returns the conditions and the thresholds to act on. s is the state that the previous call
@@ -102,29 +102,29 @@ func Decide(p Policy, s State, o Observations, now time.Time) Decision {
 		d.State.lastMet = map[v1.NodeConditionType]time.Time{}
 	}
 	for _, t := range p.effectiveThresholds(o.Layout) {
-		observed, isObserved := o.Signals[t.Signal]
+		observation, isObserved := o.Signals[t.Signal]
 		since, wasMet := s.metSince[t]
 		wasDue := slices.Contains(s.unresolved, t)
-		if isObserved && !t.isMet(observed, wasDue) || !isObserved && !wasMet {
+		if isObserved && !t.isMet(observation, wasDue) || !isObserved && !wasMet {
 			continue
 		}
 		if !wasMet || since.After(now) {
 			since = now
 		}
 		d.State.metSince[t], d.State.lastMet[t.Signal.Condition()] = since, now
-		due := since.Add(t.GracePeriod)
-		switch isDue := !now.Before(due); {
+		dueAt := since.Add(t.GracePeriod)
+		switch isDue := !now.Before(dueAt); {
 		case !isObserved && wasDue:
 			d.State.unresolved = append(d.State.unresolved, t)
 		case !isObserved:
 		case isDue:
 			d.State.unresolved = append(d.State.unresolved, t)
-			d.Due = append(d.Due, t.newMet(observed))
+			d.Due = append(d.Due, t.newMet(observation))
 		default:
-			d.wakeAt(due)
+			d.wakeAt(dueAt)
 		}
 		if isObserved {
-			d.Met = append(d.Met, t.newMet(observed))
+			d.Met = append(d.Met, t.newMet(observation))
 		}
 	}
 	d.setConditions(p.TransitionPeriod, now)
@@ -134,16 +134,16 @@ func Decide(p Policy, s State, o Observations, now time.Time) Decision {
 // setConditions sets d.Conditions from the last times at which thresholds were met.
 func (d *Decision) setConditions(transition time.Duration, now time.Time) {
 	isTrue := func(kind v1.NodeConditionType) bool {
-		last, known := d.State.lastMet[kind]
-		if !known {
+		lastMet, wasMet := d.State.lastMet[kind]
+		if !wasMet {
 			return false
 		}
-		if last.After(now) {
-			last = now
+		if lastMet.After(now) {
+			lastMet = now
 			d.State.lastMet[kind] = now
 		}
-		end := last.Add(transition)
-		if !now.Before(end) && !last.Equal(now) {
+		end := lastMet.Add(transition)
+		if !now.Before(end) && !lastMet.Equal(now) {
 			return false
 		}
 		d.wakeAt(end)
@@ -160,21 +160,21 @@ func (d *Decision) wakeAt(at time.Time) {
 }
 
 // effectiveThresholds returns the thresholds of p and those of containerfs, in the order of Signals.
-// Of two thresholds of one signal, the one in p.Thresholds that comes first is first.
+// Thresholds of the same signal have the order of p.Thresholds.
 func (p *Policy) effectiveThresholds(l Layout) []Threshold {
-	copied := map[Signal]Signal{NodefsAvailable: ContainerfsAvailable, NodefsInodesFree: ContainerfsInodesFree}
+	containerfsSignals := map[Signal]Signal{NodefsAvailable: ContainerfsAvailable, NodefsInodesFree: ContainerfsInodesFree}
 	if l.Containerfs == l.Imagefs && l.Imagefs != l.Nodefs {
-		copied = map[Signal]Signal{ImagefsAvailable: ContainerfsAvailable, ImagefsInodesFree: ContainerfsInodesFree}
+		containerfsSignals = map[Signal]Signal{ImagefsAvailable: ContainerfsAvailable, ImagefsInodesFree: ContainerfsInodesFree}
 	}
-	all := slices.Clone(p.Thresholds)
+	thresholds := slices.Clone(p.Thresholds)
 	for _, t := range p.Thresholds {
-		if signal, ok := copied[t.Signal]; ok {
+		if signal, ok := containerfsSignals[t.Signal]; ok {
 			t.Signal = signal
-			all = append(all, t)
+			thresholds = append(thresholds, t)
 		}
 	}
-	order.Stable(all, func(a, b Threshold) int { return slices.Index(Signals, a.Signal) - slices.Index(Signals, b.Signal) })
-	return all
+	order.Stable(thresholds, func(a, b Threshold) int { return slices.Index(Signals, a.Signal) - slices.Index(Signals, b.Signal) })
+	return thresholds
 }
 
 // isMet reports whether less than the limit is available. If wasDue is true, the minimum reclaim is
@@ -190,8 +190,8 @@ func (t Threshold) isMet(o Observation, wasDue bool) bool {
 	return o.Available < limit
 }
 
-// IsResolved reports whether an observation ends the need to reclaim because of t: the limit and the
-// minimum reclaim are available.
+// IsResolved reports whether an observation ends the need to reclaim because of t. This is the case
+// if at least the limit plus the minimum reclaim is available.
 func (t Threshold) IsResolved(o Observation) bool { return !t.isMet(o, true) }
 
 // newMet returns the Met for t, with the limit as an amount and the available amount of o.

@@ -32,9 +32,9 @@ func DescribeEviction(m Met, c Candidate) (message string, annotations map[strin
 		return b.String(), annotations
 	}
 	if request, ok := podLevelRequest(c.Pod, name); ok && name == v1.ResourceMemory {
-		used := formatBytes(c.Usage.MemoryBytes)
-		fmt.Fprintf(&b, "Pod %s was using %s, request is %s, has larger consumption of %s. ", c.Pod.Name, used, request.String(), name)
-		annotations[annotationPod], annotations[annotationPodUsage] = c.Pod.Name, used
+		usage := formatBytes(c.Usage.MemoryBytes)
+		fmt.Fprintf(&b, "Pod %s was using %s, request is %s, has larger consumption of %s. ", c.Pod.Name, usage, request.String(), name)
+		annotations[annotationPod], annotations[annotationPodUsage] = c.Pod.Name, usage
 	}
 	var containers, amounts []string
 	for _, u := range c.Usage.Containers {
@@ -44,18 +44,18 @@ func DescribeEviction(m Met, c Candidate) (message string, annotations map[strin
 			continue
 		}
 		if request := spec.Resources.Requests[name]; bytes > request.Value() {
-			used := formatBytes(bytes)
-			fmt.Fprintf(&b, "Container %s was using %s, request is %s, has larger consumption of %s. ", u.Name, used, request.String(), name)
-			containers, amounts = append(containers, u.Name), append(amounts, used)
+			usage := formatBytes(bytes)
+			fmt.Fprintf(&b, "Container %s was using %s, request is %s, has larger consumption of %s. ", u.Name, usage, request.String(), name)
+			containers, amounts = append(containers, u.Name), append(amounts, usage)
 		}
 	}
 	annotations[annotationContainers], annotations[annotationContainersUsage] = strings.Join(containers, ","), strings.Join(amounts, ",")
 	return b.String(), annotations
 }
 
-// amount returns the usage of a resource. counted is false for a resource that is not measured by
-// container.
-func (u *ContainerUsage) amount(name v1.ResourceName) (used int64, counted bool) {
+// amount returns the usage of a resource. isMeasured is false for a resource that is not measured
+// by container.
+func (u *ContainerUsage) amount(name v1.ResourceName) (usage int64, isMeasured bool) {
 	switch name {
 	case v1.ResourceMemory:
 		return u.MemoryBytes, true

@@ -16,22 +16,22 @@ import (
 // Pods request no processes, so because of pid.available, pods are ranked by priority and by the
 // number of their processes, as by a kubelet.
 func Rank(candidates []Candidate, signal Signal, l Layout) []Candidate {
-	var all []ranked
+	var rankedCandidates []rankedCandidate
 	for _, c := range candidates {
 		if !IsProtected(c.Pod) {
-			all = append(all, newRanked(c, signal, l))
+			rankedCandidates = append(rankedCandidates, newRanked(c, signal, l))
 		}
 	}
-	order.Stable(all, compareRanked)
-	out := make([]Candidate, 0, len(all))
-	for _, r := range all {
+	order.Stable(rankedCandidates, compareRanked)
+	out := make([]Candidate, 0, len(rankedCandidates))
+	for _, r := range rankedCandidates {
 		out = append(out, r.Candidate)
 	}
 	return out
 }
 
-// ranked is a Candidate with the values by which it is ranked.
-type ranked struct {
+// rankedCandidate is a Candidate with the values by which it is ranked.
+type rankedCandidate struct {
 	Candidate
 	group    int
 	priority int32
@@ -45,8 +45,8 @@ const (
 	groupWithinRequests
 )
 
-func newRanked(c Candidate, signal Signal, l Layout) ranked {
-	r := ranked{Candidate: c, group: groupUnknown}
+func newRanked(c Candidate, signal Signal, l Layout) rankedCandidate {
+	r := rankedCandidate{Candidate: c, group: groupUnknown}
 	if c.Pod.Spec.Priority != nil {
 		r.priority = *c.Pod.Spec.Priority
 	}
@@ -62,7 +62,7 @@ func newRanked(c Candidate, signal Signal, l Layout) ranked {
 
 // compareRanked compares by the rules of Rank. The name of the pod decides between equal pods, so
 // that the order does not depend on the order of the candidates.
-func compareRanked(a, b ranked) int {
+func compareRanked(a, b rankedCandidate) int {
 	return cmp.Or(
 		cmp.Compare(a.group, b.group),
 		cmp.Compare(a.priority, b.priority),

@@ -38,8 +38,8 @@ type Runtime interface {
 
 // A Collector removes exited containers.
 type Collector struct {
-	o      Options
-	failed bool // the last round has failed
+	o         Options
+	hasFailed bool // whether the last round has failed
 }
 
 // New returns a Collector. The caller must call Run.
@@ -71,8 +71,8 @@ func (c *Collector) collect(ctx context.Context, now time.Time) error {
 }
 
 // removeAll removes containers until an error occurs, and returns the error.
-func removeAll(ctx context.Context, r Runtime, all []gc.ExitedContainer) error {
-	for _, exited := range all {
+func removeAll(ctx context.Context, r Runtime, containers []gc.ExitedContainer) error {
+	for _, exited := range containers {
 		if err := r.RemoveContainer(ctx, exited.ID); err != nil {
 			return fmt.Errorf("removing exited container %s of the pod with UID %s: %w", exited.Name, exited.PodUID, err)
 		}
@@ -83,31 +83,31 @@ func removeAll(ctx context.Context, r Runtime, all []gc.ExitedContainer) error {
 // report logs the first of consecutive failures, and records an event for each failure, as the
 // kubelet does.
 func (c *Collector) report(err error, now time.Time) {
-	if err != nil && !c.failed {
+	if err != nil && !c.hasFailed {
 		c.o.Log.Warn("removing exited containers failed; podd tries again every minute", "err", err)
 	}
 	if err != nil && c.o.Record != nil {
 		c.o.Record([]event.Event{event.NewNodeEvent(v1.EventTypeWarning, "ContainerGCFailed", err.Error(), now)})
 	}
-	c.failed = err != nil
+	c.hasFailed = err != nil
 }
 
 // exitedContainers returns the exited containers of the pods. Containers whose exit code is unknown
 // are omitted, because podd still queries the exit code.
-func exitedContainers(reports []*state.Report) (all []gc.ExitedContainer) {
+func exitedContainers(reports []*state.Report) (containers []gc.ExitedContainer) {
 	for _, r := range reports {
 		for i := range r.Observed {
 			if inc := &r.Observed[i]; !inc.Foreign {
-				all = append(all, exitedIn(inc, !r.HasRemovableContainers())...)
+				containers = append(containers, exitedIn(inc, !r.HasRemovableContainers())...)
 			}
 		}
 	}
-	return all
+	return containers
 }
 
 // exitedIn returns the exited containers in inc. If keepsNewest is set, the newest container of each
 // name is needed: podd shows its log and its last state, and restarts it after a back-off.
-func exitedIn(inc *runtime.Incarnation, keepsNewest bool) (all []gc.ExitedContainer) {
+func exitedIn(inc *runtime.Incarnation, keepsNewest bool) (containers []gc.ExitedContainer) {
 	for i := range inc.Containers {
 		c := &inc.Containers[i]
 		if c.State != runtime.Exited {
@@ -116,9 +116,9 @@ func exitedIn(inc *runtime.Incarnation, keepsNewest bool) (all []gc.ExitedContai
 		isNewest := !slices.ContainsFunc(inc.Containers, func(other runtime.Container) bool {
 			return other.State == runtime.Exited && other.Name == c.Name && other.Attempt > c.Attempt
 		})
-		all = append(all, gc.ExitedContainer{
+		containers = append(containers, gc.ExitedContainer{
 			ID: c.ID, PodUID: inc.UID, Name: c.Name, Attempt: c.Attempt, CreatedAt: c.CreatedAt, IsNeeded: keepsNewest && isNewest,
 		})
 	}
-	return all
+	return containers
 }

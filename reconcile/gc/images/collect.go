@@ -39,35 +39,35 @@ func (m *Manager) record(reason, message string) {
 // collectUnused removes the images that gc.Decide returns. The sizes of images include shared
 // layers, so the disk may still be too full after the removal. Then collectUnused decides again.
 func (m *Manager) collectUnused(ctx context.Context) error {
-	var freed, goal int64
+	var freedBytes, goalBytes int64
 	for {
-		all, err := m.detect(ctx)
+		images, err := m.detect(ctx)
 		if err != nil || m.o.Policy.IsDisabled() {
 			return err
 		}
 		disk, diskErr := m.imageDisk(ctx)
-		d := gc.Decide(plain(all), disk, m.o.Policy, m.clock().Now)
-		goal = max(goal, d.GoalBytes)
-		removed, err := m.removeAll(ctx, all, d.Removals)
-		freed += totalSize(removed)
+		d := gc.Decide(withoutNames(images), disk, m.o.Policy, m.clock().Now)
+		goalBytes = max(goalBytes, d.GoalBytes)
+		removedImages, err := m.removeAll(ctx, images, d.Removals)
+		freedBytes += totalSize(removedImages)
 		if err := errors.Join(diskErr, err); err != nil {
 			return err
 		}
-		if len(removed) == 0 {
-			return m.checkGoal(disk, freed, goal)
+		if len(removedImages) == 0 {
+			return m.checkGoal(disk, freedBytes, goalBytes)
 		}
 	}
 }
 
-// checkGoal returns an error and records an event if the disk is still too full. freed is the sum of
-// the sizes of the removed images, and goal the sum that was necessary.
-func (m *Manager) checkGoal(disk gc.Disk, freed, goal int64) error {
-	used := disk.UsedPercent()
-	if used < m.o.Policy.HighPercent && (freed >= goal || used <= m.o.Policy.LowPercent) {
+// checkGoal returns an error and records an event if the disk is still too full. freedBytes is the
+// sum of the sizes of the removed images, and goalBytes is the sum that was necessary.
+func (m *Manager) checkGoal(disk gc.Disk, freedBytes, goalBytes int64) error {
+	usedPercent := disk.UsedPercent()
+	if usedPercent < m.o.Policy.HighPercent && (freedBytes >= goalBytes || usedPercent <= m.o.Policy.LowPercent) {
 		return nil
 	}
 	err := fmt.Errorf("%d%% of the %s of the image file system are used; removing unused images freed %s of the required %s; the space is used by images in use, volumes, logs or other files",
-		used, formatBytes(disk.CapacityBytes), formatBytes(freed), formatBytes(goal))
+		usedPercent, formatBytes(disk.CapacityBytes), formatBytes(freedBytes), formatBytes(goalBytes))
 	m.record("FreeDiskSpaceFailed", err.Error())
 	return err
 }
@@ -99,22 +99,22 @@ func (m *Manager) imageDisk(ctx context.Context) (gc.Disk, error) {
 	return disk, err
 }
 
-// plain returns the images without their names.
-func plain(all []Image) []gc.Image {
-	var images []gc.Image
-	for _, i := range all {
-		images = append(images, i.Image)
+// withoutNames returns the images without their names.
+func withoutNames(images []Image) []gc.Image {
+	var list []gc.Image
+	for _, i := range images {
+		list = append(list, i.Image)
 	}
-	return images
+	return list
 }
 
-// removeAll removes images of the list all and returns the removed images. It continues after an
-// error. Before each removal except the first, it checks again that the image is not in use, because a
-// removal may take long. The check does not list all images, so that the duration of removeAll is
-// proportional to their number.
-func (m *Manager) removeAll(ctx context.Context, all []Image, removals []gc.Removal) (removed []Image, err error) {
-	byID := make(map[string]Image, len(all))
-	for _, i := range all {
+// removeAll removes those images in images that removals contains, and returns the removed images.
+// It continues after an error. Before each removal except the first, it checks again that the image
+// is not in use, because a removal may take long. The check does not list all images, so that the
+// duration of removeAll is proportional to their number.
+func (m *Manager) removeAll(ctx context.Context, images []Image, removals []gc.Removal) (removed []Image, err error) {
+	byID := make(map[string]Image, len(images))
+	for _, i := range images {
 		byID[i.ID] = i
 	}
 	var errs []error
@@ -139,8 +139,8 @@ func (m *Manager) removeAll(ctx context.Context, all []Image, removals []gc.Remo
 }
 
 // totalSize returns the sum of the sizes of images. Layers that images share count several times.
-func totalSize(all []Image) (bytes int64) {
-	for _, i := range all {
+func totalSize(images []Image) (bytes int64) {
+	for _, i := range images {
 		bytes += max(i.SizeBytes, 0)
 	}
 	return bytes

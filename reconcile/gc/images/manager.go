@@ -81,8 +81,8 @@ type Manager struct {
 
 	// The following fields belong to the goroutine of Run.
 	records       map[string]record   // by image ID
-	listed        map[string]string   // image IDs by the names in the last list of images
-	mounted       map[string][]string // images that containers mount, by container ID
+	idsByName     map[string]string   // image IDs by the names in the last list of images
+	mountedImages map[string][]string // images that containers mount, by container ID
 	hasFailed     bool                // the last round has failed
 	hasSaveFailed bool                // the last write of the record file has failed
 }
@@ -144,24 +144,24 @@ func call[T any](ctx context.Context, m *Manager, f func() (T, error)) (T, error
 		value T
 		err   error
 	}
-	var none T
+	var zero T
 	select {
 	case <-m.o.Pods.complete:
 	default:
-		return none, errNotListed
+		return zero, errNotListed
 	}
 	results := make(chan result, 1)
 	select {
 	case m.requests <- func() { v, err := f(); results <- result{v, err} }:
 	case <-ctx.Done():
-		return none, ctx.Err()
+		return zero, ctx.Err()
 	case <-m.stopped:
-		return none, errStopped
+		return zero, errStopped
 	}
 	select {
 	case r := <-results:
 		return r.value, r.err
 	case <-ctx.Done():
-		return none, ctx.Err()
+		return zero, ctx.Err()
 	}
 }

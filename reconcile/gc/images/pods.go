@@ -13,7 +13,7 @@ import (
 	"podd/reconcile/state"
 )
 
-// Pods follows which images the pods of this podd need: all desired pods, including pods that wait
+// Pods records which images the pods of this podd need: all desired pods, including pods that wait
 // or were not admitted, and all pods that still exist. It is safe for concurrent use.
 type Pods struct {
 	sources  []string
@@ -57,8 +57,8 @@ func (p *Pods) users() map[string][]string {
 	defer p.mu.Unlock()
 	u := podUsers{}
 	if p.set != nil {
-		for _, all := range []map[types.NamespacedName]*manifest.Pod{p.set.Pods, p.set.TerminatingPods} {
-			for _, pod := range all {
+		for _, pods := range []map[types.NamespacedName]*manifest.Pod{p.set.Pods, p.set.TerminatingPods} {
+			for _, pod := range pods {
 				u.add(pod)
 			}
 		}

@@ -90,8 +90,8 @@ func decodeRecords(data []byte, now state.ClockReading) (map[string]record, erro
 
 // time converts a duration in s to a time, which is not later than now.
 func (s *storedRecords) time(at time.Duration, now state.ClockReading) time.Time {
-	at, written := limitMoment(at), limitMoment(s.SinceBoot)
-	ago := max(written-at, 0) + now.SinceBoot
+	at, writtenAt := limitMoment(at), limitMoment(s.SinceBoot)
+	ago := max(writtenAt-at, 0) + now.SinceBoot
 	if s.BootID != "" && s.BootID == now.BootID {
 		ago = now.SinceBoot - at
 	}

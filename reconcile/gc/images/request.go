@@ -30,7 +30,7 @@ func (m *Manager) List(ctx context.Context) (Listing, error) {
 		l.HighPercent = m.o.Policy.HighPercent
 		var disk gc.Disk
 		disk, l.DiskError = m.imageDisk(ctx)
-		l.Decision = gc.Decide(plain(l.Images), disk, m.o.Policy, m.clock().Now)
+		l.Decision = gc.Decide(withoutNames(l.Images), disk, m.o.Policy, m.clock().Now)
 		return l, nil
 	})
 }
@@ -44,12 +44,12 @@ func (m *Manager) List(ctx context.Context) (Listing, error) {
 // Reclaim returns an error and removes nothing until all sources of pods were read.
 func (m *Manager) Reclaim(ctx context.Context) (freed int64, err error) {
 	return call(ctx, m, func() (int64, error) {
-		all, err := m.detect(ctx)
+		images, err := m.detect(ctx)
 		if err != nil {
 			return 0, err
 		}
-		removed, err := m.removeAll(ctx, all, gc.Reclaim(plain(all), m.o.Policy, m.clock().Now).Removals)
-		return totalSize(removed), err
+		removedImages, err := m.removeAll(ctx, images, gc.Reclaim(withoutNames(images), m.o.Policy, m.clock().Now).Removals)
+		return totalSize(removedImages), err
 	})
 }
 
@@ -57,11 +57,11 @@ func (m *Manager) Reclaim(ctx context.Context) (freed int64, err error) {
 // an error.
 func (m *Manager) Prune(ctx context.Context) (removed []Image, err error) {
 	return call(ctx, m, func() ([]Image, error) {
-		all, err := m.detect(ctx)
+		images, err := m.detect(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return m.removeAll(ctx, all, gc.Prune(plain(all)).Removals)
+		return m.removeAll(ctx, images, gc.Prune(withoutNames(images)).Removals)
 	})
 }
 
@@ -92,19 +92,19 @@ func (e *ProtectedError) Error() string {
 // *ProtectedError if the image cannot be removed for that reason.
 func (m *Manager) Remove(ctx context.Context, name string) (removed Image, err error) {
 	return call(ctx, m, func() (Image, error) {
-		all, err := m.detect(ctx)
+		images, err := m.detect(ctx)
 		if err != nil {
 			return Image{}, err
 		}
-		found, isPresent, err := m.o.Runtime.ImageStatus(ctx, name)
+		image, isPresent, err := m.o.Runtime.ImageStatus(ctx, name)
 		if err != nil {
 			return Image{}, fmt.Errorf("querying image %s: %w", name, err)
 		}
-		at := slices.IndexFunc(all, func(i Image) bool { return isPresent && i.ID == found.ID })
-		if at < 0 {
+		index := slices.IndexFunc(images, func(i Image) bool { return isPresent && i.ID == image.ID })
+		if index < 0 {
 			return Image{}, &NotFoundError{name}
 		}
-		i := all[at]
+		i := images[index]
 		if i.isProtected() {
 			return Image{}, &ProtectedError{name, i}
 		}

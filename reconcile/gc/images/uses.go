@@ -36,25 +36,25 @@ func (i *Image) isProtected() bool { return gc.Prune([]gc.Image{i.Image}).Kept[i
 // detect lists the images with their users, and updates the records of their use. It returns an
 // error if a user of an image may be missing in the result.
 func (m *Manager) detect(ctx context.Context) ([]Image, error) {
-	listed, err := m.o.Runtime.ListImages(ctx)
+	runtimeImages, err := m.o.Runtime.ListImages(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing images: %w", err)
 	}
-	m.listed = make(map[string]string, 3*len(listed))
+	m.idsByName = make(map[string]string, 3*len(runtimeImages))
 	f := m.newFinder()
-	for i := range listed {
-		f.index(&listed[i])
+	for i := range runtimeImages {
+		f.index(&runtimeImages[i])
 	}
 	if err := m.findUsers(ctx, f); err != nil {
 		return nil, err
 	}
-	sandbox, err := m.sandboxImages(ctx, f)
+	isSandboxImage, err := m.sandboxImages(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	now := m.clock().Now
-	all, records := make([]Image, 0, len(listed)), make(map[string]record, len(listed))
-	for _, i := range listed {
+	images, records := make([]Image, 0, len(runtimeImages)), make(map[string]record, len(runtimeImages))
+	for _, i := range runtimeImages {
 		r, isRecorded := m.records[i.ID]
 		if !isRecorded {
 			r = record{firstDetected: now}
@@ -68,31 +68,31 @@ func (m *Manager) detect(ctx context.Context) ([]Image, error) {
 			names = i.Digests
 		}
 		records[i.ID] = r
-		all = append(all, Image{gc.Image{
-			ID: i.ID, SizeBytes: int64(min(i.SizeBytes, maxSize)), Pinned: i.Pinned, IsSandboxImage: sandbox[i.ID],
+		images = append(images, Image{gc.Image{
+			ID: i.ID, SizeBytes: int64(min(i.SizeBytes, maxSize)), Pinned: i.Pinned, IsSandboxImage: isSandboxImage[i.ID],
 			FirstDetected: r.firstDetected, LastUsed: r.lastUsed, Users: users,
 		}, names})
 	}
 	m.records = records
-	return all, nil
+	return images, nil
 }
 
 // isStillRemovable checks an image of the last list again. It reports whether the image is still on the
 // node, is not pinned and has no users. It returns an error if a user of the image may be missing.
 func (m *Manager) isStillRemovable(ctx context.Context, i Image) (bool, error) {
-	found, isPresent, err := m.o.Runtime.ImageStatus(ctx, i.ID)
+	image, isPresent, err := m.o.Runtime.ImageStatus(ctx, i.ID)
 	if err != nil {
 		return false, fmt.Errorf("querying image %s: %w", i.displayName(), err)
 	}
-	if !isPresent || found.ID != i.ID {
+	if !isPresent || image.ID != i.ID {
 		return false, nil
 	}
 	f := m.newFinder()
-	f.index(&found) // it may have got names since the last list
+	f.index(&image) // the image may have new names since the last list
 	if err := m.findUsers(ctx, f); err != nil {
 		return false, err
 	}
-	i.Pinned, i.Users = found.Pinned, slices.Sorted(maps.Keys(f.users[i.ID]))
+	i.Pinned, i.Users = image.Pinned, slices.Sorted(maps.Keys(f.users[i.ID]))
 	if len(i.Users) > 0 {
 		r := m.records[i.ID]
 		r.lastUsed = m.clock().Now
@@ -115,7 +115,7 @@ func (m *Manager) findUsers(ctx context.Context, f *finder) error {
 	}
 	mounted := make(map[string][]string, len(containers))
 	for _, c := range containers {
-		volumes, isKnown := m.mounted[c.ID]
+		volumes, isKnown := m.mountedImages[c.ID]
 		if !isKnown {
 			if volumes, err = m.o.Runtime.MountedImages(ctx, c.ID); errors.Is(err, runtime.ErrNotFound) {
 				continue // removed in the meantime
@@ -130,11 +130,12 @@ func (m *Manager) findUsers(ctx context.Context, f *finder) error {
 			}
 		}
 	}
-	m.mounted = mounted
+	m.mountedImages = mounted
 	return nil
 }
 
-// containerUser returns the name of a container for users: its pod, or else its ID.
+// containerUser returns the name under which a container is listed as the user of an image. This is
+// the name of its pod, or the ID of the container if the pod is unknown.
 func containerUser(c runtime.ContainerImage) string {
 	if c.Pod.Name == "" {
 		return "container " + c.ID
@@ -163,21 +164,21 @@ func (m *Manager) sandboxImages(ctx context.Context, f *finder) (map[string]bool
 
 // A finder finds the IDs of images by the names that pods and containers use.
 type finder struct {
-	runtime   Runtime
-	listed    map[string]string          // IDs by the names in the list of images
-	requested map[string]string          // IDs by other names; "" if the image is not on the node
-	users     map[string]map[string]bool // users by ID
+	runtime    Runtime
+	idsByName  map[string]string          // IDs by the names in the list of images
+	queriedIDs map[string]string          // IDs by other names; "" if the image is not on the node
+	users      map[string]map[string]bool // users by ID
 }
 
 // newFinder returns a finder that knows the names in the last list of images.
 func (m *Manager) newFinder() *finder {
-	return &finder{runtime: m.o.Runtime, listed: m.listed, requested: map[string]string{}, users: map[string]map[string]bool{}}
+	return &finder{runtime: m.o.Runtime, idsByName: m.idsByName, queriedIDs: map[string]string{}, users: map[string]map[string]bool{}}
 }
 
 // index adds the names that the runtime reports for an image.
 func (f *finder) index(i *runtime.Image) {
 	for _, name := range slices.Concat(i.Tags, i.Digests, []string{i.ID, strings.TrimPrefix(i.ID, "sha256:")}) {
-		f.listed[name] = i.ID
+		f.idsByName[name] = i.ID
 	}
 }
 
@@ -200,10 +201,10 @@ func (f *finder) addUsers(ctx context.Context, image string, users ...string) er
 // name that is in no list, because only the runtime knows the registry of a short name such as
 // "busybox".
 func (f *finder) find(ctx context.Context, name string) (id string, err error) {
-	if id, isListed := f.listed[name]; isListed || name == "" {
+	if id, isListed := f.idsByName[name]; isListed || name == "" {
 		return id, nil
 	}
-	if id, isKnown := f.requested[name]; isKnown {
+	if id, isKnown := f.queriedIDs[name]; isKnown {
 		return id, nil
 	}
 	image, isPresent, err := f.runtime.ImageStatus(ctx, name)
@@ -213,6 +214,6 @@ func (f *finder) find(ctx context.Context, name string) (id string, err error) {
 	if isPresent {
 		id = image.ID
 	}
-	f.requested[name] = id
+	f.queriedIDs[name] = id
 	return id, nil
 }
