@@ -37,11 +37,11 @@ func (s Store) CheckData(ctx context.Context, o Orphan) Orphan {
 	if o.ReadError != nil || s.HasData == nil {
 		return o
 	}
-	switch has, err := s.HasData(ctx, o.UID); {
+	switch hasData, err := s.HasData(ctx, o.UID); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		o.KeepReason = "and podd cannot read its volumes: " + err.Error()
-	case has:
+	case hasData:
 		o.KeepReason = "but its volumes contain data"
 	}
 	return o

@@ -24,7 +24,7 @@ const formatVersion = 1
 
 // ReadAll returns the journals of all pod directories, by pod name, and the directories
 // without a valid journal.
-func (s Store) ReadAll() (found map[types.NamespacedName][]state.Record, orphans []Orphan, err error) {
+func (s Store) ReadAll() (journals map[types.NamespacedName][]state.Record, orphans []Orphan, err error) {
 	entries, err := os.ReadDir(s.Root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -32,7 +32,7 @@ func (s Store) ReadAll() (found map[types.NamespacedName][]state.Record, orphans
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing pod directories: %w", err)
 	}
-	found = map[types.NamespacedName][]state.Record{}
+	journals = map[types.NamespacedName][]state.Record{}
 	for _, e := range entries {
 		uid := types.UID(e.Name())
 		if !e.IsDir() || !manifest.IsSafeUID(uid) {
@@ -41,14 +41,14 @@ func (s Store) ReadAll() (found map[types.NamespacedName][]state.Record, orphans
 		r, err := s.Read(uid)
 		switch {
 		case err == nil:
-			found[r.Key] = append(found[r.Key], r)
+			journals[r.Key] = append(journals[r.Key], r)
 		case errors.Is(err, fs.ErrNotExist):
 			orphans = append(orphans, Orphan{UID: uid})
 		default:
 			orphans = append(orphans, Orphan{UID: uid, ReadError: err})
 		}
 	}
-	return found, orphans, nil
+	return journals, orphans, nil
 }
 
 // Read returns the journal of a pod directory. The error is fs.ErrNotExist if there is no journal.
@@ -183,17 +183,17 @@ func (s Store) keepUnreadable(uid types.UID) error {
 	if err != nil {
 		return err
 	}
-	kept := FileName + UnreadableSuffix
-	if _, err := root.Lstat(kept); err == nil {
+	keptName := FileName + UnreadableSuffix
+	if _, err := root.Lstat(keptName); err == nil {
 		if info.IsDir() {
-			return fmt.Errorf("%s is a directory and %s exists; remove or rename %[2]s", FileName, kept)
+			return fmt.Errorf("%s is a directory and %s exists; remove or rename %[2]s", FileName, keptName)
 		}
 		return nil
 	}
-	if !info.IsDir() && root.Link(FileName, kept) == nil {
+	if !info.IsDir() && root.Link(FileName, keptName) == nil {
 		return nil
 	}
-	return root.Rename(FileName, kept)
+	return root.Rename(FileName, keptName)
 }
 
 // Has reports whether there is a directory for the pod with this UID.

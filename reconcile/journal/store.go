@@ -109,9 +109,9 @@ func Replace(dir string, data []byte, durable bool) error {
 // HasTakenOverPod reports whether a journal records a pod that was taken over from a kubelet. In
 // this case podd must observe unlabeled sandboxes, even without --adopt.
 func (s Store) HasTakenOverPod() (bool, error) {
-	found, _, err := s.ReadAll()
-	for _, all := range found {
-		if slices.ContainsFunc(all, func(r state.Record) bool { return r.TakenOver }) {
+	journals, _, err := s.ReadAll()
+	for _, records := range journals {
+		if slices.ContainsFunc(records, func(r state.Record) bool { return r.TakenOver }) {
 			return true, nil
 		}
 	}
@@ -120,10 +120,10 @@ func (s Store) HasTakenOverPod() (bool, error) {
 
 // PodNames returns the names of all pods with a valid journal, by UID.
 func (s Store) PodNames() (map[types.UID]types.NamespacedName, error) {
-	found, _, err := s.ReadAll()
+	journals, _, err := s.ReadAll()
 	names := map[types.UID]types.NamespacedName{}
-	for key, all := range found {
-		for _, r := range all {
+	for key, records := range journals {
+		for _, r := range records {
 			names[r.UID] = key
 		}
 	}

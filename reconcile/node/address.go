@@ -19,11 +19,11 @@ type Addresses struct {
 
 // Strings returns the addresses as text.
 func (a Addresses) Strings() []string {
-	var all []string
+	var texts []string
 	for _, ip := range a.IPs {
-		all = append(all, ip.String())
+		texts = append(texts, ip.String())
 	}
-	return all
+	return texts
 }
 
 func (a Addresses) String() string { return strings.Join(a.Strings(), ",") }
@@ -38,7 +38,7 @@ func givenAddresses(ips []netip.Addr, r hostAddresses) Addresses {
 	a := Addresses{IPs: ips}
 	var missing []string
 	for _, ip := range ips {
-		if !r.failed && !r.has(ip) {
+		if !r.readFailed && !r.has(ip) {
 			missing = append(missing, ip.String())
 		}
 	}
@@ -64,8 +64,8 @@ func (f family) allows(ip netip.Addr) bool {
 
 // A choice is the address of the node with the reason why it was chosen.
 type choice struct {
-	ip netip.Addr // zero if no address was chosen yet
-	by reason
+	ip     netip.Addr // zero if no address was chosen yet
+	reason reason
 }
 
 // A reason states why an address was chosen.
@@ -89,13 +89,13 @@ const (
 // podd could choose another address if it is restarted while the host lacks its address, or starts
 // before DHCP after a boot.
 func (c choice) next(f family, r hostAddresses) choice {
-	if r.failed {
+	if r.readFailed {
 		return c.orLoopback(f) // only the first reading can have failed, because update ignores later failures
 	}
 	if f.allows(r.nameAddress) {
 		return choice{r.nameAddress, byName}
 	}
-	if c.by == byName && r.isUnresolved && r.has(c.ip) {
+	if c.reason == byName && r.isUnresolved && r.has(c.ip) {
 		return c
 	}
 	for _, source := range []netip.Addr{r.source4, r.source6} {
@@ -115,7 +115,7 @@ func (c choice) next(f family, r hostAddresses) choice {
 }
 
 // isFromRouteOrName reports whether the address was found by a route or by the node's name.
-func (c choice) isFromRouteOrName() bool { return c.isPublishable() && c.by != byDefault }
+func (c choice) isFromRouteOrName() bool { return c.isPublishable() && c.reason != byDefault }
 
 // isPublishable reports whether an address was chosen that other hosts can use. Other hosts cannot
 // use a loopback address.
@@ -135,7 +135,7 @@ func (c choice) orLoopback(f family) choice {
 // addresses returns the Addresses that contain the chosen address.
 func (c choice) addresses(r hostAddresses) Addresses {
 	a := Addresses{IPs: []netip.Addr{c.ip}}
-	if !r.failed && c.isPublishable() && !r.has(c.ip) {
+	if !r.readFailed && c.isPublishable() && !r.has(c.ip) {
 		a.Problem = fmt.Sprintf("this host has lost the address %s and has no default route from another address; the node keeps the lost address until such a route exists or --node-ip sets another address", c.ip)
 	}
 	return a

@@ -38,7 +38,7 @@ func readChoice(path string) (choice, error) {
 	}
 	c := choice{s.IP, byRoute}
 	if s.ByName {
-		c.by = byName
+		c.reason = byName
 	}
 	if !c.isFromRouteOrName() {
 		return choice{}, fmt.Errorf("reading the node's address in %s: %s is not a valid node address", path, s.IP)
@@ -48,7 +48,7 @@ func readChoice(path string) (choice, error) {
 
 // writeChoice durably replaces the file at path, whose directory must exist.
 func writeChoice(path string, c choice) error {
-	data, err := json.Marshal(storedChoice{c.ip, c.by == byName})
+	data, err := json.Marshal(storedChoice{c.ip, c.reason == byName})
 	if err != nil {
 		return fmt.Errorf("storing the node's address: %w", err)
 	}

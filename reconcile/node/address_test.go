@@ -23,7 +23,7 @@ func host(t *testing.T, text string) hostAddresses {
 			continue
 		}
 		if word == "failed" {
-			return hostAddresses{failed: true}
+			return hostAddresses{readFailed: true}
 		}
 		ip, err := netip.ParseAddr(value)
 		if err != nil {
@@ -95,7 +95,7 @@ func TestChoice_Lasts(t *testing.T) {
 		var c choice
 		f := family(rapid.IntRange(0, 2).Draw(t, "family"))
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
-			r := hostAddresses{isUnresolved: rapid.Bool().Draw(t, "unresolved"), failed: rapid.Bool().Draw(t, "failed")}
+			r := hostAddresses{isUnresolved: rapid.Bool().Draw(t, "unresolved"), readFailed: rapid.Bool().Draw(t, "failed")}
 			for _, ip := range pool[1:] {
 				if rapid.Bool().Draw(t, ip.String()) {
 					r.interfaceIPs = append(r.interfaceIPs, ip)
@@ -116,7 +116,7 @@ func TestChoice_Lasts(t *testing.T) {
 				t.Fatalf("choice with family %d: got %s, want an allowed address", f, c.ip)
 			case was.isPublishable() && !c.isPublishable():
 				t.Fatalf("choice after %s: got %s, want one that can be published", was.ip, c.ip)
-			case was.isPublishable() && was.by != byDefault && was.ip.Is4() && c.ip.Is6():
+			case was.isPublishable() && was.reason != byDefault && was.ip.Is4() && c.ip.Is6():
 				t.Fatalf("choice after %s: got %s, want no IPv6 address", was.ip, c.ip)
 			case c != was && !r.has(c.ip) && c.isPublishable():
 				t.Fatalf("new choice: got %s, want an address of the host", c.ip)

@@ -22,28 +22,28 @@ func BootID() string {
 // directory.
 func RebootEvents(root, node string, at time.Time, log *slog.Logger) []event.Event {
 	id := BootID()
-	rebooted, err := recordBoot(filepath.Join(root, "boot_id"), id)
+	wasRebooted, err := recordBoot(filepath.Join(root, "boot_id"), id)
 	if err != nil {
 		log.Warn("storing the boot ID failed; the next reboot may not be recorded as an event", "err", err)
 	}
-	if !rebooted {
+	if !wasRebooted {
 		return nil
 	}
 	return []event.Event{event.ForReboot(node, id, at)}
 }
 
-// recordBoot stores the current boot ID in a file. rebooted is true if the file contained another
-// boot ID.
-func recordBoot(path, now string) (rebooted bool, err error) {
-	if now == "" {
+// recordBoot stores bootID, the ID of the current boot, in a file. wasRebooted is true if the file
+// contained another boot ID.
+func recordBoot(path, bootID string) (wasRebooted bool, err error) {
+	if bootID == "" {
 		return false, nil
 	}
-	before, err := os.ReadFile(path)
-	if err == nil && string(before) == now {
+	storedID, err := os.ReadFile(path)
+	if err == nil && string(storedID) == bootID {
 		return false, nil
 	}
-	if werr := atomicfile.Write(path, []byte(now)); werr != nil {
+	if werr := atomicfile.Write(path, []byte(bootID)); werr != nil {
 		return false, fmt.Errorf("storing the boot ID: %w", werr)
 	}
-	return err == nil && len(before) > 0, nil
+	return err == nil && len(storedID) > 0, nil
 }

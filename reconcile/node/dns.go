@@ -36,10 +36,10 @@ func NewDNSWatcher(path string, log *slog.Logger) *DNSWatcher {
 func (w *DNSWatcher) Run(ctx context.Context, publish func(*manifest.Problem)) error {
 	tick := time.NewTicker(dnsInterval)
 	defer tick.Stop()
-	before := w.problem
+	previousProblem := w.problem
 	for {
-		if now := w.Check(); now != before {
-			before = now
+		if now := w.Check(); now != previousProblem {
+			previousProblem = now
 			publish(now)
 		}
 		select {
@@ -54,16 +54,16 @@ func (w *DNSWatcher) Run(ctx context.Context, publish func(*manifest.Problem)) e
 // If the problem has not changed, Check returns the same pointer as the previous call.
 func (w *DNSWatcher) Check() *manifest.Problem {
 	_, err := ReadDNS(w.path)
-	before := w.problem
+	previousProblem := w.problem
 	if err == nil {
-		if before != nil {
+		if previousProblem != nil {
 			w.log.Info("node DNS configuration can be read again", "file", w.path)
 		}
 		w.problem = nil
 		return nil
 	}
 	now := manifest.Problem{Severity: manifest.Error, Path: w.path, Message: err.Error() + "; no pod starts until the file can be read"}
-	if before == nil || *before != now {
+	if previousProblem == nil || *previousProblem != now {
 		w.log.Warn("reading the node's DNS configuration failed; no pod starts until the file can be read", "err", err)
 		w.problem = &now
 	}

@@ -107,10 +107,10 @@ func (f *AddressWatcher) store() {
 		return
 	}
 	f.stored = f.choice
-	written, c := make(chan error, 1), f.choice
+	result, c := make(chan error, 1), f.choice
 	// A call that waits for a disk cannot be interrupted, so this goroutine may outlive Run.
-	go func() { written <- f.o.write(f.o.File, c) }()
-	f.writing = written
+	go func() { result <- f.o.write(f.o.File, c) }()
+	f.writing = result
 }
 
 // endWrite handles the result err of the write in progress, and begins to store a newer choice.
@@ -179,7 +179,7 @@ func (f *AddressWatcher) wait(ctx context.Context, wakeCh <-chan struct{}, tick 
 // onChange. It ignores a reading that failed.
 func (f *AddressWatcher) update(ctx context.Context, onChange func(Addresses)) {
 	r := f.o.read(ctx)
-	if r.failed || ctx.Err() != nil {
+	if r.readFailed || ctx.Err() != nil {
 		return
 	}
 	before, after := f.Addresses(), f.chooseAddresses(r)

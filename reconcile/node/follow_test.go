@@ -33,7 +33,7 @@ func (h *fakeHost) set(text string) {
 func (h *fakeHost) fail() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.now = hostAddresses{failed: true}
+	h.now = hostAddresses{readFailed: true}
 }
 
 func (h *fakeHost) read(context.Context) hostAddresses {

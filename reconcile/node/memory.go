@@ -40,7 +40,7 @@ func ReadMemInfo(field string) (int64, error) {
 // resource names, such as hugepages-2Mi.
 func ReadHugePages() map[v1.ResourceName]int64 {
 	const dir = "/sys/kernel/mm/hugepages"
-	all := map[v1.ResourceName]int64{}
+	bytesBySize := map[v1.ResourceName]int64{}
 	sizes, _ := os.ReadDir(dir) // if dir does not exist, there are no huge pages
 	for _, e := range sizes {
 		kib, sizeErr := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(e.Name(), "hugepages-"), "kB"), 10, 64)
@@ -50,7 +50,7 @@ func ReadHugePages() map[v1.ResourceName]int64 {
 			continue
 		}
 		size := resource.NewQuantity(kib<<10, resource.BinarySI)
-		all[v1.ResourceName(v1.ResourceHugePagesPrefix+size.String())] = n * size.Value()
+		bytesBySize[v1.ResourceName(v1.ResourceHugePagesPrefix+size.String())] = n * size.Value()
 	}
-	return all
+	return bytesBySize
 }

@@ -99,9 +99,9 @@ func (p *PressureObserver) Run(ctx context.Context) error {
 
 // locate returns the mount points that the runtime reports. ok is false if it reports none.
 func (p *PressureObserver) locate(ctx context.Context) (s storage, ok bool) {
-	limited, cancel := context.WithTimeout(ctx, locateRetry)
+	requestCtx, cancel := context.WithTimeout(ctx, locateRetry)
 	defer cancel()
-	images, layers, err := p.o.Runtime.ImageFsInfo(limited)
+	images, layers, err := p.o.Runtime.ImageFsInfo(requestCtx)
 	if err != nil || len(images) == 0 {
 		return s, false
 	}
@@ -125,9 +125,9 @@ func (p *PressureObserver) Observe() pressure.Observations {
 	if p.check("memory", err) {
 		out.Signals[pressure.MemoryAvailable] = memory
 	}
-	used, limit, err := p.o.MeasureAllPods()
+	workingSet, limit, err := p.o.MeasureAllPods()
 	if p.check("memory of all pods", err) && limit > 0 {
-		out.Signals[pressure.AllocatableMemoryAvailable] = pressure.Observation{Capacity: limit, Available: max(limit-used, 0)}
+		out.Signals[pressure.AllocatableMemoryAvailable] = pressure.Observation{Capacity: limit, Available: max(limit-workingSet, 0)}
 	}
 	pids := ReadMaxPids()
 	out.Signals[pressure.PIDAvailable] = pressure.Observation{Capacity: pids, Available: max(pids-CountProcesses(), 0)}
@@ -182,11 +182,11 @@ func (p *PressureObserver) check(subject string, err error) bool {
 // checkImageDisk records an event if the image file system has no size. It does not record the
 // event again while the size is missing.
 func (p *PressureObserver) checkImageDisk(images pressure.Observation, at time.Time) {
-	invalid := images.Capacity == 0
-	if invalid && !p.hasNoImageDiskSize {
+	isInvalid := images.Capacity == 0
+	if isInvalid && !p.hasNoImageDiskSize {
 		p.o.Record([]event.Event{event.NewNodeEvent(v1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", at)})
 	}
-	p.hasNoImageDiskSize = invalid
+	p.hasNoImageDiskSize = isInvalid
 }
 
 // observeMemory returns the memory of the host. Like the kubelet, observeMemory counts inactive page

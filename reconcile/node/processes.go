@@ -35,7 +35,7 @@ func countProcesses(path string) int64 {
 	if err != nil || len(fields) < 4 {
 		return 0
 	}
-	_, all, _ := strings.Cut(fields[3], "/")
-	n, _ := strconv.ParseInt(all, 10, 64)
+	_, total, _ := strings.Cut(fields[3], "/")
+	n, _ := strconv.ParseInt(total, 10, 64)
 	return n
 }

@@ -14,7 +14,7 @@ import (
 // hostAddresses contains the addresses that the kernel and the resolver report at one moment.
 type hostAddresses struct {
 	interfaceIPs []netip.Addr // the addresses of all interfaces
-	failed       bool         // whether the addresses could not be read
+	readFailed   bool         // whether the addresses could not be read
 	// source4 and source6 are the source addresses of packets to the default route of each
 	// family; zero if there is no such route.
 	source4, source6 netip.Addr
@@ -43,7 +43,7 @@ func readHostAddresses(ctx context.Context, name string) hostAddresses {
 	r := hostAddresses{source4: sourceAddress(externalIPv4), source6: sourceAddress(externalIPv6)}
 	var err error
 	if r.interfaceIPs, err = interfaceAddresses(); err != nil {
-		return hostAddresses{failed: true}
+		return hostAddresses{readFailed: true}
 	}
 	if name != "" {
 		r.nameAddress, r.isUnresolved = resolve(ctx, name, r.interfaceIPs)
@@ -73,15 +73,15 @@ func interfaceAddresses() ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []netip.Addr
+	var addresses []netip.Addr
 	for _, a := range addrs {
 		if n, ok := a.(*net.IPNet); ok {
 			if ip, ok := netip.AddrFromSlice(n.IP); ok {
-				all = append(all, ip.Unmap())
+				addresses = append(addresses, ip.Unmap())
 			}
 		}
 	}
-	return all, nil
+	return addresses, nil
 }
 
 // sourceAddress returns the source address of packets to the address external, which is outside the
@@ -107,22 +107,22 @@ func routeSource(to netip.AddrPort) (from netip.Addr, err error) {
 
 // resolve returns the first address to which name resolves and which is in hostIPs, IPv4 before
 // IPv6; zero if there is no such address. If name is an IP address, resolve returns this address.
-// unresolved reports whether the resolver did not respond.
-func resolve(ctx context.Context, name string, hostIPs []netip.Addr) (found netip.Addr, unresolved bool) {
+// isUnresolved reports whether the resolver did not respond.
+func resolve(ctx context.Context, name string, hostIPs []netip.Addr) (address netip.Addr, isUnresolved bool) {
 	if ip, err := netip.ParseAddr(name); err == nil {
 		return ip, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	resolved, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 	if dns := (*net.DNSError)(nil); err != nil && !(errors.As(err, &dns) && dns.IsNotFound) {
 		return netip.Addr{}, true
 	}
-	for _, ip := range all {
+	for _, ip := range resolved {
 		ip = ip.Unmap()
-		if ip.IsGlobalUnicast() && slices.Contains(hostIPs, ip) && (!found.IsValid() || ip.Is4() && !found.Is4()) {
-			found = ip
+		if ip.IsGlobalUnicast() && slices.Contains(hostIPs, ip) && (!address.IsValid() || ip.Is4() && !address.Is4()) {
+			address = ip
 		}
 	}
-	return found, false
+	return address, false
 }

@@ -50,10 +50,10 @@ func (w *Watcher) register(ctx context.Context, socket string) (Registration, er
 		return nil, err
 	}
 	defer conn.Close()
-	limited, cancel := context.WithTimeout(ctx, callTimeout)
+	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	api := v1.NewRegistrationClient(conn)
-	info, err := api.GetInfo(limited, &v1.InfoRequest{}, grpc.WaitForReady(true))
+	info, err := api.GetInfo(callCtx, &v1.InfoRequest{}, grpc.WaitForReady(true))
 	if err != nil {
 		return nil, fmt.Errorf("calling GetInfo of the plugin: %w", PlainError(err))
 	}
@@ -70,10 +70,10 @@ func (w *Watcher) register(ctx context.Context, socket string) (Registration, er
 	if err != nil {
 		result.Error = err.Error()
 	}
-	limited, cancel = context.WithTimeout(ctx, callTimeout)
+	callCtx, cancel = context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, failed := api.NotifyRegistrationStatus(limited, result); failed != nil && err == nil {
-		w.Log.Warn("reporting the registration to the plugin failed", "socket", socket, "err", PlainError(failed))
+	if _, notifyErr := api.NotifyRegistrationStatus(callCtx, result); notifyErr != nil && err == nil {
+		w.Log.Warn("reporting the registration to the plugin failed", "socket", socket, "err", PlainError(notifyErr))
 	}
 	return r, err
 }

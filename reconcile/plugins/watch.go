@@ -90,8 +90,8 @@ type Watcher struct {
 	Log     *slog.Logger
 
 	sockets map[string]watchedSocket // by the name of the socket
-	running sync.WaitGroup
-	problem string // the last logged problem; "" if there is none
+	running sync.WaitGroup           // goroutines of keepRegistered
+	problem string                   // the last logged problem; "" if there is none
 }
 
 // A watchedSocket is a socket whose plugin is registered or being registered.
@@ -149,8 +149,8 @@ func (w *Watcher) sync(ctx context.Context, events *dirwatch.Watcher) time.Durat
 	if err == nil {
 		_, err = events.Watch([]string{w.Dir})
 	}
-	if failed := w.scan(ctx); failed != nil {
-		err = failed
+	if scanErr := w.scan(ctx); scanErr != nil {
+		err = scanErr
 	}
 	problem := ""
 	if err != nil {
@@ -184,7 +184,7 @@ func (w *Watcher) scan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, stopped := map[string]fileID{}, map[string]chan struct{}{}
+	fileIDs, unregistered := map[string]fileID{}, map[string]chan struct{}{}
 	// A socket above the limit must not replace a registered socket.
 	order.Stable(entries, func(a, b os.DirEntry) int {
 		_, isA := w.sockets[a.Name()]
@@ -199,19 +199,19 @@ func (w *Watcher) scan(ctx context.Context) error {
 	})
 	for _, e := range entries {
 		s, err := readFileID(filepath.Join(w.Dir, e.Name()))
-		if err == nil && e.Type() == os.ModeSocket && !strings.HasPrefix(e.Name(), ".") && len(found) < maxSockets {
-			found[e.Name()] = s
+		if err == nil && e.Type() == os.ModeSocket && !strings.HasPrefix(e.Name(), ".") && len(fileIDs) < maxSockets {
+			fileIDs[e.Name()] = s
 		}
 	}
 	for name, k := range w.sockets {
-		if s, ok := found[name]; !ok || s != k.fileID {
+		if s, ok := fileIDs[name]; !ok || s != k.fileID {
 			k.cancel()
-			stopped[name] = k.unregistered
+			unregistered[name] = k.unregistered
 			delete(w.sockets, name)
 		}
 	}
-	for name, s := range found {
-		if _, watched := w.sockets[name]; watched {
+	for name, s := range fileIDs {
+		if _, isWatched := w.sockets[name]; isWatched {
 			continue
 		}
 		ctx, cancel := context.WithCancel(ctx)
@@ -219,8 +219,8 @@ func (w *Watcher) scan(ctx context.Context) error {
 		w.sockets[name] = k
 		w.running.Go(func() {
 			defer close(k.unregistered)
-			if earlier := stopped[name]; earlier != nil {
-				<-earlier // the earlier plugin may have the same name, so it must be unregistered first
+			if earlierUnregistered := unregistered[name]; earlierUnregistered != nil {
+				<-earlierUnregistered // the earlier plugin may have the same name, so it must be unregistered first
 			}
 			w.keepRegistered(ctx, filepath.Join(w.Dir, name))
 		})
@@ -252,9 +252,9 @@ func (w *Watcher) keepRegistered(ctx context.Context, socket string) {
 				r.Unregister()
 				return
 			}
-		} else if unsupported, ok := errors.AsType[unsupportedTypeError](err); ok {
+		} else if typeErr, ok := errors.AsType[unsupportedTypeError](err); ok {
 			level := slog.LevelInfo
-			if slices.Contains(w.Ignored, unsupported.kind) {
+			if slices.Contains(w.Ignored, typeErr.kind) {
 				level = slog.LevelDebug
 			}
 			w.Log.Log(ctx, level, "plugin of an unsupported type ignored", "socket", socket, "reason", err)

@@ -42,11 +42,11 @@ func (t Target) callHTTP(ctx context.Context, a *v1.HTTPGetAction) (plainHost st
 		// Like the kubelet, fall back to HTTP, because earlier kubelets ignored the scheme
 		// of hooks and some servers rely on that. The Authorization header is removed
 		// because it must not be sent unencrypted.
-		plain := req.Clone(ctx)
-		plain.URL.Scheme = "http"
-		plain.Header.Del("Authorization")
-		plainHost = plain.URL.Host
-		res, err = client.Do(plain)
+		plainReq := req.Clone(ctx)
+		plainReq.URL.Scheme = "http"
+		plainReq.Header.Del("Authorization")
+		plainHost = plainReq.URL.Host
+		res, err = client.Do(plainReq)
 	}
 	if err != nil {
 		return "", errors.New(wording.FirstLine(requestErrorText(err)))

@@ -31,11 +31,11 @@ func (t Target) probeHTTP(ctx context.Context, a *v1.HTTPGetAction) (Result, err
 	}
 	defer res.Body.Close()
 	var body strings.Builder // only filled if the response is a redirect
-	to := io.Discard
+	bodyWriter := io.Discard
 	if isRedirect(res.StatusCode) {
-		to = &body
+		bodyWriter = &body
 	}
-	if _, err := io.Copy(to, io.LimitReader(res.Body, maxBodyBytes)); err != nil {
+	if _, err := io.Copy(bodyWriter, io.LimitReader(res.Body, maxBodyBytes)); err != nil {
 		// Like the kubelet, podd counts this attempt neither as a success nor as a failure.
 		return Result{}, fmt.Errorf("reading the response body: %w", err)
 	}
@@ -133,9 +133,9 @@ func requestErrorText(err error) string {
 	if !ok {
 		return err.Error()
 	}
-	at := "the redirect"
+	target := "the redirect"
 	if u, err := url.Parse(failure.URL); err == nil {
-		at = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+		target = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	}
-	return fmt.Sprintf("%s %q: %s", failure.Op, at, failure.Err)
+	return fmt.Sprintf("%s %q: %s", failure.Op, target, failure.Err)
 }

@@ -48,10 +48,10 @@ func (r *Rotator) needsWork(l Log) (size int64, needsWork bool) {
 	return 0, true
 }
 
-// rotate rotates the logs in a directory and applies the limits. incomplete reports whether the
-// runtime may still write to a file that must be shrunk. If incomplete is true, the caller must
+// rotate rotates the logs in a directory and applies the limits. isIncomplete reports whether the
+// runtime may still write to a file that must be shrunk. If isIncomplete is true, the caller must
 // call rotate again.
-func (r *Rotator) rotate(ctx context.Context, l Log) (incomplete bool, err error) {
+func (r *Rotator) rotate(ctx context.Context, l Log) (isIncomplete bool, err error) {
 	root, err := safepath.Open(r.o.Root)
 	if err != nil {
 		return false, err
@@ -80,8 +80,8 @@ func (r *Rotator) rotate(ctx context.Context, l Log) (incomplete bool, err error
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-	incomplete, err = r.shrink(ctx, d, l)
-	return incomplete, errors.Join(err, r.removeOldest(d, l, incomplete))
+	isIncomplete, err = r.shrink(ctx, d, l)
+	return isIncomplete, errors.Join(err, r.removeOldest(d, l, isIncomplete))
 }
 
 // readFiles sets d.files to the log files in the directory. It removes temporary files of an
@@ -118,7 +118,7 @@ func (d *directory) readFiles() error {
 
 // find returns the file f, or nil if the directory does not contain f.
 func (d *directory) find(f logs.File) *file {
-	i := slices.IndexFunc(d.files, func(have file) bool { return have.File == f })
+	i := slices.IndexFunc(d.files, func(other file) bool { return other.File == f })
 	if i < 0 {
 		return nil
 	}
@@ -156,10 +156,10 @@ func (r *Rotator) rotateNewest(ctx context.Context, d *directory, l Log) error {
 
 // reopen makes the runtime reopen the log of a container. It fails after reopenTimeout.
 func (r *Rotator) reopen(ctx context.Context, id string) error {
-	limited, cancel := context.WithTimeout(ctx, reopenTimeout)
+	reopenCtx, cancel := context.WithTimeout(ctx, reopenTimeout)
 	defer cancel()
-	err := r.o.Reopen(limited, id)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+	err := r.o.Reopen(reopenCtx, id)
+	if err != nil && reopenCtx.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("the runtime did not reopen the log within %v: %w", reopenTimeout, err)
 	}
 	return err
@@ -182,24 +182,24 @@ func (d *directory) uniqueTime(attempt uint32, now time.Time) string {
 }
 
 // removeOldest removes the oldest files until the directory is within the limits. It keeps the
-// newest file. If incomplete is true, removeOldest does not apply the limit of the total size,
+// newest file. If isIncomplete is true, removeOldest does not apply the limit of the total size,
 // because files that are not compressed yet will become smaller.
-func (r *Rotator) removeOldest(d *directory, l Log, incomplete bool) error {
+func (r *Rotator) removeOldest(d *directory, l Log, isIncomplete bool) error {
 	total := int64(0)
 	for i := range d.files {
 		total += d.files[i].size
 	}
 	limit := r.o.MaxSize * int64(r.o.MaxFiles)
-	var failed []error
+	var errs []error
 	for len(d.files) > 1 {
 		oldest := &d.files[0]
-		tooMuch := total > limit && !incomplete
+		tooMuch := total > limit && !isIncomplete
 		if oldest.File == (logs.File{Attempt: l.Attempt}) || len(d.files) <= r.o.MaxFiles && !tooMuch {
 			break
 		}
 		total -= oldest.size
-		failed = append(failed, d.Remove(d.files[0].Name()))
+		errs = append(errs, d.Remove(d.files[0].Name()))
 		d.files = d.files[1:]
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }

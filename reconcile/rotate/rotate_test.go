@@ -98,9 +98,9 @@ func (b *fixture) rotate() {
 		past := time.Now().Add(-time.Minute)
 		must(b.t, os.Chtimes(filepath.Join(b.dir, name), past, past))
 	}
-	incomplete, err := b.r.rotate(b.t.Context(), b.log)
+	isIncomplete, err := b.r.rotate(b.t.Context(), b.log)
 	must(b.t, err)
-	if incomplete {
+	if isIncomplete {
 		b.t.Error("rotate: got incomplete true, want false")
 	}
 }
@@ -271,8 +271,8 @@ func TestRotate_KeepsPreviousWhileIncomplete(t *testing.T) {
 	b.crash()
 	b.write(20 * maxSize)
 	b.log.ID = ""
-	if incomplete, err := b.r.rotate(t.Context(), b.log); !incomplete || err != nil {
-		t.Fatalf("got incomplete %v, error %v; want true and no error", incomplete, err)
+	if isIncomplete, err := b.r.rotate(t.Context(), b.log); !isIncomplete || err != nil {
+		t.Fatalf("got incomplete %v, error %v; want true and no error", isIncomplete, err)
 	}
 	if got := b.lines(true); len(got) == 0 {
 		t.Errorf("previous attempt: got no lines in files %v, want some", b.names())

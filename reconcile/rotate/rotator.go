@@ -76,20 +76,20 @@ type Rotator struct {
 
 // A rotateResult is the result of rotating a directory.
 type rotateResult struct {
-	log        Log
-	incomplete bool
-	err        error
+	log          Log
+	isIncomplete bool
+	err          error
 }
 
 // A logState is the state of a log directory.
 type logState struct {
-	log        Log
-	size       int64     // size of the newest file in bytes at the last check
-	checkedAt  time.Time // time of the last check
-	nextCheck  time.Time
-	incomplete bool   // whether the last rotation was incomplete; see Rotator.rotate
-	lastError  string // the last logged error; "" after a success
-	round      uint64 // the last round in which Options.Logs returned the log
+	log          Log
+	size         int64     // size of the newest file in bytes at the last check
+	checkedAt    time.Time // time of the last check
+	nextCheck    time.Time
+	isIncomplete bool   // whether the last rotation was incomplete; see Rotator.rotate
+	lastError    string // the last logged error; "" after a success
+	round        uint64 // the last round in which Options.Logs returned the log
 }
 
 const (
@@ -124,8 +124,8 @@ func (r *Rotator) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			r.waitAll(ctx)
 			return nil
-		case done := <-r.results:
-			r.handleResult(ctx, done)
+		case result := <-r.results:
+			r.handleResult(ctx, result)
 		case <-wake.C:
 			wake.Reset(max(time.Until(r.checkAll(ctx)), 0))
 		}
@@ -181,7 +181,7 @@ func (r *Rotator) check(ctx context.Context, s *logState) {
 	now := time.Now()
 	s.nextCheck = nextCheck(now, size, size-s.size, now.Sub(s.checkedAt), r.o)
 	s.size, s.checkedAt = size, now
-	if !needsWork && !s.incomplete {
+	if !needsWork && !s.isIncomplete {
 		s.lastError = ""
 		return
 	}
@@ -192,27 +192,27 @@ func (r *Rotator) check(ctx context.Context, s *logState) {
 	r.inProgress[s.log.Dir] = true
 	l := s.log
 	go func() { // Run or waitAll receives the result
-		incomplete, err := r.rotate(ctx, l)
-		r.results <- rotateResult{l, incomplete, err}
+		isIncomplete, err := r.rotate(ctx, l)
+		r.results <- rotateResult{l, isIncomplete, err}
 	}()
 }
 
 // handleResult records the result of a rotation.
-func (r *Rotator) handleResult(ctx context.Context, done rotateResult) {
-	delete(r.inProgress, done.log.Dir)
-	s := r.states[done.log.Dir]
-	if s == nil || s.log != done.log {
+func (r *Rotator) handleResult(ctx context.Context, result rotateResult) {
+	delete(r.inProgress, result.log.Dir)
+	s := r.states[result.log.Dir]
+	if s == nil || s.log != result.log {
 		return
 	}
 	now := time.Now()
-	s.incomplete, s.size, s.checkedAt = done.incomplete, 0, now
+	s.isIncomplete, s.size, s.checkedAt = result.isIncomplete, 0, now
 	s.nextCheck = nextCheck(now, 0, 0, 0, r.o)
-	if s.incomplete {
+	if s.isIncomplete {
 		s.nextCheck = now.Add(tick)
 	}
 	problem := ""
-	if done.err != nil && ctx.Err() == nil {
-		problem = done.err.Error()
+	if result.err != nil && ctx.Err() == nil {
+		problem = result.err.Error()
 		s.nextCheck = now.Add(r.o.CheckInterval)
 	}
 	if problem != "" && problem != s.lastError {
@@ -227,9 +227,9 @@ func (r *Rotator) handleResult(ctx context.Context, done rotateResult) {
 // minInterval and at most Options.CheckInterval.
 func nextCheck(now time.Time, size, growth int64, elapsed time.Duration, o Options) time.Time {
 	wait := o.CheckInterval
-	if left := o.MaxSize - size; growth > 0 && elapsed > 0 {
+	if remaining := o.MaxSize - size; growth > 0 && elapsed > 0 {
 		speed := float64(growth) / elapsed.Seconds()
-		if half := time.Duration(float64(left) / speed / 2 * float64(time.Second)); half < wait {
+		if half := time.Duration(float64(remaining) / speed / 2 * float64(time.Second)); half < wait {
 			wait = half
 		}
 	}

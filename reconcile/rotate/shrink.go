@@ -20,29 +20,29 @@ const temporarySuffix = ".tmp"
 
 // shrink compresses rotated files. It does not compress the newest rotated file of each attempt,
 // because log agents may still read this file. If a file is too large, shrink keeps only the end
-// of the file. incomplete reports whether shrink skipped a file to which the runtime may still
+// of the file. isIncomplete reports whether shrink skipped a file to which the runtime may still
 // write.
-func (r *Rotator) shrink(ctx context.Context, d *directory, l Log) (incomplete bool, err error) {
-	var failed []error
+func (r *Rotator) shrink(ctx context.Context, d *directory, l Log) (isIncomplete bool, err error) {
+	var errs []error
 	for i := range d.files {
 		f := &d.files[i]
-		ended := f.Attempt < l.Attempt || l.ID == ""
+		hasEnded := f.Attempt < l.Attempt || l.ID == ""
 		switch {
-		case f.Compressed, f.RotatedAt == "" && (!ended || !r.isTooLarge(f)):
+		case f.Compressed, f.RotatedAt == "" && (!hasEnded || !r.isTooLarge(f)):
 			continue
 		case d.isNewestRotated(i) && !r.isTooLarge(f):
 			continue
 		case time.Since(f.modified) < settleTime:
-			incomplete = true
+			isIncomplete = true
 			continue
 		}
 		skip := int64(0)
 		if r.isTooLarge(f) {
 			skip = f.size - r.o.MaxSize
 		}
-		failed = append(failed, d.rewrite(ctx, f, skip, f.RotatedAt != "" && !d.isNewestRotated(i)))
+		errs = append(errs, d.rewrite(ctx, f, skip, f.RotatedAt != "" && !d.isNewestRotated(i)))
 	}
-	return incomplete, errors.Join(failed...)
+	return isIncomplete, errors.Join(errs...)
 }
 
 // isNewestRotated reports whether d.files[i] is the newest rotated file of its attempt.
