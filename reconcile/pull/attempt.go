@@ -32,55 +32,55 @@ func (p *Puller) pullOnce(ctx context.Context, o request) (pullResult, error) {
 		}
 	}
 	if p.o.Credentials == nil {
-		return p.pullRecorded(ctx, o, o.logins)
+		return p.pullAndRecord(ctx, o, o.logins)
 	}
-	found, fileErr := p.o.Credentials(o.image)
-	got, err := p.pullRecorded(ctx, o, slices.Concat(o.logins, nodeLogins(found)))
+	fileAuths, fileErr := p.o.Credentials(o.image)
+	pulled, err := p.pullAndRecord(ctx, o, slices.Concat(o.logins, nodeLogins(fileAuths)))
 	switch {
 	case fileErr == nil:
-		return got, err
+		return pulled, err
 	case err != nil:
-		return got, addCredentialsError(err, fileErr)
+		return pulled, addCredentialsError(err, fileErr)
 	}
-	got.addWarning(fmt.Sprintf("pulled image %s without the credentials of a file: %v", o.image, fileErr))
-	return got, nil
+	pulled.addWarning(fmt.Sprintf("pulled image %s without the credentials of a file: %v", o.image, fileErr))
+	return pulled, nil
 }
 
-// pullRecorded pulls with logins and records the credentials with which the pull succeeded.
-func (p *Puller) pullRecorded(ctx context.Context, o request, logins []login) (pullResult, error) {
+// pullAndRecord pulls with logins and records the credentials with which the pull succeeded.
+func (p *Puller) pullAndRecord(ctx context.Context, o request, logins []login) (pullResult, error) {
 	if p.o.Records == nil {
-		got, err := p.pullTimed(ctx, o, logins)
+		pulled, err := p.pullAndMeasure(ctx, o, logins)
 		if err == nil {
-			got.size = p.querySize(ctx, o.image)
+			pulled.size = p.querySize(ctx, o.image)
 		}
-		return got, err
+		return pulled, err
 	}
-	if err := p.o.Records.BeginPull(o.image, o.preloaded); err != nil {
+	if err := p.o.Records.BeginPull(o.image, o.preloadedID); err != nil {
 		return pullResult{}, imageError(o.image, "ErrImagePull", err)
 	}
-	got, err := p.pullTimed(ctx, o, logins)
+	pulled, err := p.pullAndMeasure(ctx, o, logins)
 	isKnown := ctx.Err() == nil && !errors.Is(err, runtime.ErrUnavailable)
 	if err == nil {
-		recordErr := p.recordPull(ctx, o.image, &got)
+		recordErr := p.recordPull(ctx, o.image, &pulled)
 		isKnown = recordErr == nil
 		p.verifier.log(recordErr, "pods must pull the image again")
 	}
 	p.verifier.log(p.o.Records.EndPull(o.image, isKnown), "after a restart of podd, pods may have to pull the image again")
-	return got, err
+	return pulled, err
 }
 
-// recordPull records the credentials of a successful pull, and sets the ID and the size in got. It
-// inspects the image, because CRI-O may return a digest from a pull, and records have the ID.
-func (p *Puller) recordPull(ctx context.Context, image string, got *pullResult) error {
-	found, present, err := p.o.Runtime.ImageStatus(ctx, got.ref)
+// recordPull records the credentials of a successful pull, and sets the ID and the size in pulled.
+// It inspects the image, because CRI-O may return a digest from a pull, and records have the ID.
+func (p *Puller) recordPull(ctx context.Context, image string, pulled *pullResult) error {
+	imageStatus, isPresent, err := p.o.Runtime.ImageStatus(ctx, pulled.ref)
 	if err != nil {
 		return fmt.Errorf("inspecting the pulled image %s: %w", image, err)
 	}
-	if !present {
+	if !isPresent {
 		return fmt.Errorf("inspecting the pulled image %s: the runtime does not have it; another program may have removed it", image)
 	}
-	got.id, got.size = found.ID, found.SizeBytes
-	return p.o.Records.Add(got.id, verify.Repository(image), credentialsOf(got.used))
+	pulled.id, pulled.size = imageStatus.ID, imageStatus.SizeBytes
+	return p.o.Records.Add(pulled.id, verify.Repository(image), credentialsOf(pulled.usedLogin))
 }
 
 // sizeTimeout limits the query for the size of a pulled image. It is short because the query delays
@@ -92,19 +92,19 @@ const sizeTimeout = 200 * time.Millisecond
 func (p *Puller) querySize(ctx context.Context, image string) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, sizeTimeout)
 	defer cancel()
-	found, _, err := p.o.Runtime.ImageStatus(ctx, image)
+	imageStatus, _, err := p.o.Runtime.ImageStatus(ctx, image)
 	if err != nil {
 		return 0
 	}
-	return found.SizeBytes
+	return imageStatus.SizeBytes
 }
 
-// pullTimed calls pullWithCredentials and sets the duration of the pull.
-func (p *Puller) pullTimed(ctx context.Context, o request, logins []login) (pullResult, error) {
-	began := time.Now()
-	got, err := p.pullWithCredentials(ctx, o, logins)
-	got.took = time.Since(began)
-	return got, err
+// pullAndMeasure calls pullWithCredentials and sets the duration of the pull.
+func (p *Puller) pullAndMeasure(ctx context.Context, o request, logins []login) (pullResult, error) {
+	start := time.Now()
+	pulled, err := p.pullWithCredentials(ctx, o, logins)
+	pulled.took = time.Since(start)
+	return pulled, err
 }
 
 // pullWithCredentials pulls with logins. If the pull fails and other credentials may help,
@@ -112,29 +112,29 @@ func (p *Puller) pullTimed(ctx context.Context, o request, logins []login) (pull
 // all, it pulls without credentials. If the pull succeeded although a provider failed, the result
 // contains a warning with the error of the provider.
 func (p *Puller) pullWithCredentials(ctx context.Context, o request, logins []login) (pullResult, error) {
-	got, err := p.tryEach(ctx, o.image, logins)
+	pulled, err := p.tryEach(ctx, o.image, logins)
 	if len(logins) > 0 && (err == nil || !otherCredentialsMayHelp(err)) || ctx.Err() != nil {
-		return got, err
+		return pulled, err
 	}
-	more, providerErr := p.providerCredentials(ctx, o.provider)
+	providerLogins, providerErr := p.providerCredentials(ctx, o.provider)
 	switch {
 	case ctx.Err() != nil:
 		return pullResult{}, ctx.Err()
-	case len(more) > 0:
-		got, err = p.tryEach(ctx, o.image, more)
+	case len(providerLogins) > 0:
+		pulled, err = p.tryEach(ctx, o.image, providerLogins)
 	case len(logins) == 0:
-		if got.ref, err = p.o.Runtime.PullImage(ctx, o.image, nil, nil); err != nil {
+		if pulled.ref, err = p.o.Runtime.PullImage(ctx, o.image, nil, nil); err != nil {
 			err = p.addCredentialsHint(err, o)
 		}
 	}
 	if providerErr == nil {
-		return got, err
+		return pulled, err
 	}
 	if err != nil {
 		return pullResult{}, addCredentialsError(err, providerErr)
 	}
-	got.addWarning(fmt.Sprintf("pulled image %s, but a credential provider failed: %v", o.image, providerErr))
-	return got, nil
+	pulled.addWarning(fmt.Sprintf("pulled image %s, but a credential provider failed: %v", o.image, providerErr))
+	return pulled, nil
 }
 
 // providerCredentials returns the credentials of the providers for an image.
@@ -142,8 +142,8 @@ func (p *Puller) providerCredentials(ctx context.Context, r provider.Request) (l
 	if p.o.Providers == nil {
 		return nil, nil
 	}
-	all, err := p.o.Providers.Credentials(ctx, r)
-	for _, c := range all {
+	credentials, err := p.o.Providers.Credentials(ctx, r)
+	for _, c := range credentials {
 		logins = append(logins, login{auth: c.Auth, account: c.ServiceAccount})
 	}
 	return logins, err
@@ -159,12 +159,12 @@ func providerRequest(r effect.ImageRequest) provider.Request {
 
 // tryEach tries to pull with each element of logins. It stops when a pull succeeds, or fails for a
 // reason other than its credentials.
-func (p *Puller) tryEach(ctx context.Context, image string, logins []login) (got pullResult, err error) {
+func (p *Puller) tryEach(ctx context.Context, image string, logins []login) (pulled pullResult, err error) {
 	for i, l := range logins {
 		ref, err := p.o.Runtime.PullImage(ctx, image, l.auth, nil)
 		switch {
 		case err == nil:
-			return pullResult{ref: ref, used: &logins[i]}, nil
+			return pullResult{ref: ref, usedLogin: &logins[i]}, nil
 		case ctx.Err() != nil:
 			return pullResult{}, ctx.Err()
 		case !otherCredentialsMayHelp(err) || i == len(logins)-1:
@@ -178,8 +178,8 @@ func (p *Puller) tryEach(ctx context.Context, image string, logins []login) (got
 // credentials. It returns false if the registry is unreachable, or if err is not a
 // *runtime.PullError.
 func otherCredentialsMayHelp(err error) bool {
-	failed, ok := errors.AsType[*runtime.PullError](err)
-	return ok && !failed.Unreachable
+	pullErr, ok := errors.AsType[*runtime.PullError](err)
+	return ok && !pullErr.Unreachable
 }
 
 // addCredentialsError returns the error err of a pull with credentialsErr appended, which is the error
@@ -189,24 +189,24 @@ func addCredentialsError(err, credentialsErr error) error {
 	if !ok {
 		return err
 	}
-	annotated := *pull
-	annotated.Err = fmt.Errorf("%w; %w", pull.Err, credentialsErr)
-	return &annotated
+	annotatedErr := *pull
+	annotatedErr.Err = fmt.Errorf("%w; %w", pull.Err, credentialsErr)
+	return &annotatedErr
 }
 
 // addCredentialsHint adds a hint to err, the error of a pull without credentials. If the registry
 // requires credentials, the hint names the places where podd found none. addCredentialsHint returns
-// err unchanged if the registry requires none, or if there are no CredentialFiles.
+// err unchanged if the registry requires no credentials, or if there are no CredentialFiles.
 func (p *Puller) addCredentialsHint(err error, o request) error {
 	pull, ok := errors.AsType[*runtime.PullError](err)
-	file := p.o.CredentialFiles.current()
+	file := p.o.CredentialFiles.firstExisting()
 	if !ok || pull.Status != http.StatusUnauthorized || file == "" {
 		return err
 	}
-	annotated := *pull
-	annotated.Err = fmt.Errorf("%w; %s has no credentials for %s", pull.Err, file, pull.Registry)
+	annotatedErr := *pull
+	annotatedErr.Err = fmt.Errorf("%w; %s has no credentials for %s", pull.Err, file, pull.Registry)
 	if o.hasSecrets {
-		annotated.Err = fmt.Errorf("%w; neither the pod's imagePullSecrets nor %s have credentials for %s", pull.Err, file, pull.Registry)
+		annotatedErr.Err = fmt.Errorf("%w; neither the pod's imagePullSecrets nor %s have credentials for %s", pull.Err, file, pull.Registry)
 	}
-	return &annotated
+	return &annotatedErr
 }

@@ -60,7 +60,7 @@ func (f CredentialFiles) Credentials(image string) ([]*cri.AuthConfig, error) {
 			continue
 		}
 		var auths []*cri.AuthConfig
-		for _, c := range sortSpecificFirst(config.matching(image)) {
+		for _, c := range sortSpecificFirst(config.entriesFor(image)) {
 			auths = append(auths, c.auth)
 		}
 		if len(auths) > 0 {
@@ -80,9 +80,9 @@ func (f CredentialFiles) versions() []fileVersion {
 	return versions
 }
 
-// current returns the path of the first file that exists. If there is none, it returns the path of
-// the first file, where a user can add credentials. It returns "" if f is empty.
-func (f CredentialFiles) current() string {
+// firstExisting returns the path of the first file that exists. If there is none, it returns the
+// path of the first file, where a user can add credentials. It returns "" if f is empty.
+func (f CredentialFiles) firstExisting() string {
 	for _, file := range f {
 		if versionOf(file.Path) != (fileVersion{}) {
 			return file.Path

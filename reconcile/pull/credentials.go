@@ -109,8 +109,8 @@ func nodeLogins(auths []*cri.AuthConfig) (logins []login) {
 	return logins
 }
 
-// matching returns the entries that apply to image, sorted by key.
-func (c dockerConfig) matching(image string) (entries []credential) {
+// entriesFor returns the entries that apply to image, sorted by key.
+func (c dockerConfig) entriesFor(image string) (entries []credential) {
 	host, repository := splitImageName(image)
 	for _, rawKey := range slices.Sorted(maps.Keys(c.Auths)) {
 		if key := normalizeKey(rawKey); covers(key, host, repository) {

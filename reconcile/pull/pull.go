@@ -40,7 +40,7 @@ import (
 	"podd/runtime"
 )
 
-// The back-off of failed pulls, with the values of the kubelet.
+// The delays of the back-off of failed pulls, as in the kubelet.
 const (
 	firstDelay = 10 * time.Second
 	maxDelay   = 5 * time.Minute
@@ -116,9 +116,9 @@ type Check struct {
 
 // newCheck returns the Check for a decision. An image that is missing with the policy Never is never
 // pulled, so whether it needs a pull is unknown, as in the kubelet.
-func newCheck(r effect.ImageRequest, present bool, d verify.Decision) Check {
-	c := Check{Policy: r.Policy, Present: &present}
-	if present || d.Action != verify.Refuse {
+func newCheck(r effect.ImageRequest, isPresent bool, d verify.Decision) Check {
+	c := Check{Policy: r.Policy, Present: &isPresent}
+	if isPresent || d.Action != verify.Refuse {
 		c.PullRequired = new(d.Action != verify.Use)
 	}
 	return c
@@ -153,7 +153,7 @@ type sharedPull struct {
 type pullResult struct {
 	ref, warning string
 	id           string        // the ID of the image; "" if the pull was not recorded
-	used         *login        // the credentials of the pull; nil if it needed none
+	usedLogin    *login        // the credentials of the pull; nil if it needed none
 	took         time.Duration // the duration without the wait for a slot
 	size         uint64        // in bytes; 0 if unknown
 }
@@ -189,25 +189,26 @@ func New(o Options) *Puller {
 	return p
 }
 
-// Ensure pulls the image of r unless the pod may use the present image. It returns an error if the
-// pod may not use it, or if it is not present, and the pull policy is Never. It tries the credentials
-// in the Secrets of r before the credentials of Options. It calls pulling when it begins or joins a
-// pull. After a failed pull and during a back-off, it returns a *result.RetryLaterError.
-func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, pulling func()) (result.Image, error) {
-	began := time.Now()
-	have, present, err := p.o.Runtime.ImageStatus(ctx, r.Image)
+// Ensure pulls the image of r unless the pod may use the present image. If the pull policy is
+// Never, it returns an error if the image is not present, or if the pod may not use it. It tries
+// the credentials in the Secrets of r before the credentials of Options. It calls onPull when it
+// begins or joins a pull. After a failed pull and during a back-off, it returns a
+// *result.RetryLaterError.
+func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, onPull func()) (result.Image, error) {
+	start := time.Now()
+	presentImage, isPresent, err := p.o.Runtime.ImageStatus(ctx, r.Image)
 	if err != nil {
 		p.onEnsure(Check{Policy: r.Policy})
 		return result.Image{}, imageError(r.Image, "ImageInspectError", fmt.Errorf("inspecting image %s: %w", r.Image, err))
 	}
 	logins, secretErr := loginsFromSecrets(r)
-	known := facts{ImageRequest: r, isPresent: present, have: have, records: p.verifier.lookup(ctx, r.Image, have.ID, present), logins: logins}
-	d := p.verifier.decide(ctx, known, verify.Decide)
-	p.onEnsure(newCheck(r, present, d))
+	f := facts{ImageRequest: r, isPresent: isPresent, image: presentImage, records: p.verifier.lookup(ctx, r.Image, presentImage.ID, isPresent), logins: logins}
+	d := p.verifier.decide(ctx, f, verify.Decide)
+	p.onEnsure(newCheck(r, isPresent, d))
 	switch {
 	case d.Action == verify.Use:
-		p.markReplaced(have.ID, began)
-		return result.Image{Ref: have.ID, User: new(have.User)}, nil // the user is copied, so that the rest of have can be garbage-collected
+		p.markReplaced(presentImage.ID, start)
+		return result.Image{Ref: presentImage.ID, User: new(presentImage.User)}, nil // the user is copied, so that the other fields of presentImage can be garbage-collected
 	case d.Action == verify.Refuse:
 		return result.Image{}, imageError(r.Image, "ErrImageNeverPull", neverPullError(r.Image, p.o.Records != nil, secretErr))
 	case secretErr != nil:
@@ -217,25 +218,25 @@ func (p *Puller) Ensure(ctx context.Context, r effect.ImageRequest, pulling func
 	if p.o.Providers != nil && p.o.Providers.UsesServiceAccount(o.provider) {
 		o.account = r.Pod.Namespace + "/" + r.ServiceAccount
 	}
-	if present && known.records.State == verify.Preloaded {
-		o.preloaded = have.ID
+	if isPresent && f.records.State == verify.Preloaded {
+		o.preloadedID = presentImage.ID
 	}
-	got, err := p.pullShared(ctx, o, func() {
-		p.verifier.logPull(known, d)
-		pulling()
+	pulled, err := p.pullShared(ctx, o, func() {
+		p.verifier.logPull(f, d)
+		onPull()
 	})
-	pull, failed := errors.AsType[*runtime.PullError](err)
+	pull, isPullError := errors.AsType[*runtime.PullError](err)
 	switch {
-	case failed && pull.Unreachable && present && p.canFallBack(r) && p.verifier.decide(ctx, known, verify.DecideOffline).Action == verify.Use:
+	case isPullError && pull.Unreachable && isPresent && p.canFallBack(r) && p.verifier.decide(ctx, f, verify.DecideOffline).Action == verify.Use:
 		warning := fmt.Sprintf("the registry of %s is unreachable; using the present image %s: %v", r.Image, p.describeAge(ctx, r.Image), err)
-		return result.Image{Ref: have.ID, User: new(have.User), Warning: warning}, nil
+		return result.Image{Ref: presentImage.ID, User: new(presentImage.User), Warning: warning}, nil
 	case err != nil:
 		return result.Image{}, err
 	}
-	p.verifier.recordSharedPull(r.Image, got, logins)
+	p.verifier.recordSharedPull(r.Image, pulled, logins)
 	return result.Image{
-		Ref: got.ref, Warning: got.warning,
-		Pull: &event.Pull{Took: got.took, TookWithWait: time.Since(began), Size: got.size},
+		Ref: pulled.ref, Warning: pulled.warning,
+		Pull: &event.Pull{Took: pulled.took, TookWithWait: time.Since(start), Size: pulled.size},
 	}, nil
 }
 
@@ -255,12 +256,12 @@ func (p *Puller) onEnsure(c Check) {
 // neverPullError returns the error of an image that a pod cannot use and must not pull. secretErr is the
 // error of the pod's imagePullSecrets, or nil. If credentials are verified, the error is the same
 // whether or not the image is present, because it must not reveal which images other pods use.
-func neverPullError(image string, verified bool, secretErr error) error {
+func neverPullError(image string, isVerified bool, secretErr error) error {
 	const text = "image %s is not present, or the pod has no credentials for it, and its pull policy is Never"
 	switch {
-	case verified && secretErr != nil:
+	case isVerified && secretErr != nil:
 		return fmt.Errorf(text+"; %w", image, secretErr)
-	case verified:
+	case isVerified:
 		return fmt.Errorf(text+"; load the image, add imagePullSecrets, or change imagePullPolicy", image)
 	}
 	return fmt.Errorf("image %s is not present and its pull policy is Never; load the image, or change imagePullPolicy", image)
@@ -281,14 +282,14 @@ func imageError(image, reason string, err error) error {
 
 // pullShared joins the pull in progress for o. If there is none, it begins a pull. Then it waits for
 // the result of the pull.
-func (p *Puller) pullShared(ctx context.Context, o request, pulling func()) (pullResult, error) {
+func (p *Puller) pullShared(ctx context.Context, o request, onPull func()) (pullResult, error) {
 	key := o.key()
 	f, err := p.joinPull(ctx, key, o)
 	if err != nil {
 		return pullResult{}, err
 	}
 	defer p.release(key, f)
-	pulling()
+	onPull()
 	select {
 	case <-f.done:
 		return f.pullResult, f.err
@@ -324,12 +325,12 @@ func (p *Puller) joinPull(ctx context.Context, key string, o request) (*sharedPu
 func (p *Puller) release(key string, f *sharedPull) {
 	p.mu.Lock()
 	f.waiters--
-	last := f.waiters == 0
-	if last && p.pulls[key] == f {
+	isLast := f.waiters == 0
+	if isLast && p.pulls[key] == f {
 		delete(p.pulls, key)
 	}
 	p.mu.Unlock()
-	if last {
+	if isLast {
 		f.cancel()
 		<-f.done
 	}
@@ -354,16 +355,17 @@ func (p *Puller) runPull(ctx context.Context, key string, o request, f *sharedPu
 		delete(p.failures, key)
 		return
 	}
-	// If the pull was canceled or the runtime is unavailable, the image has not failed.
+	// If the pull was canceled or the runtime is unavailable, no back-off begins, because the
+	// image has not failed.
 	if ctx.Err() != nil || errors.Is(f.err, runtime.ErrUnavailable) {
 		return
 	}
 	p.dropExpiredLocked()
 
 	count := p.failures[key].count + 1
-	failed := failure{count, time.Now().Add(backoff(count)), f.err, fileVersions}
-	p.failures[key] = failed
-	f.err = &result.RetryLaterError{Until: failed.until, Err: f.err}
+	newFailure := failure{count, time.Now().Add(backoff(count)), f.err, fileVersions}
+	p.failures[key] = newFailure
+	f.err = &result.RetryLaterError{Until: newFailure.until, Err: f.err}
 }
 
 // dropExpiredLocked removes the failures whose back-off ended more than forgetAfter ago.

@@ -31,28 +31,28 @@ const (
 )
 
 // Repair removes a damaged image, so that the next call of Ensure pulls it again. It keeps an image
-// that was imported, because its registry may not have the image. Until EndRepair is called or an hour
-// has passed, it removes an image only once, because an image that is still damaged after a pull has
-// another cause, such as a broken disk or a layer that the runtime cannot remove because other
+// that was imported, because its registry may not have the image. Until EndRepair is called or an
+// hour has passed, it removes an image only once. If the image is still damaged after a pull, the
+// damage has another cause, such as a broken disk, or a layer that the runtime keeps because other
 // containers use it.
 func (p *Puller) Repair(ctx context.Context, image, ref, policy string, cause error) error {
 	if policy == string(v1.PullNever) {
 		return fmt.Errorf("%w; image %s is damaged and imagePullPolicy is Never; import the image again, or change imagePullPolicy", cause, image)
 	}
-	found, isPresent, err := p.o.Runtime.ImageStatus(ctx, ref)
+	imageStatus, isPresent, err := p.o.Runtime.ImageStatus(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("%w; inspecting damaged image %s failed: %w", cause, image, err)
 	}
-	if isPresent && found.Pinned {
+	if isPresent && imageStatus.Pinned {
 		return fmt.Errorf("%w; image %s is damaged and pinned by the configuration of the runtime, so podd does not remove it; import the image again", cause, image)
 	}
-	if isPresent && !hasDigestOf(found, image) {
+	if isPresent && !hasDigestOf(imageStatus, image) {
 		return fmt.Errorf("%w; image %s is damaged and was not pulled from its registry, so podd does not remove it; import the image again", cause, image)
 	}
 	switch p.beginRepair(ref) {
 	case repairReplaced:
 		return fmt.Errorf("%w; image %s is still damaged after podd has removed it and it was pulled or imported again; check the disk of this node", cause, image)
-	case repairRemoving, repairRemoved: // by the start of another container
+	case repairRemoving, repairRemoved: // the start of another container has begun the repair
 	default:
 		if err := p.o.Runtime.RemoveImage(ctx, ref); err != nil {
 			p.cancelRepair(ref)
@@ -65,11 +65,11 @@ func (p *Puller) Repair(ctx context.Context, image, ref, policy string, cause er
 
 // hasDigestOf reports whether an image has a digest in the repository of the given name. A pull adds
 // the digest, but an import does not. The runtime adds the default registry to names without one.
-func hasDigestOf(found runtime.Image, name string) bool {
+func hasDigestOf(image runtime.Image, name string) bool {
 	repository := verify.Repository(name)
-	return slices.ContainsFunc(found.Digests, func(digest string) bool {
-		of := verify.Repository(digest)
-		return of == repository || of == "docker.io/"+repository || of == "docker.io/library/"+repository
+	return slices.ContainsFunc(image.Digests, func(digest string) bool {
+		digestRepository := verify.Repository(digest)
+		return digestRepository == repository || digestRepository == "docker.io/"+repository || digestRepository == "docker.io/library/"+repository
 	})
 }
 

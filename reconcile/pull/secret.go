@@ -19,7 +19,7 @@ import (
 // one. Entries with equal keys are in the order of the Secrets. loginsFromSecrets ignores Secrets
 // of other types. Errors never quote a Secret.
 func loginsFromSecrets(r effect.ImageRequest) ([]login, error) {
-	var all []credential
+	var entries []credential
 	for _, s := range r.Secrets {
 		var config dockerConfig
 		var err error
@@ -32,12 +32,12 @@ func loginsFromSecrets(r effect.ImageRequest) ([]login, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the Secret %q of the pod's imagePullSecrets is not a Docker configuration", s.Name)
 		}
-		for _, c := range config.matching(r.Image) {
+		for _, c := range config.entriesFor(r.Image) {
 			c.secret = &kubelet.ImagePullSecret{UID: recordedUID(s, r.Source), Namespace: s.Namespace, Name: s.Name, CredentialHash: c.hash}
-			all = append(all, c)
+			entries = append(entries, c)
 		}
 	}
-	return sortSpecificFirst(all), nil
+	return sortSpecificFirst(entries), nil
 }
 
 // maxUIDLength is the maximum length of a UID in a record. The API server assigns shorter UIDs. In a
@@ -86,8 +86,8 @@ type request struct {
 	// of the pod's service account if their credentials depend on it, or "".
 	provider provider.Request
 	account  string
-	// preloaded is the ID of the present image if it is a preloaded one, or "".
-	preloaded string
+	// preloadedID is the ID of the present image if the image was preloaded, or "".
+	preloadedID string
 }
 
 // key returns a string that identifies the request without revealing its credentials.

@@ -24,14 +24,14 @@ type verifier struct {
 
 // lookup returns the records of the image with this name and ID. It returns the zero value if
 // credentials are not verified or the image is not present.
-func (v *verifier) lookup(ctx context.Context, name, id string, present bool) verify.Records {
-	if v.o.Records == nil || !present {
+func (v *verifier) lookup(ctx context.Context, name, id string, isPresent bool) verify.Records {
+	if v.o.Records == nil || !isPresent {
 		return verify.Records{}
 	}
 	v.recoverOnce(ctx)
-	known, err := v.o.Records.Lookup(name, id)
+	records, err := v.o.Records.Lookup(name, id)
 	v.log(err, "the image is pulled again")
-	return known
+	return records
 }
 
 // recoverOnce handles the pulls that the previous process has not completed. After the first call, it
@@ -51,7 +51,7 @@ func (v *verifier) recoverOnce(ctx context.Context) {
 type facts struct {
 	effect.ImageRequest
 	isPresent bool
-	have      runtime.Image // the present image; zero if there is none
+	image     runtime.Image // the present image; zero if there is none
 	records   verify.Records
 	logins    []login // the credentials in ImageRequest.Secrets
 }
@@ -60,7 +60,7 @@ type facts struct {
 // the result, and records the Secret that the decision contains.
 func (v *verifier) decide(ctx context.Context, f facts, decide func(verify.Input) verify.Decision) verify.Decision {
 	in := verify.Input{
-		Image: f.Image, PullPolicy: v1.PullPolicy(f.Policy), IsPresent: f.isPresent, Names: slices.Concat(f.have.Tags, f.have.Digests),
+		Image: f.Image, PullPolicy: v1.PullPolicy(f.Policy), IsPresent: f.isPresent, Names: slices.Concat(f.image.Tags, f.image.Digests),
 		Records: f.records, Secrets: secretsOf(f.logins),
 	}
 	if v.o.Records != nil {
@@ -75,8 +75,8 @@ func (v *verifier) decide(ctx context.Context, f facts, decide func(verify.Input
 	if d.Result != "" && v.o.OnVerify != nil {
 		v.o.OnVerify(d.Result)
 	}
-	if d.Learned != nil {
-		v.add(f.Image, f.have.ID, kubelet.ImagePullCredentials{KubernetesSecrets: []kubelet.ImagePullSecret{*d.Learned}})
+	if d.SecretToRecord != nil {
+		v.add(f.Image, f.image.ID, kubelet.ImagePullCredentials{KubernetesSecrets: []kubelet.ImagePullSecret{*d.SecretToRecord}})
 	}
 	return d
 }
@@ -88,11 +88,11 @@ func (v *verifier) serviceAccount(ctx context.Context, f facts) *kubelet.ImagePu
 	if v.o.Providers == nil || len(f.records.Credentials[verify.Repository(f.Image)].KubernetesServiceAccounts) == 0 {
 		return nil
 	}
-	found, err := v.o.Providers.ServiceAccount(ctx, providerRequest(f.ImageRequest))
+	account, err := v.o.Providers.ServiceAccount(ctx, providerRequest(f.ImageRequest))
 	if err != nil {
 		v.o.Log.Warn("looking up the service account of a pod failed; pulling the image again", "pod", f.Pod, "image", f.Image, "err", err)
 	}
-	return found
+	return account
 }
 
 // logPull logs that a pod must pull a present image because of decision d. The status of the pod does not
@@ -105,13 +105,13 @@ func (v *verifier) logPull(f facts, d verify.Decision) {
 
 // recordSharedPull records the Secret of a pod that has joined the pull of another pod with equal
 // credentials.
-func (v *verifier) recordSharedPull(image string, got pullResult, logins []login) {
-	if got.id == "" || got.used == nil || got.used.secret == nil {
+func (v *verifier) recordSharedPull(image string, pulled pullResult, logins []login) {
+	if pulled.id == "" || pulled.usedLogin == nil || pulled.usedLogin.secret == nil {
 		return
 	}
 	for _, l := range logins {
-		if s := l.secret; s != nil && *s != *got.used.secret && s.CredentialHash == got.used.secret.CredentialHash {
-			v.add(image, got.id, kubelet.ImagePullCredentials{KubernetesSecrets: []kubelet.ImagePullSecret{*s}})
+		if s := l.secret; s != nil && *s != *pulled.usedLogin.secret && s.CredentialHash == pulled.usedLogin.secret.CredentialHash {
+			v.add(image, pulled.id, kubelet.ImagePullCredentials{KubernetesSecrets: []kubelet.ImagePullSecret{*s}})
 		}
 	}
 }

@@ -44,9 +44,9 @@ type account struct {
 }
 
 // identify returns the service account of a pod, without a token. It returns nil if the plugin uses no
-// service accounts or the pod has none. runs is false if the plugin cannot return credentials for the
-// pod, so that it must not run.
-func (p *plugin) identify(ctx context.Context, pod Pod) (a *account, runs bool, err error) {
+// service accounts or the pod has none. canRun is false if the plugin cannot return credentials for
+// the pod, so that it must not run.
+func (p *plugin) identify(ctx context.Context, pod Pod) (a *account, canRun bool, err error) {
 	attributes := p.TokenAttributes
 	if attributes == nil {
 		return nil, true, nil
@@ -77,10 +77,10 @@ func (p *plugin) identify(ctx context.Context, pod Pod) (a *account, runs bool, 
 }
 
 // authenticate works like identify, but also sets the token and the cache key of the service account.
-func (p *plugin) authenticate(ctx context.Context, pod Pod) (a *account, runs bool, err error) {
-	a, runs, err = p.identify(ctx, pod)
-	if a == nil || !runs || err != nil {
-		return nil, runs, err
+func (p *plugin) authenticate(ctx context.Context, pod Pod) (a *account, canRun bool, err error) {
+	a, canRun, err = p.identify(ctx, pod)
+	if a == nil || !canRun || err != nil {
+		return nil, canRun, err
 	}
 	a.token, err = p.tokens.get(tokenKey{pod.UID, a.UID, p.TokenAttributes.ServiceAccountTokenAudience}, func() (string, time.Duration, error) {
 		return p.accounts.PodToken(ctx, pod, types.UID(a.UID), p.TokenAttributes.ServiceAccountTokenAudience)
@@ -125,10 +125,10 @@ func (c *tokenCache) get(key tokenKey, request func() (token string, lifetime ti
 	now := time.Now()
 	c.mu.Lock()
 	maps.DeleteFunc(c.tokens, func(_ tokenKey, t cachedToken) bool { return !now.Before(t.until) })
-	cached, ok := c.tokens[key]
+	entry, ok := c.tokens[key]
 	c.mu.Unlock()
 	if ok {
-		return cached.token, nil
+		return entry.token, nil
 	}
 	token, lifetime, err := request()
 	if err != nil {

@@ -72,11 +72,11 @@ func scopeOf(kind wire.PluginCacheKeyType, repository string) string {
 // run in progress. Otherwise it runs the plugin. a is nil without a service account.
 func (p *plugin) credentialsFor(ctx context.Context, repository string, a *account) (credentials, error) {
 	for {
-		cached, f, owner := p.joinRun(repository, a)
+		cachedCredentials, f, isOwner := p.joinRun(repository, a)
 		switch {
 		case f == nil:
-			return cached, nil
-		case owner:
+			return cachedCredentials, nil
+		case isOwner:
 			res, err := p.run(ctx, repository, a)
 			p.finish(repository, a, f, res, err)
 			return f.auth, f.err
@@ -94,9 +94,9 @@ func (p *plugin) credentialsFor(ctx context.Context, repository string, a *accou
 }
 
 // joinRun returns the cached credentials for a repository. If there are none, f is the run in
-// progress or a new run. If owner is true, f is new, and the caller must run the plugin and call
+// progress or a new run. If isOwner is true, f is new, and the caller must run the plugin and call
 // finish.
-func (p *plugin) joinRun(repository string, a *account) (cached credentials, f *sharedRun, owner bool) {
+func (p *plugin) joinRun(repository string, a *account) (cachedCredentials credentials, f *sharedRun, isOwner bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()

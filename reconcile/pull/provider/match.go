@@ -32,8 +32,8 @@ func matches(pattern, repository string) bool {
 		return false
 	}
 	globs, port := hostLabels(p)
-	names, other := hostLabels(r)
-	if port != other || len(globs) != len(names) || !strings.HasPrefix(r.Path, p.Path) {
+	names, otherPort := hostLabels(r)
+	if port != otherPort || len(globs) != len(names) || !strings.HasPrefix(r.Path, p.Path) {
 		return false
 	}
 	for i := range globs {
@@ -59,10 +59,10 @@ type keyring map[string][]Credential
 
 // add adds the credentials of a response. account is the service account to which they belong, or nil.
 // Invalid keys are ignored.
-func (k keyring) add(all credentials, account *kubelet.ImagePullServiceAccount) {
-	for _, rawKey := range slices.Sorted(maps.Keys(all)) {
+func (k keyring) add(response credentials, account *kubelet.ImagePullServiceAccount) {
+	for _, rawKey := range slices.Sorted(maps.Keys(response)) {
 		if key := normalizeKey(rawKey); key != "" {
-			auth := all[rawKey]
+			auth := response[rawKey]
 			k[key] = append(k[key], Credential{&cri.AuthConfig{Username: auth.Username, Password: auth.Password}, account})
 		}
 	}
@@ -78,22 +78,22 @@ func normalizeKey(key string) string {
 	if err != nil {
 		return ""
 	}
-	at := u.Path
-	if strings.HasPrefix(at, "/v1/") || strings.HasPrefix(at, "/v2/") {
-		at = at[len("/v1"):]
+	urlPath := u.Path
+	if strings.HasPrefix(urlPath, "/v1/") || strings.HasPrefix(urlPath, "/v2/") {
+		urlPath = urlPath[len("/v1"):]
 	}
-	if at == "/" {
-		at = ""
+	if urlPath == "/" {
+		urlPath = ""
 	}
-	return u.Host + at
+	return u.Host + urlPath
 }
 
 // dockerHubKey is the key for images of Docker Hub if no key matches their names.
 const dockerHubKey = "index.docker.io"
 
-// matching returns the credentials that apply to a repository, those with the most specific key
-// first.
-func (k keyring) matching(repository string) []Credential {
+// credentialsForRepository returns the credentials that apply to a repository, those with the most
+// specific key first.
+func (k keyring) credentialsForRepository(repository string) []Credential {
 	var keys []string
 	for key := range k {
 		if matches(key, repository) {

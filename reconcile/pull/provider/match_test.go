@@ -69,7 +69,7 @@ func TestOrder(t *testing.T) {
 		ring.add(testCredentials("1", test.first), nil)
 		ring.add(testCredentials("2", test.second), nil)
 		var got []string
-		for _, a := range ring.matching(test.image) {
+		for _, a := range ring.credentialsForRepository(test.image) {
 			got = append(got, a.Auth.Username)
 		}
 		if got := strings.Join(got, " "); got != test.want {

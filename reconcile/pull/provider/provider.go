@@ -65,21 +65,21 @@ func New(dir string, providers []config.CredentialProvider, accounts ServiceAcco
 // credentials of the other plugins.
 func (p *Plugins) Credentials(ctx context.Context, r Request) ([]Credential, error) {
 	ring := keyring{}
-	var failed []string
-	for _, each := range p.plugins {
-		if !each.matchesImage(r.Repository) {
+	var messages []string
+	for _, pl := range p.plugins {
+		if !pl.matchesImage(r.Repository) {
 			continue
 		}
-		auth, account, err := each.credentialsForPod(ctx, r)
+		auth, account, err := pl.credentialsForPod(ctx, r)
 		if err != nil {
-			failed = append(failed, fmt.Sprintf("credential provider %s failed for %s: %v", each.Name, r.Repository, err))
+			messages = append(messages, fmt.Sprintf("credential provider %s failed for %s: %v", pl.Name, r.Repository, err))
 		}
 		ring.add(auth, account)
 	}
-	if len(failed) > 0 {
-		return ring.matching(r.Repository), errors.New(strings.Join(failed, "; "))
+	if len(messages) > 0 {
+		return ring.credentialsForRepository(r.Repository), errors.New(strings.Join(messages, "; "))
 	}
-	return ring.matching(r.Repository), nil
+	return ring.credentialsForRepository(r.Repository), nil
 }
 
 // UsesServiceAccount reports whether the credentials for an image depend on the service account of the
@@ -91,21 +91,21 @@ func (p *Plugins) UsesServiceAccount(r Request) bool {
 // ServiceAccount returns the service account of the pod if a plugin uses it for the image. Otherwise it
 // returns nil.
 func (p *Plugins) ServiceAccount(ctx context.Context, r Request) (*kubelet.ImagePullServiceAccount, error) {
-	var failed []string
-	for _, each := range p.plugins {
-		if !each.usesServiceAccount(r) {
+	var messages []string
+	for _, pl := range p.plugins {
+		if !pl.usesServiceAccount(r) {
 			continue
 		}
-		a, _, err := each.identify(ctx, r.Pod)
+		a, _, err := pl.identify(ctx, r.Pod)
 		if a != nil {
 			return &a.ImagePullServiceAccount, nil
 		}
 		if err != nil {
-			failed = append(failed, fmt.Sprintf("credential provider %s failed for %s: %v", each.Name, r.Repository, err))
+			messages = append(messages, fmt.Sprintf("credential provider %s failed for %s: %v", pl.Name, r.Repository, err))
 		}
 	}
-	if len(failed) > 0 {
-		return nil, errors.New(strings.Join(failed, "; "))
+	if len(messages) > 0 {
+		return nil, errors.New(strings.Join(messages, "; "))
 	}
 	return nil, nil
 }

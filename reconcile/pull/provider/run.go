@@ -34,10 +34,10 @@ func (p *plugin) run(ctx context.Context, repository string, a *account) (*wire.
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, p.timeout)
+	runCtx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	out := &limitedBuffer{limit: maxResponseBytes, onExceeded: cancel}
-	cmd := exec.CommandContext(limited, p.path, p.Args...)
+	cmd := exec.CommandContext(runCtx, p.path, p.Args...)
 	// Discard the stderr of the program, because it may contain credentials.
 	cmd.Stdin, cmd.Stdout = bytes.NewReader(append(request, '\n')), out
 	cmd.Env = os.Environ()
@@ -56,7 +56,7 @@ func (p *plugin) run(ctx context.Context, repository string, a *account) (*wire.
 		return nil, ctx.Err()
 	case out.exceeded:
 		return nil, fmt.Errorf("%s wrote more than 1 MiB", p.path)
-	case limited.Err() != nil:
+	case runCtx.Err() != nil:
 		return nil, fmt.Errorf("%s did not finish within %s", p.path, p.timeout)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
 		return nil, fmt.Errorf("%s: %w; run the program manually to see its output", p.path, unwrapPathError(err))

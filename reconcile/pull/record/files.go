@@ -21,16 +21,16 @@ const (
 
 // Count returns the numbers of intents and records. It returns 0 for a directory that cannot be read.
 func (s *Store) Count() (intents, records int) {
-	pulling, _ := listFiles(s.pulling)
-	pulled, _ := listFiles(s.pulled)
-	return len(pulling), len(pulled)
+	intentFiles, _ := listFiles(s.pullingDir)
+	recordFiles, _ := listFiles(s.pulledDir)
+	return len(intentFiles), len(recordFiles)
 }
 
 // listFiles returns the names of the intents or records in a directory. If the directory does not
 // exist, there are none.
 func listFiles(dir string) (names []string, err error) {
-	all, err := readDir(dir)
-	for _, name := range all {
+	allNames, err := readDir(dir)
+	for _, name := range allNames {
 		if strings.HasPrefix(name, kubeletPrefix) && !strings.HasSuffix(name, ".tmp") { // the kubelet's temporary files
 			names = append(names, name)
 		}
@@ -61,10 +61,10 @@ const minLeftoverAge = time.Minute
 func (s *Store) removeLeftovers() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var failed []error
-	for _, dir := range []string{s.pulling, s.pulled} {
+	var errs []error
+	for _, dir := range []string{s.pullingDir, s.pulledDir} {
 		names, err := readDir(dir)
-		failed = append(failed, err)
+		errs = append(errs, err)
 		isFile := make(map[string]bool, len(names))
 		for _, name := range names {
 			isFile[name] = true
@@ -73,11 +73,11 @@ func (s *Store) removeLeftovers() error {
 			hash, isPresentID := strings.CutPrefix(name, presentPrefix)
 			isLeftover := strings.HasPrefix(name, temporaryPrefix) || isPresentID && !isFile[kubeletPrefix+hash]
 			if isLeftover && isOlderThan(filepath.Join(dir, name), minLeftoverAge) {
-				failed = append(failed, removeFiles(dir, name))
+				errs = append(errs, removeFiles(dir, name))
 			}
 		}
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
 // isOlderThan reports whether a file was written more than age ago. It returns false if the file does
@@ -98,16 +98,16 @@ func removeFiles(dir string, names ...string) error {
 		return err
 	}
 	defer root.Close()
-	removed := false
+	hasRemoved := false
 	for _, name := range names {
 		switch err := root.Remove(name); {
 		case err == nil:
-			removed = true
+			hasRemoved = true
 		case !errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("removing a record of an image pull: %w", err)
 		}
 	}
-	if !removed {
+	if !hasRemoved {
 		return nil
 	}
 	return atomicfile.SyncDir(root)

@@ -15,7 +15,7 @@ import (
 
 // Images finds the images on the node.
 type Images interface {
-	ImageStatus(ctx context.Context, image string) (found runtime.Image, present bool, err error)
+	ImageStatus(ctx context.Context, image string) (status runtime.Image, isPresent bool, err error)
 	ListImages(ctx context.Context) ([]runtime.Image, error)
 }
 
@@ -60,45 +60,45 @@ func (s *Store) endPass() {
 // the kubelet, an intent that cannot be read remains, because without it the image would count as
 // preloaded. The next pull of the image replaces it.
 func (s *Store) resolveIntents(ctx context.Context, images Images, removeOld bool) error {
-	files, err := listFiles(s.pulling)
+	files, err := listFiles(s.pullingDir)
 	if err != nil {
 		return err
 	}
-	var failed []error
+	var errs []error
 	for _, file := range files {
-		name, err := readIntent(s.pulling, file)
+		name, err := readIntent(s.pullingDir, file)
 		switch {
 		case err == nil:
-			err = s.resolveIntent(ctx, images, name, removeOld && isOlderThan(filepath.Join(s.pulling, file), minIntentAge))
+			err = s.resolveIntent(ctx, images, name, removeOld && isOlderThan(filepath.Join(s.pullingDir, file), minIntentAge))
 		case errors.Is(err, fs.ErrNotExist), removeOld: // Recover has reported an intent that cannot be read
 			err = nil
 		}
-		failed = append(failed, err)
+		errs = append(errs, err)
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
 // resolveIntent replaces the intent of an image by a record if the pull may have changed the image. If
 // it has not, resolveIntent removes the intent only if it is old. It does nothing while a pull of the
 // image is in progress.
 func (s *Store) resolveIntent(ctx context.Context, images Images, name string, isOld bool) error {
-	found, present, err := images.ImageStatus(ctx, name)
+	imageStatus, isPresent, err := images.ImageStatus(ctx, name)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running[name] > 0 {
+	if s.pullCounts[name] > 0 {
 		return nil
 	}
 	isChanged := false
-	if present {
-		if isChanged, err = s.isInterrupted(name, found.ID); err != nil {
+	if isPresent {
+		if isChanged, err = s.isInterrupted(name, imageStatus.ID); err != nil {
 			return err
 		}
 	}
 	if isChanged {
-		if err := s.addLocked(found.ID, verify.Repository(name), kubelet.ImagePullCredentials{}); err != nil {
+		if err := s.addLocked(imageStatus.ID, verify.Repository(name), kubelet.ImagePullCredentials{}); err != nil {
 			return err
 		}
 	}
@@ -110,33 +110,33 @@ func (s *Store) resolveIntent(ctx context.Context, images Images, name string, i
 
 // pruneRecords removes the records of images that are no longer on the node.
 func (s *Store) pruneRecords(ctx context.Context, images Images) error {
-	files, err := listFiles(s.pulled)
+	files, err := listFiles(s.pulledDir)
 	if err != nil || len(files) == 0 {
 		return err
 	}
-	present, err := images.ListImages(ctx)
+	presentImages, err := images.ListImages(ctx)
 	if err != nil {
 		return err
 	}
 	isPresent := map[string]bool{}
-	for i := range present {
-		isPresent[fileName(present[i].ID)] = true
+	for i := range presentImages {
+		isPresent[fileName(presentImages[i].ID)] = true
 	}
-	var failed []error
+	var errs []error
 	for _, file := range files {
 		if !isPresent[file] {
-			failed = append(failed, s.pruneRecord(ctx, images, file))
+			errs = append(errs, s.pruneRecord(ctx, images, file))
 		}
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
 // pruneRecord removes a record that belongs to none of the listed images. It keeps the record if the
 // runtime knows the image by the ID in the record, or if Add modified the record after the images were
 // listed.
 func (s *Store) pruneRecord(ctx context.Context, images Images, file string) error {
-	if r, err := readRecord(filepath.Join(s.pulled, file)); err == nil && fileName(r.ImageRef) == file {
-		if _, present, err := images.ImageStatus(ctx, r.ImageRef); err != nil || present {
+	if r, err := readRecord(filepath.Join(s.pulledDir, file)); err == nil && fileName(r.ImageRef) == file {
+		if _, isPresent, err := images.ImageStatus(ctx, r.ImageRef); err != nil || isPresent {
 			return err
 		}
 	}
@@ -145,5 +145,5 @@ func (s *Store) pruneRecord(ctx context.Context, images Images, file string) err
 	if s.modified[file] {
 		return nil
 	}
-	return removeFiles(s.pulled, file)
+	return removeFiles(s.pulledDir, file)
 }

@@ -137,7 +137,7 @@ func TestPowerCut(t *testing.T) {
 				other = verify.Preloaded
 			}
 			check(t, s, "registry.example/other:1", test.present, other)
-			age(t, filepath.Join(s.pulling, fileName(image)))
+			age(t, filepath.Join(s.pullingDir, fileName(image)))
 			succeed(t, s.Prune(t.Context(), node{image: test.present}))
 			if intents, _ := s.Count(); intents != 0 {
 				t.Errorf("got %d intents, want none", intents)
@@ -166,8 +166,8 @@ func TestPrune_OldIntent(t *testing.T) {
 		succeed(t, s.Recover(t.Context(), n), s.Prune(t.Context(), n), s.Prune(t.Context(), n))
 		check(t, s, image, id, verify.Interrupted)
 	}
-	age(t, filepath.Join(s.pulling, fileName(image)))
-	age(t, filepath.Join(s.pulling, presentName(image)))
+	age(t, filepath.Join(s.pullingDir, fileName(image)))
+	age(t, filepath.Join(s.pullingDir, presentName(image)))
 	succeed(t, s.Recover(t.Context(), node{}))
 	check(t, s, image, id, verify.Interrupted)
 	succeed(t, s.Prune(t.Context(), node{}))
@@ -188,7 +188,7 @@ func TestLookup_OtherRepository(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("during the pull (-want +got):\n%s%v", diff, err)
 	}
-	put(t, filepath.Dir(filepath.Dir(s.pulling)), "pulling/"+fileName(image), "x")
+	put(t, filepath.Dir(filepath.Dir(s.pullingDir)), "pulling/"+fileName(image), "x")
 	got, err = s.Lookup(image, id)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("with a damaged intent (-want +got):\n%s%v", diff, err)
@@ -199,7 +199,7 @@ func TestLookup_OtherRepository(t *testing.T) {
 func TestPrune_InProgress(t *testing.T) {
 	s := New(t.TempDir())
 	succeed(t, s.BeginPull(image, ""))
-	age(t, filepath.Join(s.pulling, fileName(image)))
+	age(t, filepath.Join(s.pullingDir, fileName(image)))
 	succeed(t, s.Prune(t.Context(), node{}), s.Prune(t.Context(), node{image: id}))
 	check(t, s, image, id, verify.Interrupted)
 	succeed(t, s.Add(id, repo, byOne), s.EndPull(image, true))
@@ -276,12 +276,12 @@ func TestKubeletFiles(t *testing.T) {
 		}
 		other := New(t.TempDir())
 		succeed(t, other.Add(id, repo, byOne), other.BeginPull("registry.example/new:1", ""))
-		data, err := os.ReadFile(filepath.Join(other.pulled, fileName(id)))
+		data, err := os.ReadFile(filepath.Join(other.pulledDir, fileName(id)))
 		before, after, _ := strings.Cut(record, "2026-01-02T03:04:05Z")
 		if text := string(data); err != nil || !strings.HasPrefix(text, before) || !strings.HasSuffix(text, after) {
 			t.Errorf("record: got %s, want %s with another time; %v", data, record, err)
 		}
-		if data, err := os.ReadFile(filepath.Join(other.pulling, fileName("registry.example/new:1"))); err != nil || string(data) != intent {
+		if data, err := os.ReadFile(filepath.Join(other.pullingDir, fileName("registry.example/new:1"))); err != nil || string(data) != intent {
 			t.Errorf("intent: got %s, want %s; %v", data, intent, err)
 		}
 	}
@@ -342,8 +342,8 @@ func TestUnreadableIntent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(t.TempDir())
-			succeed(t, os.MkdirAll(s.pulling, 0o700))
-			path := filepath.Join(s.pulling, fileName(image))
+			succeed(t, os.MkdirAll(s.pullingDir, 0o700))
+			path := filepath.Join(s.pullingDir, fileName(image))
 			succeed(t, create(path))
 			if name != "read error" {
 				age(t, path)
@@ -441,7 +441,7 @@ func TestSize(t *testing.T) {
 	if err != nil || len(data) > maxRecordSize {
 		t.Errorf("got %d bytes, %v; want at most %d", len(data), err, maxRecordSize)
 	}
-	succeed(t, os.MkdirAll(s.pulled, 0o700), os.WriteFile(filepath.Join(s.pulled, fileName(id)), data, 0o600))
+	succeed(t, os.MkdirAll(s.pulledDir, 0o700), os.WriteFile(filepath.Join(s.pulledDir, fileName(id)), data, 0o600))
 	check(t, s, image, id, verify.Recorded)
 }
 

@@ -37,18 +37,18 @@ import (
 // If one of them starts during a pull of the other, it can remove the intent of this pull. Then the
 // image counts as preloaded if the process that pulls is killed before it writes the record.
 type Store struct {
-	pulling, pulled string // directories
+	pullingDir, pulledDir string // directories of the intents and of the records
 
-	mu       sync.Mutex      // guards all following fields, and is held while files are changed
-	running  map[string]int  // number of pulls in progress by image name
-	modified map[string]bool // names of the records modified during a call of Prune; nil between calls
+	mu         sync.Mutex      // guards all following fields, and is held while files are changed
+	pullCounts map[string]int  // number of pulls in progress by image name
+	modified   map[string]bool // names of the records modified during a call of Prune; nil between calls
 }
 
 // New returns the Store below a root directory. It does not access the directory.
 func New(root string) *Store {
 	dir := filepath.Join(root, "image_manager")
 	return &Store{
-		pulling: filepath.Join(dir, "pulling"), pulled: filepath.Join(dir, "pulled"), running: map[string]int{},
+		pullingDir: filepath.Join(dir, "pulling"), pulledDir: filepath.Join(dir, "pulled"), pullCounts: map[string]int{},
 	}
 }
 
@@ -66,7 +66,7 @@ func (s *Store) Lookup(name, id string) (verify.Records, error) {
 	// The intent is read before the record, because a pull removes the intent after it has written
 	// the record.
 	interrupted, intentErr := s.isInterrupted(name, id)
-	r, err := readRecordOf(filepath.Join(s.pulled, fileName(id)), id)
+	r, err := readRecordOf(filepath.Join(s.pulledDir, fileName(id)), id)
 	switch {
 	case err == nil:
 		credentials := r.CredentialMapping
@@ -89,46 +89,46 @@ func (s *Store) Lookup(name, id string) (verify.Records, error) {
 // isInterrupted reports whether a pull that has begun and has no recorded result may have pulled the
 // image with this ID.
 func (s *Store) isInterrupted(name, id string) (bool, error) {
-	switch _, err := readIntent(s.pulling, fileName(name)); {
+	switch _, err := readIntent(s.pullingDir, fileName(name)); {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	present, err := atomicfile.Read(filepath.Join(s.pulling, presentName(name)), maxIntentSize)
-	return err != nil || string(present) != id, nil
+	preloadedID, err := atomicfile.Read(filepath.Join(s.pullingDir, presentName(name)), maxIntentSize)
+	return err != nil || string(preloadedID) != id, nil
 }
 
-// BeginPull records that a pull of an image begins. preloaded is the ID of the preloaded image that
-// has this name, or "". The caller must call EndPull.
-func (s *Store) BeginPull(name, preloaded string) error {
+// BeginPull records that a pull of an image begins. preloadedID is the ID of the preloaded image
+// that has this name, or "". The caller must call EndPull.
+func (s *Store) BeginPull(name, preloadedID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running[name] == 0 {
-		if err := s.writeIntent(name, preloaded); err != nil {
+	if s.pullCounts[name] == 0 {
+		if err := s.writeIntent(name, preloadedID); err != nil {
 			return fmt.Errorf("recording that the pull of image %s begins: %w", name, err)
 		}
 	}
-	s.running[name]++
+	s.pullCounts[name]++
 	return nil
 }
 
-// writeIntent writes the files of an intent. The intent is written last, because without the other
-// file it applies to every image with this name.
-func (s *Store) writeIntent(name, preloaded string) error {
-	at := filepath.Join(s.pulling, presentName(name))
-	if preloaded != "" {
-		if err := atomicfile.Write(at, []byte(preloaded)); err != nil {
+// writeIntent writes the files of an intent. The intent is written last, because an intent without
+// the file of the preloaded image applies to every image with this name.
+func (s *Store) writeIntent(name, preloadedID string) error {
+	path := filepath.Join(s.pullingDir, presentName(name))
+	if preloadedID != "" {
+		if err := atomicfile.Write(path, []byte(preloadedID)); err != nil {
 			return err
 		}
-	} else if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	} else if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	data, err := encodeIntent(name)
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(s.pulling, fileName(name)), data)
+	return atomicfile.Write(filepath.Join(s.pullingDir, fileName(name)), data)
 }
 
 // EndPull ends a pull that BeginPull has recorded. isKnown reports whether the result of the pull is
@@ -137,10 +137,10 @@ func (s *Store) writeIntent(name, preloaded string) error {
 func (s *Store) EndPull(name string, isKnown bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running[name]--; s.running[name] > 0 {
+	if s.pullCounts[name]--; s.pullCounts[name] > 0 {
 		return nil
 	}
-	delete(s.running, name)
+	delete(s.pullCounts, name)
 	if !isKnown {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (s *Store) EndPull(name string, isKnown bool) error {
 
 // removeIntent removes the files of an intent, the intent first.
 func (s *Store) removeIntent(name string) error {
-	return removeFiles(s.pulling, fileName(name), presentName(name))
+	return removeFiles(s.pullingDir, fileName(name), presentName(name))
 }
 
 // Add records that an image was pulled from a repository with credentials. The zero value of
@@ -165,15 +165,15 @@ func (s *Store) addLocked(id, repository string, credentials kubelet.ImagePullCr
 	if s.modified != nil {
 		s.modified[name] = true
 	}
-	at := filepath.Join(s.pulled, name)
-	old, readErr := readRecordOf(at, id) // an unreadable record is replaced
-	merged, changed := verify.Merge(old.CredentialMapping, repository, credentials)
-	if readErr == nil && !changed {
+	path := filepath.Join(s.pulledDir, name)
+	oldRecord, readErr := readRecordOf(path, id) // an unreadable record is replaced
+	newEntries, hasChanged := verify.Merge(oldRecord.CredentialMapping, repository, credentials)
+	if readErr == nil && !hasChanged {
 		return nil
 	}
-	data, err := encodeRecord(id, merged)
+	data, err := encodeRecord(id, newEntries)
 	if err == nil {
-		err = atomicfile.Write(at, data)
+		err = atomicfile.Write(path, data)
 	}
 	if err != nil {
 		return fmt.Errorf("recording the credentials of image %s: %w", id, err)

@@ -21,26 +21,27 @@ const (
 	MaxRepositories = 20
 )
 
-// Merge adds the credentials with which an image was pulled from a repository to the recorded
-// credentials, and reports whether this changed them. It does not modify recorded. The zero value of
-// added means that the credentials are unknown.
-func Merge(recorded map[string]kubelet.ImagePullCredentials, repository string, added kubelet.ImagePullCredentials) (merged map[string]kubelet.ImagePullCredentials, changed bool) {
-	before, isRecorded := recorded[repository]
-	after := mergeCredentials(before, added)
-	if isRecorded && equalCredentials(before, after) {
-		return recorded, false
+// Merge adds the credentials with which an image was pulled from a repository to the image's
+// record, which maps repositories to credentials. It does not modify record, but returns a changed
+// copy. If record already contains the credentials, Merge returns record, and hasChanged is false.
+// The zero value of credentials means that they are unknown.
+func Merge(record map[string]kubelet.ImagePullCredentials, repository string, credentials kubelet.ImagePullCredentials) (newRecord map[string]kubelet.ImagePullCredentials, hasChanged bool) {
+	oldCredentials, isRecorded := record[repository]
+	newCredentials := mergeCredentials(oldCredentials, credentials)
+	if isRecorded && equalCredentials(oldCredentials, newCredentials) {
+		return record, false
 	}
-	merged = maps.Clone(recorded)
-	if merged == nil {
-		merged = map[string]kubelet.ImagePullCredentials{}
+	newRecord = maps.Clone(record)
+	if newRecord == nil {
+		newRecord = map[string]kubelet.ImagePullCredentials{}
 	}
-	merged[repository] = after
-	for _, other := range slices.Sorted(maps.Keys(merged)) {
-		if len(merged) > MaxRepositories && other != repository {
-			delete(merged, other)
+	newRecord[repository] = newCredentials
+	for _, otherRepository := range slices.Sorted(maps.Keys(newRecord)) {
+		if len(newRecord) > MaxRepositories && otherRepository != repository {
+			delete(newRecord, otherRepository)
 		}
 	}
-	return merged, true
+	return newRecord, true
 }
 
 // mergeCredentials returns the credentials in a and b. If every pod of the node may use the image,
@@ -64,44 +65,44 @@ func equalCredentials(a, b kubelet.ImagePullCredentials) bool {
 		slices.Equal(a.KubernetesServiceAccounts, b.KubernetesServiceAccounts)
 }
 
-// addSecret returns all with s, sorted. s replaces an earlier version of the same Secret.
-func addSecret(all []kubelet.ImagePullSecret, s kubelet.ImagePullSecret) []kubelet.ImagePullSecret {
-	if slices.Contains(all, s) {
-		return all
+// addSecret returns secrets and s, sorted. s replaces an earlier version of the same Secret.
+func addSecret(secrets []kubelet.ImagePullSecret, s kubelet.ImagePullSecret) []kubelet.ImagePullSecret {
+	if slices.Contains(secrets, s) {
+		return secrets
 	}
-	others := make([]kubelet.ImagePullSecret, 0, len(all)+1)
-	for _, o := range all {
+	result := make([]kubelet.ImagePullSecret, 0, len(secrets)+1)
+	for _, o := range secrets {
 		if !isSameSecret(o, s) {
-			others = append(others, o)
+			result = append(result, o)
 		}
 	}
-	others = makeRoom(others, func(o kubelet.ImagePullSecret) bool { return o.Namespace == s.Namespace && o.Name == s.Name })
-	others = append(others, s)
-	order.Slice(others, func(a, b kubelet.ImagePullSecret) int {
+	result = makeRoom(result, func(o kubelet.ImagePullSecret) bool { return o.Namespace == s.Namespace && o.Name == s.Name })
+	result = append(result, s)
+	order.Slice(result, func(a, b kubelet.ImagePullSecret) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
-	return others
+	return result
 }
 
-// addServiceAccount returns all with s, sorted.
-func addServiceAccount(all []kubelet.ImagePullServiceAccount, s kubelet.ImagePullServiceAccount) []kubelet.ImagePullServiceAccount {
-	if slices.Contains(all, s) {
-		return all
+// addServiceAccount returns accounts and s, sorted.
+func addServiceAccount(accounts []kubelet.ImagePullServiceAccount, s kubelet.ImagePullServiceAccount) []kubelet.ImagePullServiceAccount {
+	if slices.Contains(accounts, s) {
+		return accounts
 	}
-	others := makeRoom(slices.Clone(all), func(o kubelet.ImagePullServiceAccount) bool { return o.Namespace == s.Namespace && o.Name == s.Name })
-	others = append(others, s)
-	order.Slice(others, func(a, b kubelet.ImagePullServiceAccount) int {
+	result := makeRoom(slices.Clone(accounts), func(o kubelet.ImagePullServiceAccount) bool { return o.Namespace == s.Namespace && o.Name == s.Name })
+	result = append(result, s)
+	order.Slice(result, func(a, b kubelet.ImagePullServiceAccount) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
-	return others
+	return result
 }
 
-// makeRoom removes elements of all until it has room for one more. It removes an element for which
-// isStale returns true first, because an object with the same name replaced it.
-func makeRoom[T any](all []T, isStale func(T) bool) []T {
-	for len(all) >= MaxCredentials {
-		i := max(slices.IndexFunc(all, isStale), 0)
-		all = slices.Delete(all, i, i+1)
+// makeRoom removes elements of list until another element fits into it. It first removes an element
+// for which isStale returns true, because an object with the same name has replaced that element.
+func makeRoom[T any](list []T, isStale func(T) bool) []T {
+	for len(list) >= MaxCredentials {
+		i := max(slices.IndexFunc(list, isStale), 0)
+		list = slices.Delete(list, i, i+1)
 	}
-	return all
+	return list
 }

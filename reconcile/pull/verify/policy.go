@@ -20,14 +20,14 @@ type Policy struct {
 	Allowlist []string
 }
 
-// requiresCredentials reports whether a pod needs credentials for a repository. pulled reports
+// requiresCredentials reports whether a pod needs credentials for a repository. wasPulled reports
 // whether podd has pulled the image. An unknown mode requires credentials.
-func (p Policy) requiresCredentials(repository string, pulled bool) bool {
+func (p Policy) requiresCredentials(repository string, wasPulled bool) bool {
 	switch p.Mode {
 	case kubelet.NeverVerify:
 		return false
 	case kubelet.NeverVerifyPreloadedImages:
-		return pulled
+		return wasPulled
 	case kubelet.NeverVerifyAllowlistedImages:
 		return !slices.ContainsFunc(p.Allowlist, func(pattern string) bool { return matchesPattern(pattern, repository) })
 	}

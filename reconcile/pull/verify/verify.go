@@ -84,10 +84,10 @@ type Decision struct {
 	Action Action
 	// Result is "" if there was nothing to verify.
 	Result Result
-	// Learned is a Secret to add to the record, or nil. It gives access to the image, but is not yet in
-	// the record in this version. After it was added, the pod keeps its access when either the name or
-	// the content of the Secret changes.
-	Learned *kubelet.ImagePullSecret
+	// SecretToRecord is a Secret to add to the record, or nil. It gives access to the image,
+	// but is not yet in the record in this version. After it was added, the pod keeps its
+	// access when either the name or the content of the Secret changes.
+	SecretToRecord *kubelet.ImagePullSecret
 }
 
 // Decide decides whether a pod may use the image that is on the node, or must pull an image.
@@ -100,8 +100,8 @@ func Decide(in Input) Decision {
 	case in.Policy == nil:
 		return Decision{Action: Use}
 	}
-	result, learned := in.verify()
-	d := Decision{Result: result, Learned: learned}
+	result, secretToRecord := in.verify()
+	d := Decision{Result: result, SecretToRecord: secretToRecord}
 	if result == MustAuthenticate || result == CheckFailed {
 		d.Action = in.pullOrRefuse()
 	}
@@ -131,31 +131,31 @@ func (in Input) pullOrRefuse() Action {
 
 // requiresCredentials reports whether the policy requires the verification of credentials.
 func (in Input) requiresCredentials() bool {
-	pulled := in.Records.State == Interrupted || in.Records.State == Recorded && !in.isPreloadedName()
-	return in.Policy.requiresCredentials(Repository(in.Image), pulled)
+	wasPulled := in.Records.State == Interrupted || in.Records.State == Recorded && !in.isPreloadedName()
+	return in.Policy.requiresCredentials(Repository(in.Image), wasPulled)
 }
 
 // verify compares the credentials of the pod with the record of the image.
-func (in Input) verify() (result Result, learned *kubelet.ImagePullSecret) {
-	recorded := in.Records.Credentials[Repository(in.Image)]
+func (in Input) verify() (result Result, secretToRecord *kubelet.ImagePullSecret) {
+	credentials := in.Records.Credentials[Repository(in.Image)]
 	switch {
 	case in.Records.State == Unreadable: // as in the kubelet, whatever the policy is
 		return CheckFailed, nil
 	case !in.requiresCredentials():
 		return PolicyAllowed, nil
-	case recorded.NodePodsAccessible:
+	case credentials.NodePodsAccessible:
 		return RecordFound, nil
 	}
 	for i, s := range in.Secrets {
-		if !matchesAny(s, recorded.KubernetesSecrets) {
+		if !matchesAny(s, credentials.KubernetesSecrets) {
 			continue
 		}
-		if isNewVersion(s, recorded.KubernetesSecrets) {
-			learned = &in.Secrets[i]
+		if isNewVersion(s, credentials.KubernetesSecrets) {
+			secretToRecord = &in.Secrets[i]
 		}
-		return RecordFound, learned
+		return RecordFound, secretToRecord
 	}
-	if in.ServiceAccount != nil && slices.Contains(recorded.KubernetesServiceAccounts, *in.ServiceAccount) {
+	if in.ServiceAccount != nil && slices.Contains(credentials.KubernetesServiceAccounts, *in.ServiceAccount) {
 		return RecordFound, nil
 	}
 	return MustAuthenticate, nil
@@ -163,19 +163,19 @@ func (in Input) verify() (result Result, learned *kubelet.ImagePullSecret) {
 
 // matchesAny reports whether a recorded Secret has the same credentials as s or is the same object.
 // A Secret that was changed after the pull is still the same object, as in the kubelet.
-func matchesAny(s kubelet.ImagePullSecret, recorded []kubelet.ImagePullSecret) bool {
-	return slices.ContainsFunc(recorded, func(r kubelet.ImagePullSecret) bool {
+func matchesAny(s kubelet.ImagePullSecret, recordedSecrets []kubelet.ImagePullSecret) bool {
+	return slices.ContainsFunc(recordedSecrets, func(r kubelet.ImagePullSecret) bool {
 		return r.CredentialHash != "" && r.CredentialHash == s.CredentialHash || isSameSecret(r, s)
 	})
 }
 
 // isNewVersion reports whether s is not yet recorded and there is room for it. A Secret whose content
 // is recorded gives access without its own entry, and its entry must not displace the Secret of a pull.
-func isNewVersion(s kubelet.ImagePullSecret, recorded []kubelet.ImagePullSecret) bool {
-	if slices.Contains(recorded, s) {
+func isNewVersion(s kubelet.ImagePullSecret, recordedSecrets []kubelet.ImagePullSecret) bool {
+	if slices.Contains(recordedSecrets, s) {
 		return false
 	}
-	return len(recorded) < MaxCredentials || slices.ContainsFunc(recorded, func(r kubelet.ImagePullSecret) bool { return isSameSecret(r, s) })
+	return len(recordedSecrets) < MaxCredentials || slices.ContainsFunc(recordedSecrets, func(r kubelet.ImagePullSecret) bool { return isSameSecret(r, s) })
 }
 
 // isSameSecret reports whether a and b are the same object.

@@ -92,7 +92,7 @@ func TestDecide(t *testing.T) {
 				Image: image, PullPolicy: v1.PullIfNotPresent, IsPresent: !test.absent, Policy: test.policy,
 				Records: test.records, Secrets: test.secrets, ServiceAccount: test.account,
 			}
-			want := verify.Decision{Action: test.want, Result: test.result, Learned: test.learned}
+			want := verify.Decision{Action: test.want, Result: test.result, SecretToRecord: test.learned}
 			if diff := cmp.Diff(want, verify.Decide(in)); diff != "" {
 				t.Errorf("IfNotPresent (-want +got):\n%s", diff)
 			}
@@ -258,7 +258,7 @@ func TestDecide_Laws(t *testing.T) {
 		if got.Action == verify.Use && (!in.IsPresent || in.PullPolicy == v1.PullAlways) {
 			rt.Fatalf("image that is absent or must always be pulled: got %+v, want a pull", got)
 		}
-		if got.Learned != nil && got.Action != verify.Use {
+		if got.SecretToRecord != nil && got.Action != verify.Use {
 			rt.Fatalf("got %+v, want no Secret to record for a pod that may not use the image", got)
 		}
 		more := in
