@@ -56,7 +56,7 @@ func (s *Sandbox) HostIDs() IDRange {
 	if s.Foreign {
 		return IDRange{}
 	}
-	first, err := strconv.ParseUint(s.Annotations[AnnotationFirstHostUID], 10, 32)
+	firstUID, err := strconv.ParseUint(s.Annotations[AnnotationFirstHostUID], 10, 32)
 	if err != nil {
 		return IDRange{}
 	}
@@ -66,7 +66,7 @@ func (s *Sandbox) HostIDs() IDRange {
 			return IDRange{}
 		}
 	}
-	if r := (IDRange{uint32(first), uint32(length)}); r.IsValid() {
+	if r := (IDRange{uint32(firstUID), uint32(length)}); r.IsValid() {
 		return r
 	}
 	return IDRange{}

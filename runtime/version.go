@@ -12,10 +12,10 @@ type MinVersions map[string][2]int
 // HasMinVersion reports whether the node's runtime has at least the version in min. It returns
 // false if min does not contain the runtime, or if the runtime's version cannot be parsed.
 func (n Node) HasMinVersion(min MinVersions) bool {
-	first, ok := min[n.Name]
+	minVersion, ok := min[n.Name]
 	var major, minor int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(n.Version, "v"), "%d.%d", &major, &minor); err != nil || !ok {
 		return false
 	}
-	return major > first[0] || major == first[0] && minor >= first[1]
+	return major > minVersion[0] || major == minVersion[0] && minor >= minVersion[1]
 }

@@ -87,9 +87,9 @@ func (d DecisionChange) waitEvents(s Subject) []Event {
 	return []Event{s.NewWarningEvent(decision.Reason, "", decision.Why)} // rejected by admission
 }
 
-// missingEvent returns the event for a missing object. The reason and message depend on what the
-// missing object prevents: the setup of a volume, of the sandbox, or of a container whose
-// environment refers to the object.
+// missingEvent returns the event for a missing object. The reason and the message depend on the
+// consequence of the missing object: it prevents the setup of a volume, the creation of the
+// sandbox, or the start of a container whose environment refers to it.
 func (d DecisionChange) missingEvent(s Subject) Event {
 	switch {
 	case d.Volume != "":

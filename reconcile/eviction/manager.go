@@ -48,8 +48,8 @@ type ManagerOptions struct {
 	// Containers removes dead containers and Images removes unused images, to make space on a file
 	// system.
 	Containers, Images Reclaimer
-	// OnEvict is called for each threshold because of which a pod is evicted. age is the time since the
-	// amounts of the resources were observed. It may be nil.
+	// OnEvict is called for each threshold that causes the eviction of a pod. age is the time
+	// since the amounts of the resources were observed. It may be nil.
 	OnEvict func(signal pressure.Signal, age time.Duration)
 	Log     *slog.Logger
 }

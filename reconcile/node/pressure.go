@@ -66,8 +66,7 @@ const (
 func (p *PressureObserver) Completed() <-chan struct{} { return p.completed }
 
 // Run requests the mount points of images and layers from the runtime until ctx is done. It runs in
-// a goroutine of its own, because the runtime may not respond. The last mount points remain in
-// use.
+// a separate goroutine, because the runtime may not respond. The last mount points remain in use.
 func (p *PressureObserver) Run(ctx context.Context) error {
 	isFirst := true
 	for {

@@ -118,7 +118,7 @@ func (v *verifier) recordSharedPull(image string, pulled pullResult, logins []lo
 
 // add adds credentials to the record of an image.
 func (v *verifier) add(image, id string, credentials kubelet.ImagePullCredentials) {
-	v.log(v.o.Records.Add(id, verify.Repository(image), credentials), "pods whose Secret changes need to pull the image again")
+	v.log(v.o.Records.Add(id, verify.Repository(image), credentials), "a pod must pull the image again after its Secret has changed")
 }
 
 // log logs that a record could not be read or written, unless err is nil. consequence describes what

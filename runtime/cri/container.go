@@ -55,11 +55,11 @@ func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 // ContainerStatus returns a container. Its SandboxID is empty, because the CRI status does
 // not contain it.
 func (c *Client) ContainerStatus(ctx context.Context, id string) (runtime.Container, error) {
-	found, err := c.queryContainer(ctx, id)
+	container, err := c.queryContainer(ctx, id)
 	if err == nil {
-		c.responses.storeContainer(found)
+		c.responses.storeContainer(container)
 	}
-	return found, err
+	return container, err
 }
 
 // queryContainer works like ContainerStatus, but does not store the response in the responseCache.
@@ -80,14 +80,14 @@ func (c *Client) SandboxContainers(ctx context.Context, sandboxID string) ([]run
 	if err != nil {
 		return nil, err
 	}
-	var all []runtime.Container
+	var containers []runtime.Container
 	for _, m := range r.GetContainers() {
-		all = append(all, runtime.Container{
+		containers = append(containers, runtime.Container{
 			ID: m.GetId(), SandboxID: sandboxID, Name: m.GetMetadata().GetName(), Attempt: m.GetMetadata().GetAttempt(),
 			State: containerState(m.GetState()), Labels: m.GetLabels(), Annotations: m.GetAnnotations(),
 		})
 	}
-	return all, nil
+	return containers, nil
 }
 
 // ReopenContainerLog makes the runtime reopen the log file of a running container after the

@@ -33,7 +33,7 @@ func (c *Client) WritableLayers(ctx context.Context, instances []string, uids []
 	if len(uids) == 1 {
 		filters = []map[string]string{{runtime.LabelPodUID: string(uids[0])}}
 	}
-	all := layersByPod{}
+	layers := layersByPod{}
 	for _, filter := range filters {
 		r, err := invoke(ctx, c, c.timeout, c.runtime.ListContainerStats, &api.ListContainerStatsRequest{
 			Filter: &api.ContainerStatsFilter{LabelSelector: filter},
@@ -44,11 +44,11 @@ func (c *Client) WritableLayers(ctx context.Context, instances []string, uids []
 		for _, s := range r.GetStats() {
 			labels := s.GetAttributes().GetLabels()
 			if uid := types.UID(labels[runtime.LabelPodUID]); slices.Contains(instances, labels[runtime.LabelInstance]) && slices.Contains(uids, uid) {
-				all.add(uid, s)
+				layers.add(uid, s)
 			}
 		}
 	}
-	return all.layers(), nil
+	return layers.layers(), nil
 }
 
 // layersByPod contains the statistics of the newest attempt of each container, by pod UID
@@ -62,14 +62,14 @@ func (l layersByPod) add(uid types.UID, s *api.ContainerStats) {
 		l[uid] = map[string]*api.ContainerStats{}
 	}
 	m := s.GetAttributes().GetMetadata()
-	if other := l[uid][m.GetName()]; other == nil || other.GetAttributes().GetMetadata().GetAttempt() <= m.GetAttempt() {
+	if previous := l[uid][m.GetName()]; previous == nil || previous.GetAttributes().GetMetadata().GetAttempt() <= m.GetAttempt() {
 		l[uid][m.GetName()] = s
 	}
 }
 
 // layers returns the disk usage by pod.
 func (l layersByPod) layers() map[types.UID]LayerUsage {
-	all := map[types.UID]LayerUsage{}
+	usages := map[types.UID]LayerUsage{}
 	for uid, containers := range l {
 		usage := LayerUsage{Bytes: map[string]int64{}}
 		for name, s := range containers {
@@ -79,7 +79,7 @@ func (l layersByPod) layers() map[types.UID]LayerUsage {
 				usage.Partial = true
 			}
 		}
-		all[uid] = usage
+		usages[uid] = usage
 	}
-	return all
+	return usages
 }

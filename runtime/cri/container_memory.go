@@ -20,9 +20,9 @@ func (c *Client) ContainerMemory(ctx context.Context, id string) (int64, error) 
 		return 0, err
 	}
 	memory := r.GetStats().GetMemory()
-	for _, used := range []*api.UInt64Value{memory.GetUsageBytes(), memory.GetWorkingSetBytes()} {
-		if used != nil {
-			return int64(used.GetValue()), nil
+	for _, usage := range []*api.UInt64Value{memory.GetUsageBytes(), memory.GetWorkingSetBytes()} {
+		if usage != nil {
+			return int64(usage.GetValue()), nil
 		}
 	}
 	return 0, errNoMemoryUsage

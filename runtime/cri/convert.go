@@ -83,13 +83,13 @@ func mappedIDs(n *api.UserNamespace) []runtime.IDRange {
 	if n.GetMode() != api.NamespaceMode_POD {
 		return nil
 	}
-	var all []runtime.IDRange
+	var ranges []runtime.IDRange
 	for _, m := range slices.Concat(n.GetUids(), n.GetGids()) {
-		if r := (runtime.IDRange{First: m.GetHostId(), Length: m.GetLength()}); r.Length > 0 && !slices.Contains(all, r) {
-			all = append(all, r)
+		if r := (runtime.IDRange{First: m.GetHostId(), Length: m.GetLength()}); r.Length > 0 && !slices.Contains(ranges, r) {
+			ranges = append(ranges, r)
 		}
 	}
-	return all
+	return ranges
 }
 
 // containerFromList converts a container of a CRI list. The list contains no exit code, and no

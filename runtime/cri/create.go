@@ -23,14 +23,14 @@ func create[Q, R any](ctx context.Context, c *Client, limit time.Duration,
 	if !c.isCRIO.Load() {
 		return invoke(ctx, c, limit, call, request)
 	}
-	all, cancel := context.WithTimeout(ctx, limit)
+	totalCtx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for patience := firstCreateTimeout; ; patience *= 2 {
-		bounded, cancel := context.WithTimeout(all, patience)
-		response, err := call(bounded, request)
-		repeat := err != nil && bounded.Err() != nil && all.Err() == nil
+	for timeout := firstCreateTimeout; ; timeout *= 2 {
+		callCtx, cancel := context.WithTimeout(totalCtx, timeout)
+		response, err := call(callCtx, request)
+		mustRepeat := err != nil && callCtx.Err() != nil && totalCtx.Err() == nil
 		cancel()
-		if !repeat {
+		if !mustRepeat {
 			return response, c.convertError(ctx, err)
 		}
 	}

@@ -68,15 +68,15 @@ func (c *Client) ImageFsInfo(ctx context.Context) (images, containers []runtime.
 
 // filesystems converts disk usage from its CRI type.
 func filesystems(usage []*api.FilesystemUsage) []runtime.Filesystem {
-	var all []runtime.Filesystem
+	var list []runtime.Filesystem
 	for _, u := range usage {
-		all = append(all, runtime.Filesystem{
+		list = append(list, runtime.Filesystem{
 			Mountpoint: u.GetFsId().GetMountpoint(),
 			UsedBytes:  u.GetUsedBytes().GetValue(),
 			InodesUsed: u.GetInodesUsed().GetValue(),
 		})
 	}
-	return all
+	return list
 }
 
 // imageSpec returns the ImageSpec for a name or ID. CRI-O requires UserSpecifiedImage.

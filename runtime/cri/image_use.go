@@ -21,17 +21,17 @@ func (c *Client) ListContainerImages(ctx context.Context) ([]runtime.ContainerIm
 	if err != nil {
 		return nil, err
 	}
-	all := make([]runtime.ContainerImage, 0, len(r.GetContainers()))
+	images := make([]runtime.ContainerImage, 0, len(r.GetContainers()))
 	for _, m := range r.GetContainers() {
 		labels := m.GetLabels()
-		all = append(all, runtime.ContainerImage{
+		images = append(images, runtime.ContainerImage{
 			ID:  m.GetId(),
 			Pod: types.NamespacedName{Namespace: labels[runtime.LabelPodNamespace], Name: labels[runtime.LabelPodName]},
 			// Only new runtimes report the image ID. In containerd, the reference is the image ID, too.
 			Image: cmp.Or(m.GetImageId(), m.GetImageRef(), m.GetImage().GetImage()),
 		})
 	}
-	return all, nil
+	return images, nil
 }
 
 // MountedImages returns the names or IDs of the images that a container mounts as volumes. They

@@ -160,9 +160,9 @@ func (o *Observer) Run(ctx context.Context, emit func(runtime.Snapshot)) error {
 		if err != nil {
 			return err
 		}
-		began := time.Now()
+		start := time.Now()
 		o.runPass(ctx, isRelist, emit)
-		if err := o.pauseAfterPass(ctx, time.Since(began)); err != nil {
+		if err := o.pauseAfterPass(ctx, time.Since(start)); err != nil {
 			return err
 		}
 	}

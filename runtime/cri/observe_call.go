@@ -88,8 +88,8 @@ func (q *statusCalls[T]) start(ctx, passCtx context.Context, id string, listedSt
 	}
 	q.byID[id] = i
 	q.running.Go(func() {
-		found, err := q.query(ctx, id)
-		if q.finish(i, found, err) {
+		result, err := q.query(ctx, id)
+		if q.finish(i, result, err) {
 			onLate()
 		}
 	})
@@ -98,10 +98,10 @@ func (q *statusCalls[T]) start(ctx, passCtx context.Context, id string, listedSt
 
 // finish records the result of a call. wasLate reports whether the pass that made the call ended
 // before the call returned.
-func (q *statusCalls[T]) finish(i *statusCall[T], found T, err error) (wasLate bool) {
+func (q *statusCalls[T]) finish(i *statusCall[T], result T, err error) (wasLate bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i.status, i.err, i.isDone = found, err, true
+	i.status, i.err, i.isDone = result, err, true
 	close(i.done)
 	if i.isLate {
 		q.lateCount--
@@ -109,13 +109,13 @@ func (q *statusCalls[T]) finish(i *statusCall[T], found T, err error) (wasLate b
 	return i.isLate
 }
 
-// forget removes the calls for all objects except those in the map failed, because the status of
-// the removed objects is no longer needed.
-func (q *statusCalls[T]) forget(failed map[string]failedQuery) {
+// forget removes the calls for all objects except those in failedQueries, because the status of the
+// other objects is no longer needed.
+func (q *statusCalls[T]) forget(failedQueries map[string]failedQuery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for id := range q.byID {
-		if _, kept := failed[id]; !kept {
+		if _, isFailed := failedQueries[id]; !isFailed {
 			delete(q.byID, id)
 		}
 	}

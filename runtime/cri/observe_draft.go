@@ -112,16 +112,16 @@ func (d *draft) add(l listing) error {
 // state did not change.
 func (d *draft) addSandbox(item *wireItem) error {
 	_, isRetry := d.failedQueries[string(item.id)]
-	known, isKnown := d.priorSandboxes[string(item.id)]
-	sd := &sandboxDraft{key: known.key}
-	if isKnown && !isRetry && known.sandbox.Ready == isReady(api.PodSandboxState(item.state)) {
-		sd.sandbox, sd.previous = *known.sandbox, known.incarnation
+	prior, isKnown := d.priorSandboxes[string(item.id)]
+	sd := &sandboxDraft{key: prior.key}
+	if isKnown && !isRetry && prior.sandbox.Ready == isReady(api.PodSandboxState(item.state)) {
+		sd.sandbox, sd.previous = *prior.sandbox, prior.incarnation
 	} else {
 		var listed api.PodSandbox
 		if err := proto.Unmarshal(item.raw, &listed); err != nil {
 			return err
 		}
-		d.setSandbox(sd, &listed, known.sandbox)
+		d.setSandbox(sd, &listed, prior.sandbox)
 	}
 	d.allSandboxes = append(d.allSandboxes, sd)
 	d.sandboxesByID[sd.sandbox.ID] = sd
@@ -214,8 +214,8 @@ func (d *draft) addContainer(item *wireItem) error {
 
 // wasForeign reports whether a sandbox was Foreign after the previous pass.
 func (d *draft) wasForeign(sandboxID string) bool {
-	known := d.priorSandboxes[sandboxID].sandbox
-	return known != nil && known.Foreign
+	prior := d.priorSandboxes[sandboxID].sandbox
+	return prior != nil && prior.Foreign
 }
 
 // draftForMissingSandbox returns the draft for the sandbox of a container whose sandbox does not

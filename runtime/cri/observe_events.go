@@ -70,7 +70,7 @@ func (s *eventStream) isReliable(now time.Time) bool {
 // readEvents subscribes to events until ctx is done. It subscribes again if the stream ends.
 func (o *Observer) readEvents(ctx context.Context) {
 	for tries := 1; ; tries++ {
-		dials, began := o.client.dialCount.Load(), time.Now()
+		dials, start := o.client.dialCount.Load(), time.Now()
 		err := o.readStream(ctx)
 		o.stream.recordClose()
 		if ctx.Err() != nil {
@@ -84,7 +84,7 @@ func (o *Observer) readEvents(ctx context.Context) {
 			continue
 		}
 		o.marks.markAll(0)
-		if time.Since(began) > streamTrustDelay {
+		if time.Since(start) > streamTrustDelay {
 			tries = 1
 		}
 		if !pause(ctx, backOff(tries, 100*time.Millisecond, retryLimit(err))) {

@@ -20,18 +20,18 @@ type listing struct{ sandboxes, containers []wireItem }
 // the barrier of the pod's worker handles. In the opposite order, the pod would appear as
 // containers without a sandbox.
 func (o *Observer) list(ctx context.Context, allPods bool, keys map[types.NamespacedName]struct{}) (listing, error) {
-	var all listing
+	var l listing
 	if allPods {
-		err := o.client.list(ctx, &all, nil)
-		return all, err
+		err := o.client.list(ctx, &l, nil)
+		return l, err
 	}
 	for key := range keys {
 		labels := map[string]string{runtime.LabelPodName: key.Name, runtime.LabelPodNamespace: key.Namespace}
-		if err := o.client.list(ctx, &all, labels); err != nil {
+		if err := o.client.list(ctx, &l, labels); err != nil {
 			return listing{}, err
 		}
 	}
-	return all, nil
+	return l, nil
 }
 
 // list adds the sandboxes and containers with these labels to l. If labels is nil, it adds

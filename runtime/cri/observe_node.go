@@ -56,13 +56,13 @@ func (c *Client) NewNodeObserver(o NodeObserverOptions) *NodeObserver {
 // the last Node with Reachable set to false and the remedy in Message. Run calls emit from
 // one goroutine. Run must be called only once.
 func (n *NodeObserver) Run(ctx context.Context, emit func(runtime.Node)) error {
-	for first := true; ; first = false {
+	for isFirst := true; ; isFirst = false {
 		node := n.queryNode(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		isNew := !n.node.Reachable
-		if first || !reflect.DeepEqual(node, n.node) {
+		if isFirst || !reflect.DeepEqual(node, n.node) {
 			n.logChange(node)
 			n.node = node
 			emit(node)

@@ -67,17 +67,17 @@ func (o *Observer) storeFailedQueries(d *draft, allPods bool) {
 		maps.DeleteFunc(failedQueries, func(id string, _ failedQuery) bool { return queriedIDs[id] })
 	}
 	for id, key := range d.newFailedQueries {
-		next := failedQuery{key: key, failures: o.failedQueries[id].failures, retryAt: o.failedQueries[id].retryAt}
+		failed := failedQuery{key: key, failures: o.failedQueries[id].failures, retryAt: o.failedQueries[id].retryAt}
 		if queriedIDs[id] {
-			next.failures++
-			next.retryAt = now.Add(backOff(next.failures, firstRetryDelay, maxRetryDelay))
+			failed.failures++
+			failed.retryAt = now.Add(backOff(failed.failures, firstRetryDelay, maxRetryDelay))
 		}
 		if o.sandboxCalls.hasCall(id) || o.foreignCalls.hasCall(id) || o.containerCalls.hasCall(id) {
-			next.retryAt = time.Time{}
+			failed.retryAt = time.Time{}
 		} else {
-			o.marks.markPod(key, max(next.retryAt.Sub(now), 0))
+			o.marks.markPod(key, max(failed.retryAt.Sub(now), 0))
 		}
-		failedQueries[id] = next
+		failedQueries[id] = failed
 	}
 	o.failedQueries = failedQueries
 	o.sandboxCalls.forget(failedQueries)

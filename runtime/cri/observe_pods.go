@@ -20,14 +20,14 @@ func (d *draft) buildPods() map[types.NamespacedName]*runtime.Pod {
 	}
 	pods := make(map[types.NamespacedName]*runtime.Pod, len(drafts))
 	for key, sandboxes := range drafts {
-		before := d.prior[key]
-		if before != nil && isUnchanged(sandboxes, before) {
-			pods[key] = before
+		previous := d.prior[key]
+		if previous != nil && isUnchanged(sandboxes, previous) {
+			pods[key] = previous
 			continue
 		}
 		pod := d.buildPod(key, sandboxes)
-		if isSamePod(before, pod) {
-			pod = before
+		if isSamePod(previous, pod) {
+			pod = previous
 		}
 		pods[key] = pod
 	}
@@ -72,7 +72,7 @@ func (d *draft) sortedContainers(drafts []*containerDraft) []runtime.Container {
 	if len(drafts) == 0 {
 		return nil
 	}
-	all := make([]runtime.Container, 0, len(drafts))
+	containers := make([]runtime.Container, 0, len(drafts))
 	for _, cd := range drafts {
 		switch cd.result {
 		case queryNotFound:
@@ -81,20 +81,20 @@ func (d *draft) sortedContainers(drafts []*containerDraft) []runtime.Container {
 			d.newFailedQueries[cd.container.ID] = cd.key
 			cd.setUnknown()
 		}
-		all = append(all, cd.container)
+		containers = append(containers, cd.container)
 	}
-	order.Slice(all, func(a, b runtime.Container) int {
+	order.Slice(containers, func(a, b runtime.Container) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Attempt, b.Attempt),
 			cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
-	return all
+	return containers
 }
 
 // setUnknown sets the state of a container after its status query has failed. An exited container
 // gets the state ExitCodeUnknown, because an exit without its code would look like a success. In
 // other states the container keeps its previous state.
 func (c *containerDraft) setUnknown() {
-	why := c.container.Message
+	reason := c.container.Message
 	c.container.Message = ""
 	if c.container.State != runtime.Exited {
 		return
@@ -105,10 +105,10 @@ func (c *containerDraft) setUnknown() {
 	if c.container.State == runtime.Exited && c.previous != nil {
 		return
 	}
-	if why == "" && c.container.State == runtime.ExitCodeUnknown {
-		why = c.container.Message
+	if reason == "" && c.container.State == runtime.ExitCodeUnknown {
+		reason = c.container.Message
 	}
-	c.container.State, c.container.Message = runtime.ExitCodeUnknown, cmp.Or(why, errLate.Error())
+	c.container.State, c.container.Message = runtime.ExitCodeUnknown, cmp.Or(reason, errLate.Error())
 }
 
 // sortNewestFirst sorts incarnations. Incarnations with the same UID are sorted by attempt,

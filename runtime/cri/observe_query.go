@@ -20,18 +20,18 @@ const (
 )
 
 // query queries the sandbox's addresses and host IDs.
-func (s *sandboxDraft) query(ctx, pass context.Context, o *Observer) (err error) {
-	found, isStored := o.client.responses.sandbox(s.sandbox.ID)
+func (s *sandboxDraft) query(ctx, passCtx context.Context, o *Observer) (err error) {
+	status, isStored := o.client.responses.sandbox(s.sandbox.ID)
 	if !isStored {
 		calls := o.sandboxCalls
 		if s.sandbox.Foreign {
 			calls = o.foreignCalls
 		}
-		found, err = calls.get(ctx, pass, s.sandbox.ID, s.sandbox.Ready, func() { o.marks.markPod(s.key, 0) })
+		status, err = calls.get(ctx, passCtx, s.sandbox.ID, s.sandbox.Ready, func() { o.marks.markPod(s.key, 0) })
 	}
 	s.result = toQueryResult(err)
 	if s.result == queryDone {
-		s.sandbox.IPs, s.sandbox.MappedIDs, s.sandbox.Ready = found.IPs, found.MappedIDs, found.Ready
+		s.sandbox.IPs, s.sandbox.MappedIDs, s.sandbox.Ready = status.IPs, status.MappedIDs, status.Ready
 	}
 	return err
 }
@@ -39,20 +39,20 @@ func (s *sandboxDraft) query(ctx, pass context.Context, o *Observer) (err error)
 // query queries the container's status. It keeps the image name from the list, because the status
 // contains only an arbitrary one of the image's tags. A status without an exit code is treated as a
 // failed query.
-func (c *containerDraft) query(ctx, pass context.Context, o *Observer) (err error) {
-	found, isStored := o.client.responses.container(c.container.ID)
+func (c *containerDraft) query(ctx, passCtx context.Context, o *Observer) (err error) {
+	status, isStored := o.client.responses.container(c.container.ID)
 	if !isStored || c.container.State != runtime.Running {
-		found, err = o.containerCalls.get(ctx, pass, c.container.ID, c.container.State, func() { o.marks.markPod(c.key, 0) })
+		status, err = o.containerCalls.get(ctx, passCtx, c.container.ID, c.container.State, func() { o.marks.markPod(c.key, 0) })
 	}
-	if err == nil && found.State == runtime.ExitCodeUnknown {
+	if err == nil && status.State == runtime.ExitCodeUnknown {
 		err = errNoExitCode
 	}
 	c.result = toQueryResult(err)
 	if c.result == queryDone {
-		listed := c.container
-		c.container = found
-		c.container.SandboxID, c.container.Image = listed.SandboxID, listed.Image
-		c.container.Labels, c.container.Annotations = listed.Labels, listed.Annotations
+		fromList := c.container
+		c.container = status
+		c.container.SandboxID, c.container.Image = fromList.SandboxID, fromList.Image
+		c.container.Labels, c.container.Annotations = fromList.Labels, fromList.Annotations
 	} else if c.result == queryFailed {
 		c.container.Message = err.Error()
 	}

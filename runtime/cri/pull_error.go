@@ -26,18 +26,18 @@ const (
 // credentials.
 func (c *Client) pullError(ctx context.Context, image string, anonymous bool, err error) error {
 	s, _ := status.FromError(err)
-	ours := s.Code() == codes.Unavailable && !isRegistryError(s.Message())
-	if ctx.Err() != nil || isPastDeadline(ctx, s.Code()) || ours || s.Code() == codes.Unimplemented {
+	isConnectionError := s.Code() == codes.Unavailable && !isRegistryError(s.Message())
+	if ctx.Err() != nil || isPastDeadline(ctx, s.Code()) || isConnectionError || s.Code() == codes.Unimplemented {
 		return c.convertError(ctx, err)
 	}
-	why := parsePullError(image, s.Message(), anonymous)
+	failure := parsePullError(image, s.Message(), anonymous)
 	return &runtime.PullError{
 		Image:       image,
 		Registry:    registryOf(image),
-		Reason:      why.reason,
-		Status:      why.status,
-		Unreachable: why.unreachable,
-		Err:         &callError{text: "pulling " + makePrintable(image) + ": " + why.text},
+		Reason:      failure.reason,
+		Status:      failure.status,
+		Unreachable: failure.unreachable,
+		Err:         &callError{text: "pulling " + makePrintable(image) + ": " + failure.text},
 	}
 }
 

@@ -39,8 +39,8 @@ func trimPullPrefixes(text string) string {
 // registryOf returns the registry host of an image name. For a name without a host it
 // returns "docker.io".
 func registryOf(image string) string {
-	first, _, found := strings.Cut(image, "/")
-	if found && (strings.ContainsAny(first, ".:") || first == "localhost" || first != strings.ToLower(first)) {
+	first, _, hasSlash := strings.Cut(image, "/")
+	if hasSlash && (strings.ContainsAny(first, ".:") || first == "localhost" || first != strings.ToLower(first)) {
 		return makePrintable(first)
 	}
 	return "docker.io"
@@ -72,17 +72,17 @@ var sandboxImagePattern = lazyregexp.New(`failed to (?:get sandbox image|pull im
 // explainSandboxImage adds a remedy to err if a sandbox failed because the runtime's sandbox image
 // is missing. Users need the remedy because no manifest names this image.
 func explainSandboxImage(err error) error {
-	known, ok := err.(*callError)
+	callErr, ok := err.(*callError)
 	if !ok {
 		return err
 	}
-	m := sandboxImagePattern().FindStringSubmatch(known.text)
+	m := sandboxImagePattern().FindStringSubmatch(callErr.text)
 	if m == nil {
 		return err
 	}
 	return &callError{
 		text: "the runtime's sandbox image " + m[1] + " is not present: " + parsePullError(m[1], m[2], true).text +
 			"; import the image into the runtime, or set another sandbox image in the runtime's configuration",
-		kinds: known.kinds,
+		kinds: callErr.kinds,
 	}
 }

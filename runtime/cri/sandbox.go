@@ -54,14 +54,14 @@ func (c *Client) ReadySandboxes(ctx context.Context, pod types.NamespacedName) (
 	if err != nil {
 		return nil, err
 	}
-	var all []runtime.Sandbox
+	var sandboxes []runtime.Sandbox
 	for _, s := range r.GetItems() {
-		all = append(all, runtime.Sandbox{
+		sandboxes = append(sandboxes, runtime.Sandbox{
 			ID: s.GetId(), UID: types.UID(s.GetMetadata().GetUid()), Attempt: s.GetMetadata().GetAttempt(), Ready: isReady(s.GetState()),
 			CreatedAt: timeOf(s.GetCreatedAt()), Labels: s.GetLabels(), Annotations: s.GetAnnotations(),
 		})
 	}
-	return all, nil
+	return sandboxes, nil
 }
 
 // querySandbox works like PodSandboxStatus, but does not store the response in the responseCache.

@@ -18,8 +18,8 @@ func (c *Client) nodeStatus(ctx context.Context, node runtime.Node) (runtime.Nod
 		return runtime.Node{}, wrapQueryError("status", err)
 	}
 	node.Reachable = true
-	if reported := toHandlers(r.GetRuntimeHandlers()); reported != nil {
-		node.Handlers = reported
+	if handlers := toHandlers(r.GetRuntimeHandlers()); handlers != nil {
+		node.Handlers = handlers
 	}
 	node.SupplementalGroupsPolicy = r.GetFeatures().GetSupplementalGroupsPolicy()
 	node.Ready, node.Message = findCondition(r, api.RuntimeReady)
@@ -31,12 +31,12 @@ func (c *Client) nodeStatus(ctx context.Context, node runtime.Node) (runtime.Nod
 }
 
 // toHandlers returns the runtime handlers by name, or nil if the runtime lists none.
-func toHandlers(all []*api.RuntimeHandler) map[string]runtime.Handler {
-	if len(all) == 0 {
+func toHandlers(list []*api.RuntimeHandler) map[string]runtime.Handler {
+	if len(list) == 0 {
 		return nil
 	}
-	m := make(map[string]runtime.Handler, len(all))
-	for _, h := range all {
+	m := make(map[string]runtime.Handler, len(list))
+	for _, h := range list {
 		m[h.GetName()] = runtime.Handler{
 			UserNamespaces:          h.GetFeatures().GetUserNamespaces(),
 			RecursiveReadOnlyMounts: h.GetFeatures().GetRecursiveReadOnlyMounts(),
@@ -68,18 +68,18 @@ func (c *Client) explainNoNetwork(ctx context.Context, message string) string {
 	if err != nil {
 		return message
 	}
-	last := makeReadable(r.GetInfo()["lastCNILoadStatus"])
+	lastStatus := makeReadable(r.GetInfo()["lastCNILoadStatus"])
 	dir := cniDir(r.GetInfo()["config"])
 	switch {
-	case dir == "" && (last == "" || last == "OK"):
+	case dir == "" && (lastStatus == "" || lastStatus == "OK"):
 		return message
-	case strings.Contains(last, "no network config found") || strings.Contains(message, "not initialized"):
+	case strings.Contains(lastStatus, "no network config found") || strings.Contains(message, "not initialized"):
 		if dir == "" {
 			dir = "the CNI directory"
 		}
 		return "no CNI configuration in " + dir + "; install a CNI configuration; without one, only pods on the host network start"
-	case last != "" && last != "OK":
-		return "invalid CNI configuration: " + last
+	case lastStatus != "" && lastStatus != "OK":
+		return "invalid CNI configuration: " + lastStatus
 	}
 	return message
 }

@@ -49,11 +49,11 @@ func (c *Client) addConfiguration(ctx context.Context, node *runtime.Node) error
 
 // wrapQueryError prepends the name of the queried data to an error. If the runtime is unreachable,
 // it returns err, because in that case all queries fail with the same error.
-func wrapQueryError(what string, err error) error {
+func wrapQueryError(data string, err error) error {
 	if errors.Is(err, runtime.ErrUnavailable) {
 		return err
 	}
-	return fmt.Errorf("querying the runtime's %s: %w", what, err)
+	return fmt.Errorf("querying the runtime's %s: %w", data, err)
 }
 
 // parseConfig parses containerd's configuration, which the verbose Status contains as JSON. It

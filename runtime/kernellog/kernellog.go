@@ -129,6 +129,6 @@ func (l *Log) parse(record string) (k OOMKill, ok bool) {
 	if err != nil || pidErr != nil {
 		return k, false
 	}
-	at := l.boot.Add(time.Duration(microseconds) * time.Microsecond)
-	return OOMKill{Time: at, Constraint: m[2], LimitedCgroup: m[3], VictimCgroup: m[4], ProcessName: m[5], PID: pid}, true
+	killedAt := l.boot.Add(time.Duration(microseconds) * time.Microsecond)
+	return OOMKill{Time: killedAt, Constraint: m[2], LimitedCgroup: m[3], VictimCgroup: m[4], ProcessName: m[5], PID: pid}, true
 }

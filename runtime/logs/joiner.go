@@ -65,9 +65,9 @@ func (j *Joiner) maxLineBytes() int {
 const maxReusedBufferSize = 16 << 10
 
 // passLine passes the stored line b to Output and reuses its buffers.
-func (j *Joiner) passLine(b *Entry, partial bool) error {
+func (j *Joiner) passLine(b *Entry, isPartial bool) error {
 	line := *b
-	line.Partial = partial
+	line.Partial = isPartial
 	b.Stream, b.Text = "", b.Text[:0]
 	if cap(b.Text) > maxReusedBufferSize {
 		b.Text = nil

@@ -23,8 +23,8 @@ func DirName(pod types.NamespacedName, uid types.UID) string {
 // ParseAttempt returns the attempt in the name of a log file, such as "3.log" or
 // "3.log.20250102-150405.gz". ok is false for other names.
 func ParseAttempt(name string) (attempt uint32, ok bool) {
-	digits, rest, found := strings.Cut(name, ".")
-	if !found || rest != "log" && !strings.HasPrefix(rest, "log.") || strings.HasPrefix(digits, "+") {
+	digits, rest, hasDot := strings.Cut(name, ".")
+	if !hasDot || rest != "log" && !strings.HasPrefix(rest, "log.") || strings.HasPrefix(digits, "+") {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 32)

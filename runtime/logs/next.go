@@ -18,12 +18,12 @@ func (r *reader) openNext() (next *scanner, err error) {
 		if err != nil {
 			return err
 		}
-		at, err := r.findCurrent(files)
+		current, err := r.findCurrent(files)
 		if err != nil {
 			return err
 		}
 		for i, f := range files {
-			if f.Compare(at) > 0 {
+			if f.Compare(current) > 0 {
 				next, err = r.openNth(files, i)
 				return err
 			}
@@ -68,8 +68,8 @@ func (r *reader) findCurrent(files []File) (File, error) {
 
 // isSameFile reports whether info describes the file that s reads.
 func (s *scanner) isSameFile(info fs.FileInfo) bool {
-	mine, err := s.f.Stat()
-	return err == nil && os.SameFile(mine, info)
+	ownInfo, err := s.f.Stat()
+	return err == nil && os.SameFile(ownInfo, info)
 }
 
 // head returns the first bytes of a file, which identify the file because they contain the first

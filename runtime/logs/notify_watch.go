@@ -34,10 +34,10 @@ func (n *Notifier) watchLocked(fd int) (*watchedDir, error) {
 	if err := n.startLocked(); err != nil {
 		return nil, err
 	}
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	ownFD, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
-		path := fmt.Sprintf("/proc/self/fd/%d", own)
-		d := &watchedDir{inode: id, dir: os.NewFile(uintptr(own), path), path: path, waiters: map[*waiter]bool{}}
+		path := fmt.Sprintf("/proc/self/fd/%d", ownFD)
+		d := &watchedDir{inode: id, dir: os.NewFile(uintptr(ownFD), path), path: path, waiters: map[*waiter]bool{}}
 		if err = n.watcher.Add(path); err == nil {
 			n.dirs[id], n.paths[path] = d, d
 			return d, nil
@@ -61,14 +61,14 @@ func (n *Notifier) startLocked() error {
 	if err != nil {
 		return err
 	}
-	earlier, ended := n.ended, make(chan struct{})
+	previousEnded, ended := n.ended, make(chan struct{})
 	n.watcher, n.ended = fs, ended
 	n.dirs, n.paths = map[inode]*watchedDir{}, map[string]*watchedDir{}
 	go func() { // when the last reader is removed, removeReader waits for this goroutine
 		defer close(ended)
 		n.readEvents(fs)
-		if earlier != nil {
-			<-earlier
+		if previousEnded != nil {
+			<-previousEnded
 		}
 	}()
 	return nil

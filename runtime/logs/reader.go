@@ -185,11 +185,11 @@ func (r *reader) emitFile(ctx context.Context, s *scanner) error {
 		}
 		e, err := s.next()
 		if errors.Is(err, io.EOF) {
-			again, err := s.rewindIfTruncated()
+			wasTruncated, err := s.rewindIfTruncated()
 			if err != nil {
 				return fmt.Errorf("reading the log %s: %w", s.f.Name(), err)
 			}
-			if again {
+			if wasTruncated {
 				continue
 			}
 			s.releaseBuffer()
@@ -220,9 +220,9 @@ func (r *reader) emitSelected(e Entry) error {
 	if !e.Partial {
 		n++
 	}
-	if left := r.o.LimitBytes - r.emittedBytes; r.o.LimitBytes > 0 && n >= left {
-		if n > left {
-			e.Text, e.Partial = e.Text[:left], true
+	if remaining := r.o.LimitBytes - r.emittedBytes; r.o.LimitBytes > 0 && n >= remaining {
+		if n > remaining {
+			e.Text, e.Partial = e.Text[:remaining], true
 		}
 		if err := r.emit(e); err != nil {
 			return err

@@ -124,9 +124,9 @@ func (s *scanner) releaseBuffer() {
 	if len(s.buf) < bufferSize {
 		return
 	}
-	held := bytes.Clone(s.buf[s.r:s.w])
+	unread := bytes.Clone(s.buf[s.r:s.w])
 	bufferPool.Put((*[bufferSize]byte)(s.buf))
-	s.buf, s.r, s.w = held, 0, len(held)
+	s.buf, s.r, s.w = unread, 0, len(unread)
 }
 
 // entry returns the entry for a line, or for the rest of a line after longEntry.
@@ -144,9 +144,9 @@ func (s *scanner) entry(line []byte) Entry {
 func (s *scanner) partialEntry(text []byte) Entry {
 	if s.longEntry == nil {
 		e := parse(text)
-		long := e
-		long.Timestamp = bytes.Clone(e.Timestamp)
-		s.longEntry = &long
+		header := e
+		header.Timestamp = bytes.Clone(e.Timestamp)
+		s.longEntry = &header
 		text = e.Text
 	}
 	e := *s.longEntry
@@ -160,11 +160,11 @@ func (s *scanner) lastEntry() (e Entry, ok bool) {
 	if s.r == s.w {
 		return Entry{}, false
 	}
-	at := s.offset
+	offset := s.offset
 	e = s.entry(s.buf[s.r:s.w])
 	e.Partial = true
 	s.advance(s.w - s.r)
-	return e, s.isInTail(e, at)
+	return e, s.isInTail(e, offset)
 }
 
 // isInTail reports whether the entry at an offset is part of the tail.

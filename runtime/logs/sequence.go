@@ -55,10 +55,10 @@ func (r *reader) openDir() error {
 	if r.dir != nil {
 		return nil
 	}
-	all, err := safepath.Open(filepath.Dir(r.o.Dir))
+	podDir, err := safepath.Open(filepath.Dir(r.o.Dir))
 	if err == nil {
-		defer all.Close()
-		r.dir, err = all.Sub(filepath.Join(filepath.Base(r.o.Dir), r.o.Container))
+		defer podDir.Close()
+		r.dir, err = podDir.Sub(filepath.Join(filepath.Base(r.o.Dir), r.o.Container))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.noLogError("")

@@ -151,22 +151,22 @@ func head(text []byte, length int64) []byte {
 // lines.
 func (r *reader) openTail(files []File) error {
 	t := &tail{maxLines: max(r.o.TailLines, 0), stream: r.o.Stream}
-	var opened []*scanner
+	var scanners []*scanner
 	fail := func(err error) error {
-		for _, s := range opened {
+		for _, s := range scanners {
 			s.f.Close()
 		}
 		return err
 	}
 	for i := len(files) - 1; i >= 0; i-- {
-		if files[i].Compressed && len(opened) > 0 {
+		if files[i].Compressed && len(scanners) > 0 {
 			break
 		}
 		s, err := r.openNth(files, i)
 		if err != nil {
 			return fail(err)
 		}
-		opened = append([]*scanner{s}, opened...)
+		scanners = append([]*scanner{s}, scanners...)
 		if files[i].Compressed { // No newer file was opened, so the whole compressed file is emitted.
 			break
 		}
@@ -186,7 +186,7 @@ func (r *reader) openTail(files []File) error {
 			break
 		}
 	}
-	r.cur, r.queue = opened[0], opened[1:]
+	r.cur, r.queue = scanners[0], scanners[1:]
 	return nil
 }
 

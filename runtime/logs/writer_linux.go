@@ -16,14 +16,14 @@ func hasWriter(f *os.File) bool {
 	if err != nil {
 		return false
 	}
-	written := false
+	isOpenForWriting := false
 	err = raw.Control(func(fd uintptr) {
 		_, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_RDLCK)
-		written = errors.Is(err, unix.EAGAIN)
+		isOpenForWriting = errors.Is(err, unix.EAGAIN)
 		if err == nil {
 			// A process can always release its own lease. Closing f would release it, too.
 			_, _ = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
 		}
 	})
-	return err == nil && written
+	return err == nil && isOpenForWriting
 }

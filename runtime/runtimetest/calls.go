@@ -42,14 +42,14 @@ func (r *Runtime) Calls(methods ...string) []Call {
 
 // Effects returns the successful calls that changed something, in the format of Call.String.
 func (r *Runtime) Effects() []string {
-	var all []string
+	var effects []string
 	for _, c := range r.Calls("RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "CreateContainer", "StartContainer",
 		"StopContainer", "RemoveContainer", "PullImage", "RemoveImage", "UpdateContainerResources") {
 		if c.Err == nil {
-			all = append(all, c.String())
+			effects = append(effects, c.String())
 		}
 	}
-	return all
+	return effects
 }
 
 // ForgetCalls clears the log of calls.

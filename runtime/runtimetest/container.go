@@ -58,8 +58,8 @@ func (s *service) CreateContainer(ctx context.Context, q *api.CreateContainerReq
 		config: q.Config, sandbox: sb, imageID: image.ID, imageRef: image.ref(), program: image.program(q.Config),
 		createdAt: time.Now(), done: make(chan struct{}), resources: q.Config.GetLinux().GetResources(),
 	}
-	if has := s.containers[s.names["container"+c.name]]; has != nil && s.options.CRIO {
-		return &api.CreateContainerResponse{ContainerId: has.id}, nil
+	if existing := s.containers[s.names["container"+c.name]]; existing != nil && s.options.CRIO {
+		return &api.CreateContainerResponse{ContainerId: existing.id}, nil
 	}
 	if err := s.reserveNameLocked(ctx, "container", c.name, c.id); err != nil {
 		return nil, err
@@ -116,8 +116,8 @@ func (r *Runtime) recordStartFailureLocked(c *container, err error) error {
 
 // exitLaterLocked makes a container exit after a delay. It has no effect if the container exits
 // earlier.
-func (r *Runtime) exitLaterLocked(c *container, after time.Duration, code int32, reason string) {
-	c.timers = append(c.timers, time.AfterFunc(after, func() {
+func (r *Runtime) exitLaterLocked(c *container, delay time.Duration, code int32, reason string) {
+	c.timers = append(c.timers, time.AfterFunc(delay, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.exitLocked(c, code, reason)
@@ -192,14 +192,14 @@ func (r *Runtime) removeLocked(c *container) {
 
 // containersOfLocked returns a sandbox's containers in the order of creation.
 func (r *Runtime) containersOfLocked(id string) []*container {
-	var all []*container
+	var containers []*container
 	for c := range maps.Values(r.containers) {
 		if c.sandbox.id == id {
-			all = append(all, c)
+			containers = append(containers, c)
 		}
 	}
-	slices.SortFunc(all, func(a, b *container) int { return a.createdAt.Compare(b.createdAt) })
-	return all
+	slices.SortFunc(containers, func(a, b *container) int { return a.createdAt.Compare(b.createdAt) })
+	return containers
 }
 
 // stopPrograms stops the timers of all containers, so that no timer runs after the test.

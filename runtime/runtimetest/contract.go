@@ -118,11 +118,11 @@ func (f *fixture) runSandbox(config *api.PodSandboxConfig) string {
 // or removed, because otherwise CRI-O lets the containers run until the deadline of the call.
 func (f *fixture) killContainers(ctx context.Context, sandbox string) {
 	f.t.Helper()
-	all, err := f.Client.SandboxContainers(ctx, sandbox)
+	containers, err := f.Client.SandboxContainers(ctx, sandbox)
 	if err != nil {
 		f.t.Errorf("listing the containers of the sandbox: %v", err)
 	}
-	for _, c := range all {
+	for _, c := range containers {
 		if err := f.Client.StopContainer(ctx, c.ID, 0); err != nil {
 			f.t.Errorf("killing container %s: %v", c.Name, err)
 		}

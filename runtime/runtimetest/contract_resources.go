@@ -15,11 +15,11 @@ import (
 func testResources(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("sized", 0)
 	sandbox := f.runSandbox(config)
-	made := f.containerConfig(config, "app", "sleep 1000")
-	made.Linux.Resources = &api.LinuxContainerResources{
+	containerConfig := f.containerConfig(config, "app", "sleep 1000")
+	containerConfig.Linux.Resources = &api.LinuxContainerResources{
 		CpuShares: 102, CpuPeriod: 100_000, CpuQuota: 20_000, MemoryLimitInBytes: 32 << 20,
 	}
-	id, err := f.Client.CreateContainer(f.ctx(), sandbox, made, config)
+	id, err := f.Client.CreateContainer(f.ctx(), sandbox, containerConfig, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func testResources(t *testing.T, f *fixture) {
 		}
 	}
 	absent := strings.Repeat("f", 64)
-	if err := f.Client.UpdateContainerResources(f.ctx(), absent, made.Linux.Resources); !errors.Is(err, runtime.ErrNotFound) {
+	if err := f.Client.UpdateContainerResources(f.ctx(), absent, containerConfig.Linux.Resources); !errors.Is(err, runtime.ErrNotFound) {
 		t.Errorf("updating a container that does not exist: got %v, want %v", err, runtime.ErrNotFound)
 	}
 	if _, err := f.Client.ContainerMemory(f.ctx(), absent); !errors.Is(err, runtime.ErrNotFound) {

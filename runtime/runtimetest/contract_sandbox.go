@@ -48,11 +48,11 @@ func testSandbox(t *testing.T, f *fixture) {
 	ready := func() int {
 		t.Helper()
 		key := types.NamespacedName{Namespace: config.Metadata.Namespace, Name: config.Metadata.Name}
-		all, err := f.Client.ReadySandboxes(f.ctx(), key)
-		if err != nil || len(all) == 1 && (all[0].ID != id || !all[0].Ready || all[0].UID != s.UID || all[0].Labels[runtime.LabelInstance] != f.instance()) {
-			t.Errorf("ready sandboxes: got %+v, %v, want none, or only sandbox %s, ready, with the UID and the instance of the pod", all, err, id)
+		readySandboxes, err := f.Client.ReadySandboxes(f.ctx(), key)
+		if err != nil || len(readySandboxes) == 1 && (readySandboxes[0].ID != id || !readySandboxes[0].Ready || readySandboxes[0].UID != s.UID || readySandboxes[0].Labels[runtime.LabelInstance] != f.instance()) {
+			t.Errorf("ready sandboxes: got %+v, %v, want none, or only sandbox %s, ready, with the UID and the instance of the pod", readySandboxes, err, id)
 		}
-		return len(all)
+		return len(readySandboxes)
 	}
 	if n := ready(); n != 1 {
 		t.Errorf("after RunPodSandbox: got %d ready sandboxes, want 1", n)
@@ -85,14 +85,14 @@ func testSandboxName(t *testing.T, f *fixture) {
 	config := f.sandboxConfig("twin", 3)
 	id := f.runSandbox(config)
 	// containerd returns an error and CRI-O returns the existing sandbox. Both create nothing.
-	if again, err := f.Client.RunPodSandbox(f.ctx(), config, ""); again != id && !errors.Is(err, runtime.ErrNameReserved) {
-		t.Errorf("second sandbox with the same name: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
+	if secondID, err := f.Client.RunPodSandbox(f.ctx(), config, ""); secondID != id && !errors.Is(err, runtime.ErrNameReserved) {
+		t.Errorf("second sandbox with the same name: got %s, %v, want %s or %v", secondID, err, id, runtime.ErrNameReserved)
 	}
 	if err := f.Client.StopPodSandbox(f.ctx(), id); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := f.Client.RunPodSandbox(f.ctx(), config, ""); again != id && !errors.Is(err, runtime.ErrNameReserved) {
-		t.Errorf("second sandbox while the first is stopped: got %s, %v, want %s or %v", again, err, id, runtime.ErrNameReserved)
+	if secondID, err := f.Client.RunPodSandbox(f.ctx(), config, ""); secondID != id && !errors.Is(err, runtime.ErrNameReserved) {
+		t.Errorf("second sandbox while the first is stopped: got %s, %v, want %s or %v", secondID, err, id, runtime.ErrNameReserved)
 	}
 	f.runSandbox(f.sandboxConfig("twin", 4))
 	if err := f.Client.RemovePodSandbox(f.ctx(), id); err != nil {

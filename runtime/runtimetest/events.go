@@ -111,13 +111,13 @@ func (s *service) GetContainerEvents(_ *api.GetEventsRequest, stream api.Runtime
 			return errLost
 		case <-sub.changed:
 		}
-		events, ended, err := s.takeEvents(sub)
+		events, hasEnded, err := s.takeEvents(sub)
 		for _, e := range events {
 			if err := stream.Send(e); err != nil {
 				return err
 			}
 		}
-		if ended {
+		if hasEnded {
 			return err
 		}
 	}

@@ -22,13 +22,13 @@ func (r *Runtime) OnExec(program func(container string, command []string) Progra
 func (s *service) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
 	s.mu.Lock()
 	c := s.containers[q.GetContainerId()]
-	running := c != nil && c.state == api.ContainerState_CONTAINER_RUNNING
+	isRunning := c != nil && c.state == api.ContainerState_CONTAINER_RUNNING
 	onExec := s.onExec
 	s.mu.Unlock()
 	switch {
 	case c == nil:
 		return nil, status.Errorf(codes.NotFound, "failed to exec in container: failed to find container %q in store: not found", q.GetContainerId())
-	case !running:
+	case !isRunning:
 		return nil, status.Errorf(codes.Unknown, "failed to exec in container: container is in %s state", c.status().State)
 	}
 	var p Program
@@ -41,8 +41,8 @@ func (s *service) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.Ex
 		p.RunDuration = time.Duration(1<<63 - 1)
 	}
 	limit := time.Duration(q.GetTimeout()) * time.Second
-	slow := limit > 0 && p.RunDuration > limit
-	if slow {
+	exceedsTimeout := limit > 0 && p.RunDuration > limit
+	if exceedsTimeout {
 		p.RunDuration = limit
 	}
 	timer := time.NewTimer(p.RunDuration)
@@ -54,10 +54,10 @@ func (s *service) ExecSync(ctx context.Context, q *api.ExecSyncRequest) (*api.Ex
 		return &api.ExecSyncResponse{ExitCode: 137}, nil
 	case <-timer.C:
 	}
-	if slow && s.options.CRIO {
+	if exceedsTimeout && s.options.CRIO {
 		return &api.ExecSyncResponse{Stderr: []byte("command timed out"), ExitCode: -1}, nil
 	}
-	if slow {
+	if exceedsTimeout {
 		return nil, status.Errorf(codes.DeadlineExceeded, "failed to exec in container: timeout %s exceeded: context deadline exceeded", limit)
 	}
 	return &api.ExecSyncResponse{Stdout: []byte(p.Output), ExitCode: p.ExitCode}, nil

@@ -87,9 +87,9 @@ func (r *Runtime) intercept(ctx context.Context, request any, info *grpc.UnarySe
 	if isDown {
 		return nil, errDown
 	}
-	began := time.Now()
+	start := time.Now()
 	response, err := r.serveWith(ctx, method, f, disconnected, func(ctx context.Context) (any, error) { return handler(ctx, request) })
-	r.record(Call{Method: method, Subject: subject, At: began, Request: request, Err: err})
+	r.record(Call{Method: method, Subject: subject, At: start, Request: request, Err: err})
 	return response, err
 }
 

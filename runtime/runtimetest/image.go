@@ -67,8 +67,8 @@ func (r *Runtime) addImageLocked(i Image) *Image {
 	if i.ID == "" {
 		i.ID = digest(i.Name)
 	}
-	if present := r.images[i.ID]; present != nil {
-		i.names = present.names
+	if presentImage := r.images[i.ID]; presentImage != nil {
+		i.names = presentImage.names
 	}
 	if !slices.Contains(i.names, i.Name) {
 		i.names = append(slices.Clone(i.names), i.Name)
@@ -173,29 +173,29 @@ func (s *service) ImageFsInfo(context.Context, *api.ImageFsInfoRequest) (*api.Im
 func (s *service) PullImage(ctx context.Context, q *api.PullImageRequest) (*api.PullImageResponse, error) {
 	name := q.GetImage().GetImage()
 	s.mu.Lock()
-	remote := s.remoteImages[name]
+	remoteImage := s.remoteImages[name]
 	s.mu.Unlock()
 	if strings.Contains(name, " ") {
 		return nil, fmt.Errorf("failed to parse image reference %q: invalid reference format", name)
 	}
-	if remote == nil {
+	if remoteImage == nil {
 		return nil, status.Errorf(codes.NotFound, "failed to pull and unpack image %q: failed to resolve image: %s: not found", name, name)
 	}
-	timer := time.NewTimer(remote.PullDuration)
+	timer := time.NewTimer(remoteImage.PullDuration)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-timer.C:
 	}
-	if remote.Err != nil {
-		return nil, remote.Err
+	if remoteImage.Err != nil {
+		return nil, remoteImage.Err
 	}
-	if remote.Username != "" && (q.GetAuth().GetUsername() != remote.Username || q.GetAuth().GetPassword() != remote.Password) {
+	if remoteImage.Username != "" && (q.GetAuth().GetUsername() != remoteImage.Username || q.GetAuth().GetPassword() != remoteImage.Password) {
 		return nil, fmt.Errorf("failed to pull and unpack image %q: failed to resolve image: "+
 			"unexpected status from HEAD request to https://registry.example/v2/manifests: 401 Unauthorized", name)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &api.PullImageResponse{ImageRef: s.addImageLocked(remote.Image).ID}, nil
+	return &api.PullImageResponse{ImageRef: s.addImageLocked(remoteImage.Image).ID}, nil
 }

@@ -13,16 +13,16 @@ import (
 func (r *Runtime) Sandboxes() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []string
+	var lines []string
 	for _, sb := range r.sandboxes {
 		state := "dead"
 		if sb.isReady {
 			state = "ready"
 		}
-		all = append(all, fmt.Sprintf("%s %d %s", podSubject(sb.config), sb.config.GetMetadata().GetAttempt(), state))
+		lines = append(lines, fmt.Sprintf("%s %d %s", podSubject(sb.config), sb.config.GetMetadata().GetAttempt(), state))
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(lines)
+	return lines
 }
 
 // Containers returns every container as "namespace/name/container attempt state", sorted. The
@@ -30,15 +30,15 @@ func (r *Runtime) Sandboxes() []string {
 func (r *Runtime) Containers() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []string
+	var lines []string
 	for _, c := range r.containers {
 		line := fmt.Sprintf("%s %d %s", c.subject(), c.config.GetMetadata().GetAttempt(),
 			strings.ToLower(strings.TrimPrefix(c.state.String(), "CONTAINER_")))
 		if c.state == api.ContainerState_CONTAINER_EXITED {
 			line += fmt.Sprint(" ", c.code)
 		}
-		all = append(all, line)
+		lines = append(lines, line)
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(lines)
+	return lines
 }

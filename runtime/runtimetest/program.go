@@ -53,20 +53,20 @@ func ParseProgram(command []string) Program {
 		script = command[2]
 	}
 	p := Program{IgnoresTerm: true}
-	supported := false
+	isSupported := false
 	for _, statement := range strings.FieldsFunc(removeTrap(script, &p), func(r rune) bool { return r == ';' || r == '&' || r == '\n' }) {
 		words := strings.Fields(statement)
 		for len(words) > 0 && (words[0] == "exec" || words[0] == "wait") {
 			words = words[1:]
 		}
 		if len(words) > 0 && p.addStatement(words) {
-			supported = true
+			isSupported = true
 		}
 		if p.ExitsByItself && len(words) > 0 && words[0] == "exit" {
 			break
 		}
 	}
-	if !supported {
+	if !isSupported {
 		return Program{}
 	}
 	return p

@@ -69,11 +69,11 @@ func Names(path string) ([]string, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil, nil
 	}
-	var all []string
+	var names []string
 	for _, e := range entries {
-		all = append(all, e.Name())
+		names = append(names, e.Name())
 	}
-	return all, err
+	return names, err
 }
 
 // Close releases the descriptor.
@@ -134,13 +134,13 @@ func (d *Dir) Mode(name string) (fs.FileMode, error) {
 }
 
 // Mkdir creates one directory with exactly the given mode, whatever the umask. If gid is
-// negative, the directory gets the group of the process. made is false if the directory
-// existed already; Mkdir does not change such a directory.
+// negative, the directory gets the group of the process. isNew is false if the directory existed
+// already; Mkdir does not change such a directory.
 //
 // If the process is killed during Mkdir, a directory with a temporary name can remain. This
 // is only possible if gid is not negative or mode has permissions outside of plainMode.
 // Otherwise the directory can remain without the permissions that the umask removes.
-func (d *Dir) Mkdir(name string, mode uint32, gid int) (made bool, err error) {
+func (d *Dir) Mkdir(name string, mode uint32, gid int) (isNew bool, err error) {
 	parent, err := d.sub(filepath.Dir(name), 0)
 	if err != nil {
 		return false, err

@@ -144,15 +144,15 @@ func (d *Dir) rename(from, to string, flags uint) error {
 
 // Remove removes a file that is not a directory. It returns nil if the name does not exist.
 func (d *Dir) Remove(name string) error {
-	at, err := d.sub(filepath.Dir(name), 0)
+	parent, err := d.sub(filepath.Dir(name), 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer at.Close()
-	err = unix.Unlinkat(at.Fd(), filepath.Base(name), 0)
+	defer parent.Close()
+	err = unix.Unlinkat(parent.Fd(), filepath.Base(name), 0)
 	if err != nil && err != unix.ENOENT {
 		return d.pathError("remove", name, err)
 	}

@@ -17,12 +17,12 @@ func (d *Dir) Follow(name string) (*os.File, error) { return d.follow(name, unix
 // FollowFile opens the regular file to which name leads for reading. It follows the same links as
 // Follow. For other types it returns ErrNotRegular without opening the file.
 func (d *Dir) FollowFile(name string) (*os.File, error) {
-	held, err := d.Follow(name)
+	pathFile, err := d.Follow(name)
 	if err != nil {
 		return nil, err
 	}
-	defer held.Close()
-	return d.reopenRegular(int(held.Fd()), name, unix.O_RDONLY)
+	defer pathFile.Close()
+	return d.reopenRegular(int(pathFile.Fd()), name, unix.O_RDONLY)
 }
 
 // FollowDir opens the directory to which name leads. It follows the same links as Follow.

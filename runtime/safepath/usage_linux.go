@@ -86,7 +86,7 @@ func (m *usageVisitor) add(fd int, name string, dir *bool) error {
 	}
 	if !isDir && st.Nlink > 1 {
 		key := inode{st.Dev_major, st.Dev_minor, st.Ino}
-		if _, seen := m.countedLinks[key]; seen {
+		if _, isCounted := m.countedLinks[key]; isCounted {
 			return nil
 		}
 		m.countedLinks[key] = struct{}{}

@@ -10,7 +10,7 @@ import (
 // name. A container and a sandbox have their CRI ID and the labels of their pod. The cgroup
 // of a pod has only the labels of the pod. Callers must not modify the result.
 func (s *Sample) Containers() map[string]*model.ContainerInfo {
-	all := map[string]*model.ContainerInfo{}
+	containers := map[string]*model.ContainerInfo{}
 	add := func(c *Cgroup, id, image string, labels map[string]string) {
 		if c == nil {
 			return
@@ -20,7 +20,7 @@ func (s *Sample) Containers() map[string]*model.ContainerInfo {
 		if id != "" {
 			info.Id, info.Aliases = id, []string{id, info.Name}
 		}
-		all[info.Name] = &info
+		containers[info.Name] = &info
 	}
 	for _, c := range append([]*Cgroup{s.Node, s.AllPodsCgroup, s.OwnCgroup, s.RuntimeCgroup, s.SystemCgroup}, s.QoSClassCgroups...) {
 		add(c, "", "", nil)
@@ -33,7 +33,7 @@ func (s *Sample) Containers() map[string]*model.ContainerInfo {
 			add(c.Cgroup, c.ID, c.Image, p.labels(c.Name))
 		}
 	}
-	return all
+	return containers
 }
 
 // CPURates returns the CPU usage of the cgroups of a sample in nanoseconds per second, by the name of the
@@ -51,11 +51,11 @@ func (s *Sample) CPURates() map[string]uint64 {
 // labels returns the labels of a container of the pod. If container is "", it returns only
 // the labels of the pod.
 func (p *PodSample) labels(container string) map[string]string {
-	all := map[string]string{
+	labels := map[string]string{
 		runtime.LabelPodNamespace: p.Key.Namespace, runtime.LabelPodName: p.Key.Name, runtime.LabelPodUID: string(p.UID),
 	}
 	if container != "" {
-		all[runtime.LabelContainerName] = container
+		labels[runtime.LabelContainerName] = container
 	}
-	return all
+	return labels
 }

@@ -45,8 +45,8 @@ func newHierarchy(m model.MachineInfoFactory, metrics container.MetricSet) (*hie
 // same children.
 func (h *hierarchy) childrenDir(name string) string {
 	for _, controller := range []string{"", "memory", "cpu"} {
-		if at, ok := h.mounts[controller]; ok {
-			return filepath.Join(at, name)
+		if mountPoint, ok := h.mounts[controller]; ok {
+			return filepath.Join(mountPoint, name)
 		}
 	}
 	return ""
@@ -75,10 +75,10 @@ const monitorPrefix = "crio-conmon-"
 // the name ends. Only the IDs in ids are included. Runtimes add prefixes and suffixes, as
 // in cri-containerd-<id>.scope.
 func (h *hierarchy) children(name string, ids []string) map[string]string {
-	found := map[string]string{}
+	names := map[string]string{}
 	entries, err := os.ReadDir(h.childrenDir(name))
 	if err != nil {
-		return found
+		return names
 	}
 	for _, e := range entries {
 		if !e.IsDir() || strings.HasPrefix(e.Name(), monitorPrefix) {
@@ -87,11 +87,11 @@ func (h *hierarchy) children(name string, ids []string) map[string]string {
 		base := strings.TrimSuffix(e.Name(), ".scope")
 		for _, id := range ids {
 			if id != "" && strings.HasSuffix(base, id) {
-				found[id] = path.Join(name, e.Name())
+				names[id] = path.Join(name, e.Name())
 			}
 		}
 	}
-	return found
+	return names
 }
 
 // searchContainers returns the names of the cgroups of sandboxes and containers by CRI ID. It searches
@@ -101,17 +101,17 @@ func (h *hierarchy) searchContainers(pods []Pod) map[string]string {
 	for i := range pods {
 		ids = append(ids, pods[i].criIDs()...)
 	}
-	found := h.children("/", ids)
+	names := h.children("/", ids)
 	entries, err := os.ReadDir(h.childrenDir("/"))
 	if err != nil {
-		return found
+		return names
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			maps.Copy(found, h.children("/"+e.Name(), ids))
+			maps.Copy(names, h.children("/"+e.Name(), ids))
 		}
 	}
-	return found
+	return names
 }
 
 // firstPID returns the pid of a process in a cgroup, or 0 if the cgroup has none.

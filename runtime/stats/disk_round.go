@@ -78,7 +78,7 @@ func (d PodDisk) withPrevious(last PodDisk, pod *Pod) PodDisk {
 	}
 	logs := map[string]Filesystem{}
 	for _, c := range pod.Containers {
-		if f, was := last.Logs[c.Name]; was {
+		if f, hasUsage := last.Logs[c.Name]; hasUsage {
 			logs[c.Name] = f
 		}
 	}
@@ -86,7 +86,7 @@ func (d PodDisk) withPrevious(last PodDisk, pod *Pod) PodDisk {
 	d.Logs = logs
 	d.Volumes = slices.Clip(d.Volumes)
 	for _, v := range last.Volumes {
-		if !slices.ContainsFunc(d.Volumes, func(now Volume) bool { return now.Name == v.Name }) {
+		if !slices.ContainsFunc(d.Volumes, func(volume Volume) bool { return volume.Name == v.Name }) {
 			d.Volumes = append(d.Volumes, v)
 		}
 	}

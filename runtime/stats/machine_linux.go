@@ -64,13 +64,13 @@ func (h *hierarchy) readNode(m *model.MachineInfo) (*model.ContainerInfo, error)
 	if !h.metrics.Has(container.DiskUsageMetrics) {
 		return info, nil
 	}
-	_, all, err := readFilesystems()
+	_, filesystems, err := readFilesystems()
 	if err != nil {
 		return nil, err
 	}
 	info.Spec.HasFilesystem = true
-	for i := range all {
-		info.Stats[0].Filesystem = append(info.Stats[0].Filesystem, filesystem(&all[i]))
+	for i := range filesystems {
+		info.Stats[0].Filesystem = append(info.Stats[0].Filesystem, filesystem(&filesystems[i]))
 	}
 	return info, nil
 }
@@ -82,15 +82,15 @@ func readFilesystems() (fs.FsInfo, []fs.Fs, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := disks.GetGlobalFsInfo()
-	return disks, all, err
+	filesystems, err := disks.GetGlobalFsInfo()
+	return disks, filesystems, err
 }
 
 // Filesystems returns the usage of the file systems on disks, sorted by device. The file system at /
 // has the label "root". If uuid is not "", only the file system with this UUID is returned. The result
 // is not nil.
 func (s *Sampler) Filesystems(uuid string) ([]model.FsInfo, error) {
-	disks, all, err := readFilesystems()
+	disks, filesystems, err := readFilesystems()
 	if err != nil {
 		return nil, fmt.Errorf("reading the usage of file systems: %w", err)
 	}
@@ -102,14 +102,14 @@ func (s *Sampler) Filesystems(uuid string) ([]model.FsInfo, error) {
 		}
 		only = device.Device
 	}
-	found := []model.FsInfo{}
-	for i := range all {
-		if f := &all[i]; only == "" || f.Device == only {
-			found = append(found, filesystemInfo(disks, f, time.Now()))
+	infos := []model.FsInfo{}
+	for i := range filesystems {
+		if f := &filesystems[i]; only == "" || f.Device == only {
+			infos = append(infos, filesystemInfo(disks, f, time.Now()))
 		}
 	}
-	order.Stable(found, func(a, b model.FsInfo) int { return strings.Compare(a.Device, b.Device) })
-	return found, nil
+	order.Stable(infos, func(a, b model.FsInfo) int { return strings.Compare(a.Device, b.Device) })
+	return infos, nil
 }
 
 func filesystemInfo(disks fs.FsInfo, f *fs.Fs, at time.Time) model.FsInfo {

@@ -23,7 +23,7 @@ func readCgroupPath(pid string) string {
 // path of the memory controller. If there is no such line, it returns the path of cgroup
 // version 2, "0::/a/b".
 func parseCgroupPath(text string) string {
-	alone := ""
+	v2Path := ""
 	for line := range strings.Lines(text) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		switch {
@@ -31,8 +31,8 @@ func parseCgroupPath(text string) string {
 		case parts[1] == "memory":
 			return parts[2]
 		case parts[1] == "":
-			alone = parts[2]
+			v2Path = parts[2]
 		}
 	}
-	return alone
+	return v2Path
 }

@@ -38,7 +38,7 @@ func (s *Sampler) Processes(ctx context.Context, name string) ([]model.ProcessIn
 	if err != nil {
 		return nil, err
 	}
-	all := []model.ProcessInfo{}
+	processes := []model.ProcessInfo{}
 	for _, pid := range pids {
 		if ctx.Err() != nil {
 			return nil, ctx.Err() // because there may be thousands of processes
@@ -50,16 +50,16 @@ func (s *Sampler) Processes(ctx context.Context, name string) ([]model.ProcessIn
 		if name == "/" {
 			p.CgroupPath = toValidUTF8(readCgroupPath(strconv.Itoa(pid)))
 		}
-		all = append(all, p)
+		processes = append(processes, p)
 	}
-	return all, nil
+	return processes, nil
 }
 
 // listPIDs returns the PIDs of the processes in a cgroup, or of all processes for the root cgroup.
 func listPIDs(m *model.MachineInfo, name string) (pids []int, err error) {
 	if name == "/" {
-		all, err := procfs.AllProcs()
-		for _, p := range all {
+		processes, err := procfs.AllProcs()
+		for _, p := range processes {
 			pids = append(pids, p.PID)
 		}
 		slices.Sort(pids)
@@ -119,12 +119,12 @@ func (r *processReader) read(pid int) (zero model.ProcessInfo, err error) {
 	if err != nil {
 		return zero, err
 	}
-	used := time.Duration(s.UTime+s.STime) * clockTick
+	cpuTime := time.Duration(s.UTime+s.STime) * clockTick
 	age := r.uptime - time.Duration(s.Starttime)*clockTick
 	return model.ProcessInfo{
 		User: r.userName(owner.Sys().(*syscall.Stat_t).Uid), Pid: pid, Ppid: s.PPID,
-		StartTime: startTime(r.now.Add(-age), r.now), RunningTime: runningTime(used), Status: s.State,
-		PercentCpu: percent(float64(used), float64(age)), PercentMemory: percent(float64(s.ResidentMemory()), float64(r.memoryCapacity)),
+		StartTime: startTime(r.now.Add(-age), r.now), RunningTime: runningTime(cpuTime), Status: s.State,
+		PercentCpu: percent(float64(cpuTime), float64(age)), PercentMemory: percent(float64(s.ResidentMemory()), float64(r.memoryCapacity)),
 		RSS: uint64(s.ResidentMemory()), VirtualSize: uint64(s.VirtualMemory()),
 		Cmd: toValidUTF8(s.Comm), FdCount: files, Psr: int(s.Processor),
 	}, nil
@@ -143,12 +143,12 @@ func (r *processReader) userName(uid uint32) string {
 	return name
 }
 
-// percent returns part as a percentage of whole, rounded to one decimal.
-func percent(part, whole float64) float32 {
-	if whole <= 0 {
+// percent returns part as a percentage of total, rounded to one decimal.
+func percent(part, total float64) float32 {
+	if total <= 0 {
 		return 0
 	}
-	return float32(math.Round(part/whole*1000) / 10)
+	return float32(math.Round(part/total*1000) / 10)
 }
 
 // startTime returns the time of a day, the day of a year or the year, as the column STIME of ps.
@@ -163,8 +163,8 @@ func startTime(at, now time.Time) string {
 }
 
 // runningTime returns a CPU time as [days-]hours:minutes:seconds, as the column TIME of ps.
-func runningTime(used time.Duration) string {
-	seconds := int64(used / time.Second)
+func runningTime(cpuTime time.Duration) string {
+	seconds := int64(cpuTime / time.Second)
 	text := fmt.Sprintf("%02d:%02d:%02d", seconds/3600%24, seconds/60%60, seconds%60)
 	if days := seconds / 86400; days > 0 {
 		text = fmt.Sprintf("%02d-%s", days, text)

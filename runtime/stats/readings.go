@@ -8,8 +8,8 @@ import (
 // readings contains the last reading of the CPU time of every cgroup. It is safe for concurrent
 // use. The zero value is empty.
 type readings struct {
-	mu   sync.Mutex // guards all following fields
-	at   time.Time
+	mu   sync.Mutex         // guards all following fields
+	at   time.Time          // time of the readings in last; zero before the first sample
 	last map[string]reading // by cgroup name
 }
 

@@ -177,19 +177,19 @@ func (s *Sampler) prepareRates(ctx context.Context, m *model.MachineInfo) error 
 	if !s.rates.isOutdated(time.Now()) {
 		return nil
 	}
-	_, err := s.firstReadings.get(ctx, firstRateWindow, func(ctx context.Context) (none struct{}, err error) {
-		first, err := read(ctx, s.o, m, basicMetrics)
+	_, err := s.firstReadings.get(ctx, firstRateWindow, func(ctx context.Context) (zero struct{}, err error) {
+		firstSample, err := read(ctx, s.o, m, basicMetrics)
 		if err != nil {
-			return none, err
+			return zero, err
 		}
-		s.rates.setRates(first)
+		s.rates.setRates(firstSample)
 		wait := time.NewTimer(firstRateWindow)
 		defer wait.Stop()
 		select {
 		case <-wait.C:
-			return none, nil
+			return zero, nil
 		case <-ctx.Done():
-			return none, ctx.Err()
+			return zero, ctx.Err()
 		}
 	})
 	return err

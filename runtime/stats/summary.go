@@ -42,8 +42,8 @@ func Summarize(n NodeInfo, s *Sample, d *Disk) *api.Summary {
 // systemContainers returns the system containers of a summary: podd, the container runtime, other
 // processes of the host, and all pods. withIO adds the I/O pressure.
 func systemContainers(n NodeInfo, s *Sample, withIO bool) []api.ContainerStats {
-	var all []api.ContainerStats
-	add := func(name string, c *Cgroup, began time.Time) {
+	var containers []api.ContainerStats
+	add := func(name string, c *Cgroup, startedAt time.Time) {
 		if c == nil {
 			return
 		}
@@ -51,16 +51,16 @@ func systemContainers(n NodeInfo, s *Sample, withIO bool) []api.ContainerStats {
 		if withIO {
 			stats.IO = pressureOfIO(c)
 		}
-		if !began.IsZero() {
-			stats.StartTime = metav1.NewTime(began)
+		if !startedAt.IsZero() {
+			stats.StartTime = metav1.NewTime(startedAt)
 		}
-		all = append(all, stats)
+		containers = append(containers, stats)
 	}
 	add(api.SystemContainerKubelet, s.OwnCgroup, n.PoddStarted)
 	add(api.SystemContainerRuntime, s.RuntimeCgroup, time.Time{})
 	add(api.SystemContainerMisc, s.SystemCgroup, time.Time{})
 	add(api.SystemContainerPods, s.AllPodsCgroup, time.Time{})
-	return all
+	return containers
 }
 
 func runtimeStats(d *Disk) *api.RuntimeStats {

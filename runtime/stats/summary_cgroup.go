@@ -13,21 +13,21 @@ const maxMemoryLimit = uint64(1 << 62)
 // toContainerStats returns the CPU, memory and swap usage of a cgroup.
 func toContainerStats(name string, c *Cgroup) api.ContainerStats {
 	s, spec := c.Stats(), &c.Info.Spec
-	at := metav1.NewTime(s.Timestamp)
+	sampledAt := metav1.NewTime(s.Timestamp)
 	out := api.ContainerStats{Name: name, StartTime: metav1.NewTime(spec.CreationTime)}
 	if spec.HasCpu {
-		out.CPU = &api.CPUStats{Time: at, UsageNanoCores: c.NanoCores, UsageCoreNanoSeconds: &s.Cpu.Usage.Total, PSI: pressure(&s.Cpu.PSI)}
+		out.CPU = &api.CPUStats{Time: sampledAt, UsageNanoCores: c.NanoCores, UsageCoreNanoSeconds: &s.Cpu.Usage.Total, PSI: pressure(&s.Cpu.PSI)}
 	}
 	if !spec.HasMemory {
 		return out
 	}
 	m := s.Memory
 	out.Memory = &api.MemoryStats{
-		Time: at, UsageBytes: &m.Usage, WorkingSetBytes: &m.WorkingSet, RSSBytes: &m.RSS,
+		Time: sampledAt, UsageBytes: &m.Usage, WorkingSetBytes: &m.WorkingSet, RSSBytes: &m.RSS,
 		PageFaults: &m.ContainerData.Pgfault, MajorPageFaults: &m.ContainerData.Pgmajfault, PSI: pressure(&m.PSI),
 	}
 	out.Memory.AvailableBytes = available(spec.Memory.Limit, m.WorkingSet)
-	out.Swap = &api.SwapStats{Time: at, SwapUsageBytes: &m.Swap, SwapAvailableBytes: available(spec.Memory.SwapLimit, m.Swap)}
+	out.Swap = &api.SwapStats{Time: sampledAt, SwapUsageBytes: &m.Swap, SwapAvailableBytes: available(spec.Memory.SwapLimit, m.Swap)}
 	return out
 }
 

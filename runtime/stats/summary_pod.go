@@ -74,7 +74,7 @@ func (p *PodSample) addNetworkAndDisks(out *api.PodStats, d *Disk) {
 	disk := d.Pods[p.UID]
 	out.IO = pressureOfIO(p.Cgroup)
 	out.Network = networkStats(cmp.Or(p.Sandbox, p.Cgroup))
-	whole := Filesystem{Space: d.Root.Space, At: d.Root.At}
+	ephemeralStorage := Filesystem{Space: d.Root.Space, At: d.Root.At}
 	var processes uint64
 	at := 0
 	for _, c := range p.Containers {
@@ -86,7 +86,7 @@ func (p *PodSample) addNetworkAndDisks(out *api.PodStats, d *Disk) {
 		s.IO = pressureOfIO(c.Cgroup)
 		layer, logs := disk.Layers[c.ID], disk.Logs[c.Name]
 		s.Rootfs, s.Logs = fsStats(layer), fsStats(logs)
-		whole = whole.plus(layer, logs)
+		ephemeralStorage = ephemeralStorage.plus(layer, logs)
 		if n := c.Stats().Processes; n != nil {
 			processes += n.ProcessCount
 		}
@@ -94,13 +94,13 @@ func (p *PodSample) addNetworkAndDisks(out *api.PodStats, d *Disk) {
 	for _, v := range disk.Volumes {
 		out.VolumeStats = append(out.VolumeStats, volumeStats(out.PodRef.Namespace, v))
 		if v.Ephemeral {
-			whole = whole.plus(v.Filesystem)
+			ephemeralStorage = ephemeralStorage.plus(v.Filesystem)
 		}
 	}
 	if disk.ManagedFiles != nil {
-		whole = whole.plus(*disk.ManagedFiles)
+		ephemeralStorage = ephemeralStorage.plus(*disk.ManagedFiles)
 	}
-	out.EphemeralStorage = fsStats(whole)
+	out.EphemeralStorage = fsStats(ephemeralStorage)
 	out.ProcessStats = &api.ProcessStats{ProcessCount: &processes}
 }
 

@@ -195,7 +195,7 @@ func (d *Driver) Calls() ([]Call, error) {
 	if err != nil {
 		return nil, ignoreNotExist(err)
 	}
-	var all []Call
+	var calls []Call
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -210,21 +210,21 @@ func (d *Driver) Calls() ([]Call, error) {
 			}
 		}
 		c.Path = cmp.Or(r.TargetPath, r.VolumePath, r.StagingTargetPath)
-		all = append(all, c)
+		calls = append(calls, c)
 	}
-	return all, lines.Err()
+	return calls, lines.Err()
 }
 
 // Changes returns the successful calls that change something, in order. Each has the form "METHOD
 // HANDLE", for example "NodeStageVolume vol-1".
 func (d *Driver) Changes() ([]string, error) {
-	all, err := d.Calls()
-	var done []string
-	for _, c := range all {
+	calls, err := d.Calls()
+	var changes []string
+	for _, c := range calls {
 		if c.Event != CallEnded || c.Code != "OK" || !strings.HasPrefix(c.Method, "Node") || strings.HasPrefix(c.Method, "NodeGet") {
 			continue
 		}
-		done = append(done, c.Method+" "+c.Volume)
+		changes = append(changes, c.Method+" "+c.Volume)
 	}
-	return done, err
+	return changes, err
 }

@@ -36,7 +36,7 @@ func (s *service) volumePath(handle string, block bool) (string, error) {
 // bind creates a bind mount of a file or directory at target, unless target is already a mount
 // point.
 func bind(source, target string, readOnly bool) error {
-	if mounted, err := isMounted(target); mounted || err != nil {
+	if isMountPoint, err := isMounted(target); isMountPoint || err != nil {
 		return err
 	}
 	info, err := os.Stat(source)
@@ -62,11 +62,11 @@ func bind(source, target string, readOnly bool) error {
 
 // unbind removes the mount and the mount point that bind has created.
 func unbind(target string) error {
-	mounted, err := isMounted(target)
+	isMountPoint, err := isMounted(target)
 	if err != nil {
 		return err
 	}
-	if mounted {
+	if isMountPoint {
 		if err := unix.Unmount(target, 0); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (s *service) NodeStageVolume(_ context.Context, r *csi.NodeStageVolumeReque
 
 // NodeUnstageVolume implements the node service.
 func (s *service) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
-	if mounted, err := isMounted(r.GetStagingTargetPath()); err != nil || !mounted {
+	if isStaged, err := isMounted(r.GetStagingTargetPath()); err != nil || !isStaged {
 		return &csi.NodeUnstageVolumeResponse{}, err
 	}
 	return &csi.NodeUnstageVolumeResponse{}, unix.Unmount(r.GetStagingTargetPath(), 0)
@@ -105,11 +105,11 @@ func (s *service) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeR
 		return nil, err
 	}
 	if staged := r.GetStagingTargetPath(); staged != "" && !block {
-		mounted, err := isMounted(staged)
+		isStaged, err := isMounted(staged)
 		if err != nil {
 			return nil, err
 		}
-		if !mounted {
+		if !isStaged {
 			return nil, status.Errorf(codes.FailedPrecondition, "publishing a volume: the volume is not staged at %s", staged)
 		}
 		source = staged

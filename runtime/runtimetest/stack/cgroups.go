@@ -37,14 +37,14 @@ func findCgroups(match func(path string) bool) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []string
+	var dirs []string
 	for _, root := range roots {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) { // the cgroup was removed
 				return nil
 			}
 			if err == nil && d.IsDir() && match(strings.TrimPrefix(path, root)) {
-				found = append(found, path)
+				dirs = append(dirs, path)
 			}
 			return err
 		})
@@ -52,8 +52,8 @@ func findCgroups(match func(path string) bool) ([]string, error) {
 			return nil, fmt.Errorf("searching for cgroups of the stack: %w", err)
 		}
 	}
-	slices.Reverse(found)
-	return found, nil
+	slices.Reverse(dirs)
+	return dirs, nil
 }
 
 // removeCgroups removes all cgroups that the function match selects by their path. The cgroups must
@@ -61,20 +61,20 @@ func findCgroups(match func(path string) bool) ([]string, error) {
 // removeCgroups retries for up to busyTimeout in total. The error contains the processes in each
 // cgroup that is in use.
 func removeCgroups(match func(path string) bool) error {
-	found, err := findCgroups(match)
+	dirs, err := findCgroups(match)
 	errs := []error{err}
-	again := time.NewTicker(pollInterval)
-	defer again.Stop()
-	for deadline := time.Now().Add(busyTimeout); ; <-again.C {
-		found = slices.DeleteFunc(found, func(dir string) bool { return isRemoved(unix.Rmdir(dir)) })
-		if len(found) == 0 {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(busyTimeout); ; <-ticker.C {
+		dirs = slices.DeleteFunc(dirs, func(dir string) bool { return isRemoved(unix.Rmdir(dir)) })
+		if len(dirs) == 0 {
 			return errors.Join(errs...)
 		}
 		if time.Now().After(deadline) {
 			break
 		}
 	}
-	for _, dir := range found {
+	for _, dir := range dirs {
 		errs = append(errs, fmt.Errorf("removing cgroup %s: %w; processes in it: %v", dir, unix.Rmdir(dir), processesIn(dir)))
 	}
 	return errors.Join(errs...)

@@ -49,8 +49,8 @@ func (s *Stack) becomeOwner() error {
 	if err != nil || !s.hasReservation() {
 		return err
 	}
-	held, err := reservationTable().SetOwner(s.Reservation, self)
-	if err == nil && !held {
+	isReserved, err := reservationTable().SetOwner(s.Reservation, self)
+	if err == nil && !isReserved {
 		s.Reservation = reservation.Reservation{}
 	}
 	return err

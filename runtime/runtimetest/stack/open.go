@@ -29,11 +29,11 @@ func Open(dir string, log *slog.Logger) (*Stack, error) {
 	if s.state, err = readState(dir); err != nil {
 		return nil, err
 	}
-	held, err := reservationTable().Contains(s.Reservation)
+	isReserved, err := reservationTable().Contains(s.Reservation)
 	if err != nil {
 		return nil, err
 	}
-	if !held {
+	if !isReserved {
 		return nil, fmt.Errorf("opening the stack in %s: no stack has run there since the host was booted: %w", dir, fs.ErrNotExist)
 	}
 	if s.Daemon.IsAlive() {

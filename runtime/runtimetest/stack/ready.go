@@ -37,8 +37,8 @@ var errExited = errors.New("the runtime has exited")
 // an error if the runtime exits or ctx is done first. The parameter description describes the
 // condition in the error.
 func (s *Stack) waitUntil(ctx context.Context, description string, condition func(context.Context) (bool, error)) error {
-	again := time.NewTicker(pollInterval)
-	defer again.Stop()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
 	for {
 		ok, err := condition(ctx)
 		if ok {
@@ -50,7 +50,7 @@ func (s *Stack) waitUntil(ctx context.Context, description string, condition fun
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting until %s: %w (last error: %v)", description, ctx.Err(), err)
-		case <-again.C:
+		case <-ticker.C:
 		}
 	}
 }

@@ -16,7 +16,7 @@ func Reap(ctx context.Context, log *slog.Logger) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	all, err := reservationTable().All()
+	reservations, err := reservationTable().All()
 	if err != nil {
 		return err
 	}
@@ -25,9 +25,9 @@ func Reap(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	var errs []error
-	for _, r := range all {
-		mine, err := reservationTable().TakeOver(r, self)
-		if mine && err == nil {
+	for _, r := range reservations {
+		isOwner, err := reservationTable().TakeOver(r, self)
+		if isOwner && err == nil {
 			err = destroyStale(ctx, r, log)
 		}
 		errs = append(errs, err)

@@ -17,10 +17,10 @@ import (
 // ShareMounts makes mounts with propagation possible for tests on CRI-O. CRI-O rejects such mounts
 // if the root mount is not shared. In this case, ShareMounts runs the calling test program again in
 // a new mount namespace in which all mounts are shared. The test program and CRI-O must be in the
-// same namespace. done reports whether the tests have run in the new namespace. If done is true,
-// code is their exit code. If done is false, this process must run the tests. TestMain must call
-// ShareMounts first.
-func ShareMounts() (code int, done bool, err error) {
+// same namespace. hasRun reports whether the tests have run in the new namespace. If hasRun is
+// true, code is their exit code. If hasRun is false, this process must run the tests. TestMain must
+// call ShareMounts first.
+func ShareMounts() (code int, hasRun bool, err error) {
 	if tools.Flavor(os.Getenv("RUNTIME")) != tools.CRIO || os.Geteuid() != 0 {
 		return 0, false, nil
 	}

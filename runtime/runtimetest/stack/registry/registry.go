@@ -63,11 +63,11 @@ func FromTarball(path, image string) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading image %s from the tarball %s: %w", image, path, err)
 	}
-	found, err := tarball.ImageFromPath(path, &tag)
+	img, err := tarball.ImageFromPath(path, &tag)
 	if err != nil {
 		return nil, fmt.Errorf("reading image %s from the tarball %s: %w", image, path, err)
 	}
-	return found, nil
+	return img, nil
 }
 
 // Close ends all requests, also hanging ones, and stops the server. It must be called exactly

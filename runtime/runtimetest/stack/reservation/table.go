@@ -29,20 +29,20 @@ func (t *Table) Take(dir, state string, owner Owner) (Reservation, error) {
 		return Reservation{}, err
 	}
 	defer unlock()
-	taken, err := t.read()
+	reservations, err := t.read()
 	if err != nil {
 		return Reservation{}, err
 	}
-	if len(taken) == 0 && t.BeforeFirst != nil {
+	if len(reservations) == 0 && t.BeforeFirst != nil {
 		if err := t.BeforeFirst(); err != nil {
 			return Reservation{}, err
 		}
 	}
-	used, err := t.UsedSubnets()
+	usedSubnets, err := t.UsedSubnets()
 	if err != nil {
 		return Reservation{}, err
 	}
-	r, err := choose(dir, taken, used)
+	r, err := choose(dir, reservations, usedSubnets)
 	if err != nil {
 		return Reservation{}, err
 	}

@@ -11,12 +11,12 @@ import (
 // aptGetWithRetry runs apt-get in dir. If apt-get fails, perhaps because the package lists are
 // missing or old, aptGetWithRetry updates the lists and runs the command once more.
 func aptGetWithRetry(ctx context.Context, dir string, args ...string) error {
-	first := aptGet(ctx, dir, args...)
-	if first == nil || ctx.Err() != nil {
-		return first
+	firstErr := aptGet(ctx, dir, args...)
+	if firstErr == nil || ctx.Err() != nil {
+		return firstErr
 	}
 	if err := aptGet(ctx, dir, "update"); err != nil {
-		return errors.Join(first, err)
+		return errors.Join(firstErr, err)
 	}
 	return aptGet(ctx, dir, args...)
 }
@@ -56,8 +56,8 @@ type debFile struct{ pkg, version string }
 func parseDebFile(path string) debFile {
 	pkg, rest, _ := strings.Cut(filepath.Base(path), "_")
 	version, _, _ := strings.Cut(rest, "_")
-	if _, after, ok := strings.Cut(version, "%3a"); ok { // the upstream version follows the epoch
-		version = after
+	if _, upstreamVersion, ok := strings.Cut(version, "%3a"); ok { // the upstream version follows the epoch
+		version = upstreamVersion
 	}
 	return debFile{pkg, version[:len(version)-len(strings.TrimLeft(version, "0123456789."))]}
 }

@@ -49,8 +49,8 @@ func (c *cache) lock(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("opening the lock of the cache: %w", err)
 	}
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
 	for logged := false; ; {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
@@ -67,7 +67,7 @@ func (c *cache) lock(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return errors.Join(fmt.Errorf("waiting for the lock %s of the cache: %w", f.Name(), ctx.Err()), f.Close())
-		case <-again.C:
+		case <-ticker.C:
 		}
 	}
 }

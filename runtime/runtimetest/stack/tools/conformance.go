@@ -67,7 +67,7 @@ func EnsureConformance(ctx context.Context, log *slog.Logger) (Conformance, erro
 // writeConformanceImages creates the images of the suite that conformanceRecipes can build. The
 // other images are used only by tests that require several nodes or access to a network.
 func writeConformanceImages(ctx context.Context, dir string, shells shells) error {
-	listed, err := run(ctx, dir, nil, filepath.Join(dir, "e2e.test"), "--list-images")
+	list, err := run(ctx, dir, nil, filepath.Join(dir, "e2e.test"), "--list-images")
 	if err != nil {
 		return err
 	}
@@ -75,21 +75,21 @@ func writeConformanceImages(ctx context.Context, dir string, shells shells) erro
 	if err != nil {
 		return err
 	}
-	all, names := map[name.Reference]v1.Image{}, ""
-	for _, ref := range strings.Fields(string(listed)) {
+	images, names := map[name.Reference]v1.Image{}, ""
+	for _, ref := range strings.Fields(string(list)) {
 		parsed, err := name.ParseReference(ref)
 		if err != nil {
 			return fmt.Errorf("parsing the image name %s: %w", ref, err)
 		}
 		if image, ok := recipes[path.Base(parsed.Context().RepositoryStr())]; ok {
-			all[parsed] = image
+			images[parsed] = image
 			names += ref + "\n"
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "images.txt"), []byte(names), 0o644); err != nil {
 		return err
 	}
-	return writeImages(filepath.Join(dir, imagesTar), all)
+	return writeImages(filepath.Join(dir, imagesTar), images)
 }
 
 // conformanceRecipes builds images of the suite. The keys of the result are the last parts of the

@@ -42,18 +42,18 @@ func onPath(program string) func(context.Context) bool {
 
 // prepareHost installs the Debian packages of the requirements that are not met on the host.
 func prepareHost(ctx context.Context, log *slog.Logger, needs []requirement) error {
-	var missing []string
+	var missingPackages []string
 	for _, n := range needs {
 		if !n.isPresent(ctx) {
-			missing = append(missing, n.packages...)
+			missingPackages = append(missingPackages, n.packages...)
 		}
 	}
-	if len(missing) == 0 {
+	if len(missingPackages) == 0 {
 		return nil
 	}
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("preparing the host: missing Debian packages %s; run this command as root to install them", strings.Join(missing, ", "))
+		return fmt.Errorf("preparing the host: missing Debian packages %s; run this command as root to install them", strings.Join(missingPackages, ", "))
 	}
-	log.Info("installing Debian packages", "packages", strings.Join(missing, " "))
-	return aptGetWithRetry(ctx, "/", append([]string{"install", "-y", "--no-install-recommends"}, missing...)...)
+	log.Info("installing Debian packages", "packages", strings.Join(missingPackages, " "))
+	return aptGetWithRetry(ctx, "/", append([]string{"install", "-y", "--no-install-recommends"}, missingPackages...)...)
 }

@@ -36,16 +36,16 @@ func ensureImages(ctx context.Context, c *cache, root string) (string, error) {
 		return "", err
 	}
 	return c.ensureEntry("images-"+hash, func(dir string) error {
-		all, err := makeImages(ctx, dir, sources, busybox)
+		images, err := makeImages(ctx, dir, sources, busybox)
 		if err != nil {
 			return fmt.Errorf("creating the test images: %w", err)
 		}
-		return writeImages(filepath.Join(dir, imagesTar), all)
+		return writeImages(filepath.Join(dir, imagesTar), images)
 	})
 }
 
 func makeImages(ctx context.Context, dir, sources, busybox string) (map[name.Reference]v1.Image, error) {
-	all := map[name.Reference]v1.Image{}
+	images := map[name.Reference]v1.Image{}
 	for ref, make := range map[string]func() (v1.Image, error){
 		PauseImage:   func() (v1.Image, error) { return programImage(ctx, dir, sources, "pause") },
 		WebImage:     func() (v1.Image, error) { return programImage(ctx, dir, sources, "web") },
@@ -55,11 +55,11 @@ func makeImages(ctx context.Context, dir, sources, busybox string) (map[name.Ref
 		if err != nil {
 			return nil, fmt.Errorf("parsing the image name %s: %w", ref, err)
 		}
-		if all[parsed], err = make(); err != nil {
+		if images[parsed], err = make(); err != nil {
 			return nil, fmt.Errorf("creating image %s: %w", ref, err)
 		}
 	}
-	return all, nil
+	return images, nil
 }
 
 func writeImages(file string, images map[name.Reference]v1.Image) error {

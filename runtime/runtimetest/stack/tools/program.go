@@ -18,35 +18,35 @@ const commandDir = "/usr/local/bin"
 // WriteImages builds the Go program in the directory source and writes a tarball of images that
 // contain the program. A key of commands is the reference of an image. The value is the name of the
 // program in that image, on the PATH.
-func WriteImages(ctx context.Context, to, source string, commands map[string]string) error {
-	program, err := build(ctx, source, filepath.Join(filepath.Dir(to), "program"))
+func WriteImages(ctx context.Context, file, source string, commands map[string]string) error {
+	program, err := build(ctx, source, filepath.Join(filepath.Dir(file), "program"))
 	if err != nil {
 		return err
 	}
-	all := map[name.Reference]v1.Image{}
+	images := map[name.Reference]v1.Image{}
 	for ref, command := range commands {
-		if err := addCommand(all, ref, command, program); err != nil {
+		if err := addCommand(images, ref, command, program); err != nil {
 			return err
 		}
 	}
-	return writeImages(to, all)
+	return writeImages(file, images)
 }
 
 // WriteProgramImages writes a tarball of images that contain existing static programs. A key of
 // programs is the reference of an image. The value is the path of its program, which keeps its
 // file name in the image.
 func WriteProgramImages(to string, programs map[string]string) error {
-	all := map[name.Reference]v1.Image{}
+	images := map[name.Reference]v1.Image{}
 	for ref, file := range programs {
 		program, err := os.ReadFile(file)
 		if err != nil {
 			return fmt.Errorf("reading the program %s: %w", file, err)
 		}
-		if err := addCommand(all, ref, filepath.Base(file), program); err != nil {
+		if err := addCommand(images, ref, filepath.Base(file), program); err != nil {
 			return err
 		}
 	}
-	return writeImages(to, all)
+	return writeImages(to, images)
 }
 
 // addCommand adds an image that contains program as a command on the PATH.

@@ -51,12 +51,12 @@ func Flavors() []Flavor {
 	if f := os.Getenv("RUNTIME"); f != "" {
 		return []Flavor{Flavor(f)}
 	}
-	all := []Flavor{Pinned, Debian}
+	flavors := []Flavor{Pinned, Debian}
 	_, _, err := findCRIO()
 	if err == nil || os.Getenv(crioDirEnv) != "" { // if CRI-O is configured but not found, Ensure reports the error
-		all = append(all, CRIO)
+		flavors = append(flavors, CRIO)
 	}
-	return all
+	return flavors
 }
 
 // Options configure Ensure.
