@@ -64,11 +64,11 @@ func Clone(v any) any {
 // changes. The JSON must not contain a blank before a field name.
 func Parse(text string) []Change {
 	var set []Change
-	for _, one := range strings.Split(strings.NewReplacer(" spec.", "\nspec.", " metadata.", "\nmetadata.").Replace(text), "\n") {
-		path, value, _ := strings.Cut(one, "=")
+	for _, changeText := range strings.Split(strings.NewReplacer(" spec.", "\nspec.", " metadata.", "\nmetadata.").Replace(text), "\n") {
+		path, value, _ := strings.Cut(changeText, "=")
 		c := Change{Path: strings.Split(path, ".")}
 		if err := json.Unmarshal([]byte(value), &c.Value); err != nil {
-			panic(one + ": " + err.Error())
+			panic(changeText + ": " + err.Error())
 		}
 		set = append(set, c)
 	}

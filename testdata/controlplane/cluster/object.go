@@ -49,12 +49,12 @@ func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 func (c *Cluster) CreateBoundVolume(ctx context.Context, pv *v1.PersistentVolume, pvc *v1.PersistentVolumeClaim) error {
 	pvc = pvc.DeepCopy()
 	pvc.Spec.VolumeName = pv.Name
-	made, err := c.Client.CoreV1().PersistentVolumeClaims(pvc.Namespace).Create(ctx, pvc, metav1.CreateOptions{})
+	boundClaim, err := c.Client.CoreV1().PersistentVolumeClaims(pvc.Namespace).Create(ctx, pvc, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("creating claim %s: %w", pvc.Name, err)
 	}
 	pv = pv.DeepCopy()
-	pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: made.Namespace, Name: made.Name, UID: made.UID}
+	pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: boundClaim.Namespace, Name: boundClaim.Name, UID: boundClaim.UID}
 	volume, err := c.Client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("creating volume %s: %w", pv.Name, err)
@@ -63,8 +63,8 @@ func (c *Cluster) CreateBoundVolume(ctx context.Context, pv *v1.PersistentVolume
 	if _, err := c.Client.CoreV1().PersistentVolumes().UpdateStatus(ctx, volume, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("binding volume %s: %w", pv.Name, err)
 	}
-	made.Status.Phase, made.Status.AccessModes, made.Status.Capacity = v1.ClaimBound, pv.Spec.AccessModes, pv.Spec.Capacity
-	if _, err := c.Client.CoreV1().PersistentVolumeClaims(made.Namespace).UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
+	boundClaim.Status.Phase, boundClaim.Status.AccessModes, boundClaim.Status.Capacity = v1.ClaimBound, pv.Spec.AccessModes, pv.Spec.Capacity
+	if _, err := c.Client.CoreV1().PersistentVolumeClaims(boundClaim.Namespace).UpdateStatus(ctx, boundClaim, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("binding claim %s: %w", pvc.Name, err)
 	}
 	return nil

@@ -69,8 +69,8 @@ func (k *kubelet) makeDevice(path string) error {
 	device := strings.TrimSpace(string(out))
 	k.cleanup = append(k.cleanup, func() {
 		on, _ := exec.Command("losetup", "--noheadings", "--output", "NAME", "--associated", path).Output()
-		for _, other := range append(strings.Fields(string(on)), device) {
-			_ = exec.Command("losetup", "--detach", other).Run()
+		for _, loopDevice := range append(strings.Fields(string(on)), device) {
+			_ = exec.Command("losetup", "--detach", loopDevice).Run()
 		}
 	})
 	var st syscall.Stat_t

@@ -89,11 +89,11 @@ func defaults() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	published, err := configz.New("kubeletconfig")
+	configzEntry, err := configz.New("kubeletconfig")
 	if err != nil {
 		return "", err
 	}
-	if err := published.Set(versioned); err != nil {
+	if err := configzEntry.Set(versioned); err != nil {
 		return "", err
 	}
 	mux := http.NewServeMux()
